@@ -1,0 +1,268 @@
+// stream/flow.ts - the grammar: what a pipeline is made of. Types and constructors; it knows no domain and opens nothing.
+
+/** Milliseconds since 1970 in UTC; a number, because whoever holds a Date can change it. */
+export type UnixMs = number;
+
+/** Where a record stands in the log. Offsets stay below 2^53, so a number holds them exactly. */
+export interface Position {
+  readonly topic: string;
+  readonly partition: number;
+  readonly offset: number;
+}
+
+/**
+ * One event as the runner hands it over. `at` is event time, `receivedAt` when an edge took it, `position` where it entered its chain
+ * (so that it does not depend on how stages are hosted); none of them is "now".
+ */
+export interface Recorded<T> {
+  readonly id: string;
+  readonly key: string;
+  readonly at: UnixMs;
+  readonly receivedAt: UnixMs;
+  readonly position: Position;
+  readonly data: T;
+}
+
+/**
+ * A name, a key and a codec in one constant. `encode` and `decode` together make T invariant: a stage reads and writes exactly this record.
+ * Both are synchronous and pure: `body` is Avro without the wire header, which stream/wire.ts adds once schema ids are resolved at start.
+ */
+export interface Topic<T> {
+  readonly name: string;
+  /** What the key means, e.g. `client_id:did`; stages are chained only where this stays the same. */
+  readonly keyedBy: string;
+  readonly partitions: number;
+  /** The Avro schema of a value, envelope included, as registered under `<name>-value`. */
+  readonly schema: object;
+  readonly idOf: (data: T) => string;
+  readonly keyOf: (data: T) => string;
+  /** Writes the Avro body into `into` at `offset`; returns the end, or a negative number when it does not fit. Throws on data that is not a T. */
+  readonly encode: (event: Recorded<T>, origin: Position | null, into: Buffer, offset: number) => number;
+  /** Reads an Avro body that was written under `writer` (null: this topic's own schema). Throws Unreadable on anything else. */
+  readonly decode: (body: Buffer, read: Position, writer: object | null) => Recorded<T>;
+}
+
+/** `Out` maps output names to records, so an emitted event says where it goes and cannot carry another output's data. */
+export type Emitted<Out> = {
+  [Name in keyof Out]: {
+    readonly output: Name;
+    readonly data: Out[Name];
+    /** Event time, when it is not that of the input: a refund carries the time of its sale. */
+    readonly at?: UnixMs;
+  };
+}[keyof Out];
+
+export interface Emit<Out, State> {
+  readonly kind: "emit";
+  readonly events: readonly Emitted<Out>[];
+  readonly state: State;
+}
+export interface Drop<State, Reason> {
+  readonly kind: "drop";
+  readonly reason: Reason;
+  readonly state: State;
+}
+export interface Reject<Reason> {
+  readonly kind: "reject";
+  readonly reason: Reason;
+  readonly state?: never;
+}
+
+/** Every event ends in exactly one of these. A throw is none of them: it is retried, then stops the worker. The state as received means: no new version. */
+export type Outcome<Out, State, Reason> = Emit<Out, State> | Drop<State, Reason> | Reject<Reason>;
+
+/** Pure and synchronous: no clock, no I/O, no randomness. Same arguments, same outcome, for ever. Null means "none". */
+export type Processor<In, Out, State = null, Facts = null, Reason extends string = never> = (
+  event: Recorded<In>,
+  state: State,
+  facts: Facts,
+) => Outcome<Out, State, Reason>;
+
+/**
+ * What a stage may remember. `keysOf` names the values that an event meets: its record key for `remembers`, several sub-keys inside it for
+ * `remembersBy`, none when the event has no use for memory (then nothing is read). A value that `changes` returns becomes a new version.
+ * `durable` decides money: it also answers an event decided before with its recorded outcome.
+ */
+export interface MemoryOf<State> {
+  readonly name: string;
+  /** The same as its topic's: memory never crosses partitions. */
+  readonly keyedBy: string;
+  readonly driver: "fast" | "durable";
+  readonly keysOf: (event: Recorded<any>) => readonly string[];
+  /** Assembles the state from the values of `keys` (undefined: nothing remembered yet). */
+  readonly stateOf: (keys: readonly string[], values: readonly (Uint8Array | undefined)[]) => State;
+  /** The keys whose value differs from `before`, with the bytes to remember. Compared by reference: the state as received means nothing new. */
+  readonly changes: (
+    keys: readonly string[],
+    before: State,
+    after: State,
+  ) => readonly { readonly key: string; readonly value: Uint8Array }[];
+}
+
+/** A read-only picture that the app knows how to take, e.g. of reference data; `View` is what a facts loader gets. */
+export interface View<T> {
+  readonly view: string;
+  readonly of?: T;
+}
+
+/** Supplied by the app: a view that is known to hold everything recorded before `asOf`. A topology opens nothing. */
+export type Read = <T>(view: View<T>, asOf: UnixMs) => Promise<T>;
+
+/** What a stage may look up: one bulk read for the batch, then a pure picture for each event: valid at its event time, as known when it was received. */
+export interface FactsFor<In, Facts> {
+  readonly name: string;
+  readonly load: (batch: readonly Recorded<In>[], read: Read) => Promise<(event: Recorded<In>) => Facts>;
+}
+
+/** Bound to one transaction or insert, which the runner opens and ends. `table` is a name known to the store, rows are positional or named as its driver says. */
+export type Write = (table: string, rows: readonly unknown[]) => Promise<void>;
+
+export type Needs<Field extends string, Value, Source> = [Value] extends [null]
+  ? { readonly [F in Field]?: never }
+  : { readonly [F in Field]: Source };
+export type Outputs<Out> = { readonly [Name in keyof Out]: Topic<Out[Name]> };
+
+/** The processor's type decides and the wires must fit: NoInfer puts each error on the wrong wire. `name` is part of ids and groups: never rename it. */
+export type Stage<In, Out, State, Facts, Reason extends string> = {
+  readonly name: string;
+  readonly from: Topic<NoInfer<In>>;
+  readonly run: Processor<In, Out, State, Facts, Reason>;
+  readonly to: NoInfer<Outputs<Out>>;
+} & NoInfer<Needs<"memory", State, MemoryOf<State>>> &
+  NoInfer<Needs<"facts", Facts, FactsFor<In, Facts>>>;
+
+/** What an edge knows of a request beside its body. Headers are lower-case. */
+export interface Arrival {
+  readonly receivedAt: UnixMs;
+  /** Who is authenticated: a client id for a token, else an address. */
+  readonly sender: string;
+  readonly address: string | null;
+  readonly header: (name: string) => string | undefined;
+}
+
+/** Why an edge refused one event of a body, in the words of the sender: where it is, what is wrong, whether sending it again can help. */
+export interface Refusal {
+  readonly code: string;
+  readonly field: string | null;
+  readonly message: string;
+  readonly retryable: boolean;
+}
+export type Admission<Out> =
+  | { readonly kind: "accepted"; readonly id: string; readonly at: UnixMs; readonly data: Out }
+  | { readonly kind: "refused"; readonly id: string | null; readonly refusal: Refusal };
+
+/** Thin: `accepts` parses and throws with the place of the problem, `admit` is pure and answers for each event of the body, in order. */
+export interface Edge<Body, Facts, Out> {
+  readonly name: string;
+  readonly on: `${"GET" | "POST" | "PUT"} /${string}`;
+  readonly accepts: (body: unknown) => Body;
+  readonly admit: (body: NoInfer<Body>, arrival: Arrival, facts: Facts) => readonly Admission<Out>[];
+  readonly to: Topic<NoInfer<Out>>;
+}
+
+export interface Sink<T, Row> {
+  readonly name: string;
+  readonly from: Topic<T>;
+  readonly rows: (event: Recorded<NoInfer<T>>) => readonly Row[];
+  readonly into: Table<NoInfer<Row>>;
+}
+
+/** Writing the same rows twice leaves the table as writing them once: `key` names the columns that make it so. `tenantOf` feeds row-level security. */
+export interface Table<Row> {
+  readonly name: string;
+  readonly store: "clickhouse" | "postgres";
+  readonly key: readonly (keyof Row & string)[];
+  readonly tenantOf: (row: Row) => number;
+  /** May call `write` several times; all calls belong to one transaction (Postgres) or are one insert each (ClickHouse). */
+  readonly write: (rows: readonly Row[], write: Write) => Promise<void>;
+}
+
+// Nodes of different records share one list: checked above, erased here. These are the only `any`s.
+export type AnyTopic = Topic<any>;
+export interface AnyStage {
+  readonly is: "stage";
+  readonly name: string;
+  readonly from: AnyTopic;
+  readonly run: Processor<any, any, any, any, any>;
+  readonly to: Readonly<Record<string, AnyTopic>>;
+  readonly memory?: MemoryOf<any>;
+  readonly facts?: FactsFor<any, any>;
+}
+export type AnyEdge = { readonly is: "edge" } & Edge<any, any, any>;
+export type AnySink = { readonly is: "sink" } & Sink<any, any>;
+export type Node = AnyEdge | AnyStage | AnySink;
+
+/** Where rejected bytes go: chosen by the event they hold (undefined: unreadable), so that the grammar need not know what a source is. */
+export type DeadLetterRoute = (event: Recorded<any> | undefined) => string;
+
+export interface Topology {
+  readonly name: string;
+  readonly nodes: readonly Node[];
+  readonly deadLetters: DeadLetterRoute;
+}
+
+export const edge = <Body, Facts, Out>(node: Edge<Body, Facts, Out>): Node => ({ is: "edge", ...node });
+export const stage = <In, Out, State, Facts, Reason extends string>(node: Stage<In, Out, State, Facts, Reason>): Node => ({
+  is: "stage",
+  ...(node as Omit<AnyStage, "is">),
+});
+export const sink = <T, Row>(node: Sink<T, Row>): Node => ({ is: "sink", ...node });
+
+export const emit: {
+  <Out>(events: readonly Emitted<Out>[]): Emit<Out, null>;
+  <Out, State>(events: readonly Emitted<Out>[], state: State): Emit<Out, State>;
+} = (events: readonly any[], state: any = null): Emit<any, any> => ({ kind: "emit", events, state });
+
+export const drop: {
+  <Reason extends string>(reason: Reason): Drop<null, Reason>;
+  <Reason extends string, State>(reason: Reason, state: State): Drop<State, Reason>;
+} = (reason: any, state: any = null): Drop<any, any> => ({ kind: "drop", reason, state });
+
+export const reject = <Reason extends string>(reason: Reason): Reject<Reason> => ({ kind: "reject", reason });
+
+/** One value a record key; `when` leaves out events that have no use for it. */
+export const remembers = <State>(memory: {
+  readonly name: string;
+  readonly keyedBy: string;
+  readonly driver: "fast" | "durable";
+  readonly initial: State;
+  readonly when?: (event: Recorded<any>) => boolean;
+  readonly encode: (state: State) => Uint8Array;
+  readonly decode: (bytes: Uint8Array) => State;
+}): MemoryOf<State> => ({
+  name: memory.name,
+  keyedBy: memory.keyedBy,
+  driver: memory.driver,
+  keysOf: (event) => (memory.when === undefined || memory.when(event) ? [event.key] : []),
+  stateOf: (_, [value]) => (value === undefined ? memory.initial : memory.decode(value)),
+  changes: ([key], before, after) => (after === before || key === undefined ? [] : [{ key, value: memory.encode(after) }]),
+});
+
+/** Several values inside one record key; the state is what is remembered of them, and a processor returns it with the changed ones replaced. */
+export const remembersBy = <Value>(memory: {
+  readonly name: string;
+  readonly keyedBy: string;
+  readonly driver: "fast" | "durable";
+  readonly keysOf: (event: Recorded<any>) => readonly string[];
+  readonly encode: (value: Value) => Uint8Array;
+  readonly decode: (bytes: Uint8Array) => Value;
+}): MemoryOf<Readonly<Record<string, Value>>> => ({
+  name: memory.name,
+  keyedBy: memory.keyedBy,
+  driver: memory.driver,
+  keysOf: (event) => memory.keysOf(event).map((subKey) => `${event.key}|${subKey}`),
+  stateOf: (keys, values) => {
+    const state: Record<string, Value> = {};
+    for (const [n, value] of values.entries()) if (value !== undefined) state[subKeyOf(keys[n]!)] = memory.decode(value);
+    return state;
+  },
+  changes: (keys, before, after) =>
+    before === after
+      ? []
+      : keys
+          .filter((key) => after[subKeyOf(key)] !== before[subKeyOf(key)])
+          .map((key) => ({ key, value: memory.encode(after[subKeyOf(key)]!) })),
+});
+
+/** The part after the record key; record keys are free text, sub-keys hold no `|`. */
+const subKeyOf = (key: string): string => key.slice(key.lastIndexOf("|") + 1);

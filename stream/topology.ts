@@ -1,0 +1,74 @@
+// stream/topology.ts - a pipeline as a value: checked when it is made for what types cannot see, and drawn.
+import type { AnyTopic, DeadLetterRoute, Node, Topology } from "./flow.ts";
+
+/** The topics that a node writes. */
+const writtenBy = (node: Node): readonly AnyTopic[] => {
+  if (node.is === "stage") return Object.values(node.to);
+  return node.is === "edge" ? [node.to] : [];
+};
+
+/** Stages and sinks reached from `start` through the topics between them. */
+const reaches = (nodes: readonly Node[], start: Node, goal: Node, seen = new Set<Node>()): boolean =>
+  writtenBy(start).some((topic) =>
+    nodes.some((next) => {
+      if (next.is === "edge" || next.from !== topic || seen.has(next)) return false;
+      seen.add(next);
+      return next === goal || reaches(nodes, next, goal, seen);
+    }),
+  );
+
+/** Everything wrong with the graph that the compiler cannot see; empty means sound. */
+const problemsOf = (nodes: readonly Node[]): readonly string[] => {
+  const problems: string[] = [];
+  const written = new Set(nodes.flatMap(writtenBy));
+  const names = nodes.map((node) => node.name);
+  for (const name of new Set(names.filter((name, n) => names.indexOf(name) !== n)))
+    problems.push(`${name}: two nodes bear this name; names are part of ids and groups`);
+  for (const node of nodes) {
+    if (node.is === "edge") continue;
+    if (!written.has(node.from)) problems.push(`${node.name}: nobody writes ${node.from.name}, which it reads`);
+    if (node.is !== "stage") continue;
+    if (reaches(nodes, node, node)) problems.push(`${node.name}: its output comes back to it`);
+    if (node.memory !== undefined && node.memory.keyedBy !== node.from.keyedBy)
+      problems.push(
+        `${node.name}: its memory ${node.memory.name} is keyed by ${node.memory.keyedBy}, but ${node.from.name} by ${node.from.keyedBy}; memory never crosses partitions`,
+      );
+    for (const output of Object.values(node.to))
+      if (output.keyedBy === node.from.keyedBy && output.partitions !== node.from.partitions)
+        problems.push(
+          `${node.name}: ${node.from.name} has ${node.from.partitions} partitions and ${output.name} ${output.partitions}, but both are keyed by ${output.keyedBy}; make them equal`,
+        );
+  }
+  return problems;
+};
+
+/**
+ * Edges, stages and sinks in the order that data flows. Throws one Error that lists every problem: a name twice, a topic that nobody writes,
+ * a cycle, a memory on another key than its topic, topics of one key that are not co-partitioned.
+ */
+export const topology = (name: string, deadLetters: DeadLetterRoute, ...nodes: readonly Node[]): Topology => {
+  const problems = problemsOf(nodes);
+  if (problems.length > 0) throw new Error(`the topology ${name} is not sound:\n${problems.map((problem) => `- ${problem}`).join("\n")}`);
+  return { name, nodes, deadLetters };
+};
+
+const idOf = (name: string): string => name.replace(/[^a-z0-9]/gi, "_");
+
+/** The topology as a Mermaid flow chart: edges are flags, topics cylinders, stages boxes (their memory named), sinks stores. */
+export const draw = ({ nodes }: Topology): string => {
+  const topics = new Set(nodes.flatMap((node) => [...writtenBy(node), ...(node.is === "edge" ? [] : [node.from])]));
+  const lines = [...topics].map((topic) => `  ${idOf(topic.name)}[("${topic.name}<br/>by ${topic.keyedBy}")]`);
+  for (const node of nodes) {
+    const id = `${node.is}_${idOf(node.name)}`;
+    if (node.is === "edge") lines.push(`  ${id}>"${node.on}"] --> ${idOf(node.to.name)}`);
+    else if (node.is === "sink")
+      lines.push(`  ${idOf(node.from.name)} --> ${id}[/"${node.name}<br/>${node.into.store} ${node.into.name}"/]`);
+    else {
+      const memory = node.memory ? `<br/>remembers ${node.memory.name} (${node.memory.driver})` : "";
+      const facts = node.facts ? `<br/>looks up ${node.facts.name}` : "";
+      lines.push(`  ${idOf(node.from.name)} --> ${id}["${node.name}${facts}${memory}"]`);
+      for (const [output, topic] of Object.entries(node.to)) lines.push(`  ${id} -- ${output} --> ${idOf(topic.name)}`);
+    }
+  }
+  return `flowchart LR\n${lines.join("\n")}\n`;
+};

@@ -1,0 +1,141 @@
+// tests/topology/miswired.ts - wirings that must not compile, one @ts-expect-error each: `npm run check` fails when the compiler stops refusing one.
+import { type Conversion, type EventEnriched, type EventReceived, topics } from "../../schemas/generated.ts";
+import {
+  drop,
+  type Edge,
+  edge,
+  emit,
+  type FactsFor,
+  type MemoryOf,
+  type Processor,
+  type Recorded,
+  reject,
+  type Sink,
+  sink,
+  stage,
+  type Table,
+} from "../../stream/flow.ts";
+
+interface Places {
+  readonly country: string;
+}
+interface Visits {
+  readonly count: number;
+}
+declare const places: FactsFor<EventReceived, Places>;
+declare const otherFacts: FactsFor<EventReceived, { readonly rate: bigint }>;
+declare const visits: MemoryOf<Visits>;
+declare const otherMemory: MemoryOf<{ readonly last: string }>;
+declare const enriched: (event: EventReceived) => EventEnriched;
+
+const plain: Processor<EventReceived, { enriched: EventEnriched }> = (event) => emit([{ output: "enriched", data: enriched(event.data) }]);
+const looking: Processor<EventReceived, { enriched: EventEnriched }, null, Places> = (event) =>
+  emit([{ output: "enriched", data: enriched(event.data) }]);
+const remembering: Processor<EventReceived, { enriched: EventEnriched }, Visits> = (event, state) =>
+  emit([{ output: "enriched", data: enriched(event.data) }], { count: state.count + 1 });
+interface Fork {
+  enriched: EventEnriched;
+  raw: EventReceived;
+}
+declare const forked: Processor<EventReceived, Fork>;
+
+export const wired = [
+  stage({ name: "a", from: topics.eventsRaw, run: plain, to: { enriched: topics.eventsEnriched } }),
+  stage({ name: "b", from: topics.eventsRaw, run: looking, facts: places, to: { enriched: topics.eventsEnriched } }),
+  stage({ name: "c", from: topics.eventsRaw, run: remembering, memory: visits, to: { enriched: topics.eventsEnriched } }),
+];
+
+export const inputs = [
+  // @ts-expect-error a richer input than the processor reads
+  stage({ name: "a", from: topics.eventsEnriched, run: plain, to: { enriched: topics.eventsEnriched } }),
+  // @ts-expect-error another record altogether
+  stage({ name: "a", from: topics.conversions, run: plain, to: { enriched: topics.eventsEnriched } }),
+];
+export const outputs = [
+  // @ts-expect-error an output written to a topic of a richer record
+  stage({ name: "a", from: topics.eventsRaw, run: plain, to: { enriched: topics.eventsScored } }),
+  // @ts-expect-error an output left out
+  stage({ name: "a", from: topics.eventsRaw, run: forked, to: { enriched: topics.eventsEnriched } }),
+  // @ts-expect-error an output misspelt
+  stage({ name: "a", from: topics.eventsRaw, run: plain, to: { enrichd: topics.eventsEnriched } }),
+  // @ts-expect-error an output that the processor does not have
+  stage({ name: "a", from: topics.eventsRaw, run: plain, to: { enriched: topics.eventsEnriched, raw: topics.eventsRaw } }),
+  // @ts-expect-error two outputs swapped
+  stage({ name: "a", from: topics.eventsRaw, run: forked, to: { enriched: topics.eventsRaw, raw: topics.eventsEnriched } }),
+];
+export const needs = [
+  // @ts-expect-error facts forgotten
+  stage({ name: "b", from: topics.eventsRaw, run: looking, to: { enriched: topics.eventsEnriched } }),
+  // @ts-expect-error facts of another stage
+  stage({ name: "b", from: topics.eventsRaw, run: looking, facts: otherFacts, to: { enriched: topics.eventsEnriched } }),
+  // @ts-expect-error facts given to a processor that looks up nothing
+  stage({ name: "a", from: topics.eventsRaw, run: plain, facts: places, to: { enriched: topics.eventsEnriched } }),
+  // @ts-expect-error memory forgotten
+  stage({ name: "c", from: topics.eventsRaw, run: remembering, to: { enriched: topics.eventsEnriched } }),
+  // @ts-expect-error memory of another stage
+  stage({ name: "c", from: topics.eventsRaw, run: remembering, memory: otherMemory, to: { enriched: topics.eventsEnriched } }),
+  // @ts-expect-error memory given to a processor that remembers nothing
+  stage({ name: "a", from: topics.eventsRaw, run: plain, memory: visits, to: { enriched: topics.eventsEnriched } }),
+];
+
+// @ts-expect-error emits to an output that it does not declare
+export const toNowhere: Processor<EventReceived, { enriched: EventEnriched }> = (event) => emit([{ output: "scored", data: event.data }]);
+export const swapped: Processor<EventReceived, Fork> = (event) =>
+  // @ts-expect-error emits one output's data on another
+  emit([{ output: "enriched", data: event.data }]);
+// @ts-expect-error returns another state
+export const otherState: Processor<EventReceived, { raw: EventReceived }, Visits> = () => emit([], { last: "x" });
+// @ts-expect-error returns no state where it has one
+export const stateForgotten: Processor<EventReceived, { raw: EventReceived }, Visits> = () => emit([]);
+// @ts-expect-error returns a state where it has none
+export const stateInvented: Processor<EventReceived, { raw: EventReceived }> = () => emit([], { count: 1 });
+// @ts-expect-error a reject keeps no state
+export const rejectsWithState: Processor<EventReceived, { raw: EventReceived }, Visits, null, "bad"> = (_, state) => ({
+  kind: "reject",
+  reason: "bad",
+  state,
+});
+// @ts-expect-error rejects for a reason that is not listed
+export const unlisted: Processor<EventReceived, { raw: EventReceived }, null, null, "bad"> = () => reject("worse");
+// @ts-expect-error drops although no reason is listed
+export const reasonless: Processor<EventReceived, { raw: EventReceived }> = () => drop("bad");
+// @ts-expect-error a processor is synchronous
+export const waiting: Processor<EventReceived, { raw: EventReceived }> = async (event) => emit([{ output: "raw", data: event.data }]);
+// @ts-expect-error returns nothing on some path
+export const forgetful: Processor<EventReceived, { raw: EventReceived }> = (event) => {
+  if (event.at > 0) return emit([{ output: "raw", data: event.data }]);
+};
+export const changing: Processor<EventReceived, { raw: EventReceived }> = (event) => {
+  // @ts-expect-error an event is never changed
+  event.data.did = "other";
+  return emit([{ output: "raw", data: event.data }]);
+};
+
+interface SaleRow {
+  readonly client_id: number;
+  readonly value: bigint;
+}
+declare const sales: Table<SaleRow>;
+declare const saleRows: (event: Recorded<Conversion>) => readonly SaleRow[];
+declare const otherRows: (event: Recorded<Conversion>) => readonly { readonly partner: string }[];
+export const sinks = [
+  sink({ name: "sales", from: topics.conversions, rows: saleRows, into: sales }),
+  // @ts-expect-error rows of another table
+  sink({ name: "sales", from: topics.conversions, rows: otherRows, into: sales }),
+  // @ts-expect-error events of another topic
+  sink({ name: "sales", from: topics.claims, rows: saleRows, into: sales } satisfies Sink<Conversion, SaleRow>),
+];
+
+interface Body {
+  readonly events: readonly unknown[];
+}
+declare const accepts: (body: unknown) => Body;
+declare const admit: Edge<Body, Places, EventReceived>["admit"];
+declare const admitOther: Edge<{ readonly rows: string }, Places, EventReceived>["admit"];
+export const edges = [
+  edge({ name: "batch", on: "POST /ingest/batch", accepts, admit, to: topics.eventsRaw }),
+  // @ts-expect-error events for another topic
+  edge({ name: "batch", on: "POST /ingest/batch", accepts, admit, to: topics.eventsScored }),
+  // @ts-expect-error a body that admit does not take
+  edge({ name: "batch", on: "POST /ingest/batch", accepts, admit: admitOther, to: topics.eventsRaw }),
+];

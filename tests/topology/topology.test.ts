@@ -1,0 +1,72 @@
+// Which graphs are sound, and what a topology says when it is not.
+import { expect, test } from "vitest";
+import { type EventReceived, topics } from "../../schemas/generated.ts";
+import { edge, emit, remembers, sink, stage, type Table } from "../../stream/flow.ts";
+import { draw, topology } from "../../stream/topology.ts";
+
+const toDeadLetters = () => "s2s.dlq";
+const door = (name: string, to = topics.eventsRaw) => edge({ name, on: "POST /x", accepts: (body) => body, admit: () => [], to });
+const pass = (name: string, from = topics.eventsRaw, to = topics.eventsRaw) => stage({ name, from, run: () => emit([]), to: { out: to } });
+const rows: Table<EventReceived> = {
+  name: "rows",
+  store: "postgres",
+  key: ["event_id"],
+  tenantOf: (row) => row.client_id,
+  write: async () => {},
+};
+
+test("a sound graph is taken as it is", () => {
+  const sound = topology(
+    "sound",
+    toDeadLetters,
+    door("door"),
+    sink({ name: "rows", from: topics.eventsRaw, rows: (event) => [event.data], into: rows }),
+  );
+  expect(sound.nodes.map((node) => node.name)).toEqual(["door", "rows"]);
+});
+
+test("a topic that nobody writes is told with its reader", () =>
+  expect(() => topology("t", toDeadLetters, sink({ name: "rows", from: topics.eventsRaw, rows: () => [], into: rows }))).toThrow(
+    "rows: nobody writes events.raw",
+  ));
+
+test("a stage whose output comes back to it is refused", () =>
+  expect(() => topology("t", toDeadLetters, door("door"), pass("loop"))).toThrow("loop: its output comes back to it"));
+
+test("a memory on another key than its topic is refused", () => {
+  const memory = remembers<number>({
+    name: "m",
+    keyedBy: "partner",
+    driver: "fast",
+    initial: 0,
+    encode: () => new Uint8Array(),
+    decode: () => 0,
+  });
+  const counting = stage({ name: "count", from: topics.eventsRaw, run: (_: unknown, state: number) => emit([], state), memory, to: {} });
+  expect(() => topology("t", toDeadLetters, door("door"), counting)).toThrow("memory never crosses partitions");
+});
+
+test("a name borne twice is refused, and every problem is told at once", () => {
+  const build = () =>
+    topology(
+      "t",
+      toDeadLetters,
+      door("a"),
+      door("a"),
+      sink({ name: "b", from: topics.claims, rows: () => [], into: { ...rows, key: [] } }),
+    );
+  expect(build).toThrow("a: two nodes bear this name");
+  expect(build).toThrow("b: nobody writes claims");
+});
+
+test("topics of one key that are not co-partitioned are refused", () => {
+  const fewer = { ...topics.eventsRaw, name: "fewer", partitions: 3 };
+  expect(() => topology("t", toDeadLetters, door("door"), pass("split", topics.eventsRaw, fewer))).toThrow("make them equal");
+});
+
+test("the drawing names every node and topic", () => {
+  const drawing = draw(
+    topology("sound", toDeadLetters, door("door"), sink({ name: "rows", from: topics.eventsRaw, rows: () => [], into: rows })),
+  );
+  for (const part of ["flowchart LR", "events.raw", "by client_id:did", "POST /x", "postgres rows"]) expect(drawing).toContain(part);
+});

@@ -1,0 +1,64 @@
+// apps/ops/config.ts - where the command line finds the installation: addresses in the environment, else what the running stack wrote.
+import { readFileSync } from "node:fs";
+import { resolve } from "node:path";
+
+/** What `npm start` writes to `.tributary/run.json` (mode 0600). */
+export interface Run {
+  readonly ready: boolean;
+  readonly apps: Readonly<Record<string, { readonly url?: string; readonly ops_url?: string; readonly pid: number }>>;
+  readonly services: {
+    readonly kafka: { readonly brokers: string; readonly pid?: number };
+    readonly clickhouse: { readonly url: string; readonly pid?: number };
+    readonly postgres: { readonly url: string; readonly pid?: number };
+    readonly redis: { readonly url: string; readonly pid?: number };
+    readonly registry: { readonly url: string; readonly pid?: number };
+    readonly identity?: { readonly url: string; readonly pid?: number };
+  };
+  readonly demo?: {
+    readonly clients: readonly { readonly id: number; readonly slug: string; readonly ingest_token: string; readonly hmac_secret: string }[];
+    readonly admin_token: string;
+    readonly service_token: string;
+    readonly users: readonly { readonly email: string; readonly role: string }[];
+    readonly links: readonly { readonly code: string; readonly link_id: number; readonly client_id: number; readonly partner_id: number }[];
+  };
+}
+export interface Addresses {
+  readonly brokers: string;
+  readonly registryUrl: string;
+  readonly postgresUrl: string;
+  readonly clickhouseUrl: string;
+  readonly topicPrefix: string;
+}
+
+/** The folder of the embedded stack. */
+export const homeOf = (): string => resolve(process.env.TRIBUTARY_HOME ?? ".tributary");
+
+/** Throws one sentence with the cure when nothing runs here. */
+export const readRun = (): Run => {
+  const file = `${homeOf()}/run.json`;
+  let text: string;
+  try {
+    text = readFileSync(file, "utf8");
+  } catch {
+    throw new Error(`nothing runs here (${file} does not exist); start it in another terminal: npm start`);
+  }
+  try {
+    return JSON.parse(text) as Run;
+  } catch {
+    throw new Error(`${file} is cut short, as after a crash; start again: npm start`);
+  }
+};
+
+/** Each address from the environment, else from the running stack. */
+export const addresses = (): Addresses => {
+  const { KAFKA_BROKERS, SCHEMA_REGISTRY_URL, POSTGRES_URL, CLICKHOUSE_URL, KAFKA_TOPIC_PREFIX = "" } = process.env;
+  const isComplete = KAFKA_BROKERS && SCHEMA_REGISTRY_URL && POSTGRES_URL && CLICKHOUSE_URL;
+  const services = isComplete ? undefined : readRun().services;
+  return {
+    brokers: KAFKA_BROKERS ?? services!.kafka.brokers,
+    registryUrl: SCHEMA_REGISTRY_URL ?? services!.registry.url,
+    postgresUrl: POSTGRES_URL ?? services!.postgres.url,
+    clickhouseUrl: CLICKHOUSE_URL ?? services!.clickhouse.url,
+    topicPrefix: KAFKA_TOPIC_PREFIX,
+  };
+};

@@ -1,5 +1,5 @@
 // processors/device-id.ts - identifiers as the log keeps them: HMAC(pepper of the client, SHA-256(identifier)), so nobody without the secret can guess one back.
-import { createHash, createHmac } from "node:crypto";
+import { createHmac, hash } from "node:crypto";
 import { derive } from "./derive.ts";
 
 /** The pepper of one client: equal device ids of two clients never meet. */
@@ -9,8 +9,7 @@ export const pepperOf = (secret: string, clientId: number): Buffer => derive(sec
 export const keyedHash = (pepper: Buffer, sha256Hex: string): string => createHmac("sha256", pepper).update(sha256Hex).digest("hex");
 
 /** A device id, e-mail or phone number in plain text, as the log keeps it: 64 hex digits. */
-export const identifierHash = (pepper: Buffer, identifier: string): string =>
-  keyedHash(pepper, createHash("sha256").update(identifier).digest("hex"));
+export const identifierHash = (pepper: Buffer, identifier: string): string => keyedHash(pepper, hash("sha256", identifier, "hex"));
 
 /**
  * The same, remembering the latest ones: a device sends many events, and two hashes cost more than the rest of its admission. Two generations
@@ -22,12 +21,12 @@ export const identifierHasher = (pepper: Buffer, generation: number): ((identifi
   return (identifier) => {
     const known = young.get(identifier);
     if (known !== undefined) return known;
-    const hash = old.get(identifier) ?? identifierHash(pepper, identifier);
+    const hashed = old.get(identifier) ?? identifierHash(pepper, identifier);
     if (young.size >= generation) {
       old = young;
       young = new Map();
     }
-    young.set(identifier, hash);
-    return hash;
+    young.set(identifier, hashed);
+    return hashed;
   };
 };

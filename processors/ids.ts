@@ -1,5 +1,5 @@
 // processors/ids.ts - ids that say nothing but come out the same every time: UUIDs made of the parts that make a thing what it is.
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 
 /**
  * A UUID (version 8 of RFC 9562, "custom") from the SHA-256 of its parts. Each part is written with its length in front, so ("ab", "c") and
@@ -11,7 +11,7 @@ export const uuidOf = (...parts: readonly (string | number)[]): string => {
     const piece = typeof part === "string" ? part : String(part);
     text += `${piece.length}:${piece}`;
   }
-  const hex = createHash("sha256").update(text).digest("hex");
+  const hex = hash("sha256", text, "hex");
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-8${hex.slice(13, 16)}-${VARIANT[hex.charCodeAt(16) & 3]}${hex.slice(17, 20)}-${hex.slice(20, 32)}`;
 };
 /** The two fixed bits of RFC 9562 leave two free ones in this digit. */

@@ -1,0 +1,29 @@
+// tests/processors/device-id.test.ts - identifiers become keyed hashes, the same ones with and without the memory of the latest.
+import { createHash, createHmac } from "node:crypto";
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { identifierHash, identifierHasher, keyedHash, pepperOf } from "../../processors/device-id.ts";
+
+const pepper = pepperOf("a secret of the installation", 7);
+
+test("a device id is kept as HMAC(pepper of the client, SHA-256(device id))", () => {
+  const sha256 = createHash("sha256").update("device-1").digest("hex");
+  expect(identifierHash(pepper, "device-1")).toBe(createHmac("sha256", pepper).update(sha256).digest("hex"));
+});
+
+test("what a browser hashed before is kept as the same value", () => {
+  expect(keyedHash(pepper, createHash("sha256").update("ana@example.com").digest("hex"))).toBe(identifierHash(pepper, "ana@example.com"));
+});
+
+test("equal device ids of two clients do not meet", () => {
+  expect(identifierHash(pepperOf("a secret of the installation", 8), "device-1")).not.toBe(identifierHash(pepper, "device-1"));
+});
+
+test("the memory of the latest ids changes no answer, however small it is", () => {
+  const remembered = identifierHasher(pepper, 3);
+  fc.assert(
+    fc.property(fc.array(fc.stringMatching(/^[a-f]$/), { maxLength: 50 }), (ids) =>
+      ids.every((id) => remembered(id) === identifierHash(pepper, id)),
+    ),
+  );
+});

@@ -15,7 +15,12 @@ export interface Run {
     readonly identity?: { readonly url: string; readonly pid?: number };
   };
   readonly demo?: {
-    readonly clients: readonly { readonly id: number; readonly slug: string; readonly ingest_token: string; readonly hmac_secret: string }[];
+    readonly clients: readonly {
+      readonly id: number;
+      readonly slug: string;
+      readonly ingest_token: string;
+      readonly hmac_secret: string;
+    }[];
     readonly admin_token: string;
     readonly service_token: string;
     readonly users: readonly { readonly email: string; readonly role: string }[];

@@ -26,7 +26,8 @@ export const pairsOf = (option: string, text: string | undefined): ReadonlyMap<s
       .filter((pair) => pair !== "")
       .map((pair) => {
         const at = pair.indexOf("=");
-        if (at <= 0 || at === pair.length - 1) throw new UsageError(`${option}: "${pair}" is not field=${option === "--map" ? "column" : "value"}`);
+        if (at <= 0 || at === pair.length - 1)
+          throw new UsageError(`${option}: "${pair}" is not field=${option === "--map" ? "column" : "value"}`);
         return [pair.slice(0, at).trim(), pair.slice(at + 1).trim()] as const;
       }),
   );

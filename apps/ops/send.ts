@@ -42,7 +42,8 @@ const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 const rowsOf = async (file: string): Promise<readonly Row[]> => {
   const rows: Row[] = [];
   try {
-    for await (const row of createReadStream(file).pipe(parse({ columns: true, bom: true, skip_empty_lines: true, trim: true }))) rows.push(row as Row);
+    for await (const row of createReadStream(file).pipe(parse({ columns: true, bom: true, skip_empty_lines: true, trim: true })))
+      rows.push(row as Row);
   } catch (error) {
     throw new UsageError(`${file}: ${(error as Error).message}`);
   }
@@ -73,7 +74,8 @@ const post = async (order: SendOrder, events: readonly object[], progress: Progr
       if (error instanceof UsageError) throw error;
       problem ??= (error as Error).cause instanceof Error ? ((error as Error).cause as Error).message : (error as Error).message;
     }
-    if (performance.now() + waitMs > deadline) throw new Error(`${order.url} did not take a batch for ${PATIENCE_MS / 1_000} s; last answer ${problem}`);
+    if (performance.now() + waitMs > deadline)
+      throw new Error(`${order.url} did not take a batch for ${PATIENCE_MS / 1_000} s; last answer ${problem}`);
     progress.note(`${problem}; next try in ${waitMs / 1_000} s`);
     await pause(waitMs);
   }
@@ -83,7 +85,8 @@ const post = async (order: SendOrder, events: readonly object[], progress: Progr
 export const send = async (order: SendOrder, progress: Progress): Promise<Sent> => {
   const rows = await rowsOf(order.file);
   for (const column of order.mapping.columns.values())
-    if (!(column in rows[0]!)) throw new UsageError(`--map: ${order.file} has no column ${column}; it has ${Object.keys(rows[0]!).join(", ")}`);
+    if (!(column in rows[0]!))
+      throw new UsageError(`--map: ${order.file} has no column ${column}; it has ${Object.keys(rows[0]!).join(", ")}`);
   const shiftDays = shiftOf(rows, order.mapping, order.shiftTo, order.now);
   const events = eventsOf(order.file, rows, order.mapping, order.clientId, shiftDays);
   let accepted = 0;

@@ -107,6 +107,8 @@ export interface ReferenceAt {
   readonly partner: (partnerId: number) => Partner | undefined;
   readonly campaign: (campaignId: number) => Campaign | undefined;
   readonly link: (linkId: number) => Link | undefined;
+  /** The link of a client that bears this code. */
+  readonly linkByCode: (clientId: number, code: string) => Link | undefined;
   readonly partnersOf: (clientId: number) => readonly Partner[];
   /** Active rules in force, the order in which they win: highest priority, then most leaves, then lowest id. */
   readonly rules: (clientId: number) => readonly Rule[];
@@ -185,6 +187,7 @@ export const referenceOf = (rows: ReferenceRows, asOf: UnixMs): Reference => {
     (row) => row.contract_id,
     (row) => `${row.client_id}:${row.event_type}`,
   );
+  const linkIds = new Map(rows.links.map((row) => [`${row.client_id}:${row.code}`, row.link_id]));
   const partnerIds = [...new Set(rows.partners.map((row) => row.partner_id))];
   const slugs = new Map(rows.clients.map((row) => [row.slug, row.client_id]));
   const ordered = new Map<number, { knownAt: UnixMs; rules: readonly Rule[] }>();
@@ -211,6 +214,10 @@ export const referenceOf = (rows: ReferenceRows, asOf: UnixMs): Reference => {
       partner: (id) => partnerAt(id, validAt, knownAt),
       campaign: (id) => campaignAt(id, validAt, knownAt),
       link: (id) => linkAt(id, validAt, knownAt),
+      linkByCode: (clientId, code) => {
+        const id = linkIds.get(`${clientId}:${code}`);
+        return id === undefined ? undefined : linkAt(id, validAt, knownAt);
+      },
       partnersOf: (clientId) =>
         partnerIds.flatMap((id) => {
           const partner = partnerAt(id, validAt, knownAt);

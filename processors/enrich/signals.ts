@@ -1,0 +1,40 @@
+// processors/enrich/signals.ts - the few props that enrich reads: privacy signals of the browser, and a country that the sender knows better.
+import type { EventReceived } from "../../schemas/generated.ts";
+
+export interface Signals {
+  readonly hasGpc: boolean;
+  readonly hasDnt: boolean;
+  /** ISO 3166-1 alpha-2, upper case */
+  readonly country: string | null;
+}
+
+const none: Signals = { hasGpc: false, hasDnt: false, country: null };
+/** Parsing the props of every event would cost more than the rest of the stage: only a text that holds one of the names is parsed. */
+const maySignal = /"(?:gpc|dnt|country)"/;
+
+/** A signal stands in the props (what the pixel read in the browser) or in the warnings (what an edge read in a header); either is enough. */
+export const signalsIn = (event: EventReceived): Signals => {
+  const props = maySignal.test(event.props) ? propsOf(event.props) : undefined;
+  if (props === undefined && event.warnings.length === 0) return none;
+  return {
+    hasGpc: isOn(props?.gpc) || event.warnings.includes("gpc"),
+    hasDnt: isOn(props?.dnt) || event.warnings.includes("dnt"),
+    country: countryIn(props?.country),
+  };
+};
+
+/** `Sec-GPC: 1`, `DNT: 1` and the booleans of `navigator.globalPrivacyControl`. */
+const isOn = (value: unknown): boolean => value === true || value === 1 || value === "1";
+
+const countryIn = (value: unknown): string | null =>
+  typeof value === "string" && /^[A-Za-z]{2}$/.test(value) ? value.toUpperCase() : null;
+
+const propsOf = (text: string): Readonly<Record<string, unknown>> | undefined => {
+  try {
+    const props: unknown = JSON.parse(text);
+    return typeof props === "object" && props !== null ? (props as Record<string, unknown>) : undefined;
+  } catch {
+    // Edges write this text themselves; if one ever writes it wrongly, the event goes on without signals.
+    return undefined;
+  }
+};

@@ -1,0 +1,98 @@
+// One spawned process: told apart from a later process of the same number by its start time, asked to end, and ended.
+import { execFileSync, spawn } from "node:child_process";
+import { closeSync, existsSync, openSync, readFileSync, renameSync, statSync } from "node:fs";
+import type { Command } from "./service.ts";
+import { until } from "./until.ts";
+
+/** A process number alone is reused by the system; with its start time it names one process. */
+export interface Identity {
+  readonly pid: number;
+  readonly started: string;
+}
+
+export interface Child extends Identity {
+  readonly exited: Promise<{ readonly code: number | null; readonly signal: NodeJS.Signals | null }>;
+}
+
+// A log beyond this is kept once under `.1`, so that a stack that runs for weeks cannot fill the disk with two generations of more than this.
+const LOG_LIMIT_BYTES = 20 * 1024 * 1024;
+
+/** When the process of this number started, in the system's own words; undefined when there is none (a zombie is none). */
+export function startOf(pid: number): string | undefined {
+  if (process.platform === "linux") {
+    try {
+      const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
+      // The name in field 2 may hold spaces and brackets: fields are counted behind the last bracket. Field 3 is the state, 22 the start time.
+      const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+      return fields[0] === "Z" || fields[0] === "X" ? undefined : fields[19];
+    } catch {
+      return undefined;
+    }
+  }
+  try {
+    const line = execFileSync("ps", ["-o", "stat=,lstart=", "-p", String(pid)], {
+      encoding: "utf8",
+      stdio: ["ignore", "pipe", "ignore"],
+    }).trim();
+    return line === "" || line.startsWith("Z") ? undefined : line.slice(line.indexOf(" ") + 1);
+  } catch {
+    return undefined;
+  }
+}
+
+export const isAlive = (identity: Identity): boolean => startOf(identity.pid) === identity.started;
+
+/** The process that is running this code. */
+export const ourselves = (): Identity => ({ pid: process.pid, started: startOf(process.pid) ?? "" });
+
+/**
+ * Spawns a process in a session of its own (a Ctrl-C in the terminal does not reach it), its output appended to `log`.
+ * @throws Error when the program cannot be started at all.
+ */
+export async function spawnChild(command: Command, log: string, env: Readonly<Record<string, string | undefined>>): Promise<Child> {
+  if (existsSync(log) && statSync(log).size > LOG_LIMIT_BYTES) renameSync(log, `${log}.1`);
+  const output = openSync(log, "a", 0o600);
+  try {
+    const child = spawn(command.file, command.args, {
+      cwd: command.cwd,
+      env: { ...env, ...command.env },
+      detached: true,
+      stdio: ["ignore", output, output],
+      ...(command.uid !== undefined && { uid: command.uid, gid: command.gid }),
+    });
+    const exited: Child["exited"] = new Promise((resolve) => child.once("exit", (code, signal) => resolve({ code, signal })));
+    await new Promise<void>((resolve, reject) => {
+      child.once("spawn", resolve);
+      child.once("error", reject);
+    });
+    return { pid: child.pid!, started: startOf(child.pid!) ?? "", exited };
+  } finally {
+    closeSync(output);
+  }
+}
+
+/** Sends a signal unless that very process is gone; true when it was sent. */
+export function signal(identity: Identity, name: NodeJS.Signals): boolean {
+  if (!isAlive(identity)) return false;
+  try {
+    return process.kill(identity.pid, name);
+  } catch {
+    return false;
+  }
+}
+
+/** Ends a process: `name` first, and after the deadline SIGKILL. Resolves when it is gone; true when it went by itself. */
+export async function endProcess(identity: Identity, name: NodeJS.Signals, deadlineMs: number): Promise<boolean> {
+  if (!signal(identity, name)) return true;
+  const gone = () => {
+    if (isAlive(identity)) throw new Error(`process ${identity.pid} is still running`);
+  };
+  try {
+    await until("a process ends", deadlineMs, gone);
+    return true;
+  } catch {
+    signal(identity, "SIGKILL");
+    await until("a killed process ends", 10_000, gone);
+    return false;
+  }
+}

@@ -1,0 +1,148 @@
+// The ClickHouse engine in this process: one data folder, several connections, each of which runs one statement at a time.
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import type { RawInsertFormat, Session } from "chdb";
+
+/** The result of one statement: its bytes in the wanted format, and what it cost. */
+export interface Answer {
+  readonly bytes: Uint8Array;
+  readonly rowsRead: number;
+  readonly bytesRead: number;
+  readonly rowsWritten: number;
+  readonly seconds: number;
+}
+
+export interface RawInsert {
+  readonly table: string;
+  readonly columns?: readonly string[];
+  readonly format: string;
+  readonly rows: Buffer;
+  readonly settings: Readonly<Record<string, string>>;
+}
+
+export interface Engine {
+  readonly query: (lane: LaneName, database: string, sql: string, format: string) => Promise<Answer>;
+  readonly insert: (database: string, insert: RawInsert) => Promise<Answer>;
+  readonly takesRaw: (format: string) => boolean;
+  readonly close: () => Promise<void>;
+}
+
+type LaneName = "read" | "insert" | "change";
+
+/** Statements of one connection wait for each other: so a lane for each kind of work, and a dashboard never waits for a backfill. */
+interface Lane {
+  readonly session: Session;
+  database: string;
+  waiting: number;
+  tail: Promise<unknown>;
+}
+
+const LANES: Readonly<Record<LaneName, { readonly connections: number; readonly limitSeconds: number }>> = {
+  read: { connections: 3, limitSeconds: 60 },
+  insert: { connections: 2, limitSeconds: 60 },
+  change: { connections: 1, limitSeconds: 600 },
+};
+
+// Server settings: 4 GiB of the 10 that the whole product may take, and caches that fit a laptop.
+const SERVER_CONFIG = `<clickhouse>
+  <max_server_memory_usage>4294967296</max_server_memory_usage>
+  <mark_cache_size>134217728</mark_cache_size>
+  <background_pool_size>2</background_pool_size>
+  <background_merges_mutations_concurrency_ratio>2</background_merges_mutations_concurrency_ratio>
+</clickhouse>
+`;
+
+// The engine would round larger integers and decimals to doubles in JSON; asynchronous inserts answer before they have written.
+const CONNECTION_SETTINGS = {
+  max_threads: 2,
+  async_insert: 0,
+  output_format_json_quote_64bit_integers: 1,
+  output_format_json_quote_decimals: 1,
+  max_memory_usage: 3_221_225_472,
+};
+
+const RAW_FORMATS = new Set([
+  "JSONEachRow",
+  "JSONCompactEachRow",
+  "TabSeparated",
+  "TSV",
+  "TabSeparatedWithNames",
+  "TSVWithNames",
+  "CSV",
+  "CSVWithNames",
+]);
+
+/**
+ * Opens the data folder, warm: the first statement of a fresh engine takes ten times as long as the next.
+ * @throws Error when another process holds the folder.
+ */
+export async function openEngine(folder: string): Promise<Engine> {
+  const { Session: Open } = await import("chdb");
+  const config = join(folder, "..", "clickhouse-server.xml");
+  writeFileSync(config, SERVER_CONFIG);
+  const connect = (limitSeconds: number): Lane => ({
+    session: new Open(folder, {
+      connectionArgs: [
+        `--config-file=${config}`,
+        ...Object.entries({ ...CONNECTION_SETTINGS, max_execution_time: limitSeconds }).map(([name, value]) => `--${name}=${value}`),
+      ],
+    }),
+    database: "",
+    waiting: 0,
+    tail: Promise.resolve(),
+  });
+  const lanes = Object.fromEntries(
+    Object.entries(LANES).map(([name, { connections, limitSeconds }]) => [
+      name,
+      Array.from({ length: connections }, () => connect(limitSeconds)),
+    ]),
+  ) as Record<LaneName, Lane[]>;
+  const all = Object.values(lanes).flat();
+
+  /** Runs `work` in the lane with the fewest waiting, in the database that it wants. */
+  const inLane = <T>(name: LaneName, database: string, work: (session: Session) => Promise<T>): Promise<T> => {
+    const lane = lanes[name].reduce((least, next) => (next.waiting < least.waiting ? next : least));
+    lane.waiting += 1;
+    const done = lane.tail.then(async () => {
+      if (lane.database !== database) {
+        await lane.session.queryAsync(`USE \`${database.replace(/[`\\]/g, "\\$&")}\``);
+        lane.database = database;
+      }
+      return work(lane.session);
+    });
+    lane.tail = done
+      .catch(() => undefined)
+      .then(() => {
+        lane.waiting -= 1;
+      });
+    return done;
+  };
+
+  const query: Engine["query"] = (lane, database, sql, format) =>
+    inLane(lane, database, async (session) => {
+      const result = await session.queryAsync(sql, { format });
+      return { bytes: result.bytes(), rowsRead: result.rowsRead, bytesRead: result.bytesRead, rowsWritten: 0, seconds: result.elapsed };
+    });
+
+  await query("change", "default", "CREATE DATABASE IF NOT EXISTS tributary", "TabSeparated");
+  await Promise.all(all.map((lane) => lane.session.queryAsync("SELECT count() FROM system.tables")));
+  return {
+    query,
+    insert: (database, { table, columns, format, rows, settings }) =>
+      inLane("insert", database, async (session) => {
+        const summary = await session.insert({
+          table,
+          format: format as RawInsertFormat,
+          values: rows,
+          ...(columns && { columns }),
+          settings,
+        });
+        return { bytes: new Uint8Array(0), rowsRead: 0, bytesRead: 0, rowsWritten: summary.rowsWritten, seconds: summary.elapsed };
+      }),
+    takesRaw: (format) => RAW_FORMATS.has(format),
+    close: async () => {
+      await Promise.all(all.map((lane) => lane.tail));
+      for (const lane of all) lane.session.close();
+    },
+  };
+}

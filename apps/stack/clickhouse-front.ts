@@ -1,0 +1,137 @@
+// The HTTP side of the embedded ClickHouse: takes what `@clickhouse/client` sends to a server, and answers in a server's form.
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import { gunzipSync } from "node:zlib";
+import { type Answer, type Engine, openEngine } from "./clickhouse-engine.ts";
+import { insertTarget, kindOf, withParameters, withSettings } from "./clickhouse-sql.ts";
+
+// Parameters of the HTTP interface that are no settings of a query.
+const NOT_SETTINGS = new Set(
+  (
+    "query database default_format query_id session_id session_timeout session_check user password role compress decompress enable_http_compression " +
+    "wait_end_of_query buffer_size quota_key stacktrace close_session http_zlib_compression_level send_progress_in_http_headers " +
+    "http_headers_progress_interval_ms cancel_http_readonly_queries_on_client_close"
+  ).split(" "),
+);
+
+// One insert of a sink holds one fetch of 32 MiB, written as JSON; beyond this the process would run out of memory before the engine refuses.
+const BODY_LIMIT_BYTES = 256 * 1024 * 1024;
+
+// As src/Server/HTTPHandler.cpp of ClickHouse sorts them; everything else is 500.
+const NOT_FOUND = new Set([46, 47, 50, 56, 60, 73, 81, 115]);
+const BAD_REQUEST = new Set([6, 26, 27, 33, 36, 38, 41, 42, 43, 53, 62, 69, 70, 72, 117, 130, 131, 395, 456, 457]);
+
+/** Opens the engine and listens on loopback. Closing the returned server ends running statements first. */
+export async function serveClickhouse(options: {
+  readonly port: number;
+  readonly folder: string;
+}): Promise<{ readonly close: () => Promise<void> }> {
+  const engine = await openEngine(options.folder);
+  const server: Server = createServer((request, response) => {
+    answer(engine, request, response).catch((error: unknown) => refuse(response, error));
+  });
+  // The client keeps sockets open between inserts; a shorter time than its own would reset a request that is on its way.
+  server.keepAliveTimeout = 65_000;
+  server.requestTimeout = 0;
+  await new Promise<void>((resolve, reject) => server.once("error", reject).listen(options.port, "127.0.0.1", resolve));
+  return {
+    close: async () => {
+      const closed = new Promise((resolve) => server.close(resolve));
+      server.closeIdleConnections();
+      await engine.close();
+      server.closeAllConnections();
+      await closed;
+    },
+  };
+}
+
+async function answer(engine: Engine, request: IncomingMessage, response: ServerResponse): Promise<void> {
+  const url = new URL(request.url ?? "/", "http://localhost");
+  if (url.pathname === "/ping" || (request.method === "GET" && url.pathname === "/" && !url.searchParams.has("query"))) {
+    response.writeHead(200, { "content-type": "text/plain; charset=UTF-8" }).end("Ok.\n");
+    return;
+  }
+  const body = await bodyOf(request);
+  const given = url.searchParams.get("query");
+  const written = given ?? body.toString("utf8");
+  const parameters = new Map<string, string>();
+  const settings = new Map<string, string>();
+  for (const [name, value] of url.searchParams) {
+    if (name.startsWith("param_")) parameters.set(name.slice(6), value);
+    else if (!NOT_SETTINGS.has(name)) settings.set(name, value);
+  }
+  const database = url.searchParams.get("database") ?? header(request, "x-clickhouse-database") ?? "default";
+  const format = url.searchParams.get("default_format") ?? header(request, "x-clickhouse-format") ?? "TabSeparated";
+  const sql = withParameters(written, parameters);
+  const rows = given === null || body.length === 0 ? undefined : body;
+  send(response, url.searchParams.get("query_id"), format, await run(engine, { sql, rows, database, format, settings }));
+}
+
+interface Statement {
+  readonly sql: string;
+  readonly rows: Buffer | undefined;
+  readonly database: string;
+  readonly format: string;
+  readonly settings: ReadonlyMap<string, string>;
+}
+
+function run(engine: Engine, { sql, rows, database, format, settings }: Statement): Promise<Answer> {
+  const kind = kindOf(sql);
+  // Without a session these have no effect on a server either, and here they would change the lane for everyone.
+  if (kind === "session") return Promise.resolve({ bytes: new Uint8Array(0), rowsRead: 0, bytesRead: 0, rowsWritten: 0, seconds: 0 });
+  if (rows === undefined) return engine.query(kind === "insert" ? "change" : kind, database, withSettings(sql, settings), format);
+  const target = kind === "insert" ? insertTarget(sql) : undefined;
+  if (target !== undefined && engine.takesRaw(target.format))
+    return engine.insert(database, { ...target, rows, settings: Object.fromEntries(settings) });
+  return engine.query("insert", database, `${withSettings(sql, settings)}\n${rows.toString("utf8")}`, format);
+}
+
+function send(response: ServerResponse, queryId: string | null, format: string, done: Answer): void {
+  const summary = {
+    read_rows: String(done.rowsRead),
+    read_bytes: String(done.bytesRead),
+    written_rows: String(done.rowsWritten),
+    result_rows: "0",
+    elapsed_ns: String(Math.round(done.seconds * 1e9)),
+  };
+  response.writeHead(200, {
+    "content-type": format.startsWith("JSON") ? "application/json; charset=UTF-8" : "text/tab-separated-values; charset=UTF-8",
+    "x-clickhouse-format": format,
+    "x-clickhouse-summary": JSON.stringify(summary),
+    ...(queryId !== null && { "x-clickhouse-query-id": queryId }),
+  });
+  response.end(done.bytes);
+}
+
+/** An error in the words of the engine, under the status and header from which clients read its code. */
+function refuse(response: ServerResponse, error: unknown): void {
+  const message = error instanceof Error ? error.message : String(error);
+  const code = Number(/Code: (\d+)\./.exec(message)?.[1] ?? 1002);
+  const text = code === 1002 ? `Code: 1002. DB::Exception: ${message}. (UNKNOWN_EXCEPTION)` : message;
+  if (response.headersSent) {
+    response.destroy();
+    return;
+  }
+  response.writeHead(NOT_FOUND.has(code) ? 404 : BAD_REQUEST.has(code) ? 400 : 500, {
+    "content-type": "text/plain; charset=UTF-8",
+    "x-clickhouse-exception-code": String(code),
+  });
+  response.end(`${text}\n`);
+}
+
+async function bodyOf(request: IncomingMessage): Promise<Buffer> {
+  const parts: Buffer[] = [];
+  let length = 0;
+  for await (const part of request as AsyncIterable<Buffer>) {
+    length += part.length;
+    if (length > BODY_LIMIT_BYTES)
+      throw new Error(`Code: 307. DB::Exception: The body is larger than ${BODY_LIMIT_BYTES} bytes. (TOO_MANY_BYTES)`);
+    parts.push(part);
+  }
+  const body = parts.length === 1 ? parts[0]! : Buffer.concat(parts, length);
+  return header(request, "content-encoding") === "gzip" ? gunzipSync(body, { maxOutputLength: BODY_LIMIT_BYTES }) : body;
+}
+
+const header = (request: IncomingMessage, name: string): string | undefined => {
+  const value = request.headers[name];
+  return Array.isArray(value) ? value[0] : value;
+};

@@ -1,0 +1,84 @@
+// Statements as the ClickHouse server takes them over HTTP, rewritten for an engine that takes text alone: parameters and settings go into the statement.
+
+/** What a statement does, by its first word; the front has a lane for each. */
+export type StatementKind = "read" | "insert" | "change" | "session";
+
+const LITERAL_OR_COMMENT = /'(?:[^'\\]|\\.|'')*'|`(?:[^`\\]|\\.)*`|"(?:[^"\\]|\\.)*"|--[^\n]*|\/\*[\s\S]*?\*\//.source;
+const PLACEHOLDER = /\{\s*([A-Za-z_]\w*)\s*:\s*([^{}'"]+?(?:'[^{}]*')?[^{}]*?)\s*\}/.source;
+const LEADING = /^(?:\s|--[^\n]*\n|\/\*[\s\S]*?\*\/|\()*/;
+const INSERT_TARGET = /^INSERT\s+INTO\s+(?:TABLE\s+)?(?:FUNCTION\s+\w+\s*\([^()]*\)|[\w.`"]+)\s*(?:\((?:[^()]|\([^()]*\))*\))?/i;
+
+/** A value inside single quotes, for the engine's own parser. */
+export const quoted = (text: string): string => `'${text.replace(/\\/g, "\\\\").replace(/'/g, "\\'").replace(/\0/g, "\\0")}'`;
+
+export function kindOf(sql: string): StatementKind {
+  const word = /^[a-z]+/i.exec(sql.replace(LEADING, ""))?.[0].toUpperCase() ?? "";
+  if (word === "INSERT") return "insert";
+  if (word === "SET" || word === "USE") return "session";
+  return ["SELECT", "WITH", "SHOW", "DESCRIBE", "DESC", "EXPLAIN", "EXISTS", "VALUES", "FROM"].includes(word) ? "read" : "change";
+}
+
+// A text parameter travels as a field of tab-separated values: these are its escapes.
+const ESCAPES: Readonly<Record<string, string>> = { t: "\t", n: "\n", r: "\r", b: "\b", f: "\f", "0": "\0", "\\": "\\", "'": "'" };
+
+function literalOf(type: string, value: string): string {
+  if (type === "Identifier") return `\`${value.replace(/\\/g, "\\\\").replace(/`/g, "\\`")}\``;
+  if (value === "\\N") return `_CAST(NULL, ${quoted(type)})`;
+  const isText = /^(?:(?:Nullable|LowCardinality)\()*(?:String|FixedString\(\d+\))\)*$/.test(type.replace(/\s/g, ""));
+  return `_CAST(${quoted(isText ? value.replace(/\\(.)/gs, (_, escape: string) => ESCAPES[escape] ?? escape) : value)}, ${quoted(type)})`;
+}
+
+/**
+ * Puts each `{name:Type}` that has a value into the statement, as a cast of a quoted text; what stands in texts, names and comments stays.
+ * One without a value stays too, and the engine refuses it as a server does (code 456).
+ */
+export function withParameters(sql: string, values: ReadonlyMap<string, string>): string {
+  if (values.size === 0) return sql;
+  return sql.replace(
+    new RegExp(`${LITERAL_OR_COMMENT}|${PLACEHOLDER}`, "g"),
+    (found, name: string | undefined, type: string | undefined) => {
+      const value = name === undefined ? undefined : values.get(name);
+      return value === undefined ? found : literalOf(type!, value);
+    },
+  );
+}
+
+/** `SETTINGS a=1, b='x'`, or nothing. Names are checked, for they cannot be quoted. */
+export function settingsClause(settings: ReadonlyMap<string, string>): string {
+  const parts = [...settings].map(([name, value]) => {
+    if (!/^\w+$/.test(name)) throw new Error(`Code: 115. DB::Exception: Unknown setting ${quoted(name)}. (UNKNOWN_SETTING)`);
+    return `${name}=${/^-?\d+(\.\d+)?$/.test(value) ? value : quoted(value)}`;
+  });
+  return parts.length === 0 ? "" : `SETTINGS ${parts.join(", ")}`;
+}
+
+/**
+ * The statement with its settings where the grammar wants them: behind everything, behind `FORMAT Null` for what creates (else they would be the
+ * table's own), behind the target of an insert. A setting that the statement names itself wins.
+ */
+export function withSettings(sql: string, settings: ReadonlyMap<string, string>): string {
+  const text = sql.replace(/[\s;]+$/, "");
+  const kind = kindOf(text);
+  const clause = settingsClause(settings);
+  if (clause === "" || kind === "session" || /^SYSTEM\b/i.test(text.replace(LEADING, ""))) return text;
+  if (kind !== "insert") return `${text}\n${/^CREATE\b/i.test(text.replace(LEADING, "")) ? "FORMAT Null " : ""}${clause}`;
+  const start = LEADING.exec(text)![0].length;
+  const target = INSERT_TARGET.exec(text.slice(start));
+  if (target === null) return text;
+  const end = start + target[0].length;
+  const rest = text.slice(end).trimStart();
+  return /^SETTINGS\b/i.test(rest)
+    ? `${text.slice(0, end)} ${clause}, ${rest.slice("SETTINGS".length)}`
+    : `${text.slice(0, end)} ${clause} ${rest}`;
+}
+
+/** Target, columns and format of an insert whose rows come separately; undefined when it is of another form. */
+export function insertTarget(
+  sql: string,
+): { readonly table: string; readonly columns?: readonly string[]; readonly format: string } | undefined {
+  const match = /^\s*INSERT\s+INTO\s+(?:TABLE\s+)?([\w.`"]+)\s*(?:\(([\w\s,`"]*)\))?\s*FORMAT\s+(\w+)\s*;?\s*$/i.exec(sql);
+  if (match === null) return undefined;
+  const bare = (name: string) => name.replace(/[`"\s]/g, "");
+  const columns = match[2]?.split(",").map(bare);
+  return { table: bare(match[1]!), ...(columns && { columns }), format: match[3]! };
+}

@@ -1,0 +1,51 @@
+// What the embedded stack takes from the environment, read once.
+import { z } from "zod";
+
+const text = z.string().min(1).optional();
+
+const stackEnvironment = z.object({
+  TRIBUTARY_HOME: text,
+  JAVA_HOME: text,
+  PATH: z.string().default(""),
+  KAFKA_BROKERS: text,
+  CLICKHOUSE_URL: text,
+  POSTGRES_URL: text,
+  POSTGRES_ADMIN_URL: text,
+  POSTGRES_APP_PASSWORD: text,
+  REDIS_URL: text,
+  SCHEMA_REGISTRY_URL: text,
+  OIDC_ISSUER: text,
+  LOG_LEVEL: z.enum(["trace", "debug", "info", "warn", "error"]).default("info"),
+});
+
+const serverEnvironment = z.object({
+  PORT: z.coerce.number().int().min(1).max(65_535),
+  DATA_FOLDER: text,
+  KAFKA_BROKERS: text,
+  LOGIN_SECRET: text,
+});
+
+export type StackConfig = Readonly<z.infer<typeof stackEnvironment>> & {
+  /** The whole environment, for handing on to children. */
+  readonly inherited: Readonly<Record<string, string | undefined>>;
+};
+export type ServerConfig = Readonly<z.infer<typeof serverEnvironment>>;
+
+/** @throws Error naming every variable that is wrong. */
+export function stackConfig(environment: NodeJS.ProcessEnv = process.env): StackConfig {
+  return Object.freeze({ ...parse(stackEnvironment, environment), inherited: { ...environment } });
+}
+
+/** What `serve.ts` needs for one embedded server. @throws Error naming every variable that is wrong. */
+export function serverConfig(environment: NodeJS.ProcessEnv = process.env): ServerConfig {
+  return Object.freeze(parse(serverEnvironment, environment));
+}
+
+function parse<T extends z.ZodType>(schema: T, environment: NodeJS.ProcessEnv): z.infer<T> {
+  // An empty variable is the shell's way to say "not set".
+  const result = schema.safeParse(Object.fromEntries(Object.entries(environment).filter(([, value]) => value !== "")));
+  if (result.success) return result.data;
+  throw new Error(
+    `The environment is wrong: ${result.error.issues.map((issue) => `${issue.path.join(".")}: ${issue.message}`).join("; ")}`,
+  );
+}

@@ -1,0 +1,78 @@
+// The folder of one embedded stack (`.tributary/`): where it lies, what is kept in it, and how its small JSON files are read and written.
+import { randomBytes } from "node:crypto";
+import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { dirname, join, resolve } from "node:path";
+import { fileURLToPath } from "node:url";
+
+/** Secrets made once per folder; kept in `secrets.json`, mode 0600. */
+export interface Secrets {
+  readonly tributary: string;
+  readonly postgresOwner: string;
+  readonly postgresApp: string;
+  readonly login: string;
+}
+
+/** Where one stack lives. `root` is the repository, shared by all stacks: the compiled code and the downloaded jars lie there. */
+export interface Home {
+  readonly root: string;
+  readonly folder: string;
+  readonly jars: string;
+  readonly path: (...parts: string[]) => string;
+}
+
+/** The repository that this file belongs to, whether it runs from its source or from `dist/`. */
+export function repositoryRoot(): string {
+  let folder = dirname(fileURLToPath(import.meta.url));
+  while (!existsSync(join(folder, "package-lock.json"))) {
+    const parent = dirname(folder);
+    if (parent === folder) throw new Error("The repository of Tributary was not found: no package-lock.json above this program.");
+    folder = parent;
+  }
+  return folder;
+}
+
+/** Opens the folder of a stack and makes it when it is missing; without an argument `.tributary/` in the repository. */
+export function openHome(folder?: string): Home {
+  const root = repositoryRoot();
+  const at = resolve(folder ?? join(root, ".tributary"));
+  mkdirSync(join(at, "logs"), { recursive: true });
+  return { root, folder: at, jars: join(root, ".tributary", "jars"), path: (...parts) => join(at, ...parts) };
+}
+
+/** Reads a JSON file; undefined when it is missing, or was cut short by a crash or a full disk. */
+export function readJson<T>(file: string): T | undefined {
+  try {
+    return JSON.parse(readFileSync(file, "utf8")) as T;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Writes a JSON file so that readers see the old content or the new one, never half of it; mode 0600. */
+export function writeJson(file: string, value: unknown): void {
+  const draft = `${file}.${process.pid}.new`;
+  rmSync(draft, { force: true });
+  writeFileSync(draft, `${JSON.stringify(value, null, 2)}\n`, { mode: 0o600 });
+  renameSync(draft, file);
+}
+
+/**
+ * The secrets of a folder, made at the first call.
+ * @throws Error when the file is damaged although data exist that only its passwords open.
+ */
+export function secretsOf(home: Home): Secrets {
+  const file = home.path("secrets.json");
+  const kept = readJson<Partial<Secrets>>(file);
+  if (kept === undefined && existsSync(home.path("postgres")))
+    throw new Error(
+      `${file} is missing or damaged, but the data beside it need its passwords; put it back, or remove ${home.folder} to start anew.`,
+    );
+  const secrets: Secrets = {
+    tributary: kept?.tributary ?? randomBytes(32).toString("base64url"),
+    postgresOwner: kept?.postgresOwner ?? randomBytes(18).toString("base64url"),
+    postgresApp: kept?.postgresApp ?? randomBytes(18).toString("base64url"),
+    login: kept?.login ?? randomBytes(32).toString("base64url"),
+  };
+  if (JSON.stringify(secrets) !== JSON.stringify(kept)) writeJson(file, secrets);
+  return secrets;
+}

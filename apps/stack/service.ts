@@ -1,0 +1,48 @@
+// What the supervisor must know of a server that it runs: how to install it, prepare its data, spawn it, ask for its health, and where others find it.
+import type { Home, Secrets } from "./home.ts";
+
+export type ServiceName = "kafka" | "redis" | "postgres" | "clickhouse" | "registry" | "identity";
+
+/** Everything a service may look at: its folder, the ports of all services by name, the secrets, and the addresses known so far. */
+export interface Place {
+  readonly home: Home;
+  readonly ports: Readonly<Record<string, number>>;
+  readonly secrets: Secrets;
+  readonly env: Readonly<Record<string, string>>;
+  readonly machine: { readonly path: string; readonly javaHome: string | undefined };
+}
+
+/** A process to spawn. `uid` and `gid` only when it must not run as we do. */
+export interface Command {
+  readonly file: string;
+  readonly args: readonly string[];
+  readonly env?: Readonly<Record<string, string>>;
+  readonly cwd?: string;
+  readonly uid?: number;
+  readonly gid?: number;
+}
+
+/** How `run.json` names a service; `pid` is added by the supervisor. */
+export type Address = { readonly brokers: string } | { readonly url: string };
+
+export interface Service {
+  readonly name: ServiceName;
+  /** The variable that, when set from outside, means: use that server, start none. */
+  readonly outside: string;
+  /** Services that must be healthy before this one starts. */
+  readonly after: readonly ServiceName[];
+  /** Names of the ports it listens on. */
+  readonly ports: readonly string[];
+  /** Brings the program onto this machine; quick when it is there. Errors say in one sentence what is missing and how to mend it. */
+  readonly install: (place: Place) => Promise<void>;
+  /** Makes or mends the data folder; nothing of this service runs meanwhile. */
+  readonly prepare: (place: Place) => Promise<void>;
+  readonly command: (place: Place) => Command;
+  /** Resolves when the server answers; otherwise rejects within about a second. */
+  readonly healthy: (place: Place) => Promise<void>;
+  /** Asks the server to end: finish, flush, exit. */
+  readonly stopSignal: NodeJS.Signals;
+  /** Variables that tell others where it is. */
+  readonly variables: (place: Place) => Readonly<Record<string, string>>;
+  readonly address: (variables: Readonly<Record<string, string>>) => Address;
+}

@@ -1,0 +1,23 @@
+// The identity provider for a laptop: demo users, one a role, on loopback only.
+import { join } from "node:path";
+import { answersHttp } from "../http-health.ts";
+import type { Service } from "../service.ts";
+
+export const identity: Service = {
+  name: "identity",
+  outside: "OIDC_ISSUER",
+  after: [],
+  ports: ["identity"],
+  install: async () => undefined,
+  prepare: async () => undefined,
+  command: ({ home, ports, secrets }) => ({
+    file: process.execPath,
+    args: ["--max-old-space-size=128", join(home.root, "dist", "apps", "stack", "serve.js"), "identity"],
+    env: { PORT: String(ports.identity), DATA_FOLDER: home.path("identity"), LOGIN_SECRET: secrets.login },
+    cwd: home.folder,
+  }),
+  healthy: ({ ports }) => answersHttp(`http://127.0.0.1:${ports.identity}/.well-known/openid-configuration`),
+  stopSignal: "SIGTERM",
+  variables: ({ ports }) => ({ OIDC_ISSUER: `http://127.0.0.1:${ports.identity}`, OIDC_AUDIENCE: "urn:tributary:api" }),
+  address: (variables) => ({ url: variables.OIDC_ISSUER! }),
+};

@@ -1,0 +1,174 @@
+// Makes a fresh clone ready to run: checks what the machine must bring, installs packages, compiles, fetches jars. Does nothing that is already done.
+// Usage: node scripts/prepare.mjs [--only-jars]; needs nothing but Node itself.
+import { spawnSync } from "node:child_process";
+import { createHash } from "node:crypto";
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+export const root = dirname(dirname(fileURLToPath(import.meta.url)));
+const at = (...parts) => join(root, ...parts);
+
+/** Something that only the user can mend; its message is one sentence for a person. */
+export class Unprepared extends Error {}
+
+const OLDEST_NODE = [20, 19];
+const OLDEST_JAVA = 17;
+
+function checkNode() {
+  const [major, minor] = process.versions.node.split(".").map(Number);
+  if (major < OLDEST_NODE[0] || (major === OLDEST_NODE[0] && minor < OLDEST_NODE[1]))
+    throw new Unprepared(`Node ${process.versions.node} is too old: install Node ${OLDEST_NODE.join(".")} or newer (https://nodejs.org).`);
+}
+
+/** Java and Maven are needed for the embedded Kafka alone. */
+function checkJava() {
+  const java = process.env.JAVA_HOME ? join(process.env.JAVA_HOME, "bin", "java") : "java";
+  const cure = `install a JDK ${OLDEST_JAVA} or newer (apt install openjdk-17-jdk-headless, brew install openjdk@17), or set KAFKA_BROKERS to a running Kafka`;
+  const told = spawnSync(java, ["-version"], { encoding: "utf8" });
+  if (told.error || told.status !== 0) throw new Unprepared(`Java was not found: ${cure}.`);
+  const [, version] = /version "(?:1\.)?(\d+)/.exec(`${told.stderr}${told.stdout}`) ?? [];
+  if (Number(version) < OLDEST_JAVA) throw new Unprepared(`Java ${version} is too old: ${cure}.`);
+}
+
+const hashOf = (...files) => files.reduce((hash, file) => hash.update(readFileSync(file)), createHash("sha256")).digest("hex");
+const read = (file) => (existsSync(file) ? readFileSync(file, "utf8") : undefined);
+
+/** Runs a program; its output is shown only when it fails. */
+function run(what, file, args) {
+  const done = spawnSync(file, args, { cwd: root, encoding: "utf8", maxBuffer: 64 * 1024 * 1024 });
+  if (done.status === 0) return;
+  const output = `${done.stdout ?? ""}${done.stderr ?? ""}`.trim();
+  throw new Unprepared(
+    `${what} failed${done.error ? ` (${done.error.message})` : ""}.${output ? `\n${output.split("\n").slice(-40).join("\n")}` : ""}`,
+  );
+}
+
+function installPackages(say) {
+  const stamp = at("node_modules", ".tributary-stamp");
+  const wanted = hashOf(at("package-lock.json"));
+  if (read(stamp) === wanted && existsSync(at("node_modules", "typescript"))) return;
+  // A folder that npm itself finished for this very lock is taken as it is; npm keeps a copy of the lock in it.
+  if (read(stamp) === undefined && matchesLock()) return writeFileSync(stamp, wanted);
+  say("Installing packages (about a minute the first time) ...");
+  run("npm ci", process.platform === "win32" ? "npm.cmd" : "npm", ["ci", "--ignore-scripts", "--no-audit", "--no-fund"]);
+  writeFileSync(stamp, wanted);
+}
+
+function matchesLock() {
+  const installed = read(at("node_modules", ".package-lock.json"));
+  if (installed === undefined) return false;
+  const { packages } = JSON.parse(installed);
+  const wanted = JSON.parse(readFileSync(at("package-lock.json"), "utf8")).packages;
+  return Object.entries(wanted).every(([path, entry]) => path === "" || entry.optional || packages[path]?.version === entry.version);
+}
+
+const SOURCES = ["schemas", "stream", "processors", "sinks", "apps", "tests", "bench"];
+
+/** The latest change of anything that is compiled, in ms. */
+function latestChange() {
+  let latest = 0;
+  const look = (path) => {
+    const stat = statSync(path, { throwIfNoEntry: false });
+    if (stat === undefined) return;
+    // A folder changes when a file in it is added or removed.
+    latest = Math.max(latest, stat.mtimeMs);
+    if (stat.isDirectory()) for (const entry of readdirSync(path)) if (entry !== "node_modules") look(join(path, entry));
+  };
+  for (const path of ["tsconfig.json", "package.json", "topology.ts", ...SOURCES]) look(at(path));
+  return latest;
+}
+
+/** Compiles when a source is newer than the last complete compilation. */
+export function compile(say = () => undefined) {
+  const stamp = at("dist", ".compiled");
+  const before = latestChange();
+  if (Number(read(stamp) ?? 0) >= before) return;
+  say("Compiling ...");
+  // Without its notes of the last time the compiler writes everything: right when dist/ was removed in part.
+  if (!existsSync(stamp)) rmSync(at("dist", ".tsbuildinfo"), { force: true });
+  run("Compiling", process.execPath, [at("node_modules", "typescript", "bin", "tsc"), "-p", at("tsconfig.json")]);
+  writeFileSync(stamp, String(before));
+}
+
+/** `npx tributary` looks here first, and npm does not put the programs of the package itself there. */
+function linkProgram() {
+  const link = at("node_modules", ".bin", "tributary");
+  if (process.platform === "win32" || existsSync(link)) return;
+  mkdirSync(dirname(link), { recursive: true });
+  rmSync(link, { force: true });
+  try {
+    symlinkSync("../../scripts/tributary.mjs", link);
+  } catch (error) {
+    if (error.code !== "EEXIST") throw error;
+  }
+}
+
+/** Downloads the jars into a folder beside the final one and renames it, so that a broken download is never taken for a complete one. */
+export function fetchJars(say = () => undefined) {
+  const folder = at(".tributary", "jars");
+  const pom = at("apps", "stack", "pom.xml");
+  const wanted = hashOf(pom);
+  const list = read(join(folder, "complete.json"));
+  const sizeOf = (name) => statSync(join(folder, name), { throwIfNoEntry: false })?.size;
+  if (
+    read(join(folder, "pom.sha256")) === wanted &&
+    list &&
+    Object.entries(JSON.parse(list)).every(([name, bytes]) => sizeOf(name) === bytes)
+  )
+    return;
+  checkJava();
+  const maven = process.platform === "win32" ? "mvn.cmd" : "mvn";
+  if (spawnSync(maven, ["-v"], { encoding: "utf8" }).status !== 0)
+    throw new Unprepared(
+      "Maven was not found: install it (apt install maven, brew install maven), or set KAFKA_BROKERS and REDIS_URL to running servers.",
+    );
+  say("Fetching Kafka and Redis (54 MB, once) ...");
+  const fresh = `${folder}.${process.pid}.new`;
+  rmSync(fresh, { recursive: true, force: true });
+  try {
+    run("Fetching the jars with Maven", maven, ["-q", "-B", "-f", pom, "dependency:copy-dependencies", `-DoutputDirectory=${fresh}`]);
+    const sizes = Object.fromEntries(readdirSync(fresh).map((name) => [name, statSync(join(fresh, name)).size]));
+    writeFileSync(join(fresh, "complete.json"), JSON.stringify(sizes));
+    writeFileSync(join(fresh, "pom.sha256"), wanted);
+    rmSync(folder, { recursive: true, force: true });
+    renameSync(fresh, folder);
+  } finally {
+    rmSync(fresh, { recursive: true, force: true });
+  }
+}
+
+/**
+ * Everything before the first line of our own code can run.
+ * @param {{ quiet?: boolean, withStack?: boolean }} options `withStack: false` leaves out what only the embedded servers need.
+ * @throws {Unprepared}
+ */
+export function prepare({ quiet = false, withStack = true } = {}) {
+  const say = quiet ? () => undefined : (line) => console.error(line);
+  checkNode();
+  const needsKafka = withStack && !process.env.KAFKA_BROKERS;
+  // Before the long work: whoever lacks Java should hear of it now, not after the download of everything else.
+  if (needsKafka) checkJava();
+  installPackages(say);
+  linkProgram();
+  compile(say);
+  if (needsKafka) fetchJars(say);
+}
+
+/** Runs a script of ours; what the user can mend is told without a stack trace. */
+export async function told(work) {
+  try {
+    return await work();
+  } catch (error) {
+    if (!(error instanceof Unprepared)) throw error;
+    console.error(error.message);
+    process.exit(1);
+  }
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url))
+  await told(() => {
+    const say = (line) => console.error(line);
+    if (process.argv.includes("--only-jars")) fetchJars(say);
+    else prepare();
+  });

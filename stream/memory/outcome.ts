@@ -1,0 +1,47 @@
+// stream/memory/outcome.ts - the recorded outcome of an event: the very messages that were produced for it, so that it can be answered again.
+import avro from "avsc";
+
+export interface RecordedMessage {
+  readonly topic: string;
+  readonly key: string;
+  readonly value: Buffer;
+}
+export interface RecordedOutcome {
+  /** Why nothing was emitted; null when the event was not dropped. */
+  readonly dropped: string | null;
+  readonly messages: readonly RecordedMessage[];
+}
+
+const type = avro.Type.forSchema({
+  type: "record",
+  name: "RecordedOutcome",
+  fields: [
+    { name: "dropped", type: ["null", "string"] },
+    {
+      name: "messages",
+      type: {
+        type: "array",
+        items: {
+          type: "record",
+          name: "RecordedMessage",
+          fields: [
+            { name: "topic", type: "string" },
+            { name: "key", type: "string" },
+            { name: "value", type: "bytes" },
+          ],
+        },
+      },
+    },
+  ],
+});
+
+/** Outcomes live as long as the ledger: the first byte says how the rest is written, so that another form can stand beside this one. */
+const FORMAT = 1;
+
+export const encodeOutcome = (outcome: RecordedOutcome): Buffer => Buffer.concat([Buffer.of(FORMAT), type.toBuffer(outcome)]);
+
+/** Throws on bytes that this version cannot read: a recorded decision is never guessed. */
+export const decodeOutcome = (bytes: Uint8Array): RecordedOutcome => {
+  if (bytes[0] !== FORMAT) throw new Error(`a recorded outcome of format ${bytes[0]}; this version reads ${FORMAT}`);
+  return type.fromBuffer(Buffer.from(bytes.buffer, bytes.byteOffset + 1, bytes.byteLength - 1)) as RecordedOutcome;
+};

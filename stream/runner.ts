@@ -1,0 +1,273 @@
+// stream/runner.ts - hosts a chain of stages: one batch of one partition through six steps, whose order is the delivery guarantee.
+import { hit } from "#failpoint";
+import type { Chain } from "./chain.ts";
+import { Unreadable } from "./codec.ts";
+import type { DeadLetterRoute, Position, Read, Recorded } from "./flow.ts";
+import { type Counts, type Folded, fold, type Given, ProcessorThrew, type Refused } from "./fold.ts";
+import type { Loaded, Memories, Remembering } from "./memory/memory.ts";
+import type { Wire } from "./wire.ts";
+
+// Ports: what the runner asks of the log. stream/kafka.ts satisfies them, and so does the log in memory of stream/drive.ts.
+export interface InputMessage {
+  readonly offset: number;
+  readonly key: Buffer | null;
+  readonly value: Buffer | null;
+  readonly headers: Readonly<Record<string, Buffer | string | undefined>>;
+}
+export interface InputBatch {
+  readonly topic: string;
+  readonly partition: number;
+  /** At least one, in the order of their offsets. */
+  readonly messages: readonly InputMessage[];
+}
+export interface OutputMessage {
+  readonly topic: string;
+  readonly key: Buffer | string | null;
+  readonly value: Buffer | null;
+  readonly headers?: Readonly<Record<string, string | Buffer>>;
+}
+/** Of one batch, from the consumer that read it. */
+export interface Control {
+  readonly commit: (nextOffset: number) => Promise<void>;
+  readonly heartbeat: () => Promise<void>;
+  /** False once the partition may belong to somebody else: nothing may be written for it any more. */
+  readonly isCurrent: () => boolean;
+  /** The partition is read on from this offset, or from the start of the log when that is later. The batch at hand is left uncommitted. */
+  readonly seek: (offset: number) => void;
+}
+/** Resolves when every message is acknowledged by all replicas that are in sync; keeps the order of each topic and key. */
+export type Produce = (messages: readonly OutputMessage[]) => Promise<void>;
+export type ProcessBatch = (batch: InputBatch, control: Control) => Promise<void>;
+
+/** What a dead letter holds and says: the bytes as they came, and where and why they were refused. */
+export interface Letter {
+  readonly to: string;
+  readonly stage: string;
+  readonly code: string;
+  readonly message: string;
+  readonly position: Position;
+  readonly key: Buffer | null;
+  readonly value: Buffer | null;
+  readonly headers: InputMessage["headers"];
+}
+/** What became of one batch, counted once it is committed. */
+export interface BatchCounts {
+  readonly chain: string;
+  readonly topic: string;
+  readonly partition: number;
+  readonly messages: number;
+  readonly unreadable: number;
+  readonly stages: readonly Counts[];
+  readonly seconds: number;
+}
+/** Tries one step again while its errors are transient, with jitter; `between` is called before each further try. */
+export type Retry = <T>(step: () => Promise<T>, between: () => Promise<void>) => Promise<T>;
+export interface RunnerLog {
+  readonly info: (fields: object, event: string) => void;
+  readonly warn: (fields: object, event: string) => void;
+  readonly error: (fields: object, event: string) => void;
+}
+export interface RunnerPorts {
+  readonly wire: Wire;
+  readonly memories: Memories;
+  readonly read: Read;
+  readonly produce: Produce;
+  readonly deadLetters: DeadLetterRoute;
+  readonly deadLetter: (letter: Letter) => OutputMessage;
+  readonly retry: Retry;
+  readonly count: (counts: BatchCounts) => void;
+  /** How often the chain has now stopped at this message, this time included: it outlives the process. */
+  readonly stops: (chain: string, at: Position) => Promise<number>;
+  readonly log: RunnerLog;
+}
+
+/** Lost memory is made up for by reading the partition again up to where it had been committed; fast memory throws the outputs away, durable produces what it decides. */
+interface Past {
+  readonly until: number;
+  readonly isSilent: boolean;
+}
+interface FoldedChain {
+  readonly folded: readonly Folded[];
+  /** Up to where every memory of the chain knows the partition; infinite when there is none. */
+  readonly mark: number;
+}
+
+/** Two owners overlap for one batch or two; whoever is still overtaken after 20 loads is not overtaken but broken. */
+const MOST_FOLDS = 20;
+/** One stop may be a bad machine and two a bad start; at the third an operator is called (laws.md L5). */
+const STOPS_TO_ALERT = 3;
+
+const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
+
+/** The function that a consumer calls for each batch of a partition. Rejects only when the worker must stop: it restarts at the committed offset. */
+export const runner = (chain: Chain, ports: RunnerPorts): ProcessBatch => {
+  const { wire, memories, retry, log } = ports;
+  /** By partition: only while lost memory is made up for. */
+  const pasts = new Map<number, Past>();
+
+  const letterOf = (refused: Refused, { topic, partition }: InputBatch): OutputMessage =>
+    ports.deadLetter({
+      to: ports.deadLetters(refused.event),
+      stage: refused.stage,
+      code: refused.reason,
+      message: refused.reason,
+      position: { topic, partition, offset: refused.source.offset },
+      key: refused.key,
+      value: refused.value,
+      headers: refused.source.headers,
+    });
+
+  const decode = async (batch: InputBatch, control: Control) => {
+    const { topic, partition } = batch;
+    const given: Given[] = [];
+    const letters: OutputMessage[] = [];
+    const unknown = batch.messages.flatMap(({ value }) => (wire.isKnown(value) ? [] : value!));
+    // Outside the loop, once a schema: a registry that does not answer holds the batch, one that does not know the id makes dead letters.
+    if (unknown.length > 0) await retry(() => wire.learn(unknown), control.heartbeat);
+    for (const source of batch.messages) {
+      const position = { topic, partition, offset: source.offset };
+      try {
+        given.push({ event: wire.decode(chain.reads, source.value, position), source });
+      } catch (error) {
+        if (!(error instanceof Unreadable)) throw error;
+        const { key, value, headers } = source;
+        const to = ports.deadLetters(undefined);
+        letters.push(ports.deadLetter({ to, stage: chain.name, code: error.code, message: error.message, position, key, value, headers }));
+      }
+    }
+    return { given, letters };
+  };
+
+  const foldChain = async (events: readonly Given[], batch: InputBatch, control: Control): Promise<FoldedChain> => {
+    const { topic, partition } = batch;
+    const folded: Folded[] = [];
+    let mark = Number.POSITIVE_INFINITY;
+    let given = events;
+    for (const hosted of chain.hosted) {
+      const { name, memory, facts } = hosted.stage;
+      const inputs = given.map(({ event }) => event);
+      const load = async (): Promise<Loaded | null> => {
+        if (memory === undefined) return null;
+        const keys = [...new Set(inputs.flatMap((event) => memory.keysOf(event)))];
+        const eventIds = memory.driver === "durable" ? [...new Set(inputs.map(({ id }) => id))] : [];
+        return memories[memory.driver].load({ stage: name, keys, eventIds, topic, partition });
+      };
+      const look = async (): Promise<(event: Recorded<any>) => unknown> =>
+        facts === undefined || inputs.length === 0 ? () => null : facts.load(inputs, ports.read);
+      const [loaded, factsOf] = await retry(() => Promise.all([load(), look()]), control.heartbeat);
+      if (loaded !== null) mark = Math.min(mark, loaded.mark ?? 0);
+      const one = fold(hosted, given, factsOf, loaded, wire);
+      folded.push(one);
+      given = one.next;
+    }
+    return { folded, mark };
+  };
+
+  /** Durable memory first: it may refuse, and then nothing must have been remembered. */
+  const remember = async (folded: readonly Folded[], batch: InputBatch, nextOffset: number): Promise<"remembered" | "moved"> => {
+    for (const driver of ["durable", "fast"] as const) {
+      const remembering = folded.flatMap(({ remembers }, n): readonly Remembering[] => {
+        if (remembers === null || chain.hosted[n]!.stage.memory?.driver !== driver) return [];
+        return [{ ...remembers, topic: batch.topic, partition: batch.partition, mark: nextOffset }];
+      });
+      if (remembering.length > 0 && (await memories[driver].remember(remembering)) === "moved") return "moved";
+    }
+    return "remembered";
+  };
+
+  /** Memory ends before this batch although the group had committed up to it: the partition is read again from where memory ends. */
+  const lookBack = ({ topic, partition, messages }: InputBatch, mark: number, control: Control): void => {
+    const isSilent = chain.hosted.every(({ stage }) => stage.memory?.driver !== "durable");
+    const until = messages[0]!.offset;
+    pasts.set(partition, { until, isSilent });
+    log.warn({ chain: chain.name, topic, partition, from: mark, until, outputs: isSilent ? "discarded" : "produced" }, "memory.lost");
+    control.seek(mark);
+  };
+
+  const run = async (batch: InputBatch, control: Control, past: Past | null, mayLookBack: boolean): Promise<void> => {
+    const startedAt = performance.now();
+    const nextOffset = batch.messages.at(-1)!.offset + 1;
+
+    // 1 decode. Dying here costs nothing: the batch is read again.
+    const { given, letters } = await decode(batch, control);
+    hit("after-decode");
+
+    let folded: readonly Folded[] = [];
+    for (let folds = 1; ; folds++) {
+      // 2 load facts and memory in bulk, fold. Dying here costs nothing: nothing is remembered, nothing is out.
+      const chained = await foldChain(given, batch, control);
+      folded = chained.folded;
+      hit("after-fold");
+      if (mayLookBack && chained.mark < batch.messages[0]!.offset) return lookBack(batch, chained.mark, control);
+
+      // 3 remember. Dying after it costs a second fold: the batch meets the same state, or its recorded outcomes.
+      if (!control.isCurrent()) return;
+      if ((await retry(() => remember(folded, batch, nextOffset), control.heartbeat)) === "remembered") break;
+      if (folds === MOST_FOLDS) throw new Error(`${chain.name}: memory moved under ${folds} folds of ${batch.topic}/${batch.partition}`);
+      await control.heartbeat();
+    }
+    hit("after-remember");
+
+    // 4 produce what is recorded, and the dead letters. Dying after it costs duplicates in the log: the same ids with the same contents.
+    const outputs = [
+      ...folded.flatMap((one) => one.outputs),
+      ...letters,
+      ...folded.flatMap((one) => one.refused.map((refused) => letterOf(refused, batch))),
+    ];
+    if (!control.isCurrent()) return;
+    if (past?.isSilent !== true && outputs.length > 0) await retry(() => ports.produce(outputs), control.heartbeat);
+    hit("after-produce");
+
+    // 5 commit the input offset. Dying after it costs the counts of this batch: metrics miss it, the data does not.
+    if (!control.isCurrent()) return;
+    if (past !== null) {
+      // What was committed before stands; the partition is only read on.
+      log.info(
+        { chain: chain.name, topic: batch.topic, partition: batch.partition, offset: nextOffset, until: past.until },
+        "memory.relearned",
+      );
+      return control.seek(nextOffset);
+    }
+    await retry(() => control.commit(nextOffset), control.heartbeat);
+    hit("after-commit");
+
+    // 6 count, once a batch; nothing before the commit is counted.
+    ports.count({
+      chain: chain.name,
+      topic: batch.topic,
+      partition: batch.partition,
+      messages: batch.messages.length,
+      unreadable: letters.length,
+      stages: folded.map(({ counts }) => counts),
+      seconds: (performance.now() - startedAt) / 1000,
+    });
+  };
+
+  /** A message that no processor survives stops the worker, but what came before it goes through first, so that the group stands exactly there. */
+  const runUpTo = async (batch: InputBatch, control: Control, past: Past | null, mayLookBack: boolean): Promise<void> => {
+    try {
+      await run(batch, control, past, mayLookBack);
+    } catch (error) {
+      if (!(error instanceof ProcessorThrew)) throw error;
+      const messages = batch.messages.filter(({ offset }) => offset < error.offset);
+      if (messages.length > 0) await run({ ...batch, messages }, control, past, mayLookBack);
+      const at = { topic: batch.topic, partition: batch.partition, offset: error.offset };
+      const stops = await ports.stops(chain.name, at).catch(() => STOPS_TO_ALERT);
+      const fields = { stage: error.stage, ...at, stops, error: messageOf(error), stack: (error.cause as Error | undefined)?.stack };
+      if (stops >= STOPS_TO_ALERT) log.error({ ...fields, alert: true }, "stage.stuck");
+      else log.warn(fields, "stage.stopped");
+      throw error;
+    }
+  };
+
+  return async (batch, control) => {
+    const past = pasts.get(batch.partition);
+    if (past === undefined) return runUpTo(batch, control, null, true);
+    const before = batch.messages.filter(({ offset }) => offset < past.until);
+    const after = batch.messages.filter(({ offset }) => offset >= past.until);
+    if (before.length > 0) await runUpTo({ ...batch, messages: before }, control, past, false);
+    if (after.length === 0 || !control.isCurrent()) return;
+    pasts.delete(batch.partition);
+    await runUpTo({ ...batch, messages: after }, control, null, false);
+  };
+};

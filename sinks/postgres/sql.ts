@@ -96,7 +96,9 @@ export const transaction = async <T>(
   const tx = await pool.connect();
   let broken: Error | undefined;
   // The pool listens to idle connections only.
-  const onBreak = (error: Error): void => void (broken ??= error);
+  const onBreak = (error: Error): void => {
+    broken ??= error;
+  };
   tx.on("error", onBreak);
   try {
     await tx.query(options.isReadOnly ? "begin isolation level repeatable read read only" : "begin");

@@ -16,6 +16,8 @@ export interface Charge {
   readonly readyWithinMs: number;
   readonly stopSignal: NodeJS.Signals;
   readonly stopWithinMs: number;
+  /** Ends the first start before its deadline. */
+  readonly signal?: AbortSignal | undefined;
 }
 
 /** What happens to children, for the log and the screen. `text` is one sentence. */
@@ -68,7 +70,12 @@ export async function keep(charge: Charge, roster: Roster, tell: (event: KeeperE
       died.abort(new Error(`${name} ended ${by === null ? `with code ${code}` : `by ${by}`}`)),
     );
     try {
-      await until(`${name} is ready`, charge.readyWithinMs, charge.healthy, AbortSignal.any([died.signal, leaving.signal]));
+      await until(
+        `${name} is ready`,
+        charge.readyWithinMs,
+        charge.healthy,
+        AbortSignal.any([died.signal, leaving.signal, ...(charge.signal ? [charge.signal] : [])]),
+      );
     } catch (error) {
       throw new Error(`${(error as Error).message}; ${lastWords(charge.log)}`, { cause: error });
     }

@@ -1,5 +1,5 @@
 // The list of processes that a stack has spawned, on disk, so that the next start can end those of a supervisor that crashed.
-import { endProcess, type Identity, isAlive } from "./child.ts";
+import { endProcess, type Identity, isAlive, signal } from "./child.ts";
 import { type Home, readJson, writeJson } from "./home.ts";
 
 interface Entry extends Identity {
@@ -37,4 +37,9 @@ export async function openRoster(home: Home): Promise<{ readonly roster: Roster;
       },
     },
   };
+}
+
+/** Kills at once whatever is on the list; for a process that is about to exit and cannot wait. */
+export function killListed(home: Home): void {
+  for (const entry of readJson<Entry[]>(home.path("children.json")) ?? []) signal(entry, "SIGKILL");
 }

@@ -7,7 +7,7 @@ import { answersHttp } from "./http-health.ts";
 import { type Charge, type KeeperEvent, type Kept, keep } from "./keeper.ts";
 import { lockHome } from "./lock.ts";
 import { choosePorts } from "./ports.ts";
-import { openRoster, type Roster } from "./roster.ts";
+import { killListed, openRoster, type Roster } from "./roster.ts";
 import type { Address, Place, Service, ServiceName } from "./service.ts";
 import { clickhouse } from "./services/clickhouse.ts";
 import { identity } from "./services/identity.ts";
@@ -85,8 +85,6 @@ export interface Stack {
   readonly start: (app: App) => Promise<void>;
   /** Stops one service or app, which then stays down; without a name everything, in reverse order. Resolves when it is gone. */
   readonly stop: (name?: string) => Promise<void>;
-  /** Kills everything at once; for a second Ctrl-C. */
-  readonly abandon: () => void;
 }
 
 const SERVICES: readonly Service[] = [kafka, postgres, clickhouse, redis, registry, identity];
@@ -105,7 +103,14 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
   const config = options.config ?? stackConfig();
   const home = openHome(options.home ?? config.TRIBUTARY_HOME);
   const tell = options.onEvent ?? (() => undefined);
-  const unlock = lockHome(home);
+  const release = lockHome(home);
+  // A process that ends without stopping its stack (a crash, a second Ctrl-C) must not leave a gigabyte of servers behind.
+  const abandon = () => killListed(home);
+  process.once("exit", abandon);
+  const unlock = () => {
+    process.off("exit", abandon);
+    release();
+  };
   const children: Kept[] = [];
   try {
     const { roster, reclaimed } = await openRoster(home);
@@ -178,7 +183,7 @@ async function raise(raising: Raising): Promise<Stack> {
   };
   const adopt = async (charge: Charge): Promise<void> => {
     signal?.throwIfAborted();
-    children.push(await keep(charge, roster, tell, publish));
+    children.push(await keep({ ...charge, signal }, roster, tell, publish));
   };
 
   await startServices(raising, adopt);
@@ -237,16 +242,11 @@ async function raise(raising: Raising): Promise<Stack> {
       stopping ??= stopEverything();
       await stopping;
     },
-    abandon: () => {
-      for (const child of children) child.signal("SIGKILL");
-      rmSync(home.path("run.json"), { force: true });
-      raising.unlock();
-    },
   };
 }
 
 /** Services start together, each as soon as those that it needs are ready; the first failure is the one that is told. */
-async function startServices({ own, place, config, tell }: Raising, adopt: (charge: Charge) => Promise<void>): Promise<void> {
+async function startServices({ own, place, config }: Raising, adopt: (charge: Charge) => Promise<void>): Promise<void> {
   const ready = new Map<ServiceName, Promise<void>>();
   // One after the other: two of them would otherwise fetch the same jars.
   for (const service of own) await service.install(place);
@@ -272,7 +272,6 @@ async function startServices({ own, place, config, tell }: Raising, adopt: (char
   const results = await Promise.allSettled(ready.values());
   const failure = results.find((result) => result.status === "rejected");
   if (failure !== undefined) throw failure.reason;
-  for (const service of own) if (service.name === "kafka") tell({ kind: "stack.note", text: `Kafka: ${place.env.KAFKA_BROKERS}` });
 }
 
 function chargeOfApp(app: App, place: Place, ports: Record<string, number>, env: Record<string, string>, config: StackConfig): Charge {

@@ -1,7 +1,7 @@
 // ClickHouse: the engine of the npm package `chdb` behind our own HTTP front, so that clients speak to it as to a server.
 import { mkdirSync } from "node:fs";
 import { createRequire } from "node:module";
-import { join } from "node:path";
+import { compiledServer } from "../compiled.ts";
 import { answersHttp } from "../http-health.ts";
 import type { Service } from "../service.ts";
 
@@ -10,7 +10,8 @@ export const clickhouse: Service = {
   outside: "CLICKHOUSE_URL",
   after: [],
   ports: ["clickhouse"],
-  install: async () => {
+  install: async ({ home }) => {
+    compiledServer(home);
     try {
       createRequire(import.meta.url).resolve("chdb");
     } catch (error) {
@@ -24,7 +25,7 @@ export const clickhouse: Service = {
   },
   command: ({ home, ports }) => ({
     file: process.execPath,
-    args: [join(home.root, "dist", "apps", "stack", "serve.js"), "clickhouse"],
+    args: [compiledServer(home), "clickhouse"],
     // A thread for each lane, and two for the files and names that Node itself asks for.
     env: { PORT: String(ports.clickhouse), DATA_FOLDER: home.path("clickhouse"), UV_THREADPOOL_SIZE: "8" },
     cwd: home.path("clickhouse"),

@@ -1,5 +1,5 @@
 // The identity provider for a laptop: demo users, one a role, on loopback only.
-import { join } from "node:path";
+import { compiledServer } from "../compiled.ts";
 import { answersHttp } from "../http-health.ts";
 import type { Service } from "../service.ts";
 
@@ -8,11 +8,13 @@ export const identity: Service = {
   outside: "OIDC_ISSUER",
   after: [],
   ports: ["identity"],
-  install: async () => undefined,
+  install: async ({ home }) => {
+    compiledServer(home);
+  },
   prepare: async () => undefined,
   command: ({ home, ports, secrets }) => ({
     file: process.execPath,
-    args: ["--max-old-space-size=128", join(home.root, "dist", "apps", "stack", "serve.js"), "identity"],
+    args: ["--max-old-space-size=128", compiledServer(home), "identity"],
     env: { PORT: String(ports.identity), DATA_FOLDER: home.path("identity"), LOGIN_SECRET: secrets.login },
     cwd: home.folder,
   }),

@@ -53,13 +53,13 @@ async function unpack({ home }: Place): Promise<void> {
   renameSync(draft, target);
 }
 
-const answersPing = (port: number): Promise<void> =>
+/** Sends one command without arguments that need quoting and returns the raw answer. @throws Error when nobody answers within a second. */
+export const askRedis = (host: string, port: number, command: string): Promise<string> =>
   new Promise((resolve, reject) => {
-    const socket = connect({ port, host: "127.0.0.1", timeout: 1_000 }, () => socket.write("PING\r\n"));
+    const socket = connect({ port, host, timeout: 1_000 }, () => socket.write(`${command}\r\n`));
     socket.once("data", (answer) => {
       socket.destroy();
-      if (answer.toString().startsWith("+PONG")) resolve();
-      else reject(new Error(`Redis answered ${answer.toString().trim()}`));
+      resolve(answer.toString());
     });
     socket.once("timeout", () => socket.destroy(new Error("no answer within a second")));
     socket.once("error", reject);
@@ -90,7 +90,10 @@ export const redis: Service = {
     ],
     cwd: place.home.path("redis"),
   }),
-  healthy: ({ ports }) => answersPing(ports.redis!),
+  healthy: async ({ ports }) => {
+    const answer = await askRedis("127.0.0.1", ports.redis!, "PING");
+    if (!answer.startsWith("+PONG")) throw new Error(`Redis answered ${answer.trim()}`);
+  },
   stopSignal: "SIGTERM",
   variables: ({ ports }) => ({ REDIS_URL: `redis://127.0.0.1:${ports.redis}` }),
   address: (variables) => ({ url: variables.REDIS_URL! }),

@@ -1,5 +1,5 @@
 // The schema registry: our own process, its memory is the topic `_schemas`.
-import { join } from "node:path";
+import { compiledServer } from "../compiled.ts";
 import { answersHttp } from "../http-health.ts";
 import type { Service } from "../service.ts";
 
@@ -8,11 +8,13 @@ export const registry: Service = {
   outside: "SCHEMA_REGISTRY_URL",
   after: ["kafka"],
   ports: ["registry"],
-  install: async () => undefined,
+  install: async ({ home }) => {
+    compiledServer(home);
+  },
   prepare: async () => undefined,
   command: ({ home, ports, env }) => ({
     file: process.execPath,
-    args: ["--max-old-space-size=128", join(home.root, "dist", "apps", "stack", "serve.js"), "registry"],
+    args: ["--max-old-space-size=128", compiledServer(home), "registry"],
     env: { PORT: String(ports.registry), KAFKA_BROKERS: env.KAFKA_BROKERS! },
     cwd: home.folder,
   }),

@@ -1,0 +1,26 @@
+// What runs on the embedded stack: the processes of the product, and the work that must be done before they start.
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import type { Home } from "./home.ts";
+import type { App, Step } from "./supervisor.ts";
+
+// A small heap bounds what a laptop gives away; performance.md T7 allows 700 MiB a process.
+const HEAP = ["--max-old-space-size=640"];
+
+/** In the order of starting: who writes before who reads, so that nothing waits for a topic's first record. */
+export const apps: readonly App[] = [
+  { name: "ingest", module: "apps/ingest/main.js", nodeArgs: HEAP },
+  { name: "worker-chain", module: "apps/worker/main.js", args: ["enrich,score,attribute"], nodeArgs: HEAP },
+  {
+    name: "worker-money",
+    module: "apps/worker/main.js",
+    args: ["settle", "commission", "product-sales", "conversions", "ledger", "analytics"],
+    nodeArgs: HEAP,
+  },
+];
+
+/** Topics, schemas, migrations, seed: each repeatable, for they run at every start. */
+export const steps: readonly Step[] = [];
+
+/** The apps whose code is in this tree. */
+export const appsPresent = (home: Home): readonly App[] => apps.filter(({ module }) => existsSync(join(home.root, "dist", module)));

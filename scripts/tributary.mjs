@@ -1,0 +1,9 @@
+#!/usr/bin/env node
+// The `tributary` command line: `npx tributary <noun> <verb>`. Compiles quietly when a source has changed.
+import { realpathSync } from "node:fs";
+import { pathToFileURL } from "node:url";
+import { prepare, root, told } from "./prepare.mjs";
+
+await told(() => prepare({ quiet: true, withStack: false }));
+process.argv[1] = realpathSync(`${root}/dist/apps/ops/main.js`);
+await import(pathToFileURL(process.argv[1]).href);

@@ -1,0 +1,119 @@
+// stream/errors.ts - says of any error what it asks for: another try of that step, a closer look at the data, or a stop.
+import { Unreadable } from "./codec.ts";
+
+/**
+ * transient: the step may succeed if it is tried again. data: what was given cannot be stored or read, however often it is tried.
+ * fatal: everything else; the worker stops and nothing is set aside, so an unknown error is never taken for bad data.
+ */
+export type Verdict = "transient" | "data" | "fatal";
+
+/** An error class of ours says itself what it is. */
+interface Classified {
+  readonly verdict: Verdict;
+}
+
+interface Loose {
+  readonly name?: unknown;
+  readonly message?: unknown;
+  readonly code?: unknown;
+  readonly type?: unknown;
+  readonly verdict?: unknown;
+  readonly severity?: unknown;
+  readonly retriable?: unknown;
+  readonly cause?: unknown;
+  readonly errors?: unknown;
+}
+
+/** Node and undici: the other side is away, slow or full; all of it can heal. */
+const transientSystemCodes = new Set(
+  `ECONNREFUSED ECONNRESET ECONNABORTED EPIPE ETIMEDOUT ENOTFOUND EAI_AGAIN EHOSTUNREACH EHOSTDOWN ENETUNREACH ENETDOWN EADDRNOTAVAIL
+   EBUSY EMFILE ENFILE ENOSPC ERR_SOCKET_CLOSED ERR_STREAM_PREMATURE_CLOSE UND_ERR_CONNECT_TIMEOUT UND_ERR_HEADERS_TIMEOUT
+   UND_ERR_BODY_TIMEOUT UND_ERR_SOCKET UND_ERR_CLOSED`.split(/\s+/),
+);
+
+/** https://kafka.apache.org/protocol.html#protocol_error_codes: what one record or batch is at fault for. Whether it can be retried kafkajs says itself. */
+const kafkaDataTypes = new Set(["MESSAGE_TOO_LARGE", "RECORD_LIST_TOO_LARGE", "INVALID_RECORD", "INVALID_TIMESTAMP"]);
+const transientKafkaNames = new Set([
+  "KafkaJSConnectionError",
+  "KafkaJSConnectionClosedError",
+  "KafkaJSRequestTimeoutError",
+  "KafkaJSBrokerNotFound",
+  "KafkaJSMetadataNotLoaded",
+  "KafkaJSTopicMetadataNotLoaded",
+  "KafkaJSGroupCoordinatorNotFound",
+  "KafkaJSNoBrokerAvailableError",
+  "KafkaJSLockTimeout",
+]);
+
+/** Postgres appendix A, by class or by code: connection, rollback, resources, locks, operator intervention, system; then values and constraints. */
+const transientSqlStates = /^(08|40|53|57|58)|^(55P03|55006|25006)$/;
+const dataSqlStates = /^(22|23)|^54000$/;
+
+/** ClickHouse src/Common/ErrorCodes.cpp. */
+const transientClickHouseCodes = new Set([
+  159, 160, 198, 202, 203, 209, 210, 225, 236, 241, 242, 243, 252, 279, 285, 319, 335, 364, 394, 425, 439, 473, 745, 999, 1000,
+]);
+const dataClickHouseCodes = new Set([
+  6, 25, 26, 27, 33, 38, 41, 53, 69, 70, 72, 117, 130, 131, 190, 321, 349, 376, 407, 441, 457, 467, 675, 676, 691,
+]);
+
+/** Redis answers with a code word first. */
+const transientRedisWords = new Set([
+  "LOADING",
+  "BUSY",
+  "TRYAGAIN",
+  "CLUSTERDOWN",
+  "MASTERDOWN",
+  "READONLY",
+  "MISCONF",
+  "OOM",
+  "NOREPLICAS",
+]);
+
+/** Errors that pg, ioredis and the ClickHouse client raise without class or code, so that only their whole text is left to know them by. */
+const transientTexts = new Set([
+  "Connection terminated unexpectedly",
+  "Connection terminated due to connection timeout",
+  "Connection terminated",
+  "timeout exceeded when trying to connect",
+  "Query read timeout",
+  "Connection is closed.",
+  "Command timed out",
+  "Stream isn't writeable and enableOfflineQueue options is false",
+  "Timeout error.",
+]);
+
+const isClassified = (error: Loose): error is Classified => ["transient", "data", "fatal"].includes(error.verdict as string);
+
+const ofKafka = (error: Loose): Verdict => {
+  // The retry wrappers of kafkajs hide what happened.
+  if (error.cause instanceof Error && error.cause !== error) return classify(error.cause);
+  if (typeof error.type === "string" && kafkaDataTypes.has(error.type)) return "data";
+  return transientKafkaNames.has(error.name as string) || (error.retriable === true && error.type !== undefined) ? "transient" : "fatal";
+};
+
+const ofSql = (code: string): Verdict => (transientSqlStates.test(code) ? "transient" : dataSqlStates.test(code) ? "data" : "fatal");
+
+const ofClickHouse = (code: number): Verdict =>
+  transientClickHouseCodes.has(code) ? "transient" : dataClickHouseCodes.has(code) ? "data" : "fatal";
+
+/** Total: any value that can be thrown has a verdict, and what is not known is fatal. */
+export const classify = (thrown: unknown): Verdict => {
+  if (typeof thrown !== "object" || thrown === null) return "fatal";
+  const error = thrown as Loose;
+  if (isClassified(error)) return error.verdict;
+  if (thrown instanceof Unreadable) return "data";
+  const { name, code, type, message } = error;
+  if (typeof name === "string" && name.startsWith("KafkaJS")) return ofKafka(error);
+  if (typeof code === "string" && transientSystemCodes.has(code)) return "transient";
+  if (typeof code === "string" && /^\d{1,4}$/.test(code) && typeof type === "string") return ofClickHouse(Number(code));
+  if (typeof code === "string" && /^[0-9A-Z]{5}$/.test(code) && typeof error.severity === "string") return ofSql(code);
+  if (name === "ReplyError" && typeof message === "string") return transientRedisWords.has(message.split(" ")[0]!) ? "transient" : "fatal";
+  if (name === "MaxRetriesPerRequestError" || name === "TimeoutError") return "transient";
+  if (typeof message === "string" && transientTexts.has(message)) return "transient";
+  // fetch() hides the system error behind a TypeError; several addresses of one host fail together.
+  if (error.cause instanceof Error && error.cause !== thrown) return classify(error.cause);
+  if (Array.isArray(error.errors) && error.errors.length > 0)
+    return error.errors.every((each) => classify(each) === "transient") ? "transient" : "fatal";
+  return "fatal";
+};

@@ -1,0 +1,175 @@
+// stream/kafka.ts - the only module that imports kafkajs: how its clients are configured, and two corrections of it (docs/decisions and the tests say why).
+import { randomUUID } from "node:crypto";
+import { createRequire } from "node:module";
+import type { KafkaConfig } from "kafkajs";
+import kafkajs from "kafkajs";
+import { type Admin, openAdmin } from "./admin.ts";
+import { type Consumer, type ConsumerSettings, LogGap, openConsumer } from "./consumer.ts";
+import type { Log } from "./log.ts";
+import { partitionOf } from "./partitioner.ts";
+import { openProducer, type Producer, type ProducerSettings } from "./producer.ts";
+import { type ReplaySettings, replay } from "./replay.ts";
+
+export type {
+  Admin as ClientAdmin,
+  Consumer as ClientConsumer,
+  EachBatchPayload as ClientBatch,
+  Message as ClientMessage,
+  Producer as ClientProducer,
+} from "kafkajs";
+
+export interface KafkaSettings {
+  /** `host:9092,host:9092`, or a URL: `kafkas://user:password@host:9092,host:9092?sasl=scram-sha-512` (kafkas: TLS; sasl: plain, scram-sha-256, scram-sha-512). */
+  readonly brokers: string;
+  readonly clientId: string;
+  /** Put before the name of every topic and group, for clusters that are shared; names are without it everywhere else. */
+  readonly topicPrefix?: string;
+  /** Certificates, where the URL's plain `kafkas:` is not enough. */
+  readonly ssl?: NonNullable<KafkaConfig["ssl"]>;
+  readonly log?: Log;
+}
+
+export interface Kafka {
+  /** Opens no connection before the first message: an edge must start while the log is away. */
+  readonly producer: (settings?: ProducerSettings) => Producer;
+  /** Resolves once the group has been joined. */
+  readonly consumer: (settings: ConsumerSettings) => Promise<Consumer>;
+  /** Reads topics from their beginning (or given offsets) to the end that they have now, outside of any group that lasts. */
+  readonly replay: (settings: ReplaySettings) => Promise<void>;
+  readonly admin: () => Promise<Admin>;
+}
+
+// Every client names its retries, since NODE_ENV=test would change the defaults in silence.
+// producer: one try; stream/producer.ts repeats under its own deadline, so nothing is sent after it has been given up.
+const once = { initialRetryTime: 100, maxRetryTime: 500, retries: 1, factor: 0.2, multiplier: 2 };
+// consumer: 0.2 s doubling to 2 s, 30 tries, about 55 s without a broker; then the process ends and is started again.
+const patient = {
+  initialRetryTime: 200,
+  maxRetryTime: 2_000,
+  retries: 30,
+  factor: 0.2,
+  multiplier: 2,
+  restartOnFailure: async () => false,
+};
+// admin: a person or a start-up waits: about 10 s.
+const brisk = { initialRetryTime: 200, maxRetryTime: 1_000, retries: 10, factor: 0.2, multiplier: 2 };
+
+const byKey = () => {
+  let next = 0;
+  return ({ message, partitionMetadata }: { message: { key?: Buffer | string | null }; partitionMetadata: readonly unknown[] }): number => {
+    const { key } = message;
+    if (key === null || key === undefined) return next++ % partitionMetadata.length;
+    return partitionOf(typeof key === "string" ? Buffer.from(key) : key, partitionMetadata.length);
+  };
+};
+
+export const openKafka = (settings: KafkaSettings): Kafka => {
+  correctClient();
+  const prefix = settings.topicPrefix ?? "";
+  // A client an object: kafkajs shares committed offsets between the consumers of one, which would outlive a rewind.
+  const client = (retry: NonNullable<KafkaConfig["retry"]>) =>
+    new kafkajs.Kafka({
+      ...connectionOf(settings),
+      clientId: settings.clientId,
+      retry,
+      connectionTimeout: 3_000,
+      requestTimeout: 30_000,
+      logLevel: kafkajs.logLevel.WARN,
+      logCreator: () => (entry) => settings.log?.debug("kafka.client", { client: entry.namespace, reason: entry.log.message }),
+    });
+  const admin = async (): Promise<Admin> => {
+    const connected = client(brisk).admin({ retry: brisk });
+    await connected.connect();
+    return openAdmin(connected, prefix);
+  };
+  const joining = (config: { groupId: string } & Record<string, unknown>) =>
+    client(patient).consumer({ ...config, groupId: prefix + config.groupId, retry: patient, allowAutoTopicCreation: false });
+  return {
+    producer: (given = {}) =>
+      openProducer(
+        () =>
+          client(once).producer({
+            retry: { ...once, retries: 0 },
+            idempotent: false,
+            allowAutoTopicCreation: false,
+            createPartitioner: byKey,
+          }),
+        prefix,
+        given,
+      ),
+    consumer: (given) => {
+      for (const topic of given.compacted ?? []) mayReset.add(prefix + topic);
+      return openConsumer(joining, prefix, given, mayReset);
+    },
+    replay: (given) => replay({ admin, consumer: () => joining({ groupId: `replay-${randomUUID()}`, ...given.fetch }) }, prefix, given),
+    admin,
+  };
+};
+
+/** Reads the address; user and password may be percent-encoded. Throws on anything but the settings named above. */
+export const connectionOf = ({ brokers, ssl }: Pick<KafkaSettings, "brokers" | "ssl">): Pick<KafkaConfig, "brokers" | "ssl" | "sasl"> => {
+  const match = /^(?:(?<scheme>kafkas?):\/\/)?(?:(?<user>[^:@]+):(?<password>[^@]*)@)?(?<hosts>[^/?@]+)\/?(?:\?(?<query>.*))?$/.exec(
+    brokers,
+  );
+  const { scheme, user, password, hosts, query } = match?.groups ?? {};
+  const addresses = hosts?.split(",").map((host) => host.trim()) ?? [];
+  if (addresses.length === 0 || addresses.some((address) => !/^(\[[0-9a-fA-F:]+\]|[^:\s]+):\d+$/.test(address)))
+    throw new Error("the address of Kafka is host:port,host:port or kafkas://user:password@host:port?sasl=scram-sha-512");
+  const mechanism = new URLSearchParams(query).get("sasl") ?? "plain";
+  if (!["plain", "scram-sha-256", "scram-sha-512"].includes(mechanism)) throw new Error(`Kafka: unknown sasl mechanism ${mechanism}`);
+  const secure = ssl ?? (scheme === "kafkas" ? true : undefined);
+  return {
+    brokers: addresses,
+    ...(secure === undefined ? {} : { ssl: secure }),
+    ...(user === undefined
+      ? {}
+      : {
+          sasl: {
+            mechanism: mechanism as "plain",
+            username: decodeURIComponent(user),
+            password: decodeURIComponent(password ?? ""),
+          },
+        }),
+  };
+};
+
+/** Topics from which compaction takes records, and places (`topic-partition`) just sought: there a position may be skipped. */
+const mayReset = new Set<string>();
+let isCorrected = false;
+
+/** Two methods of kafkajs 2.2.4, which is pinned and no longer released, are replaced. */
+const correctClient = (): void => {
+  if (isCorrected) return;
+  const inside = createRequire(import.meta.url);
+  const queue = inside("kafkajs/src/network/requestQueue/index.js").prototype;
+  const group = inside("kafkajs/src/consumer/consumerGroup.js").prototype;
+  for (const [owner, method] of [[queue, "scheduleCheckPendingRequests"] as const, [group, "recoverFromOffsetOutOfRange"] as const])
+    if (typeof owner[method] !== "function") throw new Error(`this is not kafkajs 2.2.4: ${method} is gone`);
+
+  // As it was, an open connection re-armed a 1 ms timer for ever, whether or not a request waited: 34-44 ms of CPU a second in an idle process.
+  queue.scheduleCheckPendingRequests = function (this: PendingRequests) {
+    if (this.pending.length === 0 || this.throttleCheckTimeoutId) return;
+    this.throttleCheckTimeoutId = setTimeout(
+      () => {
+        this.throttleCheckTimeoutId = null;
+        this.checkPendingRequests();
+      },
+      Math.max(10, this.throttledUntil - Date.now()),
+    );
+  };
+
+  // As it was, a position that the log no longer has was replaced by its beginning or end, and only a log line told: events lost in silence.
+  const reset = group.recoverFromOffsetOutOfRange;
+  group.recoverFromOffsetOutOfRange = async function (this: unknown, error: { topic: string; partition: number }) {
+    if (mayReset.has(error.topic) || mayReset.has(`${error.topic}-${error.partition}`)) return reset.call(this, error);
+    throw new LogGap(error.topic, error.partition, "the group's position is outside of what the log holds");
+  };
+  isCorrected = true;
+};
+
+interface PendingRequests {
+  readonly pending: readonly unknown[];
+  readonly throttledUntil: number;
+  throttleCheckTimeoutId: NodeJS.Timeout | null;
+  readonly checkPendingRequests: () => void;
+}

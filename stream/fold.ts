@@ -1,7 +1,7 @@
 // stream/fold.ts - one stage over the events of one batch of one partition: what it emits, remembers and rejects. Pure; all that it meets was loaded before.
-import type { AnyStage, AnyTopic, Emitted, Outcome, Position, Recorded } from "./flow.ts";
+import type { AnyStage, AnyTopic, Drop, Emit, Emitted, Outcome, Position, Recorded } from "./flow.ts";
 import type { Loaded, Remembering } from "./memory/memory.ts";
-import { decodeOutcome, encodeOutcome, type RecordedOutcome } from "./memory/outcome.ts";
+import { decodeOutcome, encodeOutcome, type RecordedMessage, type RecordedOutcome } from "./memory/outcome.ts";
 import { type Recall, recall } from "./memory/recall.ts";
 import type { InputMessage, OutputMessage } from "./runner.ts";
 import type { Wire } from "./wire.ts";
@@ -85,110 +85,149 @@ const emittedEvent = (topic: AnyTopic, input: Recorded<any>, { data, at }: Emitt
 const originFor = (stage: AnyStage, topic: AnyTopic, event: Recorded<any>): Position | null =>
   topic.keyedBy === stage.from.keyedBy ? event.position : null;
 
-/** Runs one event against its state, and notes what it left behind. */
-const runOne = ({ run, memory }: AnyStage, event: Recorded<any>, facts: unknown, remembered: Recall): Outcome<any, any, string> => {
-  if (memory === undefined) return run(event, null, facts);
-  const keys = memory.keysOf(event);
-  const state = memory.stateOf(
-    keys,
-    keys.map((key) => remembered.meet(event, key)),
-  );
-  const outcome = run(event, state, facts);
-  if (outcome.kind !== "reject")
-    for (const { key, value } of memory.changes(keys, state, outcome.state)) remembered.note(event, key, value);
-  return outcome;
+const topicOf = (stage: AnyStage, emitted: Emitted<any>): AnyTopic => {
+  const topic = stage.to[String(emitted.output)];
+  if (topic === undefined) throw new Error(`${stage.name} has no output ${String(emitted.output)}`);
+  return topic;
 };
+const count = (reasons: Map<string, number>, reason: string): void => {
+  reasons.set(reason, 1 + (reasons.get(reason) ?? 0));
+};
+
+/** What the events of a batch have left so far. */
+class Folding {
+  readonly next: Given[] = [];
+  readonly outputs: OutputMessage[] = [];
+  readonly refused: Refused[] = [];
+  readonly dropped = new Map<string, number>();
+  readonly rejected = new Map<string, number>();
+  emitting = 0;
+  emitted = 0;
+  recalled = 0;
+  readonly #hosted: Hosted;
+  readonly #wire: Wire;
+  readonly #remembered: Recall;
+
+  constructor(hosted: Hosted, wire: Wire, remembered: Recall) {
+    this.#hosted = hosted;
+    this.#wire = wire;
+    this.#remembered = remembered;
+  }
+
+  one(given: Given, factsOf: (event: Recorded<any>) => unknown): void {
+    const isDurable = this.#hosted.stage.memory?.driver === "durable";
+    const decided = isDurable ? this.#remembered.decided(given.event.id) : undefined;
+    if (decided !== undefined) {
+      this.recalled += 1;
+      this.#answer(decodeOutcome(decided), given);
+      return;
+    }
+    const outcome = this.#decide(given.event, factsOf(given.event));
+    if (outcome.kind === "reject") {
+      this.#refuse(outcome.reason, given);
+      return;
+    }
+    if (outcome.kind === "drop") count(this.dropped, outcome.reason);
+    else {
+      this.emitting += 1;
+      this.emitted += outcome.events.length;
+    }
+    if (isDurable) this.#answer(this.#record(outcome, given.event), given);
+    else if (outcome.kind === "emit") this.#pass(outcome.events, given);
+  }
+
+  /** Runs the processor against the state that the event meets, and notes what it left behind. */
+  #decide(event: Recorded<any>, facts: unknown): Outcome<any, any, string> {
+    const { run, memory } = this.#hosted.stage;
+    if (memory === undefined) return run(event, null, facts);
+    const keys = memory.keysOf(event);
+    const values = keys.map((key) => this.#remembered.meet(event, key));
+    const state = memory.stateOf(keys, values);
+    const outcome = run(event, state, facts);
+    if (outcome.kind === "reject") return outcome;
+    for (const { key, value } of memory.changes(keys, state, outcome.state)) this.#remembered.note(event, key, value);
+    return outcome;
+  }
+
+  #refuse(reason: string, { event, source }: Given): void {
+    const { stage, isFirst } = this.#hosted;
+    count(this.rejected, reason);
+    const key = isFirst ? source.key : Buffer.from(event.key);
+    const value = isFirst ? source.value : this.#wire.encode(stage.from, event, event.position);
+    this.refused.push({ stage: stage.name, reason, event, source, topic: stage.from.name, key, value });
+  }
+
+  #pass(events: readonly Emitted<any>[], { event, source }: Given): void {
+    const { stage, feeds } = this.#hosted;
+    for (const emitted of events) {
+      const topic = topicOf(stage, emitted);
+      if (topic === feeds) this.next.push({ event: emittedEvent(topic, event, emitted), source });
+      else this.outputs.push(this.#message(topic, event, emitted));
+    }
+  }
+
+  #message(topic: AnyTopic, event: Recorded<any>, emitted: Emitted<any>): RecordedMessage {
+    const made = emittedEvent(topic, event, emitted);
+    return { topic: topic.name, key: made.key, value: this.#wire.encode(topic, made, originFor(this.#hosted.stage, topic, event)) };
+  }
+
+  #record(outcome: Emit<any, any> | Drop<any, string>, event: Recorded<any>): RecordedOutcome {
+    const { stage } = this.#hosted;
+    const events = outcome.kind === "emit" ? outcome.events : [];
+    const recorded = {
+      dropped: outcome.kind === "drop" ? outcome.reason : null,
+      messages: events.map((emitted) => this.#message(topicOf(stage, emitted), event, emitted)),
+    };
+    this.#remembered.decide(event, encodeOutcome(recorded));
+    return recorded;
+  }
+
+  /** Sends what is recorded, byte for byte; what feeds the next stage here is read from the same bytes. */
+  #answer({ messages }: RecordedOutcome, { event, source }: Given): void {
+    const { feeds } = this.#hosted;
+    for (const message of messages)
+      if (feeds !== null && message.topic === feeds.name)
+        this.next.push({ event: this.#wire.decode(feeds, message.value, event.position), source });
+      else this.outputs.push(message);
+  }
+}
 
 /**
  * Folds the events in order. Every event meets what those before it have left; in durable memory one that was decided before, in an earlier batch
  * or in this one, is answered with its recorded outcome and not decided again. A reject leaves nothing behind. Throws ProcessorThrew.
  */
 export const fold = (
-  { stage, feeds, isFirst }: Hosted,
+  hosted: Hosted,
   given: readonly Given[],
   factsOf: (event: Recorded<any>) => unknown,
   loaded: Loaded | null,
   wire: Wire,
 ): Folded => {
-  const isDurable = stage.memory?.driver === "durable";
-  const remembered = recall(stage.memory?.driver ?? "fast", loaded ?? nothingLoaded);
-  const next: Given[] = [];
-  const outputs: OutputMessage[] = [];
-  const refused: Refused[] = [];
-  const dropped = new Map<string, number>();
-  const rejected = new Map<string, number>();
-  const counted = { emitting: 0, outputs: 0, recalled: 0 };
-  const count = (reasons: Map<string, number>, reason: string) => reasons.set(reason, 1 + (reasons.get(reason) ?? 0));
-
-  const refuse = ({ event, source }: Given, reason: string): void => {
-    count(rejected, reason);
-    refused.push({
-      stage: stage.name,
-      reason,
-      event,
-      source,
-      topic: stage.from.name,
-      key: isFirst ? source.key : Buffer.from(event.key),
-      value: isFirst ? source.value : wire.encode(stage.from, event, event.position),
-    });
-  };
-
-  const pass = (events: readonly Emitted<any>[], { event, source }: Given): void => {
-    for (const emitted of events) {
-      const topic = stage.to[String(emitted.output)]!;
-      const made = emittedEvent(topic, event, emitted);
-      if (topic === feeds) next.push({ event: made, source });
-      else outputs.push({ topic: topic.name, key: made.key, value: wire.encode(topic, made, originFor(stage, topic, event)) });
-    }
-  };
-
-  /** Sends what is recorded, byte for byte; what feeds the next stage here is read from the same bytes. */
-  const answer = ({ messages }: RecordedOutcome, { event, source }: Given): void => {
-    for (const { topic, key, value } of messages)
-      if (topic === feeds?.name) next.push({ event: wire.decode(feeds, value, event.position), source });
-      else outputs.push({ topic, key, value });
-  };
-
-  const record = (outcome: Outcome<any, any, string>, event: Recorded<any>): RecordedOutcome => {
-    const messages = (outcome.kind === "emit" ? outcome.events : []).map((emitted) => {
-      const topic = stage.to[String(emitted.output)]!;
-      const made = emittedEvent(topic, event, emitted);
-      return { topic: topic.name, key: made.key, value: wire.encode(topic, made, originFor(stage, topic, event)) };
-    });
-    const recorded = { dropped: outcome.kind === "drop" ? outcome.reason : null, messages };
-    remembered.decide(event, encodeOutcome(recorded));
-    return recorded;
-  };
-
-  const foldOne = (one: Given): void => {
-    const decided = isDurable ? remembered.decided(one.event.id) : undefined;
-    if (decided !== undefined) {
-      counted.recalled += 1;
-      return answer(decodeOutcome(decided), one);
-    }
-    const outcome = runOne(stage, one.event, factsOf(one.event), remembered);
-    if (outcome.kind === "reject") return refuse(one, outcome.reason);
-    if (outcome.kind === "drop") count(dropped, outcome.reason);
-    else {
-      counted.emitting += 1;
-      counted.outputs += outcome.events.length;
-    }
-    if (isDurable) answer(record(outcome, one.event), one);
-    else if (outcome.kind === "emit") pass(outcome.events, one);
-  };
-
+  const { name, memory } = hosted.stage;
+  const remembered = recall(memory?.driver ?? "fast", loaded ?? nothingLoaded);
+  const folding = new Folding(hosted, wire, remembered);
   for (const one of given) {
     try {
-      foldOne(one);
+      folding.one(one, factsOf);
     } catch (cause) {
-      throw new ProcessorThrew(stage.name, one.source.offset, cause);
+      throw new ProcessorThrew(name, one.source.offset, cause);
     }
   }
+  const { next, outputs, refused, emitting, emitted, dropped, rejected, recalled } = folding;
   return {
     next,
     outputs,
     refused,
-    remembers: stage.memory === undefined ? null : { stage: stage.name, ...remembered.noted() },
-    counts: { stage: stage.name, events: given.length, ...counted, dropped, rejected, truncated: remembered.truncated() },
+    remembers: memory === undefined ? null : { stage: name, ...remembered.noted() },
+    counts: {
+      stage: name,
+      events: given.length,
+      emitting,
+      outputs: emitted,
+      dropped,
+      rejected,
+      recalled,
+      truncated: remembered.truncated(),
+    },
   };
 };

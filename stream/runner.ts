@@ -4,8 +4,9 @@ import type { Chain } from "./chain.ts";
 import { Unreadable } from "./codec.ts";
 import type { DeadLetterRoute, Position, Read, Recorded } from "./flow.ts";
 import { type Counts, type Folded, fold, type Given, ProcessorThrew, type Refused } from "./fold.ts";
+import type { Log } from "./log.ts";
 import type { Loaded, Memories, Remembering } from "./memory/memory.ts";
-import type { Wire } from "./wire.ts";
+import { UnknownSchema, type Wire } from "./wire.ts";
 
 // Ports: what the runner asks of the log. stream/kafka.ts satisfies them, and so does the log in memory of stream/drive.ts.
 export interface InputMessage {
@@ -32,7 +33,7 @@ export interface Control {
   readonly heartbeat: () => Promise<void>;
   /** False once the partition may belong to somebody else: nothing may be written for it any more. */
   readonly isCurrent: () => boolean;
-  /** The partition is read on from this offset, or from the start of the log when that is later. The batch at hand is left uncommitted. */
+  /** The partition is read on from this offset, which the log must still hold; the batch at hand is left uncommitted. */
   readonly seek: (offset: number) => void;
 }
 /** Resolves when every message is acknowledged by all replicas that are in sync; keeps the order of each topic and key. */
@@ -62,11 +63,6 @@ export interface BatchCounts {
 }
 /** Tries one step again while its errors are transient, with jitter; `between` is called before each further try. */
 export type Retry = <T>(step: () => Promise<T>, between: () => Promise<void>) => Promise<T>;
-export interface RunnerLog {
-  readonly info: (fields: object, event: string) => void;
-  readonly warn: (fields: object, event: string) => void;
-  readonly error: (fields: object, event: string) => void;
-}
 export interface RunnerPorts {
   readonly wire: Wire;
   readonly memories: Memories;
@@ -78,13 +74,20 @@ export interface RunnerPorts {
   readonly count: (counts: BatchCounts) => void;
   /** How often the chain has now stopped at this message, this time included: it outlives the process. */
   readonly stops: (chain: string, at: Position) => Promise<number>;
-  readonly log: RunnerLog;
+  /** The first offset that the log still holds. */
+  readonly logStart: (topic: string, partition: number) => Promise<number>;
+  readonly log: Pick<Log, "info" | "warn" | "error">;
 }
 
 /** Lost memory is made up for by reading the partition again up to where it had been committed; fast memory throws the outputs away, durable produces what it decides. */
 interface Past {
   readonly until: number;
   readonly isSilent: boolean;
+}
+interface Decoded {
+  readonly given: readonly Given[];
+  /** Dead letters of what nobody can read. */
+  readonly letters: readonly OutputMessage[];
 }
 interface FoldedChain {
   readonly folded: readonly Folded[];
@@ -96,8 +99,6 @@ interface FoldedChain {
 const MOST_FOLDS = 20;
 /** One stop may be a bad machine and two a bad start; at the third an operator is called (laws.md L5). */
 const STOPS_TO_ALERT = 3;
-
-const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
 /** The function that a consumer calls for each batch of a partition. Rejects only when the worker must stop: it restarts at the committed offset. */
 export const runner = (chain: Chain, ports: RunnerPorts): ProcessBatch => {
@@ -117,23 +118,34 @@ export const runner = (chain: Chain, ports: RunnerPorts): ProcessBatch => {
       headers: refused.source.headers,
     });
 
-  const decode = async (batch: InputBatch, control: Control) => {
-    const { topic, partition } = batch;
+  const decodeOne = (position: Position, value: Buffer | null): Recorded<any> | Unreadable | UnknownSchema => {
+    try {
+      return wire.decode(chain.reads, value, position);
+    } catch (error) {
+      if (error instanceof Unreadable || error instanceof UnknownSchema) return error;
+      throw error;
+    }
+  };
+
+  const decode = async ({ topic, partition, messages }: InputBatch, control: Control): Promise<Decoded> => {
+    const at = (offset: number): Position => ({ topic, partition, offset });
+    const decoded = messages.map(({ offset, value }) => decodeOne(at(offset), value));
+    const unknown = new Set(decoded.flatMap((one) => (one instanceof UnknownSchema ? one.schemaId : [])));
+    // Outside the loop, once a schema: a registry that does not answer holds the batch; an id that it does not know makes dead letters.
+    if (unknown.size > 0) await retry(() => Promise.all([...unknown].map((id) => wire.learn(id))), control.heartbeat);
     const given: Given[] = [];
     const letters: OutputMessage[] = [];
-    const unknown = batch.messages.flatMap(({ value }) => (wire.isKnown(value) ? [] : value!));
-    // Outside the loop, once a schema: a registry that does not answer holds the batch, one that does not know the id makes dead letters.
-    if (unknown.length > 0) await retry(() => wire.learn(unknown), control.heartbeat);
-    for (const source of batch.messages) {
-      const position = { topic, partition, offset: source.offset };
-      try {
-        given.push({ event: wire.decode(chain.reads, source.value, position), source });
-      } catch (error) {
-        if (!(error instanceof Unreadable)) throw error;
-        const { key, value, headers } = source;
-        const to = ports.deadLetters(undefined);
-        letters.push(ports.deadLetter({ to, stage: chain.name, code: error.code, message: error.message, position, key, value, headers }));
+    for (const [n, source] of messages.entries()) {
+      const position = at(source.offset);
+      const one = decoded[n] instanceof UnknownSchema ? decodeOne(position, source.value) : decoded[n]!;
+      if (one instanceof UnknownSchema) throw one;
+      if (!(one instanceof Unreadable)) {
+        given.push({ event: one, source });
+        continue;
       }
+      const { key, value, headers } = source;
+      const to = ports.deadLetters(undefined);
+      letters.push(ports.deadLetter({ to, stage: chain.name, code: one.code, message: one.message, position, key, value, headers }));
     }
     return { given, letters };
   };
@@ -175,13 +187,23 @@ export const runner = (chain: Chain, ports: RunnerPorts): ProcessBatch => {
     return "remembered";
   };
 
-  /** Memory ends before this batch although the group had committed up to it: the partition is read again from where memory ends. */
-  const lookBack = ({ topic, partition, messages }: InputBatch, mark: number, control: Control): void => {
-    const isSilent = chain.hosted.every(({ stage }) => stage.memory?.driver !== "durable");
+  /**
+   * Memory ends before this batch although the group had committed up to it: the partition is read again from where memory ends. Answers false
+   * when the log holds nothing of that: a group that begins on a log whose start retention has taken has lost nothing.
+   */
+  const looksBack = async ({ topic, partition, messages }: InputBatch, mark: number, control: Control): Promise<boolean> => {
     const until = messages[0]!.offset;
+    if (mark >= until) return false;
+    const start = await retry(() => ports.logStart(topic, partition), control.heartbeat);
+    const from = Math.max(mark, start);
+    const isSilent = chain.hosted.every(({ stage }) => stage.memory?.driver !== "durable");
+    if (!isSilent && mark > 0 && start > mark)
+      throw new Error(`${chain.name}: memory ends at ${mark} of ${topic}/${partition}, and the log begins at ${start}`);
+    if (from >= until) return false;
     pasts.set(partition, { until, isSilent });
-    log.warn({ chain: chain.name, topic, partition, from: mark, until, outputs: isSilent ? "discarded" : "produced" }, "memory.lost");
-    control.seek(mark);
+    log.warn("memory.lost", { chain: chain.name, topic, partition, from, until, outputs: isSilent ? "discarded" : "produced" });
+    control.seek(from);
+    return true;
   };
 
   const run = async (batch: InputBatch, control: Control, past: Past | null, mayLookBack: boolean): Promise<void> => {
@@ -198,7 +220,7 @@ export const runner = (chain: Chain, ports: RunnerPorts): ProcessBatch => {
       const chained = await foldChain(given, batch, control);
       folded = chained.folded;
       hit("after-fold");
-      if (mayLookBack && chained.mark < batch.messages[0]!.offset) return lookBack(batch, chained.mark, control);
+      if (mayLookBack && (await looksBack(batch, chained.mark, control))) return;
 
       // 3 remember. Dying after it costs a second fold: the batch meets the same state, or its recorded outcomes.
       if (!control.isCurrent()) return;
@@ -220,14 +242,7 @@ export const runner = (chain: Chain, ports: RunnerPorts): ProcessBatch => {
 
     // 5 commit the input offset. Dying after it costs the counts of this batch: metrics miss it, the data does not.
     if (!control.isCurrent()) return;
-    if (past !== null) {
-      // What was committed before stands; the partition is only read on.
-      log.info(
-        { chain: chain.name, topic: batch.topic, partition: batch.partition, offset: nextOffset, until: past.until },
-        "memory.relearned",
-      );
-      return control.seek(nextOffset);
-    }
+    if (past !== null) return;
     await retry(() => control.commit(nextOffset), control.heartbeat);
     hit("after-commit");
 
@@ -253,21 +268,28 @@ export const runner = (chain: Chain, ports: RunnerPorts): ProcessBatch => {
       if (messages.length > 0) await run({ ...batch, messages }, control, past, mayLookBack);
       const at = { topic: batch.topic, partition: batch.partition, offset: error.offset };
       const stops = await ports.stops(chain.name, at).catch(() => STOPS_TO_ALERT);
-      const fields = { stage: error.stage, ...at, stops, error: messageOf(error), stack: (error.cause as Error | undefined)?.stack };
-      if (stops >= STOPS_TO_ALERT) log.error({ ...fields, alert: true }, "stage.stuck");
-      else log.warn(fields, "stage.stopped");
+      const fields = { stage: error.stage, ...at, stops, error };
+      if (stops >= STOPS_TO_ALERT) log.error("stage.stuck", { ...fields, alert: true });
+      else log.warn("stage.stopped", fields);
       throw error;
     }
   };
 
   return async (batch, control) => {
-    const past = pasts.get(batch.partition);
+    const { topic, partition, messages } = batch;
+    const past = pasts.get(partition);
     if (past === undefined) return runUpTo(batch, control, null, true);
-    const before = batch.messages.filter(({ offset }) => offset < past.until);
-    const after = batch.messages.filter(({ offset }) => offset >= past.until);
-    if (before.length > 0) await runUpTo({ ...batch, messages: before }, control, past, false);
-    if (after.length === 0 || !control.isCurrent()) return;
-    pasts.delete(batch.partition);
+    // What was committed before stands: the partition is only read on, up to there.
+    const before = messages.filter(({ offset }) => offset < past.until);
+    const after = messages.filter(({ offset }) => offset >= past.until);
+    if (before.length > 0) {
+      await runUpTo({ ...batch, messages: before }, control, past, false);
+      if (!control.isCurrent()) return;
+      const offset = before.at(-1)!.offset + 1;
+      log.info("memory.relearned", { chain: chain.name, topic, partition, offset, until: past.until });
+      if (after.length === 0) return control.seek(offset);
+    }
+    pasts.delete(partition);
     await runUpTo({ ...batch, messages: after }, control, null, false);
   };
 };

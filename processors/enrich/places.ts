@@ -3,7 +3,7 @@ import ipaddr from "ipaddr.js";
 import { type CountryResponse, Reader } from "mmdb-lib";
 import type { EventReceived } from "../../schemas/generated.ts";
 import type { FactsFor, View } from "../../stream/flow.ts";
-import { memo } from "./memo.ts";
+import { memo } from "../memo.ts";
 
 /** ISO 3166-1 alpha-2, or null with the reason when something went wrong; null without a reason is an address that no country owns. */
 export interface Place {

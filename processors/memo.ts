@@ -1,4 +1,4 @@
-// processors/enrich/memo.ts - remembers the answers of a pure function for the texts seen most recently.
+// processors/memo.ts - remembers the answers of a pure function for the texts seen most recently.
 
 /**
  * The same function, at most `size` answers of it kept. Two generations instead of a list in order of use: a hit in the younger one is a single

@@ -1,0 +1,121 @@
+// processors/attribute/attribute.ts - decides who is credited for an event, says why nobody else is, and sends what concerns an order on to settle.
+import type { Candidate, Claim, Credit, EventAttributed, EventScored } from "../../schemas/generated.ts";
+import { type Emitted, emit, type Processor } from "../../stream/flow.ts";
+import { claimKindOf, orderKeyOf } from "./claims.ts";
+import {
+  type Case,
+  type Contender,
+  clickOnEvent,
+  type Fault,
+  matchingRules,
+  noContenders,
+  partnerOnEvent,
+  remembered,
+} from "./contenders.ts";
+import type { AttributeFacts } from "./facts.ts";
+import { type Journey, withClick } from "./journey.ts";
+
+interface Out {
+  readonly attributed: EventAttributed;
+  readonly claims: Claim;
+}
+
+/** Windows of a client that is not known: what a new client starts with (contracts.md 5). */
+const defaultClickDays = 30;
+const defaultInstallDays = 7;
+const analyticsBit = 0x01;
+
+/** Reasons that an event itself may end with; a contender's other faults only explain the contender. */
+const reasons: ReadonlySet<Fault | null> = new Set<Fault>([
+  "bad_click_id",
+  "click_expired",
+  "click_after_conversion",
+  "partner_inactive",
+  "campaign_inactive",
+]);
+
+/**
+ * Precedence: the click id on the event, then the partner whom its source names, then the first matching rule; of these the first without a fault wins.
+ * Judged with the client's windows and the status of everybody at event time. A rejected fraud score credits nobody. Every event goes on as version 1:
+ * claims to settle, which alone writes their rows, all others to the store. Only a click with a good click id changes the journey.
+ */
+export const attribute: Processor<EventScored, Out, Journey, AttributeFacts> = (input, journey, facts) => {
+  const { event, enrichment, fraud } = input.data;
+  const kind = claimKindOf(event, facts.reference);
+  // Orders, leads and installs are contractual: they are credited without the analytics bit, everything else is not (contracts.md 5).
+  const isDenied = kind === null && (enrichment.consent & analyticsBit) === 0;
+  const credit = creditFor({ input, facts, windowDays: windowOf(event.t, event.client_id, facts) }, journey, kind !== null, isDenied);
+  const attributed: EventAttributed = { event, enrichment, fraud, credit, version: 1, merged_into: null };
+  const emitted: Emitted<Out> =
+    kind === null
+      ? { output: "attributed", data: attributed }
+      : { output: "claims", data: { client_id: event.client_id, order_key: orderKeyOf(event), kind, attributed } };
+  return emit<Out, Journey>([emitted], isDenied ? journey : journeyAfter(event.t, event.click_id, journey, facts));
+};
+
+const windowOf = (type: string, clientId: number, { reference }: AttributeFacts): number => {
+  const client = reference.client(clientId);
+  return type === "install" ? (client?.install_window_days ?? defaultInstallDays) : (client?.click_window_days ?? defaultClickDays);
+};
+
+const journeyAfter = (type: string, clickId: string | null, journey: Journey, { clickOf }: AttributeFacts): Journey => {
+  const click = type === "click" && clickId !== null ? clickOf(clickId) : null;
+  return click === null ? journey : withClick(journey, { click_id: clickId!, at: click.clicked_at, link_id: click.link_id });
+};
+
+const creditFor = (case_: Case, journey: Journey, isClaim: boolean, isDenied: boolean): Credit => {
+  const { input, facts, windowDays } = case_;
+  const { event, fraud } = input.data;
+  const isRejected = fraud.band === "reject";
+  const carried = isDenied ? noContenders : contendersOn(case_);
+  const winner = isRejected ? undefined : carried.find(({ fault }) => fault === null);
+  const click = isDenied || event.click_id === null ? null : facts.clickOf(event.click_id);
+  return {
+    status: winner === undefined ? "unattributed" : "attributed",
+    method: winner?.method ?? null,
+    reason: winner !== undefined ? null : isDenied ? "consent_denied" : isRejected ? "fraud_rejected" : reasonIn(carried),
+    partner_id: winner?.partner_id ?? null,
+    campaign_id: winner?.campaign_id ?? null,
+    link_id: winner?.link_id ?? null,
+    rule_id: winner?.rule_id ?? null,
+    rule_version: winner?.rule_version ?? null,
+    clicked_at: click?.clicked_at ?? null,
+    window_days: windowDays,
+    candidates: candidatesOf(carried, isClaim ? remembered(journey, case_) : noContenders, winner, isRejected),
+    reference_as_of: facts.referenceAsOf,
+  };
+};
+
+/** Those whom the event itself names, in the order in which they win. Most events name nobody. */
+const contendersOn = (case_: Case): readonly Contender[] => {
+  const { click_id, partner_ref } = case_.input.data.event;
+  const rules = matchingRules(case_);
+  if (click_id === null && partner_ref === null) return rules;
+  const contenders: Contender[] = [];
+  if (click_id !== null) contenders.push(clickOnEvent(click_id, case_));
+  if (partner_ref !== null) contenders.push(partnerOnEvent(partner_ref, case_));
+  contenders.push(...rules);
+  return contenders;
+};
+
+/** What kept the foremost of them from the credit; when nothing did that an event can end with, there was simply no click. */
+const reasonIn = (contenders: readonly Contender[]): string => contenders.find(({ fault }) => reasons.has(fault))?.fault ?? "no_click";
+
+const noCandidates: readonly Candidate[] = [];
+const candidatesOf = (
+  carried: readonly Contender[],
+  clicks: readonly Contender[],
+  winner: Contender | undefined,
+  isRejected: boolean,
+): readonly Candidate[] =>
+  carried.length + clicks.length === 0
+    ? noCandidates
+    : [...carried, ...clicks].map((contender) => candidateOf(contender, winner, isRejected));
+
+const candidateOf = (contender: Contender, winner: Contender | undefined, isRejected: boolean): Candidate => ({
+  method: contender.method,
+  reference: contender.reference,
+  partner_id: contender.partner_id,
+  campaign_id: contender.campaign_id,
+  outcome: contender === winner ? "won" : (contender.fault ?? (isRejected ? "fraud_rejected" : "lower_precedence")),
+});

@@ -1,0 +1,26 @@
+// processors/attribute/claims.ts - which events say something about an order, and the key under which all of one order meet.
+import type { Claim, EventReceived } from "../../schemas/generated.ts";
+import type { ReferenceAt } from "../reference.ts";
+
+const conversions: ReadonlySet<string> = new Set(["purchase", "ext_purchase", "lead_submit", "install"]);
+const ofAnOrder: ReadonlySet<string> = new Set(["purchase", "ext_purchase", "refund"]);
+
+/** Null when the event is no claim. A custom event is one when any partner of the client earns on its name at event time (settlement.md 1). */
+export const claimKindOf = (event: EventReceived, reference: ReferenceAt): Claim["kind"] | null => {
+  if (conversions.has(event.t)) return "conversion";
+  if (event.t === "refund") return "refund";
+  const isCommissioned = event.t === "custom" && event.custom_name !== null && reference.isCommissioned(event.client_id, event.custom_name);
+  return isCommissioned ? "conversion" : null;
+};
+
+/**
+ * The first that applies: the order (all of one order meet on one partition, so none of it can race), the lead, the device of an install, the source's
+ * own key, the hash of a pulled sale, the event itself (settlement.md 1).
+ */
+export const orderKeyOf = (event: EventReceived): string => {
+  if (event.order_id !== null && ofAnOrder.has(event.t)) return `o:${event.order_id}`;
+  if (event.lead_key !== null && event.t === "lead_submit") return `l:${event.lead_key}`;
+  if (event.t === "install") return `i:${event.did}`;
+  if (event.dedup_key !== null) return `s:${event.source}:${event.dedup_key}`;
+  return event.sale_hash === null ? `e:${event.event_id}` : `p:${event.sale_hash}`;
+};

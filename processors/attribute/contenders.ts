@@ -1,0 +1,164 @@
+// processors/attribute/contenders.ts - everybody who could be credited for an event, in the order in which they win, each with what is wrong with it.
+import type { EventScored } from "../../schemas/generated.ts";
+import type { Recorded, UnixMs } from "../../stream/flow.ts";
+import type { Condition, Link, ReferenceAt } from "../reference.ts";
+import { parseCondition } from "./condition.ts";
+import { compile, type Evaluate } from "./evaluate.ts";
+import type { AttributeFacts } from "./facts.ts";
+import { Subject } from "./fields.ts";
+import type { Journey } from "./journey.ts";
+
+/** Why a contender cannot be credited. The first five can be an event's reason (contracts.md 2); the others only explain a candidate. */
+export type Fault =
+  | "bad_click_id"
+  | "click_expired"
+  | "click_after_conversion"
+  | "partner_inactive"
+  | "campaign_inactive"
+  | "unknown_partner"
+  | "bad_condition"
+  | "not_carried";
+
+export interface Contender {
+  readonly method: "click" | "partner_param" | "upload" | "rule";
+  readonly reference: string;
+  readonly partner_id: number | null;
+  readonly campaign_id: number | null;
+  readonly link_id: number | null;
+  readonly rule_id: number | null;
+  readonly rule_version: number | null;
+  /** Null: could be credited. */
+  readonly fault: Fault | null;
+}
+
+/** What the contenders of one event are judged by. */
+export interface Case {
+  readonly input: Recorded<EventScored>;
+  readonly facts: AttributeFacts;
+  readonly windowDays: number;
+}
+
+const dayMs = 86_400_000;
+/** References of strangers are kept for the explanation, not for storage. */
+const referenceLength = 128;
+
+/** A click counts up to and including the last millisecond of its window, judged on event time. */
+const timeFault = (clickedAt: UnixMs, at: UnixMs, windowDays: number): Fault | null =>
+  clickedAt > at ? "click_after_conversion" : at - clickedAt > windowDays * dayMs ? "click_expired" : null;
+
+/** Partner, campaign and link as they were at event time. An archived link ends its part of the campaign. */
+const statusFault = (to: { partner_id: number; campaign_id: number | null; link: Link | null }, case_: Case): Fault | null => {
+  const { reference } = case_.facts;
+  const partner = reference.partner(to.partner_id);
+  if (partner?.status !== "active" || !partner.client_ids.includes(case_.input.data.event.client_id)) return "partner_inactive";
+  if (to.link !== null && to.link.status !== "active") return "campaign_inactive";
+  return to.campaign_id === null || isRunning(to.campaign_id, case_) ? null : "campaign_inactive";
+};
+const isRunning = (campaignId: number, { input, facts }: Case): boolean => {
+  const campaign = facts.reference.campaign(campaignId);
+  return (
+    campaign !== undefined &&
+    campaign.client_id === input.data.event.client_id &&
+    campaign.status === "active" &&
+    (campaign.starts_at === null || campaign.starts_at <= input.at) &&
+    (campaign.ends_at === null || input.at < campaign.ends_at)
+  );
+};
+
+/** The click id on the event. One whose MAC is good counts, also when its click event never arrived; one of another client's link is no proof here. */
+export const clickOnEvent = (clickId: string, case_: Case): Contender => {
+  const { input, facts, windowDays } = case_;
+  const click = facts.clickOf(clickId);
+  const link = click === null ? undefined : facts.reference.link(click.link_id);
+  if (click === null || (link !== undefined && link.client_id !== input.data.event.client_id))
+    return clickContender(clickId, undefined, "bad_click_id");
+  const fault =
+    timeFault(click.clicked_at, input.at, windowDays) ??
+    (link === undefined ? "bad_click_id" : statusFault({ partner_id: link.partner_id, campaign_id: link.campaign_id, link }, case_));
+  return clickContender(clickId, link, fault);
+};
+
+const clickContender = (clickId: string, link: Link | undefined, fault: Fault | null): Contender => ({
+  method: "click",
+  reference: clickId.slice(0, referenceLength),
+  partner_id: link?.partner_id ?? null,
+  campaign_id: link?.campaign_id ?? null,
+  link_id: link?.link_id ?? null,
+  rule_id: null,
+  rule_version: null,
+  fault,
+});
+
+/** Clicks of the same device before the event, which it did not carry: never credited, only named. */
+export const remembered = ({ clicks }: Journey, { input, facts, windowDays }: Case): readonly Contender[] =>
+  clicks
+    .filter(({ click_id, at }) => click_id !== input.data.event.click_id && at <= input.at)
+    .map(({ click_id, at, link_id }) =>
+      clickContender(click_id, facts.reference.link(link_id), timeFault(at, input.at, windowDays) ?? "not_carried"),
+    );
+
+/** The partner whom a mapped source or an upload names: by referral code, then by link code, then by id, among the client's partners (contracts.md 2). */
+export const partnerOnEvent = (reference: string, case_: Case): Contender => {
+  const { client_id, source } = case_.input.data.event;
+  const named = partnerNamed(reference, client_id, case_.facts.reference);
+  return {
+    method: source === "upload" ? "upload" : "partner_param",
+    reference: reference.slice(0, referenceLength),
+    partner_id: named?.partner_id ?? null,
+    campaign_id: named?.campaign_id ?? null,
+    link_id: named?.link?.link_id ?? null,
+    rule_id: null,
+    rule_version: null,
+    fault: named === undefined ? "unknown_partner" : statusFault(named, case_),
+  };
+};
+
+const partnerNamed = (
+  text: string,
+  clientId: number,
+  reference: ReferenceAt,
+): { readonly partner_id: number; readonly campaign_id: number | null; readonly link: Link | null } | undefined => {
+  const referred = reference.partnersOf(clientId).find(({ referral_code }) => referral_code === text);
+  if (referred !== undefined) return { partner_id: referred.partner_id, campaign_id: null, link: null };
+  const link = reference.linkByCode(clientId, text);
+  if (link !== undefined) return { partner_id: link.partner_id, campaign_id: link.campaign_id, link };
+  const byId = /^[1-9]\d{0,9}$/.test(text) ? reference.partner(Number(text)) : undefined;
+  return byId?.client_ids.includes(clientId) ? { partner_id: byId.partner_id, campaign_id: null, link: null } : undefined;
+};
+
+/** The rules that match, in the order in which they win. */
+export const matchingRules = (case_: Case): readonly Contender[] => {
+  const { input, facts } = case_;
+  const rules = facts.reference.rules(input.data.event.client_id);
+  if (rules.length === 0) return noContenders;
+  const subject = new Subject(input.data);
+  const matching: Contender[] = [];
+  for (const rule of rules) {
+    const evaluate = compiled(rule.when);
+    if (evaluate !== null && !evaluate(subject).matches) continue;
+    const campaign_id = rule.then.campaign_id ?? null;
+    matching.push({
+      method: "rule",
+      reference: String(rule.rule_id),
+      partner_id: rule.then.partner_id,
+      campaign_id,
+      link_id: null,
+      rule_id: rule.rule_id,
+      rule_version: rule.version,
+      fault: evaluate === null ? "bad_condition" : statusFault({ partner_id: rule.then.partner_id, campaign_id, link: null }, case_),
+    });
+  }
+  return matching;
+};
+export const noContenders: readonly Contender[] = [];
+
+/** Compiled once a row and forgotten with it. Null: the row holds no condition; whoever saves rules refuses such, and here it must not stop a worker. */
+const compiled = (when: Condition): Evaluate | null => {
+  const known = closures.get(when);
+  if (known !== undefined) return known;
+  const parsed = parseCondition(when);
+  const evaluate = parsed.kind === "condition" ? compile(parsed.condition) : null;
+  if (typeof when === "object" && when !== null) closures.set(when, evaluate);
+  return evaluate;
+};
+const closures = new WeakMap<Condition, Evaluate | null>();

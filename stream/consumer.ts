@@ -205,7 +205,6 @@ export const openConsumer = async (
     };
     const control: BatchControl = {
       isCurrent,
-      seek: (offset) => client.seek({ topic: batch.topic, partition, offset: String(offset) }),
       heartbeat: () => asMember(heartbeat),
       commit: async (nextOffset) => {
         if (nextOffset <= (committed.get(place) ?? -1)) return;

@@ -7,13 +7,11 @@ export interface Wire {
   readonly encode: <T>(topic: Topic<T>, event: Recorded<T>, origin: Position | null) => Buffer;
   /** Throws Unreadable for bytes that nobody can read, UnknownSchema when `learn` must be asked first. */
   readonly decode: <T>(topic: Topic<T>, value: Buffer | null, read: Position) => Recorded<T>;
-  /** False when `decode` would throw UnknownSchema: the value names a schema id not met before. */
-  readonly isKnown: (value: Buffer | null) => boolean;
   /**
-   * Fetches the schemas that these values name, each once; afterwards `decode` reads them, or calls them Unreadable("unknown_schema") for good.
+   * Fetches the schema of an id once; afterwards `decode` reads what was written under it, or calls it Unreadable("unknown_schema") for good.
    * Rejects while the registry is away.
    */
-  readonly learn: (values: readonly Buffer[]) => Promise<void>;
+  readonly learn: (schemaId: number) => Promise<void>;
 }
 
 /** What the wire needs of a registry; stream/registry.ts has it. Null: it does not exist. */
@@ -86,11 +84,8 @@ const wireOf = (own: ReadonlyMap<AnyTopic, number>, schemaOf: SchemaIds["schemaO
     }
   };
 
-  const ownIds = new Set(own.values());
-  const isFramed = (value: Buffer | null): value is Buffer => value !== null && value.length > HEADER_BYTES && value[0] === 0;
-
   const decode: Wire["decode"] = (topic, value, read) => {
-    if (!isFramed(value))
+    if (value === null || value.length <= HEADER_BYTES || value[0] !== 0)
       throw new Unreadable("not_framed", value === null ? "there is no value" : "does not begin with byte 0 and a schema id");
     const id = value.readUInt32BE(1);
     const body = value.subarray(HEADER_BYTES);
@@ -101,13 +96,8 @@ const wireOf = (own: ReadonlyMap<AnyTopic, number>, schemaOf: SchemaIds["schemaO
     return topic.decode(body, read, writer);
   };
 
-  const isKnown: Wire["isKnown"] = (value) => {
-    if (!isFramed(value)) return true;
-    const id = value.readUInt32BE(1);
-    return ownIds.has(id) || writers.has(id);
-  };
-
-  const learnId = (schemaId: number): Promise<void> => {
+  const learn: Wire["learn"] = (schemaId) => {
+    if (writers.has(schemaId)) return Promise.resolve();
     const asked =
       learning.get(schemaId) ??
       schemaOf(schemaId)
@@ -119,10 +109,5 @@ const wireOf = (own: ReadonlyMap<AnyTopic, number>, schemaOf: SchemaIds["schemaO
     return asked;
   };
 
-  const learn: Wire["learn"] = async (values) => {
-    const ids = new Set(values.filter((value) => !isKnown(value)).map((value) => value.readUInt32BE(1)));
-    await Promise.all([...ids].map(learnId));
-  };
-
-  return { encode, decode, isKnown, learn };
+  return { encode, decode, learn };
 };

@@ -1,6 +1,7 @@
 // processors/device-id.ts - identifiers as the log keeps them: HMAC(pepper of the client, SHA-256(identifier)), so nobody without the secret can guess one back.
 import { createHmac, hash } from "node:crypto";
 import { derive } from "./derive.ts";
+import { memo } from "./memo.ts";
 
 /** The pepper of one client: equal device ids of two clients never meet. */
 export const pepperOf = (secret: string, clientId: number): Buffer => derive(secret, `pepper:${clientId}`);
@@ -11,22 +12,17 @@ export const keyedHash = (pepper: Buffer, sha256Hex: string): string => createHm
 /** A device id, e-mail or phone number in plain text, as the log keeps it: 64 hex digits. */
 export const identifierHash = (pepper: Buffer, identifier: string): string => keyedHash(pepper, hash("sha256", identifier, "hex"));
 
+/** How one client's identifiers become keyed hashes: given as they are, or as the SHA-256 (hex, lower case) that a sender made of them. */
+export interface Identify {
+  readonly plain: (identifier: string) => string;
+  readonly hashed: (sha256Hex: string) => string;
+}
+
 /**
- * The same, remembering the latest ones: a device sends many events, and two hashes cost more than the rest of its admission. Two generations
- * hold at most 2 * `generation` ids, however many a sender makes up; an id that is asked for again stays.
+ * The two functions above for one client, remembering the answers to the latest `size` identifiers: a device sends many events, and two hashes
+ * cost more than the rest of its admission.
  */
-export const identifierHasher = (pepper: Buffer, generation: number): ((identifier: string) => string) => {
-  let young = new Map<string, string>();
-  let old = new Map<string, string>();
-  return (identifier) => {
-    const known = young.get(identifier);
-    if (known !== undefined) return known;
-    const hashed = old.get(identifier) ?? identifierHash(pepper, identifier);
-    if (young.size >= generation) {
-      old = young;
-      young = new Map();
-    }
-    young.set(identifier, hashed);
-    return hashed;
-  };
-};
+export const identifyFor = (pepper: Buffer, size: number): Identify => ({
+  plain: memo(size, (identifier) => identifierHash(pepper, identifier)),
+  hashed: (sha256Hex) => keyedHash(pepper, sha256Hex),
+});

@@ -1,0 +1,236 @@
+// processors/admit/event.ts - one tracking event as a sender wrote it becomes a record of the log, or a refusal that names the rule it broke.
+import type { EventReceived } from "../../schemas/generated.ts";
+import type { Admission, UnixMs } from "../../stream/flow.ts";
+import type { Identify } from "../device-id.ts";
+import { scrub, scrubText } from "../personal-data.ts";
+import { addressOf } from "./address.ts";
+import { contentEventId, sentEventId } from "./event-id.ts";
+import { CUSTOM_NAME, eventTypeOf } from "./event-types.ts";
+import { leadKey } from "./lead-key.ts";
+import { fittingId, liftCustom, liftKnown, type Props } from "./props.ts";
+import { Refused, refuse } from "./refuse.ts";
+import { checkShape } from "./shape.ts";
+
+/** What is the same for all events of one request. Times in Unix milliseconds. */
+export interface Terms {
+  readonly source: string;
+  readonly clientId: number;
+  readonly isClientSide: boolean;
+  readonly consentDefault: number;
+  readonly segments: ReadonlySet<string>;
+  readonly identify: Identify;
+  /** The body holds a \u escape somewhere (see shape.ts). */
+  readonly hasEscapes: boolean;
+  readonly receivedAt: UnixMs;
+  /** Oldest and newest `ts` that is taken. */
+  readonly oldest: UnixMs;
+  readonly newest: UnixMs;
+  /** The request's own, for events that bring none. */
+  readonly address: string | null;
+  readonly userAgent: string | null;
+}
+
+type Given = Readonly<Record<string, unknown>>;
+
+const MAX_DID = 256;
+const MAX_CLICK_ID = 256;
+const MAX_SESSION = 256;
+const MAX_USER_AGENT = 1_024;
+const EVENT_ID = /^[A-Za-z0-9._:-]{1,128}$/;
+const LEAD_EMAIL = /^[0-9a-f]{64}$/;
+/** Every device that a sender could not name would become one person. */
+const PLACEHOLDERS: ReadonlySet<string> = new Set([
+  "null",
+  "none",
+  "undefined",
+  "anonymous",
+  "guest",
+  "0",
+  "n/a",
+  "nan",
+  "00000000-0000-0000-0000-000000000000",
+]);
+const noWarnings: readonly string[] = [];
+const noProps: Props = {};
+
+/** Every rule of contracts.md 2, in the order in which a sender would repair them; the first one broken is named. */
+export const admitEvent = (given: unknown, terms: Terms): Admission<EventReceived> => {
+  try {
+    if (typeof given !== "object" || given === null || Array.isArray(given))
+      return refuse("bad_event", null, "is not an object: send an event like {t, ts, cid, did, props}");
+    const data = recordOf(given as Given, terms);
+    return { kind: "accepted", id: data.event_id, at: Math.min(data.ts, terms.receivedAt), data };
+  } catch (problem) {
+    if (problem instanceof Refused) return { kind: "refused", id: senderIdIn(given), refusal: problem.refusal };
+    throw problem;
+  }
+};
+
+const recordOf = (given: Given, terms: Terms): EventReceived => {
+  const shape = checkShape(given, terms.hasEscapes);
+  const warnings: string[] = [];
+  const senderEventId = eventIdOf(given.event_id);
+  const type = typeOf(given.t);
+  const ts = timeOf(given.ts, terms);
+  checkClient(given.cid, terms);
+  const did = deviceOf(given.did, terms, warnings);
+
+  const sent = propsOf(given.props);
+  const props = shape.mayBePersonal ? withoutPersonalData(sent, terms, warnings) : sent;
+  const clean = (text: string | null): string | null => (text === null || !shape.mayBePersonal ? text : cleanText(text, terms, warnings));
+  const url = clean(textOf(given.url, "url") ?? (typeof props.url === "string" && props.url !== "" ? props.url : null));
+  const known = eventTypeOf(type);
+  const lifted = known === undefined ? liftCustom(props, terms.segments, warnings) : liftKnown(known, props, terms.segments, url, warnings);
+  const customName = known !== undefined ? null : type === "custom" ? nameIn(props) : type;
+  const t = known === undefined ? "custom" : type;
+  const ip = addressIn(given.ip);
+  const ua = textOf(given.ua, "ua");
+
+  if (ts > terms.receivedAt) warnings.push("ts_clamped");
+  return {
+    event_id:
+      senderEventId === null
+        ? contentEventId({ client_id: terms.clientId, did, t, custom_name: customName, ts, order_id: lifted.order_id, url, props })
+        : sentEventId(terms.clientId, senderEventId),
+    sender_event_id: senderEventId,
+    client_id: terms.clientId,
+    did,
+    t,
+    custom_name: customName,
+    ts,
+    source: terms.source,
+    client_side: terms.isClientSide,
+    url,
+    ref: clean(textOf(given.ref, "ref")),
+    ip: ip ?? terms.address,
+    ua: ua === null ? terms.userAgent : clean(cut(ua, MAX_USER_AGENT)),
+    ip_source: ip !== null ? "event" : terms.address !== null ? "request" : null,
+    ua_source: ua !== null ? "event" : terms.userAgent !== null ? "request" : null,
+    sid: clean(sessionOf(given.sid)),
+    click_id: clean(clickIdOf(given.svc_click_id) ?? clickIdOf(props.svc_click_id)),
+    consent: consentOf(given.consent, terms),
+    order_id: lifted.order_id,
+    product_id: lifted.product_id,
+    product_line: lifted.product_line,
+    quantity: lifted.quantity,
+    value_minor: lifted.value_minor,
+    currency: lifted.currency,
+    partner_ref: null,
+    dedup_key: null,
+    lead_key: t === "lead_submit" ? leadKeyIn(props, Math.min(ts, terms.receivedAt)) : null,
+    sale_hash: null,
+    import_id: null,
+    props: props === noProps ? "{}" : JSON.stringify(props),
+    warnings: warnings.length === 0 ? noWarnings : warnings,
+  };
+};
+
+const eventIdOf = (given: unknown): string | null => {
+  if (given === undefined || given === null) return null;
+  return typeof given === "string" && EVENT_ID.test(given)
+    ? given
+    : refuse("bad_event_id", "event_id", "must be 1 to 128 of A-Z a-z 0-9 . _ : - or left out");
+};
+const senderIdIn = (given: unknown): string | null => {
+  const id = typeof given === "object" && given !== null ? (given as Given).event_id : null;
+  return typeof id === "string" ? cut(id, 128) : null;
+};
+
+const typeOf = (given: unknown): string =>
+  typeof given === "string" && CUSTOM_NAME.test(given)
+    ? given
+    : refuse(
+        "unknown_type",
+        "t",
+        "is no event type: send one of the documented ones, or a name like signup (a-z first, then a-z 0-9 _ . : -)",
+      );
+
+const timeOf = (given: unknown, terms: Terms): UnixMs => {
+  if (!Number.isInteger(given)) return refuse("bad_ts", "ts", "must be an integer: Unix time in milliseconds");
+  const ts = given as number;
+  if (ts > terms.newest) return refuse("ts_in_future", "ts", "lies more than 24 hours ahead: send Unix time in milliseconds, UTC");
+  if (ts < terms.oldest)
+    return refuse("ts_too_old", "ts", "lies more than 24 months back, which is as long as events are kept: send milliseconds, not seconds");
+  return ts;
+};
+
+const checkClient = (given: unknown, terms: Terms): void => {
+  if (given !== terms.clientId && given !== String(terms.clientId))
+    refuse("wrong_client", "cid", "is not the client of this token: send the client id that the token was issued for");
+};
+
+const deviceOf = (given: unknown, terms: Terms, warnings: string[]): string => {
+  if (typeof given !== "string" || given.length < 1 || given.length > MAX_DID)
+    return refuse("bad_did", "did", `must be a text of 1 to ${MAX_DID} characters that stays the same for a device`);
+  if (given.length <= 36 && PLACEHOLDERS.has(given.trim().toLowerCase())) warnings.push("weak_did");
+  return terms.identify.plain(given);
+};
+
+const propsOf = (given: unknown): Props => {
+  if (given === undefined || given === null) return noProps;
+  return typeof given === "object" && !Array.isArray(given) ? (given as Props) : refuse("bad_props", "props", "must be an object");
+};
+
+const textOf = (given: unknown, field: string): string | null => {
+  if (given === undefined || given === null || given === "") return null;
+  return typeof given === "string" ? given : refuse("bad_text", field, "must be a text");
+};
+
+const addressIn = (given: unknown): string | null => {
+  if (given === undefined || given === null || given === "") return null;
+  return (
+    (typeof given === "string" ? addressOf(given) : undefined) ??
+    refuse("bad_ip", "ip", "is no IPv4 or IPv6 address: leave it out when unknown")
+  );
+};
+
+const consentOf = (given: unknown, terms: Terms): number => {
+  if (given === undefined || given === null) return terms.consentDefault;
+  return Number.isInteger(given) && (given as number) >= 0 && (given as number) <= 255
+    ? (given as number)
+    : refuse("bad_consent", "consent", "must be an integer from 0 to 255, or left out");
+};
+
+/** Whatever was sent is kept: attribute says `bad_click_id`, and the event counts all the same. */
+const clickIdOf = (given: unknown): string | null => {
+  if (given === undefined || given === null || given === "") return null;
+  return cut(typeof given === "object" ? JSON.stringify(given) : String(given), MAX_CLICK_ID);
+};
+
+const sessionOf = (given: unknown): string | null =>
+  typeof given === "string" && given !== "" ? cut(given, MAX_SESSION) : typeof given === "number" ? String(given) : null;
+
+/** `name` is somebody's name (contracts.md, personal data) and is hashed; the name of an event of type custom comes in one of these. */
+const nameIn = (props: Props): string | null => {
+  for (const name of [props.custom_name, props.event_name]) if (typeof name === "string" && CUSTOM_NAME.test(name)) return name;
+  return null;
+};
+
+const leadKeyIn = (props: Props, at: UnixMs): string | null =>
+  leadKey({
+    emailHash: typeof props.email === "string" && LEAD_EMAIL.test(props.email) ? props.email : null,
+    product: typeof props.product === "string" ? props.product : null,
+    at,
+    clientLeadId: fittingId(props.client_lead_id) ?? null,
+  });
+
+const warnHashed = (warnings: string[]): void => {
+  if (!warnings.includes("pii_hashed")) warnings.push("pii_hashed");
+};
+const withoutPersonalData = (props: Props, terms: Terms, warnings: string[]): Props => {
+  const scrubbed = scrub(props, terms.identify);
+  if (scrubbed.wasPlain) warnHashed(warnings);
+  return scrubbed.value as Props;
+};
+const cleanText = (text: string, terms: Terms, warnings: string[]): string => {
+  const scrubbed = scrubText(text, terms.identify);
+  if (scrubbed.wasPlain) warnHashed(warnings);
+  return scrubbed.value;
+};
+
+/** Never in the middle of a surrogate pair: half of one is refused by every store. */
+const cut = (text: string, length: number): string => {
+  if (text.length <= length) return text;
+  const last = text.charCodeAt(length - 1);
+  return text.slice(0, last >= 0xd8_00 && last <= 0xdb_ff ? length - 1 : length);
+};

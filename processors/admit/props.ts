@@ -1,0 +1,112 @@
+// processors/admit/props.ts - reads the props that decide money and matching out of the free-form ones.
+import { digitsOf } from "../currencies.ts";
+import { toMinor } from "../money.ts";
+import { type EventType, REFUND_REASONS } from "./event-types.ts";
+import { refuse } from "./refuse.ts";
+
+export type Props = Readonly<Record<string, unknown>>;
+
+export interface Lifted {
+  readonly order_id: string | null;
+  readonly product_id: string | null;
+  readonly product_line: string | null;
+  readonly quantity: number | null;
+  readonly value_minor: bigint | null;
+  readonly currency: string | null;
+}
+
+const DEFAULT_CURRENCY = "MXN";
+const MAX_ID = 256;
+const MAX_QUANTITY = 1_000_000;
+/** Amounts wherever they stand on an event of a known type, beside the one that is its value. */
+const AMOUNTS = ["price", "revenue", "cart_value", "lead_value"] as const;
+
+const isAbsent = (value: unknown): boolean => value === undefined || value === null || value === "";
+
+/** Props of an event of a known type: whatever is missing, mistyped or out of range refuses it (contracts.md 2). `url` has been looked for before. */
+export const liftKnown = (type: EventType, props: Props, segments: ReadonlySet<string>, url: string | null, warnings: string[]): Lifted => {
+  for (const name of type.required) {
+    const isMissing = name === "url" ? url === null : isAbsent(props[name]);
+    if (isMissing) refuse("missing_prop", `props.${name}`, `is required for this event type: send props.${name}`);
+  }
+  const currency = currencyOf(props);
+  for (const name of AMOUNTS) if (name !== type.amount) amountOf(props, name, currency, null);
+  const value = type.amount === null ? null : amountOf(props, type.amount, currency, warnings);
+  if (type.amount === "amount" && !isAbsent(props.reason) && !REFUND_REASONS.has(props.reason as string))
+    refuse("bad_prop", "props.reason", `is not a refund reason: send one of ${[...REFUND_REASONS].join(", ")}`);
+  return {
+    order_id: idOf(props, "order_id"),
+    product_id: idOf(props, "product_id"),
+    product_line: segmentOf(props, segments, warnings),
+    quantity: quantityOf(props),
+    value_minor: value,
+    currency: value === null && isAbsent(props.currency) ? null : currency,
+  };
+};
+
+/** Props of a custom event are the sender's own: only its amount (`revenue`, else `value`) is held to the rules, what else does not fit stays in props. */
+export const liftCustom = (props: Props, segments: ReadonlySet<string>, warnings: string[]): Lifted => {
+  const name = isAbsent(props.revenue) && typeof props.value === "number" && props.value >= 0 ? "value" : "revenue";
+  const hasAmount = !isAbsent(props[name]);
+  const currency = hasAmount ? currencyOf(props) : null;
+  return {
+    order_id: fittingId(props.order_id) ?? null,
+    product_id: fittingId(props.product_id) ?? null,
+    product_line: segmentOf(props, segments, warnings),
+    quantity: isQuantity(props.quantity) ? props.quantity : null,
+    value_minor: currency === null ? null : amountOf(props, name, currency, warnings),
+    currency,
+  };
+};
+
+/** Ids come as text or as a number; anything else, and the empty text, is none. */
+export const fittingId = (value: unknown): string | undefined => {
+  if (typeof value === "string") return value.length > 0 && value.length <= MAX_ID ? value : undefined;
+  return Number.isSafeInteger(value) ? String(value) : undefined;
+};
+
+const idOf = (props: Props, name: string): string | null => {
+  if (isAbsent(props[name])) return null;
+  return fittingId(props[name]) ?? refuse("bad_prop", `props.${name}`, `must be a text of 1 to ${MAX_ID} characters or an integer`);
+};
+
+const isQuantity = (value: unknown): value is number =>
+  Number.isInteger(value) && (value as number) >= 1 && (value as number) <= MAX_QUANTITY;
+
+const quantityOf = (props: Props): number | null => {
+  if (isAbsent(props.quantity)) return null;
+  return isQuantity(props.quantity)
+    ? props.quantity
+    : refuse("bad_quantity", "props.quantity", `must be an integer from 1 to ${MAX_QUANTITY}`);
+};
+
+const currencyOf = (props: Props): string => {
+  const given = props.currency;
+  if (isAbsent(given)) return DEFAULT_CURRENCY;
+  const code = typeof given === "string" && given.length === 3 ? given.toUpperCase() : "";
+  return digitsOf(code) === undefined
+    ? refuse("bad_currency", "props.currency", "is not an ISO 4217 currency: send a code like MXN")
+    : code;
+};
+
+/** Without `warnings` the amount is only checked. */
+const amountOf = (props: Props, name: string, currency: string, warnings: string[] | null): bigint | null => {
+  const given = props[name];
+  if (isAbsent(given)) return null;
+  if (typeof given !== "number" && typeof given !== "string")
+    return refuse("bad_amount", `props.${name}`, "must be a number or a numeric text like 1234.50");
+  const amount = toMinor(given, currency);
+  if (amount.kind === "bad_amount")
+    return refuse("bad_amount", `props.${name}`, `${amount.why}: send an amount like 1234.50 in ${currency}`);
+  if (amount.minor < 0n) return refuse("bad_amount", `props.${name}`, "is negative: send 0 or more, and refunds as events of type refund");
+  if (amount.isRounded && warnings !== null) warnings.push("amount_rounded");
+  return amount.minor;
+};
+
+const segmentOf = (props: Props, segments: ReadonlySet<string>, warnings: string[]): string | null => {
+  const given = props.product_line;
+  if (isAbsent(given)) return null;
+  if (typeof given === "string" && segments.has(given)) return given;
+  warnings.push("unknown_segment");
+  return null;
+};

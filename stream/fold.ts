@@ -3,7 +3,7 @@ import type { AnyStage, AnyTopic, Drop, Emit, Emitted, Outcome, Position, Record
 import type { Loaded, Remembering } from "./memory/memory.ts";
 import { decodeOutcome, encodeOutcome, type RecordedMessage, type RecordedOutcome } from "./memory/outcome.ts";
 import { type Recall, recall } from "./memory/recall.ts";
-import type { InputMessage, OutputMessage } from "./runner.ts";
+import type { InputMessage, OutputMessage } from "./ports.ts";
 import type { Wire } from "./wire.ts";
 
 /** A stage as it is hosted. */

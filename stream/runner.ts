@@ -2,86 +2,17 @@
 import { hit } from "#failpoint";
 import type { Chain } from "./chain.ts";
 import { Unreadable } from "./codec.ts";
-import type { DeadLetterRoute, Position, Read, Recorded } from "./flow.ts";
-import { type Counts, type Folded, fold, type Given, ProcessorThrew, type Refused } from "./fold.ts";
-import type { Log } from "./log.ts";
-import type { Loaded, Memories, Remembering } from "./memory/memory.ts";
-import { UnknownSchema, type Wire } from "./wire.ts";
-
-// Ports: what the runner asks of the log. stream/kafka.ts satisfies them, and so does the log in memory of stream/drive.ts.
-export interface InputMessage {
-  readonly offset: number;
-  readonly key: Buffer | null;
-  readonly value: Buffer | null;
-  readonly headers: Readonly<Record<string, Buffer | string | undefined>>;
-}
-export interface InputBatch {
-  readonly topic: string;
-  readonly partition: number;
-  /** At least one, in the order of their offsets. */
-  readonly messages: readonly InputMessage[];
-}
-export interface OutputMessage {
-  readonly topic: string;
-  readonly key: Buffer | string | null;
-  readonly value: Buffer | null;
-  readonly headers?: Readonly<Record<string, string | Buffer>>;
-}
-/** Of one batch, from the consumer that read it. */
-export interface Control {
-  readonly commit: (nextOffset: number) => Promise<void>;
-  readonly heartbeat: () => Promise<void>;
-  /** False once the partition may belong to somebody else: nothing may be written for it any more. */
-  readonly isCurrent: () => boolean;
-  /** The partition is read on from this offset, which the log must still hold; the batch at hand is left uncommitted. */
-  readonly seek: (offset: number) => void;
-}
-/** Resolves when every message is acknowledged by all replicas that are in sync; keeps the order of each topic and key. */
-export type Produce = (messages: readonly OutputMessage[]) => Promise<void>;
-export type ProcessBatch = (batch: InputBatch, control: Control) => Promise<void>;
-
-/** What a dead letter holds and says: the bytes as they came, and where and why they were refused. */
-export interface Letter {
-  readonly to: string;
-  readonly stage: string;
-  readonly code: string;
-  readonly message: string;
-  readonly position: Position;
-  readonly key: Buffer | null;
-  readonly value: Buffer | null;
-  readonly headers: InputMessage["headers"];
-}
-/** What became of one batch, counted once it is committed. */
-export interface BatchCounts {
-  readonly chain: string;
-  readonly topic: string;
-  readonly partition: number;
-  readonly messages: number;
-  readonly unreadable: number;
-  readonly stages: readonly Counts[];
-  readonly seconds: number;
-}
-/** Tries one step again while its errors are transient, with jitter; `between` is called before each further try. */
-export type Retry = <T>(step: () => Promise<T>, between: () => Promise<void>) => Promise<T>;
-export interface RunnerPorts {
-  readonly wire: Wire;
-  readonly memories: Memories;
-  readonly read: Read;
-  readonly produce: Produce;
-  readonly deadLetters: DeadLetterRoute;
-  readonly deadLetter: (letter: Letter) => OutputMessage;
-  readonly retry: Retry;
-  readonly count: (counts: BatchCounts) => void;
-  /** How often the chain has now stopped at this message, this time included: it outlives the process. */
-  readonly stops: (chain: string, at: Position) => Promise<number>;
-  /** The first offset that the log still holds. */
-  readonly logStart: (topic: string, partition: number) => Promise<number>;
-  readonly log: Pick<Log, "info" | "warn" | "error">;
-}
+import type { Position, Recorded } from "./flow.ts";
+import { type Folded, fold, type Given, ProcessorThrew, type Refused } from "./fold.ts";
+import type { Loaded, Remembering } from "./memory/memory.ts";
+import type { Control, InputBatch, OutputMessage, ProcessBatch, RunnerPorts } from "./ports.ts";
+import { UnknownSchema } from "./wire.ts";
 
 /** Lost memory is made up for by reading the partition again up to where it had been committed; fast memory throws the outputs away, durable produces what it decides. */
 interface Past {
+  readonly from: number;
   readonly until: number;
+  /** Outputs are discarded. */
   readonly isSilent: boolean;
 }
 interface Decoded {
@@ -187,23 +118,22 @@ export const runner = (chain: Chain, ports: RunnerPorts): ProcessBatch => {
     return "remembered";
   };
 
-  /**
-   * Memory ends before this batch although the group had committed up to it: the partition is read again from where memory ends. Answers false
-   * when the log holds nothing of that: a group that begins on a log whose start retention has taken has lost nothing.
-   */
-  const looksBack = async ({ topic, partition, messages }: InputBatch, mark: number, control: Control): Promise<boolean> => {
-    const until = messages[0]!.offset;
-    if (mark >= until) return false;
-    const start = await retry(() => ports.logStart(topic, partition), control.heartbeat);
-    const from = Math.max(mark, start);
+  /** Memory ends before this batch although the group had committed up to it: the partition is read again from where memory ends. */
+  const lookBack = ({ topic, partition, messages }: InputBatch, mark: number, control: Control): void => {
     const isSilent = chain.hosted.every(({ stage }) => stage.memory?.driver !== "durable");
-    if (!isSilent && mark > 0 && start > mark)
-      throw new Error(`${chain.name}: memory ends at ${mark} of ${topic}/${partition}, and the log begins at ${start}`);
-    if (from >= until) return false;
-    pasts.set(partition, { until, isSilent });
-    log.warn("memory.lost", { chain: chain.name, topic, partition, from, until, outputs: isSilent ? "discarded" : "produced" });
-    control.seek(from);
-    return true;
+    const past = { from: mark, until: messages[0]!.offset, isSilent };
+    pasts.set(partition, past);
+    log.warn("memory.lost", { chain: chain.name, topic, partition, ...past });
+    control.seek(mark);
+  };
+
+  /** What retention has taken cannot be relearned. A group that begins on such a log has lost nothing; money that was decided there has. */
+  const checkHeld = ({ topic, partition, messages }: InputBatch, { from, isSilent }: Past): void => {
+    const found = messages[0]!.offset;
+    if (found <= from) return;
+    if (!isSilent && from > 0)
+      throw new Error(`${chain.name}: memory ends at ${from} of ${topic}/${partition}, and the log begins at ${found}`);
+    log.warn("memory.truncated", { chain: chain.name, topic, partition, from, found });
   };
 
   const run = async (batch: InputBatch, control: Control, past: Past | null, mayLookBack: boolean): Promise<void> => {
@@ -220,13 +150,13 @@ export const runner = (chain: Chain, ports: RunnerPorts): ProcessBatch => {
       const chained = await foldChain(given, batch, control);
       folded = chained.folded;
       hit("after-fold");
-      if (mayLookBack && (await looksBack(batch, chained.mark, control))) return;
+      if (mayLookBack && chained.mark < batch.messages[0]!.offset) return lookBack(batch, chained.mark, control);
 
       // 3 remember. Dying after it costs a second fold: the batch meets the same state, or its recorded outcomes.
+      await control.heartbeat();
       if (!control.isCurrent()) return;
       if ((await retry(() => remember(folded, batch, nextOffset), control.heartbeat)) === "remembered") break;
       if (folds === MOST_FOLDS) throw new Error(`${chain.name}: memory moved under ${folds} folds of ${batch.topic}/${batch.partition}`);
-      await control.heartbeat();
     }
     hit("after-remember");
 
@@ -241,8 +171,8 @@ export const runner = (chain: Chain, ports: RunnerPorts): ProcessBatch => {
     hit("after-produce");
 
     // 5 commit the input offset. Dying after it costs the counts of this batch: metrics miss it, the data does not.
-    if (!control.isCurrent()) return;
-    if (past !== null) return;
+    await control.heartbeat();
+    if (past !== null || !control.isCurrent()) return;
     await retry(() => control.commit(nextOffset), control.heartbeat);
     hit("after-commit");
 
@@ -280,14 +210,16 @@ export const runner = (chain: Chain, ports: RunnerPorts): ProcessBatch => {
     const past = pasts.get(partition);
     if (past === undefined) return runUpTo(batch, control, null, true);
     // What was committed before stands: the partition is only read on, up to there.
+    checkHeld(batch, past);
     const before = messages.filter(({ offset }) => offset < past.until);
     const after = messages.filter(({ offset }) => offset >= past.until);
     if (before.length > 0) {
       await runUpTo({ ...batch, messages: before }, control, past, false);
       if (!control.isCurrent()) return;
-      const offset = before.at(-1)!.offset + 1;
-      log.info("memory.relearned", { chain: chain.name, topic, partition, offset, until: past.until });
-      if (after.length === 0) return control.seek(offset);
+      const from = before.at(-1)!.offset + 1;
+      pasts.set(partition, { ...past, from });
+      log.info("memory.relearned", { chain: chain.name, topic, partition, from, until: past.until });
+      if (after.length === 0) return control.seek(from);
     }
     pasts.delete(partition);
     await runUpTo({ ...batch, messages: after }, control, null, false);

@@ -1,0 +1,74 @@
+// stream/ports.ts - what a runner asks of the world: the log, retries, counters. stream/kafka.ts satisfies it, and so does the log in memory of stream/drive.ts.
+import type { DeadLetterRoute, Position, Read } from "./flow.ts";
+import type { Counts } from "./fold.ts";
+import type { Log } from "./log.ts";
+import type { Memories } from "./memory/memory.ts";
+import type { Wire } from "./wire.ts";
+
+export interface InputMessage {
+  readonly offset: number;
+  readonly key: Buffer | null;
+  readonly value: Buffer | null;
+  readonly headers: Readonly<Record<string, Buffer | string | undefined>>;
+}
+export interface InputBatch {
+  readonly topic: string;
+  readonly partition: number;
+  /** At least one, in the order of their offsets. */
+  readonly messages: readonly InputMessage[];
+}
+export interface OutputMessage {
+  readonly topic: string;
+  readonly key: Buffer | string | null;
+  readonly value: Buffer | null;
+  readonly headers?: Readonly<Record<string, string | Buffer>>;
+}
+/** Of one batch, from the consumer that read it. */
+export interface Control {
+  readonly commit: (nextOffset: number) => Promise<void>;
+  readonly heartbeat: () => Promise<void>;
+  /** False once the partition may belong to somebody else: nothing may be written for it any more. */
+  readonly isCurrent: () => boolean;
+  /** The partition is read on from this offset, or from the start of the log when that is later; the batch at hand is left uncommitted. */
+  readonly seek: (offset: number) => void;
+}
+/** Resolves when every message is acknowledged by all replicas that are in sync; keeps the order of each topic and key. */
+export type Produce = (messages: readonly OutputMessage[]) => Promise<void>;
+export type ProcessBatch = (batch: InputBatch, control: Control) => Promise<void>;
+
+/** What a dead letter holds and says: the bytes as they came, and where and why they were refused. */
+export interface Letter {
+  readonly to: string;
+  readonly stage: string;
+  readonly code: string;
+  readonly message: string;
+  readonly position: Position;
+  readonly key: Buffer | null;
+  readonly value: Buffer | null;
+  readonly headers: InputMessage["headers"];
+}
+/** What became of one batch, counted once it is committed. */
+export interface BatchCounts {
+  readonly chain: string;
+  readonly topic: string;
+  readonly partition: number;
+  readonly messages: number;
+  readonly unreadable: number;
+  readonly stages: readonly Counts[];
+  readonly seconds: number;
+}
+/** Tries one step again while its errors are transient, with jitter; `between` is called before each further try. */
+export type Retry = <T>(step: () => Promise<T>, between: () => Promise<void>) => Promise<T>;
+export interface RunnerPorts {
+  readonly wire: Wire;
+  readonly memories: Memories;
+  readonly read: Read;
+  readonly produce: Produce;
+  readonly deadLetters: DeadLetterRoute;
+  readonly deadLetter: (letter: Letter) => OutputMessage;
+  readonly retry: Retry;
+  readonly count: (counts: BatchCounts) => void;
+  /** How often the chain has now stopped at this message, this time included: it outlives the process. */
+  readonly stops: (chain: string, at: Position) => Promise<number>;
+  readonly log: Pick<Log, "info" | "warn" | "error">;
+}

@@ -67,3 +67,16 @@ export const addresses = (): Addresses => {
     topicPrefix: KAFKA_TOPIC_PREFIX,
   };
 };
+
+export interface AdminAccess {
+  readonly adminUrl: string;
+  readonly appPassword: string;
+  readonly clickhouseUrl: string;
+}
+/** What migrations need: the owner of the tables and the password that the application's role gets. Only from the environment: a running stack migrates itself. */
+export const adminAccess = (): AdminAccess => {
+  const { POSTGRES_ADMIN_URL, POSTGRES_APP_PASSWORD } = process.env;
+  if (!POSTGRES_ADMIN_URL || !POSTGRES_APP_PASSWORD)
+    throw new Error("POSTGRES_ADMIN_URL (owner of the database) and POSTGRES_APP_PASSWORD are needed; the embedded stack migrates itself at npm start");
+  return { adminUrl: POSTGRES_ADMIN_URL, appPassword: POSTGRES_APP_PASSWORD, clickhouseUrl: addresses().clickhouseUrl };
+};

@@ -49,7 +49,7 @@ export const shiftOf = (rows: readonly Row[], mapping: Mapping, target: string |
   if (column === undefined) throw new UsageError("--shift-to moves the column that --map names as ts; add ts=<column> to --map");
   const days = rows.flatMap((row) => dayIn(row[column] ?? "") ?? []);
   if (days.length === 0) throw new UsageError(`--shift-to: no row of column ${column} holds a date such as 2026-01-31`);
-  const last = days.reduce((a, b) => (a > b ? a : b));
+  const last = days.sort().at(-1)!;
   const goal = target === "yesterday" ? addDays(dayOf(now), -1) : target === "today" ? dayOf(now) : dayIn(target);
   if (goal === undefined) throw new UsageError(`--shift-to: "${target}" is not yesterday, today or a date such as 2026-01-31`);
   return daysBetween(last, goal);

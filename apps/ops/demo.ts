@@ -29,7 +29,9 @@ export const startDemo = (options: DemoOptions): Demo => {
 
   const post = async (shop: DemoOptions["shops"][number], now: number) => {
     const count = Math.max(1, Math.round(options.visitsPerSecond / options.shops.length));
-    const events = Array.from({ length: count }, () => visit(shop, run, (visits += 1), now, random, key)).flat();
+    const first = visits + 1;
+    visits += count;
+    const events = Array.from({ length: count }, (_, n) => visit(shop, run, first + n, now, random, key)).flat();
     try {
       const response = await fetch(`${options.url}/ingest/batch`, {
         method: "POST",
@@ -51,7 +53,11 @@ export const startDemo = (options: DemoOptions): Demo => {
       await Promise.all(options.shops.map((shop) => post(shop, Date.now())));
       await new Promise<void>((resolve) => {
         const timer = setTimeout(resolve, Math.max(0, 1_000 - (performance.now() - started)));
-        stopping.signal.addEventListener("abort", () => (clearTimeout(timer), resolve()), { once: true });
+        const wake = () => {
+          clearTimeout(timer);
+          resolve();
+        };
+        stopping.signal.addEventListener("abort", wake, { once: true });
       });
     }
   })();

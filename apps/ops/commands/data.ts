@@ -1,0 +1,117 @@
+// apps/ops/commands/data.ts - data in and numbers out: send a CSV file, report by month.
+import { existsSync } from "node:fs";
+import type { Command } from "commander";
+import { toDecimal, toMinor } from "../../../processors/money.ts";
+import { type ReportRow, report } from "../../../sinks/postgres/report.ts";
+import { readRun } from "../config.ts";
+import { withPool } from "../connections.ts";
+import { pairsOf, UsageError } from "../csv-events.ts";
+import { print, printJson, table, tell } from "../output.ts";
+import { openProgress } from "../progress.ts";
+import { clientOf } from "../reference.ts";
+import { send } from "../send.ts";
+
+interface SendOptions {
+  readonly client: string;
+  readonly map?: string;
+  readonly set?: string;
+  readonly shiftTo?: string;
+  readonly token?: string;
+  readonly url?: string;
+  readonly batch: string;
+  readonly json?: boolean;
+}
+const SHOWN = 20;
+
+const sendFile = async (file: string, options: SendOptions): Promise<void> => {
+  if (!existsSync(file)) throw new UsageError(`${file} does not exist`);
+  const batchSize = Number(options.batch);
+  if (!Number.isInteger(batchSize) || batchSize < 1 || batchSize > 10_000)
+    throw new UsageError(`--batch: ${options.batch} is not 1 to 10,000`);
+  const mapping = { columns: pairsOf("--map", options.map), constants: pairsOf("--set", options.set) };
+  const client = await withPool((pool) => clientOf(pool, options.client));
+  const url = options.url ?? readRun().apps.ingest?.url;
+  if (url === undefined) throw new Error("no ingest edge runs here; start one (npm start) or name it with --url");
+  const token = options.token ?? readRun().demo?.clients.find(({ id }) => id === client.client_id)?.ingest_token;
+  if (token === undefined)
+    throw new UsageError(`--token: ${client.slug} is no demo client; make one: tributary tokens create --client ${client.slug}`);
+  const sent = await send(
+    { file, url, token, clientId: client.client_id, mapping, shiftTo: options.shiftTo, batchSize, now: Date.now() },
+    openProgress("rows", options.json),
+  );
+  if (options.json) printJson(sent);
+  else
+    print(
+      `${sent.rows} rows sent, ${sent.accepted} accepted, ${sent.rejected} rejected${sent.shiftDays === 0 ? "" : `; all dates moved by ${sent.shiftDays} days`}`,
+    );
+  for (const { line, field, code, message } of sent.refused.slice(0, SHOWN)) tell(`line ${line}: ${field ?? "row"}: ${message} (${code})`);
+  if (sent.refused.length > SHOWN) tell(`and ${sent.rejected - SHOWN} more`);
+  if (sent.rejected > 0) process.exitCode = 1;
+};
+
+const minorOf = (text: string, currency: string): bigint => {
+  const amount = toMinor(text, currency);
+  if ("code" in amount) throw new Error(`the report holds ${text} ${currency}, which is no amount of that currency`);
+  return amount.minor;
+};
+/** One row a currency: amounts of two currencies are never added. */
+const totals = (rows: readonly ReportRow[]): readonly ReportRow[] =>
+  [...new Set(rows.map(({ currency }) => currency))].map((currency) => {
+    const own = rows.filter((row) => row.currency === currency);
+    const sum = (of: (row: ReportRow) => string) =>
+      toDecimal(
+        own.reduce((minor, row) => minor + minorOf(of(row), currency), 0n),
+        currency,
+      );
+    return {
+      month: "total",
+      currency,
+      orders: own.reduce((orders, row) => orders + row.orders, 0),
+      revenue: sum((row) => row.revenue),
+      refunded: sum((row) => row.refunded),
+      commission: sum((row) => row.commission),
+    };
+  });
+
+const reportMonths = (options: { client: string; by: string; json?: boolean }): Promise<void> =>
+  withPool(async (pool) => {
+    if (options.by !== "month") throw new UsageError(`--by: ${options.by} is not month`);
+    const client = await clientOf(pool, options.client);
+    const found = await report(pool, client.client_id, "month");
+    if (options.json) return printJson(found);
+    const cells = (row: ReportRow) => [row.month, row.currency, row.orders, row.revenue, row.refunded, row.commission];
+    print(table(["month", "currency", "orders", "revenue", "refunded", "commission"], [...found.rows, ...totals(found.rows)].map(cells)));
+  });
+
+export const dataCommands = (program: Command): void => {
+  program
+    .command("send <file.csv>")
+    .description("sends each row of a CSV file as an event; sending it again changes nothing")
+    .requiredOption("--client <slug or id>", "whose events they are")
+    .option(
+      "--map <field=column,...>",
+      "which column holds which field; fields other than did, ts, t, event_id, url, ref, ip, ua, consent and svc_click_id are props",
+    )
+    .option("--set <field=value,...>", "fields that are the same in every row")
+    .option("--shift-to <day>", "moves all dates by the same number of days, so that the last one is yesterday, today or YYYY-MM-DD")
+    .option("--token <token>", "ingest token; by default the demo client's")
+    .option("--url <url>", "the edge; by default the one that runs here")
+    .option("--batch <n>", "events a request", "1000")
+    .option("--json", "as JSON")
+    .addHelpText(
+      "before",
+      "Examples:\n  $ tributary send sales.csv --client casa-verde --map did=customer,ts=day,order_id=order,revenue=total,product_id=sku,quantity=units\n  $ tributary send ../shared/data/cdnow-sample.csv --client aurora-music --map did=customer_id,ts=date,quantity=quantity,revenue=dollars \\\n      --set product_id=cd,currency=USD --shift-to yesterday\n\nDates without a time are taken as noon in Mexico City. Rows without order_id get <file>-<row>.\n",
+    )
+    .action(sendFile);
+  program
+    .command("report")
+    .description("orders, revenue, refunds and commissions of a client")
+    .requiredOption("--client <slug or id>")
+    .option("--by <period>", "month (America/Mexico_City)", "month")
+    .option("--json", "as JSON")
+    .addHelpText(
+      "before",
+      "Examples:\n  $ tributary report --client aurora-music --by month\n  $ tributary report --client aurora-music --json\n\nOrders and revenue count in the month of the sale, commissions come from the ledger.\n",
+    )
+    .action(reportMonths);
+};

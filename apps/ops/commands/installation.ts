@@ -1,0 +1,91 @@
+// apps/ops/commands/installation.ts - what runs and where, what is wrong, and a user token for curl.
+import type { Command } from "commander";
+import { stackConfig } from "../../stack/config.ts";
+import { doctor } from "../../stack/doctor.ts";
+import { openHome, secretsOf } from "../../stack/home.ts";
+import { demoToken } from "../../stack/login.ts";
+import { homeOf, readRun } from "../config.ts";
+import { UsageError } from "../csv-events.ts";
+import { print, printJson, table } from "../output.ts";
+
+const isAlive = (pid: number | null | undefined): boolean => {
+  if (pid === null || pid === undefined) return false;
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch {
+    return false;
+  }
+};
+
+const status = ({ json }: { json?: boolean }): void => {
+  const run = readRun();
+  if (json) {
+    printJson(run);
+    return;
+  }
+  const row = (name: string, address: string | undefined, pid: number | null | undefined) => [
+    name,
+    address ?? null,
+    pid ?? null,
+    isAlive(pid) ? "runs" : pid ? "gone" : "outside",
+  ];
+  print(
+    table(
+      ["process", "address", "pid", "state"],
+      [
+        ...Object.entries(run.apps).map(([name, app]) => row(name, app.url, app.pid)),
+        ...Object.entries(run.services).map(([name, service]) =>
+          row(name, "brokers" in service ? service.brokers : service.url.replace(/:[^:@/]+@/, ":***@"), service.pid),
+        ),
+      ],
+    ),
+  );
+  for (const client of run.demo?.clients ?? []) print(`client ${client.id} ${client.slug}: ingest token ${client.ingest_token}`);
+  print(run.ready ? "ready" : "starting");
+};
+
+const examine = async ({ json }: { json?: boolean }): Promise<void> => {
+  const checks = await doctor(openHome(homeOf()), stackConfig());
+  if (json) printJson(checks);
+  else
+    for (const { ok, name, detail, cure } of checks) {
+      print(`${ok ? "ok  " : "FAIL"}  ${name}: ${detail}`);
+      if (!ok && cure) print(`      ${cure}`);
+    }
+  if (checks.some(({ ok }) => !ok)) process.exitCode = 1;
+};
+
+const login = async ({ as }: { as: string }): Promise<void> => {
+  const run = readRun();
+  const issuer = run.services.identity?.url;
+  if (issuer === undefined) throw new Error("the embedded identity provider does not run here; tokens come from your own provider");
+  const known = run.demo?.users ?? [];
+  if (!known.some(({ email }) => email === as))
+    throw new UsageError(`--as: nobody of the demo is called ${as}; there are ${known.map(({ email }) => email).join(", ")}`);
+  print(await demoToken(issuer, secretsOf(openHome(homeOf())).login, as));
+};
+
+export const installationCommands = (program: Command): void => {
+  program
+    .command("status")
+    .description("what runs here: addresses, processes, demo tokens")
+    .option("--json", "all of run.json")
+    .addHelpText("before", "Examples:\n  $ tributary status\n  $ tributary status --json | jq .apps.ingest.url\n")
+    .action(status);
+  program
+    .command("doctor")
+    .description("checks the machine and the installation, and says how to mend what is wrong")
+    .option("--json", "as JSON")
+    .addHelpText("before", "Examples:\n  $ tributary doctor\n  $ tributary doctor --json\n")
+    .action(examine);
+  program
+    .command("login")
+    .description("prints a user token of the embedded identity provider (15 minutes)")
+    .requiredOption("--as <email>", "one of the demo users")
+    .addHelpText(
+      "before",
+      'Examples:\n  $ tributary login --as admin@demo.tributary.example\n  $ curl -H "Authorization: Bearer $(npx tributary login --as admin@demo.tributary.example)" ...\n',
+    )
+    .action(login);
+};

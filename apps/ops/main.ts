@@ -1,0 +1,26 @@
+// apps/ops/main.ts - the `tributary` command line. stdout is data, stderr the rest; exit 0 ok, 1 failed, 2 usage, 3 refused.
+import { Command, CommanderError } from "commander";
+import { brokerCommands } from "./commands/broker.ts";
+import { dataCommands } from "./commands/data.ts";
+import { installationCommands } from "./commands/installation.ts";
+import { storeCommands } from "./commands/stores.ts";
+import { tokenCommands } from "./commands/tokens.ts";
+import { UsageError } from "./csv-events.ts";
+import { Refused } from "./output.ts";
+
+const program = new Command("tributary")
+  .description("Operates a Tributary installation: the one that `npm start` runs here, or the one that the environment names.")
+  .exitOverride()
+  .showHelpAfterError("(add --help for examples)")
+  .addHelpText("before", "Examples:\n  $ tributary status\n  $ tributary report --client aurora-music --by month\n");
+for (const add of [installationCommands, dataCommands, tokenCommands, brokerCommands, storeCommands]) add(program);
+
+try {
+  await program.parseAsync();
+} catch (error) {
+  if (error instanceof CommanderError) process.exitCode = error.exitCode === 0 ? 0 : 2;
+  else {
+    process.stderr.write(`${(error as Error).message}\n`);
+    process.exitCode = error instanceof UsageError ? 2 : error instanceof Refused ? 3 : 1;
+  }
+}

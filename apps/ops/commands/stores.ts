@@ -15,7 +15,12 @@ const showStatus = async ({ json }: { json?: boolean }): Promise<void> => {
 };
 
 export const storeCommands = (program: Command): void => {
-  const migrate = program.command("migrate").description("tables of Postgres and ClickHouse; forward only, a failed step is taken up again");
+  const migrate = program
+    .command("migrate")
+    .description("tables of Postgres and ClickHouse; forward only, a failed step is taken up again");
   migrate.command("status").description("what is applied and what is pending").option("--json", "as JSON").action(showStatus);
-  migrate.command("apply").description("applies what is pending").action(async () => migrateAll(adminAccess(), tell));
+  migrate
+    .command("apply")
+    .description("applies what is pending")
+    .action(async () => migrateAll(adminAccess(), tell));
 };

@@ -17,3 +17,14 @@ export const saveClientSecret = async (pool: pg.Pool, clientId: number, secret: 
     { role: "tributary_secrets" },
   );
 };
+
+/** The client's secret; undefined when it has none. */
+export const clientSecretOf = (pool: pg.Pool, clientId: number): Promise<string | undefined> =>
+  transaction(
+    pool,
+    [clientId],
+    async (tx) =>
+      (await tx.query<{ hmac_secret: string }>(sql`select hmac_secret from client_secrets where client_id = ${clientId}`)).rows[0]
+        ?.hmac_secret,
+    { role: "tributary_secrets", isReadOnly: true },
+  );

@@ -110,7 +110,8 @@ export const transaction = async <T>(
   } catch (error) {
     // Behind a statement that timed out an answer is still to come: a rollback that is not answered within 1 s says so.
     if (broken === undefined) await tx.query({ text: "rollback", query_timeout: 1_000 } as pg.QueryConfig).catch(onBreak);
-    throw error;
+    // A session that the server ended says why once; what fails after that only says that it is closed.
+    throw broken instanceof pg.DatabaseError ? broken : error;
   } finally {
     tx.off("error", onBreak);
     tx.release(broken);

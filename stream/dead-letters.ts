@@ -1,0 +1,49 @@
+// stream/dead-letters.ts - makes the message that keeps what was refused: the bytes as they came, and headers that say where, why and how often.
+import type { UnixMs } from "./flow.ts";
+import type { Letter } from "./ports.ts";
+import type { OutgoingMessage } from "./producer.ts";
+
+// Names of Kafka Connect, which tools that look into dead letters already know; what Connect has no name for begins with `tributary-`.
+export const letterHeaders = {
+  topic: "__connect.errors.topic",
+  partition: "__connect.errors.partition",
+  offset: "__connect.errors.offset",
+  message: "__connect.errors.exception.message",
+  kind: "tributary-kind",
+  stage: "tributary-stage",
+  code: "tributary-code",
+  attempt: "tributary-attempt",
+  firstFailedAt: "tributary-first-failed-at",
+} as const;
+
+/** A message may quote what it could not read; the bytes themselves are in the value. */
+const LONGEST_MESSAGE = 1_000;
+
+const textOf = (header: Buffer | string | undefined): string | undefined => header?.toString();
+
+/**
+ * `tributary-kind` is the name of the dead-letter topic without its ending. A letter that was sent again and failed again carries its earlier headers:
+ * its attempt counts on and its first failure stays.
+ */
+export const deadLetterOf = (letter: Letter, now: UnixMs): OutgoingMessage => {
+  const { headers, position } = letter;
+  const before = Number(textOf(headers[letterHeaders.attempt]) ?? 0);
+  const kept = Object.entries(headers).filter((entry): entry is [string, Buffer | string] => entry[1] !== undefined);
+  return {
+    topic: letter.to,
+    key: letter.key,
+    value: letter.value,
+    headers: {
+      ...Object.fromEntries(kept),
+      [letterHeaders.topic]: position.topic,
+      [letterHeaders.partition]: String(position.partition),
+      [letterHeaders.offset]: String(position.offset),
+      [letterHeaders.message]: letter.message.slice(0, LONGEST_MESSAGE),
+      [letterHeaders.kind]: letter.to.replace(/\.dlq$/, ""),
+      [letterHeaders.stage]: letter.stage,
+      [letterHeaders.code]: letter.code,
+      [letterHeaders.attempt]: String((Number.isSafeInteger(before) ? before : 0) + 1),
+      [letterHeaders.firstFailedAt]: textOf(headers[letterHeaders.firstFailedAt]) ?? new Date(now).toISOString(),
+    },
+  };
+};

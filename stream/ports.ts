@@ -57,8 +57,9 @@ export interface BatchCounts {
   readonly stages: readonly Counts[];
   readonly seconds: number;
 }
-/** Tries one step again while its errors are transient, with jitter; `between` is called before each further try. */
-export type Retry = <T>(step: () => Promise<T>, between: () => Promise<void>) => Promise<T>;
+/** Tries one step again while its errors are transient, with jitter; `between` is called before each further try. `name` is what the step is counted as. */
+export type Retry = <T>(name: RetriedStep, step: () => Promise<T>, between: () => Promise<void>) => Promise<T>;
+export type RetriedStep = "learn" | "load" | "remember" | "produce" | "write" | "commit";
 export interface RunnerPorts {
   readonly wire: Wire;
   readonly memories: Memories;

@@ -63,7 +63,7 @@ export const runner = (chain: Chain, ports: RunnerPorts): ProcessBatch => {
     const decoded = messages.map(({ offset, value }) => decodeOne(at(offset), value));
     const unknown = new Set(decoded.flatMap((one) => (one instanceof UnknownSchema ? one.schemaId : [])));
     // Outside the loop, once a schema: a registry that does not answer holds the batch; an id that it does not know makes dead letters.
-    if (unknown.size > 0) await retry(() => Promise.all([...unknown].map((id) => wire.learn(id))), control.heartbeat);
+    if (unknown.size > 0) await retry("learn", () => Promise.all([...unknown].map((id) => wire.learn(id))), control.heartbeat);
     const given: Given[] = [];
     const letters: OutputMessage[] = [];
     for (const [n, source] of messages.entries()) {
@@ -97,7 +97,7 @@ export const runner = (chain: Chain, ports: RunnerPorts): ProcessBatch => {
       };
       const look = async (): Promise<(event: Recorded<any>) => unknown> =>
         facts === undefined || inputs.length === 0 ? () => null : facts.load(inputs, ports.read);
-      const [loaded, factsOf] = await retry(() => Promise.all([load(), look()]), control.heartbeat);
+      const [loaded, factsOf] = await retry("load", () => Promise.all([load(), look()]), control.heartbeat);
       if (loaded !== null) mark = Math.min(mark, loaded.mark ?? 0);
       const one = fold(hosted, given, factsOf, loaded, wire);
       folded.push(one);
@@ -155,7 +155,7 @@ export const runner = (chain: Chain, ports: RunnerPorts): ProcessBatch => {
       // 3 remember. Dying after it costs a second fold: the batch meets the same state, or its recorded outcomes.
       await control.heartbeat();
       if (!control.isCurrent()) return;
-      if ((await retry(() => remember(folded, batch, nextOffset), control.heartbeat)) === "remembered") break;
+      if ((await retry("remember", () => remember(folded, batch, nextOffset), control.heartbeat)) === "remembered") break;
       if (folds === MOST_FOLDS) throw new Error(`${chain.name}: memory moved under ${folds} folds of ${batch.topic}/${batch.partition}`);
     }
     hit("after-remember");
@@ -167,13 +167,13 @@ export const runner = (chain: Chain, ports: RunnerPorts): ProcessBatch => {
       ...folded.flatMap((one) => one.refused.map((refused) => letterOf(refused, batch))),
     ];
     if (!control.isCurrent()) return;
-    if (past?.isSilent !== true && outputs.length > 0) await retry(() => ports.produce(outputs), control.heartbeat);
+    if (past?.isSilent !== true && outputs.length > 0) await retry("produce", () => ports.produce(outputs), control.heartbeat);
     hit("after-produce");
 
     // 5 commit the input offset. Dying after it costs the counts of this batch: metrics miss it, the data does not.
     await control.heartbeat();
     if (past !== null || !control.isCurrent()) return;
-    await retry(() => control.commit(nextOffset), control.heartbeat);
+    await retry("commit", () => control.commit(nextOffset), control.heartbeat);
     hit("after-commit");
 
     // 6 count, once a batch; nothing before the commit is counted.

@@ -5,8 +5,10 @@ import { edge, emit, remembers, sink, stage, type Table } from "../../stream/flo
 import { draw, topology } from "../../stream/topology.ts";
 
 const toDeadLetters = () => "s2s.dlq";
-const door = (name: string, to = topics.eventsRaw) => edge({ name, on: "POST /x", accepts: (body) => body, admit: () => [], to });
-const pass = (name: string, from = topics.eventsRaw, to = topics.eventsRaw) => stage({ name, from, run: () => emit([]), to: { out: to } });
+const door = (name: string, to = topics.eventsRaw) =>
+  edge<unknown, null, EventReceived>({ name, on: "POST /x", accepts: (body) => body, admit: () => [], to });
+const pass = (name: string, from = topics.eventsRaw, to = topics.eventsRaw) =>
+  stage<EventReceived, { out: EventReceived }, null, null, never>({ name, from, run: () => emit([]), to: { out: to } });
 const rows: Table<EventReceived> = {
   name: "rows",
   store: "postgres",
@@ -26,9 +28,9 @@ test("a sound graph is taken as it is", () => {
 });
 
 test("a topic that nobody writes is told with its reader", () =>
-  expect(() => topology("t", toDeadLetters, sink({ name: "rows", from: topics.eventsRaw, rows: () => [], into: rows }))).toThrow(
-    "rows: nobody writes events.raw",
-  ));
+  expect(() =>
+    topology("t", toDeadLetters, sink({ name: "rows", from: topics.eventsRaw, rows: (event) => [event.data], into: rows })),
+  ).toThrow("rows: nobody writes events.raw"));
 
 test("a stage whose output comes back to it is refused", () =>
   expect(() => topology("t", toDeadLetters, door("door"), pass("loop"))).toThrow("loop: its output comes back to it"));
@@ -42,7 +44,13 @@ test("a memory on another key than its topic is refused", () => {
     encode: () => new Uint8Array(),
     decode: () => 0,
   });
-  const counting = stage({ name: "count", from: topics.eventsRaw, run: (_: unknown, state: number) => emit([], state), memory, to: {} });
+  const counting = stage<EventReceived, Record<never, never>, number, null, never>({
+    name: "count",
+    from: topics.eventsRaw,
+    run: (_, state) => emit([], state),
+    memory,
+    to: {},
+  });
   expect(() => topology("t", toDeadLetters, door("door"), counting)).toThrow("memory never crosses partitions");
 });
 
@@ -53,10 +61,10 @@ test("a name borne twice is refused, and every problem is told at once", () => {
       toDeadLetters,
       door("a"),
       door("a"),
-      sink({ name: "b", from: topics.claims, rows: () => [], into: { ...rows, key: [] } }),
+      sink({ name: "b", from: topics.eventsScored, rows: (event) => [event.data.event], into: rows }),
     );
   expect(build).toThrow("a: two nodes bear this name");
-  expect(build).toThrow("b: nobody writes claims");
+  expect(build).toThrow("b: nobody writes events.scored");
 });
 
 test("topics of one key that are not co-partitioned are refused", () => {
@@ -66,7 +74,12 @@ test("topics of one key that are not co-partitioned are refused", () => {
 
 test("the drawing names every node and topic", () => {
   const drawing = draw(
-    topology("sound", toDeadLetters, door("door"), sink({ name: "rows", from: topics.eventsRaw, rows: () => [], into: rows })),
+    topology(
+      "sound",
+      toDeadLetters,
+      door("door"),
+      sink({ name: "rows", from: topics.eventsRaw, rows: (event) => [event.data], into: rows }),
+    ),
   );
   for (const part of ["flowchart LR", "events.raw", "by client_id:did", "POST /x", "postgres rows"]) expect(drawing).toContain(part);
 });

@@ -1,11 +1,20 @@
 // sinks/postgres/reference-rows.ts - reads the rows of reference data as processors know them: times in milliseconds, rates in parts per million.
 import type pg from "pg";
+import { startOfDay } from "../../processors/calendar.ts";
 import type { Campaign, Client, Contract, Link, Partner, ReferenceRows, Rule } from "../../processors/reference.ts";
+import type { UnixMs } from "../../stream/flow.ts";
 import { type Sql, sql } from "./sql.ts";
 
-/** Days are those of America/Mexico_City. */
-const dayStart = (column: string): Sql => ({ text: `(${column}::timestamp at time zone 'America/Mexico_City')`, values: [] });
-const dayAfter = (column: string): Sql => ({ text: `((${column} + 1)::timestamp at time zone 'America/Mexico_City')`, values: [] });
+/** Rows hold days of America/Mexico_City as people gave them; the calendar of the processors says when they begin. */
+const startOf = (day: string | null): UnixMs | null => (day === null ? null : startOfDay(day));
+/** The last day belongs to it: over with the first millisecond of the next. */
+const endOf = (day: string | null): UnixMs | null => (day === null ? null : startOfDay(nextDay(day)));
+const nextDay = (day: string): string => new Date(Date.parse(`${day}T00:00:00Z`) + 86_400_000).toISOString().slice(0, 10);
+
+/** A row whose times are still days. */
+type InDays<Row, Times extends keyof Row> = Omit<Row, Times> & {
+  readonly [Time in Times]: null extends Row[Time] ? string | null : string;
+};
 
 /** Everything that was saved after one change, oldest first. Needs a transaction in the role tributary_reference, which reads all tenants. */
 export const rowsAfter = async (tx: pg.PoolClient, change: number): Promise<ReferenceRows> => {
@@ -16,28 +25,37 @@ export const rowsAfter = async (tx: pg.PoolClient, change: number): Promise<Refe
     ).rows;
   };
   // One connection: these go one after the other, whatever is awaited together.
+  const clients = await read<Client>(
+    sql`client_id, slug, name, status, currency, click_window_days, install_window_days, identity_link, hold_days, fraud_review, fraud_reject,
+      consent_default, segments`,
+    "clients",
+  );
+  const partners = await read<Partner>(sql`partner_id, name, status, client_ids, referral_code`, "partners");
+  const campaigns = await read<InDays<Campaign, "starts_at" | "ends_at">>(
+    sql`campaign_id, client_id, name, status, starts_on as starts_at, ends_on as ends_at`,
+    "campaigns",
+  );
+  const links = await read<Link>(sql`link_id, client_id, campaign_id, partner_id, code, status`, "links");
+  const contracts = await read<InDays<Contract, "effective_from" | "effective_to">>(
+    sql`contract_id, version, client_id, partner_id, segment, event_type, type, (rate * 10000)::int8 as rate_ppm, amount_minor, status,
+      effective_from, effective_to`,
+    "segment_commissions",
+  );
+  const rules = await read<InDays<Rule, "effective_from" | "effective_to">>(
+    sql`rule_id, version, client_id, name, status, priority, effective_from, effective_to, "when", "then"`,
+    "rules",
+  );
   return {
-    clients: await read<Client>(
-      sql`client_id, slug, name, status, currency, click_window_days, install_window_days, identity_link, hold_days, fraud_review, fraud_reject,
-        consent_default, segments`,
-      "clients",
-    ),
-    partners: await read<Partner>(sql`partner_id, name, status, client_ids, referral_code`, "partners"),
-    campaigns: await read<Campaign>(
-      sql`campaign_id, client_id, name, status, ${dayStart("starts_on")} as starts_at, ${dayAfter("ends_on")} as ends_at`,
-      "campaigns",
-    ),
-    links: await read<Link>(sql`link_id, client_id, campaign_id, partner_id, code, status`, "links"),
-    contracts: await read<Contract>(
-      sql`contract_id, version, client_id, partner_id, segment, event_type, type, (rate * 10000)::int8 as rate_ppm, amount_minor, status,
-        ${dayStart("effective_from")} as effective_from, ${dayStart("effective_to")} as effective_to`,
-      "segment_commissions",
-    ),
-    rules: await read<Rule>(
-      sql`rule_id, version, client_id, name, status, priority, ${dayStart("effective_from")} as effective_from,
-        ${dayStart("effective_to")} as effective_to, "when", "then"`,
-      "rules",
-    ),
+    clients,
+    partners,
+    campaigns: campaigns.map((row) => ({ ...row, starts_at: startOf(row.starts_at), ends_at: endOf(row.ends_at) })),
+    links,
+    contracts: contracts.map((row) => ({
+      ...row,
+      effective_from: startOfDay(row.effective_from),
+      effective_to: startOf(row.effective_to),
+    })),
+    rules: rules.map((row) => ({ ...row, effective_from: startOf(row.effective_from), effective_to: startOf(row.effective_to) })),
   };
 };
 

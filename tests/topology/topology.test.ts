@@ -1,6 +1,6 @@
 // Which graphs are sound, and what a topology says when it is not.
 import { expect, test } from "vitest";
-import { type EventReceived, topics } from "../../schemas/generated.ts";
+import { type EventReceived, type EventScored, topics } from "../../schemas/generated.ts";
 import { edge, emit, remembers, sink, stage, type Table } from "../../stream/flow.ts";
 import { draw, topology } from "../../stream/topology.ts";
 
@@ -22,14 +22,18 @@ test("a sound graph is taken as it is", () => {
     "sound",
     toDeadLetters,
     door("door"),
-    sink({ name: "rows", from: topics.eventsRaw, rows: (event) => [event.data], into: rows }),
+    sink<EventReceived, EventReceived>({ name: "rows", from: topics.eventsRaw, rows: (event) => [event.data], into: rows }),
   );
   expect(sound.nodes.map((node) => node.name)).toEqual(["door", "rows"]);
 });
 
 test("a topic that nobody writes is told with its reader", () =>
   expect(() =>
-    topology("t", toDeadLetters, sink({ name: "rows", from: topics.eventsRaw, rows: (event) => [event.data], into: rows })),
+    topology(
+      "t",
+      toDeadLetters,
+      sink<EventReceived, EventReceived>({ name: "rows", from: topics.eventsRaw, rows: (event) => [event.data], into: rows }),
+    ),
   ).toThrow("rows: nobody writes events.raw"));
 
 test("a stage whose output comes back to it is refused", () =>
@@ -61,7 +65,7 @@ test("a name borne twice is refused, and every problem is told at once", () => {
       toDeadLetters,
       door("a"),
       door("a"),
-      sink({ name: "b", from: topics.eventsScored, rows: (event) => [event.data.event], into: rows }),
+      sink<EventScored, EventReceived>({ name: "b", from: topics.eventsScored, rows: (event) => [event.data.event], into: rows }),
     );
   expect(build).toThrow("a: two nodes bear this name");
   expect(build).toThrow("b: nobody writes events.scored");
@@ -78,7 +82,7 @@ test("the drawing names every node and topic", () => {
       "sound",
       toDeadLetters,
       door("door"),
-      sink({ name: "rows", from: topics.eventsRaw, rows: (event) => [event.data], into: rows }),
+      sink<EventReceived, EventReceived>({ name: "rows", from: topics.eventsRaw, rows: (event) => [event.data], into: rows }),
     ),
   );
   for (const part of ["flowchart LR", "events.raw", "by client_id:did", "POST /x", "postgres rows"]) expect(drawing).toContain(part);

@@ -1,0 +1,56 @@
+// bench/figures.ts - what a bench measures with: CPU and memory of processes from /proc, quantiles, and the file of results.
+import { execFileSync } from "node:child_process";
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { cpus, loadavg } from "node:os";
+
+/** Linux counts CPU time in ticks of 10 ms (getconf CLK_TCK is 100 on every platform that we run on). */
+const TICK_US = 10_000;
+
+export const quantile = (values: readonly number[], q: number): number => {
+  const sorted = [...values].sort((a, b) => a - b);
+  return sorted[Math.min(sorted.length - 1, Math.floor(q * sorted.length))] ?? Number.NaN;
+};
+export const median = (values: readonly number[]): number => quantile(values, 0.5);
+
+const statOf = (pid: number): { readonly parent: number; readonly ticks: number } | undefined => {
+  try {
+    const text = readFileSync(`/proc/${pid}/stat`, "utf8");
+    const fields = text.slice(text.lastIndexOf(")") + 2).split(" ");
+    return { parent: Number(fields[1]), ticks: [11, 12, 13, 14].reduce((sum, n) => sum + Number(fields[n]), 0) };
+  } catch {
+    return undefined;
+  }
+};
+const all = (): readonly number[] =>
+  readdirSync("/proc")
+    .filter((name) => /^\d+$/.test(name))
+    .map(Number);
+
+/** CPU microseconds of a process, its children that live (a Postgres has one a connection) and those that have ended. */
+export const cpuUsOf = (pid: number): number => {
+  const children = all().filter((other) => statOf(other)?.parent === pid);
+  return [pid, ...children].reduce((sum, one) => sum + (statOf(one)?.ticks ?? 0), 0) * TICK_US;
+};
+/** Resident memory in MiB, of the process alone. */
+export const rssMiBOf = (pid: number): number => {
+  try {
+    return Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1] ?? 0) / 1_024;
+  } catch {
+    return 0;
+  }
+};
+
+/** Everything that a figure depends on, beside the figure. */
+export const circumstances = () => ({
+  commit: execFileSync("git", ["rev-parse", "--short", "HEAD"], { encoding: "utf8" }).trim(),
+  cpu: `${cpus().length} x ${cpus()[0]?.model ?? "unknown"}`,
+  node: process.version,
+  load: loadavg()[0],
+});
+
+export const save = (name: string, result: object): string => {
+  mkdirSync("bench/results", { recursive: true });
+  const file = `bench/results/${new Date().toISOString().slice(0, 19).replaceAll(":", "")}-${name}.json`;
+  writeFileSync(file, `${JSON.stringify(result, null, 2)}\n`);
+  return file;
+};

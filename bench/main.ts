@@ -1,0 +1,30 @@
+// bench/main.ts - `npm run bench -- ingest|chain`: one question a file; prints a table and keeps the result in bench/results/.
+import { parseArgs } from "node:util";
+
+const benches: Readonly<Record<string, string>> = {
+  ingest: "how many events a second one ingest process takes, after the log's acknowledgement; a tutorial twin beside it",
+  chain: "the whole pipeline at a steady rate: lag, freshness, CPU per process and event",
+};
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: {
+    seconds: { type: "string" },
+    rate: { type: "string" },
+    runs: { type: "string" },
+    help: { type: "boolean", short: "h", default: false },
+  },
+});
+const [name] = positionals;
+if (name === undefined || values.help || !(name in benches)) {
+  process.stdout.write("Examples:\n  $ npm run bench -- ingest\n  $ npm run bench -- chain --rate 10000 --seconds 60\n\n");
+  for (const [bench, question] of Object.entries(benches)) process.stdout.write(`${bench.padEnd(8)} ${question}\n`);
+  process.stdout.write(
+    "\n--seconds <n>  measured time of a run\n--rate <n>     events a second (chain)\n--runs <n>     runs; the median is told\n",
+  );
+  process.exitCode = values.help ? 0 : 2;
+} else {
+  const { run } = (await import(`./${name}.ts`.replace(/\.ts$/, import.meta.url.endsWith(".js") ? ".js" : ".ts"))) as {
+    run: (options: typeof values) => Promise<void>;
+  };
+  await run(values);
+}

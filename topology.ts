@@ -1,0 +1,41 @@
+// topology.ts - THE PIPELINE: every edge, stage and sink, in the order that data flows. `npm run describe` draws it into the README.
+import { acceptsBatch, admitBatch } from "./processors/admit/batch.ts";
+import { attribute } from "./processors/attribute/attribute.ts";
+import { attributeFacts } from "./processors/attribute/facts.ts";
+import { journey } from "./processors/attribute/journey.ts";
+import { commission } from "./processors/commission/commission.ts";
+import { contracts } from "./processors/commission/contracts.ts";
+import { earned } from "./processors/commission/earned.ts";
+import { enrich } from "./processors/enrich/enrich.ts";
+import { placesFacts } from "./processors/enrich/places.ts";
+import { score } from "./processors/score/score.ts";
+import { thresholdsFacts } from "./processors/score/thresholds.ts";
+import { order } from "./processors/settle/order.ts";
+import { settle } from "./processors/settle/settle.ts";
+import { topics } from "./schemas/generated.ts";
+import { eventRows, events } from "./sinks/clickhouse/tables/events.ts";
+import { conversionRows, conversions } from "./sinks/postgres/tables/conversions.ts";
+import { ledger, ledgerRows } from "./sinks/postgres/tables/ledger.ts";
+import { productSales, saleRows } from "./sinks/postgres/tables/product-sales.ts";
+import { type DeadLetterRoute, edge, sink, stage } from "./stream/flow.ts";
+import { topology } from "./stream/topology.ts";
+
+/** A dead letter goes where its source's letters are looked for; every record of the first chain holds the event itself or under `event`. */
+const deadLetters: DeadLetterRoute = (record) => {
+  const source: unknown = record?.data.source ?? record?.data.event?.source ?? record?.data.attributed?.event.source;
+  if (source === "link") return "clicks.dlq";
+  return source === "pixel" ? "pixel.dlq" : "s2s.dlq";
+};
+
+export const pipeline = topology("tributary", deadLetters,
+  edge ({ name: "batch",         on: "POST /ingest/batch",      accepts: acceptsBatch, admit: admitBatch, to: topics.eventsRaw }),
+  stage({ name: "enrich",        from: topics.eventsRaw,        run: enrich,     facts: placesFacts,                         to: { enriched: topics.eventsEnriched } }),
+  stage({ name: "score",         from: topics.eventsEnriched,   run: score,      facts: thresholdsFacts,                     to: { scored: topics.eventsScored } }),
+  stage({ name: "attribute",     from: topics.eventsScored,     run: attribute,  facts: attributeFacts,  memory: journey,    to: { attributed: topics.eventsAttributed, claims: topics.claims } }),
+  stage({ name: "settle",        from: topics.claims,           run: settle,                             memory: order,      to: { conversions: topics.conversions, attributed: topics.eventsAttributed } }),
+  stage({ name: "commission",    from: topics.conversions,      run: commission, facts: contracts,       memory: earned,     to: { entries: topics.ledgerEntries } }),
+  sink ({ name: "analytics",     from: topics.eventsAttributed, rows: eventRows,      into: events }),
+  sink ({ name: "product-sales", from: topics.eventsAttributed, rows: saleRows,       into: productSales }),
+  sink ({ name: "conversions",   from: topics.conversions,      rows: conversionRows, into: conversions }),
+  sink ({ name: "ledger",        from: topics.ledgerEntries,    rows: ledgerRows,     into: ledger }),
+);

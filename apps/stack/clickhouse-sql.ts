@@ -21,10 +21,7 @@ export function kindOf(sql: string): StatementKind {
 // A text parameter travels as a field of tab-separated values: these are its escapes.
 const ESCAPES: Readonly<Record<string, string>> = { t: "\t", n: "\n", r: "\r", b: "\b", f: "\f", "0": "\0", "\\": "\\", "'": "'" };
 
-/**
- * True for one literal of SQL in brackets. A map cannot be cast from a text, so it is written as it came: it must be one bracket that closes at
- * its end, of tokens that name nothing.
- */
+/** True for one literal in brackets: it closes at its end, and of its tokens none names anything. */
 function isLiteral(text: string): boolean {
   const bare = text.replace(/'(?:[^'\\]|\\.)*'/gs, "0").trim();
   if (!/^[[{(](?:[\s[\](){},:]|-?\d+(?:\.\d+)?(?:e[+-]?\d+)?|NULL|true|false)*$/i.test(bare)) return false;
@@ -36,10 +33,14 @@ function isLiteral(text: string): boolean {
   });
 }
 
+// A map cannot be cast from a text, and `{` in a statement begins a parameter: so it is written as a call of map().
+const asCalls = (literal: string): string =>
+  literal.replace(/'(?:[^'\\]|\\.)*'|[{}:]/gs, (token) => ({ "{": "map(", "}": ")", ":": "," })[token] ?? token);
+
 function literalOf(type: string, value: string): string {
   if (type === "Identifier") return `\`${value.replace(/\\/g, "\\\\").replace(/`/g, "\\`")}\``;
   if (value === "\\N") return `_CAST(NULL, ${quoted(type)})`;
-  if (type.includes("Map(") && isLiteral(value)) return `_CAST(${value}, ${quoted(type)})`;
+  if (type.includes("Map(") && isLiteral(value)) return `_CAST(${asCalls(value)}, ${quoted(type)})`;
   const isText = /^(?:(?:Nullable|LowCardinality)\()*(?:String|FixedString\(\d+\))\)*$/.test(type.replace(/\s/g, ""));
   return `_CAST(${quoted(isText ? value.replace(/\\(.)/gs, (_, letter: string) => ESCAPES[letter] ?? letter) : value)}, ${quoted(type)})`;
 }

@@ -110,14 +110,13 @@ export async function serveIdentity(options: {
     const opened = new Provider(`http://127.0.0.1:${options.port}`, configuration(keys, options.loginSecret));
     opened.registerGrantType(
       DEMO_GRANT,
-      async (context, next) => {
+      async (context) => {
         const email = context.oidc.params.email ?? "";
         if (!isEmail(email)) throw new errors.InvalidRequest("email must be an e-mail address");
         const token = new opened.AccessToken({ accountId: email, client: context.oidc.client, gty: DEMO_GRANT });
         token.resourceServer = new opened.ResourceServer(AUDIENCE, RESOURCE);
         token.scope = RESOURCE.scope;
         context.body = { access_token: await token.save(), expires_in: token.expiration, scope: token.scope, token_type: token.tokenType };
-        await next();
       },
       ["email"],
     );

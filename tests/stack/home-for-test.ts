@@ -1,0 +1,47 @@
+// A folder for one stack of a test, and the start of a stack in it, both gone when the test file is.
+import { lstatSync, mkdtempSync, realpathSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { stackConfig } from "../../apps/stack/config.ts";
+import { type Stack, type StackOptions, startStack } from "../../apps/stack/supervisor.ts";
+
+export interface Workshop {
+  readonly home: string;
+  /** What happened, one sentence each. */
+  readonly told: string[];
+  readonly start: (options?: StackOptions) => Promise<Stack>;
+  /** Stops what still runs and removes the folder; for afterAll. */
+  readonly clear: () => Promise<void>;
+}
+
+// A run of these tests must not be led to servers that the shell of the developer names.
+const OUTSIDE = ["KAFKA_BROKERS", "CLICKHOUSE_URL", "POSTGRES_URL", "REDIS_URL", "SCHEMA_REGISTRY_URL", "OIDC_ISSUER", "TRIBUTARY_HOME"];
+
+export const ownConfig = () => {
+  const environment = { ...process.env };
+  for (const name of OUTSIDE) delete environment[name];
+  return stackConfig(environment);
+};
+
+export function workshop(): Workshop {
+  const home = mkdtempSync(join(tmpdir(), "tributary-stack-"));
+  const told: string[] = [];
+  const stacks: Stack[] = [];
+  return {
+    home,
+    told,
+    start: async (options = {}) => {
+      const stack = await startStack({ home, config: ownConfig(), onEvent: (event) => void told.push(event.text), ...options });
+      stacks.push(stack);
+      return stack;
+    },
+    clear: async () => {
+      for (const stack of stacks) await stack.stop();
+      const data = join(home, "postgres");
+      // The folder of a test is for its owner alone, so when root runs it the data lie where the server's user can get.
+      if (lstatSync(data, { throwIfNoEntry: false })?.isSymbolicLink())
+        rmSync(dirname(realpathSync(data)), { recursive: true, force: true });
+      rmSync(home, { recursive: true, force: true });
+    },
+  };
+}

@@ -1,0 +1,180 @@
+// What the supervisor does when something is in its way: other stacks, crashed ones, taken ports, damaged folders, dying children.
+import { fork, spawn } from "node:child_process";
+import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { createServer } from "node:net";
+import { join } from "node:path";
+import { afterAll, describe, expect, test } from "vitest";
+import { startOf } from "../../apps/stack/child.ts";
+import { doctor } from "../../apps/stack/doctor.ts";
+import { openHome } from "../../apps/stack/home.ts";
+import type { App } from "../../apps/stack/supervisor.ts";
+import { until } from "../../apps/stack/until.ts";
+import { ownConfig, workshop } from "./home-for-test.ts";
+
+const app: App = { name: "ingest", module: "../tests/stack/app-for-test.mjs", args: ["one", "two"], env: { EXTRA: "yes" } };
+const jsonOf = (file: string) => JSON.parse(readFileSync(file, "utf8"));
+
+describe("a stack with an app", () => {
+  const here = workshop();
+  afterAll(() => here.clear());
+
+  test("runs its steps between services and apps, and tells scripts everything in run.json", async () => {
+    const order: string[] = [];
+    const stack = await here.start({
+      services: ["redis"],
+      steps: [
+        {
+          name: "topics",
+          run: async ({ env, publish }) => {
+            order.push(
+              env.REDIS_URL !== undefined && here.told.every((text) => !text.startsWith("ingest")) ? "before the app" : "too late",
+            );
+            publish({ admin_token: "t" });
+          },
+        },
+      ],
+      apps: [app],
+    });
+    expect(order).toEqual(["before the app"]);
+    const run = jsonOf(join(here.home, "run.json"));
+    expect(run).toEqual({
+      ready: true,
+      apps: {
+        ingest: { url: expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+$/), ops_url: expect.any(String), pid: stack.pid("ingest") },
+      },
+      services: { redis: { url: stack.env.REDIS_URL, pid: stack.pid("redis") } },
+      demo: { admin_token: "t" },
+    });
+    expect(statSync(join(here.home, "run.json")).mode & 0o777).toBe(0o600);
+    expect(statSync(join(here.home, "secrets.json")).mode & 0o777).toBe(0o600);
+  });
+
+  test("gives the app its addresses and arguments, and no owner's password", async () => {
+    const answer = await fetch(jsonOf(join(here.home, "run.json")).apps.ingest.ops_url);
+    const { env, args } = (await answer.json()) as { env: Record<string, string>; args: string[] };
+    expect(args).toEqual(["one", "two"]);
+    expect(env).toMatchObject({
+      INSTANCE_NAME: "ingest",
+      EXTRA: "yes",
+      REDIS_URL: expect.any(String),
+      TRIBUTARY_SECRET: expect.stringMatching(/^[\w-]{43}$/),
+    });
+    expect(env.POSTGRES_ADMIN_URL).toBeUndefined();
+    expect(`http://127.0.0.1:${env.PORT}`).toBe(jsonOf(join(here.home, "run.json")).apps.ingest.url);
+  });
+
+  test("starts an app again that died, and says why", async () => {
+    const before = jsonOf(join(here.home, "run.json")).apps.ingest;
+    await fetch(`${before.ops_url}/die`).catch(() => undefined);
+    await until("the app is back", 10_000, async () => {
+      const now = jsonOf(join(here.home, "run.json")).apps.ingest.pid;
+      if (now === null || now === before.pid) throw new Error(`its process is ${now}`);
+    });
+    expect(startOf(before.pid)).toBeUndefined();
+    expect(here.told).toContain("ingest exited with code 7; it is started again in 0.25 s.");
+  });
+
+  test("refuses a second stack in its folder with the number of the process that has it", async () => {
+    await expect(here.start({ services: ["redis"] })).rejects.toThrow(`Tributary already runs in ${here.home} as process ${process.pid}`);
+  });
+
+  test("is well in the eyes of the doctor", async () => {
+    const checks = await doctor(openHome(here.home), ownConfig());
+    expect(checks.filter(({ ok }) => !ok)).toEqual([]);
+    expect(checks.find(({ name }) => name === "redis")?.detail).toMatch(/^Redis \d/);
+  });
+});
+
+test("a failing step stops what was started and leaves nothing running", async () => {
+  const here = workshop();
+  const pids: string[] = [];
+  const failing = here.start({
+    services: ["redis"],
+    steps: [
+      {
+        name: "migrations",
+        run: async () => {
+          pids.push(...jsonOf(join(here.home, "children.json")).map(({ pid }: { pid: number }) => pid));
+          throw new Error("migration 3 is wrong");
+        },
+      },
+    ],
+  });
+  await expect(failing).rejects.toThrow("migration 3 is wrong");
+  expect(pids).toHaveLength(1);
+  expect(pids.map(Number).map(startOf)).toEqual([undefined]);
+  expect(existsSync(join(here.home, "run.json"))).toBe(false);
+  await here.clear();
+});
+
+test("a service that cannot start is told with the last words of its log", async () => {
+  const here = workshop();
+  const dying: App = { name: "ingest", module: "../tests/stack/no-such-app.mjs" };
+  await expect(here.start({ services: [], apps: [dying] })).rejects.toThrow("no-such-app.mjs is missing; compile first: npm run build.");
+  await here.clear();
+});
+
+test("a server named in the environment is used and not started", async () => {
+  const here = workshop();
+  const config = { ...ownConfig(), inherited: { ...ownConfig().inherited, REDIS_URL: "redis://127.0.0.1:1" } };
+  const stack = await here.start({ services: ["redis"], config });
+  expect(stack.run.services).toEqual({ redis: { url: "redis://127.0.0.1:1", pid: null } });
+  await here.clear();
+});
+
+describe("after a crash of the supervisor", () => {
+  const here = workshop();
+  afterAll(() => here.clear());
+
+  test("the next start ends its orphans and nobody else", async () => {
+    const crashing = fork(join(import.meta.dirname, "crash-for-test.mjs"), [here.home], { stdio: "ignore" });
+    const pids = await new Promise<Record<string, number>>((resolve) =>
+      crashing.once("message", (message) => resolve(message as Record<string, number>)),
+    );
+    const dead = new Promise((resolve) => crashing.once("exit", (_code, signal) => resolve(signal)));
+    crashing.kill("SIGKILL");
+    expect(await dead).toBe("SIGKILL");
+    for (const pid of Object.values(pids)) expect(startOf(pid)).toBeDefined();
+
+    // Somebody else's process that has got a number of our list since.
+    const stranger = spawn("sleep", ["60"], { stdio: "ignore" });
+    const file = join(here.home, "children.json");
+    writeFileSync(file, JSON.stringify([...jsonOf(file), { name: "kafka", pid: stranger.pid, started: "1" }]));
+    const stack = await here.start({ services: ["redis", "postgres"] });
+    for (const pid of Object.values(pids)) expect(startOf(pid)).toBeUndefined();
+    expect(startOf(stranger.pid!)).toBeDefined();
+    stranger.kill();
+    expect(here.told).toContain(`redis (process ${pids.redis}) was left behind by an earlier start and was ended.`);
+    await stack.stop();
+  });
+
+  test("cut files and a stale note of a dead Postgres do not hold it up", async () => {
+    writeFileSync(join(here.home, "ports.json"), '{ "redis": 2');
+    writeFileSync(join(here.home, "children.json"), "");
+    writeFileSync(join(here.home, "lock.json"), '{"pid":');
+    writeFileSync(join(here.home, "run.json"), "{");
+    writeFileSync(join(here.home, "postgres", "postmaster.pid"), `${process.pid}\n${here.home}\n`);
+    const stack = await here.start({ services: ["redis", "postgres"] });
+    expect(stack.pid("postgres")).toBeDefined();
+    await stack.stop();
+  });
+
+  test("lost passwords of existing data are told with the cure", async () => {
+    const secrets = readFileSync(join(here.home, "secrets.json"));
+    writeFileSync(join(here.home, "secrets.json"), '{"tributary": "');
+    await expect(here.start({ services: ["redis"] })).rejects.toThrow(`remove ${here.home} to start anew`);
+    writeFileSync(join(here.home, "secrets.json"), secrets);
+  });
+
+  test("a port that another program took in between is given up for a free one", async () => {
+    const port = jsonOf(join(here.home, "ports.json")).redis;
+    const squatter = createServer();
+    await new Promise<void>((resolve) => squatter.listen(port, "127.0.0.1", resolve));
+    const stack = await here.start({ services: ["redis"] });
+    const now = Number(new URL(stack.env.REDIS_URL!).port);
+    expect(now).not.toBe(port);
+    expect(here.told).toContain(`Port ${port} is used by another program; redis listens on ${now} from now on.`);
+    await stack.stop();
+    await new Promise((resolve) => squatter.close(resolve));
+  });
+});

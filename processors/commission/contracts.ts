@@ -1,0 +1,28 @@
+// processors/commission/contracts.ts - what commission looks up: the contract of a sale as it was known when the claim came, and the client's hold.
+import type { Conversion } from "../../schemas/generated.ts";
+import type { FactsFor } from "../../stream/flow.ts";
+import { type Contract, reference } from "../reference.ts";
+
+export interface Contracts {
+  /** In force at the time of the sale, exact segment first; undefined: nobody promised anything. */
+  readonly contract: Contract | undefined;
+  /** The client's own currency; amounts inside contracts are in it. Undefined for a client that is not known. */
+  readonly clientCurrency: string | undefined;
+  /** Days from the sale until its commission is payable. */
+  readonly holdDays: number;
+}
+
+export const contracts: FactsFor<Conversion, Contracts> = {
+  name: "contracts",
+  load: async (batch, read) => {
+    const known = await read(
+      reference,
+      batch.reduce((newest, event) => Math.max(newest, event.receivedAt), 0),
+    );
+    return ({ at, receivedAt, data }) => {
+      const then = known.at(at, receivedAt);
+      const client = then.client(data.client_id);
+      return { contract: then.contract(data), clientCurrency: client?.currency, holdDays: client?.hold_days[data.event_type] ?? 0 };
+    };
+  },
+};

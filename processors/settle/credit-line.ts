@@ -1,0 +1,84 @@
+// processors/settle/credit-line.ts - gives a line to its partner and takes it back, writing one conversion record for each change.
+import type { Claim, Conversion, EventAttributed } from "../../schemas/generated.ts";
+import type { Recorded } from "../../stream/flow.ts";
+import { derivedId, prefixed } from "../ids.ts";
+import { type Line, rowOf } from "./order.ts";
+
+/** What one claim changes: the claim, and the conversion records so far, whose number makes the next id. */
+export interface Changes {
+  readonly cause: Recorded<Claim>;
+  readonly records: Conversion[];
+}
+
+const recordOf = (
+  { cause, records }: Changes,
+  line: Line,
+  { event, credit }: EventAttributed,
+  change: {
+    readonly kind: Conversion["kind"];
+    readonly value_minor: bigint;
+    readonly refunded_minor: bigint;
+    readonly reason: string | null;
+  },
+): Conversion => ({
+  change_id: derivedId("settle", cause.id, "conversions", records.length),
+  conversion_id: line.conversion_id!,
+  kind: change.kind,
+  version: line.conversion_version,
+  client_id: event.client_id,
+  partner_id: line.partner_id!,
+  campaign_id: line.campaign_id,
+  event_id: line.event_id,
+  cause_event_id: cause.id,
+  event_type: event.t === "custom" && event.custom_name !== null ? event.custom_name : event.t,
+  order_id: event.order_id,
+  product_id: event.product_id,
+  segment: event.product_line,
+  quantity: event.quantity,
+  customer: event.did,
+  occurred_at: line.at,
+  value_minor: change.value_minor,
+  line_value_minor: line.value_minor,
+  refunded_minor: change.refunded_minor,
+  currency: line.currency,
+  reason: change.reason,
+  review: line.review,
+  method: credit.method ?? "unknown",
+  rule_id: credit.rule_id,
+  rule_version: credit.rule_version,
+});
+
+/** Opens a conversion of the line for the partner of its row; what was refunded already is taken back at once, so the order of arrival does not show in the sum. */
+export const creditLine = (changes: Changes, line: Line, row: EventAttributed): Line => {
+  const credited: Line = {
+    ...line,
+    status: "credited",
+    partner_id: row.credit.partner_id,
+    campaign_id: row.credit.campaign_id,
+    conversion_id: prefixed("cnv", derivedId("settle", changes.cause.id, "conversion", changes.records.length)),
+    conversion_version: 1,
+  };
+  changes.records.push(
+    recordOf(changes, credited, row, { kind: "credited", value_minor: line.value_minor, refunded_minor: 0n, reason: null }),
+  );
+  return line.refunded_minor > 0n || line.is_returned
+    ? takeBack(changes, credited, line.refunded_minor, line.refund_reason, row)
+    : credited;
+};
+
+/** Takes `part` of a credited line back from the partner who holds it; `line` already counts it as refunded. An open line has nobody to take from. */
+export const takeBack = (changes: Changes, line: Line, part: bigint, reason: string | null, row?: EventAttributed): Line => {
+  if (line.status !== "credited") return line;
+  const next: Line = { ...line, status: line.is_returned ? "reversed" : "credited", conversion_version: line.conversion_version + 1 };
+  const change = { kind: "reversed", value_minor: part, refunded_minor: line.refunded_minor, reason } as const;
+  changes.records.push(recordOf(changes, next, row ?? rowOf(line), change));
+  return next;
+};
+
+/** The line is worth, or reviewed, differently now: its conversion is closed, and another opened unless nothing is left to credit. */
+export const creditAgain = (changes: Changes, before: Line, after: Line, row: EventAttributed, reason: string): Line => {
+  const whole: Line = { ...before, refunded_minor: before.value_minor, is_returned: true };
+  const closed = takeBack(changes, whole, before.value_minor - before.refunded_minor, reason);
+  if (after.is_returned) return { ...after, status: "reversed", conversion_version: closed.conversion_version };
+  return creditLine(changes, after, row);
+};

@@ -1,0 +1,104 @@
+// processors/settle/merge-copy.ts - what a second copy of one sale adds to the first: fields that were missing, and a server's money in place of a pixel's.
+import type { Credit, Enrichment, EventAttributed, EventReceived } from "../../schemas/generated.ts";
+
+/** Browser and server copies of one sale come within this time of each other (contracts.md 2); the span of Meta's deduplication. */
+export const MERGE_WINDOW_MS = 48 * 3_600_000;
+
+/** Whose amount, currency and quantity stand: the first one known, but a server's before a pixel's. */
+export const isMoneyTaken = (first: EventReceived, copy: EventReceived, hasServerMoney: boolean): boolean =>
+  copy.value_minor !== null && (first.value_minor === null || (!hasServerMoney && !copy.client_side));
+
+/** Address, browser text, consent and props stay those of the first copy: they describe its sender. */
+const mergedEvent = (first: EventReceived, copy: EventReceived, takesMoney: boolean): EventReceived => ({
+  event_id: first.event_id,
+  sender_event_id: first.sender_event_id,
+  client_id: first.client_id,
+  did: first.did,
+  t: first.t,
+  custom_name: first.custom_name,
+  ts: first.ts,
+  source: first.source,
+  client_side: first.client_side,
+  url: first.url ?? copy.url,
+  ref: first.ref ?? copy.ref,
+  ip: first.ip,
+  ua: first.ua,
+  ip_source: first.ip_source,
+  ua_source: first.ua_source,
+  sid: first.sid ?? copy.sid,
+  click_id: first.click_id ?? copy.click_id,
+  consent: first.consent,
+  order_id: first.order_id ?? copy.order_id,
+  product_id: first.product_id ?? copy.product_id,
+  product_line: first.product_line ?? copy.product_line,
+  quantity: takesMoney ? (copy.quantity ?? first.quantity) : (first.quantity ?? copy.quantity),
+  value_minor: takesMoney ? copy.value_minor : first.value_minor,
+  currency: takesMoney ? (copy.currency ?? first.currency) : (first.currency ?? copy.currency),
+  partner_ref: first.partner_ref ?? copy.partner_ref,
+  dedup_key: first.dedup_key ?? copy.dedup_key,
+  lead_key: first.lead_key ?? copy.lead_key,
+  sale_hash: first.sale_hash ?? copy.sale_hash,
+  import_id: first.import_id ?? copy.import_id,
+  props: first.props,
+  warnings: first.warnings,
+});
+
+const mergedEnrichment = (first: Enrichment, copy: Enrichment): Enrichment => ({
+  country: first.country ?? copy.country,
+  device: first.device === "unknown" ? copy.device : first.device,
+  browser: first.browser ?? copy.browser,
+  os: first.os ?? copy.os,
+  is_bot: first.is_bot,
+  consent: first.consent,
+  geo_built: first.geo_built ?? copy.geo_built,
+  errors: first.errors,
+});
+
+const sameFields = <T extends object>(a: T, b: T): boolean => (Object.keys(a) as (keyof T)[]).every((field) => a[field] === b[field]);
+
+/** The first copy's row with what the second one adds, one version up; the same row when it adds nothing. */
+export const mergeCopy = (first: EventAttributed, copy: EventAttributed, takesMoney: boolean, takesCredit: boolean): EventAttributed => {
+  const event = mergedEvent(first.event, copy.event, takesMoney);
+  const enrichment = mergedEnrichment(first.enrichment, copy.enrichment);
+  if (!takesCredit && sameFields(event, first.event) && sameFields(enrichment, first.enrichment)) return first;
+  return {
+    event,
+    enrichment,
+    fraud: first.fraud,
+    credit: takesCredit ? copy.credit : first.credit,
+    version: first.version + 1,
+    merged_into: first.merged_into,
+  };
+};
+
+/** The credit shown on an event is the credit that was settled, and a copy is credited to nobody: what would have won lost to the first copy. */
+const creditOfCopy = (credit: Credit): Credit => ({
+  status: "unattributed",
+  method: null,
+  reason: "duplicate_order",
+  partner_id: null,
+  campaign_id: null,
+  link_id: null,
+  rule_id: null,
+  rule_version: null,
+  clicked_at: credit.clicked_at,
+  window_days: credit.window_days,
+  candidates: credit.candidates.map((candidate) => ({
+    method: candidate.method,
+    reference: candidate.reference,
+    partner_id: candidate.partner_id,
+    campaign_id: candidate.campaign_id,
+    outcome: candidate.outcome === "won" ? "duplicate_order" : candidate.outcome,
+  })),
+  reference_as_of: credit.reference_as_of,
+});
+
+/** The row of the copy itself: kept for receipts and for the sums, left out of what is current. */
+export const rowOfCopy = (copy: EventAttributed, firstEventId: string): EventAttributed => ({
+  event: copy.event,
+  enrichment: copy.enrichment,
+  fraud: copy.fraud,
+  credit: creditOfCopy(copy.credit),
+  version: copy.version,
+  merged_into: firstEventId,
+});

@@ -1,0 +1,74 @@
+// tests/processors/calendar.test.ts - days and months of Mexico City, against the dates that people know and against Intl.
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { dayOf, monthOf, startOfDay } from "../../processors/calendar.ts";
+
+const wall = new Intl.DateTimeFormat("en-CA", { timeZone: "America/Mexico_City", year: "numeric", month: "2-digit", day: "2-digit" });
+const instants = fc.integer({ min: Date.UTC(1990, 0, 1), max: Date.UTC(2060, 0, 1) });
+
+describe("months of Mexico City", () => {
+  test("a month begins at 06:00Z on the 1st", () => {
+    expect(monthOf(Date.UTC(2026, 6, 1, 6) - 1)).toEqual({ year: 2026, month: 6 });
+    expect(monthOf(Date.UTC(2026, 6, 1, 6))).toEqual({ year: 2026, month: 7 });
+  });
+
+  test("in summers until 2022-10-30 it began at 05:00Z", () => {
+    expect(monthOf(Date.UTC(2022, 6, 1, 5) - 1)).toEqual({ year: 2022, month: 6 });
+    expect(monthOf(Date.UTC(2022, 6, 1, 5))).toEqual({ year: 2022, month: 7 });
+    expect(monthOf(Date.UTC(2022, 10, 1, 6) - 1)).toEqual({ year: 2022, month: 10 });
+    expect(monthOf(Date.UTC(2022, 10, 1, 6))).toEqual({ year: 2022, month: 11 });
+  });
+
+  test("a year begins with its January", () => {
+    expect(monthOf(Date.UTC(2026, 0, 1, 6) - 1)).toEqual({ year: 2025, month: 12 });
+    expect(monthOf(Date.UTC(2026, 0, 1, 6))).toEqual({ year: 2026, month: 1 });
+  });
+
+  test("at any instant the month is the one that Intl shows", () => {
+    fc.assert(
+      fc.property(instants, (at) => {
+        const { year, month } = monthOf(at);
+        expect(`${year}-${String(month).padStart(2, "0")}`).toBe(wall.format(at).slice(0, 7));
+      }),
+      { numRuns: 1_000 },
+    );
+  });
+});
+
+describe("days of Mexico City", () => {
+  test("a day begins at 06:00Z, in summers until 2022 at 05:00Z", () => {
+    expect(startOfDay("2026-06-15")).toBe(Date.UTC(2026, 5, 15, 6));
+    expect(startOfDay("2022-06-15")).toBe(Date.UTC(2022, 5, 15, 5));
+    expect(startOfDay("2022-01-15")).toBe(Date.UTC(2022, 0, 15, 6));
+  });
+
+  test("the last day of summer time had 25 hours", () => {
+    expect(startOfDay("2022-10-31") - startOfDay("2022-10-30")).toBe(25 * 3_600_000);
+  });
+
+  test("at any instant the day is the one that Intl shows", () => {
+    fc.assert(
+      fc.property(instants, (at) => {
+        expect(dayOf(at)).toBe(wall.format(at));
+      }),
+      { numRuns: 1_000 },
+    );
+  });
+
+  test("a day is its own from its first millisecond, and the one before it a millisecond earlier", () => {
+    fc.assert(
+      fc.property(instants, (at) => {
+        const start = startOfDay(dayOf(at));
+        expect(start).toBeLessThanOrEqual(at);
+        expect(dayOf(start)).toBe(dayOf(at));
+        expect(dayOf(start - 1)).not.toBe(dayOf(at));
+        expect(wall.format(start - 1)).not.toBe(wall.format(start));
+      }),
+      { numRuns: 1_000 },
+    );
+  });
+
+  test.each(["2026-02-30", "2026-13-01", "26-01-01", "2026-1-1", "yesterday", ""])("%j is not a day", (text) => {
+    expect(() => startOfDay(text)).toThrow(RangeError);
+  });
+});

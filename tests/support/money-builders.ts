@@ -1,0 +1,157 @@
+// tests/support/money-builders.ts - claims, entries and the two money stages driven as a worker drives them: through remembered bytes and recorded outcomes.
+import { commission } from "../../processors/commission/commission.ts";
+import type { Contracts } from "../../processors/commission/contracts.ts";
+import { earned } from "../../processors/commission/earned.ts";
+import { order } from "../../processors/settle/order.ts";
+import { settle } from "../../processors/settle/settle.ts";
+import {
+  type Claim,
+  type Conversion,
+  type Credit,
+  type EventAttributed,
+  type EventReceived,
+  type Fraud,
+  type LedgerEntry,
+  topics,
+} from "../../schemas/generated.ts";
+import type { Emitted, MemoryOf, Outcome, Recorded, UnixMs } from "../../stream/flow.ts";
+import { attributed, campaignId, clickCredit, clientId, contract, conversion, noon, partnerId, recorded } from "./builders.ts";
+
+interface Said extends Partial<EventReceived> {
+  /** The partner whose click is credited; null: nobody. */
+  readonly partner?: number | null;
+  readonly band?: Fraud["band"];
+  readonly at?: UnixMs;
+  readonly receivedAt?: UnixMs;
+  readonly order_key?: string;
+}
+
+let made = 0;
+/** A new event id, for tests that do not care which. */
+const someId = (): string => `00000000-0000-8000-8000-${(++made).toString(16).padStart(12, "0")}`;
+
+const claimOf = (kind: Claim["kind"], said: Said): Recorded<Claim> => {
+  const { partner, band, at = noon, receivedAt = at, order_key, ...event } = said;
+  const credit: Partial<Credit> =
+    partner === null || partner === undefined ? {} : clickCredit({ partner_id: partner, candidates: [candidate(partner)] });
+  const row = attributed({ event_id: someId(), ...event }, { credit, fraud: { band: band ?? "ok" } });
+  const data: Claim = { client_id: clientId, order_key: order_key ?? `o:${row.event.order_id}`, kind, attributed: row };
+  return recorded(topics.claims, data, { at, receivedAt });
+};
+const candidate = (partner: number) => ({
+  method: "click",
+  reference: "click",
+  partner_id: partner,
+  campaign_id: campaignId,
+  outcome: "won",
+});
+
+/** A purchase of 100.00 MXN in order o1 by a click of partner 21, seen by the shop's own server. */
+export const sale = (said: Said = {}): Recorded<Claim> =>
+  claimOf("conversion", { partner: partnerId, source: "batch", client_side: false, ...said });
+
+/** The same purchase as the browser saw it. */
+export const pixelSale = (said: Said = {}): Recorded<Claim> => sale({ source: "pixel", client_side: true, did: "d2", ...said });
+
+/** A refund of all of order o1; `value_minor` makes it one of an amount, `product_id` one of a line. */
+export const refund = (said: Said = {}): Recorded<Claim> =>
+  claimOf("refund", { t: "refund", product_id: null, product_line: null, quantity: null, value_minor: null, ...said });
+
+/** 10.00 MXN earned by partner 21 for 100.00 MXN. */
+export const entry = (over: Partial<LedgerEntry> = {}): LedgerEntry => ({
+  entry_id: "led_1",
+  kind: "earned",
+  client_id: clientId,
+  partner_id: partnerId,
+  campaign_id: campaignId,
+  conversion_id: "cnv_1",
+  change_id: "chg_1",
+  conversion_version: 1,
+  event_type: "purchase",
+  segment: "MX",
+  currency: "MXN",
+  amount_minor: 10_00n,
+  lines: [
+    { account: "expense:client", amount_minor: 10_00n },
+    { account: "payable:partner", amount_minor: -10_00n },
+  ],
+  reason: null,
+  contract_id: 61,
+  contract_version: 1,
+  commission_type: "percent",
+  formula: "amount = line value x 10 %, rounded half to even to the minor unit",
+  inputs: "{}",
+  occurred_at: noon,
+  payable_from: noon + 30 * 86_400_000,
+  year: 2026,
+  month: 6,
+  held: false,
+  reverses_entry_id: null,
+  ...over,
+});
+
+/** A change record as commission reads it. */
+export const change = (over: Partial<Conversion> = {}, receivedAt: UnixMs = noon): Recorded<Conversion> => {
+  const data = conversion(over);
+  return recorded(topics.conversions, data, { at: data.occurred_at, receivedAt });
+};
+
+/** Ten percent, thirty days of hold. */
+export const terms = (over: Partial<Contracts> = {}): Contracts => ({ contract: contract(), clientCurrency: "MXN", holdDays: 30, ...over });
+
+/** Folds events in their order: each meets the newest remembered bytes, and one decided before is answered with its record. */
+const driven = <In, Out, State>(
+  events: readonly Recorded<In>[],
+  memory: MemoryOf<State>,
+  run: (event: Recorded<In>, state: State) => Outcome<Out, State, never>,
+): readonly { readonly event: Recorded<In>; readonly emits: readonly Emitted<Out>[] }[] => {
+  const values = new Map<string, Uint8Array>();
+  const outcomes = new Map<string, readonly Emitted<Out>[]>();
+  return events.map((event) => {
+    const known = outcomes.get(event.id);
+    if (known !== undefined) return { event, emits: known };
+    const keys = memory.keysOf(event);
+    const before = memory.stateOf(
+      keys,
+      keys.map((key) => values.get(key)),
+    );
+    const outcome = run(event, before);
+    if (outcome.kind !== "emit") throw new Error(`the money stages only emit, this one was a ${outcome.kind}`);
+    for (const { key, value } of memory.changes(keys, before, outcome.state)) values.set(key, value);
+    outcomes.set(event.id, outcome.events);
+    return { event, emits: outcome.events };
+  });
+};
+
+export interface Settlement {
+  readonly conversions: readonly Recorded<Conversion>[];
+  readonly rows: readonly EventAttributed[];
+}
+
+/** What settle makes of claims, in their order; a claim that comes twice is answered twice with the same records. */
+export const settled = (...claims: readonly Recorded<Claim>[]): Settlement => {
+  const conversions: Recorded<Conversion>[] = [];
+  const rows: EventAttributed[] = [];
+  for (const { event, emits } of driven(claims, order, (claim, state) => settle(claim, state, null)))
+    for (const emit of emits)
+      if (emit.output === "attributed") rows.push(emit.data);
+      else conversions.push(recorded(topics.conversions, emit.data, { at: emit.at ?? event.at, receivedAt: event.receivedAt }));
+  return { conversions, rows };
+};
+
+/** The entries that answer conversion records, in their order; everybody has the same terms unless said otherwise. */
+export const committed = (
+  conversions: readonly Recorded<Conversion>[],
+  factsOf: (event: Recorded<Conversion>) => Contracts = () => terms(),
+): readonly LedgerEntry[] =>
+  driven(conversions, earned, (event, state) => commission(event, state, factsOf(event))).flatMap(({ emits }) =>
+    emits.map((emit) => emit.data),
+  );
+
+/** What each partner has been paid for after all: credited less reversed. */
+export const netByPartner = (conversions: readonly Recorded<Conversion>[]): Readonly<Record<number, bigint>> => {
+  const net: Record<number, bigint> = {};
+  for (const { data } of conversions)
+    net[data.partner_id] = (net[data.partner_id] ?? 0n) + (data.kind === "credited" ? data.value_minor : -data.value_minor);
+  return net;
+};

@@ -1,0 +1,98 @@
+// sinks/clickhouse/reads.ts - what the live screen, the command line and the tests ask about stored events.
+import type { Clickhouse } from "./client.ts";
+import { bind, type ClientScope, cond, count, optional, readRows, text, unixMs } from "./query.ts";
+
+export interface EventCounts {
+  readonly client_id: number;
+  readonly events: number;
+  readonly attributed: number;
+}
+
+/** How many distinct events count for each client. */
+export const eventCounts = (clickhouse: Clickhouse, scope: ClientScope): Promise<readonly EventCounts[]> =>
+  readRows(clickhouse, scope, {
+    from: "events_current",
+    columns: { client_id: count("client_id"), events: count("count()"), attributed: count("countIf(credit_status = 'attributed')") },
+    groupBy: ["client_id"],
+    orderBy: ["client_id"],
+  });
+
+export interface Freshness {
+  readonly rows: number;
+  /** Receipt of the newest stored event; null before the first. */
+  readonly last_received_at: number | null;
+  /** From receipt to store, over what was stored since. */
+  readonly p50_ms: number | null;
+  readonly p99_ms: number | null;
+}
+
+/** How old events were when they were stored, of those stored since `since`. */
+export const freshness = async (clickhouse: Clickhouse, scope: ClientScope, since: number): Promise<Freshness> => {
+  const age = "toUnixTimestamp64Milli(stored_at) - toUnixTimestamp64Milli(received_at)";
+  const quantile = (level: number) => optional(count(`if(count() = 0, null, quantileExact(${level})(${age}))`));
+  const [row] = await readRows(clickhouse, scope, {
+    from: "events",
+    columns: {
+      rows: count("count()"),
+      last_received_at: optional(count("if(count() = 0, null, toUnixTimestamp64Milli(max(received_at)))")),
+      p50_ms: quantile(0.5),
+      p99_ms: quantile(0.99),
+    },
+    where: [cond`stored_at >= fromUnixTimestamp64Milli(${bind("Int64", since)})`],
+  });
+  return row!;
+};
+
+/** Every stored version of one event, newest first: what an explanation begins with. Second copies are there too. */
+export const eventVersions = (clickhouse: Clickhouse, scope: ClientScope, eventId: string) =>
+  readRows(clickhouse, scope, {
+    from: "events",
+    columns: {
+      version: count("version"),
+      event_id: text("event_id"),
+      sender_event_id: optional(text("sender_event_id")),
+      t: text("t"),
+      ts: unixMs("ts"),
+      received_at: unixMs("received_at"),
+      stored_at: unixMs("stored_at"),
+      order_id: optional(text("order_id")),
+      value: optional(text("value")),
+      currency: optional(text("currency")),
+      fraud_score: count("fraud_score"),
+      fraud_band: text("fraud_band"),
+      fraud_reasons: text("fraud_reasons"),
+      credit_status: text("credit_status"),
+      credit_method: optional(text("credit_method")),
+      credit_reason: optional(text("credit_reason")),
+      partner_id: optional(count("partner_id")),
+      campaign_id: optional(count("campaign_id")),
+      candidates: text("candidates"),
+      merged_into: optional(text("merged_into")),
+    },
+    where: [cond`event_id = ${bind("UUID", eventId)}`],
+    orderBy: ["version desc", "stored_at desc"],
+  });
+
+/** The newest events by their receipt, oldest first, as `tail` prints them. */
+export const latestEvents = async (clickhouse: Clickhouse, scope: ClientScope, limit: number) => {
+  const rows = await readRows(clickhouse, scope, {
+    from: "events_current",
+    columns: {
+      event_id: text("event_id"),
+      client_id: count("client_id"),
+      t: text("coalesce(custom_name, t)"),
+      at: unixMs("at"),
+      received_at: unixMs("received_at"),
+      order_id: optional(text("order_id")),
+      value: optional(text("value")),
+      currency: optional(text("currency")),
+      credit_status: text("credit_status"),
+      credit_reason: optional(text("credit_reason")),
+      partner_id: optional(count("partner_id")),
+    },
+    // An alias of the query would hide the column behind it, here as text.
+    orderBy: ["events_current.received_at desc", "events_current.event_id"],
+    limit,
+  });
+  return rows.toReversed();
+};

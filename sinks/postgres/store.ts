@@ -1,0 +1,42 @@
+// sinks/postgres/store.ts - how a sink's rows get into Postgres: named statements, each with one JSON parameter that holds up to 5,000 rows.
+import type { Pool, PoolClient } from "pg";
+import type { Write } from "../../stream/flow.ts";
+import { transaction } from "./sql.ts";
+import { conversionStatements } from "./statements/conversions.ts";
+import { ledgerStatements } from "./statements/ledger.ts";
+import { productSaleStatements } from "./statements/product-sales.ts";
+
+/** What a name that `Table.write` uses stands for: statements that run one after the other on the same rows, as `$1`. */
+export type Statements = Readonly<Record<string, readonly string[]>>;
+
+const statements: Statements = { ...productSaleStatements, ...conversionStatements, ...ledgerStatements };
+
+/** Larger statements gain nothing and hold their locks longer. */
+const ROWS_A_STATEMENT = 5_000;
+
+export interface PostgresStore {
+  /**
+   * Runs `work` in one transaction that sees `tenants` alone; all its writes are there together or not at all. `token` is of no use here: rows are
+   * idempotent by key. Throws the server's error with its SQLSTATE in `code`, that of a deferred check when the transaction ends.
+   */
+  readonly within: (
+    batch: { readonly tenants: readonly number[]; readonly token: string },
+    work: (write: Write) => Promise<void>,
+  ) => Promise<void>;
+}
+
+const writeTo =
+  (tx: PoolClient): Write =>
+  async (name, rows) => {
+    const texts = statements[name];
+    if (texts === undefined) throw new Error(`Postgres has no statement ${name} that a sink uses`);
+    for (let start = 0; start < rows.length; start += ROWS_A_STATEMENT) {
+      const values = [JSON.stringify(rows.slice(start, start + ROWS_A_STATEMENT))];
+      // Named, so that a connection plans each of them once.
+      for (const [n, text] of texts.entries()) await tx.query({ name: `${name}/${n}`, text, values });
+    }
+  };
+
+export const postgresStore = (pool: Pool): PostgresStore => ({
+  within: ({ tenants }, work) => transaction(pool, tenants, (tx) => work(writeTo(tx))),
+});

@@ -1,4 +1,5 @@
 // processors/attribute/dates.ts - what `gt`, `lt`, `between` compare: numbers, and dates, where a day without a time is that day in Mexico City.
+import { startOfDay } from "../calendar.ts";
 import { memo } from "../memo.ts";
 import type { FieldKind } from "./fields.ts";
 
@@ -15,37 +16,26 @@ export const boundOf = (value: unknown, kind: FieldKind): Bound | undefined => {
   return typeof value === "string" && kind === "any" ? (timeOf(value) ?? undefined) : undefined;
 };
 
-const day = /^(\d{4})-(\d{2})-(\d{2})$/;
+const day = /^\d{4}-\d{2}-\d{2}$/;
 const instant = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(?:\.\d{1,9})?(?:Z|[+-]\d{2}:\d{2})$/;
 const dayMs = 86_400_000;
 
 /** Days and instants as senders write them; the same few come again and again. */
 const datesRemembered = 10_000;
 const timeOf: (text: string) => Bound | null = memo(datesRemembered, (text) => {
-  if (day.test(text)) {
-    const utc = Date.parse(`${text}T00:00:00Z`);
-    // 2026-02-30 is refused by the parser or moved to March, depending on the engine: only what reads back the same is a day.
-    if (Number.isNaN(utc) || new Date(utc).toISOString().slice(0, 10) !== text) return null;
-    return { unit: "time", from: midnightOf(utc), to: midnightOf(utc + dayMs) };
-  }
+  if (day.test(text)) return wholeDay(text);
   const at = instant.test(text) ? Date.parse(text) : Number.NaN;
   return Number.isNaN(at) ? null : { unit: "time", from: at, to: at + 1 };
 });
 
-const mexicoCity = new Intl.DateTimeFormat("en-US", {
-  timeZone: "America/Mexico_City",
-  hourCycle: "h23",
-  year: "numeric",
-  month: "numeric",
-  day: "numeric",
-  hour: "numeric",
-  minute: "numeric",
-  second: "numeric",
-});
-/** How far the clocks of Mexico City are ahead of UTC at an instant; negative. Summer time ended there in October 2022, so the offset is no constant. */
-const offsetAt = (at: number): number => {
-  const parts = Object.fromEntries(mexicoCity.formatToParts(at).map(({ type, value }) => [type, Number(value)]));
-  return Date.UTC(parts.year!, parts.month! - 1, parts.day!, parts.hour!, parts.minute!, parts.second!) - at;
+/** Days of the zone are 23 to 25 hours long while it has summer time, so the end is the start of the next one. */
+const wholeDay = (text: string): Bound | null => {
+  try {
+    const next = new Date(Date.parse(`${text}T00:00:00Z`) + dayMs).toISOString().slice(0, 10);
+    return { unit: "time", from: startOfDay(text), to: startOfDay(next) };
+  } catch (error) {
+    // The text of a sender names a day that no calendar has: then it is no date.
+    if (error instanceof RangeError) return null;
+    throw error;
+  }
 };
-/** The second look decides on the days when the clocks are changed: they change at 2 o'clock, so every midnight exists. */
-const midnightOf = (utcMidnight: number): number => utcMidnight - offsetAt(utcMidnight - offsetAt(utcMidnight));

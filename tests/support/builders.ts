@@ -288,6 +288,12 @@ export const contract = (over: Partial<Contract> = {}): Contract => ({
   ...over,
 });
 
+/** What a rule does: the only place that spells a property which looks like a promise's. */
+export const crediting = (partner_id: number, campaign_id?: number): Pick<Rule, "then"> => ({
+  // biome-ignore lint/suspicious/noThenProperty: the wire name (contracts.md 5); rules are never awaited
+  then: campaign_id === undefined ? { partner_id } : { partner_id, campaign_id },
+});
+
 /** Matches every purchase, for partner 21. */
 export const rule = (over: Partial<Rule> = {}): Rule => ({
   recorded_at: longAgo,
@@ -301,8 +307,7 @@ export const rule = (over: Partial<Rule> = {}): Rule => ({
   effective_from: null,
   effective_to: null,
   when: { field: "t", op: "eq", value: "purchase" },
-  // biome-ignore lint/suspicious/noThenProperty: the wire name of what a rule does
-  then: { partner_id: partnerId },
+  ...crediting(partnerId),
   ...over,
 });
 

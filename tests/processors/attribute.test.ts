@@ -1,0 +1,505 @@
+// Who is credited for an event, why nobody else is, and where the event goes.
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { attribute } from "../../processors/attribute/attribute.ts";
+import { clickKeys, clickKeysOf } from "../../processors/attribute/click-keys.ts";
+import { attributeFacts } from "../../processors/attribute/facts.ts";
+import { type Journey, journey } from "../../processors/attribute/journey.ts";
+import { clickIdKey, mint } from "../../processors/click-id.ts";
+import { type ReferenceRows, reference } from "../../processors/reference.ts";
+import { type Enrichment, type EventAttributed, type EventReceived, type Fraud, topics } from "../../schemas/generated.ts";
+import {
+  campaign,
+  campaignId,
+  client,
+  contract,
+  crediting,
+  dayMs,
+  hourMs,
+  link,
+  linkId,
+  longAgo,
+  noon,
+  partner,
+  partnerId,
+  purchase,
+  reads,
+  recorded,
+  referenceWith,
+  rule,
+  scored,
+} from "../support/builders.ts";
+
+const key = clickIdKey("a secret of these tests", 1);
+const keys = clickKeysOf([key]);
+/** A click this long before noon. */
+const clickBefore = (elapsedMs: number, onLink = linkId): string => mint(onLink, noon - elapsedMs, new Uint8Array(8), key);
+const forged = (id: string): string => id.slice(0, -1) + (id.endsWith("A") ? "B" : "A");
+const noClicks: Journey = { clicks: [] };
+
+interface Given {
+  readonly rows?: Partial<ReferenceRows>;
+  readonly journey?: Journey;
+  readonly fraud?: Partial<Fraud>;
+  readonly enrichment?: Partial<Enrichment>;
+  readonly at?: number;
+  readonly referenceAsOf?: number;
+}
+const outcomeOf = (event: Partial<EventReceived>, given: Given = {}) => {
+  const data = scored(event, { fraud: given.fraud ?? {}, enrichment: given.enrichment ?? {} });
+  const input = recorded(topics.eventsScored, data, { at: given.at ?? noon });
+  const outcome = attribute(input, given.journey ?? noClicks, {
+    reference: referenceWith(given.rows).at(input.at, input.receivedAt),
+    clickOf: keys.clickOf,
+    referenceAsOf: given.referenceAsOf ?? null,
+  });
+  if (outcome.kind !== "emit" || outcome.events.length !== 1) throw new Error(`attribute emits one event, not ${outcome.kind}`);
+  return { emitted: outcome.events[0]!, journey: outcome.state };
+};
+const attributedOf = (event: Partial<EventReceived>, given?: Given): EventAttributed => {
+  const { emitted } = outcomeOf(event, given);
+  return emitted.output === "claims" ? emitted.data.attributed : emitted.data;
+};
+const creditOf = (event: Partial<EventReceived>, given?: Given) => attributedOf(event, given).credit;
+const sale = (over: Partial<EventReceived> = {}): EventReceived => purchase(over);
+const unattributed = (reason: string) => ({
+  status: "unattributed",
+  reason,
+  method: null,
+  partner_id: null,
+  campaign_id: null,
+  link_id: null,
+});
+const coupon = (over: Parameters<typeof rule>[0] = {}) => rule({ when: { field: "coupon", op: "eq", value: "TEN" }, ...over });
+
+describe("a click id on the event", () => {
+  test("credits the partner of its link", () => {
+    const click_id = clickBefore(hourMs);
+    expect(creditOf(sale({ click_id }))).toEqual({
+      status: "attributed",
+      method: "click",
+      reason: null,
+      partner_id: partnerId,
+      campaign_id: campaignId,
+      link_id: linkId,
+      rule_id: null,
+      rule_version: null,
+      clicked_at: noon - hourMs,
+      window_days: 30,
+      candidates: [{ method: "click", reference: click_id, partner_id: partnerId, campaign_id: campaignId, outcome: "won" }],
+      reference_as_of: null,
+    });
+  });
+
+  test("is missing: nobody is credited", () => expect(creditOf(sale())).toMatchObject({ ...unattributed("no_click"), candidates: [] }));
+
+  test.each([
+    ["one bit is wrong", forged(clickBefore(hourMs))],
+    ["another service made it", "EAIaIQobChMI"],
+    ["another key made it", mint(linkId, noon, new Uint8Array(8), clickIdKey("another secret", 1))],
+  ])("proves nothing when %s", (_, click_id) =>
+    expect(creditOf(sale({ click_id }))).toMatchObject({
+      ...unattributed("bad_click_id"),
+      clicked_at: null,
+      candidates: [{ method: "click", reference: click_id, partner_id: null, outcome: "bad_click_id" }],
+    }),
+  );
+
+  test("of another client's link proves nothing here, and does not name that client's partner", () =>
+    expect(creditOf(sale({ click_id: clickBefore(hourMs) }), { rows: { links: [link({ client_id: 8 })] } })).toMatchObject({
+      ...unattributed("bad_click_id"),
+      candidates: [{ partner_id: null, campaign_id: null }],
+    }));
+
+  test("of a link that nobody knows proves nothing", () =>
+    expect(creditOf(sale({ click_id: clickBefore(hourMs, 999) }))).toMatchObject(unattributed("bad_click_id")));
+
+  test("of text without end is cut for the explanation", () =>
+    expect(creditOf(sale({ click_id: "x".repeat(5_000) })).candidates[0]!.reference).toHaveLength(128));
+});
+
+describe("the window", () => {
+  test("includes its last millisecond", () => expect(creditOf(sale({ click_id: clickBefore(30 * dayMs) })).status).toBe("attributed"));
+  test("ends", () =>
+    expect(creditOf(sale({ click_id: clickBefore(30 * dayMs + 1) }))).toMatchObject({
+      ...unattributed("click_expired"),
+      clicked_at: noon - 30 * dayMs - 1,
+      window_days: 30,
+      candidates: [{ partner_id: partnerId, outcome: "click_expired" }],
+    }));
+  test("of an install is shorter", () => {
+    expect(creditOf({ t: "install", click_id: clickBefore(7 * dayMs) })).toMatchObject({ status: "attributed", window_days: 7 });
+    expect(creditOf({ t: "install", click_id: clickBefore(7 * dayMs + 1) })).toMatchObject(unattributed("click_expired"));
+  });
+  test("is the client's own", () =>
+    expect(creditOf(sale({ click_id: clickBefore(2 * dayMs) }), { rows: { clients: [client({ click_window_days: 1 })] } })).toMatchObject({
+      ...unattributed("click_expired"),
+      window_days: 1,
+    }));
+  test("is that in force at event time", () => {
+    const clients = [client(), client({ click_window_days: 1, valid_from: noon + 1, recorded_at: longAgo + 1 })];
+    expect(creditOf(sale({ click_id: clickBefore(2 * dayMs) }), { rows: { clients } })).toMatchObject({
+      status: "attributed",
+      window_days: 30,
+    });
+  });
+  test("does not open before the click", () =>
+    expect(creditOf(sale({ click_id: clickBefore(-1) }))).toMatchObject(unattributed("click_after_conversion")));
+});
+
+describe("whoever is not active at event time earns nothing", () => {
+  const click_id = clickBefore(hourMs);
+  test.each([
+    ["a paused partner", { partners: [partner({ status: "paused" })] }, "partner_inactive"],
+    ["an invited partner", { partners: [partner({ status: "invited" })] }, "partner_inactive"],
+    ["a partner of other clients", { partners: [partner({ client_ids: [8] })] }, "partner_inactive"],
+    ["a paused campaign", { campaigns: [campaign({ status: "paused" })] }, "campaign_inactive"],
+    ["a campaign that has not begun", { campaigns: [campaign({ starts_at: noon + 1 })] }, "campaign_inactive"],
+    ["a campaign that is over", { campaigns: [campaign({ ends_at: noon })] }, "campaign_inactive"],
+    ["an archived link", { links: [link({ status: "archived" })] }, "campaign_inactive"],
+  ])("%s", (_, rows, reason) =>
+    expect(creditOf(sale({ click_id }), { rows })).toMatchObject({
+      ...unattributed(reason),
+      candidates: [{ partner_id: partnerId, outcome: reason }],
+    }),
+  );
+
+  test("a partner paused after the sale still earns", () => {
+    const partners = [partner(), partner({ status: "paused", valid_from: noon + 1, recorded_at: longAgo + 1 })];
+    expect(creditOf(sale({ click_id }), { rows: { partners } }).status).toBe("attributed");
+  });
+  test("a partner paused unknown to anybody when the sale was received still earns", () => {
+    const partners = [partner(), partner({ status: "paused", recorded_at: noon + 1 })];
+    expect(creditOf(sale({ click_id }), { rows: { partners } }).status).toBe("attributed");
+  });
+});
+
+describe("a partner named by the source", () => {
+  const rows = { partners: [partner({ referral_code: "ANA" }), partner({ partner_id: 22 })] };
+  test.each([
+    ["by referral code", "ANA", { partner_id: partnerId, campaign_id: null, link_id: null }],
+    ["by link code", "promo", { partner_id: partnerId, campaign_id: campaignId, link_id: linkId }],
+    ["by id", "22", { partner_id: 22, campaign_id: null, link_id: null }],
+  ])("is found %s", (_, partner_ref, found) =>
+    expect(creditOf(sale({ source: "generic:shop", partner_ref }), { rows })).toMatchObject({
+      status: "attributed",
+      method: "partner_param",
+      ...found,
+    }),
+  );
+
+  test("may be unknown: then there was no click either", () =>
+    expect(creditOf(sale({ partner_ref: "NOBODY" }), { rows })).toMatchObject({
+      ...unattributed("no_click"),
+      candidates: [{ method: "partner_param", reference: "NOBODY", partner_id: null, outcome: "unknown_partner" }],
+    }));
+  test("must be one of the client's own", () =>
+    expect(creditOf(sale({ partner_ref: "22" }), { rows: { partners: [partner({ partner_id: 22, client_ids: [8] })] } })).toMatchObject({
+      candidates: [{ partner_id: null, outcome: "unknown_partner" }],
+    }));
+  test("who is paused earns nothing", () =>
+    expect(creditOf(sale({ partner_ref: "21" }), { rows: { partners: [partner({ status: "paused" })] } })).toMatchObject(
+      unattributed("partner_inactive"),
+    ));
+  test("of an upload is the uploader, unless the row has a valid click id", () => {
+    expect(creditOf(sale({ source: "upload", partner_ref: "22" }), { rows })).toMatchObject({ method: "upload", partner_id: 22 });
+    expect(creditOf(sale({ source: "upload", partner_ref: "22", click_id: clickBefore(1) }), { rows })).toMatchObject({
+      method: "click",
+      partner_id: partnerId,
+      candidates: [{ outcome: "won" }, { method: "upload", partner_id: 22, outcome: "lower_precedence" }],
+    });
+    expect(creditOf(sale({ source: "upload", partner_ref: "22", click_id: "bad" }), { rows })).toMatchObject({
+      method: "upload",
+      partner_id: 22,
+    });
+  });
+});
+
+describe("a rule", () => {
+  const tenOff = sale({ props: '{"coupon":"TEN"}' });
+  test("that matches credits its partner, in its version", () =>
+    expect(creditOf(tenOff, { rows: { rules: [coupon({ version: 3, ...crediting(partnerId, campaignId) })] } })).toMatchObject({
+      status: "attributed",
+      method: "rule",
+      partner_id: partnerId,
+      campaign_id: campaignId,
+      rule_id: 51,
+      rule_version: 3,
+      link_id: null,
+      candidates: [{ method: "rule", reference: "51", outcome: "won" }],
+    }));
+  test("that does not match is no candidate", () =>
+    expect(creditOf(sale(), { rows: { rules: [coupon()] } })).toMatchObject({ ...unattributed("no_click"), candidates: [] }));
+  test("comes after a click and after a named partner, and says so", () =>
+    expect(creditOf({ ...tenOff, click_id: clickBefore(1), partner_ref: "21" }, { rows: { rules: [coupon()] } })).toMatchObject({
+      method: "click",
+      rule_id: null,
+      candidates: [
+        { method: "click", outcome: "won" },
+        { method: "partner_param", outcome: "lower_precedence" },
+        { method: "rule", outcome: "lower_precedence" },
+      ],
+    }));
+  test("takes the place of a click that has expired", () =>
+    expect(creditOf({ ...tenOff, click_id: clickBefore(31 * dayMs) }, { rows: { rules: [coupon()] } })).toMatchObject({
+      method: "rule",
+      reason: null,
+      candidates: [{ outcome: "click_expired" }, { outcome: "won" }],
+    }));
+  test("wins by priority, then by more comparisons, then by lower id; the others would have matched", () => {
+    const two = { all: [coupon().when, { field: "t", op: "eq", value: "purchase" }] } as const;
+    const rules = [
+      coupon({ rule_id: 4 }),
+      coupon({ rule_id: 3, when: two }),
+      coupon({ rule_id: 2, when: two }),
+      coupon({ rule_id: 9, priority: 1 }),
+    ];
+    expect(creditOf(tenOff, { rows: { rules } }).candidates.map(({ reference, outcome }) => `${reference} ${outcome}`)).toEqual([
+      "9 won",
+      "2 lower_precedence",
+      "3 lower_precedence",
+      "4 lower_precedence",
+    ]);
+  });
+  test("for an inactive partner leaves the place to the next", () =>
+    expect(
+      creditOf(tenOff, {
+        rows: {
+          partners: [partner(), partner({ partner_id: 22, status: "archived" })],
+          rules: [coupon({ priority: 1, ...crediting(22) }), coupon({ rule_id: 52 })],
+        },
+      }),
+    ).toMatchObject({ rule_id: 52, candidates: [{ partner_id: 22, outcome: "partner_inactive" }, { outcome: "won" }] }));
+  test("counts from its first to before its last moment", () => {
+    const during = (effective_from: number | null, effective_to: number | null) =>
+      creditOf(tenOff, { rows: { rules: [coupon({ effective_from, effective_to })] } }).status;
+    expect([during(noon, null), during(noon + 1, null), during(null, noon), during(null, noon + 1)]).toEqual([
+      "attributed",
+      "unattributed",
+      "unattributed",
+      "attributed",
+    ]);
+  });
+  test("whose row holds no condition credits nobody and stops nothing", () =>
+    expect(creditOf(tenOff, { rows: { rules: [coupon({ when: { sometimes: true } as never })] } })).toMatchObject({
+      ...unattributed("no_click"),
+      candidates: [{ method: "rule", outcome: "bad_condition" }],
+    }));
+});
+
+describe("a rejected score", () => {
+  test("credits nobody, and everybody who would have been credited is told why", () =>
+    expect(
+      creditOf(sale({ click_id: clickBefore(1), partner_ref: "NOBODY", props: '{"coupon":"TEN"}' }), {
+        fraud: { score: 90, band: "reject" },
+        rows: { rules: [coupon()] },
+      }),
+    ).toMatchObject({
+      ...unattributed("fraud_rejected"),
+      candidates: [{ outcome: "fraud_rejected" }, { outcome: "unknown_partner" }, { outcome: "fraud_rejected" }],
+    }));
+  test("in review is credited: the commission is held later", () =>
+    expect(creditOf(sale({ click_id: clickBefore(1) }), { fraud: { score: 60, band: "review" } }).status).toBe("attributed"));
+});
+
+describe("without the analytics bit", () => {
+  const enrichment = { consent: 0xfa };
+  test.each(["purchase", "ext_purchase", "lead_submit", "install"])("a %s is credited: it is a contract", (t) =>
+    expect(creditOf({ t, click_id: clickBefore(1) }, { enrichment }).status).toBe("attributed"),
+  );
+  test.each(["page_view", "add_to_cart", "click"])("a %s is not, and nobody is named", (t) => {
+    const { emitted, journey: after } = outcomeOf({ t, click_id: clickBefore(1) }, { enrichment });
+    expect(emitted).toMatchObject({
+      output: "attributed",
+      data: { credit: { ...unattributed("consent_denied"), candidates: [], clicked_at: null } },
+    });
+    expect(after).toBe(noClicks);
+  });
+});
+
+describe("the journey", () => {
+  const onPhone = { click_id: clickBefore(hourMs), at: noon - hourMs, link_id: linkId };
+  test("grows by a click whose id is good", () =>
+    expect(outcomeOf({ t: "click", click_id: onPhone.click_id }, { at: noon - hourMs }).journey).toEqual({ clicks: [onPhone] }));
+  test.each([
+    ["a forged click", { t: "click", click_id: forged(onPhone.click_id) }],
+    ["a click without an id", { t: "click" }],
+    ["a page view that carries a click id", { t: "page_view", click_id: onPhone.click_id }],
+    ["a filtered click", { t: "click_filtered", click_id: onPhone.click_id }],
+    ["a purchase", { t: "purchase", click_id: onPhone.click_id }],
+  ])("does not change by %s", (_, event) => expect(outcomeOf(event).journey).toBe(noClicks));
+  test("knows a click once", () => {
+    const known = { clicks: [onPhone] };
+    expect(outcomeOf({ t: "click", click_id: onPhone.click_id }, { journey: known }).journey).toBe(known);
+  });
+  test("keeps the five newest clicks, in whatever order they came", () =>
+    fc.assert(
+      fc.property(fc.shuffledSubarray([1, 2, 3, 4, 5, 6, 7, 8], { minLength: 8 }), (order) => {
+        const after = order.reduce(
+          (known, n) => outcomeOf({ t: "click", click_id: clickBefore(n * hourMs) }, { journey: known }).journey,
+          noClicks,
+        );
+        expect(after.clicks.map(({ at }) => (noon - at) / hourMs)).toEqual([1, 2, 3, 4, 5]);
+      }),
+    ));
+  test("answers 'I clicked, why no credit?': the event did not carry the click", () =>
+    expect(creditOf(sale(), { journey: { clicks: [onPhone] } })).toMatchObject({
+      ...unattributed("no_click"),
+      candidates: [
+        { method: "click", reference: onPhone.click_id, partner_id: partnerId, campaign_id: campaignId, outcome: "not_carried" },
+      ],
+    }));
+  test("names an older click beside the one that won, and not that one twice", () => {
+    const carried = { click_id: clickBefore(1), at: noon - 1, link_id: linkId };
+    expect(creditOf(sale({ click_id: carried.click_id }), { journey: { clicks: [carried, onPhone] } }).candidates).toMatchObject([
+      { reference: carried.click_id, outcome: "won" },
+      { reference: onPhone.click_id, outcome: "not_carried" },
+    ]);
+  });
+  test("tells a click out of its window from one that was not carried, and keeps the reason of the event", () => {
+    const old = { click_id: clickBefore(31 * dayMs), at: noon - 31 * dayMs, link_id: linkId };
+    expect(creditOf(sale(), { journey: { clicks: [old] } })).toMatchObject({
+      ...unattributed("no_click"),
+      candidates: [{ outcome: "click_expired" }],
+    });
+  });
+  test("does not name a click that came after the sale", () => {
+    const later = { click_id: clickBefore(-hourMs), at: noon + hourMs, link_id: linkId };
+    expect(creditOf(sale(), { journey: { clicks: [later] } }).candidates).toEqual([]);
+  });
+  test("is read by clicks and claims alone", () => {
+    const readBy = (t: string) => journey.keysOf(recorded(topics.eventsScored, scored({ t }))).length === 1;
+    expect(["click", "purchase", "ext_purchase", "lead_submit", "install"].every(readBy)).toBe(true);
+    expect(["page_view", "custom", "add_to_cart", "refund", "click_filtered"].some(readBy)).toBe(false);
+  });
+  test("is remembered byte for byte as it was", () => {
+    const known = { clicks: [onPhone, { click_id: "b", at: 2, link_id: 3 }] };
+    const [change] = journey.changes(["k"], noClicks, known);
+    expect(journey.stateOf(["k"], [change!.value])).toEqual(known);
+    expect(journey.stateOf([], [])).toEqual(noClicks);
+    expect(journey.changes(["k"], known, known)).toEqual([]);
+  });
+});
+
+describe("where an event goes", () => {
+  const destination = (event: Partial<EventReceived>, rows: Partial<ReferenceRows> = {}) => {
+    const { emitted } = outcomeOf(event, { rows });
+    return emitted.output === "claims" ? `${emitted.data.kind} ${emitted.data.order_key}` : emitted.output;
+  };
+  test.each([
+    ["a purchase, by its order", { t: "purchase", order_id: "o9" }, "conversion o:o9"],
+    ["an app purchase, by its order", { t: "ext_purchase", order_id: "o9", sale_hash: "h" }, "conversion o:o9"],
+    ["a refund, by its order", { t: "refund", order_id: "o9" }, "refund o:o9"],
+    ["a lead, by its key", { t: "lead_submit", lead_key: "k", order_id: "o9" }, "conversion l:k"],
+    ["an install, by its device", { t: "install", dedup_key: "x" }, "conversion i:d1"],
+    [
+      "a sale without an order, by its source's key",
+      { t: "purchase", source: "generic:shop", dedup_key: "x", sale_hash: "h" },
+      "conversion s:generic:shop:x",
+    ],
+    ["a pulled sale without an order, by its hash", { t: "ext_purchase", sale_hash: "h" }, "conversion p:h"],
+    ["a lead that nothing else names, by itself", { t: "lead_submit" }, "conversion e:00000000-0000-8000-8000-000000000001"],
+    ["a page view, to the store", { t: "page_view", order_id: "o9" }, "attributed"],
+    ["a cart, to the store", { t: "add_to_cart" }, "attributed"],
+    ["a custom event that nobody earns on, to the store", { t: "custom", custom_name: "signup" }, "attributed"],
+  ])("%s", (_, event, expected) => expect(destination(event)).toBe(expected));
+
+  test("a custom event that somebody earns on at event time is a claim", () => {
+    const signup = { t: "custom", custom_name: "signup", order_id: "o9" };
+    expect(destination(signup, { contracts: [contract({ event_type: "signup" })] })).toMatch(/^conversion e:/);
+    expect(destination(signup, { contracts: [contract({ event_type: "signup", effective_from: noon + 1 })] })).toBe("attributed");
+    expect(destination(signup, { contracts: [contract({ event_type: "signup", client_id: 8 })] })).toBe("attributed");
+  });
+
+  test("everything goes on whole, as version 1", () =>
+    expect(attributedOf(sale(), { fraud: { score: 10 }, enrichment: { country: "MX" } })).toMatchObject({
+      ...scored(sale(), { fraud: { score: 10 }, enrichment: { country: "MX" } }),
+      version: 1,
+      merged_into: null,
+    }));
+});
+
+describe("the facts", () => {
+  const load = (asOf: number) => {
+    const known = { ...referenceWith(), asOf };
+    return attributeFacts.load([recorded(topics.eventsScored, scored())], reads([reference, known], [clickKeys, keys]));
+  };
+  test("that could not be refreshed are marked with their time", async () => {
+    const stale = (await load(noon - 1_001))(recorded(topics.eventsScored, scored()));
+    expect(stale.referenceAsOf).toBe(noon - 1_001);
+    expect(creditOf(sale(), { referenceAsOf: stale.referenceAsOf! }).reference_as_of).toBe(noon - 1_001);
+  });
+  test("that are fresh enough bear no mark", async () =>
+    expect((await load(noon - 1_000))(recorded(topics.eventsScored, scored())).referenceAsOf).toBeNull());
+});
+
+const anyEvent = fc.record({
+  t: fc.constantFrom("page_view", "click", "purchase", "install", "lead_submit", "refund", "custom"),
+  click_id: fc.oneof(
+    fc.constant(null),
+    fc.constant("bad"),
+    fc.integer({ min: -2, max: 40 }).map((days) => clickBefore(days * dayMs)),
+    fc.constant(clickBefore(1, 999)),
+  ),
+  partner_ref: fc.constantFrom(null, "21", "22", "promo", "NOBODY"),
+  props: fc.constantFrom("{}", '{"coupon":"TEN"}'),
+});
+const anyGiven = fc.record({
+  fraud: fc.constantFrom<Partial<Fraud>[]>({}, { score: 50, band: "review" }, { score: 90, band: "reject" }),
+  enrichment: fc.constantFrom({ consent: 0xff }, { consent: 0xfe }),
+  journey: fc.constantFrom(noClicks, { clicks: [{ click_id: clickBefore(2 * hourMs), at: noon - 2 * hourMs, link_id: linkId }] }),
+  rows: fc.record({
+    partners: fc
+      .tuple(fc.constantFrom("active", "paused"), fc.constantFrom("active", "archived"))
+      .map(([one, two]) => [partner({ status: one as "active" }), partner({ partner_id: 22, status: two as "active" })]),
+    campaigns: fc.constantFrom("active", "ended").map((status) => [campaign({ status: status as "active" })]),
+    rules: fc.subarray([coupon(), coupon({ rule_id: 52, ...crediting(22) }), rule({ rule_id: 53 })]),
+  }),
+});
+
+describe("whatever happens", () => {
+  test("at most one candidate wins, and it is the one who is credited", () =>
+    fc.assert(
+      fc.property(anyEvent, anyGiven, (event, given) => {
+        const credit = creditOf(event, given);
+        const won = credit.candidates.filter(({ outcome }) => outcome === "won");
+        expect(won.map(({ partner_id, method }) => [partner_id, method])).toEqual(
+          credit.status === "attributed" ? [[credit.partner_id, credit.method]] : [],
+        );
+        expect(credit.reason === null).toBe(credit.status === "attributed");
+        expect(credit.partner_id === null).toBe(credit.status === "unattributed");
+      }),
+    ));
+  test("precedence is total: everybody before the winner has a fault, everybody after it is lower or has one", () => {
+    const order = ["click", "partner_param", "rule"];
+    fc.assert(
+      fc.property(anyEvent, anyGiven, (event, given) => {
+        const carried = creditOf(event, given).candidates.filter(({ outcome }) => outcome !== "not_carried");
+        const ranks = carried.map(({ method }) => order.indexOf(method));
+        expect(ranks).toEqual([...ranks].sort((a, b) => a - b));
+        const winner = carried.findIndex(({ outcome }) => outcome === "won");
+        const before = carried.slice(0, Math.max(0, winner));
+        expect(before.every(({ outcome }) => outcome !== "lower_precedence")).toBe(true);
+        if (winner === -1) expect(carried.every(({ outcome }) => outcome !== "lower_precedence")).toBe(true);
+      }),
+    );
+  });
+  test("a rejected event is never credited", () =>
+    fc.assert(
+      fc.property(anyEvent, anyGiven, (event, given) => {
+        const credit = creditOf(event, { ...given, fraud: { score: 100, band: "reject" }, enrichment: {} });
+        expect(credit).toMatchObject({ status: "unattributed", reason: "fraud_rejected" });
+      }),
+    ));
+  test("the same arguments have the same outcome", () =>
+    fc.assert(
+      fc.property(anyEvent, anyGiven, (event, given) => {
+        expect(outcomeOf(event, given)).toEqual(outcomeOf(event, given));
+      }),
+    ));
+  test("every reason is one that is documented", () => {
+    const documented =
+      /^(no_click|bad_click_id|click_expired|click_after_conversion|partner_inactive|campaign_inactive|fraud_rejected|consent_denied)$/;
+    fc.assert(fc.property(anyEvent, anyGiven, (event, given) => documented.test(creditOf(event, given).reason ?? "no_click")));
+  });
+});

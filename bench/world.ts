@@ -1,0 +1,61 @@
+// bench/world.ts - the embedded stack in a folder of its own, fresh for each bench, with the apps that the question asks for.
+import { spawn } from "node:child_process";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { steps } from "../apps/ops/steps.ts";
+import { type App, type Stack, startStack } from "../apps/stack/supervisor.ts";
+import { openPool } from "../sinks/postgres/sql.ts";
+import { createToken } from "../sinks/postgres/tokens.ts";
+import type { LoadOrder, LoadResult } from "./generator.ts";
+
+export interface World {
+  readonly stack: Stack;
+  readonly clientId: number;
+  /** Enough for any rate: one token may send 100 requests a minute. */
+  readonly tokens: readonly string[];
+  readonly stop: () => Promise<void>;
+}
+const TOKENS = 60;
+
+export const openWorld = async (apps: readonly App[]): Promise<World> => {
+  const home = mkdtempSync(join(tmpdir(), "tributary-bench-"));
+  const stack = await startStack({
+    home,
+    services: ["kafka", "postgres", "clickhouse", "redis", "registry"],
+    steps,
+    apps,
+    onEvent: ({ text }) => process.stderr.write(`${text}\n`),
+  });
+  const demo = stack.run.demo as { clients: readonly { id: number }[] };
+  const clientId = demo.clients[1]!.id;
+  const pool = openPool(stack.env.POSTGRES_URL!, { name: "tributary-bench" });
+  const tokens: string[] = [];
+  for (let n = 0; n < TOKENS; n += 1)
+    tokens.push((await createToken(pool, { kind: "ingest", label: `bench ${n}`, client_id: clientId, client_side: true })).token);
+  await pool.end();
+  return {
+    stack,
+    clientId,
+    tokens,
+    stop: async () => {
+      await stack.stop();
+      rmSync(home, { recursive: true, force: true });
+    },
+  };
+};
+
+/** Runs the generator as a process of its own, so that its CPU is on its own bill. */
+export const generate = (order: LoadOrder): Promise<LoadResult> =>
+  new Promise((resolve, reject) => {
+    const child = spawn(process.execPath, [new URL("./generator.js", import.meta.url).pathname, JSON.stringify(order)], {
+      stdio: ["ignore", "pipe", "inherit"],
+    });
+    let text = "";
+    child.stdout.on("data", (part) => {
+      text += part;
+    });
+    child.once("exit", (code) =>
+      code === 0 ? resolve(JSON.parse(text) as LoadResult) : reject(new Error(`the generator ended with ${code}`)),
+    );
+  });

@@ -32,7 +32,8 @@ export const openScope = (log: Log, onFail: (error: Error) => void, deadlineMs =
     const end = performance.now() + deadlineMs;
     for (let last = opened.pop(); last !== undefined; last = opened.pop()) {
       const { name, stop } = last;
-      const problem = await within(end - performance.now(), stop);
+      // Past the deadline each is still asked to stop, and given no time.
+      const problem = await within(Math.max(1, end - performance.now()), stop);
       if (problem === null) {
         log.debug("resource.closed", { resource: name });
         continue;
@@ -67,7 +68,6 @@ export const openScope = (log: Log, onFail: (error: Error) => void, deadlineMs =
 };
 
 const within = async (ms: number, stop: () => Promise<void> | void): Promise<string | null> => {
-  if (ms <= 0) return "the deadline had passed";
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<string>((resolve) => {
     timer = setTimeout(() => resolve("the deadline has passed"), ms);

@@ -42,7 +42,7 @@ export const visit = (shop: Shop, run: string, n: number, now: number, random: (
   const clickedAt = now - Math.floor((2 + random() * 18) * MINUTE_MS);
   const bytes = Uint8Array.from({ length: 8 }, () => Math.floor(random() * 256));
   const svc_click_id = shop.link_ids.length > 0 && random() < 0.6 ? mint(pick(shop.link_ids), clickedAt, bytes, key) : undefined;
-  const url = `https://shop.example/${product_id}${random() < 0.1 ? "?coupon=WELCOME" : ""}`;
+  const url = `https://shop.example/${product_id}${random() < 0.1 ? "?coupon=VERDE10" : ""}`;
   const at = (minutes: number) => Math.min(now, clickedAt + Math.floor(minutes * MINUTE_MS));
   const event = (t: string, ts: number, props: object) => ({
     t,
@@ -61,7 +61,7 @@ export const visit = (shop: Shop, run: string, n: number, now: number, random: (
   if (random() < 0.5) events.push(event("add_to_cart", at(1), goods));
   if (random() < 0.3) events.push(event("begin_checkout", at(1.5), { cart_value: price * quantity, currency: shop.currency }));
   if (random() < 0.2) {
-    const coupon = random() < 0.15 ? { coupon: "WELCOME" } : {};
+    const coupon = random() < 0.15 ? { coupon: "VERDE10" } : {};
     const sale = {
       order_id: `${run}-${n}`,
       revenue: (price * quantity).toFixed(2),

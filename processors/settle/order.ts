@@ -2,6 +2,9 @@
 import type { EventAttributed } from "../../schemas/generated.ts";
 import { remembers, type UnixMs } from "../../stream/flow.ts";
 
+/** Money without a currency is in this one (contracts.md 1). */
+export const DEFAULT_CURRENCY = "MXN";
+
 /** A line of an order: what one conversion key names. Fields that a record has too bear its names. */
 export interface Line {
   /** product_id, or empty: for a line without a product, and for whatever is no order. */
@@ -41,6 +44,7 @@ export interface WaitingRefund {
   readonly product_key: string | null;
   /** Null: all of it. */
   readonly left_minor: bigint | null;
+  /** Null: that of the sale, which is not known before the sale. */
   readonly currency: string | null;
   readonly reason: string;
 }

@@ -1,9 +1,13 @@
 // processors/settle/refund.ts - finds what a refund takes back: from the lines that are there, and from those that come after it.
 import type { Claim } from "../../schemas/generated.ts";
 import type { Recorded } from "../../stream/flow.ts";
-import { split } from "../money.ts";
+import { digitsOf } from "../currencies.ts";
+import { divideHalfEven, split } from "../money.ts";
 import { type Changes, takeBack } from "./credit-line.ts";
-import type { Line, OrderState, WaitingRefund } from "./order.ts";
+import { DEFAULT_CURRENCY, type Line, type OrderState, type WaitingRefund } from "./order.ts";
+
+/** Decimals of the default currency. */
+const DEFAULT_DIGITS = 2;
 
 const REASONS: ReadonlySet<unknown> = new Set([
   "order_canceled",
@@ -16,25 +20,41 @@ const REASONS: ReadonlySet<unknown> = new Set([
   "duplicate",
 ]);
 
-/** The reason that the sender gave, if it is one of the closed list (contracts.md 2); anything else is `other`. */
-const reasonIn = (props: string): string => {
+const propsIn = (text: string): { readonly reason?: unknown; readonly currency?: unknown } => {
   try {
-    const reason = (JSON.parse(props) as { reason?: unknown } | null)?.reason;
-    return REASONS.has(reason) ? (reason as string) : "other";
+    return Object(JSON.parse(text));
   } catch {
-    return "other";
+    return {};
   }
 };
 
+/**
+ * What the refund asks for. A reason outside the closed list (contracts.md 2) is `other`. An edge gives an amount without a currency the default
+ * one; here such an amount is in whatever the sale was in.
+ */
 export const refundOf = ({ id, data }: Recorded<Claim>): WaitingRefund => {
   const { product_id, value_minor, currency, props } = data.attributed.event;
-  return { event_id: id, product_key: product_id, left_minor: value_minor, currency, reason: reasonIn(props) };
+  const given = propsIn(props);
+  return {
+    event_id: id,
+    product_key: product_id,
+    left_minor: value_minor,
+    currency: currency === DEFAULT_CURRENCY && (given.currency ?? "") === "" ? null : currency,
+    reason: REASONS.has(given.reason) ? (given.reason as string) : "other",
+  };
 };
 
 /** An amount in another currency than the line's says nothing about the line; a refund of all does. */
 const concerns = (refund: WaitingRefund, line: Line): boolean =>
   (refund.product_key === null || refund.product_key === line.product_key) &&
   (refund.left_minor === null || refund.currency === null || refund.currency === line.currency);
+
+/** The refund in the currency of the first line that it meets, if it has none of its own: 5.00 of the default currency is 5 yen. */
+const inCurrencyOf = (refund: WaitingRefund, line: Line | undefined): WaitingRefund => {
+  if (refund.currency !== null || refund.left_minor === null || line === undefined) return refund;
+  const scaled = refund.left_minor * 10n ** BigInt(digitsOf(line.currency) ?? DEFAULT_DIGITS);
+  return { ...refund, currency: line.currency, left_minor: divideHalfEven(scaled, 10n ** BigInt(DEFAULT_DIGITS)) };
+};
 
 const roomOf = (line: Line): bigint => line.value_minor - line.refunded_minor;
 const least = (a: bigint, b: bigint): bigint => (a < b ? a : b);
@@ -57,8 +77,12 @@ const lessTaken = (refund: WaitingRefund, taken: bigint): readonly WaitingRefund
  * A refund that has just come. Its amount is spread over the lines by what is left of each (largest remainder), clamped to their sum; each part
  * is taken from the partner who holds the line now. What finds no line waits.
  */
-export const refund = (changes: Changes, order: OrderState, given: WaitingRefund): OrderState => {
-  if (given.left_minor !== null && given.left_minor <= 0n) return order;
+export const refund = (changes: Changes, order: OrderState, asked: WaitingRefund): OrderState => {
+  if (asked.left_minor !== null && asked.left_minor <= 0n) return order;
+  const given = inCurrencyOf(
+    asked,
+    order.lines.find((line) => concerns(asked, line)),
+  );
   const rooms = order.lines.map((line) => (concerns(given, line) ? roomOf(line) : 0n));
   const room = rooms.reduce((sum, one) => sum + one, 0n);
   const taken = given.left_minor === null ? room : least(given.left_minor, room);
@@ -77,8 +101,9 @@ export const settleWaiting = (
   waiting: readonly WaitingRefund[],
 ): { readonly line: Line; readonly refunds: readonly WaitingRefund[] } => {
   let settled = line;
-  const refunds = waiting.flatMap((one) => {
-    if (!concerns(one, settled)) return [one];
+  const refunds = waiting.flatMap((waited) => {
+    if (!concerns(waited, settled)) return [waited];
+    const one = inCurrencyOf(waited, settled);
     const room = roomOf(settled);
     const taken = one.left_minor === null ? room : least(one.left_minor, room);
     settled = withRefund(settled, one, taken);

@@ -4,13 +4,10 @@ import { type Emit, type Emitted, emit, type Processor, type Recorded, type Unix
 import { divideHalfEven } from "../money.ts";
 import { type Changes, creditAgain, creditLine } from "./credit-line.ts";
 import { isMoneyTaken, MERGE_WINDOW_MS, mergeCopy, rowOfCopy } from "./merge-copy.ts";
-import { type Line, type OrderState, rowOf, rowText } from "./order.ts";
+import { DEFAULT_CURRENCY, type Line, type OrderState, rowOf, rowText } from "./order.ts";
 import { refund, refundOf, settleWaiting } from "./refund.ts";
 
 type Settled = { readonly conversions: Conversion; readonly attributed: EventAttributed };
-
-/** Money without a currency is in the default one (contracts.md 1). */
-const DEFAULT_CURRENCY = "MXN";
 
 const isCredited = ({ credit }: EventAttributed): boolean => credit.status === "attributed" && credit.partner_id !== null;
 const saleValueOf = ({ event }: EventAttributed): bigint => (event.value_minor !== null && event.value_minor > 0n ? event.value_minor : 0n);

@@ -57,11 +57,7 @@ const holds = (
   fc.assert(
     fc.property(histories, rates, (claims, rate_ppm) => {
       const settlement = settled(...claims);
-      law(
-        claims,
-        settlement,
-        committed(settlement.conversions, () => terms({ contract: contract({ rate_ppm }) })),
-      );
+      law(claims, settlement, entriesOf(settlement, rate_ppm), rate_ppm);
     }),
     { numRuns: 300 },
   );

@@ -292,6 +292,17 @@ describe("a refund", () => {
     expect(netByPartner(settled(sale(), refund({ currency: "USD" })).conversions)).toEqual({ 21: 0n });
   });
 
+  test("without a currency is in that of the sale, whichever comes first", () => {
+    const dollars = sale({ currency: "USD" });
+    const yen = sale({ currency: "JPY", value_minor: 100n });
+    const five = refund({ value_minor: 5_00n });
+    expect(netByPartner(settled(dollars, five).conversions)).toEqual({ 21: 95_00n });
+    expect(netByPartner(settled(five, dollars).conversions)).toEqual({ 21: 95_00n });
+    expect(netByPartner(settled(yen, five).conversions)).toEqual({ 21: 95n });
+    expect(netByPartner(settled(five, yen).conversions)).toEqual({ 21: 95n });
+    expect(kinds(settled(dollars, refund({ value_minor: 5_00n, props: '{"currency":"MXN"}' })))).toHaveLength(1);
+  });
+
   test("of a line worth nothing reverses it once", () => {
     const free = sale({ value_minor: 0n });
     expect(kinds(settled(free, refund(), refund()))).toEqual(["credited 0 to 21", "reversed 0 to 21"]);

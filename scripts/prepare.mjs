@@ -1,5 +1,5 @@
 // Makes a fresh clone ready to run: checks what the machine must bring, installs packages, compiles, fetches jars. Does nothing that is already done.
-// Usage: node scripts/prepare.mjs [--only-jars]; needs nothing but Node itself.
+// Usage: node scripts/prepare.mjs [--no-servers | --only-jars]; needs nothing but Node itself.
 import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs";
@@ -170,5 +170,5 @@ if (process.argv[1] === fileURLToPath(import.meta.url))
   await told(() => {
     const say = (line) => console.error(line);
     if (process.argv.includes("--only-jars")) fetchJars(say);
-    else prepare();
+    else prepare({ withStack: !process.argv.includes("--no-servers") });
   });

@@ -1,6 +1,6 @@
 // The folder of one embedded stack (`.tributary/`): where it lies, what is kept in it, and how its small JSON files are read and written.
 import { randomBytes } from "node:crypto";
-import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 
@@ -37,6 +37,13 @@ export function openHome(folder?: string): Home {
   const at = resolve(folder ?? join(root, ".tributary"));
   mkdirSync(join(at, "logs"), { recursive: true });
   return { root, folder: at, jars: join(root, ".tributary", "jars"), path: (...parts) => join(at, ...parts) };
+}
+
+/** Removes all data of a stack; the caller holds the lock, and nothing of the stack runs. The jars are not its own and stay. */
+export function emptyHome(home: Home): void {
+  const kept = ["lock.json", "children.json", "jars"];
+  for (const name of readdirSync(home.folder)) if (!kept.includes(name)) rmSync(home.path(name), { recursive: true, force: true });
+  mkdirSync(home.path("logs"), { recursive: true });
 }
 
 /** Reads a JSON file; undefined when it is missing, or was cut short by a crash or a full disk. */

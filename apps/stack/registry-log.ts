@@ -1,6 +1,5 @@
 // What the schema registry remembers: records in the compacted topic `_schemas`, in the form that Confluent's registry writes.
-import { randomUUID } from "node:crypto";
-import { Kafka, logLevel } from "kafkajs";
+import { openKafka } from "../../stream/kafka.ts";
 import { isLevel, type Level } from "./compatibility.ts";
 
 const TOPIC = "_schemas";
@@ -33,13 +32,8 @@ interface Key {
 }
 
 /** Creates the topic when it is missing, and reads it to its end. @throws Error when Kafka cannot be reached. */
-export async function openRegistryLog(brokers: readonly string[]): Promise<RegistryLog> {
-  const kafka = new Kafka({
-    clientId: "tributary-registry",
-    brokers: [...brokers],
-    logLevel: logLevel.ERROR,
-    retry: { initialRetryTime: 50, retries: 8 },
-  });
+export async function openRegistryLog(brokers: string): Promise<RegistryLog> {
+  const kafka = openKafka({ brokers, clientId: "tributary-registry" });
   const versions = new Map<string, Version[]>();
   const byId = new Map<number, Version[]>();
   const ids = new Map<string, number>();
@@ -65,19 +59,29 @@ export async function openRegistryLog(brokers: readonly string[]): Promise<Regis
   };
 
   const write = async (key: Key, value: unknown): Promise<void> => {
-    const record = { key: JSON.stringify(key), value: JSON.stringify(value) };
+    const record = { key: JSON.stringify(key), value: Buffer.from(JSON.stringify(value)) };
     // Schemas are written once in a long while: a connection that waits for the next one would only cost timers.
-    const producer = kafka.producer({ allowAutoTopicCreation: false });
-    await producer.connect();
+    const producer = kafka.producer();
     try {
-      await producer.send({ topic: TOPIC, acks: -1, messages: [record] });
+      await producer.send([{ topic: TOPIC, ...record }]);
     } finally {
-      await producer.disconnect();
+      await producer.close();
     }
-    learn(record.key, record.value);
+    learn(record.key, record.value.toString());
   };
 
-  await readAll(kafka, learn);
+  const admin = await kafka.admin();
+  try {
+    await admin.apply([{ name: TOPIC, partitions: 1, retentionMs: -1, compacted: true }]);
+  } finally {
+    await admin.close();
+  }
+  await kafka.replay({
+    topics: [TOPIC],
+    onBatch: ({ messages }) => {
+      for (const { key, value } of messages) if (key !== null) learn(key.toString(), value?.toString() ?? null);
+    },
+  });
   return {
     versions: (subject) => versions.get(subject) ?? [],
     subjects: () => [...versions.keys()].sort(),
@@ -89,39 +93,4 @@ export async function openRegistryLog(brokers: readonly string[]): Promise<Regis
       write({ keytype: "SCHEMA", subject: version.subject, version: version.version, magic: 1 }, { ...version, deleted: false }),
     setLevel: (subject, compatibilityLevel) => write({ keytype: "CONFIG", subject, magic: 0 }, { compatibilityLevel }),
   };
-}
-
-async function readAll(kafka: Kafka, learn: (key: string, value: string | null) => void): Promise<void> {
-  const admin = kafka.admin();
-  await admin.connect();
-  // A group of its own each time: there is nobody to share with, and a killed predecessor would be waited for until its session ends.
-  const groupId = `tributary.registry.${randomUUID()}`;
-  const consumer = kafka.consumer({ groupId, maxWaitTimeInMs: 50 });
-  try {
-    await admin.createTopics({
-      waitForLeaders: true,
-      topics: [{ topic: TOPIC, numPartitions: 1, replicationFactor: -1, configEntries: [{ name: "cleanup.policy", value: "compact" }] }],
-    });
-    const [end] = await admin.fetchTopicOffsets(TOPIC);
-    const last = BigInt(end?.high ?? "0") - 1n;
-    if (last < BigInt(end?.low ?? "0")) return;
-    await consumer.connect();
-    await consumer.subscribe({ topic: TOPIC, fromBeginning: true });
-    await new Promise<void>((resolve, reject) => {
-      consumer.on("consumer.crash", ({ payload }) => reject(payload.error));
-      consumer
-        .run({
-          autoCommit: false,
-          eachBatch: async ({ batch }) => {
-            for (const { key, value } of batch.messages) if (key !== null) learn(key.toString(), value?.toString() ?? null);
-            if (BigInt(batch.lastOffset()) >= last) resolve();
-          },
-        })
-        .catch(reject);
-    });
-  } finally {
-    await consumer.disconnect();
-    await admin.deleteGroups([groupId]).catch(() => undefined);
-    await admin.disconnect();
-  }
 }

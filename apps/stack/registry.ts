@@ -22,7 +22,7 @@ class Refusal extends Error {
 /** Reads the topic to its end, then listens on loopback. */
 export async function serveRegistry(options: {
   readonly port: number;
-  readonly brokers: readonly string[];
+  readonly brokers: string;
 }): Promise<{ readonly close: () => Promise<void> }> {
   const log = await openRegistryLog(options.brokers);
   const app = express();

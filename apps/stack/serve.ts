@@ -14,7 +14,7 @@ const need = (name: "DATA_FOLDER" | "KAFKA_BROKERS" | "LOGIN_SECRET"): string =>
 };
 const servers: Readonly<Record<string, () => Promise<Server>>> = {
   clickhouse: () => serveClickhouse({ port: config.PORT, folder: need("DATA_FOLDER") }),
-  registry: () => serveRegistry({ port: config.PORT, brokers: need("KAFKA_BROKERS").split(",") }),
+  registry: () => serveRegistry({ port: config.PORT, brokers: need("KAFKA_BROKERS") }),
   identity: () => serveIdentity({ port: config.PORT, folder: need("DATA_FOLDER"), loginSecret: need("LOGIN_SECRET") }),
 };
 const name = process.argv[2] ?? "";

@@ -2,7 +2,7 @@
 import { existsSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { type StackConfig, stackConfig } from "./config.ts";
-import { openHome, secretsOf, writeJson } from "./home.ts";
+import { emptyHome, openHome, secretsOf, writeJson } from "./home.ts";
 import { answersHttp } from "./http-health.ts";
 import { type Charge, type KeeperEvent, type Kept, keep } from "./keeper.ts";
 import { lockHome } from "./lock.ts";
@@ -59,6 +59,8 @@ export type StackEvent =
 export interface StackOptions {
   /** The folder of the stack; by default `.tributary/` in the repository. */
   readonly home?: string;
+  /** Begin with an empty folder: what an earlier stack left is ended and removed. For tests. */
+  readonly fresh?: boolean;
   /** Which services to run; by default all. A service named in the environment (KAFKA_BROKERS ...) is used and not started. */
   readonly services?: readonly ServiceName[];
   readonly steps?: readonly Step[];
@@ -116,6 +118,7 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
     const { roster, reclaimed } = await openRoster(home);
     for (const orphan of reclaimed)
       tell({ kind: "stack.note", text: `${orphan.name} (process ${orphan.pid}) was left behind by an earlier start and was ended.` });
+    if (options.fresh === true) emptyHome(home);
     rmSync(home.path("run.json"), { force: true });
     const wanted = SERVICES.filter(({ name }) => options.services?.includes(name) ?? true);
     const own = wanted.filter(({ outside }) => config.inherited[outside] === undefined || config.inherited[outside] === "");

@@ -114,9 +114,10 @@ describe("the registry", () => {
   });
 
   test("answers what is not there, or is no schema, with Confluent's codes", async () => {
-    const codeOf = async (path: string, body?: object) =>
-      (await (await fetch(`${stack.env.SCHEMA_REGISTRY_URL}${path}`, body && { method: "POST", body: JSON.stringify(body) })).json())
-        .error_code;
+    const codeOf = async (path: string, body?: object) => {
+      const answer = await fetch(`${stack.env.SCHEMA_REGISTRY_URL}${path}`, body && { method: "POST", body: JSON.stringify(body) });
+      return ((await answer.json()) as { error_code: number }).error_code;
+    };
     expect(await codeOf("/subjects/none/versions")).toBe(40_401);
     expect(await codeOf("/subjects/sales-value/versions/9")).toBe(40_402);
     expect(await codeOf("/schemas/ids/999")).toBe(40_403);

@@ -64,6 +64,8 @@ const outside = (folder: string): string => join(OUTSIDE, `tributary-${createHas
 function openOutside(folder: string): void {
   const at = outside(folder);
   mkdirSync(at, { recursive: true, mode: 0o755 });
+  if (statSync(at).uid !== 0)
+    throw new Error(`${at} belongs to another user; have it removed, or set TRIBUTARY_HOME to a folder that every user can reach.`);
   writeFileSync(join(at, "of"), folder);
   // Nobody who removes a folder would look for the rest of it here.
   for (const name of readdirSync(OUTSIDE).filter((entry) => /^tributary-[0-9a-f]{12}$/.test(entry))) {
@@ -211,7 +213,14 @@ export const postgres: Service = {
     const inside = place.home.path("postgres");
     if (data !== inside) {
       openOutside(place.home.folder);
-      if (!isLink(inside, data)) symlinkSync(data, inside);
+      // Without the link the folder was emptied: what lies outside belongs to the stack that was there before, with other passwords.
+      if (!isLink(inside, data)) {
+        if (existsSync(inside) && !lstatSync(inside).isSymbolicLink())
+          throw new Error(`${inside} was written by another user; start as that user, or set TRIBUTARY_HOME to another folder.`);
+        rmSync(data, { recursive: true, force: true });
+        rmSync(inside, { force: true });
+        symlinkSync(data, inside);
+      }
     }
     if (!isInitialised(data)) {
       if (existsSync(data) && readdirSync(data).length > 0)

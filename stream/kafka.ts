@@ -1,10 +1,9 @@
 // stream/kafka.ts - the only module that imports kafkajs: how its clients are configured, and two corrections of it (docs/decisions and the tests say why).
-import { randomUUID } from "node:crypto";
 import { createRequire } from "node:module";
 import type { KafkaConfig } from "kafkajs";
 import kafkajs from "kafkajs";
 import { type Admin, openAdmin } from "./admin.ts";
-import { type Consumer, type ConsumerSettings, LogGap, openConsumer } from "./consumer.ts";
+import { type Consumer, type ConsumerSettings, LogGap, openConsumer, stageReading } from "./consumer.ts";
 import type { Log } from "./log.ts";
 import { partitionOf } from "./partitioner.ts";
 import { openProducer, type Producer, type ProducerSettings } from "./producer.ts";
@@ -101,7 +100,8 @@ export const openKafka = (settings: KafkaSettings): Kafka => {
       for (const topic of given.compacted ?? []) mayReset.add(prefix + topic);
       return openConsumer(joining, prefix, given, mayReset);
     },
-    replay: (given) => replay({ admin, consumer: () => joining({ groupId: `replay-${randomUUID()}`, ...given.fetch }) }, prefix, given),
+    replay: (given) =>
+      replay({ admin, consumer: (groupId) => joining({ groupId, ...(given.fetch ?? stageReading.fetch) }) }, prefix, given),
     admin,
   };
 };

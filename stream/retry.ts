@@ -1,5 +1,4 @@
 // stream/retry.ts - tries one step again while its error is transient, with full jitter and a deadline.
-import { setTimeout as sleep } from "node:timers/promises";
 import { classify } from "./errors.ts";
 
 /** What retrying needs of the world; tests bring their own. `now` is monotonic milliseconds, `random` in [0, 1). */
@@ -11,9 +10,17 @@ export interface Clock {
 
 export const systemClock: Clock = {
   now: () => performance.now(),
-  sleep: async (ms, signal) => {
-    await sleep(ms, undefined, signal === undefined ? {} : { signal });
-  },
+  sleep: (ms, signal) =>
+    new Promise((resolve, reject) => {
+      if (signal?.aborted) return reject(signal.reason);
+      const end = () => {
+        clearTimeout(timer);
+        signal?.removeEventListener("abort", end);
+        signal?.aborted ? reject(signal.reason) : resolve();
+      };
+      const timer = setTimeout(end, ms);
+      signal?.addEventListener("abort", end);
+    }),
   random: Math.random,
 };
 

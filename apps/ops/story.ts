@@ -57,44 +57,44 @@ export const storyOf = (run: string, clientId: number, links: StoryLinks, key: C
   const chapters: readonly Chapter[] = [
     {
       says: "a visitor follows the link verde-jardin",
-      event: event("click", "ana", 20, {}, { svc_click_id: jardin }),
+      event: event("click", "phone-1", 20, {}, { svc_click_id: jardin }),
       expect: "attributed click",
     },
     {
       says: "looks at a page",
-      event: event("page_view", "ana", 18, { url: "https://www.casa-verde.example/jardin" }, { svc_click_id: jardin }),
+      event: event("page_view", "phone-1", 18, { url: "https://www.casa-verde.example/jardin" }, { svc_click_id: jardin }),
       expect: "attributed click",
     },
     {
       says: "buys for 1,000.00: 12 % for the partner",
-      event: event("purchase", "ana", 15, sale(1, "1000.00"), { svc_click_id: jardin }),
+      event: event("purchase", "phone-1", 15, sale(1, "1000.00"), { svc_click_id: jardin }),
       expect: "attributed click",
     },
-    { says: "a purchase without any click", event: event("purchase", "ben", 14, sale(2, "499.00")), expect: "unattributed no_click" },
+    { says: "a purchase without any click", event: event("purchase", "phone-2", 14, sale(2, "499.00")), expect: "unattributed no_click" },
     {
       says: "a purchase with a forged click id",
-      event: event("purchase", "eva", 13, sale(3, "850.00"), { svc_click_id: forged(jardin) }),
+      event: event("purchase", "phone-3", 13, sale(3, "850.00"), { svc_click_id: forged(jardin) }),
       expect: "unattributed bad_click_id",
     },
     {
       says: "a purchase with a partner's coupon: 4 %",
-      event: event("purchase", "leo", 12, sale(4, "250.00", { coupon: "VERDE10" })),
+      event: event("purchase", "phone-4", 12, sale(4, "250.00", { coupon: "VERDE10" })),
       expect: "attributed rule",
     },
     {
       says: "a purchase through a paused campaign",
-      event: event("purchase", "mia", 11, sale(5, "300.00"), { svc_click_id: click("verde-invierno", 2) }),
+      event: event("purchase", "phone-5", 11, sale(5, "300.00"), { svc_click_id: click("verde-invierno", 2) }),
       expect: "unattributed campaign_inactive",
     },
     { says: "a second copy of the first purchase", event: event("purchase", "shop-server", 15, sale(1, "1000.00")), expect: "merged" },
     {
       says: "a quarter of the first purchase is refunded",
-      event: event("refund", "ana", 2, { order_id: order(1), amount: "250.00", currency: "MXN", reason: "item_returned" }),
+      event: event("refund", "phone-1", 2, { order_id: order(1), amount: "250.00", currency: "MXN", reason: "item_returned" }),
       expect: "unattributed no_click",
     },
     {
       says: "a purchase without an order id",
-      event: event("purchase", "tim", 1, { revenue: "10.00", product_id: "lamp", quantity: 1 }),
+      event: event("purchase", "phone-6", 1, { revenue: "10.00", product_id: "lamp", quantity: 1 }),
       expect: "refused",
     },
   ];

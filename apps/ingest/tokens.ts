@@ -1,0 +1,39 @@
+// apps/ingest/tokens.ts - who sends: the bearer token of a request, looked up in the picture that this process keeps.
+import type { IncomingMessage } from "node:http";
+import type { Token, TokenKind, Tokens } from "../../sinks/postgres/tokens.ts";
+import { Problem, unavailable } from "./problem.ts";
+import { localWindow } from "./rate-limit.ts";
+
+/** Guessing 2^256 is hopeless anyway; this keeps a guesser from costing a hash for each try. Per address and minute. */
+const MAX_FAILURES = 1_000;
+const BEARER = /^Bearer ([A-Za-z0-9_-]{1,256})$/i;
+
+/**
+ * The token of that kind. Throws Problem 401 for none, an unknown, a revoked one, or one of another kind (the same answer for all), 429 for an
+ * address that fails too often, 503 while no token was ever loaded.
+ */
+export const authenticator = (tokens: Tokens, kind: TokenKind) => {
+  let isLoaded = false;
+  void tokens.ready.then(() => {
+    isLoaded = true;
+  });
+  const failures = localWindow({ limit: MAX_FAILURES, windowMs: 60_000 });
+
+  return (request: IncomingMessage, address: string): Token => {
+    const found = bearerOf(request);
+    const token = found === undefined ? undefined : tokens.find(found);
+    if (token?.kind === kind) return token;
+    if (!isLoaded) throw unavailable("tokens cannot be checked yet", 2);
+    if (!failures.take(address, performance.now()).isAllowed)
+      throw new Problem("rate_limited", "too many requests without a valid token", { headers: { "Retry-After": "5" } });
+    throw new Problem("unauthorized", "send Authorization: Bearer <token> with a token that was issued for this route", {
+      headers: { "WWW-Authenticate": 'Bearer realm="ingest"' },
+    });
+  };
+};
+
+/** Two Authorization headers mean that somebody between us and the sender reads the other one. */
+const bearerOf = (request: IncomingMessage): string | undefined => {
+  const given = request.headersDistinct.authorization ?? [];
+  return given.length === 1 ? BEARER.exec(given[0]!)?.[1] : undefined;
+};

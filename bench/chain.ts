@@ -1,10 +1,13 @@
 // bench/chain.ts - the whole pipeline, edge to ClickHouse and ledger, at a steady rate: does lag grow, how old is an event when it can be read, what does each process cost.
 import { table } from "../apps/ops/output.ts";
 import { apps } from "../apps/stack/product.ts";
+import { openClickhouse } from "../sinks/clickhouse/client.ts";
+import { scopeOf } from "../sinks/clickhouse/query.ts";
+import { eventCounts, freshness } from "../sinks/clickhouse/reads.ts";
 import { openKafka } from "../stream/kafka.ts";
 import { pipeline } from "../topology.ts";
 import { circumstances, cpuUsOf, quantile, rssMiBOf, save } from "./figures.ts";
-import { generate, openWorld, type World } from "./world.ts";
+import { generate, openWorld } from "./world.ts";
 
 const WARM_UP_SECONDS = 10;
 const EVENTS_PER_BODY = 1_000;
@@ -12,41 +15,15 @@ const SAMPLE_MS = 1_000;
 
 const readers = pipeline.nodes.flatMap((node) => (node.is === "edge" ? [] : [{ group: `tributary.${node.name}`, topic: node.from.name }]));
 
-/** Upper bounds and counts of a histogram in the text form of Prometheus, summed over what else labels it. */
-const ageBuckets = async (world: World): Promise<ReadonlyMap<number, number>> => {
-  const text = await (await fetch(`${world.stack.run.apps["worker-money"]!.ops_url}/metrics`)).text();
-  const buckets = new Map<number, number>();
-  for (const [, labels, count] of text.matchAll(/^tributary_event_age_seconds_bucket\{([^}]*)\} (\d+)/gm)) {
-    if (!labels!.includes('sink="analytics"')) continue;
-    const bound = Number(/le="([^"]+)"/.exec(labels!)![1]!.replace("+Inf", "Infinity"));
-    buckets.set(bound, (buckets.get(bound) ?? 0) + Number(count));
-  }
-  return buckets;
-};
-/** The quantile between two readings, interpolated inside its bucket as Prometheus does. */
-const quantileBetween = (before: ReadonlyMap<number, number>, after: ReadonlyMap<number, number>, q: number): number => {
-  const bounds = [...after.keys()].sort((a, b) => a - b);
-  const counts = bounds.map((bound) => after.get(bound)! - (before.get(bound) ?? 0));
-  const goal = q * (counts.at(-1) ?? 0);
-  const n = counts.findIndex((count) => count >= goal);
-  const [low, high] = [n > 0 ? bounds[n - 1]! : 0, bounds[n] ?? Number.NaN];
-  const [under, upTo] = [n > 0 ? counts[n - 1]! : 0, counts[n] ?? 0];
-  return high === Infinity ? Infinity : low + ((high - low) * (goal - under)) / Math.max(upTo - under, 1);
-};
-const storedRows = async (world: World): Promise<number> => {
-  const response = await fetch(`${world.stack.env.CLICKHOUSE_URL}&query=`.replace(/&query=$/, ""), {
-    method: "POST",
-    body: "select count() from tributary.events final",
-  });
-  return Number(await response.text());
-};
-
 /** `--rate` events a second (10,000), `--seconds` measured (60). */
 export const run = async (options: { seconds?: string; rate?: string }): Promise<void> => {
   const seconds = Number(options.seconds ?? 60);
   const rate = Number(options.rate ?? 10_000);
   const world = await openWorld(apps);
   const admin = await openKafka({ brokers: world.stack.env.KAFKA_BROKERS!, clientId: "bench" }).admin();
+  const clickhouse = openClickhouse(world.stack.env.CLICKHOUSE_URL!);
+  const scope = scopeOf(world.clientId);
+  const storedEvents = async () => (await eventCounts(clickhouse, scope))[0]?.events ?? 0;
   try {
     const order = {
       url: world.stack.run.apps.ingest!.url,
@@ -63,7 +40,7 @@ export const run = async (options: { seconds?: string; rate?: string }): Promise
     const names = ["ingest", "worker-chain", "worker-money", "kafka", "clickhouse", "postgres", "redis", "registry"];
     const pids = new Map(names.flatMap((name) => (world.stack.pid(name) === undefined ? [] : [[name, world.stack.pid(name)!] as const])));
     const cpuBefore = new Map([...pids].map(([name, pid]) => [name, cpuUsOf(pid)]));
-    const agesBefore = await ageBuckets(world);
+    const measuredFrom = Date.now();
 
     const lags: { at: number; total: number }[] = [];
     const started = performance.now();
@@ -81,13 +58,12 @@ export const run = async (options: { seconds?: string; rate?: string }): Promise
     isOver = true;
     await sampling;
     const cpu = new Map([...pids].map(([name, pid]) => [name, (cpuUsOf(pid) - cpuBefore.get(name)!) / result.accepted]));
-    const agesAfter = await ageBuckets(world);
 
     const expected = warm.accepted + result.accepted;
     const drainStarted = performance.now();
-    while ((await storedRows(world)) < expected && performance.now() - drainStarted < 60_000)
+    while ((await storedEvents()) < expected && performance.now() - drainStarted < 60_000)
       await new Promise((resolve) => setTimeout(resolve, 500));
-    const stored = await storedRows(world);
+    const stored = await storedEvents();
 
     const half = (from: number, to: number) =>
       quantile(
@@ -96,8 +72,8 @@ export const run = async (options: { seconds?: string; rate?: string }): Promise
       );
     const lagStart = half(0, (seconds * 1_000) / 3);
     const lagEnd = half((seconds * 2_000) / 3, seconds * 1_000);
-    const p50 = quantileBetween(agesBefore, agesAfter, 0.5);
-    const p99 = quantileBetween(agesBefore, agesAfter, 0.99);
+    const { p50_ms, p99_ms } = await freshness(clickhouse, scope, measuredFrom);
+    const [p50, p99] = [(p50_ms ?? Number.NaN) / 1_000, (p99_ms ?? Number.NaN) / 1_000];
     const rows = [...cpu].map(([name, us]) => [name, us.toFixed(1), rssMiBOf(pids.get(name)!).toFixed(0)]);
     const sum = [...cpu.values()].reduce((a, b) => a + b, result.cpuUsPerEvent);
     process.stdout.write(
@@ -112,7 +88,7 @@ export const run = async (options: { seconds?: string; rate?: string }): Promise
       `${save("chain", { ...circumstances(), rate, seconds, result, cpu: Object.fromEntries(cpu), p50, p99, lags, stored, expected })}\n`,
     );
   } finally {
-    await admin.close();
+    await Promise.allSettled([admin.close(), clickhouse.close()]);
     await world.stop();
   }
 };

@@ -19,11 +19,10 @@ export const subKeyOf = (conversionId: string): string => `cnv:${conversionId}`;
 
 /** The only form so far; an older one is recognised by its number, whatever fields come later. */
 const FORMAT = 1;
-const encoder = new TextEncoder();
 const decoder = new TextDecoder();
 
 const encode = (earned: Earned): Uint8Array =>
-  encoder.encode(
+  Buffer.from(
     JSON.stringify({
       format: FORMAT,
       entry_id: earned.entry_id,
@@ -39,9 +38,20 @@ const encode = (earned: Earned): Uint8Array =>
   );
 
 const decode = (bytes: Uint8Array): Earned => {
-  const { format, ...kept } = JSON.parse(decoder.decode(bytes));
-  if (format !== FORMAT) throw new Error(`a commission was remembered in format ${format}, and only ${FORMAT} is known`);
-  return { ...kept, earned_minor: BigInt(kept.earned_minor), reversed_minor: BigInt(kept.reversed_minor) };
+  const kept = JSON.parse(decoder.decode(bytes));
+  if (kept.format !== FORMAT) throw new Error(`a commission was remembered in format ${kept.format}, and only ${FORMAT} is known`);
+  return {
+    entry_id: kept.entry_id,
+    reason: kept.reason,
+    earned_minor: BigInt(kept.earned_minor),
+    reversed_minor: BigInt(kept.reversed_minor),
+    held: kept.held,
+    payable_from: kept.payable_from,
+    contract_id: kept.contract_id,
+    contract_version: kept.contract_version,
+    commission_type: kept.commission_type,
+  };
+};
 };
 
 /** One value a conversion, so none grows with the number of a partner's sales. */

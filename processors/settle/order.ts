@@ -59,11 +59,13 @@ export const emptyOrder: OrderState = { lines: [], refunds: [] };
 /** The only form so far; an older one is recognised by its number, whatever fields come later. */
 const FORMAT = 1;
 
-const encoder = new TextEncoder();
 const decoder = new TextDecoder();
-const bigintAsText = (_: string, value: unknown): unknown => (typeof value === "bigint" ? value.toString() : value);
 
-export const rowText = (row: EventAttributed): string => JSON.stringify(row, bigintAsText);
+/** JSON has no bigint. Copies with the amounts as text cost a tenth of a replacer, which is called for every field. */
+export const rowText = (row: EventAttributed): string =>
+  row.event.value_minor === null
+    ? JSON.stringify(row)
+    : JSON.stringify({ ...row, event: { ...row.event, value_minor: row.event.value_minor.toString() } });
 
 export const rowOf = (line: Line): EventAttributed => {
   const row = JSON.parse(line.row);
@@ -71,15 +73,29 @@ export const rowOf = (line: Line): EventAttributed => {
   return row;
 };
 
-const encode = (state: OrderState): Uint8Array =>
-  encoder.encode(JSON.stringify({ format: FORMAT, lines: state.lines, refunds: state.refunds }, bigintAsText));
+/** First a line of JSON with everything but the rows, then each row on a line of its own: a text inside JSON would be escaped again each time. */
+const encode = ({ lines, refunds }: OrderState): Uint8Array => {
+  const head = JSON.stringify({
+    format: FORMAT,
+    lines: lines.map((line) => ({
+      ...line,
+      value_minor: line.value_minor.toString(),
+      refunded_minor: line.refunded_minor.toString(),
+      row: undefined,
+    })),
+    refunds: refunds.map((refund) => ({ ...refund, left_minor: refund.left_minor?.toString() ?? null })),
+  });
+  return Buffer.from([head, ...lines.map((line) => line.row)].join("\n"));
+};
 
 const decode = (bytes: Uint8Array): OrderState => {
-  const { format, lines, refunds } = JSON.parse(decoder.decode(bytes));
+  const [head, ...rows] = decoder.decode(bytes).split("\n");
+  const { format, lines, refunds } = JSON.parse(head!);
   if (format !== FORMAT) throw new Error(`an order was remembered in format ${format}, and only ${FORMAT} is known`);
-  for (const line of lines) {
+  for (const [n, line] of lines.entries()) {
     line.value_minor = BigInt(line.value_minor);
     line.refunded_minor = BigInt(line.refunded_minor);
+    line.row = rows[n];
   }
   for (const refund of refunds) if (refund.left_minor !== null) refund.left_minor = BigInt(refund.left_minor);
   return { lines, refunds };

@@ -139,7 +139,7 @@ export function fetchJars(say = () => undefined) {
 }
 
 /**
- * Everything before the first line of our own code can run.
+ * Everything that must be done before the first line of our own code can run.
  * @param {{ quiet?: boolean, withStack?: boolean }} options `withStack: false` leaves out what only the embedded servers need.
  * @throws {Unprepared}
  */
@@ -149,7 +149,8 @@ export function prepare({ quiet = false, withStack = true } = {}) {
   const needsKafka = withStack && !process.env.KAFKA_BROKERS;
   // Before the long work: whoever lacks Java should hear of it now, not after the download of everything else.
   if (needsKafka) checkJava();
-  installPackages(say);
+  // A minute of silence would look like a program that hangs.
+  installPackages((line) => console.error(line));
   linkProgram();
   compile(say);
   if (needsKafka) fetchJars(say);

@@ -31,6 +31,8 @@ export interface Product {
 // One Ctrl-C reaches us twice: from the terminal, and handed on by npm. Two that a person means are further apart.
 const SAME_GESTURE_MS = 500;
 
+const LAST_SCENE_MS = 5_000;
+
 /** @throws Error in one sentence when an argument is unknown. */
 export function flagsOf(args: readonly string[]): Flags {
   const { values } = parseArgs({
@@ -58,8 +60,11 @@ export async function npmStart({ apps, steps, show = {} }: Product, flags: Flags
   try {
     stack = await startStack({ home: openHome(config.TRIBUTARY_HOME).folder, config, apps, steps, onEvent, signal: leaving.signal });
     if (show.onEvent === undefined) printAddresses(stack);
-    await Promise.race([show.whenReady?.(stack, flags, leaving.signal), aborted(leaving.signal)]);
+    const shown = show.whenReady?.(stack, flags, leaving.signal) ?? Promise.resolve();
+    await Promise.race([shown, aborted(leaving.signal)]);
     if (!flags.isOnce) await aborted(leaving.signal);
+    // Traffic ends before the apps that it goes to, but nobody waits for a show that does not.
+    await Promise.race([shown, aborted(AbortSignal.timeout(LAST_SCENE_MS))]);
     return 0;
   } catch (error) {
     if (leaving.signal.aborted) return 0;

@@ -1,8 +1,8 @@
-// What runs on the embedded stack: the processes of the product, and the work that must be done before they start.
+// What runs on the embedded stack: the processes of the product.
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import type { Home } from "./home.ts";
-import type { App, Step } from "./supervisor.ts";
+import type { App } from "./supervisor.ts";
 
 // A small heap bounds what a laptop gives away; performance.md T7 allows 700 MiB a process.
 const HEAP = ["--max-old-space-size=640"];
@@ -18,9 +18,6 @@ export const apps: readonly App[] = [
     nodeArgs: HEAP,
   },
 ];
-
-/** Topics, schemas, migrations, seed: each repeatable, for they run at every start. */
-export const steps: readonly Step[] = [];
 
 /** The apps whose code is in this tree. */
 export const appsPresent = (home: Home): readonly App[] => apps.filter(({ module }) => existsSync(join(home.root, "dist", module)));

@@ -79,8 +79,8 @@ const plain = (expression: string): string => {
 };
 
 /**
- * Builds a query on one table, its scope in front and in brackets of its own, so that no condition can widen it. Expressions are written in code,
- * values are bound. Throws on a scope that `scopeOf` did not make, on sub-queries and on unmatched brackets.
+ * Builds a query on one table, its scope in front, on the column itself and in brackets of its own, so that neither a condition nor a listed name can
+ * widen it. Expressions are written in code, values are bound. Throws on a scope that `scopeOf` did not make, on sub-queries and on unmatched brackets.
  */
 export const select = <Columns extends Readonly<Record<string, Column<unknown>>>>(scope: ClientScope, query: Select<Columns>): Query => {
   if (typeof scope !== "object" || scope === null || !scopes.has(scope)) throw new Error("a query without a client scope is not built");
@@ -101,11 +101,13 @@ export const select = <Columns extends Readonly<Record<string, Column<unknown>>>
   const lines = [
     `select ${listed.join(", ")}`,
     `from ${query.from}`,
-    `where (client_id in {scope:Array(UInt32)})${conditions.map((condition) => ` and (${condition})`).join("")}`,
+    `where (${query.from}.client_id in {scope:Array(UInt32)})${conditions.map((condition) => ` and (${condition})`).join("")}`,
   ];
   if (query.groupBy !== undefined) lines.push(`group by ${query.groupBy.map((name) => `\`${name}\``).join(", ")}`);
   if (query.orderBy !== undefined) lines.push(`order by ${query.orderBy.map(plain).join(", ")}`);
   if (query.limit !== undefined) lines.push(`limit ${Math.trunc(query.limit)}`);
+  // Else a name in a condition would mean the expression listed under that name, and no longer the column.
+  lines.push("settings prefer_column_name_to_alias = 1");
   return { text: lines.join("\n"), params };
 };
 

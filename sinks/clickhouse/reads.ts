@@ -43,7 +43,7 @@ export const freshness = async (clickhouse: Clickhouse, scope: ClientScope, sinc
   return row!;
 };
 
-/** Every stored version of one event, newest first: what an explanation begins with. Second copies are there too. */
+/** The versions of one event, newest first: of older ones those that no merge has dropped yet. What an explanation begins with; finds second copies too. */
 export const eventVersions = (clickhouse: Clickhouse, scope: ClientScope, eventId: string) =>
   readRows(clickhouse, scope, {
     from: "events",
@@ -90,8 +90,7 @@ export const latestEvents = async (clickhouse: Clickhouse, scope: ClientScope, l
       credit_reason: optional(text("credit_reason")),
       partner_id: optional(count("partner_id")),
     },
-    // An alias of the query would hide the column behind it, here as text.
-    orderBy: ["events_current.received_at desc", "events_current.event_id"],
+    orderBy: ["received_at desc", "event_id"],
     limit,
   });
   return rows.toReversed();

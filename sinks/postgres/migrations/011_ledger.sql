@@ -79,7 +79,7 @@ create constraint trigger has_lines after insert on ledger_entries deferrable in
 -- What a conversion earns now: the sum of its entries, computed anew whenever one of them is added. `version` is their number.
 create table commissions (
   client_id int not null,
-  commission_id text not null unique,
+  commission_id text not null,
   conversion_id text not null,
   version int not null,
   partner_id int not null,
@@ -101,7 +101,8 @@ create table commissions (
   contract_version int,
   -- Formula and inputs of what was earned, and every entry with its amount.
   receipt jsonb not null,
-  primary key (client_id, conversion_id)
+  primary key (client_id, conversion_id),
+  unique (client_id, commission_id)
 ) with (fillfactor = 80);
 create index commissions_month on commissions (client_id, partner_id, year, month);
 

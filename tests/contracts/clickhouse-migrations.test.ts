@@ -1,0 +1,162 @@
+// The steps that make the tables of ClickHouse can be repeated, resumed and never edited; and what the view `events_current` leaves out.
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { digitsOf } from "../../processors/currencies.ts";
+import { toDecimal } from "../../processors/money.ts";
+import { topics } from "../../schemas/generated.ts";
+import { type Clickhouse, openClickhouse } from "../../sinks/clickhouse/client.ts";
+import { migrate, status } from "../../sinks/clickhouse/migrate.ts";
+import { count, readRows, scopeOf } from "../../sinks/clickhouse/query.ts";
+import { eventCounts, eventVersions, freshness, latestEvents } from "../../sinks/clickhouse/reads.ts";
+import { clickhouseStore } from "../../sinks/clickhouse/store.ts";
+import { eventRows } from "../../sinks/clickhouse/tables/events.ts";
+import { attributed, clickCredit, enriched, noon, received, recorded } from "../support/builders.ts";
+import { sharedStack } from "../support/shared-stack.ts";
+
+const url = new URL(sharedStack().env.CLICKHOUSE_URL!);
+const database = `migrations_${process.pid}_${Date.now()}`;
+const folder = mkdtempSync(join(tmpdir(), "steps-"));
+let root: Clickhouse;
+let clickhouse: Clickhouse;
+beforeAll(async () => {
+  root = openClickhouse(url.href);
+  await root.command({ query: `create database ${database}` });
+  clickhouse = openClickhouse(Object.assign(new URL(url), { pathname: `/${database}` }).href);
+});
+afterAll(async () => {
+  await root.command({ query: `drop database ${database}` });
+  await Promise.all([root.close(), clickhouse.close()]);
+  rmSync(folder, { recursive: true });
+});
+
+test("a run that failed goes on with the step that failed, and says which and why", async () => {
+  const step = (name: string, text: string) => writeFileSync(join(folder, name), text);
+  step("001_a.sql", "create table if not exists a (n UInt8) engine = MergeTree order by n");
+  step("002_b.sql", "create table if not exists b (n Nonsense) engine = MergeTree order by n");
+  step("003_c.sql", "create or replace view c as select * from b");
+  await expect(migrate(clickhouse, { folder })).rejects.toThrow(/002_b\.sql: .*Nonsense/s);
+  expect(await status(clickhouse, folder)).toMatchObject({ applied: [{ number: 1 }], pending: ["002_b.sql", "003_c.sql"], problems: [] });
+  step("002_b.sql", "create table if not exists b (n UInt8) engine = MergeTree order by n");
+  expect(await migrate(clickhouse, { folder })).toEqual({ applied: ["002_b.sql", "003_c.sql"] });
+  expect(await migrate(clickhouse, { folder })).toEqual({ applied: [] });
+  step("001_a.sql", "create table if not exists a (n UInt16) engine = MergeTree order by n");
+  await expect(migrate(clickhouse, { folder })).rejects.toThrow("001_a.sql was changed after it had been applied");
+  rmSync(join(folder, "003_c.sql"));
+  expect((await status(clickhouse, folder)).problems).toHaveLength(2);
+  await clickhouse.command({ query: "drop table migrations" });
+});
+
+test("a step that ran but was not noted is repeated without harm", async () => {
+  await migrate(clickhouse);
+  await clickhouse.command({ query: "drop table migrations" });
+  const { applied } = await migrate(clickhouse);
+  expect(applied.length).toBeGreaterThan(1);
+  expect(await status(clickhouse)).toMatchObject({ pending: [], problems: [] });
+});
+
+const currencies = "BIF CLP JPY XAF KWD TND CLF UYW MXN USD EUR".split(" ");
+
+test("amounts in the analytics store read as everywhere else, to the limits of 64 bits", async () => {
+  const amounts = [0n, 1n, -1n, 12_345n, 9_223_372_036_854_775_807n, -9_223_372_036_854_775_808n];
+  const all = currencies.flatMap((currency) => amounts.map((value_minor) => ({ currency, value_minor })));
+  const rows = all.flatMap((money, n) =>
+    eventRows(
+      recorded(
+        topics.eventsAttributed,
+        attributed({ client_id: 1, event_id: `00000000-0000-8000-8000-${String(n).padStart(12, "0")}`, ...money }),
+      ),
+    ),
+  );
+  await clickhouseStore(clickhouse).insert(
+    "events",
+    rows.map((row) => row.values),
+    "amounts",
+  );
+  const result = await clickhouse.query({
+    query: "select value, value_minor, currency from events_current where client_id = 1 order by event_id",
+    format: "JSONEachRow",
+  });
+  const stored = await result.json<{ value: string; value_minor: string; currency: string }>();
+  const padded = (value: string) => value.replace(/\.?0*$/, (zeros) => (value.includes(".") ? "" : zeros));
+  expect(stored.map(({ value, ...rest }) => ({ ...rest, value: padded(value) }))).toEqual(
+    all.map(({ currency, value_minor }) => ({
+      currency,
+      value_minor: String(value_minor),
+      value: padded(toDecimal(value_minor, currency)),
+    })),
+  );
+});
+
+test("the store counts the decimals of every known currency as money does", async () => {
+  const codes = Array.from({ length: 26 ** 3 }, (_, n) =>
+    String.fromCharCode(65 + Math.floor(n / 676), 65 + (Math.floor(n / 26) % 26), 65 + (n % 26)),
+  );
+  const known = codes.filter((code) => digitsOf(code) !== undefined);
+  const result = await clickhouse.query({
+    query: `select default_expression as expression from system.columns where database = currentDatabase() and table = 'events' and name = 'value'`,
+    format: "JSONEachRow",
+  });
+  const { expression } = (await result.json<{ expression: string }>())[0]!;
+  const divisors = await clickhouse.query({
+    query: `select ${expression.replaceAll("value_minor", "1000000")} as value from (select arrayJoin({codes:Array(String)}) as currency)`,
+    query_params: { codes: known },
+    format: "JSONCompactEachRow",
+  });
+  const counted = (await divisors.json<[string]>()).map(([value]) => 6 - Math.round(Math.log10(Number(value))));
+  expect(Object.fromEntries(known.map((code, n) => [code, counted[n]]))).toEqual(
+    Object.fromEntries(known.map((code) => [code, digitsOf(code)])),
+  );
+});
+
+test("what is current leaves out copies, old versions, and what must not be counted without consent", async () => {
+  const id = (n: number) => `00000000-0000-8000-8000-${String(n).padStart(12, "0")}`;
+  const client_id = 2;
+  const silent = enriched({}, { consent: 0xfe }).enrichment;
+  const given = [
+    attributed({ client_id, event_id: id(1) }),
+    attributed({ client_id, event_id: id(1) }, { version: 2, credit: clickCredit() }),
+    attributed({ client_id, event_id: id(2) }, { merged_into: id(1) }),
+    attributed(
+      { client_id, event_id: id(3), t: "lead_submit", url: "https://shop.example/lead", ip: "192.0.2.1", ua: "x" },
+      { enrichment: silent },
+    ),
+    { ...attributed({}, { enrichment: silent }), event: received({ client_id, event_id: id(4) }) },
+    { ...attributed(), event: received({ client_id, event_id: id(5), t: "custom", custom_name: "quiz_done" }) },
+  ];
+  const before = Date.now();
+  const rows = given.flatMap((data, n) => eventRows(recorded(topics.eventsAttributed, data, { receivedAt: noon + n })));
+  expect(rows.map((row) => row.event_id)).toEqual([id(1), id(1), id(2), id(3), id(5)]);
+  await clickhouseStore(clickhouse).insert(
+    "events",
+    rows.map((row) => row.values),
+    "current",
+  );
+
+  const scope = scopeOf(client_id);
+  expect(await eventCounts(clickhouse, scope)).toEqual([{ client_id, events: 3, attributed: 1 }]);
+  expect((await latestEvents(clickhouse, scope, 2)).map(({ event_id, t }) => ({ event_id, t }))).toEqual([
+    { event_id: id(3), t: "lead_submit" },
+    { event_id: id(5), t: "quiz_done" },
+  ]);
+  expect((await eventVersions(clickhouse, scope, id(1)))[0]).toMatchObject({
+    version: 2,
+    credit_status: "attributed",
+    value: "100",
+    merged_into: null,
+  });
+  expect(await eventVersions(clickhouse, scopeOf(3), id(1))).toEqual([]);
+  // A listed name that hides the column would let every tenant's rows through.
+  const disguised = { from: "events", columns: { client_id: count("3"), version: count("version") } } as const;
+  expect(await readRows(clickhouse, scopeOf(3), disguised)).toEqual([]);
+  // Two versions in one insert are one row at once.
+  const { rows: stored, last_received_at } = await freshness(clickhouse, scope, before - 60_000);
+  expect({ stored, last_received_at }).toEqual({ stored: 4, last_received_at: noon + 5 });
+  expect(await freshness(clickhouse, scopeOf(3), 0)).toEqual({ rows: 0, last_received_at: null, p50_ms: null, p99_ms: null });
+  const lead = await clickhouse.query({
+    query: `select url, ref, ip, ua from events where event_id = '${id(3)}' and client_id = 2`,
+    format: "JSONEachRow",
+  });
+  expect(await lead.json()).toEqual([{ url: null, ref: null, ip: null, ua: null }]);
+});

@@ -1,0 +1,366 @@
+// Law of every table that sinks write: rows written twice, in any order and in any batches, leave it as rows written once, newest version last (R1, R2, I5).
+import fc from "fast-check";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { type Conversion, type EventAttributed, type LedgerEntry, topics } from "../../schemas/generated.ts";
+import { type Clickhouse, openClickhouse } from "../../sinks/clickhouse/client.ts";
+import { migrate as migrateClickhouse } from "../../sinks/clickhouse/migrate.ts";
+import { clickhouseStore } from "../../sinks/clickhouse/store.ts";
+import { eventRows, events, volatileEventColumns } from "../../sinks/clickhouse/tables/events.ts";
+import { openPool } from "../../sinks/postgres/sql.ts";
+import { postgresStore } from "../../sinks/postgres/store.ts";
+import { conversionRows, conversions } from "../../sinks/postgres/tables/conversions.ts";
+import { ledger, ledgerRows } from "../../sinks/postgres/tables/ledger.ts";
+import { productSales, saleRows } from "../../sinks/postgres/tables/product-sales.ts";
+import { classify } from "../../stream/errors.ts";
+import type { Recorded, Table, Topic } from "../../stream/flow.ts";
+import { attributed, clickCredit, conversion, noon, recorded } from "../support/builders.ts";
+import { ledgerEntry } from "../support/ledger-entry.ts";
+import { sharedStack } from "../support/shared-stack.ts";
+
+const { env } = sharedStack();
+let clickhouse: Clickhouse;
+const app = openPool(env.POSTGRES_URL!);
+const admin = openPool(env.POSTGRES_ADMIN_URL!);
+beforeAll(async () => {
+  clickhouse = openClickhouse(env.CLICKHOUSE_URL!);
+  await migrateClickhouse(clickhouse);
+});
+afterAll(async () => {
+  await Promise.all([clickhouse.close(), app.end(), admin.end()]);
+});
+
+// Each case has a tenant of its own, so that none meets the rows of another.
+let lastTenant = 1_000_000 + (Date.now() % 1_000_000) * 100;
+const nextTenant = (): number => ++lastTenant;
+// A token that an earlier run used would be taken for its insert.
+const started = Date.now();
+let lastToken = 0;
+const token = (): string => `test/${started}/${++lastToken}`;
+const uuid = (n: number): string => `00000000-0000-8000-8000-${n.toString(16).padStart(12, "0")}`;
+
+const write = async <Row>(table: Table<Row>, rows: readonly Row[], tenants = [...new Set(rows.map(table.tenantOf))]): Promise<void> => {
+  const store = table.store === "clickhouse" ? clickhouseStore(clickhouse) : postgresStore(app);
+  await store.within({ tenants, token: token() }, (each) => table.write(rows, each));
+};
+
+/** All rows of a tenant, without its id and without the columns that two readings need not agree on. */
+const inClickhouse = async (tenant: number): Promise<unknown> => {
+  const result = await clickhouse.query({
+    query: `select * except (client_id, ${volatileEventColumns.join(", ")}) from events final where client_id = {tenant:UInt32} order by event_id`,
+    query_params: { tenant },
+    format: "JSONEachRow",
+  });
+  return result.json();
+};
+const inPostgres =
+  (...tables: readonly string[]) =>
+  async (tenant: number): Promise<unknown> => {
+    const read = tables.map((table) =>
+      admin.query(
+        `select to_jsonb(kept) - array['client_id', 'content_hash', 'stored_at'] as row from ${table} as kept where client_id = $1 order by 1`,
+        [tenant],
+      ),
+    );
+    return (await Promise.all(read)).map(({ rows }) => rows);
+  };
+
+/** Claims of one order over time: a sale that a second copy changes and a person assigns, the copy itself, a refund. */
+const attributedHistory = (client_id: number): readonly EventAttributed[] => [
+  attributed({ client_id, event_id: uuid(1) }),
+  attributed({ client_id, event_id: uuid(2), did: "d2" }, { merged_into: uuid(1) }),
+  attributed({ client_id, event_id: uuid(1), value_minor: 99_99n }, { version: 2, credit: clickCredit() }),
+  attributed({ client_id, event_id: uuid(3), t: "refund", value_minor: null, currency: null }),
+  attributed({ client_id, event_id: uuid(1), value_minor: 99_99n }, { version: 3, credit: clickCredit({ partner_id: 22 }) }),
+  attributed({ client_id, event_id: uuid(4), order_id: "o2", value_minor: 9_223_372_036_854_775_807n }),
+];
+const conversionHistory = (client_id: number): readonly Conversion[] => [
+  conversion({ client_id, conversion_id: "cnv_1", change_id: "a" }),
+  conversion({ client_id, conversion_id: "cnv_2", change_id: "b", product_id: "sku2" }),
+  conversion({
+    client_id,
+    conversion_id: "cnv_1",
+    change_id: "c",
+    kind: "reversed",
+    version: 2,
+    value_minor: 40_00n,
+    refunded_minor: 40_00n,
+    reason: "item_returned",
+  }),
+  conversion({
+    client_id,
+    conversion_id: "cnv_1",
+    change_id: "d",
+    kind: "reversed",
+    version: 3,
+    value_minor: 60_00n,
+    refunded_minor: 100_00n,
+    reason: "item_returned",
+  }),
+];
+const lines = (amount: bigint, partner = "payable:partner") => [
+  { account: "expense:client", amount_minor: amount },
+  { account: partner, amount_minor: -amount },
+];
+const ledgerHistory = (client_id: number): readonly LedgerEntry[] => [
+  ledgerEntry({ client_id, entry_id: "led_1", conversion_id: "cnv_1" }),
+  ledgerEntry({
+    client_id,
+    entry_id: "led_2",
+    conversion_id: "cnv_2",
+    lines: lines(10_00n, "held:partner"),
+    held: true,
+  }),
+  ledgerEntry({
+    client_id,
+    entry_id: "led_3",
+    conversion_id: "cnv_3",
+    kind: "none",
+    amount_minor: 0n,
+    lines: [],
+    reason: "no_contract",
+  }),
+  ledgerEntry({
+    client_id,
+    entry_id: "led_4",
+    conversion_id: "cnv_1",
+    conversion_version: 2,
+    kind: "reversal",
+    amount_minor: -4_00n,
+    lines: lines(-4_00n),
+    reason: "item_returned",
+  }),
+  ledgerEntry({
+    client_id,
+    entry_id: "led_5",
+    conversion_id: "cnv_1",
+    conversion_version: 3,
+    kind: "reversal",
+    amount_minor: -6_00n,
+    lines: lines(-6_00n),
+    reason: "item_returned",
+  }),
+];
+
+interface Case<T, Row> {
+  readonly topic: Topic<T>;
+  readonly table: Table<Row>;
+  readonly rows: (event: Recorded<T>) => readonly Row[];
+  readonly history: (tenant: number) => readonly T[];
+  readonly content: (tenant: number) => Promise<unknown>;
+}
+const cases: readonly Case<any, any>[] = [
+  { topic: topics.eventsAttributed, table: events, rows: eventRows, history: attributedHistory, content: inClickhouse },
+  { topic: topics.eventsAttributed, table: productSales, rows: saleRows, history: attributedHistory, content: inPostgres("product_sales") },
+  { topic: topics.conversions, table: conversions, rows: conversionRows, history: conversionHistory, content: inPostgres("conversions") },
+  {
+    topic: topics.ledgerEntries,
+    table: ledger,
+    rows: ledgerRows,
+    history: ledgerHistory,
+    content: inPostgres("ledger_entries", "ledger_lines", "commissions"),
+  },
+];
+describe.each(cases)("the table $table.name", ({ topic, table, rows, history, content }) => {
+  const rowsOf = (tenant: number) => history(tenant).map((data) => rows(recorded(topic, data)));
+
+  test("is the same whether rows come once, in order, or again and again in any order and any batches", async () => {
+    const reference = nextTenant();
+    for (const batch of rowsOf(reference)) await write(table, batch);
+    const expected = await content(reference);
+    const count = rowsOf(reference).length;
+    const anyOrder = fc.tuple(
+      fc.shuffledSubarray([...Array(count).keys()], { minLength: count }),
+      fc.array(fc.nat(count - 1), { maxLength: 4 }),
+      fc.array(fc.integer({ min: 1, max: count }), { minLength: 1, maxLength: 4 }),
+    );
+    await fc.assert(
+      fc.asyncProperty(anyOrder, async ([order, again, cuts]) => {
+        const tenant = nextTenant();
+        const given = rowsOf(tenant);
+        const sequence = [...order, ...again].map((n) => given[n]!);
+        for (let at = 0, n = 0; at < sequence.length; n += 1) {
+          const size = cuts[n % cuts.length]!;
+          await write(table, sequence.slice(at, at + size).flat(), [tenant]);
+          at += size;
+        }
+        expect(await content(tenant)).toEqual(expected);
+      }),
+      { numRuns: 20 },
+    );
+  });
+
+  test("keeps its rows by the key that it names", () => {
+    const [first] = rowsOf(nextTenant()).flat();
+    for (const column of table.key) expect(first[column]).toBeDefined();
+  });
+});
+
+test("a repeated insert under its token is answered and not written again", async () => {
+  const tenant = nextTenant();
+  const values = eventRows(recorded(topics.eventsAttributed, attributed({ client_id: tenant, event_id: uuid(1) }))).map(
+    (row) => row.values,
+  );
+  const store = clickhouseStore(clickhouse);
+  await store.insert("events", values, `repeat/${tenant}`);
+  await store.insert("events", values, `repeat/${tenant}`);
+  const physical = await clickhouse.query({ query: `select count() as n from events where client_id = ${tenant}`, format: "JSONEachRow" });
+  expect(await physical.json()).toEqual([{ n: "1" }]);
+});
+
+const refusal = async (work: Promise<unknown>): Promise<{ code: unknown; verdict: string; message: string }> => {
+  try {
+    await work;
+  } catch (error) {
+    const { code, message } = error as { code: unknown; message: string };
+    return { code, verdict: classify(error), message };
+  }
+  throw new Error("nothing was refused");
+};
+
+test("rows that a store refuses for their data are called so, and nothing of their batch is there", async () => {
+  const tenant = nextTenant();
+  const good = attributed({ client_id: tenant, event_id: uuid(1) });
+  const noUuid = attributed({ client_id: tenant, event_id: "not a uuid" });
+  const nul = attributed({ client_id: tenant, event_id: uuid(2), order_id: "a\0b" });
+  const rowsFor = <Row>(rows: (event: Recorded<EventAttributed>) => readonly Row[], ...data: readonly EventAttributed[]) =>
+    data.flatMap((one) => rows(recorded(topics.eventsAttributed, one)));
+  expect((await refusal(write(events, rowsFor(eventRows, good, noUuid)))).verdict).toBe("data");
+  expect((await refusal(write(productSales, rowsFor(saleRows, good, noUuid)))).verdict).toBe("data");
+  expect((await refusal(write(productSales, rowsFor(saleRows, good, nul)))).verdict).toBe("data");
+  expect(await inClickhouse(tenant)).toEqual([]);
+  expect(await inPostgres("product_sales")(tenant)).toEqual([[]]);
+});
+
+describe("the ledger", () => {
+  const writeEntry = (tenant: number, over: Partial<LedgerEntry>) =>
+    write(
+      ledger,
+      ledgerRows(recorded(topics.ledgerEntries, ledgerEntry({ client_id: tenant, entry_id: "led_1", conversion_id: "cnv_1", ...over }))),
+    );
+
+  test("refuses an entry whose lines do not sum to zero, when the transaction ends", async () => {
+    const tenant = nextTenant();
+    const unbalanced = [
+      { account: "expense:client", amount_minor: 10_00n },
+      { account: "payable:partner", amount_minor: -9_99n },
+    ];
+    const { code, verdict, message } = await refusal(writeEntry(tenant, { lines: unbalanced }));
+    expect({ code, verdict }).toEqual({ code: "23514", verdict: "data" });
+    expect(message).toContain("does not balance: MXN 1");
+    expect(await inPostgres("ledger_entries", "ledger_lines", "commissions")(tenant)).toEqual([[], [], []]);
+  });
+
+  test("refuses lines that balance only across currencies", async () => {
+    const tenant = nextTenant();
+    await writeEntry(tenant, {});
+    const mixed = admin.query(
+      `insert into ledger_lines values ($1, $2, 3, 'expense:client', 'MXN', 5), ($1, $2, 4, 'payable:partner', 'USD', -5)`,
+      [tenant, "led_1"],
+    );
+    expect((await refusal(mixed)).code).toBe("23514");
+  });
+
+  test("refuses an amount without lines", async () => {
+    expect((await refusal(writeEntry(nextTenant(), { lines: [] }))).code).toBe("23514");
+  });
+
+  test("refuses a second content under an id that is there, and keeps the first", async () => {
+    const tenant = nextTenant();
+    await writeEntry(tenant, {});
+    const before = await inPostgres("ledger_entries", "ledger_lines", "commissions")(tenant);
+    const { verdict, message } = await refusal(writeEntry(tenant, { amount_minor: 11_00n, lines: lines(11_00n) }));
+    expect({ verdict, message }).toEqual({ verdict: "data", message: `ledger entry led_1 is there with another content` });
+    expect(await inPostgres("ledger_entries", "ledger_lines", "commissions")(tenant)).toEqual(before);
+  });
+
+  test("refuses two contents of one id inside one batch", async () => {
+    const tenant = nextTenant();
+    const both = [
+      ledgerEntry({ client_id: tenant, entry_id: "led_1" }),
+      ledgerEntry({ client_id: tenant, entry_id: "led_1", reason: "other" }),
+    ];
+    expect(
+      (
+        await refusal(
+          write(
+            ledger,
+            both.flatMap((one) => ledgerRows(recorded(topics.ledgerEntries, one))),
+          ),
+        )
+      ).verdict,
+    ).toBe("data");
+  });
+
+  test("gives back lines that were lost when its entries are read again", async () => {
+    const tenant = nextTenant();
+    await writeEntry(tenant, {});
+    const before = await inPostgres("ledger_lines", "commissions")(tenant);
+    await admin.query("delete from ledger_lines where client_id = $1", [tenant]);
+    await admin.query("delete from commissions where client_id = $1", [tenant]);
+    await writeEntry(tenant, {});
+    expect(await inPostgres("ledger_lines", "commissions")(tenant)).toEqual(before);
+  });
+
+  test("tells what became of a commission: pending, on hold, reversed, or nothing for a reason", async () => {
+    const tenant = nextTenant();
+    await write(
+      ledger,
+      ledgerHistory(tenant).flatMap((one) => ledgerRows(recorded(topics.ledgerEntries, one))),
+    );
+    const { rows } = await admin.query(
+      "select commission_id, status, amount_minor, reason, version from commissions where client_id = $1 order by commission_id",
+      [tenant],
+    );
+    expect(rows).toEqual([
+      { commission_id: "cms_1", status: "reversed", amount_minor: 0n, reason: "item_returned", version: 3 },
+      { commission_id: "cms_2", status: "on_hold", amount_minor: 10_00n, reason: null, version: 1 },
+      { commission_id: "cms_3", status: "pending", amount_minor: 0n, reason: "no_contract", version: 1 },
+    ]);
+  });
+
+  test.each([
+    "update ledger_entries set amount_minor = 0",
+    "delete from ledger_entries",
+    "truncate ledger_entries cascade",
+    "update ledger_lines set amount_minor = 0",
+    "delete from ledger_lines",
+    "delete from commissions",
+    "delete from conversions",
+  ])("the application role may not: %s", async (statement) => {
+    expect((await refusal(app.query(statement))).code).toBe("42501");
+  });
+});
+
+test("a second content under a version of a conversion is refused", async () => {
+  const tenant = nextTenant();
+  const rowsWith = (over: Partial<Conversion>) => conversionRows(recorded(topics.conversions, conversion({ client_id: tenant, ...over })));
+  await write(conversions, rowsWith({}));
+  expect((await refusal(write(conversions, rowsWith({ partner_id: 22 })))).verdict).toBe("data");
+});
+
+test("every table of the sinks forces row-level security, and a transaction without tenants sees nothing", async () => {
+  const names = ["product_sales", "conversions", "ledger_entries", "ledger_lines", "commissions"];
+  const { rows } = await admin.query("select relname from pg_class where relname = any ($1) and relrowsecurity and relforcerowsecurity", [
+    names,
+  ]);
+  expect(rows).toHaveLength(names.length);
+  const tenant = nextTenant();
+  await write(conversions, conversionRows(recorded(topics.conversions, conversion({ client_id: tenant }))));
+  expect((await app.query("select * from conversions")).rows).toEqual([]);
+  const foreign = write(conversions, conversionRows(recorded(topics.conversions, conversion({ client_id: nextTenant() }))), [tenant]);
+  expect(await refusal(foreign)).toMatchObject({ code: "42501", verdict: "fatal" });
+});
+
+test("times keep their milliseconds in both stores", async () => {
+  const tenant = nextTenant();
+  const at = noon + 123;
+  const data = attributed({ client_id: tenant, event_id: uuid(1), ts: at }, { credit: clickCredit({ clicked_at: at - 1 }) });
+  await write(events, eventRows(recorded(topics.eventsAttributed, data, { at, receivedAt: at + 1 })));
+  await write(productSales, saleRows(recorded(topics.eventsAttributed, data, { at })));
+  const result = await clickhouse.query({
+    query: `select toUnixTimestamp64Milli(ts) as ts, toUnixTimestamp64Milli(clicked_at) as clicked_at, toUnixTimestamp64Milli(at) as at from events where client_id = ${tenant}`,
+    format: "JSONEachRow",
+  });
+  expect(await result.json()).toEqual([{ ts: String(at), clicked_at: String(at - 1), at: String(at) }]);
+  expect((await admin.query("select occurred_at from product_sales where client_id = $1", [tenant])).rows).toEqual([{ occurred_at: at }]);
+});

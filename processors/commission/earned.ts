@@ -52,7 +52,6 @@ const decode = (bytes: Uint8Array): Earned => {
     commission_type: kept.commission_type,
   };
 };
-};
 
 /** One value a conversion, so none grows with the number of a partner's sales. */
 export const earned = remembersBy<Earned>({

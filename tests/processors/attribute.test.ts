@@ -143,6 +143,7 @@ describe("the window", () => {
       window_days: 30,
     });
   });
+  test("opens with the click itself", () => expect(creditOf(sale({ click_id: clickBefore(0) })).status).toBe("attributed"));
   test("does not open before the click", () =>
     expect(creditOf(sale({ click_id: clickBefore(-1) }))).toMatchObject(unattributed("click_after_conversion")));
 });
@@ -164,6 +165,14 @@ describe("whoever is not active at event time earns nothing", () => {
     }),
   );
 
+  test("a campaign runs from its first moment on", () =>
+    expect(creditOf(sale({ click_id }), { rows: { campaigns: [campaign({ starts_at: noon, ends_at: noon + 1 })] } }).status).toBe(
+      "attributed",
+    ));
+  test("a campaign of another client, named by a rule", () =>
+    expect(
+      creditOf(sale(), { rows: { campaigns: [campaign({ client_id: 8 })], rules: [rule(crediting(partnerId, campaignId))] } }),
+    ).toMatchObject(unattributed("campaign_inactive")));
   test("a partner paused after the sale still earns", () => {
     const partners = [partner(), partner({ status: "paused", valid_from: noon + 1, recorded_at: longAgo + 1 })];
     expect(creditOf(sale({ click_id }), { rows: { partners } }).status).toBe("attributed");
@@ -363,6 +372,11 @@ describe("the journey", () => {
       candidates: [{ outcome: "click_expired" }],
     });
   });
+  test("explains claims alone", () => expect(creditOf({ t: "click" }, { journey: { clicks: [onPhone] } }).candidates).toEqual([]));
+  test("stays as it is when a click is older than all that are kept", () => {
+    const full = { clicks: [1, 2, 3, 4, 5].map((n) => ({ click_id: `c${n}`, at: noon - n, link_id: linkId })) };
+    expect(outcomeOf({ t: "click", click_id: onPhone.click_id }, { journey: full }).journey).toBe(full);
+  });
   test("does not name a click that came after the sale", () => {
     const later = { click_id: clickBefore(-hourMs), at: noon + hourMs, link_id: linkId };
     expect(creditOf(sale(), { journey: { clicks: [later] } }).candidates).toEqual([]);
@@ -399,6 +413,11 @@ describe("where an event goes", () => {
     ],
     ["a pulled sale without an order, by its hash", { t: "ext_purchase", sale_hash: "h" }, "conversion p:h"],
     ["a lead that nothing else names, by itself", { t: "lead_submit" }, "conversion e:00000000-0000-8000-8000-000000000001"],
+    [
+      "a sale that came with a lead's key, by itself",
+      { t: "purchase", lead_key: "k" },
+      "conversion e:00000000-0000-8000-8000-000000000001",
+    ],
     ["a page view, to the store", { t: "page_view", order_id: "o9" }, "attributed"],
     ["a cart, to the store", { t: "add_to_cart" }, "attributed"],
     ["a custom event that nobody earns on, to the store", { t: "custom", custom_name: "signup" }, "attributed"],
@@ -420,6 +439,23 @@ describe("where an event goes", () => {
 });
 
 describe("the facts", () => {
+  test("are those valid at event time, as known when the event was received", async () => {
+    const known = referenceWith({
+      clients: [
+        client({ name: "first" }),
+        client({ name: "from noon on", valid_from: noon, recorded_at: longAgo + 1 }),
+        client({ name: "from noon on, corrected later", valid_from: noon, recorded_at: noon + hourMs }),
+      ],
+    });
+    const seenBy = (at: number, receivedAt: number) => recorded(topics.eventsScored, scored(), { at, receivedAt });
+    const batch = [seenBy(noon - 1, noon), seenBy(noon, noon), seenBy(noon, noon + hourMs)];
+    const facts = await attributeFacts.load(batch, reads([reference, known], [clickKeys, keys]));
+    expect(batch.map((event) => facts(event).reference.client(7)?.name)).toEqual([
+      "first",
+      "from noon on",
+      "from noon on, corrected later",
+    ]);
+  });
   const load = (asOf: number) => {
     const known = { ...referenceWith(), asOf };
     return attributeFacts.load([recorded(topics.eventsScored, scored())], reads([reference, known], [clickKeys, keys]));

@@ -53,8 +53,10 @@ describe("the country", () => {
   test("is known from a request of the visitor's own device", () =>
     expect(enrichmentOf({ client_side: true, ip: "8.8.8.8", ip_source: "request" }).country).toBe("US"));
 
-  test("that the sender gave is not overwritten", () =>
-    expect(enrichmentOf({ ip: "8.8.8.8", props: '{"country":"fr"}' }).country).toBe("FR"));
+  test("that the sender gave is not overwritten, nor is the address looked up", () => {
+    expect(enrichmentOf({ ip: "8.8.8.8", props: '{"country":"fr"}' }).country).toBe("FR");
+    expect(enrichmentOf({ ip: "8.8.8.8", props: '{"country":"fr"}' }, placesOf(null)).errors).toEqual([]);
+  });
 
   test("that the sender gave in another form is not taken for one", () =>
     expect(enrichmentOf({ ip: "8.8.8.8", props: '{"country":"France"}' }).country).toBe("US"));

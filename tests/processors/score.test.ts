@@ -64,7 +64,7 @@ describe("a click id proves nothing", () => {
     expect(fraudOf({ t: "install", click_id: forged }).score).toBe(0);
   });
   test("of another service", () => expect(fraudOf({ t: "install", click_id: "gclid-123" }).score).toBe(0));
-  test("about an event before it", () => expect(fraudOf({ t: "install", click_id: clickBefore(-1) }).score).toBe(0));
+  test.each(["install", "purchase"])("about the %s before it", (t) => expect(fraudOf({ t, click_id: clickBefore(-1) }).score).toBe(0));
 });
 
 test("the client draws the lines", () => {

@@ -3,14 +3,8 @@ import pg from "pg";
 import type { UnixMs } from "../../stream/flow.ts";
 import { problemsBetween, segmentsAfter } from "./reference-checks.ts";
 import { type Drafted, type DraftedSegment, draftRecords, draftSegments, type KnownRows, names } from "./reference-draft.ts";
-import {
-  type Columns,
-  type EntityName,
-  entities,
-  type ReferenceChanges,
-  type ReferenceProblem,
-  ReferenceRefused,
-} from "./reference-records.ts";
+import { takenNames } from "./reference-names.ts";
+import { type Columns, type EntityName, entities, type ReferenceChanges, ReferenceRefused } from "./reference-records.ts";
 import { named, type Sql, sql, transaction } from "./sql.ts";
 
 export interface SavedChange {
@@ -72,12 +66,8 @@ export const recordChange = async <T>(
  * its cure. What it saves takes effect at `recorded_at`, in every process at once.
  */
 export const writeReference = async (pool: pg.Pool, actor: string, changes: ReferenceChanges): Promise<SavedChange> => {
-  try {
-    const { result, ...saved } = await recordChange(pool, actor, (tx, change) => write(tx, changes, change));
-    return { ...saved, ...result };
-  } catch (error) {
-    throw refusalOf(error) ?? error;
-  }
+  const { result, ...saved } = await recordChange(pool, actor, (tx, change) => write(tx, changes, change));
+  return { ...saved, ...result };
 };
 
 const write = async (
@@ -106,7 +96,7 @@ const write = async (
     ...problems,
     ...segmentProblems,
     ...(problems.length > 0 ? [] : problemsBetween(drafted, newest, segmentsOf, contractsOf)),
-    ...(await takenReferralCodes(tx, drafted)),
+    ...(await takenNames(tx, drafted)),
   ];
   if (wrong.length > 0) throw new ReferenceRefused(wrong);
   await tx.query("set local role none");
@@ -211,27 +201,6 @@ const atItsKey = (draft: Drafted, contracts: ReadonlyMap<number, Columns>): Draf
   return found === undefined ? draft : { ...draft, id: found.contract_id, version: found.version + 1 };
 };
 
-/** A referral code names one partner, so that what a source sends can be looked up. */
-const takenReferralCodes = async (tx: pg.PoolClient, drafted: readonly Drafted[]): Promise<readonly ReferenceProblem[]> => {
-  const wanted = drafted.filter(({ entity, record }) => entity === "partners" && record.referral_code !== null);
-  if (wanted.length === 0) return [];
-  const codes = wanted.map(({ record }) => record.referral_code);
-  const { rows } = await tx.query<{ partner_id: number; referral_code: string }>(sql`
-    select partner_id, referral_code from (select distinct on (partner_id) partner_id, referral_code from partners order by partner_id, version desc) newest
-    where referral_code = any (${codes})`);
-  const holders = [...rows, ...wanted.map(({ id, record }) => ({ partner_id: id, referral_code: record.referral_code as string }))];
-  return wanted.flatMap(({ id, field, record }) => {
-    const other = holders.find((holder) => holder.referral_code === record.referral_code && holder.partner_id !== id);
-    return other === undefined
-      ? []
-      : {
-          code: "conflict" as const,
-          field: `${field}.referral_code`,
-          message: `partner ${other.partner_id} has this code: choose another`,
-        };
-  });
-};
-
 const insertAll = async (
   tx: pg.PoolClient,
   changeId: number,
@@ -281,15 +250,3 @@ const derived = (
   const campaign = drafted.find((draft) => draft.entity === "campaigns" && draft.id === record.campaign_id)?.record;
   return { client_id: (campaign ?? around.campaigns.get(record.campaign_id)).client_id };
 };
-
-/** What the database alone can say without a race: that a name is taken. */
-const refusalOf = (error: unknown): ReferenceRefused | undefined => {
-  if (!(error instanceof pg.DatabaseError) || error.code !== "23505") return undefined;
-  const taken = /\((.*)\)=\((.*)\)/.exec(error.detail ?? "");
-  if (error.constraint === "clients_slug")
-    return new ReferenceRefused([conflict("clients.slug", `${taken?.[2]} belongs to another client: choose another`)]);
-  if (error.constraint === "links_code")
-    return new ReferenceRefused([conflict("links.code", `${taken?.[2]} belongs to another link: choose another`)]);
-  return undefined;
-};
-const conflict = (field: string, message: string): ReferenceProblem => ({ code: "conflict", field, message });

@@ -1,0 +1,146 @@
+// Opaque tokens: only their hash is kept, they open what they were made for, and a revoked one is dead everywhere within a second.
+import { createHash } from "node:crypto";
+import type pg from "pg";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { transaction } from "../../sinks/postgres/sql.ts";
+import { createToken, newToken, openTokens, revokeToken, type Tokens } from "../../sinks/postgres/tokens.ts";
+import { type FreshDatabase, freshDatabase } from "../support/fresh-database.ts";
+
+let database: FreshDatabase;
+let pool: pg.Pool;
+/** Two processes. */
+let here: Tokens;
+let there: Tokens;
+beforeAll(async () => {
+  database = await freshDatabase();
+  pool = database.pool({ max: 6 });
+  [here, there] = [openTokens(pool), openTokens(database.pool())];
+  await Promise.all([here.ready, there.ready]);
+});
+afterAll(async () => {
+  await here.close();
+  await there.close();
+  await database.drop();
+});
+
+const until = async (what: string, isSo: () => boolean | Promise<boolean>, withinMs = 5_000): Promise<void> => {
+  for (const deadline = performance.now() + withinMs; !(await isSo()); await new Promise((resolve) => setTimeout(resolve, 5)))
+    if (performance.now() > deadline) throw new Error(`${what} did not come within ${withinMs} ms`);
+};
+const known = (token: string) => until("the token", () => here.find(token) !== undefined && there.find(token) !== undefined, 1_000);
+const ingest = (client: number, more: { client_side?: boolean } = {}) =>
+  createToken(pool, { kind: "ingest", label: "test", client_id: client, ...more });
+
+test("a token bears its kind and 32 random bytes, and its text is nowhere in the database", async () => {
+  const { token, token_id } = await ingest(7);
+  expect(token).toMatch(/^trb_ingest_[A-Za-z0-9_-]{43}$/);
+  expect(Buffer.from(token.slice("trb_ingest_".length), "base64url")).toHaveLength(32);
+  const { rows } = await database.adminPool.query("select * from tokens");
+  expect(JSON.stringify(rows)).not.toContain(token.slice(11));
+  const saved = rows.find((row) => row.token_id === token_id);
+  expect(saved.sha256).toEqual(createHash("sha256").update(token).digest());
+});
+
+test("every process knows a new token within a second, and what it opens", async () => {
+  const { token, token_id } = await ingest(7, { client_side: true });
+  await known(token);
+  expect(there.find(token)).toEqual({ token_id, kind: "ingest", client_id: 7, partner_id: null, client_side: true });
+});
+
+test("a revoked token is dead in every process within a second, and the others live", async () => {
+  for (let round = 0; round < 3; round += 1) {
+    const [one, other] = [await ingest(7), await ingest(7)];
+    await known(one.token);
+    await known(other.token);
+    expect(await revokeToken(pool, one.token_id)).toBe(true);
+    await until("the death", () => here.find(one.token) === undefined && there.find(one.token) === undefined, 1_000);
+    expect(there.find(other.token)).toBeDefined();
+  }
+});
+
+test("a token is revoked once, and one that does not exist never", async () => {
+  const { token_id } = await ingest(7);
+  expect([await revokeToken(pool, token_id), await revokeToken(pool, token_id), await revokeToken(pool, 999_999)]).toEqual([
+    true,
+    false,
+    false,
+  ]);
+});
+
+test("nothing but a whole live token is found", async () => {
+  const { token } = await ingest(7);
+  await known(token);
+  const strangers = [
+    "",
+    "trb_ingest_",
+    `${token} `,
+    token.slice(0, -1),
+    token.toUpperCase(),
+    token.replace("ingest", "admin"),
+    newToken("ingest"),
+    "x".repeat(1_000_000),
+    "__proto__",
+  ];
+  for (const stranger of strangers) expect(here.find(stranger)).toBeUndefined();
+});
+
+test("a new upload token kills the partner's old one in the same moment", async () => {
+  const old = await createToken(pool, { kind: "upload", label: "old", partner_id: 3 });
+  await known(old.token);
+  const rotated = await createToken(pool, { kind: "upload", label: "new", partner_id: 3 });
+  await until("the death", () => there.find(old.token) === undefined && there.find(rotated.token) !== undefined, 1_000);
+  expect(there.find(rotated.token)).toMatchObject({ partner_id: 3, client_id: null });
+});
+
+describe("made wrongly", () => {
+  test.each([
+    ["an ingest token without a client", { kind: "ingest" as const, label: "x" }, /^client_id: an ingest token belongs to a client$/],
+    [
+      "an admin token with a client",
+      { kind: "admin" as const, label: "x", client_id: 1 },
+      /^client_id: a token of kind admin belongs to no client$/,
+    ],
+    ["an upload token without a partner", { kind: "upload" as const, label: "x" }, /^partner_id: an upload token belongs to a partner$/],
+  ])("%s is refused", (_, wanted, message) => expect(createToken(pool, wanted)).rejects.toThrow(message));
+  test("a given text of another form is refused", () =>
+    expect(createToken(pool, { kind: "admin", label: "x" }, "secret")).rejects.toThrow(/^token: not of the form trb_admin_/));
+});
+
+test("a token made earlier can be saved into a database made anew, any number of times, but not once it was revoked", async () => {
+  const token = newToken("service");
+  const wanted = { kind: "service" as const, label: "kept" };
+  const first = await createToken(pool, wanted, token);
+  expect(await createToken(pool, wanted, token)).toEqual(first);
+  await revokeToken(pool, first.token_id);
+  await expect(createToken(pool, wanted, token)).rejects.toThrow('the token "kept" was revoked: make a new one');
+});
+
+test("a hundred tokens made and revoked at once are all seen", async () => {
+  const made = await Promise.all(Array.from({ length: 100 }, (_, n) => ingest(n + 1)));
+  await Promise.all(made.filter((_, n) => n % 2 === 0).map(({ token_id }) => revokeToken(pool, token_id)));
+  await until("all of them", () => made.every(({ token }, n) => (there.find(token) === undefined) === (n % 2 === 0)), 2_000);
+});
+
+test("the last use is written lazily, and at the close", async () => {
+  const lastUse = async (id: number): Promise<number | null> =>
+    (await database.adminPool.query<{ last_used_at: number | null }>(`select last_used_at from tokens where token_id = ${id}`)).rows[0]!
+      .last_used_at;
+  const [often, once, never] = [await ingest(7), await ingest(7), await ingest(7)];
+  const process = openTokens(pool, { writeUsesMs: 50 });
+  await process.ready;
+  process.find(often.token);
+  await until("the last use", async () => (await lastUse(often.token_id)) !== null);
+  const closing = openTokens(pool);
+  await closing.ready;
+  closing.find(once.token);
+  expect(await lastUse(once.token_id)).toBeNull();
+  await closing.close();
+  expect(await lastUse(once.token_id)).not.toBeNull();
+  expect(await lastUse(never.token_id)).toBeNull();
+  await process.close();
+});
+
+test("while the tables hold other tenants' tokens, the application role sees none without naming a tenant", async () => {
+  await ingest(7);
+  expect(await transaction(pool, null, async (tx) => (await tx.query("select 1 from tokens")).rowCount)).toBe(0);
+});

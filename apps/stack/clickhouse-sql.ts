@@ -8,6 +8,10 @@ const PLACEHOLDER = /\{\s*([A-Za-z_]\w*)\s*:\s*([^{}'"]+?(?:'[^{}]*')?[^{}]*?)\s
 const LEADING = /^(?:\s|--[^\n]*\n|\/\*[\s\S]*?\*\/|\()*/;
 const INSERT_TARGET = /^INSERT\s+INTO\s+(?:TABLE\s+)?(?:FUNCTION\s+\w+\s*\([^()]*\)|[\w.`"]+)\s*(?:\((?:[^()]|\([^()]*\))*\))?/i;
 
+// The statements whose grammar ends in SETTINGS; the rest (functions, grants, SYSTEM) have no use for one.
+const TAKES_SETTINGS =
+  /^(?:SELECT|WITH|FROM|VALUES|SHOW|DESC|DESCRIBE|EXPLAIN|EXISTS|ALTER\s+TABLE|DELETE|UPDATE|OPTIMIZE|TRUNCATE|RENAME|EXCHANGE|CHECK|KILL|(?:CREATE|DROP|ATTACH|DETACH|REPLACE)\s+(?:OR\s+REPLACE\s+)?(?:TEMPORARY\s+|MATERIALIZED\s+)?(?:TABLE|VIEW|DICTIONARY|DATABASE))\b/i;
+
 /** A value inside single quotes, for the engine's own parser. */
 export const quoted = (text: string): string => `'${text.replace(/\\/g, "\\\\").replace(/'/g, "\\'").replace(/\0/g, "\\0")}'`;
 
@@ -77,8 +81,9 @@ export function withSettings(sql: string, settings: ReadonlyMap<string, string>)
   const text = sql.replace(/[\s;]+$/, "");
   const kind = kindOf(text);
   const clause = settingsClause(settings);
-  if (clause === "" || kind === "session" || /^SYSTEM\b/i.test(text.replace(LEADING, ""))) return text;
-  if (kind !== "insert") return `${text}\n${/^CREATE\b/i.test(text.replace(LEADING, "")) ? "FORMAT Null " : ""}${clause}`;
+  const bare = text.replace(LEADING, "");
+  if (clause === "" || (kind !== "insert" && !TAKES_SETTINGS.test(bare))) return text;
+  if (kind !== "insert") return `${text}\n${/^(?:CREATE|ATTACH|REPLACE)\b/i.test(bare) ? "FORMAT Null " : ""}${clause}`;
   const start = LEADING.exec(text)![0].length;
   const target = INSERT_TARGET.exec(text.slice(start));
   if (target === null) return text;

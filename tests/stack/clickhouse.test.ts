@@ -123,6 +123,33 @@ test("changes of tables take settings too", async () => {
     query: "CREATE VIEW big AS SELECT id FROM sales WHERE id > 1000",
     clickhouse_settings: { max_execution_time: 5 },
   });
+  // The client gives its settings with every statement, also with those whose grammar knows none.
+  const settings = { clickhouse_settings: { max_execution_time: 5 } };
+  const statements = [
+    "CREATE OR REPLACE TABLE other (id UInt64) ENGINE = MergeTree ORDER BY id",
+    "CREATE MATERIALIZED VIEW copy TO other AS SELECT id FROM sales",
+    "CREATE FUNCTION IF NOT EXISTS twice AS (n) -> n * 2",
+    "CREATE DATABASE IF NOT EXISTS elsewhere ENGINE = Atomic",
+    "CREATE TEMPORARY TABLE brief (id UInt8)",
+    "CREATE TABLE IF NOT EXISTS third AS other",
+    "EXCHANGE TABLES other AND third",
+    "RENAME TABLE third TO fourth",
+    "TRUNCATE TABLE fourth",
+    "DETACH TABLE fourth",
+    "ATTACH TABLE fourth",
+    "CHECK TABLE fourth",
+    "SHOW CREATE TABLE fourth",
+    "ALTER TABLE fourth ADD COLUMN IF NOT EXISTS note String DEFAULT ''",
+    "ALTER TABLE fourth DROP PARTITION tuple()",
+    "SYSTEM STOP MERGES fourth",
+    "SYSTEM START MERGES fourth",
+    "DROP TABLE fourth SYNC",
+    "DROP VIEW copy",
+    "DROP FUNCTION twice",
+    "DROP DATABASE elsewhere",
+    "-- a comment before it\nDROP TABLE IF EXISTS other;",
+  ];
+  for (const query of statements) await expect(client.command({ query, ...settings }), query).resolves.toBeDefined();
   await client.command({ query: "ALTER TABLE sales DELETE WHERE id = 14", clickhouse_settings: { mutations_sync: "1" } });
   await client.command({ query: "OPTIMIZE TABLE sales FINAL", clickhouse_settings: { max_execution_time: 5 } });
   expect(await rows("SELECT count() AS n FROM sales WHERE id = 14")).toEqual([{ n: "0" }]);

@@ -1,6 +1,6 @@
 // What the supervisor does when something is in its way: other stacks, crashed ones, taken ports, damaged folders, dying children.
 import { fork, spawn } from "node:child_process";
-import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
@@ -111,6 +111,25 @@ test("a service that cannot start is told with the last words of its log", async
   const here = workshop();
   const dying: App = { name: "ingest", module: "../tests/stack/no-such-app.mjs" };
   await expect(here.start({ services: [], apps: [dying] })).rejects.toThrow("no-such-app.mjs is missing; compile first: npm run build.");
+  await here.clear();
+});
+
+test("half-written data of a store are told with the cure, and left alone", async () => {
+  const here = workshop();
+  for (const folder of ["kafka/data", "postgres"]) {
+    mkdirSync(join(here.home, folder), { recursive: true });
+    writeFileSync(join(here.home, folder, "half"), "");
+  }
+  chmodSync(here.home, 0o755);
+  writeFileSync(join(here.home, "secrets.json"), "{}");
+  const [kafka, postgres] = [join(here.home, "kafka", "data"), join(here.home, "postgres")];
+  await expect(here.start({ services: ["kafka"] })).rejects.toThrow(
+    `${kafka} holds no complete Kafka data; remove that folder to start with an empty log.`,
+  );
+  await expect(here.start({ services: ["postgres"] })).rejects.toThrow(`${postgres} holds no complete Postgres data; remove that folder`);
+  expect([kafka, postgres].map((folder) => existsSync(join(folder, "half")))).toEqual([true, true]);
+  const fresh = await here.start({ services: ["postgres"], fresh: true });
+  expect(fresh.pid("postgres")).toBeDefined();
   await here.clear();
 });
 

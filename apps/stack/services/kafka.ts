@@ -128,9 +128,9 @@ export const kafka: Service = {
   install: ({ home }) => fetchJars(home),
   prepare: async (place) => {
     mkdirSync(place.home.path("kafka"), { recursive: true });
-    if (!existsSync(place.home.path("kafka", "data", "meta.properties"))) {
-      // Without its own description the broker reads nothing of such a folder, so there is nothing in it to lose.
-      rmSync(place.home.path("kafka", "data"), { recursive: true, force: true });
+    const data = place.home.path("kafka", "data");
+    if (!existsSync(join(data, "meta.properties"))) {
+      if (existsSync(data)) throw new Error(`${data} holds no complete Kafka data; remove that folder to start with an empty log.`);
       await format(place);
     }
     propertiesFile(place, "data");

@@ -308,6 +308,7 @@ describe("a refund", () => {
     expect(kinds(settled(free, refund(), refund()))).toEqual(["credited 0 to 21", "reversed 0 to 21"]);
     expect(kinds(settled(free, refund({ product_id: "sku1", value_minor: 5_00n })))).toEqual(["credited 0 to 21", "reversed 0 to 21"]);
     expect(kinds(settled(free, refund({ value_minor: 5_00n })))).toEqual(["credited 0 to 21"]);
+    expect(kinds(settled(refund(), free))).toEqual(["credited 0 to 21", "reversed 0 to 21"]);
   });
 
   test("of nothing takes nothing", () => {

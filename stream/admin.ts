@@ -181,11 +181,14 @@ export const openAdmin = (client: ClientAdmin, prefix: string): Admin => {
       await client.deleteGroups(groups.map((group) => prefix + group));
     },
     deleteTopics: (names) => client.deleteTopics({ topics: names.map((name) => prefix + name) }),
-    deleteRecords: (topic, below) =>
-      client.deleteTopicRecords({
+    deleteRecords: async (topic, below) => {
+      // The client looks for leaders among topics it has met, before it asks for this one.
+      await watermarks(topic);
+      await client.deleteTopicRecords({
         topic: prefix + topic,
         partitions: [...below].map(([partition, offset]) => ({ partition, offset: String(offset) })),
-      }),
+      });
+    },
     close: () => client.disconnect(),
   };
 };

@@ -9,6 +9,7 @@ import type { StackConfig } from "./config.ts";
 import { type Home, readJson } from "./home.ts";
 import { jarsAreComplete } from "./jars.ts";
 import { isFree } from "./ports.ts";
+import { askKafka } from "./services/kafka.ts";
 import { askRedis } from "./services/redis.ts";
 import type { Run } from "./supervisor.ts";
 
@@ -47,15 +48,8 @@ export async function doctor(home: Home, config: StackConfig): Promise<readonly 
     ["stack", () => checkRun(home, run)],
     ["ports", () => checkPorts(home)],
   ];
-  const kafka = config.KAFKA_BROKERS ?? services.kafka;
-  if (kafka !== undefined)
-    checks.push([
-      "kafka",
-      () =>
-        typeof kafka === "string" || (services.kafka?.pid ?? null) !== null
-          ? good("its address is known")
-          : bad("it is being started again", "look into the log kafka.log"),
-    ]);
+  const kafka = config.KAFKA_BROKERS ?? (services.kafka !== undefined && "brokers" in services.kafka ? services.kafka.brokers : undefined);
+  if (kafka !== undefined) checks.push(["kafka", () => checkKafka(kafka)]);
   const postgres = config.POSTGRES_ADMIN_URL ?? config.POSTGRES_URL ?? ownerUrl(home, services.postgres);
   if (postgres !== undefined) checks.push(["postgres", () => checkPostgres(postgres)], ["clock", () => checkClock(postgres)]);
   const clickhouse = urlOf(config.CLICKHOUSE_URL, services.clickhouse);
@@ -194,6 +188,13 @@ async function checkClickhouse(url: string): Promise<Finding> {
   const version = (await answer.text()).trim();
   if (!answer.ok) return bad(version.slice(0, 200), "see that the user and the password in CLICKHOUSE_URL are right");
   return Number.parseInt(version, 10) >= 24 ? good(`ClickHouse ${version}`) : bad(`ClickHouse ${version}`, "use ClickHouse 24 or newer");
+}
+
+async function checkKafka(brokers: string): Promise<Finding> {
+  const [, host, port] = /^([\w.-]+):(\d+)/.exec(brokers) ?? [];
+  if (host === undefined) return good("its address is known; only a broker without TLS is asked");
+  await askKafka(host, Number(port));
+  return good(`${host}:${port} answers`);
 }
 
 async function checkRedis(url: string): Promise<Finding> {

@@ -1,8 +1,8 @@
 // What runs on the embedded stack: the processes of the product.
 import { existsSync } from "node:fs";
 import { join } from "node:path";
+import type { App } from "./app.ts";
 import type { Home } from "./home.ts";
-import type { App } from "./supervisor.ts";
 
 // A small heap bounds what a laptop gives away; performance.md T7 allows 700 MiB a process.
 const HEAP = ["--max-old-space-size=640"];

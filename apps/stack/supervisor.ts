@@ -1,10 +1,9 @@
 // Starts the embedded stack and the apps on it, keeps them running, and stops what it started in reverse order.
-import { existsSync, rmSync } from "node:fs";
-import { join } from "node:path";
+import { rmSync } from "node:fs";
+import { type App, appUrls, chargeOfApp } from "./app.ts";
 import { type StackConfig, stackConfig } from "./config.ts";
 import { emptyHome, openHome, secretsOf, writeJson } from "./home.ts";
-import { answersHttp } from "./http-health.ts";
-import { type Charge, type KeeperEvent, type Kept, keep } from "./keeper.ts";
+import { type Charge, type KeeperEvent, type Kept, keep, STOP_MS } from "./keeper.ts";
 import { lockHome } from "./lock.ts";
 import { choosePorts } from "./ports.ts";
 import { killListed, openRoster, type Roster } from "./roster.ts";
@@ -16,17 +15,7 @@ import { postgres } from "./services/postgres.ts";
 import { redis } from "./services/redis.ts";
 import { registry } from "./services/registry.ts";
 
-/** A process of the product: a compiled module, its arguments, and the path on its side port that says it is ready. */
-export interface App {
-  readonly name: string;
-  /** Relative to `dist/`, e.g. `apps/ingest/main.js`. */
-  readonly module: string;
-  readonly args?: readonly string[];
-  readonly env?: Readonly<Record<string, string>>;
-  /** Asked on OPS_PORT; by default `/readyz`. */
-  readonly ready?: string;
-  readonly nodeArgs?: readonly string[];
-}
+export type { App };
 
 /** Work between the services and the apps: topics, schemas, migrations, seed. */
 export interface Step {
@@ -93,10 +82,6 @@ const SERVICES: readonly Service[] = [kafka, postgres, clickhouse, redis, regist
 
 // First start on a cold disk: the broker loads 50 MB of classes, the engine maps 566 MB. Twice what the slowest machine tried needed.
 const SERVICE_READY_MS = 60_000;
-const APP_READY_MS = 30_000;
-// architecture.md 8: 20 s for an orderly end; the supervisor waits a little longer before it kills.
-const STOP_MS = 22_000;
-
 /**
  * Starts services, then steps, then apps, and resolves when all are ready; whatever fails, what was started is stopped again.
  * @throws Error in one sentence that names the cure where there is one.
@@ -277,32 +262,6 @@ async function startServices({ own, place, config }: Raising, adopt: (charge: Ch
   if (failure !== undefined) throw failure.reason;
 }
 
-function chargeOfApp(app: App, place: Place, ports: Record<string, number>, env: Record<string, string>, config: StackConfig): Charge {
-  const { home } = place;
-  const file = join(home.root, "dist", app.module);
-  const appEnv = {
-    PORT: String(ports[app.name]),
-    OPS_PORT: String(ports[`${app.name}-ops`]),
-    INSTANCE_NAME: app.name,
-    LOG_LEVEL: config.LOG_LEVEL,
-    ...app.env,
-  };
-  return {
-    name: app.name,
-    log: home.path("logs", `${app.name}.log`),
-    command: () => ({ file: process.execPath, args: [...(app.nodeArgs ?? []), file, ...(app.args ?? [])], cwd: home.root }),
-    healthy: () => answersHttp(`${appUrls(ports, app.name).ops_url}${app.ready ?? "/readyz"}`),
-    prepare: async () => {
-      if (!existsSync(file)) throw new Error(`${file} is missing; compile first: npm run build.`);
-    },
-    // An owner's password has no business in an app.
-    env: () => ({ ...config.inherited, ...env, POSTGRES_ADMIN_URL: undefined, ...appEnv }),
-    readyWithinMs: APP_READY_MS,
-    stopSignal: "SIGTERM",
-    stopWithinMs: STOP_MS,
-  };
-}
-
 /** Addresses of a server that runs outside; an owner's address that is not given is taken to be the same as the app's. */
 function outsideVariables(service: Service, { inherited }: StackConfig): Record<string, string> {
   const found: Record<string, string> = { [service.outside]: inherited[service.outside]! };
@@ -312,11 +271,6 @@ function outsideVariables(service: Service, { inherited }: StackConfig): Record<
   }
   return found;
 }
-
-const appUrls = (ports: Readonly<Record<string, number>>, name: string) => ({
-  url: `http://127.0.0.1:${ports[name]}`,
-  ops_url: `http://127.0.0.1:${ports[`${name}-ops`]}`,
-});
 
 /** In reverse order of starting, one by one: an app must be able to flush into stores that still run, and the registry needs its Kafka. */
 async function stopAll(children: Kept[]): Promise<void> {

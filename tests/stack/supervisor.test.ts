@@ -4,10 +4,10 @@ import { chmodSync, existsSync, mkdirSync, readFileSync, statSync, writeFileSync
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
+import type { App } from "../../apps/stack/app.ts";
 import { startOf } from "../../apps/stack/child.ts";
 import { doctor } from "../../apps/stack/doctor.ts";
 import { openHome } from "../../apps/stack/home.ts";
-import type { App } from "../../apps/stack/supervisor.ts";
 import { until } from "../../apps/stack/until.ts";
 import { ownConfig, workshop } from "./home-for-test.ts";
 

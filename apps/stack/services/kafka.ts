@@ -101,7 +101,7 @@ async function format(place: Place): Promise<void> {
 }
 
 /** Asks for the API versions, which a broker answers once it serves requests; the request is 4 numbers and an empty name, so no client is needed. */
-const answersRequests = (port: number): Promise<void> =>
+export const askKafka = (host: string, port: number): Promise<void> =>
   new Promise((resolve, reject) => {
     const request = Buffer.alloc(14);
     request.writeInt32BE(10, 0);
@@ -109,7 +109,7 @@ const answersRequests = (port: number): Promise<void> =>
     request.writeInt16BE(0, 6);
     request.writeInt32BE(1, 8);
     request.writeInt16BE(-1, 12);
-    const socket = connect({ port, host: "127.0.0.1", timeout: 1_000 }, () => socket.write(request));
+    const socket = connect({ port, host, timeout: 1_000 }, () => socket.write(request));
     socket.once("data", (answer) => {
       socket.destroy();
       if (answer.length >= 10 && answer.readInt16BE(8) === 0) resolve();
@@ -150,7 +150,7 @@ export const kafka: Service = {
     ],
     cwd: place.home.path("kafka"),
   }),
-  healthy: ({ ports }) => answersRequests(ports.kafka!),
+  healthy: ({ ports }) => askKafka("127.0.0.1", ports.kafka!),
   stopSignal: "SIGTERM",
   variables: ({ ports }) => ({ KAFKA_BROKERS: `127.0.0.1:${ports.kafka}` }),
   address: (variables) => ({ brokers: variables.KAFKA_BROKERS! }),

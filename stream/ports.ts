@@ -1,5 +1,5 @@
 // stream/ports.ts - what a runner asks of the world: the log, retries, counters. stream/kafka.ts satisfies it, and so does the log in memory of stream/drive.ts.
-import type { DeadLetterRoute, Position, Read } from "./flow.ts";
+import type { DeadLetterRoute, Position, Read, UnixMs, Write } from "./flow.ts";
 import type { Counts } from "./fold.ts";
 import type { Log } from "./log.ts";
 import type { Memories } from "./memory/memory.ts";
@@ -57,19 +57,45 @@ export interface BatchCounts {
   readonly stages: readonly Counts[];
   readonly seconds: number;
 }
+/** One write of a sink, counted once its offsets are committed; `receivedAt` of its events says how old they are. */
+export interface WriteCounts {
+  readonly sink: string;
+  readonly table: string;
+  readonly rows: number;
+  readonly rejected: number;
+  readonly seconds: number;
+  readonly receivedAt: readonly UnixMs[];
+}
 /** Tries one step again while its errors are transient, with jitter; `between` is called before each further try. `name` is what the step is counted as. */
 export type Retry = <T>(name: RetriedStep, step: () => Promise<T>, between: () => Promise<void>) => Promise<T>;
 export type RetriedStep = "learn" | "load" | "remember" | "produce" | "write" | "commit";
-export interface RunnerPorts {
+/** What runners of stages and of sinks have in common. */
+export interface LogPorts {
   readonly wire: Wire;
-  readonly memories: Memories;
-  readonly read: Read;
   readonly produce: Produce;
   readonly deadLetters: DeadLetterRoute;
   readonly deadLetter: (letter: Letter) => OutputMessage;
   readonly retry: Retry;
+}
+export interface RunnerPorts extends LogPorts {
+  readonly memories: Memories;
+  readonly read: Read;
   readonly count: (counts: BatchCounts) => void;
   /** How often the chain has now stopped at this message, this time included: it outlives the process. */
   readonly stops: (chain: string, at: Position) => Promise<number>;
   readonly log: Pick<Log, "info" | "warn" | "error">;
+}
+
+/** One transaction or one insert a call of `write`, with the tenants whose rows it may touch; sinks/clickhouse and sinks/postgres have one each. */
+export interface Store {
+  readonly within: (
+    batch: { readonly tenants: readonly number[]; readonly token: string },
+    work: (write: Write) => Promise<void>,
+  ) => Promise<void>;
+}
+export interface SinkPorts extends LogPorts {
+  readonly stores: Readonly<Record<"clickhouse" | "postgres", Store>>;
+  /** Of this process. A token is a memory of inserts: one that outlived the process would swallow the very rows that a rewind is to bring back. */
+  readonly run: string;
+  readonly countWrite: (counts: WriteCounts) => void;
 }

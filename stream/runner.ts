@@ -1,12 +1,11 @@
 // stream/runner.ts - hosts a chain of stages: one batch of one partition through six steps, whose order is the delivery guarantee.
 import { hit } from "#failpoint";
 import type { Chain } from "./chain.ts";
-import { Unreadable } from "./codec.ts";
-import type { Position, Recorded } from "./flow.ts";
+import { decodeBatch, unreadLetter } from "./decode.ts";
+import type { Recorded } from "./flow.ts";
 import { type Folded, fold, type Given, ProcessorThrew, type Refused } from "./fold.ts";
 import type { Loaded, Remembering } from "./memory/memory.ts";
 import type { Control, InputBatch, OutputMessage, ProcessBatch, RunnerPorts } from "./ports.ts";
-import { UnknownSchema } from "./wire.ts";
 
 /** Lost memory is made up for by reading the partition again up to where it had been committed; fast memory throws the outputs away, durable produces what it decides. */
 interface Past {
@@ -14,11 +13,6 @@ interface Past {
   readonly until: number;
   /** Outputs are discarded. */
   readonly isSilent: boolean;
-}
-interface Decoded {
-  readonly given: readonly Given[];
-  /** Dead letters of what nobody can read. */
-  readonly letters: readonly OutputMessage[];
 }
 interface FoldedChain {
   readonly folded: readonly Folded[];
@@ -48,38 +42,6 @@ export const runner = (chain: Chain, ports: RunnerPorts): ProcessBatch => {
       value: refused.value,
       headers: refused.source.headers,
     });
-
-  const decodeOne = (position: Position, value: Buffer | null): Recorded<any> | Unreadable | UnknownSchema => {
-    try {
-      return wire.decode(chain.reads, value, position);
-    } catch (error) {
-      if (error instanceof Unreadable || error instanceof UnknownSchema) return error;
-      throw error;
-    }
-  };
-
-  const decode = async ({ topic, partition, messages }: InputBatch, control: Control): Promise<Decoded> => {
-    const at = (offset: number): Position => ({ topic, partition, offset });
-    const decoded = messages.map(({ offset, value }) => decodeOne(at(offset), value));
-    const unknown = new Set(decoded.flatMap((one) => (one instanceof UnknownSchema ? one.schemaId : [])));
-    // Outside the loop, once a schema: a registry that does not answer holds the batch; an id that it does not know makes dead letters.
-    if (unknown.size > 0) await retry("learn", () => Promise.all([...unknown].map((id) => wire.learn(id))), control.heartbeat);
-    const given: Given[] = [];
-    const letters: OutputMessage[] = [];
-    for (const [n, source] of messages.entries()) {
-      const position = at(source.offset);
-      const one = decoded[n] instanceof UnknownSchema ? decodeOne(position, source.value) : decoded[n]!;
-      if (one instanceof UnknownSchema) throw one;
-      if (!(one instanceof Unreadable)) {
-        given.push({ event: one, source });
-        continue;
-      }
-      const { key, value, headers } = source;
-      const to = ports.deadLetters(undefined);
-      letters.push(ports.deadLetter({ to, stage: chain.name, code: one.code, message: one.message, position, key, value, headers }));
-    }
-    return { given, letters };
-  };
 
   const foldChain = async (events: readonly Given[], batch: InputBatch, control: Control): Promise<FoldedChain> => {
     const { topic, partition } = batch;
@@ -141,7 +103,10 @@ export const runner = (chain: Chain, ports: RunnerPorts): ProcessBatch => {
     const nextOffset = batch.messages.at(-1)!.offset + 1;
 
     // 1 decode. Dying here costs nothing: the batch is read again.
-    const { given, letters } = await decode(batch, control);
+    const learn = async (ids: readonly number[]): Promise<void> => {
+      await retry("learn", () => Promise.all(ids.map((id) => wire.learn(id))), control.heartbeat);
+    };
+    const { given, unread } = await decodeBatch(chain.reads, batch, { wire, learn });
     hit("after-decode");
 
     let folded: readonly Folded[] = [];
@@ -163,7 +128,7 @@ export const runner = (chain: Chain, ports: RunnerPorts): ProcessBatch => {
     // 4 produce what is recorded, and the dead letters. Dying after it costs duplicates in the log: the same ids with the same contents.
     const outputs = [
       ...folded.flatMap((one) => one.outputs),
-      ...letters,
+      ...unread.map((one) => ports.deadLetter(unreadLetter(chain.name, ports.deadLetters, one))),
       ...folded.flatMap((one) => one.refused.map((refused) => letterOf(refused, batch))),
     ];
     if (!control.isCurrent()) return;
@@ -182,7 +147,7 @@ export const runner = (chain: Chain, ports: RunnerPorts): ProcessBatch => {
       topic: batch.topic,
       partition: batch.partition,
       messages: batch.messages.length,
-      unreadable: letters.length,
+      unreadable: unread.length,
       stages: folded.map(({ counts }) => counts),
       seconds: (performance.now() - startedAt) / 1000,
     });

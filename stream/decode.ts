@@ -1,0 +1,57 @@
+// stream/decode.ts - reads the messages of a batch; what nobody can read is set apart, and a schema not met before is learnt outside the loop.
+import { Unreadable } from "./codec.ts";
+import type { AnyTopic, DeadLetterRoute, Position, Recorded } from "./flow.ts";
+import type { Given } from "./fold.ts";
+import type { InputBatch, InputMessage, Letter } from "./ports.ts";
+import { UnknownSchema, type Wire } from "./wire.ts";
+
+export interface Unread {
+  readonly source: InputMessage;
+  readonly position: Position;
+  readonly error: Unreadable;
+}
+export interface Decoded {
+  readonly given: readonly Given[];
+  readonly unread: readonly Unread[];
+}
+
+/** `learn` is called with the ids that are missing, once a batch at most: it may take its time, and holds the batch while the registry is away. */
+export const decodeBatch = async (
+  topic: AnyTopic,
+  { partition, messages }: InputBatch,
+  { wire, learn }: { readonly wire: Wire; readonly learn: (schemaIds: readonly number[]) => Promise<void> },
+): Promise<Decoded> => {
+  const at = (offset: number): Position => ({ topic: topic.name, partition, offset });
+  const decodeOne = ({ value, offset }: InputMessage): Recorded<any> | Unreadable | UnknownSchema => {
+    try {
+      return wire.decode(topic, value, at(offset));
+    } catch (error) {
+      if (error instanceof Unreadable || error instanceof UnknownSchema) return error;
+      throw error;
+    }
+  };
+  const decoded = messages.map(decodeOne);
+  const unknown = new Set(decoded.flatMap((one) => (one instanceof UnknownSchema ? one.schemaId : [])));
+  if (unknown.size > 0) await learn([...unknown]);
+  const given: Given[] = [];
+  const unread: Unread[] = [];
+  for (const [n, source] of messages.entries()) {
+    const one = decoded[n] instanceof UnknownSchema ? decodeOne(source) : decoded[n]!;
+    if (one instanceof UnknownSchema) throw one;
+    if (one instanceof Unreadable) unread.push({ source, position: at(source.offset), error: one });
+    else given.push({ event: one, source });
+  }
+  return { given, unread };
+};
+
+/** The letter of bytes that nobody can read, as `reader` (a chain or a group of sinks) met them. */
+export const unreadLetter = (reader: string, route: DeadLetterRoute, { source, position, error }: Unread): Letter => ({
+  to: route(undefined),
+  stage: reader,
+  code: error.code,
+  message: error.message,
+  position,
+  key: source.key,
+  value: source.value,
+  headers: source.headers,
+});

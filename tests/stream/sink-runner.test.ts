@@ -1,0 +1,179 @@
+// How a topic gets into stores: one write a fetch, bad rows set aside and nothing else, offsets last.
+import { expect, test } from "vitest";
+import { deadLetterOf } from "../../stream/dead-letters.ts";
+import { type AnySink, type Sink, sink } from "../../stream/flow.ts";
+import type { Control, InputMessage, OutputMessage, SinkPorts, WriteCounts } from "../../stream/ports.ts";
+import { sinkRunner } from "../../stream/sink-runner.ts";
+import { inMemoryWire } from "../../stream/wire.ts";
+import { type Step, step, toy, toys } from "../support/toy.ts";
+
+interface Row {
+  readonly id: string;
+  readonly worth: number;
+}
+const wire = inMemoryWire(Object.values(toys));
+const table = (store: "clickhouse" | "postgres", name = "rows"): Sink<Step, Row>["into"] => ({
+  name,
+  store,
+  key: ["id"],
+  tenantOf: ({ worth }) => worth % 10,
+  write: (rows, write) => write(name, rows),
+});
+const storing = (into = table("postgres")): AnySink =>
+  sink<Step, Row>({
+    name: `to-${into.name}`,
+    from: toys.out,
+    rows: ({ data }) => {
+      if (data.worth === 404) throw new Error("no such row");
+      return data.worth === 0 ? [] : [{ id: data.id, worth: data.worth }];
+    },
+    into,
+  }) as AnySink;
+const messagesOf = (...steps: readonly Step[]): readonly InputMessage[] =>
+  steps.map((data, offset) => {
+    const event = { id: data.id, key: data.place, at: 1, receivedAt: 2, position: { topic: "toy.raw", partition: 0, offset }, data };
+    return { offset, key: Buffer.from(data.place), value: wire.encode(toys.out, event, null), headers: {} };
+  });
+
+/** Stores that refuse a worth of -1 for its data, and remember every call. */
+const running = (sinks: readonly AnySink[], over: Partial<SinkPorts> = {}) => {
+  const effects: string[] = [];
+  const stored: Row[] = [];
+  const letters: OutputMessage[] = [];
+  const counts: WriteCounts[] = [];
+  const tokens: string[] = [];
+  const store: SinkPorts["stores"]["postgres"] = {
+    within: async ({ tenants, token }, work) => {
+      const rows: Row[] = [];
+      await work(async (_, given) => void rows.push(...(given as Row[])));
+      effects.push(`write ${rows.map(({ id }) => id).join(",")} for ${[...tenants].join(",")}`);
+      tokens.push(token);
+      if (rows.some(({ worth }) => worth === -1)) throw Object.assign(new Error("worth must be positive"), { verdict: "data" });
+      stored.push(...rows);
+    },
+  };
+  const process = sinkRunner(sinks, {
+    wire,
+    stores: { postgres: store, clickhouse: store },
+    produce: async (messages) => {
+      effects.push(`letters ${messages.length}`);
+      letters.push(...messages);
+    },
+    deadLetters: toy.deadLetters,
+    deadLetter: (letter) => deadLetterOf(letter, 0),
+    retry: (_, one) => one(),
+    run: "run1",
+    countWrite: (one) => counts.push(one),
+    ...over,
+  });
+  const give = (partition: number, messages: readonly InputMessage[], control: Partial<Control> = {}) =>
+    process(
+      { topic: "toy.out", partition, messages },
+      {
+        commit: async (offset) => void effects.push(`commit ${partition}@${offset}`),
+        heartbeat: async () => undefined,
+        isCurrent: () => true,
+        seek: () => undefined,
+        ...control,
+      },
+    );
+  return { give, effects, stored, letters, counts, tokens };
+};
+
+test("the batches of one fetch join one write, then each partition commits", async () => {
+  const { give, effects, tokens } = running([storing()]);
+  await Promise.all([give(0, messagesOf(step("a"), step("b"))), give(2, messagesOf(step("c", { worth: 13 })))]);
+  expect(effects).toEqual(["write a,b,c for 2,3", "commit 0@2", "commit 2@1"]);
+  expect(tokens).toEqual(["run1/toy.out/0:0-1x2,2:0-0x1/rows"]);
+});
+
+test("what arrives during a write is written after it", async () => {
+  const { give, effects } = running([storing()]);
+  const first = give(0, messagesOf(step("a")));
+  await new Promise((resolve) => setImmediate(resolve));
+  await Promise.all([first, give(1, messagesOf(step("b")))]);
+  expect(effects).toEqual(["write a for 2", "commit 0@1", "write b for 2", "commit 1@1"]);
+});
+
+test("sinks of one topic share a batch, which is committed when all have written it", async () => {
+  const { give, effects, counts } = running([storing(table("clickhouse", "one")), storing(table("postgres", "two"))]);
+  await give(0, messagesOf(step("a")));
+  expect(effects).toEqual(["write a for 2", "write a for 2", "commit 0@1"]);
+  expect(counts.map(({ sink: name, rows, receivedAt }) => [name, rows, receivedAt])).toEqual([
+    ["to-one", 1, [2]],
+    ["to-two", 1, [2]],
+  ]);
+});
+
+test("a row that the store refuses for its data is found and set aside with the store's reason, and the rest is stored in order", async () => {
+  const { give, effects, stored, letters, counts } = running([storing()]);
+  await give(0, messagesOf(...["a", "b", "c", "d", "e"].map((id) => step(id, { worth: id === "d" ? -1 : 2 }))));
+  expect(stored.map(({ id }) => id)).toEqual(["a", "b", "c", "e"]);
+  expect(letters).toMatchObject([
+    {
+      topic: "toy.dlq",
+      headers: {
+        "tributary-code": "refused_by_store",
+        "tributary-stage": "to-rows",
+        "__connect.errors.exception.message": "worth must be positive",
+      },
+    },
+  ]);
+  expect(letters[0]!.headers!["__connect.errors.offset"]).toBe("3");
+  expect(effects.slice(-2)).toEqual(["letters 1", "commit 0@5"]);
+  expect(counts).toMatchObject([{ rows: 4, rejected: 1 }]);
+});
+
+test("a row that cannot be mapped and bytes that nobody can read are set aside, original bytes kept", async () => {
+  const { give, letters, stored } = running([storing()]);
+  const [bad, good] = messagesOf(step("a", { worth: 404 }), step("b"));
+  const garbage = { offset: 2, key: null, value: Buffer.from("garbage"), headers: {} };
+  await give(0, [bad!, good!, garbage]);
+  expect(stored.map(({ id }) => id)).toEqual(["b"]);
+  expect(letters.map(({ topic, value, headers }) => [topic, value, headers!["tributary-code"]])).toEqual([
+    ["unreadable.dlq", garbage.value, "not_framed"],
+    ["toy.dlq", bad!.value, "unmappable_row"],
+  ]);
+});
+
+test("an event without rows costs no write", async () => {
+  const { give, effects } = running([storing()]);
+  await give(0, messagesOf(step("a", { worth: 0 })));
+  expect(effects).toEqual(["commit 0@1"]);
+});
+
+test("a dead letter that cannot be written holds every offset", async () => {
+  const produce = async () => {
+    throw new Error("the log is full");
+  };
+  const { give, effects } = running([storing()], { produce });
+  const given = [give(0, messagesOf(step("a", { worth: 404 }))), give(1, messagesOf(step("b")))];
+  expect((await Promise.allSettled(given)).map(({ status }) => status)).toEqual(["rejected", "rejected"]);
+  expect(effects).toEqual(["write b for 2"]);
+});
+
+test("an error that is not of the data stops the sink and sets nothing aside", async () => {
+  const { give, letters, effects } = running([storing({ ...table("postgres"), write: () => Promise.reject(new Error("no such table")) })]);
+  await expect(give(0, messagesOf(step("a"), step("b")))).rejects.toThrow("no such table");
+  expect([letters, effects]).toEqual([[], []]);
+});
+
+test("a partition that was lost is not committed, the others are", async () => {
+  const { give, effects } = running([storing()]);
+  const gone = new Error("the group has moved on");
+  let answers = 1;
+  const parts = await Promise.allSettled([
+    give(0, messagesOf(step("a", { worth: -1 }), step("b")), { heartbeat: () => Promise.reject(gone) }),
+    give(1, messagesOf(step("c"))),
+    give(2, messagesOf(step("d")), { isCurrent: () => answers-- > 0 }),
+    give(3, messagesOf(step("e")), { isCurrent: () => false }),
+  ]);
+  expect(parts.map(({ status }) => status)).toEqual(["rejected", "fulfilled", "fulfilled", "fulfilled"]);
+  expect((parts[0] as PromiseRejectedResult).reason).toBe(gone);
+  expect(effects.filter((effect) => effect.startsWith("commit"))).toEqual(["commit 1@1"]);
+});
+
+test("sinks of two topics are not hosted together", () => {
+  const other = { ...storing(), from: toys.raw } as AnySink;
+  expect(() => sinkRunner([storing(), other], {} as never)).toThrow("to-rows reads toy.raw and to-rows reads toy.out: host them apart");
+});

@@ -2,18 +2,31 @@
 import pg from "pg";
 import type { UnixMs } from "../../stream/flow.ts";
 import { problemsBetween, segmentsAfter } from "./reference-checks.ts";
-import { type Drafted, type DraftedSegment, draftRecords, draftSegments, type KnownRows, names } from "./reference-draft.ts";
+import { type Drafted, type DraftedSegment, draftRecords, draftSegments, type KnownRows } from "./reference-draft.ts";
+import { freshIds, idsFor, ownRows, rowsAround } from "./reference-known.ts";
 import { takenNames } from "./reference-names.ts";
-import { type Columns, type EntityName, entities, type ReferenceChanges, ReferenceRefused } from "./reference-records.ts";
-import { named, type Sql, sql, transaction } from "./sql.ts";
+import {
+  type Columns,
+  type EntityName,
+  entities,
+  type ReferenceChanges,
+  type ReferenceProblem,
+  ReferenceRefused,
+} from "./reference-records.ts";
+import { named, sql, transaction } from "./sql.ts";
 
 export interface SavedChange {
   readonly change_id: number;
   /** From then on (receive time of an event) the change is what is known. About two seconds ahead. */
   readonly recorded_at: UnixMs;
+  /**
+   * The commit took longer than the 1 s that readers allow it, as on a disk that stalls: an event that was received since `recorded_at` may have been
+   * decided without the change. Known gap, and nothing can close it from here: a row has to bear its time before it is committed.
+   */
+  readonly isLate: boolean;
   /** The id that a new thing got for its negative one. */
-  readonly idOf: (entity: EntityName, negative: number) => number;
-  /** Ids of `contracts`, in the order given. */
+  readonly idOf: (entity: Exclude<EntityName, "contracts">, negative: number) => number;
+  /** Ids of `contracts`, in the order given: some may have been known by their key. */
   readonly contractIds: readonly number[];
 }
 
@@ -22,6 +35,7 @@ export interface SavedChange {
  * (reference.ts); the commit itself has what is left. Postgres ends the session of a transaction that takes longer.
  */
 const limitMs = 500;
+const allowanceMs = 1_000;
 /** How far ahead a change takes effect: the 1 s that a commit may take, and the 1 s by which a reader's picture may be old. */
 const leadMs = 2_000;
 
@@ -33,9 +47,10 @@ export const recordChange = async <T>(
   pool: pg.Pool,
   actor: string,
   work: (tx: pg.PoolClient, change: { readonly change_id: number; readonly now: string }) => Promise<T>,
-): Promise<{ readonly change_id: number; readonly recorded_at: UnixMs; readonly result: T }> => {
+): Promise<{ readonly change_id: number; readonly recorded_at: UnixMs; readonly isLate: boolean; readonly result: T }> => {
+  let stampedAt = 0;
   try {
-    return await transaction(pool, null, async (tx) => {
+    const saved = await transaction(pool, null, async (tx) => {
       await tx.query("select pg_advisory_xact_lock(hashtext('tributary.reference'))");
       // Only now: waiting for others is not slowness.
       await tx.query(`set local transaction_timeout = '${limitMs}ms'`);
@@ -44,6 +59,7 @@ export const recordChange = async <T>(
       );
       const change = begun[0]!;
       const result = await work(tx, change);
+      stampedAt = performance.now();
       // The last statement. Two changes never share a moment, and a clock that was set back does not put a change before its predecessor.
       const { rows: stamped } = await tx.query<{ recorded_at: UnixMs }>(sql`
         insert into reference_changes (change_id, recorded_at, actor)
@@ -53,6 +69,7 @@ export const recordChange = async <T>(
         returning recorded_at`);
       return { change_id: change.change_id, recorded_at: stamped[0]!.recorded_at, result };
     });
+    return { ...saved, isLate: performance.now() - stampedAt > allowanceMs };
   } catch (error) {
     // 25P04: transaction_timeout. The session was ended, so what arrives may also be the broken connection.
     if (error instanceof pg.DatabaseError && error.code === "25P04")
@@ -83,7 +100,7 @@ const write = async (
   const { drafted: all, problems } = draftRecords(changes, own, { real: ids, fresh: () => fresh.shift()! }, now);
   const around = await rowsAround(tx, all, own);
   const drafted = all.map((draft) => (draft.entity === "contracts" ? atItsKey(draft, around.contracts) : draft));
-  const { segments, problems: segmentProblems } = draftSegments(changes, drafted, around, ids, now);
+  const { drafted: segments, problems: segmentProblems } = draftSegments(changes, drafted, around, ids, now);
   const inDraft = new Map(drafted.map((draft) => [`${draft.entity}:${draft.id}`, draft]));
   const newest = (entity: EntityName, id: number): Columns | undefined => inDraft.get(`${entity}:${id}`)?.record ?? around[entity].get(id);
   const segmentsOf = (clientId: number): readonly string[] => segmentsAfter(clientId, around.segments.values(), segments);
@@ -95,7 +112,7 @@ const write = async (
   const wrong = [
     ...problems,
     ...segmentProblems,
-    ...(problems.length > 0 ? [] : problemsBetween(drafted, newest, segmentsOf, contractsOf)),
+    ...(problems.length > 0 ? [] : [...givenTwice(drafted), ...problemsBetween(drafted, newest, segmentsOf, contractsOf)]),
     ...(await takenNames(tx, drafted)),
   ];
   if (wrong.length > 0) throw new ReferenceRefused(wrong);
@@ -107,90 +124,15 @@ const write = async (
   };
 };
 
-/** Every new thing gets its id from its sequence. */
-const idsFor = async (tx: pg.PoolClient, changes: ReferenceChanges): Promise<(entity: EntityName, id: number) => number | undefined> => {
-  const real = new Map<string, number>();
-  for (const entity of names) {
-    const negative = ownIds(changes, entity).filter((id) => id < 0);
-    const fresh = await freshIds(tx, entity, negative.length);
-    for (const [n, id] of negative.entries()) real.set(`${entity}:${id}`, fresh[n]!);
+/** Two entries of one key are one contract. */
+const givenTwice = (drafted: readonly Drafted[]): readonly ReferenceProblem[] => {
+  const seen = new Set<number>();
+  const again: Drafted[] = [];
+  for (const draft of drafted.filter(({ entity }) => entity === "contracts")) {
+    if (seen.has(draft.id)) again.push(draft);
+    seen.add(draft.id);
   }
-  return (entity, id) => (id < 0 ? real.get(`${entity}:${id}`) : id);
-};
-const ownIds = (changes: ReferenceChanges, entity: EntityName): readonly number[] => [
-  ...new Set(((changes[entity] ?? []) as readonly Columns[]).map((entry) => entry[entities[entity].id]).filter((id) => isInt4(id))),
-];
-const isInt4 = (id: unknown): boolean => Number.isInteger(id) && Math.abs(id as number) < 2 ** 31;
-const freshIds = async (tx: pg.PoolClient, entity: EntityName, count: number): Promise<readonly number[]> => {
-  if (count === 0) return [];
-  const sequence = `${entities[entity].id}s`;
-  const { rows } = await tx.query<{ id: number }>(sql`select nextval(${sequence}::regclass)::int as id from generate_series(1, ${count})`);
-  return rows.map(({ id }) => id);
-};
-
-/** The newest row of each, as JSON: what an insert takes back. */
-const newestRows = async (tx: pg.PoolClient, entity: EntityName, which: Sql): Promise<ReadonlyMap<number, Columns>> => {
-  const { table, id } = entities[entity];
-  const { rows } = await tx.query<{ row: Columns }>(
-    sql`select distinct on (${named(id)}) to_jsonb(t) as row from ${named(table)} t where ${which} order by ${named(id)}, version desc`,
-  );
-  return new Map(rows.map(({ row }) => [row[id], row]));
-};
-const byId = (tx: pg.PoolClient, entity: EntityName, ids: readonly number[]): Promise<ReadonlyMap<number, Columns>> =>
-  ids.length === 0 ? Promise.resolve(new Map()) : newestRows(tx, entity, sql`${named(entities[entity].id)} = any (${ids}::int[])`);
-
-const ownRows = async (tx: pg.PoolClient, changes: ReferenceChanges): Promise<KnownRows> => {
-  const own: Record<string, ReadonlyMap<number, Columns>> = {};
-  for (const entity of names)
-    own[entity] = await byId(
-      tx,
-      entity,
-      ownIds(changes, entity).filter((id) => id > 0),
-    );
-  const clientIds = [...new Set([...ownIds(changes, "clients"), ...(changes.segments ?? []).map(({ client_id }) => client_id)])];
-  own.clients = await byId(
-    tx,
-    "clients",
-    clientIds.filter((id) => isInt4(id) && id > 0),
-  );
-  return { ...(own as Record<EntityName, ReadonlyMap<number, Columns>>), segments: new Map() };
-};
-
-/** Adds what the drafted records refer to, the segments of their clients, and all contracts of the partners that get one. */
-const rowsAround = async (tx: pg.PoolClient, drafted: readonly Drafted[], own: KnownRows): Promise<KnownRows> => {
-  const named = (pick: (record: any, entity: EntityName) => readonly (number | undefined)[]): readonly number[] => [
-    ...new Set(drafted.flatMap(({ record, entity }) => pick(record, entity)).filter((id): id is number => isInt4(id))),
-  ];
-  const campaigns = await byId(
-    tx,
-    "campaigns",
-    named((record) => [record.campaign_id, record.then?.campaign_id]),
-  );
-  const partners = await byId(
-    tx,
-    "partners",
-    named((record) => [record.partner_id, record.then?.partner_id, ...(record.patterns ?? []).map((pattern: any) => pattern.partner_id)]),
-  );
-  const clients = await byId(
-    tx,
-    "clients",
-    named((record) => [record.client_id, ...(record.client_ids ?? [])]),
-  );
-  const contractors = named((record, entity) => (entity === "contracts" ? [record.partner_id] : []));
-  const contracts = contractors.length === 0 ? new Map() : await newestRows(tx, "contracts", sql`partner_id = any (${contractors}::int[])`);
-  const clientIds = [...new Set([...clients.keys(), ...own.clients.keys()])];
-  const { rows } = await tx.query<{ row: Columns }>(sql`
-    select distinct on (client_id, code) to_jsonb(t) as row from segments t where client_id = any (${clientIds}::int[])
-    order by client_id, code, version desc`);
-  return {
-    clients: new Map([...clients, ...own.clients]),
-    partners: new Map([...partners, ...own.partners]),
-    campaigns: new Map([...campaigns, ...own.campaigns]),
-    links: own.links,
-    contracts: new Map([...contracts, ...own.contracts]),
-    rules: own.rules,
-    segments: new Map(rows.map(({ row }) => [`${row.client_id}:${row.code}`, row])),
-  };
+  return again.map(({ id, field }) => ({ code: "invalid", field, message: `contract ${id} is given twice: give it once` }));
 };
 
 /** A contract is known by what it is for and since when: saving that again is its next version. */

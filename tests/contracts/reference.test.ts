@@ -359,6 +359,25 @@ describe("a change is refused", () => {
       /^clients\[1\]\.client_id: \d+ is given twice/,
     ],
     [
+      "an id beyond the range",
+      () => ({ campaigns: [{ campaign_id: 2 ** 40 }] }),
+      /^campaigns\[0\]\.campaign_id: give an id, or a negative number/,
+    ],
+    ["nothing where a record belongs", () => ({ links: [null] }), /^links\[0\]: give an object$/],
+    [
+      "one contract by its key twice",
+      ({ client, partner }) => {
+        const contract = { client_id: client, partner_id: partner, event_type: "purchase", type: "percent", effective_from: "2024-01-01" };
+        return {
+          contracts: [
+            { ...contract, rate: 1 },
+            { ...contract, rate: 2 },
+          ],
+        };
+      },
+      /^contracts\[1\]: contract \d+ is given twice: give it once$/,
+    ],
+    [
       "a negative id that nothing bears",
       ({ client }) => ({ partners: [{ partner_id: -1, name: "X", email: "x@shop.example", client_ids: [client, -5] }] }),
       /^partners\[0\]: -5 is none of the clients of this change$/,

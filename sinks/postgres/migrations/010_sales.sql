@@ -25,7 +25,7 @@ create table product_sales (
   merged_into uuid,
   primary key (client_id, event_id)
 ) with (fillfactor = 80);
-create index product_sales_order on product_sales (client_id, order_id);
+create index product_sales_order on product_sales (order_id, client_id);
 
 -- One row a conversion, as its newest record left it.
 create table conversions (
@@ -57,7 +57,7 @@ create table conversions (
   content_hash bytea not null,
   primary key (client_id, conversion_id)
 ) with (fillfactor = 80);
-create index conversions_partner on conversions (client_id, partner_id, occurred_at);
+create index conversions_partner on conversions (partner_id, client_id, occurred_at);
 
 -- One id has one content (law R11). In the class of broken constraints, so that the record at fault is set aside and the others go on.
 create function refuse_second_content(kind text, id text) returns void language plpgsql as $$

@@ -13,6 +13,8 @@ create table ledger_entries (
   currency text not null check (currency ~ '^[A-Z]{3}$'),
   -- What the partner gains (positive) or loses by this entry.
   amount_minor bigint not null check (kind <> 'none' or amount_minor = 0),
+  -- What of it is booked to held:partner.
+  held_minor bigint not null,
   reason text,
   contract_id int,
   contract_version int,
@@ -31,8 +33,9 @@ create table ledger_entries (
   stored_at timestamptz(3) not null default clock_timestamp(),
   primary key (client_id, entry_id)
 );
-create index ledger_entries_conversion on ledger_entries (client_id, conversion_id);
-create index ledger_entries_month on ledger_entries (client_id, partner_id, year, month);
+-- In these tables no index but the key begins with the client: the policy and a condition that both name it make any such index look as good.
+create index ledger_entries_conversion on ledger_entries (conversion_id);
+create index ledger_entries_month on ledger_entries (partner_id, client_id, year, month);
 
 -- Debits positive, credits negative.
 create table ledger_lines (
@@ -104,7 +107,7 @@ create table commissions (
   primary key (client_id, conversion_id),
   unique (client_id, commission_id)
 ) with (fillfactor = 80);
-create index commissions_month on commissions (client_id, partner_id, year, month);
+create index commissions_month on commissions (partner_id, client_id, year, month);
 
 grant select, insert on ledger_entries, ledger_lines to tributary_app;
 grant select, insert, update on commissions to tributary_app;

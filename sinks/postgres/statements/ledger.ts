@@ -3,14 +3,14 @@ import type { Statements } from "../store.ts";
 
 const entries = `
 insert into ledger_entries (client_id, entry_id, kind, partner_id, campaign_id, conversion_id, change_id, conversion_version, event_type, segment,
-  currency, amount_minor, reason, contract_id, contract_version, commission_type, formula, inputs, occurred_at, payable_from, year, month, held,
+  currency, amount_minor, held_minor, reason, contract_id, contract_version, commission_type, formula, inputs, occurred_at, payable_from, year, month, held,
   reverses_entry_id, content_hash)
 select client_id, entry_id, kind, partner_id, campaign_id, conversion_id, change_id, conversion_version, event_type, segment,
-  currency, amount_minor, reason, contract_id, contract_version, commission_type, formula, inputs::jsonb, to_timestamp(occurred_at / 1000.0),
+  currency, amount_minor, held_minor, reason, contract_id, contract_version, commission_type, formula, inputs::jsonb, to_timestamp(occurred_at / 1000.0),
   to_timestamp(payable_from / 1000.0), year, month, held, reverses_entry_id, decode(content_hash, 'hex')
 from json_to_recordset($1::json) as given (
   client_id int, entry_id text, kind text, partner_id int, campaign_id int, conversion_id text, change_id text, conversion_version int, event_type text,
-  segment text, currency text, amount_minor bigint, reason text, contract_id int, contract_version int, commission_type text, formula text, inputs text,
+  segment text, currency text, amount_minor bigint, held_minor bigint, reason text, contract_id int, contract_version int, commission_type text, formula text, inputs text,
   occurred_at bigint, payable_from bigint, year int, month int, held boolean, reverses_entry_id text, content_hash text)
 order by client_id, entry_id
 on conflict (client_id, entry_id) do nothing`;
@@ -31,36 +31,30 @@ from json_to_recordset($1::json) as given (client_id int, entry_id text, currenc
 order by client_id, entry_id, line
 on conflict (client_id, entry_id, line) do nothing`;
 
-/** The first entry tells whose commission it is and under which contract; the amount is the sum of all. */
+/**
+ * The first entry tells whose commission it is and under which contract; the amount is the sum of all. Found by conversion alone, for the policy adds the
+ * tenants: with the client named twice the planner expects a single row and takes any index.
+ */
 const commissions = `
-with touched as (
-  select distinct client_id, conversion_id from json_to_recordset($1::json) as given (client_id int, conversion_id text)
-), summed as (
-  select client_id, conversion_id, count(*) as entries, sum(amount_minor) as amount_minor, bool_or(kind = 'reversal') as is_reversed,
-    max(payable_from) as payable_from,
+with summed as (
+  select client_id, conversion_id, count(*) as entries, sum(amount_minor) as amount_minor, sum(held_minor) as held_minor,
+    bool_or(kind = 'reversal') as is_reversed, max(payable_from) as payable_from,
+    (array_agg(entry order by conversion_version, entry_id))[1] as first,
     (array_agg(reason order by conversion_version desc, entry_id desc) filter (where reason is not null))[1] as reason,
-    json_agg(json_build_object('entry_id', entry_id, 'kind', kind, 'amount_minor', amount_minor::text, 'formula', formula, 'reason', reason)
-      order by conversion_version, entry_id) as receipt_entries
-  from touched join ledger_entries using (client_id, conversion_id)
+    jsonb_agg(jsonb_build_object('entry_id', entry_id, 'kind', kind, 'amount_minor', amount_minor::text, 'formula', formula, 'reason', reason)
+      order by conversion_version, entry_id) as listed
+  from ledger_entries as entry
+  where conversion_id = any (array(select distinct conversion_id from json_to_recordset($1::json) as given (conversion_id text)))
   group by client_id, conversion_id
-), held as (
-  select client_id, conversion_id, sum(line.amount_minor) as balance
-  from touched join ledger_entries using (client_id, conversion_id) join ledger_lines as line using (client_id, entry_id)
-  where line.account like 'held:%'
-  group by client_id, conversion_id
-), first as (
-  select distinct on (client_id, conversion_id) entry.*
-  from touched join ledger_entries as entry using (client_id, conversion_id)
-  order by client_id, conversion_id, conversion_version, entry_id
 )
 insert into commissions as kept (client_id, commission_id, conversion_id, version, partner_id, campaign_id, event_type, segment, type, amount_minor,
   currency, status, reason, year, month, occurred_at, payable_from, contract_id, contract_version, receipt)
-select client_id, 'cms_' || regexp_replace(conversion_id, '^cnv_', ''), conversion_id, summed.entries, first.partner_id, first.campaign_id,
-  first.event_type, first.segment, first.commission_type, summed.amount_minor, first.currency,
-  case when summed.is_reversed and summed.amount_minor = 0 then 'reversed' when held.balance <> 0 then 'on_hold' else 'pending' end,
-  summed.reason, first.year, first.month, first.occurred_at, summed.payable_from, first.contract_id, first.contract_version,
-  jsonb_build_object('formula', first.formula, 'inputs', first.inputs, 'entries', summed.receipt_entries)
-from first join summed using (client_id, conversion_id) left join held using (client_id, conversion_id)
+select client_id, 'cms_' || regexp_replace(conversion_id, '^cnv_', ''), conversion_id, entries, (first).partner_id, (first).campaign_id,
+  (first).event_type, (first).segment, (first).commission_type, amount_minor, (first).currency,
+  case when is_reversed and amount_minor = 0 then 'reversed' when held_minor <> 0 then 'on_hold' else 'pending' end,
+  reason, (first).year, (first).month, (first).occurred_at, payable_from, (first).contract_id, (first).contract_version,
+  jsonb_build_object('formula', (first).formula, 'inputs', (first).inputs, 'entries', listed)
+from summed
 order by client_id, conversion_id
 on conflict (client_id, conversion_id) do update set
   version = excluded.version, partner_id = excluded.partner_id, campaign_id = excluded.campaign_id, event_type = excluded.event_type,

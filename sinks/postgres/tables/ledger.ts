@@ -17,6 +17,7 @@ export interface LedgerRow {
   readonly currency: string;
   /** Digits of a 64-bit integer, as in every row. */
   readonly amount_minor: string;
+  readonly held_minor: string;
   readonly lines: readonly { readonly account: string; readonly amount_minor: string }[];
   readonly reason: string | null;
   readonly contract_id: number | null;
@@ -35,6 +36,10 @@ export interface LedgerRow {
   readonly content_hash: string;
 }
 
+/** Lines are debits of the client's books; what is held for a partner stands there as a credit. */
+const heldBy = ({ lines }: LedgerEntry): bigint =>
+  lines.reduce((held, { account, amount_minor }) => (account.startsWith("held:") ? held - amount_minor : held), 0n);
+
 export const ledgerRows = ({ data }: Recorded<LedgerEntry>): readonly LedgerRow[] => [
   {
     client_id: data.client_id,
@@ -49,6 +54,7 @@ export const ledgerRows = ({ data }: Recorded<LedgerEntry>): readonly LedgerRow[
     segment: data.segment,
     currency: data.currency,
     amount_minor: data.amount_minor.toString(),
+    held_minor: heldBy(data).toString(),
     lines: data.lines.map(({ account, amount_minor }) => ({ account, amount_minor: amount_minor.toString() })),
     reason: data.reason,
     contract_id: data.contract_id,

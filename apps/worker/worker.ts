@@ -1,0 +1,193 @@
+// apps/worker/worker.ts - hosts groups of stages and sinks: opens what they need by name, joins one consumer a group, and closes in reverse.
+import { Redis } from "ioredis";
+import { openClickhouse } from "../../sinks/clickhouse/client.ts";
+import { clickhouseStore } from "../../sinks/clickhouse/store.ts";
+import { openReference, readOf } from "../../sinks/postgres/reference.ts";
+import { openPool } from "../../sinks/postgres/sql.ts";
+import { postgresStore } from "../../sinks/postgres/store.ts";
+import type { Admin } from "../../stream/admin.ts";
+import { type Consumer, sinkReading, stageReading } from "../../stream/consumer.ts";
+import { deadLetterOf } from "../../stream/dead-letters.ts";
+import type { AnyTopic, Topology } from "../../stream/flow.ts";
+import { openKafka } from "../../stream/kafka.ts";
+import type { Log } from "../../stream/log.ts";
+import { postgresMemory } from "../../stream/memory/postgres.ts";
+import { redisMemory } from "../../stream/memory/redis.ts";
+import { type Metrics, openMetrics } from "../../stream/metrics.ts";
+import { openOps } from "../../stream/ops.ts";
+import type { LogPorts, ProcessBatch, Retry, RunnerPorts } from "../../stream/ports.ts";
+import { openRegistry } from "../../stream/registry.ts";
+import { retry } from "../../stream/retry.ts";
+import { runner } from "../../stream/runner.ts";
+import type { Scope } from "../../stream/scope.ts";
+import { sinkRunner } from "../../stream/sink-runner.ts";
+import { openWire } from "../../stream/wire.ts";
+import { versionOf } from "../ingest/version.ts";
+import type { Config } from "./config.ts";
+import type { Group } from "./groups.ts";
+import { viewsOf } from "./views.ts";
+
+// A step is tried for 60 s, within which every fault must be over (laws.md L1); then a new process with new connections is the better try.
+const STEP_DEADLINE_MS = 60_000;
+// Half of a stage's session of 10 s: a store or a log that hangs is given up in time for a heartbeat.
+const STORE_MS = 5_000;
+const LAG_TOLD_MS = 5_000;
+/** Long enough for an operator to come, short enough not to pile up. */
+const STOPS_KEPT_SECONDS = 86_400;
+
+/** What `run` of stream/scope.ts runs; returns once every group has been joined. */
+export const worker =
+  (topology: Topology, groups: readonly Group[], config: Config, log: Log) =>
+  async (scope: Scope): Promise<void> => {
+    const name = `tributary-${config.INSTANCE_NAME}`;
+    const version = versionOf();
+    const metrics = openMetrics({ app: "worker", version, commit: "unknown" });
+    const checks: Record<string, () => void> = { started: () => need(false, "the groups are not joined yet") };
+    const ops = await scope.open("ops", async () => closing(await openOps({ port: config.OPS_PORT, host: config.HOST, metrics, checks })));
+
+    const kafka = openKafka({ brokers: config.KAFKA_BROKERS, clientId: name, topicPrefix: config.KAFKA_TOPIC_PREFIX, log });
+    const producer = await scope.open("producer", () => closing(kafka.producer({ sendDeadlineMs: STORE_MS })));
+    const registry = openRegistry({ url: config.SCHEMA_REGISTRY_URL, topicPrefix: config.KAFKA_TOPIC_PREFIX });
+    const wire = await openWire(topicsOf(groups), registry);
+    const ports: LogPorts = {
+      wire,
+      produce: producer.send,
+      deadLetters: topology.deadLetters,
+      deadLetter: (letter) => deadLetterOf(letter, Date.now()),
+      retry: retrying(metrics, log, scope.closing),
+    };
+    const processOf = await openRunners(scope, ports, { groups, config, log, metrics, name });
+
+    const consumers: Consumer[] = [];
+    for (const group of groups) {
+      const consumer = await scope.open(group.name, async () => {
+        const value = await kafka.consumer({
+          group: group.name,
+          topics: [group.reads.name],
+          reading: group.is === "chain" ? stageReading : sinkReading,
+          onBatch: processOf(group),
+          // A step that was given up because the worker closes has not failed: its offset stands.
+          onCrash: (error) => (scope.closing.aborted ? log.debug("group.left", { group: group.name, error }) : scope.fail(error)),
+        });
+        return { value, stop: () => value.stop() };
+      });
+      consumers.push(consumer);
+      const { sessionTimeoutMs } = group.is === "chain" ? stageReading : sinkReading;
+      // Readiness is progress, not a connection: a member that its group has not heard for a session does no work.
+      checks[group.name] = () => need(consumer.silentMs() < sessionTimeoutMs, "the group has not heard this member for a session");
+    }
+    const admin = await scope.open("admin", async () => closing(await kafka.admin()));
+    await scope.open("lag", () => tellingLag(admin, groups, metrics, log));
+    // Closed first: readiness is red before the groups are left.
+    await scope.open("readiness", () => ({ value: ops, stop: ops.drain }));
+    delete checks.started;
+    log.info("app.started", { version, groups: groups.map((group) => group.name), ops_port: ops.port });
+  };
+
+interface Hosting {
+  readonly groups: readonly Group[];
+  readonly config: Config;
+  readonly log: Log;
+  readonly metrics: Metrics;
+  readonly name: string;
+}
+
+/** Opens the stores (connections are made when they are needed) and answers with what processes the batches of a group. */
+const openRunners = async (scope: Scope, ports: LogPorts, hosting: Hosting): Promise<(group: Group) => ProcessBatch> => {
+  const { groups, config, log, metrics, name } = hosting;
+  const pool = await scope.open("postgres", () => {
+    const value = openPool(config.POSTGRES_URL, { name, max: groups.length + 2, timeoutMs: STORE_MS });
+    return { value, stop: () => value.end() };
+  });
+  const redis = await scope.open("redis", () => {
+    const value = new Redis(config.REDIS_URL, { lazyConnect: true, maxRetriesPerRequest: 1, commandTimeout: STORE_MS });
+    // The command that meets a broken connection fails and is tried again; without a listener the error would be printed as well.
+    value.on("error", () => undefined);
+    return { value, stop: () => value.disconnect() };
+  });
+  const clickhouse = await scope.open("clickhouse", () => closing(openClickhouse(config.CLICKHOUSE_URL, { name })));
+  const needsFacts = groups.some((group) => group.is === "chain" && group.chain.hosted.some(({ stage }) => stage.facts !== undefined));
+  const reference = needsFacts
+    ? await scope.open("reference", () =>
+        closing(openReference(pool, { onError: (error) => log.warn("reference.not_refreshed", { error }) })),
+      )
+    : undefined;
+  const views = viewsOf(config, log);
+
+  const ofStages: RunnerPorts = {
+    ...ports,
+    memories: { fast: redisMemory(redis, `${config.KAFKA_TOPIC_PREFIX}memory`), durable: postgresMemory(pool) },
+    read: readOf(reference === undefined ? views : { ...views, reference: reference.source }),
+    count: metrics.countBatch,
+    stops: async (chain, { topic, partition, offset }) => {
+      const key = `${config.KAFKA_TOPIC_PREFIX}stops:${chain}:${topic}/${partition}@${offset}`;
+      const stops = await redis.incr(key);
+      await redis.expire(key, STOPS_KEPT_SECONDS);
+      return stops;
+    },
+    log,
+  };
+  const ofSinks = {
+    ...ports,
+    stores: { clickhouse: clickhouseStore(clickhouse), postgres: postgresStore(pool) },
+    run: `${config.INSTANCE_NAME}-${process.pid}-${Date.now()}`,
+    countWrite: (counts: Parameters<Metrics["countWrite"]>[0]) => metrics.countWrite(counts, Date.now()),
+  };
+  return (group) => (group.is === "chain" ? runner(group.chain, ofStages) : sinkRunner(group.sinks, ofSinks));
+};
+
+const topicsOf = (groups: readonly Group[]): readonly AnyTopic[] => [
+  ...new Set(
+    groups.flatMap((group) =>
+      group.is === "sinks" ? [group.reads] : group.chain.hosted.flatMap(({ stage }) => [stage.from, ...Object.values(stage.to)]),
+    ),
+  ),
+];
+
+const retrying =
+  (metrics: Metrics, log: Log, signal: AbortSignal): Retry =>
+  (name, step, between) =>
+    retry(step, {
+      deadlineMs: STEP_DEADLINE_MS,
+      signal,
+      beforeWait: async (error, tries) => {
+        metrics.countRetry(name);
+        log.warn("step.retried", { step: name, tries, error });
+        await between();
+      },
+    });
+
+/** The oldest record that waits is not read here: what its age is, the lag in records says well enough until it has been read. */
+const tellingLag = (admin: Admin, groups: readonly Group[], metrics: Metrics, log: Log) => {
+  let waitingSince: Readonly<Record<string, number>> = {};
+  const tell = async (): Promise<void> => {
+    const since: Record<string, number> = {};
+    for (const { name, reads } of groups) {
+      const now = Date.now();
+      const partitions = (await admin.lag(name, [reads.name])).map(({ topic, partition, lag, committed }) => {
+        const place = `${name}/${topic}/${partition}@${committed}`;
+        if (lag > 0) since[place] = waitingSince[place] ?? now;
+        return { topic, partition, lag, seconds: lag > 0 ? (now - since[place]!) / 1_000 : 0 };
+      });
+      metrics.setLag(name, partitions);
+    }
+    waitingSince = since;
+  };
+  let telling: Promise<void> = Promise.resolve();
+  const timer = setInterval(() => {
+    telling = telling.then(tell).catch((error) => log.warn("lag.unknown", { error }));
+  }, LAG_TOLD_MS);
+  return {
+    value: timer,
+    stop: () => {
+      clearInterval(timer);
+      return telling;
+    },
+  };
+};
+
+const closing = <T extends { readonly close: () => Promise<void> | void }>(value: T) => ({ value, stop: () => value.close() });
+
+const need = (isSo: boolean, otherwise: string): void => {
+  if (!isSo) throw new Error(otherwise);
+};

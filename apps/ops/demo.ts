@@ -1,4 +1,5 @@
 // apps/ops/demo.ts - demo traffic through the batch edge, at a gentle rate, until it is stopped. An edge that is down is simply tried again a second later.
+import { setTimeout as pause } from "node:timers/promises";
 import { clickIdKey } from "../../processors/click-id.ts";
 import { randomFrom, type Shop, visit } from "./visitors.ts";
 
@@ -51,14 +52,7 @@ export const startDemo = (options: DemoOptions): Demo => {
     while (!stopping.signal.aborted) {
       const started = performance.now();
       await Promise.all(options.shops.map((shop) => post(shop, Date.now())));
-      await new Promise<void>((resolve) => {
-        const timer = setTimeout(resolve, Math.max(0, 1_000 - (performance.now() - started)));
-        const wake = () => {
-          clearTimeout(timer);
-          resolve();
-        };
-        stopping.signal.addEventListener("abort", wake, { once: true });
-      });
+      await pause(Math.max(0, 1_000 - (performance.now() - started)), undefined, { signal: stopping.signal }).catch(() => undefined);
     }
   })();
   return {

@@ -1,5 +1,6 @@
 // apps/ops/screen.ts - the live screen of `npm start`: what comes in, what is stored, how far each stage is behind, and what it is worth.
 
+import { setTimeout as pause } from "node:timers/promises";
 import { openClickhouse } from "../../sinks/clickhouse/client.ts";
 import { scopeOf } from "../../sinks/clickhouse/query.ts";
 import { eventCounts, freshness } from "../../sinks/clickhouse/reads.ts";
@@ -110,14 +111,7 @@ export const showScreen = async (options: ScreenOptions, leaving: AbortSignal): 
         lastLine = performance.now();
         process.stdout.write(`${problem ?? reading.text.split("\n").slice(0, 3).join("; ")}\n`);
       }
-      await new Promise<void>((resolve) => {
-        const timer = setTimeout(resolve, REFRESH_MS);
-        const wake = () => {
-          clearTimeout(timer);
-          resolve();
-        };
-        leaving.addEventListener("abort", wake, { once: true });
-      });
+      await pause(REFRESH_MS, undefined, { signal: leaving }).catch(() => undefined);
     }
   } finally {
     await Promise.allSettled([admin.close(), clickhouse.close(), pool.end()]);

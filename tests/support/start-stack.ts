@@ -1,5 +1,4 @@
 // One embedded stack of real servers for all suites that need one: topics, schemas, tables and demo clients are there, apps are not.
-import { rmSync } from "node:fs";
 import type { TestProject } from "vitest/node";
 import { steps } from "../../apps/ops/steps.ts";
 import { startStack } from "../../apps/stack/supervisor.ts";
@@ -8,8 +7,7 @@ const HOME = ".tributary/test";
 
 /** What vitest calls once before all suites; a fresh home each time, so that no run sees another one's data. */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
-  rmSync(HOME, { recursive: true, force: true });
-  const stack = await startStack({ home: HOME, services: ["kafka", "postgres", "clickhouse", "redis", "registry"], steps });
+  const stack = await startStack({ home: HOME, fresh: true, services: ["kafka", "postgres", "clickhouse", "redis", "registry"], steps });
   project.provide("stack", { env: stack.env, demo: stack.run.demo });
   return () => stack.stop();
 }

@@ -121,6 +121,25 @@ test("a hundred tokens made and revoked at once are all seen", async () => {
   await until("all of them", () => made.every(({ token }, n) => (there.find(token) === undefined) === (n % 2 === 0)), 2_000);
 });
 
+test("writers take turns, so that a poll which sees one change has seen all before it", async () => {
+  const waiting = async (): Promise<boolean> =>
+    (
+      await database.adminPool.query(
+        "select 1 from pg_locks where locktype = 'advisory' and not granted and database = (select oid from pg_database where datname = current_database())",
+      )
+    ).rowCount === 1;
+  const order: string[] = [];
+  let second: Promise<unknown> = Promise.resolve();
+  await transaction(pool, null, async (tx) => {
+    await tx.query("select pg_advisory_xact_lock(hashtext('tributary.tokens'))");
+    second = ingest(7).then(() => order.push("second"));
+    await until("the second writer at the lock", waiting);
+    order.push("first");
+  });
+  await second;
+  expect(order).toEqual(["first", "second"]);
+});
+
 test("the last use is written lazily, and at the close", async () => {
   const lastUse = async (id: number): Promise<number | null> =>
     (await database.adminPool.query<{ last_used_at: number | null }>(`select last_used_at from tokens where token_id = ${id}`)).rows[0]!

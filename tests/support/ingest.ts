@@ -1,0 +1,108 @@
+// The ingest host in this process, on the servers of the suite: what edge suites send to and read back from the log.
+import { readFileSync } from "node:fs";
+import { createServer } from "node:net";
+import { readConfig } from "../../apps/ingest/config.ts";
+import { ingest } from "../../apps/ingest/ingest.ts";
+import { until } from "../../apps/stack/until.ts";
+import { type EventReceived, topics } from "../../schemas/generated.ts";
+import { openPool } from "../../sinks/postgres/sql.ts";
+import { createToken } from "../../sinks/postgres/tokens.ts";
+import { openKafka } from "../../stream/kafka.ts";
+import { openLog } from "../../stream/log.ts";
+import { openRegistry } from "../../stream/registry.ts";
+import { openScope } from "../../stream/scope.ts";
+import { openWire } from "../../stream/wire.ts";
+import type { SharedStack } from "./shared-stack.ts";
+
+export interface RunningIngest {
+  readonly url: string;
+  readonly opsUrl: string;
+  /** Resolves when it knows tokens, clients and schemas. */
+  readonly ready: () => Promise<void>;
+  readonly close: () => Promise<void>;
+}
+
+export const freePort = (): Promise<number> =>
+  new Promise((resolve) => {
+    const server = createServer().listen(0, "127.0.0.1", () => {
+      const { port } = server.address() as { port: number };
+      server.close(() => resolve(port));
+    });
+  });
+
+export const startIngest = async (env: Readonly<Record<string, string>>): Promise<RunningIngest> => {
+  const [port, opsPort] = [await freePort(), await freePort()];
+  const log = openLog({ app: "ingest", level: "silent" });
+  const scope = openScope(log, (error) => {
+    throw error;
+  });
+  const config = readConfig({ ...env, PORT: String(port), OPS_PORT: String(opsPort), INSTANCE_NAME: "ingest-test", LOG_LEVEL: "silent" });
+  await ingest(config, log)(scope);
+  return {
+    url: `http://127.0.0.1:${port}`,
+    opsUrl: `http://127.0.0.1:${opsPort}`,
+    ready: () =>
+      until("ingest is ready", 10_000, async () => {
+        const answer = await fetch(`http://127.0.0.1:${opsPort}/readyz`);
+        if (!answer.ok) throw new Error(await answer.text());
+      }),
+    close: async () => {
+      const problems = await scope.close();
+      if (problems.length > 0) throw new Error(`not closed: ${JSON.stringify(problems)}`);
+    },
+  };
+};
+
+/** The process of a server of the stack, to freeze it. */
+export const pidOf = (stack: SharedStack, service: string): number =>
+  JSON.parse(readFileSync(`${stack.env.TRIBUTARY_HOME}/run.json`, "utf8")).services[service].pid;
+
+/** Runs `work` while that server is frozen: its connections stay open and nothing is answered, which is worse than a dead one. */
+export const whileFrozen = async (pid: number, work: () => Promise<void>): Promise<void> => {
+  process.kill(pid, "SIGSTOP");
+  try {
+    await until(`process ${pid} is frozen`, 5_000, () => {
+      if (readFileSync(`/proc/${pid}/stat`, "utf8").split(") ")[1]![0] !== "T") throw new Error("it still runs");
+    });
+    await work();
+  } finally {
+    process.kill(pid, "SIGCONT");
+  }
+};
+
+/** Makes ingest tokens of a client; every process knows them within a second. */
+export const newTokens = async (stack: SharedStack, clientId: number, count: number): Promise<{ tokenId: number; token: string }[]> => {
+  const pool = openPool(stack.env.POSTGRES_URL!, { max: 1 });
+  try {
+    const made: { tokenId: number; token: string }[] = [];
+    for (let n = 0; n < count; n += 1) {
+      const { token_id: tokenId, token } = await createToken(pool, { kind: "ingest", label: "test", client_id: clientId });
+      made.push({ tokenId, token });
+    }
+    return made;
+  } finally {
+    await pool.end();
+  }
+};
+
+/** What `work` adds to events.raw, read from where the log ended before. */
+export const addedToLog = async (stack: SharedStack, work: () => Promise<void>): Promise<readonly EventReceived[]> => {
+  const kafka = openKafka({ brokers: stack.env.KAFKA_BROKERS!, clientId: "test" });
+  const wire = await openWire([topics.eventsRaw], openRegistry({ url: stack.env.SCHEMA_REGISTRY_URL! }));
+  const admin = await kafka.admin();
+  try {
+    const before = new Map((await admin.watermarks("events.raw")).map(({ partition, high }) => [partition, high]));
+    await work();
+    const found: EventReceived[] = [];
+    await kafka.replay({
+      topics: ["events.raw"],
+      from: new Map([["events.raw", before]]),
+      onBatch: ({ topic, partition, messages }) => {
+        for (const { offset, value } of messages) found.push(wire.decode(topics.eventsRaw, value, { topic, partition, offset }).data);
+      },
+    });
+    return found;
+  } finally {
+    await admin.close();
+  }
+};

@@ -1,6 +1,6 @@
 // sinks/clickhouse/store.ts - how a sink's rows get into ClickHouse: one insert a call, repeated safely under its token.
 import type { Write } from "../../stream/flow.ts";
-import type { Clickhouse } from "./client.ts";
+import { type Clickhouse, EncodedRows } from "./client.ts";
 import { eventColumns } from "./tables/events.ts";
 
 /** The columns of each table that sinks write, in the order of a row's values. */
@@ -35,7 +35,7 @@ export const clickhouseStore = (clickhouse: Clickhouse): ClickhouseStore => {
       table,
       columns: columns as [string, ...string[]],
       format: "JSONCompactEachRow",
-      values: rows as unknown[],
+      values: [new EncodedRows(rows)],
       clickhouse_settings: { ...oneBlock, insert_deduplicate: 1, insert_deduplication_token: token },
     });
   };

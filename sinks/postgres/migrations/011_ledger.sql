@@ -105,7 +105,7 @@ create table commissions (
   -- Formula and inputs of what was earned, and every entry with its amount.
   receipt jsonb not null,
   primary key (client_id, conversion_id),
-  unique (client_id, commission_id)
+  unique (commission_id, client_id)
 ) with (fillfactor = 80);
 create index commissions_month on commissions (partner_id, client_id, year, month);
 

@@ -11,8 +11,8 @@ const schema = z.object({
   POSTGRES_URL: z.url(),
   CLICKHOUSE_URL: z.url(),
   TRIBUTARY_SECRET: z.string().min(32, "must have at least 32 characters"),
-  /** A MaxMind country database of the operator's own, instead of the one that is shipped. */
-  GEO_DATABASE_FILE: z.string().min(1).optional(),
+  /** A MaxMind city or country database (.mmdb) of the operator, instead of the country data that is shipped. */
+  GEOIP_CITY_DB: z.string().min(1).optional(),
   INSTANCE_NAME: z
     .string()
     .regex(/^[A-Za-z0-9._-]{1,64}$/, "must be 1 to 64 of A-Z a-z 0-9 . _ -")

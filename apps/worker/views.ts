@@ -31,7 +31,7 @@ const readPlaces = (file: string | undefined, log: Pick<Log, "warn">) => {
 
 /** By the names of their views, beside the view of the reference data. */
 export const viewsOf = (config: Config, log: Pick<Log, "warn">): Readonly<Record<string, Source>> => {
-  const world = once(() => readPlaces(config.GEO_DATABASE_FILE, log));
+  const world = once(() => readPlaces(config.GEOIP_CITY_DB, log));
   const keys = once(() => clickKeysOf([clickIdKey(config.TRIBUTARY_SECRET, 1)]));
   return { [places.view]: async () => world(), [clickKeys.view]: async () => keys() };
 };

@@ -157,7 +157,7 @@ const retrying =
       },
     });
 
-/** The oldest record that waits is not read here: what its age is, the lag in records says well enough until it has been read. */
+/** Lag in records, and in seconds: how long the committed offset has stood still while records wait, which bounds the age of the oldest from below. */
 const tellingLag = (admin: Admin, groups: readonly Group[], metrics: Metrics, log: Log) => {
   let waitingSince: Readonly<Record<string, number>> = {};
   const tell = async (): Promise<void> => {

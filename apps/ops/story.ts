@@ -9,7 +9,7 @@ export interface Chapter {
   readonly says: string;
   readonly event: Readonly<Record<string, unknown>> & { readonly event_id: string };
   /** How the edge answers, and how the event is credited; `merged`: a second copy, which counts nowhere. */
-  readonly expect: "refused" | "merged" | `attributed ${string}` | `unattributed ${string}`;
+  readonly expect: "refused" | "merged" | "refund" | `attributed ${string}` | `unattributed ${string}`;
 }
 export interface Story {
   readonly prefix: string;
@@ -86,11 +86,15 @@ export const storyOf = (run: string, clientId: number, links: StoryLinks, key: C
       event: event("purchase", "phone-5", 11, sale(5, "300.00"), { svc_click_id: click("verde-invierno", 2) }),
       expect: "unattributed campaign_inactive",
     },
-    { says: "a second copy of the first purchase", event: event("purchase", "shop-server", 15, sale(1, "1000.00")), expect: "merged" },
+    {
+      says: "the shop's server sends the first purchase too",
+      event: event("purchase", "phone-1", 15, sale(1, "1000.00")),
+      expect: "merged",
+    },
     {
       says: "a quarter of the first purchase is refunded",
       event: event("refund", "phone-1", 2, { order_id: order(1), amount: "250.00", currency: "MXN", reason: "item_returned" }),
-      expect: "unattributed no_click",
+      expect: "refund",
     },
     {
       says: "a purchase without an order id",

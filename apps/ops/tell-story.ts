@@ -2,7 +2,7 @@
 import { clickIdKey } from "../../processors/click-id.ts";
 import { toDecimal } from "../../processors/money.ts";
 import { openClickhouse } from "../../sinks/clickhouse/client.ts";
-import { bind, cond, count, optional, readRows, scopeOf, text } from "../../sinks/clickhouse/query.ts";
+import { bind, cond, count, minor, optional, readRows, scopeOf, text } from "../../sinks/clickhouse/query.ts";
 import { summary } from "../../sinks/postgres/report.ts";
 import { openPool, sql, transaction } from "../../sinks/postgres/sql.ts";
 import { table } from "./output.ts";
@@ -20,7 +20,8 @@ interface StoredEvent {
   readonly sender_event_id: string | null;
   readonly t: string;
   readonly order_id: string | null;
-  readonly value: string | null;
+  readonly value_minor: bigint | null;
+  readonly currency: string | null;
   readonly credit_status: string;
   readonly credit_method: string | null;
   readonly credit_reason: string | null;
@@ -43,8 +44,11 @@ const SHOP = "casa-verde";
 const becameOf = (row: StoredEvent | undefined): string => {
   if (row === undefined) return "not stored";
   if (row.merged_into !== null) return "merged";
+  if (row.t === "refund") return "refund";
   return row.credit_status === "attributed" ? `attributed ${row.credit_method}` : `unattributed ${row.credit_reason}`;
 };
+const amountOf = (row: StoredEvent | undefined): string | null =>
+  row?.value_minor == null || row.currency === null ? null : toDecimal(row.value_minor, row.currency);
 const netOf = (booked: readonly Booked[], orderId: string): bigint =>
   booked.filter((entry) => entry.order_id === orderId).reduce((sum, entry) => sum + entry.amount_minor, 0n);
 
@@ -98,7 +102,8 @@ export const tellStory = async (stage: Stage, print: (text: string) => void): Pr
           sender_event_id: optional(text("sender_event_id")),
           t: text("t"),
           order_id: optional(text("order_id")),
-          value: optional(text("value")),
+          value_minor: optional(minor("value_minor")),
+          currency: optional(text("currency")),
           credit_status: text("credit_status"),
           credit_method: optional(text("credit_method")),
           credit_reason: optional(text("credit_reason")),
@@ -136,7 +141,7 @@ export const tellStory = async (stage: Stage, print: (text: string) => void): Pr
           return [
             says,
             String(event.t),
-            row?.value ?? null,
+            amountOf(row),
             refused.has(event.event_id) ? "refused" : becameOf(row),
             row?.partner_id ?? null,
             row?.version ?? null,

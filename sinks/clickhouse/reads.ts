@@ -1,6 +1,6 @@
 // sinks/clickhouse/reads.ts - what the live screen, the command line and the tests ask about stored events.
 import type { Clickhouse } from "./client.ts";
-import { bind, type ClientScope, cond, count, optional, readRows, text, unixMs } from "./query.ts";
+import { bind, type ClientScope, cond, count, minor, optional, readRows, text, unixMs } from "./query.ts";
 
 export interface EventCounts {
   readonly client_id: number;
@@ -56,7 +56,7 @@ export const eventVersions = (clickhouse: Clickhouse, scope: ClientScope, eventI
       received_at: unixMs("received_at"),
       stored_at: unixMs("stored_at"),
       order_id: optional(text("order_id")),
-      value: optional(text("value")),
+      value_minor: optional(minor("value_minor")),
       currency: optional(text("currency")),
       fraud_score: count("fraud_score"),
       fraud_band: text("fraud_band"),
@@ -84,7 +84,7 @@ export const latestEvents = async (clickhouse: Clickhouse, scope: ClientScope, l
       at: unixMs("at"),
       received_at: unixMs("received_at"),
       order_id: optional(text("order_id")),
-      value: optional(text("value")),
+      value_minor: optional(minor("value_minor")),
       currency: optional(text("currency")),
       credit_status: text("credit_status"),
       credit_reason: optional(text("credit_reason")),

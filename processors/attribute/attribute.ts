@@ -23,7 +23,6 @@ interface Out {
 /** Windows of a client that is not known: what a new client starts with (contracts.md 5). */
 const defaultClickDays = 30;
 const defaultInstallDays = 7;
-const analyticsBit = 0x01;
 
 /** Reasons that an event itself may end with; a contender's other faults only explain the contender. */
 const reasons: ReadonlySet<Fault | null> = new Set<Fault>([
@@ -42,15 +41,13 @@ const reasons: ReadonlySet<Fault | null> = new Set<Fault>([
 export const attribute: Processor<EventScored, Out, Journey, AttributeFacts> = (input, journey, facts) => {
   const { event, enrichment, fraud } = input.data;
   const kind = claimKindOf(event, facts.reference);
-  // Orders, leads and installs are contractual: they are credited without the analytics bit, everything else is not (contracts.md 5).
-  const isDenied = kind === null && (enrichment.consent & analyticsBit) === 0;
-  const credit = creditFor({ input, facts, windowDays: windowOf(event.t, event.client_id, facts) }, journey, kind !== null, isDenied);
+  const credit = creditFor({ input, facts, windowDays: windowOf(event.t, event.client_id, facts) }, journey, kind !== null);
   const attributed: EventAttributed = { event, enrichment, fraud, credit, version: 1, merged_into: null };
   const emitted: Emitted<Out> =
     kind === null
       ? { output: "attributed", data: attributed }
       : { output: "claims", data: { client_id: event.client_id, order_key: orderKeyOf(event), kind, attributed } };
-  return emit<Out, Journey>([emitted], isDenied ? journey : journeyAfter(event.t, event.click_id, journey, facts));
+  return emit<Out, Journey>([emitted], journeyAfter(event.t, event.click_id, journey, facts));
 };
 
 const windowOf = (type: string, clientId: number, { reference }: AttributeFacts): number => {
@@ -63,17 +60,17 @@ const journeyAfter = (type: string, clickId: string | null, journey: Journey, { 
   return click === null ? journey : withClick(journey, { click_id: clickId!, at: click.clicked_at, link_id: click.link_id });
 };
 
-const creditFor = (case_: Case, journey: Journey, isClaim: boolean, isDenied: boolean): Credit => {
+const creditFor = (case_: Case, journey: Journey, isClaim: boolean): Credit => {
   const { input, facts, windowDays } = case_;
   const { event, fraud } = input.data;
   const isRejected = fraud.band === "reject";
-  const carried = isDenied ? noContenders : contendersOn(case_);
+  const carried = contendersOn(case_);
   const winner = isRejected ? undefined : carried.find(({ fault }) => fault === null);
-  const click = isDenied || event.click_id === null ? null : facts.clickOf(event.click_id);
+  const click = event.click_id === null ? null : facts.clickOf(event.click_id);
   return {
     status: winner === undefined ? "unattributed" : "attributed",
     method: winner?.method ?? null,
-    reason: winner !== undefined ? null : isDenied ? "consent_denied" : isRejected ? "fraud_rejected" : reasonIn(carried),
+    reason: winner !== undefined ? null : isRejected ? "fraud_rejected" : reasonIn(carried),
     partner_id: winner?.partner_id ?? null,
     campaign_id: winner?.campaign_id ?? null,
     link_id: winner?.link_id ?? null,

@@ -8,6 +8,7 @@ import { enrich } from "../../processors/enrich/enrich.ts";
 import { type Places, places, placesFacts, placesOf } from "../../processors/enrich/places.ts";
 import { type Enrichment, type EventReceived, topics } from "../../schemas/generated.ts";
 import { noon, reads, received, recorded } from "../support/builders.ts";
+import { given } from "../support/given.ts";
 
 const data = readFileSync(createRequire(import.meta.url).resolve("@ip-location-db/geo-whois-asn-country-mmdb/geo-whois-asn-country.mmdb"));
 const world = placesOf(data);
@@ -19,8 +20,12 @@ const googlebot = "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.co
 const enrichmentOf = (event: Partial<EventReceived>, facts: Places = world): Enrichment => {
   const outcome = enrich(recorded(topics.eventsRaw, received(event)), null, facts);
   if (outcome.kind !== "emit" || outcome.events.length !== 1) throw new Error(`enrich emits one event, not ${outcome.kind}`);
-  expect(outcome.events[0]!.data.event).toEqual(received(event));
   return outcome.events[0]!.data.enrichment;
+};
+/** The event that goes on, or null when it does not. */
+const stored = (event: Partial<EventReceived>): EventReceived | null => {
+  const outcome = enrich(recorded(topics.eventsRaw, received(event)), null, world);
+  return outcome.kind === "emit" ? outcome.events[0]!.data.event : null;
 };
 
 describe("the country", () => {
@@ -101,18 +106,61 @@ describe("the user agent", () => {
 describe("the consent in force", () => {
   test("is the mask as given", () => expect(enrichmentOf({ consent: 0x35 }).consent).toBe(0x35));
   test("loses analytics and DSP export under Global Privacy Control", () =>
-    expect(enrichmentOf({ props: '{"gpc":true}' }).consent).toBe(0xfa));
+    expect(enrichmentOf({ t: "purchase", props: '{"gpc":true}' }).consent).toBe(0xfa));
   test("loses DSP export under Do Not Track", () => expect(enrichmentOf({ props: '{"dnt":"1"}' }).consent).toBe(0xfb));
-  test("follows a signal that an edge read in a header", () => expect(enrichmentOf({ warnings: ["gpc"] }).consent).toBe(0xfa));
+  test("follows a signal that an edge read in a header", () =>
+    expect(enrichmentOf({ t: "install", warnings: ["gpc"] }).consent).toBe(0xfa));
   test("is untouched by a signal that is off", () => expect(enrichmentOf({ props: '{"gpc":false,"dnt":0}' }).consent).toBe(0xff));
   test("is never widened", () =>
     fc.assert(
       fc.property(fc.integer({ min: 0, max: 255 }), fc.boolean(), fc.boolean(), (consent, gpc, dnt) => {
-        const inForce = enrichmentOf({ consent, props: JSON.stringify({ gpc, dnt }) }).consent;
+        const inForce = enrichmentOf({ t: "purchase", consent, props: JSON.stringify({ gpc, dnt }) }).consent;
         return (inForce & ~consent) === 0 && (inForce & 0x80) === (consent & 0x80);
       }),
     ));
 });
+
+describe("without consent to analytics (bit 0x01)", () => {
+  const consent = 0xfe;
+  const way = { url: "https://shop.example/thanks?o=1", ref: "https://blog.example/", ip: "8.8.8.8", ua: iphone };
+  const unseen = { url: null, ref: null, ip: null, ua: null };
+
+  test.each(["page_view", "view_product", "add_to_cart", "begin_checkout", "click", "form_start", "custom"])(
+    "a %s ends here, for that reason",
+    (t) =>
+      given(enrich, { state: null, facts: world })
+        .when(recorded(topics.eventsRaw, received({ t, consent })))
+        .then({ drops: "no_analytics_consent" }),
+  );
+  test.each(["purchase", "ext_purchase", "refund", "lead_submit", "install"])("a %s goes on, without the visitor's way and device", (t) => {
+    const event = { t, consent, order_id: "o1", click_id: "a click", value_minor: 100_00n, ...way };
+    expect(stored(event)).toEqual(received({ ...event, ...unseen }));
+  });
+  test("a country and a kind of device are all that remains of address and user agent", () =>
+    expect(enrichmentOf({ t: "purchase", consent, ...way })).toMatchObject({ country: "US", device: "mobile", consent }));
+  test("it makes no difference whether the visitor or the browser said no", () => {
+    expect(stored({ props: '{"gpc":1}' })).toBeNull();
+    expect(stored({ warnings: ["gpc"] })).toBeNull();
+    expect(stored({ t: "purchase", warnings: ["gpc"], ...way })).toMatchObject(unseen);
+  });
+  test("Do Not Track alone withholds nothing here: it is about exports", () =>
+    expect(stored({ props: '{"dnt":1}', ...way })).toMatchObject(way));
+});
+test("with consent to analytics every event goes on as it came", () =>
+  fc.assert(
+    fc.property(
+      fc.record({
+        t: fc.constantFrom("page_view", "click", "custom", "purchase", "refund", "install"),
+        consent: fc.integer({ min: 0, max: 255 }).map((mask) => mask | 0x01),
+        ip: fc.ipV4(),
+        ua: fc.string(),
+        ref: fc.webUrl(),
+      }),
+      (event) => {
+        expect(stored(event)).toEqual(received(event));
+      },
+    ),
+  ));
 
 test("the same event has the same outcome, whatever was looked up before", () =>
   fc.assert(

@@ -109,6 +109,7 @@ export interface ReferenceAt {
   readonly link: (linkId: number) => Link | undefined;
   /** The link of a client that bears this code. */
   readonly linkByCode: (clientId: number, code: string) => Link | undefined;
+  /** Lowest id first. */
   readonly partnersOf: (clientId: number) => readonly Partner[];
   /** Active rules in force, the order in which they win: highest priority, then most leaves, then lowest id. */
   readonly rules: (clientId: number) => readonly Rule[];
@@ -135,7 +136,12 @@ const groupBy = <Row>(rows: readonly Row[], keyOf: (row: Row) => string | number
   }
   return groups;
 };
-const newestFirst = <Row extends Known>(rows: readonly Row[]): readonly Row[] => [...rows].sort((a, b) => b.recorded_at - a.recorded_at);
+/**
+ * One change may save a row of an id more than once, so recorded_at may be equal: then the higher version is the newer one, then the later valid_from.
+ * The order in which a store gives its rows therefore decides nothing.
+ */
+const newestFirst = <Row extends Known & { readonly version?: number }>(rows: readonly Row[]): readonly Row[] =>
+  [...rows].sort((a, b) => b.recorded_at - a.recorded_at || (b.version ?? 0) - (a.version ?? 0) || b.valid_from - a.valid_from);
 const none: readonly never[] = [];
 
 const leavesOf = (condition: Condition): number => {
@@ -188,7 +194,14 @@ export const referenceOf = (rows: ReferenceRows, asOf: UnixMs): Reference => {
     (row) => `${row.client_id}:${row.event_type}`,
   );
   const linkIds = new Map(rows.links.map((row) => [`${row.client_id}:${row.code}`, row.link_id]));
-  const partnerIds = [...new Set(rows.partners.map((row) => row.partner_id))];
+  /** Everybody who ever worked for a client, lowest id first; whether they do at some time, their row of then says. */
+  const served = rows.partners.flatMap(({ partner_id, client_ids }) => client_ids.map((client_id) => ({ client_id, partner_id })));
+  const partnerIds = new Map(
+    [...groupBy(served, (row) => row.client_id)].map(([client, all]) => [
+      client,
+      [...new Set(all.map((row) => row.partner_id))].sort((a, b) => a - b),
+    ]),
+  );
   const slugs = new Map(rows.clients.map((row) => [row.slug, row.client_id]));
   const ordered = new Map<number, { knownAt: UnixMs; rules: readonly Rule[] }>();
 
@@ -219,7 +232,7 @@ export const referenceOf = (rows: ReferenceRows, asOf: UnixMs): Reference => {
         return id === undefined ? undefined : linkAt(id, validAt, knownAt);
       },
       partnersOf: (clientId) =>
-        partnerIds.flatMap((id) => {
+        (partnerIds.get(clientId) ?? none).flatMap((id) => {
           const partner = partnerAt(id, validAt, knownAt);
           return partner?.client_ids.includes(clientId) ? partner : [];
         }),

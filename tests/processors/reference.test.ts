@@ -65,6 +65,21 @@ describe("as known when received", () => {
     ).toBe("New"));
 });
 
+describe("of rows recorded in the same millisecond", () => {
+  test("the higher version is the newer one, in whatever order they are given", () => {
+    const versions = [1, 3, 2].map((version) => contract({ version, rate_ppm: BigInt(version) }));
+    for (const contracts of [versions, [...versions].reverse()])
+      expect(referenceWith({ contracts }).at(noon, noon).contract(sale)?.version).toBe(3);
+  });
+  test("of things the one that is valid from later on, in whatever order they are given", () => {
+    const partners = [partner({ name: "Before" }), partner({ name: "Since", valid_from: noon })];
+    for (const rows of [partners, [...partners].reverse()]) {
+      const named = (validAt: number) => referenceWith({ partners: rows }).at(validAt, noon).partner(partnerId)?.name;
+      expect([named(noon - 1), named(noon)]).toEqual(["Before", "Since"]);
+    }
+  });
+});
+
 describe("contracts", () => {
   test("the contract of the segment comes before the one for all segments", () => {
     const reference = referenceWith({ contracts: [contract(), contract({ contract_id: 62, segment: "MX", rate_ppm: 50_000n })] });
@@ -156,6 +171,15 @@ describe("names", () => {
         .map(({ partner_id }) => partner_id);
     expect(ids(noon - 1)).toEqual([partnerId, 22]);
     expect(ids(noon)).toEqual([22]);
+  });
+  test("the partners of a client come once each, lowest id first, however often they have changed", () => {
+    const partners = [partner({ partner_id: 23 }), partner(), partner({ partner_id: 23, recorded_at: noon, client_ids: [8, clientId] })];
+    const ids = (id: number) =>
+      referenceWith({ partners })
+        .at(noon, noon)
+        .partnersOf(id)
+        .map(({ partner_id }) => partner_id);
+    expect([ids(clientId), ids(8), ids(9)]).toEqual([[partnerId, 23], [23], []]);
   });
   test("a link is found by its id, as known", () => {
     const reference = referenceWith({ links: [link(), link({ recorded_at: noon, valid_from: noon, status: "archived" })] });

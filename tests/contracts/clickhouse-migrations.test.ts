@@ -143,7 +143,7 @@ test("what is current leaves out copies, old versions, and what must not be coun
   expect((await eventVersions(clickhouse, scope, id(1)))[0]).toMatchObject({
     version: 2,
     credit_status: "attributed",
-    value: "100",
+    value_minor: 100_00n,
     merged_into: null,
   });
   expect(await eventVersions(clickhouse, scopeOf(3), id(1))).toEqual([]);

@@ -1,0 +1,198 @@
+// tests/support/e2e-product.ts - the whole product on servers of its own, for tests that kill parts of it and count what is left.
+import { type ChildProcess, spawn } from "node:child_process";
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import type pg from "pg";
+import { steps } from "../../apps/ops/steps.ts";
+import { repositoryRoot } from "../../apps/stack/home.ts";
+import { apps as productApps } from "../../apps/stack/product.ts";
+import type { App, Stack } from "../../apps/stack/supervisor.ts";
+import { until } from "../../apps/stack/until.ts";
+import { groupsOf } from "../../apps/worker/groups.ts";
+import { topics } from "../../schemas/generated.ts";
+import { openClickhouse } from "../../sinks/clickhouse/client.ts";
+import { openPool } from "../../sinks/postgres/sql.ts";
+import { createToken } from "../../sinks/postgres/tokens.ts";
+import type { Admin } from "../../stream/admin.ts";
+import type { Recorded, Topic } from "../../stream/flow.ts";
+import { type Kafka, openKafka } from "../../stream/kafka.ts";
+import { openRegistry } from "../../stream/registry.ts";
+import { openWire, type Wire } from "../../stream/wire.ts";
+import { pipeline } from "../../topology.ts";
+import { workshop } from "../stack/home-for-test.ts";
+
+export { until };
+export const root = repositoryRoot();
+
+/** One record as it lies in the log. */
+export interface Stored<T = any> {
+  readonly topic: string;
+  readonly partition: number;
+  readonly offset: number;
+  readonly key: Buffer | null;
+  readonly value: Buffer | null;
+  readonly headers: Readonly<Record<string, string>>;
+  /** Throws Unreadable for garbage. */
+  readonly event: () => Recorded<T>;
+}
+export interface Ran {
+  readonly code: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+export interface GroupLag {
+  readonly group: string;
+  readonly topic: string;
+  readonly lag: number;
+}
+
+export interface Product {
+  readonly stack: Stack;
+  /** What the supervisor has said so far, one sentence each. */
+  readonly told: readonly string[];
+  readonly kafka: Kafka;
+  readonly admin: Admin;
+  readonly wire: Wire;
+  /** As the owner of the database: row-level security hides nothing. */
+  readonly rows: <T = any>(statement: string) => Promise<readonly T[]>;
+  readonly clickhouse: <T = any>(statement: string) => Promise<readonly T[]>;
+  readonly client: (slug: string) => { readonly id: number; readonly token: string };
+  /** More tokens of a client: each may send 100 requests a minute. */
+  readonly tokens: (clientId: number, count: number) => Promise<readonly string[]>;
+  readonly ingestUrl: string;
+  readonly read: <T = any>(topic: string) => Promise<readonly Stored<T>[]>;
+  /** In the order that data flows, so that zeros read one after the other mean that nothing is under way. */
+  readonly lags: () => Promise<readonly GroupLag[]>;
+  /** Until every group has read everything. */
+  readonly quiet: (deadlineMs: number) => Promise<void>;
+  /** Starts the command line; `done` resolves when it ends. */
+  readonly tributary: (...args: readonly string[]) => { readonly child: ChildProcess; readonly done: Promise<Ran> };
+  /** SIGKILL by default. Resolves when the process of that name has another number, with both. */
+  readonly replaced: (name: string, deadlineMs: number, kill?: NodeJS.Signals) => Promise<{ readonly was: number; readonly is: number }>;
+  readonly clear: () => Promise<void>;
+}
+
+/** A process whose output is kept. */
+export const spawned = (args: readonly string[], env: Readonly<Record<string, string | undefined>>, isLeader = false) => {
+  const child = spawn(process.execPath, [...args], { cwd: root, env, stdio: ["ignore", "pipe", "pipe"], detached: isLeader });
+  let stdout = "";
+  let stderr = "";
+  child.stdout.on("data", (text) => (stdout += text));
+  child.stderr.on("data", (text) => (stderr += text));
+  const done = new Promise<Ran>((resolve) => child.once("close", (code) => resolve({ code, stdout, stderr })));
+  return { child, done, stdout: () => stdout };
+};
+
+// A test must not be led to servers that the shell of the developer names.
+const OUTSIDE = [
+  "KAFKA_BROKERS",
+  "CLICKHOUSE_URL",
+  "POSTGRES_URL",
+  "POSTGRES_ADMIN_URL",
+  "REDIS_URL",
+  "SCHEMA_REGISTRY_URL",
+  "OIDC_ISSUER",
+];
+export const environmentOf = (home: string): Readonly<Record<string, string | undefined>> => ({
+  ...process.env,
+  ...Object.fromEntries(OUTSIDE.map((name) => [name, undefined])),
+  NODE_OPTIONS: undefined,
+  TRIBUTARY_HOME: home,
+});
+
+/** Starts everything in a folder of its own; for beforeAll, with `clear` in afterAll. */
+export const startProduct = async (apps: readonly App[] = productApps): Promise<Product> => {
+  for (const { module } of apps)
+    if (!existsSync(join(root, "dist", module))) throw new Error(`dist/${module} is missing; compile first: npm run build`);
+  const here = workshop();
+  const stack = await here.start({ services: ["kafka", "postgres", "clickhouse", "redis", "registry"], steps, apps });
+  const { env } = stack;
+  const kafka = openKafka({ brokers: env.KAFKA_BROKERS!, clientId: "test" });
+  const admin = await kafka.admin();
+  const wire = await openWire(Object.values(topics), openRegistry({ url: env.SCHEMA_REGISTRY_URL! }));
+  const owner: pg.Pool = openPool(env.POSTGRES_ADMIN_URL!, { max: 2 });
+  const app: pg.Pool = openPool(env.POSTGRES_URL!, { max: 1 });
+  const analytics = openClickhouse(env.CLICKHOUSE_URL!);
+  const groups = groupsOf(
+    pipeline,
+    productApps.filter(({ module }) => module.startsWith("apps/worker/")).flatMap(({ args }) => args ?? []),
+  );
+
+  const lags = async (): Promise<readonly GroupLag[]> => {
+    const found: GroupLag[] = [];
+    for (const { name, reads } of groups) {
+      const partitions = await admin.lag(name, [reads.name]);
+      found.push({ group: name, topic: reads.name, lag: partitions.reduce((sum, { lag }) => sum + lag, 0) });
+    }
+    return found;
+  };
+  const named = new Map(Object.values(topics).map((topic) => [topic.name, topic as Topic<any>]));
+  const read = async (topic: string): Promise<readonly Stored[]> => {
+    const found: Stored[] = [];
+    await kafka.replay({
+      topics: [topic],
+      onBatch: ({ partition, messages }) => {
+        for (const { offset, key, value, headers } of messages)
+          found.push({
+            topic,
+            partition,
+            offset,
+            key,
+            value,
+            headers: Object.fromEntries(Object.entries(headers).map(([name, text]) => [name, String(text)])),
+            event: () => wire.decode(named.get(topic)!, value, { topic, partition, offset }),
+          });
+      },
+    });
+    return found;
+  };
+
+  return {
+    stack,
+    told: here.told,
+    kafka,
+    admin,
+    wire,
+    read,
+    lags,
+    ingestUrl: stack.run.apps.ingest?.url ?? "",
+    rows: async (statement) => (await owner.query(statement)).rows,
+    clickhouse: async <T>(statement: string) =>
+      (await (await analytics.query({ query: statement, format: "JSONEachRow" })).json()) as readonly T[],
+    client: (slug) => {
+      const demo = stack.run.demo as { clients: { id: number; slug: string; ingest_token: string }[] };
+      const { id, ingest_token: token } = demo.clients.find((one) => one.slug === slug)!;
+      return { id, token };
+    },
+    tokens: async (clientId, count) => {
+      const made: string[] = [];
+      for (let n = 0; n < count; n += 1)
+        made.push((await createToken(app, { kind: "ingest", label: `load ${n}`, client_id: clientId })).token);
+      return made;
+    },
+    quiet: (deadlineMs) =>
+      until("every group has read everything", deadlineMs, async () => {
+        const waiting = (await lags()).filter(({ lag }) => lag > 0);
+        if (waiting.length > 0) throw new Error(waiting.map(({ group, lag }) => `${group} lags by ${lag}`).join(", "));
+      }),
+    tributary: (...args) => spawned(["dist/apps/ops/main.js", ...args], environmentOf(here.home)),
+    replaced: async (name, deadlineMs, kill = "SIGKILL") => {
+      const was = stack.pid(name);
+      if (was === undefined) throw new Error(`${name} does not run`);
+      stack.kill(name, kill);
+      const is = await until(`${name} runs again`, deadlineMs, () => {
+        const now = stack.pid(name);
+        if (now === undefined || now === was) throw new Error(`its process is ${now}`);
+        return now;
+      });
+      return { was, is };
+    },
+    clear: async () => {
+      await admin.close();
+      await owner.end();
+      await app.end();
+      await analytics.close();
+      await here.clear();
+    },
+  };
+};

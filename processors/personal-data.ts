@@ -75,7 +75,9 @@ export const scrub = (value: unknown, identify: Identify): Scrubbed<unknown> => 
     if (Array.isArray(part)) return part.map((item) => visit(item, kind));
     if (typeof part !== "object" || part === null) return part;
     const copy: Record<string, unknown> = {};
-    for (const [key, held] of Object.entries(part)) copy[key] = visit(held, isPersonalKey(key) ? plainKey(key) : kind);
+    // a key may be somebody's address too
+    for (const [key, held] of Object.entries(part))
+      copy[visit(key, null) as string] = visit(held, isPersonalKey(key) ? plainKey(key) : kind);
     return copy;
   };
   const replaced = visit(value, null);

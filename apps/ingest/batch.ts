@@ -133,7 +133,7 @@ const take = async (
     if (from > 0) await setImmediate();
     const events = body.events.slice(from, from + SLICE);
     const messages: OutputMessage[] = [];
-    for (const [n, admission] of admitBatch({ events, hasEscapes: body.hasEscapes }, arrival, facts).entries()) {
+    for (const [n, admission] of admitBatch({ events, texts: body.texts }, arrival, facts).entries()) {
       if (admission.kind === "accepted") messages.push(messageOf(wire, admission, arrival.receivedAt));
       else {
         refused.set(admission.refusal.code, (refused.get(admission.refusal.code) ?? 0) + 1);

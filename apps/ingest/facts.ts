@@ -6,9 +6,9 @@ import type { Token } from "../../sinks/postgres/tokens.ts";
 import type { UnixMs } from "../../stream/flow.ts";
 import { Problem, unavailable } from "./problem.ts";
 
-/** 20,000 devices are about 5 MB; a client with more of them at once pays two hashes for the rest. */
-const DEVICES_REMEMBERED = 20_000;
-const CLIENTS_REMEMBERED = 32;
+/** 100,000 devices are about 20 MB; a client with more of them at once pays two hashes for the rest. */
+const DEVICES_REMEMBERED = 100_000;
+const CLIENTS_REMEMBERED = 8;
 
 /** Throws Problem 503 while the client is not in the picture yet, 401 when it is archived: its tokens open nothing any more. */
 export const factsOf = (secret: string, reference: () => Reference | undefined) => {

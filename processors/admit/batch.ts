@@ -4,11 +4,11 @@ import type { Admission, Arrival, UnixMs } from "../../stream/flow.ts";
 import type { Identify } from "../device-id.ts";
 import { addressOf } from "./address.ts";
 import { admitEvent, type Terms } from "./event.ts";
+import { type Texts, textsOf } from "./shape.ts";
 
 export interface BatchBody {
   readonly events: readonly unknown[];
-  /** The body holds a \u escape somewhere: only then can its texts hold what no store takes. */
-  readonly hasEscapes: boolean;
+  readonly texts: Texts;
 }
 
 /** What the edge knows about the holder of the token. */
@@ -51,7 +51,7 @@ export const acceptsBatch = (body: unknown): BatchBody => {
   if (!Array.isArray(events)) throw new BadBody("bad_events", "/events", 'events must be a list: send {"events": [...]}');
   if (events.length === 0 || events.length > MAX_EVENTS)
     throw new BadBody("bad_events", "/events", `events holds ${events.length} items: send 1 to ${MAX_EVENTS}`);
-  return { events, hasEscapes: text.includes("\\u") };
+  return { events, texts: textsOf(text) };
 };
 
 const textOf = (body: unknown): string => {
@@ -87,7 +87,7 @@ const termsOf = (body: BatchBody, arrival: Arrival, facts: BatchFacts): Terms =>
   consentDefault: facts.consentDefault,
   segments: new Set([...COMMON_SEGMENTS, ...facts.segments]),
   identify: facts.identify,
-  hasEscapes: body.hasEscapes,
+  texts: body.texts,
   receivedAt: arrival.receivedAt,
   oldest: monthsBefore(arrival.receivedAt, RETENTION_MONTHS),
   newest: arrival.receivedAt + DAY_MS,

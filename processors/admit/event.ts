@@ -9,7 +9,7 @@ import { CUSTOM_NAME, eventTypeOf } from "./event-types.ts";
 import { leadKey } from "./lead-key.ts";
 import { fittingId, liftCustom, liftKnown, type Props } from "./props.ts";
 import { Refused, refuse } from "./refuse.ts";
-import { checkShape } from "./shape.ts";
+import { checkShape, type Texts } from "./shape.ts";
 
 /** What is the same for all events of one request. Times in Unix milliseconds. */
 export interface Terms {
@@ -19,8 +19,7 @@ export interface Terms {
   readonly consentDefault: number;
   readonly segments: ReadonlySet<string>;
   readonly identify: Identify;
-  /** The body holds a \u escape somewhere (see shape.ts). */
-  readonly hasEscapes: boolean;
+  readonly texts: Texts;
   readonly receivedAt: UnixMs;
   /** Oldest and newest `ts` that is taken. */
   readonly oldest: UnixMs;
@@ -67,7 +66,7 @@ export const admitEvent = (given: unknown, terms: Terms): Admission<EventReceive
 };
 
 const recordOf = (given: Given, terms: Terms): EventReceived => {
-  const shape = checkShape(given, terms.hasEscapes);
+  const shape = checkShape(given, terms.texts);
   const warnings: string[] = [];
   const senderEventId = eventIdOf(given.event_id);
   const type = typeOf(given.t);

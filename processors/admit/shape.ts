@@ -10,6 +10,23 @@ const MAX_EVENT_BYTES = 1_048_576;
 /** JSON writes one UTF-16 unit in at most six bytes (a \u escape), so below this no event can be too large and none needs measuring. */
 const SURELY_FITS = Math.floor(MAX_EVENT_BYTES / 6);
 
+/** What is known of the texts of a whole body before it is parsed; each saves a look at every text of every event. */
+export interface Texts {
+  /** Only an escape gets U+0000 or a lone surrogate into JSON that is valid UTF-8. */
+  readonly mayBeBroken: boolean;
+  /** An @, plain or as %40: without one nothing is shaped like an e-mail. */
+  readonly mayHoldEmail: boolean;
+}
+export const textsOf = (body: string): Texts => {
+  // some libraries escape every letter beyond ASCII, so only these escapes count; one may stand for an @ as well
+  const hasEscapes = body.includes("\\u");
+  return {
+    mayBeBroken: hasEscapes && (body.includes("\\u0000") || body.includes("\\ud") || body.includes("\\uD")),
+    mayHoldEmail: hasEscapes || body.includes("@") || body.includes("%40"),
+  };
+};
+const holdsAt = (text: string): boolean => text.includes("@") || text.includes("%40");
+
 /** What was found on the way, so that events without any of it are not walked again. */
 export interface Shape {
   /** At least about this many characters of JSON. */
@@ -29,7 +46,11 @@ const kindOf = (key: string): KeyKind => {
   const known = kinds.get(key);
   if (known !== undefined) return known;
   const kind: KeyKind =
-    key === "__proto__" || key === "constructor" || key === "prototype" ? "forbidden" : isPersonalKey(key) ? "personal" : "plain";
+    key === "__proto__" || key === "constructor" || key === "prototype"
+      ? "forbidden"
+      : isPersonalKey(key) || holdsAt(key)
+        ? "personal"
+        : "plain";
   if (key.length <= MAX_KNOWN_KEY_LENGTH) {
     if (kinds.size >= MAX_KNOWN_KEYS) kinds.clear();
     kinds.set(key, kind);
@@ -37,21 +58,21 @@ const kindOf = (key: string): KeyKind => {
   return kind;
 };
 
-const checkText = (text: string, path: string, hasEscapes: boolean, shape: Shape): void => {
+const checkText = (text: string, path: string, texts: Texts, shape: Shape): void => {
   if (text.length > MAX_TEXT) refuse("bad_text", path, `is longer than ${MAX_TEXT} characters: shorten it`);
-  if (hasEscapes && (text.includes("\0") || !(text as unknown as WellFormed).isWellFormed()))
+  if (texts.mayBeBroken && (text.includes("\0") || !(text as unknown as WellFormed).isWellFormed()))
     refuse("bad_text", path, "holds U+0000 or half of a surrogate pair: remove it");
   shape.size += text.length + 3;
-  if (text.includes("@") || text.includes("%40")) shape.mayBePersonal = true;
+  if (texts.mayHoldEmail && holdsAt(text)) shape.mayBePersonal = true;
 };
 /** ES2024; every supported Node has it. */
 interface WellFormed {
   isWellFormed: () => boolean;
 }
 
-const walk = (value: unknown, path: string, depth: number, hasEscapes: boolean, shape: Shape): void => {
+const walk = (value: unknown, path: string, depth: number, texts: Texts, shape: Shape): void => {
   if (typeof value === "string") {
-    checkText(value, path, hasEscapes, shape);
+    checkText(value, path, texts, shape);
     return;
   }
   if (typeof value === "number") {
@@ -66,7 +87,7 @@ const walk = (value: unknown, path: string, depth: number, hasEscapes: boolean, 
   if (depth > MAX_DEPTH) refuse("too_deep", path, `is nested deeper than ${MAX_DEPTH} levels: flatten it`);
   if (Array.isArray(value)) {
     shape.size += 2;
-    for (const item of value) walk(item, path, depth + 1, hasEscapes, shape);
+    for (const item of value) walk(item, path, depth + 1, texts, shape);
     return;
   }
   shape.size += 2;
@@ -76,25 +97,24 @@ const walk = (value: unknown, path: string, depth: number, hasEscapes: boolean, 
     const kind = kindOf(key);
     if (kind === "forbidden") refuse("bad_key", path, `the key ${key} is not allowed: rename it`);
     if (kind === "personal") shape.mayBePersonal = true;
-    if (hasEscapes || key.length > MAX_TEXT) checkText(key, path, hasEscapes, shape);
+    if (texts.mayBeBroken || key.length > MAX_TEXT) checkText(key, path, texts, shape);
     else shape.size += key.length + 4;
     const held = (value as Record<string, unknown>)[key];
     // most values are ordinary strings and numbers: seen to here, without a call that would have to build their path first
-    if (typeof held === "string" && !hasEscapes && held.length <= MAX_TEXT) {
+    if (typeof held === "string" && !texts.mayBeBroken && held.length <= MAX_TEXT) {
       shape.size += held.length + 3;
-      if (!shape.mayBePersonal && (held.includes("@") || held.includes("%40"))) shape.mayBePersonal = true;
+      if (texts.mayHoldEmail && !shape.mayBePersonal && holdsAt(held)) shape.mayBePersonal = true;
     } else if (typeof held === "number" && Number.isFinite(held)) shape.size += 2;
-    else walk(held, path === "" ? key : `${path}.${key}`, depth + 1, hasEscapes, shape);
+    else walk(held, path === "" ? key : `${path}.${key}`, depth + 1, texts, shape);
   }
 };
 
 /**
- * Walks an event once. `hasEscapes`: the body holds a \u escape somewhere, which is the only way in which U+0000 and lone surrogates get into
- * JSON that is valid UTF-8. Refuses with too_deep, too_many_keys, bad_key, bad_text, bad_number or event_too_large.
+ * Walks an event once. Refuses with too_deep, too_many_keys, bad_key, bad_text, bad_number or event_too_large.
  */
-export const checkShape = (event: object, hasEscapes: boolean): Shape => {
+export const checkShape = (event: object, texts: Texts): Shape => {
   const shape: Shape = { size: 0, keys: 0, mayBePersonal: false };
-  walk(event, "", 1, hasEscapes, shape);
+  walk(event, "", 1, texts, shape);
   if (shape.size > SURELY_FITS && new TextEncoder().encode(JSON.stringify(event)).length > MAX_EVENT_BYTES)
     refuse("event_too_large", null, `the event is larger than ${MAX_EVENT_BYTES} bytes: send less in props`);
   return shape;

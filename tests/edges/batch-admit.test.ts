@@ -386,6 +386,13 @@ describe("personal data", () => {
     expect(record.warnings).toEqual(["pii_hashed"]);
   });
 
+  test("a key that is an e-mail is hashed, and so is one whose @ was escaped", () => {
+    expect(propsOf({ "ana@example.com": 1 })).toEqual({ [hash("ana@example.com")]: 1 });
+    const escaped = `{"events":[{"t":"install","ts":${noon},"cid":7,"did":"d","props":{"a":"ana\\u0040example.com"}}]}`;
+    const [admission] = admitBatch(acceptsBatch(escaped), arrival, facts);
+    expect(admission).toMatchObject({ data: { props: JSON.stringify({ a: hash("ana@example.com") }) } });
+  });
+
   test("an order id that is an e-mail is matched by its hash", () =>
     expect(taken(purchase({ order_id: "ana@example.com" })).order_id).toBe(hash("ana@example.com")));
   test("pictures, coordinates and handles are left alone", () => {

@@ -4,7 +4,7 @@ import { deadLetterOf } from "./dead-letters.ts";
 import type { AnyTopic, Read, Recorded, Topic, Topology, UnixMs } from "./flow.ts";
 import { inMemoryLog, type LoggedMessage } from "./in-memory-log.ts";
 import { inMemory } from "./memory/in-memory.ts";
-import type { BatchCounts, ProcessBatch, RunnerPorts } from "./ports.ts";
+import type { BatchCounts, OutputMessage, ProcessBatch, RunnerPorts } from "./ports.ts";
 import { runner } from "./runner.ts";
 import { inMemoryWire } from "./wire.ts";
 
@@ -19,6 +19,8 @@ export interface Sent<T> {
 export interface Driven {
   /** Publishes, then runs every stage until nothing is left to read. */
   readonly send: <T>(topic: Topic<T>, ...events: readonly Sent<T>[]) => Promise<void>;
+  /** Publishes a message as it is, readable or not, then runs as `send` does. */
+  readonly sendMessage: (message: OutputMessage) => Promise<void>;
   readonly read: <T>(topic: Topic<T>) => readonly Recorded<T>[];
   /** Messages of any topic as they lie in the log, e.g. of a dead-letter topic by its name. */
   readonly messages: (topic: string) => readonly LoggedMessage[];
@@ -115,6 +117,10 @@ export const drive = (topology: Topology, settings: DriveSettings = {}): Driven 
           return { topic: topic.name, key: event.key, value: wire.encode(topic, event, null) };
         }),
       );
+      await run();
+    },
+    sendMessage: async (message) => {
+      log.append([message]);
       await run();
     },
     read: decoded,

@@ -1,7 +1,7 @@
 // Two projects: `fast` needs no service and runs in seconds, `stack` shares one embedded stack of real servers, one file after the other.
 import { defineConfig } from "vitest/config";
 
-const needServers = ["contracts", "guarantees", "e2e", "guide", "stack", "api"].map((folder) => `tests/${folder}/**/*.test.ts`);
+const needServers = ["contracts", "guarantees", "e2e", "stack", "api"].map((folder) => `tests/${folder}/**/*.test.ts`);
 
 export default defineConfig({
   resolve: { alias: { "#failpoint": new URL("./stream/failpoint.ts", import.meta.url).pathname } },

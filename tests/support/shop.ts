@@ -1,0 +1,93 @@
+// tests/support/shop.ts - the whole pipeline in memory behind its real edge: events go in as a sender writes them, and every topic can be read.
+import { acceptsBatch, admitBatch, type BatchFacts } from "../../processors/admit/batch.ts";
+import { clickKeys, clickKeysOf } from "../../processors/attribute/click-keys.ts";
+import { clickIdKey, mint } from "../../processors/click-id.ts";
+import { identifyFor, pepperOf } from "../../processors/device-id.ts";
+import { places, placesOf } from "../../processors/enrich/places.ts";
+import { type ReferenceRows, reference } from "../../processors/reference.ts";
+import { type Conversion, type EventAttributed, type EventReceived, type LedgerEntry, topics } from "../../schemas/generated.ts";
+import { type Driven, type DriveSettings, drive } from "../../stream/drive.ts";
+import type { Admission, Arrival, Read, UnixMs } from "../../stream/flow.ts";
+import { pipeline } from "../../topology.ts";
+import { clientId, linkId, noon, reads, referenceWith } from "./builders.ts";
+
+const secret = "the secret of an installation";
+const clickKey = clickIdKey(secret, 1);
+
+/** The click id that a tracking link gave out this long before noon. */
+export const clickBefore = (elapsedMs: number, onLink = linkId): string => mint(onLink, noon - elapsedMs, new Uint8Array(8), clickKey);
+/** The same id with its last character changed: the right form, the wrong proof. */
+export const forged = (clickId: string): string => clickId.slice(0, -1) + (clickId.endsWith("A") ? "B" : "A");
+
+/** As a sender writes it in JSON. */
+export type Written = Readonly<Record<string, unknown>>;
+export const pageView = (over: Written = {}): Written => ({
+  t: "page_view",
+  ts: noon,
+  cid: clientId,
+  did: "phone",
+  url: "https://shop.example/",
+  ...over,
+});
+export const click = (clickId: string, over: Written = {}): Written => pageView({ t: "click", svc_click_id: clickId, ...over });
+/** One unit of sku1 for 100.00 MXN in order o1. */
+export const purchase = (over: Written = {}, props: Written = {}): Written =>
+  pageView({
+    t: "purchase",
+    url: undefined,
+    props: { order_id: "o1", product_id: "sku1", product_line: "MX", quantity: 1, revenue: "100.00", currency: "MXN", ...props },
+    ...over,
+  });
+/** All of order o1, unless an amount is given. */
+export const refund = (over: Written = {}, props: Written = {}): Written =>
+  pageView({ t: "refund", url: undefined, props: { order_id: "o1", currency: "MXN", reason: "item_returned", ...props }, ...over });
+
+/** What the edge knows about the token of the shop's own server; a visitor's browser has one that is marked as such. */
+export const token = (over: Partial<BatchFacts> = {}): BatchFacts => ({
+  clientId,
+  segments: [],
+  consentDefault: 0xff,
+  isClientSide: false,
+  identify: identifyFor(pepperOf(secret, over.clientId ?? clientId), 100),
+  ...over,
+});
+const arrival = (receivedAt: UnixMs): Arrival => ({ receivedAt, sender: String(clientId), address: null, header: () => undefined });
+
+/** How POST /ingest/batch answers for each of these events. */
+export const admit = (events: readonly Written[], receivedAt: UnixMs = noon, facts = token()): readonly Admission<EventReceived>[] =>
+  admitBatch(acceptsBatch(JSON.stringify({ events })), arrival(receivedAt), facts);
+
+export interface Shop extends Driven {
+  /** Through the edge into the log, then through every stage. Throws when the edge refuses one. */
+  readonly post: (events: readonly Written[], over?: { readonly receivedAt?: UnixMs; readonly isClientSide?: boolean }) => Promise<void>;
+  /** Reference data as of now; what it knew before must stand in the rows too, for rows are never edited. */
+  readonly learn: (rows: Partial<ReferenceRows>) => void;
+  /** What lies in the three topics that end the chain, in the order in which it was written. */
+  readonly stored: () => readonly EventAttributed[];
+  readonly conversions: () => readonly Conversion[];
+  readonly entries: () => readonly LedgerEntry[];
+}
+
+const knowing = (rows: Partial<ReferenceRows>): Read =>
+  reads([reference, referenceWith(rows)], [clickKeys, clickKeysOf([clickKey])], [places, placesOf(null)]);
+
+/** One client with one partner, campaign, link and a contract of 10 % (tests/support/builders.ts), unless rows say otherwise. */
+export const shop = (rows: Partial<ReferenceRows> = {}, settings: Omit<DriveSettings, "read"> = {}): Shop => {
+  const driven = drive(pipeline, { ...settings, read: knowing(rows) });
+  const dataOf = <T>(events: readonly { readonly data: T }[]): readonly T[] => events.map(({ data }) => data);
+  return {
+    ...driven,
+    post: (events, { receivedAt = noon, isClientSide = false } = {}) =>
+      driven.send(
+        topics.eventsRaw,
+        ...admit(events, receivedAt, token({ isClientSide })).map((admission) => {
+          if (admission.kind === "refused") throw new Error(`the edge refused ${admission.refusal.field}: ${admission.refusal.message}`);
+          return { data: admission.data, at: admission.at, receivedAt };
+        }),
+      ),
+    learn: (later) => driven.know(knowing(later)),
+    stored: () => dataOf(driven.read(topics.eventsAttributed)),
+    conversions: () => dataOf(driven.read(topics.conversions)),
+    entries: () => dataOf(driven.read(topics.ledgerEntries)),
+  };
+};

@@ -6,7 +6,7 @@ import { openReference, readOf } from "../../sinks/postgres/reference.ts";
 import { openPool } from "../../sinks/postgres/sql.ts";
 import { postgresStore } from "../../sinks/postgres/store.ts";
 import type { Admin } from "../../stream/admin.ts";
-import { type Consumer, sinkReading, stageReading } from "../../stream/consumer.ts";
+import { sinkReading, stageReading } from "../../stream/consumer.ts";
 import { deadLetterOf } from "../../stream/dead-letters.ts";
 import type { AnyTopic, Topology } from "../../stream/flow.ts";
 import { openKafka } from "../../stream/kafka.ts";
@@ -58,24 +58,24 @@ export const worker =
     };
     const processOf = await openRunners(scope, ports, { groups, config, log, metrics, name });
 
-    const consumers: Consumer[] = [];
-    for (const group of groups) {
+    const join = async (group: Group): Promise<void> => {
+      const reading = group.is === "chain" ? stageReading : sinkReading;
       const consumer = await scope.open(group.name, async () => {
         const value = await kafka.consumer({
           group: group.name,
           topics: [group.reads.name],
-          reading: group.is === "chain" ? stageReading : sinkReading,
+          reading,
           onBatch: processOf(group),
           // A step that was given up because the worker closes has not failed: its offset stands.
           onCrash: (error) => (scope.closing.aborted ? log.debug("group.left", { group: group.name, error }) : scope.fail(error)),
         });
         return { value, stop: () => value.stop() };
       });
-      consumers.push(consumer);
-      const { sessionTimeoutMs } = group.is === "chain" ? stageReading : sinkReading;
       // Readiness is progress, not a connection: a member that its group has not heard for a session does no work.
-      checks[group.name] = () => need(consumer.silentMs() < sessionTimeoutMs, "the group has not heard this member for a session");
-    }
+      checks[group.name] = () => need(consumer.silentMs() < reading.sessionTimeoutMs, "the group has not heard this member for a session");
+    };
+    // Together: each may have to wait for the session of a member that was killed.
+    await Promise.all(groups.map(join));
     const admin = await scope.open("admin", async () => closing(await kafka.admin()));
     await scope.open("lag", () => tellingLag(admin, groups, metrics, log));
     // Closed first: readiness is red before the groups are left.

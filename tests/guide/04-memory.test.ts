@@ -1,0 +1,117 @@
+// Chapter 4: memory. What a stage remembers, and why every event counts once although it may come any number of times.
+import { describe, expect, test } from "vitest";
+import { topics } from "../../schemas/generated.ts";
+import { hourMs, noon, secondMs } from "../support/builders.ts";
+import { click, clickBefore, purchase, refund, type Shop, shop, type Written } from "../support/shop.ts";
+
+// The log delivers at least once: a worker that dies between its work and its commit leaves a batch that comes again. Senders retry, operators
+// rewind. So the question is never whether an event comes twice, only what the second time does.
+
+/** The messages of a topic as bytes, each content once. */
+const contents = ({ messages }: Shop, topic: { readonly name: string }): ReadonlySet<string> =>
+  new Set(messages(topic.name).map(({ value }) => value!.toString("hex")));
+const recalled = ({ counts }: Shop, stage: string): number =>
+  counts.flatMap(({ stages }) => stages.filter((counted) => counted.stage === stage)).reduce((sum, counted) => sum + counted.recalled, 0);
+/** What the partner is owed after all. */
+const balance = ({ entries }: Shop): bigint => entries().reduce((sum, { amount_minor }) => sum + amount_minor, 0n);
+
+const clicked = clickBefore(hourMs);
+const sale = purchase({ svc_click_id: clicked });
+
+describe("fast memory explains", () => {
+  // attribute remembers the last clicks of each device, in Redis. They earn nothing; they answer the partner who asks "they clicked, why no credit?"
+  test("a purchase that lost its click id on the way earns nothing, but its click is named", async () => {
+    const { post, stored } = shop();
+    await post([click(clicked, { ts: noon - hourMs }), purchase()]);
+    expect(stored().at(-1)!.credit).toMatchObject({
+      status: "unattributed",
+      reason: "no_click",
+      candidates: [{ method: "click", reference: clicked, partner_id: 21, outcome: "not_carried" }],
+    });
+  });
+
+  // A remembered value has a version for each event that changed it, and an event meets the newest version older than its own place in the log.
+  // So a stage that is sent back meets its past as it was, not what it has learnt since.
+  test("read again, a purchase does not meet a click that came after it", async () => {
+    const made = shop();
+    await made.post([purchase()]);
+    await made.post([click(clicked, { ts: noon - hourMs })], { receivedAt: noon + secondMs });
+    await made.rewind("attribute");
+    expect(made.messages("claims")).toHaveLength(2);
+    expect(contents(made, topics.claims).size).toBe(1);
+    expect(made.read(topics.claims).map(({ data }) => data.attributed.credit.candidates)).toEqual([[], []]);
+  });
+});
+
+describe("durable memory decides once", () => {
+  // Where money is decided, the outcome of each event is remembered too, in Postgres, before it is produced. An event that was decided before is
+  // answered with its recorded outcome, word for word, and nothing is decided again.
+  test("the same purchase sent twice leaves the same bytes twice, and one conversion", async () => {
+    const made = shop();
+    await made.post([sale]);
+    await made.post([sale], { receivedAt: noon + hourMs });
+    expect(made.messages("claims")).toHaveLength(2);
+    expect([contents(made, topics.conversions).size, contents(made, topics.ledgerEntries).size]).toEqual([1, 1]);
+    expect(recalled(made, "settle")).toBe(1);
+  });
+  test("sent again under its id with another amount, it is still what it was", async () => {
+    const made = shop();
+    const cheap = { ...sale, event_id: "e1" };
+    await made.post([cheap, purchase({ svc_click_id: clicked, event_id: "e1" }, { revenue: "9999.00" })]);
+    expect(new Set(made.conversions().map(({ value_minor }) => value_minor))).toEqual(new Set([100_00n]));
+  });
+  // Rows are keyed by these ids, so writing them twice leaves a table as writing them once. That is the whole of "counts once".
+  test("every chain sent back to its first message writes what it had written", async () => {
+    const made = shop();
+    await made.post([click(clicked, { ts: noon - hourMs }), sale, refund({ ts: noon + 1 }, { amount: "40.00" })]);
+    const ends = [topics.eventsAttributed, topics.conversions, topics.ledgerEntries];
+    const before = ends.map((topic) => contents(made, topic));
+    for (const stage of ["enrich", "score", "attribute", "settle", "commission"]) await made.rewind(stage);
+    expect(ends.map((topic) => contents(made, topic))).toEqual(before);
+  });
+});
+
+describe("the life of an order", () => {
+  // Two doors may see one sale: the browser on the thank-you page, and the shop's server. They are two events of one order line, so settle
+  // meets the second with the first in its hand: it counts no more, but it may bring what the first one lacked.
+  test("a second copy is merged: one conversion, and the credit that only the browser knew of", async () => {
+    const made = shop();
+    await made.post([purchase({ did: "server" })]);
+    await made.post([sale], { receivedAt: noon + secondMs, isClientSide: true });
+    expect(made.conversions()).toMatchObject([{ kind: "credited", partner_id: 21, value_minor: 100_00n }]);
+    const [first, ...later] = made.stored();
+    expect(first).toMatchObject({ version: 1, credit: { reason: "no_click" } });
+    expect(later).toMatchObject([
+      { version: 2, event: { event_id: first!.event.event_id }, credit: { method: "click" }, merged_into: null },
+      { version: 1, merged_into: first!.event.event_id },
+    ]);
+  });
+
+  // Different devices write to different partitions, so a refund may overtake its sale. Then it waits in the order until there is something to
+  // take back.
+  test("a refund before its sale waits for it", async () => {
+    const made = shop();
+    await made.post([refund()]);
+    expect(made.conversions()).toEqual([]);
+    await made.post([sale]);
+    expect(made.conversions().map(({ kind, version }) => [kind, version])).toEqual([
+      ["credited", 1],
+      ["reversed", 2],
+    ]);
+    expect(balance(made)).toBe(0n);
+  });
+
+  const part = (amount: string, ts: number): Written => refund({ ts }, { amount });
+  const [little, more] = [part("25.00", noon + 1), part("15.00", noon + 2)];
+  test.each([
+    ["sale, little, more", [sale, little, more]],
+    ["little, sale, more", [little, sale, more]],
+    ["more, little, sale", [more, little, sale]],
+    ["little, sale, little again, more, sale again", [little, sale, little, more, sale]],
+  ])("in whatever order they come, 10 %% of what was kept is owed: %s", async (_, events) => {
+    const made = shop();
+    for (const [n, event] of events.entries()) await made.post([event], { receivedAt: noon + n });
+    const owed = new Map(made.entries().map(({ entry_id, amount_minor }) => [entry_id, amount_minor]));
+    expect([...owed.values()].reduce((sum, minor) => sum + minor, 0n)).toBe(6_00n);
+  });
+});

@@ -1,0 +1,13 @@
+// tests/support/printed.ts - a ledger entry as an accountant reads it, for tests whose readers are people.
+import { dayOf } from "../../processors/calendar.ts";
+import { toDecimal } from "../../processors/money.ts";
+import type { LedgerEntry } from "../../schemas/generated.ts";
+
+export const printed = (entry: LedgerEntry): string => {
+  const decimal = (minor: bigint) => toDecimal(minor, entry.currency);
+  return `
+    ${entry.kind}  ${entry.year}-${String(entry.month).padStart(2, "0")}  partner ${entry.partner_id}  ${decimal(entry.amount_minor)} ${entry.currency}
+${entry.lines.map(({ account, amount_minor }) => `      ${account.padEnd(16)}${decimal(amount_minor).padStart(9)}`).join("\n")}
+    ${entry.formula}
+    contract ${entry.contract_id} version ${entry.contract_version}, payable from ${entry.payable_from === null ? "-" : dayOf(entry.payable_from)}`;
+};

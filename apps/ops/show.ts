@@ -9,6 +9,7 @@ import { tellStory } from "./tell-story.ts";
 /** About 35 events a second: enough to see, little enough to leave running. */
 const VISITS_PER_SECOND = 9;
 const NOTES_SHOWN = 4;
+const YOURS = "aurora-music";
 
 const trafficOf = (stack: Stack, demo: Demo): Traffic =>
   startDemo({
@@ -16,8 +17,10 @@ const trafficOf = (stack: Stack, demo: Demo): Traffic =>
     secret: stack.env.TRIBUTARY_SECRET!,
     shops: demo.clients.map(({ id, slug, ingest_token }) => ({
       client_id: id,
-      currency: slug === "aurora-music" ? "USD" : "MXN",
+      currency: slug === YOURS ? "USD" : "MXN",
       link_ids: demo.links.filter(({ client_id }) => client_id === id).map(({ link_id }) => link_id),
+      // The shop whose rule credits real purchases (README) gets visitors who only look, so that its report shows what a person sent and nothing else.
+      isSelling: slug !== YOURS,
       token: ingest_token,
     })),
     visitsPerSecond: VISITS_PER_SECOND,

@@ -5,6 +5,8 @@ export interface Shop {
   readonly client_id: number;
   readonly currency: string;
   readonly link_ids: readonly number[];
+  /** Whether visitors buy; without it they only look. */
+  readonly isSelling: boolean;
 }
 
 const agents = [
@@ -60,7 +62,7 @@ export const visit = (shop: Shop, run: string, n: number, now: number, random: (
   events.push(event("page_view", at(0.1), { url }), event("view_product", at(0.5), goods));
   if (random() < 0.5) events.push(event("add_to_cart", at(1), goods));
   if (random() < 0.3) events.push(event("begin_checkout", at(1.5), { cart_value: price * quantity, currency: shop.currency }));
-  if (random() < 0.2) {
+  if (shop.isSelling && random() < 0.2) {
     const coupon = random() < 0.15 ? { coupon: "VERDE10" } : {};
     const sale = {
       order_id: `${run}-${n}`,

@@ -12,6 +12,7 @@ import type { Log } from "../../stream/log.ts";
 import type { RequestCounts } from "../../stream/metrics.ts";
 import type { OutputMessage, Produce } from "../../stream/ports.ts";
 import type { Wire } from "../../stream/wire.ts";
+import { heapOf, openLane } from "./lane.ts";
 import { Problem, unavailable } from "./problem.ts";
 import type { Verdict } from "./rate-limit.ts";
 import { checkType, withBody } from "./read-body.ts";
@@ -55,6 +56,7 @@ interface BatchAnswer {
 }
 
 export const batchRoute = (parts: BatchParts) => {
+  const inTurn = openLane();
   let isTrying = false;
 
   /** While the log is away a single request pays the wait for it, the others come again. */
@@ -84,12 +86,14 @@ export const batchRoute = (parts: BatchParts) => {
     const wire = parts.wire();
     if (wire === undefined) throw unavailable("events cannot be stored yet", 2);
     const answer = await oneAtATime(() =>
-      withBody(request, async (raw) => {
-        const receivedAt = Date.now();
-        const facts = parts.facts(token, receivedAt);
-        const arrival = arrivalOf(request, String(token.client_id), receivedAt);
-        return take(parts, wire, acceptsBatch(raw), arrival, facts, refused);
-      }),
+      withBody(request, (raw) =>
+        inTurn(heapOf(raw), async () => {
+          const receivedAt = Date.now();
+          const facts = parts.facts(token, receivedAt);
+          const arrival = arrivalOf(request, String(token.client_id), receivedAt);
+          return take(parts, wire, acceptsBatch(raw), arrival, facts, refused);
+        }),
+      ),
     );
     accepted = answer.accepted;
     response.json(answer);

@@ -7,6 +7,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { until } from "../../apps/stack/until.ts";
 import { openPool } from "../../sinks/postgres/sql.ts";
 import { revokeToken } from "../../sinks/postgres/tokens.ts";
+import { openKafka } from "../../stream/kafka.ts";
 import { addedToLog, freePort, newTokens, pidOf, type RunningIngest, startIngest, whileFrozen } from "../support/ingest.ts";
 import { sharedStack } from "../support/shared-stack.ts";
 
@@ -312,6 +313,13 @@ describe("bodies", () => {
     } as RequestInit);
     expect(chunked.status).toBe(413);
   });
+  test("a body that would fill the heap is refused before it is parsed", async () => {
+    for (const piece of ['{"1":0},', "[],"]) {
+      const began = performance.now();
+      expect((await send(gzipSync(`{"events":[${piece.repeat(3_000_000)}0]}`), { "content-encoding": "gzip" })).status).toBe(413);
+      expect(performance.now() - began).toBeLessThan(3_000);
+    }
+  });
   test.each([
     ["a cut gzip", gzipSync(bodyOf(event())).subarray(0, 40), { "content-encoding": "gzip" }, 400],
     ["no gzip at all", bodyOf(event()), { "content-encoding": "gzip" }, 400],
@@ -547,6 +555,27 @@ describe("health", () => {
       time_zone_data: expect.stringMatching(/^20\d\d[a-z]$/),
     });
     expect(answer.status).toBe(200);
+  });
+
+  test("an open dead letter makes it degraded, with the kind counted", async () => {
+    const kafka = openKafka({ brokers: stack.env.KAFKA_BROKERS!, clientId: "test" });
+    const [producer, admin] = [kafka.producer(), await kafka.admin()];
+    const depth = async (pixel: number, status: string): Promise<void> => {
+      const answer = await fetch(`${ingest.url}/health`);
+      const report = (await answer.json()) as { status: string; dlq_depth: { pixel: number } };
+      expect([answer.status, report.status, report.dlq_depth.pixel]).toEqual([200, status, pixel]);
+    };
+    try {
+      await producer.send([{ topic: "pixel.dlq", key: null, value: Buffer.from("{") }]);
+      await until("the letter is counted", 10_000, () => depth(1, "degraded"));
+    } finally {
+      await admin.deleteRecords(
+        "pixel.dlq",
+        new Map((await admin.watermarks("pixel.dlq")).map(({ partition, high }) => [partition, high])),
+      );
+      await Promise.all([producer.close(), admin.close()]);
+    }
+    await until("the letter is gone", 10_000, () => depth(0, "ok"));
   });
 
   test("it has no limit, and takes no other method", async () => {

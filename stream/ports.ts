@@ -76,14 +76,14 @@ export interface LogPorts {
   readonly deadLetters: DeadLetterRoute;
   readonly deadLetter: (letter: Letter) => OutputMessage;
   readonly retry: Retry;
+  /** How often a chain or a group of sinks has now stopped at this message, this time included: it outlives the process. */
+  readonly stops: (reader: string, at: Position) => Promise<number>;
+  readonly log: Pick<Log, "info" | "warn" | "error">;
 }
 export interface RunnerPorts extends LogPorts {
   readonly memories: Memories;
   readonly read: Read;
   readonly count: (counts: BatchCounts) => void;
-  /** How often the chain has now stopped at this message, this time included: it outlives the process. */
-  readonly stops: (chain: string, at: Position) => Promise<number>;
-  readonly log: Pick<Log, "info" | "warn" | "error">;
 }
 
 /** One transaction or one insert a call of `write`, with the tenants whose rows it may touch; sinks/clickhouse and sinks/postgres have one each. */

@@ -6,6 +6,7 @@ import type { Recorded } from "./flow.ts";
 import { type Folded, fold, type Given, ProcessorThrew, type Refused } from "./fold.ts";
 import type { Loaded, Remembering } from "./memory/memory.ts";
 import type { Control, InputBatch, OutputMessage, ProcessBatch, RunnerPorts } from "./ports.ts";
+import { tellStop } from "./stop.ts";
 
 /** Lost memory is made up for by reading the partition again up to where it had been committed; fast memory throws the outputs away, durable produces what it decides. */
 interface Past {
@@ -22,8 +23,6 @@ interface FoldedChain {
 
 /** Two owners overlap for one batch or two; whoever is still overtaken after 20 loads is not overtaken but broken. */
 const MOST_FOLDS = 20;
-/** One stop may be a bad machine and two a bad start; at the third an operator is called (laws.md L5). */
-const STOPS_TO_ALERT = 3;
 
 /** The function that a consumer calls for each batch of a partition. Rejects only when the worker must stop: it restarts at the committed offset. */
 export const runner = (chain: Chain, ports: RunnerPorts): ProcessBatch => {
@@ -158,14 +157,14 @@ export const runner = (chain: Chain, ports: RunnerPorts): ProcessBatch => {
     try {
       await run(batch, control, past, mayLookBack);
     } catch (error) {
-      if (!(error instanceof ProcessorThrew)) throw error;
-      const messages = batch.messages.filter(({ offset }) => offset < error.offset);
+      // Whoever has lost the partition has not stopped at a message of it.
+      if (!control.isCurrent()) throw error;
+      const offset = error instanceof ProcessorThrew ? error.offset : batch.messages[0]!.offset;
+      const messages = batch.messages.filter((message) => message.offset < offset);
       if (messages.length > 0) await run({ ...batch, messages }, control, past, mayLookBack);
-      const at = { topic: batch.topic, partition: batch.partition, offset: error.offset };
-      const stops = await ports.stops(chain.name, at).catch(() => STOPS_TO_ALERT);
-      const fields = { stage: error.stage, ...at, stops, error };
-      if (stops >= STOPS_TO_ALERT) log.error("stage.stuck", { ...fields, alert: true });
-      else log.warn("stage.stopped", fields);
+      // It turned out that memory must be relearned first, or that the partition is gone: the message comes again.
+      if (!control.isCurrent()) return;
+      await tellStop(ports, chain.name, { topic: batch.topic, partition: batch.partition, offset }, error);
       throw error;
     }
   };

@@ -15,7 +15,7 @@ import { postgresMemory } from "../../stream/memory/postgres.ts";
 import { redisMemory } from "../../stream/memory/redis.ts";
 import { type Metrics, openMetrics } from "../../stream/metrics.ts";
 import { openOps } from "../../stream/ops.ts";
-import type { LogPorts, ProcessBatch, Retry, RunnerPorts } from "../../stream/ports.ts";
+import type { Letter, LogPorts, ProcessBatch, Retry, RunnerPorts, SinkPorts } from "../../stream/ports.ts";
 import { openRegistry } from "../../stream/registry.ts";
 import { retry } from "../../stream/retry.ts";
 import { runner } from "../../stream/runner.ts";
@@ -49,11 +49,11 @@ export const worker =
     const producer = await scope.open("producer", () => closing(kafka.producer({ sendDeadlineMs: STORE_MS })));
     const registry = openRegistry({ url: config.SCHEMA_REGISTRY_URL, topicPrefix: config.KAFKA_TOPIC_PREFIX });
     const wire = await openWire(topicsOf(groups), registry);
-    const ports: LogPorts = {
+    const ports = {
       wire,
       produce: producer.send,
       deadLetters: topology.deadLetters,
-      deadLetter: (letter) => deadLetterOf(letter, Date.now()),
+      deadLetter: (letter: Letter) => deadLetterOf(letter, Date.now()),
       retry: retrying(metrics, log, scope.closing),
     };
     const processOf = await openRunners(scope, ports, { groups, config, log, metrics, name });
@@ -93,7 +93,11 @@ interface Hosting {
 }
 
 /** Opens the stores (connections are made when they are needed) and answers with what processes the batches of a group. */
-const openRunners = async (scope: Scope, ports: LogPorts, hosting: Hosting): Promise<(group: Group) => ProcessBatch> => {
+const openRunners = async (
+  scope: Scope,
+  ports: Omit<LogPorts, "stops" | "log">,
+  hosting: Hosting,
+): Promise<(group: Group) => ProcessBatch> => {
   const { groups, config, log, metrics, name } = hosting;
   const pool = await scope.open("postgres", () => {
     const value = openPool(config.POSTGRES_URL, { name, max: groups.length + 2, timeoutMs: STORE_MS });
@@ -113,25 +117,28 @@ const openRunners = async (scope: Scope, ports: LogPorts, hosting: Hosting): Pro
       )
     : undefined;
   const views = viewsOf(config, log);
-
-  const ofStages: RunnerPorts = {
+  const ofAll: LogPorts = {
     ...ports,
-    memories: { fast: redisMemory(redis, `${config.KAFKA_TOPIC_PREFIX}memory`), durable: postgresMemory(pool) },
-    read: readOf(reference === undefined ? views : { ...views, reference: reference.source }),
-    count: metrics.countBatch,
-    stops: async (chain, { topic, partition, offset }) => {
-      const key = `${config.KAFKA_TOPIC_PREFIX}stops:${chain}:${topic}/${partition}@${offset}`;
+    log,
+    stops: async (reader, { topic, partition, offset }) => {
+      const key = `${config.KAFKA_TOPIC_PREFIX}stops:${reader}:${topic}/${partition}@${offset}`;
       const stops = await redis.incr(key);
       await redis.expire(key, STOPS_KEPT_SECONDS);
       return stops;
     },
-    log,
   };
-  const ofSinks = {
-    ...ports,
+
+  const ofStages: RunnerPorts = {
+    ...ofAll,
+    memories: { fast: redisMemory(redis, `${config.KAFKA_TOPIC_PREFIX}memory`), durable: postgresMemory(pool) },
+    read: readOf(reference === undefined ? views : { ...views, reference: reference.source }),
+    count: metrics.countBatch,
+  };
+  const ofSinks: SinkPorts = {
+    ...ofAll,
     stores: { clickhouse: clickhouseStore(clickhouse), postgres: postgresStore(pool) },
     run: `${config.INSTANCE_NAME}-${process.pid}-${Date.now()}`,
-    countWrite: (counts: Parameters<Metrics["countWrite"]>[0]) => metrics.countWrite(counts, Date.now()),
+    countWrite: (counts) => metrics.countWrite(counts, Date.now()),
   };
   return (group) => (group.is === "chain" ? runner(group.chain, ofStages) : sinkRunner(group.sinks, ofSinks));
 };

@@ -77,6 +77,17 @@ test("durable memory that was restored from a backup decides again from its mark
   expect(last.data.total).toBe(worths + 2);
 });
 
+test("a message that no processor survives does not keep lost memory from being relearned", async () => {
+  const made = world();
+  publish(made, ...steps.slice(0, 6));
+  await run(made, journey);
+  const emptied = losing(made, { fast: inMemory("fast") });
+  publish(emptied, ...steps.slice(6, 8), step("poison", { worth: 666 }));
+  await expect(run(emptied, journey)).rejects.toThrow("check threw");
+  expect([...emptied.committed.values()]).toEqual([8]);
+  expect(outputs(emptied, "toy.out")).toHaveLength(8);
+});
+
 test("memory that nobody has lost is never read back to", async () => {
   const made = world();
   publish(made, ...steps);

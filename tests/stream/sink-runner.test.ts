@@ -63,6 +63,8 @@ const running = (sinks: readonly AnySink[], over: Partial<SinkPorts> = {}) => {
     deadLetter: (letter) => deadLetterOf(letter, 0),
     retry: (_, one) => one(),
     run: "run1",
+    stops: async () => 3,
+    log: { info: () => undefined, warn: () => undefined, error: (event) => void effects.push(event) },
     countWrite: (one) => counts.push(one),
     ...over,
   });
@@ -149,13 +151,13 @@ test("a dead letter that cannot be written holds every offset", async () => {
   const { give, effects } = running([storing()], { produce });
   const given = [give(0, messagesOf(step("a", { worth: 404 }))), give(1, messagesOf(step("b")))];
   expect((await Promise.allSettled(given)).map(({ status }) => status)).toEqual(["rejected", "rejected"]);
-  expect(effects).toEqual(["write b for 2"]);
+  expect(effects).toEqual(["write b for 2", "stage.stuck", "stage.stuck"]);
 });
 
 test("an error that is not of the data stops the sink and sets nothing aside", async () => {
   const { give, letters, effects } = running([storing({ ...table("postgres"), write: () => Promise.reject(new Error("no such table")) })]);
   await expect(give(0, messagesOf(step("a"), step("b")))).rejects.toThrow("no such table");
-  expect([letters, effects]).toEqual([[], []]);
+  expect([letters, effects]).toEqual([[], ["stage.stuck"]]);
 });
 
 test("a partition that was lost is not committed, the others are", async () => {

@@ -1,0 +1,52 @@
+// What a worker understands of its command line, and what it says of what it does not.
+import { expect, test } from "vitest";
+import { readConfig } from "../../apps/worker/config.ts";
+import { groupsOf } from "../../apps/worker/groups.ts";
+import { sink } from "../../stream/flow.ts";
+import { topology } from "../../stream/topology.ts";
+import { toy, toys } from "../support/toy.ts";
+
+const into = { name: "t", store: "postgres" as const, key: [], tenantOf: () => 1, write: async () => {} };
+const stored = topology(
+  "stored",
+  toy.deadLetters,
+  ...toy.nodes,
+  sink({ name: "sums", from: toys.sums, rows: () => [], into }),
+  sink({ name: "more-sums", from: toys.sums, rows: () => [], into }),
+  sink({ name: "paid", from: toys.paid, rows: () => [], into }),
+);
+const told = (...args: string[]): string => {
+  try {
+    return groupsOf(stored, args)
+      .map(({ is, name, reads }) => `${is} ${name} reads ${reads.name}`)
+      .join("\n");
+  } catch (error) {
+    return (error as Error).message;
+  }
+};
+
+test("a comma fuses and a space adds one more group, named after its first member", () =>
+  expect(told("check,walk,point", "settle", "sums,more-sums", "paid")).toBe(
+    [
+      "chain tributary.check reads toy.raw",
+      "chain tributary.settle reads toy.claims",
+      "sinks tributary.sums reads toy.sums",
+      "sinks tributary.paid reads toy.paid",
+    ].join("\n"),
+  ));
+
+test("sinks of two topics are not fused", () =>
+  expect(told("sums,paid")).toBe("paid reads toy.paid, the sinks before it toy.sums: put a space between"));
+
+test("a stage and a sink are not fused", () => expect(told("pay,paid")).toContain("paid is a sink, not a stage"));
+
+test("a group that stands there twice is refused", () => expect(told("settle", "settle")).toBe("tributary.settle stands there twice"));
+
+test("without groups the usage names all that can be hosted", () =>
+  expect(told()).toContain("known: check walk point settle pay sums more-sums paid"));
+
+test("every variable that is missing or wrong is told at once, and no value is", () => {
+  const read = () => readConfig({ KAFKA_BROKERS: "b:1", REDIS_URL: "redis-without-scheme", TRIBUTARY_SECRET: "short", OPS_PORT: "" });
+  expect(read).toThrow(/SCHEMA_REGISTRY_URL: .*\n.*REDIS_URL: .*\n.*POSTGRES_URL: .*\n.*CLICKHOUSE_URL: .*\n.*TRIBUTARY_SECRET: /);
+  expect(read).not.toThrow(/redis-without-scheme|short/);
+});

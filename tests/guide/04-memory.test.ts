@@ -44,8 +44,8 @@ describe("fast memory explains", () => {
 });
 
 describe("durable memory decides once", () => {
-  // Where money is decided, the outcome of each event is remembered too, in Postgres, before it is produced. An event that was decided before is
-  // answered with its recorded outcome, word for word, and nothing is decided again.
+  // Where money is decided, the outcome of each event is remembered too, in Postgres, and before it is produced (tests/guarantees/order.test.ts). An
+  // event that was decided before is answered with its recorded outcome, word for word, and nothing is decided again.
   test("the same purchase sent twice leaves the same bytes twice, and one conversion", async () => {
     const made = shop();
     await made.post([sale]);

@@ -24,12 +24,21 @@ for (const [name, [command, args]] of Object.entries(steps)) {
   console.log(`${stdout}${stderr}`.trimEnd().replace(/^/gm, "       "));
 }
 
-const licences = /^(MIT|ISC|Apache-2\.0|BSD-[23]-Clause|0BSD|Unlicense|MIT-0|CC0-1\.0|CC-BY-4\.0|BlueOak-1\.0\.0|MPL-2\.0|Python-2\.0|PDDL-1\.0|PostgreSQL)$/;
+const licences =
+  /^(MIT|ISC|Apache-2\.0|BSD-[23]-Clause|0BSD|Unlicense|MIT-0|CC0-1\.0|CC-BY-4\.0|BlueOak-1\.0\.0|MPL-2\.0|Python-2\.0|PDDL-1\.0|PostgreSQL)$/;
 /** Packages that name no licence in their manifest but carry an MIT text. */
 const carryMitText = new Set(["@kafkajs/confluent-schema-registry"]);
 const lock = JSON.parse(readFileSync("package-lock.json", "utf8"));
 const unlicensed = Object.entries(lock.packages)
-  .filter(([path, entry]) => path !== "" && entry.license !== undefined && !String(entry.license).replace(/[()]/g, "").split(/ OR | AND /).some((name) => licences.test(name)))
+  .filter(
+    ([path, entry]) =>
+      path !== "" &&
+      entry.license !== undefined &&
+      !String(entry.license)
+        .replace(/[()]/g, "")
+        .split(/ OR | AND /)
+        .some((name) => licences.test(name)),
+  )
   .filter(([path]) => !carryMitText.has(path.replace(/^.*node_modules\//, "")))
   .map(([path, entry]) => `${path.replace(/^.*node_modules\//, "")}: ${entry.license}`);
 console.log(`${unlicensed.length === 0 ? "ok    " : "FAILED"} licences`);

@@ -24,7 +24,7 @@ test("addresses and the secret are enough, all else has a default", () => {
     PORT: 8080,
     OPS_PORT: 9080,
     HOST: "127.0.0.1",
-    INSTANCE_NAME: "ingest",
+    INSTANCE_NAME: "tributary",
     TRUSTED_PROXIES: [],
     LOG_LEVEL: "info",
   });
@@ -44,7 +44,7 @@ test("all problems are told at once, by the names of the variables", () => {
     INSTANCE_NAME: "a/b",
   });
   for (const name of ["PORT", "KAFKA_BROKERS", "TRUSTED_PROXIES", "LOG_LEVEL", "INSTANCE_NAME"]) expect(told).toContain(`  ${name}: `);
-  expect(problems({ TLS_CERT_FILE: "a.pem" })).toContain("TLS_CERT_FILE: and TLS_KEY_FILE must be given together");
+  expect(problems({ TLS_CERT_FILE: "a.pem" })).toContain("TLS_CERT_FILE and TLS_KEY_FILE: must be given together");
 });
 
 test("no value is shown, for some are secrets", () => {

@@ -1,4 +1,4 @@
-// processors/enrich/consent.ts - the consent in force for an event, and what of the event may go on under it (contracts.md 5, "Consent in every read").
+// processors/enrich/consent.ts - the consent in force for an event, and what of the event may go on under it (contracts.md 5).
 import type { EventReceived } from "../../schemas/generated.ts";
 import type { Signals } from "./signals.ts";
 

@@ -9,8 +9,8 @@ import { hourMs, received, recorded } from "../support/builders.ts";
 import { clickBefore, pageView, purchase, type Shop, shop } from "../support/shop.ts";
 import { rateOf, sent, step, toy, toys } from "../support/toy.ts";
 
-// An edge refuses to a sender's face (chapter 1). Once a message is in the log there is nobody to tell, so it is never thrown away: its bytes go
-// to a dead-letter topic as they came, with headers that say where, why and how often, and the partition goes on.
+// An edge tells the sender what it refuses (chapter 1). Once a message is in the log there is nobody to tell, so it is never thrown away: its bytes
+// go to a dead-letter topic as they came, with headers that say where, why and how often, and the partition goes on.
 
 const headersOf = ({ headers }: LoggedMessage, ...names: readonly (keyof typeof letterHeaders)[]): Readonly<Record<string, string>> =>
   Object.fromEntries(names.map((name) => [name, String(headers[letterHeaders[name]])]));

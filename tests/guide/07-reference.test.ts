@@ -5,6 +5,7 @@ import {
   clientId,
   contract,
   crediting,
+  dayMs,
   hourMs,
   longAgo,
   noon,

@@ -84,6 +84,19 @@ describe("a campaign that is paused", () => {
     expect(await creditOf(noon - 1, noon + hourMs)).toMatchObject({ status: "attributed", partner_id: 21 }));
 });
 
+describe("a campaign that was paused an hour ago, as somebody notes only now", () => {
+  // valid_from lies before recorded_at. What was received in between was judged by what was known, and is judged so for ever.
+  const campaigns = [campaign(), campaign({ status: "paused", recorded_at: noon, valid_from: noon - hourMs })];
+  test.each([
+    ["received before the note, credits", noon - 1, { status: "attributed", partner_id: 21 }],
+    ["received after it, does not", noon, { status: "unattributed", reason: "campaign_inactive" }],
+  ])("a sale of half past eleven, %s", async (_, receivedAt, credit) => {
+    const { post, stored } = shop({ campaigns });
+    await post([purchase({ svc_click_id: clickBefore(hourMs), ts: noon - hourMs / 2 })], { receivedAt });
+    expect(stored()).toMatchObject([{ credit }]);
+  });
+});
+
 describe("a mistake that is corrected", () => {
   // At noon somebody notes that the coupon has belonged to partner 22 since January. Whoever was credited before keeps it: on that day this is
   // what was known. Changing it is a decision with a name and a reason of its own, not a side effect of saving a form.

@@ -1,0 +1,116 @@
+// `npm start` as a person meets it: the story told twice in one folder, its data found again, and Ctrl-C, which stops everything it started and nothing else.
+import { type ChildProcess, spawn } from "node:child_process";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, expect, test } from "vitest";
+import { startOf } from "../../apps/stack/child.ts";
+import { openClickhouse } from "../../sinks/clickhouse/client.ts";
+import { workshop } from "../stack/home-for-test.ts";
+import { environmentOf, type Ran, spawned, until } from "../support/e2e-product.ts";
+
+const here = workshop();
+const { home } = here;
+const started: ChildProcess[] = [];
+afterAll(async () => {
+  for (const child of started) child.kill("SIGKILL");
+  await here.clear();
+});
+
+const start = (...flags: readonly string[]) => {
+  const running = spawned(["dist/apps/stack/main.js", ...flags], environmentOf(home), true);
+  started.push(running.child);
+  return running;
+};
+const tableOf = ({ stdout }: Ran): readonly string[] => {
+  const lines = stdout.split("\n");
+  return lines.slice(lines.findIndex((line) => line.startsWith("what happened")));
+};
+const expectStory = (ran: Ran): void => {
+  expect(ran).toMatchObject({ code: 0, stderr: "" });
+  expect(ran.stdout).toContain("POST /ingest/batch: 9 accepted, 1 rejected");
+  const lines = tableOf(ran);
+  const row = / (?<t>click|page_view|purchase|refund) +(?<value>[\d.]+|-) +(?<became>\w.*?) +(?:\d+|-) +(?:\d+|-)$/;
+  const became = lines.flatMap((line) => {
+    const { t, value, became: what } = row.exec(line)?.groups ?? {};
+    return t === undefined ? [] : `${t} ${value} ${what}`;
+  });
+  expect(became).toEqual([
+    "click - attributed click",
+    "page_view - attributed click",
+    "purchase 1000.00 attributed click",
+    "purchase 499.00 unattributed no_click",
+    "purchase 850.00 unattributed bad_click_id",
+    "purchase 250.00 attributed rule",
+    "purchase 300.00 unattributed campaign_inactive",
+    "purchase 1000.00 merged",
+    "refund 250.00 refund",
+    "purchase - refused",
+  ]);
+  const booked = lines.filter((line) => /^story-\S+-order-\d/.test(line)).map((line) => line.split(/ +/).slice(1, 5).join(" "));
+  expect(booked.map((line) => line.replace(/ \d+ /, " "))).toEqual(["earned 120.00 MXN", "reversal -30.00 MXN", "earned 10.00 MXN"]);
+  expect(lines).toContain("ledger balance of casa-verde: 0.00 MXN");
+  expect(lines).toContain("everything came out as the story says");
+};
+/** Every process that descends from this one, each with its start time, so that a later process of the same number is another. */
+const descendants = (ancestor: number): ReadonlyMap<number, string> => {
+  const parents = readdirSync("/proc")
+    .filter((name) => /^\d+$/.test(name))
+    .flatMap((name) => {
+      try {
+        const stat = readFileSync(`/proc/${name}/stat`, "utf8");
+        return [[Number(name), Number(stat.slice(stat.lastIndexOf(")") + 2).split(" ")[1])] as const];
+      } catch {
+        return [];
+      }
+    });
+  const found = new Map<number, string>();
+  for (let generation = [ancestor]; generation.length > 0; ) {
+    generation = parents.filter(([, parent]) => generation.includes(parent)).map(([pid]) => pid);
+    for (const pid of generation) found.set(pid, startOf(pid) ?? "gone");
+  }
+  return found;
+};
+const survivors = (processes: ReadonlyMap<number, string>): readonly number[] =>
+  [...processes].filter(([pid, born]) => startOf(pid) === born).map(([pid]) => pid);
+
+test("--once tells the story, prints what came out, and leaves nothing running", async () => {
+  const running = start("--once");
+  let seen: ReadonlyMap<number, string> = new Map();
+  await until("its apps run", 60_000, () => {
+    seen = descendants(running.child.pid!);
+    if (!running.stdout().includes("worker-money is ready")) throw new Error(`so far ${seen.size} processes`);
+  });
+  expectStory(await running.done);
+  // Five servers, the identity provider and three apps, and what those started themselves.
+  expect(seen.size).toBeGreaterThanOrEqual(9);
+  expect(survivors(seen)).toEqual([]);
+}, 120_000);
+
+test("a second story in the same folder comes out the same", async () => {
+  expectStory(await start("--once").done);
+}, 120_000);
+
+test("the next start finds both stories, and Ctrl-C stops everything it started and nothing else", async () => {
+  const running = start("--no-demo");
+  const stranger = spawn("sleep", ["120"], { stdio: "ignore" });
+  started.push(stranger);
+  const run = join(home, "run.json");
+  await until("the stack is ready", 60_000, () => {
+    if (!JSON.parse(readFileSync(run, "utf8")).ready) throw new Error("not yet");
+  });
+  const seen = descendants(running.child.pid!);
+  expect(seen.size).toBeGreaterThanOrEqual(9);
+  const { services } = JSON.parse(readFileSync(run, "utf8"));
+  const clickhouse = openClickhouse(services.clickhouse.url);
+  const answer = await clickhouse.query({ query: "select toUInt32(uniqExact(event_id)) as events from events", format: "JSONEachRow" });
+  expect(await answer.json()).toEqual([{ events: 18 }]);
+  await clickhouse.close();
+
+  // As a terminal does it: to the whole foreground group, and that is not where the servers are.
+  process.kill(-running.child.pid!, "SIGINT");
+  expect(await running.done).toMatchObject({ code: 0, stderr: "" });
+  expect(survivors(seen)).toEqual([]);
+  expect(existsSync(run)).toBe(false);
+  expect(startOf(stranger.pid!)).toBeDefined();
+  stranger.kill();
+}, 120_000);

@@ -1,0 +1,98 @@
+// tests/support/e2e-laws.ts - the laws at quiescence, each counted from the data (log, tables) against the journal of the sender, never from metrics.
+import { expect } from "vitest";
+import type { Claim, Conversion, EventAttributed, EventReceived, LedgerEntry } from "../../schemas/generated.ts";
+import type { Journal, SentEvent } from "./e2e-load.ts";
+import type { Product, Stored } from "./e2e-product.ts";
+
+/** Ten percent of an amount such as 12.34, rounded half to even, in cents. */
+const tenthOf = (revenue: string): bigint => {
+  const cents = BigInt(revenue.replace(".", ""));
+  const [tenth, rest] = [cents / 10n, cents % 10n];
+  return rest > 5n || (rest === 5n && tenth % 2n === 1n) ? tenth + 1n : tenth;
+};
+
+/** One id has one content, however often it was produced (R11). */
+const expectOneContent = (records: readonly Stored[]): void => {
+  const contents = new Map<string, string>();
+  for (const { event } of records) {
+    const { id, data } = event();
+    const content = JSON.stringify(data, (_, part) => (typeof part === "bigint" ? `${part}` : part));
+    expect(contents.get(id) ?? content).toBe(content);
+    contents.set(id, content);
+  }
+};
+
+export interface Held {
+  readonly events: number;
+  readonly records: number;
+  readonly duplicates: number;
+  readonly unknown: number;
+  readonly orders: number;
+  readonly commission: bigint;
+}
+
+/** Of everything that was sent under `run`: C2, C3, I2, M1, M10, R11 and the money itself. Answers with what there is, for the output. */
+export const expectLaws = async (product: Product, run: string, journal: Journal, sent: ReadonlyMap<string, SentEvent>): Promise<Held> => {
+  const outcomes = journal.outcomes();
+  const ok = [...outcomes].filter(([, outcome]) => outcome === "ok").map(([id]) => id);
+  expect(ok.length).toBeGreaterThan(0);
+
+  // C2, I2: every acknowledged event once, and nothing but what was acknowledged or left without an answer.
+  const stored = await product.clickhouse<{ id: string; rows: number; t: string; order_id: string | null }>(
+    `select sender_event_id as id, toUInt32(count()) as rows, any(t) as t, any(order_id) as order_id from events final
+     where startsWith(sender_event_id, '${run}-') group by id`,
+  );
+  const storedIds = new Set(stored.map(({ id }) => id));
+  expect({ lost: ok.filter((id) => !storedIds.has(id)) }).toEqual({ lost: [] });
+  expect({ twice: stored.filter(({ rows }) => rows !== 1) }).toEqual({ twice: [] });
+  expect({ phantoms: [...storedIds].filter((id) => !["ok", "unknown"].includes(outcomes.get(id) ?? "never sent")) }).toEqual({
+    phantoms: [],
+  });
+
+  // C3: records of events.raw = stored + duplicates + dead letters + dropped; here nothing is dropped and nothing may be dead.
+  const raw = (await product.read<EventReceived>("events.raw")).filter(({ event }) => event().data.sender_event_id?.startsWith(`${run}-`));
+  const distinct = new Set(raw.map(({ event }) => event().id));
+  expect({ records: raw.length, stored: stored.length }).toEqual({ records: raw.length, stored: distinct.size });
+  expect({ dead: (await product.read("s2s.dlq")).filter(({ value }) => value?.includes(run)).length }).toEqual({ dead: 0 });
+
+  for (const topic of ["claims", "conversions", "ledger.entries"])
+    expectOneContent(await product.read<Claim | Conversion | LedgerEntry>(topic));
+  const versions = (await product.read<EventAttributed>("events.attributed")).map(({ event }) => event().data.version);
+  expect(new Set(versions)).toEqual(new Set([1]));
+
+  // The money: one commission an order, however many copies came, worked out here from what was sent.
+  const orders = new Map<string, bigint>();
+  for (const id of storedIds) {
+    const { order_id: order, revenue } = sent.get(id)!.props;
+    if (order !== undefined) orders.set(order, tenthOf(revenue!));
+  }
+  const booked = await product.rows<{ order_id: string; entries: number; amount: string }>(
+    `select order_id, count(*)::int as entries, sum(entry.amount_minor)::text as amount
+     from conversions join ledger_entries entry using (client_id, conversion_id) where order_id like '${run}-%' group by order_id`,
+  );
+  expect({ twice: booked.filter(({ entries }) => entries !== 1) }).toEqual({ twice: [] });
+  expect(new Map(booked.map(({ order_id: order, amount }) => [order, BigInt(amount)]))).toEqual(orders);
+
+  // M10: every conversion has its one outcome. M1: what is booked balances, entry by entry and in all.
+  const [laws] = await product.rows(`select
+    (select count(*)::int from conversions where not exists (select from ledger_entries entry
+      where entry.client_id = conversions.client_id and entry.conversion_id = conversions.conversion_id and entry.kind in ('earned', 'none'))) as unpaid,
+    (select count(*)::int from (select 1 from ledger_entries where kind in ('earned', 'none') group by client_id, conversion_id having count(*) > 1) twice) as twice,
+    (select count(*)::int from (select 1 from ledger_lines group by client_id, entry_id, currency having sum(amount_minor) <> 0) odd) as unbalanced,
+    (select coalesce(sum(amount_minor), 0)::int from ledger_lines) as balance`);
+  expect(laws).toEqual({ unpaid: 0, twice: 0, unbalanced: 0, balance: 0 });
+  return {
+    events: stored.length,
+    records: raw.length,
+    duplicates: raw.length - distinct.size,
+    unknown: [...outcomes.values()].filter((outcome) => outcome === "unknown").length,
+    orders: orders.size,
+    commission: [...orders.values()].reduce((sum, cents) => sum + cents, 0n),
+  };
+};
+
+/** How many records of a topic lie there more than once, by id. */
+export const repeatedIn = async (product: Product, topic: string): Promise<number> => {
+  const ids = (await product.read(topic)).map(({ event }) => event().id);
+  return ids.length - new Set(ids).size;
+};

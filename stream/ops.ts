@@ -1,7 +1,8 @@
 // stream/ops.ts - the side port of every app: /livez asks the process alone, /readyz its named checks, /metrics its registry.
-import { createServer, type ServerResponse } from "node:http";
+import type { RequestListener, ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { Metrics } from "./metrics.ts";
+import { httpServer, type TlsFiles } from "./tls.ts";
 
 export interface OpsSettings {
   /** 0 takes any free port. */
@@ -10,6 +11,8 @@ export interface OpsSettings {
   /** A check that throws makes the app not ready. A check says whether work gets done, not whether a socket is open. */
   readonly checks: Readonly<Record<string, () => Promise<void> | void>>;
   readonly metrics: Metrics;
+  /** With certificate files the side port speaks TLS 1.3 too. */
+  readonly tls?: TlsFiles;
 }
 
 export interface Ops {
@@ -26,7 +29,7 @@ const CHECK_MS = 2_000;
 
 type Result = readonly [name: string, problem: string | null];
 
-export const openOps = async ({ port, host = "127.0.0.1", checks, metrics }: OpsSettings): Promise<Ops> => {
+export const openOps = async ({ port, host = "127.0.0.1", checks, metrics, tls }: OpsSettings): Promise<Ops> => {
   let isDraining = false;
   let asked: { readonly at: number; readonly results: Promise<readonly Result[]> } | undefined;
 
@@ -43,7 +46,7 @@ export const openOps = async ({ port, host = "127.0.0.1", checks, metrics }: Ops
     answer(response, all.every(([, problem]) => problem === null) ? 200 : 503, lines.join("\n") || "ok");
   };
 
-  const server = createServer((request, response) => {
+  const answers: RequestListener = (request, response) => {
     if (request.method !== "GET" && request.method !== "HEAD") return answer(response, 405, "only GET");
     const path = request.url?.split("?")[0];
     if (path === "/livez") return answer(response, 200, "ok");
@@ -53,7 +56,8 @@ export const openOps = async ({ port, host = "127.0.0.1", checks, metrics }: Ops
       (text) => answer(response, 200, text, metrics.contentType),
       (error: Error) => answer(response, 500, error.message),
     );
-  });
+  };
+  const server = httpServer({}, answers, tls);
   await new Promise<void>((resolve, reject) => server.once("error", reject).listen(port, host, resolve));
   return {
     port: (server.address() as AddressInfo).port,

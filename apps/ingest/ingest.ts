@@ -13,6 +13,8 @@ import { openOps } from "../../stream/ops.ts";
 import { openRegistry } from "../../stream/registry.ts";
 import type { Scope } from "../../stream/scope.ts";
 import { openWire, type Wire } from "../../stream/wire.ts";
+import { tlsOf } from "../tls.ts";
+import { versionOf } from "../version.ts";
 import { batchRoute } from "./batch.ts";
 import type { Config } from "./config.ts";
 import { factsOf } from "./facts.ts";
@@ -21,7 +23,6 @@ import { listen } from "./listen.ts";
 import { openRateLimit } from "./rate-limit.ts";
 import { ingestApp } from "./server.ts";
 import { authenticator } from "./tokens.ts";
-import { versionOf } from "./version.ts";
 
 const REQUESTS_A_MINUTE = { limit: 100, windowMs: 60_000 };
 const WAITING_TOLD_MS = 5_000;
@@ -37,7 +38,9 @@ export const ingest =
 
     // Opened first and closed last: /livez and /metrics answer while the rest starts and ends.
     const checks: Record<string, () => void> = { started: () => need(false, "the app is starting") };
-    const ops = await scope.open("ops", async () => closing(await openOps({ port: config.OPS_PORT, host: config.HOST, metrics, checks })));
+    const ops = await scope.open("ops", async () =>
+      closing(await openOps({ port: config.OPS_PORT, host: config.HOST, metrics, checks, ...tlsOf(config, log) })),
+    );
 
     const pool = await scope.open("postgres", () => {
       const value = openPool(config.POSTGRES_URL, { name: `tributary-${config.INSTANCE_NAME}`, max: 3, timeoutMs: 2_000 });
@@ -85,10 +88,7 @@ export const ingest =
         await listen(ingestApp({ batch, health }, config.TRUSTED_PROXIES, log), {
           host: config.HOST,
           port: config.PORT,
-          log,
-          ...(config.TLS_CERT_FILE === undefined || config.TLS_KEY_FILE === undefined
-            ? {}
-            : { tls: { certFile: config.TLS_CERT_FILE, keyFile: config.TLS_KEY_FILE } }),
+          ...tlsOf(config, log),
         }),
       ),
     );

@@ -1,16 +1,13 @@
 // apps/ingest/listen.ts - opens the port: plain or TLS 1.3, with time limits on slow senders, and closes it without dropping anybody who is being answered.
-import { readFileSync, unwatchFile, watchFile } from "node:fs";
-import { createServer, type RequestListener, type Server } from "node:http";
-import { createServer as createSecureServer, type Server as SecureServer } from "node:https";
+import type { RequestListener } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
-import type { Log } from "../../stream/log.ts";
+import { httpServer, type TlsFiles } from "../../stream/tls.ts";
 
 export interface ListenSettings {
   readonly host: string;
   /** 0 takes any free port. */
   readonly port: number;
-  readonly tls?: { readonly certFile: string; readonly keyFile: string };
-  readonly log: Log;
+  readonly tls?: TlsFiles;
 }
 export interface Listening {
   readonly port: number;
@@ -37,9 +34,7 @@ export const listen = async (answer: RequestListener, settings: ListenSettings):
     if (isClosing) response.setHeader("Connection", "close");
     answer(request, response);
   };
-  const { tls } = settings;
-  const server: Server | SecureServer =
-    tls === undefined ? createServer(limits, listener) : secureServer(limits, listener, tls, settings.log);
+  const server = httpServer(limits, listener, settings.tls);
   server.on("clientError", refuse);
   // What stands in an Expect header does not change what we do.
   server.on("checkExpectation", listener);
@@ -49,31 +44,10 @@ export const listen = async (answer: RequestListener, settings: ListenSettings):
     close: () =>
       new Promise((resolve) => {
         isClosing = true;
-        if (tls !== undefined) for (const file of [tls.certFile, tls.keyFile]) unwatchFile(file);
         server.close(() => resolve());
         server.closeIdleConnections();
       }),
   };
-};
-
-const read = (tls: { readonly certFile: string; readonly keyFile: string }) => ({
-  cert: readFileSync(tls.certFile),
-  key: readFileSync(tls.keyFile),
-});
-
-/** Certificates are renewed under a running process: changed files are taken for new connections, unusable ones are told and left. */
-const secureServer = (limits: object, listener: RequestListener, tls: { certFile: string; keyFile: string }, log: Log): SecureServer => {
-  const server = createSecureServer({ ...limits, ...read(tls), minVersion: "TLSv1.3" }, listener);
-  const renew = (): void => {
-    try {
-      server.setSecureContext({ ...read(tls), minVersion: "TLSv1.3" });
-      log.info("tls.renewed");
-    } catch (error) {
-      log.error("tls.not_renewed", { error });
-    }
-  };
-  for (const file of [tls.certFile, tls.keyFile]) watchFile(file, { interval: 10_000, persistent: false }, renew);
-  return server;
 };
 
 const BODY = JSON.stringify({

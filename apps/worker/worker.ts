@@ -22,7 +22,8 @@ import { runner } from "../../stream/runner.ts";
 import type { Scope } from "../../stream/scope.ts";
 import { sinkRunner } from "../../stream/sink-runner.ts";
 import { openWire } from "../../stream/wire.ts";
-import { versionOf } from "../ingest/version.ts";
+import { tlsOf } from "../tls.ts";
+import { versionOf } from "../version.ts";
 import type { Config } from "./config.ts";
 import type { Group } from "./groups.ts";
 import { viewsOf } from "./views.ts";
@@ -43,7 +44,9 @@ export const worker =
     const version = versionOf();
     const metrics = openMetrics({ app: "worker", version, commit: "unknown" });
     const checks: Record<string, () => void> = { started: () => need(false, "the groups are not joined yet") };
-    const ops = await scope.open("ops", async () => closing(await openOps({ port: config.OPS_PORT, host: config.HOST, metrics, checks })));
+    const ops = await scope.open("ops", async () =>
+      closing(await openOps({ port: config.OPS_PORT, host: config.HOST, metrics, checks, ...tlsOf(config, log) })),
+    );
 
     const kafka = openKafka({ brokers: config.KAFKA_BROKERS, clientId: name, topicPrefix: config.KAFKA_TOPIC_PREFIX, log });
     const producer = await scope.open("producer", () => closing(kafka.producer({ sendDeadlineMs: STORE_MS })));

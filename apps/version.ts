@@ -1,4 +1,4 @@
-// apps/ingest/version.ts - the version of this installation, as package.json has it.
+// apps/version.ts - the version of this installation, as package.json has it.
 import { readFileSync } from "node:fs";
 
 /** Found upwards, because compiled code lies one folder deeper than its source. */

@@ -175,6 +175,14 @@ export interface Table<Row> {
   readonly tenantOf: (row: Row) => number;
   /** May call `write` several times; all calls belong to one transaction (Postgres) or are one insert each (ClickHouse). */
   readonly write: (rows: readonly Row[], write: Write) => Promise<void>;
+  /** What keeps summaries of this table has to know what was touched: written once the rows are stored, and before the offsets move. */
+  readonly marks?: Marks<Row>;
+}
+
+/** Rows of another table, in whatever store, that name what some rows of this one touched. Naming too much costs work and is never wrong. */
+export interface Marks<Row> {
+  readonly of: (rows: readonly Row[]) => readonly any[];
+  readonly into: Table<any>;
 }
 
 // Nodes of different records share one list: checked above, erased here. These are the only `any`s.
@@ -207,6 +215,9 @@ export const stage = <In, Out, State, Facts, Reason extends string>(node: Stage<
   ...(node as Omit<AnyStage, "is">),
 });
 export const sink = <T, Row>(node: Sink<T, Row>): Node => ({ is: "sink", ...node });
+
+/** Checks that what `of` names fits the table it goes into. */
+export const marks = <Row, Mark>(of: (rows: readonly Row[]) => readonly Mark[], into: Table<NoInfer<Mark>>): Marks<Row> => ({ of, into });
 
 export const emit: {
   <Out>(events: readonly Emitted<Out>[]): Emit<Out, null>;

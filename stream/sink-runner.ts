@@ -96,6 +96,15 @@ export const sinkRunner = (sinks: readonly AnySink[], ports: SinkPorts): Process
     return [...before, ...(await writeWithout(sink, mapped.slice(middle), heartbeat))];
   };
 
+  /** Names what was touched, whether or not a row was refused. It holds ids and times of stored rows alone, so a refusal is nobody's bad data: it stops. */
+  const mark = async ({ into }: AnySink, mapped: readonly Mapped[], heartbeat: () => Promise<void>): Promise<void> => {
+    if (into.marks === undefined || mapped.length === 0) return;
+    const { of, into: table } = into.marks;
+    const rows = of(mapped.flatMap((one) => one.rows));
+    const batch = { tenants: [...new Set(rows.map(table.tenantOf))], token: `${tokenOf(ports.run, topic.name, mapped)}/${table.name}` };
+    await retry("write", () => ports.stores[table.store].within(batch, (write) => table.write(rows, write)), heartbeat);
+  };
+
   const letterOf = (sink: AnySink, { one, code, error }: RefusedEvent): OutputMessage =>
     ports.deadLetter({
       to: ports.deadLetters(one.event),
@@ -124,6 +133,7 @@ export const sinkRunner = (sinks: readonly AnySink[], ports: SinkPorts): Process
       const startedAt = performance.now();
       const { mapped, refused } = map(sink, given);
       const unstorable = await writeWithout(sink, mapped, heartbeat);
+      await mark(sink, mapped, heartbeat);
       letters.push(...[...refused, ...unstorable].map((one) => letterOf(sink, one)));
       const all = mapped.reduce((sum, { rows }) => sum + rows.length, 0);
       const bad = unstorable.reduce((sum, { one }) => sum + (one as Mapped).rows.length, 0);
@@ -158,7 +168,7 @@ export const sinkRunner = (sinks: readonly AnySink[], ports: SinkPorts): Process
       }
     };
     // 1 join and map. Dying here costs nothing.
-    // 2 write. Dying after it costs a second write of the same rows: one row by key and version.
+    // 2 write, then mark what was touched. Dying after either costs a second write of the same rows and marks: one row by key and version.
     const { letters, counts } = parts.length === 0 ? { letters: [], counts: [] } : await write(parts, heartbeat);
     // 3 the dead letters, before the offsets: one that cannot be written holds all of them.
     if (letters.length > 0) await retry("produce", () => ports.produce(letters), heartbeat);

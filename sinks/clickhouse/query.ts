@@ -48,8 +48,8 @@ export const cond = (
 });
 
 export interface Select<Columns extends Readonly<Record<string, Column<unknown>>>> {
-  /** `events_current` is what counts; `events` holds every version and copy, for whoever explains one event. */
-  readonly from: "events_current" | "events";
+  /** `events_current` is what counts; `events` holds every version and copy, for whoever explains one event; `rollups` are counts of `events_current`. */
+  readonly from: "events_current" | "events" | "rollups";
   readonly columns: Columns;
   readonly where?: readonly Condition[];
   readonly groupBy?: readonly (keyof Columns & string)[];
@@ -100,7 +100,7 @@ export const select = <Columns extends Readonly<Record<string, Column<unknown>>>
   const listed = Object.entries(query.columns).map(([name, { expression }]) => `${plain(expression)} as \`${name}\``);
   const lines = [
     `select ${listed.join(", ")}`,
-    `from ${query.from}`,
+    `from ${query.from}${query.from === "rollups" ? " final" : ""}`,
     `where (${query.from}.client_id in {scope:Array(UInt32)})${conditions.map((condition) => ` and (${condition})`).join("")}`,
   ];
   if (query.groupBy !== undefined) lines.push(`group by ${query.groupBy.map((name) => `\`${name}\``).join(", ")}`);

@@ -177,11 +177,11 @@ const refuseOldServer = async (db: pg.PoolClient): Promise<void> => {
 };
 
 /**
- * tributary_app logs in and owns nothing; the other three are never logged in as: it takes one on for a transaction that needs what it may not see
+ * tributary_app logs in and owns nothing; the others are never logged in as: it takes one on for a transaction that needs what it may not see
  * by itself (INHERIT FALSE: not by accident). Roles belong to the whole server, so two databases on one server share them and the last password stands.
  */
 const makeRoles = async (db: pg.PoolClient, appPassword: string): Promise<void> => {
-  const groups = ["tributary_reference", "tributary_tokens", "tributary_secrets"];
+  const groups = ["tributary_reference", "tributary_tokens", "tributary_secrets", "tributary_keeper"];
   const statements = [
     ...["tributary_app", ...groups].map(
       (role) => `do $$ begin create role ${role}; exception when duplicate_object or unique_violation then null; end $$`,

@@ -5,11 +5,12 @@ import { transaction } from "./sql.ts";
 import { conversionStatements } from "./statements/conversions.ts";
 import { ledgerStatements } from "./statements/ledger.ts";
 import { productSaleStatements } from "./statements/product-sales.ts";
+import { rollupMarkStatements } from "./statements/rollup-marks.ts";
 
 /** What a name that `Table.write` uses stands for: statements that run one after the other on the same rows, as `$1`. */
 export type Statements = Readonly<Record<string, readonly string[]>>;
 
-const statements: Statements = { ...productSaleStatements, ...conversionStatements, ...ledgerStatements };
+const statements: Statements = { ...productSaleStatements, ...conversionStatements, ...ledgerStatements, ...rollupMarkStatements };
 
 /** Larger statements gain nothing and hold their locks longer. */
 const ROWS_A_STATEMENT = 5_000;

@@ -1,7 +1,7 @@
 // How a topic gets into stores: one write a fetch, bad rows set aside and nothing else, offsets last.
 import { expect, test } from "vitest";
 import { deadLetterOf } from "../../stream/dead-letters.ts";
-import { type AnySink, type Sink, sink } from "../../stream/flow.ts";
+import { type AnySink, marks, type Sink, sink } from "../../stream/flow.ts";
 import type { Control, InputMessage, OutputMessage, SinkPorts, WriteCounts } from "../../stream/ports.ts";
 import { sinkRunner } from "../../stream/sink-runner.ts";
 import { inMemoryWire } from "../../stream/wire.ts";
@@ -178,4 +178,19 @@ test("a partition that was lost is not committed, the others are", async () => {
 test("sinks of two topics are not hosted together", () => {
   const other = { ...storing(), from: toys.raw } as AnySink;
   expect(() => sinkRunner([storing(), other], {} as never)).toThrow("to-rows reads toy.raw and to-rows reads toy.out: host them apart");
+});
+
+test("what a write touched is marked after the rows and before the offsets, refused rows or not", async () => {
+  const touched = table("postgres", "touched");
+  const into = { ...table("clickhouse"), marks: marks((rows: readonly Row[]) => [{ id: `mark of ${rows.length}`, worth: 7 }], touched) };
+  const { effects, give, letters } = running([storing(into)]);
+  await give(0, messagesOf(step("a", { worth: 1 }), step("b", { worth: -1 })));
+  expect(effects).toEqual(["write a,b for 1,-1", "write a for 1", "write b for -1", "write mark of 2 for 7", "letters 1", "commit 0@2"]);
+  expect(letters).toHaveLength(1);
+});
+test("a mark that cannot be written holds the offsets and makes no dead letter", async () => {
+  const into = { ...table("clickhouse"), marks: marks((_: readonly Row[]) => [{ id: "mark", worth: -1 }], table("postgres", "touched")) };
+  const { effects, give } = running([storing(into)]);
+  await expect(give(0, messagesOf(step("a", { worth: 1 })))).rejects.toThrow("worth must be positive");
+  expect(effects.filter((effect) => /letters|commit/.test(effect))).toEqual([]);
 });

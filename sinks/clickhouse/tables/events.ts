@@ -1,6 +1,7 @@
 // sinks/clickhouse/tables/events.ts - an attributed event as a row of the analytics table.
 import type { EventAttributed } from "../../../schemas/generated.ts";
-import type { Recorded, Table } from "../../../stream/flow.ts";
+import { marks, type Recorded, type Table } from "../../../stream/flow.ts";
+import { minutesOf, rollupMarks } from "../../postgres/tables/rollup-marks.ts";
 
 type Value = string | number | boolean | null | readonly string[];
 
@@ -114,4 +115,5 @@ export const events: Table<EventRow> = {
       "events",
       rows.map((row) => row.values),
     ),
+  marks: marks(minutesOf, rollupMarks),
 };

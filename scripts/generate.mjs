@@ -56,6 +56,8 @@ const milliseconds = (retention) => {
 };
 const constantOf = (name) => name.replace(/[.](.)/g, (_, letter) => letter.toUpperCase());
 const path = (field) => `data.${field}`;
+/** Of several fields the first that is not null; all but the last may lie in a record that is null. */
+const firstOf = (fields) => [fields].flat().map((field, n, all) => path(n < all.length - 1 ? field.replaceAll(".", "?.") : field)).join(" ?? ");
 
 for (const schema of schemas.values()) declareRecord(schema);
 const constants = [];
@@ -64,13 +66,13 @@ for (const [name, { record, keyed_by, key, id, partitions, checked = false }] of
   if (!schemas.has(record)) throw new Error(`topics.yaml: ${name} names the record ${record}, which schemas/ does not hold`);
   constants.push(
     `  ${constantOf(name)}: topic<${record}>({\n    name: "${name}",\n    keyedBy: "${keyed_by}",\n    partitions: ${partitions},\n    checked: ${checked},\n` +
-      `    idOf: (data) => ${path(id)},\n    keyOf: (data) => \`${key.map((field) => `\${${path(field)}}`).join(":")}\`,\n` +
+      `    idOf: (data) => ${firstOf(id)},\n    keyOf: (data) => \`${key.map((field) => `\${${path(field)}}`).join(":")}\`,\n` +
       `    record: ${JSON.stringify(inline(record, new Set()))},\n  }),`,
   );
 }
 const settings = Object.entries(topics).map(
-  ([name, { partitions, retention, why }]) =>
-    `  { name: "${name}", partitions: ${partitions}, retentionMs: ${milliseconds(retention)}, why: ${JSON.stringify(why)} },`,
+  ([name, { partitions, retention, compacted = false, why }]) =>
+    `  { name: "${name}", partitions: ${partitions}, retentionMs: ${milliseconds(retention)}, compacted: ${compacted}, why: ${JSON.stringify(why)} },`,
 );
 const text = `// schemas/generated.ts - record types and topic constants, from topics.yaml and schemas/*.avsc. Do not edit: npm run generate.
 import { topic } from "../stream/codec.ts";

@@ -1,6 +1,8 @@
 // sinks/postgres/reference-writer.ts - saves a change of reference data, all or nothing, so that it takes effect everywhere at one known moment.
 import pg from "pg";
 import type { UnixMs } from "../../stream/flow.ts";
+import { announce } from "./outbox.ts";
+import { announcedBy } from "./reference-announced.ts";
 import { problemsBetween, segmentsAfter } from "./reference-checks.ts";
 import { type Drafted, type DraftedSegment, draftRecords, draftSegments, type KnownRows } from "./reference-draft.ts";
 import { freshIds, idsFor, ownRows, rowsAround } from "./reference-known.ts";
@@ -175,6 +177,7 @@ const insertAll = async (
     const json = JSON.stringify(all.map((row) => ({ ...row, change_id: changeId })));
     await tx.query(sql`insert into ${named(table)} select * from jsonb_populate_recordset(null::${named(table)}, ${json}::jsonb)`);
   }
+  await announce(tx, announcedBy(changeId, rows));
 };
 
 /** Columns that no one gives: they follow from other rows. */

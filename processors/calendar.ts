@@ -85,3 +85,12 @@ export const startOfDay = (day: string): UnixMs => {
     throw new RangeError(`not a day of the calendar (YYYY-MM-DD): ${day}`);
   return startOf(midnight / DAY_MS);
 };
+
+/** The same day of the month `months` later, or the last day of that month when it is shorter; both as YYYY-MM-DD. Throws RangeError as `startOfDay`. */
+export const monthsAfter = (day: string, months: number): string => {
+  startOfDay(day);
+  const [, year, month, date] = DATE.exec(day)!;
+  const monthNumber = (Number(year) - 1970) * 12 + Number(month) - 1 + months;
+  const days = firstDayOf(monthNumber + 1) - firstDayOf(monthNumber);
+  return new Date((firstDayOf(monthNumber) + Math.min(Number(date), days) - 1) * DAY_MS).toISOString().slice(0, 10);
+};

@@ -46,6 +46,18 @@ export interface Link extends Known {
   readonly code: string;
   readonly status: "active" | "archived";
 }
+/** One step of a tiered contract: what is paid for the part (or, retroactive, for all) of a month's volume from `from` on. */
+export interface Tier {
+  /** Minor units of the month's volume when it pays a rate; a number of sales when it pays an amount. */
+  readonly from: bigint;
+  readonly rate_ppm: bigint | null;
+  readonly amount_minor: bigint | null;
+}
+export type CapPeriod = "day" | "month" | "lifetime";
+export interface Cap {
+  readonly period: CapPeriod;
+  readonly amount_minor: bigint;
+}
 /** A segment commission in force for sales from effective_from up to (not including) effective_to. Rates are parts per million: 10 % is 100,000. */
 export interface Contract extends Known {
   readonly contract_id: number;
@@ -56,7 +68,17 @@ export interface Contract extends Known {
   readonly event_type: string;
   readonly type: "percent" | "flat" | "tiered" | "recurring" | "hybrid";
   readonly rate_ppm: bigint | null;
+  /** The currency of every amount in it: that of its client when it was saved. Null when it holds none. */
+  readonly currency: string | null;
   readonly amount_minor: bigint | null;
+  /** Lowest `from` first; empty unless tiered. */
+  readonly tiers: readonly Tier[];
+  readonly tier_mode: "marginal" | "retroactive";
+  /** How long after a customer's first sale a recurring contract pays; null: for life. */
+  readonly months: number | null;
+  readonly min_minor: bigint | null;
+  readonly max_minor: bigint | null;
+  readonly cap: Cap | null;
   readonly status: "active" | "archived";
   readonly effective_from: UnixMs;
   readonly effective_to: UnixMs | null;

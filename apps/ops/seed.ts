@@ -39,7 +39,7 @@ const percent = (partner: number, rate: string, more: { readonly segment?: strin
   partner_id: partner,
   client_id: -1,
   event_type: "purchase",
-  type: "percent",
+  type: "percent" as const,
   rate,
   effective_from: since,
   ...more,

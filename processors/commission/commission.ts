@@ -1,126 +1,176 @@
-// processors/commission/commission.ts - turns what a partner is credited for into a balanced ledger entry with a receipt, and takes it back with the sale.
+// processors/commission/commission.ts - turns what a partner is credited for into balanced ledger entries with a receipt, and takes it back with the sale.
 import type { Conversion, LedgerEntry } from "../../schemas/generated.ts";
 import { type Emit, emit, type Processor, type Recorded } from "../../stream/flow.ts";
 import { divideHalfEven } from "../money.ts";
 import type { Contract } from "../reference.ts";
 import type { Contracts } from "./contracts.ts";
-import { type CommissionMemory, type Earned, subKeyOf } from "./earned.ts";
-import { entryFor } from "./entry.ts";
+import { type CommissionMemory, conversionIn, countIn, customerIn, type Earned, withCount } from "./earned.ts";
+import { adjustmentFor, entryFor } from "./entry.ts";
+import { flat } from "./flat.ts";
+import { hybrid } from "./hybrid.ts";
+import { bounded, capped } from "./limits.ts";
+import { percent } from "./percent.ts";
+import { recurring } from "./recurring.ts";
+import { conversionKey, customerKey, periodKey } from "./sub-keys.ts";
+import { type Adjustment, earnByVolume, returnVolume } from "./volume.ts";
+import { type Nothing, type NothingReason, nothing, type Worth } from "./worth.ts";
 
 type Committed = { readonly entries: LedgerEntry };
-
-/** Why a conversion earns nothing. */
-type NothingReason = "no_contract" | "currency_mismatch" | "unsupported_contract" | "zero_value" | "rounds_to_zero";
+type Sale = Recorded<Conversion>;
 
 const DAY_MS = 86_400_000;
-const WHOLE_PPM = 1_000_000n;
-/** These types hold amounts in the client's currency. */
-const TYPES_WITH_AMOUNTS: readonly Contract["type"][] = ["flat", "tiered", "hybrid"];
 
-/** 125000n is "12.5", a rate as contracts are written. */
-const percentOf = (ratePpm: bigint): string => {
-  const digits = ratePpm.toString().padStart(5, "0");
-  return `${digits.slice(0, -4)}.${digits.slice(-4)}`.replace(/\.?0+$/, "");
+/** What a contract answers to a sale: what it earns, what the month gains beside it, and what is to be remembered. */
+interface Decided {
+  readonly answer: Worth | Nothing;
+  readonly adjustment: Adjustment | null;
+  readonly units: bigint | null;
+  readonly memory: CommissionMemory;
+}
+
+const remember = (memory: CommissionMemory, event: Sale, value: Earned): CommissionMemory => ({
+  ...memory,
+  [conversionKey(event.data.conversion_id)]: value,
+});
+const committed = (entries: readonly LedgerEntry[], memory: CommissionMemory): Emit<Committed, CommissionMemory> =>
+  emit<Committed, CommissionMemory>(
+    entries.map((data) => ({ output: "entries", data })),
+    memory,
+  );
+
+/** Amounts inside a contract are in its own currency, and nothing says what they are in another one. */
+const hasAmounts = ({ amount_minor, tiers, min_minor, max_minor, cap }: Contract): boolean =>
+  amount_minor !== null || tiers.length > 0 || min_minor !== null || max_minor !== null || cap !== null;
+
+/** Types whose sales are worth something each, then the limits, then the cap of the period. */
+const decideOne = (sale: Conversion, contract: Contract, memory: CommissionMemory): Decided => {
+  const { worth, memory: met } = worthOf(sale, contract, memory);
+  const result = (answer: Worth | Nothing, after: CommissionMemory): Decided => ({ answer, adjustment: null, units: null, memory: after });
+  if (worth.kind === "nothing") return result(worth, met);
+  const within = bounded(worth, contract);
+  const { cap, currency, contract_id } = contract;
+  if (cap === null || currency === null) return result(within, met);
+  const key = periodKey(cap.period, sale.occurred_at, contract.segment, sale.event_type);
+  const count = countIn(met, key, contract_id);
+  const answer = capped(within, cap, currency, count.paid_minor);
+  if (answer.kind === "nothing" || answer.amountMinor === 0n) return result(answer, met);
+  return result(answer, withCount(met, key, contract_id, { ...count, paid_minor: count.paid_minor + answer.amountMinor }));
 };
 
-const remember = (memory: CommissionMemory, event: Recorded<Conversion>, value: Earned): CommissionMemory => ({
-  ...memory,
-  [subKeyOf(event.data.conversion_id)]: value,
-});
-
-const committed = (entry: LedgerEntry, memory: CommissionMemory): Emit<Committed, CommissionMemory> =>
-  emit<Committed, CommissionMemory>([{ output: "entries", data: entry }], memory);
-
-/** A conversion always has an outcome (law M10): an entry that moves nothing and says why. */
-const earnNothing = (
-  sale: Recorded<Conversion>,
+const worthOf = (
+  sale: Conversion,
+  contract: Contract,
   memory: CommissionMemory,
-  contract: Contract | undefined,
-  reason: NothingReason,
-  inputs: string = "{}",
-): Emit<Committed, CommissionMemory> => {
+): { readonly worth: Worth | Nothing; readonly memory: CommissionMemory } => {
+  if (contract.type === "percent") return { worth: percent(sale, contract), memory };
+  if (contract.type === "flat") return { worth: flat(sale, contract), memory };
+  if (contract.type === "hybrid") return { worth: hybrid(sale, contract), memory };
+  const key = customerKey(contract.segment, sale.event_type, sale.customer);
+  const known = customerIn(memory, key);
+  const { answer: worth, since } = recurring(sale, contract, known);
+  // Only a sale that is worth something starts the months: a free trial does not use them up.
+  if (worth.kind === "nothing" || since === known) return { worth, memory };
+  return { worth, memory: { ...memory, [key]: { is: "customer", since } } };
+};
+
+const decide = (sale: Conversion, contract: Contract | undefined, memory: CommissionMemory): Decided => {
+  const refused = (reason: NothingReason): Decided => ({ answer: nothing(reason), adjustment: null, units: null, memory });
+  if (contract === undefined) return refused("no_contract");
+  if (hasAmounts(contract) && contract.currency === null) return refused("incomplete_contract");
+  if (hasAmounts(contract) && contract.currency !== sale.currency) return refused("currency_mismatch");
+  return contract.type === "tiered" ? earnByVolume(sale, contract, memory) : decideOne(sale, contract, memory);
+};
+
+/** A conversion always has an outcome (law M10): an entry that earns, or one that moves nothing and says why. */
+const earn = (sale: Sale, before: CommissionMemory, { contract, holdDays }: Contracts): Emit<Committed, CommissionMemory> => {
+  const { answer, adjustment, units, memory } = decide(sale.data, contract, before);
+  const amountMinor = answer.kind === "worth" ? answer.amountMinor : 0n;
+  const isEarning = amountMinor !== 0n;
+  const none = answer.kind === "nothing" ? answer.reason : "rounds_to_zero";
+  // Before any number was used there is nothing to show.
+  const shown = answer.kind === "worth" || Object.keys(answer.inputs).length > 0;
+  const payableFrom = sale.data.occurred_at + holdDays * DAY_MS;
   const terms = {
-    reason,
-    held: false,
-    payable_from: null,
+    held: isEarning && sale.data.review !== null,
+    payable_from: isEarning ? payableFrom : null,
     contract_id: contract?.contract_id ?? null,
     contract_version: contract?.version ?? null,
     commission_type: contract?.type ?? null,
   };
-  return committed(
-    entryFor(sale, { ...terms, kind: "none", amount_minor: 0n, formula: `nothing: ${reason}`, inputs, reverses_entry_id: null }),
-    remember(memory, sale, { ...terms, entry_id: null, earned_minor: 0n, reversed_minor: 0n }),
-  );
-};
-
-/** A percent contract pays a share of the line in the sale's own currency, rounded half to even once, to the minor unit. */
-const earn = (sale: Recorded<Conversion>, memory: CommissionMemory, facts: Contracts): Emit<Committed, CommissionMemory> => {
-  const { contract, clientCurrency, holdDays } = facts;
-  const { line_value_minor, currency, occurred_at, review } = sale.data;
-  if (contract === undefined) return earnNothing(sale, memory, contract, "no_contract");
-  if (TYPES_WITH_AMOUNTS.includes(contract.type) && currency !== clientCurrency)
-    return earnNothing(sale, memory, contract, "currency_mismatch");
-  if (contract.type !== "percent" || contract.rate_ppm === null) return earnNothing(sale, memory, contract, "unsupported_contract");
-  if (line_value_minor === 0n) return earnNothing(sale, memory, contract, "zero_value");
-  const amountMinor = divideHalfEven(line_value_minor * contract.rate_ppm, WHOLE_PPM);
-  const inputs = JSON.stringify({
-    line_value_minor: line_value_minor.toString(),
-    currency,
-    rate_ppm: contract.rate_ppm.toString(),
-    hold_days: holdDays,
-    amount_minor: amountMinor.toString(),
-  });
-  if (amountMinor === 0n) return earnNothing(sale, memory, contract, "rounds_to_zero", inputs);
-
-  const terms = {
-    held: review !== null,
-    payable_from: occurred_at + holdDays * DAY_MS,
-    contract_id: contract.contract_id,
-    contract_version: contract.version,
-    commission_type: contract.type,
-  };
   const entry = entryFor(sale, {
     ...terms,
-    kind: "earned",
+    kind: isEarning ? "earned" : "none",
     amount_minor: amountMinor,
-    reason: review,
-    formula: `amount = line value x ${percentOf(contract.rate_ppm)} %, rounded half to even to the minor unit`,
-    inputs,
+    reason: isEarning ? sale.data.review : none,
+    formula: answer.kind === "worth" && isEarning ? answer.formula : `nothing: ${none}`,
+    inputs: shown ? JSON.stringify({ ...answer.inputs, hold_days: holdDays, amount_minor: amountMinor.toString() }) : "{}",
     reverses_entry_id: null,
   });
-  return committed(
-    entry,
-    remember(memory, sale, { ...terms, entry_id: entry.entry_id, reason: null, earned_minor: amountMinor, reversed_minor: 0n }),
-  );
+  const kept = remember(memory, sale, {
+    is: "conversion",
+    ...terms,
+    // What the volume wins back or loses by a refund of this sale is held as the sale was, also when the sale itself earned nothing.
+    held: sale.data.review !== null,
+    payable_from: contract === undefined ? null : payableFrom,
+    entry_id: isEarning ? entry.entry_id : null,
+    reason: isEarning ? null : none,
+    earned_minor: amountMinor,
+    reversed_minor: 0n,
+    contract_segment: contract?.segment ?? null,
+    cap_period: contract?.cap?.period ?? null,
+    units,
+    units_back: 0n,
+  });
+  if (adjustment === null || contract === undefined) return committed([entry], kept);
+  const { contract_id, version, segment } = contract;
+  const beside = { contract_id, contract_version: version, segment, payable_from: payableFrom, reverses_entry_id: null };
+  return committed([entry, adjustmentFor(sale, adjustment, beside)], kept);
 };
 
 /** What must have been taken back once `refunded` of the line is: in proportion, so that a whole refund takes back exactly what was earned. */
 const targetOf = (earnedMinor: bigint, { refunded_minor, line_value_minor }: Conversion): bigint =>
   line_value_minor === 0n ? earnedMinor : divideHalfEven(earnedMinor * refunded_minor, line_value_minor);
 
-/** Takes back with the terms of the sale, whatever the contract says by now, from the account that it was booked to. */
-const reverse = (change: Recorded<Conversion>, memory: CommissionMemory): Emit<Committed, CommissionMemory> => {
-  const sale = memory[subKeyOf(change.data.conversion_id)];
-  if (sale === undefined || sale.entry_id === null) {
-    const reason = sale?.reason ?? "not_credited";
-    const entry = entryFor(change, {
-      kind: "none",
-      amount_minor: 0n,
-      reason,
-      held: false,
-      payable_from: null,
-      contract_id: sale?.contract_id ?? null,
-      contract_version: sale?.contract_version ?? null,
-      commission_type: sale?.commission_type ?? null,
-      formula: `nothing to take back: ${reason}`,
-      inputs: "{}",
-      reverses_entry_id: null,
-    });
-    return committed(entry, memory);
-  }
+/** Takes back with the terms of the sale, whatever the contract says by now, from the account that it was booked to; the sale's period gets the room. */
+const reverse = (change: Sale, memory: CommissionMemory): Emit<Committed, CommissionMemory> => {
+  const sale = conversionIn(memory, conversionKey(change.data.conversion_id));
+  if (sale === undefined) return committed([nothingBack(change, undefined, "not_credited")], memory);
   const targetMinor = targetOf(sale.earned_minor, change.data);
   const partMinor = targetMinor - sale.reversed_minor;
-  const entry = entryFor(change, {
+  const entry = sale.entry_id === null ? nothingBack(change, sale, sale.reason ?? "not_credited") : takenBack(change, sale, partMinor);
+  const { contract_id, contract_version, cap_period, contract_segment: segment, payable_from } = sale;
+  const { adjustment, unitsBack, memory: counted } = returnVolume(change.data, sale, partMinor, memory);
+  const kept = (after: CommissionMemory): CommissionMemory =>
+    remember(after, change, { ...sale, reversed_minor: targetMinor, units_back: unitsBack });
+  if (contract_id === null) return committed([entry], kept(memory));
+  if (sale.units !== null) {
+    if (adjustment === null) return committed([entry], kept(counted));
+    const beside = { contract_id, contract_version, segment, payable_from, reverses_entry_id: sale.entry_id };
+    return committed([entry, adjustmentFor(change, adjustment, beside)], kept(counted));
+  }
+  if (cap_period === null || partMinor === 0n) return committed([entry], kept(memory));
+  const key = periodKey(cap_period, change.data.occurred_at, segment, change.data.event_type);
+  const count = countIn(memory, key, contract_id);
+  return committed([entry], kept(withCount(memory, key, contract_id, { ...count, paid_minor: count.paid_minor - partMinor })));
+};
+
+const nothingBack = (change: Sale, sale: Earned | undefined, reason: string): LedgerEntry =>
+  entryFor(change, {
+    kind: "none",
+    amount_minor: 0n,
+    reason,
+    held: false,
+    payable_from: null,
+    contract_id: sale?.contract_id ?? null,
+    contract_version: sale?.contract_version ?? null,
+    commission_type: sale?.commission_type ?? null,
+    formula: `nothing to take back: ${reason}`,
+    inputs: "{}",
+    reverses_entry_id: null,
+  });
+
+const takenBack = (change: Sale, sale: Earned, partMinor: bigint): LedgerEntry =>
+  entryFor(change, {
     kind: "reversal",
     amount_minor: -partMinor,
     reason: change.data.reason,
@@ -140,9 +190,7 @@ const reverse = (change: Recorded<Conversion>, memory: CommissionMemory): Emit<C
     }),
     reverses_entry_id: sale.entry_id,
   });
-  return committed(entry, remember(memory, change, { ...sale, reversed_minor: targetMinor }));
-};
 
-/** Answers each conversion record with exactly one entry (settlement.md 4); amounts are minor units of the sale's currency. */
+/** Answers each conversion record with one entry, and with a second one when a tier was won or lost (settlement.md 4); amounts are minor units. */
 export const commission: Processor<Conversion, Committed, CommissionMemory, Contracts> = (change, memory, facts) =>
   change.data.kind === "reversed" ? reverse(change, memory) : earn(change, memory, facts);

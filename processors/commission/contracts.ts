@@ -6,8 +6,6 @@ import { type Contract, reference } from "../reference.ts";
 export interface Contracts {
   /** In force at the time of the sale, exact segment first; undefined: nobody promised anything. */
   readonly contract: Contract | undefined;
-  /** The client's own currency; amounts inside contracts are in it. Undefined for a client that is not known. */
-  readonly clientCurrency: string | undefined;
   /** Days from the sale until its commission is payable. */
   readonly holdDays: number;
 }
@@ -21,8 +19,7 @@ export const contracts: FactsFor<Conversion, Contracts> = {
     );
     return ({ at, receivedAt, data }) => {
       const then = known.at(at, receivedAt);
-      const client = then.client(data.client_id);
-      return { contract: then.contract(data), clientCurrency: client?.currency, holdDays: client?.hold_days[data.event_type] ?? 0 };
+      return { contract: then.contract(data), holdDays: then.client(data.client_id)?.hold_days[data.event_type] ?? 0 };
     };
   },
 };

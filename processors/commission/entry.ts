@@ -1,8 +1,10 @@
-// processors/commission/entry.ts - one balanced ledger entry that answers one conversion record.
+// processors/commission/entry.ts - the balanced ledger entries that answer one conversion record.
 import type { Conversion, EntryLine, LedgerEntry } from "../../schemas/generated.ts";
 import type { Recorded } from "../../stream/flow.ts";
 import { monthOf } from "../calendar.ts";
-import { derivedId, prefixed } from "../ids.ts";
+import { derivedId, prefixed, uuidOf } from "../ids.ts";
+import { monthName } from "./sub-keys.ts";
+import type { Adjustment } from "./volume.ts";
 
 /** What differs from entry to entry; all else is said by the conversion. */
 export type EntryTerms = Pick<
@@ -20,14 +22,13 @@ export type EntryTerms = Pick<
   | "reverses_entry_id"
 >;
 
-/** What the partner gains is the client's expense; an entry that moves nothing has no lines. */
-const linesOf = (amountMinor: bigint, isHeld: boolean): readonly EntryLine[] =>
-  amountMinor === 0n
-    ? []
-    : [
-        { account: "expense:client", amount_minor: amountMinor },
-        { account: isHeld ? "held:partner" : "payable:partner", amount_minor: -amountMinor },
-      ];
+/** What the partner gains is the client's expense; an account that nothing moves on has no line. */
+const linesOf = (amountMinor: bigint, heldMinor: bigint): readonly EntryLine[] =>
+  [
+    { account: "expense:client", amount_minor: amountMinor },
+    { account: "held:partner", amount_minor: -heldMinor },
+    { account: "payable:partner", amount_minor: heldMinor - amountMinor },
+  ].filter(({ amount_minor }) => amount_minor !== 0n);
 
 /** Month and year are those of the sale in Mexico City. */
 export const entryFor = ({ id, data }: Recorded<Conversion>, terms: EntryTerms): LedgerEntry => {
@@ -45,7 +46,7 @@ export const entryFor = ({ id, data }: Recorded<Conversion>, terms: EntryTerms):
     segment: data.segment,
     currency: data.currency,
     amount_minor: terms.amount_minor,
-    lines: linesOf(terms.amount_minor, terms.held),
+    lines: linesOf(terms.amount_minor, terms.held ? terms.amount_minor : 0n),
     reason: terms.reason,
     contract_id: terms.contract_id,
     contract_version: terms.contract_version,
@@ -58,5 +59,46 @@ export const entryFor = ({ id, data }: Recorded<Conversion>, terms: EntryTerms):
     month,
     held: terms.held,
     reverses_entry_id: terms.reverses_entry_id,
+  };
+};
+
+/**
+ * The second entry of a change that moved its month to another tier. It belongs to the month and not to the sale, so that a sale that was wholly refunded
+ * stands at zero: in the place of a conversion it names `tier_` and an id of contract and month, and its version counts the month's adjustments.
+ */
+export const adjustmentFor = (
+  change: Recorded<Conversion>,
+  adjustment: Adjustment,
+  contract: {
+    readonly contract_id: number;
+    readonly contract_version: number | null;
+    readonly segment: string | null;
+    readonly payable_from: number | null;
+    readonly reverses_entry_id: string | null;
+  },
+): LedgerEntry => {
+  const { client_id, partner_id, occurred_at } = change.data;
+  const { amountMinor, heldMinor, number, reason, formula, inputs } = adjustment;
+  const entry = entryFor(change, {
+    kind: "tier_adjustment",
+    amount_minor: amountMinor,
+    reason,
+    contract_id: contract.contract_id,
+    contract_version: contract.contract_version,
+    commission_type: "tiered",
+    formula,
+    inputs: JSON.stringify(inputs),
+    payable_from: contract.payable_from,
+    held: heldMinor !== 0n,
+    reverses_entry_id: contract.reverses_entry_id,
+  });
+  return {
+    ...entry,
+    entry_id: prefixed("led", derivedId("commission", change.id, "entries", 1)),
+    conversion_id: prefixed("tier", uuidOf("tier", client_id, partner_id, contract.contract_id, monthName(occurred_at))),
+    conversion_version: number,
+    campaign_id: null,
+    segment: contract.segment,
+    lines: linesOf(amountMinor, heldMinor),
   };
 };

@@ -1,4 +1,5 @@
 // sinks/postgres/reference-checks.ts - what must hold between reference rows: who belongs to whom, and that no two contracts claim one day. Pure.
+import { amountProblems } from "./contract-terms.ts";
 import type { Drafted, DraftedSegment } from "./reference-draft.ts";
 import type { Columns, EntityName, ReferenceProblem } from "./reference-records.ts";
 
@@ -57,6 +58,7 @@ const checks: Readonly<Record<EntityName, Check>> = {
     ...exists(around.newest, "clients", draft.record.client_id, `${draft.field}.client_id`),
     ...isPartnerOf(around.newest, draft.record.partner_id, draft.record.client_id, `${draft.field}.partner_id`),
     ...segmentProblems(draft, around),
+    ...currencyProblems(draft, around),
     ...overlaps(draft, around),
   ],
   rules: ({ record, field }, { newest }) => [
@@ -84,6 +86,11 @@ const segmentProblems: Check = ({ record, field }, { segmentsOf }) =>
           message: `client ${record.client_id} has no segment ${record.segment}: add it, or leave it out for all segments`,
         },
       ];
+
+const currencyProblems: Check = ({ record, field }, { newest }) => {
+  const client = newest("clients", record.client_id);
+  return client === undefined ? [] : amountProblems(record, client.currency, field);
+};
 
 /** Two active contracts for one partner, client, segment and event type may not be in force on one day. Days compare as text. */
 const overlaps: Check = ({ id, record, field }, { contractsOf }) => {

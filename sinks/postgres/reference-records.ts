@@ -2,6 +2,7 @@
 import { z } from "zod";
 import { parseCondition } from "../../processors/attribute/condition.ts";
 import { digitsOf } from "../../processors/currencies.ts";
+import { checkTerms, termFields, termsOf } from "./contract-terms.ts";
 
 const day = z.iso.date("give a day as YYYY-MM-DD; it is that day in America/Mexico_City");
 const words = (most: number) => z.string().trim().min(1, "give a text of at least one character").max(most, `at most ${most} characters`);
@@ -105,21 +106,12 @@ const contract = z
     client_id: id,
     segment: z.string().nullable().default(null),
     event_type: eventType,
-    type: z
-      .string()
-      .refine(
-        (type) => type === "percent",
-        "only percent contracts are computed so far; flat, tiered, recurring and hybrid are refused until they are",
-      ),
-    rate: z
-      .union([z.number(), z.string()])
-      .transform(String)
-      .refine((text) => /^\d{1,9}(\.\d{1,4})?$/.test(text), "give percent with up to 4 decimals, e.g. 12.5")
-      .refine((text) => !/^\d/.test(text) || Number(text) <= 100, "a rate above 100 % would pay more than the sale: give at most 100"),
+    ...termFields,
     status: z.enum(["active", "archived"]).default("active"),
     ...inForce,
   })
-  .refine(isForwards, backwards);
+  .refine(isForwards, backwards)
+  .superRefine((terms, context) => checkTerms(terms, (path, message) => context.addIssue({ code: "custom", path: [...path], message })));
 const rule = z
   .strictObject({
     client_id: id,
@@ -192,8 +184,26 @@ export const entities = {
     id: "contract_id",
     record: contract,
     fixed: ["partner_id", "client_id", "segment", "event_type", "effective_from"],
-    toColumns: (record) => ({ ...record, amount_minor: null }),
-    toRecord: ({ amount_minor: _, ...rest }) => rest,
+    // Amounts need the client's currency: the writer adds the columns of what is paid.
+    toColumns: ({ partner_id, client_id, segment, event_type, status, effective_from, effective_to }) => ({
+      partner_id,
+      client_id,
+      segment,
+      event_type,
+      status,
+      effective_from,
+      effective_to,
+    }),
+    toRecord: ({ partner_id, client_id, segment, event_type, status, effective_from, effective_to, ...terms }) => ({
+      partner_id,
+      client_id,
+      segment,
+      event_type,
+      status,
+      effective_from,
+      effective_to,
+      ...termsOf(terms),
+    }),
   },
   rules: { table: "rules", id: "rule_id", record: rule, fixed: ["client_id"], toColumns: same, toRecord: same },
 } satisfies Readonly<Record<string, Entity>> as Readonly<Record<EntityName, Entity>>;

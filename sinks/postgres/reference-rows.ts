@@ -1,8 +1,9 @@
 // sinks/postgres/reference-rows.ts - reads the rows of reference data as processors know them: times in milliseconds, rates in parts per million.
 import type pg from "pg";
 import { startOfDay } from "../../processors/calendar.ts";
-import type { Campaign, Client, Contract, Link, Partner, ReferenceRows, Rule } from "../../processors/reference.ts";
+import type { Campaign, CapPeriod, Client, Contract, Link, Partner, ReferenceRows, Rule } from "../../processors/reference.ts";
 import type { UnixMs } from "../../stream/flow.ts";
+import { capOf, tiersOf } from "./contract-terms.ts";
 import { type Sql, sql } from "./sql.ts";
 
 /** Rows hold days of America/Mexico_City as people gave them; the calendar of the processors says when they begin. */
@@ -36,8 +37,15 @@ export const rowsAfter = async (tx: pg.PoolClient, change: number): Promise<Refe
     "campaigns",
   );
   const links = await read<Link>(sql`link_id, client_id, campaign_id, partner_id, code, status`, "links");
-  const contracts = await read<InDays<Contract, "effective_from" | "effective_to">>(
-    sql`contract_id, version, client_id, partner_id, segment, event_type, type, (rate * 10000)::int8 as rate_ppm, amount_minor, status,
+  const contracts = await read<
+    Omit<InDays<Contract, "effective_from" | "effective_to">, "tiers" | "cap"> & {
+      readonly saved_tiers: unknown;
+      readonly cap_period: CapPeriod | null;
+      readonly cap_minor: bigint | null;
+    }
+  >(
+    sql`contract_id, version, client_id, partner_id, segment, event_type, type, (rate * 10000)::int8 as rate_ppm, currency, amount_minor,
+      tiers as saved_tiers, coalesce(tier_mode, 'marginal') as tier_mode, months, min_minor, max_minor, cap_period, cap_minor, status,
       effective_from, effective_to`,
     "segment_commissions",
   );
@@ -50,8 +58,10 @@ export const rowsAfter = async (tx: pg.PoolClient, change: number): Promise<Refe
     partners,
     campaigns: campaigns.map((row) => ({ ...row, starts_at: startOf(row.starts_at), ends_at: endOf(row.ends_at) })),
     links,
-    contracts: contracts.map((row) => ({
+    contracts: contracts.map(({ saved_tiers, cap_period, cap_minor, ...row }) => ({
       ...row,
+      tiers: tiersOf(saved_tiers),
+      cap: capOf(cap_period, cap_minor),
       effective_from: startOfDay(row.effective_from),
       effective_to: startOf(row.effective_to),
     })),

@@ -1,6 +1,7 @@
 // sinks/postgres/reference-writer.ts - saves a change of reference data, all or nothing, so that it takes effect everywhere at one known moment.
 import pg from "pg";
 import type { UnixMs } from "../../stream/flow.ts";
+import { termColumns } from "./contract-terms.ts";
 import { announce } from "./outbox.ts";
 import { announcedBy } from "./reference-announced.ts";
 import { problemsBetween, segmentsAfter } from "./reference-checks.ts";
@@ -191,6 +192,10 @@ const derived = (
 ): Columns => {
   if (entity === "clients") return { segments: segmentsOf(id) };
   if (entity === "partners") return { known_to: [...new Set([...record.client_ids, ...(around.partners.get(id)?.known_to ?? [])])] };
+  if (entity === "contracts") {
+    const client = drafted.find((draft) => draft.entity === "clients" && draft.id === record.client_id)?.record;
+    return termColumns(record, (client ?? around.clients.get(record.client_id)).currency);
+  }
   if (entity !== "links") return {};
   const campaign = drafted.find((draft) => draft.entity === "campaigns" && draft.id === record.campaign_id)?.record;
   return { client_id: (campaign ?? around.campaigns.get(record.campaign_id)).client_id };

@@ -39,6 +39,10 @@ const until = async (what: string, isSo: () => boolean | Promise<boolean>, withi
 const forever = Number.MAX_SAFE_INTEGER;
 
 let shops = 0;
+const purchases = { client_id: -1, partner_id: -1, event_type: "purchase", effective_from: "2024-01-01" } as const;
+const flatOf = (amount: string) => ({ ...purchases, type: "flat" as const, amount });
+/** Makes a contract of the default test case a tiered one. */
+const tiered = (tiers: readonly object[], over: object = {}) => ({ type: "tiered", rate: null, tiers, ...over });
 /** A client with a partner, a campaign, a link and a contract of 10 %. */
 const shop = (over: Partial<ReferenceChanges> = {}): ReferenceChanges => {
   shops += 1;
@@ -142,6 +146,64 @@ describe("a saved change", () => {
     expect(contract(again.recorded_at - 1)).toMatchObject({ version: 1, rate_ppm: 100_000n });
   });
 
+  test("of a contract holds what people wrote in minor units, and gives it back to the next version", async () => {
+    const saved = await writeReference(
+      pool,
+      "test",
+      shop({
+        contracts: [
+          {
+            ...purchases,
+            type: "tiered",
+            tiers: [
+              { from: 0, rate: "2.5" },
+              { from: "1000.50", rate: 4 },
+            ],
+            tier_mode: "retroactive",
+            cap: { period: "month", amount: "99.90" },
+          },
+          {
+            ...purchases,
+            event_type: "install",
+            type: "tiered",
+            tiers: [
+              { from: 0, amount: 5 },
+              { from: 10, amount: "7.25" },
+            ],
+          },
+          { ...purchases, event_type: "lead_submit", type: "recurring", amount: "12", months: 6 },
+          { ...purchases, event_type: "ext_purchase", type: "hybrid", amount: 1, rate: 0.5, min: "2", max: "3.50" },
+        ],
+      }),
+    );
+    const again = await writeReference(pool, "test", {
+      contracts: saved.contractIds.map((contract_id) => ({ contract_id, effective_to: "2030-01-01" })),
+    });
+    const at = await open().read(reference, again.recorded_at);
+    const parties = { client_id: saved.idOf("clients", -1), partner_id: saved.idOf("partners", -1), segment: null };
+    for (const knownAt of [saved.recorded_at, again.recorded_at]) {
+      const contract = (event_type: string) => at.at(Date.now(), knownAt).contract({ ...parties, event_type });
+      expect(contract("purchase")).toMatchObject({
+        type: "tiered",
+        version: knownAt === saved.recorded_at ? 1 : 2,
+        currency: "MXN",
+        rate_ppm: null,
+        tiers: [
+          { from: 0n, rate_ppm: 25_000n, amount_minor: null },
+          { from: 1_000_50n, rate_ppm: 40_000n, amount_minor: null },
+        ],
+        tier_mode: "retroactive",
+        cap: { period: "month", amount_minor: 99_90n },
+      });
+      expect(contract("install")?.tiers).toEqual([
+        { from: 0n, rate_ppm: null, amount_minor: 5_00n },
+        { from: 10n, rate_ppm: null, amount_minor: 7_25n },
+      ]);
+      expect(contract("lead_submit")).toMatchObject({ amount_minor: 12_00n, rate_ppm: null, months: 6, tiers: [], cap: null });
+      expect(contract("ext_purchase")).toMatchObject({ amount_minor: 1_00n, rate_ppm: 5_000n, min_minor: 2_00n, max_minor: 3_50n });
+    }
+  });
+
   test("may end a contract and begin its successor at once", async () => {
     const saved = await writeReference(pool, "test", shop());
     const parties = { client_id: saved.idOf("clients", -1), partner_id: saved.idOf("partners", -1), event_type: "purchase" };
@@ -194,10 +256,113 @@ describe("a change is refused", () => {
     ["a negative rate", { rate: -1 }, "contracts[0].rate: give percent with up to 4 decimals, e.g. 12.5"],
     ["a rate of five decimals", { rate: "1.00001" }, "contracts[0].rate: give percent with up to 4 decimals, e.g. 12.5"],
     ["a tiny rate", { rate: 1e-9 }, "contracts[0].rate: give percent with up to 4 decimals, e.g. 12.5"],
+    ["a type that nobody knows", { type: "bonus" }, "contracts[0].type: give percent, flat, tiered, recurring or hybrid"],
+    ["no rate", { rate: null }, "contracts[0].rate: a percent contract needs one: give percent, e.g. 12.5"],
     [
-      "a type that is not computed yet",
-      { type: "tiered" },
-      "contracts[0].type: only percent contracts are computed so far; flat, tiered, recurring and hybrid are refused until they are",
+      "an amount that its type has not",
+      { amount: 5 },
+      "contracts[0].amount: a percent contract has none: leave it out, or make it flat or hybrid or recurring",
+    ],
+    [
+      "a negative amount",
+      { type: "flat", rate: null, amount: "-5" },
+      "contracts[0].amount: an amount cannot be negative: give zero or more",
+    ],
+    [
+      "an amount that is no number",
+      { type: "flat", rate: null, amount: "1e21" },
+      'contracts[0].amount: give a plain decimal amount, e.g. "50.00"',
+    ],
+    [
+      "an amount above Decimal(18,4)",
+      { type: "flat", rate: null, amount: "100000000000000" },
+      "contracts[0].amount: an amount is too large: give at most 14 digits before the point",
+    ],
+    ["an amount above what is exact", { min: "10000000000000.01" }, "contracts[0].min: is too large (MXN): give less digits"],
+    [
+      "an amount of too many decimals",
+      { max: "1.005" },
+      "contracts[0].max: has more than the 2 decimals of its currency (MXN): give less digits",
+    ],
+    ["a maximum below its minimum", { min: 5, max: "4.99" }, "contracts[0].max: is below min: give at least as much"],
+    ["a cap without its amount", { cap: { period: "day" } }, 'contracts[0].cap.amount: give a number or a text like "12.50"'],
+    [
+      "a cap of nothing",
+      { cap: { period: "day", amount: 0 } },
+      "contracts[0].cap.amount: nothing could ever be paid: give more than zero, or archive the contract",
+    ],
+    ["a cap a week", { cap: { period: "week", amount: 5 } }, "contracts[0].cap.period: give day, month or lifetime"],
+    [
+      "months without being recurring",
+      { months: 3 },
+      "contracts[0].months: a percent contract has none: leave it out, or make it recurring",
+    ],
+    ["no months at all", { type: "recurring", months: 0 }, "contracts[0].months: at least 1 month"],
+    [
+      "both a rate and an amount for each month",
+      { type: "recurring", amount: 5 },
+      "contracts[0].rate: a recurring contract pays a rate or an amount: give one of the two",
+    ],
+    ["no tiers", { type: "tiered", rate: null }, "contracts[0].tiers: a tiered contract needs them: give at least one, the first from 0"],
+    ["a first tier above 0", tiered([{ from: 1, rate: 5 }]), "contracts[0].tiers[0].from: the first tier begins at 0"],
+    [
+      "tiers that overlap",
+      tiered([
+        { from: 0, rate: 5 },
+        { from: "100", rate: 6 },
+        { from: "100.00", rate: 7 },
+      ]),
+      "contracts[0].tiers[2].from: overlaps the tier before it, which begins at 100: begin above that",
+    ],
+    [
+      "a tier above 100 %",
+      tiered([{ from: 0, rate: 100.5 }]),
+      "contracts[0].tiers[0].rate: a rate above 100 % would pay more than the sale: give at most 100",
+    ],
+    [
+      "a tier of a negative amount",
+      tiered([{ from: 0, amount: -1 }]),
+      "contracts[0].tiers[0].amount: an amount cannot be negative: give zero or more",
+    ],
+    [
+      "tiers of two kinds",
+      tiered([
+        { from: 0, rate: 5 },
+        { from: 10, amount: 5 },
+      ]),
+      "contracts[0].tiers[1]: all tiers pay a rate, or all pay an amount: make them alike",
+    ],
+    [
+      "a tier from half a sale on",
+      tiered([
+        { from: 0, amount: 5 },
+        { from: 1.5, amount: 6 },
+      ]),
+      "contracts[0].tiers[1].from: tiers that pay amounts count sales: give a whole number",
+    ],
+    [
+      "tiers that end in nothing",
+      tiered([
+        { from: 0, rate: 5 },
+        { from: 10, rate: 0 },
+      ]),
+      "contracts[0].tiers[1]: sales up here would earn nothing: leave the tier out, and limit what is paid with a cap",
+    ],
+    [
+      "retroactive tiers that fall",
+      tiered(
+        [
+          { from: 0, rate: 5 },
+          { from: 10, rate: 4 },
+        ],
+        { tier_mode: "retroactive" },
+      ),
+      "contracts[0].tiers[1]: a retroactive tier that pays less than the one before would take money back for selling more: pay at least as much",
+    ],
+    [
+      "tiers with a cap a day",
+      tiered([{ from: 0, rate: 5 }], { cap: { period: "day", amount: 5 } }),
+      "contracts[0].cap.period: a tiered contract settles its month as a whole: cap the month or the lifetime",
     ],
     [
       "a day that is none",
@@ -223,13 +388,22 @@ describe("a change is refused", () => {
     expect(await refusal(shop({ contracts: [contract] as never }))).toEqual([message]);
   });
 
+  test("contract whose every amount is at its limit is saved, and one currency has no decimals", async () => {
+    const largest = "10000000000000.00";
+    await writeReference(pool, "test", shop({ contracts: [{ ...flatOf(largest), cap: { period: "lifetime", amount: largest } }] }));
+    const inYen = { clients: [{ client_id: -1, slug: "in-yen", name: "Tokyo", currency: "JPY" }] };
+    expect(await refusal(shop({ ...inYen, contracts: [flatOf("5.0")] }))).toEqual([
+      "contracts[0].amount: has more than the 0 decimals of its currency (JPY): give less digits",
+    ]);
+  });
+
   test("when two contracts would be in force on one day, with the day on which to end one", async () => {
     const saved = await writeReference(pool, "test", shop());
     const contract = {
       client_id: saved.idOf("clients", -1),
       partner_id: saved.idOf("partners", -1),
       event_type: "purchase",
-      type: "percent",
+      type: "percent" as const,
       rate: 5,
     };
     expect(await refusal({ contracts: [{ ...contract, effective_from: "2025-01-01" }] })).toEqual([

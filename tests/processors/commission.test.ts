@@ -1,5 +1,6 @@
 // tests/processors/commission.test.ts - what a conversion earns, what is taken back, and the receipt of both (settlement.md 4).
 import { describe, expect, test } from "vitest";
+import { commission } from "../../processors/commission/commission.ts";
 import { contracts } from "../../processors/commission/contracts.ts";
 import { earned } from "../../processors/commission/earned.ts";
 import { type Contract, reference } from "../../processors/reference.ts";
@@ -7,6 +8,8 @@ import { topics } from "../../schemas/generated.ts";
 import { client, contract, conversion, dayMs, longAgo, noon, reads, recorded, referenceWith } from "../support/builders.ts";
 import { change, committed, entry, refund, sale, settled, terms } from "../support/money-builders.ts";
 
+const inPesos = { currency: "MXN" } as const;
+const rateFrom = (from: bigint, rate_ppm: bigint) => ({ from, rate_ppm, amount_minor: null });
 const reversed = (refunded: bigint, over: Parameters<typeof change>[0] = {}) =>
   change({ change_id: `chg_${refunded}`, kind: "reversed", version: 2, refunded_minor: refunded, reason: "item_returned", ...over });
 
@@ -86,20 +89,33 @@ describe("a conversion that earns nothing has an entry without lines that says w
     ["no contract", {}, () => terms({ contract: undefined }), "no_contract"],
     ["a line worth nothing", { line_value_minor: 0n, value_minor: 0n }, () => terms(), "zero_value"],
     ["a share below half a cent", { line_value_minor: 4n }, () => terms(), "rounds_to_zero"],
-    ["a type that is not computed", {}, nothing({ type: "recurring" }), "unsupported_contract"],
+    ["a type whose amount is missing", {}, nothing({ type: "flat" }), "incomplete_contract"],
+    ["an amount without its currency", {}, nothing({ type: "flat", amount_minor: 5_00n }), "incomplete_contract"],
+    ["a percent contract without a rate", {}, nothing({ rate_ppm: null }), "incomplete_contract"],
     [
-      "a type with amounts, which is not computed either",
+      "a recurring contract that pays both a rate and an amount",
       {},
-      nothing({ type: "flat", rate_ppm: null, amount_minor: 5_00n }),
-      "unsupported_contract",
+      nothing({ type: "recurring", ...inPesos, amount_minor: 5_00n }),
+      "incomplete_contract",
     ],
     [
-      "an amount in another currency than the sale's",
-      { currency: "USD" },
-      nothing({ type: "flat", amount_minor: 5_00n }),
-      "currency_mismatch",
+      "tiers that pay nothing known",
+      {},
+      nothing({ type: "tiered", ...inPesos, tiers: [{ from: 0n, rate_ppm: null, amount_minor: null }] }),
+      "incomplete_contract",
     ],
-    ["a percent contract without a rate", {}, nothing({ rate_ppm: null }), "unsupported_contract"],
+    ["tiers that begin above zero", {}, nothing({ type: "tiered", ...inPesos, tiers: [rateFrom(1n, 1n)] }), "incomplete_contract"],
+    [
+      "tiers out of order",
+      {},
+      nothing({ type: "tiered", ...inPesos, tiers: [rateFrom(0n, 1n), rateFrom(5n, 1n), rateFrom(4n, 1n)] }),
+      "incomplete_contract",
+    ],
+    ["a flat amount", { currency: "USD" }, nothing({ type: "flat", ...inPesos, amount_minor: 5_00n }), "currency_mismatch"],
+    ["a minimum", { currency: "USD" }, nothing({ ...inPesos, min_minor: 1n }), "currency_mismatch"],
+    ["a maximum", { currency: "USD" }, nothing({ ...inPesos, max_minor: 1n }), "currency_mismatch"],
+    ["a cap", { currency: "USD" }, nothing({ ...inPesos, cap: { period: "day", amount_minor: 1n } }), "currency_mismatch"],
+    ["tiers", { currency: "USD" }, nothing({ type: "tiered", ...inPesos, tiers: [rateFrom(0n, 1n)] }), "currency_mismatch"],
   ] as const)("%s", (_, over, facts, reason) => {
     expect(committed([change(over)], facts)).toMatchObject([
       { kind: "none", amount_minor: 0n, lines: [], reason, payable_from: null, held: false },
@@ -171,9 +187,41 @@ describe("conversions beside each other", () => {
     expect(entries.map((one) => one.amount_minor)).toEqual([10_00n, 5_00n, -5_00n]);
   });
 
-  test("have a value of their own in memory", () => {
+  test("have a value of their own in memory, beside what their periods and their customer may have with either contract", () => {
     const event = recorded(topics.conversions, conversion());
-    expect(earned.keysOf(event)).toEqual(["7:21|cnv:cnv_1"]);
+    expect(earned.keysOf(event)).toEqual([
+      "7:21|cnv:cnv_1",
+      "7:21|period:2026-06-15:MX:purchase",
+      "7:21|period:2026-06:MX:purchase",
+      "7:21|period:all:MX:purchase",
+      "7:21|customer:MX:purchase:d1",
+      "7:21|period:2026-06-15:*:purchase",
+      "7:21|period:2026-06:*:purchase",
+      "7:21|period:all:*:purchase",
+      "7:21|customer:*:purchase:d1",
+    ]);
+  });
+
+  test("are told apart whatever text is in their names, and no name holds the sign that ends a record key", () => {
+    const named = (over: Parameters<typeof conversion>[0]) => earned.keysOf(recorded(topics.conversions, conversion(over)));
+    const names = [
+      { segment: "*" },
+      { segment: null },
+      { segment: "a:b", event_type: "c" },
+      { segment: "a", event_type: "b:c" },
+      { customer: "a|b:c%d" },
+    ];
+    const sets = names.map((over) => named(over).slice(1).join(" "));
+    expect(new Set(sets).size).toBe(names.length);
+    for (const key of names.flatMap(named)) expect(key.split("|").length).toBe(2);
+  });
+
+  test("written before periods were counted are read as they are", () => {
+    const old = { format: 1, entry_id: "led_1", reason: null, earned_minor: "1000", reversed_minor: "0", held: false, payable_from: noon };
+    const key = "7:21|cnv:cnv_1";
+    const bytes = Buffer.from(JSON.stringify({ ...old, contract_id: 61, contract_version: 1, commission_type: "percent" }));
+    const outcome = commission(reversed(100_00n), earned.stateOf([key], [bytes]), terms());
+    expect(outcome).toMatchObject({ events: [{ data: { kind: "reversal", amount_minor: -10_00n, reverses_entry_id: "led_1" } }] });
   });
 
   test("remembered in a form that is not known are an error, never nothing", () => {
@@ -185,8 +233,8 @@ describe("the facts of a commission", () => {
   const factsOf = async (rows: Parameters<typeof referenceWith>[0], event = change()) =>
     (await contracts.load([event], reads([reference, referenceWith(rows)])))(event);
 
-  test("are the contract of the sale, the client's currency and its hold for this kind of event", async () => {
-    expect(await factsOf({})).toEqual({ contract: contract(), clientCurrency: "MXN", holdDays: 30 });
+  test("are the contract of the sale and its client's hold for this kind of event", async () => {
+    expect(await factsOf({})).toEqual({ contract: contract(), holdDays: 30 });
     expect((await factsOf({}, change({ event_type: "lead_submit" }))).holdDays).toBe(0);
   });
 
@@ -214,7 +262,6 @@ describe("the facts of a commission", () => {
   test("of a client that nobody knows are no contract and no hold", async () => {
     expect(await factsOf({ clients: [client({ client_id: 8 })], contracts: [] })).toEqual({
       contract: undefined,
-      clientCurrency: undefined,
       holdDays: 0,
     });
   });

@@ -182,6 +182,7 @@ export const claim = (over: Partial<Claim> = {}): Claim => ({
   order_key: "o:o1",
   kind: "conversion",
   attributed: attributed({}, { credit: clickCredit() }),
+  decision: null,
   ...over,
 });
 
@@ -281,7 +282,14 @@ export const contract = (over: Partial<Contract> = {}): Contract => ({
   event_type: "purchase",
   type: "percent",
   rate_ppm: 100_000n,
+  currency: null,
   amount_minor: null,
+  tiers: [],
+  tier_mode: "marginal",
+  months: null,
+  min_minor: null,
+  max_minor: null,
+  cap: null,
   status: "active",
   effective_from: longAgo,
   effective_to: null,

@@ -35,7 +35,7 @@ const claimOf = (kind: Claim["kind"], said: Said): Recorded<Claim> => {
   const credit: Partial<Credit> =
     partner === null || partner === undefined ? {} : clickCredit({ partner_id: partner, candidates: [candidate(partner)] });
   const row = attributed({ event_id: someId(), ...event }, { credit, fraud: { band: band ?? "ok" } });
-  const data: Claim = { client_id: clientId, order_key: order_key ?? `o:${row.event.order_id}`, kind, attributed: row };
+  const data: Claim = { client_id: clientId, order_key: order_key ?? `o:${row.event.order_id}`, kind, attributed: row, decision: null };
   return recorded(topics.claims, data, { at, receivedAt });
 };
 const candidate = (partner: number) => ({
@@ -97,7 +97,7 @@ export const change = (over: Partial<Conversion> = {}, receivedAt: UnixMs = noon
 };
 
 /** Ten percent, thirty days of hold. */
-export const terms = (over: Partial<Contracts> = {}): Contracts => ({ contract: contract(), clientCurrency: "MXN", holdDays: 30, ...over });
+export const terms = (over: Partial<Contracts> = {}): Contracts => ({ contract: contract(), holdDays: 30, ...over });
 
 /** Folds events in their order: each meets the newest remembered bytes, and one decided before is answered with its record. */
 const driven = <In, Out, State>(

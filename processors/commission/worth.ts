@@ -1,0 +1,54 @@
+// processors/commission/worth.ts - what a contract makes of one sale before limits: an amount with its receipt, or nothing and why.
+import type { Conversion } from "../../schemas/generated.ts";
+import { divideHalfEven, toDecimal } from "../money.ts";
+import type { Contract } from "../reference.ts";
+
+/** Every number that a formula used, amounts as digits of minor units: the receipt. */
+export type Inputs = Readonly<Record<string, unknown>>;
+
+/** Why a conversion earns nothing. */
+export type NothingReason =
+  | "no_contract"
+  | "incomplete_contract"
+  | "currency_mismatch"
+  | "zero_value"
+  | "rounds_to_zero"
+  | "cap_reached"
+  | "months_over"
+  | "below_first_tier";
+
+export interface Worth {
+  readonly kind: "worth";
+  readonly amountMinor: bigint;
+  readonly formula: string;
+  readonly inputs: Inputs;
+}
+export interface Nothing {
+  readonly kind: "nothing";
+  readonly reason: NothingReason;
+  readonly inputs: Inputs;
+}
+/** A contract type whose sales are worth something one by one. Amounts are minor units of the sale's currency. */
+export type SaleType = (sale: Conversion, contract: Contract) => Worth | Nothing;
+
+/** Rates are parts per million; so are parts of a sale that was refunded. */
+export const WHOLE_PPM = 1_000_000n;
+/** The largest amount of a ledger entry: a signed 64-bit integer. */
+export const LEDGER_MAX = 2n ** 63n - 1n;
+
+export const nothing = (reason: NothingReason, inputs: Inputs = {}): Nothing => ({ kind: "nothing", reason, inputs });
+export const smaller = (a: bigint, b: bigint): bigint => (a < b ? a : b);
+export const larger = (a: bigint, b: bigint): bigint => (a > b ? a : b);
+
+/** The share of a value, rounded half to even to the minor unit. */
+export const shareOf = (valueMinor: bigint, ratePpm: bigint): bigint => divideHalfEven(valueMinor * ratePpm, WHOLE_PPM);
+
+/** An integer of so many decimals without its trailing zeros: 125000n with 4 is "12.5". */
+export const plain = (value: bigint, decimals: number): string => {
+  const digits = value.toString().padStart(decimals + 1, "0");
+  return `${digits.slice(0, -decimals)}.${digits.slice(-decimals)}`.replace(/\.?0+$/, "");
+};
+/** 125000n is "12.5 %", a rate as contracts are written. */
+export const percentOf = (ratePpm: bigint): string => `${plain(ratePpm, 4)} %`;
+/** "1234.50 MXN", as contracts are written. */
+export const moneyOf = (minor: bigint, currency: string): string => `${toDecimal(minor, currency)} ${currency}`;

@@ -15,5 +15,10 @@ const digits = new Map(
   Object.entries(BY_DIGITS).flatMap(([count, codes]) => codes.split(" ").map((code): [string, number] => [code, Number(count)])),
 );
 
+/** Every code, by its decimals. */
+export const codesByDigits: ReadonlyMap<number, readonly string[]> = new Map(
+  Object.entries(BY_DIGITS).map(([count, codes]) => [Number(count), codes.split(" ")]),
+);
+
 /** How many decimals an amount of this currency has; undefined: not a currency. Codes are upper case. */
 export const digitsOf = (currency: string): number | undefined => digits.get(currency);

@@ -55,6 +55,8 @@ const SERVER_CONFIG = `<clickhouse>
 // The engine would round larger integers and decimals to doubles in JSON; asynchronous inserts answer before they have written.
 const CONNECTION_SETTINGS = {
   max_threads: 2,
+  // Bound values are written into the statement here; a server does not count them.
+  max_query_size: 16_777_216,
   async_insert: 0,
   output_format_json_quote_64bit_integers: 1,
   output_format_json_quote_decimals: 1,

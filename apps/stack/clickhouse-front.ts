@@ -50,12 +50,14 @@ async function answer(engine: Engine, request: IncomingMessage, response: Server
     response.writeHead(200, { "content-type": "text/plain; charset=UTF-8" }).end("Ok.\n");
     return;
   }
-  const body = await bodyOf(request);
-  const given = url.searchParams.get("query");
+  const sent = await bodyOf(request);
+  const form = await formOf(request, sent);
+  const body = form === undefined ? sent : Buffer.alloc(0);
+  const given = form?.get("query") ?? url.searchParams.get("query");
   const written = given ?? body.toString("utf8");
   const parameters = new Map<string, string>();
   const settings = new Map<string, string>();
-  for (const [name, value] of url.searchParams) {
+  for (const [name, value] of [...url.searchParams, ...(form ?? [])]) {
     if (name.startsWith("param_")) parameters.set(name.slice(6), value);
     else if (!NOT_SETTINGS.has(name)) settings.set(name, value);
   }
@@ -129,6 +131,14 @@ async function bodyOf(request: IncomingMessage): Promise<Buffer> {
   }
   const body = parts.length === 1 ? parts[0]! : Buffer.concat(parts, length);
   return header(request, "content-encoding") === "gzip" ? gunzipSync(body, { maxOutputLength: BODY_LIMIT_BYTES }) : body;
+}
+
+/** Parameters that are too long for an address come as the fields of a form, the statement among them. */
+async function formOf(request: IncomingMessage, body: Buffer): Promise<ReadonlyMap<string, string> | undefined> {
+  const type = header(request, "content-type");
+  if (type?.startsWith("multipart/form-data") !== true) return undefined;
+  const fields = await new Response(new Uint8Array(body), { headers: { "content-type": type } }).formData();
+  return new Map([...fields].filter((field): field is [string, string] => typeof field[1] === "string"));
 }
 
 const header = (request: IncomingMessage, name: string): string | undefined => {

@@ -1,5 +1,6 @@
 // processors/attribute/fields.ts - the fields that a condition may ask for, and how each is read from an event.
 import type { Enrichment, EventReceived } from "../../schemas/generated.ts";
+import { queryValueOf, type UrlParts, urlPartsOf } from "./url-parts.ts";
 
 /** text: always a text; money: the event's amount, compared as an exact decimal; any: whatever a sender put into the props. */
 export type FieldKind = "text" | "money" | "any";
@@ -8,20 +9,20 @@ export type FieldKind = "text" | "money" | "any";
 export class Subject {
   readonly event: EventReceived;
   readonly enrichment: Enrichment;
-  #url: URL | null | undefined;
-  #ref: URL | null | undefined;
+  #url: UrlParts | null | undefined;
+  #ref: UrlParts | null | undefined;
   #props: Readonly<Record<string, unknown>> | undefined;
 
   constructor({ event, enrichment }: { readonly event: EventReceived; readonly enrichment: Enrichment }) {
     this.event = event;
     this.enrichment = enrichment;
   }
-  get url(): URL | null {
-    if (this.#url === undefined) this.#url = urlOf(this.event.url);
+  get url(): UrlParts | null {
+    if (this.#url === undefined) this.#url = urlPartsOf(this.event.url);
     return this.#url;
   }
-  get ref(): URL | null {
-    if (this.#ref === undefined) this.#ref = urlOf(this.event.ref);
+  get ref(): UrlParts | null {
+    if (this.#ref === undefined) this.#ref = urlPartsOf(this.event.ref);
     return this.#ref;
   }
   get props(): Readonly<Record<string, unknown>> {
@@ -37,10 +38,10 @@ const texts: Readonly<Record<string, (subject: Subject) => string | null | undef
   t: ({ event }) => eventTypeOf(event),
   source: ({ event }) => event.source,
   url: ({ event }) => event.url,
-  "url.host": ({ url }) => url?.hostname,
-  "url.path": ({ url }) => url?.pathname,
+  "url.host": ({ url }) => url?.host,
+  "url.path": ({ url }) => url?.path,
   ref: ({ event }) => event.ref,
-  "ref.host": ({ ref }) => ref?.hostname,
+  "ref.host": ({ ref }) => ref?.host,
   country: ({ enrichment }) => enrichment.country,
   // Finer than a country needs data that only an operator can bring; until then no event has these two.
   region: () => null,
@@ -76,31 +77,25 @@ export const readerOf = (field: string): ReadField => {
   }
   if (field.startsWith(queryPrefix)) {
     const name = field.slice(queryPrefix.length);
-    return (subject) => subject.url?.searchParams.get(name) ?? undefined;
+    return (subject) => queryValueOf(subject.url?.query, name);
   }
   throw new RangeError(`there is no field ${field}`);
 };
 
-const pathOf = (field: string): readonly string[] => field.slice(propsPrefix.length).split(".");
+/** The names on the way to a value inside the props: `props.cart.items` is ["cart", "items"]. */
+export const pathOf = (field: string): readonly string[] => field.slice(propsPrefix.length).split(".");
+/** `name` of the field `url.query.<name>`; undefined for any other field. */
+export const queryNameOf = (field: string): string | undefined =>
+  field.startsWith(queryPrefix) ? field.slice(queryPrefix.length) : undefined;
 
-/** Own properties only: a name like `constructor` must not find what every object has. */
+/** Own properties of objects only: a name like `constructor` must not find what every object has, and a list has no names. */
 const at = (value: unknown, path: readonly string[]): unknown => {
   let here = value;
   for (const name of path) {
-    if (typeof here !== "object" || here === null || !Object.hasOwn(here, name)) return undefined;
+    if (typeof here !== "object" || here === null || Array.isArray(here) || !Object.hasOwn(here, name)) return undefined;
     here = (here as Readonly<Record<string, unknown>>)[name];
   }
   return here ?? undefined;
-};
-
-/** A text that is no absolute URL has no host, path or query. */
-const urlOf = (text: string | null): URL | null => {
-  if (text === null) return null;
-  try {
-    return new URL(text);
-  } catch {
-    return null;
-  }
 };
 
 const noProps: Readonly<Record<string, unknown>> = {};

@@ -32,6 +32,8 @@ export const openClickhouse = (
     max_open_connections: options.connections ?? 4,
     // Both cost more CPU on one machine than they save.
     compression: { request: false, response: false },
+    // A condition of a hundred comparisons binds more than an address may hold.
+    use_multipart_params_auto: true,
     json: { stringify: (value: unknown) => (value instanceof EncodedRows ? value.text : JSON.stringify(value)) },
     // A log line of the client would go to stdout, which belongs to data.
     log: { LoggerClass: Silent },

@@ -9,7 +9,7 @@ import { ledger, ledgerRows } from "../../sinks/postgres/tables/ledger.ts";
 import { productSales, saleRows } from "../../sinks/postgres/tables/product-sales.ts";
 import type { Table } from "../../stream/flow.ts";
 import { attributed, conversion, noon, recorded } from "../support/builders.ts";
-import { ledgerEntry } from "../support/ledger-entry.ts";
+import { entry as ledgerEntry } from "../support/money-builders.ts";
 import { sharedStack } from "../support/shared-stack.ts";
 
 const pool = openPool(sharedStack().env.POSTGRES_URL!);

@@ -21,7 +21,7 @@ import { sinkRunner } from "../../stream/sink-runner.ts";
 import { inMemoryWire } from "../../stream/wire.ts";
 import { pipeline } from "../../topology.ts";
 import { attributed, clickCredit, dayMs, hourMs, noon, recorded } from "../support/builders.ts";
-import { ledgerEntry } from "../support/ledger-entry.ts";
+import { entry as ledgerEntry } from "../support/money-builders.ts";
 import { sharedStack } from "../support/shared-stack.ts";
 
 const { env } = sharedStack();

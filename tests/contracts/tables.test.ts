@@ -14,7 +14,7 @@ import { productSales, saleRows } from "../../sinks/postgres/tables/product-sale
 import { classify } from "../../stream/errors.ts";
 import type { Recorded, Table, Topic } from "../../stream/flow.ts";
 import { attributed, clickCredit, conversion, noon, recorded } from "../support/builders.ts";
-import { ledgerEntry } from "../support/ledger-entry.ts";
+import { entry as ledgerEntry } from "../support/money-builders.ts";
 import { sharedStack } from "../support/shared-stack.ts";
 
 const { env } = sharedStack();

@@ -14,7 +14,7 @@ import { openRegistry } from "../../stream/registry.ts";
 import type { Scope } from "../../stream/scope.ts";
 import { openWire, type Wire } from "../../stream/wire.ts";
 import { tlsOf } from "../tls.ts";
-import { versionOf } from "../version.ts";
+import { commitOf, versionOf } from "../version.ts";
 import { batchRoute } from "./batch.ts";
 import type { Config } from "./config.ts";
 import { factsOf } from "./facts.ts";
@@ -33,7 +33,7 @@ export const ingest =
   async (scope: Scope): Promise<void> => {
     const startedAt = Date.now();
     const version = versionOf();
-    const metrics = openMetrics({ app: "ingest", version, commit: "unknown" });
+    const metrics = openMetrics({ app: "ingest", version, commit: commitOf() });
     const told = (what: string) => (error: unknown) => log.warn(`${what}.not_refreshed`, { error });
 
     // Opened first and closed last: /livez and /metrics answer while the rest starts and ends.

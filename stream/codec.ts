@@ -1,6 +1,6 @@
 // stream/codec.ts - makes a topic constant out of an Avro schema: an envelope (times, origin, content hash) in front of the record, both synchronous.
 import { createHash } from "node:crypto";
-import avro from "avsc";
+import { typeOf } from "./avro.ts";
 import type { Position, Recorded, Topic } from "./flow.ts";
 
 /** Bytes that are not a record of the topic they lie in: cut, altered, or written under a schema that today's cannot read. `code` is closed. */
@@ -13,26 +13,6 @@ export class Unreadable extends Error {
   }
 }
 export type UnreadableCode = "not_framed" | "unknown_schema" | "unreadable_body" | "content_hash_mismatch";
-
-/** Amounts are 64-bit integers in minor units: avsc's own long stops at 2^53. */
-const minorUnits = avro.types.LongType.__with({
-  fromBuffer: (bytes: Buffer) => bytes.readBigInt64LE(),
-  toBuffer: (amount: bigint) => {
-    const bytes = Buffer.alloc(8);
-    bytes.writeBigInt64LE(amount);
-    return bytes;
-  },
-  fromJSON: BigInt,
-  toJSON: String,
-  isValid: (amount: unknown) => typeof amount === "bigint" && BigInt.asIntN(64, amount) === amount,
-  compare: (a: bigint, b: bigint) => (a < b ? -1 : a > b ? 1 : 0),
-});
-
-/** An Avro type in which `minor-units` is a bigint. Building one costs about 90 us: once a schema, never once a message. */
-const typeOf = (schema: object): avro.Type =>
-  avro.Type.forSchema(schema as avro.Schema, {
-    typeHook: (attributes: any) => (attributes?.logicalType === "minor-units" ? minorUnits : undefined) as any,
-  });
 
 const HASH_BYTES = 16;
 const headFields = [

@@ -3,7 +3,7 @@ import { Problem } from "./problem.ts";
 
 /**
  * What JSON.parse may cost, measured with V8 of Node 20: a text about 4 bytes a character, an object or list up to 224 (`{"1":0}`, 8 bytes of JSON).
- * So 25 MiB of small objects would take 700 MB, more than the whole heap of a process (640 MB): the containers are counted before parsing.
+ * So 25 MiB of small objects would take 700 MB, more than the whole heap of a process (512 MB): the containers are counted before parsing.
  */
 const BYTES_A_CHARACTER = 4;
 const BYTES_A_CONTAINER = 250;

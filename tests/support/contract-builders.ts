@@ -1,0 +1,152 @@
+// tests/support/contract-builders.ts - contracts as people write them, histories of sales and refunds for commission, and receipts computed again by hand.
+import { monthOf } from "../../processors/calendar.ts";
+import { smaller } from "../../processors/commission/worth.ts";
+import { divideHalfEven } from "../../processors/money.ts";
+import type { Contract } from "../../processors/reference.ts";
+import type { Conversion, LedgerEntry } from "../../schemas/generated.ts";
+import { capOf, termColumns, tiersOf } from "../../sinks/postgres/contract-terms.ts";
+import { entities } from "../../sinks/postgres/reference-records.ts";
+import type { Recorded } from "../../stream/flow.ts";
+import { clientId, contract, longAgo, noon, partnerId } from "./builders.ts";
+import { change } from "./money-builders.ts";
+
+/** What a stage knows of a contract that somebody wrote for purchases in this currency: through the checks and columns of saving. Throws on a refused one. */
+export const written = (terms: object, currency = "MXN"): Contract => {
+  const record = entities.contracts.record.parse({
+    partner_id: partnerId,
+    client_id: clientId,
+    event_type: "purchase",
+    effective_from: "2020-01-01",
+    ...terms,
+  });
+  const row = termColumns(record, currency);
+  const minor = (digits: string | null): bigint | null => (digits === null ? null : BigInt(digits));
+  return contract({
+    segment: record.segment,
+    type: row.type,
+    rate_ppm: row.rate === null ? null : BigInt(Math.round(Number(row.rate) * 10_000)),
+    currency: row.currency,
+    amount_minor: minor(row.amount_minor),
+    tiers: tiersOf(row.tiers),
+    tier_mode: row.tier_mode ?? "marginal",
+    months: row.months,
+    min_minor: minor(row.min_minor),
+    max_minor: minor(row.max_minor),
+    cap: capOf(row.cap_period, minor(row.cap_minor)),
+    effective_from: longAgo - 6 * 365 * 86_400_000,
+  });
+};
+
+/** One thing that happens: a sale, or a refund of the sale with that number (of what is left at most). */
+export type Happening =
+  | { readonly sale: bigint; readonly over?: Partial<Conversion> }
+  | { readonly refundOf: number; readonly minor: bigint };
+
+/** The change records of a history; refunds of a sale that was not made, or of which nothing is left, do not happen. */
+export const history = (happenings: readonly Happening[]): readonly Recorded<Conversion>[] => {
+  const sales: { readonly data: Conversion; refunded: bigint; version: number }[] = [];
+  return happenings.flatMap((one, n) => {
+    if ("sale" in one) {
+      const id = `cnv_${sales.length}`;
+      const value = { value_minor: one.sale, line_value_minor: one.sale };
+      const made = change({ occurred_at: noon, ...one.over, ...value, conversion_id: id, change_id: `chg_${n}` });
+      sales.push({ data: made.data, refunded: 0n, version: 1 });
+      return [made];
+    }
+    const sale = sales[one.refundOf];
+    if (sale === undefined) return [];
+    const { data } = sale;
+    const left = data.line_value_minor - sale.refunded;
+    const part = smaller(one.minor, left);
+    if (sale.version > 1 && left === 0n) return [];
+    sale.refunded += part;
+    sale.version += 1;
+    const taken = { value_minor: part, refunded_minor: sale.refunded, version: sale.version, change_id: `chg_${n}` };
+    return [change({ ...data, ...taken, kind: "reversed", reason: "item_returned" })];
+  });
+};
+/** The history, and then everything is refunded. */
+export const takenBack = (happenings: readonly Happening[]): readonly Happening[] => [
+  ...happenings,
+  ...happenings.map((_, n) => ({ refundOf: n, minor: 10n ** 30n })),
+];
+
+export const sumOf = (entries: readonly LedgerEntry[]): bigint => entries.reduce((sum, { amount_minor }) => sum + amount_minor, 0n);
+
+/** What tiers make of a volume, said as simply as it can be: unit by unit of tiers, nothing of the code under test. */
+export const volumeEarns = (units: bigint, { tiers, tier_mode }: Pick<Contract, "tiers" | "tier_mode">): bigint => {
+  const scale = tiers[0]?.rate_ppm === null ? 1_000_000n : 1n;
+  const priced = tiers.map(({ from, rate_ppm, amount_minor }) => ({ from: from * scale, price: rate_ppm ?? amount_minor! }));
+  if (tier_mode === "retroactive") return divideHalfEven(units * priced.filter(({ from }) => from <= units).at(-1)!.price, 1_000_000n);
+  let left = units;
+  let sum = 0n;
+  for (const { from, price } of priced.toReversed())
+    if (left > from) {
+      sum += (left - from) * price;
+      left = from;
+    }
+  return divideHalfEven(sum, 1_000_000n);
+};
+
+const big = (text: string | undefined): bigint => BigInt(text ?? "0");
+/** "2.25" sales in millionths. */
+const millionths = (text: string): bigint => {
+  const [whole, fraction = ""] = text.split(".");
+  return BigInt(whole + fraction.padEnd(6, "0"));
+};
+const tiersIn = ({ tiers, tier_mode }: any): Pick<Contract, "tiers" | "tier_mode"> => ({
+  tier_mode,
+  tiers: tiers.map((one: any) => ({
+    from: BigInt(one.from_minor ?? one.from_sales),
+    rate_ppm: one.rate_ppm === undefined ? null : BigInt(one.rate_ppm),
+    amount_minor: one.amount_minor === undefined ? null : BigInt(one.amount_minor),
+  })),
+});
+
+/** The amount of an entry from the numbers of its receipt alone, as a partner would compute it; the formula's words say the same. */
+export const computedAgain = ({ kind, commission_type, inputs: text }: LedgerEntry): bigint => {
+  const inputs = JSON.parse(text);
+  if (kind === "reversal")
+    return (
+      big(inputs.reversed_before_minor) -
+      (inputs.line_value_minor === "0"
+        ? big(inputs.earned_minor)
+        : divideHalfEven(big(inputs.earned_minor) * big(inputs.refunded_minor), big(inputs.line_value_minor)))
+    );
+  const room = inputs.cap_minor === undefined ? undefined : big(inputs.cap_minor) - big(inputs.cap_used_before_minor);
+  const withinCap = (amount: bigint): bigint => (room === undefined || amount <= room ? amount : room > 0n ? room : 0n);
+  if (commission_type === "tiered") {
+    const terms = tiersIn(inputs);
+    const after = inputs.volume_after_minor === undefined ? millionths(inputs.sales_after) : big(inputs.volume_after_minor);
+    const before = inputs.volume_before_minor === undefined ? millionths(inputs.sales_before) : big(inputs.volume_before_minor);
+    if (kind === "tier_adjustment") {
+      const missing = volumeEarns(after, terms) - big(inputs.earned_before_minor);
+      const upToZero = big(inputs.earned_before_minor) < 0n ? -big(inputs.earned_before_minor) : 0n;
+      return missing <= 0n ? missing : withinCap(missing) > upToZero || missing < upToZero ? withinCap(missing) : upToZero;
+    }
+    if (terms.tier_mode === "marginal") return withinCap(volumeEarns(after, terms) - volumeEarns(before, terms));
+    const unit = terms.tiers[0]!.rate_ppm === null ? 1_000_000n : 1n;
+    const reached = {
+      tier_mode: "retroactive" as const,
+      tiers: terms.tiers
+        .filter(({ from }) => from * unit <= after)
+        .slice(-1)
+        .map((one) => ({ ...one, from: 0n })),
+    };
+    return withinCap(volumeEarns(after, reached) - volumeEarns(before, reached));
+  }
+  let amount = big(inputs.flat_minor);
+  if (inputs.rate_ppm !== undefined) amount += divideHalfEven(big(inputs.line_value_minor) * big(inputs.rate_ppm), 1_000_000n);
+  if (inputs.min_minor !== undefined && amount < big(inputs.min_minor)) amount = big(inputs.min_minor);
+  if (inputs.max_minor !== undefined && amount > big(inputs.max_minor)) amount = big(inputs.max_minor);
+  if (inputs.ledger_max_minor !== undefined && amount > big(inputs.ledger_max_minor)) amount = big(inputs.ledger_max_minor);
+  return withinCap(amount);
+};
+
+/** In which period of its cap a sale lies. */
+export const capPeriodOf = (period: "day" | "month" | "lifetime", occurredAt: number): string => {
+  if (period === "lifetime") return "all";
+  const shifted = new Date(occurredAt - 6 * 3_600_000).toISOString();
+  const { year, month } = monthOf(occurredAt);
+  return period === "day" ? shifted.slice(0, 10) : `${year}-${month}`;
+};

@@ -57,7 +57,11 @@ const milliseconds = (retention) => {
 const constantOf = (name) => name.replace(/[.](.)/g, (_, letter) => letter.toUpperCase());
 const path = (field) => `data.${field}`;
 /** Of several fields the first that is not null; all but the last may lie in a record that is null. */
-const firstOf = (fields) => [fields].flat().map((field, n, all) => path(n < all.length - 1 ? field.replaceAll(".", "?.") : field)).join(" ?? ");
+const firstOf = (fields) =>
+  [fields]
+    .flat()
+    .map((field, n, all) => path(n < all.length - 1 ? field.replaceAll(".", "?.") : field))
+    .join(" ?? ");
 
 for (const schema of schemas.values()) declareRecord(schema);
 const constants = [];

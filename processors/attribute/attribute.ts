@@ -46,7 +46,7 @@ export const attribute: Processor<EventScored, Out, Journey, AttributeFacts> = (
   const emitted: Emitted<Out> =
     kind === null
       ? { output: "attributed", data: attributed }
-      : { output: "claims", data: { client_id: event.client_id, order_key: orderKeyOf(event), kind, attributed } };
+      : { output: "claims", data: { client_id: event.client_id, order_key: orderKeyOf(event), kind, attributed, decision: null } };
   return emit<Out, Journey>([emitted], journeyAfter(event.t, event.click_id, journey, facts));
 };
 

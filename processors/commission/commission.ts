@@ -11,6 +11,7 @@ import { hybrid } from "./hybrid.ts";
 import { bounded, capped } from "./limits.ts";
 import { percent } from "./percent.ts";
 import { recurring } from "./recurring.ts";
+import { releaseEntry } from "./release.ts";
 import { conversionKey, customerKey, periodKey } from "./sub-keys.ts";
 import { type Adjustment, earnByVolume, returnVolume } from "./volume.ts";
 import { type Nothing, type NothingReason, nothing, type Worth } from "./worth.ts";
@@ -191,6 +192,14 @@ const takenBack = (change: Sale, sale: Earned, partMinor: bigint): LedgerEntry =
     reverses_entry_id: sale.entry_id,
   });
 
+/** From now on whatever is taken back of this sale is taken from what is payable. */
+const release = (change: Sale, memory: CommissionMemory): Emit<Committed, CommissionMemory> => {
+  const sale = conversionIn(memory, conversionKey(change.data.conversion_id));
+  return committed([releaseEntry(change, sale)], sale === undefined ? memory : remember(memory, change, { ...sale, held: false }));
+};
+
 /** Answers each conversion record with one entry, and with a second one when a tier was won or lost (settlement.md 4); amounts are minor units. */
-export const commission: Processor<Conversion, Committed, CommissionMemory, Contracts> = (change, memory, facts) =>
-  change.data.kind === "reversed" ? reverse(change, memory) : earn(change, memory, facts);
+export const commission: Processor<Conversion, Committed, CommissionMemory, Contracts> = (change, memory, facts) => {
+  if (change.data.kind === "reversed") return reverse(change, memory);
+  return change.data.kind === "released" ? release(change, memory) : earn(change, memory, facts);
+};

@@ -8,10 +8,12 @@ import { type Line, rowOf } from "./order.ts";
 export interface Changes {
   readonly cause: Recorded<Claim>;
   readonly records: Conversion[];
+  /** What is changed by a decision, at once or when its line comes, is so under the decision's id. */
+  readonly decisionId?: string;
 }
 
 const recordOf = (
-  { cause, records }: Changes,
+  { cause, records, decisionId }: Changes,
   line: Line,
   { event, credit }: EventAttributed,
   change: {
@@ -29,7 +31,7 @@ const recordOf = (
   partner_id: line.partner_id!,
   campaign_id: line.campaign_id,
   event_id: line.event_id,
-  cause_event_id: cause.id,
+  cause_event_id: decisionId ?? cause.id,
   event_type: event.t === "custom" && event.custom_name !== null ? event.custom_name : event.t,
   order_id: event.order_id,
   product_id: event.product_id,
@@ -75,10 +77,21 @@ export const takeBack = (changes: Changes, line: Line, part: bigint, reason: str
   return next;
 };
 
+/** Takes all that is left from whoever holds the line. */
+export const closeLine = (changes: Changes, line: Line, reason: string): Line =>
+  takeBack(changes, { ...line, refunded_minor: line.value_minor, is_returned: true }, line.value_minor - line.refunded_minor, reason);
+
+/** The commission of a credited line is no longer held; what was taken back of it stays so. */
+export const releaseLine = (changes: Changes, line: Line, reason: string): Line => {
+  const next: Line = { ...line, review: null, conversion_version: line.conversion_version + 1 };
+  const change = { kind: "released", value_minor: 0n, refunded_minor: line.refunded_minor, reason } as const;
+  changes.records.push(recordOf(changes, next, rowOf(line), change));
+  return next;
+};
+
 /** The line is worth, or reviewed, differently now: its conversion is closed, and another opened unless nothing is left to credit. */
 export const creditAgain = (changes: Changes, before: Line, after: Line, row: EventAttributed, reason: string): Line => {
-  const whole: Line = { ...before, refunded_minor: before.value_minor, is_returned: true };
-  const closed = takeBack(changes, whole, before.value_minor - before.refunded_minor, reason);
+  const closed = closeLine(changes, before, reason);
   if (after.is_returned) return { ...after, status: "reversed", conversion_version: closed.conversion_version };
   return creditLine(changes, after, row);
 };

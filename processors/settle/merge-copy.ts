@@ -41,6 +41,7 @@ const mergedEvent = (first: EventReceived, copy: EventReceived, takesMoney: bool
   import_id: first.import_id ?? copy.import_id,
   props: first.props,
   warnings: first.warnings,
+  batch_id: first.batch_id,
 });
 
 const mergedEnrichment = (first: Enrichment, copy: Enrichment): Enrichment => ({

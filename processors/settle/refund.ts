@@ -92,7 +92,7 @@ export const refund = (changes: Changes, order: OrderState, asked: WaitingRefund
     const next = withRefund(line, given, parts[n]!);
     return next === line ? line : takeBack(changes, next, parts[n]!, given.reason);
   });
-  return { lines, refunds: [...order.refunds, ...lessTaken(given, taken)] };
+  return { ...order, lines, refunds: [...order.refunds, ...lessTaken(given, taken)] };
 };
 
 /** A line that has just come, or has just become worth more: refunds that wait for it take their part, in the order in which they came. */

@@ -1,8 +1,9 @@
-// processors/settle/settle.ts - the life of one order: its first copy counts, a second copy is merged, a refund takes back.
-import type { Claim, Conversion, EventAttributed } from "../../schemas/generated.ts";
+// processors/settle/settle.ts - the life of one order: its first copy counts, a second copy is merged, a refund takes back, a decision has the last word.
+import type { Claim, Conversion, Decision, EventAttributed } from "../../schemas/generated.ts";
 import { type Emit, type Emitted, emit, type Processor, type Recorded, type UnixMs } from "../../stream/flow.ts";
 import { divideHalfEven } from "../money.ts";
 import { type Changes, creditAgain, creditLine } from "./credit-line.ts";
+import { decideOrder, decideWaiting } from "./decide.ts";
 import { isMoneyTaken, MERGE_WINDOW_MS, mergeCopy, rowOfCopy } from "./merge-copy.ts";
 import { DEFAULT_CURRENCY, type Line, type OrderState, rowOf, rowText } from "./order.ts";
 import { refund, refundOf, settleWaiting } from "./refund.ts";
@@ -51,6 +52,7 @@ const firstCopy = (claim: Recorded<Claim>, order: OrderState): Emit<Settled, Ord
     refund_reason: null,
     is_returned: false,
     review: row.fraud.band === "review" ? "fraud_review" : null,
+    is_decided: false,
     conversion_id: null,
     conversion_version: 0,
     copies: 0,
@@ -58,7 +60,9 @@ const firstCopy = (claim: Recorded<Claim>, order: OrderState): Emit<Settled, Ord
   };
   const { line, refunds } = settleWaiting(opened, order.refunds);
   const settled = isCredited(row) ? creditLine(changes, line, row) : line;
-  return emitted([{ row, at: claim.at }], changes, { lines: [...order.lines, settled], refunds });
+  const { line: decided, rows, decisions } = decideWaiting(changes, settled, order.decisions);
+  const written = [row, ...rows].map((version) => ({ row: version, at: claim.at }));
+  return emitted(written, changes, { ...order, lines: [...order.lines, decided], refunds, decisions });
 };
 
 /** What was refunded of a line in another currency keeps its share of the line. */
@@ -90,12 +94,13 @@ const secondCopy = (claim: Recorded<Claim>, order: OrderState, line: Line): Emit
   const changes: Changes = { cause: claim, records: [] };
   const copyRow = { row: rowOfCopy(copy, line.event_id), at: claim.at };
   if (Math.abs(claim.receivedAt - line.received_at) > MERGE_WINDOW_MS)
-    return emitted([copyRow], changes, { lines: withLine(order.lines, { ...line, copies: line.copies + 1 }), refunds: order.refunds });
+    return emitted([copyRow], changes, { ...order, lines: withLine(order.lines, { ...line, copies: line.copies + 1 }) });
 
   const first = rowOf(line);
   const takesMoney = isMoneyTaken(first.event, copy.event, line.has_server_money);
-  const takesCredit = line.status === "open" && isCredited(copy);
-  const isDisputed = line.status !== "open" && isCredited(copy) && copy.credit.partner_id !== line.partner_id && line.review === null;
+  const takesCredit = line.status === "open" && !line.is_decided && isCredited(copy);
+  const isDisputed =
+    line.status !== "open" && !line.is_decided && isCredited(copy) && copy.credit.partner_id !== line.partner_id && line.review === null;
   const review = isDisputed ? "claimed_by_another_partner" : takesCredit && copy.fraud.band === "review" ? "fraud_review" : line.review;
   const row = mergeCopy(first, copy, takesMoney, takesCredit);
   const { line: merged, refunds } = settleWaiting(
@@ -110,7 +115,11 @@ const secondCopy = (claim: Recorded<Claim>, order: OrderState, line: Line): Emit
   if (takesCredit) settled = creditLine(changes, merged, row);
   else if (line.status !== "open" && (isMoneyChanged || isDisputed))
     settled = creditAgain(changes, line, merged, row, isMoneyChanged ? "changed_money" : "claimed_by_another_partner");
-  return emitted([...(row === first ? [] : [{ row, at: line.at }]), copyRow], changes, { lines: withLine(order.lines, settled), refunds });
+  return emitted([...(row === first ? [] : [{ row, at: line.at }]), copyRow], changes, {
+    ...order,
+    lines: withLine(order.lines, settled),
+    refunds,
+  });
 };
 
 const refundClaim = (claim: Recorded<Claim>, order: OrderState): Emit<Settled, OrderState> => {
@@ -119,11 +128,19 @@ const refundClaim = (claim: Recorded<Claim>, order: OrderState): Emit<Settled, O
   return emitted([{ row: claim.data.attributed, at: claim.at }], changes, state);
 };
 
+const decisionClaim = (claim: Recorded<Claim>, decision: Decision, order: OrderState): Emit<Settled, OrderState> => {
+  const changes: Changes = { cause: claim, records: [], decisionId: decision.decision_id };
+  const productKey = decision.scope === "order" ? null : productKeyOf(claim.data);
+  const { rows, state } = decideOrder(changes, { decision, product_key: productKey }, order);
+  return emitted(rows, changes, state);
+};
+
 /**
- * Decides what a claim changes of its order (settlement.md 3). Every claim leaves the row of its own event; a sale that is credited leaves a
+ * Decides what a claim changes of its order (settlement.md 3). Every claim but a decision leaves the row of its own event; a sale that is credited leaves a
  * conversion, whatever takes it back a record on the same conversion. It neither drops nor rejects: every claim that can be read has its outcome.
  */
 export const settle: Processor<Claim, Settled, OrderState> = (claim, order) => {
+  if (claim.data.decision !== null) return decisionClaim(claim, claim.data.decision, order);
   if (claim.data.kind === "refund") return refundClaim(claim, order);
   const productKey = productKeyOf(claim.data);
   const line = order.lines.find((known) => known.product_key === productKey);

@@ -87,6 +87,7 @@ export const received = (over: Partial<EventReceived> = {}): EventReceived => ({
   import_id: null,
   props: "{}",
   warnings: [],
+  batch_id: null,
   ...over,
 });
 

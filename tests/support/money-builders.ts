@@ -2,12 +2,14 @@
 import { commission } from "../../processors/commission/commission.ts";
 import type { Contracts } from "../../processors/commission/contracts.ts";
 import { earned } from "../../processors/commission/earned.ts";
+import { decisionOnOrder } from "../../processors/settle/decision-claim.ts";
 import { order } from "../../processors/settle/order.ts";
 import { settle } from "../../processors/settle/settle.ts";
 import {
   type Claim,
   type Conversion,
   type Credit,
+  type Decision,
   type EventAttributed,
   type EventReceived,
   type Fraud,
@@ -56,6 +58,35 @@ export const pixelSale = (said: Said = {}): Recorded<Claim> => sale({ source: "p
 /** A refund of all of order o1; `value_minor` makes it one of an amount, `product_id` one of a line. */
 export const refund = (said: Said = {}): Recorded<Claim> =>
   claimOf("refund", { t: "refund", product_id: null, product_line: null, quantity: null, value_minor: null, ...said });
+
+/** A decision of a person about all of order o1; `line` makes it one about the line of that product. */
+export const decide = (
+  kind: Decision["kind"],
+  said: Partial<Omit<Decision, "kind" | "scope">> & { readonly line?: string; readonly receivedAt?: UnixMs } = {},
+): Recorded<Claim> => {
+  const { line, receivedAt = noon, ...over } = said;
+  const decision = {
+    decision_id: someId(),
+    kind,
+    actor: "user:ana",
+    partner_id: null,
+    campaign_id: null,
+    reason: kind === "take_back" ? "manual" : "agreed with the shop",
+    at: receivedAt,
+    flags: [],
+    review_from: 101,
+    reject_from: 101,
+    ...over,
+  };
+  const whole = decisionOnOrder(clientId, "o1", decision);
+  const data: Claim =
+    line === undefined ? whole : { ...whole, attributed: attributed({ product_id: line }), decision: { ...decision, scope: "line" } };
+  return recorded(topics.claims, data, { at: receivedAt });
+};
+
+/** A finding of the nightly pass about order o1, judged by the lines that a new client has. */
+export const flag = (code: string, weight: number, said: Parameters<typeof decide>[1] = {}): Recorded<Claim> =>
+  decide("flag", { actor: "job:nightly", flags: [{ code, weight, evidence: code }], review_from: 40, reject_from: 70, ...said });
 
 /** 10.00 MXN earned by partner 21 for 100.00 MXN. */
 export const entry = (over: Partial<LedgerEntry> = {}): LedgerEntry => ({

@@ -1,0 +1,40 @@
+// processors/commission/release.ts - a held commission becomes payable: one balanced entry that moves it between the partner's accounts and earns nothing.
+import type { Conversion, EntryLine, LedgerEntry } from "../../schemas/generated.ts";
+import type { Recorded } from "../../stream/flow.ts";
+import type { Earned } from "./earned.ts";
+import { entryFor } from "./entry.ts";
+
+const moved = (amountMinor: bigint): readonly EntryLine[] =>
+  amountMinor === 0n
+    ? []
+    : [
+        { account: "held:partner", amount_minor: amountMinor },
+        { account: "payable:partner", amount_minor: -amountMinor },
+      ];
+
+/** What is left of the earning after what was taken back moves; nothing when it is not held. Amounts are minor units of the sale's currency. */
+export const releaseEntry = (change: Recorded<Conversion>, sale: Earned | undefined): LedgerEntry => {
+  const isHeld = sale?.held === true && sale.entry_id !== null;
+  const leftMinor = isHeld ? sale.earned_minor - sale.reversed_minor : 0n;
+  const entry = entryFor(change, {
+    kind: isHeld ? "adjustment" : "none",
+    amount_minor: 0n,
+    reason: isHeld ? change.data.reason : (sale?.reason ?? "not_held"),
+    held: false,
+    payable_from: sale?.payable_from ?? null,
+    contract_id: sale?.contract_id ?? null,
+    contract_version: sale?.contract_version ?? null,
+    commission_type: sale?.commission_type ?? null,
+    formula: isHeld ? "released = earned - reversed before; from held to payable, the partner gains nothing by it" : "nothing to release",
+    inputs: isHeld
+      ? JSON.stringify({
+          earned_minor: sale.earned_minor.toString(),
+          reversed_before_minor: sale.reversed_minor.toString(),
+          currency: change.data.currency,
+          released_minor: leftMinor.toString(),
+        })
+      : "{}",
+    reverses_entry_id: null,
+  });
+  return { ...entry, lines: moved(leftMinor) };
+};

@@ -1,0 +1,211 @@
+// processors/settle/decide.ts - what a decision makes of a line: another partner, none, a commission that is released or held, a row with more fraud reasons.
+import type { Credit, Decision, EventAttributed, Fraud } from "../../schemas/generated.ts";
+import type { UnixMs } from "../../stream/flow.ts";
+import { type Changes, closeLine, creditAgain, creditLine, releaseLine } from "./credit-line.ts";
+import { type Line, type OrderState, rowOf, rowText, type WaitingDecision } from "./order.ts";
+
+const highestScore = 100;
+/** A commission, or a credit, that a finding of many events took; the reasons stand on the row. */
+const HELD = "fraud_review";
+const REJECTED = "fraud_rejected";
+
+/** Who won before a decision lost to it; an outcome beside the closed reasons of an unattributed event. */
+const OVERRULED = "overruled";
+
+interface Decided {
+  readonly line: Line;
+  /** The line's row, one version up; null when it stays as it is. */
+  readonly row: EventAttributed | null;
+}
+
+const overruled = ({ candidates }: Credit): Credit["candidates"] =>
+  candidates.map((candidate) => (candidate.outcome === "won" ? { ...candidate, outcome: OVERRULED } : candidate));
+
+/** Names the decision, so that whoever explains the event finds it. */
+const creditByDecision = (before: Credit, { decision_id, partner_id, campaign_id }: Decision): Credit => ({
+  ...before,
+  status: "attributed",
+  method: "decision",
+  reason: null,
+  partner_id,
+  campaign_id,
+  link_id: null,
+  rule_id: null,
+  rule_version: null,
+  candidates: [...overruled(before), { method: "decision", reference: decision_id, partner_id, campaign_id, outcome: "won" }],
+});
+
+const creditOfNobody = (before: Credit, decisionId: string, reason: string): Credit => ({
+  ...before,
+  status: "unattributed",
+  method: null,
+  reason,
+  partner_id: null,
+  campaign_id: null,
+  link_id: null,
+  rule_id: null,
+  rule_version: null,
+  candidates: [...overruled(before), { method: "decision", reference: decisionId, partner_id: null, campaign_id: null, outcome: reason }],
+});
+
+/** The score with the decision's reasons, each code once; the same one when none is new. */
+const flagged = (before: Fraud, { flags, review_from, reject_from }: Decision): Fraud => {
+  const added = flags.filter(({ code }) => !before.reasons.some((known) => known.code === code));
+  if (added.length === 0) return before;
+  const reasons = [...before.reasons, ...added];
+  const score = Math.min(
+    highestScore,
+    reasons.reduce((sum, { weight }) => sum + weight, 0),
+  );
+  const found = score >= reject_from ? "reject" : score >= review_from ? "review" : "ok";
+  // Reasons are only added, so a band never falls, whatever the client's lines have become since.
+  return { score, band: found === "ok" || before.band === "reject" ? before.band : found, reasons };
+};
+
+const nextVersion = (row: EventAttributed, over: Partial<Pick<EventAttributed, "credit" | "fraud">>): EventAttributed => ({
+  ...row,
+  ...over,
+  version: row.version + 1,
+});
+
+/** A row of an event that is no claim: no money hangs on it. Null when the decision changes nothing. */
+const decideEvent = (row: EventAttributed, decision: Decision): EventAttributed | null => {
+  const { credit } = row;
+  const isHeldBySomebody = credit.partner_id !== null;
+  switch (decision.kind) {
+    case "assign":
+    case "reattribute":
+      if (credit.partner_id === decision.partner_id || (isHeldBySomebody && decision.kind === "assign")) return null;
+      return nextVersion(row, { credit: creditByDecision(credit, decision) });
+    case "take_back":
+      return isHeldBySomebody ? nextVersion(row, { credit: creditOfNobody(credit, decision.decision_id, decision.reason) }) : null;
+    case "release":
+      return null;
+    case "flag": {
+      const fraud = flagged(row.fraud, decision);
+      if (fraud === row.fraud) return null;
+      const isLost = fraud.band === "reject" && isHeldBySomebody && credit.method !== "decision";
+      return nextVersion(row, { fraud, ...(isLost && { credit: creditOfNobody(credit, decision.decision_id, REJECTED) }) });
+    }
+  }
+};
+
+const unheld = (line: Line): Line => ({ ...line, status: "open", partner_id: null, campaign_id: null, is_decided: true });
+
+/** Reverses the old credit, then adds the new one; the same partner keeps the line, and what was decided about it before. */
+const give = (changes: Changes, line: Line, decision: Decision): Decided => {
+  if (line.partner_id === decision.partner_id) return { line: { ...line, is_decided: true }, row: null };
+  if (line.partner_id !== null && decision.kind === "assign") return { line, row: null };
+  const before = rowOf(line);
+  const row = nextVersion(before, { credit: creditByDecision(before.credit, decision) });
+  closeLine(changes, line, "reattributed");
+  const given = creditLine(changes, { ...line, review: null, is_decided: true, row: rowText(row) }, row);
+  return { line: given, row };
+};
+
+const takeAway = (changes: Changes, line: Line, decision: Decision): Decided => {
+  if (line.partner_id === null) return { line: unheld(line), row: null };
+  const before = rowOf(line);
+  const row = nextVersion(before, { credit: creditOfNobody(before.credit, decision.decision_id, decision.reason) });
+  closeLine(changes, line, decision.reason);
+  return { line: { ...unheld(line), row: rowText(row) }, row };
+};
+
+const release = (changes: Changes, line: Line, decision: Decision): Decided => {
+  if (line.review === null) return { line, row: null };
+  if (line.partner_id === null) return { line: { ...line, review: null }, row: null };
+  // All of it was given back, so nothing is held; should the line be worth something again, it is so without a review.
+  const released = line.status === "credited" ? releaseLine(changes, line, decision.reason) : { ...line, review: null };
+  return { line: { ...released, is_decided: true }, row: null };
+};
+
+/** What a person has decided stands: a finding is then written on the row and moves no money. */
+const flag = (changes: Changes, line: Line, decision: Decision): Decided => {
+  const before = rowOf(line);
+  const fraud = flagged(before.fraud, decision);
+  if (fraud === before.fraud) return { line, row: null };
+  const row = nextVersion(before, { fraud });
+  const kept: Line = { ...line, row: rowText(row) };
+  if (line.is_decided || fraud.band === "ok") return { line: kept, row };
+  if (fraud.band === "reject") {
+    if (line.partner_id === null) return { line: unheld(kept), row };
+    const lost = nextVersion(before, { fraud, credit: creditOfNobody(before.credit, decision.decision_id, REJECTED) });
+    closeLine(changes, line, REJECTED);
+    return { line: { ...unheld(kept), row: rowText(lost) }, row: lost };
+  }
+  if (line.review !== null) return { line: kept, row };
+  const held: Line = { ...kept, review: HELD };
+  return { line: line.partner_id === null ? held : creditAgain(changes, line, held, row, HELD), row };
+};
+
+const decideLine = (changes: Changes, line: Line, decision: Decision): Decided => {
+  switch (decision.kind) {
+    case "assign":
+    case "reattribute":
+      return give(changes, line, decision);
+    case "take_back":
+      return takeAway(changes, line, decision);
+    case "release":
+      return release(changes, line, decision);
+    case "flag":
+      return flag(changes, line, decision);
+  }
+};
+
+/** Who is credited for an order is decided for all of it, also for lines that come late; a review is released, or found, on what is there. */
+const isForAll = ({ kind }: Decision): boolean => kind === "assign" || kind === "reattribute" || kind === "take_back";
+
+/** A line that has just come: decisions that wait for it are applied in the order in which they came. `rows`: its further versions; `decisions`: what goes on waiting. */
+export const decideWaiting = (
+  changes: Changes,
+  line: Line,
+  waiting: readonly WaitingDecision[],
+): { readonly line: Line; readonly rows: readonly EventAttributed[]; readonly decisions: readonly WaitingDecision[] } => {
+  const rows: EventAttributed[] = [];
+  const decisions: WaitingDecision[] = [];
+  let decided = line;
+  for (const asked of waiting) {
+    const { product_key, decision } = asked;
+    const isConcerned = product_key === null || product_key === line.product_key;
+    if (!isConcerned || (product_key === null && isForAll(decision))) decisions.push(asked);
+    if (!isConcerned) continue;
+    const { line: next, row } = decideLine({ ...changes, decisionId: decision.decision_id }, decided, decision);
+    decided = next;
+    if (row !== null) rows.push(row);
+  }
+  return { line: decided, rows, decisions };
+};
+
+type Rows = readonly { readonly row: EventAttributed; readonly at: UnixMs }[];
+
+/** A decision that has just come: applied to the lines it is about. Where there is none yet it waits, as a refund does. */
+export const decideOrder = (
+  changes: Changes,
+  asked: WaitingDecision,
+  order: OrderState,
+): { readonly rows: Rows; readonly state: OrderState } => {
+  const { decision, product_key } = asked;
+  if (decision.scope === "event") return decideOther(changes, decision, order);
+  const rows: { readonly row: EventAttributed; readonly at: UnixMs }[] = [];
+  let found = false;
+  const lines = order.lines.map((line) => {
+    if (product_key !== null && product_key !== line.product_key) return line;
+    found = true;
+    const { line: next, row } = decideLine(changes, line, decision);
+    if (row !== null) rows.push({ row, at: line.at });
+    return next;
+  });
+  const waits = !found || (product_key === null && isForAll(decision));
+  return { rows, state: { ...order, lines, decisions: waits ? [...order.decisions, asked] : order.decisions } };
+};
+
+/** The first decision brings the event's bytes; from then on what was last written counts, so that versions have no gap and no second author. */
+const decideOther = ({ cause }: Changes, decision: Decision, order: OrderState): { readonly rows: Rows; readonly state: OrderState } => {
+  const { attributed } = cause.data;
+  const { event_id, ts } = attributed.event;
+  const known = order.events.find((event) => event.event_id === event_id);
+  const row = decideEvent(known === undefined ? attributed : rowOf(known), decision);
+  if (row === null) return { rows: [], state: order };
+  const events = [...order.events.filter((event) => event !== known), { event_id, row: rowText(row) }];
+  return { rows: [{ row, at: Math.min(ts, cause.receivedAt) }], state: { ...order, events } };
+};

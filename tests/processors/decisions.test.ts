@@ -1,0 +1,194 @@
+// tests/processors/decisions.test.ts - what a decision makes of an order (settlement.md 3.4): who is credited, what is held, and what it leaves alone.
+import { describe, expect, test } from "vitest";
+import { decisionOnEvent } from "../../processors/settle/decision-claim.ts";
+import { order } from "../../processors/settle/order.ts";
+import { topics } from "../../schemas/generated.ts";
+import { attributed, clickCredit, noon, partnerId, recorded, referenceWith } from "../support/builders.ts";
+import { committed, decide, flag, netByPartner, pixelSale, refund, type Settlement, sale, settled } from "../support/money-builders.ts";
+
+const rival = 22;
+const kinds = ({ conversions }: Settlement) => conversions.map(({ data }) => `${data.kind} ${data.value_minor} to ${data.partner_id}`);
+const credits = ({ rows }: Settlement) => rows.map(({ version, credit }) => `v${version} ${credit.partner_id ?? credit.reason}`);
+const accounts = ({ conversions }: Settlement): Readonly<Record<string, bigint>> => {
+  const sums: Record<string, bigint> = {};
+  for (const { lines } of committed(conversions))
+    for (const { account, amount_minor } of lines) sums[account] = (sums[account] ?? 0n) + amount_minor;
+  return sums;
+};
+
+describe("a decision who is credited", () => {
+  test("assigns an order that nobody is credited for, and its commission appears", () => {
+    const told = settled(sale({ partner: null }), decide("assign", { partner_id: rival }));
+    expect(kinds(told)).toEqual(["credited 10000 to 22"]);
+    expect(credits(told)).toEqual(["v1 no_click", "v2 22"]);
+    expect(netByPartner(told.conversions)).toEqual({ 22: 100_00n });
+    expect(accounts(told)).toEqual({ "expense:client": 10_00n, "payable:partner": -10_00n });
+  });
+
+  test("stands on the row with its id and what it overruled, and on the record as what caused it", () => {
+    const decision = decide("reattribute", { partner_id: rival });
+    const { rows, conversions } = settled(sale(), decision);
+    expect(rows.at(-1)!.credit).toMatchObject({ status: "attributed", method: "decision", partner_id: rival, link_id: null });
+    expect(rows.at(-1)!.credit.candidates.map(({ method, reference, outcome }) => [method, reference, outcome])).toEqual([
+      ["click", "click", "overruled"],
+      ["decision", decision.id, "won"],
+    ]);
+    expect(conversions.slice(1).map(({ data }) => data.cause_event_id)).toEqual([decision.id, decision.id]);
+  });
+
+  test("reverses the old credit, then adds the new one", () => {
+    const told = settled(sale(), decide("reattribute", { partner_id: rival }));
+    expect(kinds(told)).toEqual(["credited 10000 to 21", "reversed 10000 to 21", "credited 10000 to 22"]);
+    expect(netByPartner(told.conversions)).toEqual({ 21: 0n, 22: 100_00n });
+  });
+
+  test("for the partner who holds it already changes nothing", () => {
+    const told = settled(sale(), decide("reattribute", { partner_id: partnerId }));
+    expect(kinds(told)).toEqual(["credited 10000 to 21"]);
+    expect(credits(told)).toEqual(["v1 21"]);
+  });
+
+  test("by assigning takes from nobody", () => {
+    expect(kinds(settled(sale(), decide("assign", { partner_id: rival })))).toEqual(["credited 10000 to 21"]);
+  });
+
+  test("moves what refunds have left of the sale", () => {
+    const told = settled(
+      sale(),
+      refund({ value_minor: 30_00n }),
+      decide("reattribute", { partner_id: rival }),
+      refund({ value_minor: 20_00n }),
+    );
+    expect(netByPartner(told.conversions)).toEqual({ 21: 0n, 22: 50_00n });
+  });
+
+  test("takes the credit back, and no copy gives it again", () => {
+    const told = settled(sale(), decide("take_back", { reason: "fraud_rejected" }), pixelSale({ partner: rival }));
+    expect(kinds(told)).toEqual(["credited 10000 to 21", "reversed 10000 to 21"]);
+    expect(told.rows[1]).toMatchObject({ version: 2, credit: { status: "unattributed", reason: "fraud_rejected", partner_id: null } });
+  });
+
+  test("ends a dispute: another partner's copy holds the commission no more", () => {
+    const told = settled(sale(), decide("reattribute", { partner_id: partnerId }), pixelSale({ partner: rival }));
+    expect(told.conversions.map(({ data }) => data.review)).toEqual([null]);
+  });
+
+  test("is followed by another one", () => {
+    const told = settled(sale(), decide("take_back"), decide("assign", { partner_id: rival }), decide("reattribute", { partner_id: 23 }));
+    expect(netByPartner(told.conversions)).toEqual({ 21: 0n, 22: 0n, 23: 100_00n });
+    expect(credits(told)).toEqual(["v1 21", "v2 manual", "v3 22", "v4 23"]);
+  });
+
+  test("about one line leaves the others alone", () => {
+    const told = settled(sale(), sale({ product_id: "sku2" }), decide("reattribute", { partner_id: rival, line: "sku2" }));
+    expect(netByPartner(told.conversions)).toEqual({ 21: 100_00n, 22: 100_00n });
+  });
+
+  test("waits for its sale as a refund does, and finds lines that come late", () => {
+    const told = settled(decide("assign", { partner_id: rival }), sale({ partner: null }), sale({ partner: null, product_id: "sku2" }));
+    expect(kinds(told)).toEqual(["credited 10000 to 22", "credited 10000 to 22"]);
+    expect(credits(told)).toEqual(["v1 no_click", "v2 22", "v1 no_click", "v2 22"]);
+  });
+
+  test("made twice under one id counts once", () => {
+    const decision = decide("reattribute", { partner_id: rival });
+    const { conversions } = settled(sale(), decision, decision);
+    expect(conversions.slice(-2)).toEqual(conversions.slice(1, 3));
+    expect(new Set(conversions.map(({ id }) => id)).size).toBe(3);
+  });
+});
+
+describe("a held commission", () => {
+  const held = () => sale({ band: "review" });
+
+  test("is released: it moves from held to payable, balanced, and the partner gains nothing by it", () => {
+    const told = settled(held(), decide("release"));
+    const [earned, released] = committed(told.conversions);
+    expect(earned!.lines).toContainEqual({ account: "held:partner", amount_minor: -10_00n });
+    expect(released).toMatchObject({ kind: "adjustment", amount_minor: 0n, held: false, reason: "agreed with the shop" });
+    expect(released!.lines).toEqual([
+      { account: "held:partner", amount_minor: 10_00n },
+      { account: "payable:partner", amount_minor: -10_00n },
+    ]);
+    expect(JSON.parse(released!.inputs)).toMatchObject({ earned_minor: "1000", reversed_before_minor: "0", released_minor: "1000" });
+    expect(accounts(told)).toEqual({ "expense:client": 10_00n, "held:partner": 0n, "payable:partner": -10_00n });
+  });
+
+  test("is refunded from what is payable once it was released, and released without what was refunded before", () => {
+    const half = { value_minor: 50_00n };
+    expect(accounts(settled(held(), decide("release"), refund(half)))).toMatchObject({ "held:partner": 0n, "payable:partner": -5_00n });
+    expect(accounts(settled(held(), refund(half), decide("release")))).toMatchObject({ "held:partner": 0n, "payable:partner": -5_00n });
+  });
+
+  test("that is not held is not released", () => {
+    expect(kinds(settled(sale(), decide("release"), decide("release")))).toEqual(["credited 10000 to 21"]);
+  });
+
+  test("is taken back when the decision confirms fraud", () => {
+    expect(accounts(settled(held(), decide("take_back", { reason: "fraud_rejected" })))).toEqual({
+      "expense:client": 0n,
+      "held:partner": 0n,
+    });
+  });
+});
+
+describe("a finding of the nightly pass", () => {
+  test("adds to the score, and from the client's line on holds the commission", () => {
+    const told = settled(sale(), flag("click_flood", 40));
+    expect(told.rows.at(-1)).toMatchObject({ version: 2, fraud: { score: 40, band: "review" }, credit: { partner_id: partnerId } });
+    expect(accounts(told)).toMatchObject({ "payable:partner": 0n, "held:partner": -10_00n });
+  });
+
+  test("below the client's line is written down and moves no money", () => {
+    const told = settled(sale(), flag("flat_distribution", 30));
+    expect(told.rows.at(-1)).toMatchObject({ version: 2, fraud: { score: 30, band: "ok" } });
+    expect(told.conversions).toHaveLength(1);
+  });
+
+  test("together with another one takes the credit back", () => {
+    const told = settled(sale(), flag("click_flood", 40), flag("flat_distribution", 30));
+    expect(told.rows.at(-1)).toMatchObject({ version: 3, fraud: { score: 70, band: "reject" }, credit: { reason: "fraud_rejected" } });
+    expect(netByPartner(told.conversions)).toEqual({ 21: 0n });
+  });
+
+  test("counts each code once", () => {
+    expect(settled(sale(), flag("click_flood", 40), flag("click_flood", 40)).rows).toHaveLength(2);
+  });
+
+  test("moves nothing that a person has decided", () => {
+    const told = settled(sale(), decide("reattribute", { partner_id: partnerId }), flag("click_flood", 80));
+    expect(told.rows.at(-1)).toMatchObject({ version: 2, fraud: { band: "reject" }, credit: { partner_id: partnerId } });
+    expect(kinds(told)).toEqual(["credited 10000 to 21"]);
+  });
+});
+
+describe("a decision about an event that is no claim", () => {
+  const page = attributed({ t: "page_view", order_id: null, product_id: null, value_minor: null }, { credit: clickCredit() });
+  const known = referenceWith().at(noon, noon);
+  const about = (partner_id: number) => {
+    const { decision } = decide("reattribute", { partner_id }).data;
+    return recorded(topics.claims, decisionOnEvent(page, known, decision!));
+  };
+
+  test("is its next version, from the bytes inside the decision", () => {
+    const told = settled(about(rival));
+    expect(told.conversions).toEqual([]);
+    expect(told.rows).toMatchObject([{ event: page.event, version: 2, credit: { partner_id: rival, method: "decision" } }]);
+  });
+
+  test("goes on from what was decided last, whatever version the decision was made on", () => {
+    expect(credits(settled(about(rival), about(23), about(23)))).toEqual(["v2 22", "v3 23"]);
+  });
+});
+
+test("an order with decisions is remembered as it was", () => {
+  const state = {
+    lines: [],
+    refunds: [],
+    decisions: [{ product_key: null, decision: decide("assign", { partner_id: 22 }).data.decision! }],
+    events: [{ event_id: "e", row: "{}" }],
+  };
+  const key = "7:o:o1";
+  const [change] = order.changes([key], order.stateOf([key], [undefined]), state);
+  expect(order.stateOf([key], [change!.value])).toEqual(state);
+});

@@ -125,7 +125,16 @@ export const messagesOf = (batch: ClientBatch["batch"]): ConsumedMessage[] =>
     headers: headersOf(message.headers as Record<string, unknown> | undefined),
   }));
 
-export const openConsumer = async (
+/** A broker that has just started reads its groups first, and refuses whoever joins meanwhile; the client hands that on, and a second `run` of it does nothing. */
+const isLoading = (error: unknown): boolean => (error as { type?: unknown }).type === "GROUP_LOAD_IN_PROGRESS";
+// Groups of four years of offsets are read in seconds; then the process ends and is started again.
+const LOADING_MS = 30_000;
+
+/** Resolves once the group has been joined. */
+export const openConsumer = (...given: Parameters<typeof joinedConsumer>): Promise<Consumer> =>
+  retry(() => joinedConsumer(...given), { deadlineMs: LOADING_MS, isTransient: isLoading });
+
+const joinedConsumer = async (
   join: (config: { groupId: string } & Record<string, unknown>) => ClientConsumer,
   prefix: string,
   settings: ConsumerSettings,

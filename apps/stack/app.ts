@@ -18,7 +18,9 @@ export interface App {
   readonly nodeArgs?: readonly string[];
 }
 
-const READY_MS = 30_000;
+// A worker is ready once every group has let it in: of a predecessor that was killed a group hears no more for a session (30 s for sinks), and of one that was
+// killed while it joined for a rebalance and a session (60 s). Giving up earlier would kill the next joiner, and so never end.
+const READY_MS = 90_000;
 
 /** How the supervisor runs an app; `ports` has one of its name and one of its name with `-ops`. */
 export function chargeOfApp(
@@ -41,7 +43,7 @@ export function chargeOfApp(
     name: app.name,
     log: home.path("logs", `${app.name}.log`),
     command: () => ({ file: process.execPath, args: [...(app.nodeArgs ?? []), file, ...(app.args ?? [])], cwd: home.root }),
-    healthy: () => answersHttp(`${appUrls(ports, app.name).ops_url}${app.ready ?? "/readyz"}`),
+    healthy: () => answersHttp(`${appUrls(ports, app, config).ops_url}${app.ready ?? "/readyz"}`),
     prepare: async () => {
       if (!existsSync(file)) throw new Error(`${file} is missing; compile first: npm run build.`);
     },
@@ -53,7 +55,7 @@ export function chargeOfApp(
   };
 }
 
-export const appUrls = (ports: Readonly<Record<string, number>>, name: string) => ({
-  url: `http://127.0.0.1:${ports[name]}`,
-  ops_url: `http://127.0.0.1:${ports[`${name}-ops`]}`,
-});
+export const appUrls = (ports: Readonly<Record<string, number>>, { name, env }: App, { inherited }: StackConfig) => {
+  const scheme = (env?.TLS_CERT_FILE ?? inherited.TLS_CERT_FILE ?? "") === "" ? "http" : "https";
+  return { url: `${scheme}://127.0.0.1:${ports[name]}`, ops_url: `${scheme}://127.0.0.1:${ports[`${name}-ops`]}` };
+};

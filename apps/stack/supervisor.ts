@@ -160,7 +160,9 @@ async function raise(raising: Raising): Promise<Stack> {
   };
   const run = (): Run => ({
     ready: isReady,
-    apps: Object.fromEntries([...started.keys()].map((name) => [name, { ...appUrls(ports, name), pid: find(name)?.pid() ?? null }])),
+    apps: Object.fromEntries(
+      [...started.values()].map((app) => [app.name, { ...appUrls(ports, app, config), pid: find(app.name)?.pid() ?? null }]),
+    ),
     services: Object.fromEntries(
       wanted.map((service) => [service.name, { ...service.address(env), pid: find(service.name)?.pid() ?? null }]),
     ),

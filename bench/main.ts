@@ -1,8 +1,9 @@
-// bench/main.ts - `npm run bench -- ingest|chain`: one question a file; prints a table and keeps the result in bench/results/.
+// bench/main.ts - `npm run bench -- ingest|chain|rollups`: one question a file; prints a table and keeps the result in bench/results/.
 import { parseArgs } from "node:util";
 
 const benches: Readonly<Record<string, string>> = {
   ingest: "how many events a second one ingest process takes, after the log's acknowledgement; a tutorial twin beside it",
+  rollups: "what it costs to compute one touched minute again, by the number of events in its client's hour",
   chain: "the whole pipeline at a steady rate: lag, freshness, CPU per process and event",
 };
 const { values, positionals } = parseArgs({

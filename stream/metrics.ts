@@ -29,6 +29,14 @@ export interface RequestCounts {
   readonly refused: ReadonlyMap<string, number>;
 }
 
+/** One run of work that is done again and again. */
+export interface RunCounts {
+  readonly schedule: string;
+  readonly done: number;
+  readonly isFailed: boolean;
+  readonly seconds: number;
+}
+
 export interface PartitionLag {
   readonly topic: string;
   readonly partition: number;
@@ -44,6 +52,9 @@ export interface Metrics {
   readonly countRetry: (step: string) => void;
   /** Replaces all that was known of a group, so that a partition which moved away leaves no stale value. */
   readonly setLag: (group: string, partitions: readonly PartitionLag[]) => void;
+  readonly countRun: (counts: RunCounts) => void;
+  /** What waits for a schedule. */
+  readonly setBacklog: (schedule: string, waiting: { readonly count: number; readonly seconds: number }) => void;
   /** What an edge has taken and the log has not acknowledged, and what its spool holds. */
   readonly setWaiting: (messages: number, spooled: number) => void;
   /** The answer to /metrics. */
@@ -88,6 +99,11 @@ export const openMetrics = ({ app, version, commit }: MetricsSettings): Metrics 
   const accepted = counter("tributary_events_accepted_total", "Events that an edge has answered for", ["edge"]);
   const refused = counter("tributary_events_refused_total", "Events that an edge refused", ["edge", "code"]);
   const retries = counter("tributary_retries_total", "Steps tried again", ["step"]);
+  const runSeconds = histogram("tributary_schedule_run_duration_seconds", "One run of a schedule", ["schedule"], SECONDS);
+  const runDone = counter("tributary_schedule_done_total", "Pieces of work that a schedule has done", ["schedule"]);
+  const runFailed = counter("tributary_schedule_failures_total", "Runs that failed; the next one tries again", ["schedule"]);
+  const backlog = gauge("tributary_schedule_backlog", "Pieces of work that wait for a schedule", ["schedule"]);
+  const backlogAge = gauge("tributary_schedule_backlog_seconds", "For how long the oldest of them waits", ["schedule"]);
   const waiting = gauge("tributary_log_waiting_messages", "Taken by an edge and not acknowledged by the log", []);
   const spooled = gauge("tributary_spool_events", "Events in the edge's own spool", []);
   // The names of the exporters that people already graph.
@@ -133,6 +149,15 @@ export const openMetrics = ({ app, version, commit }: MetricsSettings): Metrics 
         lag.set({ group, topic, partition }, now.lag);
         lagSeconds.set({ group, topic, partition }, now.seconds);
       }
+    },
+    countRun: ({ schedule, done, isFailed, seconds }) => {
+      runSeconds.observe({ schedule }, seconds);
+      if (done > 0) runDone.inc({ schedule }, done);
+      if (isFailed) runFailed.inc({ schedule });
+    },
+    setBacklog: (schedule, { count, seconds }) => {
+      backlog.set({ schedule }, count);
+      backlogAge.set({ schedule }, seconds);
     },
     setWaiting: (messages, events) => {
       waiting.set(messages);

@@ -1,0 +1,12 @@
+// apps/keeper/config.ts - the only reader of the environment in the keeper.
+import { type Environment, readEnvironment } from "../environment.ts";
+
+const names = [
+  ...(["HOST", "OPS_PORT", "INSTANCE_NAME", "LOG_LEVEL", "TLS_CERT_FILE", "TLS_KEY_FILE"] as const),
+  ...(["KAFKA_BROKERS", "KAFKA_TOPIC_PREFIX", "SCHEMA_REGISTRY_URL", "POSTGRES_URL", "CLICKHOUSE_URL"] as const),
+] as const;
+export type Config = Environment<(typeof names)[number]>;
+
+/** Throws one Error naming every variable that is missing or wrong. */
+export const readConfig = (env: Readonly<Record<string, string | undefined>> = process.env): Config =>
+  readEnvironment("the keeper", names, env);

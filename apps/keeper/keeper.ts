@@ -1,0 +1,62 @@
+// apps/keeper/keeper.ts - opens the stores and the log by name, starts the schedules, and closes in reverse.
+import { openClickhouse } from "../../sinks/clickhouse/client.ts";
+import { outboxTopics } from "../../sinks/postgres/outbox.ts";
+import { openPool } from "../../sinks/postgres/sql.ts";
+import { openKafka } from "../../stream/kafka.ts";
+import type { Log } from "../../stream/log.ts";
+import { openMetrics } from "../../stream/metrics.ts";
+import { openOps } from "../../stream/ops.ts";
+import { openRegistry } from "../../stream/registry.ts";
+import type { Scope } from "../../stream/scope.ts";
+import { openWire } from "../../stream/wire.ts";
+import { tlsOf } from "../tls.ts";
+import { commitOf, versionOf } from "../version.ts";
+import type { Config } from "./config.ts";
+import { forgetting, outbox } from "./outbox.ts";
+import { rollups } from "./rollups.ts";
+import { keepDoing, type Schedule } from "./schedule.ts";
+
+const STORE_MS = 5_000;
+// Reading an hour of 60 million events takes about 20 s of CPU (bench/rollups.ts); a busy machine may need three times as long.
+const ROLLUP_MS = 60_000;
+/** What has done nothing for so long does not work, whatever the cause; each fault has to be over within 60 s (laws.md L1). */
+const SILENT_MS = 120_000;
+
+/** What `run` of stream/scope.ts runs; returns once every schedule has begun. */
+export const keeper =
+  (config: Config, log: Log) =>
+  async (scope: Scope): Promise<void> => {
+    const name = `tributary-${config.INSTANCE_NAME}`;
+    const version = versionOf();
+    const metrics = openMetrics({ app: "keeper", version, commit: commitOf() });
+    const checks: Record<string, () => void> = { started: () => need(false, "the schedules have not begun yet") };
+    const ops = await scope.open("ops", async () =>
+      closing(await openOps({ port: config.OPS_PORT, host: config.HOST, metrics, checks, ...tlsOf(config, log) })),
+    );
+    const kafka = openKafka({ brokers: config.KAFKA_BROKERS, clientId: name, topicPrefix: config.KAFKA_TOPIC_PREFIX, log });
+    const producer = await scope.open("producer", () => closing(kafka.producer({ sendDeadlineMs: STORE_MS })));
+    const registry = openRegistry({ url: config.SCHEMA_REGISTRY_URL, topicPrefix: config.KAFKA_TOPIC_PREFIX });
+    const wire = await openWire(Object.values(outboxTopics), registry);
+    const pool = await scope.open("postgres", () => {
+      const value = openPool(config.POSTGRES_URL, { name, max: 4, timeoutMs: STORE_MS });
+      return { value, stop: () => value.end() };
+    });
+    const clickhouse = await scope.open("clickhouse", () => closing(openClickhouse(config.CLICKHOUSE_URL, { name, timeoutMs: ROLLUP_MS })));
+
+    const begin = async (schedule: Schedule): Promise<void> => {
+      const running = await scope.open(schedule.name, () => keepDoing(schedule, { log, metrics }));
+      const allowedMs = schedule.pauseMs + SILENT_MS;
+      checks[schedule.name] = () =>
+        need(running.silentMs() < allowedMs, `has not got through for ${allowedMs / 1_000} s; its log says why`);
+    };
+    for (const schedule of [outbox(pool, wire, producer.send), forgetting(pool), rollups(pool, clickhouse)]) await begin(schedule);
+    await scope.open("readiness", () => ({ value: ops, stop: ops.drain }));
+    delete checks.started;
+    log.info("app.started", { version, ops_port: ops.port });
+  };
+
+const closing = <T extends { readonly close: () => Promise<void> | void }>(value: T) => ({ value, stop: () => value.close() });
+
+const need = (isSo: boolean, otherwise: string): void => {
+  if (!isSo) throw new Error(otherwise);
+};

@@ -1,0 +1,20 @@
+// apps/keeper/main.ts - what is done again and again beside the pipeline: rollups are computed, the outbox is sent. Any number may run; one at a time works.
+import { openLog } from "../../stream/log.ts";
+import { run } from "../../stream/scope.ts";
+import { type Config, readConfig } from "./config.ts";
+import { keeper } from "./keeper.ts";
+
+const start = (): void => {
+  let config: Config;
+  try {
+    config = readConfig();
+  } catch (error) {
+    process.stderr.write(`${(error as Error).message}\n`);
+    process.exitCode = 2;
+    return;
+  }
+  const log = openLog({ app: "keeper", level: config.LOG_LEVEL }).with({ instance: config.INSTANCE_NAME });
+  run(keeper(config, log), log);
+};
+
+start();

@@ -1,0 +1,24 @@
+// apps/keeper/outbox.ts - the schedules of the outbox: sending what waits, and forgetting what was sent long ago.
+import type { Pool } from "pg";
+import { forgetSent, relayOutbox, waitingOutbox } from "../../sinks/postgres/outbox.ts";
+import type { Produce } from "../../stream/ports.ts";
+import type { Wire } from "../../stream/wire.ts";
+import type { Schedule } from "./schedule.ts";
+
+const ROWS_AT_ONCE = 500;
+
+export const outbox = (pool: Pool, wire: Wire, produce: Produce): Schedule => ({
+  name: "outbox",
+  pauseMs: 500,
+  work: async (isClosing) => {
+    for (let done = 0; ; ) {
+      const sent = await relayOutbox(pool, wire, produce, ROWS_AT_ONCE);
+      if (sent === "busy") return "busy";
+      done += sent;
+      if (sent < ROWS_AT_ONCE || isClosing()) return done;
+    }
+  },
+  waiting: () => waitingOutbox(pool),
+});
+
+export const forgetting = (pool: Pool): Schedule => ({ name: "outbox-forget", pauseMs: 3_600_000, work: () => forgetSent(pool) });

@@ -1,0 +1,95 @@
+// Work that is done again and again: one run at a time, a failure is told and tried again, and a stop waits for what is under way.
+import { expect, test } from "vitest";
+import { keepDoing, type Schedule } from "../../apps/keeper/schedule.ts";
+
+const until = async (isSo: () => boolean): Promise<void> => {
+  for (const deadline = Date.now() + 5_000; !isSo(); await new Promise((resolve) => setTimeout(resolve, 2)))
+    if (Date.now() > deadline) throw new Error("waited in vain");
+};
+const keeping = (schedule: Partial<Schedule> & Pick<Schedule, "work">) => {
+  const told: string[] = [];
+  const counts: { readonly done: number; readonly isFailed: boolean }[] = [];
+  const backlog: number[] = [];
+  const kept = keepDoing(
+    { name: "work", pauseMs: 1, ...schedule },
+    {
+      log: { warn: (event) => void told.push(`warn ${event}`), error: (event) => void told.push(`error ${event}`) },
+      metrics: {
+        countRun: ({ done, isFailed }) => void counts.push({ done, isFailed }),
+        setBacklog: (_, { count }) => void backlog.push(count),
+      },
+    },
+  );
+  return { ...kept, told, counts, backlog };
+};
+
+test("runs follow each other and never overlap, and each is counted", async () => {
+  let running = 0;
+  let most = 0;
+  const { stop, counts, backlog } = keeping({
+    work: async () => {
+      running += 1;
+      most = Math.max(most, running);
+      await new Promise((resolve) => setTimeout(resolve, 3));
+      running -= 1;
+      return 2;
+    },
+    waiting: async () => ({ count: 5, seconds: 1 }),
+  });
+  await until(() => counts.length >= 4);
+  await stop();
+  expect(most).toBe(1);
+  expect(counts[0]).toEqual({ done: 2, isFailed: false });
+  expect(backlog, "asked for every few seconds, not at every run").toEqual([5]);
+});
+
+test("a run that fails is told and tried again: a warning where it may heal, an error where somebody must look", async () => {
+  const errors: unknown[] = [Object.assign(new Error("away"), { code: "ECONNREFUSED" }), new TypeError("a fault of the code")];
+  const { stop, told, counts } = keeping({
+    work: async () => {
+      const error = errors.shift();
+      if (error !== undefined) throw error;
+      return 1;
+    },
+  });
+  await until(() => counts.length >= 3);
+  await stop();
+  expect(told).toEqual(["warn schedule.failed", "error schedule.failed"]);
+  expect(counts.slice(0, 3).map(({ isFailed }) => isFailed)).toEqual([true, true, false]);
+});
+
+test("a schedule that gets nowhere grows silent, and one that another process holds does not", async () => {
+  const failing = keeping({
+    work: async () => {
+      throw new Error("never");
+    },
+  });
+  const waiting = keeping({ work: async () => "busy" });
+  await until(() => failing.value.silentMs() > 60);
+  expect(waiting.value.silentMs()).toBeLessThan(60);
+  await Promise.all([failing.stop(), waiting.stop()]);
+});
+
+test("a stop waits for the run under way, which hears of it, and no other begins", async () => {
+  let runs = 0;
+  let isOver = false;
+  const { stop } = keeping({
+    work: async (isClosing) => {
+      runs += 1;
+      while (!isClosing()) await new Promise((resolve) => setTimeout(resolve, 1));
+      await new Promise((resolve) => setTimeout(resolve, 10));
+      isOver = true;
+      return 0;
+    },
+  });
+  await until(() => runs === 1);
+  await stop();
+  expect([runs, isOver]).toEqual([1, true]);
+});
+
+test("a long pause is cut short by a stop", async () => {
+  const { stop, counts } = keeping({ pauseMs: 3_600_000, work: async () => 0 });
+  await until(() => counts.length === 1);
+  await stop();
+  expect(counts).toHaveLength(1);
+});

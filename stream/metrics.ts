@@ -45,6 +45,14 @@ export interface PartitionLag {
   readonly seconds: number;
 }
 
+/** One metric as docs/metrics.md lists it. Every metric has the label `app` besides. */
+export interface MetricEntry {
+  readonly name: string;
+  readonly type: string;
+  readonly labels: readonly string[];
+  readonly help: string;
+}
+
 export interface Metrics {
   readonly countBatch: (counts: BatchCounts) => void;
   readonly countWrite: (counts: WriteCounts, now: UnixMs) => void;
@@ -57,6 +65,8 @@ export interface Metrics {
   readonly setBacklog: (schedule: string, waiting: { readonly count: number; readonly seconds: number }) => void;
   /** What an edge has taken and the log has not acknowledged, and what its spool holds. */
   readonly setWaiting: (messages: number, spooled: number) => void;
+  /** Every metric that there is, those of Node's process too, in the order of their names. */
+  readonly list: () => readonly MetricEntry[];
   /** The answer to /metrics. */
   readonly text: () => Promise<string>;
   readonly contentType: string;
@@ -163,7 +173,19 @@ export const openMetrics = ({ app, version, commit }: MetricsSettings): Metrics 
       waiting.set(messages);
       spooled.set(events);
     },
+    list: () =>
+      (registry.getMetricsAsArray() as unknown as readonly Registered[])
+        .map(({ name, type, labelNames, help }) => ({ name, type, labels: labelNames, help }))
+        .sort((a, b) => (a.name < b.name ? -1 : 1)),
     text: () => registry.metrics(),
     contentType: registry.contentType,
   };
 };
+
+/** What the library knows of a metric and its types leave out. */
+interface Registered {
+  readonly name: string;
+  readonly type: string;
+  readonly labelNames: readonly string[];
+  readonly help: string;
+}

@@ -1,9 +1,10 @@
 // apps/ingest/batch.ts - POST /ingest/batch: authenticate, limit, read, admit, publish, and only then answer (laws.md 4, C10).
-import { randomUUID } from "node:crypto";
+import { randomBytes } from "node:crypto";
 import { setImmediate } from "node:timers/promises";
 import type { Request, Response } from "express";
 import { acceptsBatch, admitBatch, type BatchBody, type BatchFacts } from "../../processors/admit/batch.ts";
-import { prefixed } from "../../processors/ids.ts";
+import { batchTag, mintBatchId } from "../../processors/admit/batch-id.ts";
+import { isWithheld } from "../../processors/enrich/consent.ts";
 import { type EventReceived, topics } from "../../schemas/generated.ts";
 import type { Token } from "../../sinks/postgres/tokens.ts";
 import { classify } from "../../stream/errors.ts";
@@ -23,6 +24,8 @@ export interface BatchParts {
   readonly facts: (token: Token, now: UnixMs) => BatchFacts;
   /** Undefined until the schema ids are known. */
   readonly wire: () => Wire | undefined;
+  /** What batch ids are proven with. */
+  readonly batchIdKey: Buffer;
   readonly publish: Produce;
   /** False after a failure: then one request at a time finds out whether the log is back. */
   readonly isLogAvailable: () => boolean;
@@ -89,7 +92,7 @@ export const batchRoute = (parts: BatchParts) => {
       withBody(request, (raw) =>
         inTurn(heapOf(raw), async () => {
           const receivedAt = Date.now();
-          const facts = parts.facts(token, receivedAt);
+          const facts = { ...parts.facts(token, receivedAt), batchId: batchTag(receivedAt, randomBytes(4)) };
           const arrival = arrivalOf(request, String(token.client_id), receivedAt);
           return take(parts, wire, acceptsBatch(raw), arrival, facts, refused);
         }),
@@ -127,19 +130,22 @@ const take = async (
   wire: Wire,
   body: BatchBody,
   arrival: Arrival,
-  facts: BatchFacts,
+  facts: BatchFacts & { readonly batchId: string },
   refused: Map<string, number>,
 ): Promise<BatchAnswer> => {
   const errors: ItemError[] = [];
   const published: Promise<void>[] = [];
   let accepted = 0;
+  let withheld = 0;
   for (let from = 0; from < body.events.length; from += SLICE) {
     if (from > 0) await setImmediate();
     const events = body.events.slice(from, from + SLICE);
     const messages: OutputMessage[] = [];
     for (const [n, admission] of admitBatch({ events, texts: body.texts }, arrival, facts).entries()) {
-      if (admission.kind === "accepted") messages.push(messageOf(wire, admission, arrival.receivedAt));
-      else {
+      if (admission.kind === "accepted") {
+        messages.push(messageOf(wire, admission, arrival.receivedAt));
+        if (isWithheld(admission.data)) withheld += 1;
+      } else {
         refused.set(admission.refusal.code, (refused.get(admission.refusal.code) ?? 0) + 1);
         if (errors.length < MAX_ERRORS)
           errors.push({ index: from + n, event_id: admission.id, t: typeIn(events[n]), ...admission.refusal });
@@ -156,7 +162,8 @@ const take = async (
     throw unavailable("events cannot be stored now: send the same batch again", 2);
   });
   const rejected = body.events.length - accepted;
-  return { accepted, rejected, errors, errors_truncated: rejected > errors.length, batch_id: prefixed("bat", randomUUID()) };
+  const batch = { client_id: facts.clientId, tag: facts.batchId, accepted, rejected, withheld };
+  return { accepted, rejected, errors, errors_truncated: rejected > errors.length, batch_id: mintBatchId(batch, parts.batchIdKey) };
 };
 
 const messageOf = (wire: Wire, admitted: Admission<EventReceived> & { kind: "accepted" }, receivedAt: UnixMs): OutputMessage => {

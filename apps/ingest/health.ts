@@ -1,5 +1,6 @@
 // apps/ingest/health.ts - GET /health: the specification's report, from probes that are asked at most every two seconds and never wait long.
 import type { Admin } from "../../stream/admin.ts";
+import { WAY } from "./progress.ts";
 
 /** What is asked; each rejects when the thing is not well. A probe that hangs counts as failed after PROBE_MS. */
 export interface HealthPorts {
@@ -45,14 +46,6 @@ const PROBE_MS = 2_000;
 /** Events younger than this are on their way; older ones that are not stored are waiting (contracts.md 2). */
 const ON_THEIR_WAY_MS = 5_000;
 
-/** Every group that an event passes on its way into the analytics store, and what it reads; a hop that is fused away has an empty topic. */
-const WAY: readonly (readonly [group: string, topic: string])[] = [
-  ["tributary.enrich", "events.raw"],
-  ["tributary.score", "events.enriched"],
-  ["tributary.attribute", "events.scored"],
-  ["tributary.settle", "claims"],
-  ["tributary.analytics", "events.attributed"],
-];
 const DEAD_LETTERS = { clicks: "clicks.dlq", pixel: "pixel.dlq", s2s: "s2s.dlq" } as const;
 
 /** A function that answers with the newest report; callers at once share one round of probes. */

@@ -1,5 +1,6 @@
 // apps/ingest/ingest.ts - the ingest host: opens what it needs by name, serves, and closes in reverse.
 import { setTimeout as sleep } from "node:timers/promises";
+import { batchIdKey } from "../../processors/admit/batch-id.ts";
 import { topics } from "../../schemas/generated.ts";
 import { openClickhouse } from "../../sinks/clickhouse/client.ts";
 import { openReference } from "../../sinks/postgres/reference.ts";
@@ -20,7 +21,9 @@ import type { Config } from "./config.ts";
 import { factsOf } from "./facts.ts";
 import { healthOf } from "./health.ts";
 import { listen } from "./listen.ts";
+import { progressOf } from "./progress.ts";
 import { openRateLimit } from "./rate-limit.ts";
+import { receiptsRoute } from "./receipts.ts";
 import { ingestApp } from "./server.ts";
 import { authenticator } from "./tokens.ts";
 
@@ -73,11 +76,15 @@ export const ingest =
       backbone: () => prober.publish([{ topic: "probe", key: null, value: Buffer.from(config.INSTANCE_NAME) }]),
       admin,
     });
+    const authenticate = authenticator(tokens, "ingest");
+    const batchIds = batchIdKey(config.TRIBUTARY_SECRET);
+    const receipts = receiptsRoute({ authenticate, key: batchIds, clickhouse, progress: progressOf(admin), log });
     const batch = batchRoute({
-      authenticate: authenticator(tokens, "ingest"),
+      authenticate,
       limit: rateLimit.take,
       facts: factsOf(config.TRIBUTARY_SECRET, reference.reference),
       wire,
+      batchIdKey: batchIds,
       publish: producer.publish,
       isLogAvailable: producer.isAvailable,
       count: metrics.countRequest,
@@ -85,7 +92,7 @@ export const ingest =
     });
     const server = await scope.open("server", async () =>
       closing(
-        await listen(ingestApp({ batch, health }, config.TRUSTED_PROXIES, log), {
+        await listen(ingestApp({ batch, receipts, health }, config.TRUSTED_PROXIES, log), {
           host: config.HOST,
           port: config.PORT,
           ...tlsOf(config, log),

@@ -8,6 +8,7 @@ import { answerProblems, Problem } from "./problem.ts";
 
 export interface Routes {
   readonly batch: (request: Request, response: Response) => Promise<void>;
+  readonly receipts: (request: Request, response: Response) => Promise<void>;
   readonly health: () => Promise<HealthReport>;
 }
 
@@ -28,6 +29,11 @@ export const ingestApp = (routes: Routes, trustedProxies: readonly string[], log
   app.use(noStore);
 
   app.route("/ingest/batch").options(preflight("POST, OPTIONS")).post(anyOrigin, routes.batch).all(wrongMethod("POST, OPTIONS"));
+  app
+    .route("/ingest/receipts/:batch_id")
+    .get(anyOrigin, routes.receipts)
+    .options(preflight("GET, HEAD, OPTIONS"))
+    .all(wrongMethod("GET, HEAD, OPTIONS"));
   app
     .route("/health")
     .get(anyOrigin, async (_request, response) => {

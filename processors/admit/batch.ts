@@ -20,6 +20,8 @@ export interface BatchFacts {
   /** The token is used on visitors' own devices, so the request's address and browser are theirs. */
   readonly isClientSide: boolean;
   readonly identify: Identify;
+  /** What the events of this request are found by (batch-id.ts); left out where nobody asks. */
+  readonly batchId?: string;
 }
 
 /** The body as a whole cannot be used: 400, nothing of it is taken. `pointer` is a JSON Pointer to the place. */
@@ -93,6 +95,7 @@ const termsOf = (body: BatchBody, arrival: Arrival, facts: BatchFacts): Terms =>
   newest: arrival.receivedAt + DAY_MS,
   address: arrival.address === null ? null : (addressOf(arrival.address) ?? null),
   userAgent: arrival.header("user-agent")?.slice(0, MAX_USER_AGENT) || null,
+  batchId: facts.batchId ?? null,
 });
 
 /** The same day and time of day so many calendar months earlier (UTC), as retention counts them. */

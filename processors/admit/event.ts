@@ -27,6 +27,8 @@ export interface Terms {
   /** The request's own, for events that bring none. */
   readonly address: string | null;
   readonly userAgent: string | null;
+  /** Which request brought them; null where nobody can ask for a receipt. */
+  readonly batchId: string | null;
 }
 
 type Given = Readonly<Record<string, unknown>>;
@@ -121,6 +123,7 @@ const recordOf = (given: Given, terms: Terms): EventReceived => {
     import_id: null,
     props: props === noProps ? "{}" : JSON.stringify(props),
     warnings: warnings.length === 0 ? noWarnings : warnings,
+    batch_id: terms.batchId,
   };
 };
 

@@ -1,6 +1,6 @@
 // processors/enrich/consent.ts - the consent in force for an event, and what of the event may go on under it (contracts.md 5).
 import type { EventReceived } from "../../schemas/generated.ts";
-import type { Signals } from "./signals.ts";
+import { type Signals, signalsIn } from "./signals.ts";
 
 const analytics = 0x01;
 /** Global Privacy Control turns analytics (0x01) and DSP export (0x04) off, Do Not Track DSP export; bit 7 is reserved and kept. */
@@ -21,4 +21,10 @@ const withheld = { url: null, ref: null, ip: null, ua: null } as const;
 export const allowedBy = (consent: number, event: EventReceived): EventReceived | null => {
   if ((consent & analytics) !== 0) return event;
   return contractual.has(event.t) ? { ...event, ...withheld } : null;
+};
+
+/** An event of which nothing may be stored: enrich ends it. Most events agree to be seen, and nothing about them is parsed for it. */
+export const isWithheld = (event: EventReceived): boolean => {
+  const mask = (event.consent & analytics) === 0 ? 0 : maskInForce(event.consent, signalsIn(event));
+  return (mask & analytics) === 0 && !contractual.has(event.t);
 };

@@ -23,6 +23,11 @@ export interface Column<T> {
 }
 export const text = (expression: string): Column<string> => ({ expression: `toString(${expression})`, read: String });
 export const count = (expression: string): Column<number> => ({ expression, read: Number });
+export const flag = (expression: string): Column<boolean> => ({ expression, read: (value) => value === true || value === 1 });
+export const texts = (expression: string): Column<readonly string[]> => ({
+  expression,
+  read: (value: readonly unknown[]) => value.map(String),
+});
 export const minor = (expression: string): Column<bigint> => ({ expression, read: BigInt });
 export const unixMs = (expression: string): Column<number> => ({ expression: `toUnixTimestamp64Milli(${expression})`, read: Number });
 export const optional = <T>({ expression, read }: Column<T>): Column<T | null> => ({
@@ -48,8 +53,8 @@ export const cond = (
 });
 
 export interface Select<Columns extends Readonly<Record<string, Column<unknown>>>> {
-  /** `events_current` is what counts; `events` holds every version and copy, for whoever explains one event; `rollups` are counts of `events_current`. */
-  readonly from: "events_current" | "events" | "rollups";
+  /** `events_current` is what counts; `events` holds every version and copy, for whoever explains one event; `rollups` are counts of `events_current`, `receipts` say which request first brought an event. */
+  readonly from: "events_current" | "events" | "rollups" | "receipts";
   readonly columns: Columns;
   readonly where?: readonly Condition[];
   readonly groupBy?: readonly (keyof Columns & string)[];
@@ -64,6 +69,9 @@ export interface Query {
   readonly text: string;
   readonly params: Readonly<Record<string, Bindable>>;
 }
+
+/** Tables of which only the newest state of a row is ever meant. */
+const summed: ReadonlySet<string> = new Set(["rollups", "receipts"]);
 
 // A sub-query would see other clients' rows, and a comment could hide the scope.
 const FORBIDDEN = /\b(?:select|union|from|join)\b|;|--|\/\*|#/i;
@@ -100,7 +108,7 @@ export const select = <Columns extends Readonly<Record<string, Column<unknown>>>
   const listed = Object.entries(query.columns).map(([name, { expression }]) => `${plain(expression)} as \`${name}\``);
   const lines = [
     `select ${listed.join(", ")}`,
-    `from ${query.from}${query.from === "rollups" ? " final" : ""}`,
+    `from ${query.from}${summed.has(query.from) ? " final" : ""}`,
     `where (${query.from}.client_id in {scope:Array(UInt32)})${conditions.map((condition) => ` and (${condition})`).join("")}`,
   ];
   if (query.groupBy !== undefined) lines.push(`group by ${query.groupBy.map((name) => `\`${name}\``).join(", ")}`);

@@ -120,6 +120,7 @@ describe("a record of the log", () => {
       import_id: null,
       props: '{"order_id":"A-1","revenue":1299.5,"product_id":"SKU","quantity":2,"product_line":"VD","currency":"usd"}',
       warnings: [],
+      batch_id: null,
     });
   });
 

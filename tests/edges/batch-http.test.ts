@@ -89,7 +89,7 @@ describe("what is acknowledged is in the log", () => {
         rejected: 0,
         errors: [],
         errors_truncated: false,
-        batch_id: expect.stringMatching(/^bat_[0-9a-f]{32}$/),
+        batch_id: expect.stringMatching(/^bat_[A-Za-z0-9_-]{44}$/),
       });
     });
     expect(new Set(added.map(({ sender_event_id }) => sender_event_id))).toEqual(new Set(events.map(({ event_id }) => event_id)));

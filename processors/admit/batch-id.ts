@@ -1,0 +1,74 @@
+// processors/admit/batch-id.ts - the id that a batch is answered with: it says whose it is, when it came and what of it was taken, and carries its own proof.
+import { createHmac, timingSafeEqual } from "node:crypto";
+import type { UnixMs } from "../../stream/flow.ts";
+import { derive } from "../derive.ts";
+
+/** What the sender of a batch was told. */
+export interface Batch {
+  readonly client_id: number;
+  readonly received_at: UnixMs;
+  readonly accepted: number;
+  readonly rejected: number;
+  /** Accepted without consent to be seen: counted, and not stored. */
+  readonly withheld: number;
+  /** What its events carry: 20 hex digits, in the order of time. */
+  readonly tag: string;
+}
+
+/** 1 format + 4 client + 6 time + 4 random + 2 accepted + 2 rejected + 2 withheld + 12 MAC = 33 bytes = 44 characters, without spare bits. */
+const FORMAT = 1;
+const CLIENT_AT = 1;
+const TIME_AT = 5;
+const RANDOM_AT = 11;
+const ACCEPTED_AT = 15;
+const REJECTED_AT = 17;
+const WITHHELD_AT = 19;
+const MAC_AT = 21;
+const BYTES = 33;
+const TEXT = /^bat_([A-Za-z0-9_-]{44})$/;
+
+export const batchIdKey = (secret: string): Buffer => derive(secret, `batch-id:${FORMAT}`);
+
+/** The tag of a batch that arrives now; `random` are 4 random bytes, which keep batches of one millisecond apart. */
+export const batchTag = (receivedAt: UnixMs, random: Uint8Array): string => {
+  if (random.length !== ACCEPTED_AT - RANDOM_AT) throw new RangeError("a batch takes 4 random bytes");
+  const bytes = Buffer.alloc(ACCEPTED_AT - TIME_AT);
+  bytes.writeUIntBE(receivedAt, 0, RANDOM_AT - TIME_AT);
+  bytes.set(random, RANDOM_AT - TIME_AT);
+  return bytes.toString("hex");
+};
+
+const macOf = (head: Buffer, key: Buffer): Buffer =>
+  createHmac("sha256", key)
+    .update(head)
+    .digest()
+    .subarray(0, BYTES - MAC_AT);
+
+/** The id of a batch of at most 65,535 events. Throws RangeError when a number does not fit its field. */
+export const mintBatchId = (batch: Omit<Batch, "received_at">, key: Buffer): string => {
+  const bytes = Buffer.alloc(BYTES);
+  bytes.writeUInt8(FORMAT, 0);
+  bytes.writeUInt32BE(batch.client_id, CLIENT_AT);
+  bytes.write(batch.tag, TIME_AT, "hex");
+  bytes.writeUInt16BE(batch.accepted, ACCEPTED_AT);
+  bytes.writeUInt16BE(batch.rejected, REJECTED_AT);
+  bytes.writeUInt16BE(batch.withheld, WITHHELD_AT);
+  macOf(bytes.subarray(0, MAC_AT), key).copy(bytes, MAC_AT);
+  return `bat_${bytes.toString("base64url")}`;
+};
+
+/** What a batch id says, or undefined when it is not one of ours: another form, one bit changed. Compared in constant time. */
+export const readBatchId = (text: string, key: Buffer): Batch | undefined => {
+  const body = TEXT.exec(text)?.[1];
+  if (body === undefined) return undefined;
+  const bytes = Buffer.from(body, "base64url");
+  if (bytes[0] !== FORMAT || !timingSafeEqual(macOf(bytes.subarray(0, MAC_AT), key), bytes.subarray(MAC_AT))) return undefined;
+  return {
+    client_id: bytes.readUInt32BE(CLIENT_AT),
+    received_at: bytes.readUIntBE(TIME_AT, RANDOM_AT - TIME_AT),
+    accepted: bytes.readUInt16BE(ACCEPTED_AT),
+    rejected: bytes.readUInt16BE(REJECTED_AT),
+    withheld: bytes.readUInt16BE(WITHHELD_AT),
+    tag: bytes.toString("hex", TIME_AT, ACCEPTED_AT),
+  };
+};

@@ -13,7 +13,7 @@ import { percent } from "./percent.ts";
 import { recurring } from "./recurring.ts";
 import { releaseEntry } from "./release.ts";
 import { conversionKey, customerKey, periodKey } from "./sub-keys.ts";
-import { type Adjustment, earnByVolume, returnVolume } from "./volume.ts";
+import { type Adjustment, earnByVolume, releaseVolume, returnVolume } from "./volume.ts";
 import { type Nothing, type NothingReason, nothing, type Worth } from "./worth.ts";
 
 type Committed = { readonly entries: LedgerEntry };
@@ -82,6 +82,8 @@ const decide = (sale: Conversion, contract: Contract | undefined, memory: Commis
   return contract.type === "tiered" ? earnByVolume(sale, contract, memory) : decideOne(sale, contract, memory);
 };
 
+const wonHeldOf = (adjustment: Adjustment | null): bigint => (adjustment !== null && adjustment.heldMinor > 0n ? adjustment.heldMinor : 0n);
+
 /** A conversion always has an outcome (law M10): an entry that earns, or one that moves nothing and says why. */
 const earn = (sale: Sale, before: CommissionMemory, { contract, holdDays }: Contracts): Emit<Committed, CommissionMemory> => {
   const { answer, adjustment, units, memory } = decide(sale.data, contract, before);
@@ -121,6 +123,7 @@ const earn = (sale: Sale, before: CommissionMemory, { contract, holdDays }: Cont
     cap_period: contract?.cap?.period ?? null,
     units,
     units_back: 0n,
+    won_held: wonHeldOf(adjustment),
   });
   if (adjustment === null || contract === undefined) return committed([entry], kept);
   const { contract_id, version, segment } = contract;
@@ -142,7 +145,12 @@ const reverse = (change: Sale, memory: CommissionMemory): Emit<Committed, Commis
   const { contract_id, contract_version, cap_period, contract_segment: segment, payable_from } = sale;
   const { adjustment, unitsBack, memory: counted } = returnVolume(change.data, sale, partMinor, memory);
   const kept = (after: CommissionMemory): CommissionMemory =>
-    remember(after, change, { ...sale, reversed_minor: targetMinor, units_back: unitsBack });
+    remember(after, change, {
+      ...sale,
+      reversed_minor: targetMinor,
+      units_back: unitsBack,
+      won_held: sale.won_held + wonHeldOf(adjustment),
+    });
   if (contract_id === null) return committed([entry], kept(memory));
   if (sale.units !== null) {
     if (adjustment === null) return committed([entry], kept(counted));
@@ -195,7 +203,13 @@ const takenBack = (change: Sale, sale: Earned, partMinor: bigint): LedgerEntry =
 /** From now on whatever is taken back of this sale is taken from what is payable. */
 const release = (change: Sale, memory: CommissionMemory): Emit<Committed, CommissionMemory> => {
   const sale = conversionIn(memory, conversionKey(change.data.conversion_id));
-  return committed([releaseEntry(change, sale)], sale === undefined ? memory : remember(memory, change, { ...sale, held: false }));
+  if (sale === undefined) return committed([releaseEntry(change, sale)], memory);
+  const { adjustment, memory: counted } = releaseVolume(change.data, sale, memory);
+  const kept = remember(counted, change, { ...sale, held: false, won_held: 0n });
+  const { contract_id, contract_version, contract_segment: segment, payable_from } = sale;
+  if (adjustment === null || contract_id === null) return committed([releaseEntry(change, sale)], kept);
+  const beside = { contract_id, contract_version, segment, payable_from, reverses_entry_id: null };
+  return committed([releaseEntry(change, sale), adjustmentFor(change, adjustment, beside)], kept);
 };
 
 /** Answers each conversion record with one entry, and with a second one when a tier was won or lost (settlement.md 4); amounts are minor units. */

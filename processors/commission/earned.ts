@@ -21,6 +21,8 @@ export interface Earned {
   /** What the sale added to the volume of its month (tiered contracts), and what of that refunds took out again. */
   readonly units: bigint | null;
   readonly units_back: bigint;
+  /** What the month won by this sale while it is under review, which is held with it. */
+  readonly won_held: bigint;
 }
 /** How a tiered contract pays. Units are minor units of value, or millionths of a sale; prices are minor units a million units. */
 export interface Scale {
@@ -62,6 +64,7 @@ const BIG = new Set([
   "reversed_minor",
   "units",
   "units_back",
+  "won_held",
   "paid_minor",
   "adjusted_minor",
   "adjusted_held_minor",
@@ -80,7 +83,8 @@ const decode = (bytes: Uint8Array): Kept => {
   );
   if (format !== FORMAT) throw new Error(`a commission was remembered in format ${format}, and only ${FORMAT} is known`);
   // Conversions came first and alone: what was written then does not say what it is, and belongs to no cap and no volume.
-  if (kept.is === undefined) return { ...kept, is: "conversion", contract_segment: null, cap_period: null, units: null, units_back: 0n };
+  if (kept.is === undefined)
+    return { ...kept, is: "conversion", contract_segment: null, cap_period: null, units: null, units_back: 0n, won_held: 0n };
   return kept;
 };
 

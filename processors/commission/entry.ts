@@ -89,7 +89,7 @@ export const adjustmentFor = (
     formula,
     inputs: JSON.stringify(inputs),
     payable_from: contract.payable_from,
-    held: heldMinor !== 0n,
+    held: heldMinor !== 0n && amountMinor !== 0n,
     reverses_entry_id: contract.reverses_entry_id,
   });
   return {

@@ -15,7 +15,7 @@ export interface Adjustment {
   readonly heldMinor: bigint;
   /** The how many-th of this contract's month. */
   readonly number: number;
-  readonly reason: "tier_won" | "tier_lost" | "terms_changed" | "cap_room" | "rounding";
+  readonly reason: "tier_won" | "tier_lost" | "terms_changed" | "cap_room" | "rounding" | "released";
   readonly formula: string;
   readonly inputs: Inputs;
 }
@@ -185,5 +185,34 @@ export const returnVolume = (
     adjustment: step.adjustment,
     unitsBack,
     memory: remembered(memory, change, sale.contract_id, sale.contract_segment, step.month, step.lifetime),
+  };
+};
+
+/** What the month won by a held sale becomes payable with it, as far as it was not lost again. */
+export const releaseVolume = (change: Conversion, sale: Earned, memory: CommissionMemory): VolumeStep => {
+  if (sale.won_held === 0n || sale.contract_id === null) return { memory, adjustment: null };
+  const { month: key } = keysFor(change, sale.contract_segment);
+  const count = countIn(memory, key, sale.contract_id);
+  const releasedMinor = smaller(sale.won_held, count.adjusted_held_minor);
+  if (releasedMinor === 0n) return { memory, adjustment: null };
+  return {
+    memory: withCount(memory, key, sale.contract_id, {
+      ...count,
+      adjusted_held_minor: count.adjusted_held_minor - releasedMinor,
+      adjustments: count.adjustments + 1,
+    }),
+    adjustment: {
+      amountMinor: 0n,
+      heldMinor: -releasedMinor,
+      number: count.adjustments + 1,
+      reason: "released",
+      formula: "released = what the month won by this sale and did not lose again; from held to payable, the partner gains nothing by it",
+      inputs: {
+        won_minor: sale.won_held.toString(),
+        held_before_minor: count.adjusted_held_minor.toString(),
+        released_minor: releasedMinor.toString(),
+        amount_minor: "0",
+      },
+    },
   };
 };

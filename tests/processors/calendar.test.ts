@@ -1,7 +1,7 @@
 // tests/processors/calendar.test.ts - days and months of Mexico City, against the dates that people know and against Intl.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { dayOf, monthOf, startOfDay } from "../../processors/calendar.ts";
+import { dayOf, monthOf, monthsAfter, startOfDay } from "../../processors/calendar.ts";
 
 const wall = new Intl.DateTimeFormat("en-CA", { timeZone: "America/Mexico_City", year: "numeric", month: "2-digit", day: "2-digit" });
 const instants = fc.integer({ min: Date.UTC(1990, 0, 1), max: Date.UTC(2060, 0, 1) });
@@ -71,4 +71,17 @@ describe("days of Mexico City", () => {
   test.each(["2026-02-30", "2026-13-01", "26-01-01", "2026-1-1", "yesterday", ""])("%j is not a day", (text) => {
     expect(() => startOfDay(text)).toThrow(RangeError);
   });
+});
+
+test.each([
+  ["2026-06-15", 1, "2026-07-15"],
+  ["2026-01-31", 1, "2026-02-28"],
+  ["2024-01-31", 1, "2024-02-29"],
+  ["2025-12-31", 2, "2026-02-28"],
+  ["2026-06-30", 12, "2027-06-30"],
+])("%s and %d months is %s", (day, months, later) => {
+  expect(monthsAfter(day, months)).toBe(later);
+});
+test("months after a day that is none are refused", () => {
+  expect(() => monthsAfter("2026-02-30", 1)).toThrow(RangeError);
 });

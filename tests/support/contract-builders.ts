@@ -37,28 +37,35 @@ export const written = (terms: object, currency = "MXN"): Contract => {
   });
 };
 
-/** One thing that happens: a sale, or a refund of the sale with that number (of what is left at most). */
+/** One thing that happens: a sale, a refund of the sale with that number (of what is left at most), or the release of its review. */
 export type Happening =
   | { readonly sale: bigint; readonly over?: Partial<Conversion> }
-  | { readonly refundOf: number; readonly minor: bigint };
+  | { readonly refundOf: number; readonly minor: bigint }
+  | { readonly releaseOf: number };
 
 /** The change records of a history; refunds of a sale that was not made, or of which nothing is left, do not happen. */
 export const history = (happenings: readonly Happening[]): readonly Recorded<Conversion>[] => {
-  const sales: { readonly data: Conversion; refunded: bigint; version: number }[] = [];
+  const sales: { readonly data: Conversion; refunded: bigint; version: number; isClosed: boolean }[] = [];
   return happenings.flatMap((one, n) => {
     if ("sale" in one) {
       const id = `cnv_${sales.length}`;
       const value = { value_minor: one.sale, line_value_minor: one.sale };
       const made = change({ occurred_at: noon, ...one.over, ...value, conversion_id: id, change_id: `chg_${n}` });
-      sales.push({ data: made.data, refunded: 0n, version: 1 });
+      sales.push({ data: made.data, refunded: 0n, version: 1, isClosed: false });
       return [made];
     }
-    const sale = sales[one.refundOf];
+    const sale = sales["releaseOf" in one ? one.releaseOf : one.refundOf];
     if (sale === undefined) return [];
     const { data } = sale;
+    if ("releaseOf" in one) {
+      sale.version += 1;
+      const state = { value_minor: 0n, refunded_minor: sale.refunded, version: sale.version, change_id: `chg_${n}` };
+      return [change({ ...data, ...state, kind: "released", review: null, reason: "agreed" })];
+    }
     const left = data.line_value_minor - sale.refunded;
     const part = smaller(one.minor, left);
-    if (sale.version > 1 && left === 0n) return [];
+    if (sale.isClosed) return [];
+    sale.isClosed = left === part;
     sale.refunded += part;
     sale.version += 1;
     const taken = { value_minor: part, refunded_minor: sale.refunded, version: sale.version, change_id: `chg_${n}` };
@@ -106,6 +113,7 @@ const tiersIn = ({ tiers, tier_mode }: any): Pick<Contract, "tiers" | "tier_mode
 /** The amount of an entry from the numbers of its receipt alone, as a partner would compute it; the formula's words say the same. */
 export const computedAgain = ({ kind, commission_type, inputs: text }: LedgerEntry): bigint => {
   const inputs = JSON.parse(text);
+  if (inputs.released_minor !== undefined) return 0n;
   if (kind === "reversal")
     return (
       big(inputs.reversed_before_minor) -

@@ -1,5 +1,6 @@
 // processors/reference.ts - what stages and edges may look up about clients, partners, campaigns, links, contracts and rules, as known at any moment.
 import type { UnixMs, View } from "../stream/flow.ts";
+import type { NightlyThresholds } from "./score/distribution/thresholds.ts";
 
 /** Rows are appended and never edited: of one id the newest row recorded up to a moment is what was known then. */
 interface Known {
@@ -20,6 +21,7 @@ export interface Client extends Known {
   readonly hold_days: Readonly<Record<string, number>>;
   readonly fraud_review: number;
   readonly fraud_reject: number;
+  readonly fraud_nightly: NightlyThresholds;
   readonly consent_default: number;
   readonly segments: readonly string[];
 }

@@ -62,6 +62,9 @@ const flagged = (before: Fraud, { flags, review_from, reject_from }: Decision): 
   return { score, band: found === "ok" || before.band === "reject" ? before.band : found, reasons };
 };
 
+/** Of the closed reasons of an unattributed event; the words of whoever decided stay with the decision. */
+const lostFor = ({ kind }: Decision): string => (kind === "reject" ? REJECTED : "manual");
+
 const nextVersion = (row: EventAttributed, over: Partial<Pick<EventAttributed, "credit" | "fraud">>): EventAttributed => ({
   ...row,
   ...over,
@@ -78,7 +81,8 @@ const decideEvent = (row: EventAttributed, decision: Decision): EventAttributed 
       if (credit.partner_id === decision.partner_id || (isHeldBySomebody && decision.kind === "assign")) return null;
       return nextVersion(row, { credit: creditByDecision(credit, decision) });
     case "take_back":
-      return isHeldBySomebody ? nextVersion(row, { credit: creditOfNobody(credit, decision.decision_id, decision.reason) }) : null;
+    case "reject":
+      return isHeldBySomebody ? nextVersion(row, { credit: creditOfNobody(credit, decision.decision_id, lostFor(decision)) }) : null;
     case "release":
       return null;
     case "flag": {
@@ -106,8 +110,8 @@ const give = (changes: Changes, line: Line, decision: Decision): Decided => {
 const takeAway = (changes: Changes, line: Line, decision: Decision): Decided => {
   if (line.partner_id === null) return { line: unheld(line), row: null };
   const before = rowOf(line);
-  const row = nextVersion(before, { credit: creditOfNobody(before.credit, decision.decision_id, decision.reason) });
-  closeLine(changes, line, decision.reason);
+  const row = nextVersion(before, { credit: creditOfNobody(before.credit, decision.decision_id, lostFor(decision)) });
+  closeLine(changes, line, lostFor(decision));
   return { line: { ...unheld(line), row: rowText(row) }, row };
 };
 
@@ -144,6 +148,7 @@ const decideLine = (changes: Changes, line: Line, decision: Decision): Decided =
     case "reattribute":
       return give(changes, line, decision);
     case "take_back":
+    case "reject":
       return takeAway(changes, line, decision);
     case "release":
       return release(changes, line, decision);
@@ -153,7 +158,7 @@ const decideLine = (changes: Changes, line: Line, decision: Decision): Decided =
 };
 
 /** Who is credited for an order is decided for all of it, also for lines that come late; a review is released, or found, on what is there. */
-const isForAll = ({ kind }: Decision): boolean => kind === "assign" || kind === "reattribute" || kind === "take_back";
+const isForAll = ({ kind }: Decision): boolean => kind === "assign" || kind === "reattribute" || kind === "take_back" || kind === "reject";
 
 /** A line that has just come: decisions that wait for it are applied in the order in which they came. `rows`: its further versions; `decisions`: what goes on waiting. */
 export const decideWaiting = (

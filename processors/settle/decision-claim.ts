@@ -1,5 +1,6 @@
 // processors/settle/decision-claim.ts - a decision as a claim: under the key of the order it is about, with the event it is about.
-import type { Claim, Decision, EventAttributed, EventReceived } from "../../schemas/generated.ts";
+import { type Claim, type Decision, type EventAttributed, type EventReceived, topics } from "../../schemas/generated.ts";
+import type { Recorded } from "../../stream/flow.ts";
 import { claimKindOf, orderKeyOf } from "../attribute/claims.ts";
 import type { ReferenceAt } from "../reference.ts";
 
@@ -8,9 +9,25 @@ export const decisionOnOrder = (clientId: number, orderId: string, said: Omit<De
   client_id: clientId,
   order_key: `o:${orderId}`,
   kind: "decision",
-  attributed: blank(clientId, orderId, said),
+  attributed: blank({ event_id: said.decision_id, client_id: clientId, t: "decision", ts: said.at, order_id: orderId }),
   decision: { ...said, scope: "order" },
 });
+
+/** The line that a conversion made, or is a copy of; only what names the line is read of its event. */
+export const decisionOnLine = (
+  clientId: number,
+  event: Pick<EventReceived, "event_id" | "t"> & Partial<EventReceived>,
+  said: Omit<Decision, "scope">,
+): Claim => {
+  const attributed = blank({ ts: said.at, ...event, client_id: clientId });
+  return {
+    client_id: clientId,
+    order_key: orderKeyOf(attributed.event),
+    kind: "decision",
+    attributed,
+    decision: { ...said, scope: "line" },
+  };
+};
 
 /** The line that the event made, or is a copy of; or the event itself, when it is no claim. `reference`: as it was at event time. */
 export const decisionOnEvent = (attributed: EventAttributed, reference: ReferenceAt, said: Omit<Decision, "scope">): Claim => ({
@@ -21,16 +38,25 @@ export const decisionOnEvent = (attributed: EventAttributed, reference: Referenc
   decision: { ...said, scope: claimKindOf(attributed.event, reference) === "conversion" ? "line" : "event" },
 });
 
-/** Claims carry an event. A decision about a whole order is one of its own: it is never stored, only its key and its time are read. */
-const blank = (clientId: number, orderId: string, { decision_id, at }: Omit<Decision, "scope">): EventAttributed => {
+/** As it is published: event time and receipt are when it was decided. */
+export const recordedDecision = (claim: Claim): Recorded<Claim> => {
+  const at = claim.decision?.at ?? 0;
+  return {
+    id: topics.claims.idOf(claim),
+    key: topics.claims.keyOf(claim),
+    at,
+    receivedAt: at,
+    position: { topic: topics.claims.name, partition: 0, offset: 0 },
+    data: claim,
+  };
+};
+
+/** Claims carry an event. This one is never stored: only what names an order and its line is read of it. */
+const blank = (known: Pick<EventReceived, "event_id" | "client_id" | "t" | "ts"> & Partial<EventReceived>): EventAttributed => {
   const event: EventReceived = {
-    event_id: decision_id,
     sender_event_id: null,
-    client_id: clientId,
     did: "",
-    t: "decision",
     custom_name: null,
-    ts: at,
     source: "decision",
     client_side: false,
     url: null,
@@ -42,7 +68,7 @@ const blank = (clientId: number, orderId: string, { decision_id, at }: Omit<Deci
     sid: null,
     click_id: null,
     consent: 0,
-    order_id: orderId,
+    order_id: null,
     product_id: null,
     product_line: null,
     quantity: null,
@@ -56,6 +82,7 @@ const blank = (clientId: number, orderId: string, { decision_id, at }: Omit<Deci
     props: "{}",
     warnings: [],
     batch_id: null,
+    ...known,
   };
   return {
     event,

@@ -2,6 +2,7 @@
 import { z } from "zod";
 import { parseCondition } from "../../processors/attribute/condition.ts";
 import { digitsOf } from "../../processors/currencies.ts";
+import { nightlyDefaults } from "../../processors/score/distribution/thresholds.ts";
 import { checkTerms, termFields, termsOf } from "./contract-terms.ts";
 
 const day = z.iso.date("give a day as YYYY-MM-DD; it is that day in America/Mexico_City");
@@ -18,6 +19,15 @@ const id = z.int("give an integer id").refine((value) => value !== 0, "give an i
 const days = (most: number) => z.int("give whole days").min(1, "at least 1 day").max(most, `at most ${most} days`);
 const eventType = z.string().regex(/^[a-z][a-z0-9_.:-]{0,63}$/, "give an event name: lower case, digits and _ . : -, up to 64 characters");
 
+/** What the nightly pass calls a finding (docs/fraud.md). */
+const nightly = z
+  .strictObject({
+    flood_clicks: z.int().min(100, "at least 100 clicks, or every quiet day floods").default(nightlyDefaults.flood_clicks),
+    flood_conversions_ppm: z.int().min(0).max(1_000_000).default(nightlyDefaults.flood_conversions_ppm),
+    flat_sample: z.int().min(20, "at least 20 conversions, or chance decides").default(nightlyDefaults.flat_sample),
+    flat_distance: z.number().min(0).max(1).default(nightlyDefaults.flat_distance),
+  })
+  .prefault({});
 const client = z.strictObject({
   slug: z.string().regex(/^[a-z0-9-]{2,40}$/, "2 to 40 lower-case letters, digits and hyphens"),
   name: words(200),
@@ -33,7 +43,7 @@ const client = z.strictObject({
     .prefault({}),
   hold_days: z.record(eventType, z.int().min(0).max(365)).default({ purchase: 30, lead_submit: 0 }),
   fraud: z
-    .strictObject({ review: z.int().min(0).max(100).default(40), reject: z.int().min(0).max(100).default(70) })
+    .strictObject({ review: z.int().min(0).max(100).default(40), reject: z.int().min(0).max(100).default(70), nightly })
     .refine(({ review, reject }) => review <= reject, { path: ["reject"], error: "reject from the score of review on, not below it" })
     .prefault({}),
   consent_default: z.int().min(0).max(255).default(0xff),
@@ -152,11 +162,26 @@ export const entities = {
     id: "client_id",
     record: client,
     fixed: ["slug"],
-    toColumns: ({ attribution, fraud, ...rest }) => ({ ...rest, ...attribution, fraud_review: fraud.review, fraud_reject: fraud.reject }),
-    toRecord: ({ click_window_days, install_window_days, identity_link, fraud_review, fraud_reject, segments: _, ...rest }) => ({
+    toColumns: ({ attribution, fraud, ...rest }) => ({
+      ...rest,
+      ...attribution,
+      fraud_review: fraud.review,
+      fraud_reject: fraud.reject,
+      fraud_nightly: fraud.nightly,
+    }),
+    toRecord: ({
+      click_window_days,
+      install_window_days,
+      identity_link,
+      fraud_review,
+      fraud_reject,
+      fraud_nightly,
+      segments: _,
+      ...rest
+    }) => ({
       ...rest,
       attribution: { click_window_days, install_window_days, identity_link },
-      fraud: { review: fraud_review, reject: fraud_reject },
+      fraud: { review: fraud_review, reject: fraud_reject, nightly: fraud_nightly },
     }),
   },
   partners: {

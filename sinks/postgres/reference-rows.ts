@@ -28,7 +28,7 @@ export const rowsAfter = async (tx: pg.PoolClient, change: number): Promise<Refe
   // One connection: these go one after the other, whatever is awaited together.
   const clients = await read<Client>(
     sql`client_id, slug, name, status, currency, click_window_days, install_window_days, identity_link, hold_days, fraud_review, fraud_reject,
-      consent_default, segments`,
+      fraud_nightly, consent_default, segments`,
     "clients",
   );
   const partners = await read<Partner>(sql`partner_id, name, status, client_ids, referral_code`, "partners");

@@ -29,7 +29,7 @@ const refunds = fc
   .record({ product_id: fc.option(products), value_minor: amounts, receivedAt: receipts })
   .map((said) => () => refund(said));
 const lines = fc.option(products).map((line) => (line === null ? {} : { line }));
-const decisions = fc.tuple(fc.constantFrom("assign", "reattribute", "take_back", "release"), partners, lines).map(
+const decisions = fc.tuple(fc.constantFrom("assign", "reattribute", "take_back", "release", "reject"), partners, lines).map(
   ([kind, partner, line]) =>
     () =>
       decide(kind, { ...line, partner_id: kind === "assign" || kind === "reattribute" ? partner : null }),

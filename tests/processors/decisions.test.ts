@@ -63,7 +63,7 @@ describe("a decision who is credited", () => {
   });
 
   test("takes the credit back, and no copy gives it again", () => {
-    const told = settled(sale(), decide("take_back", { reason: "fraud_rejected" }), pixelSale({ partner: rival }));
+    const told = settled(sale(), decide("reject"), pixelSale({ partner: rival }));
     expect(kinds(told)).toEqual(["credited 10000 to 21", "reversed 10000 to 21"]);
     expect(told.rows[1]).toMatchObject({ version: 2, credit: { status: "unattributed", reason: "fraud_rejected", partner_id: null } });
   });
@@ -125,7 +125,7 @@ describe("a held commission", () => {
   });
 
   test("is taken back when the decision confirms fraud", () => {
-    expect(accounts(settled(held(), decide("take_back", { reason: "fraud_rejected" })))).toEqual({
+    expect(accounts(settled(held(), decide("reject")))).toEqual({
       "expense:client": 0n,
       "held:partner": 0n,
     });

@@ -10,6 +10,7 @@ import {
   type Rule,
   referenceOf,
 } from "../../processors/reference.ts";
+import { nightlyDefaults } from "../../processors/score/distribution/thresholds.ts";
 import type {
   Claim,
   Conversion,
@@ -231,6 +232,7 @@ export const client = (over: Partial<Client> = {}): Client => ({
   hold_days: { purchase: 30, lead_submit: 0 },
   fraud_review: 40,
   fraud_reject: 70,
+  fraud_nightly: nightlyDefaults,
   consent_default: 0xff,
   segments: ["MX", "VD", "DA", "HA", "IT", "NW"],
   ...over,

@@ -71,7 +71,7 @@ export const decide = (
     actor: "user:ana",
     partner_id: null,
     campaign_id: null,
-    reason: kind === "take_back" ? "manual" : "agreed with the shop",
+    reason: "agreed with the shop",
     at: receivedAt,
     flags: [],
     review_from: 101,

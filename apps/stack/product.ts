@@ -18,6 +18,7 @@ export const apps: readonly App[] = [
     args: ["settle", "commission", "analytics,product-sales", "conversions", "ledger"],
     nodeArgs: HEAP,
   },
+  { name: "keeper", module: "apps/keeper/main.js", nodeArgs: HEAP },
 ];
 
 /** The apps whose code is in this tree. */

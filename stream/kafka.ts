@@ -1,13 +1,12 @@
-// stream/kafka.ts - the only module that imports kafkajs: how its clients are configured, and the three places where they are corrected.
-import { createRequire } from "node:module";
+// stream/kafka.ts - how the clients of the log are configured, and their addresses read.
+import { readFileSync } from "node:fs";
 import type { KafkaConfig } from "kafkajs";
-import kafkajs from "kafkajs";
 import { type Admin, openAdmin } from "./admin.ts";
-import { type Consumer, type ConsumerSettings, LogGap, openConsumer, stageReading } from "./consumer.ts";
+import { type Consumer, type ConsumerSettings, openConsumer, stageReading } from "./consumer.ts";
+import { correctedClient } from "./kafkajs-corrected.ts";
 import type { Log } from "./log.ts";
 import { partitionOf } from "./partitioner.ts";
 import { openProducer, type Producer, type ProducerSettings } from "./producer.ts";
-import { type ProduceRequest, writeProduceRequest } from "./record-batch.ts";
 import { type ReplaySettings, replay } from "./replay.ts";
 
 export type {
@@ -19,7 +18,10 @@ export type {
 } from "kafkajs";
 
 export interface KafkaSettings {
-  /** `host:9092,host:9092`, or a URL: `kafkas://user:password@host:9092,host:9092?sasl=scram-sha-512` (kafkas: TLS; sasl: plain, scram-sha-256, scram-sha-512). */
+  /**
+   * `host:9092,host:9092`, or a URL: `kafkas://user:password@host:9092,host:9092?sasl=scram-sha-512` (kafkas: TLS; sasl: plain, scram-sha-256, scram-sha-512;
+   * ca, cert and key name PEM files: an authority that the machine does not know, and who we are to a broker that asks for it).
+   */
   readonly brokers: string;
   readonly clientId: string;
   /** Put before the name of every topic and group, for clusters that are shared; names are without it everywhere else. */
@@ -64,7 +66,7 @@ const byKey = () => {
 };
 
 export const openKafka = (settings: KafkaSettings): Kafka => {
-  correctClient();
+  const kafkajs = correctedClient(mayReset);
   const prefix = settings.topicPrefix ?? "";
   // A client an object: kafkajs shares committed offsets between the consumers of one, which would outlive a rewind.
   const client = (retry: NonNullable<KafkaConfig["retry"]>) =>
@@ -118,7 +120,10 @@ export const connectionOf = ({ brokers, ssl }: Pick<KafkaSettings, "brokers" | "
     throw new Error("the address of Kafka is host:port,host:port or kafkas://user:password@host:port?sasl=scram-sha-512");
   const mechanism = new URLSearchParams(query).get("sasl") ?? "plain";
   if (!["plain", "scram-sha-256", "scram-sha-512"].includes(mechanism)) throw new Error(`Kafka: unknown sasl mechanism ${mechanism}`);
-  const secure = ssl ?? (scheme === "kafkas" ? true : undefined);
+  const files = tlsFilesIn(new URLSearchParams(query));
+  if (files !== undefined && scheme !== "kafkas")
+    throw new Error("Kafka: ca, cert and key belong to an address that begins with kafkas://");
+  const secure = ssl ?? (scheme === "kafkas" ? (files ?? true) : undefined);
   return {
     brokers: addresses,
     ...(secure === undefined ? {} : { ssl: secure }),
@@ -134,58 +139,14 @@ export const connectionOf = ({ brokers, ssl }: Pick<KafkaSettings, "brokers" | "
   };
 };
 
-/** Topics from which compaction takes records, and places (`topic-partition`) just sought: there a position may be skipped. */
-const mayReset = new Set<string>();
-let isCorrected = false;
-
-/** Three parts of kafkajs 2.2.4, which is pinned and no longer released, are replaced. */
-const correctClient = (): void => {
-  if (isCorrected) return;
-  const inside = createRequire(import.meta.url);
-  const queue = inside("kafkajs/src/network/requestQueue/index.js").prototype;
-  const group = inside("kafkajs/src/consumer/consumerGroup.js").prototype;
-  for (const [owner, method] of [[queue, "scheduleCheckPendingRequests"] as const, [group, "recoverFromOffsetOutOfRange"] as const])
-    if (typeof owner[method] !== "function") throw new Error(`this is not kafkajs 2.2.4: ${method} is gone`);
-
-  // As it was, an open connection re-armed a 1 ms timer for ever, whether or not a request waited: 34-44 ms of CPU a second in an idle process.
-  queue.scheduleCheckPendingRequests = function (this: PendingRequests) {
-    if (this.pending.length === 0 || this.throttleCheckTimeoutId) return;
-    this.throttleCheckTimeoutId = setTimeout(
-      () => {
-        this.throttleCheckTimeoutId = null;
-        this.checkPendingRequests();
-      },
-      Math.max(10, this.throttledUntil - Date.now()),
-    );
-  };
-
-  // As it was, a position that the log no longer has was replaced by its beginning or end, and only a log line told: events lost in silence.
-  const reset = group.recoverFromOffsetOutOfRange;
-  group.recoverFromOffsetOutOfRange = async function (this: unknown, error: { topic: string; partition: number }) {
-    if (mayReset.has(error.topic) || mayReset.has(`${error.topic}-${error.partition}`)) return reset.call(this, error);
-    throw new LogGap(error.topic, error.partition, "the group's position is outside of what the log holds");
-  };
-  // As it was, encoding took two thirds of what a message costs its producer. Loaded before the client asks for it, at its first request.
-  const Encoder = inside("kafkajs/src/protocol/encoder.js");
-  const place = inside.resolve("kafkajs/src/protocol/requests/produce/v3/request.js");
-  const original = inside(place);
-  inside.cache[place]!.exports = (given: ProduceRequest & { transactionalId?: string | null; compression?: number }) => ({
-    ...original(given),
-    ...(given.transactionalId || given.compression
-      ? {}
-      : {
-          encode: async () => {
-            const written = writeProduceRequest(given, Date.now());
-            return Object.assign(new Encoder(1), { buf: written, offset: written.length });
-          },
-        }),
-  });
-  isCorrected = true;
+/** The PEM files that an address names, read. */
+const tlsFilesIn = (query: URLSearchParams): NonNullable<KafkaConfig["ssl"]> | undefined => {
+  const read = (name: string) => query.getAll(name).map((file) => readFileSync(file, "utf8"))[0];
+  const [ca, cert, key] = [read("ca"), read("cert"), read("key")];
+  if ((cert === undefined) !== (key === undefined)) throw new Error("Kafka: cert and key must be given together");
+  if (ca === undefined && cert === undefined) return undefined;
+  return { ...(ca !== undefined && { ca: [ca] }), ...(cert !== undefined && key !== undefined && { cert, key }) };
 };
 
-interface PendingRequests {
-  readonly pending: readonly unknown[];
-  readonly throttledUntil: number;
-  throttleCheckTimeoutId: NodeJS.Timeout | null;
-  readonly checkPendingRequests: () => void;
-}
+/** Topics from which compaction takes records, and places (`topic-partition`) just sought: there a position may be skipped. */
+const mayReset = new Set<string>();

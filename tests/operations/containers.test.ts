@@ -1,13 +1,15 @@
 // docker-compose.yml and the Dockerfile, as far as they can be held to their word without an engine: images, ports, settings, variables, paths.
 import { existsSync, readFileSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { parse } from "yaml";
+import { variables } from "../../apps/environment.ts";
 import { readConfig as ingestConfig } from "../../apps/ingest/config.ts";
+import { readConfig as keeperConfig } from "../../apps/keeper/config.ts";
 import { apps } from "../../apps/stack/product.ts";
 import { brokerSettings } from "../../apps/stack/services/kafka.ts";
 import { readConfig as workerConfig } from "../../apps/worker/config.ts";
 import { connectionOf } from "../../stream/kafka.ts";
-import { variables } from "../../apps/environment.ts";
 
 interface Service {
   readonly image: string;
@@ -39,6 +41,8 @@ const compose = filled({ TRIBUTARY_SECRET: "0123456789abcdef0123456789abcdef" })
 const services = Object.entries(compose.services);
 const own = services.filter(([, { image }]) => image.startsWith("tributary:"));
 const upstream = services.filter(([, { image }]) => !image.startsWith("tributary:"));
+/** Those that go on running. */
+const hosted = own.filter(([name]) => name !== "setup");
 const dockerfile = readFileSync("Dockerfile", "utf8");
 const source = (file: string) => readFileSync(file, "utf8");
 
@@ -114,12 +118,23 @@ describe("docker-compose.yml", () => {
       }
   });
 
-  test("apps are hosted as npm start hosts them, and their configuration is whole", () => {
-    for (const { name, module, args = [] } of apps) {
-      const { command, environment } = compose.services[name]!;
-      expect(command).toEqual([`dist/${module}`, ...args]);
+  test("apps are hosted as npm start hosts them, with the same bounds of memory", () => {
+    for (const { name, module, args = [], nodeArgs = [] } of apps) {
+      expect(compose.services[name]!.command).toEqual([`dist/${module}`, ...args]);
+      for (const option of nodeArgs) expect(dockerfile).toMatch(new RegExp(`NODE_OPTIONS=.*${option}`));
+    }
+  });
+
+  test("the configuration of every app is whole, and names no variable that there is not", () => {
+    const configs: Readonly<Record<string, (env: Readonly<Record<string, string>>) => unknown>> = {
+      ingest: ingestConfig,
+      worker: workerConfig,
+      keeper: keeperConfig,
+    };
+    for (const [name, { command, environment }] of hosted) {
+      const app = /^dist\/apps\/(\w+)\/main\.js$/.exec(command![0]!)![1]!;
       const given = Object.fromEntries(Object.entries(environment!).map(([key, value]) => [key, String(value)]));
-      expect(() => (module.includes("ingest") ? ingestConfig(given) : workerConfig(given))).not.toThrow();
+      expect(() => configs[app]!(given), name).not.toThrow();
       expect(Object.keys(given).filter((key) => !(key in variables))).toEqual([]);
     }
   });
@@ -142,16 +157,22 @@ describe("docker-compose.yml", () => {
   test("Prometheus scrapes the side port of every app, and Grafana asks that Prometheus", () => {
     const scraped = parse(source("ops/prometheus/prometheus.yml")).scrape_configs[0].static_configs[0].targets;
     const port = /OPS_PORT=(\d+)/.exec(dockerfile)![1];
-    expect(scraped).toEqual(apps.map(({ name }) => `${name}:${port}`));
+    expect(scraped).toEqual(hosted.map(([name]) => `${name}:${port}`));
     const [datasource] = parse(compose.configs["grafana-datasource"]!.content).datasources;
     expect(datasource).toMatchObject({ uid: "prometheus", url: "http://prometheus:9090" });
-    expect(source("ops/grafana/tributary.json").match(/"uid": "(?!tributary)[^"]*"/g)?.every((one) => one === '"uid": "prometheus"')).toBe(true);
+    expect(
+      source("ops/grafana/tributary.json")
+        .match(/"uid": "(?!tributary)[^"]*"/g)
+        ?.every((one) => one === '"uid": "prometheus"'),
+    ).toBe(true);
   });
 });
 
 describe("the Dockerfile", () => {
   const copied = [...dockerfile.matchAll(/^COPY (?!--from)(.+) \S+$/gm)].flatMap(([, list]) => list!.split(" "));
-  const ignored = source(".dockerignore").split("\n").filter((line) => line !== "" && !line.startsWith("#"));
+  const ignored = source(".dockerignore")
+    .split("\n")
+    .filter((line) => line !== "" && !line.startsWith("#"));
 
   test("copies what exists and is not ignored", () => {
     expect(copied.length).toBeGreaterThan(8);
@@ -178,5 +199,23 @@ describe("the Dockerfile", () => {
   test("is built on a Node that the packages accept", () => {
     const major = Number(/^ARG NODE=node:(\d+)/m.exec(dockerfile)![1]);
     expect([20, 22, 24]).toContain(major);
+  });
+
+  test("every package that its programs import stays when those of development and the embedded servers are left out", () => {
+    const { dependencies } = JSON.parse(source("package.json")) as { dependencies: Readonly<Record<string, string>> };
+    const seen = new Set<string>();
+    const missing: string[] = [];
+    const walk = (file: string): void => {
+      if (seen.has(file)) return;
+      seen.add(file);
+      for (const [, target] of source(file).matchAll(/^(?:import|export)\b(?! type)[^;]*?from "([^"]+)";/gms)) {
+        const name = target!.split("/", target!.startsWith("@") ? 2 : 1).join("/");
+        if (target!.startsWith(".")) walk(join(dirname(file), target!));
+        else if (!/^(node:|#)/.test(target!) && !(name in dependencies)) missing.push(`${file}: ${target}`);
+      }
+    };
+    for (const app of ["ingest", "worker", "keeper", "ops"]) walk(`apps/${app}/main.ts`);
+    expect(seen.size).toBeGreaterThan(80);
+    expect(missing).toEqual([]);
   });
 });

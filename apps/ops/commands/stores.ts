@@ -1,8 +1,9 @@
 // apps/ops/commands/stores.ts - tables and demo data: what start-up does by itself, for operators who run the servers elsewhere.
 import type { Command } from "commander";
 import { status as postgresStatus } from "../../../sinks/postgres/migrate.ts";
-import { adminAccess } from "../config.ts";
+import { addresses, adminAccess, homeOf } from "../config.ts";
 import { print, printJson, tell } from "../output.ts";
+import { seedStep } from "../seed-step.ts";
 import { migrateAll } from "../steps.ts";
 
 const showStatus = async ({ json }: { json?: boolean }): Promise<void> => {
@@ -14,6 +15,17 @@ const showStatus = async ({ json }: { json?: boolean }): Promise<void> => {
   if (found.problems.length > 0) process.exitCode = 1;
 };
 
+const plant = async ({ json }: { json?: boolean }): Promise<void> => {
+  let made: Readonly<Record<string, unknown>> = {};
+  const publish = (demo: typeof made): void => {
+    made = demo;
+  };
+  await seedStep.run({ env: { POSTGRES_URL: addresses().postgresUrl }, home: homeOf(), publish });
+  if (json) return printJson(made);
+  for (const { id, slug } of made.clients as readonly { id: number; slug: string }[]) print(`client ${id} ${slug}`);
+  tell("for a token of one: tributary tokens create --client <slug>");
+};
+
 export const storeCommands = (program: Command): void => {
   const migrate = program
     .command("migrate")
@@ -23,4 +35,10 @@ export const storeCommands = (program: Command): void => {
     .command("apply")
     .description("applies what is pending")
     .action(async () => migrateAll(adminAccess(), tell));
+  program
+    .command("seed")
+    .description("the three demo clients with their partners, links and contracts; what is there already stays")
+    .option("--json", "their ids, tokens and links, as JSON")
+    .addHelpText("before", "Examples:\n  $ tributary seed\n  $ tributary seed --json | jq -r '.clients[0].ingest_token'\n")
+    .action(plant);
 };

@@ -1,6 +1,6 @@
 // tests/support/e2e-product.ts - the whole product on servers of its own, for tests that kill parts of it and count what is left.
 import { type ChildProcess, spawn } from "node:child_process";
-import { existsSync } from "node:fs";
+import { cpSync, existsSync } from "node:fs";
 import { join } from "node:path";
 import type pg from "pg";
 import { steps } from "../../apps/ops/steps.ts";
@@ -168,6 +168,13 @@ export const startProduct = async (apps: readonly App[] = productApps): Promise<
       const made: string[] = [];
       for (let n = 0; n < count; n += 1)
         made.push((await createToken(app, { kind: "ingest", label: `load ${n}`, client_id: clientId })).token);
+      // Known everywhere within a second; sooner they would be refused.
+      const known = async (token: string): Promise<void> => {
+        const headers = { authorization: `Bearer ${token}`, "content-type": "application/json" };
+        const { status } = await fetch(`${stack.run.apps.ingest!.url}/ingest/batch`, { method: "POST", headers, body: "{}" });
+        if (status !== 400) throw new Error(`the edge answers ${status}`);
+      };
+      await until("the edge knows the newest token", 10_000, () => known(made.at(-1)!));
       return made;
     },
     quiet: (deadlineMs) =>
@@ -188,6 +195,7 @@ export const startProduct = async (apps: readonly App[] = productApps): Promise<
       return { was, is };
     },
     clear: async () => {
+      if (process.env.KEEP_LOGS !== undefined) cpSync(join(here.home, "logs"), process.env.KEEP_LOGS, { recursive: true });
       await admin.close();
       await owner.end();
       await app.end();

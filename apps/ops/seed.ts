@@ -35,13 +35,11 @@ interface DemoClient {
   readonly changes: ReferenceChanges;
 }
 
+const purchasesOf = (partner: number) => ({ partner_id: partner, client_id: -1, event_type: "purchase", effective_from: since });
 const percent = (partner: number, rate: string, more: { readonly segment?: string; readonly event_type?: string } = {}) => ({
-  partner_id: partner,
-  client_id: -1,
-  event_type: "purchase",
+  ...purchasesOf(partner),
   type: "percent" as const,
   rate,
-  effective_from: since,
   ...more,
 });
 const partner = (id: number, name: string, email: string, referral_code: string) => ({
@@ -162,8 +160,16 @@ const demoClients: readonly DemoClient[] = [
         percent(-1, "3"),
         percent(-1, "5", { segment: "VUELOS" }),
         percent(-1, "9.25", { segment: "HOTELES" }),
-        percent(-2, "7"),
-        percent(-2, "7", { event_type: "ext_purchase" }),
+        // The more this one sells in a month, the more of it is paid, and renewals by one traveller pay for a year.
+        {
+          ...purchasesOf(-2),
+          type: "tiered",
+          tiers: [
+            { from: 0, rate: "7" },
+            { from: "50000.00", rate: "9" },
+          ],
+        },
+        { ...purchasesOf(-2), event_type: "ext_purchase", type: "recurring", rate: "7", months: 12 },
       ],
       rules: [
         {

@@ -189,7 +189,8 @@ export const termsOf = ({
 /** As processors read it. Rows come from the writer above; one that anything else wrote is no tier, and its contract pays nothing. */
 export const tiersOf = (saved: unknown): readonly Tier[] => {
   if (!Array.isArray(saved)) return [];
-  const tiers = saved.map(({ from, rate, amount }): Tier | undefined => {
+  const tiers = saved.map((one: Columns | null): Tier | undefined => {
+    const { from, rate, amount } = one ?? {};
     if (!/^\d{1,18}$/.test(from)) return undefined;
     if (/^\d{1,3}(\.\d{1,4})?$/.test(rate)) return { from: BigInt(from), rate_ppm: ppmOf(rate), amount_minor: null };
     return /^\d{1,18}$/.test(amount) ? { from: BigInt(from), rate_ppm: null, amount_minor: BigInt(amount) } : undefined;

@@ -2,6 +2,9 @@
 import { Command, CommanderError } from "commander";
 import { brokerCommands } from "./commands/broker.ts";
 import { dataCommands } from "./commands/data.ts";
+import { decideCommands } from "./commands/decide.ts";
+import { explainCommands } from "./commands/explain.ts";
+import { fraudCommands } from "./commands/fraud.ts";
 import { installationCommands } from "./commands/installation.ts";
 import { storeCommands } from "./commands/stores.ts";
 import { tokenCommands } from "./commands/tokens.ts";
@@ -13,7 +16,17 @@ const program = new Command("tributary")
   .exitOverride()
   .showHelpAfterError("(add --help for examples)")
   .addHelpText("before", "Examples:\n  $ tributary status\n  $ tributary report --client aurora-music --by month\n");
-for (const add of [installationCommands, dataCommands, tokenCommands, brokerCommands, storeCommands]) add(program);
+for (const add of [
+  installationCommands,
+  dataCommands,
+  decideCommands,
+  explainCommands,
+  fraudCommands,
+  tokenCommands,
+  brokerCommands,
+  storeCommands,
+])
+  add(program);
 
 try {
   await program.parseAsync();

@@ -1,6 +1,6 @@
 // sinks/clickhouse/reads.ts - what the live screen, the command line and the tests ask about stored events.
 import type { Clickhouse } from "./client.ts";
-import { bind, type ClientScope, cond, count, minor, optional, readRows, text, unixMs } from "./query.ts";
+import { bind, type ClientScope, cond, count, flag, minor, optional, readRows, text, texts, unixMs } from "./query.ts";
 
 export interface EventCounts {
   readonly client_id: number;
@@ -52,10 +52,30 @@ export const eventVersions = (clickhouse: Clickhouse, scope: ClientScope, eventI
       event_id: text("event_id"),
       sender_event_id: optional(text("sender_event_id")),
       t: text("t"),
+      custom_name: optional(text("custom_name")),
+      source: text("source"),
+      did: text("did"),
       ts: unixMs("ts"),
       received_at: unixMs("received_at"),
       stored_at: unixMs("stored_at"),
+      batch: optional(text("batch_id")),
+      url: optional(text("url")),
+      country: optional(text("country")),
+      device: text("device"),
+      browser: optional(text("browser")),
+      is_bot: flag("is_bot"),
+      consent: count("consent"),
+      props: text("props"),
+      warnings: texts("warnings"),
+      enrich_errors: texts("enrich_errors"),
+      click_id: optional(text("click_id")),
+      partner_ref: optional(text("partner_ref")),
+      dedup_key: optional(text("dedup_key")),
+      lead_key: optional(text("lead_key")),
+      sale_hash: optional(text("sale_hash")),
       order_id: optional(text("order_id")),
+      product_id: optional(text("product_id")),
+      quantity: optional(count("quantity")),
       value_minor: optional(minor("value_minor")),
       currency: optional(text("currency")),
       fraud_score: count("fraud_score"),
@@ -66,11 +86,33 @@ export const eventVersions = (clickhouse: Clickhouse, scope: ClientScope, eventI
       credit_reason: optional(text("credit_reason")),
       partner_id: optional(count("partner_id")),
       campaign_id: optional(count("campaign_id")),
+      link_id: optional(count("link_id")),
+      rule_id: optional(count("rule_id")),
+      rule_version: optional(count("rule_version")),
+      clicked_at: optional(unixMs("clicked_at")),
+      window_days: optional(count("window_days")),
+      reference_as_of: optional(unixMs("reference_as_of")),
       candidates: text("candidates"),
       merged_into: optional(text("merged_into")),
     },
     where: [cond`event_id = ${bind("UUID", eventId)}`],
     orderBy: ["version desc", "stored_at desc"],
+  });
+export type EventVersion = Awaited<ReturnType<typeof eventVersions>>[number];
+
+/** Second copies of the sale that an event made. */
+export const copiesOf = (clickhouse: Clickhouse, scope: ClientScope, eventId: string) =>
+  readRows(clickhouse, scope, {
+    from: "events",
+    columns: {
+      event_id: text("event_id"),
+      sender_event_id: optional(text("any(sender_event_id)")),
+      source: text("any(source)"),
+      received_at: unixMs("min(received_at)"),
+    },
+    where: [cond`merged_into = ${bind("UUID", eventId)}`],
+    groupBy: ["event_id"],
+    orderBy: ["event_id"],
   });
 
 /** The newest events by their receipt, oldest first, as `tail` prints them. */

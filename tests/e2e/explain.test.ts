@@ -1,0 +1,105 @@
+// `tributary explain` on the whole product: a sale, its refund, a sale that nobody is credited for, and an id that nobody sent.
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { clickIdKey, mint } from "../../processors/click-id.ts";
+import { type Product, startProduct, until } from "../support/e2e-product.ts";
+
+let product: Product;
+let client: { readonly id: number; readonly token: string };
+const at = Date.now() - 3_600_000;
+
+const linkId = (code: string): number =>
+  (product.stack.run.demo as any).links.find((one: any) => one.client_id === client.id && one.code === code).link_id;
+const click = (code: string): string =>
+  mint(linkId(code), at - 3_600_000, new Uint8Array(8), clickIdKey(product.stack.env.TRIBUTARY_SECRET!, 1));
+const sale = (order: string, more: object) => ({
+  t: "purchase",
+  ts: at,
+  cid: client.id,
+  did: `device of ${order}`,
+  event_id: order,
+  props: { order_id: order, revenue: "1000.00", currency: "MXN", product_id: "lamp", quantity: 1, coupon: "VERDE10" },
+  ...more,
+});
+
+beforeAll(async () => {
+  product = await startProduct();
+  client = product.client("casa-verde");
+  const refund = { order_id: "explained", amount: "250.00", currency: "MXN", reason: "item_returned" };
+  const events = [
+    sale("explained", { svc_click_id: click("verde-jardin") }),
+    { ...sale("explained-refund", {}), t: "refund", ts: at + 60_000, did: "device of explained", props: refund },
+    sale("nobodys", { svc_click_id: "forged", props: { ...sale("nobodys", {}).props, coupon: "NONE" } }),
+  ];
+  const answer = await fetch(`${product.ingestUrl}/ingest/batch`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${client.token}`, "content-type": "application/json" },
+    body: JSON.stringify({ events }),
+  });
+  expect(await answer.json()).toMatchObject({ accepted: 3 });
+  await product.quiet(60_000);
+}, 180_000);
+afterAll(() => product.clear());
+
+const explain = async (...args: readonly string[]) => product.tributary("explain", ...args).done;
+const json = async (...args: readonly string[]): Promise<any> => {
+  const { code, stdout, stderr } = await explain(...args, "--json");
+  if (code !== 0) throw new Error(stderr);
+  return JSON.parse(stdout).events[0];
+};
+
+test("a sale: who was considered, by what it was decided, what it earned and what was taken back", async () => {
+  const found = await until("the ledger has both entries", 20_000, async () => {
+    const told = await json("explained", "--client", "casa-verde");
+    if (told.entries.length < 2) throw new Error(`${told.entries.length} entries`);
+    return told;
+  });
+  expect(found.versions[0]).toMatchObject({ version: 1, credit_method: "click", sender_event_id: "explained", value_minor: "100000" });
+  expect(found.versions[0].candidates.map(({ method, outcome }: any) => [method, outcome])).toEqual([
+    ["click", "won"],
+    ["rule", "lower_precedence"],
+  ]);
+  expect(found.order).toMatchObject({ order_key: "o:explained", lines: [{ status: "credited", refunded_minor: "25000" }] });
+  expect(found.conversions).toMatchObject([{ status: "credited", version: 2, refunded_minor: "25000", reason: "item_returned" }]);
+  expect(found.entries.map(({ kind, amount_minor }: any) => [kind, amount_minor])).toEqual([
+    ["earned", "12000"],
+    ["reversal", "-3000"],
+  ]);
+  expect(found.contracts).toMatchObject([{ contract_id: found.entries[0].contract_id, type: "percent" }]);
+  expect(found.rules).toHaveLength(1);
+  expect(await json(found.event_id)).toEqual(found);
+});
+
+test("on a terminal it reads as sentences and tables", async () => {
+  const { code, stdout } = await explain("explained");
+  expect(code).toBe(0);
+  for (const part of [
+    "purchase explained of casa-verde",
+    /credited to {2}partner \d+ .+, campaign \d+ .+, by click on link \d+, 1\.0 h before it, window 30 days/,
+    "lower_precedence: somebody before it",
+    "Order as settle remembers it: o:explained",
+    "120.00 MXN",
+    "-30.00 MXN",
+    "item_returned",
+  ])
+    expect(stdout).toMatch(part);
+  expect(stdout.split("\n").every((line) => line === line.trimEnd())).toBe(true);
+});
+
+test("the refund is explained by the sale that it found", async () => {
+  const found = await json("explained-refund");
+  expect(found).toMatchObject({ type: "refund", conversions: [{ order_id: "explained", status: "credited" }] });
+});
+
+test("a sale that earns nobody anything says why", async () => {
+  const { stdout } = await explain("nobodys", "--client", "casa-verde");
+  expect(stdout).toContain("credited to  nobody: bad_click_id: the click id is not one of ours");
+  expect((await json("nobodys")).entries).toEqual([]);
+});
+
+test("an id that nobody sent, and a client that is none, are told with what to do", async () => {
+  const unknown = await explain("never-sent");
+  expect([unknown.code, unknown.stdout]).toEqual([1, ""]);
+  expect(unknown.stderr).toContain("no event never-sent is stored");
+  expect((await explain("explained", "--client", "aurora-music")).code).toBe(1);
+  expect((await explain("explained", "--client", "nobody")).code).toBe(2);
+});

@@ -7,16 +7,19 @@ import { commission } from "./processors/commission/commission.ts";
 import { contracts } from "./processors/commission/contracts.ts";
 import { earned } from "./processors/commission/earned.ts";
 import { enrich } from "./processors/enrich/enrich.ts";
-import { placesFacts } from "./processors/enrich/places.ts";
+import { enrichFacts } from "./processors/enrich/facts.ts";
+import { person } from "./processors/enrich/identity.ts";
+import { scoreFacts } from "./processors/score/facts.ts";
 import { score } from "./processors/score/score.ts";
-import { thresholdsFacts } from "./processors/score/thresholds.ts";
 import { order } from "./processors/settle/order.ts";
 import { settle } from "./processors/settle/settle.ts";
 import { topics } from "./schemas/generated.ts";
 import { eventRows, events } from "./sinks/clickhouse/tables/events.ts";
 import { conversionRows, conversions } from "./sinks/postgres/tables/conversions.ts";
+import { edgeRows, identityEdges } from "./sinks/postgres/tables/identity-edges.ts";
 import { ledger, ledgerRows } from "./sinks/postgres/tables/ledger.ts";
 import { productSales, saleRows } from "./sinks/postgres/tables/product-sales.ts";
+import { velocity, velocityRows } from "./sinks/redis/tables/velocity.ts";
 import { type DeadLetterRoute, edge, sink, stage } from "./stream/flow.ts";
 import { topology } from "./stream/topology.ts";
 
@@ -29,13 +32,15 @@ const deadLetters: DeadLetterRoute = (record) => {
 
 export const pipeline = topology("tributary", deadLetters,
   edge ({ name: "batch",         on: "POST /ingest/batch",      accepts: acceptsBatch, admit: admitBatch, to: topics.eventsRaw }),
-  stage({ name: "enrich",        from: topics.eventsRaw,        run: enrich,     facts: placesFacts,                         to: { enriched: topics.eventsEnriched } }),
-  stage({ name: "score",         from: topics.eventsEnriched,   run: score,      facts: thresholdsFacts,                     to: { scored: topics.eventsScored } }),
+  stage({ name: "enrich",        from: topics.eventsRaw,        run: enrich,     facts: enrichFacts,     memory: person,     to: { enriched: topics.eventsEnriched } }),
+  stage({ name: "score",         from: topics.eventsEnriched,   run: score,      facts: scoreFacts,                          to: { scored: topics.eventsScored } }),
   stage({ name: "attribute",     from: topics.eventsScored,     run: attribute,  facts: attributeFacts,  memory: journey,    to: { attributed: topics.eventsAttributed, claims: topics.claims } }),
   stage({ name: "settle",        from: topics.claims,           run: settle,                             memory: order,      to: { conversions: topics.conversions, attributed: topics.eventsAttributed } }),
   stage({ name: "commission",    from: topics.conversions,      run: commission, facts: contracts,       memory: earned,     to: { entries: topics.ledgerEntries } }),
   sink ({ name: "analytics",     from: topics.eventsAttributed, rows: eventRows,      into: events }),
   sink ({ name: "product-sales", from: topics.eventsAttributed, rows: saleRows,       into: productSales }),
+  sink ({ name: "identity",      from: topics.eventsAttributed, rows: edgeRows,       into: identityEdges }),
+  sink ({ name: "velocity",      from: topics.eventsAttributed, rows: velocityRows,   into: velocity }),
   sink ({ name: "conversions",   from: topics.conversions,      rows: conversionRows, into: conversions }),
   sink ({ name: "ledger",        from: topics.ledgerEntries,    rows: ledgerRows,     into: ledger }),
 );

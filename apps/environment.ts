@@ -64,7 +64,12 @@ export const variables = {
   TRUSTED_PROXIES: variable(proxies, "Proxies whose X-Forwarded-For is believed: addresses or CIDR ranges."),
   TLS_CERT_FILE: variable(optional, "PEM certificate chain; with TLS_KEY_FILE apps serve https, TLS 1.3 at least."),
   TLS_KEY_FILE: variable(optional, "PEM private key of TLS_CERT_FILE."),
-  GEOIP_CITY_DB: variable(optional, "A city or country database (.mmdb) of yours, instead of the country data that is shipped."),
+  GEOIP_CITY_DB: variable(optional, "A city or country database (.mmdb) of yours, before the country data that is shipped."),
+  GEOIP_ASN_DB: variable(optional, "A database of autonomous systems (.mmdb) of yours; without it networks have no number."),
+  NETWORKS_FILE: variable(
+    optional,
+    "Your list of networks, a line each: a range or AS number, then hosting, vpn, tor or isp; without it the rule address_class is off.",
+  ),
   LOG_LEVEL: variable(z.enum(["debug", "info", "warn", "error", "silent"]).default("info"), "How much is logged."),
 };
 export type Variable = keyof typeof variables;

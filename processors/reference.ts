@@ -23,6 +23,10 @@ export interface Client extends Known {
   readonly fraud_reject: number;
   readonly fraud_nightly: NightlyThresholds;
   readonly consent_default: number;
+  /** Where its visitors are: in EU, UK and BR nothing is allowed until somebody agrees. */
+  readonly jurisdiction: "MX" | "EU" | "UK" | "BR";
+  /** What the client has set of the fraud rules, by their codes. */
+  readonly fraud_rules: Readonly<Record<string, { readonly active?: boolean; readonly weight?: number; readonly threshold?: number }>>;
   readonly segments: readonly string[];
 }
 export interface Partner extends Known {
@@ -31,6 +35,8 @@ export interface Partner extends Known {
   readonly status: "invited" | "active" | "paused" | "archived";
   readonly client_ids: readonly number[];
   readonly referral_code: string | null;
+  /** SHA-256 (hex) of the normalised e-mail; under a client's pepper it can be compared with what that client's events show. */
+  readonly email_sha256: string | null;
 }
 export interface Campaign extends Known {
   readonly campaign_id: number;

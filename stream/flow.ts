@@ -170,7 +170,7 @@ export interface Sink<T, Row> {
 /** Writing the same rows twice leaves the table as writing them once: `key` names the columns that make it so. `tenantOf` feeds row-level security. */
 export interface Table<Row> {
   readonly name: string;
-  readonly store: "clickhouse" | "postgres";
+  readonly store: "clickhouse" | "postgres" | "redis";
   readonly key: readonly (keyof Row & string)[];
   readonly tenantOf: (row: Row) => number;
   /** May call `write` several times; all calls belong to one transaction (Postgres) or are one insert each (ClickHouse). */

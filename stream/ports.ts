@@ -86,7 +86,7 @@ export interface RunnerPorts extends LogPorts {
   readonly count: (counts: BatchCounts) => void;
 }
 
-/** One transaction or one insert a call of `write`, with the tenants whose rows it may touch; sinks/clickhouse and sinks/postgres have one each. */
+/** One transaction or one insert a call of `write`, with the tenants whose rows it may touch; sinks/clickhouse, sinks/postgres and sinks/redis have one each. */
 export interface Store {
   readonly within: (
     batch: { readonly tenants: readonly number[]; readonly token: string },
@@ -94,7 +94,7 @@ export interface Store {
   ) => Promise<void>;
 }
 export interface SinkPorts extends LogPorts {
-  readonly stores: Readonly<Record<"clickhouse" | "postgres", Store>>;
+  readonly stores: Readonly<Record<"clickhouse" | "postgres" | "redis", Store>>;
   /** Of this process. A token is a memory of inserts: one that outlived the process would swallow the very rows that a rewind is to bring back. */
   readonly run: string;
   readonly countWrite: (counts: WriteCounts) => void;

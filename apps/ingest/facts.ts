@@ -1,5 +1,6 @@
 // apps/ingest/facts.ts - what an edge knows about the holder of a token: its client as the newest picture of the reference data has it.
 import type { BatchFacts } from "../../processors/admit/batch.ts";
+import { consentDefaultOf } from "../../processors/admit/consent-default.ts";
 import { type Identify, identifyFor, pepperOf } from "../../processors/device-id.ts";
 import type { Reference } from "../../processors/reference.ts";
 import type { Token } from "../../sinks/postgres/tokens.ts";
@@ -28,7 +29,7 @@ export const factsOf = (secret: string, reference: () => Reference | undefined) 
     return {
       clientId: client.client_id,
       segments: client.segments,
-      consentDefault: client.consent_default,
+      consentDefault: consentDefaultOf(client),
       isClientSide: token.client_side,
       identify: identify(client.client_id),
     };

@@ -15,7 +15,7 @@ export const apps: readonly App[] = [
   {
     name: "worker-money",
     module: "apps/worker/main.js",
-    args: ["settle", "commission", "analytics,product-sales", "conversions", "ledger"],
+    args: ["settle", "commission", "analytics,product-sales,identity,velocity", "conversions", "ledger"],
     nodeArgs: HEAP,
   },
   { name: "keeper", module: "apps/keeper/main.js", nodeArgs: HEAP },

@@ -2,7 +2,8 @@
 import { type Environment, readEnvironment } from "../environment.ts";
 
 const names = [
-  ...(["HOST", "OPS_PORT", "INSTANCE_NAME", "LOG_LEVEL", "TLS_CERT_FILE", "TLS_KEY_FILE", "GEOIP_CITY_DB"] as const),
+  ...(["HOST", "OPS_PORT", "INSTANCE_NAME", "LOG_LEVEL", "TLS_CERT_FILE", "TLS_KEY_FILE"] as const),
+  ...(["GEOIP_CITY_DB", "GEOIP_ASN_DB", "NETWORKS_FILE"] as const),
   ...([
     "KAFKA_BROKERS",
     "KAFKA_TOPIC_PREFIX",

@@ -5,6 +5,7 @@ import { clickhouseStore } from "../../sinks/clickhouse/store.ts";
 import { openReference, readOf } from "../../sinks/postgres/reference.ts";
 import { openPool } from "../../sinks/postgres/sql.ts";
 import { postgresStore } from "../../sinks/postgres/store.ts";
+import { redisStore } from "../../sinks/redis/store.ts";
 import type { Admin } from "../../stream/admin.ts";
 import { sinkReading, stageReading } from "../../stream/consumer.ts";
 import { deadLetterOf } from "../../stream/dead-letters.ts";
@@ -26,7 +27,7 @@ import { tlsOf } from "../tls.ts";
 import { commitOf, versionOf } from "../version.ts";
 import type { Config } from "./config.ts";
 import type { Group } from "./groups.ts";
-import { viewsOf } from "./views.ts";
+import { hintPrefixOf, viewsOf } from "./views.ts";
 
 // A step is tried for 60 s, within which every fault must be over (laws.md L1); then a new process with new connections is the better try.
 const STEP_DEADLINE_MS = 60_000;
@@ -119,7 +120,7 @@ const openRunners = async (
         closing(openReference(pool, { onError: (error) => log.warn("reference.not_refreshed", { error }) })),
       )
     : undefined;
-  const views = viewsOf(config, log);
+  const views = viewsOf(config, redis, log);
   const ofAll: LogPorts = {
     ...ports,
     log,
@@ -139,7 +140,7 @@ const openRunners = async (
   };
   const ofSinks: SinkPorts = {
     ...ofAll,
-    stores: { clickhouse: clickhouseStore(clickhouse), postgres: postgresStore(pool) },
+    stores: { clickhouse: clickhouseStore(clickhouse), postgres: postgresStore(pool), redis: redisStore(redis, hintPrefixOf(config)) },
     run: `${config.INSTANCE_NAME}-${process.pid}-${Date.now()}`,
     countWrite: (counts) => metrics.countWrite(counts, Date.now()),
   };

@@ -6,6 +6,7 @@ import {
   type Case,
   type Contender,
   clickOnEvent,
+  clickThroughIdentity,
   type Fault,
   matchingRules,
   noContenders,
@@ -34,7 +35,8 @@ const reasons: ReadonlySet<Fault | null> = new Set<Fault>([
 ]);
 
 /**
- * Precedence: the click id on the event, then the partner whom its source names, then the first matching rule; of these the first without a fault wins.
+ * Precedence: the click id on the event, then the partner whom its source names, then the first matching rule, then the click of
+ * the same person on another device, where the client switched that on; of these the first without a fault wins.
  * Judged with the client's windows and the status of everybody at event time. A rejected fraud score credits nobody. Every event goes on as version 1:
  * claims to settle, which alone writes their rows, all others to the store. Only a click with a good click id changes the journey.
  */
@@ -66,7 +68,7 @@ const creditFor = (case_: Case, journey: Journey, isClaim: boolean): Credit => {
   const isRejected = fraud.band === "reject";
   const carried = contendersOn(case_);
   const winner = isRejected ? undefined : carried.find(({ fault }) => fault === null);
-  const click = event.click_id === null ? null : facts.clickOf(event.click_id);
+  const click = clickIdOf(event.click_id, winner);
   return {
     status: winner === undefined ? "unattributed" : "attributed",
     method: winner?.method ?? null,
@@ -76,22 +78,28 @@ const creditFor = (case_: Case, journey: Journey, isClaim: boolean): Credit => {
     link_id: winner?.link_id ?? null,
     rule_id: winner?.rule_id ?? null,
     rule_version: winner?.rule_version ?? null,
-    clicked_at: click?.clicked_at ?? null,
+    clicked_at: click === null ? null : (facts.clickOf(click)?.clicked_at ?? null),
     window_days: windowDays,
     candidates: candidatesOf(carried, isClaim ? remembered(journey, case_) : noContenders, winner, isRejected),
     reference_as_of: facts.referenceAsOf,
   };
 };
 
-/** Those whom the event itself names, in the order in which they win. Most events name nobody. */
+/** The click that the credit tells about: the one that won through identity, else the event's own. */
+const clickIdOf = (own: string | null, winner: Contender | undefined): string | null =>
+  winner?.method === "identity" ? winner.reference : own;
+
+/** Those whom the event itself names or is linked to, in the order in which they win. Most events name nobody. */
 const contendersOn = (case_: Case): readonly Contender[] => {
   const { click_id, partner_ref } = case_.input.data.event;
+  const { identityClick } = case_.facts;
   const rules = matchingRules(case_);
-  if (click_id === null && partner_ref === null) return rules;
+  if (click_id === null && partner_ref === null && identityClick === null) return rules;
   const contenders: Contender[] = [];
   if (click_id !== null) contenders.push(clickOnEvent(click_id, case_));
   if (partner_ref !== null) contenders.push(partnerOnEvent(partner_ref, case_));
   contenders.push(...rules);
+  if (identityClick !== null && identityClick !== click_id) contenders.push(clickThroughIdentity(identityClick, case_));
   return contenders;
 };
 

@@ -20,7 +20,7 @@ export type Fault =
   | "not_carried";
 
 export interface Contender {
-  readonly method: "click" | "partner_param" | "upload" | "rule";
+  readonly method: "click" | "partner_param" | "upload" | "rule" | "identity";
   readonly reference: string;
   readonly partner_id: number | null;
   readonly campaign_id: number | null;
@@ -89,6 +89,9 @@ const clickContender = (clickId: string, link: Link | undefined, fault: Fault | 
   fault,
 });
 
+/** The click of the same person on another device: judged like one on the event, and last in line. */
+export const clickThroughIdentity = (clickId: string, case_: Case): Contender => ({ ...clickOnEvent(clickId, case_), method: "identity" });
+
 /** Clicks of the same device before the event, which it did not carry: never credited, only named. */
 export const remembered = ({ clicks }: Journey, { input, facts, windowDays }: Case): readonly Contender[] =>
   clicks
@@ -113,7 +116,7 @@ export const partnerOnEvent = (reference: string, case_: Case): Contender => {
   };
 };
 
-const partnerNamed = (
+export const partnerNamed = (
   text: string,
   clientId: number,
   reference: ReferenceAt,

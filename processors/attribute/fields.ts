@@ -43,9 +43,9 @@ const texts: Readonly<Record<string, (subject: Subject) => string | null | undef
   ref: ({ event }) => event.ref,
   "ref.host": ({ ref }) => ref?.host,
   country: ({ enrichment }) => enrichment.country,
-  // Finer than a country needs data that only an operator can bring; until then no event has these two.
-  region: () => null,
-  city: () => null,
+  // Finer than a country needs data that only an operator can bring; without it no event has these two.
+  region: ({ enrichment }) => enrichment.region,
+  city: ({ enrichment }) => enrichment.city,
   device: ({ enrichment }) => enrichment.device,
   browser: ({ enrichment }) => enrichment.browser,
   product_line: ({ event }) => event.product_line,

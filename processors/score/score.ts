@@ -1,42 +1,50 @@
 // processors/score/score.ts - says how far an event can be trusted: 0 to 100, the client's band, and every reason.
-import type { EventEnriched, EventScored, Fraud, FraudBand, FraudReason } from "../../schemas/generated.ts";
-import { emit, type Processor, type Recorded } from "../../stream/flow.ts";
+import type { EventEnriched, EventReceived, EventScored, FraudBand, FraudReason } from "../../schemas/generated.ts";
+import { emit, type Processor } from "../../stream/flow.ts";
+import { partnerNamed } from "../attribute/contenders.ts";
 import type { Click } from "../click-id.ts";
-import type { FraudRule } from "./rule.ts";
-import { botUserAgent } from "./rules/bot-user-agent.ts";
-import { clickToInstall } from "./rules/click-to-install.ts";
-import { clickToPurchase } from "./rules/click-to-purchase.ts";
-import type { Thresholds } from "./thresholds.ts";
+import { identifiersIn } from "../enrich/identity.ts";
+import type { ScoreFacts } from "./facts.ts";
+import type { FraudRule, Seen } from "./rule.ts";
+import { rulesFor } from "./rules.ts";
 
-/** Each sees one event and the click that it proves; what needs other keys comes as a hint, or in the nightly pass (settlement.md 7). */
-const rules: readonly FraudRule[] = [botUserAgent, clickToInstall, clickToPurchase];
 const highest = 100;
 const noReasons: readonly FraudReason[] = [];
 
 /** Adds up the weights of all reasons, 100 at most. Never drops, never rejects: a risky event is stored like any other, it only earns nothing. */
-export const score: Processor<EventEnriched, { scored: EventScored }, null, Thresholds> = (input, _, thresholds) => {
+export const score: Processor<EventEnriched, { scored: EventScored }, null, ScoreFacts> = (input, _, facts) => {
   const { event, enrichment } = input.data;
-  const click = event.click_id === null ? null : thresholds.clickOf(event.click_id);
-  const reasons = reasonsFor(input, click);
-  const points = Math.min(
-    highest,
-    reasons.reduce((sum, { weight }) => sum + weight, 0),
-  );
-  const fraud: Fraud = { score: points, band: bandOf(points, thresholds), reasons };
-  return emit([{ output: "scored", data: { event, enrichment, fraud } }]);
-};
-
-/** Nearly every event gives no reason and gets the same empty list. */
-const reasonsFor = (input: Recorded<EventEnriched>, click: Click | null): readonly FraudReason[] => {
+  const click = event.click_id === null ? null : facts.clickOf(event.click_id);
+  const seen: Seen = { input, click, hints: facts.hints, isPartnersOwn: () => isPartnersOwn(event, click, facts) };
   let reasons: FraudReason[] | undefined;
-  for (const rule of rules) {
-    const reason = rule(input, click);
+  let points = 0;
+  let canReject = false;
+  for (const rule of rulesFor(facts.rules)) {
+    const reason = reasonFor(rule, seen);
     if (reason === null) continue;
     if (reasons === undefined) reasons = [reason];
     else reasons.push(reason);
+    points += reason.weight;
+    canReject ||= rule.isNeverAlone !== true;
   }
-  return reasons ?? noReasons;
+  const total = Math.min(highest, points);
+  const fraud = { score: total, band: bandOf(total, facts, canReject), reasons: reasons ?? noReasons, hints: facts.hints };
+  return emit([{ output: "scored", data: { event, enrichment, fraud } }]);
 };
 
-const bandOf = (points: number, { review, reject }: Thresholds): FraudBand =>
-  points >= reject ? "reject" : points >= review ? "review" : "ok";
+const reasonFor = ({ code, weight, threshold, evidence }: FraudRule, seen: Seen): FraudReason | null => {
+  const found = evidence(seen, threshold ?? 0);
+  return found === null ? null : { code, weight, evidence: found };
+};
+
+const bandOf = (points: number, { review, reject }: ScoreFacts, canReject: boolean): FraudBand =>
+  points >= reject && canReject ? "reject" : points >= review ? "review" : "ok";
+
+/** The partner whom the click or the source names; who else might be credited is decided later, and by nobody's own doing. */
+const isPartnersOwn = (event: EventReceived, click: Click | null, { reference, identifyOf }: ScoreFacts): boolean => {
+  const link = click === null ? undefined : reference.link(click.link_id);
+  const named = link ?? (event.partner_ref === null ? undefined : partnerNamed(event.partner_ref, event.client_id, reference));
+  const email = named === undefined ? null : (reference.partner(named.partner_id)?.email_sha256 ?? null);
+  if (email === null) return false;
+  return identifiersIn(event, identifyOf).email === identifyOf(event.client_id).hashed(email);
+};

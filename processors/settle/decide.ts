@@ -59,7 +59,7 @@ const flagged = (before: Fraud, { flags, review_from, reject_from }: Decision): 
   );
   const found = score >= reject_from ? "reject" : score >= review_from ? "review" : "ok";
   // Reasons are only added, so a band never falls, whatever the client's lines have become since.
-  return { score, band: found === "ok" || before.band === "reject" ? before.band : found, reasons };
+  return { score, band: found === "ok" || before.band === "reject" ? before.band : found, reasons, hints: before.hints };
 };
 
 /** Of the closed reasons of an unattributed event; the words of whoever decided stay with the decision. */

@@ -86,8 +86,23 @@ const blank = (known: Pick<EventReceived, "event_id" | "client_id" | "t" | "ts">
   };
   return {
     event,
-    enrichment: { country: null, device: "unknown", browser: null, os: null, is_bot: false, consent: 0, geo_built: null, errors: [] },
-    fraud: { score: 0, band: "ok", reasons: [] },
+    enrichment: {
+      country: null,
+      device: "unknown",
+      browser: null,
+      os: null,
+      is_bot: false,
+      consent: 0,
+      geo_built: null,
+      errors: [],
+      region: null,
+      city: null,
+      asn: null,
+      asn_class: "unknown",
+      person: null,
+      edges: [],
+    },
+    fraud: { score: 0, band: "ok", reasons: [], hints: null },
     credit: {
       status: "unattributed",
       method: null,

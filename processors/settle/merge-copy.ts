@@ -53,6 +53,12 @@ const mergedEnrichment = (first: Enrichment, copy: Enrichment): Enrichment => ({
   consent: first.consent,
   geo_built: first.geo_built ?? copy.geo_built,
   errors: first.errors,
+  region: first.region ?? copy.region,
+  city: first.city ?? copy.city,
+  asn: first.asn ?? copy.asn,
+  asn_class: first.asn_class,
+  person: first.person ?? copy.person,
+  edges: first.edges,
 });
 
 const sameFields = <T extends object>(a: T, b: T): boolean => (Object.keys(a) as (keyof T)[]).every((field) => a[field] === b[field]);

@@ -3,6 +3,7 @@ import { z } from "zod";
 import { parseCondition } from "../../processors/attribute/condition.ts";
 import { digitsOf } from "../../processors/currencies.ts";
 import { nightlyDefaults } from "../../processors/score/distribution/thresholds.ts";
+import { rules as fraudRules } from "../../processors/score/rules.ts";
 import { checkTerms, termFields, termsOf } from "./contract-terms.ts";
 
 const day = z.iso.date("give a day as YYYY-MM-DD; it is that day in America/Mexico_City");
@@ -28,6 +29,12 @@ const nightly = z
     flat_distance: z.number().min(0).max(1).default(nightlyDefaults.flat_distance),
   })
   .prefault({});
+/** What a client may set of one fraud rule; the unit of a threshold is the rule's. */
+const fraudRule = z.strictObject({
+  active: z.boolean().optional(),
+  weight: z.int().min(0).max(100, "100 is a reject by itself: at most 100").optional(),
+  threshold: z.int().min(1).max(86_400_000).optional(),
+});
 const client = z.strictObject({
   slug: z.string().regex(/^[a-z0-9-]{2,40}$/, "2 to 40 lower-case letters, digits and hyphens"),
   name: words(200),
@@ -43,10 +50,25 @@ const client = z.strictObject({
     .prefault({}),
   hold_days: z.record(eventType, z.int().min(0).max(365)).default({ purchase: 30, lead_submit: 0 }),
   fraud: z
-    .strictObject({ review: z.int().min(0).max(100).default(40), reject: z.int().min(0).max(100).default(70), nightly })
+    .strictObject({
+      review: z.int().min(0).max(100).default(40),
+      reject: z.int().min(0).max(100).default(70),
+      nightly,
+      rules: z.partialRecord(z.enum(fraudRules.map(({ code }) => code)), fraudRule).default({}),
+    })
+    .superRefine(({ rules }, context) => {
+      for (const { code, threshold } of fraudRules)
+        if (threshold === null && rules[code]?.threshold !== undefined)
+          context.addIssue({
+            code: "custom",
+            path: ["rules", code, "threshold"],
+            message: "this rule compares with nothing: leave it out",
+          });
+    })
     .refine(({ review, reject }) => review <= reject, { path: ["reject"], error: "reject from the score of review on, not below it" })
     .prefault({}),
   consent_default: z.int().min(0).max(255).default(0xff),
+  jurisdiction: z.enum(["MX", "EU", "UK", "BR"]).default("MX"),
   fallback_url: url.nullable().default(null),
   retention_months: z.int().min(1).max(24, "events are kept 24 months at most").default(24),
   plan: words(40).default("standard"),
@@ -168,6 +190,7 @@ export const entities = {
       fraud_review: fraud.review,
       fraud_reject: fraud.reject,
       fraud_nightly: fraud.nightly,
+      fraud_rules: fraud.rules,
     }),
     toRecord: ({
       click_window_days,
@@ -176,12 +199,13 @@ export const entities = {
       fraud_review,
       fraud_reject,
       fraud_nightly,
+      fraud_rules,
       segments: _,
       ...rest
     }) => ({
       ...rest,
       attribution: { click_window_days, install_window_days, identity_link },
-      fraud: { review: fraud_review, reject: fraud_reject, nightly: fraud_nightly },
+      fraud: { review: fraud_review, reject: fraud_reject, nightly: fraud_nightly, rules: fraud_rules },
     }),
   },
   partners: {

@@ -28,10 +28,14 @@ export const rowsAfter = async (tx: pg.PoolClient, change: number): Promise<Refe
   // One connection: these go one after the other, whatever is awaited together.
   const clients = await read<Client>(
     sql`client_id, slug, name, status, currency, click_window_days, install_window_days, identity_link, hold_days, fraud_review, fraud_reject,
-      fraud_nightly, consent_default, segments`,
+      fraud_nightly, consent_default, jurisdiction, fraud_rules, segments`,
     "clients",
   );
-  const partners = await read<Partner>(sql`partner_id, name, status, client_ids, referral_code`, "partners");
+  const partners = await read<Partner>(
+    sql`partner_id, name, status, client_ids, referral_code,
+      encode(sha256(convert_to(regexp_replace(lower(trim(normalize(email, NFC))), '\\s+', ' ', 'g'), 'UTF8')), 'hex') as email_sha256`,
+    "partners",
+  );
   const campaigns = await read<InDays<Campaign, "starts_at" | "ends_at">>(
     sql`campaign_id, client_id, name, status, starts_on as starts_at, ends_on as ends_at`,
     "campaigns",

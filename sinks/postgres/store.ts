@@ -3,6 +3,7 @@ import type { Pool, PoolClient } from "pg";
 import type { Write } from "../../stream/flow.ts";
 import { transaction } from "./sql.ts";
 import { conversionStatements } from "./statements/conversions.ts";
+import { identityEdgeStatements } from "./statements/identity-edges.ts";
 import { ledgerStatements } from "./statements/ledger.ts";
 import { productSaleStatements } from "./statements/product-sales.ts";
 import { rollupMarkStatements } from "./statements/rollup-marks.ts";
@@ -10,7 +11,13 @@ import { rollupMarkStatements } from "./statements/rollup-marks.ts";
 /** What a name that `Table.write` uses stands for: statements that run one after the other on the same rows, as `$1`. */
 export type Statements = Readonly<Record<string, readonly string[]>>;
 
-const statements: Statements = { ...productSaleStatements, ...conversionStatements, ...ledgerStatements, ...rollupMarkStatements };
+const statements: Statements = {
+  ...identityEdgeStatements,
+  ...productSaleStatements,
+  ...conversionStatements,
+  ...ledgerStatements,
+  ...rollupMarkStatements,
+};
 
 /** Larger statements gain nothing and hold their locks longer. */
 const ROWS_A_STATEMENT = 5_000;

@@ -143,6 +143,8 @@ const event = fc.record({
 });
 const looked = fc.record({
   country: orNull(fc.constantFrom("MX", "US")),
+  region: orNull(fc.constantFrom("CMX", "MX")),
+  city: orNull(fc.constantFrom("a b", "news")),
   device: fc.constantFrom("mobile", "desktop", "unknown"),
   browser: orNull(fc.constantFrom("Safari", "Chrome")),
 });

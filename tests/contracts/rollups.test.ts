@@ -59,13 +59,19 @@ const publish = async (...events: readonly EventAttributed[]): Promise<void> => 
   );
 };
 
+/** This sink and its marks need no Redis. */
+const nowhere = {
+  within: async () => {
+    throw new Error("analytics wrote to Redis");
+  },
+};
 let groups = 0;
 /** What the analytics sink does until nothing waits for its group; a new group begins at the start of the log, as a replay does. */
 const read = async (group = `replay${++groups}`): Promise<void> => {
   const admin = await kafka.admin();
   const process = sinkRunner([analytics], {
     wire,
-    stores: { clickhouse: clickhouseStore(clickhouse), postgres: postgresStore(pool) },
+    stores: { clickhouse: clickhouseStore(clickhouse), postgres: postgresStore(pool), redis: nowhere },
     produce: async (letters) => expect(letters).toEqual([]),
     deadLetters: pipeline.deadLetters,
     deadLetter: (letter) => deadLetterOf(letter, 0),

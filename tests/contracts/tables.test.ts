@@ -9,6 +9,7 @@ import { eventRows, events, volatileEventColumns } from "../../sinks/clickhouse/
 import { openPool } from "../../sinks/postgres/sql.ts";
 import { postgresStore } from "../../sinks/postgres/store.ts";
 import { conversionRows, conversions } from "../../sinks/postgres/tables/conversions.ts";
+import { edgeRows, identityEdges } from "../../sinks/postgres/tables/identity-edges.ts";
 import { ledger, ledgerRows } from "../../sinks/postgres/tables/ledger.ts";
 import { productSales, saleRows } from "../../sinks/postgres/tables/product-sales.ts";
 import { classify } from "../../stream/errors.ts";
@@ -141,6 +142,20 @@ const ledgerHistory = (client_id: number): readonly LedgerEntry[] => [
   }),
 ];
 
+/** One device shows two identifiers, one of them three times; another device shows the same. Event time is the sender's here. */
+const identityHistory = (client_id: number): readonly EventAttributed[] =>
+  [
+    { n: 1, did: "d1", kind: "email", who: "a", at: noon },
+    { n: 2, did: "d1", kind: "email", who: "a", at: noon - 1_000 },
+    { n: 3, did: "d1", kind: "email", who: "a", at: noon + 1_000 },
+    { n: 4, did: "d1", kind: "email", who: "a", at: noon - 1_000 },
+    { n: 5, did: "d1", kind: "login", who: "b", at: noon },
+    { n: 6, did: "d2", kind: "email", who: "a", at: noon },
+  ].map(({ n, did, kind, who, at }) => {
+    const edge = { kind, identifier: who.repeat(64), method: `${kind}_on_event`, confidence: 100, expires_at: at + 1 };
+    return attributed({ client_id, event_id: uuid(n), did, ts: at }, { enrichment: { edges: [edge] } });
+  });
+
 interface Case<T, Row> {
   readonly topic: Topic<T>;
   readonly table: Table<Row>;
@@ -151,6 +166,13 @@ interface Case<T, Row> {
 const cases: readonly Case<any, any>[] = [
   { topic: topics.eventsAttributed, table: events, rows: eventRows, history: attributedHistory, content: inClickhouse },
   { topic: topics.eventsAttributed, table: productSales, rows: saleRows, history: attributedHistory, content: inPostgres("product_sales") },
+  {
+    topic: topics.eventsAttributed,
+    table: identityEdges,
+    rows: (event: Recorded<EventAttributed>) => edgeRows({ ...event, at: event.data.event.ts }),
+    history: identityHistory,
+    content: inPostgres("identity_edges"),
+  },
   { topic: topics.conversions, table: conversions, rows: conversionRows, history: conversionHistory, content: inPostgres("conversions") },
   {
     topic: topics.ledgerEntries,
@@ -363,4 +385,40 @@ test("times keep their milliseconds in both stores", async () => {
   });
   expect(await result.json()).toEqual([{ ts: String(at), clicked_at: String(at - 1), at: String(at) }]);
   expect((await admin.query("select occurred_at from product_sales where client_id = $1", [tenant])).rows).toEqual([{ occurred_at: at }]);
+});
+
+test("an identity edge keeps its first evidence, its last sight and its latest expiry", async () => {
+  const tenant = nextTenant();
+  const rows = identityHistory(tenant).flatMap((data) => edgeRows(recorded(topics.eventsAttributed, data, { at: data.event.ts })));
+  await write(identityEdges, rows);
+  const { rows: kept } = await admin.query(
+    "select evidence_event_id, first_seen, last_seen, expires_at from identity_edges where client_id = $1 and did = 'd1' and kind = 'email'",
+    [tenant],
+  );
+  expect(kept).toEqual([{ evidence_event_id: uuid(2), first_seen: noon - 1_000, last_seen: noon + 1_000, expires_at: noon + 1_001 }]);
+});
+
+test("what enrichment and hints add to an event stands in its columns, and retention is read from its consent", async () => {
+  const tenant = nextTenant();
+  const hints = { address_conversions: 3, click_devices: 1, click_country: "ES" };
+  const place = { country: "MX", region: "CMX", city: "Mexico City", asn: 64_500, asn_class: "hosting", person: "email:x" };
+  const rows = [0xff, 0xff & ~0x40].map((consent, n) =>
+    attributed({ client_id: tenant, event_id: uuid(n + 1) }, { enrichment: { ...place, consent }, fraud: { hints } }),
+  );
+  await write(
+    events,
+    rows.flatMap((data) => eventRows(recorded(topics.eventsAttributed, data))),
+  );
+  const found = await clickhouse.query({
+    query: `select region, city, asn, asn_class, person, hint_address_conversions, hint_click_devices, hint_click_country, extended_retention
+      from events_current where client_id = {tenant:UInt32} order by event_id`,
+    query_params: { tenant },
+    format: "JSONEachRow",
+  });
+  const { country: _, ...columns } = place;
+  const expected = { ...columns, hint_address_conversions: 3, hint_click_devices: 1, hint_click_country: "ES" };
+  expect(await found.json()).toEqual([
+    { ...expected, extended_retention: true },
+    { ...expected, extended_retention: false },
+  ]);
 });

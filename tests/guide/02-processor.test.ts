@@ -1,6 +1,7 @@
 // Chapter 2: a processor. A pure function from (event, state, facts) to an outcome, and how it is tested: given, when, then.
 import { describe, expect, test } from "vitest";
 import { enrich } from "../../processors/enrich/enrich.ts";
+import { identityKeysOf } from "../../processors/enrich/identity-keys.ts";
 import { placesOf } from "../../processors/enrich/places.ts";
 import { emptyOrder } from "../../processors/settle/order.ts";
 import { settle } from "../../processors/settle/settle.ts";
@@ -61,11 +62,13 @@ test("asked twice, settle gives the same records, ids included", () => {
   expect(once).not.toBe(again);
 });
 
-// The real ones read the same way. `enrich` has facts (which country owns an address) but no memory; a look-up that fails is written on the event
-// and blocks nothing.
+// The real ones read the same way. `enrich` has facts (which country owns an address) and remembers whom a device belongs to: of this one nobody yet,
+// hence null. A look-up that fails is written on the event and blocks nothing.
+
+const nothingKnown = { ...placesOf(null), ...identityKeysOf("the secret of an installation") };
 
 test("enrich finds a country for an address of the documentation range, and says so when it has no data for another", () => {
-  const facts = placesOf(null);
+  const facts = nothingKnown;
   given(enrich, { state: null, facts })
     .when(visit({ ip: "192.0.2.1", ip_source: "event" }))
     .then({ emits: { enriched: { enrichment: { country: "MX", errors: [] } } } });
@@ -79,10 +82,8 @@ test("enrich finds a country for an address of the documentation range, and says
 
 test("without consent to analytics a page view ends in enrich, and a purchase goes on unseen", () => {
   const unseen = { consent: 0xff & ~0x01, ip: "192.0.2.1", url: "https://shop.example/thanks" };
-  given(enrich, { state: null, facts: placesOf(null) })
-    .when(visit(unseen))
-    .then({ drops: "no_analytics_consent" });
-  given(enrich, { state: null, facts: placesOf(null) })
+  given(enrich, { state: null, facts: nothingKnown }).when(visit(unseen)).then({ drops: "no_analytics_consent" });
+  given(enrich, { state: null, facts: nothingKnown })
     .when(visit({ ...unseen, t: "purchase", order_id: "o1" }))
     .then({ emits: { enriched: { event: { order_id: "o1", ip: null, url: null } } } });
 });

@@ -4,6 +4,7 @@ import { describe, expect, test } from "vitest";
 import { attribute } from "../../processors/attribute/attribute.ts";
 import { clickKeys, clickKeysOf } from "../../processors/attribute/click-keys.ts";
 import { attributeFacts } from "../../processors/attribute/facts.ts";
+import { type IdentityClickAsked, identityClicks } from "../../processors/attribute/identity-clicks.ts";
 import { type Journey, journey } from "../../processors/attribute/journey.ts";
 import { clickIdKey, mint } from "../../processors/click-id.ts";
 import { type ReferenceRows, reference } from "../../processors/reference.ts";
@@ -44,6 +45,7 @@ interface Given {
   readonly enrichment?: Partial<Enrichment>;
   readonly at?: number;
   readonly referenceAsOf?: number;
+  readonly identityClick?: string;
 }
 const outcomeOf = (event: Partial<EventReceived>, given: Given = {}) => {
   const data = scored(event, { fraud: given.fraud ?? {}, enrichment: given.enrichment ?? {} });
@@ -52,6 +54,7 @@ const outcomeOf = (event: Partial<EventReceived>, given: Given = {}) => {
     reference: referenceWith(given.rows).at(input.at, input.receivedAt),
     clickOf: keys.clickOf,
     referenceAsOf: given.referenceAsOf ?? null,
+    identityClick: given.identityClick ?? null,
   });
   if (outcome.kind !== "emit" || outcome.events.length !== 1) throw new Error(`attribute emits one event, not ${outcome.kind}`);
   return { emitted: outcome.events[0]!, journey: outcome.state };
@@ -527,4 +530,57 @@ describe("whatever happens", () => {
     const documented = /^(no_click|bad_click_id|click_expired|click_after_conversion|partner_inactive|campaign_inactive|fraud_rejected)$/;
     fc.assert(fc.property(anyEvent, anyGiven, (event, given) => documented.test(creditOf(event, given).reason ?? "no_click")));
   });
+});
+
+describe("a click of the same person on another device", () => {
+  const elsewhere = clickBefore(hourMs);
+  test("credits its partner when nothing else does, and says that it was through identity", () =>
+    expect(creditOf(sale(), { identityClick: elsewhere })).toMatchObject({
+      status: "attributed",
+      method: "identity",
+      partner_id: partnerId,
+      link_id: linkId,
+      clicked_at: noon - hourMs,
+      candidates: [{ method: "identity", reference: elsewhere, outcome: "won" }],
+    }));
+  test("comes after every other way to a credit", () => {
+    const rows = { partners: [partner(), partner({ partner_id: 22 })], rules: [rule(crediting(22))] };
+    expect(creditOf(sale(), { rows, identityClick: elsewhere })).toMatchObject({ method: "rule", partner_id: 22 });
+    expect(creditOf(sale({ click_id: clickBefore(2 * hourMs) }), { identityClick: elsewhere }).method).toBe("click");
+  });
+  test("is judged like one on the event: an expired one credits nobody, and says so", () =>
+    expect(creditOf(sale(), { identityClick: clickBefore(31 * dayMs) })).toMatchObject({
+      status: "unattributed",
+      reason: "click_expired",
+      candidates: [{ method: "identity", outcome: "click_expired" }],
+    }));
+  test("earns nothing for a sale that is too risky", () =>
+    expect(creditOf(sale(), { identityClick: elsewhere, fraud: { score: 90, band: "reject" } }).reason).toBe("fraud_rejected"));
+  test("that the event carries itself stands once among the candidates", () =>
+    expect(creditOf(sale({ click_id: elsewhere }), { identityClick: elsewhere }).candidates).toHaveLength(1));
+
+  const askedFor = async (isOn: boolean, event: Partial<EventReceived>, enrichment: Partial<Enrichment> = { person: "email:x" }) => {
+    const asked: IdentityClickAsked[] = [];
+    const known = referenceWith({ clients: [client({ identity_link: isOn })] });
+    const input = recorded(topics.eventsScored, scored(event, { enrichment }));
+    const lookUp = async (all: readonly IdentityClickAsked[]) => {
+      asked.push(...all);
+      return new Map([[input.id, elsewhere]]);
+    };
+    const facts = await attributeFacts.load([input], reads([reference, known], [clickKeys, keys], [identityClicks, { lookUp }]));
+    return { asked, found: facts(input).identityClick };
+  };
+  test("is asked for where the client switched it on", async () =>
+    expect(await askedFor(true, purchase())).toEqual({
+      asked: [{ client_id: 7, event_id: purchase().event_id, at: noon, did: "d1", person: "email:x" }],
+      found: elsewhere,
+    }));
+  test.each([
+    ["where the client did not", false, purchase(), {}],
+    ["for a page view", true, {}, {}],
+    ["for a refund", true, { t: "refund" }, {}],
+    ["for a sale of nobody known", true, purchase(), { person: null }],
+  ] as const)("is not asked for %s", async (_, isOn, event, over) =>
+    expect(await askedFor(isOn, event, { person: "email:x", ...over })).toEqual({ asked: [], found: null }),
+  );
 });

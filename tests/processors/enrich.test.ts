@@ -5,26 +5,30 @@ import fc from "fast-check";
 import { Reader } from "mmdb-lib";
 import { describe, expect, test } from "vitest";
 import { enrich } from "../../processors/enrich/enrich.ts";
-import { type Places, places, placesFacts, placesOf } from "../../processors/enrich/places.ts";
+import { enrichFacts } from "../../processors/enrich/facts.ts";
+import { identityKeys, identityKeysOf } from "../../processors/enrich/identity-keys.ts";
+import { type Places, places, placesOf } from "../../processors/enrich/places.ts";
 import { type Enrichment, type EventReceived, topics } from "../../schemas/generated.ts";
 import { noon, reads, received, recorded } from "../support/builders.ts";
 import { given } from "../support/given.ts";
 
 const data = readFileSync(createRequire(import.meta.url).resolve("@ip-location-db/geo-whois-asn-country-mmdb/geo-whois-asn-country.mmdb"));
+const keys = identityKeysOf("a secret of these tests");
 const world = placesOf(data);
+const facts = { ...world, ...keys };
 const iphone =
   "Mozilla/5.0 (iPhone; CPU iPhone OS 17_0 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/17.0 Mobile/15E148 Safari/604.1";
 const chrome = "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/126.0.0.0 Safari/537.36";
 const googlebot = "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)";
 
-const enrichmentOf = (event: Partial<EventReceived>, facts: Places = world): Enrichment => {
-  const outcome = enrich(recorded(topics.eventsRaw, received(event)), null, facts);
+const enrichmentOf = (event: Partial<EventReceived>, where: Places = world): Enrichment => {
+  const outcome = enrich(recorded(topics.eventsRaw, received(event)), null, { ...where, ...keys });
   if (outcome.kind !== "emit" || outcome.events.length !== 1) throw new Error(`enrich emits one event, not ${outcome.kind}`);
   return outcome.events[0]!.data.enrichment;
 };
 /** The event that goes on, or null when it does not. */
 const stored = (event: Partial<EventReceived>): EventReceived | null => {
-  const outcome = enrich(recorded(topics.eventsRaw, received(event)), null, world);
+  const outcome = enrich(recorded(topics.eventsRaw, received(event)), null, facts);
   return outcome.kind === "emit" ? outcome.events[0]!.data.event : null;
 };
 
@@ -128,7 +132,7 @@ describe("without consent to analytics (bit 0x01)", () => {
   test.each(["page_view", "view_product", "add_to_cart", "begin_checkout", "click", "form_start", "custom"])(
     "a %s ends here, for that reason",
     (t) =>
-      given(enrich, { state: null, facts: world })
+      given(enrich, { state: null, facts })
         .when(recorded(topics.eventsRaw, received({ t, consent })))
         .then({ drops: "no_analytics_consent" }),
   );
@@ -175,10 +179,10 @@ test("the same event has the same outcome, whatever was looked up before", () =>
 test("all events of a batch meet the same data, asked for with the newest receive time", async () => {
   const asked: number[] = [];
   const batch = [1, 3, 2].map((n) => recorded(topics.eventsRaw, received(), { receivedAt: noon + n }));
-  const at = await placesFacts.load(batch, (view, asOf) => {
+  const at = await enrichFacts.load(batch, (view, asOf) => {
     asked.push(asOf);
-    return reads([places, world])(view, asOf);
+    return reads([places, world], [identityKeys, keys])(view, asOf);
   });
-  expect(asked).toEqual([noon + 3]);
-  expect(batch.map(at)).toEqual([world, world, world]);
+  expect(asked).toEqual([noon + 3, noon + 3]);
+  expect(batch.map(at)).toEqual([facts, facts, facts]);
 });

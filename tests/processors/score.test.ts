@@ -1,18 +1,37 @@
 // How far an event is trusted, and why.
+import { createHash } from "node:crypto";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { clickKeys, clickKeysOf } from "../../processors/attribute/click-keys.ts";
 import { clickIdKey, mint } from "../../processors/click-id.ts";
-import { reference } from "../../processors/reference.ts";
+import { identifierHash, pepperOf } from "../../processors/device-id.ts";
+import { identityKeys, identityKeysOf } from "../../processors/enrich/identity-keys.ts";
+import { type ReferenceRows, reference } from "../../processors/reference.ts";
+import { type ScoreFacts, scoreFacts } from "../../processors/score/facts.ts";
+import { type HintAsked, hints } from "../../processors/score/hints.ts";
+import { rules } from "../../processors/score/rules.ts";
 import { score } from "../../processors/score/score.ts";
-import { type Thresholds, thresholdsFacts } from "../../processors/score/thresholds.ts";
-import { type Enrichment, type EventReceived, type Fraud, topics } from "../../schemas/generated.ts";
-import { client, enriched, linkId, longAgo, noon, reads, recorded, referenceWith } from "../support/builders.ts";
+import { type Enrichment, type EventReceived, type Fraud, type FraudHints, topics } from "../../schemas/generated.ts";
+import { client, clientId, enriched, linkId, longAgo, noon, partner, reads, recorded, referenceWith } from "../support/builders.ts";
 
-const key = clickIdKey("a secret of these tests", 1);
+const secret = "a secret of these tests";
+const key = clickIdKey(secret, 1);
 const keys = clickKeysOf([key]);
-const usual: Thresholds = { review: 40, reject: 70, clickOf: keys.clickOf };
+const identity = identityKeysOf(secret);
+const factsWith = (over: Partial<ScoreFacts> = {}, rows: Partial<ReferenceRows> = {}): ScoreFacts => ({
+  review: 40,
+  reject: 70,
+  rules: undefined,
+  hints: null,
+  clickOf: keys.clickOf,
+  identifyOf: identity.identifyOf,
+  reference: referenceWith(rows).at(noon, noon),
+  ...over,
+});
+const usual = factsWith();
 const clickBefore = (elapsedMs: number): string => mint(linkId, noon - elapsedMs, new Uint8Array(8), key);
+const hinted = (over: Partial<FraudHints>): ScoreFacts =>
+  factsWith({ hints: { address_conversions: null, click_devices: null, click_country: null, ...over } });
 
 const fraudOf = (event: Partial<EventReceived>, enrichment: Partial<Enrichment> = {}, facts = usual): Fraud => {
   const outcome = score(recorded(topics.eventsEnriched, enriched(event, enrichment)), null, facts);
@@ -21,7 +40,8 @@ const fraudOf = (event: Partial<EventReceived>, enrichment: Partial<Enrichment> 
   return outcome.events[0]!.data.fraud;
 };
 
-test("an ordinary event is trusted, without a reason", () => expect(fraudOf({})).toEqual({ score: 0, band: "ok", reasons: [] }));
+test("an ordinary event is trusted, without a reason", () =>
+  expect(fraudOf({})).toEqual({ score: 0, band: "ok", reasons: [], hints: null }));
 
 describe("a bot's user agent", () => {
   test("holds for review and shows itself", () =>
@@ -29,6 +49,7 @@ describe("a bot's user agent", () => {
       score: 60,
       band: "review",
       reasons: [{ code: "ua_bot", weight: 60, evidence: "Googlebot/2.1" }],
+      hints: null,
     }));
 });
 
@@ -50,7 +71,10 @@ describe("an install after its click", () => {
     expect(fraudOf({ t: "install", click_id: clickBefore(1_999) })).toMatchObject({
       score: 100,
       band: "reject",
-      reasons: [{ code: "click_to_install", evidence: "2.0 s after the click" }],
+      reasons: [
+        { code: "impossible_install", weight: 100, evidence: "2.0 s after the click" },
+        { code: "click_to_install", weight: 40, evidence: "2.0 s after the click" },
+      ],
     }));
   test("within 10 s is held", () =>
     expect(fraudOf({ t: "install", click_id: clickBefore(2_000) })).toMatchObject({ score: 40, band: "review" }));
@@ -94,16 +118,175 @@ test("a score is 0 to 100 and the sum of its reasons below that, and the same ev
     ),
   ));
 
-test("thresholds are those in force at event time, and a client that is not known has the usual ones", async () => {
-  const strict = referenceWith({
-    clients: [client(), client({ fraud_review: 10, fraud_reject: 20, valid_from: noon, recorded_at: longAgo + 1 })],
+describe("conversions of one address in an hour", () => {
+  test("are suspect from the 21st on, this one counted", () => {
+    expect(fraudOf({ t: "purchase" }, {}, hinted({ address_conversions: 19 })).score).toBe(0);
+    expect(fraudOf({ t: "purchase" }, {}, hinted({ address_conversions: 20 }))).toMatchObject({
+      score: 30,
+      reasons: [{ code: "conversions_per_address", weight: 30, evidence: "conversion 21 from this address in the hour" }],
+    });
   });
+  test("do not make a click suspect", () => expect(fraudOf({ t: "click" }, {}, hinted({ address_conversions: 100 })).score).toBe(0));
+});
+
+describe("an address in a data centre or behind a VPN", () => {
+  test.each(["hosting", "vpn"])("of class %s adds 25", (asn_class) =>
+    expect(fraudOf({}, { asn_class, asn: 64_500 })).toMatchObject({
+      score: 25,
+      reasons: [{ code: "address_class", weight: 25, evidence: `${asn_class} network AS64500` }],
+    }),
+  );
+  test.each(["isp", "unknown"])("of class %s is as good as any", (asn_class) => expect(fraudOf({}, { asn_class }).score).toBe(0));
+  test("never refuses alone, however strict a client is; with a reason of the event itself it may", () => {
+    const strict = factsWith({ review: 10, reject: 20 });
+    expect(fraudOf({}, { asn_class: "vpn" }, strict)).toMatchObject({ score: 25, band: "review" });
+    expect(fraudOf({}, { asn_class: "vpn", is_bot: true }, strict).band).toBe("reject");
+  });
+});
+
+describe("a buyer who is the partner", () => {
+  const hashed = (text: string) => identifierHash(pepperOf(secret, clientId), text);
+  const props = JSON.stringify({ email: hashed("ana@example.com") });
+  const sha256 = (text: string) => createHash("sha256").update(text).digest("hex");
+  const partners = [partner({ email_sha256: sha256("eve@example.com"), referral_code: "ANA" })];
+  const anas = { partners: [partner({ email_sha256: sha256("ana@example.com"), referral_code: "ANA" })] };
+  test("is found by the e-mail of the lead, through the click", () =>
+    expect(fraudOf({ t: "lead_submit", click_id: clickBefore(60_000), props }, {}, factsWith({}, anas))).toMatchObject({
+      score: 60,
+      reasons: [{ code: "self_referral", weight: 60, evidence: "the e-mail is that of the partner" }],
+    }));
+  test("is found through the code that a source names", () =>
+    expect(fraudOf({ t: "purchase", partner_ref: "ANA", props }, {}, factsWith({}, anas)).score).toBe(60));
+  test("is somebody else when the e-mail is, when there is none, and when nobody would be paid", () => {
+    const facts = factsWith({}, anas);
+    const click_id = clickBefore(60_000);
+    expect(fraudOf({ t: "lead_submit", click_id, props }, {}, factsWith({}, { partners })).score).toBe(0);
+    expect(fraudOf({ t: "lead_submit", click_id }, {}, facts).score).toBe(0);
+    expect(fraudOf({ t: "lead_submit", props }, {}, facts).score).toBe(0);
+  });
+});
+
+describe("a conversion from another country than its click", () => {
+  const fromSpain = hinted({ click_country: "ES" });
+  test("adds 10", () =>
+    expect(fraudOf({ t: "purchase" }, { country: "MX" }, fromSpain)).toMatchObject({
+      score: 10,
+      reasons: [{ code: "country_differs", weight: 10, evidence: "click from ES, conversion from MX" }],
+    }));
+  test("is only known when both countries are", () => {
+    expect(fraudOf({ t: "purchase" }, { country: "ES" }, fromSpain).score).toBe(0);
+    expect(fraudOf({ t: "purchase" }, { country: null }, fromSpain).score).toBe(0);
+    expect(fraudOf({ t: "purchase" }, { country: "MX" }, hinted({})).score).toBe(0);
+  });
+});
+
+describe("a click id on many devices", () => {
+  test("is suspect from the fourth on", () => {
+    expect(fraudOf({ t: "purchase" }, {}, hinted({ click_devices: 2 })).score).toBe(0);
+    expect(fraudOf({ t: "purchase" }, {}, hinted({ click_devices: 3 }))).toMatchObject({
+      score: 30,
+      reasons: [{ code: "click_on_many_devices", weight: 30, evidence: "4 devices carry this click id" }],
+    });
+  });
+});
+
+test("what was read across keys stands on the event, suspect or not", () =>
+  expect(fraudOf({ t: "purchase" }, {}, hinted({ address_conversions: 3 })).hints).toEqual({
+    address_conversions: 3,
+    click_devices: null,
+    click_country: null,
+  }));
+
+describe("a client", () => {
+  const bot = { is_bot: true };
+  test("may switch a rule off, and no other with it", () => {
+    const off = factsWith({ rules: { ua_bot: { active: false } } });
+    expect(fraudOf({}, { ...bot, asn_class: "vpn" }, off).reasons.map(({ code }) => code)).toEqual(["address_class"]);
+  });
+  test("may weigh a rule anew", () => expect(fraudOf({}, bot, factsWith({ rules: { ua_bot: { weight: 5 } } })).score).toBe(5));
+  test("may draw a rule's line elsewhere", () => {
+    const slow = factsWith({ rules: { click_to_purchase: { threshold: 60_000 } } });
+    expect(fraudOf({ t: "purchase", click_id: clickBefore(59_999) }, {}, slow).score).toBe(30);
+    expect(fraudOf({ t: "purchase", click_id: clickBefore(60_000) }, {}, slow).score).toBe(0);
+  });
+  test("of no opinion has the rules as they are shipped", () =>
+    expect(fraudOf({}, bot, factsWith({ rules: {} }))).toEqual(fraudOf({}, bot)));
+});
+
+test("each rule has a code of its own, and a weight that can be added", () => {
+  expect(new Set(rules.map(({ code }) => code)).size).toBe(rules.length);
+  for (const { weight } of rules) expect(weight).toSatisfy((n: number) => Number.isInteger(n) && n > 0 && n <= 100);
+});
+
+test("switching a rule off never makes an event more suspect, and a higher threshold of time never less", () =>
+  fc.assert(
+    fc.property(
+      fc.constantFrom("page_view", "purchase", "install", "click", "lead_submit"),
+      fc.boolean(),
+      fc.integer({ min: -5_000, max: 20_000 }),
+      fc.record({
+        address_conversions: fc.option(fc.nat(50)),
+        click_devices: fc.option(fc.nat(6)),
+        click_country: fc.constantFrom(null, "MX", "ES"),
+      }),
+      fc.subarray(rules.map(({ code }) => code)),
+      (t, isBot, elapsedMs, hint, off) => {
+        const event = { t, click_id: clickBefore(elapsedMs) };
+        const seen = { is_bot: isBot, country: "MX", asn_class: "vpn" };
+        const all = fraudOf(event, seen, factsWith({ hints: hint }));
+        const fewer = fraudOf(
+          event,
+          seen,
+          factsWith({ hints: hint, rules: Object.fromEntries(off.map((code) => [code, { active: false }])) }),
+        );
+        expect(fewer.score).toBeLessThanOrEqual(all.score);
+        expect(fewer.reasons).toEqual(all.reasons.filter(({ code }) => !off.includes(code)));
+        const wider = fraudOf(event, seen, factsWith({ hints: hint, rules: { click_to_purchase: { threshold: 10_000 } } }));
+        expect(wider.score).toBeGreaterThanOrEqual(all.score);
+      },
+    ),
+  ));
+
+const load = (batch: Parameters<typeof scoreFacts.load>[0], rows: Partial<ReferenceRows> = {}, answers = new Map<string, FraudHints>()) => {
+  const asked: HintAsked[] = [];
+  const lookUp = async (all: readonly HintAsked[]) => {
+    asked.push(...all);
+    return answers;
+  };
+  const known = reads([reference, referenceWith(rows)], [clickKeys, keys], [identityKeys, identity], [hints, { lookUp }]);
+  return scoreFacts.load(batch, known).then((factsOf) => ({ factsOf, asked }));
+};
+
+test("thresholds are those in force at event time, and a client that is not known has the usual ones", async () => {
+  const clients = [client(), client({ fraud_review: 10, fraud_reject: 20, valid_from: noon, recorded_at: longAgo + 1 })];
   const batch = [noon - 1, noon].map((at) => recorded(topics.eventsEnriched, enriched(), { at, receivedAt: noon }));
   const stranger = recorded(topics.eventsEnriched, enriched({ client_id: 999 }));
-  const at = await thresholdsFacts.load([...batch, stranger], reads([reference, strict], [clickKeys, keys]));
-  expect([...batch, stranger].map(at).map(({ review, reject }) => [review, reject])).toEqual([
+  const { factsOf } = await load([...batch, stranger], { clients });
+  expect([...batch, stranger].map(factsOf).map(({ review, reject }) => [review, reject])).toEqual([
     [40, 70],
     [10, 20],
     [40, 70],
   ]);
+});
+
+describe("hints", () => {
+  const of = (event: Partial<EventReceived>) => recorded(topics.eventsEnriched, enriched(event));
+  test("are asked for by claims and clicks, and by nothing else", async () => {
+    const click_id = clickBefore(1_000);
+    const all = ["page_view", "custom", "refund", "purchase", "ext_purchase", "lead_submit", "install", "click"];
+    const { asked } = await load(all.map((t) => of({ t, event_id: t, click_id, ip: "8.8.8.8" })));
+    expect(asked.map(({ event_id }) => event_id)).toEqual(all.slice(3));
+    expect(asked[0]).toEqual({ client_id: clientId, event_id: "purchase", at: noon, did: "d1", address: "8.8.8.8", click_id });
+    expect(asked.at(-1)!.address).toBeNull();
+  });
+  test("are not asked about a server's address, nor about a click id that anybody can make up", async () => {
+    const purchase = { t: "purchase", ip: "8.8.8.8", ip_source: "request", client_side: false, click_id: "gclid-1" };
+    expect((await load([of(purchase)])).asked).toEqual([]);
+  });
+  test("reach the event that they were asked for", async () => {
+    const hint = { address_conversions: 4, click_devices: null, click_country: null };
+    const [sale, other] = [of({ t: "purchase", event_id: "a", ip: "8.8.8.8" }), of({ t: "purchase", event_id: "b", ip: "8.8.8.8" })];
+    const { factsOf } = await load([sale, other], {}, new Map([["a", hint]]));
+    expect([sale, other].map((event) => factsOf(event).hints)).toEqual([hint, null]);
+  });
 });

@@ -54,7 +54,7 @@ const running = (sinks: readonly AnySink[], over: Partial<SinkPorts> = {}) => {
   };
   const process = sinkRunner(sinks, {
     wire,
-    stores: { postgres: store, clickhouse: store },
+    stores: { postgres: store, clickhouse: store, redis: store },
     produce: async (messages) => {
       effects.push(`letters ${messages.length}`);
       letters.push(...messages);

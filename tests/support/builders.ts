@@ -114,10 +114,16 @@ export const enrichment = (over: Partial<Enrichment> = {}): Enrichment => ({
   consent: 0xff,
   geo_built: null,
   errors: [],
+  region: null,
+  city: null,
+  asn: null,
+  asn_class: "unknown",
+  person: null,
+  edges: [],
   ...over,
 });
 
-export const fraud = (over: Partial<Fraud> = {}): Fraud => ({ score: 0, band: "ok", reasons: [], ...over });
+export const fraud = (over: Partial<Fraud> = {}): Fraud => ({ score: 0, band: "ok", reasons: [], hints: null, ...over });
 
 /** Nobody is credited, for want of a click. */
 export const credit = (over: Partial<Credit> = {}): Credit => ({
@@ -234,6 +240,8 @@ export const client = (over: Partial<Client> = {}): Client => ({
   fraud_reject: 70,
   fraud_nightly: nightlyDefaults,
   consent_default: 0xff,
+  jurisdiction: "MX",
+  fraud_rules: {},
   segments: ["MX", "VD", "DA", "HA", "IT", "NW"],
   ...over,
 });
@@ -246,6 +254,7 @@ export const partner = (over: Partial<Partner> = {}): Partner => ({
   status: "active",
   client_ids: [clientId],
   referral_code: null,
+  email_sha256: null,
   ...over,
 });
 

@@ -1,10 +1,13 @@
 // tests/support/shop.ts - the whole pipeline in memory behind its real edge: events go in as a sender writes them, and every topic can be read.
 import { acceptsBatch, admitBatch, type BatchFacts } from "../../processors/admit/batch.ts";
 import { clickKeys, clickKeysOf } from "../../processors/attribute/click-keys.ts";
+import { identityClicks } from "../../processors/attribute/identity-clicks.ts";
 import { clickIdKey, mint } from "../../processors/click-id.ts";
 import { identifyFor, pepperOf } from "../../processors/device-id.ts";
+import { identityKeys, identityKeysOf } from "../../processors/enrich/identity-keys.ts";
 import { places, placesOf } from "../../processors/enrich/places.ts";
 import { type ReferenceRows, reference } from "../../processors/reference.ts";
+import { hints } from "../../processors/score/hints.ts";
 import { type Conversion, type EventAttributed, type EventReceived, type LedgerEntry, topics } from "../../schemas/generated.ts";
 import { type Driven, type DriveSettings, drive } from "../../stream/drive.ts";
 import type { Admission, Arrival, Read, UnixMs } from "../../stream/flow.ts";
@@ -68,8 +71,18 @@ export interface Shop extends Driven {
   readonly entries: () => readonly LedgerEntry[];
 }
 
+/** No store holds anything about other events. */
+const nothingInCommon = { lookUp: async () => new Map() };
+
 const knowing = (rows: Partial<ReferenceRows>): Read =>
-  reads([reference, referenceWith(rows)], [clickKeys, clickKeysOf([clickKey])], [places, placesOf(null)]);
+  reads(
+    [reference, referenceWith(rows)],
+    [clickKeys, clickKeysOf([clickKey])],
+    [identityKeys, identityKeysOf(secret)],
+    [places, placesOf(null)],
+    [hints, nothingInCommon],
+    [identityClicks, nothingInCommon],
+  );
 
 /** One client with one partner, campaign, link and a contract of 10 % (tests/support/builders.ts), unless rows say otherwise. */
 export const shop = (rows: Partial<ReferenceRows> = {}, settings: Omit<DriveSettings, "read"> = {}): Shop => {

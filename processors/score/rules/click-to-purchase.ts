@@ -1,12 +1,13 @@
 // processors/score/rules/click-to-purchase.ts - a purchase on the web follows its click sooner than a person can buy.
-import { afterClick, type FraudRule } from "../rule.ts";
+import { afterClick, type FraudRule, sinceClick } from "../rule.ts";
 
-/** Less than a page load and a form (features.md 8). Purchases of apps come as ext_purchase: their click can lie before the order by design. */
-const suspectMs = 3_000;
-const weight = 30;
-
-export const clickToPurchase: FraudRule = ({ at, data: { event } }, click) => {
-  if (event.t !== "purchase" || click === null) return null;
-  const elapsedMs = at - click.clicked_at;
-  return elapsedMs < 0 || elapsedMs >= suspectMs ? null : { code: "click_to_purchase", weight, evidence: afterClick(elapsedMs) };
+/** Milliseconds. Less than a page load and a form (features.md 8). Purchases of apps come as ext_purchase: their click can lie before the order by design. */
+export const clickToPurchase: FraudRule = {
+  code: "click_to_purchase",
+  weight: 30,
+  threshold: 3_000,
+  evidence: (seen, threshold) => {
+    const elapsedMs = seen.input.data.event.t === "purchase" ? sinceClick(seen) : undefined;
+    return elapsedMs === undefined || elapsedMs >= threshold ? null : afterClick(elapsedMs);
+  },
 };

@@ -18,11 +18,19 @@ export const eventColumns = (
   "client_id event_id ts version merged_into received_at sender_event_id did t custom_name source client_side url ref ip ua ip_source ua_source " +
   "sid click_id consent consent_given order_id product_id product_line quantity value_minor currency partner_ref dedup_key lead_key sale_hash " +
   "import_id props warnings country device browser os is_bot geo_built enrich_errors fraud_score fraud_band fraud_reasons credit_status " +
-  "credit_method credit_reason partner_id campaign_id link_id rule_id rule_version clicked_at window_days candidates reference_as_of batch_id"
+  "credit_method credit_reason partner_id campaign_id link_id rule_id rule_version clicked_at window_days candidates reference_as_of batch_id " +
+  "region city asn asn_class person hint_address_conversions hint_click_devices hint_click_country"
 ).split(" ");
 
-/** Columns that two readings of one log need not agree on. */
-export const volatileEventColumns: readonly string[] = ["received_at", "stored_at", "batch_id"];
+/** Columns that two readings of one log need not agree on. Hints are read across keys: a claim's stand for good, another event's for 8 days. */
+export const volatileEventColumns: readonly string[] = [
+  "received_at",
+  "stored_at",
+  "batch_id",
+  "hint_address_conversions",
+  "hint_click_devices",
+  "hint_click_country",
+];
 
 /** Consent to analytics, the lowest bit of the mask. Without it only these are stored, and without what tells a visitor's way and device. */
 const ANALYTICS = 0x01;
@@ -100,6 +108,14 @@ export const eventRows = ({ data, receivedAt }: Recorded<EventAttributed>): read
         json(credit.candidates),
         credit.reference_as_of,
         event.batch_id,
+        isSeen ? enrichment.region : null,
+        isSeen ? enrichment.city : null,
+        isSeen ? enrichment.asn : null,
+        enrichment.asn_class,
+        isSeen ? enrichment.person : null,
+        fraud.hints?.address_conversions ?? null,
+        fraud.hints?.click_devices ?? null,
+        fraud.hints?.click_country ?? null,
       ],
     },
   ];

@@ -1,0 +1,53 @@
+// processors/score/facts.ts - the facts of score: where the client draws its lines, the keys that prove a click or an identifier, and hints.
+import type { EventEnriched, FraudHints } from "../../schemas/generated.ts";
+import type { FactsFor } from "../../stream/flow.ts";
+import { type ClickKeys, clickKeys } from "../attribute/click-keys.ts";
+import { type IdentityKeys, identityKeys } from "../enrich/identity-keys.ts";
+import { type Reference, type ReferenceAt, reference } from "../reference.ts";
+import { type HintAsked, type Hints, hintAskedBy, hints } from "./hints.ts";
+import type { RuleSettings } from "./rules.ts";
+
+export interface ScoreFacts {
+  /** From this score on the commission is held for review. */
+  readonly review: number;
+  /** From this score on nobody is credited. */
+  readonly reject: number;
+  /** What the client has set of the rules; undefined: they are as they are shipped. */
+  readonly rules: RuleSettings | undefined;
+  readonly hints: FraudHints | null;
+  readonly clickOf: ClickKeys["clickOf"];
+  readonly identifyOf: IdentityKeys["identifyOf"];
+  readonly reference: ReferenceAt;
+}
+
+/** Of a client that is not known: what a new client starts with (contracts.md 5). */
+const defaultReview = 40;
+const defaultReject = 70;
+const nothingKnown: ReadonlyMap<string, FraudHints> = new Map();
+
+export const scoreFacts: FactsFor<EventEnriched, ScoreFacts> = {
+  name: "score",
+  load: async (batch, read) => {
+    const newest = batch.reduce((latest, event) => Math.max(latest, event.receivedAt), 0);
+    const [known, { clickOf }, { identifyOf }]: [Reference, ClickKeys, IdentityKeys] = await Promise.all([
+      read(reference, newest),
+      read(clickKeys, newest),
+      read(identityKeys, newest),
+    ]);
+    const asked = batch.flatMap((event): HintAsked | readonly [] => hintAskedBy(event, clickOf) ?? []);
+    const found = asked.length === 0 ? nothingKnown : await ((await read(hints, newest)) as Hints).lookUp(asked);
+    return (event) => {
+      const at = known.at(event.at, event.receivedAt);
+      const client = at.client(event.data.event.client_id);
+      return {
+        review: client?.fraud_review ?? defaultReview,
+        reject: client?.fraud_reject ?? defaultReject,
+        rules: client?.fraud_rules,
+        hints: found.size === 0 ? null : (found.get(event.id) ?? null),
+        clickOf,
+        identifyOf,
+        reference: at,
+      };
+    };
+  },
+};

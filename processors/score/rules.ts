@@ -1,0 +1,45 @@
+// processors/score/rules.ts - all inline fraud rules, and what a client has made of them.
+import type { FraudRule, RuleSetting } from "./rule.ts";
+import { addressClass } from "./rules/address-class.ts";
+import { botUserAgent } from "./rules/bot-user-agent.ts";
+import { clickOnManyDevices } from "./rules/click-on-many-devices.ts";
+import { clickToInstall } from "./rules/click-to-install.ts";
+import { clickToPurchase } from "./rules/click-to-purchase.ts";
+import { conversionsPerAddress } from "./rules/conversions-per-address.ts";
+import { countryDiffers } from "./rules/country-differs.ts";
+import { impossibleInstall } from "./rules/impossible-install.ts";
+import { selfReferral } from "./rules/self-referral.ts";
+
+/**
+ * Nine that an event, its click id or a hint can show, in the order of their reasons. The tenth, an order that another partner claims, is found by
+ * settle, which alone sees both; click floods and flat distributions need whole days (settlement.md 7).
+ */
+export const rules: readonly FraudRule[] = [
+  botUserAgent,
+  impossibleInstall,
+  clickToInstall,
+  clickToPurchase,
+  conversionsPerAddress,
+  addressClass,
+  selfReferral,
+  countryDiffers,
+  clickOnManyDevices,
+];
+
+/** By code; a rule that is absent is as it is shipped. */
+export type RuleSettings = Readonly<Record<string, RuleSetting>>;
+
+/** The rules that are on for a client, with its weights and thresholds; worked out once for each row of the client. */
+export const rulesFor = (settings: RuleSettings | undefined): readonly FraudRule[] => {
+  if (settings === undefined) return rules;
+  const known = adjusted.get(settings);
+  if (known !== undefined) return known;
+  const own = rules.flatMap((rule): readonly FraudRule[] => {
+    const setting = Object.hasOwn(settings, rule.code) ? settings[rule.code]! : {};
+    if (setting.active === false) return [];
+    return [{ ...rule, weight: setting.weight ?? rule.weight, threshold: setting.threshold ?? rule.threshold }];
+  });
+  adjusted.set(settings, own);
+  return own;
+};
+const adjusted = new WeakMap<RuleSettings, readonly FraudRule[]>();

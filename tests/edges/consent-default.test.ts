@@ -1,0 +1,19 @@
+// What a visitor who has said nothing agreed to, by where they are.
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { consentDefaultOf } from "../../processors/admit/consent-default.ts";
+
+test.each(["EU", "UK", "BR"] as const)("in %s nothing, whatever the client's default", (jurisdiction) =>
+  fc.assert(
+    fc.property(fc.integer({ min: 0, max: 255 }), (consent_default) => {
+      expect(consentDefaultOf({ jurisdiction, consent_default })).toBe(0x00);
+    }),
+  ),
+);
+
+test("in Mexico what the client has chosen", () =>
+  fc.assert(
+    fc.property(fc.integer({ min: 0, max: 255 }), (consent_default) => {
+      expect(consentDefaultOf({ jurisdiction: "MX", consent_default })).toBe(consent_default);
+    }),
+  ));

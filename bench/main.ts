@@ -1,9 +1,10 @@
-// bench/main.ts - `npm run bench -- ingest|chain|rollups`: one question a file; prints a table and keeps the result in bench/results/.
+// bench/main.ts - `npm run bench -- ingest|chain|rollups|pure`: one question a file; prints a table and keeps the result in bench/results/.
 import { parseArgs } from "node:util";
 
 const benches: Readonly<Record<string, string>> = {
   ingest: "how many events a second one ingest process takes, after the log's acknowledgement; a tutorial twin beside it",
   rollups: "what it costs to compute one touched minute again, by the number of events in its client's hour",
+  pure: "what every pure step costs an event, as a multiple of JSON.parse of it; no servers (npm test holds it against bench/pure.ratios.json)",
   chain: "the whole pipeline at a steady rate: lag, freshness, CPU per process and event",
 };
 const { values, positionals } = parseArgs({
@@ -12,6 +13,7 @@ const { values, positionals } = parseArgs({
     seconds: { type: "string" },
     rate: { type: "string" },
     runs: { type: "string" },
+    json: { type: "boolean" },
     help: { type: "boolean", short: "h", default: false },
   },
 });
@@ -20,7 +22,7 @@ if (name === undefined || values.help || !(name in benches)) {
   process.stdout.write("Examples:\n  $ npm run bench -- ingest\n  $ npm run bench -- chain --rate 10000 --seconds 60\n\n");
   for (const [bench, question] of Object.entries(benches)) process.stdout.write(`${bench.padEnd(8)} ${question}\n`);
   process.stdout.write(
-    "\n--seconds <n>  measured time of a run\n--rate <n>     events a second (chain)\n--runs <n>     runs; the median is told\n",
+    "\n--seconds <n>  measured time of a run\n--rate <n>     events a second (chain)\n--runs <n>     runs; the median is told\n--json         the ratios alone (pure)\n",
   );
   process.exitCode = values.help ? 0 : 2;
 } else {

@@ -1,0 +1,209 @@
+// bench/pure.ts - what every pure step costs an event, as a multiple of JSON.parse of the same event in the same process: absolute times differ from machine to machine, this hardly.
+import { setImmediate } from "node:timers/promises";
+import { table } from "../apps/ops/output.ts";
+import { acceptsBatch, admitBatch } from "../processors/admit/batch.ts";
+import { clickKeys, clickKeysOf } from "../processors/attribute/click-keys.ts";
+import { identifyFor, pepperOf } from "../processors/device-id.ts";
+import { places, placesOf } from "../processors/enrich/places.ts";
+import { reference } from "../processors/reference.ts";
+import { topics } from "../schemas/generated.ts";
+import { EncodedRows } from "../sinks/clickhouse/client.ts";
+import { eventRows } from "../sinks/clickhouse/tables/events.ts";
+import { chain } from "../stream/chain.ts";
+import { readRecordBatch } from "../stream/fetched-records.ts";
+import type { AnyTopic, Recorded } from "../stream/flow.ts";
+import { fold, type Given, type Hosted } from "../stream/fold.ts";
+import { partitionOf } from "../stream/partitioner.ts";
+import { type RecordFields, writeProduceRequest } from "../stream/record-batch.ts";
+import { inMemoryWire } from "../stream/wire.ts";
+import { client, clientId, contract, longAgo, noon, partner, reads, referenceWith, rule } from "../tests/support/builders.ts";
+import { pipeline } from "../topology.ts";
+import { bodyOf } from "./events.ts";
+
+const EVENTS = 1_000;
+const PARTITIONS = 12;
+/** Passes of each step; the fastest counts, for whatever else the machine does only adds. */
+const PASSES = 7;
+const ROUNDS_A_PASS = 10;
+/** Money stages cost twenty times as much as the others and see two events in a hundred. */
+const ROUNDS_OF_MONEY = 2;
+
+interface Step {
+  readonly name: string;
+  /** Works on all events once; answers how many there were. */
+  readonly run: () => number;
+  readonly rounds?: number;
+}
+/** CPU microseconds an event, and the same as a multiple of the first step. */
+export interface Cost {
+  readonly name: string;
+  readonly us: number;
+  readonly ratio: number;
+}
+
+const read = reads(
+  [
+    reference,
+    referenceWith({ clients: [client()], partners: [partner()], contracts: [contract({ effective_from: longAgo })], rules: [rule()] }),
+  ],
+  [places, placesOf(null)],
+  [clickKeys, clickKeysOf([])],
+);
+const wire = inMemoryWire(Object.values(topics));
+const nowhere = { topic: "", partition: -1, offset: -1 };
+const facts = {
+  clientId,
+  segments: [],
+  consentDefault: 255,
+  isClientSide: true,
+  identify: identifyFor(pepperOf("a secret of forty characters or so, made up", clientId), 100_000),
+};
+const arrival = { receivedAt: noon, sender: String(clientId), address: "192.0.2.1", header: () => "bench" };
+
+/** The events of a body as the log holds them. */
+const admitted = (purchases: number) => {
+  const { bytes } = bodyOf({ clientId, events: EVENTS, purchases, seed: 7, now: noon });
+  const all = admitBatch(acceptsBatch(bytes), arrival, facts).flatMap((one) => (one.kind === "accepted" ? one : []));
+  return { bytes, events: all.map(({ id, at, data }, offset) => recorded(topics.eventsRaw, id, at, data, offset)) };
+};
+const recorded = (topic: AnyTopic, id: string, at: number, data: any, offset: number): Recorded<any> => ({
+  id,
+  key: topic.keyOf(data),
+  at,
+  receivedAt: noon,
+  position: { topic: topic.name, partition: 0, offset },
+  data,
+});
+const givenOf = (topic: AnyTopic, values: readonly Buffer[]): readonly Given[] =>
+  values.map((value, offset) => ({
+    event: wire.decode(topic, value, { topic: topic.name, partition: 0, offset }),
+    source: { offset, key: null, value, headers: {} },
+  }));
+const encoded = (topic: AnyTopic, events: readonly Recorded<any>[]): readonly Buffer[] =>
+  events.map((event) => wire.encode(topic, event, nowhere));
+
+/** A stage over events with nothing remembered: facts, state, processor, and the writing of what leaves the chain. */
+const folding = async (
+  hosted: Hosted,
+  given: readonly Given[],
+): Promise<{ readonly step: Step; readonly next: ReturnType<typeof fold> }> => {
+  const { stage } = hosted;
+  const factsOf =
+    stage.facts === undefined
+      ? () => null
+      : await stage.facts.load(
+          given.map(({ event }) => event),
+          read,
+        );
+  const run = () => fold(hosted, given, factsOf, null, wire);
+  return { step: { name: stage.name, run: () => run().counts.events }, next: run() };
+};
+
+const messagesOf = (events: readonly Recorded<any>[]): readonly (readonly RecordFields[])[] => {
+  const values = encoded(topics.eventsRaw, events);
+  const groups: RecordFields[][] = Array.from({ length: PARTITIONS }, () => []);
+  for (const [n, { key }] of events.entries()) {
+    const bytes = Buffer.from(key);
+    groups[partitionOf(bytes, PARTITIONS)]!.push({ key: bytes, value: values[n]! });
+  }
+  return groups;
+};
+const requestOf = (groups: readonly (readonly RecordFields[])[]): Buffer => {
+  const partitions = groups.map((messages, partition) => ({ partition, messages }));
+  return writeProduceRequest({ acks: -1, timeout: 30_000, topicData: [{ topic: topics.eventsRaw.name, partitions }] }, noon);
+};
+
+const stepsOf = async (): Promise<readonly Step[]> => {
+  const { bytes, events } = admitted(0.02);
+  const orders = admitted(1).events;
+  const text = bytes.toString();
+  const raw = encoded(topics.eventsRaw, events);
+  const attributedStages: Step[] = [];
+  let given = givenOf(topics.eventsRaw, raw);
+  let outputs: readonly Buffer[] = [];
+  for (const hosted of chain(pipeline, ["enrich", "score", "attribute"]).hosted) {
+    const { step, next } = await folding(hosted, given);
+    attributedStages.push(step);
+    given = next.next;
+    outputs = next.outputs.filter(({ topic }) => topic === topics.eventsAttributed.name).map(({ value }) => value!);
+  }
+  let ordered = givenOf(topics.eventsRaw, encoded(topics.eventsRaw, orders));
+  let money: ReturnType<typeof fold> | undefined;
+  for (const hosted of chain(pipeline, ["enrich", "score", "attribute"]).hosted) {
+    money = (await folding(hosted, ordered)).next;
+    ordered = money.next;
+  }
+  const valuesOf = (from: ReturnType<typeof fold>, topic: AnyTopic) =>
+    from.outputs.filter((output) => output.topic === topic.name).map(({ value }) => value!);
+  const settle = await folding(chain(pipeline, ["settle"]).hosted[0]!, givenOf(topics.claims, valuesOf(money!, topics.claims)));
+  const commission = await folding(
+    chain(pipeline, ["commission"]).hosted[0]!,
+    givenOf(topics.conversions, valuesOf(settle.next, topics.conversions)),
+  );
+  const attributed = givenOf(topics.eventsAttributed, outputs).map(({ event }) => event);
+  const groups = messagesOf(events);
+  const request = requestOf([groups.flat()]);
+  const batchFrom = request.indexOf(Buffer.from(topics.eventsRaw.name)) + topics.eventsRaw.name.length + 12;
+  const body = acceptsBatch(bytes);
+  const each = (work: (n: number) => unknown, count: number) => () => {
+    for (let n = 0; n < count; n++) work(n);
+    return count;
+  };
+  return [
+    { name: "parse", run: () => JSON.parse(text).events.length },
+    { name: "accept", run: () => acceptsBatch(bytes).events.length },
+    { name: "admit", run: () => admitBatch(body, arrival, facts).length },
+    { name: "encode", run: () => encoded(topics.eventsRaw, events).length },
+    { name: "partition, group, encode, request", run: () => requestOf(messagesOf(events)) && events.length },
+    { name: "records of a fetch", run: () => readRecordBatch(request, batchFrom)!.batch.records.length },
+    { name: "decode", run: () => givenOf(topics.eventsRaw, raw).length },
+    ...attributedStages,
+    { name: "decode attributed", run: () => givenOf(topics.eventsAttributed, outputs).length },
+    { name: "row", run: each((n) => eventRows(attributed[n]!), attributed.length) },
+    {
+      name: "rows as JSON",
+      run: () => new EncodedRows(attributed.map((event) => eventRows(event)[0]!.values)).text.length && attributed.length,
+    },
+    { ...settle.step, rounds: ROUNDS_OF_MONEY },
+    { ...commission.step, rounds: ROUNDS_OF_MONEY },
+  ];
+};
+
+const cpuUs = ({ run, rounds = ROUNDS_A_PASS }: Step): number => {
+  const before = process.cpuUsage();
+  let events = 0;
+  for (let round = 0; round < rounds; round++) events += run();
+  const { user, system } = process.cpuUsage(before);
+  return (user + system) / events;
+};
+
+/** Every step beside the parse of its own pass, so that a machine that slows down slows both. */
+export const measure = async (): Promise<readonly Cost[]> => {
+  const steps = await stepsOf();
+  const best = new Map(steps.map(({ name }) => [name, Number.POSITIVE_INFINITY]));
+  for (let pass = 0; pass <= PASSES; pass++)
+    for (const step of steps) {
+      const us = cpuUs(step);
+      // The first pass warms up.
+      if (pass > 0) best.set(step.name, Math.min(best.get(step.name)!, us));
+      await setImmediate();
+    }
+  const parse = best.get(steps[0]!.name)!;
+  return [...best].map(([name, us]) => ({ name, us, ratio: us / parse }));
+};
+
+/** Prints a table; `--json` alone the ratios, as bench/pure.ratios.json keeps them. */
+export const run = async (options: { readonly json?: boolean }): Promise<void> => {
+  const costs = await measure();
+  if (options.json)
+    process.stdout.write(
+      `${JSON.stringify(Object.fromEntries(costs.map(({ name, ratio }) => [name, Number(ratio.toFixed(2))])), null, 2)}\n`,
+    );
+  else
+    process.stdout.write(
+      `${table(
+        ["step", "us/event", "x JSON.parse"],
+        costs.map(({ name, us, ratio }) => [name, us.toFixed(2), ratio.toFixed(2)]),
+      )}\n`,
+    );
+};

@@ -154,6 +154,8 @@ export interface Reference {
   readonly asOf: UnixMs;
   readonly at: (validAt: UnixMs, knownAt: UnixMs) => ReferenceAt;
   readonly clientIdOf: (slug: string) => number | undefined;
+  /** Of every client that there is or was, lowest first. */
+  readonly clientIds: readonly number[];
 }
 export const reference: View<Reference> = { view: "reference" };
 
@@ -252,6 +254,7 @@ export const referenceOf = (rows: ReferenceRows, asOf: UnixMs): Reference => {
   return {
     asOf,
     clientIdOf: (slug) => slugs.get(slug),
+    clientIds: [...new Set(rows.clients.map((row) => row.client_id))].sort((a, b) => a - b),
     at: (validAt, knownAt) => ({
       client: (id) => clientAt(id, validAt, knownAt),
       partner: (id) => partnerAt(id, validAt, knownAt),

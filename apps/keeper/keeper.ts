@@ -1,4 +1,5 @@
 // apps/keeper/keeper.ts - opens the stores and the log by name, starts the schedules, and closes in reverse.
+import { topics } from "../../schemas/generated.ts";
 import { openClickhouse } from "../../sinks/clickhouse/client.ts";
 import { outboxTopics } from "../../sinks/postgres/outbox.ts";
 import { openPool } from "../../sinks/postgres/sql.ts";
@@ -12,6 +13,7 @@ import { openWire } from "../../stream/wire.ts";
 import { tlsOf } from "../tls.ts";
 import { commitOf, versionOf } from "../version.ts";
 import type { Config } from "./config.ts";
+import { nightly } from "./nightly.ts";
 import { forgetting, outbox } from "./outbox.ts";
 import { rollups } from "./rollups.ts";
 import { keepDoing, type Schedule } from "./schedule.ts";
@@ -36,7 +38,7 @@ export const keeper =
     const kafka = openKafka({ brokers: config.KAFKA_BROKERS, clientId: name, topicPrefix: config.KAFKA_TOPIC_PREFIX, log });
     const producer = await scope.open("producer", () => closing(kafka.producer({ sendDeadlineMs: STORE_MS })));
     const registry = openRegistry({ url: config.SCHEMA_REGISTRY_URL, topicPrefix: config.KAFKA_TOPIC_PREFIX });
-    const wire = await openWire(Object.values(outboxTopics), registry);
+    const wire = await openWire([...Object.values(outboxTopics), topics.claims], registry);
     const pool = await scope.open("postgres", () => {
       const value = openPool(config.POSTGRES_URL, { name, max: 4, timeoutMs: STORE_MS });
       return { value, stop: () => value.end() };
@@ -49,7 +51,8 @@ export const keeper =
       checks[schedule.name] = () =>
         need(running.silentMs() < allowedMs, `has not got through for ${allowedMs / 1_000} s; its log says why`);
     };
-    for (const schedule of [outbox(pool, wire, producer.send), forgetting(pool), rollups(pool, clickhouse)]) await begin(schedule);
+    const night = nightly({ pool, clickhouse, wire, produce: producer.send, log, clock: Date.now });
+    for (const schedule of [outbox(pool, wire, producer.send), forgetting(pool), rollups(pool, clickhouse), night]) await begin(schedule);
     await scope.open("readiness", () => ({ value: ops, stop: ops.drain }));
     delete checks.started;
     log.info("app.started", { version, ops_port: ops.port });

@@ -1,4 +1,4 @@
-// apps/keeper/main.ts - what is done again and again beside the pipeline: rollups are computed, the outbox is sent. Any number may run; one at a time works.
+// apps/keeper/main.ts - what is done again and again beside the pipeline: rollups are computed, the outbox is sent, each night is looked at for fraud. Any number may run; one at a time works.
 import { openLog } from "../../stream/log.ts";
 import { run } from "../../stream/scope.ts";
 import { type Config, readConfig } from "./config.ts";

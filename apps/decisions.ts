@@ -1,0 +1,12 @@
+// apps/decisions.ts - decisions as messages of the log, for whoever makes them: the keeper, the command line.
+import { recordedDecision } from "../processors/settle/decision-claim.ts";
+import { type Claim, topics } from "../schemas/generated.ts";
+import type { OutputMessage } from "../stream/ports.ts";
+import type { Wire } from "../stream/wire.ts";
+
+/** The wire must have been opened for `topics.claims`. */
+export const decisionMessages = (wire: Wire, decisions: readonly Claim[]): readonly OutputMessage[] =>
+  decisions.map((claim) => {
+    const event = recordedDecision(claim);
+    return { topic: topics.claims.name, key: event.key, value: wire.encode(topics.claims, event, null) };
+  });

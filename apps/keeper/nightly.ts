@@ -1,0 +1,70 @@
+// apps/keeper/nightly.ts - the schedule of the nightly pass: at 03:30 of Mexico City the day before is looked at as a whole, client by client.
+import type { Pool } from "pg";
+import { dayOf, startOfDay } from "../../processors/calendar.ts";
+import type { Client } from "../../processors/reference.ts";
+import { reference } from "../../processors/reference.ts";
+import type { Clickhouse } from "../../sinks/clickhouse/client.ts";
+import { readNight } from "../../sinks/clickhouse/night.ts";
+import { openReference } from "../../sinks/postgres/reference.ts";
+import type { UnixMs } from "../../stream/flow.ts";
+import type { Log } from "../../stream/log.ts";
+import type { Produce } from "../../stream/ports.ts";
+import type { Wire } from "../../stream/wire.ts";
+import { decisionMessages } from "../decisions.ts";
+import type { Schedule } from "./schedule.ts";
+
+const AT_MS = 3.5 * 3_600_000;
+const DAY_MS = 86_400_000;
+
+/** The newest day whose pass is due: that before the last 03:30, as YYYY-MM-DD of Mexico City. */
+export const dueDay = (now: UnixMs): string => {
+  const today = startOfDay(dayOf(now));
+  // Twelve hours before a day's start is inside of the day before, whatever clocks do.
+  const before = dayOf(today - DAY_MS / 2);
+  return now >= today + AT_MS ? before : dayOf(startOfDay(before) - DAY_MS / 2);
+};
+
+export interface NightlyPorts {
+  readonly pool: Pool;
+  readonly clickhouse: Clickhouse;
+  readonly wire: Wire;
+  readonly produce: Produce;
+  readonly log: Pick<Log, "info">;
+  readonly clock: () => UnixMs;
+}
+
+/** Begins with the last day that is due, so a night without a keeper is made up for; what was decided before has the same ids and decides nothing again. */
+export const nightly = ({ pool, clickhouse, wire, produce, log, clock }: NightlyPorts): Schedule => {
+  let done = "";
+  return {
+    name: "fraud-nightly",
+    pauseMs: 60_000,
+    work: async (isClosing) => {
+      const now = clock();
+      const day = dueDay(now);
+      if (day === done) return 0;
+      let written = 0;
+      for (const client of await clientsOf(pool, now)) {
+        if (isClosing()) return written;
+        const { findings, decisions } = await readNight(clickhouse, client, day, now);
+        await produce(decisionMessages(wire, decisions));
+        written += decisions.length;
+        if (findings.length > 0)
+          log.info("nightly.found", { client_id: client.client_id, day, findings: findings.length, decisions: decisions.length });
+      }
+      done = day;
+      return written;
+    },
+  };
+};
+
+const clientsOf = async (pool: Pool, now: UnixMs): Promise<readonly Client[]> => {
+  const opened = openReference(pool);
+  try {
+    const known = await opened.read(reference, now);
+    const at = known.at(now, Number.MAX_SAFE_INTEGER);
+    return known.clientIds.flatMap((id) => at.client(id) ?? []).filter(({ status }) => status !== "archived");
+  } finally {
+    await opened.close();
+  }
+};

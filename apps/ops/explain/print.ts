@@ -18,6 +18,8 @@ const words: Readonly<Record<string, string>> = {
   bad_condition: "the rule holds no readable condition",
   not_carried: "a click of this device that the event did not carry: named, never credited",
   fraud_rejected: "the fraud score is in the band reject",
+  duplicate_order: "a second copy of a sale that is stored already; it counts once",
+  manual: "somebody took the credit back",
   no_click: "the event names nobody and no rule matches",
 };
 const inWords = (code: string): string => (words[code] === undefined ? code : `${code}: ${words[code]}`);

@@ -62,7 +62,10 @@ export const variables = {
     "Stable name of a process; in its log lines and as its Kafka client id.",
   ),
   TRUSTED_PROXIES: variable(proxies, "Proxies whose X-Forwarded-For is believed: addresses or CIDR ranges."),
-  TLS_CERT_FILE: variable(optional, "PEM certificate chain; with TLS_KEY_FILE apps serve https, TLS 1.3 at least, on their side ports too. Read again when it changes."),
+  TLS_CERT_FILE: variable(
+    optional,
+    "PEM certificate chain; with TLS_KEY_FILE apps serve https, TLS 1.3 at least, on their side ports too. Read again when it changes.",
+  ),
   TLS_KEY_FILE: variable(optional, "PEM private key of TLS_CERT_FILE."),
   GEOIP_CITY_DB: variable(optional, "A city or country database (.mmdb) of yours, before the country data that is shipped."),
   GEOIP_ASN_DB: variable(optional, "A database of autonomous systems (.mmdb) of yours; without it networks have no number."),

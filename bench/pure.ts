@@ -3,9 +3,12 @@ import { setImmediate } from "node:timers/promises";
 import { table } from "../apps/ops/output.ts";
 import { acceptsBatch, admitBatch } from "../processors/admit/batch.ts";
 import { clickKeys, clickKeysOf } from "../processors/attribute/click-keys.ts";
+import { identityClicks } from "../processors/attribute/identity-clicks.ts";
 import { identifyFor, pepperOf } from "../processors/device-id.ts";
+import { identityKeys, identityKeysOf } from "../processors/enrich/identity-keys.ts";
 import { places, placesOf } from "../processors/enrich/places.ts";
 import { reference } from "../processors/reference.ts";
+import { hints } from "../processors/score/hints.ts";
 import { topics } from "../schemas/generated.ts";
 import { EncodedRows } from "../sinks/clickhouse/client.ts";
 import { eventRows } from "../sinks/clickhouse/tables/events.ts";
@@ -20,6 +23,7 @@ import { client, clientId, contract, longAgo, noon, partner, reads, referenceWit
 import { pipeline } from "../topology.ts";
 import { bodyOf } from "./events.ts";
 
+const SECRET = "a secret of forty characters or so, made up";
 const EVENTS = 1_000;
 const PARTITIONS = 12;
 /** Passes of each step; the fastest counts, for whatever else the machine does only adds. */
@@ -48,6 +52,9 @@ const read = reads(
   ],
   [places, placesOf(null)],
   [clickKeys, clickKeysOf([])],
+  [identityKeys, identityKeysOf(SECRET)],
+  [hints, { lookUp: async () => new Map() }],
+  [identityClicks, { lookUp: async () => new Map() }],
 );
 const wire = inMemoryWire(Object.values(topics));
 const nowhere = { topic: "", partition: -1, offset: -1 };
@@ -56,7 +63,7 @@ const facts = {
   segments: [],
   consentDefault: 255,
   isClientSide: true,
-  identify: identifyFor(pepperOf("a secret of forty characters or so, made up", clientId), 100_000),
+  identify: identifyFor(pepperOf(SECRET, clientId), 100_000),
 };
 const arrival = { receivedAt: noon, sender: String(clientId), address: "192.0.2.1", header: () => "bench" };
 

@@ -58,34 +58,69 @@ export type CommissionMemory = Readonly<Record<string, Kept>>;
 
 /** The only form so far; an older one is recognised by its number, whatever fields come later. */
 const FORMAT = 1;
-/** Fields that hold bigints, wherever they stand: JSON has no such numbers. */
-const BIG = new Set([
-  "earned_minor",
-  "reversed_minor",
-  "units",
-  "units_back",
-  "won_held",
-  "paid_minor",
-  "adjusted_minor",
-  "adjusted_held_minor",
-  "from",
-  "price",
-  "amount_minor",
-]);
 const decoder = new TextDecoder();
 
-const encode = (kept: Kept): Uint8Array =>
-  Buffer.from(JSON.stringify({ format: FORMAT, ...kept }, (_, value) => (typeof value === "bigint" ? value.toString() : value)));
+// JSON has no bigints, so they are digits. Written out by hand: every conversion comes by here, and a replacer or reviver is called for each field.
+const plainCount = (count: Count) => ({
+  paid_minor: count.paid_minor.toString(),
+  units: count.units.toString(),
+  adjusted_minor: count.adjusted_minor.toString(),
+  adjusted_held_minor: count.adjusted_held_minor.toString(),
+  adjustments: count.adjustments,
+  scale: count.scale === null ? null : plainScale(count.scale),
+});
+const plainScale = ({ steps, cap, ...rest }: Scale) => ({
+  ...rest,
+  steps: steps.map(({ from, price }) => ({ from: from.toString(), price: price.toString() })),
+  cap: cap === null ? null : { period: cap.period, amount_minor: cap.amount_minor.toString() },
+});
+const plainOf = (kept: Kept): object => {
+  if (kept.is === "customer") return kept;
+  if (kept.is === "counts")
+    return { is: kept.is, of: Object.fromEntries(Object.entries(kept.of).map(([id, count]) => [id, plainCount(count)])) };
+  return {
+    ...kept,
+    earned_minor: kept.earned_minor.toString(),
+    reversed_minor: kept.reversed_minor.toString(),
+    units: kept.units === null ? null : kept.units.toString(),
+    units_back: kept.units_back.toString(),
+    won_held: kept.won_held.toString(),
+  };
+};
+const encode = (kept: Kept): Uint8Array => Buffer.from(JSON.stringify({ format: FORMAT, ...plainOf(kept) }));
 
+type Plain<T> = { readonly [Field in keyof T]: any };
+const scaleOf = ({ steps, cap, ...rest }: Plain<Scale>): Scale => ({
+  ...(rest as Scale),
+  steps: steps.map(({ from, price }: Plain<Scale["steps"][number]>) => ({ from: BigInt(from), price: BigInt(price) })),
+  cap: cap === null ? null : { period: cap.period, amount_minor: BigInt(cap.amount_minor) },
+});
+const countOf = (count: Plain<Count>): Count => ({
+  paid_minor: BigInt(count.paid_minor),
+  units: BigInt(count.units),
+  adjusted_minor: BigInt(count.adjusted_minor),
+  adjusted_held_minor: BigInt(count.adjusted_held_minor),
+  adjustments: count.adjustments,
+  scale: count.scale === null ? null : scaleOf(count.scale),
+});
 const decode = (bytes: Uint8Array): Kept => {
-  const { format, ...kept } = JSON.parse(decoder.decode(bytes), (name, value) =>
-    BIG.has(name) && typeof value === "string" ? BigInt(value) : value,
-  );
+  const { format, ...kept } = JSON.parse(decoder.decode(bytes));
   if (format !== FORMAT) throw new Error(`a commission was remembered in format ${format}, and only ${FORMAT} is known`);
+  if (kept.is === "customer") return kept;
+  if (kept.is === "counts")
+    return { is: kept.is, of: Object.fromEntries(Object.entries<Plain<Count>>(kept.of).map(([id, count]) => [id, countOf(count)])) };
   // Conversions came first and alone: what was written then does not say what it is, and belongs to no cap and no volume.
-  if (kept.is === undefined)
-    return { ...kept, is: "conversion", contract_segment: null, cap_period: null, units: null, units_back: 0n, won_held: 0n };
-  return kept;
+  return {
+    ...kept,
+    is: "conversion",
+    earned_minor: BigInt(kept.earned_minor),
+    reversed_minor: BigInt(kept.reversed_minor),
+    contract_segment: kept.contract_segment ?? null,
+    cap_period: kept.cap_period ?? null,
+    units: kept.units == null ? null : BigInt(kept.units),
+    units_back: BigInt(kept.units_back ?? 0),
+    won_held: BigInt(kept.won_held ?? 0),
+  };
 };
 
 /** One value a conversion, a period of a contract's segment and type, a customer: none grows with the number of a partner's sales. */

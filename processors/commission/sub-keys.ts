@@ -5,7 +5,8 @@ import { dayOf, monthOf } from "../calendar.ts";
 import type { CapPeriod } from "../reference.ts";
 
 /** Names of custom events, segments and customers are free text: what separates the parts of a key is written as its code. */
-const part = (text: string): string => text.replace(/[%|:*]/g, (sign) => `%${sign.charCodeAt(0).toString(16)}`);
+const part = (text: string): string =>
+  /[%|:*]/.test(text) ? text.replace(/[%|:*]/g, (sign) => `%${sign.charCodeAt(0).toString(16)}`) : text;
 /** A contract for all segments counts all of them together. */
 const scope = (segment: string | null): string => (segment === null ? "*" : part(segment));
 
@@ -25,13 +26,15 @@ export const periodKey = (period: CapPeriod, at: UnixMs, segment: string | null,
 export const customerKey = (segment: string | null, eventType: string, customer: string): string =>
   `customer:${scope(segment)}:${part(eventType)}:${part(customer)}`;
 
-const PERIODS: readonly CapPeriod[] = ["day", "month", "lifetime"];
-
 /** Everything that a change may meet: its contract, for its segment or for all of them, is only known when it is decided. */
-export const subKeysOf = ({ conversion_id, kind, segment, event_type, occurred_at, customer }: Conversion): readonly string[] => [
-  conversionKey(conversion_id),
-  ...(segment === null ? [null] : [segment, null]).flatMap((scoped) => [
-    ...PERIODS.map((period) => periodKey(period, occurred_at, scoped, event_type)),
-    ...(kind === "credited" ? [customerKey(scoped, event_type, customer)] : []),
-  ]),
-];
+export const subKeysOf = ({ conversion_id, kind, segment, event_type, occurred_at, customer }: Conversion): readonly string[] => {
+  const keys = [conversionKey(conversion_id)];
+  // Asked once: every conversion comes by here, whatever its contract has use for.
+  const periods = [dayOf(occurred_at), monthName(occurred_at), PERIOD_NAMES.lifetime(occurred_at)];
+  const type = part(event_type);
+  for (const scoped of segment === null ? [scope(null)] : [scope(segment), scope(null)]) {
+    for (const period of periods) keys.push(`period:${period}:${scoped}:${type}`);
+    if (kind === "credited") keys.push(`customer:${scoped}:${type}:${part(customer)}`);
+  }
+  return keys;
+};

@@ -82,7 +82,7 @@ const entriesOf = (happenings: readonly Happening[], one: Contract): readonly Le
 const holds = (law: (happenings: readonly Happening[], one: Contract, entries: readonly LedgerEntry[]) => void, of = contracts): void =>
   fc.assert(
     fc.property(histories, of, (happenings, one) => law(happenings, one, entriesOf(happenings, one))),
-    { numRuns: 500 },
+    { numRuns: 300 },
   );
 const grouped = (entries: readonly LedgerEntry[], keyOf: (entry: LedgerEntry) => string): ReadonlyMap<string, bigint> => {
   const sums = new Map<string, bigint>();
@@ -255,7 +255,7 @@ describe("tiers without a cap", () => {
         );
         expect(paid).toBe(volumeEarns(volume, one));
       }),
-      { numRuns: 500 },
+      { numRuns: 300 },
     );
   });
 

@@ -30,6 +30,7 @@ const answeredOnce = async <Question extends Asked>(
   asked: readonly Question[],
   compute: (asked: readonly Question[]) => Promise<readonly string[]>,
 ): Promise<ReadonlyMap<string, string>> => {
+  if (asked.length === 0) return new Map();
   const keyOf = ({ client_id, event_id }: Question): string => `${prefix}:${client_id}:${event_id}`;
   const known = new Map<string, string>();
   const stored = (await answers(redis, [["mget", ...asked.map(keyOf)]]))[0] as (string | null)[];

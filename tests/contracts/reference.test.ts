@@ -90,6 +90,31 @@ describe("a saved change", () => {
     expect(one.reference()!.clientIdOf(`shop-${shops}`)).toBe(clientId);
   });
 
+  test("of a client says where its visitors are and what it makes of the fraud rules, and keeps what it does not name", async () => {
+    const saved = await writeReference(pool, "test", shop());
+    const id = saved.idOf("clients", -1);
+    const rules = { ua_bot: { active: false }, click_to_purchase: { threshold: 5_000, weight: 50 } };
+    await writeReference(pool, "test", { clients: [{ client_id: id, jurisdiction: "EU", fraud: { rules } }] });
+    const later = await writeReference(pool, "test", { clients: [{ client_id: id, fraud: { review: 30 } }] });
+    const known = (await open().read(reference, later.recorded_at)).at(Date.now(), later.recorded_at);
+    expect(known.client(id)).toMatchObject({ jurisdiction: "EU", fraud_rules: rules, fraud_review: 30, fraud_reject: 70 });
+    expect(known.partner(saved.idOf("partners", -1))?.email_sha256).toMatch(/^[0-9a-f]{64}$/);
+  });
+
+  test("of a fraud rule that there is none of, or that makes no sense, is refused with its place", async () => {
+    const saved = await writeReference(pool, "test", shop());
+    const refused = async (rules: object): Promise<string> => {
+      const change = { clients: [{ client_id: saved.idOf("clients", -1), fraud: { rules } }] };
+      return (await writeReference(pool, "test", change as never).then(
+        () => "saved",
+        (error: ReferenceRefused) => error.message,
+      )) as string;
+    };
+    expect(await refused({ no_such_rule: {} })).toContain("clients[0].fraud.rules");
+    expect(await refused({ ua_bot: { weight: 101 } })).toContain("clients[0].fraud.rules.ua_bot.weight");
+    expect(await refused({ ua_bot: { threshold: 5 } })).toContain("this rule compares with nothing");
+  });
+
   test("takes effect two seconds after its last statement, and counts from that millisecond", async () => {
     const before = await databaseNow();
     const saved = await writeReference(pool, "test", shop());

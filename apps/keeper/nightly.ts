@@ -15,6 +15,8 @@ import type { Schedule } from "./schedule.ts";
 
 const AT_MS = 3.5 * 3_600_000;
 const DAY_MS = 86_400_000;
+/** Then the next turn goes on: a schedule that does not return counts as dead. */
+const TURN_MS = 30_000;
 
 /** The newest day whose pass is due: that before the last 03:30, as YYYY-MM-DD of Mexico City. */
 export const dueDay = (now: UnixMs): string => {
@@ -35,24 +37,34 @@ export interface NightlyPorts {
 
 /** Begins with the last day that is due, so a night without a keeper is made up for; what was decided before has the same ids and decides nothing again. */
 export const nightly = ({ pool, clickhouse, wire, produce, log, clock }: NightlyPorts): Schedule => {
-  let done = "";
+  let night = "";
+  let isDone = false;
+  const passed = new Set<number>();
   return {
     name: "fraud-nightly",
     pauseMs: 60_000,
     work: async (isClosing) => {
       const now = clock();
       const day = dueDay(now);
-      if (day === done) return 0;
+      if (day !== night) {
+        night = day;
+        isDone = false;
+        passed.clear();
+      }
+      if (isDone) return 0;
+      const end = now + TURN_MS;
       let written = 0;
       for (const client of await clientsOf(pool, now)) {
-        if (isClosing()) return written;
+        if (passed.has(client.client_id)) continue;
+        if (isClosing() || clock() > end) return written;
         const { findings, decisions } = await readNight(clickhouse, client, day, now);
         await produce(decisionMessages(wire, decisions));
         written += decisions.length;
+        passed.add(client.client_id);
         if (findings.length > 0)
           log.info("nightly.found", { client_id: client.client_id, day, findings: findings.length, decisions: decisions.length });
       }
-      done = day;
+      isDone = true;
       return written;
     },
   };

@@ -181,6 +181,14 @@ describe("a decision about an event that is no claim", () => {
   });
 });
 
+test("an order that was remembered before there were decisions is met without any", () => {
+  const key = "7:o:o1";
+  const line = { product_key: "sku1", status: "open", value_minor: "10000", refunded_minor: "0" };
+  const bytes = Buffer.from(`${JSON.stringify({ format: 1, lines: [line], refunds: [] })}\n{}`);
+  const state = order.stateOf([key], [bytes]);
+  expect(state).toMatchObject({ lines: [{ value_minor: 100_00n, is_decided: false, row: "{}" }], decisions: [], events: [] });
+});
+
 test("an order with decisions is remembered as it was", () => {
   const state = {
     lines: [],

@@ -1,5 +1,7 @@
 // stream/admin.ts - looks at topics, offsets and groups and changes them: what start-up, operators, lag metrics and tests need of the broker.
+import { isLoading } from "./errors.ts";
 import type { ClientAdmin } from "./kafka.ts";
+import { retry } from "./retry.ts";
 
 /** What is declared of a topic; schemas/generated.ts lists them. */
 export interface TopicSetting {
@@ -60,6 +62,8 @@ export interface Admin {
 }
 
 const TOPIC_RESOURCE = 2;
+// As long as the client itself tries everything else.
+const LOADING_MS = 10_000;
 
 /** Record time is the broker's: offsets by time must not depend on the clocks of clients (laws.md K22). */
 const configOf = (declared: TopicSetting): Readonly<Record<string, string>> => ({
@@ -76,7 +80,8 @@ export const openAdmin = (client: ClientAdmin, prefix: string): Admin => {
 
   // `resolveOffsets` is left out for good: it writes offsets where none were.
   const committed: Admin["committed"] = async (group, topic) => {
-    const [found] = await client.fetchOffsets({ groupId: prefix + group, topics: [prefix + topic] });
+    const asked = { groupId: prefix + group, topics: [prefix + topic] };
+    const [found] = await retry(() => client.fetchOffsets(asked), { deadlineMs: LOADING_MS, isTransient: isLoading });
     const known = (found?.partitions ?? []).filter(({ offset }) => Number(offset) >= 0);
     return new Map(known.map(({ partition, offset }) => [partition, Number(offset)]));
   };

@@ -117,3 +117,6 @@ export const classify = (thrown: unknown): Verdict => {
     return error.errors.every((each) => classify(each) === "transient") ? "transient" : "fatal";
   return "fatal";
 };
+
+/** A broker that has just started reads what it knows of groups first, and refuses meanwhile; its client repeats that in no place. */
+export const isLoading = (error: unknown): boolean => (error as { type?: unknown } | null)?.type === "GROUP_LOAD_IN_PROGRESS";

@@ -120,7 +120,7 @@ export const tellStory = async (stage: Stage, print: (text: string) => void): Pr
         (tx) =>
           tx.query<Booked>(sql`select order_id, entry.kind, entry.partner_id, entry.amount_minor, entry.currency, entry.formula
             from ledger_entries entry join conversions using (client_id, conversion_id)
-            where order_id like ${`${story.prefix}%`} order by entry.occurred_at, entry.stored_at, entry.entry_id`),
+            where order_id like ${`${story.prefix}%`} order by entry.occurred_at, entry.conversion_id, entry.conversion_version`),
         { isReadOnly: true },
       );
       return { stored: new Map(rows.map((row) => [row.sender_event_id ?? "", row])), booked };

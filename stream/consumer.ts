@@ -125,7 +125,7 @@ export const messagesOf = (batch: ClientBatch["batch"]): ConsumedMessage[] =>
     headers: headersOf(message.headers as Record<string, unknown> | undefined),
   }));
 
-/** A broker that has just started reads its groups first, and refuses whoever joins meanwhile; the client hands that on, and a second `run` of it does nothing. */
+/** A broker that has just started reads its groups first, and refuses whoever joins meanwhile; the client crashes of it, and a second `run` of it does nothing. */
 const isLoading = (error: unknown): boolean => (error as { type?: unknown }).type === "GROUP_LOAD_IN_PROGRESS";
 // Groups of four years of offsets are read in seconds; then the process ends and is started again.
 const LOADING_MS = 30_000;
@@ -179,7 +179,14 @@ const joinedConsumer = async (
   client.on(client.events.REBALANCING, () => {
     owned = {};
   });
-  client.on(client.events.CRASH, ({ payload }) => crash(rootOf(payload.error)));
+  /** `run` of the client resolves also when the group could not be joined: only the event tells. */
+  let isJoined = false;
+  let notJoined: Error | undefined;
+  client.on(client.events.CRASH, ({ payload }) => {
+    const error = rootOf(payload.error);
+    if (isJoined) crash(error);
+    else notJoined = error;
+  });
 
   const eachBatch = async ({
     batch,
@@ -260,6 +267,8 @@ const joinedConsumer = async (
       partitionsConsumedConcurrently: reading.partitionsAtOnce,
       eachBatch,
     });
+    if (notJoined !== undefined) throw notJoined;
+    isJoined = true;
   } catch (error) {
     await client.disconnect();
     throw error;

@@ -1,5 +1,5 @@
 // stream/consumer.ts - one member of a consumer group: hands over one batch of one partition at a time and moves offsets only when told to.
-import { classify } from "./errors.ts";
+import { classify, isLoading } from "./errors.ts";
 import type { ClientBatch, ClientConsumer } from "./kafka.ts";
 import { retry } from "./retry.ts";
 
@@ -125,12 +125,10 @@ export const messagesOf = (batch: ClientBatch["batch"]): ConsumedMessage[] =>
     headers: headersOf(message.headers as Record<string, unknown> | undefined),
   }));
 
-/** A broker that has just started reads its groups first, and refuses whoever joins meanwhile; the client crashes of it, and a second `run` of it does nothing. */
-const isLoading = (error: unknown): boolean => (error as { type?: unknown }).type === "GROUP_LOAD_IN_PROGRESS";
 // Groups of four years of offsets are read in seconds; then the process ends and is started again.
 const LOADING_MS = 30_000;
 
-/** Resolves once the group has been joined. */
+/** Resolves once the group has been joined. The client hands on that the broker is loading, and a second `run` of it does nothing: so all of it again. */
 export const openConsumer = (...given: Parameters<typeof joinedConsumer>): Promise<Consumer> =>
   retry(() => joinedConsumer(...given), { deadlineMs: LOADING_MS, isTransient: isLoading });
 

@@ -22,8 +22,8 @@ const visit = [
 test("three events go in; what comes out of each stage", async () => {
   const { post, read } = shop();
   await post(visit);
-  const counted = Object.values(topics).map((topic) => [topic.name, read<unknown>(topic as never).length]);
-  expect(Object.fromEntries(counted)).toEqual({
+  const counted = Object.values(topics).map((topic) => [topic.name, read<unknown>(topic as never).length] as const);
+  expect(Object.fromEntries(counted.filter(([, count]) => count > 0))).toEqual({
     "events.raw": 3,
     "events.enriched": 3,
     "events.scored": 3,

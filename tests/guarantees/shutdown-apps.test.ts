@@ -1,0 +1,123 @@
+// The real processes told to stop under load: they end with 0 in time, everything under way is answered and committed, and a frozen log is no reason to lie.
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { expectLaws, repeatedIn } from "../support/e2e-laws.ts";
+import { eventsOf, newSeed, openJournal, post, randomOf, type SentEvent, startLoad } from "../support/e2e-load.ts";
+import { type Product, startProduct, until } from "../support/e2e-product.ts";
+
+let product: Product;
+let client: number;
+let tokens: readonly string[];
+beforeAll(async () => {
+  product = await startProduct();
+  client = product.client("aurora-music").id;
+  tokens = await product.tokens(client, 12);
+});
+afterAll(() => product?.clear());
+
+/** Laws.md L4. */
+const STOP_MS = 20_000;
+
+/** Sends SIGTERM; resolves when the process has ended with 0 in time, with the milliseconds that it took. */
+const stopped = async (name: string): Promise<number> => {
+  const from = product.told.length;
+  const began = performance.now();
+  const { was, is } = await product.replaced(name, 60_000, "SIGTERM");
+  expect(is).not.toBe(was);
+  const ended = product.told.slice(from).find((text) => text.startsWith(`${name} exited`) || text.startsWith(`${name} was ended`));
+  expect(ended).toMatch(new RegExp(`^${name} exited with code 0;`));
+  const ms = performance.now() - began;
+  // From the signal to its successor being ready, which is longer than what the law bounds.
+  expect(ms).toBeLessThan(STOP_MS);
+  return ms;
+};
+
+test("workers stopped under load commit what they have processed: nothing is lost, and nothing is even produced twice", async () => {
+  const random = randomOf(newSeed("SIGTERM of workers"));
+  const journal = openJournal(join(product.stack.home, "workers.journal"));
+  const next = eventsOf(random, "workers", client);
+  const load = startLoad({ url: product.ingestUrl, tokens, next, random, journal, batch: 40, pauseMs: 50 });
+  const times: string[] = [];
+  for (const name of ["worker-chain", "worker-money", "worker-chain"]) times.push(`${name} ${Math.round(await stopped(name))} ms`);
+  await load.stop();
+  await product.quiet(60_000);
+  const held = await expectLaws(product, "workers", journal, load.sent);
+  console.log(`from SIGTERM to the successor: ${times.join(", ")}; ${held.events} events, ${held.orders} orders`);
+  expect(Object.keys(load.answers())).toEqual(["200"]);
+  for (const topic of ["events.attributed", "claims", "conversions", "ledger.entries"])
+    expect({ topic, repeated: await repeatedIn(product, topic) }).toEqual({ topic, repeated: 0 });
+}, 120_000);
+
+test("an edge stopped under load answers what is under way, and what it has acknowledged is there", async () => {
+  const random = randomOf(newSeed("SIGTERM of the edge"));
+  const journal = openJournal(join(product.stack.home, "edge.journal"));
+  const next = eventsOf(random, "edge", client);
+  const sent = new Map<string, SentEvent>();
+  const before = await lengthOf("events.raw");
+  let answered = 0;
+  const requests = tokens.slice(0, 4).map(async (token, n) => {
+    const events = next(3_000);
+    for (const event of events) sent.set(event.event_id, event);
+    journal.intend(`${n}`, events);
+    const answer = await post(product.ingestUrl, token, events, STOP_MS);
+    answered += 1;
+    journal.end(`${n}`, answer.status === 200 ? "ok" : "unknown");
+    return answer;
+  });
+  await until("some of them are in the log", 20_000, async () => {
+    if ((await lengthOf("events.raw")) === before) throw new Error("not yet");
+  });
+  // Or nothing would be proven.
+  expect(answered).toBeLessThan(requests.length);
+  const ms = await stopped("ingest");
+  for (const answer of await Promise.all(requests)) expect(answer).toMatchObject({ status: 200, accepted: 3_000, rejected: 0 });
+  await product.quiet(60_000);
+  const held = await expectLaws(product, "edge", journal, sent);
+  console.log(`from SIGTERM to the successor: ${Math.round(ms)} ms; ${held.events} events, ${held.orders} orders`);
+}, 120_000);
+
+const lengthOf = async (topic: string): Promise<number> =>
+  (await product.admin.watermarks(topic)).reduce((sum, { low, high }) => sum + high - low, 0);
+
+test("while Kafka stands still the edge answers 503 with Retry-After, and nothing acknowledged is lost", async () => {
+  const random = randomOf(newSeed("SIGSTOP of Kafka"));
+  const journal = openJournal(join(product.stack.home, "frozen.journal"));
+  const next = eventsOf(random, "frozen", client);
+  const sent = new Map<string, SentEvent>();
+  let op = 0;
+  const send = async (events: readonly SentEvent[]) => {
+    op += 1;
+    for (const event of events) sent.set(event.event_id, event);
+    journal.intend(`${op}`, events);
+    const answer = await post(product.ingestUrl, tokens[op % tokens.length]!, events);
+    journal.end(`${op}`, answer.status === 200 ? "ok" : "unknown");
+    return answer;
+  };
+  expect((await send(next(100))).status).toBe(200);
+
+  const kafka = product.stack.pid("kafka")!;
+  const refused: (readonly SentEvent[])[] = [];
+  product.stack.kill("kafka", "SIGSTOP");
+  try {
+    await until("Kafka stands still", 5_000, () => expect(readFileSync(`/proc/${kafka}/stat`, "utf8").split(") ")[1]![0]).toBe("T"));
+    for (let n = 0; n < 4; n += 1) {
+      const events = next(100);
+      const answer = await send(events);
+      expect(answer.status).toBe(503);
+      expect(Number(answer.retryAfter)).toBeGreaterThanOrEqual(1);
+      refused.push(events);
+    }
+  } finally {
+    product.stack.kill("kafka", "SIGCONT");
+  }
+  // As the answer asks: the same batches again. One is never sent again: whether its events are there nobody was told.
+  for (const events of refused.slice(1))
+    await until("the edge takes events again", 60_000, async () =>
+      expect(await send(events)).toMatchObject({ status: 200, accepted: 100 }),
+    );
+  expect(product.stack.pid("kafka")).toBe(kafka);
+  await product.quiet(60_000);
+  const held = await expectLaws(product, "frozen", journal, sent);
+  console.log(`${held.events} events stored, ${held.duplicates} of them twice in the log, ${held.unknown} of unknown fate`);
+}, 120_000);

@@ -275,6 +275,9 @@ function outsideVariables(service: Service, { inherited }: StackConfig): Record<
 }
 
 /** In reverse order of starting, one by one: an app must be able to flush into stores that still run, and the registry needs its Kafka. */
+/** In reverse order, all of them: one that cannot be stopped must not leave the others running. Throws the first problem at the end. */
 async function stopAll(children: Kept[]): Promise<void> {
-  for (const child of children.toReversed()) await child.stop();
+  const problems: unknown[] = [];
+  for (const child of children.toReversed()) await child.stop().catch((problem: unknown) => problems.push(problem));
+  if (problems.length > 0) throw problems[0];
 }

@@ -6,6 +6,8 @@ export interface BodyShape {
   readonly events: number;
   /** Share of purchases among page views and carts, 0 to 1. */
   readonly purchases: number;
+  /** Distinct devices; 1 puts every event on one partition. */
+  readonly devices: number;
   readonly seed: number;
   readonly now: number;
 }
@@ -15,13 +17,14 @@ export interface Body {
   readonly events: number;
   readonly renew: (serial: number) => void;
 }
+export const MANY_DEVICES = 20_000;
 const DIGITS = 10;
 const PLACE = "0".repeat(DIGITS);
 const ua = (n: number) =>
   `Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/${100 + n}.0.${n * 37}.0 Safari/537.36`;
 
 const eventOf = (shape: BodyShape, n: number, random: () => number): object => {
-  const device = Math.floor(random() * 20_000);
+  const device = Math.floor(random() * shape.devices);
   const product = Math.floor(random() * 500);
   const isPurchase = random() < shape.purchases;
   const price = (100 + Math.floor(random() * 100_000)) / 100;

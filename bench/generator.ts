@@ -1,6 +1,6 @@
 // bench/generator.ts - a process of its own that posts bodies as fast as asked, and says at the end what was answered and what it cost. Its order comes as JSON in the first argument.
 import { Pool } from "undici";
-import { bodyOf } from "./events.ts";
+import { bodyOf, MANY_DEVICES } from "./events.ts";
 import { quantile } from "./figures.ts";
 
 export interface LoadOrder {
@@ -10,6 +10,8 @@ export interface LoadOrder {
   readonly clientId: number;
   readonly eventsPerBody: number;
   readonly purchases: number;
+  /** By default many. */
+  readonly devices?: number;
   readonly seconds: number;
   /** Events a second; 0: as fast as answers come. */
   readonly rate: number;
@@ -30,7 +32,13 @@ export interface LoadResult {
 
 const order = JSON.parse(process.argv[2]!) as LoadOrder;
 const pool = new Pool(order.url, { connections: order.inFlight, pipelining: 1 });
-const shape = { clientId: order.clientId, events: order.eventsPerBody, purchases: order.purchases, now: Date.now() };
+const shape = {
+  clientId: order.clientId,
+  events: order.eventsPerBody,
+  purchases: order.purchases,
+  devices: order.devices ?? MANY_DEVICES,
+  now: Date.now(),
+};
 const bodies = Array.from({ length: order.inFlight }, (_, n) => bodyOf({ ...shape, seed: order.seed + n }));
 const latencies: number[] = [];
 const statuses: Record<string, number> = {};

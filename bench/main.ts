@@ -1,10 +1,11 @@
-// bench/main.ts - `npm run bench -- ingest|chain|rollups|pure`: one question a file; prints a table and keeps the result in bench/results/.
+// bench/main.ts - `npm run bench -- ingest|chain|stage|rollups|pure`: one question a file; prints a table and keeps the result in bench/results/.
 import { parseArgs } from "node:util";
 
 const benches: Readonly<Record<string, string>> = {
   ingest: "how many events a second one ingest process takes, after the log's acknowledgement; a tutorial twin beside it",
   rollups: "what it costs to compute one touched minute again, by the number of events in its client's hour",
   pure: "what every pure step costs an event, as a multiple of JSON.parse of it; no servers (npm test holds it against bench/pure.ratios.json)",
+  stage: "how fast the hosted chain works off what lies in the log: every event on one partition, and spread over twelve",
   chain: "the whole pipeline at a steady rate: lag, freshness, CPU per process and event",
 };
 const { values, positionals } = parseArgs({

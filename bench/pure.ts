@@ -21,7 +21,7 @@ import { type RecordFields, writeProduceRequest } from "../stream/record-batch.t
 import { inMemoryWire } from "../stream/wire.ts";
 import { client, clientId, contract, longAgo, noon, partner, reads, referenceWith, rule } from "../tests/support/builders.ts";
 import { pipeline } from "../topology.ts";
-import { bodyOf } from "./events.ts";
+import { bodyOf, MANY_DEVICES } from "./events.ts";
 
 const SECRET = "a secret of forty characters or so, made up";
 const EVENTS = 1_000;
@@ -69,7 +69,7 @@ const arrival = { receivedAt: noon, sender: String(clientId), address: "192.0.2.
 
 /** The events of a body as the log holds them. */
 const admitted = (purchases: number) => {
-  const { bytes } = bodyOf({ clientId, events: EVENTS, purchases, seed: 7, now: noon });
+  const { bytes } = bodyOf({ clientId, events: EVENTS, purchases, devices: MANY_DEVICES, seed: 7, now: noon });
   const all = admitBatch(acceptsBatch(bytes), arrival, facts).flatMap((one) => (one.kind === "accepted" ? one : []));
   return { bytes, events: all.map(({ id, at, data }, offset) => recorded(topics.eventsRaw, id, at, data, offset)) };
 };

@@ -43,7 +43,7 @@ export const rssMiBOf = (pid: number): number => {
 /** Everything that a figure depends on, beside the figure. */
 export const circumstances = () => ({
   commit: execFileSync("git", ["rev-parse", "--short", "HEAD"], { encoding: "utf8" }).trim(),
-  cpu: `${cpus().length} x ${cpus()[0]?.model ?? "unknown"}`,
+  machine: `${cpus().length} x ${cpus()[0]?.model ?? "unknown"}`,
   node: process.version,
   load: loadavg()[0],
 });

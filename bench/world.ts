@@ -12,13 +12,14 @@ import type { LoadOrder, LoadResult } from "./generator.ts";
 export interface World {
   readonly stack: Stack;
   readonly clientId: number;
-  /** Enough for any rate: one token may send 100 requests a minute. */
+  /** One token may send 100 requests a minute. */
   readonly tokens: readonly string[];
   readonly stop: () => Promise<void>;
 }
+/** Enough for batches at any rate; single events need a token for every 100 a minute. */
 const TOKENS = 60;
 
-export const openWorld = async (apps: readonly App[]): Promise<World> => {
+export const openWorld = async (apps: readonly App[], wantedTokens = TOKENS): Promise<World> => {
   const home = mkdtempSync(join(tmpdir(), "tributary-bench-"));
   const stack = await startStack({
     home,
@@ -31,7 +32,7 @@ export const openWorld = async (apps: readonly App[]): Promise<World> => {
   const clientId = demo.clients[1]!.id;
   const pool = openPool(stack.env.POSTGRES_URL!, { name: "tributary-bench" });
   const tokens: string[] = [];
-  for (let n = 0; n < TOKENS; n += 1)
+  for (let n = 0; n < wantedTokens; n += 1)
     tokens.push((await createToken(pool, { kind: "ingest", label: `bench ${n}`, client_id: clientId, client_side: true })).token);
   await pool.end();
   return {

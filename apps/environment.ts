@@ -50,6 +50,19 @@ export const variables = {
   POSTGRES_ADMIN_URL: variable(z.url().optional(), "The owner of the tables; only migrations use it."),
   POSTGRES_APP_PASSWORD: variable(optional, "The password that migrations give to the application's role."),
   CLICKHOUSE_URL: variable(z.url(), "http(s)://user:password@host:8123/database.", "needed"),
+  OBJECT_STORE_URL: variable(
+    z.string().regex(/^(file:\/\/\/.|s3:\/\/.+\/.)/, "must be file:///folder or s3://key:secret@host/bucket"),
+    "Object storage of the archive and the last resort: file:///folder, or s3://key:secret@host:port/bucket?region=...&tls=false.",
+    "needed",
+  ),
+  SMTP_URL: variable(
+    z.url().optional(),
+    "Mail server of alerts: smtp(s)://user:password@host:port/?from=...&to=a@x,b@y; without it alerts are only kept.",
+  ),
+  RESTART_COMMAND: variable(
+    optional,
+    "How the keeper restarts a store, e.g. `docker compose restart {service}`; {service} is clickhouse or redis. Without it, and without the embedded stack, it only alerts.",
+  ),
   OIDC_ISSUER: variable(optional, "Identity provider of user tokens; with it the embedded one is not started."),
   HOST: variable(z.string().min(1).default("127.0.0.1"), "Address that apps listen on."),
   PORT: variable(port(8080), "Port of an app."),

@@ -337,6 +337,23 @@ export interface LedgerEntry {
   readonly reverses_entry_id: string | null;
 }
 
+/** Something that an operator or a schedule did to the log or to what is derived from it. Written before it begins and again when it ends: same operation_id, further phase. */
+export interface Operation {
+  /** op_<uuid> */
+  readonly operation_id: string;
+  /** rewind, replay, relearn, reprocess, restore, dead_letter_retry, dead_letter_discard, restart */
+  readonly kind: string;
+  /** started, succeeded, failed or refused */
+  readonly phase: string;
+  /** who: a user of the machine, an e-mail address, or keeper */
+  readonly actor: string;
+  /** what: a group, a window, a letter, a store */
+  readonly target: string;
+  readonly reason: string | null;
+  /** as JSON: offsets before and after, counts, what went wrong */
+  readonly detail: string;
+}
+
 /** A thing of the reference data has a further version; whoever keeps a picture of it may refresh. The rows themselves are read from Postgres. */
 export interface ReferenceChanged {
   /** uuid, the same however often it is sent */
@@ -433,6 +450,24 @@ export const topics = {
     keyOf: (data) => `${data.client_id}:${data.entity}`,
     record: {"type":"record","name":"DomainChanged","namespace":"tributary","doc":"Something that a client may hear of: what outbound webhooks and the audit read. Holds no personal data.","fields":[{"name":"event_id","type":"string","doc":"uuid, the same however often it is sent"},{"name":"client_id","type":"int"},{"name":"entity","type":"string","doc":"<kind>:<id>, e.g. campaign:31"},{"name":"type","type":"string","doc":"what happened to it, e.g. campaign.created"},{"name":"version","type":"int"},{"name":"change_id","type":["null","int"],"default":null,"doc":"the saved change of reference data, where it is one"},{"name":"data","type":"string","doc":"as JSON: its id and what a receiver needs to read it"}]},
   }),
+  operations: topic<Operation>({
+    name: "operations",
+    keyedBy: "actor",
+    partitions: 1,
+    checked: false,
+    idOf: (data) => data.operation_id,
+    keyOf: (data) => `${data.actor}`,
+    record: {"type":"record","name":"Operation","namespace":"tributary","doc":"Something that an operator or a schedule did to the log or to what is derived from it. Written before it begins and again when it ends: same operation_id, further phase.","fields":[{"name":"operation_id","type":"string","doc":"op_<uuid>"},{"name":"kind","type":"string","doc":"rewind, replay, relearn, reprocess, restore, dead_letter_retry, dead_letter_discard, restart"},{"name":"phase","type":"string","doc":"started, succeeded, failed or refused"},{"name":"actor","type":"string","doc":"who: a user of the machine, an e-mail address, or keeper"},{"name":"target","type":"string","doc":"what: a group, a window, a letter, a store"},{"name":"reason","type":["null","string"],"default":null},{"name":"detail","type":"string","doc":"as JSON: offsets before and after, counts, what went wrong"}]},
+  }),
+  eventsRestored: topic<EventReceived>({
+    name: "events.restored",
+    keyedBy: "client_id:did",
+    partitions: 12,
+    checked: false,
+    idOf: (data) => data.event_id,
+    keyOf: (data) => `${data.client_id}:${data.did}`,
+    record: {"type":"record","name":"EventReceived","namespace":"tributary","doc":"One tracking event as an edge admitted it: validated, personal data hashed, nothing looked up.","fields":[{"name":"event_id","type":"string","doc":"uuid(client_id, the sender's event id), or derived from the event's own content"},{"name":"sender_event_id","type":["null","string"],"default":null,"doc":"as the sender gave it"},{"name":"client_id","type":"int"},{"name":"did","type":"string","doc":"HMAC(client pepper, SHA-256(device id)), hex"},{"name":"t","type":"string","doc":"event type; custom events have t = custom and a custom_name"},{"name":"custom_name","type":["null","string"],"default":null},{"name":"ts","type":"long","doc":"the sender's own time, Unix milliseconds; ids and sort keys use it, never a clamped one"},{"name":"source","type":"string","doc":"the edge: batch, pixel, link, upload, lead, pull, or postback:<processor>, generic:<slug>"},{"name":"client_side","type":"boolean","doc":"the request came from the visitor's own device, so its address and user agent are the visitor's"},{"name":"url","type":["null","string"],"default":null},{"name":"ref","type":["null","string"],"default":null},{"name":"ip","type":["null","string"],"default":null},{"name":"ua","type":["null","string"],"default":null},{"name":"ip_source","type":["null","string"],"default":null,"doc":"event or request"},{"name":"ua_source","type":["null","string"],"default":null,"doc":"event or request"},{"name":"sid","type":["null","string"],"default":null},{"name":"click_id","type":["null","string"],"default":null,"doc":"svc_click_id as given; its MAC is verified by attribute"},{"name":"consent","type":"int","doc":"bitmask as given, or the client's default"},{"name":"order_id","type":["null","string"],"default":null},{"name":"product_id","type":["null","string"],"default":null},{"name":"product_line","type":["null","string"],"default":null,"doc":"segment code, null when unknown"},{"name":"quantity","type":["null","int"],"default":null},{"name":"value_minor","type":["null",{"type":"long","logicalType":"minor-units"}],"default":null,"doc":"revenue, lead value, price, cart value or refunded amount, in minor units of currency"},{"name":"currency","type":["null","string"],"default":null},{"name":"partner_ref","type":["null","string"],"default":null,"doc":"partner_param of a mapped source"},{"name":"dedup_key","type":["null","string"],"default":null,"doc":"dedup_key of a mapped source"},{"name":"lead_key","type":["null","string"],"default":null,"doc":"hashed e-mail with product and day, else the client's lead id"},{"name":"sale_hash","type":["null","string"],"default":null,"doc":"identity of a row pulled from an external source"},{"name":"import_id","type":["null","string"],"default":null},{"name":"props","type":"string","doc":"all props as one JSON text, personal data hashed"},{"name":"warnings","type":{"type":"array","items":"string"},"doc":"what was altered on the way in, e.g. ts_clamped, weak_did, pii_hashed"},{"name":"batch_id","type":["null","string"],"default":null,"doc":"which request brought it, as 20 hex digits that begin with its time; null where nobody can ask for a receipt"}]},
+  }),
 } as const;
 
 /** What the broker must hold; retentionMs -1 keeps for good. */
@@ -446,6 +481,8 @@ export const topicSettings = [
   { name: "ledger.entries", partitions: 4, retentionMs: -1, compacted: false, why: "Immutable, balanced, integer minor units; every amount a partner or client sees is a reading of it." },
   { name: "reference.changes", partitions: 1, retentionMs: -1, compacted: true, why: "Tells who keeps a picture of the reference data what has a further version; one partition, so that changes come in the order in which they were saved." },
   { name: "domain.changes", partitions: 4, retentionMs: 2592000000, compacted: false, why: "What outbound webhooks and the audit read; keyed so that what happens to one thing comes in order." },
+  { name: "operations", partitions: 1, retentionMs: -1, compacted: false, why: "Who moved what in the log, when, and to which offsets: rewinds, replays, restores, reprocessing, dead letters that were retried or discarded. One partition: the order is the story." },
+  { name: "events.restored", partitions: 12, retentionMs: 604800000, compacted: false, why: "What `tributary restore` brings back from the archive, for windows that events.raw no longer holds. Replays and relearning read it; it never goes into events.raw." },
   { name: "probe", partitions: 1, retentionMs: 3600000, compacted: false, why: "Health round trips of the edges." },
   { name: "clicks.dlq", partitions: 4, retentionMs: -1, compacted: false, why: "Dead letters of tracking links, original bytes, reasons in headers." },
   { name: "pixel.dlq", partitions: 4, retentionMs: -1, compacted: false, why: "Dead letters of the browser pixel." },

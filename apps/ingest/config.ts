@@ -10,6 +10,8 @@ const names = [
     "REDIS_URL",
     "POSTGRES_URL",
     "CLICKHOUSE_URL",
+    "OBJECT_STORE_URL",
+    "TRIBUTARY_HOME",
     "TRIBUTARY_SECRET",
   ] as const),
 ] as const;

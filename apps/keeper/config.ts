@@ -3,7 +3,18 @@ import { type Environment, readEnvironment } from "../environment.ts";
 
 const names = [
   ...(["HOST", "OPS_PORT", "INSTANCE_NAME", "LOG_LEVEL", "TLS_CERT_FILE", "TLS_KEY_FILE"] as const),
-  ...(["KAFKA_BROKERS", "KAFKA_TOPIC_PREFIX", "SCHEMA_REGISTRY_URL", "POSTGRES_URL", "CLICKHOUSE_URL"] as const),
+  ...([
+    "KAFKA_BROKERS",
+    "KAFKA_TOPIC_PREFIX",
+    "SCHEMA_REGISTRY_URL",
+    "POSTGRES_URL",
+    "CLICKHOUSE_URL",
+    "REDIS_URL",
+    "OBJECT_STORE_URL",
+    "SMTP_URL",
+    "RESTART_COMMAND",
+    "TRIBUTARY_HOME",
+  ] as const),
 ] as const;
 export type Config = Environment<(typeof names)[number]>;
 

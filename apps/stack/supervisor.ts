@@ -1,5 +1,6 @@
 // Starts the embedded stack and the apps on it, keeps them running, and stops what it started in reverse order.
 import { rmSync } from "node:fs";
+import { pathToFileURL } from "node:url";
 import { type App, appUrls, chargeOfApp } from "./app.ts";
 import { type StackConfig, stackConfig } from "./config.ts";
 import { emptyHome, openHome, secretsOf, writeJson } from "./home.ts";
@@ -116,7 +117,11 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
         tell({ kind: "stack.note", text: `Port ${movedFrom} is used by another program; ${name} listens on ${port} from now on.` });
     }
     const secrets = secretsOf(home);
-    const env: Record<string, string> = { TRIBUTARY_SECRET: secrets.tributary, TRIBUTARY_HOME: home.folder };
+    const env: Record<string, string> = {
+      TRIBUTARY_SECRET: secrets.tributary,
+      TRIBUTARY_HOME: home.folder,
+      OBJECT_STORE_URL: pathToFileURL(home.path("objects")).href,
+    };
     for (const service of wanted) Object.assign(env, own.includes(service) ? {} : outsideVariables(service, config));
     const place: Place = { home, ports, secrets, env, machine: { path: config.PATH, javaHome: config.JAVA_HOME } };
     for (const service of own) Object.assign(env, service.variables(place));

@@ -11,6 +11,7 @@ const names = [
     "REDIS_URL",
     "POSTGRES_URL",
     "CLICKHOUSE_URL",
+    "OBJECT_STORE_URL",
     "TRIBUTARY_SECRET",
   ] as const),
 ] as const;

@@ -8,6 +8,7 @@ const good = {
   REDIS_URL: "redis://127.0.0.1:6379",
   POSTGRES_URL: "postgres://app:secret@127.0.0.1:5432/tributary",
   CLICKHOUSE_URL: "http://127.0.0.1:8123/tributary",
+  OBJECT_STORE_URL: "file:///tmp/objects",
   TRIBUTARY_SECRET: "0123456789abcdef0123456789abcdef",
 };
 const problems = (env: Record<string, string | undefined>): string => {

@@ -48,6 +48,7 @@ export default async function setup(project: TestProject): Promise<() => Promise
     SCHEMA_REGISTRY_URL: `http://127.0.0.1:${registry}`,
     REDIS_URL: `redis://127.0.0.1:${redis}`,
     CLICKHOUSE_URL: `http://tributary:${PASSWORD}@127.0.0.1:${clickhouse}/tributary`,
+    OBJECT_STORE_URL: "file:///tmp/tributary-containers/objects",
     POSTGRES_URL: `postgres://tributary_app:${PASSWORD}@127.0.0.1:${postgres}/tributary`,
     POSTGRES_ADMIN_URL: `postgres://tributary_owner:${PASSWORD}@127.0.0.1:${postgres}/tributary`,
     POSTGRES_APP_PASSWORD: PASSWORD,

@@ -1,0 +1,10 @@
+// sinks/objects/open.ts - opens the object storage that OBJECT_STORE_URL names.
+import { fileURLToPath } from "node:url";
+import { fsObjects } from "./fs.ts";
+import type { Objects } from "./objects.ts";
+
+/** `file:///folder`. Connects to nothing yet. Throws on any other scheme. */
+export const openObjects = (url: string): Objects => {
+  if (url.startsWith("file:")) return fsObjects(fileURLToPath(url));
+  throw new Error(`OBJECT_STORE_URL: ${url.split(":")[0]}: is no object storage that is known here; use file:///folder`);
+};

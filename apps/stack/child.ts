@@ -40,6 +40,20 @@ export function startOf(pid: number): string | undefined {
   }
 }
 
+/** True for a process that SIGSTOP holds: alive, and deaf to everything but SIGCONT and SIGKILL. */
+export function isPaused(pid: number): boolean {
+  try {
+    if (process.platform !== "linux")
+      return execFileSync("ps", ["-o", "stat=", "-p", String(pid)], { encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] }).startsWith(
+        "T",
+      );
+    const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
+    return stat.slice(stat.lastIndexOf(")") + 2).startsWith("T");
+  } catch {
+    return false;
+  }
+}
+
 export const isAlive = (identity: Identity): boolean => startOf(identity.pid) === identity.started;
 
 /** The process that is running this code. */
@@ -81,9 +95,10 @@ export function signal(identity: Identity, name: NodeJS.Signals): boolean {
   }
 }
 
-/** Ends a process: `name` first, and after the deadline SIGKILL. Resolves when it is gone; true when it went by itself. */
+/** Ends a process: `name` first, and after the deadline SIGKILL. A paused one is woken, so that it hears it. Resolves when it is gone; true when it went by itself. */
 export async function endProcess(identity: Identity, name: NodeJS.Signals, deadlineMs: number): Promise<boolean> {
   if (!signal(identity, name)) return true;
+  signal(identity, "SIGCONT");
   const gone = () => {
     if (isAlive(identity)) throw new Error(`process ${identity.pid} is still running`);
   };

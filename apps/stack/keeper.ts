@@ -1,6 +1,6 @@
 // Keeps one child running: spawned, waited for until it is well, started again with back-off when it dies, ended when asked.
 import { readFileSync } from "node:fs";
-import { type Child, endProcess, signal, spawnChild } from "./child.ts";
+import { type Child, endProcess, isPaused, signal, spawnChild } from "./child.ts";
 import type { Roster } from "./roster.ts";
 import type { Command } from "./service.ts";
 import { until } from "./until.ts";
@@ -31,8 +31,9 @@ export interface Kept {
   readonly name: string;
   readonly pid: () => number | undefined;
   readonly signal: (name: NodeJS.Signals) => boolean;
-  /** Ends the child and starts it again; resolves when it is well. */
-  readonly restart: () => Promise<void>;
+  readonly state: () => "running" | "paused" | "starting";
+  /** Ends the child, by force after `withinMs`, and starts it again; resolves when it is well. Two at once are one. */
+  readonly restart: (withinMs?: number) => Promise<void>;
   /** Resolves when the child is well (again). */
   readonly ready: (deadlineMs?: number) => Promise<void>;
   readonly stop: () => Promise<void>;
@@ -56,7 +57,7 @@ export async function keep(charge: Charge, roster: Roster, tell: (event: KeeperE
   let child: Child | undefined;
   let isWell = false;
   let isStopping = false;
-  let isRestarting = false;
+  let restarting: Promise<void> | undefined;
   let deaths = 0;
   let watching: Promise<void> = Promise.resolve();
   const leaving = new AbortController();
@@ -92,41 +93,55 @@ export async function keep(charge: Charge, roster: Roster, tell: (event: KeeperE
     changed();
   };
 
-  const end = async (): Promise<void> => {
+  const end = async (withinMs = charge.stopWithinMs): Promise<void> => {
     isWell = false;
     if (child === undefined) return;
-    const wentByItself = await endProcess(child, charge.stopSignal, charge.stopWithinMs);
+    const wentByItself = await endProcess(child, charge.stopSignal, withinMs);
     roster.remove(name);
     child = undefined;
-    const late = `${name} did not end within ${charge.stopWithinMs / 1000} s and was killed.`;
+    const late = `${name} did not end within ${withinMs / 1000} s and was killed.`;
     tell({ kind: "child.stopped", name, text: wentByItself ? `${name} has stopped.` : late });
   };
 
   /** Waits for the death of the child and starts the next one, until it is asked to stop. */
   const watch = async (): Promise<void> => {
-    while (!isStopping && child !== undefined) {
+    const isLeft = () => isStopping || restarting !== undefined;
+    while (!isLeft() && child !== undefined) {
       const wellSince = performance.now();
       const { code, signal: by } = await child.exited;
-      if (isStopping || isRestarting) return;
+      if (isLeft()) return;
       isWell = false;
       deaths = performance.now() - wellSince > FORGIVEN_AFTER_MS ? 1 : deaths + 1;
       const how = by === null ? `exited with code ${code}` : `was ended by ${by}`;
       changed();
-      for (let isBack = false; !isBack && !isStopping; ) {
+      for (let isBack = false; !isBack && !isLeft(); ) {
         const pause = Math.min(FIRST_PAUSE_MS * 2 ** (deaths - 1), LONGEST_PAUSE_MS);
         tell({ kind: "child.died", name, text: `${name} ${how}; it is started again in ${pause / 1000} s.` });
         await pauseOf(pause, leaving.signal);
-        if (isStopping) return;
+        if (isLeft()) return;
         try {
           await start();
           isBack = true;
         } catch (error) {
-          if (isStopping) return;
+          if (isLeft()) return;
           deaths += 1;
           tell({ kind: "child.died", name, text: `${name} did not come back: ${(error as Error).message}` });
           if (child !== undefined) await endProcess(child, "SIGKILL", 5_000);
         }
       }
+    }
+  };
+
+  const anew = async (withinMs?: number): Promise<void> => {
+    await end(withinMs);
+    await watching;
+    // A successor that was being started when the restart came.
+    await end(withinMs);
+    try {
+      await start();
+    } catch (error) {
+      if (child !== undefined) await endProcess(child, "SIGKILL", 5_000);
+      throw error;
     }
   };
 
@@ -141,16 +156,14 @@ export async function keep(charge: Charge, roster: Roster, tell: (event: KeeperE
     name,
     pid: () => (isWell ? child?.pid : undefined),
     signal: (by) => child !== undefined && signal(child, by),
-    restart: async () => {
-      isRestarting = true;
-      try {
-        await end();
-        await watching;
-        await start();
-      } finally {
-        isRestarting = false;
-      }
-      watching = watch();
+    state: () => (!isWell || child === undefined ? "starting" : isPaused(child.pid) ? "paused" : "running"),
+    restart: (withinMs) => {
+      restarting ??= anew(withinMs).finally(() => {
+        restarting = undefined;
+        // Whatever came of it, what runs now is watched, and what died is started again with back-off.
+        watching = watch();
+      });
+      return restarting;
     },
     ready: (deadlineMs = charge.readyWithinMs) =>
       until(`${name} is ready`, deadlineMs, () => {
@@ -161,6 +174,7 @@ export async function keep(charge: Charge, roster: Roster, tell: (event: KeeperE
       isStopping = true;
       leaving.abort(new Error("the stack is being stopped"));
       await end();
+      await restarting?.catch(() => undefined);
       await watching;
       // A successor that was being started when the stop came.
       await end();

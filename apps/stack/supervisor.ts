@@ -3,6 +3,8 @@ import { rmSync } from "node:fs";
 import { pathToFileURL } from "node:url";
 import { type App, appUrls, chargeOfApp } from "./app.ts";
 import { type StackConfig, stackConfig } from "./config.ts";
+import type { ControlAddress } from "./control.ts";
+import { type Door, openDoor } from "./control-door.ts";
 import { emptyHome, openHome, secretsOf, writeJson } from "./home.ts";
 import { type Charge, type KeeperEvent, type Kept, keep, STOP_MS } from "./keeper.ts";
 import { lockHome } from "./lock.ts";
@@ -39,6 +41,15 @@ export interface Run {
   readonly apps: Readonly<Record<string, { readonly url: string; readonly ops_url: string; readonly pid: number | null }>>;
   readonly services: Readonly<Partial<Record<ServiceName, Address & { readonly pid: number | null }>>>;
   readonly demo: Readonly<Record<string, unknown>>;
+  /** The door through which processes are restarted, stopped and paused by name; see control.ts. */
+  readonly control: ControlAddress;
+}
+
+/** `starting` includes what died and is being started again; `stopped` stays so until it is started. */
+export interface ProcessStatus {
+  readonly name: string;
+  readonly pid: number | null;
+  readonly state: "running" | "paused" | "starting" | "stopped";
 }
 
 export type StackEvent =
@@ -83,6 +94,9 @@ const SERVICES: readonly Service[] = [kafka, postgres, clickhouse, redis, regist
 
 // First start on a cold disk: the broker loads 50 MB of classes, the engine maps 566 MB. Twice what the slowest machine tried needed.
 const SERVICE_READY_MS = 60_000;
+// What is restarted because it hangs rarely ends by itself; ten seconds let a store that is only slow flush what it holds.
+const RESTART_STOP_MS = 10_000;
+
 /**
  * Starts services, then steps, then apps, and resolves when all are ready; whatever fails, what was started is stopped again.
  * @throws Error in one sentence that names the cure where there is one.
@@ -100,6 +114,7 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
     release();
   };
   const children: Kept[] = [];
+  const doors: Door[] = [];
   try {
     const { roster, reclaimed } = await openRoster(home);
     for (const orphan of reclaimed)
@@ -125,8 +140,9 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
     for (const service of wanted) Object.assign(env, own.includes(service) ? {} : outsideVariables(service, config));
     const place: Place = { home, ports, secrets, env, machine: { path: config.PATH, javaHome: config.JAVA_HOME } };
     for (const service of own) Object.assign(env, service.variables(place));
-    return await raise({ ...options, apps, config, place, ports, roster, wanted, own, env, tell, unlock, children });
+    return await raise({ ...options, apps, config, place, ports, roster, wanted, own, env, tell, unlock, children, doors });
   } catch (error) {
+    for (const door of doors) await door.close();
     await stopAll(children);
     rmSync(home.path("run.json"), { force: true });
     unlock();
@@ -146,6 +162,8 @@ interface Raising extends StackOptions {
   readonly tell: (event: StackEvent) => void;
   readonly unlock: () => void;
   readonly children: Kept[];
+  /** The control door once it is open: closed by whoever gives up the start. */
+  readonly doors: Door[];
 }
 
 async function raise(raising: Raising): Promise<Stack> {
@@ -154,7 +172,10 @@ async function raise(raising: Raising): Promise<Stack> {
   let demo: Run["demo"] = {};
   let isReady = false;
   let stopping: Promise<void> | undefined;
+  let door: Door | undefined;
   const started = new Map<string, App>();
+  // In the order of starting; what is stopped and started again keeps its place.
+  const charges = new Map<string, Charge>();
 
   const find = (name: string): Kept | undefined => children.find((child) => child.name === name);
   const known = (name: string): Kept => {
@@ -172,15 +193,37 @@ async function raise(raising: Raising): Promise<Stack> {
       wanted.map((service) => [service.name, { ...service.address(env), pid: find(service.name)?.pid() ?? null }]),
     ),
     demo,
+    control: { url: door!.url, token: door!.token },
   });
   const publish = () => {
     if (stopping === undefined) writeJson(home.path("run.json"), run());
   };
   const adopt = async (charge: Charge): Promise<void> => {
     signal?.throwIfAborted();
+    charges.set(charge.name, charge);
     children.push(await keep({ ...charge, signal }, roster, tell, publish));
+    const places = [...charges.keys()];
+    children.sort((a, b) => places.indexOf(a.name) - places.indexOf(b.name));
+  };
+  const stopOne = async (name: string): Promise<void> => {
+    const child = known(name);
+    await child.stop();
+    children.splice(children.indexOf(child), 1);
+    publish();
   };
 
+  door = await openDoor({
+    restart: (name) => known(name).restart(RESTART_STOP_MS),
+    signal: (name, by) => known(name).signal(by),
+    stop: stopOne,
+    start: async (name) => {
+      const charge = charges.get(name);
+      if (charge === undefined) known(name);
+      else if (find(name) === undefined) await adopt(charge);
+    },
+    status: () => [...charges.keys()].map((name) => ({ name, pid: find(name)?.pid() ?? null, state: find(name)?.state() ?? "stopped" })),
+  });
+  raising.doors.push(door);
   await startServices(raising, adopt);
   publish();
   for (const step of raising.steps ?? []) {
@@ -209,6 +252,7 @@ async function raise(raising: Raising): Promise<Stack> {
   const stopEverything = async (): Promise<void> => {
     tell({ kind: "stack.stopping", text: "The stack is being stopped." });
     rmSync(home.path("run.json"), { force: true });
+    await door?.close();
     await stopAll(children);
     raising.unlock();
     tell({ kind: "stack.stopped", text: "Everything has stopped." });
@@ -228,12 +272,7 @@ async function raise(raising: Raising): Promise<Stack> {
     ready: (name, deadlineMs) => known(name).ready(deadlineMs),
     start: startApp,
     stop: async (name) => {
-      if (name !== undefined) {
-        const child = known(name);
-        await child.stop();
-        children.splice(children.indexOf(child), 1);
-        return publish();
-      }
+      if (name !== undefined) return stopOne(name);
       stopping ??= stopEverything();
       await stopping;
     },
@@ -279,8 +318,10 @@ function outsideVariables(service: Service, { inherited }: StackConfig): Record<
   return found;
 }
 
-/** In reverse order of starting, one by one: an app must be able to flush into stores that still run, and the registry needs its Kafka. */
-/** In reverse order, all of them: one that cannot be stopped must not leave the others running. Throws the first problem at the end. */
+/**
+ * In reverse order of starting, one by one: an app must be able to flush into stores that still run, and the registry needs its Kafka. All of them: one
+ * that cannot be stopped must not leave the others running. Throws the first problem at the end.
+ */
 async function stopAll(children: Kept[]): Promise<void> {
   const problems: unknown[] = [];
   for (const child of children.toReversed()) await child.stop().catch((problem: unknown) => problems.push(problem));

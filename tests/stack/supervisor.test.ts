@@ -44,6 +44,7 @@ describe("a stack with an app", () => {
       },
       services: { redis: { url: stack.env.REDIS_URL, pid: stack.pid("redis") } },
       demo: { admin_token: "t" },
+      control: { url: expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+$/), token: expect.stringMatching(/^[\w-]{43}$/) },
     });
     expect(statSync(join(here.home, "run.json")).mode & 0o777).toBe(0o600);
     expect(statSync(join(here.home, "secrets.json")).mode & 0o777).toBe(0o600);

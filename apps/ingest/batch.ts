@@ -13,10 +13,10 @@ import type { Log } from "../../stream/log.ts";
 import type { RequestCounts } from "../../stream/metrics.ts";
 import type { OutputMessage, Produce } from "../../stream/ports.ts";
 import type { Wire } from "../../stream/wire.ts";
+import { Problem, unavailable } from "../http/problem.ts";
+import type { Verdict } from "../http/rate-limit.ts";
+import { checkType, withBody } from "../http/read-body.ts";
 import { heapOf, openLane } from "./lane.ts";
-import { Problem, unavailable } from "./problem.ts";
-import type { Verdict } from "./rate-limit.ts";
-import { checkType, withBody } from "./read-body.ts";
 
 export interface BatchParts {
   readonly authenticate: (request: Request, address: string) => Token;

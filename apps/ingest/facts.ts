@@ -5,7 +5,7 @@ import { type Identify, identifyFor, pepperOf } from "../../processors/device-id
 import type { Reference } from "../../processors/reference.ts";
 import type { Token } from "../../sinks/postgres/tokens.ts";
 import type { UnixMs } from "../../stream/flow.ts";
-import { Problem, unavailable } from "./problem.ts";
+import { Problem, unavailable } from "../http/problem.ts";
 
 /** 100,000 devices are about 20 MB; a client with more of them at once pays two hashes for the rest. */
 const DEVICES_REMEMBERED = 100_000;

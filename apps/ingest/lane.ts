@@ -1,5 +1,5 @@
 // apps/ingest/lane.ts - how much parsed JSON is held at once: bodies wait their turn instead of filling the heap together.
-import { Problem } from "./problem.ts";
+import { Problem } from "../http/problem.ts";
 
 /**
  * What JSON.parse may cost, measured with V8 of Node 20: a text about 4 bytes a character, an object or list up to 224 (`{"1":0}`, 8 bytes of JSON).

@@ -8,9 +8,9 @@ import { eventVersions } from "../../sinks/clickhouse/reads.ts";
 import { type Fate, receiptCounts, receiptOf } from "../../sinks/clickhouse/receipts.ts";
 import type { Token } from "../../sinks/postgres/tokens.ts";
 import type { Log } from "../../stream/log.ts";
-import { Problem, unavailable } from "./problem.ts";
+import { Problem, unavailable } from "../http/problem.ts";
+import { localWindow } from "../http/rate-limit.ts";
 import type { Progress } from "./progress.ts";
-import { localWindow } from "./rate-limit.ts";
 
 export interface ReceiptParts {
   readonly authenticate: (request: Request, address: string) => Token;

@@ -1,10 +1,8 @@
-// apps/ingest/server.ts - the routes of the ingest host and what holds for every request: its id, its headers, the order of checks.
-import { randomUUID } from "node:crypto";
-import express, { type Express, type Request, type RequestHandler, type Response } from "express";
-import helmet from "helmet";
+// apps/ingest/server.ts - the routes of the ingest host, the methods that each takes, and which browsers may ask them.
+import type { Express, Request, RequestHandler, Response } from "express";
 import type { Log } from "../../stream/log.ts";
+import { openHost, wrongMethod } from "../http/host.ts";
 import type { HealthReport } from "./health.ts";
-import { answerProblems, Problem } from "./problem.ts";
 
 export interface Routes {
   readonly batch: (request: Request, response: Response) => Promise<void>;
@@ -12,22 +10,10 @@ export interface Routes {
   readonly health: () => Promise<HealthReport>;
 }
 
-const REQUEST_ID = /^[A-Za-z0-9._-]{1,128}$/;
+export const ingestApp = (routes: Routes, trustedProxies: readonly string[], log: Log): Express =>
+  openHost((app) => addRoutes(app, routes), trustedProxies, log);
 
-/** `trustedProxies` as express takes them: only they may say in X-Forwarded-For who the sender is. */
-export const ingestApp = (routes: Routes, trustedProxies: readonly string[], log: Log): Express => {
-  const app = express();
-  app.set("trust proxy", trustedProxies.length === 0 ? false : [...trustedProxies]);
-  app
-    .set("case sensitive routing", true)
-    .set("strict routing", true)
-    .set("etag", false)
-    .set("query parser", "simple")
-    .disable("x-powered-by");
-  app.use(identify);
-  app.use(helmet());
-  app.use(noStore);
-
+const addRoutes = (app: Express, routes: Routes): void => {
   app.route("/ingest/batch").options(preflight("POST, OPTIONS")).post(anyOrigin, routes.batch).all(wrongMethod("POST, OPTIONS"));
   app
     .route("/ingest/receipts/:batch_id")
@@ -44,24 +30,6 @@ export const ingestApp = (routes: Routes, trustedProxies: readonly string[], log
     })
     .options(preflight("GET, HEAD, OPTIONS"))
     .all(wrongMethod("GET, HEAD, OPTIONS"));
-  app.use(() => {
-    throw new Problem("not_found", "no such path on this host");
-  });
-  app.use(answerProblems(log));
-  return app;
-};
-
-const identify: RequestHandler = (request, response, next) => {
-  const given = request.headers["x-request-id"];
-  const id = typeof given === "string" && REQUEST_ID.test(given) ? given : randomUUID();
-  response.locals.requestId = id;
-  response.set("X-Request-Id", id);
-  next();
-};
-
-const noStore: RequestHandler = (_request, response, next) => {
-  response.set("Cache-Control", "no-store");
-  next();
 };
 
 /** A token is sent by whoever holds it, never by a browser on its own, so any origin may use one: no credentials are allowed. */
@@ -84,10 +52,4 @@ const preflight =
         "Access-Control-Max-Age": "600",
       })
       .end();
-  };
-
-const wrongMethod =
-  (methods: string): RequestHandler =>
-  () => {
-    throw new Problem("method_not_allowed", `this path takes ${methods}`, { headers: { Allow: methods } });
   };

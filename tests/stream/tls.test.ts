@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { connect, type TLSSocket } from "node:tls";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { listen } from "../../apps/ingest/listen.ts";
+import { listen } from "../../apps/http/listen.ts";
 import { until } from "../../apps/stack/until.ts";
 import { openMetrics } from "../../stream/metrics.ts";
 import { openOps } from "../../stream/ops.ts";

@@ -1,4 +1,4 @@
-// apps/ingest/rate-limit.ts - an exact sliding window: no stretch of a minute holds more than the limit, over all processes by Redis, in this one without it.
+// apps/http/rate-limit.ts - an exact sliding window: no stretch of a minute holds more than the limit, over all processes by Redis, in this one without it.
 import { Redis } from "ioredis";
 import type { Log } from "../../stream/log.ts";
 

@@ -1,4 +1,4 @@
-// apps/ingest/listen.ts - opens the port: plain or TLS 1.3, with time limits on slow senders, and closes it without dropping anybody who is being answered.
+// apps/http/listen.ts - opens the port: plain or TLS 1.3, with time limits on slow senders, and closes it without dropping anybody who is being answered.
 import type { RequestListener } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
 import { httpServer, type TlsFiles } from "../../stream/tls.ts";

@@ -1,4 +1,4 @@
-// apps/ingest/tokens.ts - who sends: the bearer token of a request, looked up in the picture that this process keeps.
+// apps/http/tokens.ts - who sends: the bearer token of a request, looked up in the picture that this process keeps.
 import type { IncomingMessage } from "node:http";
 import type { Token, TokenKind, Tokens } from "../../sinks/postgres/tokens.ts";
 import { Problem, unavailable } from "./problem.ts";
@@ -27,7 +27,7 @@ export const authenticator = (tokens: Tokens, kind: TokenKind) => {
     if (!failures.take(address, performance.now()).isAllowed)
       throw new Problem("rate_limited", "too many requests without a valid token", { headers: { "Retry-After": "5" } });
     throw new Problem("unauthorized", "send Authorization: Bearer <token> with a token that was issued for this route", {
-      headers: { "WWW-Authenticate": 'Bearer realm="ingest"' },
+      headers: { "WWW-Authenticate": `Bearer realm="${kind}"` },
     });
   };
 };

@@ -1,4 +1,4 @@
-// apps/ingest/problem.ts - every answer that is not a success: application/problem+json (RFC 9457) with a stable code and the request's id.
+// apps/http/problem.ts - every answer that is not a success: application/problem+json (RFC 9457) with a stable code and the request's id.
 import type { ErrorRequestHandler, Request, Response } from "express";
 import { BadBody } from "../../processors/admit/batch.ts";
 import type { Log } from "../../stream/log.ts";
@@ -8,8 +8,10 @@ const KINDS = {
   bad_request: [400, "The request cannot be understood"],
   validation_failed: [400, "The body is not acceptable"],
   unauthorized: [401, "A valid bearer token is needed"],
+  forbidden: [403, "This is not allowed to you"],
   not_found: [404, "There is nothing here"],
   method_not_allowed: [405, "This path does not take this method"],
+  conflict: [409, "This does not go together with what is there"],
   payload_too_large: [413, "The body is too large"],
   unsupported_media_type: [415, "This kind of body is not taken here"],
   rate_limited: [429, "Too many requests"],

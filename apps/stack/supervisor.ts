@@ -67,6 +67,8 @@ export interface StackOptions {
   readonly steps?: readonly Step[];
   readonly apps?: readonly App[];
   readonly onEvent?: (event: StackEvent) => void;
+  /** Ports that everybody is told instead of a service's own: whoever starts the stack listens there and passes on what he likes. For fault tests. */
+  readonly fronts?: Readonly<Partial<Record<ServiceName, number>>>;
   readonly config?: StackConfig;
   /** Stops the start halfway; what was started is stopped again. */
   readonly signal?: AbortSignal;
@@ -138,8 +140,9 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
       OBJECT_STORE_URL: pathToFileURL(home.path("objects")).href,
     };
     for (const service of wanted) Object.assign(env, own.includes(service) ? {} : outsideVariables(service, config));
-    const place: Place = { home, ports, secrets, env, machine: { path: config.PATH, javaHome: config.JAVA_HOME } };
-    for (const service of own) Object.assign(env, service.variables(place));
+    const fronts = options.fronts ?? {};
+    const place: Place = { home, ports, fronts, secrets, env, machine: { path: config.PATH, javaHome: config.JAVA_HOME } };
+    for (const service of own) Object.assign(env, service.variables({ ...place, ports: { ...ports, ...fronts } }));
     return await raise({ ...options, apps, config, place, ports, roster, wanted, own, env, tell, unlock, children, doors });
   } catch (error) {
     for (const door of doors) await door.close();

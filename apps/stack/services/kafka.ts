@@ -56,12 +56,12 @@ export const brokerSettings: Readonly<Record<string, string | number | boolean>>
 };
 
 /** The rest is what one loopback broker needs. */
-const settings = ({ ports, home }: Place, dataFolder: string): Record<string, string | number | boolean> => ({
+const settings = ({ ports, fronts, home }: Place, dataFolder: string): Record<string, string | number | boolean> => ({
   "process.roles": "broker,controller",
   "node.id": 1,
   "controller.quorum.voters": `1@127.0.0.1:${ports.kafkaController}`,
   listeners: `PLAINTEXT://127.0.0.1:${ports.kafka},CONTROLLER://127.0.0.1:${ports.kafkaController}`,
-  "advertised.listeners": `PLAINTEXT://127.0.0.1:${ports.kafka}`,
+  "advertised.listeners": `PLAINTEXT://127.0.0.1:${fronts.kafka ?? ports.kafka}`,
   "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
   "controller.listener.names": "CONTROLLER",
   "inter.broker.listener.name": "PLAINTEXT",

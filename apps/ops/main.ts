@@ -5,6 +5,7 @@ import { dataCommands } from "./commands/data.ts";
 import { decideCommands } from "./commands/decide.ts";
 import { explainCommands } from "./commands/explain.ts";
 import { fraudCommands } from "./commands/fraud.ts";
+import { hashCommands } from "./commands/hash.ts";
 import { installationCommands } from "./commands/installation.ts";
 import { storeCommands } from "./commands/stores.ts";
 import { tokenCommands } from "./commands/tokens.ts";
@@ -17,6 +18,7 @@ const program = new Command("tributary")
   .showHelpAfterError("(add --help for examples)")
   .addHelpText("before", "Examples:\n  $ tributary status\n  $ tributary report --client aurora-music --by month\n");
 for (const add of [
+  hashCommands,
   installationCommands,
   dataCommands,
   decideCommands,

@@ -1,0 +1,102 @@
+// The state hash of the stores: equal rows, equal hash, whatever the order, the batches and the columns that may differ; one other value, another hash.
+import { afterAll, expect, test } from "vitest";
+import { differingTables, stateHash } from "../../apps/state-hash.ts";
+import { batchTag } from "../../processors/admit/batch-id.ts";
+import { topics } from "../../schemas/generated.ts";
+import { openClickhouse } from "../../sinks/clickhouse/client.ts";
+import { computeRollups } from "../../sinks/clickhouse/rollups.ts";
+import { hashedAnalytics, unhashedAnalytics } from "../../sinks/clickhouse/state-hash.ts";
+import { clickhouseStore } from "../../sinks/clickhouse/store.ts";
+import { eventRows, events } from "../../sinks/clickhouse/tables/events.ts";
+import { openPool } from "../../sinks/postgres/sql.ts";
+import { postgresStore } from "../../sinks/postgres/store.ts";
+import { ledger, ledgerRows } from "../../sinks/postgres/tables/ledger.ts";
+import { productSales, saleRows } from "../../sinks/postgres/tables/product-sales.ts";
+import type { Table } from "../../stream/flow.ts";
+import { attributed, noon, recorded } from "../support/builders.ts";
+import { entry } from "../support/money-builders.ts";
+import { sharedStack } from "../support/shared-stack.ts";
+
+const { env, demo } = sharedStack();
+const client_id: number = demo.clients[2].id;
+const clickhouse = openClickhouse(env.CLICKHOUSE_URL!);
+const pool = openPool(env.POSTGRES_URL!, { timeoutMs: 60_000 });
+afterAll(() => Promise.all([clickhouse.close(), pool.end()]));
+
+const run = `${process.pid}-${Date.now()}`;
+let writes = 0;
+const write = async <Row>(table: Table<Row>, rows: readonly Row[]): Promise<void> => {
+  const store = table.store === "clickhouse" ? clickhouseStore(clickhouse) : postgresStore(pool);
+  await store.within({ tenants: [client_id], token: `${run}/${writes++}` }, (each) => table.write(rows, each));
+};
+const uuid = (n: number): string => `00000000-0000-8000-8001-${(Date.now() + n).toString(16).padStart(12, "0")}`;
+const sales = [1, 2, 3].map((n) =>
+  attributed({
+    client_id,
+    event_id: uuid(n),
+    t: "purchase",
+    order_id: `${run}-${n}`,
+    ts: noon + n * 60_000,
+    batch_id: batchTag(Date.now(), Buffer.from([0, 0, 0, n])),
+  }),
+);
+const rowsOf = (receivedAt = noon) => sales.flatMap((data) => eventRows({ ...recorded(topics.eventsAttributed, data), receivedAt }));
+const now = () => stateHash(pool, clickhouse);
+
+test("the same rows in another order, in other batches and received at another time are the same state", async () => {
+  const before = await now();
+  const saleRowsOf = sales.flatMap((data) => saleRows({ ...recorded(topics.eventsAttributed, data) }));
+  await write(events, rowsOf());
+  await write(productSales, saleRowsOf);
+  await write(
+    ledger,
+    ledgerRows(recorded(topics.ledgerEntries, entry({ client_id, entry_id: `led_${run}`, conversion_id: `cnv_${run}` }))),
+  );
+  await computeRollups(
+    clickhouse,
+    [1, 2, 3].map((n) => ({ client_id, minute: noon + n * 60_000, sequence: 1n })),
+  );
+  const written = await now();
+  const touched = differingTables(before, written);
+  expect(touched).toEqual([
+    ...["clickhouse.events", "clickhouse.receipts", "clickhouse.rollups"],
+    ...["postgres.product_sales", "postgres.ledger_entries", "postgres.ledger_lines", "postgres.commissions"],
+  ]);
+  for (const row of rowsOf(noon + 5_000).reverse()) await write(events, [row]);
+  for (const row of [...saleRowsOf].reverse()) await write(productSales, [row]);
+  await computeRollups(
+    clickhouse,
+    [2, 1, 3].map((n) => ({ client_id, minute: noon + n * 60_000, sequence: 9n })),
+  );
+  await clickhouse.command({ query: "optimize table events final" });
+  expect(await now()).toEqual(written);
+});
+
+test("one lost row and one changed value are another state, and the tables are named", async () => {
+  const before = await now();
+  await clickhouse.command({
+    query: `alter table events delete where client_id = ${client_id} and event_id = '${sales[0]!.event.event_id}'`,
+    clickhouse_settings: { mutations_sync: "2" },
+  });
+  const without = await now();
+  expect(differingTables(before, without)).toEqual(["clickhouse.events"]);
+  await write(events, rowsOf());
+  expect(await now()).toEqual(before);
+  const changed = { ...sales[1]!, version: 2, fraud: { ...sales[1]!.fraud, score: 1 } };
+  await write(events, eventRows(recorded(topics.eventsAttributed, changed)));
+  expect(differingTables(before, await now())).toContain("clickhouse.events");
+});
+
+test("every table of the analytics store is hashed or says why not", async () => {
+  const answer = await clickhouse.query({
+    query: "select name from system.tables where database = currentDatabase() and engine not in ('View', 'MaterializedView')",
+    format: "JSONEachRow",
+  });
+  const names = (await answer.json<{ name: string }>()).map(({ name }) => name);
+  const known = [...hashedAnalytics.map(({ table }) => table), ...Object.keys(unhashedAnalytics)];
+  expect(names.filter((name) => !known.includes(name))).toEqual([]);
+});
+
+test("a table that nobody knows is refused by name", async () => {
+  await expect(stateHash(pool, clickhouse, ["event"])).rejects.toThrow("event; known: events");
+});

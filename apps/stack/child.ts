@@ -1,14 +1,9 @@
 // One spawned process: told apart from a later process of the same number by its start time, asked to end, and ended.
 import { execFileSync, spawn } from "node:child_process";
 import { closeSync, existsSync, openSync, readFileSync, renameSync, statSync } from "node:fs";
+import { type Identity, isAlive, startOf } from "../../stream/lock.ts";
 import type { Command } from "./service.ts";
 import { until } from "./until.ts";
-
-/** A process number alone is reused by the system; with its start time it names one process. */
-export interface Identity {
-  readonly pid: number;
-  readonly started: string;
-}
 
 export interface Child extends Identity {
   readonly exited: Promise<{ readonly code: number | null; readonly signal: NodeJS.Signals | null }>;
@@ -16,29 +11,6 @@ export interface Child extends Identity {
 
 // A log beyond this is kept once under `.1`, so that a stack that runs for weeks cannot fill the disk with two generations of more than this.
 const LOG_LIMIT_BYTES = 20 * 1024 * 1024;
-
-/** When the process of this number started, in the system's own words; undefined when there is none (a zombie is none). */
-export function startOf(pid: number): string | undefined {
-  if (process.platform === "linux") {
-    try {
-      const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
-      // The name in field 2 may hold spaces and brackets: fields are counted behind the last bracket. Field 3 is the state, 22 the start time.
-      const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
-      return fields[0] === "Z" || fields[0] === "X" ? undefined : fields[19];
-    } catch {
-      return undefined;
-    }
-  }
-  try {
-    const line = execFileSync("ps", ["-o", "stat=,lstart=", "-p", String(pid)], {
-      encoding: "utf8",
-      stdio: ["ignore", "pipe", "ignore"],
-    }).trim();
-    return line === "" || line.startsWith("Z") ? undefined : line.slice(line.indexOf(" ") + 1);
-  } catch {
-    return undefined;
-  }
-}
 
 /** True for a process that SIGSTOP holds: alive, and deaf to everything but SIGCONT and SIGKILL. */
 export function isPaused(pid: number): boolean {
@@ -53,11 +25,6 @@ export function isPaused(pid: number): boolean {
     return false;
   }
 }
-
-export const isAlive = (identity: Identity): boolean => startOf(identity.pid) === identity.started;
-
-/** The process that is running this code. */
-export const ourselves = (): Identity => ({ pid: process.pid, started: startOf(process.pid) ?? "" });
 
 /**
  * Spawns a process in a session of its own (a Ctrl-C in the terminal does not reach it), its output appended to `log`.

@@ -4,7 +4,7 @@ import { statfsSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import pg from "pg";
-import { type Identity, isAlive } from "./child.ts";
+import { type Identity, isAlive } from "../../stream/lock.ts";
 import type { StackConfig } from "./config.ts";
 import { type Home, readJson } from "./home.ts";
 import { jarsAreComplete } from "./jars.ts";

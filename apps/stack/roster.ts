@@ -1,5 +1,6 @@
 // The list of processes that a stack has spawned, on disk, so that the next start can end those of a supervisor that crashed.
-import { endProcess, type Identity, isAlive, signal } from "./child.ts";
+import { type Identity, isAlive } from "../../stream/lock.ts";
+import { endProcess, signal } from "./child.ts";
 import { type Home, readJson, writeJson } from "./home.ts";
 
 interface Entry extends Identity {

@@ -7,9 +7,9 @@ import { createRemoteJWKSet, jwtVerify } from "jose";
 import { Kafka, logLevel } from "kafkajs";
 import pg from "pg";
 import { afterAll, describe, expect, test } from "vitest";
-import { startOf } from "../../apps/stack/child.ts";
 import { demoToken } from "../../apps/stack/login.ts";
 import type { Stack } from "../../apps/stack/supervisor.ts";
+import { startOf } from "../../stream/lock.ts";
 import { workshop } from "./home-for-test.ts";
 
 const here = workshop();

@@ -5,10 +5,10 @@ import { createServer } from "node:net";
 import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
 import type { App } from "../../apps/stack/app.ts";
-import { startOf } from "../../apps/stack/child.ts";
 import { doctor } from "../../apps/stack/doctor.ts";
 import { openHome } from "../../apps/stack/home.ts";
 import { until } from "../../apps/stack/until.ts";
+import { startOf } from "../../stream/lock.ts";
 import { ownConfig, workshop } from "./home-for-test.ts";
 
 const app: App = { name: "ingest", module: "../tests/stack/app-for-test.mjs", args: ["one", "two"], env: { EXTRA: "yes" } };

@@ -3,6 +3,7 @@ import type { Credit, Decision, EventAttributed, Fraud } from "../../schemas/gen
 import type { UnixMs } from "../../stream/flow.ts";
 import { type Changes, closeLine, creditAgain, creditLine, releaseLine } from "./credit-line.ts";
 import { type Line, type OrderState, rowOf, rowText, type WaitingDecision } from "./order.ts";
+import { recreditLine, reprocessEvent, reprocessLine } from "./reprocess.ts";
 
 const highestScore = 100;
 /** A commission, or a credit, that a finding of many events took; the reasons stand on the row. */
@@ -72,7 +73,7 @@ const nextVersion = (row: EventAttributed, over: Partial<Pick<EventAttributed, "
 });
 
 /** A row of an event that is no claim: no money hangs on it. Null when the decision changes nothing. */
-const decideEvent = (row: EventAttributed, decision: Decision): EventAttributed | null => {
+const decideEvent = (row: EventAttributed, decision: Decision, today: EventAttributed): EventAttributed | null => {
   const { credit } = row;
   const isHeldBySomebody = credit.partner_id !== null;
   switch (decision.kind) {
@@ -84,7 +85,10 @@ const decideEvent = (row: EventAttributed, decision: Decision): EventAttributed 
     case "reject":
       return isHeldBySomebody ? nextVersion(row, { credit: creditOfNobody(credit, decision.decision_id, lostFor(decision)) }) : null;
     case "release":
+    case "recredit":
       return null;
+    case "reprocess":
+      return reprocessEvent(row, decision, today);
     case "flag": {
       const fraud = flagged(row.fraud, decision);
       if (fraud === row.fraud) return null;
@@ -154,6 +158,10 @@ const decideLine = (changes: Changes, line: Line, decision: Decision): Decided =
       return release(changes, line, decision);
     case "flag":
       return flag(changes, line, decision);
+    case "reprocess":
+      return reprocessLine(changes, line, decision);
+    case "recredit":
+      return recreditLine(changes, line);
   }
 };
 
@@ -181,6 +189,9 @@ export const decideWaiting = (
   return { line: decided, rows, decisions };
 };
 
+/** What was computed of a line says nothing about one that is not there. */
+const canWait = ({ kind }: Decision): boolean => kind !== "reprocess" && kind !== "recredit";
+
 type Rows = readonly { readonly row: EventAttributed; readonly at: UnixMs }[];
 
 /** A decision that has just come: applied to the lines it is about. Where there is none yet it waits, as a refund does. */
@@ -200,7 +211,7 @@ export const decideOrder = (
     if (row !== null) rows.push({ row, at: line.at });
     return next;
   });
-  const waits = !found || (product_key === null && isForAll(decision));
+  const waits = (!found && canWait(decision)) || (product_key === null && isForAll(decision));
   return { rows, state: { ...order, lines, decisions: waits ? [...order.decisions, asked] : order.decisions } };
 };
 
@@ -209,7 +220,7 @@ const decideOther = ({ cause }: Changes, decision: Decision, order: OrderState):
   const { attributed } = cause.data;
   const { event_id, ts } = attributed.event;
   const known = order.events.find((event) => event.event_id === event_id);
-  const row = decideEvent(known === undefined ? attributed : rowOf(known), decision);
+  const row = decideEvent(known === undefined ? attributed : rowOf(known), decision, attributed);
   if (row === null) return { rows: [], state: order };
   const events = [...order.events.filter((event) => event !== known), { event_id, row: rowText(row) }];
   return { rows: [{ row, at: Math.min(ts, cause.receivedAt) }], state: { ...order, events } };

@@ -4,20 +4,24 @@ import type { Recorded } from "../../stream/flow.ts";
 import { claimKindOf, orderKeyOf } from "../attribute/claims.ts";
 import type { ReferenceAt } from "../reference.ts";
 
+/** What is said beside what it is about; the last two only by whoever computes events anew. */
+type Said = Omit<Decision, "scope" | "review" | "overrides"> & Partial<Pick<Decision, "review" | "overrides">>;
+const whole = { review: null, overrides: false } as const;
+
 /** Every line of an order; the order need not have been heard of. */
-export const decisionOnOrder = (clientId: number, orderId: string, said: Omit<Decision, "scope">): Claim => ({
+export const decisionOnOrder = (clientId: number, orderId: string, said: Said): Claim => ({
   client_id: clientId,
   order_key: `o:${orderId}`,
   kind: "decision",
   attributed: blank({ event_id: said.decision_id, client_id: clientId, t: "decision", ts: said.at, order_id: orderId }),
-  decision: { ...said, scope: "order" },
+  decision: { ...whole, ...said, scope: "order" },
 });
 
 /** The line that a conversion made, or is a copy of; only what names the line is read of its event. */
 export const decisionOnLine = (
   clientId: number,
   event: Pick<EventReceived, "event_id" | "t"> & Partial<EventReceived>,
-  said: Omit<Decision, "scope">,
+  said: Said,
 ): Claim => {
   const attributed = blank({ ts: said.at, ...event, client_id: clientId });
   return {
@@ -25,17 +29,26 @@ export const decisionOnLine = (
     order_key: orderKeyOf(attributed.event),
     kind: "decision",
     attributed,
-    decision: { ...said, scope: "line" },
+    decision: { ...whole, ...said, scope: "line" },
   };
 };
 
 /** The line that the event made, or is a copy of; or the event itself, when it is no claim. `reference`: as it was at event time. */
-export const decisionOnEvent = (attributed: EventAttributed, reference: ReferenceAt, said: Omit<Decision, "scope">): Claim => ({
+export const decisionOnEvent = (attributed: EventAttributed, reference: ReferenceAt, said: Said): Claim => ({
   client_id: attributed.event.client_id,
   order_key: orderKeyOf(attributed.event),
   kind: "decision",
   attributed,
-  decision: { ...said, scope: claimKindOf(attributed.event, reference) === "conversion" ? "line" : "event" },
+  decision: { ...whole, ...said, scope: claimKindOf(attributed.event, reference) === "conversion" ? "line" : "event" },
+});
+
+/** The line that settle remembers under the order's key, or the event itself when it is none; `today` is what is made of it now, with the version that it is to follow. */
+export const decisionOnRow = (orderKey: string, today: EventAttributed, scope: "line" | "event", said: Said): Claim => ({
+  client_id: today.event.client_id,
+  order_key: orderKey,
+  kind: "decision",
+  attributed: today,
+  decision: { ...whole, ...said, scope },
 });
 
 /** As it is published: event time and receipt are when it was decided. */

@@ -4,7 +4,7 @@ import { describe, expect, test } from "vitest";
 import type { Claim, Conversion, LedgerEntry } from "../../schemas/generated.ts";
 import type { Recorded } from "../../stream/flow.ts";
 import { hourMs, noon } from "../support/builders.ts";
-import { committed, decide, flag, pixelSale, refund, type Settlement, sale, settled } from "../support/money-builders.ts";
+import { committed, decide, flag, pixelSale, refund, reprocess, type Settlement, sale, settled } from "../support/money-builders.ts";
 
 const products = fc.constantFrom("a", "b");
 const partners = fc.constantFrom(21, 22, 23);
@@ -39,6 +39,18 @@ const flags = fc.tuple(fc.constantFrom("click_flood", "flat_distribution"), fc.c
     () =>
       flag(code, weight, line),
 );
+/** Computed against a version that may have passed, or may never come. */
+const reprocessed = fc
+  .tuple(
+    fc.integer({ min: 1, max: 4 }),
+    fc.record({ partner: fc.option(partners), line: products, review: fc.constantFrom(null, "fraud_review"), overrides: fc.boolean() }),
+  )
+  .map(
+    ([version, said]) =>
+      () =>
+        reprocess(version, said),
+  );
+const recredited = products.map((line) => () => decide("recredit", { line, actor: "job:reprocess" }));
 
 /** Anything that can be said about one order, some of it twice. */
 const histories = fc
@@ -49,6 +61,8 @@ const histories = fc
         { weight: 2, arbitrary: refunds },
         { weight: 4, arbitrary: decisions },
         { weight: 2, arbitrary: flags },
+        { weight: 3, arbitrary: reprocessed },
+        { weight: 1, arbitrary: recredited },
       ),
       { minLength: 1, maxLength: 14 },
     ),

@@ -4,7 +4,18 @@ import { decisionOnEvent } from "../../processors/settle/decision-claim.ts";
 import { order } from "../../processors/settle/order.ts";
 import { topics } from "../../schemas/generated.ts";
 import { attributed, clickCredit, noon, partnerId, recorded, referenceWith } from "../support/builders.ts";
-import { committed, decide, flag, netByPartner, pixelSale, refund, type Settlement, sale, settled } from "../support/money-builders.ts";
+import {
+  committed,
+  decide,
+  flag,
+  netByPartner,
+  pixelSale,
+  refund,
+  reprocess,
+  type Settlement,
+  sale,
+  settled,
+} from "../support/money-builders.ts";
 
 const rival = 22;
 const kinds = ({ conversions }: Settlement) => conversions.map(({ data }) => `${data.kind} ${data.value_minor} to ${data.partner_id}`);
@@ -179,6 +190,66 @@ describe("a decision about an event that is no claim", () => {
   test("goes on from what was decided last, whatever version the decision was made on", () => {
     expect(credits(settled(about(rival), about(23), about(23)))).toEqual(["v2 22", "v3 23"]);
   });
+});
+
+describe("what today's rules make of a line", () => {
+  test("moves it: the old credit is reversed, then the new one added, and the row says what they say", () => {
+    const told = settled(sale(), reprocess(1, { partner: rival }));
+    expect(kinds(told)).toEqual(["credited 10000 to 21", "reversed 10000 to 21", "credited 10000 to 22"]);
+    expect(told.rows.at(-1)).toMatchObject({ version: 2, credit: { partner_id: rival, method: "click" } });
+  });
+
+  test("credits nobody, or somebody for the first time", () => {
+    expect(netByPartner(settled(sale(), reprocess(1, { partner: null })).conversions)).toEqual({ 21: 0n });
+    expect(netByPartner(settled(sale({ partner: null }), reprocess(1, { partner: rival })).conversions)).toEqual({ 22: 100_00n });
+  });
+
+  test("says nothing once another claim has changed the line", () => {
+    const told = settled(sale(), decide("reattribute", { partner_id: 23 }), reprocess(1, { partner: rival }));
+    expect(credits(told)).toEqual(["v1 21", "v2 23"]);
+    expect(credits(settled(sale(), reprocess(1, { partner: rival }), reprocess(1, { partner: 23 })))).toEqual(["v1 21", "v2 22"]);
+  });
+
+  test("leaves what a person has decided, unless it overrides", () => {
+    const decided = decide("assign", { partner_id: partnerId });
+    expect(netByPartner(settled(sale(), decided, reprocess(1, { partner: rival })).conversions)).toEqual({ 21: 100_00n });
+    expect(netByPartner(settled(sale(), decided, reprocess(1, { partner: rival, overrides: true })).conversions)).toEqual({
+      21: 0n,
+      22: 100_00n,
+    });
+  });
+
+  test("holds the commission that is under review today, and only that", () => {
+    expect(accounts(settled(sale(), reprocess(1, { partner: partnerId, review: "fraud_review" })))).toMatchObject({
+      "held:partner": -10_00n,
+      "payable:partner": 0n,
+    });
+    expect(accounts(settled(sale({ band: "review" }), reprocess(1, { partner: partnerId })))).toMatchObject({
+      "held:partner": 0n,
+      "payable:partner": -10_00n,
+    });
+  });
+
+  test("is no person's decision: a later copy and a later finding meet the line as they would have", () => {
+    const told = settled(sale(), reprocess(1, { partner: null }), pixelSale({ partner: rival }));
+    expect(netByPartner(told.conversions)).toEqual({ 21: 0n, 22: 100_00n });
+  });
+
+  test("never waits for a line", () => {
+    expect(credits(settled(reprocess(1, { partner: rival }), decide("recredit", { line: "sku1" }), sale()))).toEqual(["v1 21"]);
+  });
+});
+
+test("a line that is credited again keeps its partner and its row", () => {
+  const told = settled(sale(), refund({ value_minor: 40_00n }), decide("recredit", { line: "sku1" }));
+  expect(kinds(told)).toEqual([
+    "credited 10000 to 21",
+    "reversed 4000 to 21",
+    "reversed 6000 to 21",
+    "credited 10000 to 21",
+    "reversed 4000 to 21",
+  ]);
+  expect(credits(told).filter((one) => one.endsWith("21"))).toEqual(["v1 21"]);
 });
 
 test("an order that was remembered before there were decisions is met without any", () => {

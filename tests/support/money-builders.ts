@@ -80,8 +80,21 @@ export const decide = (
   };
   const whole = decisionOnOrder(clientId, "o1", decision);
   const data: Claim =
-    line === undefined ? whole : { ...whole, attributed: attributed({ product_id: line }), decision: { ...decision, scope: "line" } };
+    line === undefined
+      ? whole
+      : { ...whole, attributed: attributed({ product_id: line }), decision: { ...whole.decision!, scope: "line" } };
   return recorded(topics.claims, data, { at: receivedAt });
+};
+
+/** What today's rules make of the line of a product of order o1, computed against a version of its row; `partner` null: nobody is credited. */
+export const reprocess = (
+  version: number,
+  said: { readonly partner: number | null; readonly line?: string; readonly review?: string | null; readonly overrides?: boolean },
+): Recorded<Claim> => {
+  const { partner, line = "sku1", ...over } = said;
+  const claim = decide("reprocess", { line, actor: "job:reprocess", ...over });
+  const credit = partner === null ? {} : clickCredit({ partner_id: partner, candidates: [candidate(partner)] });
+  return { ...claim, data: { ...claim.data, attributed: attributed({ product_id: line }, { credit, version }) } };
 };
 
 /** A finding of the nightly pass about order o1, judged by the lines that a new client has. */

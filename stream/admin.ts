@@ -50,7 +50,7 @@ export interface Admin {
   readonly offsetsAt: (topic: string, atMs: number) => Promise<ReadonlyMap<number, number>>;
   /** Committed offsets by partition; a partition without one is left out. */
   readonly committed: (group: string, topic: string) => Promise<ReadonlyMap<number, number>>;
-  /** The group must be Empty; partitions can be skipped in silence, so read back and compare (laws.md K10). */
+  /** All or nothing. Throws when the group has members: it must be Empty. Read back and compare all the same (laws.md K10). */
   readonly setOffsets: (group: string, topic: string, offsets: ReadonlyMap<number, number>) => Promise<void>;
   readonly describeGroups: (groups: readonly string[]) => Promise<readonly GroupState[]>;
   readonly lag: (group: string, topics: readonly string[]) => Promise<readonly Lag[]>;
@@ -172,7 +172,8 @@ export const openAdmin = (client: ClientAdmin, prefix: string): Admin => {
     },
     setOffsets: async (group, topic, offsets) => {
       const partitions = [...offsets].map(([partition, offset]) => ({ partition, offset: String(offset) }));
-      await client.setOffsets({ groupId: prefix + group, topic: prefix + topic, partitions });
+      const wanted = { groupId: prefix + group, topic: prefix + topic, partitions };
+      await retry(() => client.setOffsets(wanted), { deadlineMs: LOADING_MS, isTransient: isLoading });
     },
     describeGroups: async (groups) => {
       const found = await client.describeGroups(groups.map((group) => prefix + group));

@@ -8,6 +8,8 @@ export interface ConsumedMessage {
   readonly key: Buffer | null;
   readonly value: Buffer | null;
   readonly headers: Readonly<Record<string, Buffer | string | undefined>>;
+  /** When the broker appended it, Unix milliseconds. */
+  readonly appendedAt: number;
 }
 
 export interface ConsumedBatch {
@@ -30,6 +32,8 @@ export interface BatchControl {
   readonly isCurrent: () => boolean;
   /** Reads the partition on from this offset, which the log must still hold. The batch at hand is stale from then on, and nothing is committed. */
   readonly seek: (offset: number) => void;
+  /** Hands over nothing more of this partition for so long: what comes meanwhile waits in the log, where it costs nobody memory. */
+  readonly rest: (ms: number) => void;
 }
 
 export interface FetchSettings {
@@ -59,6 +63,16 @@ export const sinkReading = {
   partitionsAtOnce: 64,
 };
 
+/**
+ * A copy of the log: one partition's part at a time, as large as one of its files may be (32 MiB), and nothing is held beyond it. The partition rests
+ * after each file, so that the broker gathers the next one. These bytes may be raised and never lowered: a file that was announced is written whole.
+ */
+export const copyReading = {
+  fetch: { minBytes: MIB, maxWaitTimeInMs: 1_000, maxBytesPerPartition: 32 * MIB, maxBytes: 32 * MIB },
+  sessionTimeoutMs: 30_000,
+  partitionsAtOnce: 1,
+};
+
 export interface ConsumerSettings {
   readonly group: string;
   readonly topics: readonly string[];
@@ -67,6 +81,8 @@ export interface ConsumerSettings {
   readonly reading?: { readonly fetch: FetchSettings; readonly sessionTimeoutMs: number; readonly partitionsAtOnce: number };
   /** One batch. Resolving without a commit leaves the position where it was, and the same batch comes again. A throw ends the consumer. */
   readonly onBatch: (batch: ConsumedBatch, control: BatchControl) => Promise<void>;
+  /** Called whenever the group has been joined anew, before a batch of the new membership is handed over. */
+  readonly onJoin?: () => void;
   /** Called once, when this consumer has ended by itself; the process is to exit with 1 (a consumer that crashed stays idle for ever). */
   readonly onCrash: (error: Error) => void;
 }
@@ -121,13 +137,24 @@ const headersOf = (given: Record<string, unknown> | undefined): ConsumedMessage[
   return headers ?? NO_HEADERS;
 };
 
-export const messagesOf = (batch: ClientBatch["batch"]): ConsumedMessage[] =>
-  batch.messages.map((message) => ({
-    offset: Number(message.offset),
-    key: message.key,
-    value: message.value,
-    headers: headersOf(message.headers as Record<string, unknown> | undefined),
-  }));
+export const messagesOf = (batch: ClientBatch["batch"]): ConsumedMessage[] => {
+  // All records of one append share the text of their time.
+  let text: string | undefined;
+  let appendedAt = 0;
+  return batch.messages.map((message) => {
+    if (message.timestamp !== text) {
+      text = message.timestamp;
+      appendedAt = Number(text);
+    }
+    return {
+      offset: Number(message.offset),
+      key: message.key,
+      value: message.value,
+      headers: headersOf(message.headers as Record<string, unknown> | undefined),
+      appendedAt,
+    };
+  });
+};
 
 // Groups of four years of offsets are read in seconds; then the process ends and is started again.
 const LOADING_MS = 30_000;
@@ -175,6 +202,7 @@ const joinedConsumer = async (
   client.on(client.events.GROUP_JOIN, ({ payload }) => {
     generation++;
     committed.clear();
+    settings.onJoin?.();
     lastHeard = performance.now();
     owned = Object.fromEntries(Object.entries(payload.memberAssignment).map(([topic, list]) => [topic.slice(prefix.length), list]));
   });
@@ -242,6 +270,14 @@ const joinedConsumer = async (
         committed.delete(place);
         mayReset.add(place);
         client.seek({ topic: batch.topic, partition, offset: String(offset) });
+      },
+      rest: (ms) => {
+        const one = [{ topic: batch.topic, partitions: [partition] }];
+        client.pause(one);
+        // Whoever has ended by then, or lost the partition, has nothing to resume.
+        setTimeout(() => {
+          if (!hasEnded) client.resume(one);
+        }, ms).unref();
       },
     };
     try {

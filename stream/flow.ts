@@ -125,6 +125,8 @@ export type Outputs<Out> = { readonly [Name in keyof Out]: Topic<Out[Name]> };
 /** The processor's type decides and the wires must fit: NoInfer puts each error on the wrong wire. `name` is part of ids and groups: never rename it. */
 export type Stage<In, Out, State, Facts, Reason extends string> = {
   readonly name: string;
+  /** Raise it when what the stage decides changes: the past is then left to `tributary reprocess`, and a rewind over the change is refused. 1 when left out. */
+  readonly revision?: number;
   readonly from: Topic<NoInfer<In>>;
   readonly run: Processor<In, Out, State, Facts, Reason>;
   readonly to: NoInfer<Outputs<Out>>;
@@ -185,11 +187,25 @@ export interface Marks<Row> {
   readonly into: Table<any>;
 }
 
+/** A sink of the records themselves, byte for byte: nothing is decoded, so what nobody can read is kept too. */
+export interface Copy<T> {
+  readonly name: string;
+  readonly from: Topic<T>;
+  readonly into: Files;
+}
+
+/** Files of records by partition and offsets. Storing the same records twice leaves one file. */
+export interface Files {
+  readonly name: string;
+  readonly store: "objects";
+}
+
 // Nodes of different records share one list: checked above, erased here. These are the only `any`s.
 export type AnyTopic = Topic<any>;
 export interface AnyStage {
   readonly is: "stage";
   readonly name: string;
+  readonly revision?: number;
   readonly from: AnyTopic;
   readonly run: Processor<any, any, any, any, any>;
   readonly to: Readonly<Record<string, AnyTopic>>;
@@ -198,7 +214,11 @@ export interface AnyStage {
 }
 export type AnyEdge = { readonly is: "edge" } & Edge<any, any, any>;
 export type AnySink = { readonly is: "sink" } & Sink<any, any>;
-export type Node = AnyEdge | AnyStage | AnySink;
+export type AnyCopy = { readonly is: "sink" } & Copy<any>;
+export type Node = AnyEdge | AnyStage | AnySink | AnyCopy;
+
+/** Of the sinks, those that write rows. */
+export const writesRows = (node: AnySink | AnyCopy): node is AnySink => "rows" in node;
 
 /** Where rejected bytes go: chosen by the event they hold (undefined: unreadable), so that the grammar need not know what a source is. */
 export type DeadLetterRoute = (event: Recorded<any> | undefined) => string;
@@ -214,7 +234,10 @@ export const stage = <In, Out, State, Facts, Reason extends string>(node: Stage<
   is: "stage",
   ...(node as Omit<AnyStage, "is">),
 });
-export const sink = <T, Row>(node: Sink<T, Row>): Node => ({ is: "sink", ...node });
+export const sink: {
+  <T, Row>(node: Sink<T, Row>): Node;
+  <T>(node: Copy<T>): Node;
+} = (node: Sink<any, any> | Copy<any>): Node => ({ is: "sink", ...node });
 
 /** Checks that what `of` names fits the table it goes into. */
 export const marks = <Row, Mark>(of: (rows: readonly Row[]) => readonly Mark[], into: Table<NoInfer<Mark>>): Marks<Row> => ({ of, into });

@@ -4,12 +4,14 @@ import type { AddressInfo } from "node:net";
 import type { Metrics } from "./metrics.ts";
 import { httpServer, type TlsFiles } from "./tls.ts";
 
+export type Check = (() => string | undefined) | (() => Promise<void>) | (() => void);
+
 export interface OpsSettings {
   /** 0 takes any free port. */
   readonly port: number;
   readonly host?: string;
-  /** A check that throws makes the app not ready. A check says whether work gets done, not whether a socket is open. */
-  readonly checks: Readonly<Record<string, () => Promise<void> | void>>;
+  /** A check that throws makes the app not ready, one that answers a sentence is told with it. It says whether work gets done, not whether a socket is open. */
+  readonly checks: Readonly<Record<string, Check>>;
   readonly metrics: Metrics;
   /** With certificate files the side port speaks TLS 1.3 too. */
   readonly tls?: TlsFiles;
@@ -27,7 +29,7 @@ const CACHED_MS = 1_000;
 // Half of the shortest usual probe timeout: a store that hangs must not make /readyz hang.
 const CHECK_MS = 2_000;
 
-type Result = readonly [name: string, problem: string | null];
+type Result = readonly [name: string, problem: string | null, note?: string];
 
 export const openOps = async ({ port, host = "127.0.0.1", checks, metrics, tls }: OpsSettings): Promise<Ops> => {
   let isDraining = false;
@@ -42,7 +44,7 @@ export const openOps = async ({ port, host = "127.0.0.1", checks, metrics, tls }
 
   const readyz = async (response: ServerResponse): Promise<void> => {
     const all: readonly Result[] = isDraining ? [["draining", "the app is shutting down"]] : await results();
-    const lines = all.map(([name, problem]) => (problem === null ? `${name}: ok` : `${name}: ${problem}`));
+    const lines = all.map(([name, problem, note]) => `${name}: ${problem ?? note ?? "ok"}`);
     answer(response, all.every(([, problem]) => problem === null) ? 200 : 503, lines.join("\n") || "ok");
   };
 
@@ -76,13 +78,13 @@ const answer = (response: ServerResponse, status: number, text: string, type = "
   response.writeHead(status, { "content-type": type, "cache-control": "no-store" }).end(`${text}\n`);
 };
 
-const resultOf = async (name: string, check: () => Promise<void> | void): Promise<Result> => {
+const resultOf = async (name: string, check: Check): Promise<Result> => {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<Result>((resolve) => {
     timer = setTimeout(() => resolve([name, `no answer within ${CHECK_MS} ms`]), CHECK_MS);
   });
   try {
-    return await Promise.race([Promise.resolve(check()).then((): Result => [name, null]), late]);
+    return await Promise.race([Promise.resolve(check()).then((note): Result => (note ? [name, null, note] : [name, null])), late]);
   } catch (error) {
     return [name, (error as Error).message || (error as Error).name];
   } finally {

@@ -68,7 +68,7 @@ export interface WriteCounts {
 }
 /** Tries one step again while its errors are transient, with jitter; `between` is called before each further try. `name` is what the step is counted as. */
 export type Retry = <T>(name: RetriedStep, step: () => Promise<T>, between: () => Promise<void>) => Promise<T>;
-export type RetriedStep = "learn" | "load" | "remember" | "produce" | "write" | "commit";
+export type RetriedStep = "record" | "learn" | "load" | "remember" | "produce" | "write" | "commit";
 /** What runners of stages and of sinks have in common. */
 export interface LogPorts {
   readonly wire: Wire;
@@ -82,8 +82,30 @@ export interface LogPorts {
 }
 export interface RunnerPorts extends LogPorts {
   readonly memories: Memories;
+  /**
+   * What the log no longer holds of a partition, from one offset up to another, where it is kept elsewhere: in order, under the offsets that it had.
+   * Batches may be missing, and more may be handed over than was asked for.
+   */
+  readonly past?: Past;
   readonly read: Read;
   readonly count: (counts: BatchCounts) => void;
+}
+
+export type Past = (topic: string, partition: number, from: number, until: number) => AsyncIterable<InputBatch>;
+
+/** A batch as a copy takes it. */
+export interface CopiedBatch extends InputBatch {
+  readonly messages: readonly (InputMessage & { readonly appendedAt: UnixMs })[];
+  /** The end of the partition when the batch was fetched. */
+  readonly highWatermark: number;
+}
+export interface CopyControl extends Control {
+  readonly rest: (ms: number) => void;
+}
+export interface CopyPorts extends Pick<LogPorts, "retry" | "stops" | "log"> {
+  /** Stores records for good and answers the offset before which all of the partition is stored now; that may be short of the batch's end, or its beginning. */
+  readonly keep: (batch: CopiedBatch, heartbeat: () => Promise<void>) => Promise<number>;
+  readonly countWrite: (counts: WriteCounts) => void;
 }
 
 /** One transaction or one insert a call of `write`, with the tenants whose rows it may touch; sinks/clickhouse, sinks/postgres and sinks/redis have one each. */

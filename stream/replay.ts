@@ -2,14 +2,21 @@
 import { randomUUID } from "node:crypto";
 import type { Admin } from "./admin.ts";
 import { type ConsumedBatch, type FetchSettings, messagesOf } from "./consumer.ts";
+import type { UnixMs } from "./flow.ts";
 import type { ClientBatch, ClientConsumer } from "./kafka.ts";
 
 export interface ReplaySettings {
   readonly topics: readonly string[];
   /** The first offset to read of a partition; what is not named is read from its beginning. */
   readonly from?: ReadonlyMap<string, ReadonlyMap<number, number>>;
-  /** Batches of one partition in order; partitions interleave. What it throws ends the replay. */
-  readonly onBatch: (batch: ConsumedBatch) => Promise<void> | void;
+  /** The offset to end before; what is not named is read to its end. */
+  readonly until?: ReadonlyMap<string, ReadonlyMap<number, number>>;
+  /** Which partitions are read; all of them when left out. */
+  readonly only?: (topic: string, partition: number) => boolean;
+  /** Goes on with what comes after the end, until the signal fires. */
+  readonly isFollowing?: boolean;
+  /** Batches of one partition in order; partitions interleave. `appendedAt` answers when its n-th message was. What it throws ends the replay. */
+  readonly onBatch: (batch: ConsumedBatch, appendedAt: (n: number) => UnixMs) => Promise<void> | void;
   readonly fetch?: FetchSettings;
   readonly signal?: AbortSignal;
 }
@@ -21,16 +28,18 @@ interface Sources {
 
 /** Resolves when everything that stood in the topics at the call has been handed over. Rejects with the first error. */
 export const replay = async (sources: Sources, prefix: string, settings: ReplaySettings): Promise<void> => {
-  const { topics, from } = settings;
+  const { topics, from, until, only, isFollowing = false } = settings;
   const admin = await sources.admin();
   try {
-    const ranges = (await Promise.all(topics.map((topic) => rangesOf(admin, topic, from?.get(topic))))).flat();
+    const all = (await Promise.all(topics.map((topic) => rangesOf(admin, topic, from?.get(topic), until?.get(topic))))).flat();
+    const isRead = ({ topic, partition, start, end }: Range) => (only?.(topic, partition) ?? true) && (isFollowing || start < end);
+    const ranges = all.filter(isRead).map((range) => (isFollowing ? { ...range, end: Number.POSITIVE_INFINITY } : range));
     if (ranges.length === 0) return;
     // A group of its own: there is nobody to share with, and nothing may be left of it.
     const groupId = `replay-${randomUUID()}`;
     const client = sources.consumer(groupId);
     try {
-      await readThrough(client, prefix, ranges, settings);
+      await readThrough(client, prefix, { ranges, idle: all.filter((range) => !isRead(range)) }, settings);
     } finally {
       await client.disconnect();
       await admin.deleteGroups([groupId]).catch(() => undefined);
@@ -47,12 +56,22 @@ interface Range {
   readonly end: number;
 }
 
-const rangesOf = async (admin: Admin, topic: string, from: ReadonlyMap<number, number> | undefined): Promise<readonly Range[]> =>
-  (await admin.watermarks(topic))
-    .map(({ partition, low, high }) => ({ topic, partition, start: Math.max(low, from?.get(partition) ?? low), end: high }))
-    .filter(({ start, end }) => start < end);
+type Offsets = ReadonlyMap<number, number> | undefined;
 
-const readThrough = (client: ClientConsumer, prefix: string, ranges: readonly Range[], settings: ReplaySettings): Promise<void> => {
+const rangesOf = async (admin: Admin, topic: string, from: Offsets, until: Offsets): Promise<readonly Range[]> =>
+  (await admin.watermarks(topic)).map(({ partition, low, high }) => ({
+    topic,
+    partition,
+    start: Math.max(low, from?.get(partition) ?? low),
+    end: Math.min(high, until?.get(partition) ?? high),
+  }));
+
+const readThrough = (
+  client: ClientConsumer,
+  prefix: string,
+  { ranges, idle }: { readonly ranges: readonly Range[]; readonly idle: readonly Range[] },
+  settings: ReplaySettings,
+): Promise<void> => {
   const { onBatch, signal } = settings;
   const topics = [...new Set(ranges.map(({ topic }) => prefix + topic))];
   const ends = new Map(ranges.map(({ topic, partition, end }) => [`${topic}-${partition}`, end]));
@@ -69,13 +88,16 @@ const readThrough = (client: ClientConsumer, prefix: string, ranges: readonly Ra
       const messages = messagesOf(batch).filter(({ offset }) => offset < end);
       try {
         if (messages.length > 0)
-          await onBatch({
-            topic,
-            partition: batch.partition,
-            messages,
-            highWatermark: end,
-            appendedAt: Number(batch.messages.at(-1)!.timestamp),
-          });
+          await onBatch(
+            {
+              topic,
+              partition: batch.partition,
+              messages,
+              highWatermark: Number.isFinite(end) ? end : Number(batch.highWatermark),
+              appendedAt: Number(batch.messages.at(-1)!.timestamp),
+            },
+            (n) => Number(batch.messages[n]!.timestamp),
+          );
       } catch (error) {
         reject(error);
         throw Object.assign(new Error("the replay has ended", { cause: error }), { retriable: false });
@@ -92,6 +114,9 @@ const readThrough = (client: ClientConsumer, prefix: string, ranges: readonly Ra
       .then(() => client.run({ autoCommit: false, eachBatchAutoResolve: false, eachBatch }))
       .then(() => {
         for (const { topic, partition, start } of ranges) client.seek({ topic: prefix + topic, partition, offset: String(start) });
+        // Of a topic all partitions are assigned; what is not read need not travel.
+        const paused = idle.filter(({ topic }) => topics.includes(prefix + topic));
+        client.pause(paused.map(({ topic, partition }) => ({ topic: prefix + topic, partitions: [partition] })));
       })
       .catch(reject);
   });

@@ -1,13 +1,16 @@
 // apps/worker/worker.ts - hosts groups of stages and sinks: opens what they need by name, joins one consumer a group, and closes in reverse.
 import { Redis } from "ioredis";
+import type { Pool } from "pg";
 import { openClickhouse } from "../../sinks/clickhouse/client.ts";
 import { clickhouseStore } from "../../sinks/clickhouse/store.ts";
+import { heldAmong, tellHosting } from "../../sinks/postgres/group-holds.ts";
 import { openReference, readOf } from "../../sinks/postgres/reference.ts";
 import { openPool } from "../../sinks/postgres/sql.ts";
+import { recordRevisions } from "../../sinks/postgres/stage-revisions.ts";
 import { postgresStore } from "../../sinks/postgres/store.ts";
 import { redisStore } from "../../sinks/redis/store.ts";
 import type { Admin } from "../../stream/admin.ts";
-import { sinkReading, stageReading } from "../../stream/consumer.ts";
+import { type Consumer, sinkReading, stageReading } from "../../stream/consumer.ts";
 import { deadLetterOf } from "../../stream/dead-letters.ts";
 import type { AnyTopic, Topology } from "../../stream/flow.ts";
 import { openKafka } from "../../stream/kafka.ts";
@@ -15,7 +18,7 @@ import type { Log } from "../../stream/log.ts";
 import { postgresMemory } from "../../stream/memory/postgres.ts";
 import { redisMemory } from "../../stream/memory/redis.ts";
 import { type Metrics, openMetrics } from "../../stream/metrics.ts";
-import { openOps } from "../../stream/ops.ts";
+import { type Check, openOps } from "../../stream/ops.ts";
 import type { Letter, LogPorts, ProcessBatch, Retry, RunnerPorts, SinkPorts } from "../../stream/ports.ts";
 import { openRegistry } from "../../stream/registry.ts";
 import { retry } from "../../stream/retry.ts";
@@ -27,6 +30,8 @@ import { tlsOf } from "../tls.ts";
 import { commitOf, versionOf } from "../version.ts";
 import type { Config } from "./config.ts";
 import type { Group } from "./groups.ts";
+import { openMemberships } from "./membership.ts";
+import { revised } from "./revised.ts";
 import { hintPrefixOf, viewsOf } from "./views.ts";
 
 // A step is tried for 60 s, within which every fault must be over (laws.md L1); then a new process with new connections is the better try.
@@ -44,7 +49,7 @@ export const worker =
     const name = `tributary-${config.INSTANCE_NAME}`;
     const version = versionOf();
     const metrics = openMetrics({ app: "worker", version, commit: commitOf() });
-    const checks: Record<string, () => void> = { started: () => need(false, "the groups are not joined yet") };
+    const checks: Record<string, Check> = { started: () => need(false, "the groups are not joined yet") };
     const ops = await scope.open("ops", async () =>
       closing(await openOps({ port: config.OPS_PORT, host: config.HOST, metrics, checks, ...tlsOf(config, log) })),
     );
@@ -60,26 +65,38 @@ export const worker =
       deadLetter: (letter: Letter) => deadLetterOf(letter, Date.now()),
       retry: retrying(metrics, log, scope.closing),
     };
-    const processOf = await openRunners(scope, ports, { groups, config, log, metrics, name });
+    const { pool, processOf } = await openRunners(scope, ports, { groups, config, log, metrics, name });
 
-    const join = async (group: Group): Promise<void> => {
-      const reading = group.is === "chain" ? stageReading : sinkReading;
-      const consumer = await scope.open(group.name, async () => {
-        const value = await kafka.consumer({
-          group: group.name,
-          topics: [group.reads.name],
-          reading,
-          onBatch: processOf(group),
-          // A step that was given up because the worker closes has not failed: its offset stands.
-          onCrash: (error) => (scope.closing.aborted ? log.debug("group.left", { group: group.name, error }) : scope.fail(error)),
-        });
-        return { value, stop: () => value.stop() };
+    const join = async (group: Group): Promise<Consumer> => {
+      const { process, onJoin } = processOf(group);
+      // Only for who looks: a command that finds nothing asks the broker.
+      await tellHosting(pool, { group: group.name, topic: group.reads.name, nodes: nodesOf(group), instance: config.INSTANCE_NAME }).catch(
+        (error) => log.warn("hosting.not_told", { group: group.name, error }),
+      );
+      return kafka.consumer({
+        group: group.name,
+        topics: [group.reads.name],
+        reading: readingOf(group),
+        onBatch: process,
+        onJoin,
+        // A step that was given up because the worker closes has not failed: its offset stands.
+        onCrash: (error) => (scope.closing.aborted ? log.debug("group.left", { group: group.name, error }) : scope.fail(error)),
       });
-      // Readiness is progress, not a connection: a member that its group has not heard for a session does no work.
-      checks[group.name] = () => need(consumer.silentMs() < reading.sessionTimeoutMs, "the group has not heard this member for a session");
     };
-    // Together: each may have to wait for the session of a member that was killed.
-    await Promise.all(groups.map(join));
+    const memberships = groups.map((group) => ({
+      group: group.name,
+      join: () => join(group),
+      sessionTimeoutMs: readingOf(group).sessionTimeoutMs,
+      log,
+      fail: scope.fail,
+    }));
+    const held = () =>
+      heldAmong(
+        pool,
+        groups.map(({ name: group }) => group),
+      );
+    const members = await scope.open("groups", () => openMemberships(memberships, held, log, scope.closing));
+    for (const { group, check } of members) checks[group] = check;
     const admin = await scope.open("admin", async () => closing(await kafka.admin()));
     await scope.open("lag", () => tellingLag(admin, groups, metrics, log));
     // Closed first: readiness is red before the groups are left.
@@ -96,15 +113,17 @@ interface Hosting {
   readonly name: string;
 }
 
+interface Runners {
+  readonly pool: Pool;
+  /** To be asked anew whenever a group is joined: a runner remembers what it has under way, and inserts by tokens that must not outlive a rewind. */
+  readonly processOf: (group: Group) => { readonly process: ProcessBatch; readonly onJoin: () => void };
+}
+
 /** Opens the stores (connections are made when they are needed) and answers with what processes the batches of a group. */
-const openRunners = async (
-  scope: Scope,
-  ports: Omit<LogPorts, "stops" | "log">,
-  hosting: Hosting,
-): Promise<(group: Group) => ProcessBatch> => {
+const openRunners = async (scope: Scope, ports: Omit<LogPorts, "stops" | "log">, hosting: Hosting): Promise<Runners> => {
   const { groups, config, log, metrics, name } = hosting;
   const pool = await scope.open("postgres", () => {
-    const value = openPool(config.POSTGRES_URL, { name, max: groups.length + 2, timeoutMs: STORE_MS });
+    const value = openPool(config.POSTGRES_URL, { name, max: groups.length + 3, timeoutMs: STORE_MS });
     return { value, stop: () => value.end() };
   });
   const redis = await scope.open("redis", () => {
@@ -138,14 +157,35 @@ const openRunners = async (
     read: readOf(reference === undefined ? views : { ...views, reference: reference.source }),
     count: metrics.countBatch,
   };
-  const ofSinks: SinkPorts = {
+  let joins = 0;
+  const ofSinks = (): SinkPorts => ({
     ...ofAll,
     stores: { clickhouse: clickhouseStore(clickhouse), postgres: postgresStore(pool), redis: redisStore(redis, hintPrefixOf(config)) },
-    run: `${config.INSTANCE_NAME}-${process.pid}-${Date.now()}`,
+    run: `${config.INSTANCE_NAME}-${process.pid}-${Date.now()}-${++joins}`,
     countWrite: (counts) => metrics.countWrite(counts, Date.now()),
+  });
+  return {
+    pool,
+    processOf: (group) => {
+      if (group.is !== "chain") return { process: sinkRunner(group.sinks, ofSinks()), onJoin: () => undefined };
+      const stages = group.chain.hosted.map(({ stage }) => ({ name: stage.name, revision: stage.revision ?? 1 }));
+      const instance = config.INSTANCE_NAME;
+      return revised(
+        runner(group.chain, ofStages),
+        (topic, partition, offset) => recordRevisions(pool, stages, { group: group.name, topic, partition, offset, instance }),
+        ports.retry,
+      );
+    },
   };
-  return (group) => (group.is === "chain" ? runner(group.chain, ofStages) : sinkRunner(group.sinks, ofSinks));
 };
+
+const nodesOf = (group: Group): readonly string[] => {
+  if (group.is === "chain") return group.chain.hosted.map(({ stage }) => stage.name);
+  return "sinks" in group ? group.sinks.map(({ name }) => name) : [firstOf(group)];
+};
+const firstOf = ({ name }: { readonly name: string }): string => name.slice(name.indexOf(".") + 1);
+
+const readingOf = (group: Group) => (group.is === "chain" ? stageReading : sinkReading);
 
 const topicsOf = (groups: readonly Group[]): readonly AnyTopic[] => [
   ...new Set(

@@ -1,8 +1,7 @@
 // stream/registry.ts - the only module that talks to the schema registry: at start and on an unknown id, never for an event.
 import { COMPATIBILITY, SchemaRegistry, SchemaType } from "@kafkajs/confluent-schema-registry";
-import type { AnyTopic } from "./flow.ts";
 import { retry } from "./retry.ts";
-import type { SchemaIds } from "./wire.ts";
+import type { SchemaIds, Schemed } from "./wire.ts";
 
 export interface RegistrySettings {
   readonly url: string;
@@ -19,9 +18,9 @@ export interface SchemaPlan {
 }
 
 export interface Registry extends SchemaIds {
-  readonly plan: (topics: readonly AnyTopic[]) => Promise<readonly SchemaPlan[]>;
+  readonly plan: (topics: readonly Schemed[]) => Promise<readonly SchemaPlan[]>;
   /** Registers what is not, BACKWARD_TRANSITIVE: a replay reads the oldest records. Throws IncompatibleSchema, naming the subject. Answers the ids by subject. */
-  readonly apply: (topics: readonly AnyTopic[]) => Promise<ReadonlyMap<string, number>>;
+  readonly apply: (topics: readonly Schemed[]) => Promise<ReadonlyMap<string, number>>;
 }
 
 /** The registry refuses a schema that could not read what is already in the log. */
@@ -46,8 +45,8 @@ export const openRegistry = ({ url, topicPrefix = "", deadlineMs = 10_000 }: Reg
     retry: { retries: 0 },
     ...(username === "" ? {} : { auth: { username: decodeURIComponent(username), password: decodeURIComponent(password) } }),
   });
-  const subjectOf = (topic: AnyTopic): string => `${topicPrefix}${topic.name}-value`;
-  const schemaOfTopic = (topic: AnyTopic) => ({ type: SchemaType.AVRO as const, schema: JSON.stringify(topic.schema) });
+  const subjectOf = (topic: Schemed): string => `${topicPrefix}${topic.name}-value`;
+  const schemaOfTopic = (topic: Schemed) => ({ type: SchemaType.AVRO as const, schema: JSON.stringify(topic.schema) });
 
   /** Answers null for what does not exist; repeats while the registry is away (its client reports a refused connection as status 400 without a body). */
   const ask = <T>(question: () => Promise<T>): Promise<T | null> =>

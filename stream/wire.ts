@@ -1,6 +1,7 @@
 // stream/wire.ts - the Confluent wire format (byte 0, 4-byte schema id, Avro body), synchronous because ids are resolved at start.
 import { Unreadable } from "./codec.ts";
 import type { AnyTopic, Position, Recorded, Topic } from "./flow.ts";
+import type { OutputMessage } from "./ports.ts";
 
 export interface Wire {
   /** The framed value. It is a part of a larger buffer that nothing else is written to; keep it, do not change it. */
@@ -14,9 +15,12 @@ export interface Wire {
   readonly learn: (schemaId: number) => Promise<void>;
 }
 
+/** What a registry knows a schema by. */
+export type Schemed = Pick<AnyTopic, "name" | "schema">;
+
 /** What the wire needs of a registry; stream/registry.ts has it. Null: it does not exist. */
 export interface SchemaIds {
-  readonly idOf: (topic: AnyTopic) => Promise<number | null>;
+  readonly idOf: (topic: Schemed) => Promise<number | null>;
   readonly schemaOf: (schemaId: number) => Promise<object | null>;
 }
 
@@ -51,6 +55,43 @@ export const openWire = async (topics: readonly AnyTopic[], registry: SchemaIds)
 /** Ids 1 to n in the order given, nothing else known: for tests and the bench. */
 export const inMemoryWire = (topics: readonly AnyTopic[]): Wire =>
   wireOf(new Map(topics.map((topic, n) => [topic, n + 1])), async () => null);
+
+/** Stands where the id of the topic's own schema belongs; registries count from 1. */
+const NO_ID = 0;
+
+/**
+ * For an edge that must store events before a registry has ever answered: values without an id, which `withIds` puts in when they are on their way to the log.
+ * Until then the schema has to be kept beside them, for by then this release may be gone.
+ */
+export const wireWithoutIds = (topics: readonly AnyTopic[]): Wire =>
+  wireOf(new Map(topics.map((topic) => [topic, NO_ID])), async () => null);
+
+/**
+ * Answers messages as they are, but values without an id with the one of the schema that is given for their topic. Throws when a schema is missing, and what
+ * `idOf` throws; an id is asked for once.
+ */
+export const withIds = (idOf: (topic: Schemed) => Promise<number>) => {
+  const known = new Map<string, number>();
+  return async (messages: readonly OutputMessage[], schemas: Readonly<Record<string, object>>): Promise<readonly OutputMessage[]> => {
+    const named: OutputMessage[] = [];
+    for (const message of messages) {
+      const { topic: name, value } = message;
+      if (value === null || value.length <= HEADER_BYTES || value[0] !== 0 || value.readUInt32BE(1) !== NO_ID) {
+        named.push(message);
+        continue;
+      }
+      const schema = schemas[name];
+      if (schema === undefined) throw new Error(`a value for ${name} has no id, and its schema was not kept`);
+      const what = `${name} ${JSON.stringify(schema)}`;
+      const id = known.get(what) ?? (await idOf({ name, schema }));
+      known.set(what, id);
+      const copy = Buffer.from(value);
+      copy.writeUInt32BE(id, 1);
+      named.push({ ...message, value: copy });
+    }
+    return named;
+  };
+};
 
 const wireOf = (own: ReadonlyMap<AnyTopic, number>, schemaOf: SchemaIds["schemaOf"]): Wire => {
   /** Schemas of other writers by id; null: known not to exist. */

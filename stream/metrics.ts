@@ -15,6 +15,7 @@ export interface WriteCounts {
   readonly table: string;
   readonly rows: number;
   readonly rejected: number;
+  readonly withheld?: number;
   readonly seconds: number;
   readonly receivedAt: readonly UnixMs[];
 }
@@ -135,8 +136,9 @@ export const openMetrics = ({ app, version, commit }: MetricsSettings): Metrics 
         for (const [reason, count] of counts.rejected) rejected.inc({ stage, reason }, count);
       }
     },
-    countWrite: ({ sink, table, rows: written, rejected: bad, seconds, receivedAt }, now) => {
+    countWrite: ({ sink, table, rows: written, rejected: bad, withheld = 0, seconds, receivedAt }, now) => {
       rows.inc({ sink, table }, written);
+      if (withheld > 0) dropped.inc({ stage: sink, reason: "withheld" }, withheld);
       if (bad > 0) rejected.inc({ stage: sink, reason: "unstorable" }, bad);
       writeSeconds.observe({ sink }, seconds);
       const step = Math.max(1, receivedAt.length / AGES_OF_A_BATCH);

@@ -1,5 +1,5 @@
 // stream/ports.ts - what a runner asks of the world: the log, retries, counters. stream/kafka.ts satisfies it, and so does the log in memory of stream/drive.ts.
-import type { DeadLetterRoute, Position, Read, UnixMs, Write } from "./flow.ts";
+import type { DeadLetterRoute, Position, Read, Recorded, UnixMs, Write } from "./flow.ts";
 import type { Counts } from "./fold.ts";
 import type { Log } from "./log.ts";
 import type { Memories } from "./memory/memory.ts";
@@ -63,6 +63,8 @@ export interface WriteCounts {
   readonly table: string;
   readonly rows: number;
   readonly rejected: number;
+  /** Events that may not be stored any more. */
+  readonly withheld?: number;
   readonly seconds: number;
   readonly receivedAt: readonly UnixMs[];
 }
@@ -119,5 +121,9 @@ export interface SinkPorts extends LogPorts {
   readonly stores: Readonly<Record<"clickhouse" | "postgres" | "redis", Store>>;
   /** Of this process. A token is a memory of inserts: one that outlived the process would swallow the very rows that a rewind is to bring back. */
   readonly run: string;
+  /** What may not be written any more, asked once a write: undefined when everything may. Rejects with a transient error while nobody knows. */
+  readonly withholds?: () => Promise<Withholds | undefined>;
   readonly countWrite: (counts: WriteCounts) => void;
 }
+/** `read` is where the event stands in the topic of the sink. */
+export type Withholds = (event: Recorded<any>, read: Position) => boolean;

@@ -1,5 +1,6 @@
 // stream/sink-runner.ts - writes a topic into stores: the batches of one fetch, of all partitions, join one write; then each commits.
 import { setImmediate } from "node:timers/promises";
+import { hit } from "#failpoint";
 import { decodeBatch, unreadLetter } from "./decode.ts";
 import { classify } from "./errors.ts";
 import type { AnySink } from "./flow.ts";
@@ -123,9 +124,16 @@ export const sinkRunner = (sinks: readonly AnySink[], ports: SinkPorts): Process
     };
     const letters: OutputMessage[] = [];
     const given: (Given & { readonly partition: number })[] = [];
+    // Asked after the records were read: whatever had to be known before they were written is known now.
+    const isWithheld = await retry("load", async () => ports.withholds?.(), heartbeat);
+    let withheld = 0;
     for (const { batch } of parts) {
+      const { partition } = batch;
       const decoded = await decodeBatch(topic, batch, { wire, learn });
-      for (const { event, source } of decoded.given) given.push({ event, source, partition: batch.partition });
+      for (const { event, source } of decoded.given) {
+        if (isWithheld?.(event, { topic: topic.name, partition, offset: source.offset })) withheld += 1;
+        else given.push({ event, source, partition });
+      }
       for (const one of decoded.unread) letters.push(ports.deadLetter(unreadLetter(first.name, ports.deadLetters, one)));
     }
     const counts: WriteCounts[] = [];
@@ -142,6 +150,7 @@ export const sinkRunner = (sinks: readonly AnySink[], ports: SinkPorts): Process
         table: sink.into.name,
         rows: all - bad,
         rejected: refused.length + unstorable.length,
+        withheld,
         seconds: (performance.now() - startedAt) / 1000,
         receivedAt: mapped.map(({ event }) => event.receivedAt),
       });
@@ -168,13 +177,16 @@ export const sinkRunner = (sinks: readonly AnySink[], ports: SinkPorts): Process
       }
     };
     // 1 join and map. Dying here costs nothing.
+    hit("before-write");
     // 2 write, then mark what was touched. Dying after either costs a second write of the same rows and marks: one row by key and version.
     const { letters, counts } = parts.length === 0 ? { letters: [], counts: [] } : await write(parts, heartbeat);
+    hit("after-write");
     // 3 the dead letters, before the offsets: one that cannot be written holds all of them.
     if (letters.length > 0) await retry("produce", () => ports.produce(letters), heartbeat);
     // 4 commit every partition of the write, then count. Dying in between costs a second write of the rest.
     const committed = new Map<Part, PromiseSettledResult<void>>();
     for (const part of parts) committed.set(part, (await Promise.allSettled([commit(part)]))[0]);
+    hit("after-commit");
     for (const one of counts) ports.countWrite(one);
     for (const part of joined) {
       const settled = committed.get(part);

@@ -194,3 +194,25 @@ test("a mark that cannot be written holds the offsets and makes no dead letter",
   await expect(give(0, messagesOf(step("a", { worth: 1 })))).rejects.toThrow("worth must be positive");
   expect(effects.filter((effect) => /letters|commit/.test(effect))).toEqual([]);
 });
+
+test("what may not be written any more is neither mapped nor stored, is counted, and its offset moves on", async () => {
+  const asked: string[] = [];
+  const { give, stored, effects, counts, letters } = running([storing()], {
+    withholds: async () => (event, read) => {
+      asked.push(`${event.id} at ${read.topic}-${read.partition}@${read.offset}`);
+      return event.id === "gone";
+    },
+  });
+  await give(1, messagesOf(step("a"), step("gone", { worth: 404 }), step("b")));
+  expect(stored.map(({ id }) => id)).toEqual(["a", "b"]);
+  expect(asked[1]).toBe("gone at toy.out-1@1");
+  expect(effects.at(-1)).toBe("commit 1@3");
+  expect([counts[0], letters]).toMatchObject([{ rows: 2, withheld: 1 }, []]);
+});
+
+test("while nobody knows what may be written nothing is", async () => {
+  const unknown = new Error("the list cannot be read");
+  const { give, stored, effects } = running([storing()], { withholds: () => Promise.reject(unknown) });
+  await expect(give(0, messagesOf(step("a")))).rejects.toBe(unknown);
+  expect([stored, effects]).toEqual([[], ["stage.stuck"]]);
+});

@@ -1,0 +1,74 @@
+// Which records speak of somebody who was erased: by device, e-mail, phone, lead and order, in every topic that stores are written from, up to the moment.
+import { expect, test } from "vitest";
+import { leadKey } from "../../processors/admit/lead-key.ts";
+import { identifyFor, pepperOf } from "../../processors/device-id.ts";
+import { hidesOf, type SubjectKind, subjectOf } from "../../processors/suppression.ts";
+import { topics } from "../../schemas/generated.ts";
+import { attributed, clientId, conversion, enrichment, hourMs, noon, received, recorded } from "../support/builders.ts";
+import { entry } from "../support/money-builders.ts";
+
+const identify = identifyFor(pepperOf("the secret of an installation", clientId), 10);
+const erased = (kind: SubjectKind, value: string, since = noon) =>
+  hidesOf([{ client_id: clientId, kind, subject: subjectOf(kind, value, identify), since }])!;
+const did = identify.plain("phone");
+const email = subjectOf("email", " Ana@Shop.Example ", identify);
+const { eventsAttributed, eventsRaw, conversions, ledgerEntries } = topics;
+const hidesAttributed = (hides: ReturnType<typeof erased>, ...given: Parameters<typeof attributed>) =>
+  hides(recorded(eventsAttributed, attributed(...given)), eventsAttributed.name);
+
+test("nobody erased costs nothing: there is nothing to ask", () => {
+  expect(hidesOf([])).toBeUndefined();
+});
+
+test("a device is hidden up to the moment of its erasure, and what it does later is new", () => {
+  const hides = erased("did", "phone");
+  const at = (ms: number) => hides(recorded(eventsAttributed, attributed({ did }), { at: ms }), eventsAttributed.name);
+  expect([at(noon - hourMs), at(noon), at(noon + 1)]).toEqual([true, true, false]);
+  expect(hidesAttributed(hides, { did: "another" })).toBe(false);
+  expect(hidesAttributed(hides, { did, client_id: clientId + 1 }), "a device of another client is another device").toBe(false);
+});
+
+test("the later of two erasures of one subject counts", () => {
+  const one = { client_id: clientId, kind: "did" as const, subject: did };
+  const hides = hidesOf([
+    { ...one, since: noon },
+    { ...one, since: noon - hourMs },
+  ])!;
+  expect(hidesAttributed(hides, { did })).toBe(true);
+});
+
+test("an e-mail is found in props, in an address, as a person and as an identity edge, however it was written", () => {
+  const hides = erased("email", "ana@shop.example");
+  expect(hidesAttributed(hides, { props: JSON.stringify({ form: { email } }) })).toBe(true);
+  expect(hidesAttributed(hides, { url: `https://shop.example/?mail=${email}` })).toBe(true);
+  expect(hidesAttributed(hides, {}, { enrichment: enrichment({ person: `email:${email}` }) })).toBe(true);
+  const edge = { kind: "email" as const, identifier: email, method: "email_on_event", confidence: 100, expires_at: noon };
+  expect(hidesAttributed(hides, {}, { enrichment: enrichment({ edges: [edge] }) })).toBe(true);
+  expect(hidesAttributed(hides, { props: JSON.stringify({ email: identify.plain("somebody else") }) })).toBe(false);
+});
+
+test("a phone is found by its digits, a lead by the client's own id, an order by its number", () => {
+  const phone = subjectOf("phone", "+52 (55) 1234 5678", identify);
+  expect(hidesAttributed(erased("phone", "+525512345678"), { props: JSON.stringify({ phone }) })).toBe(true);
+  const lead = leadKey({ emailHash: null, product: null, at: noon, clientLeadId: "L-1" });
+  expect(hidesAttributed(erased("client_lead_id", "L-1"), { lead_key: lead })).toBe(true);
+  expect(hidesAttributed(erased("order_id", "o1"), { order_id: "o1" })).toBe(true);
+  expect(hidesAttributed(erased("order_id", "o1"), { order_id: "o2" })).toBe(false);
+  expect(subjectOf("order_id", "o1", identify)).not.toContain("o1");
+});
+
+test("the raw event, and a conversion by its customer or order, are hidden too; the ledger keeps its amounts", () => {
+  const ofDevice = erased("did", "phone");
+  expect(ofDevice(recorded(eventsRaw, received({ did })), eventsRaw.name)).toBe(true);
+  expect(ofDevice(recorded(conversions, conversion({ customer: did, occurred_at: noon })), conversions.name)).toBe(true);
+  expect(ofDevice(recorded(conversions, conversion({ customer: did, occurred_at: noon + 1 })), conversions.name)).toBe(false);
+  const ofOrder = erased("order_id", "o9");
+  expect(ofOrder(recorded(conversions, conversion({ order_id: "o9", occurred_at: noon })), conversions.name)).toBe(true);
+  expect(
+    erased("email", "ana@shop.example")(
+      recorded(conversions, conversion({ customer: `email:${email}`, occurred_at: noon })),
+      conversions.name,
+    ),
+  ).toBe(true);
+  expect(ofOrder(recorded(ledgerEntries, entry({})), ledgerEntries.name)).toBe(false);
+});

@@ -30,6 +30,10 @@ const minorOfNumber = (value: number, digits: number): Amount => {
   if (Number.isSafeInteger(value)) return inRange(BigInt(value) * powersOfTen[digits]!, false);
   if (!Number.isFinite(value)) return bad("is not a finite number");
   if (Math.abs(value) >= 1e15) return bad("is too large");
+  // Nearly every amount: 15 digits name one double only, so whatever is nearest to that many units is written as just those.
+  const scale = 10 ** digits;
+  const nearest = Math.round(value * scale);
+  if (nearest / scale === value && Math.abs(nearest) < 1e15) return inRange(BigInt(nearest), false);
   const [, sign, whole, fraction = "", exponent = "0"] = NUMBER.exec(String(value))!;
   const units = BigInt(`${sign}${whole}${fraction}`);
   // value = units * 10^(exponent - length of fraction); below 10^15 the exponent is never positive here, and far below it all is zero

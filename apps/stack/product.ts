@@ -6,7 +6,10 @@ import type { Home } from "./home.ts";
 
 // A small heap bounds what a laptop gives away; a process may take 700 MiB. The events of a batch live for as long as the batch: with V8's own 16 MiB for
 // what is young they are copied out of it again and again, which was 30 % of a worker (docs/performance.md).
-const HEAP = ["--max-old-space-size=512", "--max-semi-space-size=64"];
+const SMALL = ["--max-old-space-size=512", "--max-semi-space-size=64"];
+// Buffers of bodies and of the log count as memory of the heap: V8 then marks all of it every 150 ms, with a third of a process's CPU. Told to begin large
+// and to grow before it looks, it does so a few times in ten seconds.
+const HEAP = [...SMALL, "--initial-old-space-size=300", "--heap-growing-percent=300"];
 
 /** In the order of starting: who writes before who reads, so that nothing waits for a topic's first record. */
 export const apps: readonly App[] = [

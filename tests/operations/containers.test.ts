@@ -121,7 +121,7 @@ describe("docker-compose.yml", () => {
   test("apps are hosted as npm start hosts them, with the same bounds of memory", () => {
     for (const { name, module, args = [], nodeArgs = [] } of apps) {
       expect(compose.services[name]!.command).toEqual([`dist/${module}`, ...args]);
-      for (const option of nodeArgs) expect(dockerfile).toMatch(new RegExp(`NODE_OPTIONS=.*${option}`));
+      for (const option of nodeArgs) expect(dockerfile).toMatch(new RegExp(`ENTRYPOINT \\["node".*"${option}"`));
     }
   });
 

@@ -14,6 +14,7 @@ import { score } from "./processors/score/score.ts";
 import { order } from "./processors/settle/order.ts";
 import { settle } from "./processors/settle/settle.ts";
 import { topics } from "./schemas/generated.ts";
+import { archive } from "./sinks/archive/archive.ts";
 import { eventRows, events } from "./sinks/clickhouse/tables/events.ts";
 import { conversionRows, conversions } from "./sinks/postgres/tables/conversions.ts";
 import { edgeRows, identityEdges } from "./sinks/postgres/tables/identity-edges.ts";
@@ -37,6 +38,7 @@ export const pipeline = topology("tributary", deadLetters,
   stage({ name: "attribute",     revision: 1, from: topics.eventsScored,     run: attribute,  facts: attributeFacts,  memory: journey,    to: { attributed: topics.eventsAttributed, claims: topics.claims } }),
   stage({ name: "settle",        revision: 1, from: topics.claims,           run: settle,                             memory: order,      to: { conversions: topics.conversions, attributed: topics.eventsAttributed } }),
   stage({ name: "commission",    revision: 1, from: topics.conversions,      run: commission, facts: contracts,       memory: earned,     to: { entries: topics.ledgerEntries } }),
+  sink ({ name: "archive",       from: topics.eventsRaw,                              into: archive }),
   sink ({ name: "analytics",     from: topics.eventsAttributed, rows: eventRows,      into: events }),
   sink ({ name: "product-sales", from: topics.eventsAttributed, rows: saleRows,       into: productSales }),
   sink ({ name: "identity",      from: topics.eventsAttributed, rows: edgeRows,       into: identityEdges }),

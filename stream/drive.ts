@@ -1,9 +1,10 @@
 // stream/drive.ts - runs a topology in memory: the same runner and fold as the worker's, on a log, memories and facts that live in this process.
 import { chain } from "./chain.ts";
 import { deadLetterOf } from "./dead-letters.ts";
-import type { AnyTopic, Read, Recorded, Topic, Topology, UnixMs } from "./flow.ts";
+import { type AnyTopic, type Read, type Recorded, type Topic, type Topology, type UnixMs, writesRows } from "./flow.ts";
 import { inMemoryLog, type LoggedMessage } from "./in-memory-log.ts";
 import { inMemory } from "./memory/in-memory.ts";
+import type { Memories } from "./memory/memory.ts";
 import type { BatchCounts, OutputMessage, ProcessBatch, RunnerPorts } from "./ports.ts";
 import { runner } from "./runner.ts";
 import { inMemoryWire } from "./wire.ts";
@@ -36,6 +37,8 @@ export interface Driven {
 
 export interface DriveSettings {
   readonly read?: Read;
+  /** Memories of this process when left out. */
+  readonly memories?: Memories;
   /** Stages hosted together, by name; every stage on its own when left out. */
   readonly hosting?: readonly (readonly string[])[];
   /** Messages a batch. */
@@ -50,7 +53,7 @@ const nothingKnown: Read = async ({ view }) => {
 export const drive = (topology: Topology, settings: DriveSettings = {}): Driven => {
   const { nodes } = topology;
   const stages = nodes.filter((node) => node.is === "stage");
-  const sinks = nodes.filter((node) => node.is === "sink");
+  const sinks = nodes.filter((node) => node.is === "sink").filter(writesRows);
   const topics = [
     ...new Set<AnyTopic>([...stages.flatMap((node) => [node.from, ...Object.values(node.to)]), ...sinks.map(({ from }) => from)]),
   ];
@@ -61,7 +64,7 @@ export const drive = (topology: Topology, settings: DriveSettings = {}): Driven 
 
   const ports: RunnerPorts = {
     wire,
-    memories: { fast: inMemory("fast"), durable: inMemory("durable") },
+    memories: settings.memories ?? { fast: inMemory("fast"), durable: inMemory("durable") },
     read: (view, asOf) => read(view, asOf),
     produce: async (messages) => log.append(messages),
     deadLetters: topology.deadLetters,

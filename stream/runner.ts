@@ -9,7 +9,7 @@ import type { Control, InputBatch, OutputMessage, ProcessBatch, RunnerPorts } fr
 import { tellStop } from "./stop.ts";
 
 /** Lost memory is made up for by reading the partition again up to where it had been committed; fast memory throws the outputs away, durable produces what it decides. */
-interface Past {
+interface Lost {
   readonly from: number;
   readonly until: number;
   /** Outputs are discarded. */
@@ -28,7 +28,7 @@ const MOST_FOLDS = 20;
 export const runner = (chain: Chain, ports: RunnerPorts): ProcessBatch => {
   const { wire, memories, retry, log } = ports;
   /** By partition: only while lost memory is made up for. */
-  const pasts = new Map<number, Past>();
+  const pasts = new Map<number, Lost>();
 
   const letterOf = (refused: Refused, { topic, partition }: InputBatch): OutputMessage =>
     ports.deadLetter({
@@ -88,16 +88,33 @@ export const runner = (chain: Chain, ports: RunnerPorts): ProcessBatch => {
     control.seek(mark);
   };
 
-  /** What retention has taken cannot be relearned. A group that begins on such a log has lost nothing; money that was decided there has. */
-  const checkHeld = ({ topic, partition, messages }: InputBatch, { from, isSilent }: Past): void => {
-    const found = messages[0]!.offset;
-    if (found <= from) return;
-    if (!isSilent && from > 0)
-      throw new Error(`${chain.name}: memory ends at ${from} of ${topic}/${partition}, and the log begins at ${found}`);
-    log.warn("memory.truncated", { chain: chain.name, topic, partition, from, found });
+  /**
+   * What retention has taken is relearned from where it is kept, under its old offsets, so that memory becomes what it was; what is kept nowhere cannot
+   * be. A group that begins on such a log has lost nothing; money that was decided there has. Dying here costs nothing: the next owner goes on behind
+   * what is remembered by then.
+   */
+  const makeUp = async ({ topic, partition, messages }: InputBatch, past: Lost, control: Control): Promise<void> => {
+    const until = messages[0]!.offset;
+    let { from } = past;
+    if (until <= from) return;
+    if (!past.isSilent && from > 0)
+      throw new Error(`${chain.name}: memory ends at ${from} of ${topic}/${partition}, and the log begins at ${until}`);
+    const missing = (found: number): void => {
+      if (found > from) log.warn("memory.truncated", { chain: chain.name, topic, partition, from, found });
+    };
+    if (past.isSilent && ports.past !== undefined)
+      for await (const batch of ports.past(topic, partition, from, until)) {
+        await control.heartbeat();
+        if (!control.isCurrent()) return;
+        missing(batch.messages[0]!.offset);
+        await runUpTo(batch, control, past, false);
+        from = batch.messages.at(-1)!.offset + 1;
+        log.info("memory.relearned", { chain: chain.name, topic, partition, from, until: past.until, read: "past" });
+      }
+    missing(until);
   };
 
-  const run = async (batch: InputBatch, control: Control, past: Past | null, mayLookBack: boolean): Promise<void> => {
+  const run = async (batch: InputBatch, control: Control, past: Lost | null, mayLookBack: boolean): Promise<void> => {
     const startedAt = performance.now();
     const nextOffset = batch.messages.at(-1)!.offset + 1;
 
@@ -153,7 +170,7 @@ export const runner = (chain: Chain, ports: RunnerPorts): ProcessBatch => {
   };
 
   /** A message that no processor survives stops the worker, but what came before it goes through first, so that the group stands exactly there. */
-  const runUpTo = async (batch: InputBatch, control: Control, past: Past | null, mayLookBack: boolean): Promise<void> => {
+  const runUpTo = async (batch: InputBatch, control: Control, past: Lost | null, mayLookBack: boolean): Promise<void> => {
     try {
       await run(batch, control, past, mayLookBack);
     } catch (error) {
@@ -174,7 +191,8 @@ export const runner = (chain: Chain, ports: RunnerPorts): ProcessBatch => {
     const past = pasts.get(partition);
     if (past === undefined) return runUpTo(batch, control, null, true);
     // What was committed before stands: the partition is only read on, up to there.
-    checkHeld(batch, past);
+    await makeUp(batch, past, control);
+    if (!control.isCurrent()) return;
     const before = messages.filter(({ offset }) => offset < past.until);
     const after = messages.filter(({ offset }) => offset >= past.until);
     if (before.length > 0) {

@@ -18,10 +18,10 @@ export const apps: readonly App[] = [
   {
     name: "worker-money",
     module: "apps/worker/main.js",
-    args: ["settle", "commission", "analytics,product-sales,identity,velocity", "conversions", "ledger"],
+    args: ["settle", "commission", "analytics,product-sales,identity,velocity", "conversions", "ledger", "archive"],
     nodeArgs: HEAP,
   },
-  { name: "keeper", module: "apps/keeper/main.js", nodeArgs: HEAP },
+  { name: "keeper", module: "apps/keeper/main.js", nodeArgs: SMALL },
 ];
 
 /** The apps whose code is in this tree. */

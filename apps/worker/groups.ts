@@ -1,13 +1,14 @@
 // apps/worker/groups.ts - which consumer groups a worker hosts: a comma fuses stages (or sinks of one topic), a space adds one more group.
 import { type Chain, chain } from "../../stream/chain.ts";
-import type { AnySink, AnyTopic, Topology } from "../../stream/flow.ts";
+import { type AnyCopy, type AnySink, type AnyTopic, type Topology, writesRows } from "../../stream/flow.ts";
 
 export type Group =
   | { readonly is: "chain"; readonly name: string; readonly reads: AnyTopic; readonly chain: Chain }
-  | { readonly is: "sinks"; readonly name: string; readonly reads: AnyTopic; readonly sinks: readonly AnySink[] };
+  | { readonly is: "sinks"; readonly name: string; readonly reads: AnyTopic; readonly sinks: readonly AnySink[] }
+  | { readonly is: "copy"; readonly name: string; readonly reads: AnyTopic; readonly copy: AnyCopy };
 
-const sinksOf = ({ nodes }: Topology, names: readonly string[]): readonly AnySink[] =>
-  names.flatMap((name) => nodes.filter((node) => node.is === "sink" && node.name === name) as AnySink[]);
+const sinksOf = ({ nodes }: Topology, names: readonly string[]): readonly (AnySink | AnyCopy)[] =>
+  names.flatMap((name) => nodes.filter((node) => node.is === "sink").filter((node) => node.name === name));
 
 /** Groups are named `tributary.<first stage or sink>`. Throws one Error with the problems of every group. */
 export const groupsOf = (topology: Topology, args: readonly string[]): readonly Group[] => {
@@ -24,7 +25,11 @@ export const groupsOf = (topology: Topology, args: readonly string[]): readonly 
       const stranger = sinks.find(({ from }) => from !== reads);
       if (stranger !== undefined)
         throw new Error(`${stranger.name} reads ${stranger.from.name}, the sinks before it ${reads.name}: put a space between`);
-      return [{ is: "sinks", name: `tributary.${sinks[0]!.name}`, reads, sinks }];
+      const name = `tributary.${sinks[0]!.name}`;
+      const copy = sinks.find((one) => !writesRows(one)) as AnyCopy | undefined;
+      if (copy === undefined) return [{ is: "sinks", name, reads, sinks: sinks.filter(writesRows) }];
+      if (sinks.length > 1) throw new Error(`${copy.name} copies records and shares its reading with nobody: put a space between`);
+      return [{ is: "copy", name, reads, copy }];
     } catch (error) {
       problems.push((error as Error).message);
       return [];

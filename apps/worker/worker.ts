@@ -1,16 +1,22 @@
 // apps/worker/worker.ts - hosts groups of stages and sinks: opens what they need by name, joins one consumer a group, and closes in reverse.
 import { Redis } from "ioredis";
 import type { Pool } from "pg";
+import { pastOf } from "../../sinks/archive/read.ts";
+import { archivedSchema, archiver } from "../../sinks/archive/write.ts";
 import { openClickhouse } from "../../sinks/clickhouse/client.ts";
 import { clickhouseStore } from "../../sinks/clickhouse/store.ts";
+import type { Objects } from "../../sinks/objects/objects.ts";
+import { openObjects } from "../../sinks/objects/open.ts";
 import { heldAmong, tellHosting } from "../../sinks/postgres/group-holds.ts";
 import { openReference, readOf } from "../../sinks/postgres/reference.ts";
 import { openPool } from "../../sinks/postgres/sql.ts";
 import { recordRevisions } from "../../sinks/postgres/stage-revisions.ts";
 import { postgresStore } from "../../sinks/postgres/store.ts";
+import { openSuppressions, withholdsOf } from "../../sinks/postgres/suppressions.ts";
 import { redisStore } from "../../sinks/redis/store.ts";
 import type { Admin } from "../../stream/admin.ts";
-import { type Consumer, sinkReading, stageReading } from "../../stream/consumer.ts";
+import { type Consumer, type ConsumerSettings, copyReading, sinkReading, stageReading } from "../../stream/consumer.ts";
+import { copyRunner } from "../../stream/copy-runner.ts";
 import { deadLetterOf } from "../../stream/dead-letters.ts";
 import type { AnyTopic, Topology } from "../../stream/flow.ts";
 import { openKafka } from "../../stream/kafka.ts";
@@ -19,8 +25,8 @@ import { postgresMemory } from "../../stream/memory/postgres.ts";
 import { redisMemory } from "../../stream/memory/redis.ts";
 import { type Metrics, openMetrics } from "../../stream/metrics.ts";
 import { type Check, openOps } from "../../stream/ops.ts";
-import type { Letter, LogPorts, ProcessBatch, Retry, RunnerPorts, SinkPorts } from "../../stream/ports.ts";
-import { openRegistry } from "../../stream/registry.ts";
+import type { Letter, LogPorts, Retry, RunnerPorts, SinkPorts } from "../../stream/ports.ts";
+import { openRegistry, type Registry } from "../../stream/registry.ts";
 import { retry } from "../../stream/retry.ts";
 import { runner } from "../../stream/runner.ts";
 import type { Scope } from "../../stream/scope.ts";
@@ -39,6 +45,8 @@ const STEP_DEADLINE_MS = 60_000;
 // Half of a stage's session of 10 s: a store or a log that hangs is given up in time for a heartbeat.
 const STORE_MS = 5_000;
 const LAG_TOLD_MS = 5_000;
+/** Fast memory remembers nothing for longer (stream/memory/redis.ts), so older hours of the archive have nothing to teach. */
+const RELEARNT_MS = 90 * 86_400_000;
 /** Long enough for an operator to come, short enough not to pile up. */
 const STOPS_KEPT_SECONDS = 86_400;
 
@@ -57,7 +65,10 @@ export const worker =
     const kafka = openKafka({ brokers: config.KAFKA_BROKERS, clientId: name, topicPrefix: config.KAFKA_TOPIC_PREFIX, log });
     const producer = await scope.open("producer", () => closing(kafka.producer({ sendDeadlineMs: STORE_MS })));
     const registry = openRegistry({ url: config.SCHEMA_REGISTRY_URL, topicPrefix: config.KAFKA_TOPIC_PREFIX });
-    const wire = await openWire(topicsOf(groups), registry);
+    const objects = await scope.open("objects", () => closing(openObjects(config.OBJECT_STORE_URL)));
+    // What the registry forgot is read from the archive, which keeps a schema for as long as anything that was written under it.
+    const schemaOf = async (id: number) => (await registry.schemaOf(id)) ?? archivedSchema(objects, id);
+    const wire = await openWire(topicsOf(groups), { idOf: registry.idOf, schemaOf });
     const ports = {
       wire,
       produce: producer.send,
@@ -65,7 +76,7 @@ export const worker =
       deadLetter: (letter: Letter) => deadLetterOf(letter, Date.now()),
       retry: retrying(metrics, log, scope.closing),
     };
-    const { pool, processOf } = await openRunners(scope, ports, { groups, config, log, metrics, name });
+    const { pool, processOf } = await openRunners(scope, ports, { groups, config, log, metrics, name, objects, registry });
 
     const join = async (group: Group): Promise<Consumer> => {
       const { process, onJoin } = processOf(group);
@@ -111,17 +122,19 @@ interface Hosting {
   readonly log: Log;
   readonly metrics: Metrics;
   readonly name: string;
+  readonly objects: Objects;
+  readonly registry: Registry;
 }
 
 interface Runners {
   readonly pool: Pool;
   /** To be asked anew whenever a group is joined: a runner remembers what it has under way, and inserts by tokens that must not outlive a rewind. */
-  readonly processOf: (group: Group) => { readonly process: ProcessBatch; readonly onJoin: () => void };
+  readonly processOf: (group: Group) => { readonly process: ConsumerSettings["onBatch"]; readonly onJoin: () => void };
 }
 
 /** Opens the stores (connections are made when they are needed) and answers with what processes the batches of a group. */
 const openRunners = async (scope: Scope, ports: Omit<LogPorts, "stops" | "log">, hosting: Hosting): Promise<Runners> => {
-  const { groups, config, log, metrics, name } = hosting;
+  const { groups, config, log, metrics, name, objects, registry } = hosting;
   const pool = await scope.open("postgres", () => {
     const value = openPool(config.POSTGRES_URL, { name, max: groups.length + 3, timeoutMs: STORE_MS });
     return { value, stop: () => value.end() };
@@ -137,6 +150,12 @@ const openRunners = async (scope: Scope, ports: Omit<LogPorts, "stops" | "log">,
   const reference = needsFacts
     ? await scope.open("reference", () =>
         closing(openReference(pool, { onError: (error) => log.warn("reference.not_refreshed", { error }) })),
+      )
+    : undefined;
+  const writesRows = groups.some((group) => group.is === "sinks");
+  const suppressions = writesRows
+    ? await scope.open("suppressions", () =>
+        closing(openSuppressions(pool, { onError: (error) => log.warn("suppressions.not_refreshed", { error }) })),
       )
     : undefined;
   const views = viewsOf(config, redis, log);
@@ -156,18 +175,24 @@ const openRunners = async (scope: Scope, ports: Omit<LogPorts, "stops" | "log">,
     memories: { fast: redisMemory(redis, `${config.KAFKA_TOPIC_PREFIX}memory`), durable: postgresMemory(pool) },
     read: readOf(reference === undefined ? views : { ...views, reference: reference.source }),
     count: metrics.countBatch,
+    past: pastOf(objects, { since: () => Date.now() - RELEARNT_MS }),
   };
   let joins = 0;
   const ofSinks = (): SinkPorts => ({
     ...ofAll,
     stores: { clickhouse: clickhouseStore(clickhouse), postgres: postgresStore(pool), redis: redisStore(redis, hintPrefixOf(config)) },
     run: `${config.INSTANCE_NAME}-${process.pid}-${Date.now()}-${++joins}`,
+    ...(suppressions !== undefined && { withholds: () => withholdsOf(suppressions) }),
     countWrite: (counts) => metrics.countWrite(counts, Date.now()),
   });
   return {
     pool,
     processOf: (group) => {
-      if (group.is !== "chain") return { process: sinkRunner(group.sinks, ofSinks()), onJoin: () => undefined };
+      if (group.is === "sinks") return { process: sinkRunner(group.sinks, ofSinks()), onJoin: () => undefined };
+      if (group.is === "copy") {
+        const keep = archiver(objects, registry.schemaOf);
+        return { process: copyRunner(group.copy, { ...ofSinks(), keep }), onJoin: () => undefined };
+      }
       const stages = group.chain.hosted.map(({ stage }) => ({ name: stage.name, revision: stage.revision ?? 1 }));
       const instance = config.INSTANCE_NAME;
       return revised(
@@ -181,16 +206,16 @@ const openRunners = async (scope: Scope, ports: Omit<LogPorts, "stops" | "log">,
 
 const nodesOf = (group: Group): readonly string[] => {
   if (group.is === "chain") return group.chain.hosted.map(({ stage }) => stage.name);
-  return "sinks" in group ? group.sinks.map(({ name }) => name) : [firstOf(group)];
+  return group.is === "sinks" ? group.sinks.map(({ name }) => name) : [group.copy.name];
 };
-const firstOf = ({ name }: { readonly name: string }): string => name.slice(name.indexOf(".") + 1);
 
-const readingOf = (group: Group) => (group.is === "chain" ? stageReading : sinkReading);
+const readings = { chain: stageReading, sinks: sinkReading, copy: copyReading };
+const readingOf = (group: Group) => readings[group.is];
 
 const topicsOf = (groups: readonly Group[]): readonly AnyTopic[] => [
   ...new Set(
     groups.flatMap((group) =>
-      group.is === "sinks" ? [group.reads] : group.chain.hosted.flatMap(({ stage }) => [stage.from, ...Object.values(stage.to)]),
+      group.is !== "chain" ? [group.reads] : group.chain.hosted.flatMap(({ stage }) => [stage.from, ...Object.values(stage.to)]),
     ),
   ),
 ];

@@ -93,7 +93,8 @@ export const fsObjects = (folder: string): Objects => {
         throw error;
       }
     },
-    list: (prefix, after = "") => walk("", prefix, after),
+    // Begins in the folder that the prefix names: a store with years of hours is not read from its top.
+    list: (prefix, after = "") => walk(prefix.slice(0, prefix.lastIndexOf("/") + 1), prefix, after),
     delete: async (key) => rm(pathOf(key), { force: true }),
     close: async () => undefined,
   };

@@ -1,0 +1,144 @@
+// sinks/archive/check.ts - law C11 from the data alone: the files of the archive cover what was committed, without gap, overlap or damage; and how far it is behind.
+import type { Admin } from "../../stream/admin.ts";
+import type { Objects } from "../objects/objects.ts";
+import type { Contents } from "./container.ts";
+import { type ArchiveFile, fileKey, hourText, noticeKey, noticeOf } from "./names.ts";
+import { filesOf, hoursOf, readFile, type Span } from "./read.ts";
+
+/** The group of the sink of that name in topology.ts. */
+export const ARCHIVE_GROUP = "tributary.archive";
+export const ARCHIVED_TOPIC = "events.raw";
+
+/** Offsets of a partition that no file holds, or that two files hold; `hour` is that of the file behind, or the last one. */
+export interface Stretch {
+  readonly partition: number;
+  readonly from: number;
+  /** The offset behind the last one. */
+  readonly until: number;
+  readonly hour: string;
+}
+export interface ArchiveState {
+  /** With files, e.g. `2026-11-21T16`. */
+  readonly hours: readonly string[];
+  readonly files: number;
+  readonly events: number;
+  readonly bytes: number;
+  readonly gaps: readonly Stretch[];
+  readonly overlaps: readonly Stretch[];
+  readonly damaged: readonly { readonly key: string; readonly message: string }[];
+}
+
+/** Where two neighbours of one partition do not meet. */
+export const seamsOf = (files: readonly ArchiveFile[]): Pick<ArchiveState, "gaps" | "overlaps"> => {
+  const gaps: Stretch[] = [];
+  const overlaps: Stretch[] = [];
+  const ends = new Map<number, number>();
+  for (const { partition, first, last, hour } of [...files].sort((a, b) => a.partition - b.partition || a.first - b.first)) {
+    const end = ends.get(partition) ?? first;
+    if (first > end) gaps.push({ partition, from: end, until: first, hour: hourText(hour) });
+    if (first < end) overlaps.push({ partition, from: first, until: Math.min(end, last + 1), hour: hourText(hour) });
+    ends.set(partition, Math.max(end, last + 1));
+  }
+  return { gaps, overlaps };
+};
+
+/** What is wrong with one file: unreadable, or another one than was announced. */
+const damageOf = async (objects: Objects, file: ArchiveFile): Promise<string | undefined> => {
+  try {
+    const { contents } = await readFile(objects, file);
+    const announced = JSON.parse(String(await objects.get(noticeKey(file, file.first)))) as Contents;
+    return announced.sha256 === contents.sha256 ? undefined : "it is not the file that was announced";
+  } catch (error) {
+    return (error as Error).message;
+  }
+};
+
+export interface CheckSettings extends Span {
+  /** Reads every file and compares its checksum. Default: true. */
+  readonly verify?: boolean;
+  readonly topic?: string;
+  readonly onFile?: (done: number) => void;
+}
+
+/**
+ * Law C11. Whatever the group of the archive has committed must stand in files, from the beginning of the archive or of the log, whichever is later
+ * known to hold; files beyond the committed offset are being written. With a span only its hours are looked at, and the log is not asked about.
+ */
+export const checkArchive = async (objects: Objects, admin: Admin, settings: CheckSettings = {}): Promise<ArchiveState> => {
+  const { verify = true, topic = ARCHIVED_TOPIC, onFile = () => undefined } = settings;
+  const isWhole = settings.from === undefined && settings.to === undefined;
+  // Asked first: what is committed now is stored by the time that the files are listed.
+  const committed = await admin.committed(ARCHIVE_GROUP, topic);
+  const low = new Map((await admin.watermarks(topic)).map((mark) => [mark.partition, mark.low]));
+  const files: ArchiveFile[] = [];
+  for await (const file of filesOf(objects, topic, settings)) files.push(file);
+  const { gaps, overlaps } = seamsOf(files);
+
+  const atEnds: Stretch[] = [];
+  if (isWhole)
+    for (const [partition, until] of committed) {
+      const own = files.filter((file) => file.partition === partition);
+      const hour = hourText(own.at(-1)?.hour ?? 0);
+      const first = Math.min(until, ...own.map((file) => file.first));
+      const end = Math.max(first, ...own.map(({ last }) => last + 1));
+      const start = low.get(partition) ?? 0;
+      if (start < first) atEnds.push({ partition, from: start, until: first, hour });
+      if (end < until) atEnds.push({ partition, from: end, until, hour });
+    }
+
+  const damaged: { key: string; message: string }[] = [];
+  if (verify)
+    for (const [n, file] of files.entries()) {
+      const message = await damageOf(objects, file);
+      if (message !== undefined) damaged.push({ key: file.key, message });
+      onFile(n + 1);
+    }
+  damaged.push(...(await missingFiles(objects, topic, settings, new Set(files.map((file) => noticeKey(file, file.first))), committed)));
+  return {
+    hours: [...new Set(files.map(({ hour }) => hourText(hour)))].sort(),
+    files: files.length,
+    events: files.reduce((sum, { first, last }) => sum + last - first + 1, 0),
+    bytes: files.reduce((sum, { bytes }) => sum + bytes, 0),
+    gaps: [...gaps, ...atEnds],
+    overlaps,
+    damaged,
+  };
+};
+
+/** Announced and committed, and yet not there (`present` holds the announcements of files). What is not committed is still being written. */
+const missingFiles = async (
+  objects: Objects,
+  topic: string,
+  span: Span,
+  present: ReadonlySet<string>,
+  committed: ReadonlyMap<number, number>,
+): Promise<readonly { readonly key: string; readonly message: string }[]> => {
+  const missing: { key: string; message: string }[] = [];
+  for await (const hour of hoursOf(objects, topic, span))
+    for await (const { key } of objects.list(`archive/${topic}/${hourText(hour)}/`)) {
+      const place = noticeOf(key);
+      if (place === undefined || present.has(key) || place.first >= (committed.get(place.partition) ?? 0)) continue;
+      const { first, last } = JSON.parse(String(await objects.get(key))) as Contents;
+      missing.push({ key: fileKey(place, first, last), message: "it was announced and is not there" });
+    }
+  return missing;
+};
+
+/** An hour that is not over may still be written; so long may a record wait before somebody must look (contracts.md 2, `wal_ok`). */
+export const ARCHIVE_TOLERANCE_MS = 5 * 60_000;
+
+/**
+ * Records that were appended more than `toleratedMs` ago and are not archived; 0 when the archive keeps up. Rejects while the log cannot be asked.
+ * The age of the oldest is more than that: an exact one would take a read of the record.
+ */
+export const archiveBehind = async (admin: Admin, toleratedMs = ARCHIVE_TOLERANCE_MS, now = Date.now()): Promise<number> => {
+  const [marks, due, committed] = await Promise.all([
+    admin.watermarks(ARCHIVED_TOPIC),
+    admin.offsetsAt(ARCHIVED_TOPIC, now - toleratedMs),
+    admin.committed(ARCHIVE_GROUP, ARCHIVED_TOPIC),
+  ]);
+  return marks.reduce((sum, { partition, low, high }) => {
+    const until = Math.min(high, due.get(partition) ?? high);
+    return sum + Math.max(0, until - Math.max(low, committed.get(partition) ?? low));
+  }, 0);
+};

@@ -1,0 +1,244 @@
+// The archive holds the log byte for byte: files join without gap or overlap whoever dies when, and whoever else stores the same records.
+import { randomBytes } from "node:crypto";
+import avro from "avsc";
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { seamsOf } from "../../sinks/archive/check.ts";
+import { type ArchivedRecord, readContainer, writeContainer } from "../../sinks/archive/container.ts";
+import { type ArchiveFile, fileKey, fileOf, HOUR_MS } from "../../sinks/archive/names.ts";
+import { filesOf, hoursOf, pastOf, readFile } from "../../sinks/archive/read.ts";
+import { archivedSchema, archiver } from "../../sinks/archive/write.ts";
+import type { Objects } from "../../sinks/objects/objects.ts";
+import type { CopiedBatch } from "../../stream/ports.ts";
+import { type InMemoryObjects, inMemoryObjects } from "../support/in-memory-objects.ts";
+
+const START = Date.UTC(2026, 10, 21, 16, 30);
+const recordOf = (offset: number, over: Partial<ArchivedRecord> = {}): ArchivedRecord => ({
+  offset,
+  appended_at: START + offset,
+  key: Buffer.from(`3:device-${offset}`),
+  value: Buffer.concat([Buffer.of(0, 0, 0, 0, 7), Buffer.from(`body ${offset}`)]),
+  headers: [],
+  ...over,
+});
+type Message = CopiedBatch["messages"][number];
+const messageOf = (offset: number, over: Partial<Message> = {}): Message => {
+  const { key, value } = recordOf(offset);
+  return { offset, key, value, headers: {}, appendedAt: START + offset, ...over };
+};
+const batchOf = (messages: readonly Message[], partition = 7): CopiedBatch => ({
+  topic: "events.raw",
+  partition,
+  messages,
+  highWatermark: messages.at(-1)!.offset + 1,
+});
+const range = (from: number, until: number): readonly number[] => Array.from({ length: until - from }, (_, n) => from + n);
+const noSchema = async () => null;
+const still = async () => undefined;
+const listed = async (objects: Objects): Promise<readonly ArchiveFile[]> => {
+  const files: ArchiveFile[] = [];
+  for await (const file of filesOf(objects, "events.raw")) files.push(file);
+  return files;
+};
+
+test("records come back byte for byte, keys and values that are missing and headers too", async () => {
+  const records = [
+    recordOf(12_345),
+    recordOf(12_346, { key: null }),
+    recordOf(12_347, { value: null }),
+    recordOf(12_348, { value: randomBytes(700_000), headers: [{ name: "traceparent", value: Buffer.from("00-ab") }] }),
+    recordOf(12_349, { value: Buffer.alloc(0), headers: [{ name: "empty", value: null }] }),
+  ];
+  const { file, contents } = await writeContainer("events.raw", 7, records);
+  const read = await readContainer("k", file);
+  expect(read.records.map((record) => ({ ...record }))).toEqual(records);
+  expect(read.contents).toEqual(contents);
+  expect(contents).toMatchObject({ topic: "events.raw", partition: 7, first: 12_345, last: 12_349, records: 5 });
+});
+
+test("another reader of Avro files reads them: the library's own", async () => {
+  const records = range(0, 5_000).map((n) => recordOf(n));
+  const { file } = await writeContainer("events.raw", 7, records);
+  const decoder = new avro.streams.BlockDecoder();
+  const values: { offset: number; value: Buffer }[] = [];
+  decoder.on("data", (value) => values.push(value));
+  const ended = new Promise((resolve, reject) => decoder.on("end", resolve).on("error", reject));
+  decoder.end(file);
+  await ended;
+  expect(values.map(({ offset }) => offset)).toEqual(range(0, 5_000));
+  expect(values[4_999]!.value.equals(records[4_999]!.value!)).toBe(true);
+});
+
+test("a file of which any byte has changed is never taken for what was written", async () => {
+  const { file } = await writeContainer(
+    "events.raw",
+    7,
+    range(0, 300).map((n) => recordOf(n)),
+  );
+  await fc.assert(
+    fc.asyncProperty(fc.integer({ min: 0, max: file.length - 1 }), fc.integer({ min: 1, max: 255 }), async (at, change) => {
+      const broken = Buffer.from(file);
+      broken[at]! ^= change;
+      const before = await readContainer("k", file);
+      // A byte that says nothing of the records (a name in the metadata) may differ.
+      const read = await readContainer("k", broken).catch((error: Error) => error);
+      if (read instanceof Error) expect(read.message).toMatch(/^k is damaged: /);
+      else expect(read.records).toEqual(before.records);
+    }),
+    { numRuns: 300 },
+  );
+  for (const length of [0, 3, 40, file.length - 20, file.length - 1])
+    await expect(readContainer("k", file.subarray(0, length))).rejects.toThrow("k is damaged");
+});
+
+test("a file lies in the hour of its first record, is named after its offsets, and is announced beside it", async () => {
+  const objects = inMemoryObjects();
+  const keep = archiver(objects, noSchema);
+  const atHourEnd = [
+    messageOf(0),
+    messageOf(1),
+    messageOf(2, { appendedAt: START + HOUR_MS }),
+    messageOf(3, { appendedAt: START + HOUR_MS }),
+  ];
+  expect(await keep(batchOf(atHourEnd), still)).toBe(4);
+  expect([...objects.held.keys()]).toEqual([
+    "archive/events.raw/2026-11-21T16/07-000000000000.json",
+    "archive/events.raw/2026-11-21T16/07-000000000000-000000000001.avro",
+    "archive/events.raw/2026-11-21T17/07-000000000002.json",
+    "archive/events.raw/2026-11-21T17/07-000000000002-000000000003.avro",
+  ]);
+  const hours = [];
+  for await (const hour of hoursOf(objects, "events.raw")) hours.push(new Date(hour).getUTCHours());
+  expect(hours).toEqual([16, 17]);
+  expect(fileOf(fileKey({ topic: "events.raw", hour: START, partition: 11 }, 5, 9), 1)).toMatchObject({ partition: 11, first: 5, last: 9 });
+});
+
+test("a clock of the broker that steps back opens no further file", async () => {
+  const objects = inMemoryObjects();
+  const back = [messageOf(0), messageOf(1, { appendedAt: START - HOUR_MS }), messageOf(2)];
+  await archiver(objects, noSchema)(batchOf(back), still);
+  expect(await listed(objects)).toMatchObject([{ first: 0, last: 2 }]);
+});
+
+test("the schemas that records name are stored once, and can be read without the registry", async () => {
+  const objects = inMemoryObjects();
+  const asked: number[] = [];
+  const keep = archiver(objects, async (id) => {
+    asked.push(id);
+    return id === 7 ? { type: "string" } : null;
+  });
+  await keep(batchOf([messageOf(0), messageOf(1), messageOf(2, { value: Buffer.from([0, 0, 0, 0, 9, 1]) })]), still);
+  await keep(batchOf([messageOf(3), messageOf(4, { value: Buffer.from("garbage") })]), still);
+  expect(asked).toEqual([7, 9]);
+  expect(await archivedSchema(objects, 7)).toEqual({ type: "string" });
+  expect(await archivedSchema(objects, 9)).toBeNull();
+});
+
+test("an announced file is written by whoever comes next, with what was announced and nothing else", async () => {
+  let isDying = true;
+  const objects = inMemoryObjects((effect) => {
+    if (isDying && effect.startsWith("put archive") && effect.endsWith(".avro")) throw new Error("killed");
+  });
+  const five = range(0, 5).map((n) => messageOf(n));
+  await expect(archiver(objects, noSchema)(batchOf(five), still)).rejects.toThrow("killed");
+  expect(await listed(objects)).toEqual([]);
+  isDying = false;
+  const next = archiver(objects, noSchema);
+  // Less than was announced is at hand: it waits for the rest.
+  expect(await next(batchOf(five.slice(0, 3)), still)).toBe(0);
+  expect(await next(batchOf(range(0, 8).map((n) => messageOf(n))), still)).toBe(8);
+  expect(await listed(objects)).toMatchObject([
+    { first: 0, last: 4 },
+    { first: 5, last: 7 },
+  ]);
+});
+
+test("what stands is left alone after a rewind to the middle of a file", async () => {
+  const objects = inMemoryObjects();
+  const all = range(0, 20).map((n) => messageOf(n));
+  await archiver(objects, noSchema)(batchOf(all.slice(0, 10)), still);
+  const before = new Map(objects.held);
+  const again = archiver(objects, noSchema);
+  expect(await again(batchOf(all.slice(4, 6)), still)).toBe(10);
+  expect(await again(batchOf(all.slice(6, 20)), still)).toBe(20);
+  for (const [key, body] of before) expect(objects.held.get(key)?.equals(body)).toBe(true);
+  expect(await listed(objects)).toMatchObject([
+    { first: 0, last: 9 },
+    { first: 10, last: 19 },
+  ]);
+});
+
+/** A member of the group: reads from what was committed when it came, in cuts of its own, and is killed or frozen between any two effects. */
+interface Member {
+  readonly cuts: readonly number[];
+  /** Effects until it dies. */
+  readonly lives: number;
+  /** Begins where an earlier one had committed: one that was stopped and has not heard of the others. */
+  readonly isLate: boolean;
+}
+const LOG = range(0, 60).map((n) => messageOf(n, { appendedAt: START + n * 120_000 }));
+
+const runMembers = async (members: readonly Member[]): Promise<{ readonly objects: InMemoryObjects; readonly committed: number }> => {
+  let lives = Number.POSITIVE_INFINITY;
+  const objects = inMemoryObjects(() => {
+    if (lives-- <= 0) throw new Error("killed");
+  });
+  let committed = 0;
+  let before = 0;
+  const read = async ({ cuts, lives: given, isLate }: Member): Promise<void> => {
+    lives = given;
+    const keep = archiver(objects, noSchema);
+    let at = isLate ? before : committed;
+    before = committed;
+    for (let n = 0; at < LOG.length; n++) {
+      const next = await keep(batchOf(LOG.slice(at, at + cuts[n % cuts.length]!)), still);
+      if (lives-- <= 0) return;
+      // Without progress the same batch comes again, and grows as the log does.
+      if (next === at) {
+        at = (await keep(batchOf(LOG.slice(at)), still)) as number;
+      } else at = Math.min(next, at + cuts[n % cuts.length]!);
+      committed = Math.max(committed, at);
+    }
+  };
+  for (const member of members) await read(member).catch(() => undefined);
+  lives = Number.POSITIVE_INFINITY;
+  await read({ cuts: [60], lives: Number.POSITIVE_INFINITY, isLate: false });
+  return { objects, committed };
+};
+
+test("whoever dies when, and whoever stores the same records: the files cover the log once, and hold it byte for byte", () =>
+  fc.assert(
+    fc.asyncProperty(
+      fc.array(
+        fc.record({
+          cuts: fc.array(fc.integer({ min: 1, max: 25 }), { minLength: 1, maxLength: 4 }),
+          lives: fc.integer({ min: 0, max: 30 }),
+          isLate: fc.boolean(),
+        }),
+        { maxLength: 6 },
+      ),
+      async (members) => {
+        const { objects } = await runMembers(members);
+        const files = await listed(objects);
+        expect(seamsOf(files)).toEqual({ gaps: [], overlaps: [] });
+        const records = [];
+        for (const file of files) records.push(...(await readFile(objects, file)).records);
+        expect(records.map(({ offset, key, value }) => [offset, String(key), value!.toString("hex")])).toEqual(
+          LOG.map(({ offset, key, value }) => [offset, String(key), value!.toString("hex")]),
+        );
+      },
+    ),
+    { numRuns: 500 },
+  ));
+
+test("a partition's past is read from where memory ends to where the log begins, under its old offsets", async () => {
+  const objects = inMemoryObjects();
+  const keep = archiver(objects, noSchema);
+  for (const at of [0, 20, 40]) await keep(batchOf(LOG.slice(at, at + 20)), still);
+  await keep(batchOf(LOG.slice(0, 20), 3), still);
+  const past = pastOf(objects, { since: () => 0 });
+  const offsets: number[] = [];
+  for await (const { messages } of past("events.raw", 7, 15, 45)) offsets.push(...messages.map(({ offset }) => offset));
+  expect(offsets).toEqual(range(15, 45));
+  for await (const _ of past("claims", 7, 0, 45)) throw new Error("claims is not archived");
+});

@@ -37,7 +37,7 @@ export const run = async (options: { seconds?: string; rate?: string }): Promise
       seed: 11,
     };
     const warm = await generate({ ...order, seconds: WARM_UP_SECONDS, firstSerial: 0 });
-    const names = ["ingest", "worker-chain", "worker-money", "keeper", "kafka", "clickhouse", "postgres", "redis", "registry"];
+    const names = [...Object.keys(world.stack.run.apps), ...Object.keys(world.stack.run.services)];
     const pids = new Map(names.flatMap((name) => (world.stack.pid(name) === undefined ? [] : [[name, world.stack.pid(name)!] as const])));
     const cpuBefore = new Map([...pids].map(([name, pid]) => [name, cpuUsOf(pid)]));
     const measuredFrom = Date.now();

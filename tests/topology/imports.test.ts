@@ -62,6 +62,7 @@ test("one module touches each client library", () => {
     kafkajs: /^stream\/kafka(js-corrected)?\.ts$/,
     "@kafkajs/confluent-schema-registry": /^stream\/registry\.ts$/,
     "@clickhouse/client": /^sinks\/clickhouse\/client\.ts$/,
+    "@aws-sdk/client-s3": /^sinks\/objects\/s3\.ts$/,
     chdb: /^apps\/stack\//,
   };
   const wrong = files.flatMap((file) =>

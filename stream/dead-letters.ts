@@ -14,6 +14,8 @@ export const letterHeaders = {
   code: "tributary-code",
   attempt: "tributary-attempt",
   firstFailedAt: "tributary-first-failed-at",
+  /** On what is sent again: which letter it is. It stays when that fails again. */
+  letter: "tributary-letter",
 } as const;
 
 /** A message may quote what it could not read; the bytes themselves are in the value. */

@@ -2,10 +2,11 @@
 import { readFileSync } from "node:fs";
 import type { KafkaConfig } from "kafkajs";
 import { type Admin, openAdmin } from "./admin.ts";
-import { type Consumer, type ConsumerSettings, openConsumer, stageReading } from "./consumer.ts";
+import { type ConsumedMessage, type Consumer, type ConsumerSettings, openConsumer, stageReading } from "./consumer.ts";
 import { correctedClient } from "./kafkajs-corrected.ts";
 import type { Log } from "./log.ts";
 import { partitionOf } from "./partitioner.ts";
+import { type PickSettings, pick } from "./pick.ts";
 import { openProducer, type Producer, type ProducerSettings } from "./producer.ts";
 import { type ReplaySettings, replay } from "./replay.ts";
 
@@ -38,6 +39,8 @@ export interface Kafka {
   readonly consumer: (settings: ConsumerSettings) => Promise<Consumer>;
   /** Reads topics from their beginning (or given offsets) to the end that they have now, outside of any group that lasts. */
   readonly replay: (settings: ReplaySettings) => Promise<void>;
+  /** Reads single records, by `placeOf` of stream/pick.ts; what the log does not hold is left out. */
+  readonly pick: (settings: PickSettings) => Promise<ReadonlyMap<string, ConsumedMessage>>;
   readonly admin: () => Promise<Admin>;
 }
 
@@ -55,6 +58,9 @@ const patient = {
 };
 // admin: a person or a start-up waits: about 10 s.
 const brisk = { initialRetryTime: 200, maxRetryTime: 1_000, retries: 10, factor: 0.2, multiplier: 2 };
+
+// One record at a time is wanted, and what lies behind it is not: small fetches that the broker answers at once.
+const pickReading = { minBytes: 1, maxWaitTimeInMs: 100, maxBytesPerPartition: 256 * 1024, maxBytes: 4 * 1024 * 1024 };
 
 const byKey = () => {
   let next = 0;
@@ -105,6 +111,7 @@ export const openKafka = (settings: KafkaSettings): Kafka => {
     },
     replay: (given) =>
       replay({ admin, consumer: (groupId) => joining({ groupId, ...(given.fetch ?? stageReading.fetch) }) }, prefix, given),
+    pick: (given) => pick({ admin, consumer: (groupId) => joining({ groupId, ...pickReading }) }, prefix, given),
     admin,
   };
 };

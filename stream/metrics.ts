@@ -38,6 +38,24 @@ export interface RunCounts {
   readonly seconds: number;
 }
 
+/** Dead letters that nobody has brought through or given up yet. */
+export interface OpenLetters {
+  readonly kind: string;
+  readonly state: string;
+  readonly count: number;
+  /** Since the oldest of them failed first. */
+  readonly seconds: number;
+}
+
+/** What an edge has taken and is not in the log. */
+export interface WaitingCounts {
+  /** On its way there, not yet acknowledged to a sender. */
+  readonly inFlight: number;
+  readonly spooled: number;
+  readonly lastResort: number;
+  readonly isFailover: boolean;
+}
+
 export interface PartitionLag {
   readonly topic: string;
   readonly partition: number;
@@ -64,8 +82,14 @@ export interface Metrics {
   readonly countRun: (counts: RunCounts) => void;
   /** What waits for a schedule. */
   readonly setBacklog: (schedule: string, waiting: { readonly count: number; readonly seconds: number }) => void;
-  /** What an edge has taken and the log has not acknowledged, and what its spool holds. */
-  readonly setWaiting: (messages: number, spooled: number) => void;
+  readonly setWaiting: (counts: WaitingCounts) => void;
+  /** All that are open now; what is not named is none. */
+  readonly setOpenLetters: (letters: readonly OpenLetters[]) => void;
+  /** How a store is to its keeper: 0 healthy, 1 failing, 2 restarting, 3 down. */
+  readonly setProbe: (probe: string, level: number) => void;
+  readonly countRestart: (probe: string) => void;
+  /** Null while the log cannot be asked. */
+  readonly setSyncLag: (seconds: number | null) => void;
   /** Every metric that there is, those of Node's process too, in the order of their names. */
   readonly list: () => readonly MetricEntry[];
   /** The answer to /metrics. */
@@ -117,6 +141,13 @@ export const openMetrics = ({ app, version, commit }: MetricsSettings): Metrics 
   const backlogAge = gauge("tributary_schedule_backlog_seconds", "For how long the oldest of them waits", ["schedule"]);
   const waiting = gauge("tributary_log_waiting_messages", "Taken by an edge and not acknowledged by the log", []);
   const spooled = gauge("tributary_spool_events", "Events in the edge's own spool", []);
+  const lastResort = gauge("tributary_last_resort_events", "Events of the edge in object storage, waiting for the log", []);
+  const failover = gauge("tributary_failover_active", "1 while an edge's events do not go into the log directly", []);
+  const letters = gauge("tributary_dead_letters", "Dead letters that are open: waiting, retrying or parked", ["kind", "state"]);
+  const lettersAge = gauge("tributary_dead_letters_oldest_seconds", "Since the oldest of them failed first", ["kind", "state"]);
+  const probes = gauge("tributary_probe_state", "A store as its keeper finds it: 0 healthy, 1 failing, 2 restarting, 3 down", ["probe"]);
+  const restarts = counter("tributary_restarts_total", "Restarts of a store that the keeper has ordered", ["probe"]);
+  const syncLag = gauge("tributary_relational_sync_lag_seconds", "Age of the oldest sale that is not in Postgres yet", []);
   // The names of the exporters that people already graph.
   const lag = gauge("kafka_consumergroup_group_lag", "Records not yet committed by the group", ["group", "topic", "partition"]);
   const lagSeconds = gauge("kafka_consumergroup_group_lag_seconds", "Age of the oldest of them", ["group", "topic", "partition"]);
@@ -171,10 +202,23 @@ export const openMetrics = ({ app, version, commit }: MetricsSettings): Metrics 
       backlog.set({ schedule }, count);
       backlogAge.set({ schedule }, seconds);
     },
-    setWaiting: (messages, events) => {
-      waiting.set(messages);
-      spooled.set(events);
+    setWaiting: (counts) => {
+      waiting.set(counts.inFlight);
+      spooled.set(counts.spooled);
+      lastResort.set(counts.lastResort);
+      failover.set(counts.isFailover ? 1 : 0);
     },
+    setOpenLetters: (open) => {
+      letters.reset();
+      lettersAge.reset();
+      for (const { kind, state, count, seconds } of open) {
+        letters.set({ kind, state }, count);
+        lettersAge.set({ kind, state }, seconds);
+      }
+    },
+    setProbe: (probe, level) => probes.set({ probe }, level),
+    countRestart: (probe) => restarts.inc({ probe }),
+    setSyncLag: (seconds) => (seconds === null ? syncLag.remove() : syncLag.set(seconds)),
     list: () =>
       (registry.getMetricsAsArray() as unknown as readonly Registered[])
         .map(({ name, type, labelNames, help }) => ({ name, type, labels: labelNames, help }))

@@ -3,6 +3,7 @@ import { topics } from "../../schemas/generated.ts";
 import { openClickhouse } from "../../sinks/clickhouse/client.ts";
 import { outboxTopics } from "../../sinks/postgres/outbox.ts";
 import { openPool } from "../../sinks/postgres/sql.ts";
+import { openSuppressions } from "../../sinks/postgres/suppressions.ts";
 import { openKafka } from "../../stream/kafka.ts";
 import type { Log } from "../../stream/log.ts";
 import { openMetrics } from "../../stream/metrics.ts";
@@ -10,11 +11,16 @@ import { openOps } from "../../stream/ops.ts";
 import { openRegistry } from "../../stream/registry.ts";
 import type { Scope } from "../../stream/scope.ts";
 import { openWire } from "../../stream/wire.ts";
+import { pipeline } from "../../topology.ts";
+import { letterSources } from "../dead-letters/failure.ts";
 import { tlsOf } from "../tls.ts";
 import { commitOf, versionOf } from "../version.ts";
 import type { Config } from "./config.ts";
+import { deadLetterIndex, deadLetterRetries } from "./dead-letters.ts";
 import { nightly } from "./nightly.ts";
 import { forgetting, outbox } from "./outbox.ts";
+import { openRepairs } from "./repairs.ts";
+import { openReplayLane } from "./replays.ts";
 import { rollups } from "./rollups.ts";
 import { keepDoing, type Schedule } from "./schedule.ts";
 
@@ -24,9 +30,9 @@ const ROLLUP_MS = 60_000;
 /** What has done nothing for so long does not work, whatever the cause; each fault has to be over within 60 s (laws.md L1). */
 const SILENT_MS = 120_000;
 
-/** What `run` of stream/scope.ts runs; returns once every schedule has begun. */
+/** What `run` of stream/scope.ts runs; returns once every schedule has begun. `apiUrl`: the platform API, which mails alerts. */
 export const keeper =
-  (config: Config, log: Log) =>
+  (config: Config, log: Log, apiUrl?: string) =>
   async (scope: Scope): Promise<void> => {
     const name = `tributary-${config.INSTANCE_NAME}`;
     const version = versionOf();
@@ -36,23 +42,32 @@ export const keeper =
       closing(await openOps({ port: config.OPS_PORT, host: config.HOST, metrics, checks, ...tlsOf(config, log) })),
     );
     const kafka = openKafka({ brokers: config.KAFKA_BROKERS, clientId: name, topicPrefix: config.KAFKA_TOPIC_PREFIX, log });
-    const producer = await scope.open("producer", () => closing(kafka.producer({ sendDeadlineMs: STORE_MS })));
-    const registry = openRegistry({ url: config.SCHEMA_REGISTRY_URL, topicPrefix: config.KAFKA_TOPIC_PREFIX });
-    const wire = await openWire([...Object.values(outboxTopics), topics.claims], registry);
-    const pool = await scope.open("postgres", () => {
-      const value = openPool(config.POSTGRES_URL, { name, max: 4, timeoutMs: STORE_MS });
-      return { value, stop: () => value.end() };
-    });
-    const clickhouse = await scope.open("clickhouse", () => closing(openClickhouse(config.CLICKHOUSE_URL, { name, timeoutMs: ROLLUP_MS })));
-
     const begin = async (schedule: Schedule): Promise<void> => {
       const running = await scope.open(schedule.name, () => keepDoing(schedule, { log, metrics }));
       const allowedMs = schedule.pauseMs + SILENT_MS;
       checks[schedule.name] = () =>
         need(running.silentMs() < allowedMs, `has not got through for ${allowedMs / 1_000} s; its log says why`);
     };
+    // First of all, and with connections of its own: that a store is away must not keep it from being watched.
+    const repairs = await scope.open("repairs", () => closing(openRepairs({ config, apiUrl, kafka, log, metrics })));
+    repairs.start();
+    for (const schedule of repairs.schedules) await begin(schedule);
+    const producer = await scope.open("producer", () => closing(kafka.producer({ sendDeadlineMs: STORE_MS })));
+    const registry = openRegistry({ url: config.SCHEMA_REGISTRY_URL, topicPrefix: config.KAFKA_TOPIC_PREFIX });
+    const wire = await openWire([...new Set([...Object.values(outboxTopics), topics.claims, ...letterSources])], registry);
+    const pool = await scope.open("postgres", () => {
+      const value = openPool(config.POSTGRES_URL, { name, max: 4, timeoutMs: STORE_MS });
+      return { value, stop: () => value.end() };
+    });
+    const clickhouse = await scope.open("clickhouse", () => closing(openClickhouse(config.CLICKHOUSE_URL, { name, timeoutMs: ROLLUP_MS })));
+
     const night = nightly({ pool, clickhouse, wire, produce: producer.send, log, clock: Date.now });
     for (const schedule of [outbox(pool, wire, producer.send), forgetting(pool), rollups(pool, clickhouse), night]) await begin(schedule);
+    const suppressions = await scope.open("suppressions", () => closing(openSuppressions(pool)));
+    const ofReplays = { config, topology: pipeline, kafka, registry, produce: producer.send, suppressions, metrics, log };
+    await begin(await scope.open("replay lane", () => openReplayLane(ofReplays)));
+    const ofLetters = { topology: pipeline, pool, kafka, wire, produce: producer.send, hides: suppressions.hides, metrics, log };
+    for (const open of [deadLetterIndex, deadLetterRetries]) await begin(await scope.open("dead letters", () => open(ofLetters)));
     await scope.open("readiness", () => ({ value: ops, stop: ops.drain }));
     delete checks.started;
     log.info("app.started", { version, ops_port: ops.port });

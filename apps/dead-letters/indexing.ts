@@ -1,0 +1,37 @@
+// apps/dead-letters/indexing.ts - reads the dead-letter topics into the index: one transaction a batch, then the offsets.
+import { hit } from "#failpoint";
+import type { Failure } from "../../processors/dead-letters/letter.ts";
+import type { ConsumedBatch } from "../../stream/consumer.ts";
+import type { Control } from "../../stream/ports.ts";
+import type { Wire } from "../../stream/wire.ts";
+import { failureOf } from "./failure.ts";
+
+/** A transaction of so many is over in a second. */
+const FAILURES_AT_ONCE = 500;
+
+/** Small and prompt: dead letters are few, and whoever asks for their number wants it now. A garbage of megabytes still comes one at a time. */
+export const indexReading = {
+  fetch: { minBytes: 1, maxWaitTimeInMs: 500, maxBytesPerPartition: 1024 * 1024, maxBytes: 4 * 1024 * 1024 },
+  sessionTimeoutMs: 30_000,
+  partitionsAtOnce: 1,
+};
+
+/**
+ * The function that a consumer calls. The transaction first, then the offset: dying in between costs a second reading, in which every failure is known.
+ * No record is passed over: one that says nothing about where it came from is a letter as well.
+ */
+export const indexing =
+  (wire: Wire, index: (failures: readonly Failure[]) => Promise<unknown>) =>
+  async (batch: ConsumedBatch, control: Pick<Control, "commit" | "heartbeat" | "isCurrent">): Promise<void> => {
+    const { topic, partition, messages, appendedAt } = batch;
+    for (let start = 0; start < messages.length; start += FAILURES_AT_ONCE) {
+      const some = messages.slice(start, start + FAILURES_AT_ONCE);
+      const failures: Failure[] = [];
+      for (const message of some) failures.push(await failureOf(wire, message, { topic, partition, offset: message.offset }, appendedAt));
+      await control.heartbeat();
+      if (!control.isCurrent()) return;
+      await index(failures);
+      hit("dlq-indexed");
+      await control.commit(some.at(-1)!.offset + 1);
+    }
+  };

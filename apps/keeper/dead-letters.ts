@@ -1,0 +1,164 @@
+// apps/keeper/dead-letters.ts - the schedules of the dead letters: their topics are read into the index, and what is due is sent again and seen through.
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Pool } from "pg";
+import type { Hides } from "../../processors/suppression.ts";
+import {
+  claimLetters,
+  discardClaimed,
+  indexInPostgres,
+  lettersUnderWay,
+  markPassed,
+  markSent,
+  openLetters,
+  type ProbedStore,
+  parkLetters,
+  wakeLetters,
+} from "../../sinks/postgres/dead-letters.ts";
+import { hostings } from "../../sinks/postgres/group-holds.ts";
+import type { Admin } from "../../stream/admin.ts";
+import type { Consumer } from "../../stream/consumer.ts";
+import { type Topology, writesRows } from "../../stream/flow.ts";
+import type { Kafka } from "../../stream/kafka.ts";
+import type { Log } from "../../stream/log.ts";
+import type { Metrics } from "../../stream/metrics.ts";
+import type { Produce } from "../../stream/ports.ts";
+import type { Resource } from "../../stream/scope.ts";
+import type { Wire } from "../../stream/wire.ts";
+import { letterTopics } from "../dead-letters/failure.ts";
+import { indexing, indexReading } from "../dead-letters/indexing.ts";
+import { sendDue } from "../dead-letters/retrying.ts";
+import { INDEX_GROUP, seeingThrough } from "../dead-letters/seeing-through.ts";
+import type { Schedule } from "./schedule.ts";
+
+/** Read, sent and acknowledged in about a second. */
+const LETTERS_AT_ONCE = 500;
+
+export interface LetterPorts {
+  readonly topology: Topology;
+  readonly pool: Pool;
+  readonly kafka: Kafka;
+  /** Opened for every topic that the pipeline reads. */
+  readonly wire: Wire;
+  readonly produce: Produce;
+  readonly hides: () => Promise<Hides | undefined>;
+  readonly metrics: Pick<Metrics, "setOpenLetters">;
+  readonly log: Pick<Log, "info" | "warn">;
+}
+
+/** The names of sinks by the probe of the store that they write. */
+const stagesOf = ({ nodes }: Topology): Readonly<Record<ProbedStore, readonly string[]>> => {
+  const into = (store: string) =>
+    nodes.flatMap((node) => (node.is === "sink" && writesRows(node) && node.into.store === store ? node.name : []));
+  return { analytics_store: into("clickhouse"), cache_store: into("redis"), relational_store: into("postgres") };
+};
+
+/** A group that is joined takes a second; one that is not joined after this is told, and waited for by the next run. */
+const JOINED_WITHIN_MS = 10_000;
+
+/**
+ * The consumer of the index lives beside the schedules and is joined anew by the next run when it has ended: a log that is away must not end the process
+ * that tells people so.
+ */
+export const deadLetterIndex = ({ pool, kafka, wire, log }: LetterPorts): Resource<Schedule> => {
+  let consumer: Consumer | undefined;
+  let joining: Promise<void> | undefined;
+  let isStopped = false;
+  const onBatch = indexing(wire, (failures) => indexInPostgres(pool, failures));
+  const join = async (): Promise<void> => {
+    let hasEnded = false;
+    const joined = await kafka.consumer({
+      group: INDEX_GROUP,
+      topics: Object.values(letterTopics),
+      reading: indexReading,
+      onBatch,
+      onCrash: (error) => {
+        log.warn("dead_letters.index_left", { error });
+        hasEnded = true;
+        consumer = undefined;
+      },
+    });
+    if (isStopped) await joined.stop();
+    else if (!hasEnded) consumer = joined;
+  };
+  return {
+    value: {
+      name: "dead-letter-index",
+      pauseMs: 1_000,
+      work: async () => {
+        if (consumer !== undefined) return 0;
+        joining ??= join().finally(() => {
+          joining = undefined;
+        });
+        const stopped = new AbortController();
+        try {
+          const isJoined = await Promise.race([joining.then(() => true), sleep(JOINED_WITHIN_MS, false, { signal: stopped.signal })]);
+          if (!isJoined) throw new Error(`${INDEX_GROUP} is not joined after ${JOINED_WITHIN_MS / 1_000} s`);
+          return 0;
+        } finally {
+          stopped.abort();
+        }
+      },
+    },
+    stop: async () => {
+      isStopped = true;
+      await consumer?.stop();
+    },
+  };
+};
+
+export const deadLetterRetries = (ports: LetterPorts): Resource<Schedule> => {
+  const { topology, pool, kafka, wire, produce, hides, metrics } = ports;
+  let admin: Promise<Admin> | undefined;
+  /** Opened when first needed, and again after it has failed. */
+  const asked = (): Promise<Admin> => {
+    admin ??= kafka.admin().catch((error) => {
+      admin = undefined;
+      throw error;
+    });
+    return admin;
+  };
+  const see = seeingThrough(topology, {
+    admin: asked,
+    hostings: () => hostings(pool),
+    underWay: () => lettersUnderWay(pool),
+    passed: (letters) => markPassed(pool, letters, Date.now()),
+  });
+  const retrying = {
+    claims: {
+      claim: (most: number, now: number, leaseMs: number) => claimLetters(pool, most, now, leaseMs),
+      sent: (letters, now) => markSent(pool, letters, now),
+      park: (letters, message) => parkLetters(pool, letters, message),
+      discard: (letters, reason, now) => discardClaimed(pool, letters, reason, now),
+    },
+    pick: (places) => kafka.pick({ places }),
+    produce,
+    wire,
+    hides,
+    clock: Date.now,
+  } satisfies Parameters<typeof sendDue>[0];
+  const stages = stagesOf(topology);
+  return {
+    value: {
+      name: "dead-letters",
+      pauseMs: 1_000,
+      work: async (isClosing) => {
+        await wakeLetters(pool, stages);
+        let done = 0;
+        while (!isClosing()) {
+          const sent = await sendDue(retrying, LETTERS_AT_ONCE);
+          done += sent;
+          if (sent < LETTERS_AT_ONCE) break;
+        }
+        await see().catch((error) => {
+          admin = undefined;
+          throw error;
+        });
+        metrics.setOpenLetters(await openLetters(pool));
+        return done;
+      },
+    },
+    stop: async () => {
+      await (await admin?.catch(() => undefined))?.close();
+    },
+  };
+};

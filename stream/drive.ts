@@ -7,7 +7,7 @@ import { inMemory } from "./memory/in-memory.ts";
 import type { Memories } from "./memory/memory.ts";
 import type { BatchCounts, OutputMessage, ProcessBatch, RunnerPorts } from "./ports.ts";
 import { runner } from "./runner.ts";
-import { inMemoryWire } from "./wire.ts";
+import { inMemoryWire, type Wire } from "./wire.ts";
 
 /** An event as an edge would publish it. */
 export interface Sent<T> {
@@ -29,6 +29,8 @@ export interface Driven {
   readonly rows: (sink: string) => readonly unknown[];
   /** What later events find when they look something up; until it is called, nothing can be looked up. */
   readonly know: (read: Read) => void;
+  /** Writes and reads the messages of this log. */
+  readonly wire: Wire;
   /** What the runners counted, batch after batch. */
   readonly counts: readonly BatchCounts[];
   /** Reads the chain that begins with this stage again from its first message. */
@@ -132,6 +134,7 @@ export const drive = (topology: Topology, settings: DriveSettings = {}): Driven 
     know: (reader) => {
       read = reader;
     },
+    wire,
     counts,
     rewind: async (stage) => {
       const group = groups.find(({ hosted }) => hosted.name === stage);

@@ -74,7 +74,7 @@ export interface Shop extends Driven {
 /** No store holds anything about other events. */
 const nothingInCommon = { lookUp: async () => new Map() };
 
-const knowing = (rows: Partial<ReferenceRows>): Read =>
+export const knowing = (rows: Partial<ReferenceRows>): Read =>
   reads(
     [reference, referenceWith(rows)],
     [clickKeys, clickKeysOf([clickKey])],

@@ -1,0 +1,90 @@
+// tests/support/reprocessing.ts - a shop whose past can be reprocessed: the ports of reprocessing on a log and memories that live in this process.
+import { type Difference, differenceOf } from "../../apps/ops/reprocess/difference.ts";
+import { defaultLimits, type ReprocessPorts, type ReprocessSettings, type StandingRow } from "../../apps/ops/reprocess/ports.ts";
+import type { ReferenceRows } from "../../processors/reference.ts";
+import type { EventAttributed } from "../../schemas/generated.ts";
+import type { UnixMs } from "../../stream/flow.ts";
+import { inMemory } from "../../stream/memory/in-memory.ts";
+import { pipeline } from "../../topology.ts";
+import { dayMs, noon } from "./builders.ts";
+import { knowing, type Shop, shop } from "./shop.ts";
+
+/** When it is decided: two days after everything happened. */
+export const later: UnixMs = noon + 2 * dayMs;
+
+export interface Reprocessed extends Shop {
+  /** With the reference rows of today; writes nothing. */
+  readonly difference: (
+    rows: Partial<ReferenceRows>,
+    over?: Partial<ReprocessSettings> & Partial<Pick<ReprocessPorts, "limits" | "now">>,
+  ) => Promise<Difference>;
+  /** Publishes what a difference would write, then runs every stage. */
+  readonly write: (difference: Difference) => Promise<void>;
+  /** The newest version of each event. */
+  readonly current: () => ReadonlyMap<string, EventAttributed>;
+  /** What each partner has earned in each month after all, by `partner year-month currency`; nothing is left out. */
+  readonly earnings: () => Readonly<Record<string, bigint>>;
+}
+
+export const reprocessed = (rows: Partial<ReferenceRows>): Reprocessed => {
+  const memories = { fast: inMemory("fast"), durable: inMemory("durable") };
+  const driven = shop(rows, { memories });
+  const current = (): ReadonlyMap<string, EventAttributed> => {
+    const newest = new Map<string, EventAttributed>();
+    for (const row of driven.stored())
+      if ((newest.get(row.event.event_id)?.version ?? 0) < row.version) newest.set(row.event.event_id, row);
+    return newest;
+  };
+  return {
+    ...driven,
+    current,
+    difference: async (today, { limits = defaultLimits, now = later, ...over } = {}) => {
+      const rowsOf = current();
+      return differenceOf(
+        {
+          topology: pipeline,
+          wire: driven.wire,
+          read: knowing(today),
+          memory: memories.durable,
+          now,
+          limits,
+          span: async (topic, _, onBatch) => {
+            const messages = driven.messages(topic.name);
+            for (let partition = 0; partition < topic.partitions; partition++) {
+              const some = messages.filter((message) => message.partition === partition);
+              if (some.length > 0) await onBatch({ topic: topic.name, partition, messages: some });
+            }
+          },
+          standing: async (_, events) =>
+            new Map<string, StandingRow>(
+              events.flatMap(({ event_id }) => (rowsOf.has(event_id) ? [[event_id, rowsOf.get(event_id)!]] : [])),
+            ),
+        },
+        {
+          from: noon - dayMs,
+          to: noon + dayMs,
+          stage: "attribute",
+          clientId: null,
+          overridesDecisions: false,
+          actor: "operator:test",
+          reason: "a rule was wrong",
+          ...over,
+        },
+      );
+    },
+    write: async ({ changes }) => {
+      for (const { message } of changes) await driven.sendMessage(message);
+    },
+    earnings: () => {
+      const sums: Record<string, bigint> = {};
+      const seen = new Set<string>();
+      for (const { entry_id, partner_id, year, month, currency, amount_minor } of driven.entries()) {
+        if (seen.has(entry_id)) continue;
+        seen.add(entry_id);
+        const key = `${partner_id} ${year}-${month} ${currency}`;
+        sums[key] = (sums[key] ?? 0n) + amount_minor;
+      }
+      return Object.fromEntries(Object.entries(sums).filter(([, sum]) => sum !== 0n));
+    },
+  };
+};

@@ -1,0 +1,79 @@
+// apps/chaos/journal.ts - what was meant to be sent is on the disk before it is sent, what came of it after: the one witness that no fault can reach.
+import { createHash } from "node:crypto";
+import { closeSync, fdatasyncSync, openSync, readFileSync, writeSync } from "node:fs";
+
+/** `unknown`: no answer, so it may be stored or not (the Jepsen rule). */
+export type Outcome = "ok" | "fail" | "unknown";
+
+/** An answer to one request: how many events it took and refused. */
+export interface Said {
+  readonly submitted: number;
+  readonly accepted: number;
+  readonly rejected: number;
+  /** Entries of `errors`. */
+  readonly errors: number;
+}
+export interface Ending {
+  readonly outcome: Outcome;
+  /** Ids of those events of an `ok` request that were refused. */
+  readonly refused?: readonly string[];
+  readonly said?: Said;
+}
+export interface Journal {
+  readonly file: string;
+  /** Synced to the disk when it returns; only then may the request be sent. */
+  readonly intend: (op: string, body: string, ids: readonly string[]) => void;
+  readonly end: (op: string, ending: Ending) => void;
+  /** Event ids by the best that is known of any request that held them. */
+  readonly outcomes: () => ReadonlyMap<string, Outcome>;
+  readonly answers: () => readonly Said[];
+  readonly close: () => void;
+}
+
+interface Line {
+  readonly op: string;
+  readonly ids?: readonly string[];
+  readonly outcome?: Outcome;
+  readonly refused?: readonly string[];
+  readonly said?: Said;
+}
+
+const strength: Readonly<Record<Outcome, number>> = { fail: 0, unknown: 1, ok: 2 };
+
+/** Opens a journal, reading what an earlier run has left in it: an operation without an ending is `unknown`. */
+export const openJournal = (file: string): Journal => {
+  const fd = openSync(file, "a+");
+  const open = new Map<string, readonly string[]>();
+  const outcomes = new Map<string, Outcome>();
+  const answers: Said[] = [];
+  const learn = (id: string, outcome: Outcome): void => {
+    const before = outcomes.get(id);
+    if (before === undefined || strength[outcome] > strength[before]) outcomes.set(id, outcome);
+  };
+  const take = ({ op, ids, outcome, refused = [], said }: Line): void => {
+    if (ids !== undefined) open.set(op, ids);
+    if (outcome === undefined) return;
+    const refusedIds = new Set(refused);
+    for (const id of open.get(op) ?? []) learn(id, refusedIds.has(id) ? "fail" : outcome);
+    open.delete(op);
+    if (said !== undefined) answers.push(said);
+  };
+  for (const line of readFileSync(file, "utf8").split("\n")) if (line !== "") take(JSON.parse(line) as Line);
+  const write = (line: Line & { readonly hash?: string }): void => {
+    writeSync(fd, `${JSON.stringify(line)}\n`);
+    fdatasyncSync(fd);
+    take(line);
+  };
+  return {
+    file,
+    intend: (op, body, ids) => write({ op, hash: createHash("sha256").update(body).digest("hex"), ids }),
+    end: (op, ending) => write({ op, ...ending }),
+    outcomes: () => {
+      const all = new Map(outcomes);
+      for (const ids of open.values()) for (const id of ids) if (all.get(id) !== "ok") all.set(id, "unknown");
+      return all;
+    },
+    answers: () => answers,
+    close: () => closeSync(fd),
+  };
+};

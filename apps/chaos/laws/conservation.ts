@@ -1,0 +1,143 @@
+// apps/chaos/laws/conservation.ts - C: what was answered is stored, what is stored was sent, and the sums add up.
+import { elsewhere, foundBy, kept, type Law, missing, open, unless } from "./law.ts";
+
+export const conservation: readonly Law[] = [
+  {
+    id: "C1",
+    says: "of every answer accepted + rejected = submitted, and errors agree with rejected",
+    check: ({ journal }) => {
+      const answers = journal.answers();
+      const wrong = answers.filter((said) => said.accepted + said.rejected !== said.submitted || said.errors !== said.rejected);
+      return unless(
+        wrong.map((said) => JSON.stringify(said)),
+        `${answers.length} answers, ${answers.reduce((sum, { rejected }) => sum + rejected, 0)} events refused in them`,
+      );
+    },
+  },
+  {
+    id: "C2",
+    says: "every acknowledged event is in events.raw and in the table, and nothing is that was neither acknowledged nor left without an answer",
+    check: ({ journal, log, session, cycle, events }) => {
+      const outcomes = journal.outcomes();
+      const inLog = new Set<string>();
+      for (const { senderId } of log.raw.values()) if (senderId?.startsWith(session) === true) inLog.add(senderId);
+      const ok = [...outcomes].filter(([, outcome]) => outcome === "ok").map(([id]) => id);
+      const inTable = new Set(events.map(({ id }) => id));
+      return unless(
+        [
+          ...ok.filter((id) => !inLog.has(id)).map((id) => `${id} was acknowledged and is not in the log`),
+          ...ok.filter((id) => id.startsWith(cycle) && !inTable.has(id)).map((id) => `${id} was acknowledged and is not in events`),
+          ...[...inLog].filter((id) => (outcomes.get(id) ?? "fail") === "fail").map((id) => `${id} is a phantom`),
+        ],
+        `${ok.length} acknowledged, ${inLog.size} in the log, ${[...outcomes.values()].filter((outcome) => outcome === "unknown").length} unknown`,
+      );
+    },
+  },
+  {
+    id: "C3",
+    says: "records of events.raw = stored distinct + duplicates + dead letters, by client; nothing is in flight",
+    check: async ({ target, log, session }) => {
+      const letters = new Set(log.letters.flatMap(({ eventId }) => eventId ?? []));
+      const byClient = new Map<number, { distinct: number; records: number }>();
+      for (const { id, senderId, clientId, records } of log.raw.values()) {
+        if (senderId?.startsWith(session) !== true) continue;
+        const sum = byClient.get(clientId) ?? { distinct: 0, records: 0 };
+        byClient.set(clientId, { distinct: sum.distinct + (letters.has(id) ? 0 : 1), records: sum.records + records });
+      }
+      const stored = await target.select<{ client_id: number; ids: string; rows: string }>(
+        `select client_id, uniqExact(event_id) as ids, count() as rows from events final where startsWith(sender_event_id, '${session}') group by client_id`,
+      );
+      const found = new Map(stored.map(({ client_id: id, ids, rows }) => [id, { ids: Number(ids), rows: Number(rows) }]));
+      const unreadable = Object.entries(log.unreadable).flatMap(([topic, count]) => {
+        const dead = new Set(log.letters.filter((letter) => letter.topic === topic && letter.eventId === null).map(({ at }) => at)).size;
+        return dead === count ? [] : [`${count} records of ${topic} are unreadable and ${dead} lie in the dead letters`];
+      });
+      const all = [...byClient.values()];
+      return unless(
+        [
+          ...[...byClient].flatMap(([client, { distinct }]) => {
+            const { ids = 0, rows = 0 } = found.get(client) ?? {};
+            return ids === distinct && rows === distinct ? [] : [`client ${client}: ${distinct} in the log, ${ids} stored in ${rows} rows`];
+          }),
+          ...unreadable,
+        ],
+        `${all.reduce((sum, { records }) => sum + records, 0)} records = ${all.reduce((sum, { distinct }) => sum + distinct, 0)} stored + duplicates, ${log.letters.length} dead letters`,
+      );
+    },
+  },
+  foundBy("C4", "dead letters in = reprocessed + discarded + waiting + parked, and dlq_depth says so", "dead letter"),
+  missing("C5", "pixel answers = stored + duplicate + dead letter + refused", "the pixel (issue 7)"),
+  missing("C6", "302 answers = clicks stored + dead letters + filtered", "the redirect (issue 7)"),
+  {
+    id: "C7",
+    says: "by client and day the rollups say what the rows say",
+    check: async ({ target }) => {
+      const rows = await target.select<{
+        client_id: number;
+        day: string;
+        rows: string;
+        rolled: string;
+        revenue: string;
+        rolled_revenue: string;
+      }>(
+        `select client_id, day, sum(r) as rows, sum(s) as rolled, sum(v) as revenue, sum(w) as rolled_revenue from (
+           select client_id, toUnixTimestamp(toStartOfDay(ts, 'America/Mexico_City')) as day, toInt64(count()) as r, toInt64(0) as s,
+             sum(if(t in ('purchase', 'ext_purchase'), toInt128(ifNull(value_minor, 0)), toInt128(0))) as v, toInt128(0) as w
+           from events_current group by client_id, day
+           union all
+           select client_id, toUnixTimestamp(bucket) as day, toInt64(0) as r, toInt64(sum(events)) as s, toInt128(0) as v, sum(revenue_minor) as w
+           from rollups final where grain = 'day' group by client_id, day
+         ) group by client_id, day`,
+      );
+      const wrong = rows.filter((row) => row.rows !== row.rolled || row.revenue !== row.rolled_revenue);
+      return unless(
+        wrong.map(
+          (row) =>
+            `client ${row.client_id} on ${new Date(Number(row.day) * 1000).toISOString()}: ${row.rows} events, ${row.rolled} rolled up; ${row.revenue} and ${row.rolled_revenue}`,
+        ),
+        `${rows.length} client-days agree; the dashboard's JSON is not provable yet: dashboards (issue 14)`,
+      );
+    },
+  },
+  missing("C8", "rows of a file = imported + duplicate + rejected", "imports (issue 9)"),
+  missing("C9", "pulling a window again changes no count", "external sales (issue 9)"),
+  {
+    id: "C10",
+    says: "no 200 before the event is in the log, or in a synced spool",
+    check: ({ findings, log, session }) => {
+      const asked = findings.get("C10") ?? [];
+      if (asked.length === 0) return open("no edge was killed right after its answer in this cycle");
+      const ids = asked.flatMap(({ evidence }) => evidence.split(" ")).filter((id) => id.startsWith(session));
+      const inLog = new Set([...log.raw.values()].map(({ senderId }) => senderId));
+      return ids.length === 0
+        ? open("the killed edge had acknowledged nothing")
+        : unless(
+            ids.filter((id) => !inLog.has(id)).map((id) => `${id} was acknowledged by an edge that was killed right after, and is lost`),
+            `${ids.length} events of ${asked.length} answers that were followed by kill -9 are in the log`,
+          );
+    },
+  },
+  foundBy("C11", "the archive covers the offsets of closed hours, no gap, no overlap", "archive"),
+];
+
+export const tenants: readonly Law[] = [
+  {
+    id: "T1",
+    says: "every amount of a tenant is a multiple of its own prime, in every store",
+    check: async ({ target, generator, session }) => {
+      const primeOf = new Map([...generator.sales.values()].map(({ tenant }) => [tenant.id, tenant.prime]));
+      const cases = [...primeOf].map(([id, prime]) => `(client_id = ${id} and value_minor % ${prime} <> 0)`).join(" or ");
+      if (cases === "") return open("nothing was sold");
+      const [inEvents] = await target.select<{ n: string }>(
+        `select count() as n from events final where startsWith(sender_event_id, '${session}') and t = 'purchase' and (${cases})`,
+      );
+      const [inSales] = await target.rows<{ n: number }>(
+        `select count(*)::int as n from product_sales where t = 'purchase' and order_id like '${session}%' and (${cases})`,
+      );
+      const wrong = Number(inEvents!.n) + inSales!.n;
+      return wrong === 0 ? kept(`${primeOf.size} tenants, primes ${[...primeOf.values()].join(", ")}`) : unless([`${wrong} rows`], "");
+    },
+  },
+  elsewhere("T2", "row-level security is forced on every tenant table", "tests/contracts/row-level-security.test.ts"),
+  missing("T3", "interleaved tenant requests do not bleed", "the platform API (issue 6)"),
+];

@@ -1,0 +1,135 @@
+// apps/chaos/load.ts - sends what the generator makes, request after request, and writes down each before and after. What is not answered is tried again, or given up.
+import type { Generator, Sent, Tenant } from "./generator.ts";
+import type { Ending, Journal } from "./journal.ts";
+
+export interface LoadSettings {
+  /** Where the edge listens now; asked before each request, tried in order. */
+  readonly urls: () => readonly string[];
+  readonly tokens: ReadonlyMap<number, readonly string[]>;
+  readonly tenants: readonly Tenant[];
+  readonly generator: Generator;
+  readonly journal: Journal;
+  readonly random: () => number;
+  readonly batch: number;
+  readonly pauseMs: number;
+}
+export interface Load {
+  readonly answers: () => Readonly<Record<string, number>>;
+  /** Events of answered requests so far. */
+  readonly acknowledged: () => number;
+  /** Called once, right after the next 200 is in the journal, with the ids that it took. */
+  readonly afterNextOk: (then: (ids: readonly string[]) => void) => void;
+  readonly pace: (pauseMs: number) => void;
+  /** Resolves when the request under way has ended. Rejects when an answer was not what the contract allows. */
+  readonly stop: () => Promise<void>;
+}
+
+const DEADLINE_MS = 12_000;
+/** How often the sender of a batch without an answer tries it again rather than giving it up. */
+const PATIENCE = 0.8;
+
+interface Answer {
+  readonly status: number;
+  readonly accepted: number;
+  readonly rejected: number;
+  readonly refused: readonly string[];
+  readonly errors: number;
+}
+const post = async (url: string, token: string, body: string): Promise<Answer> => {
+  const response = await fetch(`${url}/ingest/batch`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${token}`, "content-type": "application/json", connection: "close" },
+    body,
+    signal: AbortSignal.timeout(DEADLINE_MS),
+  });
+  const said = (await response.json()) as { accepted?: number; rejected?: number; errors?: readonly { event_id: string | null }[] };
+  const errors = said.errors ?? [];
+  return {
+    status: response.status,
+    accepted: said.accepted ?? 0,
+    rejected: said.rejected ?? 0,
+    refused: errors.flatMap(({ event_id: id }) => id ?? []),
+    errors: errors.length,
+  };
+};
+
+const endingOf = (answer: Answer, submitted: number): Ending => {
+  const { status, accepted, rejected, refused, errors } = answer;
+  if (status === 200) return { outcome: "ok", refused, said: { submitted, accepted, rejected, errors } };
+  // A 5xx says that it could not be stored, not that it was not.
+  return { outcome: status < 500 ? "fail" : "unknown" };
+};
+
+/** Starts at once. */
+export const startLoad = (settings: LoadSettings): Load => {
+  const { urls, tokens, tenants, generator, journal, random, batch } = settings;
+  const answers: Record<string, number> = {};
+  let acknowledged = 0;
+  let pauseMs = settings.pauseMs;
+  let isStopping = false;
+  let afterOk: ((ids: readonly string[]) => void) | undefined;
+  let turn = 0;
+  const started = Date.now().toString(36);
+  const pause = () => new Promise((resolve) => setTimeout(resolve, pauseMs));
+
+  const attempt = async (op: string, url: string, token: string, events: readonly Sent[]): Promise<boolean> => {
+    const body = JSON.stringify({ events });
+    journal.intend(
+      op,
+      body,
+      events.map(({ event_id: id }) => id),
+    );
+    let ending: Ending = { outcome: "unknown" };
+    let said = "no answer";
+    try {
+      const answer = await post(url, token, body);
+      said = String(answer.status);
+      ending = endingOf(answer, events.length);
+    } catch {
+      // No answer: nothing is known of it.
+    }
+    answers[said] = (answers[said] ?? 0) + 1;
+    journal.end(op, ending);
+    if (ending.outcome !== "ok") return false;
+    acknowledged += ending.said?.accepted ?? 0;
+    const then = afterOk;
+    afterOk = undefined;
+    const refused = new Set(ending.refused);
+    then?.(events.map(({ event_id: id }) => id).filter((id) => !refused.has(id)));
+    return true;
+  };
+  const running = (async () => {
+    while (!isStopping) {
+      turn += 1;
+      const tenant = tenants[turn % tenants.length]!;
+      const events = generator.next(tenant, batch);
+      const own = tokens.get(tenant.id)!;
+      for (let tries = 0; ; tries += 1) {
+        const known = urls();
+        const isStored = await attempt(
+          `${started}-${turn}.${tries}`,
+          known[tries % known.length]!,
+          own[(turn + tries) % own.length]!,
+          events,
+        );
+        await pause();
+        if (isStored || isStopping || random() > PATIENCE) break;
+      }
+    }
+  })();
+  running.catch(() => undefined);
+  return {
+    answers: () => answers,
+    acknowledged: () => acknowledged,
+    afterNextOk: (then) => {
+      afterOk = then;
+    },
+    pace: (ms) => {
+      pauseMs = ms;
+    },
+    stop: () => {
+      isStopping = true;
+      return running;
+    },
+  };
+};

@@ -1,0 +1,71 @@
+// apps/chaos/run.ts - cycle after cycle until the number, the time or a violation is reached; results are on the disk after every one of them.
+import { cpSync, mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { type Available, planOf } from "./schedule.ts";
+import { type Cycle, openSession } from "./session.ts";
+import type { Target } from "./target.ts";
+import { lineOf, type Summary, summaryOf } from "./verdicts.ts";
+
+export interface RunSettings {
+  readonly seed: number;
+  /** Cycles with a proven fault; void ones are repeated, and counted as such. */
+  readonly cycles: number;
+  readonly until?: number;
+  readonly only: readonly string[];
+  readonly available: Available;
+  /** Of the code that ran; kept with the results. */
+  readonly commit: string;
+  /** Folder for results, and for the logs of a cycle that broke a law. */
+  readonly results: string;
+  /** Hears a line a cycle, and what is broken and healed in between. */
+  readonly tell: (text: string) => void;
+  readonly detail: (text: string) => void;
+  readonly goesOnAfterViolation?: boolean;
+  readonly from?: number;
+}
+
+/** A fault that never takes effect must not keep a run going for ever. */
+const MOST_VOID = 10;
+
+const write = (settings: RunSettings, cycles: readonly Cycle[], summary: Summary): void => {
+  const { seed, commit, results, only } = settings;
+  const content = { seed, commit, only, written_at: new Date().toISOString(), ...summary, each: cycles.map(briefOf) };
+  writeFileSync(join(results, `seed-${seed}.json`), `${JSON.stringify(content, null, 2)}\n`);
+};
+const briefOf = ({ n, faults, broken, sent, answers, quietMs, seconds }: Cycle) => ({
+  n,
+  faults,
+  broken,
+  sent,
+  answers,
+  quietMs: Math.round(quietMs),
+  seconds: Math.round(seconds),
+});
+
+export const run = async (target: Target, settings: RunSettings): Promise<Summary> => {
+  const { seed, available, only, tell, results } = settings;
+  mkdirSync(results, { recursive: true });
+  const session = await openSession(target, seed, settings.detail);
+  const cycles: Cycle[] = [];
+  try {
+    for (let n = settings.from ?? 1; ; n += 1) {
+      const summary = summaryOf(cycles);
+      if (summary.cycles >= settings.cycles || (settings.until ?? Number.POSITIVE_INFINITY) < Date.now()) return summary;
+      if (summary.voidCycles > MOST_VOID + summary.cycles)
+        throw new Error("most cycles are void: the faults do not take effect on this machine");
+      const cycle = await session.run(n, planOf(seed, n, available, only));
+      cycles.push(cycle);
+      tell(lineOf(cycle));
+      write(settings, cycles, summaryOf(cycles));
+      if (cycle.broken.length === 0) continue;
+      for (const { id, says, evidence } of cycle.broken) tell(`  ${id} (${says}): ${evidence}`);
+      const kept = join(results, `seed-${seed}-cycle-${n}`);
+      cpSync(join(target.home, "logs"), join(kept, "logs"), { recursive: true });
+      cpSync(target.folder, join(kept, "chaos"), { recursive: true });
+      tell(`  logs and journal: ${kept}; again: npm run test:guarantees -- --seed ${seed} --from ${n} --cycles 1`);
+      if (settings.goesOnAfterViolation !== true) return summaryOf(cycles);
+    }
+  } finally {
+    session.close();
+  }
+};

@@ -1,0 +1,61 @@
+// apps/chaos/schedule.ts - from a seed to cycles: which faults, in which order, how far apart. The same seed draws the same.
+
+import { dataFaults } from "./faults/data.ts";
+import { memberFaults } from "./faults/failpoints.ts";
+import type { Fault } from "./faults/fault.ts";
+import { networkFaults } from "./faults/network.ts";
+import { processFaults } from "./faults/processes.ts";
+import { randomFrom } from "./generator.ts";
+
+export const faults: readonly Fault[] = [...processFaults, ...memberFaults, ...networkFaults, ...dataFaults];
+
+export interface Available {
+  readonly proxies: boolean;
+  readonly folders: boolean;
+  /** Nobody else sends to this installation, so that two moments of it can be compared. */
+  readonly isOurs: boolean;
+}
+/** Why a fault cannot be made here, or null. */
+export const obstacleOf = (fault: Fault, available: Available): string | null => {
+  if (fault.needs === "proxies" && !available.proxies) return "no proxy stands before the services of this stack";
+  if (fault.needs === "folders" && !available.folders) return "a file system of limited size cannot be mounted here";
+  if (fault.isAlone === true && !available.isOurs) return "others send to this stack, so two moments of it cannot be compared";
+  return null;
+};
+
+/** Of each kind of name, how long the gaps between the faults of a cycle are, and its random numbers. */
+export interface Plan {
+  readonly faults: readonly Fault[];
+  readonly gapsMs: readonly number[];
+  readonly warmUpMs: number;
+  readonly random: () => number;
+}
+
+const draw = (random: () => number, from: readonly Fault[]): Fault => {
+  const total = from.reduce((sum, { weight = 1 }) => sum + weight, 0);
+  let left = random() * total;
+  for (const fault of from) {
+    left -= fault.weight ?? 1;
+    if (left < 0) return fault;
+  }
+  return from.at(-1)!;
+};
+
+/** Cycle `n` of a seed does not depend on the cycles before it. `only`: names, or beginnings of them, or ids. */
+export const planOf = (seed: number, n: number, available: Available, only: readonly string[] = []): Plan => {
+  const random = randomFrom(Math.imul(seed, 0x9e3779b1) + n * 7_919);
+  const chosen = faults.filter(
+    (fault) =>
+      obstacleOf(fault, available) === null && (only.length === 0 || only.some((name) => fault.name.startsWith(name) || fault.id === name)),
+  );
+  if (chosen.length === 0)
+    throw new Error(`no fault of this name can be made here; there are ${faults.map(({ name }) => name).join(", ")}`);
+  const together = chosen.filter(({ isAlone }) => isAlone !== true);
+  const alone = chosen.filter(({ isAlone }) => isAlone === true);
+  const drawn = new Set<Fault>();
+  const many = together.length === 0 ? 0 : 1 + Math.floor(random() * 3);
+  for (let tries = 0; drawn.size < Math.min(many, together.length) && tries < 50; tries += 1) drawn.add(draw(random, together));
+  if (alone.length > 0 && (together.length === 0 || random() < 0.3)) drawn.add(draw(random, alone));
+  const list = [...drawn];
+  return { faults: list, gapsMs: list.map(() => Math.floor(200 + random() * 1_800)), warmUpMs: Math.floor(800 + random() * 1_500), random };
+};

@@ -1,0 +1,48 @@
+// apps/chaos/stage.ts - a stack of its own for the suite: a proxy before every service, then servers, tables, demo clients and the whole product.
+import { steps } from "../ops/steps.ts";
+import { openHome, readJson } from "../stack/home.ts";
+import { apps } from "../stack/product.ts";
+import { startStack } from "../stack/supervisor.ts";
+import { ownConfig } from "./config.ts";
+import { openProxy, type TcpProxy } from "./proxy.ts";
+import { type Fronted, openTarget, type Target } from "./target.ts";
+
+export interface Stage {
+  readonly target: Target;
+  readonly close: () => Promise<void>;
+}
+
+const fronted: readonly Fronted[] = ["kafka", "postgres", "clickhouse", "redis", "registry"];
+/** Begins with an empty folder. `tell` hears every sentence of the supervisor. */
+export const openStage = async (folder: string, random: () => number, tell: (text: string) => void): Promise<Stage> => {
+  const home = openHome(folder);
+  const proxies: Partial<Record<Fronted, TcpProxy>> = {};
+  const portOf = (name: Fronted): number => readJson<Record<string, number>>(home.path("ports.json"))?.[name] ?? 0;
+  for (const name of fronted) proxies[name] = await openProxy(() => portOf(name), random);
+  const stack = await startStack({
+    home: home.folder,
+    fresh: true,
+    config: ownConfig(),
+    services: fronted,
+    fronts: Object.fromEntries(fronted.map((name) => [name, proxies[name]!.port])),
+    steps,
+    apps,
+    onEvent: ({ text }) => tell(text),
+  });
+  const closeProxies = () => Promise.all(Object.values(proxies).map((proxy) => proxy.close()));
+  try {
+    const target = await openTarget(home.folder, proxies);
+    return {
+      target,
+      close: async () => {
+        await target.close();
+        await stack.stop();
+        await closeProxies();
+      },
+    };
+  } catch (error) {
+    await stack.stop();
+    await closeProxies();
+    throw error;
+  }
+};

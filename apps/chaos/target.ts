@@ -1,0 +1,160 @@
+// apps/chaos/target.ts - the installation that is hurt and watched: its processes by name, its log and its stores as they are, past every proxy.
+import { mkdirSync, readFileSync } from "node:fs";
+import { Redis } from "ioredis";
+import type pg from "pg";
+import { topics } from "../../schemas/generated.ts";
+import { openClickhouse } from "../../sinks/clickhouse/client.ts";
+import { openPool } from "../../sinks/postgres/sql.ts";
+import type { Admin } from "../../stream/admin.ts";
+import { type Kafka, openKafka } from "../../stream/kafka.ts";
+import { openRegistry } from "../../stream/registry.ts";
+import { openWire, type Wire } from "../../stream/wire.ts";
+import { type Control, controlOf } from "../stack/control.ts";
+import { openHome, readJson, secretsOf } from "../stack/home.ts";
+import type { Run } from "../stack/supervisor.ts";
+import { until } from "../stack/until.ts";
+import type { TcpProxy } from "./proxy.ts";
+
+export type Fronted = "kafka" | "postgres" | "clickhouse" | "redis" | "registry";
+export type Proxies = Readonly<Partial<Record<Fronted, TcpProxy>>>;
+
+export interface Target {
+  readonly home: string;
+  /** The repository whose compiled code runs. */
+  readonly root: string;
+  /** Where this session keeps its own files. */
+  readonly folder: string;
+  /** What children of the stack are told. */
+  readonly env: Readonly<Record<string, string>>;
+  readonly run: () => Run;
+  readonly control: Control;
+  readonly proxies: Proxies;
+  /** Of a process that runs; undefined while it does not. */
+  readonly pid: (name: string) => number | undefined;
+  /** Until it is well, and another process than `not`. Answers its number. */
+  readonly well: (name: string, deadlineMs: number, not?: number) => Promise<number>;
+  /** New lines of a process's log since the mark that the function was made at. */
+  readonly logSince: (name: string) => () => string;
+  readonly kafka: Kafka;
+  readonly wire: Wire;
+  readonly withAdmin: <T>(work: (admin: Admin) => Promise<T>) => Promise<T>;
+  readonly pool: pg.Pool;
+  /** As the owner of the database: row-level security hides nothing. Tried again for a while: a store may just have come back. */
+  readonly rows: <T = any>(statement: string) => Promise<readonly T[]>;
+  readonly clickhouse: ReturnType<typeof openClickhouse>;
+  readonly select: <T = any>(statement: string) => Promise<readonly T[]>;
+  readonly command: (statement: string) => Promise<void>;
+  readonly redis: Redis;
+  readonly close: () => Promise<void>;
+}
+
+const PATIENCE_MS = 20_000;
+/** Reading every row of a table may take longer than a sink would wait. */
+const READING_MS = 60_000;
+
+/** Opens what runs in a folder: the stack that this process started, or the one of `npm start`. Throws one sentence when nothing runs there. */
+export const openTarget = async (homeFolder: string, proxies: Proxies = {}): Promise<Target> => {
+  const home = openHome(homeFolder);
+  const run = (): Run => {
+    const found = readJson<Run>(home.path("run.json"));
+    if (found === undefined) throw new Error(`nothing runs in ${home.folder}; start it in another terminal: npm start`);
+    return found;
+  };
+  const ports = readJson<Record<string, number>>(home.path("ports.json")) ?? {};
+  const secrets = secretsOf(home);
+  const { services } = run();
+  const urlOf = (name: "postgres" | "clickhouse" | "redis" | "registry", port: number | undefined): URL => {
+    const address = services[name];
+    if (address === undefined || !("url" in address)) throw new Error(`the stack in ${home.folder} runs no ${name}`);
+    const url = new URL(address.url);
+    if (port !== undefined) url.port = String(port);
+    return url;
+  };
+  const brokers = services.kafka !== undefined && "brokers" in services.kafka ? services.kafka.brokers : "";
+  const adminUrl = urlOf("postgres", ports.postgres);
+  adminUrl.username = "tributary_owner";
+  adminUrl.password = secrets.postgresOwner;
+  const folder = home.path("chaos");
+  mkdirSync(folder, { recursive: true });
+
+  const kafka = openKafka({ brokers, clientId: "tributary-chaos" });
+  const wire = await openWire(Object.values(topics), openRegistry({ url: urlOf("registry", ports.registry).href }));
+  const pool = openPool(adminUrl.href, { name: "tributary-chaos", max: 2, timeoutMs: READING_MS });
+  const clickhouse = openClickhouse(urlOf("clickhouse", ports.clickhouse).href, { name: "tributary-chaos", timeoutMs: READING_MS });
+  const redis = new Redis(urlOf("redis", ports.redis).href, { lazyConnect: true, maxRetriesPerRequest: 2 });
+  redis.on("error", () => undefined);
+
+  const pid = (name: string): number | undefined =>
+    (readJson<{ name: string; pid: number }[]>(home.path("children.json")) ?? []).find((child) => child.name === name)?.pid;
+  const wellPid = (name: string): number | null => {
+    const { apps, services: now } = run();
+    return (apps[name] ?? (now as Run["apps"])[name])?.pid ?? null;
+  };
+  const logText = (name: string): string => {
+    try {
+      return readFileSync(home.path("logs", `${name}.log`), "utf8");
+    } catch {
+      return "";
+    }
+  };
+  return {
+    home: home.folder,
+    root: home.root,
+    folder,
+    env: {
+      TRIBUTARY_SECRET: secrets.tributary,
+      TRIBUTARY_HOME: home.folder,
+      OBJECT_STORE_URL: `file://${home.path("objects")}`,
+      KAFKA_BROKERS: brokers,
+      CLICKHOUSE_URL: urlOf("clickhouse", undefined).href,
+      POSTGRES_URL: urlOf("postgres", undefined).href,
+      REDIS_URL: urlOf("redis", undefined).href,
+      SCHEMA_REGISTRY_URL: urlOf("registry", undefined).href,
+    },
+    run,
+    control: controlOf(run()),
+    proxies,
+    pid,
+    well: (name, deadlineMs, not) =>
+      until(`${name} is well`, deadlineMs, async () => {
+        const now = wellPid(name);
+        if (now === null || now === not) throw new Error(`its process is ${now ?? "being started"}`);
+        const opsUrl = run().apps[name]?.ops_url;
+        if (opsUrl !== undefined) {
+          const answer = await fetch(`${opsUrl}/readyz`, { signal: AbortSignal.timeout(2_000) });
+          if (!answer.ok) throw new Error(await answer.text());
+        }
+        return now;
+      }),
+    logSince: (name) => {
+      const from = logText(name).length;
+      return () => logText(name).slice(from);
+    },
+    kafka,
+    wire,
+    withAdmin: async (work) => {
+      const admin = await kafka.admin();
+      try {
+        return await work(admin);
+      } finally {
+        await admin.close();
+      }
+    },
+    pool,
+    rows: (statement) => until("Postgres answers", PATIENCE_MS, async () => (await pool.query(statement)).rows),
+    clickhouse,
+    select: <T>(statement: string) =>
+      until(
+        "ClickHouse answers",
+        PATIENCE_MS,
+        async () => (await (await clickhouse.query({ query: statement, format: "JSONEachRow" })).json()) as readonly T[],
+      ),
+    command: async (statement) => void (await until("ClickHouse answers", PATIENCE_MS, () => clickhouse.command({ query: statement }))),
+    redis,
+    close: async () => {
+      redis.disconnect();
+      await pool.end();
+      await clickhouse.close();
+    },
+  };
+};

@@ -15,9 +15,14 @@ export interface ReplaySettings {
   readonly only?: (topic: string, partition: number) => boolean;
   /** Goes on with what comes after the end, until the signal fires. */
   readonly isFollowing?: boolean;
-  /** Batches of one partition in order; partitions interleave. `appendedAt` answers when its n-th message was. What it throws ends the replay. */
-  readonly onBatch: (batch: ConsumedBatch, appendedAt: (n: number) => UnixMs) => Promise<void> | void;
+  /**
+   * Batches of one partition in order; partitions interleave. `appendedAt` answers when its n-th message was; `heartbeat` is to be called by work that
+   * takes longer than a few seconds. What it throws ends the replay.
+   */
+  readonly onBatch: (batch: ConsumedBatch, appendedAt: (n: number) => UnixMs, heartbeat: () => Promise<void>) => Promise<void> | void;
   readonly fetch?: FetchSettings;
+  /** Batches of so many partitions are handed over without waiting for each other; 1 when left out. */
+  readonly partitionsAtOnce?: number;
   readonly signal?: AbortSignal;
 }
 
@@ -72,7 +77,7 @@ const readThrough = (
   { ranges, idle }: { readonly ranges: readonly Range[]; readonly idle: readonly Range[] },
   settings: ReplaySettings,
 ): Promise<void> => {
-  const { onBatch, signal } = settings;
+  const { onBatch, signal, partitionsAtOnce = 1 } = settings;
   const topics = [...new Set(ranges.map(({ topic }) => prefix + topic))];
   const ends = new Map(ranges.map(({ topic, partition, end }) => [`${topic}-${partition}`, end]));
   return new Promise<void>((resolve, reject) => {
@@ -97,6 +102,7 @@ const readThrough = (
               appendedAt: Number(batch.messages.at(-1)!.timestamp),
             },
             (n) => Number(batch.messages[n]!.timestamp),
+            heartbeat,
           );
       } catch (error) {
         reject(error);
@@ -111,7 +117,9 @@ const readThrough = (
     client
       .connect()
       .then(() => client.subscribe({ topics, fromBeginning: true }))
-      .then(() => client.run({ autoCommit: false, eachBatchAutoResolve: false, eachBatch }))
+      .then(() =>
+        client.run({ autoCommit: false, eachBatchAutoResolve: false, partitionsConsumedConcurrently: partitionsAtOnce, eachBatch }),
+      )
       .then(() => {
         for (const { topic, partition, start } of ranges) client.seek({ topic: prefix + topic, partition, offset: String(start) });
         // Of a topic all partitions are assigned; what is not read need not travel.

@@ -1,6 +1,7 @@
 // apps/keeper/keeper.ts - opens the stores and the log by name, starts the schedules, and closes in reverse.
 import { topics } from "../../schemas/generated.ts";
 import { openClickhouse } from "../../sinks/clickhouse/client.ts";
+import { openObjects } from "../../sinks/objects/open.ts";
 import { outboxTopics } from "../../sinks/postgres/outbox.ts";
 import { openPool } from "../../sinks/postgres/sql.ts";
 import { openSuppressions } from "../../sinks/postgres/suppressions.ts";
@@ -15,6 +16,7 @@ import { pipeline } from "../../topology.ts";
 import { letterSources } from "../dead-letters/failure.ts";
 import { tlsOf } from "../tls.ts";
 import { commitOf, versionOf } from "../version.ts";
+import { archiveRetention } from "./archive.ts";
 import type { Config } from "./config.ts";
 import { deadLetterIndex, deadLetterRetries } from "./dead-letters.ts";
 import { nightly } from "./nightly.ts";
@@ -61,8 +63,11 @@ export const keeper =
     });
     const clickhouse = await scope.open("clickhouse", () => closing(openClickhouse(config.CLICKHOUSE_URL, { name, timeoutMs: ROLLUP_MS })));
 
+    const objects = await scope.open("objects", () => closing(openObjects(config.OBJECT_STORE_URL)));
+    const retention = archiveRetention(objects, Date.now);
     const night = nightly({ pool, clickhouse, wire, produce: producer.send, log, clock: Date.now });
-    for (const schedule of [outbox(pool, wire, producer.send), forgetting(pool), rollups(pool, clickhouse), night]) await begin(schedule);
+    for (const schedule of [outbox(pool, wire, producer.send), forgetting(pool), rollups(pool, clickhouse), night, retention])
+      await begin(schedule);
     const suppressions = await scope.open("suppressions", () => closing(openSuppressions(pool)));
     const ofReplays = { config, topology: pipeline, kafka, registry, produce: producer.send, suppressions, metrics, log };
     await begin(await scope.open("replay lane", () => openReplayLane(ofReplays)));

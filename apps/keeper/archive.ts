@@ -1,0 +1,12 @@
+// apps/keeper/archive.ts - the schedule that deletes hours of the archive which are older than events are kept.
+import { ARCHIVED_TOPIC } from "../../sinks/archive/check.ts";
+import { deleteOldHours } from "../../sinks/archive/retention.ts";
+import type { Objects } from "../../sinks/objects/objects.ts";
+import type { Schedule } from "./schedule.ts";
+
+/** Deleting the same twice is deleting it once, so two keepers need no lock; counted in `tributary_schedule_done_total`, a file each. */
+export const archiveRetention = (objects: Objects, clock: () => number): Schedule => ({
+  name: "archive-retention",
+  pauseMs: 3_600_000,
+  work: (isClosing) => deleteOldHours(objects, ARCHIVED_TOPIC, clock(), isClosing),
+});

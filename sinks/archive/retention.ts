@@ -1,0 +1,33 @@
+// sinks/archive/retention.ts - deletes hours that are older than events are kept.
+import type { UnixMs } from "../../stream/flow.ts";
+import type { Objects } from "../objects/objects.ts";
+import { folderOf, hourText } from "./names.ts";
+import { hoursOf } from "./read.ts";
+
+/** As long as events are kept anywhere (contracts.md 5, retention); older ones would come back by a restore. */
+export const KEPT_MONTHS = 24;
+
+/** Hours that begin before this time are deleted. */
+export const keptSince = (now: UnixMs): UnixMs => {
+  const date = new Date(now);
+  date.setUTCMonth(date.getUTCMonth() - KEPT_MONTHS);
+  return date.getTime();
+};
+
+/**
+ * Answers the number of files that were deleted. Of each file the records go before the announcement, so that whoever dies in between leaves an
+ * announcement in an hour that the next run deletes. Schemas stay: they are few, and younger hours need them.
+ */
+export const deleteOldHours = async (objects: Objects, topic: string, now: UnixMs, isClosing: () => boolean): Promise<number> => {
+  let files = 0;
+  for await (const hour of hoursOf(objects, topic, { to: keptSince(now) })) {
+    const keys: string[] = [];
+    for await (const { key } of objects.list(`${folderOf(topic)}${hourText(hour)}/`)) keys.push(key);
+    for (const key of keys) {
+      if (isClosing()) return files;
+      await objects.delete(key);
+      if (key.endsWith(".avro")) files++;
+    }
+  }
+  return files;
+};

@@ -26,16 +26,30 @@ const oneBlock = {
   input_format_parallel_parsing: 0,
 } as const;
 
+/**
+ * The columns that are null in every row are left to their default, which is null as well: writing them out and reading them cost a fifth of an insert.
+ * A third of an event's columns are such: the ids of imports, of campaigns, of a network that nobody has a database for.
+ */
+export const withoutEmpty = (
+  columns: readonly string[],
+  rows: readonly (readonly unknown[])[],
+): { readonly columns: readonly string[]; readonly rows: readonly (readonly unknown[])[] } => {
+  const used = columns.flatMap((_, n) => (rows.some((row) => row[n] !== null) ? [n] : []));
+  if (used.length === columns.length) return { columns, rows };
+  return { columns: used.map((n) => columns[n]!), rows: rows.map((row) => used.map((n) => row[n])) };
+};
+
 export const clickhouseStore = (clickhouse: Clickhouse): ClickhouseStore => {
   const insert: ClickhouseStore["insert"] = async (table, rows, token) => {
     const columns = columnsOf[table];
     if (columns === undefined) throw new Error(`ClickHouse has no table ${table} that a sink writes`);
     if (rows.length === 0) return;
+    const given = withoutEmpty(columns, rows as readonly (readonly unknown[])[]);
     await clickhouse.insert({
       table,
-      columns: columns as [string, ...string[]],
+      columns: given.columns as [string, ...string[]],
       format: "JSONCompactEachRow",
-      values: [new EncodedRows(rows)],
+      values: [new EncodedRows(given.rows)],
       clickhouse_settings: { ...oneBlock, insert_deduplicate: 1, insert_deduplication_token: token },
     });
   };

@@ -1,4 +1,4 @@
-// apps/ingest/batch.ts - POST /ingest/batch: authenticate, limit, read, admit, publish, and only then answer (laws.md 4, C10).
+// apps/ingest/batch.ts - POST /ingest/batch: authenticate, limit, read, admit, store, and only then answer (laws.md 4, C10).
 import { randomBytes } from "node:crypto";
 import { setImmediate } from "node:timers/promises";
 import type { Request, Response } from "express";
@@ -7,32 +7,29 @@ import { batchTag, mintBatchId } from "../../processors/admit/batch-id.ts";
 import { isWithheld } from "../../processors/enrich/consent.ts";
 import { type EventReceived, topics } from "../../schemas/generated.ts";
 import type { Token } from "../../sinks/postgres/tokens.ts";
-import { classify } from "../../stream/errors.ts";
 import type { Admission, Arrival, Position, UnixMs } from "../../stream/flow.ts";
-import type { Log } from "../../stream/log.ts";
 import type { RequestCounts } from "../../stream/metrics.ts";
-import type { OutputMessage, Produce } from "../../stream/ports.ts";
+import type { OutputMessage } from "../../stream/ports.ts";
 import type { Wire } from "../../stream/wire.ts";
-import { Problem, unavailable } from "../http/problem.ts";
+import { takePlace } from "../http/limits.ts";
 import type { Verdict } from "../http/rate-limit.ts";
 import { checkType, withBody } from "../http/read-body.ts";
 import { heapOf, openLane } from "./lane.ts";
+import type { Path } from "./path.ts";
 
 export interface BatchParts {
   readonly authenticate: (request: Request, address: string) => Token;
   readonly limit: (key: string) => Promise<Verdict>;
   readonly facts: (token: Token, now: UnixMs) => BatchFacts;
-  /** Undefined until the schema ids are known. */
-  readonly wire: () => Wire | undefined;
+  readonly wire: () => Wire;
   /** What batch ids are proven with. */
   readonly batchIdKey: Buffer;
-  readonly publish: Produce;
-  /** False after a failure: then one request at a time finds out whether the log is back. */
-  readonly isLogAvailable: () => boolean;
+  readonly path: Pick<Path, "store" | "expectRoom">;
   readonly count: (counts: RequestCounts) => void;
-  readonly log: Log;
 }
 
+/** Of a token (interface.md, "Limits"). */
+export const REQUESTS_A_MINUTE = 100;
 /** One slice blocks the loop for about 15 ms; a send to the log holds as many. */
 const SLICE = 1_000;
 const MAX_ERRORS = 1_000;
@@ -60,20 +57,6 @@ interface BatchAnswer {
 
 export const batchRoute = (parts: BatchParts) => {
   const inTurn = openLane();
-  let isTrying = false;
-
-  /** While the log is away a single request pays the wait for it, the others come again. */
-  const oneAtATime = async <T>(work: () => Promise<T>): Promise<T> => {
-    if (parts.isLogAvailable()) return work();
-    if (isTrying) throw unavailable("events cannot be stored now", 2);
-    isTrying = true;
-    try {
-      return await work();
-    } finally {
-      isTrying = false;
-    }
-  };
-
   return async (request: Request, response: Response): Promise<void> => {
     const began = performance.now();
     const refused = new Map<string, number>();
@@ -84,34 +67,21 @@ export const batchRoute = (parts: BatchParts) => {
     });
 
     const token = parts.authenticate(request, request.ip ?? "");
-    await takePlace(parts, token, response);
+    const verdict = await parts.limit(`token:${token.token_id}`);
+    takePlace(verdict, REQUESTS_A_MINUTE, response, `a token has ${REQUESTS_A_MINUTE} requests a minute: send larger batches`);
     checkType(request);
-    const wire = parts.wire();
-    if (wire === undefined) throw unavailable("events cannot be stored yet", 2);
-    const answer = await oneAtATime(() =>
-      withBody(request, (raw) =>
-        inTurn(heapOf(raw), async () => {
-          const receivedAt = Date.now();
-          const facts = { ...parts.facts(token, receivedAt), batchId: batchTag(receivedAt, randomBytes(4)) };
-          const arrival = arrivalOf(request, String(token.client_id), receivedAt);
-          return take(parts, wire, acceptsBatch(raw), arrival, facts, refused);
-        }),
-      ),
+    parts.path.expectRoom();
+    const answer = await withBody(request, (raw) =>
+      inTurn(heapOf(raw), async () => {
+        const receivedAt = Date.now();
+        const facts = { ...parts.facts(token, receivedAt), batchId: batchTag(receivedAt, randomBytes(4)) };
+        const arrival = arrivalOf(request, String(token.client_id), receivedAt);
+        return take(parts, acceptsBatch(raw), arrival, facts, refused);
+      }),
     );
     accepted = answer.accepted;
     response.json(answer);
   };
-};
-
-const takePlace = async (parts: BatchParts, token: Token, response: Response): Promise<void> => {
-  const verdict = await parts.limit(`token:${token.token_id}`);
-  response.set("RateLimit-Policy", '"default";q=100;w=60');
-  response.set("RateLimit", `"default";r=${verdict.remaining};t=${Math.ceil(verdict.resetMs / 1_000)}`);
-  if (verdict.isAllowed) return;
-  const retryAfter = Math.min(5, Math.max(1, Math.ceil(verdict.resetMs / 1_000)));
-  throw new Problem("rate_limited", "a token has 100 requests a minute: send larger batches", {
-    headers: { "Retry-After": String(retryAfter) },
-  });
 };
 
 const arrivalOf = (request: Request, sender: string, receivedAt: UnixMs): Arrival => ({
@@ -124,17 +94,17 @@ const arrivalOf = (request: Request, sender: string, receivedAt: UnixMs): Arriva
   },
 });
 
-/** Admits slice by slice, so that other requests get their turn, while earlier slices are on their way to the log; resolves when all are in it. */
+/** Admits slice by slice, so that other requests get their turn, while earlier slices are being stored; resolves when all are. */
 const take = async (
   parts: BatchParts,
-  wire: Wire,
   body: BatchBody,
   arrival: Arrival,
   facts: BatchFacts & { readonly batchId: string },
   refused: Map<string, number>,
 ): Promise<BatchAnswer> => {
   const errors: ItemError[] = [];
-  const published: Promise<void>[] = [];
+  const stored: Promise<void>[] = [];
+  const wire = parts.wire();
   let accepted = 0;
   let withheld = 0;
   for (let from = 0; from < body.events.length; from += SLICE) {
@@ -152,15 +122,13 @@ const take = async (
       }
     }
     accepted += messages.length;
-    const sent = parts.publish(messages);
+    // a client's own servers send these: what could not be read of them would be a dead letter of that kind
+    const kept = parts.path.store(messages, "s2s");
     // its failure is seen below, when all slices are on their way
-    sent.catch(() => undefined);
-    published.push(sent);
+    kept.catch(() => undefined);
+    stored.push(kept);
   }
-  await Promise.all(published).catch((error) => {
-    if (classify(error) !== "transient") parts.log.error("batch.not_stored", { error });
-    throw unavailable("events cannot be stored now: send the same batch again", 2);
-  });
+  await Promise.all(stored);
   const rejected = body.events.length - accepted;
   const batch = { client_id: facts.clientId, tag: facts.batchId, accepted, rejected, withheld };
   return { accepted, rejected, errors, errors_truncated: rejected > errors.length, batch_id: mintBatchId(batch, parts.batchIdKey) };

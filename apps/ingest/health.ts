@@ -1,5 +1,7 @@
 // apps/ingest/health.ts - GET /health: the specification's report, from probes that are asked at most every two seconds and never wait long.
 import type { Admin } from "../../stream/admin.ts";
+import { type Counts, type Known, lastKnown, sumOf, unreadLetters, waitingForStores } from "./letter-depth.ts";
+import type { PathName, PathState } from "./path.ts";
 import { WAY } from "./progress.ts";
 
 /** What is asked; each rejects when the thing is not well. A probe that hangs counts as failed after PROBE_MS. */
@@ -12,6 +14,13 @@ export interface HealthPorts {
   readonly relational: () => Promise<void>;
   /** A produce to the probe topic, acknowledged. */
   readonly backbone: () => Promise<void>;
+  /** An object put into object storage. */
+  readonly objects: () => Promise<void>;
+  /** What the last resort holds of all edges, by the kind of dead letter. */
+  readonly lastResort: () => Promise<Readonly<Record<string, number>>>;
+  /** Open dead letters of the index, by kind. */
+  readonly letters: () => Promise<Counts>;
+  readonly path: () => PathState;
   readonly admin: () => Promise<Admin>;
 }
 
@@ -27,9 +36,18 @@ export interface HealthReport {
   /** Null while the log cannot be asked: nobody knows. */
   readonly buffer_events: number | null;
   readonly dlq_depth: { readonly clicks: number | null; readonly pixel: number | null; readonly s2s: number | null };
+  /** Not everybody could be asked: the last numbers stand. Null numbers were never known. */
+  readonly dlq_depth_stale: boolean;
   readonly last_pull_at: null;
   readonly last_pull_stats: { readonly rows: 0; readonly new: 0; readonly duplicate: 0; readonly errors: 0; readonly window: null };
-  readonly failover: { readonly active: false };
+  readonly failover: {
+    readonly active: boolean;
+    readonly path: PathName;
+    readonly spooled_events: number;
+    readonly last_resort_events: number;
+    /** Of what waits here for the log; 0 when nothing does. */
+    readonly oldest_sec: number;
+  };
   readonly recovery: {
     readonly health_check: {
       readonly analytics_ok: boolean;
@@ -42,36 +60,60 @@ export interface HealthReport {
 }
 
 const CACHED_MS = 2_000;
+/** A put costs two syncs of a disk, or money. */
+const OBJECTS_CACHED_MS = 10_000;
 const PROBE_MS = 2_000;
 /** Events younger than this are on their way; older ones that are not stored are waiting (contracts.md 2). */
 const ON_THEIR_WAY_MS = 5_000;
 
-const DEAD_LETTERS = { clicks: "clicks.dlq", pixel: "pixel.dlq", s2s: "s2s.dlq" } as const;
-
 /** A function that answers with the newest report; callers at once share one round of probes. */
 export const healthOf = (ports: HealthPorts): (() => Promise<HealthReport>) => {
-  let latest: { readonly at: number; readonly report: Promise<HealthReport> } | undefined;
+  const objects = kept(OBJECTS_CACHED_MS, () => stateOf(ports.objects));
+  const lastResort = kept(
+    OBJECTS_CACHED_MS,
+    lastKnown(() => within(ports.lastResort)),
+  );
+  const index = lastKnown(() => within(ports.letters));
+  const unread = lastKnown(() => within(async () => unreadLetters(await ports.admin())));
+  const letters = () => Promise.all([lastResort(), index(), unread()]);
+  return kept(CACHED_MS, () => report(ports, objects, letters));
+};
+
+const kept = <T>(ms: number, ask: () => Promise<T>): (() => Promise<T>) => {
+  let latest: { readonly at: number; readonly answer: Promise<T> } | undefined;
   return () => {
     const now = performance.now();
-    if (latest === undefined || now - latest.at > CACHED_MS) latest = { at: now, report: report(ports) };
-    return latest.report;
+    if (latest === undefined || now - latest.at > ms) latest = { at: now, answer: ask() };
+    return latest.answer;
   };
 };
 
-const report = async (ports: HealthPorts): Promise<HealthReport> => {
-  const [analytics, cache, relational, backbone, waiting, letters] = await Promise.all([
+const report = async (
+  ports: HealthPorts,
+  askObjects: () => Promise<Store>,
+  askLetters: () => Promise<readonly (Known | null)[]>,
+): Promise<HealthReport> => {
+  const [objects, open, analytics, cache, relational, backbone, waiting] = await Promise.all([
+    askObjects(),
+    askLetters(),
     stateOf(ports.analytics),
     stateOf(ports.cache),
     stateOf(ports.relational),
     stateOf(ports.backbone),
     within(async () => waitingEvents(await ports.admin())).catch(() => null),
-    within(async () => openLetters(await ports.admin())).catch(() => null),
   ]);
+  const path = ports.path();
+  const isStoreDown = { analytics: analytics === "down", cache: cache === "down" };
+  const forStores = await within(() => waitingForStores(ports.admin, isStoreDown, Date.now())).then(
+    (counts) => ({ counts, isStale: false }),
+    () => ({ counts: {}, isStale: true }),
+  );
+  const letters = sumOf([...open, { counts: path.byKind, isStale: false }, forStores]);
   const isDown = [analytics, cache, relational, backbone].includes("down");
-  const hasLetters = letters !== null && Object.values(letters).some((count) => count > 0);
+  const hasLetters = letters !== null && Object.values(letters.depth).some((count) => count > 0);
   return {
-    // degraded also covers an active failover and a late pull; this version has neither a spool nor pulled sources
-    status: isDown ? "down" : hasLetters ? "degraded" : "ok",
+    // degraded also covers a late pull; this version has no pulled sources
+    status: isDown ? "down" : hasLetters || path.active ? "degraded" : "ok",
     version: ports.version,
     uptime_sec: Math.floor((Date.now() - ports.startedAt) / 1_000),
     analytics_store: analytics,
@@ -79,15 +121,22 @@ const report = async (ports: HealthPorts): Promise<HealthReport> => {
     relational_store: relational,
     backbone,
     buffer_events: waiting,
-    dlq_depth: letters ?? { clicks: null, pixel: null, s2s: null },
+    dlq_depth: letters?.depth ?? { clicks: null, pixel: null, s2s: null },
+    dlq_depth_stale: letters?.isStale ?? true,
     last_pull_at: null,
     last_pull_stats: { rows: 0, new: 0, duplicate: 0, errors: 0, window: null },
-    failover: { active: false },
+    failover: {
+      active: path.active,
+      path: path.path,
+      spooled_events: path.spooledEvents,
+      last_resort_events: path.lastResortEvents,
+      oldest_sec: path.oldestSec,
+    },
     recovery: {
       health_check: {
         analytics_ok: analytics === "ok",
-        // The write-ahead log is the Kafka topic; once its archive exists, this also says that an object can be put and the archive is at most 5 min behind.
-        wal_ok: backbone === "ok",
+        // The write-ahead log is the Kafka topic with its archive in object storage.
+        wal_ok: backbone === "ok" && objects === "ok",
         relational_ok: relational === "ok",
         cache_ok: cache === "ok",
       },
@@ -131,12 +180,4 @@ const waitingEvents = async (admin: Admin): Promise<number> => {
     }),
   );
   return counts.reduce((sum, count) => sum + count, 0);
-};
-
-/** Nothing takes dead letters out of their topics yet, so what a topic holds is what is waiting. */
-const openLetters = async (admin: Admin): Promise<{ readonly clicks: number; readonly pixel: number; readonly s2s: number }> => {
-  const count = async (topic: string): Promise<number> =>
-    (await admin.watermarks(topic)).reduce((sum, { low, high }) => sum + high - low, 0);
-  const [clicks, pixel, s2s] = await Promise.all([count(DEAD_LETTERS.clicks), count(DEAD_LETTERS.pixel), count(DEAD_LETTERS.s2s)]);
-  return { clicks, pixel, s2s };
 };

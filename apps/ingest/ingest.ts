@@ -1,8 +1,12 @@
 // apps/ingest/ingest.ts - the ingest host: opens what it needs by name, serves, and closes in reverse.
+import { resolve } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { batchIdKey } from "../../processors/admit/batch-id.ts";
 import { topics } from "../../schemas/generated.ts";
 import { openClickhouse } from "../../sinks/clickhouse/client.ts";
+import { lastResortHeld, openLastResort } from "../../sinks/objects/last-resort.ts";
+import { openObjects } from "../../sinks/objects/open.ts";
+import { letterDepth } from "../../sinks/postgres/dead-letters.ts";
 import { openReference } from "../../sinks/postgres/reference.ts";
 import { openPool } from "../../sinks/postgres/sql.ts";
 import { openTokens } from "../../sinks/postgres/tokens.ts";
@@ -11,24 +15,33 @@ import { type Kafka, openKafka } from "../../stream/kafka.ts";
 import type { Log } from "../../stream/log.ts";
 import { openMetrics } from "../../stream/metrics.ts";
 import { openOps } from "../../stream/ops.ts";
-import { openRegistry } from "../../stream/registry.ts";
+import { openRegistry, type Registry } from "../../stream/registry.ts";
 import type { Scope } from "../../stream/scope.ts";
-import { openWire, type Wire } from "../../stream/wire.ts";
+import { openSpool } from "../../stream/spool.ts";
+import { openWire, type Wire, wireWithoutIds } from "../../stream/wire.ts";
+import { pipeline } from "../../topology.ts";
 import { listen } from "../http/listen.ts";
 import { openRateLimit } from "../http/rate-limit.ts";
 import { authenticator } from "../http/tokens.ts";
+import { replayableSinks } from "../replays.ts";
+import { sendNamed } from "../send-named.ts";
 import { tlsOf } from "../tls.ts";
 import { commitOf, versionOf } from "../version.ts";
-import { batchRoute } from "./batch.ts";
+import { batchRoute, REQUESTS_A_MINUTE } from "./batch.ts";
 import type { Config } from "./config.ts";
 import { factsOf } from "./facts.ts";
 import { healthOf } from "./health.ts";
+import { openPath } from "./path.ts";
 import { progressOf } from "./progress.ts";
 import { receiptsRoute } from "./receipts.ts";
 import { ingestApp } from "./server.ts";
+import { walReplayRoutes } from "./wal-replay.ts";
 
-const REQUESTS_A_MINUTE = { limit: 100, windowMs: 60_000 };
+const MINUTE = { limit: REQUESTS_A_MINUTE, windowMs: 60_000 };
 const WAITING_TOLD_MS = 5_000;
+/** New events wait this long at most while the last ones that waited are sent; then they are stored where they would have been before. */
+const DRAIN_MS = 4_000;
+const REGISTRY_MS = 3_000;
 
 /** What `run` of stream/scope.ts runs. Returns once it serves, which is at once: stores that are away make it answer 503, not fail. */
 export const ingest =
@@ -54,7 +67,7 @@ export const ingest =
     const clickhouse = await scope.open("clickhouse", () =>
       closing(openClickhouse(config.CLICKHOUSE_URL, { connections: 1, timeoutMs: 2_000 })),
     );
-    const rateLimit = await scope.open("redis", () => closing(openRateLimit(config.REDIS_URL, REQUESTS_A_MINUTE, log)));
+    const rateLimit = await scope.open("redis", () => closing(openRateLimit(config.REDIS_URL, MINUTE, log)));
     const kafka = openKafka({
       brokers: config.KAFKA_BROKERS,
       clientId: `tributary-${config.INSTANCE_NAME}`,
@@ -64,8 +77,36 @@ export const ingest =
     const producer = await scope.open("producer", () => closing(kafka.producer()));
     // Its own, so that a probe says how the log is and not how long the queue towards it.
     const prober = await scope.open("prober", () => closing(kafka.producer({ publishDeadlineMs: 1_500 })));
+    // Its own too: what waits is sent in order and awaited, beside requests that have a deadline.
+    const drainer = await scope.open("drainer", () => closing(kafka.producer({ sendDeadlineMs: DRAIN_MS })));
+    const probe = () => prober.publish([{ topic: "probe", key: null, value: Buffer.from(config.INSTANCE_NAME) }]);
     const admin = await scope.open("admin", () => lasting(kafka));
-    const wire = await scope.open("wire", () => resolving(config, log));
+    const registry = openRegistry({ url: config.SCHEMA_REGISTRY_URL, topicPrefix: config.KAFKA_TOPIC_PREFIX, deadlineMs: 2_000 });
+    const wire = await scope.open("wire", () => resolving(registry, log));
+    const objects = await scope.open("objects", () => closing(openObjects(config.OBJECT_STORE_URL)));
+    const schemas = { [topics.eventsRaw.name]: topics.eventsRaw.schema };
+    const path = await scope.open("path", () =>
+      openPath({
+        publish: producer.publish,
+        send: sendNamed(registry, drainer.send),
+        probe,
+        isNamed: wire.isNamed,
+        openSpool: () =>
+          openSpool({
+            folder: resolve(config.TRIBUTARY_HOME ?? ".tributary", "spool", config.INSTANCE_NAME),
+            schemas,
+            onTorn: (torn) => log.warn("spool.tail_cut", torn),
+            onUnmarked: (error) => log.warn("spool.not_marked", { error }),
+          }),
+        lastResort: openLastResort({
+          objects,
+          instance: config.INSTANCE_NAME,
+          schemas,
+          onDamaged: (key, error) => log.error("last_resort.damaged", { object: key, error }),
+        }),
+        log,
+      }),
+    );
 
     const health = healthOf({
       version,
@@ -73,26 +114,41 @@ export const ingest =
       analytics: async () => void (await clickhouse.query({ query: "SELECT 1", format: "JSONCompact" }).then((answer) => answer.json())),
       cache: rateLimit.ping,
       relational: async () => void (await pool.query("select 1")),
-      backbone: () => prober.publish([{ topic: "probe", key: null, value: Buffer.from(config.INSTANCE_NAME) }]),
+      backbone: probe,
+      objects: () => objects.put(`probe/${config.INSTANCE_NAME}`, Buffer.from(new Date().toISOString())),
+      lastResort: async () => (await lastResortHeld(objects)).byLabel,
+      letters: async () => ({ ...(await letterDepth(pool)) }),
+      path: path.state,
       admin,
     });
     const authenticate = authenticator(tokens, "ingest");
     const batchIds = batchIdKey(config.TRIBUTARY_SECRET);
-    const receipts = receiptsRoute({ authenticate, key: batchIds, clickhouse, progress: progressOf(admin), log });
+    const receipts = receiptsRoute({
+      authenticate,
+      key: batchIds,
+      clickhouse,
+      progress: progressOf(admin, () => path.state().active),
+      log,
+    });
     const batch = batchRoute({
       authenticate,
       limit: rateLimit.take,
       facts: factsOf(config.TRIBUTARY_SECRET, reference.reference),
-      wire,
+      wire: wire.wire,
       batchIdKey: batchIds,
-      publish: producer.publish,
-      isLogAvailable: producer.isAvailable,
+      path,
       count: metrics.countRequest,
+    });
+    const walReplay = walReplayRoutes({
+      authenticate: authenticator(tokens, "admin"),
+      pool,
+      sinks: replayableSinks(pipeline).map(({ name }) => name),
+      closing: scope.closing,
       log,
     });
     const server = await scope.open("server", async () =>
       closing(
-        await listen(ingestApp({ batch, receipts, health }, config.TRUSTED_PROXIES, log), {
+        await listen(ingestApp({ batch, receipts, health, walReplay }, config.TRUSTED_PROXIES, log), {
           host: config.HOST,
           port: config.PORT,
           ...tlsOf(config, log),
@@ -100,12 +156,22 @@ export const ingest =
       ),
     );
     await scope.open("waiting", () => {
-      const timer = setInterval(() => metrics.setWaiting(producer.waiting().messages, 0), WAITING_TOLD_MS);
+      const timer = setInterval(() => {
+        const { active, spooledEvents, lastResortEvents } = path.state();
+        metrics.setWaiting({
+          inFlight: producer.waiting().messages,
+          spooled: spooledEvents,
+          lastResort: lastResortEvents,
+          isFailover: active,
+        });
+      }, WAITING_TOLD_MS);
       return { value: timer, stop: () => clearInterval(timer) };
     });
     // Closed first: readiness is red before the port takes no more.
     await scope.open("readiness", () => ({ value: ops, stop: ops.drain }));
-    checks.schemas = () => need(wire() !== undefined, "the schema ids are not known yet");
+    // Without the registry events are stored all the same; only a start waits for it a moment, so that an edge does not begin in failover.
+    checks.schemas = () => need(wire.isNamed() || Date.now() - startedAt > REGISTRY_MS, "the schema ids are not known yet");
+    checks.storing = path.expectRoom;
     checks.clients = () => need(reference.reference() !== undefined, "the clients are not known yet");
     delete checks.started;
     log.info("app.started", { version, port: server.port, ops_port: ops.port });
@@ -117,27 +183,31 @@ const need = (isSo: boolean, otherwise: string): void => {
   if (!isSo) throw new Error(otherwise);
 };
 
-/** The ids of the schemas are asked for until the registry knows them: an edge starts, and answers 503, while its stores are still away. */
-const resolving = (config: Config, log: Log): { value: () => Wire | undefined; stop: () => Promise<void> } => {
-  const registry = openRegistry({ url: config.SCHEMA_REGISTRY_URL, topicPrefix: config.KAFKA_TOPIC_PREFIX, deadlineMs: 2_000 });
+/** The ids of the schemas are asked for until the registry knows them; before that values are stored without. */
+const resolving = (
+  registry: Registry,
+  log: Log,
+): { value: { readonly wire: () => Wire; readonly isNamed: () => boolean }; stop: () => Promise<void> } => {
   const stopped = new AbortController();
-  let wire: Wire | undefined;
-  const resolve = async (): Promise<void> => {
-    while (wire === undefined && !stopped.signal.aborted) {
+  let wire = wireWithoutIds([topics.eventsRaw]);
+  let isNamed = false;
+  const ask = async (): Promise<void> => {
+    while (!isNamed && !stopped.signal.aborted) {
       try {
         wire = await openWire([topics.eventsRaw], registry);
+        isNamed = true;
       } catch (error) {
         log.warn("wire.not_open", { error });
         await sleep(1_000, undefined, { signal: stopped.signal }).catch(() => undefined);
       }
     }
   };
-  const resolved = resolve();
+  const asked = ask();
   return {
-    value: () => wire,
+    value: { wire: () => wire, isNamed: () => isNamed },
     stop: () => {
       stopped.abort();
-      return resolved;
+      return asked;
     },
   };
 };

@@ -3,11 +3,13 @@ import type { Express, Request, RequestHandler, Response } from "express";
 import type { Log } from "../../stream/log.ts";
 import { openHost, wrongMethod } from "../http/host.ts";
 import type { HealthReport } from "./health.ts";
+import type { walReplayRoutes } from "./wal-replay.ts";
 
 export interface Routes {
   readonly batch: (request: Request, response: Response) => Promise<void>;
   readonly receipts: (request: Request, response: Response) => Promise<void>;
   readonly health: () => Promise<HealthReport>;
+  readonly walReplay: ReturnType<typeof walReplayRoutes>;
 }
 
 export const ingestApp = (routes: Routes, trustedProxies: readonly string[], log: Log): Express =>
@@ -18,6 +20,16 @@ const addRoutes = (app: Express, routes: Routes): void => {
   app
     .route("/ingest/receipts/:batch_id")
     .get(anyOrigin, routes.receipts)
+    .options(preflight("GET, HEAD, OPTIONS"))
+    .all(wrongMethod("GET, HEAD, OPTIONS"));
+  app
+    .route("/admin/wal-replay")
+    .options(preflight("POST, OPTIONS"))
+    .post(anyOrigin, routes.walReplay.start)
+    .all(wrongMethod("POST, OPTIONS"));
+  app
+    .route("/admin/wal-replay/:replay_id")
+    .get(anyOrigin, routes.walReplay.show)
     .options(preflight("GET, HEAD, OPTIONS"))
     .all(wrongMethod("GET, HEAD, OPTIONS"));
   app

@@ -14,7 +14,11 @@ import { openScope } from "../../stream/scope.ts";
 import { openWire } from "../../stream/wire.ts";
 import type { SharedStack } from "./shared-stack.ts";
 
+let started = 0;
+
 export interface RunningIngest {
+  /** No two that run at once may have the same: a spool belongs to one. */
+  readonly name: string;
   readonly url: string;
   readonly opsUrl: string;
   /** Resolves when it knows tokens, clients and schemas. */
@@ -36,9 +40,12 @@ export const startIngest = async (env: Readonly<Record<string, string>>): Promis
   const scope = openScope(log, (error) => {
     throw error;
   });
-  const config = readConfig({ ...env, PORT: String(port), OPS_PORT: String(opsPort), INSTANCE_NAME: "ingest-test", LOG_LEVEL: "silent" });
+  started += 1;
+  const name = `ingest-test-${started}`;
+  const config = readConfig({ ...env, PORT: String(port), OPS_PORT: String(opsPort), INSTANCE_NAME: name, LOG_LEVEL: "silent" });
   await ingest(config, log)(scope);
   return {
+    name,
     url: `http://127.0.0.1:${port}`,
     opsUrl: `http://127.0.0.1:${opsPort}`,
     ready: () =>

@@ -1,0 +1,18 @@
+// apps/send-named.ts - sends what was stored while the registry could not be reached: its values get their schema ids on the way to the log.
+import type { Send } from "../sinks/objects/last-resort.ts";
+import type { Produce } from "../stream/ports.ts";
+import type { Registry } from "../stream/registry.ts";
+import { withIds } from "../stream/wire.ts";
+
+/**
+ * A schema that the registry does not know, of a release that stored events before its schemas were applied, is registered now: those events were
+ * acknowledged, and have no other way into the log.
+ */
+export const sendNamed = (registry: Registry, send: Produce): Send => {
+  const named = withIds(async (schema) => {
+    const id = (await registry.idOf(schema)) ?? [...(await registry.apply([schema])).values()][0];
+    if (id === undefined) throw new Error(`the registry gave no id for the schema of ${schema.name}`);
+    return id;
+  });
+  return async (messages, schemas) => send(await named(messages, schemas));
+};

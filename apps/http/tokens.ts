@@ -6,7 +6,8 @@ import { localWindow } from "./rate-limit.ts";
 
 /** Guessing 2^256 is hopeless anyway; this keeps a guesser from costing a hash for each try. Per address and minute. */
 const MAX_FAILURES = 1_000;
-const BEARER = /^Bearer ([A-Za-z0-9_-]{1,256})$/i;
+/** Opaque tokens have 54 characters; a user token with all its claims about a thousand. */
+const BEARER = /^Bearer ([A-Za-z0-9._-]{1,4096})$/i;
 
 /**
  * The token of that kind. Throws Problem 401 for none, an unknown, a revoked one, or one of another kind (the same answer for all), 429 for an
@@ -33,7 +34,7 @@ export const authenticator = (tokens: Tokens, kind: TokenKind) => {
 };
 
 /** Two Authorization headers mean that somebody between us and the sender reads the other one. */
-const bearerOf = (request: IncomingMessage): string | undefined => {
+export const bearerOf = (request: IncomingMessage): string | undefined => {
   const given = request.headersDistinct.authorization ?? [];
   return given.length === 1 ? BEARER.exec(given[0]!)?.[1] : undefined;
 };

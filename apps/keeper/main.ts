@@ -1,4 +1,5 @@
-// apps/keeper/main.ts - what is done again and again beside the pipeline: rollups are computed, the outbox is sent, each night is looked at for fraud. Any number may run; one at a time works.
+// apps/keeper/main.ts - what is done again and again beside the pipeline: stores are probed and restarted, rollups are computed, the outbox is sent, each
+// night is looked at for fraud. Any number may run; one at a time works. An argument, if given, is the address of the platform API, which mails alerts.
 import { openLog } from "../../stream/log.ts";
 import { run } from "../../stream/scope.ts";
 import { type Config, readConfig } from "./config.ts";
@@ -14,7 +15,7 @@ const start = (): void => {
     return;
   }
   const log = openLog({ app: "keeper", level: config.LOG_LEVEL }).with({ instance: config.INSTANCE_NAME });
-  run(keeper(config, log), log);
+  run(keeper(config, log, process.argv[2]), log);
 };
 
 start();

@@ -1,6 +1,8 @@
 // apps/ops/config.ts - where the command line finds the installation: addresses in the environment, else what the running stack wrote.
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
+import { pathToFileURL } from "node:url";
+import { readJson, type Secrets } from "../stack/home.ts";
 
 /** What `npm start` writes to `.tributary/run.json` (mode 0600). */
 export interface Run {
@@ -13,6 +15,7 @@ export interface Run {
     readonly redis: { readonly url: string; readonly pid?: number };
     readonly registry: { readonly url: string; readonly pid?: number };
     readonly identity?: { readonly url: string; readonly pid?: number };
+    readonly mail?: { readonly url: string; readonly pid?: number };
   };
   readonly demo?: {
     readonly clients: readonly {
@@ -65,6 +68,35 @@ export const addresses = (): Addresses => {
     postgresUrl: POSTGRES_URL ?? services!.postgres.url,
     clickhouseUrl: CLICKHOUSE_URL ?? services!.clickhouse.url,
     topicPrefix: KAFKA_TOPIC_PREFIX,
+  };
+};
+
+/** Of its own: few commands speak to Redis. */
+export const redisUrl = (): string => process.env.REDIS_URL ?? readRun().services.redis.url;
+
+/** Where objects are kept: the embedded stack keeps them in a folder of its home. */
+export const objectStoreUrl = (): string => process.env.OBJECT_STORE_URL ?? pathToFileURL(`${homeOf()}/objects`).href;
+
+export interface Reprocessing {
+  readonly secret: string;
+  /** Where the archive lies; undefined: nowhere that this process knows of. */
+  readonly objectStoreUrl: string | undefined;
+  readonly files: {
+    readonly GEOIP_CITY_DB: string | undefined;
+    readonly GEOIP_ASN_DB: string | undefined;
+    readonly NETWORKS_FILE: string | undefined;
+  };
+}
+/** What a worker computes with, for a command that computes the same again: from the environment, else what the stack of this folder gives its workers. */
+export const reprocessing = (): Reprocessing => {
+  const { TRIBUTARY_SECRET, OBJECT_STORE_URL, GEOIP_CITY_DB, GEOIP_ASN_DB, NETWORKS_FILE } = process.env;
+  const home = homeOf();
+  const secret = TRIBUTARY_SECRET ?? readJson<Secrets>(`${home}/secrets.json`)?.tributary;
+  if (secret === undefined) throw new Error("TRIBUTARY_SECRET is needed: without it no click id of the past can be read");
+  return {
+    secret,
+    objectStoreUrl: OBJECT_STORE_URL ?? (process.env.KAFKA_BROKERS === undefined ? `file://${home}/objects` : undefined),
+    files: { GEOIP_CITY_DB, GEOIP_ASN_DB, NETWORKS_FILE },
   };
 };
 

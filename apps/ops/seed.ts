@@ -5,6 +5,7 @@ import type { ReferenceChanges } from "../../sinks/postgres/reference-records.ts
 import { writeReference } from "../../sinks/postgres/reference-writer.ts";
 import { sql, transaction } from "../../sinks/postgres/sql.ts";
 import { createToken, newToken, type TokenKind } from "../../sinks/postgres/tokens.ts";
+import { saveUser, userOf } from "../../sinks/postgres/users.ts";
 import { demoUsers } from "../stack/demo-users.ts";
 
 /** Tokens and secrets in plain text by name (`ingest:aurora-music`, `hmac:aurora-music`, `admin`, `service`): made once, kept by the caller in a file of mode 0600. */
@@ -227,6 +228,10 @@ export const seed = async (options: {
   const adminToken = await token("admin", "admin", "demo admin");
   const serviceToken = await token("service", "service", "demo service");
   await untilInForce(pool);
+  await saveUsers(
+    pool,
+    clients.map(({ id }) => id),
+  );
   const demo: Demo = {
     clients,
     admin_token: adminToken,
@@ -240,6 +245,28 @@ export const seed = async (options: {
     users: demoUsers.map(({ email, role }) => ({ email, role })),
   };
   return { demo, secrets };
+};
+
+/** One a role: the manager has all shops of the demonstration, the client's own user the first, the partner is that shop's first. */
+const saveUsers = async (pool: pg.Pool, clientIds: readonly number[]): Promise<void> => {
+  const [first] = clientIds;
+  const [partner] = (
+    await transaction(
+      pool,
+      [first!],
+      (tx) =>
+        tx.query<{ partner_id: number }>(
+          sql`select partner_id from partners where ${first} = any (client_ids) order by partner_id limit 1`,
+        ),
+      { isReadOnly: true },
+    )
+  ).rows;
+  const clientsOf = { admin: [], viewer: [], client_manager: [...clientIds], client_user: [first!], partner: [] };
+  for (const { email, name, role } of demoUsers) {
+    // One that was given another role since keeps it.
+    if ((await userOf(pool, email)) !== undefined) continue;
+    await saveUser(pool, { email, name, role, partner_id: role === "partner" ? partner!.partner_id : null, client_ids: clientsOf[role] });
+  }
 };
 
 const clientIdOf = (pool: pg.Pool, slug: string): Promise<number | undefined> =>

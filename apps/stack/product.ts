@@ -21,6 +21,7 @@ export const apps: readonly App[] = [
     args: ["settle", "commission", "analytics,product-sales,identity,velocity", "conversions", "ledger", "archive"],
     nodeArgs: HEAP,
   },
+  { name: "api", module: "apps/api/main.js", nodeArgs: SMALL },
   { name: "keeper", module: "apps/keeper/main.js", nodeArgs: SMALL },
 ];
 

@@ -1,8 +1,5 @@
-// Runs one embedded server in a process of its own: `node dist/apps/stack/serve.js clickhouse|registry|identity`.
-import { serveClickhouse } from "./clickhouse-front.ts";
+// Runs one embedded server in a process of its own: `node dist/apps/stack/serve.js clickhouse|registry|identity|mail`.
 import { serverConfig } from "./config.ts";
-import { serveIdentity } from "./identity.ts";
-import { serveRegistry } from "./registry.ts";
 
 type Server = { readonly close: () => Promise<void> };
 
@@ -12,10 +9,13 @@ const need = (name: "DATA_FOLDER" | "KAFKA_BROKERS" | "LOGIN_SECRET"): string =>
   if (value === undefined) throw new Error(`${name} is missing.`);
   return value;
 };
+// Only the one that is asked for is loaded: each would otherwise hold the code of all.
 const servers: Readonly<Record<string, () => Promise<Server>>> = {
-  clickhouse: () => serveClickhouse({ port: config.PORT, folder: need("DATA_FOLDER") }),
-  registry: () => serveRegistry({ port: config.PORT, brokers: need("KAFKA_BROKERS") }),
-  identity: () => serveIdentity({ port: config.PORT, folder: need("DATA_FOLDER"), loginSecret: need("LOGIN_SECRET") }),
+  clickhouse: async () => (await import("./clickhouse-front.ts")).serveClickhouse({ port: config.PORT, folder: need("DATA_FOLDER") }),
+  registry: async () => (await import("./registry.ts")).serveRegistry({ port: config.PORT, brokers: need("KAFKA_BROKERS") }),
+  identity: async () =>
+    (await import("./identity.ts")).serveIdentity({ port: config.PORT, folder: need("DATA_FOLDER"), loginSecret: need("LOGIN_SECRET") }),
+  mail: async () => (await import("./mail.ts")).serveMail({ port: config.PORT, folder: need("DATA_FOLDER") }),
 };
 const name = process.argv[2] ?? "";
 const open = servers[name];

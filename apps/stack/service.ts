@@ -1,7 +1,7 @@
 // What the supervisor must know of a server that it runs: how to install it, prepare its data, spawn it, ask for its health, and where others find it.
 import type { Home, Secrets } from "./home.ts";
 
-export type ServiceName = "kafka" | "redis" | "postgres" | "clickhouse" | "registry" | "identity";
+export type ServiceName = "kafka" | "redis" | "postgres" | "clickhouse" | "registry" | "identity" | "mail";
 
 /** Everything a service may look at: its folder, the ports of all services by name, the secrets, and the addresses known so far. */
 export interface Place {

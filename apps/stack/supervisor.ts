@@ -14,6 +14,7 @@ import type { Address, Place, Service, ServiceName } from "./service.ts";
 import { clickhouse } from "./services/clickhouse.ts";
 import { identity } from "./services/identity.ts";
 import { kafka } from "./services/kafka.ts";
+import { mail } from "./services/mail.ts";
 import { postgres } from "./services/postgres.ts";
 import { redis } from "./services/redis.ts";
 import { registry } from "./services/registry.ts";
@@ -92,7 +93,7 @@ export interface Stack {
   readonly stop: (name?: string) => Promise<void>;
 }
 
-const SERVICES: readonly Service[] = [kafka, postgres, clickhouse, redis, registry, identity];
+const SERVICES: readonly Service[] = [kafka, postgres, clickhouse, redis, registry, identity, mail];
 
 // First start on a cold disk: the broker loads 50 MB of classes, the engine maps 566 MB. Twice what the slowest machine tried needed.
 const SERVICE_READY_MS = 60_000;

@@ -75,6 +75,19 @@ const refuseMismatch = (wanted: NewToken, token: string): void => {
     throw new Error(`token: not of the form trb_${wanted.kind}_<32 random bytes, base64url>`);
 };
 
+/**
+ * A new service token under this label; those of before under it are dead within a second. For a process that keeps its token in memory alone and makes
+ * another at each start. The label belongs to one process.
+ */
+export const renewServiceToken = (pool: pg.Pool, label: string): Promise<string> =>
+  writing(pool, async (tx, revision) => {
+    const token = newToken("service");
+    await tx.query(sql`update tokens set revoked_at = clock_timestamp(), revision = nextval('token_revisions')
+      where kind = 'service' and label = ${label} and revoked_at is null`);
+    await tx.query(sql`insert into tokens (kind, sha256, label, revision) values ('service', ${sha256(token)}, ${label}, ${revision})`);
+    return token;
+  });
+
 /** Ends a token in every process within a second. False when there is none of that id, or it had been revoked before. */
 export const revokeToken = async (pool: pg.Pool, tokenId: number): Promise<boolean> =>
   writing(pool, async (tx, revision) => {

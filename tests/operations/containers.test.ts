@@ -3,6 +3,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { parse } from "yaml";
+import { readConfig as apiConfig } from "../../apps/api/config.ts";
 import { variables } from "../../apps/environment.ts";
 import { readConfig as ingestConfig } from "../../apps/ingest/config.ts";
 import { readConfig as keeperConfig } from "../../apps/keeper/config.ts";
@@ -83,7 +84,7 @@ describe("docker-compose.yml", () => {
     const ports = services.flatMap(([, { ports = [] }]) => ports);
     for (const port of ports) expect(port).toMatch(/^127\.0\.0\.1:\d+:\d+$/);
     expect(new Set(ports.map((port) => port.split(":")[1])).size).toBe(ports.length);
-    expect(ports.length).toBe(9);
+    expect(ports.length).toBe(10);
   });
 
   test("Kafka names the port on which it is published", () => {
@@ -120,7 +121,9 @@ describe("docker-compose.yml", () => {
 
   test("apps are hosted as npm start hosts them, with the same bounds of memory", () => {
     for (const { name, module, args = [], nodeArgs = [] } of apps) {
-      expect(compose.services[name]!.command).toEqual([`dist/${module}`, ...args]);
+      // The embedded keeper finds the platform API in run.json.
+      const told = name === "keeper" ? ["http://api:8080"] : [];
+      expect(compose.services[name]!.command).toEqual([`dist/${module}`, ...args, ...told]);
       for (const option of nodeArgs) expect(dockerfile).toMatch(new RegExp(`ENTRYPOINT \\["node".*"${option}"`));
     }
   });
@@ -130,6 +133,7 @@ describe("docker-compose.yml", () => {
       ingest: ingestConfig,
       worker: workerConfig,
       keeper: keeperConfig,
+      api: apiConfig,
     };
     for (const [name, { command, environment }] of hosted) {
       const app = /^dist\/apps\/(\w+)\/main\.js$/.exec(command![0]!)![1]!;
@@ -214,7 +218,7 @@ describe("the Dockerfile", () => {
         else if (!/^(node:|#)/.test(target!) && !(name in dependencies)) missing.push(`${file}: ${target}`);
       }
     };
-    for (const app of ["ingest", "worker", "keeper", "ops"]) walk(`apps/${app}/main.ts`);
+    for (const app of ["ingest", "worker", "keeper", "api", "ops"]) walk(`apps/${app}/main.ts`);
     expect(seen.size).toBeGreaterThan(80);
     expect(missing).toEqual([]);
   });

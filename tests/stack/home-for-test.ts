@@ -15,7 +15,16 @@ export interface Workshop {
 }
 
 // A run of these tests must not be led to servers that the shell of the developer names.
-const OUTSIDE = ["KAFKA_BROKERS", "CLICKHOUSE_URL", "POSTGRES_URL", "REDIS_URL", "SCHEMA_REGISTRY_URL", "OIDC_ISSUER", "TRIBUTARY_HOME"];
+const OUTSIDE = [
+  "KAFKA_BROKERS",
+  "CLICKHOUSE_URL",
+  "POSTGRES_URL",
+  "REDIS_URL",
+  "SCHEMA_REGISTRY_URL",
+  "OIDC_ISSUER",
+  "SMTP_URL",
+  "TRIBUTARY_HOME",
+];
 
 export const ownConfig = () => {
   const environment = { ...process.env };

@@ -63,12 +63,12 @@ const register = (text: string) =>
   );
 
 describe("an empty folder", () => {
-  test("becomes six servers that answer, within a minute", async () => {
+  test("becomes seven servers that answer, within a minute", async () => {
     const began = performance.now();
     stack = await here.start();
     expect(performance.now() - began).toBeLessThan(60_000);
     firstEnv = stack.env;
-    expect(Object.keys(stack.run.services).sort()).toEqual(["clickhouse", "identity", "kafka", "postgres", "redis", "registry"]);
+    expect(Object.keys(stack.run.services).sort()).toEqual(["clickhouse", "identity", "kafka", "mail", "postgres", "redis", "registry"]);
 
     const admin = kafka().admin();
     await admin.connect();

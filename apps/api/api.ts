@@ -1,0 +1,94 @@
+// apps/api/api.ts - the platform API: opens what it needs by name, serves, and closes in reverse.
+import { openClickhouse } from "../../sinks/clickhouse/client.ts";
+import { openPool } from "../../sinks/postgres/sql.ts";
+import { openTokens } from "../../sinks/postgres/tokens.ts";
+import { userOf } from "../../sinks/postgres/users.ts";
+import type { Log } from "../../stream/log.ts";
+import { openMetrics } from "../../stream/metrics.ts";
+import { openOps } from "../../stream/ops.ts";
+import type { Scope } from "../../stream/scope.ts";
+import { openMailer } from "../alerts/mail.ts";
+import { teller } from "../alerts/tell.ts";
+import { listen } from "../http/listen.ts";
+import { openRateLimit } from "../http/rate-limit.ts";
+import { authenticator } from "../http/tokens.ts";
+import { tlsOf } from "../tls.ts";
+import { commitOf, versionOf } from "../version.ts";
+import type { Config } from "./config.ts";
+import { identify } from "./identity.ts";
+import { apiApp, REQUESTS_A_MINUTE } from "./server.ts";
+import { systemRoutes } from "./system.ts";
+
+const STORE_MS = 2_000;
+
+/** What `run` of stream/scope.ts runs. Returns once it serves, which is at once: stores that are away make it answer 503, not fail. */
+export const api =
+  (config: Config, log: Log) =>
+  async (scope: Scope): Promise<void> => {
+    const startedAt = Date.now();
+    const version = versionOf();
+    const name = `tributary-${config.INSTANCE_NAME}`;
+    const metrics = openMetrics({ app: "api", version, commit: commitOf() });
+    const checks: Record<string, () => void> = { started: () => need(false, "the app is starting") };
+    const ops = await scope.open("ops", async () =>
+      closing(await openOps({ port: config.OPS_PORT, host: config.HOST, metrics, checks, ...tlsOf(config, log) })),
+    );
+    const pool = await scope.open("postgres", () => {
+      const value = openPool(config.POSTGRES_URL, { name, max: 8, timeoutMs: STORE_MS });
+      return { value, stop: () => value.end() };
+    });
+    let isLoaded = false;
+    const tokens = await scope.open("tokens", () =>
+      closing(openTokens(pool, { onError: (error) => log.warn("tokens.not_refreshed", { error }) })),
+    );
+    void tokens.ready.then(() => {
+      isLoaded = true;
+    });
+    const clickhouse = await scope.open("clickhouse", () =>
+      closing(openClickhouse(config.CLICKHOUSE_URL, { name, connections: 2, timeoutMs: STORE_MS })),
+    );
+    const rateLimit = await scope.open("redis", () =>
+      closing(openRateLimit(config.REDIS_URL, { limit: REQUESTS_A_MINUTE, windowMs: 60_000 }, log)),
+    );
+    const mailer = await scope.open("mail", () => {
+      const value = openMailer(config.SMTP_URL);
+      return { value, stop: () => value?.close() };
+    });
+
+    const authenticate = authenticator(tokens, "service");
+    const app = apiApp(
+      [
+        ...systemRoutes({
+          version,
+          startedAt,
+          pool,
+          analytics: async () =>
+            void (await clickhouse.query({ query: "SELECT 1", format: "JSONCompact" }).then((answer) => answer.json())),
+          cache: rateLimit.ping,
+          relational: async () => void (await pool.query("select 1")),
+          tell: teller(pool, mailer, log),
+        }),
+      ],
+      {
+        identify: identify({ issuer: config.OIDC_ISSUER, userOf: (email) => userOf(pool, email) }),
+        service: (request) => authenticate(request, request.ip ?? "").token_id,
+        limit: rateLimit.take,
+        count: metrics.countRequest,
+        trustedProxies: config.TRUSTED_PROXIES,
+        log,
+      },
+    );
+    const server = await scope.open("server", async () =>
+      closing(await listen(app, { host: config.HOST, port: config.PORT, ...tlsOf(config, log) })),
+    );
+    await scope.open("readiness", () => ({ value: ops, stop: ops.drain }));
+    checks.tokens = () => need(isLoaded, "the tokens are not known yet");
+    delete checks.started;
+    log.info("app.started", { version, port: server.port, ops_port: ops.port });
+  };
+
+const closing = <T extends { readonly close: () => Promise<void> | void }>(value: T) => ({ value, stop: () => value.close() });
+
+const need = (isSo: boolean, otherwise: string): void => {
+  if (!isSo) throw new Error(otherwise);
+};

@@ -1,0 +1,12 @@
+// apps/api/config.ts - the only reader of the environment in the platform API.
+import { type Environment, readEnvironment } from "../environment.ts";
+
+const names = [
+  ...(["HOST", "PORT", "OPS_PORT", "INSTANCE_NAME", "LOG_LEVEL", "TLS_CERT_FILE", "TLS_KEY_FILE", "TRUSTED_PROXIES"] as const),
+  ...(["POSTGRES_URL", "CLICKHOUSE_URL", "REDIS_URL", "OIDC_ISSUER", "SMTP_URL"] as const),
+] as const;
+export type Config = Environment<(typeof names)[number]>;
+
+/** Throws one Error naming every variable that is missing or wrong. */
+export const readConfig = (env: Readonly<Record<string, string | undefined>> = process.env): Config =>
+  readEnvironment("the platform API", names, env);

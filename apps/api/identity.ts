@@ -1,0 +1,79 @@
+// apps/api/identity.ts - who asks, by a user token: a JWT of the configured issuer alone, its e-mail address looked up in Postgres on every request.
+import type { IncomingMessage } from "node:http";
+import { createRemoteJWKSet, errors, type JWTVerifyGetKey, jwtVerify } from "jose";
+import type { User } from "../../sinks/postgres/users.ts";
+import { Problem, unavailable } from "../http/problem.ts";
+import { bearerOf } from "../http/tokens.ts";
+
+/** The `aud` of access tokens: the provider must be set up to issue them for this resource. */
+export const AUDIENCE = "urn:tributary:api";
+/** contracts.md 7. HMAC and `none` are left out for good: whoever has a public key could sign with it. */
+const ALGORITHMS = ["RS256", "ES256", "EdDSA"];
+const CLOCK_TOLERANCE_SEC = 30;
+const ANSWER_MS = 5_000;
+
+export interface IdentityPorts {
+  /** Undefined: no issuer is configured, and every user token is refused. */
+  readonly issuer: string | undefined;
+  /** Rejects while Postgres is away. */
+  readonly userOf: (email: string) => Promise<User | undefined>;
+}
+
+/** The user of a request. Throws Problem 401 for whatever is not a good token of a known user, 503 while keys or users cannot be read. */
+export const identify = ({ issuer, userOf }: IdentityPorts) => {
+  let keys: Promise<JWTVerifyGetKey> | undefined;
+  const keysOf = (of: string): Promise<JWTVerifyGetKey> => {
+    keys ??= discover(of).catch((error) => {
+      keys = undefined;
+      throw error;
+    });
+    return keys;
+  };
+
+  return async (request: IncomingMessage): Promise<User> => {
+    const token = bearerOf(request);
+    if (token === undefined || issuer === undefined) throw unauthorized();
+    const email = await emailIn(token, issuer, keysOf);
+    const user = await userOf(email).catch(() => {
+      throw unavailable("users cannot be looked up now", 2);
+    });
+    if (user === undefined) throw unauthorized();
+    return user;
+  };
+};
+
+const unauthorized = (): Problem =>
+  new Problem("unauthorized", "send Authorization: Bearer <token> with a valid token of a user", {
+    headers: { "WWW-Authenticate": 'Bearer realm="api"' },
+  });
+
+/** Keys come from the issuer that is configured and from nowhere else: `jku`, `x5u` and `jwk` of a token are not looked at. */
+const discover = async (issuer: string): Promise<JWTVerifyGetKey> => {
+  const answer = await fetch(`${issuer.replace(/\/$/, "")}/.well-known/openid-configuration`, { signal: AbortSignal.timeout(ANSWER_MS) });
+  if (!answer.ok) throw new Error(`the identity provider answered ${answer.status}`);
+  const { jwks_uri: uri, issuer: named } = (await answer.json()) as { jwks_uri?: string; issuer?: string };
+  if (uri === undefined || named !== issuer) throw new Error("the identity provider names another issuer, or no keys");
+  return createRemoteJWKSet(new URL(uri), { timeoutDuration: ANSWER_MS });
+};
+
+const emailIn = async (token: string, issuer: string, keysOf: (issuer: string) => Promise<JWTVerifyGetKey>): Promise<string> => {
+  try {
+    const { payload } = await jwtVerify(token, await keysOf(issuer), {
+      issuer,
+      audience: AUDIENCE,
+      algorithms: ALGORITHMS,
+      // An ID token has another one (RFC 9068).
+      typ: "at+jwt",
+      clockTolerance: CLOCK_TOLERANCE_SEC,
+      requiredClaims: ["exp", "sub"],
+    });
+    // Whoever may register an address that is not theirs must not become its owner here.
+    if (typeof payload.email !== "string" || payload.email_verified !== true) throw unauthorized();
+    return payload.email;
+  } catch (error) {
+    if (error instanceof Problem) throw error;
+    // No key of that name, a bad signature, a wrong audience: all of them the token's fault.
+    if (error instanceof errors.JOSEError && !(error instanceof errors.JWKSTimeout)) throw unauthorized();
+    throw unavailable("tokens cannot be checked now", 2);
+  }
+};

@@ -1,0 +1,84 @@
+// What an alert may hold and how its mail is written: no line break of a stranger reaches a header.
+import { expect, test } from "vitest";
+import { readAlert } from "../../apps/alerts/alert.ts";
+import { mailOf, openMailer } from "../../apps/alerts/mail.ts";
+import { restartOf, wordsOf } from "../../apps/keeper/restarts.ts";
+
+const body = { service: "analytics_store", status: "down", reason: "no answer within 10 s", timestamp: "2026-11-21T12:00:00.000Z" };
+const alertOf = (given: object) => {
+  const read = readAlert(given);
+  if ("wrong" in read) throw new Error(JSON.stringify(read.wrong));
+  return read.alert;
+};
+
+test("the body of the specification is an alert; the same words at the same time are one incident", () => {
+  const alert = alertOf(body);
+  expect(alert).toMatchObject({ ...body, severity: "normal" });
+  expect(alertOf(body).incident_id).toBe(alert.incident_id);
+  expect(alertOf({ ...body, reason: "other" }).incident_id).not.toBe(alert.incident_id);
+  expect(alertOf({ ...body, status: "recovered", duration: "2 min", incident_id: "inc_1" })).toMatchObject({ incident_id: "inc_1" });
+});
+
+test.each<[string, object, string]>([
+  ["a status of its own", { status: "sad" }, "/status"],
+  ["a duration before the recovery", { duration: "1 min" }, "/duration"],
+  ["a time that is none", { timestamp: "yesterday" }, "/timestamp"],
+  ["a time without UTC", { timestamp: "2026-11-21T12:00:00+02:00" }, "/timestamp"],
+  ["a line break in the name", { service: "a\r\nBcc: x@y.example" }, "/service"],
+  ["an incident id that is no id", { incident_id: "a b" }, "/incident_id"],
+  ["an empty reason", { reason: "" }, "/reason"],
+])("%s is refused at its place", (_, change, pointer) => {
+  const read = readAlert({ ...body, ...change });
+  expect("wrong" in read && read.wrong[0]?.pointer).toBe(pointer);
+});
+
+test("unknown fields and bodies that are no object are refused", () => {
+  for (const wrong of [{ ...body, to: "x@y.example" }, null, [], "down", undefined]) expect("wrong" in readAlert(wrong)).toBe(true);
+});
+
+test("no line break reaches a header, whatever the alert holds", () => {
+  const breaks = "x\r\nBcc: a@b.example\u2028y\u0085z\0";
+  const { subject, messageId, text } = mailOf({ ...alertOf(body), service: breaks, incident_id: breaks, reason: breaks });
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: it is these that must not be there
+  for (const header of [subject, messageId]) expect(header).not.toMatch(/[\u0000-\u001f\u007f\u0085\u2028\u2029]/);
+  expect(text).toContain("Bcc: a@b.example");
+  expect(subject.length).toBeLessThanOrEqual(200);
+});
+
+test("a mail says what, since when and how grave; sent again it has the same id", () => {
+  const down = mailOf({ ...alertOf(body), severity: "critical", incident_id: "inc_1" });
+  expect(down.subject).toBe("[Tributary] CRITICAL: analytics_store is down");
+  const up = mailOf({ ...alertOf(body), status: "recovered", duration: "2 min 12 s", incident_id: "inc_1" });
+  expect(up.subject).toBe("[Tributary] analytics_store has recovered after 2 min 12 s");
+  expect(up.text).toContain("Downtime:  2 min 12 s");
+  expect(up.messageId).toBe(mailOf({ ...alertOf(body), status: "recovered", duration: "other", incident_id: "inc_1" }).messageId);
+  expect(up.messageId).not.toBe(down.messageId);
+});
+
+test("a mail server without anybody to write to is told at the start", () => {
+  expect(openMailer(undefined)).toBeUndefined();
+  expect(() => openMailer("smtp://127.0.0.1:25/?from=a@b.example")).toThrow("SMTP_URL: must be smtp(s)://");
+  expect(() => openMailer("http://127.0.0.1/?to=a@b.example")).toThrow("SMTP_URL: must be smtp(s)://");
+});
+
+test("the restart command is words, not a line for a shell", () => {
+  expect(wordsOf("docker compose restart {service}", "redis")).toEqual(["docker", "compose", "restart", "redis"]);
+  expect(wordsOf(`ssh  host 'sudo systemctl restart {service}'  "a b"c`, "redis")).toEqual([
+    "ssh",
+    "host",
+    "sudo systemctl restart redis",
+    "a bc",
+  ]);
+  expect(wordsOf("echo $(id) ; rm -rf {service}", "redis")).toEqual(["echo", "$(id)", ";", "rm", "-rf", "redis"]);
+  expect(() => wordsOf("ssh 'open", "redis")).toThrow("a quote is not closed");
+});
+
+test("only the analytics store and the cache store have somebody who restarts them", async () => {
+  const log = { info: () => undefined, warn: () => undefined };
+  const command = `${process.execPath} -e "process.exit(process.argv[1] === 'redis' ? 0 : 3)" {service}`;
+  expect(restartOf("object_store", { command, log })).toBeUndefined();
+  expect(restartOf("relational_store", { command, log })).toBeUndefined();
+  expect(restartOf("cache_store", { log })).toBeUndefined();
+  await restartOf("cache_store", { command, log })!();
+  await expect(restartOf("analytics_store", { command, log })!()).rejects.toThrow("the restart command failed");
+});

@@ -7,6 +7,7 @@ import { explainCommands } from "./commands/explain.ts";
 import { fraudCommands } from "./commands/fraud.ts";
 import { hashCommands } from "./commands/hash.ts";
 import { installationCommands } from "./commands/installation.ts";
+import { reprocessCommands } from "./commands/reprocess.ts";
 import { storeCommands } from "./commands/stores.ts";
 import { tokenCommands } from "./commands/tokens.ts";
 import { UsageError } from "./csv-events.ts";
@@ -27,6 +28,7 @@ for (const add of [
   tokenCommands,
   brokerCommands,
   storeCommands,
+  reprocessCommands,
 ])
   add(program);
 

@@ -1,0 +1,83 @@
+// apps/ops/reprocess/open.ts - the ports of reprocessing on the servers of this installation; everything is opened to be read, but the producer of decisions.
+import type pg from "pg";
+import { clickKeys, clickKeysOf } from "../../../processors/attribute/click-keys.ts";
+import { clickIdKey } from "../../../processors/click-id.ts";
+import { identityKeys, identityKeysOf } from "../../../processors/enrich/identity-keys.ts";
+import { places } from "../../../processors/enrich/places.ts";
+import { reference } from "../../../processors/reference.ts";
+import { topics } from "../../../schemas/generated.ts";
+import { pastOf } from "../../../sinks/archive/read.ts";
+import { openClickhouse } from "../../../sinks/clickhouse/client.ts";
+import { scopeOf } from "../../../sinks/clickhouse/query.ts";
+import { standingRows } from "../../../sinks/clickhouse/standing.ts";
+import { openObjects } from "../../../sinks/objects/open.ts";
+import { openReference, readOf } from "../../../sinks/postgres/reference.ts";
+import type { UnixMs } from "../../../stream/flow.ts";
+import { postgresMemory } from "../../../stream/memory/postgres.ts";
+import type { Produce } from "../../../stream/ports.ts";
+import { openRegistry } from "../../../stream/registry.ts";
+import { openWire } from "../../../stream/wire.ts";
+import { pipeline } from "../../../topology.ts";
+import { readPlaces } from "../../worker/views.ts";
+import { addresses, reprocessing } from "../config.ts";
+import { kafkaOf } from "../connections.ts";
+import type { Progress } from "../progress.ts";
+import { defaultLimits, type ReprocessPorts } from "./ports.ts";
+import { spansOf } from "./span.ts";
+
+export interface Opened {
+  readonly ports: ReprocessPorts;
+  readonly produce: Produce;
+  readonly close: () => Promise<void>;
+}
+
+/** A statement reads whole hours of a client. */
+const STATEMENT_MS = 60_000;
+
+/** `needed`: where the window begins. The pool is the caller's. */
+export const openReprocessing = async (
+  pool: pg.Pool,
+  { now, needed, progress }: { readonly now: UnixMs; readonly needed: UnixMs; readonly progress: Progress },
+): Promise<Opened> => {
+  const { registryUrl, topicPrefix, clickhouseUrl } = addresses();
+  const { secret, objectStoreUrl, files } = reprocessing();
+  const kafka = kafkaOf();
+  const wire = await openWire(Object.values(topics), openRegistry({ url: registryUrl, topicPrefix }));
+  const clickhouse = openClickhouse(clickhouseUrl, { name: "tributary-ops", timeoutMs: STATEMENT_MS });
+  const known = openReference(pool);
+  const producer = kafka.producer();
+  const log = { info: () => undefined, warn: (event: string) => progress.note(event) };
+  const objects = objectStoreUrl === undefined ? null : openObjects(objectStoreUrl);
+  let world: ReturnType<typeof readPlaces> | undefined;
+  return {
+    ports: {
+      topology: pipeline,
+      wire,
+      now,
+      limits: defaultLimits,
+      memory: postgresMemory(pool),
+      read: readOf({
+        [reference.view]: known.source,
+        [clickKeys.view]: async () => clickKeysOf([clickIdKey(secret, 1)]),
+        [identityKeys.view]: async () => identityKeysOf(secret),
+        [places.view]: async () => {
+          world ??= readPlaces(files, log, now);
+          return world;
+        },
+      }),
+      standing: (clientId, events) => standingRows(clickhouse, scopeOf(clientId), events),
+      span: spansOf({
+        kafka,
+        archived: objects === null ? null : (since) => pastOf(objects, { since: () => since }),
+        needed,
+        tell: progress,
+      }),
+    },
+    produce: producer.send,
+    close: async () => {
+      await producer.close();
+      await known.close();
+      await clickhouse.close();
+    },
+  };
+};

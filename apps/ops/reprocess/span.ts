@@ -1,0 +1,73 @@
+// apps/ops/reprocess/span.ts - a span of a topic: from the archive what Kafka has let go, then from Kafka, each partition in the order of its offsets.
+import type { AnyTopic, UnixMs } from "../../../stream/flow.ts";
+import type { Kafka } from "../../../stream/kafka.ts";
+import type { Past } from "../../../stream/ports.ts";
+import { Refused } from "../output.ts";
+import type { ReadSpan } from "./ports.ts";
+
+export interface SpanSettings {
+  readonly kafka: Kafka;
+  /** What an archive holds of a topic from a time on; null: nothing is archived here. */
+  readonly archived: ((since: UnixMs) => Past) | null;
+  /** From then on every message must be there; what lies before may be missing, and is told. */
+  readonly needed: UnixMs;
+  readonly tell: { readonly at: (done: number, total: number) => void; readonly note: (text: string) => void };
+}
+
+const partitionsIn = (partitions: readonly number[]): string => `partition${partitions.length === 1 ? "" : "s"} ${partitions.join(", ")}`;
+
+/** Throws Refused when a part of what is needed is nowhere. */
+export const spansOf =
+  ({ kafka, archived, needed, tell }: SpanSettings): ReadSpan =>
+  async (topic: AnyTopic, { from, until }, onBatch) => {
+    const admin = await kafka.admin();
+    const [marks, starts, neededFrom, ends] = await Promise.all([
+      admin.watermarks(topic.name),
+      admin.offsetsAt(topic.name, from),
+      admin.offsetsAt(topic.name, needed),
+      until === null ? undefined : admin.offsetsAt(topic.name, until),
+    ]).finally(() => admin.close());
+    let done = 0;
+    let total = 0;
+    for (const { partition, low, high } of marks)
+      total += Math.max(0, (ends?.get(partition) ?? high) - Math.max(low, starts.get(partition) ?? low));
+
+    // Offsets begin at 0, so whatever begins later has lost its beginning; whether the span lies there is a matter of where it starts.
+    const cut = marks.filter(({ partition, low }) => low > 0 && (starts.get(partition) ?? low) <= low);
+    const short: number[] = [];
+    for (const { partition, low } of cut) {
+      let next = 0;
+      const past = archived === null ? [] : archived(from)(topic.name, partition, 0, low);
+      for await (const batch of past) {
+        total += batch.messages.length;
+        await onBatch(batch);
+        next = batch.messages.at(-1)!.offset + 1;
+        done += batch.messages.length;
+        tell.at(done, total);
+      }
+      if (next !== low) short.push(partition);
+    }
+    const lost = short.filter(
+      (partition) => (neededFrom.get(partition) ?? 0) <= (marks.find((one) => one.partition === partition)?.low ?? 0),
+    );
+    if (lost.length > 0)
+      throw new Refused(
+        `${topic.name}: neither Kafka nor the archive holds all of ${partitionsIn(lost)} since ${new Date(needed).toISOString()}; give a later --from`,
+      );
+    if (short.length > 0)
+      tell.note(
+        `${topic.name}: what came before ${new Date(needed).toISOString()} is not all there (${partitionsIn(short)}): journeys and persons may be shorter`,
+      );
+
+    await kafka.replay({
+      topics: [topic.name],
+      from: new Map([[topic.name, starts]]),
+      ...(ends === undefined ? {} : { until: new Map([[topic.name, ends]]) }),
+      onBatch: async (batch, _, heartbeat) => {
+        await onBatch(batch);
+        done += batch.messages.length;
+        tell.at(done, total);
+        await heartbeat();
+      },
+    });
+  };

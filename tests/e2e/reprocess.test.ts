@@ -1,0 +1,118 @@
+// tests/e2e/reprocess.test.ts - a rule is saved wrong, sales come, the rule is corrected: one command shows what differs, and with --yes the ledger is right.
+import { afterAll, beforeAll, expect, test } from "vitest";
+import type { ReferenceChanges } from "../../sinks/postgres/reference-records.ts";
+import { writeReference } from "../../sinks/postgres/reference-writer.ts";
+import { openPool } from "../../sinks/postgres/sql.ts";
+import { crediting } from "../support/builders.ts";
+import { type Product, startProduct, until } from "../support/e2e-product.ts";
+
+let product: Product;
+let shop: { readonly id: number; readonly token: string };
+let partners: readonly number[];
+beforeAll(async () => {
+  product = await startProduct();
+  shop = product.client("casa-verde");
+  const { links } = product.stack.run.demo as { links: readonly { readonly client_id: number; readonly partner_id: number }[] };
+  partners = links.filter(({ client_id }) => client_id === shop.id).map(({ partner_id }) => partner_id);
+});
+afterAll(() => product?.clear());
+
+/** Resolves when it is what workers know. */
+const saved = async (changes: ReferenceChanges) => {
+  const pool = openPool(product.stack.env.POSTGRES_URL!, { max: 1 });
+  const change = await writeReference(pool, "test", changes);
+  await pool.end();
+  await until("the change is in force", 10_000, async () => expect(Date.now()).toBeGreaterThan(change.recorded_at + 500));
+  return change;
+};
+const send = async (events: readonly object[]): Promise<void> => {
+  const answer = await fetch(`${product.ingestUrl}/ingest/batch`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${shop.token}`, "content-type": "application/json" },
+    body: JSON.stringify({ events }),
+  });
+  expect([answer.status, await answer.json()]).toMatchObject([200, { accepted: events.length }]);
+};
+const purchase = (order: string, coupon?: string) => ({
+  event_id: `purchase-${order}`,
+  t: "purchase",
+  ts: Date.now(),
+  cid: shop.id,
+  did: `device-${order}`,
+  props: { order_id: order, product_id: "maceta", quantity: 1, revenue: "1000.00", currency: "MXN", ...(coupon && { coupon }) },
+});
+const visit = (n: number) => ({
+  event_id: `visit-${n}`,
+  t: "page_view",
+  ts: Date.now(),
+  cid: shop.id,
+  did: `device-${n}`,
+  url: "https://www.casa-verde.example/abril",
+});
+const earned = () =>
+  product.rows<{ partner_id: number; amount: number }>(`
+    select e.partner_id, sum(e.amount_minor)::int as amount from ledger_entries e join conversions c using (client_id, conversion_id)
+    where c.order_id like 'R-%' group by 1 having sum(e.amount_minor) <> 0 order by 1`);
+const current = () =>
+  product.clickhouse<{ id: string; version: number; partner_id: number | null; credit_method: string | null }>(
+    "select sender_event_id as id, version, partner_id, credit_method from events_current where order_id like 'R-%' or url like '%/abril' order by id",
+  );
+const reprocess = (...args: readonly string[]) => product.tributary("reprocess", "--from", "-1h", "--client", "casa-verde", ...args).done;
+const hashes = async (): Promise<string> => {
+  await product.quiet(30_000);
+  return (await product.tributary("hash", "--json", "--tables", "events,conversions,ledger_entries,product_sales").done).stdout;
+};
+
+test("a wrong rule is seen through, set right by decisions, and set right once", async () => {
+  const [good, wrong] = [partners[0]!, partners[1]!];
+  const when = {
+    any: [
+      { field: "coupon", op: "eq", value: "ABRIL" },
+      { field: "url.path", op: "eq", value: "/abril" },
+    ],
+  } as const;
+  const change = await saved({
+    rules: [{ rule_id: -1, client_id: shop.id, name: "Abril", priority: 9, when, ...crediting(wrong) }],
+  } as unknown as ReferenceChanges);
+  await send([purchase("R-1", "ABRIL"), purchase("R-2", "ABRIL"), purchase("R-3"), visit(1)]);
+  await until("the wrong partner has earned", 30_000, async () => expect(await earned()).toHaveLength(1));
+  await until("everything is stored", 30_000, async () => expect(await current()).toHaveLength(4));
+  const before = await earned();
+  expect(before).toMatchObject([{ partner_id: wrong }]);
+  await saved({ rules: [{ rule_id: change.idOf("rules", -1), ...crediting(good) }] } as unknown as ReferenceChanges);
+
+  const shown = await reprocess();
+  expect(shown).toMatchObject({ code: 0 });
+  expect(shown.stdout).toMatch(new RegExp(`rule partner ${wrong} +rule partner ${good} +2 +1`));
+  expect(shown.stdout).toContain(`moved 2 from ${wrong} to ${good}`);
+  expect(shown.stdout).toContain("purchase-R-1");
+  expect(shown.stderr).toContain("nothing was written; --yes writes 3 decisions (2 about sales, 1 about other events)");
+  expect(await earned()).toEqual(before);
+
+  const written = await reprocess("--yes", "--json", "--reason", "rule Abril named the wrong partner");
+  expect(written).toMatchObject({ code: 0 });
+  const said = JSON.parse(written.stdout);
+  expect(said).toMatchObject({ decisions: 3, written: { decisions: 3, applied: 3, overtaken: 0, waiting: 0 } });
+  const gain = Number(said.money.find(({ partner_id }: { partner_id: number }) => partner_id === good).commission_minor);
+  await until("the ledger is right", 30_000, async () => expect(await earned()).toEqual([{ partner_id: good, amount: gain }]));
+  const rows = await until("the events show their second version", 30_000, async () => {
+    const found = await current();
+    expect(found.map(({ version }) => version)).toEqual([2, 2, 1, 2]);
+    return found;
+  });
+  expect(rows.map(({ partner_id, credit_method }) => [partner_id, credit_method])).toEqual([
+    [good, "rule"],
+    [good, "rule"],
+    [null, null],
+    [good, "rule"],
+  ]);
+
+  const state = await hashes();
+  const again = await reprocess("--yes");
+  expect(again).toMatchObject({ code: 0 });
+  expect(again.stdout).toContain("nothing differs");
+  expect(await hashes()).toBe(state);
+  const operations = (await product.read<{ kind: string; phase: string; detail: string }>("operations")).map((one) => one.event().data);
+  expect(operations.filter(({ kind }) => kind === "reprocess").map(({ phase }) => phase)).toEqual(["started", "succeeded"]);
+  expect(operations[0]!.detail).toContain('"decisions":3');
+});

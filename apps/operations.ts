@@ -6,7 +6,7 @@ import type { Produce } from "../stream/ports.ts";
 import type { Wire } from "../stream/wire.ts";
 
 export interface OperationPlan {
-  readonly kind: "rewind" | "replay" | "relearn" | "reprocess" | "restore" | "dead_letter_retry" | "dead_letter_discard" | "restart";
+  readonly kind: "rewind" | "replay" | "relearn" | "reprocess" | "restore" | "dead_letter_retry" | "dead_letter_discard" | "set_aside" | "restart";
   readonly actor: string;
   readonly target: string;
   readonly reason?: string;
@@ -21,21 +21,36 @@ export interface RunningOperation {
 /** Who types: the e-mail address that is given, else the user of this machine. */
 export const actorOf = (given?: string): string => given ?? `${userInfo().username}@cli`;
 
-/** Resolves once the beginning is acknowledged: nothing is touched that nobody could read about. The wire must have been opened for `topics.operations`. */
-export const beginOperation = async (
-  { wire, produce }: { readonly wire: Wire; readonly produce: Produce },
+export interface OperationPorts {
+  /** Opened for `topics.operations`. */
+  readonly wire: Wire;
+  readonly produce: Produce;
+}
+
+const write = (
+  { wire, produce }: OperationPorts,
+  id: string,
   { kind, actor, target, reason }: OperationPlan,
-  detail: object,
-): Promise<RunningOperation> => {
-  const id = `op_${randomUUID()}`;
+  phase: string,
+  said: object,
+): Promise<void> => {
   const { operations } = topics;
-  const write = (phase: string, said: object): Promise<void> => {
-    const data: Operation = { operation_id: id, kind, phase, actor, target, reason: reason ?? null, detail: JSON.stringify(said) };
-    const now = Date.now();
-    const position = { topic: operations.name, partition: -1, offset: -1 };
-    const value = wire.encode(operations, { id, key: actor, at: now, receivedAt: now, position, data }, null);
-    return produce([{ topic: operations.name, key: actor, value }]);
-  };
-  await write("started", detail);
-  return { id, end: (phase, said) => write(phase, said) };
+  const data: Operation = { operation_id: id, kind, phase, actor, target, reason: reason ?? null, detail: JSON.stringify(said) };
+  const now = Date.now();
+  const position = { topic: operations.name, partition: -1, offset: -1 };
+  const value = wire.encode(operations, { id, key: actor, at: now, receivedAt: now, position, data }, null);
+  return produce([{ topic: operations.name, key: actor, value }]);
+};
+
+/** One that began in another process, which was ended before it could say how it went. */
+export const resumeOperation = (ports: OperationPorts, id: string, plan: OperationPlan): RunningOperation => ({
+  id,
+  end: (phase, said) => write(ports, id, plan, phase, said),
+});
+
+/** Resolves once the beginning is acknowledged: nothing is touched that nobody could read about. */
+export const beginOperation = async (ports: OperationPorts, plan: OperationPlan, detail: object): Promise<RunningOperation> => {
+  const id = `op_${randomUUID()}`;
+  await write(ports, id, plan, "started", detail);
+  return resumeOperation(ports, id, plan);
 };

@@ -20,7 +20,7 @@ import {
 export interface Hold {
   readonly group: string;
   readonly operation: string;
-  readonly kind: "rewind" | "relearn" | "reprocess";
+  readonly kind: "rewind" | "relearn" | "reprocess" | "set_aside";
   readonly actor: string;
   readonly reason: string | null;
   readonly since: UnixMs;
@@ -87,7 +87,7 @@ const EMPTY_WITHIN_MS = sinkReading.sessionTimeoutMs + 15_000;
 const SET_TRIES = 5;
 const ASKED_EVERY_MS = 500;
 /** Longer than a member that was killed while it joined can keep the others waiting. */
-const STALLED_MS = 120_000;
+export const STALLED_MS = 120_000;
 
 const pause = (clock: Clock) => clock.sleep(ASKED_EVERY_MS);
 

@@ -22,12 +22,16 @@ export const indexReading = {
  */
 export const indexing =
   (wire: Wire, index: (failures: readonly Failure[]) => Promise<unknown>) =>
-  async (batch: ConsumedBatch, control: Pick<Control, "commit" | "heartbeat" | "isCurrent">): Promise<void> => {
-    const { topic, partition, messages, appendedAt } = batch;
+  async (
+    batch: Pick<ConsumedBatch, "topic" | "partition" | "messages">,
+    control: Pick<Control, "commit" | "heartbeat" | "isCurrent">,
+  ): Promise<void> => {
+    const { topic, partition, messages } = batch;
     for (let start = 0; start < messages.length; start += FAILURES_AT_ONCE) {
       const some = messages.slice(start, start + FAILURES_AT_ONCE);
       const failures: Failure[] = [];
-      for (const message of some) failures.push(await failureOf(wire, message, { topic, partition, offset: message.offset }, appendedAt));
+      for (const message of some)
+        failures.push(await failureOf(wire, message, { topic, partition, offset: message.offset }, message.appendedAt));
       await control.heartbeat();
       if (!control.isCurrent()) return;
       await index(failures);

@@ -1,13 +1,20 @@
 // apps/ops/main.ts - the `tributary` command line. stdout is data, stderr the rest; exit 0 ok, 1 failed, 2 usage, 3 refused.
 import { Command, CommanderError } from "commander";
+import { alertCommands } from "./commands/alerts.ts";
+import { archiveCommands } from "./commands/archive.ts";
 import { brokerCommands } from "./commands/broker.ts";
 import { dataCommands } from "./commands/data.ts";
+import { deadLetterCommands } from "./commands/dead-letters.ts";
 import { decideCommands } from "./commands/decide.ts";
 import { explainCommands } from "./commands/explain.ts";
 import { fraudCommands } from "./commands/fraud.ts";
+import { groupCommands } from "./commands/groups.ts";
 import { hashCommands } from "./commands/hash.ts";
 import { installationCommands } from "./commands/installation.ts";
+import { lookCommands } from "./commands/look.ts";
+import { replayCommands } from "./commands/replay.ts";
 import { reprocessCommands } from "./commands/reprocess.ts";
+import { rewindCommands } from "./commands/rewind.ts";
 import { storeCommands } from "./commands/stores.ts";
 import { tokenCommands } from "./commands/tokens.ts";
 import { UsageError } from "./csv-events.ts";
@@ -27,8 +34,15 @@ for (const add of [
   fraudCommands,
   tokenCommands,
   brokerCommands,
+  replayCommands,
   storeCommands,
+  archiveCommands,
+  alertCommands,
+  rewindCommands,
   reprocessCommands,
+  lookCommands,
+  groupCommands,
+  deadLetterCommands,
 ])
   add(program);
 

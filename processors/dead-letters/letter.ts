@@ -78,10 +78,19 @@ export const letterIdOf = ({ root, stage }: Pick<Failure, "root" | "stage">): st
 
 export const isOpen = ({ state }: Pick<Letter, "state">): boolean => state === "waiting" || state === "retrying" || state === "parked";
 
+/** An operator took the record out of the way because it stops its reader: sent again by itself it would stop it again. */
+export const SET_ASIDE = "set_aside";
+
+/** When it is tried next: at its time, or when a person says so. */
+const next = ({ code, failed_at }: Failure, attempts: number, random: number): Pick<Letter, "state" | "next_attempt_at"> =>
+  code === SET_ASIDE || attempts >= MOST_ATTEMPTS
+    ? { state: "parked", next_attempt_at: null }
+    : { state: "waiting", next_attempt_at: failed_at + waitBefore(attempts, random) };
+
 const opened = (failure: Failure, random: number): Letter => ({
   letter_id: letterIdOf(failure),
   kind: failure.kind,
-  state: "waiting",
+  ...next(failure, 0, random),
   stage: failure.stage,
   code: failure.code,
   message: failure.message,
@@ -94,7 +103,6 @@ const opened = (failure: Failure, random: number): Letter => ({
   attempts: 0,
   first_failed_at: Math.min(failure.first_failed_at, failure.failed_at),
   last_failed_at: failure.failed_at,
-  next_attempt_at: failure.failed_at + waitBefore(0, random),
   lease_until: null,
   sent_at: null,
   closed_at: null,
@@ -115,9 +123,7 @@ const failedAgain = (letter: Letter, failure: Failure, random: number): Letter =
   };
   if (letter.state !== "retrying" && letter.state !== "reprocessed") return letter.state === "discarded" ? letter : told;
   const attempts = letter.attempts + 1;
-  const ended = { ...told, attempts, lease_until: null, sent_at: null, closed_at: null };
-  if (attempts >= MOST_ATTEMPTS) return { ...ended, state: "parked", next_attempt_at: null };
-  return { ...ended, state: "waiting", next_attempt_at: failure.failed_at + waitBefore(attempts, random) };
+  return { ...told, ...next(failure, attempts, random), attempts, lease_until: null, sent_at: null, closed_at: null };
 };
 
 /** What is known before a batch: letters by id, those of a subject and stage, and failures that were told already. */

@@ -72,6 +72,11 @@ describe("a letter", () => {
     expect(states).toEqual([...Array.from({ length: 9 }, () => "waiting"), "parked", "parked"]);
     expect(letter).toMatchObject({ attempts: 11, next_attempt_at: null });
   });
+  test("that was set aside waits for a person, each time", () => {
+    const aside = only(nothing, failure({ code: "set_aside" }));
+    expect(aside).toMatchObject({ state: "parked", next_attempt_at: null, attempts: 0 });
+    expect(only(knowing(retrying(aside)), at(6, { code: "set_aside" }))).toMatchObject({ state: "parked", attempts: 1 });
+  });
   test("that had been taken for passed is opened again by a late failure", () => {
     const passed: Letter = { ...only(nothing, failure()), state: "reprocessed", next_attempt_at: null, closed_at: noon };
     expect(only(knowing(passed), at(6))).toMatchObject({ state: "waiting", attempts: 1, closed_at: null });

@@ -104,7 +104,7 @@ const world = (random: () => number) => {
     const messages = log.read(topic, partition, next[partition]!, most);
     if (messages.length === 0) return;
     await indexing(wire, index.index)(
-      { topic, partition, messages, highWatermark: 0, appendedAt: now },
+      { topic, partition, messages: messages.map((message) => ({ ...message, appendedAt: now })) },
       {
         commit: async (offset) => {
           effect();

@@ -1,9 +1,8 @@
-// apps/ops/commands/broker.ts - topics and schemas: what the broker and the registry hold against what the repository declares, and the lag of groups.
+// apps/ops/commands/broker.ts - topics and schemas: what the broker and the registry hold against what the repository declares.
 import type { Command } from "commander";
 import { topicSettings, topics } from "../../../schemas/generated.ts";
 import type { Admin } from "../../../stream/admin.ts";
 import { openRegistry } from "../../../stream/registry.ts";
-import { pipeline } from "../../../topology.ts";
 import { addresses } from "../config.ts";
 import { kafkaOf } from "../connections.ts";
 import { print, printJson, Refused, table, tell } from "../output.ts";
@@ -57,29 +56,6 @@ const schemas = async (isApplied: boolean, json: boolean | undefined): Promise<v
   if (plan.some(({ state }) => state !== "registered")) tell("to register them: tributary schemas apply");
 };
 
-/** The group of a stage or sink and the topic that it reads. */
-const readers = () =>
-  pipeline.nodes.flatMap((node) => (node.is === "edge" ? [] : [{ group: `tributary.${node.name}`, topic: node.from.name }]));
-
-const lag = ({ json }: { json?: boolean }): Promise<void> =>
-  withAdmin(async (admin) => {
-    const all = [];
-    for (const { group, topic } of readers()) all.push(...(await admin.lag(group, [topic])));
-    const known = all.filter(({ committed }) => committed !== null);
-    if (json) return printJson({ lag: known });
-    const byGroup = new Map<string, { topic: string; lag: number; partitions: number }>();
-    for (const one of known) {
-      const sum = byGroup.get(one.group) ?? { topic: one.topic, lag: 0, partitions: 0 };
-      byGroup.set(one.group, { topic: one.topic, lag: sum.lag + one.lag, partitions: sum.partitions + 1 });
-    }
-    print(
-      table(
-        ["group", "topic", "partitions", "lag"],
-        [...byGroup].map(([group, sum]) => [group, sum.topic, sum.partitions, sum.lag]),
-      ),
-    );
-  });
-
 export const brokerCommands = (program: Command): void => {
   const ofTopics = program.command("topics").description("topics of the broker against topics.yaml");
   ofTopics.command("plan").description("shows the differences; changes nothing").option("--json", "as JSON").action(planTopics);
@@ -99,10 +75,4 @@ export const brokerCommands = (program: Command): void => {
     .description("registers them; refuses what cannot read older records (BACKWARD_TRANSITIVE)")
     .option("--json", "as JSON")
     .action(({ json }) => schemas(true, json));
-  program
-    .command("lag")
-    .description("how far each stage and sink is behind the log")
-    .option("--json", "by partition, as JSON")
-    .addHelpText("before", "Examples:\n  $ tributary lag\n  $ tributary lag --json\n")
-    .action(lag);
 };

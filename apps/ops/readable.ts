@@ -1,0 +1,100 @@
+// apps/ops/readable.ts - a record of the log as a person reads it: Avro as JSON, amounts as decimals, and bytes that nobody can read as they are.
+import { toDecimal } from "../../processors/money.ts";
+import { topics } from "../../schemas/generated.ts";
+import { letterHeaders } from "../../stream/dead-letters.ts";
+import type { AnyTopic } from "../../stream/flow.ts";
+import type { SeenRecord } from "../../stream/peek.ts";
+import { UnknownSchema, type Wire } from "../../stream/wire.ts";
+
+const byName = new Map<string, AnyTopic>(Object.values(topics).map((topic) => [topic.name, topic]));
+/** As much of unreadable bytes as fits a screen. */
+const SHOWN_BYTES = 200;
+
+export interface Readable {
+  readonly topic: string;
+  readonly partition: number;
+  readonly offset: number;
+  readonly appended_at: string;
+  readonly key: string | null;
+  readonly event?: { readonly id: string; readonly at: string; readonly received_at: string; readonly data: unknown };
+  /** In the place of the event. */
+  readonly unreadable?: { readonly why: string; readonly bytes: number; readonly hex: string };
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+/** Minor units beside a currency become an amount: `value_minor: 12345n, currency: "MXN"` is "123.45 MXN". */
+export const withAmounts = (value: unknown): unknown => {
+  if (Array.isArray(value)) return value.map(withAmounts);
+  if (typeof value === "bigint") return value.toString();
+  if (typeof value !== "object" || value === null) return value;
+  const { currency } = value as { currency?: unknown };
+  return Object.fromEntries(
+    Object.entries(value).map(([name, part]) => {
+      if (typeof part === "bigint" && typeof currency === "string") return [name, amountOf(part, currency)];
+      return [name, withAmounts(part)];
+    }),
+  );
+};
+const amountOf = (minor: bigint, currency: string): string => {
+  try {
+    return `${toDecimal(minor, currency)} ${currency}`;
+  } catch {
+    return `${minor} minor units of ${currency}`;
+  }
+};
+
+/** Never throws for what a record holds. A dead letter is read as what its stage was given. */
+export const readable = async (wire: Wire, record: SeenRecord): Promise<Readable> => {
+  const { topic, partition, offset, key, value } = record;
+  const headers = Object.fromEntries(Object.entries(record.headers).map(([name, text]) => [name, String(text)]));
+  const shown = {
+    topic,
+    partition,
+    offset,
+    appended_at: new Date(record.appendedAt).toISOString(),
+    key: key === null ? null : key.toString(),
+    ...(Object.keys(headers).length > 0 && { headers }),
+  };
+  const type = byName.get(topic) ?? byName.get(headers[letterHeaders.topic] ?? "");
+  const asBytes = (why: string): Readable => ({
+    ...shown,
+    unreadable: { why, bytes: value?.length ?? 0, hex: value?.subarray(0, SHOWN_BYTES).toString("hex") ?? "" },
+  });
+  if (type === undefined) return asBytes("this topic has no record type");
+  try {
+    const event = await decoded(wire, type, record);
+    return {
+      ...shown,
+      event: {
+        id: event.id,
+        at: new Date(event.at).toISOString(),
+        received_at: new Date(event.receivedAt).toISOString(),
+        data: event.data,
+      },
+    };
+  } catch (error) {
+    return asBytes((error as Error).message);
+  }
+};
+
+const decoded = async (wire: Wire, type: AnyTopic, { topic, partition, offset, value }: SeenRecord) => {
+  const at = { topic, partition, offset };
+  try {
+    return wire.decode(type, value, at);
+  } catch (error) {
+    if (!(error instanceof UnknownSchema)) throw error;
+    await wire.learn(error.schemaId);
+    return wire.decode(type, value, at);
+  }
+};
+
+/** The client of a record, wherever its type keeps it; null for what belongs to none. */
+export const clientIdOf = ({ event, key }: Readable): number | null => {
+  const inside = (value: unknown): number | null => {
+    if (typeof value !== "object" || value === null) return null;
+    const { client_id: own, event: nested, attributed } = value as { client_id?: unknown; event?: unknown; attributed?: unknown };
+    return typeof own === "number" ? own : (inside(nested) ?? inside(attributed));
+  };
+  const named = /^(\d+):/.exec(key ?? "")?.[1];
+  return inside(event?.data) ?? (named === undefined ? null : Number(named));
+};

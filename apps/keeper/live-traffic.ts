@@ -1,6 +1,6 @@
 // apps/keeper/live-traffic.ts - whether live traffic is kept waiting, by the log itself: records that a group at work should have committed by now.
 import type { Admin } from "../../stream/admin.ts";
-import type { Topology } from "../../stream/flow.ts";
+import { type Topology, writesRows } from "../../stream/flow.ts";
 
 /** A fetch of a sink takes a second, its write another; what is older waits. */
 const LATE_AFTER_MS = 3_000;
@@ -11,7 +11,9 @@ const ASKED_EVERY_MS = 1_000;
  * members is stopped, held or hosted under another name: nobody waits for it.
  */
 export const lateRecordsOf = (admin: Admin, { nodes }: Topology, clock: () => number = Date.now): (() => Promise<number>) => {
-  const readers = nodes.flatMap((node) => (node.is === "edge" ? [] : [{ group: `tributary.${node.name}`, topic: node.from.name }]));
+  // A copy of the log gathers a file before it commits: it is late by design, and nobody waits for it.
+  const reading = nodes.filter((node) => node.is === "stage" || (node.is === "sink" && writesRows(node)));
+  const readers = reading.map(({ name, from }) => ({ group: `tributary.${name}`, topic: from.name }));
   let asked = { at: Number.NEGATIVE_INFINITY, late: Promise.resolve(0) };
 
   const ask = async (): Promise<number> => {

@@ -135,6 +135,8 @@ export const openReplayLane = (settings: ReplayLaneSettings): Resource<Schedule>
   const lane: ReplaySchedulePorts["lane"] = async () => {
     wire ??= await openWire([...new Set([...read, topics.operations])], registry);
     admin ??= await kafka.admin();
+    // Whoever was erased before a replay was asked for does not come back with it.
+    await suppressions.hides("now");
     return {
       pool,
       kafka,

@@ -49,7 +49,7 @@ export interface ReplayError {
 }
 
 /** A lane that has not moved for so long may be taken over; it says that it lives every third of this. */
-export const leaseMs = 15_000;
+export const leaseMs = 10_000;
 /** The first of each kind tell enough. */
 const ERRORS_KEPT = 100;
 

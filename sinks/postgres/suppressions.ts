@@ -51,8 +51,11 @@ interface Picture {
 }
 
 export interface Suppressions {
-  /** What is to be hidden now: undefined when nobody was erased. Rejects with a transient error while nobody can know. */
-  readonly hides: () => Promise<Hides | undefined>;
+  /**
+   * What is to be hidden now: undefined when nobody was erased. Rejects with a transient error while nobody can know. With `isNow` everything that was
+   * committed before the call is known.
+   */
+  readonly hides: (isNow?: "now") => Promise<Hides | undefined>;
   readonly close: () => Promise<void>;
 }
 
@@ -68,10 +71,14 @@ export const openSuppressions = (pool: Pool, options: { readonly onError?: (erro
   });
   const ageOf = ({ value }: Taken<Picture>): number => performance.now() - value.askedAt;
   return {
-    hides: async () => {
+    hides: async (isNow) => {
+      const oldest = performance.now() - (isNow === "now" ? 0 : FRESH_MS);
       let taken = snapshot.now();
-      if (taken === undefined || ageOf(taken) > FRESH_MS) taken = await snapshot.upTo(taken === undefined ? 0 : taken.asOf + 1);
-      if (ageOf(taken) > knownWithinMs) throw new SuppressionsUnknown(failure);
+      // A question under way may have been asked too early; the one after it was not.
+      for (let tries = 0; tries < 2 && (taken === undefined || taken.value.askedAt < oldest); tries += 1)
+        taken = await snapshot.upTo(taken === undefined ? 0 : taken.asOf + 1);
+      const isKnown = taken !== undefined && (isNow === "now" ? taken.value.askedAt >= oldest : ageOf(taken) <= knownWithinMs);
+      if (taken === undefined || !isKnown) throw new SuppressionsUnknown(failure);
       return taken.value.hides;
     },
     close: snapshot.close,

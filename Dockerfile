@@ -26,7 +26,7 @@ FROM ${NODE}
 WORKDIR /app
 # As apps/stack/product.ts starts each process: below 700 MiB, with room for the young objects of a batch.
 ENV NODE_ENV=production HOST=0.0.0.0 PORT=8080 OPS_PORT=9080 TRIBUTARY_HOME=/home/node/.tributary
-RUN mkdir /home/node/.tributary && chown node:node /home/node/.tributary
+RUN mkdir -p /home/node/.tributary/spool && chown -R node:node /home/node/.tributary
 COPY --from=packages /app/node_modules node_modules
 COPY --from=compiled /app/dist dist
 COPY package.json package-lock.json ./

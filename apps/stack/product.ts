@@ -14,6 +14,8 @@ const HEAP = [...SMALL, "--initial-old-space-size=300", "--heap-growing-percent=
 /** In the order of starting: who writes before who reads, so that nothing waits for a topic's first record. */
 export const apps: readonly App[] = [
   { name: "ingest", module: "apps/ingest/main.js", nodeArgs: HEAP },
+  // The same edge with an address and a disk of its own, for when the first one is gone; while nobody sends to it it stays small.
+  { name: "ingest-standby", module: "apps/ingest/main.js", nodeArgs: SMALL },
   { name: "worker-chain", module: "apps/worker/main.js", args: ["enrich,score,attribute"], nodeArgs: HEAP },
   {
     name: "worker-money",

@@ -84,7 +84,7 @@ describe("docker-compose.yml", () => {
     const ports = services.flatMap(([, { ports = [] }]) => ports);
     for (const port of ports) expect(port).toMatch(/^127\.0\.0\.1:\d+:\d+$/);
     expect(new Set(ports.map((port) => port.split(":")[1])).size).toBe(ports.length);
-    expect(ports.length).toBe(10);
+    expect(ports.length).toBe(11);
   });
 
   test("Kafka names the port on which it is published", () => {

@@ -1,7 +1,7 @@
 // tests/ops/reprocess.test.ts - a wrong rule was deployed: reprocessing says exactly what is different today, and writes it once.
 import { describe, expect, test } from "vitest";
 import { isClosed } from "../../apps/ops/reprocess/difference.ts";
-import { defaultLimits } from "../../apps/ops/reprocess/ports.ts";
+import { defaultLimits, stages } from "../../apps/ops/reprocess/ports.ts";
 import type { ReferenceRows, Rule } from "../../processors/reference.ts";
 import { decisionOnOrder } from "../../processors/settle/decision-claim.ts";
 import { type DecisionKind, topics } from "../../schemas/generated.ts";
@@ -273,6 +273,29 @@ describe("other reference data", () => {
     expect((await difference(after, { from: noon + 1, to: noon + dayMs })).lines.lines).toBe(0);
     expect((await difference(after, { from: noon, to: noon + 1 })).changes).toHaveLength(1);
   });
+});
+
+test("where nothing is different, no stage finds a difference", async () => {
+  const made = reprocessed(before);
+  await made.post([
+    click(clickBefore(2 * dayMs), { did: "phone", ts: noon - 2 * dayMs }),
+    pageView({ event_id: "visit", ua: "Mozilla/5.0 (iPhone; CPU iPhone OS 17_0 like Mac OS X)", props: { email: "ana@example.com" } }),
+    pageView({ event_id: "unseen", consent: 0 }),
+    order("o1"),
+    order("o2", { svc_click_id: clickBefore(hourMs), ua: "Googlebot/2.1 (+http://www.google.com/bot.html)" }, { user_id: "ana" }),
+    order("o3", { consent: 0, url: "https://shop.example/" }),
+    order("o3", { event_id: "copy", did: "server" }),
+    refund({ event_id: "refund" }, { order_id: "o1" }),
+  ]);
+  for (const stage of stages) {
+    const found = await made.difference(before, { stage });
+    expect([stage, found.changes.map(({ parts }) => parts), found.lines.not_settled, found.lines.not_read]).toEqual([stage, [], 0, 0]);
+    expect(found.events).toMatchObject({
+      not_stored: stage === "commission" ? 0 : expect.any(Number),
+      would_be_claims: 0,
+      would_be_dropped: 0,
+    });
+  }
 });
 
 test("journeys are read, so that clicks which the event did not carry are named as before", async () => {

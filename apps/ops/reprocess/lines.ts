@@ -17,6 +17,8 @@ export interface LineCounts {
   readonly lines: number;
   /** Settle has not met them yet, or began the order with another copy. */
   readonly not_settled: number;
+  /** Not met in events.raw near their window, as after a long outage of the log: compared as they were read then. */
+  readonly not_read: number;
   /** Would differ, and a person has decided about them. */
   readonly decided: number;
 }
@@ -83,7 +85,7 @@ export const compareLines = async (
   deciding: Deciding,
 ): Promise<ComparedLines> => {
   const changes: Change[] = [];
-  const counts = { lines: 0, not_settled: 0, decided: 0 };
+  const counts = { lines: 0, not_settled: 0, not_read: 0, decided: 0 };
   const one = ({ order_key }: KeptOrder, made: Line, line: Line): void => {
     const before = rowOf(line);
     const row = rowOf(made);
@@ -120,6 +122,7 @@ export const compareLines = async (
     const without = hasDecided ? settledAgain(kept, claims, rowOfToday, false) : again;
     for (const made of again.lines.filter((line) => isIn(line, settings))) {
       counts.lines += 1;
+      if (rowOfToday(made.event_id) === undefined) counts.not_read += 1;
       const line = state?.lines.find(({ product_key }) => product_key === made.product_key);
       if (line === undefined || line.event_id !== made.event_id) counts.not_settled += 1;
       else one(kept, line.is_decided ? (without.lines.find(({ product_key }) => product_key === made.product_key) ?? made) : made, line);
@@ -146,5 +149,5 @@ export const creditedLines = async (
       if (changes.length > ports.limits.changes) throw new TooMuch("credited sales", ports.limits.changes);
     }
   });
-  return { changes, counts: { lines, not_settled: 0, decided: 0 } };
+  return { changes, counts: { lines, not_settled: 0, not_read: 0, decided: 0 } };
 };

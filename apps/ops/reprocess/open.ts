@@ -6,10 +6,11 @@ import { identityKeys, identityKeysOf } from "../../../processors/enrich/identit
 import { places } from "../../../processors/enrich/places.ts";
 import { reference } from "../../../processors/reference.ts";
 import { topics } from "../../../schemas/generated.ts";
-import { pastOf } from "../../../sinks/archive/read.ts";
+import { hoursOf, pastOf } from "../../../sinks/archive/read.ts";
 import { openClickhouse } from "../../../sinks/clickhouse/client.ts";
 import { scopeOf } from "../../../sinks/clickhouse/query.ts";
 import { standingRows } from "../../../sinks/clickhouse/standing.ts";
+import type { Objects } from "../../../sinks/objects/objects.ts";
 import { openObjects } from "../../../sinks/objects/open.ts";
 import { openReference, readOf } from "../../../sinks/postgres/reference.ts";
 import type { UnixMs } from "../../../stream/flow.ts";
@@ -23,13 +24,21 @@ import { addresses, reprocessing } from "../config.ts";
 import { kafkaOf } from "../connections.ts";
 import type { Progress } from "../progress.ts";
 import { defaultLimits, type ReprocessPorts } from "./ports.ts";
-import { spansOf } from "./span.ts";
+import { type Archived, spansOf } from "./span.ts";
 
 export interface Opened {
   readonly ports: ReprocessPorts;
   readonly produce: Produce;
   readonly close: () => Promise<void>;
 }
+
+const archiveOf = (objects: Objects): Archived => ({
+  since: (at) => pastOf(objects, { since: () => at }),
+  begins: async (topic) => {
+    for await (const hour of hoursOf(objects, topic)) return hour;
+    return null;
+  },
+});
 
 /** A statement reads whole hours of a client. */
 const STATEMENT_MS = 60_000;
@@ -68,7 +77,7 @@ export const openReprocessing = async (
       standing: (clientId, events) => standingRows(clickhouse, scopeOf(clientId), events),
       span: spansOf({
         kafka,
-        archived: objects === null ? null : (since) => pastOf(objects, { since: () => since }),
+        archived: objects === null ? null : archiveOf(objects),
         needed,
         tell: progress,
       }),

@@ -19,6 +19,7 @@ const leftAlone = ({ lines, events }: Difference): readonly string[] =>
     [
       [lines.decided + events.decided, "would differ, but a person has decided about them (--override-decisions)"],
       [lines.not_settled, "sales are not settled yet: wait until `tributary lag` shows 0 for settle"],
+      [lines.not_read, "sales reached the log more than 48 h after their receipt: they were taken as they were read then"],
       [events.not_stored, "events are in no store: not processed yet, or lost (`tributary replay` brings lost rows back)"],
       [events.would_be_claims, "custom events would be sales with today's contracts: they stay what they were, and are not written"],
       [events.would_be_no_claims, "sales would be none with today's contracts: they stay what they were, and are not written"],

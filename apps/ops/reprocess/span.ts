@@ -1,14 +1,21 @@
 // apps/ops/reprocess/span.ts - a span of a topic: from the archive what Kafka has let go, then from Kafka, each partition in the order of its offsets.
+import type { Admin } from "../../../stream/admin.ts";
 import type { AnyTopic, UnixMs } from "../../../stream/flow.ts";
 import type { Kafka } from "../../../stream/kafka.ts";
 import type { Past } from "../../../stream/ports.ts";
 import { Refused } from "../output.ts";
 import type { ReadSpan } from "./ports.ts";
 
+export interface Archived {
+  readonly since: (at: UnixMs) => Past;
+  /** The first hour that it holds; null: nothing yet. */
+  readonly begins: (topic: string) => Promise<UnixMs | null>;
+}
+
 export interface SpanSettings {
-  readonly kafka: Kafka;
+  readonly kafka: { readonly admin: () => Promise<Pick<Admin, "watermarks" | "offsetsAt" | "close">>; readonly replay: Kafka["replay"] };
   /** What an archive holds of a topic from a time on; null: nothing is archived here. */
-  readonly archived: ((since: UnixMs) => Past) | null;
+  readonly archived: Archived | null;
   /** From then on every message must be there; what lies before may be missing, and is told. */
   readonly needed: UnixMs;
   readonly tell: { readonly at: (done: number, total: number) => void; readonly note: (text: string) => void };
@@ -34,22 +41,31 @@ export const spansOf =
 
     // Offsets begin at 0, so whatever begins later has lost its beginning; whether the span lies there is a matter of where it starts.
     const cut = marks.filter(({ partition, low }) => low > 0 && (starts.get(partition) ?? low) <= low);
+    const begins = cut.length === 0 || archived === null ? null : await archived.begins(topic.name);
+    /** Partitions of which something is nowhere, since `from` and since `needed`. */
     const short: number[] = [];
+    const lost: number[] = [];
     for (const { partition, low } of cut) {
+      let first: number | null = null;
       let next = 0;
-      const past = archived === null ? [] : archived(from)(topic.name, partition, 0, low);
-      for await (const batch of past) {
+      let hasGap = false;
+      for await (const batch of archived === null ? [] : archived.since(from)(topic.name, partition, 0, low)) {
+        for (const { offset } of batch.messages) {
+          hasGap ||= first !== null && offset !== next;
+          first ??= offset;
+          next = offset + 1;
+        }
         total += batch.messages.length;
-        await onBatch(batch);
-        next = batch.messages.at(-1)!.offset + 1;
         done += batch.messages.length;
+        await onBatch(batch);
         tell.at(done, total);
       }
-      if (next !== low) short.push(partition);
+      // From offset 0 on there is nothing that could be missing; else the archive must be older than what is asked for.
+      const isWhole = next === low && !hasGap;
+      const isSince = (at: UnixMs): boolean => isWhole && (first === 0 || (begins !== null && begins <= at));
+      if (!isSince(from)) short.push(partition);
+      if (!isSince(needed) && (neededFrom.get(partition) ?? 0) <= low) lost.push(partition);
     }
-    const lost = short.filter(
-      (partition) => (neededFrom.get(partition) ?? 0) <= (marks.find((one) => one.partition === partition)?.low ?? 0),
-    );
     if (lost.length > 0)
       throw new Refused(
         `${topic.name}: neither Kafka nor the archive holds all of ${partitionsIn(lost)} since ${new Date(needed).toISOString()}; give a later --from`,

@@ -1,0 +1,239 @@
+// The index of the dead letters in Postgres: the same life as in memory, tenants apart, two keepers that do not take one letter twice, and a recovered store that wakes what it had refused.
+import type pg from "pg";
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { type Failure, type Letter, letterIdOf } from "../../processors/dead-letters/letter.ts";
+import { countLetters, discardOpen, failuresOf, listLetters, makeDue } from "../../sinks/postgres/dead-letter-reads.ts";
+import {
+  claimLetters,
+  discardClaimed,
+  indexInPostgres,
+  letterDepth,
+  lettersUnderWay,
+  markPassed,
+  markSent,
+  openLetters,
+  parkLetters,
+  wakeLetters,
+} from "../../sinks/postgres/dead-letters.ts";
+import { transaction } from "../../sinks/postgres/sql.ts";
+import { type FreshDatabase, freshDatabase } from "../support/fresh-database.ts";
+import { inMemoryLetters } from "../support/in-memory-letters.ts";
+
+const MINUTE = 60_000;
+const DAY = 1_440 * MINUTE;
+const now = Date.now();
+let database: FreshDatabase;
+let pool: pg.Pool;
+beforeAll(async () => {
+  database = await freshDatabase();
+  pool = database.pool({ max: 6 });
+});
+beforeEach(() => database.adminPool.query("truncate dead_letters, dead_letter_failures"));
+afterAll(() => database.drop());
+
+const uuid = (n: number) => `00000000-0000-8000-8000-${String(n).padStart(12, "0")}`;
+const failure = (n: number, over: Partial<Failure> = {}): Failure => ({
+  kind: "s2s",
+  root: uuid(n),
+  subject: uuid(1_000 + n),
+  stage: "analytics",
+  code: "refused_by_store",
+  message: "no 'quotes' \"and\" \\ ünïcode",
+  source: { topic: "events.attributed", partition: 1, offset: 2 ** 40 + n },
+  kept: { topic: "s2s.dlq", partition: 0, offset: n },
+  event_id: `e${n}`,
+  client_id: 7,
+  first_failed_at: now - 5,
+  failed_at: now,
+  ...over,
+});
+const index = (...failures: readonly Failure[]) => indexInPostgres(pool, failures, () => 0);
+const all = (filter = {}, scope: readonly number[] | null = null) => listLetters(pool, filter, { scope, limit: 100 });
+const only = async (): Promise<Letter> => {
+  const letters = await all();
+  expect(letters).toHaveLength(1);
+  return letters[0]!;
+};
+
+describe("the index", () => {
+  test("keeps every field of a letter, and every failure once", async () => {
+    await index(failure(1));
+    await index(failure(1, { kept: { topic: "s2s.dlq", partition: 0, offset: 99 } }));
+    const { failures: _, ...expected } = { failures: 0, ...(await inMemoryOf(failure(1))) };
+    expect(await only()).toEqual(expected);
+    expect(await failuresOf(pool, letterIdOf(failure(1)))).toMatchObject([
+      { source: `events.attributed/1@${2 ** 40 + 1}`, message: failure(1).message },
+    ]);
+  });
+  const inMemoryOf = async (one: Failure): Promise<Letter> => {
+    const letters = inMemoryLetters();
+    await letters.index([one]);
+    return letters.all()[0]!;
+  };
+
+  test("takes the failures of two readers at once, and a large batch", async () => {
+    const many = Array.from({ length: 500 }, (_, n) => failure(n));
+    await Promise.all([index(...many), index(...many), index(...many.map((one) => ({ ...one, stage: "product-sales" })))]);
+    expect((await countLetters(pool, {}, null)).map(({ stage, count }) => [stage, count])).toEqual([
+      ["analytics", 500],
+      ["product-sales", 500],
+    ]);
+  });
+
+  test("leads a letter through its whole life, as the one in memory does", async () => {
+    const twin = inMemoryLetters();
+    const both = async (one: Failure): Promise<void> => {
+      await Promise.all([index(one), twin.index([one])]);
+    };
+    const expectSame = async () =>
+      expect(await all()).toEqual(
+        [...twin.all()].sort((a, b) => b.last_failed_at - a.last_failed_at || (a.letter_id < b.letter_id ? 1 : -1)),
+      );
+    await both(failure(1));
+    await both(failure(2, { subject: null, event_id: null, client_id: null, stage: "enrich", code: "not_framed" }));
+    let at = now;
+    for (let attempt = 0; attempt < 11; attempt += 1) {
+      at += DAY;
+      if (attempt === 10) {
+        // A person tries the parked ones.
+        expect(await makeDue(pool, { states: ["parked"] }, at)).toHaveLength(2);
+        for (const { letter_id } of twin.all()) twin.change(letter_id, { state: "waiting", next_attempt_at: at });
+      }
+      const [claimed, others] = [await claimLetters(pool, 10, at, MINUTE), await twin.claim(10, at, MINUTE)];
+      expect(claimed.map(({ letter_id }) => letter_id).sort()).toEqual(others.map(({ letter_id }) => letter_id).sort());
+      await Promise.all([markSent(pool, claimed, at), twin.sent(others, at)]);
+      expect(await lettersUnderWay(pool)).toHaveLength(2);
+      await expectSame();
+      // One comes back with its header, the other by its subject alone.
+      const place = (n: number) => ({ topic: "events.attributed", partition: 3, offset: attempt * 10 + n });
+      await both(failure(1, { root: uuid(50 + attempt), source: place(1), failed_at: at + 1 }));
+      await both(failure(2, { subject: null, event_id: null, client_id: null, stage: "enrich", source: place(2), failed_at: at + 2 }));
+      await expectSame();
+      if (attempt >= 9) expect((await all()).map(({ state }) => state)).toEqual(["parked", "parked"]);
+    }
+    expect((await failuresOf(pool, letterIdOf(failure(1)))).length).toBe(12);
+    await makeDue(pool, {}, at);
+    for (const { letter_id } of twin.all()) twin.change(letter_id, { state: "waiting", next_attempt_at: at });
+    const [claimed, others] = [await claimLetters(pool, 10, at, MINUTE), await twin.claim(10, at, MINUTE)];
+    await Promise.all([markSent(pool, claimed, at), twin.sent(others, at)]);
+    expect(await markPassed(pool, claimed, at)).toBe(2);
+    await twin.passed(others, at);
+    await expectSame();
+    // Too late: its reader was slower than its offsets said.
+    await both(failure(1, { source: { topic: "events.attributed", partition: 3, offset: 999 }, failed_at: at + 5 }));
+    await expectSame();
+    expect((await all({ states: ["parked"] })).length).toBe(1);
+  });
+
+  test("is indexed again from the first record without a change", async () => {
+    const failures = Array.from({ length: 20 }, (_, n) =>
+      failure(n % 7, { source: { topic: "events.attributed", partition: 1, offset: n } }),
+    );
+    await index(...failures);
+    await claimLetters(pool, 3, now + DAY, MINUTE);
+    const before = await all();
+    for (const one of failures) await index(one);
+    expect(await all()).toEqual(before);
+  });
+});
+
+describe("attempts", () => {
+  test("of two keepers at once take each letter once", async () => {
+    await index(...Array.from({ length: 60 }, (_, n) => failure(n)));
+    const claims = await Promise.all(Array.from({ length: 6 }, () => claimLetters(pool, 10, now + DAY, MINUTE)));
+    const ids = claims.flat().map(({ letter_id }) => letter_id);
+    expect([ids.length, new Set(ids).size]).toEqual([60, 60]);
+  });
+  test("of a keeper that died are taken over when its lease has ended, and what it still says is not heard", async () => {
+    await index(failure(1));
+    const due = now + 2 * MINUTE;
+    const [dead] = [await claimLetters(pool, 10, due, MINUTE)];
+    expect(await claimLetters(pool, 10, due + MINUTE - 1, MINUTE)).toEqual([]);
+    expect(await claimLetters(pool, 10, due + MINUTE, MINUTE)).toHaveLength(1);
+    await index(failure(1, { source: { topic: "events.attributed", partition: 9, offset: 1 }, failed_at: due }));
+    await markSent(pool, dead, due);
+    expect(await markPassed(pool, dead, due)).toBe(0);
+    expect(await only()).toMatchObject({ state: "waiting", attempts: 1, sent_at: null });
+  });
+  test("that cannot be sent are parked, and what must not come back is discarded by the keeper", async () => {
+    await index(failure(1), failure(2));
+    const [one, other] = await claimLetters(pool, 10, now + DAY, MINUTE);
+    await parkLetters(pool, [one!], "its bytes are gone");
+    await discardClaimed(pool, [other!], "erased", now);
+    expect((await all()).map(({ letter_id, state, message, closed_by }) => [letter_id, state, message, closed_by]).sort()).toEqual(
+      [
+        [one!.letter_id, "parked", "its bytes are gone", null],
+        [other!.letter_id, "discarded", failure(2).message, "keeper"],
+      ].sort(),
+    );
+  });
+});
+
+test("each state is counted, and the depth is what is open", async () => {
+  await index(...Array.from({ length: 8 }, (_, n) => failure(n, { kind: n < 2 ? "clicks" : n < 4 ? "pixel" : "s2s" })));
+  const ids = (await all()).filter(({ kind }) => kind === "s2s").map(({ letter_id }) => letter_id);
+  expect(await discardOpen(pool, { ids: [ids[0]!] }, { actor: "me", reason: "because", now })).toEqual([ids[0]]);
+  expect(await discardOpen(pool, { ids: [ids[0]!] }, { actor: "you", reason: "again", now }), "once").toEqual([]);
+  await makeDue(pool, { ids: [ids[1]!] }, now - 1);
+  const claimed = await claimLetters(pool, 1, now, MINUTE);
+  await markSent(pool, claimed, now);
+  expect(await letterDepth(pool)).toEqual({ clicks: 2, pixel: 2, s2s: 3 });
+  await markPassed(pool, claimed, now);
+  expect(await letterDepth(pool)).toEqual({ clicks: 2, pixel: 2, s2s: 2 });
+  const states = (await countLetters(pool, {}, null)).map(({ kind, state, count }) => `${kind} ${state} ${count}`);
+  expect(states.sort()).toEqual(["clicks waiting 2", "pixel waiting 2", "s2s discarded 1", "s2s reprocessed 1", "s2s waiting 2"]);
+  expect((await openLetters(pool)).reduce((sum, { count }) => sum + count, 0)).toBe(6);
+});
+
+test("a store that turned healthy wakes what it had refused before, once, and nothing else", async () => {
+  const at = now - 10 * MINUTE;
+  await index(
+    failure(1, { failed_at: at }),
+    failure(2, { failed_at: at, stage: "product-sales" }),
+    failure(3, { failed_at: at, code: "unmappable_row" }),
+    failure(4, { failed_at: now + MINUTE }),
+  );
+  await database.adminPool.query("update dead_letters set next_attempt_at = now() + interval '1 day'");
+  const stages = { analytics_store: ["analytics"], relational_store: ["product-sales"], cache_store: [] };
+  await database.adminPool.query("update probe_states set state = 'down', since = now()");
+  expect(await wakeLetters(pool, stages)).toBe(0);
+  await database.adminPool.query("update probe_states set state = 'healthy', since = now() where name = 'analytics_store'");
+  expect(await wakeLetters(pool, stages)).toBe(1);
+  expect(await wakeLetters(pool, stages)).toBe(0);
+  expect((await claimLetters(pool, 10, Date.now() + 1_000, MINUTE)).map(({ letter_id }) => letter_id)).toEqual([letterIdOf(failure(1))]);
+});
+
+describe("tenants", () => {
+  test("see their own letters; what nobody can read is for operators alone", async () => {
+    await index(failure(1), failure(2, { client_id: 8 }), failure(3, { client_id: null, event_id: null, subject: null }));
+    const seen = async (scope: readonly number[] | null) => (await all({}, scope)).map(({ client_id }) => client_id).sort();
+    expect(await seen([7])).toEqual([7]);
+    expect(await seen([7, 8])).toEqual([7, 8]);
+    expect(await seen([])).toEqual([]);
+    expect(await seen(null)).toEqual([7, 8, null]);
+    expect((await countLetters(pool, { client_id: 8 }, [7])).length).toBe(0);
+  });
+  test("change nothing, and read no history", async () => {
+    await index(failure(1));
+    const as = (statement: string) => transaction(pool, [7], (tx) => tx.query(statement));
+    await expect(as("update dead_letters set code = 'x'")).rejects.toThrow("permission denied");
+    await expect(as("delete from dead_letters")).rejects.toThrow("permission denied");
+    await expect(as("select * from dead_letter_failures")).rejects.toThrow("permission denied");
+  });
+});
+
+test("pages follow each other without a gap, newest first, and filters narrow them", async () => {
+  await index(...Array.from({ length: 25 }, (_, n) => failure(n, { failed_at: now - (n % 5) * 1_000, code: n % 2 ? "a" : "b" })));
+  const seen: Letter[] = [];
+  for (let after: Letter | undefined; ; after = seen.at(-1)) {
+    const page = await listLetters(pool, {}, { scope: null, limit: 7, ...(after && { after }) });
+    seen.push(...page);
+    if (page.length < 7) break;
+  }
+  expect([seen.length, new Set(seen.map(({ letter_id }) => letter_id)).size]).toEqual([25, 25]);
+  expect(seen.map(({ last_failed_at }) => last_failed_at)).toEqual(seen.map(({ last_failed_at }) => last_failed_at).sort((a, b) => b - a));
+  expect((await all({ code: "a", since: now - 1_500 })).length).toBe(
+    seen.filter((one) => one.code === "a" && one.last_failed_at >= now - 1_500).length,
+  );
+  expect((await all({ event_id: "e3", stage: "analytics", kind: "s2s", client_id: 7, states: ["waiting"] })).length).toBe(1);
+});

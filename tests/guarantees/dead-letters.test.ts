@@ -1,0 +1,199 @@
+// Dead letters end to end, law C4: garbage and refused rows become letters that health counts; mended, they come through once, also when the keeper is killed between sending and marking.
+import { type ChildProcess, spawn } from "node:child_process";
+import { closeSync, openSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { apps } from "../../apps/stack/product.ts";
+import { expectLaws } from "../support/e2e-laws.ts";
+import { eventsOf, newSeed, openJournal, post, randomOf, type SentEvent } from "../support/e2e-load.ts";
+import { environmentOf, type Product, root, startProduct, until } from "../support/e2e-product.ts";
+import { freePort } from "../support/ingest.ts";
+
+let product: Product;
+const keepers: ChildProcess[] = [];
+beforeAll(async () => {
+  product = await startProduct(apps.filter(({ name }) => ["ingest", "worker-chain", "worker-money"].includes(name)));
+});
+afterAll(async () => {
+  for (const child of keepers) child.kill("SIGKILL");
+  await product?.clear();
+});
+
+/** Outside of the supervisor, which would start it again with the same failpoint. */
+const keeper = async (failpoints: string): Promise<{ readonly hits: () => string; readonly died: Promise<NodeJS.Signals | null> }> => {
+  const name = `keeper-${keepers.length}`;
+  const log = join(product.stack.home, `${name}.hits`);
+  const output = openSync(join(product.stack.home, "logs", `${name}.log`), "a");
+  const env = {
+    ...environmentOf(product.stack.home),
+    ...product.stack.env,
+    POSTGRES_ADMIN_URL: undefined,
+    OPS_PORT: String(await freePort()),
+    INSTANCE_NAME: name,
+    FAILPOINTS: failpoints,
+    FAILPOINT_LOG: log,
+  };
+  const child = spawn(process.execPath, ["--conditions=faults", "dist/apps/keeper/main.js"], {
+    cwd: root,
+    env,
+    stdio: ["ignore", output, output],
+  });
+  closeSync(output);
+  keepers.push(child);
+  return { hits: () => readFileSync(log, "utf8"), died: new Promise((resolve) => child.once("exit", (_code, signal) => resolve(signal))) };
+};
+const dlq = async <T = any>(...args: readonly string[]): Promise<T> => {
+  const { code, stdout, stderr } = await product.tributary("dlq", ...args, "--json").done;
+  expect({ code, stderr: code === 0 ? "" : stderr }).toEqual({ code: 0, stderr: "" });
+  return JSON.parse(stdout) as T;
+};
+const health = async () =>
+  (await (await fetch(`${product.ingestUrl}/health`)).json()) as {
+    status: string;
+    dlq_depth: Record<string, number>;
+    dlq_depth_stale: boolean;
+  };
+const depthIs = (s2s: number) =>
+  until(`health counts ${s2s} letters`, 60_000, async () =>
+    expect(await health()).toMatchObject({
+      dlq_depth: { clicks: 0, pixel: 0, s2s },
+      dlq_depth_stale: false,
+      status: s2s > 0 ? "degraded" : "ok",
+    }),
+  );
+const states = async (): Promise<readonly string[]> =>
+  (await product.rows("select stage, code, state, count(*)::int as count from dead_letters group by 1, 2, 3 order by 1, 2, 3")).map(
+    ({ stage, code, state, count }) => `${stage} ${code} ${state} ${count}`,
+  );
+const statesAre = (...expected: readonly string[]) =>
+  until("the letters are as they must be", 60_000, async () => expect(await states()).toEqual(expected));
+
+test("garbage and refused rows are counted, and what is mended comes through once, over a keeper that is killed while it sends", async () => {
+  const random = randomOf(newSeed("dead letters"));
+  const { id, token } = product.client("aurora-music");
+  const next = eventsOf(random, "dlq", id);
+  const journal = openJournal(join(product.stack.home, "dlq.journal"));
+  const sent = new Map<string, SentEvent>();
+  const events = [
+    ...next(396),
+    ...[1, 2].map(
+      (n): SentEvent => ({
+        event_id: `dlq-refused-${n}`,
+        t: "purchase",
+        ts: Date.now() - 60_000,
+        cid: id,
+        did: `dlq-device-${n}`,
+        props: { order_id: `dlq-refused-${n}`, product_id: "cd", quantity: 1, revenue: "12.00", currency: "USD" },
+      }),
+    ),
+  ];
+  for (const event of events) sent.set(event.event_id, event);
+
+  // A mapping that is wrong in each of two stores: one refuses an event, the other a record that holds none.
+  await product.rows("alter table product_sales add constraint mapping check (order_id <> 'dlq-refused-1')");
+  await product.rows("alter table conversions add constraint mapping check (order_id <> 'dlq-refused-2')");
+  const first = await keeper("dlq-produced=1");
+  journal.intend("load", events);
+  expect(await post(product.ingestUrl, token, events)).toMatchObject({ status: 200, accepted: events.length });
+  journal.end("load", "ok");
+  const producer = product.kafka.producer();
+  await producer.send([1, 2, 3, 4].map((n) => ({ topic: "events.raw", key: `g${n % 2}`, value: n === 1 ? null : Buffer.from("garbage") })));
+  await producer.close();
+  await product.quiet(60_000);
+  await depthIs(6);
+  await statesAre("conversions refused_by_store waiting 1", "enrich not_framed waiting 4", "product-sales refused_by_store waiting 1");
+
+  // Each says what it is: the event as JSON with its client, the bytes where nobody can read them.
+  const { data } = await dlq<{ data: { letter_id: string; stage: string; client_id: number | null }[] }>("list");
+  expect(data).toHaveLength(6);
+  const [refused] = data.filter(({ stage }) => stage === "product-sales");
+  expect(await dlq("show", refused!.letter_id)).toMatchObject({
+    client_id: id,
+    message: expect.stringContaining("mapping"),
+    record: { data: { event: { order_id: "dlq-refused-1", sender_event_id: "dlq-refused-1" } } },
+    failures: [{ code: "refused_by_store" }],
+  });
+  const { stdout: lines } = await product.tributary("dlq", "export", "--code", "not_framed").done;
+  expect(
+    lines
+      .trim()
+      .split("\n")
+      .map((line) => JSON.parse(line).hex)
+      .sort(),
+  ).toEqual([...Array.from({ length: 3 }, () => Buffer.from("garbage").toString("hex")), null]);
+
+  // Mended; asked first, then done. The keeper dies with the letters sent and not marked.
+  await product.rows("alter table product_sales drop constraint mapping");
+  await product.rows("alter table conversions drop constraint mapping");
+  const filter = ["--code", "refused_by_store"] as const;
+  expect(await dlq("retry", ...filter)).toMatchObject({ letters: 2, done: false });
+  expect((await states()).filter((line) => line.includes("waiting"))).toHaveLength(3);
+  expect(await dlq("retry", ...filter, "--yes")).toMatchObject({ letters: 2, done: true });
+  expect(await first.died).toBe("SIGKILL");
+  expect(first.hits()).toContain("dlq-produced 1 killed");
+  await product.quiet(60_000);
+  // Both rows are there already, and the letters are still open: nobody has seen them through.
+  expect(await states()).toEqual([
+    "conversions refused_by_store retrying 1",
+    "enrich not_framed waiting 4",
+    "product-sales refused_by_store retrying 1",
+  ]);
+
+  await keeper("");
+  // Its successor takes them over when the lease has ended, and sends them a second time.
+  await product.rows("update dead_letters set lease_until = now() where state = 'retrying'");
+  await statesAre(
+    "conversions refused_by_store reprocessed 1",
+    "enrich not_framed waiting 4",
+    "product-sales refused_by_store reprocessed 1",
+  );
+  await product.quiet(60_000);
+  const counted = await product.rows(`select
+    (select count(*)::int from product_sales where order_id like 'dlq-refused-%') as sales,
+    (select count(*)::int from conversions where order_id like 'dlq-refused-%') as conversions,
+    (select count(*)::int from ledger_entries join conversions using (client_id, conversion_id) where order_id like 'dlq-refused-%') as entries`);
+  expect(counted).toEqual([{ sales: 2, conversions: 2, entries: 2 }]);
+  const again = (await product.read("events.raw")).filter(({ headers }) => headers["tributary-letter"] !== undefined);
+  expect(
+    again.map(({ event }) => event().data.sender_event_id),
+    "sent by both keepers, under its own id",
+  ).toEqual(["dlq-refused-1", "dlq-refused-1"]);
+
+  // Garbage that is tried again is garbage again: the same four letters, one attempt further.
+  await dlq("retry", "--code", "not_framed", "--yes");
+  await until("every attempt has failed", 60_000, async () =>
+    expect(await product.rows("select attempts from dead_letters where code = 'not_framed' and state = 'waiting'")).toEqual(
+      Array.from({ length: 4 }, () => ({ attempts: 1 })),
+    ),
+  );
+  await depthIs(4);
+  const refusedUsage = await product.tributary("dlq", "discard", "--code", "not_framed", "--yes").done;
+  expect(refusedUsage.code).toBe(2);
+  expect(await dlq("discard", "--code", "not_framed", "--reason", "garbage of a test", "--yes")).toMatchObject({ letters: 4 });
+  await depthIs(0);
+
+  const operations = (await product.read("operations"))
+    .map(({ event }) => event().data)
+    .filter(({ kind }) => kind.startsWith("dead_letter"));
+  expect(operations.map(({ kind, phase }) => `${kind} ${phase}`)).toEqual(
+    ["dead_letter_retry", "dead_letter_retry", "dead_letter_discard"].flatMap((kind) => [`${kind} started`, `${kind} succeeded`]),
+  );
+  expect(operations.at(-1)).toMatchObject({ actor: expect.stringContaining("@cli"), reason: "garbage of a test" });
+
+  // C4: every failure in the topic is told once in the index, every letter has one state; the index read from its first record again changes nothing.
+  const records = await product.read("s2s.dlq");
+  const failures = new Set(
+    records.map(
+      ({ headers: h }) =>
+        `${h["tributary-stage"]} ${h["__connect.errors.topic"]}/${h["__connect.errors.partition"]}@${h["__connect.errors.offset"]}`,
+    ),
+  );
+  const [index] = await product.rows(
+    "select (select count(*)::int from dead_letters) as letters, (select count(*)::int from dead_letter_failures) as failures",
+  );
+  expect(index).toEqual({ letters: 6, failures: failures.size });
+  const held = await expectLaws(product, "dlq", journal, sent);
+  console.log(
+    `${held.events} events, ${held.orders} orders; ${records.length} records in the dead letters, ${failures.size} failures, 6 letters`,
+  );
+}, 180_000);

@@ -1,6 +1,6 @@
 // apps/rewinding.ts - what a rewind needs of the world: the broker, the holds and revisions in Postgres, the audit. For the command line and for tests of guarantees.
 import type { Pool } from "pg";
-import { hostings, openHolds } from "../sinks/postgres/group-holds.ts";
+import { hostings, openHolds, openReplayOf } from "../sinks/postgres/group-holds.ts";
 import { revisionsInForce } from "../sinks/postgres/stage-revisions.ts";
 import type { Admin } from "../stream/admin.ts";
 import type { Topology } from "../stream/flow.ts";
@@ -85,7 +85,11 @@ export const rewindPorts = (rewinding: Rewinding): RewindPorts => {
     appendedAt: (topic, offsets) => appendedAt(kafka, topic, offsets),
     forbidden: async (group, topic, moves) => {
       const told = (await hostings(pool)).find((one) => one.group === group);
-      return otherRevision(rewinding, told ?? { group, topic, nodes: [group.slice(group.indexOf(".") + 1)] }, moves);
+      const hosting = told ?? { group, topic, nodes: [group.slice(group.indexOf(".") + 1)] };
+      const replay = await openReplayOf(pool, hosting.nodes);
+      if (replay !== null)
+        return `${replay} is writing to ${hosting.nodes.join(", ")}; wait for it (tributary replay --follow ${replay}), or end it (--cancel ${replay})`;
+      return otherRevision(rewinding, hosting, moves);
     },
     begin: async (request, plan) => (await beginOperation(audit, planned(request), { ...plan, group: request.group })).id,
     ended: (operation, request, phase, detail) => resumeOperation(audit, operation, planned(request)).end(phase, detail),

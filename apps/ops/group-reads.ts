@@ -15,7 +15,9 @@ export interface PartitionLag extends Lag {
 export interface GroupRead {
   readonly group: string;
   readonly topic: string;
-  /** Stages or sinks; with the revision where one is known. */
+  /** Stages or sinks, in the order of the chain. */
+  readonly nodes: readonly string[];
+  /** The same for people, with the revision where one is known. */
   readonly hosts: readonly string[];
   readonly state: string;
   readonly members: readonly { readonly clientId: string; readonly host: string }[];
@@ -64,6 +66,7 @@ export const groupsNow = async (sources: Sources, now: number): Promise<readonly
       {
         group,
         topic,
+        nodes: hosts,
         hosts: hosts.map((name) => withRevision(name, revisions)),
         state: state?.state ?? "unknown",
         members: (state?.members ?? []).map(({ clientId, host }) => ({ clientId, host })),

@@ -104,3 +104,11 @@ export const hostings = async (pool: pg.Pool): Promise<readonly Hosting[]> =>
       sql`select group_name as "group", topic, nodes, joined_at as "joinedAt" from group_hosting order by joined_at desc`,
     )
   ).rows;
+
+/** The replay that writes to one of these sinks, or is about to; null when there is none. */
+export const openReplayOf = async (pool: pg.Pool, nodes: readonly string[]): Promise<string | null> => {
+  const { rows } = await pool.query<{ replay_id: string }>(
+    sql`select replay_id from replays where state in ('waiting', 'running') and sinks && ${nodes}::text[] order by created_at limit 1`,
+  );
+  return rows[0]?.replay_id ?? null;
+};

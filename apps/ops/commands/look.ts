@@ -25,6 +25,8 @@ const withEyes = async <T>(work: (eyes: Eyes) => Promise<T>): Promise<T> => {
   const { registryUrl, topicPrefix } = addresses();
   const kafka = kafkaOf();
   const admin = await kafka.admin();
+  // Whoever reads the output may have seen enough (`| head`).
+  process.stdout.on("error", () => undefined);
   try {
     return await work({ kafka, admin, wire: await openWire(Object.values(topics), openRegistry({ url: registryUrl, topicPrefix })) });
   } finally {
@@ -102,6 +104,7 @@ const tail = (topic: string, options: { client?: string; grep?: string; json?: b
     const from = new Map((await admin.watermarks(topic)).map(({ partition, high }) => [partition, high]));
     const ending = new AbortController();
     process.once("SIGINT", () => ending.abort(new Error("ended")));
+    process.stdout.once("error", () => ending.abort(new Error("nobody reads")));
     tell(`waiting for what comes to ${topic}; Ctrl-C ends it`);
     const isWanted = (one: Readable): boolean =>
       (clientId === undefined || clientIdOf(one) === clientId) && (options.grep === undefined || lineOf(one).includes(options.grep));

@@ -6,7 +6,7 @@ import type pg from "pg";
 import { topics } from "../../../schemas/generated.ts";
 import { HeldElsewhere, openHolds } from "../../../sinks/postgres/group-holds.ts";
 import { waitingMarks } from "../../../sinks/postgres/rollup-marks.ts";
-import type { AnyStage } from "../../../stream/flow.ts";
+import { type AnyStage, writesRows } from "../../../stream/flow.ts";
 import { forget, marksOf } from "../../../stream/memory/forget.ts";
 import { openRegistry } from "../../../stream/registry.ts";
 import { type RelearnRequest, relearnStage } from "../../../stream/relearn.ts";
@@ -20,6 +20,7 @@ import { differingTables } from "../../state-hash.ts";
 import { addresses, redisUrl } from "../config.ts";
 import { kafkaOf, withPool } from "../connections.ts";
 import { UsageError } from "../csv-events.ts";
+import { groupsNow } from "../group-reads.ts";
 import { rewindToOf } from "../moments.ts";
 import { print, printJson, Refused, table, tell } from "../output.ts";
 import { openProgress } from "../progress.ts";
@@ -95,15 +96,14 @@ const showPlan = (hosting: Found, plan: RewindPlan): void => {
 
 const SETTLED_WITHIN_MS = 120_000;
 /** Until nothing is under way that the rewind set going: every group has read everything, and every rollup is computed. */
-const untilSettled = async ({ pool, admin }: Rewinding): Promise<boolean> => {
+const untilSettled = async (rewinding: Rewinding): Promise<boolean> => {
   const end = performance.now() + SETTLED_WITHIN_MS;
-  const readers = pipeline.nodes.flatMap((node) =>
-    node.is === "edge" ? [] : [{ group: `tributary.${node.name}`, topic: node.from.name }],
-  );
+  // A copy of the log waits for its next file on purpose, and is no table.
+  const tables = pipeline.nodes.flatMap((node) => (node.is === "stage" || (node.is === "sink" && writesRows(node)) ? [node.name] : []));
   for (;;) {
-    const rows = (await Promise.all(readers.map(({ group, topic }) => admin.lag(group, [topic])))).flat();
-    const lag = rows.reduce((sum, row) => sum + (row.committed === null ? 0 : row.lag), 0);
-    if (lag === 0 && (await waitingMarks(pool)).count === 0) return true;
+    const groups = (await groupsNow(rewinding, Date.now())).filter(({ nodes }) => nodes.some((name) => tables.includes(name)));
+    const lag = groups.reduce((sum, group) => sum + group.lag, 0);
+    if (lag === 0 && (await waitingMarks(rewinding.pool)).count === 0) return true;
     if (performance.now() > end) return false;
     await new Promise((resolve) => setTimeout(resolve, 1_000));
   }

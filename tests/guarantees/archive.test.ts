@@ -1,0 +1,246 @@
+// Law C11: the archive covers the log, without gap or overlap, whatever is killed when; a restore brings back the very bytes; memory that was lost is
+// relearnt from it where the log has let go.
+import { type ChildProcess, spawn } from "node:child_process";
+import { closeSync, existsSync, openSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+import { Redis } from "ioredis";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { apps } from "../../apps/stack/product.ts";
+import { ARCHIVE_GROUP, ARCHIVED_TOPIC, archiveBehind, checkArchive } from "../../sinks/archive/check.ts";
+import { filesOf, readFile } from "../../sinks/archive/read.ts";
+import { RESTORED_FROM } from "../../sinks/archive/restore.ts";
+import type { Objects } from "../../sinks/objects/objects.ts";
+import { openObjects } from "../../sinks/objects/open.ts";
+import { eventsOf, newSeed, openJournal, randomOf, type SentEvent, startLoad } from "../support/e2e-load.ts";
+import { environmentOf, type Product, root, startProduct, until } from "../support/e2e-product.ts";
+import { freePort } from "../support/ingest.ts";
+
+let product: Product;
+let objects: Objects;
+const spawnedHere: ChildProcess[] = [];
+let workers = 0;
+beforeAll(async () => {
+  // The archive in processes of its own, so that each can be killed at a place.
+  product = await startProduct(apps.filter(({ name }) => name === "ingest"));
+  objects = openObjects(pathToFileURL(join(product.stack.home, "objects")).href);
+});
+afterAll(async () => {
+  for (const child of spawnedHere) child.kill("SIGKILL");
+  await objects?.close();
+  await product?.clear();
+});
+
+const began = Date.now();
+/** Devices that say who they are are remembered. */
+const introduced = (events: readonly SentEvent[]): readonly SentEvent[] =>
+  events.map((event) => ({ ...event, props: { ...event.props, email: `${event.did}@shop.example` } }));
+const load = async (run: string, seed: number, batches: number) => {
+  const random = randomOf(seed);
+  const journal = openJournal(join(product.stack.home, `${run}.journal`));
+  const tokens = await product.tokens(product.client("aurora-music").id, 2);
+  const draw = eventsOf(random, run, product.client("aurora-music").id);
+  const next = (count: number) => introduced(draw(count));
+  const running = startLoad({ url: product.ingestUrl, tokens, next, random, journal, batch: 100, pauseMs: 20 });
+  await until(`${batches} batches are sent`, 60_000, () => {
+    if (running.sent.size < batches * 100) throw new Error(`${running.sent.size} events`);
+  });
+  await running.stop();
+  journal.close();
+};
+
+/** A worker outside of the supervisor; with a failpoint it kills itself at its n-th passing. */
+const worker = async (group: string, failpoint?: string, passing = 1) => {
+  workers += 1;
+  const name = `archive-${workers}`;
+  const hits = join(product.stack.home, `${name}.hits`);
+  const output = openSync(join(product.stack.home, "logs", `${name}.log`), "a");
+  const env = {
+    ...environmentOf(product.stack.home),
+    ...product.stack.env,
+    POSTGRES_ADMIN_URL: undefined,
+    OPS_PORT: String(await freePort()),
+    INSTANCE_NAME: name,
+    ...(failpoint !== undefined && { FAILPOINTS: `${failpoint}=${passing}`, FAILPOINT_LOG: hits }),
+  };
+  const args = ["--conditions=faults", "dist/apps/worker/main.js", group];
+  const child = spawn(process.execPath, args, { cwd: root, env, stdio: ["ignore", output, output] });
+  closeSync(output);
+  spawnedHere.push(child);
+  const died = new Promise<NodeJS.Signals | null>((resolve) => child.once("exit", (_code, signal) => resolve(signal)));
+  return { child, died, log: () => readFileSync(join(product.stack.home, "logs", `${name}.log`), "utf8"), hits };
+};
+const lagOf = async (group: string): Promise<number> => {
+  const lags = await product.admin.lag(group, [ARCHIVED_TOPIC]);
+  return lags.reduce((sum, { lag }) => sum + lag, 0);
+};
+
+test("a worker killed while it announces, after a file and before it commits leaves no gap and no overlap, and the bytes of the log", async () => {
+  const seed = newSeed("archive under kill -9");
+  const proofs: string[] = [];
+  await load("before", seed, 12);
+  // Two members at once, so that the group is waited for once. Whoever comes after them reads what has come since as well, and would cut every file elsewhere.
+  const kills = [["after-announcement", 2] as const, ["after-file", 1] as const];
+  const dying = await Promise.all(
+    kills.map(async ([failpoint, passing]) => ({ failpoint, passing, ...(await worker("archive", failpoint, passing)) })),
+  );
+  for (const { failpoint, passing, died, hits } of dying) {
+    expect(await died).toBe("SIGKILL");
+    const last = existsSync(hits) ? readFileSync(hits, "utf8").trim().split("\n").at(-1)! : "never hit";
+    expect(last).toMatch(new RegExp(`^\\d+ ${failpoint} ${passing} killed$`));
+    proofs.push(last);
+  }
+  await load("after", seed + 1, 12);
+  const { child, died } = await worker("archive");
+  await until("everything is archived", 90_000, async () => {
+    const lag = await lagOf(ARCHIVE_GROUP);
+    if (lag > 0) throw new Error(`${lag} events are not`);
+  });
+  child.kill("SIGTERM");
+  await died;
+
+  const state = await checkArchive(objects, product.admin);
+  expect(state).toMatchObject({ gaps: [], overlaps: [], damaged: [] });
+  const inLog = await product.read(ARCHIVED_TOPIC);
+  expect(state.events).toBe(inLog.length);
+  const archived = new Map<string, string>();
+  for await (const file of filesOf(objects, ARCHIVED_TOPIC))
+    for (const { offset, key, value } of (await readFile(objects, file)).records)
+      archived.set(`${file.partition}@${offset}`, `${key?.toString("hex")} ${value?.toString("hex")}`);
+  for (const { partition, offset, key, value } of inLog)
+    expect(archived.get(`${partition}@${offset}`)).toBe(`${key?.toString("hex")} ${value?.toString("hex")}`);
+  expect(await archiveBehind(product.admin, 0)).toBe(0);
+  console.log(`hits: ${proofs.join(", ")}; ${state.files} files, ${state.events} events`);
+}, 240_000);
+
+test("a byte that has changed in a file is told with the file, and so are a file that is gone and one too many", async () => {
+  const files = [];
+  for await (const file of filesOf(objects, ARCHIVED_TOPIC)) files.push(file);
+  const [first, second] = files as [(typeof files)[0], (typeof files)[0]];
+  const good = await objects.get(first.key);
+  const broken = Buffer.from(good);
+  broken[broken.length - 40]! ^= 1;
+  await objects.put(first.key, broken);
+  const whole = await objects.get(second.key);
+  await objects.delete(second.key);
+  const state = await checkArchive(objects, product.admin);
+  expect(state.damaged.map(({ key }) => key).sort()).toEqual([first.key, second.key].sort());
+  expect(state.gaps).toMatchObject([{ partition: second.partition, from: second.first, until: second.last + 1 }]);
+  await objects.put(first.key, good);
+  await objects.put(second.key, whole);
+  expect(await checkArchive(objects, product.admin)).toMatchObject({ gaps: [], damaged: [] });
+});
+
+test("a restore shows what it would do, brings back the very bytes to the same partitions in order, and goes on where it was killed", async () => {
+  const window = ["--from", new Date(began - 60_000).toISOString(), "--to", new Date(Date.now() + 60_000).toISOString()];
+  const dry = await product.tributary("restore", ...window, "--json").done;
+  expect(dry.code).toBe(0);
+  const inLog = await product.read(ARCHIVED_TOPIC);
+  const { plan } = JSON.parse(dry.stdout);
+  expect(plan).toMatchObject({ events: inLog.length, damaged: [], gaps: [] });
+  expect(await product.read("events.restored")).toEqual([]);
+
+  const env = {
+    ...environmentOf(product.stack.home),
+    FAILPOINTS: "after-restored=5",
+    FAILPOINT_LOG: join(product.stack.home, "restore.hits"),
+  };
+  const dying = spawn(process.execPath, ["--conditions=faults", "dist/apps/ops/main.js", "restore", ...window, "--yes"], {
+    cwd: root,
+    env,
+  });
+  expect(await new Promise((resolve) => dying.once("exit", (_code, signal) => resolve(signal)))).toBe("SIGKILL");
+  const done = await product.tributary("restore", ...window, "--yes", "--json").done;
+  expect(done.stderr).toContain("going on behind archive/events.raw/");
+  const { restored } = JSON.parse(done.stdout);
+  expect(restored).toMatchObject({ files: plan.files, events: inLog.length, suppressed: 0 });
+
+  const back = await product.read("events.restored");
+  // The file during which it was killed came twice; its records follow each other in order both times.
+  expect(back.length).toBeGreaterThan(inLog.length);
+  const byPlace = new Map(inLog.map((record) => [`${ARCHIVED_TOPIC}/${record.partition}@${record.offset}`, record]));
+  const seen = new Set<string>();
+  const lastOf = new Map<number, number>();
+  for (const { partition, key, value, headers } of back) {
+    const place = headers[RESTORED_FROM]!;
+    const original = byPlace.get(place)!;
+    expect([partition, key?.toString("hex"), value?.toString("hex")]).toEqual([
+      original.partition,
+      original.key?.toString("hex"),
+      original.value?.toString("hex"),
+    ]);
+    if (!seen.has(place)) {
+      expect(original.offset).toBeGreaterThan(lastOf.get(partition) ?? -1);
+      lastOf.set(partition, original.offset);
+    }
+    seen.add(place);
+  }
+  expect(seen.size).toBe(inLog.length);
+
+  const again = await product.tributary("restore", ...window, "--yes").done;
+  expect(again.stderr).toContain("this window was brought back at");
+  expect((await product.read("events.restored")).length).toBe(back.length);
+  const operations = (await product.read("operations")).map(({ event }) => event().data);
+  expect(operations.map(({ kind, phase, operation_id }) => [kind, phase, operation_id])).toEqual([
+    ["restore", "started", restored.operation_id],
+    ["restore", "succeeded", restored.operation_id],
+  ]);
+}, 120_000);
+
+test("a journey that Redis has lost and the log no longer holds is relearnt from the archive, in silence", async () => {
+  const chain = "enrich,score,attribute";
+  const redis = new Redis(product.stack.env.REDIS_URL!);
+  redis.on("error", () => undefined);
+  const memory = async (): Promise<Readonly<Record<string, unknown>>> => {
+    const found: Record<string, unknown> = {};
+    for (const key of (await redis.keys("memory:*")).sort()) {
+      if ((await redis.type(key)) !== "hash") continue;
+      const fields = await redis.hgetallBuffer(key);
+      found[key] = Object.fromEntries(
+        Object.entries(fields)
+          .sort()
+          .map(([name, value]) => [name, value.toString("hex")]),
+      );
+    }
+    return found;
+  };
+  const through = () =>
+    until("the chain has read everything", 90_000, async () => {
+      const lag = await lagOf("tributary.enrich");
+      if (lag > 0) throw new Error(`it lags by ${lag}`);
+    });
+  await load("memory", 7, 3);
+  const archiving = await worker("archive");
+  const first = await worker(chain);
+  await through();
+  await until("everything is archived", 90_000, async () => {
+    if ((await lagOf(ARCHIVE_GROUP)) > 0) throw new Error("it is not");
+  });
+  for (const { child, died } of [archiving, first]) {
+    child.kill("SIGTERM");
+    await died;
+  }
+  const before = await memory();
+  expect(Object.keys(before).length).toBeGreaterThan(0);
+  const written = (await product.read("events.attributed")).length;
+
+  await redis.flushall();
+  const ends = await product.admin.watermarks(ARCHIVED_TOPIC);
+  await product.admin.deleteRecords(ARCHIVED_TOPIC, new Map(ends.map(({ partition, high }) => [partition, high])));
+  expect((await product.admin.watermarks(ARCHIVED_TOPIC)).every(({ low, high }) => low === high)).toBe(true);
+  // One more event of each partition makes the stage look back.
+  await load("late", 8, 3);
+  const late = await product.read(ARCHIVED_TOPIC);
+  const second = await worker(chain);
+  await through();
+  second.child.kill("SIGTERM");
+  await second.died;
+  expect(second.log()).toContain("memory.lost");
+  expect(second.log()).toContain('"read":"past"');
+  expect(second.log()).not.toContain("memory.truncated");
+  const after = await memory();
+  // What the late events have added stands beside what was there.
+  for (const [key, fields] of Object.entries(before)) expect(after[key]).toMatchObject(fields as object);
+  expect((await product.read("events.attributed")).length - written).toBeLessThanOrEqual(late.length);
+  redis.disconnect();
+}, 240_000);

@@ -7,6 +7,7 @@ import { openClickhouse } from "../../sinks/clickhouse/client.ts";
 import { lastResortHeld, openLastResort } from "../../sinks/objects/last-resort.ts";
 import { openObjects } from "../../sinks/objects/open.ts";
 import { letterDepth } from "../../sinks/postgres/dead-letters.ts";
+import { recordIngestPath } from "../../sinks/postgres/ingest-path.ts";
 import { openReference } from "../../sinks/postgres/reference.ts";
 import { openPool } from "../../sinks/postgres/sql.ts";
 import { openTokens } from "../../sinks/postgres/tokens.ts";
@@ -32,6 +33,7 @@ import type { Config } from "./config.ts";
 import { factsOf } from "./facts.ts";
 import { healthOf } from "./health.ts";
 import { openPath } from "./path.ts";
+import { openPathChecks } from "./path-checks.ts";
 import { progressOf } from "./progress.ts";
 import { receiptsRoute } from "./receipts.ts";
 import { ingestApp } from "./server.ts";
@@ -105,6 +107,17 @@ export const ingest =
           onDamaged: (key, error) => log.error("last_resort.damaged", { object: key, error }),
         }),
         log,
+      }),
+    );
+
+    await scope.open("path-checks", () =>
+      openPathChecks({
+        instance: config.INSTANCE_NAME,
+        state: path.state,
+        probe,
+        record: (check) => recordIngestPath(pool, check),
+        log,
+        now: Date.now,
       }),
     );
 

@@ -181,10 +181,9 @@ export const openPath = async (parts: PathParts): Promise<Resource<Path>> => {
       try {
         await once();
         isTold = false;
-        if (waitingHere() === 0 && spool !== undefined && isLooked)
+        if (waitingHere() === 0 && spool !== undefined && isLooked && !closing.signal.aborted)
           await new Promise<void>((resolve) => {
             wake = resolve;
-            closing.signal.addEventListener("abort", () => resolve(), { once: true });
           });
       } catch (error) {
         if (!isTold) log.warn("drain.waits", { error });
@@ -221,6 +220,7 @@ export const openPath = async (parts: PathParts): Promise<Resource<Path>> => {
     },
     stop: async () => {
       closing.abort();
+      wake();
       release();
       await going;
       await spool?.close();

@@ -14,11 +14,13 @@ import type { Scope } from "../../stream/scope.ts";
 import { openWire } from "../../stream/wire.ts";
 import { pipeline } from "../../topology.ts";
 import { letterSources } from "../dead-letters/failure.ts";
+import { sendNamed } from "../send-named.ts";
 import { tlsOf } from "../tls.ts";
 import { commitOf, versionOf } from "../version.ts";
 import { archiveRetention } from "./archive.ts";
 import type { Config } from "./config.ts";
 import { deadLetterIndex, deadLetterRetries } from "./dead-letters.ts";
+import { lastResort } from "./last-resort.ts";
 import { nightly } from "./nightly.ts";
 import { forgetting, outbox } from "./outbox.ts";
 import { openRepairs } from "./repairs.ts";
@@ -64,9 +66,10 @@ export const keeper =
     const clickhouse = await scope.open("clickhouse", () => closing(openClickhouse(config.CLICKHOUSE_URL, { name, timeoutMs: ROLLUP_MS })));
 
     const objects = await scope.open("objects", () => closing(openObjects(config.OBJECT_STORE_URL)));
+    const abandoned = lastResort(objects, sendNamed(registry, producer.send));
     const retention = archiveRetention(objects, Date.now);
     const night = nightly({ pool, clickhouse, wire, produce: producer.send, log, clock: Date.now });
-    for (const schedule of [outbox(pool, wire, producer.send), forgetting(pool), rollups(pool, clickhouse), night, retention])
+    for (const schedule of [outbox(pool, wire, producer.send), forgetting(pool), rollups(pool, clickhouse), night, retention, abandoned])
       await begin(schedule);
     const suppressions = await scope.open("suppressions", () => closing(openSuppressions(pool)));
     const ofReplays = { config, topology: pipeline, kafka, registry, produce: producer.send, suppressions, metrics, log };

@@ -6,7 +6,8 @@ import type { Progress } from "./progress.ts";
 
 export interface SendOrder {
   readonly file: string;
-  readonly url: string;
+  /** Edges: the first that answers is used, and stayed with until it fails. */
+  readonly urls: readonly string[];
   readonly token: string;
   readonly clientId: number;
   readonly mapping: Mapping;
@@ -52,14 +53,15 @@ const rowsOf = async (file: string): Promise<readonly Row[]> => {
 };
 
 /** One batch until it is answered: 429 and 5xx and broken connections are tried again (event ids make that harmless), any other 4xx is final. */
-const post = async (order: SendOrder, events: readonly object[], progress: Progress): Promise<BatchAnswer> => {
+const post = async (order: SendOrder, events: readonly object[], progress: Progress, edge: { at: number }): Promise<BatchAnswer> => {
   const deadline = performance.now() + PATIENCE_MS;
   const body = JSON.stringify({ events });
   for (let attempt = 0; ; attempt += 1) {
+    const url = order.urls[edge.at]!;
     let problem: string;
-    let waitMs = waitsMs[Math.min(attempt, waitsMs.length - 1)]!;
+    let waitMs = waitsMs[Math.min(Math.floor(attempt / order.urls.length), waitsMs.length - 1)]!;
     try {
-      const response = await fetch(`${order.url}/ingest/batch`, {
+      const response = await fetch(`${url}/ingest/batch`, {
         method: "POST",
         headers: { authorization: `Bearer ${order.token}`, "content-type": "application/json" },
         body,
@@ -68,15 +70,20 @@ const post = async (order: SendOrder, events: readonly object[], progress: Progr
       if (response.ok) return (await response.json()) as BatchAnswer;
       const detail = ((await response.json().catch(() => ({}))) as { detail?: string }).detail ?? response.statusText;
       problem = `${response.status}: ${detail}`;
-      if (response.status < 500 && response.status !== 429) throw new UsageError(`${order.url}/ingest/batch answered ${problem}`);
+      if (response.status < 500 && response.status !== 429) throw new UsageError(`${url}/ingest/batch answered ${problem}`);
       waitMs = Math.max(waitMs, 1_000 * Number(response.headers.get("retry-after") ?? 0));
     } catch (error) {
       if (error instanceof UsageError) throw error;
       problem ??= (error as Error).cause instanceof Error ? ((error as Error).cause as Error).message : (error as Error).message;
     }
     if (performance.now() + waitMs > deadline)
-      throw new Error(`${order.url} did not take a batch for ${PATIENCE_MS / 1_000} s; last answer ${problem}`);
-    progress.note(`${problem}; next try in ${waitMs / 1_000} s`);
+      throw new Error(`${order.urls.join(" and ")} did not take a batch for ${PATIENCE_MS / 1_000} s; last answer ${problem}`);
+    // A limit is the token's, whatever edge counts it; anything else may be the edge's own trouble, and another one is asked at once.
+    const isLimit = problem.startsWith("429");
+    if (!isLimit) edge.at = (edge.at + 1) % order.urls.length;
+    // Every edge has been asked before anybody waits.
+    if (!isLimit && (attempt + 1) % order.urls.length !== 0) waitMs = 0;
+    progress.note(`${url}: ${problem}; next try ${waitMs === 0 ? `at ${order.urls[edge.at]}` : `in ${waitMs / 1_000} s`}`);
     await pause(waitMs);
   }
 };
@@ -92,8 +99,9 @@ export const send = async (order: SendOrder, progress: Progress): Promise<Sent> 
   let accepted = 0;
   let rejected = 0;
   const refused: Refused[] = [];
+  const edge = { at: 0 };
   for (let start = 0; start < events.length; start += order.batchSize) {
-    const answer = await post(order, events.slice(start, start + order.batchSize), progress);
+    const answer = await post(order, events.slice(start, start + order.batchSize), progress, edge);
     accepted += answer.accepted;
     rejected += answer.rejected;
     for (const { index, code, field, message } of answer.errors) refused.push({ line: start + index + 2, code, field, message });

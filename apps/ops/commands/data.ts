@@ -23,6 +23,12 @@ interface SendOptions {
 }
 const SHOWN = 20;
 
+/** The edge and its standby. */
+const edgesHere = (): readonly string[] => {
+  const { apps } = readRun();
+  return ["ingest", "ingest-standby"].flatMap((name) => apps[name]?.url ?? []);
+};
+
 const sendFile = async (file: string, options: SendOptions): Promise<void> => {
   if (!existsSync(file)) throw new UsageError(`${file} does not exist`);
   const batchSize = Number(options.batch);
@@ -30,13 +36,14 @@ const sendFile = async (file: string, options: SendOptions): Promise<void> => {
     throw new UsageError(`--batch: ${options.batch} is not 1 to 10,000`);
   const mapping = { columns: pairsOf("--map", options.map), constants: pairsOf("--set", options.set) };
   const client = await withPool((pool) => clientOf(pool, options.client));
-  const url = options.url ?? readRun().apps.ingest?.url;
-  if (url === undefined) throw new Error("no ingest edge runs here; start one (npm start) or name it with --url");
+  const urls = options.url?.split(",") ?? edgesHere();
+  if (urls.length === 0) throw new Error("no ingest edge runs here; start one (npm start) or name it with --url");
+  for (const url of urls) if (!URL.canParse(url)) throw new UsageError(`--url: ${url} is no address`);
   const token = options.token ?? readRun().demo?.clients.find(({ id }) => id === client.client_id)?.ingest_token;
   if (token === undefined)
     throw new UsageError(`--token: ${client.slug} is no demo client; make one: tributary tokens create --client ${client.slug}`);
   const sent = await send(
-    { file, url, token, clientId: client.client_id, mapping, shiftTo: options.shiftTo, batchSize, now: Date.now() },
+    { file, urls, token, clientId: client.client_id, mapping, shiftTo: options.shiftTo, batchSize, now: Date.now() },
     openProgress("rows", options.json),
   );
   if (options.json) printJson(sent);
@@ -92,7 +99,7 @@ export const dataCommands = (program: Command): void => {
     .option("--set <field=value,...>", "fields that are the same in every row")
     .option("--shift-to <day>", "moves all dates by the same number of days, so that the last one is yesterday, today or YYYY-MM-DD")
     .option("--token <token>", "ingest token; by default the demo client's")
-    .option("--url <url>", "the edge; by default the one that runs here")
+    .option("--url <url,...>", "the edge, and others to go on with when it does not answer; by default those that run here")
     .option("--batch <n>", "events a request", "1000")
     .option("--json", "as JSON")
     .addHelpText(

@@ -1,10 +1,12 @@
 // apps/ops/commands/installation.ts - what runs and where, what is wrong, and a user token for curl.
 import type { Command } from "commander";
+import { type IngestPath, ingestPath } from "../../../sinks/postgres/ingest-path.ts";
 import { stackConfig } from "../../stack/config.ts";
 import { doctor } from "../../stack/doctor.ts";
 import { openHome, secretsOf } from "../../stack/home.ts";
 import { demoToken } from "../../stack/login.ts";
 import { homeOf, readRun } from "../config.ts";
+import { withPool } from "../connections.ts";
 import { UsageError } from "../csv-events.ts";
 import { print, printJson, table } from "../output.ts";
 
@@ -18,10 +20,22 @@ const isAlive = (pid: number | null | undefined): boolean => {
   }
 };
 
-const status = ({ json }: { json?: boolean }): void => {
+/** Null while Postgres cannot be asked: addresses and processes are told all the same. */
+const pathNow = (): Promise<IngestPath | null> => withPool((pool) => ingestPath(pool)).catch(() => null);
+
+const pathLine = (path: IngestPath | null): string => {
+  if (path === null) return "ingest path: not known, Postgres does not answer";
+  if (path.state === null || path.since === null) return "ingest path: no edge has checked it yet";
+  const bad = path.instances.filter(({ state }) => state !== "operational");
+  const details = bad.map(({ instance, state, waiting_events: waiting }) => `${instance} ${state}, ${waiting} events wait`);
+  return [`ingest path: ${path.state} since ${new Date(path.since).toISOString()}`, ...details].join("; ");
+};
+
+const status = async ({ json }: { json?: boolean }): Promise<void> => {
   const run = readRun();
+  const path = await pathNow();
   if (json) {
-    printJson(run);
+    printJson({ ...run, ingest_path: path });
     return;
   }
   const row = (name: string, address: string | undefined, pid: number | null | undefined) => [
@@ -42,6 +56,7 @@ const status = ({ json }: { json?: boolean }): void => {
     ),
   );
   for (const client of run.demo?.clients ?? []) print(`client ${client.id} ${client.slug}: ingest token ${client.ingest_token}`);
+  print(pathLine(path));
   print(run.ready ? "ready" : "starting");
 };
 
@@ -70,7 +85,7 @@ export const installationCommands = (program: Command): void => {
   program
     .command("status")
     .description("what runs here: addresses, processes, demo tokens")
-    .option("--json", "all of run.json")
+    .option("--json", "all of run.json, and what way events take into the log")
     .addHelpText("before", "Examples:\n  $ tributary status\n  $ tributary status --json | jq .apps.ingest.url\n")
     .action(status);
   program

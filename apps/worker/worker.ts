@@ -2,6 +2,7 @@
 import { Redis } from "ioredis";
 import type { Pool } from "pg";
 import { pastOf } from "../../sinks/archive/read.ts";
+import { withheldBy } from "../../sinks/archive/withheld.ts";
 import { archivedSchema, archiver } from "../../sinks/archive/write.ts";
 import { openClickhouse } from "../../sinks/clickhouse/client.ts";
 import { clickhouseStore } from "../../sinks/clickhouse/store.ts";
@@ -152,8 +153,8 @@ const openRunners = async (scope: Scope, ports: Omit<LogPorts, "stops" | "log">,
         closing(openReference(pool, { onError: (error) => log.warn("reference.not_refreshed", { error }) })),
       )
     : undefined;
-  const writesRows = groups.some((group) => group.is === "sinks");
-  const suppressions = writesRows
+  // Whoever writes rows, or learns the past again, must know who was erased.
+  const suppressions = groups.some((group) => group.is !== "copy")
     ? await scope.open("suppressions", () =>
         closing(openSuppressions(pool, { onError: (error) => log.warn("suppressions.not_refreshed", { error }) })),
       )
@@ -175,8 +176,10 @@ const openRunners = async (scope: Scope, ports: Omit<LogPorts, "stops" | "log">,
     memories: { fast: redisMemory(redis, `${config.KAFKA_TOPIC_PREFIX}memory`), durable: postgresMemory(pool) },
     read: readOf(reference === undefined ? views : { ...views, reference: reference.source }),
     count: metrics.countBatch,
-    past: pastOf(objects, { since: () => Date.now() - RELEARNT_MS }),
   };
+  const since = () => Date.now() - RELEARNT_MS;
+  const withholds = async () => suppressions && withholdsOf(suppressions);
+
   let joins = 0;
   const ofSinks = (): SinkPorts => ({
     ...ofAll,
@@ -196,7 +199,10 @@ const openRunners = async (scope: Scope, ports: Omit<LogPorts, "stops" | "log">,
       const stages = group.chain.hosted.map(({ stage }) => ({ name: stage.name, revision: stage.revision ?? 1 }));
       const instance = config.INSTANCE_NAME;
       return revised(
-        runner(group.chain, ofStages),
+        runner(group.chain, {
+          ...ofStages,
+          past: pastOf(objects, { since, withheld: withheldBy(objects, ports.wire, group.reads, withholds) }),
+        }),
         (topic, partition, offset) => recordRevisions(pool, stages, { group: group.name, topic, partition, offset, instance }),
         ports.retry,
       );

@@ -4,6 +4,7 @@ import type { InputBatch, InputMessage, Past } from "../../stream/ports.ts";
 import type { Objects } from "../objects/objects.ts";
 import { type ArchivedRecord, type Contents, readContainer } from "./container.ts";
 import { type ArchiveFile, fileOf, folderOf, hourOf, hourOfKey, hourText, prefixOf } from "./names.ts";
+import type { Withheld } from "./withheld.ts";
 
 /** Sorts behind everything that a key may hold. */
 const BEHIND = "~";
@@ -70,25 +71,23 @@ const BATCH_RECORDS = 2_000;
 export interface PastSettings {
   /** Older hours are left out: nothing is remembered for so long. */
   readonly since: () => UnixMs;
-  /** Records that must not come back. */
-  readonly isKept?: (record: InputMessage) => Promise<boolean>;
+  readonly withheld?: Withheld;
 }
 
 /** The `past` of a runner, from the archive; empty for a topic that is not archived. */
-export const pastOf = (objects: Objects, { since, isKept }: PastSettings): Past =>
+export const pastOf = (objects: Objects, { since, withheld }: PastSettings): Past =>
   async function* (topic, partition, from, until): AsyncIterable<InputBatch> {
     for await (const hour of hoursOf(objects, topic, { from: since() }))
       for await (const { key, bytes } of objects.list(prefixOf({ topic, hour, partition }))) {
         const file = fileOf(key, bytes);
         if (file === undefined || file.last < from || file.first >= until) continue;
         const { records } = await readFile(objects, file);
+        const isWithheld = await withheld?.();
         for (let n = 0; n < records.length; n += BATCH_RECORDS) {
-          const messages: InputMessage[] = [];
-          for (const record of records.slice(n, n + BATCH_RECORDS)) {
-            const message = messageOf(record);
-            if (message.offset < from || message.offset >= until) continue;
-            if (isKept === undefined || (await isKept(message))) messages.push(message);
-          }
+          const messages = records
+            .slice(n, n + BATCH_RECORDS)
+            .map(messageOf)
+            .filter((message) => message.offset >= from && message.offset < until && isWithheld?.(message, partition) !== true);
           if (messages.length > 0) yield { topic, partition, messages };
         }
       }

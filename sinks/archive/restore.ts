@@ -8,6 +8,7 @@ import { type ArchiveState, seamsOf } from "./check.ts";
 import { type ArchivedRecord, Damaged } from "./container.ts";
 import { type ArchiveFile, HOUR_MS, hourOf, hourText } from "./names.ts";
 import { filesOf, messageOf, readFile } from "./read.ts";
+import type { Withheld } from "./withheld.ts";
 
 /** Records that the broker appended from `from` on and before `to`; of one client, if given: every key begins with its id. */
 export interface Window {
@@ -103,8 +104,7 @@ export const restoreState = async (objects: Objects, window: Window): Promise<Re
 export interface RestorePorts {
   readonly into: string;
   readonly produce: Produce;
-  /** Asked before each file: which records may not come back. Undefined when all may. */
-  readonly withheld: () => Promise<((message: InputMessage, partition: number) => boolean) | undefined>;
+  readonly withheld: Withheld;
   readonly onFile?: (done: number, total: number, state: RestoreState) => void;
 }
 

@@ -231,7 +231,7 @@ test("whoever dies when, and whoever stores the same records: the files cover th
     { numRuns: 500 },
   ));
 
-test("a partition's past is read from where memory ends to where the log begins, under its old offsets", async () => {
+test("a partition's past is read from where memory ends to where the log begins, under its old offsets and without whoever was erased", async () => {
   const objects = inMemoryObjects();
   const keep = archiver(objects, noSchema);
   for (const at of [0, 20, 40]) await keep(batchOf(LOG.slice(at, at + 20)), still);
@@ -240,5 +240,12 @@ test("a partition's past is read from where memory ends to where the log begins,
   const offsets: number[] = [];
   for await (const { messages } of past("events.raw", 7, 15, 45)) offsets.push(...messages.map(({ offset }) => offset));
   expect(offsets).toEqual(range(15, 45));
+  const forgetful = pastOf(objects, {
+    since: () => 0,
+    withheld: async () => (message, partition) => partition === 7 && message.offset % 2 === 1,
+  });
+  const even: number[] = [];
+  for await (const { messages } of forgetful("events.raw", 7, 15, 20)) even.push(...messages.map(({ offset }) => offset));
+  expect(even).toEqual([16, 18]);
   for await (const _ of past("claims", 7, 0, 45)) throw new Error("claims is not archived");
 });

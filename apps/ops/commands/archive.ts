@@ -5,12 +5,13 @@ import { ARCHIVED_TOPIC, checkArchive } from "../../../sinks/archive/check.ts";
 import { type ArchiveFile, hourText } from "../../../sinks/archive/names.ts";
 import { filesOf } from "../../../sinks/archive/read.ts";
 import { planRestore, type RestorePlan, type RestoreState, restore, restoreState, type Window } from "../../../sinks/archive/restore.ts";
+import { withheldBy } from "../../../sinks/archive/withheld.ts";
 import { archivedSchema } from "../../../sinks/archive/write.ts";
 import type { Objects } from "../../../sinks/objects/objects.ts";
 import { openObjects } from "../../../sinks/objects/open.ts";
-import { openSuppressions, type Suppressions } from "../../../sinks/postgres/suppressions.ts";
+import { openSuppressions, type Suppressions, withholdsOf } from "../../../sinks/postgres/suppressions.ts";
 import { openRegistry } from "../../../stream/registry.ts";
-import { openWire, UnknownSchema, type Wire } from "../../../stream/wire.ts";
+import { openWire } from "../../../stream/wire.ts";
 import { actorOf, beginOperation, resumeOperation } from "../../operations.ts";
 import { addresses, objectStoreUrl } from "../config.ts";
 import { kafkaOf, withPool } from "../connections.ts";
@@ -117,28 +118,6 @@ const tellPlan = (plan: RestorePlan, { from, to }: Window): void => {
   for (const { message } of plan.damaged) print(message);
 };
 
-/** Events of erased subjects stay away; while there are any, what cannot be read cannot be known to be of nobody, and stays away too. */
-const withheldBy = (wire: Wire, suppressions: Suppressions) => async () => {
-  const hides = await suppressions.hides();
-  if (hides === undefined) return undefined;
-  return ({ value, offset }: { readonly value: Buffer | null; readonly offset: number }, partition: number): boolean => {
-    try {
-      return hides(wire.decode(topics.eventsRaw, value, { topic: ARCHIVED_TOPIC, partition, offset }), ARCHIVED_TOPIC);
-    } catch (error) {
-      if (error instanceof UnknownSchema) throw error;
-      return true;
-    }
-  };
-};
-
-/** The schemas that events of the window name, so that decoding need not wait: those of the archive. */
-const learnAll = async (wire: Wire, objects: Objects): Promise<void> => {
-  for await (const { key } of objects.list("archive/schemas/")) {
-    const id = /(\d+)\.json$/.exec(key)?.[1];
-    if (id !== undefined) await wire.learn(Number(id));
-  }
-};
-
 const LOCK = "tributary.restore";
 
 const restoreWindow = (options: RestoreOptions): Promise<void> =>
@@ -203,7 +182,6 @@ const bringBack = async (
   const registry = openRegistry({ url: registryUrl, topicPrefix });
   const schemaOf = async (id: number) => (await registry.schemaOf(id)) ?? archivedSchema(objects, id);
   const wire = await openWire([topics.operations, topics.eventsRaw], { idOf: registry.idOf, schemaOf });
-  await learnAll(wire, objects);
   const producer = kafkaOf().producer();
   const progress = openProgress("files", options.json);
   const ports = { wire, produce: producer.send };
@@ -223,7 +201,7 @@ const bringBack = async (
       const state = await restore(objects, window, begun, {
         into: topics.eventsRestored.name,
         produce: producer.send,
-        withheld: withheldBy(wire, suppressions),
+        withheld: withheldBy(objects, wire, topics.eventsRaw, () => withholdsOf(suppressions)),
         onFile: progress.at,
       });
       await operation.end("succeeded", state);

@@ -1,0 +1,36 @@
+// sinks/archive/withheld.ts - which archived records may not come back: those of erased subjects.
+import type { AnyTopic } from "../../stream/flow.ts";
+import type { InputMessage, Withholds } from "../../stream/ports.ts";
+import type { Wire } from "../../stream/wire.ts";
+import type { Objects } from "../objects/objects.ts";
+
+/** Asked before each file: undefined when everything may come back, so that nothing is decoded. Rejects with a transient error while nobody knows. */
+export type Withheld = () => Promise<((message: InputMessage, partition: number) => boolean) | undefined>;
+
+/**
+ * `withholds` as a sink's runner asks it. While anybody is erased, what cannot be read cannot be known to be of nobody, and stays away too. The schemas
+ * that records may name are learnt from the archive, once.
+ */
+export const withheldBy = (objects: Objects, wire: Wire, topic: AnyTopic, withholds: () => Promise<Withholds | undefined>): Withheld => {
+  let learnt: Promise<void> | undefined;
+  const learnAll = async (): Promise<void> => {
+    for await (const { key } of objects.list("archive/schemas/")) {
+      const id = /(\d+)\.json$/.exec(key)?.[1];
+      if (id !== undefined) await wire.learn(Number(id));
+    }
+  };
+  return async () => {
+    const isWithheld = await withholds();
+    if (isWithheld === undefined) return undefined;
+    learnt ??= learnAll();
+    await learnt;
+    return ({ value, offset }, partition) => {
+      const read = { topic: topic.name, partition, offset };
+      try {
+        return isWithheld(wire.decode(topic, value, read), read);
+      } catch {
+        return true;
+      }
+    };
+  };
+};

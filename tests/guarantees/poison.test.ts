@@ -114,7 +114,8 @@ test("garbage in every topic becomes dead letters with its own bytes, and everyt
   await producer.close();
   await product.quiet(60_000);
 
-  const letters = await product.read("s2s.dlq");
+  // Without those that the keeper sent again meanwhile, a minute after each failure: they carry their letter.
+  const letters = (await product.read("s2s.dlq")).filter(({ headers }) => headers[letterHeaders.letter] === undefined);
   const described = ({ headers, key, value }: Stored) => ({
     topic: headers[letterHeaders.topic],
     stage: headers[letterHeaders.stage],
@@ -143,7 +144,8 @@ test("garbage in every topic becomes dead letters with its own bytes, and everyt
   // Each says where it lay and what was wrong.
   const lying = new Map<string, Stored>();
   for (const topic of TOPICS)
-    for (const one of await product.read(topic)) if (one.headers.sent !== undefined) lying.set(one.headers.sent, one);
+    for (const one of await product.read(topic))
+      if (one.headers.sent !== undefined && one.headers[letterHeaders.letter] === undefined) lying.set(one.headers.sent, one);
   for (const { headers } of letters) {
     const { partition, offset } = lying.get(headers.sent!)!;
     expect([headers[letterHeaders.partition], headers[letterHeaders.offset]]).toEqual([`${partition}`, `${offset}`]);

@@ -48,9 +48,8 @@ export const readClaims = async (ports: ReprocessPorts, settings: ReprocessSetti
     return one;
   };
   await ports.span(topics.claims, { from: from - SKEW_MS, until: null }, async (batch) => {
-    for (const { event, source } of await decoded(topics.claims, batch, ports.wire)) {
+    for (const { event, source } of await decoded(topics.claims, batch, ports.wire, settings.clientId)) {
       const { data, receivedAt, key } = event;
-      if (settings.clientId !== null && data.client_id !== settings.clientId) continue;
       if (data.kind === "conversion") {
         const isNear = receivedAt >= from && receivedAt < to;
         if ((isNear || orders.has(key)) && !conversions.has(event.id)) conversions.set(event.id, keep(key, event, source.value!));

@@ -1,4 +1,4 @@
-// apps/ops/reprocess/read.ts - the messages of a batch as events; what nobody can read has its dead letter already and is passed over.
+// apps/ops/reprocess/read.ts - the messages of a batch as events, of one client or of all; what nobody can read has its dead letter already and is passed over.
 import { decodeBatch } from "../../../stream/decode.ts";
 import type { Recorded, Topic } from "../../../stream/flow.ts";
 import type { InputBatch, InputMessage } from "../../../stream/ports.ts";
@@ -8,9 +8,15 @@ export const decoded = async <T>(
   topic: Topic<T>,
   batch: InputBatch,
   wire: Wire,
+  clientId: number | null,
 ): Promise<readonly { readonly event: Recorded<T>; readonly source: InputMessage }[]> => {
+  // Record keys begin with the client: what belongs to another one need not be decoded.
+  const prefix = `${clientId}:`;
+  const messages =
+    clientId === null ? batch.messages : batch.messages.filter(({ key }) => key?.toString("latin1", 0, prefix.length) === prefix);
+  if (messages.length === 0) return [];
   const learn = async (ids: readonly number[]): Promise<void> => {
     await Promise.all(ids.map((id) => wire.learn(id)));
   };
-  return (await decodeBatch(topic, batch, { wire, learn })).given;
+  return (await decodeBatch(topic, { ...batch, messages }, { wire, learn })).given;
 };

@@ -5,9 +5,10 @@ import { memberFaults } from "./faults/failpoints.ts";
 import type { Fault } from "./faults/fault.ts";
 import { networkFaults } from "./faults/network.ts";
 import { processFaults } from "./faults/processes.ts";
+import { timeFaults } from "./faults/time.ts";
 import { randomFrom } from "./generator.ts";
 
-export const faults: readonly Fault[] = [...processFaults, ...memberFaults, ...networkFaults, ...dataFaults];
+export const faults: readonly Fault[] = [...processFaults, ...memberFaults, ...networkFaults, ...dataFaults, ...timeFaults];
 
 export interface Available {
   readonly proxies: boolean;

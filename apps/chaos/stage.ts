@@ -2,7 +2,7 @@
 import { steps } from "../ops/steps.ts";
 import { openHome, readJson } from "../stack/home.ts";
 import { apps } from "../stack/product.ts";
-import { startStack } from "../stack/supervisor.ts";
+import { type Stack, startStack } from "../stack/supervisor.ts";
 import { ownConfig } from "./config.ts";
 import { openProxy, type TcpProxy } from "./proxy.ts";
 import { type Fronted, openTarget, type Target } from "./target.ts";
@@ -13,35 +13,37 @@ export interface Stage {
 }
 
 const fronted: readonly Fronted[] = ["kafka", "postgres", "clickhouse", "redis", "registry"];
+
 /** Begins with an empty folder. `tell` hears every sentence of the supervisor. */
 export const openStage = async (folder: string, random: () => number, tell: (text: string) => void): Promise<Stage> => {
   const home = openHome(folder);
   const proxies: Partial<Record<Fronted, TcpProxy>> = {};
   const portOf = (name: Fronted): number => readJson<Record<string, number>>(home.path("ports.json"))?.[name] ?? 0;
   for (const name of fronted) proxies[name] = await openProxy(() => portOf(name), random);
-  const stack = await startStack({
-    home: home.folder,
-    fresh: true,
-    config: ownConfig(),
-    services: fronted,
-    fronts: Object.fromEntries(fronted.map((name) => [name, proxies[name]!.port])),
-    steps,
-    apps,
-    onEvent: ({ text }) => tell(text),
-  });
   const closeProxies = () => Promise.all(Object.values(proxies).map((proxy) => proxy.close()));
+  let stack: Stack | undefined;
   try {
+    stack = await startStack({
+      home: home.folder,
+      fresh: true,
+      config: ownConfig(),
+      services: fronted,
+      fronts: Object.fromEntries(fronted.map((name) => [name, proxies[name]!.port])),
+      steps,
+      apps,
+      onEvent: ({ text }) => tell(text),
+    });
     const target = await openTarget(home.folder, proxies);
     return {
       target,
       close: async () => {
         await target.close();
-        await stack.stop();
+        await stack!.stop();
         await closeProxies();
       },
     };
   } catch (error) {
-    await stack.stop();
+    await stack?.stop();
     await closeProxies();
     throw error;
   }

@@ -39,6 +39,8 @@ export interface Target {
   readonly wire: Wire;
   readonly withAdmin: <T>(work: (admin: Admin) => Promise<T>) => Promise<T>;
   readonly pool: pg.Pool;
+  /** The address of that pool. */
+  readonly adminUrl: string;
   /** As the owner of the database: row-level security hides nothing. Tried again for a while: a store may just have come back. */
   readonly rows: <T = any>(statement: string) => Promise<readonly T[]>;
   readonly clickhouse: ReturnType<typeof openClickhouse>;
@@ -141,6 +143,7 @@ export const openTarget = async (homeFolder: string, proxies: Proxies = {}): Pro
       }
     },
     pool,
+    adminUrl: adminUrl.href,
     rows: (statement) => until("Postgres answers", PATIENCE_MS, async () => (await pool.query(statement)).rows),
     clickhouse,
     select: <T>(statement: string) =>

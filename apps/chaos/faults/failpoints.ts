@@ -1,10 +1,10 @@
 // apps/chaos/faults/failpoints.ts - members that die at a named step of the runner, zombies that wake after their group has gone on, and members that come and go.
 import { type ChildProcess, spawn } from "node:child_process";
 import { closeSync, existsSync, openSync, readFileSync } from "node:fs";
-import { createServer } from "node:net";
 import { join } from "node:path";
 import { until } from "../../stack/until.ts";
 import { searchPath } from "../config.ts";
+import { freePort } from "../free-port.ts";
 import { between, type Fault, pause, pick, type Scene } from "./fault.ts";
 
 const JOIN_MS = 60_000;
@@ -12,16 +12,6 @@ const groups = ["enrich,score,attribute", "settle", "commission"];
 const sinks = ["analytics,product-sales,identity,velocity", "conversions", "ledger"];
 const steps = ["after-decode", "after-fold", "after-remember", "after-produce", "after-commit"];
 const sinkSteps = ["before-write", "after-write", "after-commit"];
-
-const freePort = (): Promise<number> =>
-  new Promise((resolve, reject) => {
-    const probe = createServer();
-    probe.once("error", reject);
-    probe.listen(0, "127.0.0.1", () => {
-      const { port } = probe.address() as { port: number };
-      probe.close(() => resolve(port));
-    });
-  });
 
 interface Member {
   readonly child: ChildProcess;

@@ -1,5 +1,10 @@
 // apps/chaos/laws/conservation.ts - C: what was answered is stored, what is stored was sent, and the sums add up.
-import { elsewhere, foundBy, kept, type Law, missing, open, unless } from "./law.ts";
+import { checkArchive } from "../../../sinks/archive/check.ts";
+import { openObjects } from "../../../sinks/objects/open.ts";
+import { until } from "../../stack/until.ts";
+import { elsewhere, kept, type Law, missing, open, unless } from "./law.ts";
+
+const INDEXED_MS = 20_000;
 
 export const conservation: readonly Law[] = [
   {
@@ -65,7 +70,39 @@ export const conservation: readonly Law[] = [
       );
     },
   },
-  foundBy("C4", "dead letters in = reprocessed + discarded + waiting + parked, and dlq_depth says so", "dead letter"),
+  {
+    id: "C4",
+    says: "dead letters in = reprocessed + discarded + waiting + parked, and dlq_depth of health says waiting + parked",
+    check: async ({ target, log }) => {
+      if (log.letters.length === 0) return open("no dead letter yet");
+      // The index and the answer of health follow within seconds.
+      return until("the index of dead letters is whole", INDEXED_MS, async () => {
+        const states = await target.rows<{ state: string; kind: string; n: number }>(
+          "select state, kind, count(*)::int as n from dead_letters group by state, kind",
+        );
+        const sum = (of: readonly string[]) => states.filter(({ state }) => of.includes(state)).reduce((all, { n }) => all + n, 0);
+        const failures = new Set(
+          (
+            await target.rows<{ at: string }>(
+              "select source_topic || '/' || source_partition || '@' || source_offset as at from dead_letter_failures",
+            )
+          ).map(({ at }) => at),
+        );
+        const missing = log.letters.filter(({ at }) => !failures.has(at)).map(({ at }) => `${at} is a dead letter and not in the index`);
+        const waiting = sum(["waiting", "retrying", "parked"]);
+        const health = (await (await fetch(`${target.run().apps.ingest!.url}/health`, { signal: AbortSignal.timeout(5_000) })).json()) as {
+          dlq_depth?: Readonly<Record<string, number | null>>;
+        };
+        const told = Object.values(health.dlq_depth ?? {}).reduce<number>((all, count) => all + (count ?? 0), 0);
+        const found = unless(
+          [...missing, ...(told === waiting ? [] : [`health says ${told}, the index ${waiting}`])],
+          `${sum(["waiting", "retrying", "parked", "reprocessed", "discarded"])} letters: ${states.map(({ state, n }) => `${n} ${state}`).join(", ")}`,
+        );
+        if (found.verdict === "broken") throw new Error(found.evidence);
+        return found;
+      });
+    },
+  },
   missing("C5", "pixel answers = stored + duplicate + dead letter + refused", "the pixel (issue 7)"),
   missing("C6", "302 answers = clicks stored + dead letters + filtered", "the redirect (issue 7)"),
   {
@@ -117,7 +154,24 @@ export const conservation: readonly Law[] = [
           );
     },
   },
-  foundBy("C11", "the archive covers the offsets of closed hours, no gap, no overlap", "archive"),
+  {
+    id: "C11",
+    says: "the files of the archive cover everything that is committed there, no gap, no overlap, no damage",
+    check: async ({ target }) => {
+      const objects = openObjects(target.env.OBJECT_STORE_URL!);
+      try {
+        const { files, events, gaps, overlaps, damaged } = await target.withAdmin((admin) => checkArchive(objects, admin));
+        const at = (what: string) => (one: { partition: number; from: number; until: number }) =>
+          `${what} in partition ${one.partition} from ${one.from} to ${one.until}`;
+        return unless(
+          [...gaps.map(at("gap")), ...overlaps.map(at("overlap")), ...damaged.map(({ key, message }) => `${key}: ${message}`)],
+          `${files} files with ${events} events, every one read and its checksum compared`,
+        );
+      } finally {
+        await objects.close();
+      }
+    },
+  },
 ];
 
 export const tenants: readonly Law[] = [

@@ -17,7 +17,7 @@ export const liveness: readonly Law[] = [
           )
         : unless([`it took ${(quietMs / 1_000).toFixed(1)} s`], ""),
   },
-  foundBy("L2", "health is not ok within 3 probes of a dead store, and ok again after it", "probe"),
+  elsewhere("L2", "health is not ok within 3 probes of a dead store, and ok again after it; one alert, one recovery", "tests/keeper"),
   {
     id: "L3",
     says: "buffers are bounded: no process of the product takes more than 700 MiB",

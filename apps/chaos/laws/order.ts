@@ -28,10 +28,10 @@ export const replays: readonly Law[] = [
     check: (evidence) =>
       unless(versionsOf(evidence), `${evidence.events.length} events of this cycle, ${evidence.log.decisions.size} decisions`),
   },
-  missing("R4", "nothing of an erased person returns", "erasure (issue 12); the suppression list exists"),
+  elsewhere("R4", "nothing of an erased person returns", "tests/guarantees/replay.test.ts for replays; erasure itself comes with issue 12"),
   foundBy("R5", "everything rebuilt into empty stores, each stage from its own input, is the live state (H)", "rebuild"),
-  foundBy("R6", "a replay under live traffic and faults changes nothing", "replay under traffic"),
-  elsewhere("R7", "overlapping replays, and one killed midway, give the same H", "tests/guarantees/replay*.test.ts"),
+  elsewhere("R6", "a replay under live traffic and faults changes nothing", "tests/guarantees/replay.test.ts"),
+  elsewhere("R7", "overlapping replays, and one killed midway, give the same H", "tests/guarantees/replay.test.ts"),
   elsewhere("R8", "outcomes do not depend on batch cuts or hosting", "tests/guarantees/hosting.test.ts, counts-once.test.ts"),
   elsewhere("R9", "no clock, randomness, locale or environment in processors", "tests/topology/imports.test.ts"),
   foundBy("R10", "a rewind moves no partition forward", "rewind"),

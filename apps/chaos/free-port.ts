@@ -1,0 +1,12 @@
+// apps/chaos/free-port.ts - a loopback port that nobody listens on now.
+import { createServer } from "node:net";
+
+export const freePort = (): Promise<number> =>
+  new Promise((resolve, reject) => {
+    const probe = createServer();
+    probe.once("error", reject);
+    probe.listen(0, "127.0.0.1", () => {
+      const { port } = probe.address() as { port: number };
+      probe.close(() => resolve(port));
+    });
+  });

@@ -71,14 +71,15 @@ export const batchRoute = (parts: BatchParts) => {
     takePlace(verdict, REQUESTS_A_MINUTE, response, `a token has ${REQUESTS_A_MINUTE} requests a minute: send larger batches`);
     checkType(request);
     parts.path.expectRoom();
-    const answer = await withBody(request, (raw) =>
-      inTurn(heapOf(raw), async () => {
+    const { answer, stored } = await withBody(request, (raw) =>
+      inTurn(heapOf(raw), () => {
         const receivedAt = Date.now();
         const facts = { ...parts.facts(token, receivedAt), batchId: batchTag(receivedAt, randomBytes(4)) };
         const arrival = arrivalOf(request, String(token.client_id), receivedAt);
         return take(parts, acceptsBatch(raw), arrival, facts, refused);
       }),
     );
+    await Promise.all(stored);
     accepted = answer.accepted;
     response.json(answer);
   };
@@ -94,14 +95,20 @@ const arrivalOf = (request: Request, sender: string, receivedAt: UnixMs): Arriva
   },
 });
 
-/** Admits slice by slice, so that other requests get their turn, while earlier slices are being stored; resolves when all are. */
+/** What is answered, once everything that was taken is stored. */
+interface Taken {
+  readonly answer: BatchAnswer;
+  readonly stored: readonly Promise<void>[];
+}
+
+/** Admits slice by slice, so that other requests get their turn, while earlier slices are being stored. */
 const take = async (
   parts: BatchParts,
   body: BatchBody,
   arrival: Arrival,
   facts: BatchFacts & { readonly batchId: string },
   refused: Map<string, number>,
-): Promise<BatchAnswer> => {
+): Promise<Taken> => {
   const errors: ItemError[] = [];
   const stored: Promise<void>[] = [];
   const wire = parts.wire();
@@ -124,14 +131,14 @@ const take = async (
     accepted += messages.length;
     // a client's own servers send these: what could not be read of them would be a dead letter of that kind
     const kept = parts.path.store(messages, "s2s");
-    // its failure is seen below, when all slices are on their way
+    // its failure is seen by who waits for all of them
     kept.catch(() => undefined);
     stored.push(kept);
   }
-  await Promise.all(stored);
   const rejected = body.events.length - accepted;
   const batch = { client_id: facts.clientId, tag: facts.batchId, accepted, rejected, withheld };
-  return { accepted, rejected, errors, errors_truncated: rejected > errors.length, batch_id: mintBatchId(batch, parts.batchIdKey) };
+  const batchId = mintBatchId(batch, parts.batchIdKey);
+  return { answer: { accepted, rejected, errors, errors_truncated: rejected > errors.length, batch_id: batchId }, stored };
 };
 
 const messageOf = (wire: Wire, admitted: Admission<EventReceived> & { kind: "accepted" }, receivedAt: UnixMs): OutputMessage => {

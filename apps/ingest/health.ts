@@ -1,4 +1,5 @@
 // apps/ingest/health.ts - GET /health: the specification's report, from probes that are asked at most every two seconds and never wait long.
+import { archiveBehind } from "../../sinks/archive/check.ts";
 import type { Admin } from "../../stream/admin.ts";
 import { type Counts, type Known, lastKnown, sumOf, unreadLetters, waitingForStores } from "./letter-depth.ts";
 import type { PathName, PathState } from "./path.ts";
@@ -93,8 +94,9 @@ const report = async (
   askObjects: () => Promise<Store>,
   askLetters: () => Promise<readonly (Known | null)[]>,
 ): Promise<HealthReport> => {
-  const [objects, open, analytics, cache, relational, backbone, waiting] = await Promise.all([
+  const [objects, archived, open, analytics, cache, relational, backbone, waiting] = await Promise.all([
     askObjects(),
+    within(async () => archiveBehind(await ports.admin())).catch(() => null),
     askLetters(),
     stateOf(ports.analytics),
     stateOf(ports.cache),
@@ -135,8 +137,8 @@ const report = async (
     recovery: {
       health_check: {
         analytics_ok: analytics === "ok",
-        // The write-ahead log is the Kafka topic with its archive in object storage.
-        wal_ok: backbone === "ok" && objects === "ok",
+        // The write-ahead log is the Kafka topic with its archive in object storage, which may be five minutes behind.
+        wal_ok: backbone === "ok" && objects === "ok" && archived === 0,
         relational_ok: relational === "ok",
         cache_ok: cache === "ok",
       },

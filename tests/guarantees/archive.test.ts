@@ -91,6 +91,7 @@ test("a worker killed while it announces, after a file and before it commits lea
     proofs.push(last);
   }
   await load("after", seed + 1, 12);
+  expect(await archiveBehind(product.admin, 0)).toBeGreaterThan(0);
   const { child, died } = await worker("archive");
   await until("everything is archived", 90_000, async () => {
     const lag = await lagOf(ARCHIVE_GROUP);
@@ -110,6 +111,8 @@ test("a worker killed while it announces, after a file and before it commits lea
   for (const { partition, offset, key, value } of inLog)
     expect(archived.get(`${partition}@${offset}`)).toBe(`${key?.toString("hex")} ${value?.toString("hex")}`);
   expect(await archiveBehind(product.admin, 0)).toBe(0);
+  const health = (await (await fetch(`${product.ingestUrl}/health`)).json()) as { recovery: { health_check: { wal_ok: boolean } } };
+  expect(health.recovery.health_check.wal_ok).toBe(true);
   console.log(`hits: ${proofs.join(", ")}; ${state.files} files, ${state.events} events`);
 }, 240_000);
 

@@ -1,20 +1,26 @@
 // apps/api/api.ts - the platform API: opens what it needs by name, serves, and closes in reverse.
+import { topics } from "../../schemas/generated.ts";
 import { openClickhouse } from "../../sinks/clickhouse/client.ts";
 import { openPool } from "../../sinks/postgres/sql.ts";
 import { openTokens } from "../../sinks/postgres/tokens.ts";
 import { userOf } from "../../sinks/postgres/users.ts";
+import { openKafka } from "../../stream/kafka.ts";
 import type { Log } from "../../stream/log.ts";
 import { openMetrics } from "../../stream/metrics.ts";
 import { openOps } from "../../stream/ops.ts";
+import { openRegistry } from "../../stream/registry.ts";
 import type { Scope } from "../../stream/scope.ts";
+import { openWire, type Wire } from "../../stream/wire.ts";
 import { openMailer } from "../alerts/mail.ts";
 import { teller } from "../alerts/tell.ts";
 import { listen } from "../http/listen.ts";
 import { openRateLimit } from "../http/rate-limit.ts";
 import { authenticator } from "../http/tokens.ts";
+import type { OperationPorts } from "../operations.ts";
 import { tlsOf } from "../tls.ts";
 import { commitOf, versionOf } from "../version.ts";
 import type { Config } from "./config.ts";
+import { deadLetterRoutes } from "./dead-letters.ts";
 import { identify } from "./identity.ts";
 import { apiApp, REQUESTS_A_MINUTE } from "./server.ts";
 import { systemRoutes } from "./system.ts";
@@ -55,6 +61,19 @@ export const api =
       return { value, stop: () => value?.close() };
     });
 
+    const kafka = openKafka({ brokers: config.KAFKA_BROKERS, clientId: name, topicPrefix: config.KAFKA_TOPIC_PREFIX, log });
+    const producer = await scope.open("producer", () => closing(kafka.producer({ sendDeadlineMs: STORE_MS })));
+    const registry = openRegistry({ url: config.SCHEMA_REGISTRY_URL, topicPrefix: config.KAFKA_TOPIC_PREFIX, deadlineMs: STORE_MS });
+    let wire: Promise<Wire> | undefined;
+    /** Asked for when first needed, and again after it has failed. */
+    const audit = async (): Promise<OperationPorts> => {
+      wire ??= openWire([topics.operations], registry).catch((error) => {
+        wire = undefined;
+        throw error;
+      });
+      return { wire: await wire, produce: producer.send };
+    };
+
     const authenticate = authenticator(tokens, "service");
     const app = apiApp(
       [
@@ -68,6 +87,7 @@ export const api =
           relational: async () => void (await pool.query("select 1")),
           tell: teller(pool, mailer, log),
         }),
+        ...deadLetterRoutes({ pool, audit }),
       ],
       {
         identify: identify({ issuer: config.OIDC_ISSUER, userOf: (email) => userOf(pool, email) }),

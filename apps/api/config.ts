@@ -3,6 +3,7 @@ import { type Environment, readEnvironment } from "../environment.ts";
 
 const names = [
   ...(["HOST", "PORT", "OPS_PORT", "INSTANCE_NAME", "LOG_LEVEL", "TLS_CERT_FILE", "TLS_KEY_FILE", "TRUSTED_PROXIES"] as const),
+  ...(["KAFKA_BROKERS", "KAFKA_TOPIC_PREFIX", "SCHEMA_REGISTRY_URL"] as const),
   ...(["POSTGRES_URL", "CLICKHOUSE_URL", "REDIS_URL", "OIDC_ISSUER", "SMTP_URL"] as const),
 ] as const;
 export type Config = Environment<(typeof names)[number]>;

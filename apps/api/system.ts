@@ -1,5 +1,6 @@
 // apps/api/system.ts - the routes of monitoring: how the stores are, what the keeper knows of each, and the door for alerts.
 import type { Pool } from "pg";
+import { ingestPath } from "../../sinks/postgres/ingest-path.ts";
 import { listProbes, type ProbeRow } from "../../sinks/postgres/probe-states.ts";
 import { type Alert, readAlert } from "../alerts/alert.ts";
 import { Problem, unavailable } from "../http/problem.ts";
@@ -42,6 +43,21 @@ export const systemRoutes = (ports: SystemPorts): readonly Route[] => {
       auth: "user",
       roles: ["admin", "viewer"],
       answer: async () => ({ status: 200, body: detailedHealth(await known(ports.pool), Date.now()) }),
+    },
+    {
+      method: "GET",
+      path: "/api/system/ingest-path",
+      auth: "user",
+      roles: ["admin", "viewer"],
+      answer: async () => {
+        const path = await ingestPath(ports.pool).catch(() => {
+          throw unavailable("the checks of the way into the log cannot be read now", 2);
+        });
+        const told = <T extends { readonly checked_at: number }>(check: T) => ({ ...check, checked_at: iso(check.checked_at) });
+        const instances = path.instances.map((check) => ({ ...told(check), since: iso(check.since) }));
+        const body = { ...path, since: iso(path.since), checked_at: iso(path.checked_at), instances, history: path.history.map(told) };
+        return { status: 200, body };
+      },
     },
     {
       method: "POST",

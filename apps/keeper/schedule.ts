@@ -8,6 +8,8 @@ export interface Schedule {
   readonly name: string;
   /** The shortest pause between two runs. */
   readonly pauseMs: number;
+  /** The pause counts from the beginning of a run: it begins every `pauseMs`, unless it takes longer than that. */
+  readonly fromStart?: boolean;
   /** How many times longer than the run before it a pause is at least: 9 leaves nine tenths of the time to others. */
   readonly rest?: number;
   /** Does what waits and answers how much that was; "busy" when another process is at it. Stops early when `isClosing` says so. */
@@ -29,7 +31,7 @@ const BACKLOG_MS = 5_000;
  * lose, what it left undone still waits. A warning where it may heal by itself, an error where an operator must look.
  */
 export const keepDoing = (
-  { name, pauseMs, rest = 0, work, waiting }: Schedule,
+  { name, pauseMs, fromStart = false, rest = 0, work, waiting }: Schedule,
   { log, metrics }: { readonly log: Pick<Log, "warn" | "error">; readonly metrics: Pick<Metrics, "countRun" | "setBacklog"> },
 ): Resource<Running> => {
   let isClosing = false;
@@ -64,7 +66,8 @@ export const keepDoing = (
     while (!isClosing) {
       const startedAt = performance.now();
       await once();
-      if (!isClosing) await pause(Math.max(pauseMs, rest * (performance.now() - startedAt)));
+      const took = performance.now() - startedAt;
+      if (!isClosing) await pause(Math.max(pauseMs - (fromStart ? took : 0), rest * took, 0));
     }
   })();
   return {

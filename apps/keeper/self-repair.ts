@@ -130,7 +130,7 @@ export const selfRepair = ({ name, look, restart, book, tell, log, show, clock =
     log.warn("restart.begun", { probe: name });
     await run().catch((error: unknown) => log.error("restart.failed", { probe: name, error }));
   };
-  return { name: `probe-${name.replace("_", "-")}`, pauseMs: intervalMs, work: round };
+  return { name: `probe-${name.replace("_", "-")}`, pauseMs: intervalMs, fromStart: true, work: round };
 };
 
 const probeOf = (row: ProbeRow): Probe => ({

@@ -1,0 +1,202 @@
+// Self-repair on real servers: stores that hang are restarted once, one that nobody restarts goes down, and each is told once and once again when it is back.
+import { mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { type Outage, toldOnce } from "../../apps/alerts/told-once.ts";
+import { openRepairs } from "../../apps/keeper/repairs.ts";
+import { keepDoing } from "../../apps/keeper/schedule.ts";
+import { controlOf } from "../../apps/stack/control.ts";
+import { until } from "../../apps/stack/until.ts";
+import { listAlerts } from "../../sinks/postgres/alerts.ts";
+import { openPool, sql, transaction } from "../../sinks/postgres/sql.ts";
+import { openKafka } from "../../stream/kafka.ts";
+import { openLog } from "../../stream/log.ts";
+import { openMetrics } from "../../stream/metrics.ts";
+import { type RunningApi, startApi } from "../support/api.ts";
+import { sharedStack } from "../support/shared-stack.ts";
+
+// Minutes in the product. A probe that hangs for this long has failed, so it is what bounds a busy machine.
+const TIMING = { intervalMs: 500, recheckMs: 1_500, probeMs: 4_000 };
+const { env } = sharedStack();
+const folder = mkdtempSync(join(tmpdir(), "tributary-repair-"));
+const objects = join(folder, "objects");
+const pool = openPool(env.POSTGRES_URL!, { max: 2 });
+const control = controlOf(JSON.parse(readFileSync(join(env.TRIBUTARY_HOME!, "run.json"), "utf8")));
+const began = Date.now();
+let running: RunningApi;
+const stops: (() => unknown)[] = [];
+
+beforeAll(async () => {
+  running = await startApi(env);
+});
+afterAll(async () => {
+  for (const stop of stops.reverse()) await stop();
+  for (const name of ["clickhouse", "redis"]) await control.signal(name, "SIGCONT");
+  await running.close();
+  await pool.end();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+/** A keeper of these stores alone; the same code as the process hosts. */
+const keeper = (instance: string, stores: readonly string[], change: Readonly<Record<string, string | undefined>> = {}) => {
+  const log = openLog({ app: "keeper", level: "silent" });
+  const metrics = openMetrics({ app: "keeper", version: "0", commit: "0" });
+  const { KAFKA_BROKERS, POSTGRES_URL, CLICKHOUSE_URL, REDIS_URL, TRIBUTARY_HOME } = env as Record<string, string>;
+  const repairs = openRepairs({
+    config: {
+      ...{
+        INSTANCE_NAME: instance,
+        KAFKA_TOPIC_PREFIX: "",
+        POSTGRES_URL: POSTGRES_URL!,
+        CLICKHOUSE_URL: CLICKHOUSE_URL!,
+        REDIS_URL: REDIS_URL!,
+      },
+      ...{ OBJECT_STORE_URL: pathToFileURL(objects).href, SMTP_URL: running.smtpUrl, RESTART_COMMAND: undefined },
+      ...{ TRIBUTARY_HOME: TRIBUTARY_HOME! },
+      ...change,
+    },
+    apiUrl: change.apiUrl ?? running.url,
+    kafka: openKafka({ brokers: KAFKA_BROKERS!, clientId: instance }),
+    log,
+    metrics,
+    timing: TIMING,
+  });
+  repairs.start();
+  const schedules = repairs.schedules
+    .filter(({ name }) => stores.some((store) => name.includes(store.replace("_", "-"))))
+    .map((schedule) => keepDoing(schedule, { log, metrics }));
+  const stop = async (): Promise<void> => {
+    await Promise.all(schedules.map((schedule) => schedule.stop()));
+    await repairs.close();
+  };
+  stops.push(stop);
+  return { stop: () => stops.splice(stops.indexOf(stop), 1)[0]!(), metrics };
+};
+
+interface Shown {
+  readonly name: string;
+  readonly state: string;
+  readonly restarts: number;
+  readonly checked_at: string | null;
+}
+const shown = async (): Promise<readonly Shown[]> => {
+  const token = await running.token("admin@demo.tributary.test");
+  const answer = await fetch(`${running.url}/api/system/health`, { headers: { authorization: `Bearer ${token}` } });
+  return ((await answer.json()) as { probes: readonly Shown[] }).probes;
+};
+/** States of each store in the order in which they were seen. */
+const following = () => {
+  const seen = new Map<string, string[]>();
+  return {
+    seen,
+    look: async (): Promise<void> => {
+      for (const { name, state } of await shown()) {
+        const states = seen.get(name) ?? [];
+        if (states.at(-1) !== state) seen.set(name, [...states, state]);
+      }
+    },
+  };
+};
+const alertsSince = async (from: number) => (await listAlerts(pool, 200)).filter(({ told_at }) => told_at >= from);
+const mailed = (): readonly string[] =>
+  running.mails().flatMap((mail) => /^Message-ID:\s+<(inc_\S+)@tributary\.alerts>/im.exec(mail)?.[1] ?? []);
+const proven = async (outages: readonly Outage[]) => {
+  const services = new Set(outages.map(({ service }) => service));
+  const told = (await alertsSince(began)).filter(({ service }) => services.has(service));
+  const mails = mailed().filter((mail) => [...services].some((service) => mail.startsWith(`inc_${service}_`)));
+  expect(toldOnce(outages, told, mails, { intervalMs: TIMING.intervalMs, graceMs: 45_000 })).toEqual([]);
+  return told;
+};
+
+test("ClickHouse and Redis that hang are restarted once each, and told once when they fail and once, with the downtime, when they are back", async () => {
+  const stores = ["analytics_store", "cache_store"];
+  const first = keeper("keeper-one", stores);
+  await until("both are probed and healthy", 60_000, async () => {
+    const probed = (await shown()).filter(({ name }) => stores.includes(name));
+    for (const { state, checked_at: at } of probed) expect([state, at === null ? null : Date.parse(at) > began]).toEqual(["healthy", true]);
+  });
+  const states = following();
+  await states.look();
+  const from = Date.now();
+  for (const name of ["clickhouse", "redis"]) await control.signal(name, "SIGSTOP");
+  for (const { name, state } of await control.status()) if (["clickhouse", "redis"].includes(name)) expect(state).toBe("paused");
+
+  const health = async () => ((await (await fetch(`${running.url}/api/health`)).json()) as { status: string }).status;
+  await until("the platform says that stores are down", 30_000, async () => expect(await health()).toBe("down"));
+  await until("both are healthy again", 60_000, async () => {
+    await states.look();
+    for (const store of stores) expect(states.seen.get(store)).toEqual(["healthy", "failing", "restarting", "healthy"]);
+  });
+  const to = Date.now();
+  await until("the platform is well", 30_000, async () => expect(await health()).toMatch(/ok|degraded/));
+  await until("every alert is mailed", 30_000, async () =>
+    expect((await alertsSince(from)).every(({ mailed_at }) => mailed_at !== null)).toBe(true),
+  );
+  await first.stop();
+
+  const told = await proven(stores.map((service) => ({ service, from, to })));
+  expect(told.map(({ service, status, severity }) => `${service} ${status} ${severity}`).sort()).toEqual(
+    stores.flatMap((store) => [`${store} down normal`, `${store} recovered normal`]),
+  );
+  for (const { status, duration } of told) if (status === "recovered") expect(duration).toMatch(/^(\d+ min )?\d+ s$/);
+  expect((await shown()).filter(({ restarts }) => restarts > 0).map(({ name }) => name)).toEqual(stores);
+});
+
+test("object storage that is gone goes down without a restart, is told by the keeper itself while the API is away, and comes back", async () => {
+  const store = "object_store";
+  keeper("keeper-two", [store], { apiUrl: "http://127.0.0.1:1" });
+  // It would be the second that mails; it has no lease, so it waits.
+  keeper("keeper-three", [store]);
+  await until("it is probed and healthy", 60_000, async () => {
+    const found = (await shown()).find(({ name }) => name === store)!;
+    expect([found.state, found.checked_at !== null]).toEqual(["healthy", true]);
+  });
+  const states = following();
+  await states.look();
+  const from = Date.now();
+  // A file where the folder was: whoever runs this may write into any folder, read-only or not.
+  renameSync(objects, `${objects}.away`);
+  writeFileSync(objects, "");
+  await until("it is down", 60_000, async () => {
+    await states.look();
+    expect(states.seen.get(store)?.at(-1)).toBe("down");
+  });
+  rmSync(objects);
+  renameSync(`${objects}.away`, objects);
+  await until("it is healthy again", 60_000, async () => {
+    await states.look();
+    expect(states.seen.get(store)).toEqual(["healthy", "failing", "down", "healthy"]);
+  });
+  const to = Date.now();
+  await until("every alert is mailed", 30_000, async () =>
+    expect((await alertsSince(from)).every(({ mailed_at }) => mailed_at !== null)).toBe(true),
+  );
+  const told = await proven([{ service: store, from, to }]);
+  expect(told.map(({ status, severity }) => `${status} ${severity}`).sort()).toEqual(["down critical", "recovered normal"]);
+});
+
+test("a keeper that dies in a restart has used it up: its successor looks again, tells the end, and restarts nothing", async () => {
+  const store = "cache_store";
+  const since = Date.now() - 60_000;
+  const id = `inc_${store}_${since}`;
+  // As a keeper leaves it that was killed after it had saved and before it restarted.
+  await transaction(
+    pool,
+    null,
+    (tx) =>
+      tx.query(sql`
+        update probe_states set state = 'restarting', failures = 3, incident_id = ${id}, failing_since = ${new Date(since)},
+          leased_by = null, leased_until = '-infinity' where name = ${store}`),
+    { role: "tributary_keeper" },
+  );
+  const pid = (await control.status()).find(({ name }) => name === "redis")?.pid;
+  const successor = keeper("keeper-four", [store]);
+  await until("the incident is over", 60_000, async () => {
+    const told = (await listAlerts(pool, 200)).filter(({ incident_id }) => incident_id === id);
+    expect(told.map(({ status, mailed_at }) => [status, mailed_at !== null])).toEqual([["recovered", true]]);
+  });
+  await successor.stop();
+  expect((await control.status()).find(({ name }) => name === "redis")?.pid).toBe(pid);
+});

@@ -1,0 +1,128 @@
+// One watched store, with a book in memory: what happens when Postgres is away, when the lease goes to another, and when nobody can be told.
+import { expect, test } from "vitest";
+import type { Alert } from "../../apps/alerts/alert.ts";
+import { selfRepair } from "../../apps/keeper/self-repair.ts";
+import type { ProbeRow } from "../../sinks/postgres/probe-states.ts";
+
+const T0 = Date.UTC(2026, 10, 21, 12);
+const fresh: ProbeRow = {
+  ...{ name: "relational_store", state: "healthy", failures: 0, since: T0, checked_at: null, last_ok_at: null, last_error: null },
+  ...{ failing_since: null, incident_id: null, restarted_at: [] },
+};
+const never = () => false;
+
+/** A keeper on its own: what it saves, tells and restarts is seen from outside. */
+const watched = (name: "relational_store" | "cache_store" = "relational_store") => {
+  const world = {
+    now: T0,
+    isWell: true,
+    isPostgresAway: false,
+    isMailAway: false,
+    holder: "me",
+    row: { ...fresh, name } as ProbeRow,
+    kept: [] as { alert: Alert; isMailed: boolean }[],
+    told: [] as string[],
+    restarts: 0,
+    order: [] as string[],
+  };
+  const asked = async <T>(answer: () => T): Promise<T> => {
+    if (world.isPostgresAway) throw new Error("Postgres is away");
+    return answer();
+  };
+  const { work } = selfRepair({
+    name,
+    look: async () => {
+      world.now += 60_000;
+      if (!world.isWell) throw new Error("gone");
+    },
+    restart: () =>
+      name === "cache_store"
+        ? async () => {
+            world.restarts += 1;
+            world.order.push("restarted");
+          }
+        : undefined,
+    book: {
+      take: () => asked(() => (world.holder === "me" ? world.row : undefined)),
+      save: (row, alerts) =>
+        asked(() => {
+          if (world.holder !== "me") return false;
+          world.row = row;
+          if (row.state !== "healthy") world.order.push(`saved ${row.state}`);
+          for (const one of alerts) if (!world.kept.some(({ alert }) => alert === one.alert)) world.kept.push({ ...one });
+          return true;
+        }),
+      unmailed: () => asked(() => []),
+    },
+    tell: async ({ status, severity }) => {
+      if (world.isMailAway) throw new Error("nobody can be told");
+      world.told.push(`${status} ${severity}`);
+      world.order.push(`told ${status}`);
+      return true;
+    },
+    log: { info: () => undefined, warn: () => undefined, error: () => undefined },
+    clock: () => world.now,
+    timing: { intervalMs: 60_000, recheckMs: 0, probeMs: 1_000 },
+  });
+  return { world, probe: () => work(never) };
+};
+
+test("while Postgres is away its holder goes on, tells once, and saves what it knows when it is back", async () => {
+  const { world, probe } = watched();
+  await probe();
+  world.isPostgresAway = true;
+  world.isWell = false;
+  for (let n = 0; n < 5; n += 1) await probe();
+  expect(world.told).toEqual(["down critical"]);
+  expect(world.row.state).toBe("healthy");
+  world.isPostgresAway = false;
+  await probe();
+  expect(world.row).toMatchObject({ state: "down", failures: 6 });
+  expect(world.kept.map(({ alert: { status }, isMailed }) => [status, isMailed])).toEqual([["down", true]]);
+  world.isWell = true;
+  await probe();
+  await probe();
+  expect(world.told).toEqual(["down critical", "recovered normal"]);
+  expect(world.row).toMatchObject({ state: "healthy", failures: 0, incident_id: null });
+});
+
+test("what could not be told while Postgres was away is kept for later", async () => {
+  const { world, probe } = watched();
+  await probe();
+  Object.assign(world, { isPostgresAway: true, isMailAway: true, isWell: false });
+  for (let n = 0; n < 4; n += 1) await probe();
+  world.isPostgresAway = false;
+  await probe();
+  expect(world.kept.map(({ isMailed }) => isMailed)).toEqual([false]);
+});
+
+test("a keeper that has never held a store does nothing while Postgres is away", async () => {
+  const { world, probe } = watched();
+  Object.assign(world, { isPostgresAway: true, isWell: false });
+  for (let n = 0; n < 4; n += 1) await expect(probe()).rejects.toThrow("Postgres is away");
+  expect(world.told).toEqual([]);
+});
+
+test("a store whose lease went to another is left alone, whatever was about to be done", async () => {
+  const { world, probe } = watched("cache_store");
+  world.isWell = false;
+  await probe();
+  await probe();
+  world.holder = "another";
+  expect(await probe()).toBe("busy");
+  expect([world.restarts, world.told]).toEqual([0, []]);
+});
+
+test("a restart is saved before it is done, and the alert of it before it is told", async () => {
+  const { world, probe } = watched("cache_store");
+  world.isWell = false;
+  for (let n = 0; n < 3; n += 1) await probe();
+  expect(world.restarts).toBe(1);
+  expect(world.order.filter((step) => step !== "saved failing")).toEqual([
+    "saved restarting",
+    "restarted",
+    "told down",
+    "saved down",
+    "told down",
+  ]);
+});

@@ -1,0 +1,36 @@
+// The routes of the platform API and the table of who may call them: each route has its row, with the same credential and the same roles.
+import { readFileSync } from "node:fs";
+import { describe, expect, test } from "vitest";
+import { parse } from "yaml";
+import { deadLetterRoutes } from "../../apps/api/dead-letters.ts";
+import { systemRoutes } from "../../apps/api/system.ts";
+import { roles } from "../../sinks/postgres/users.ts";
+
+interface Row {
+  readonly host: string;
+  readonly method: string;
+  readonly path: string;
+  readonly auth: string;
+}
+const { routes: specified, extra } = parse(readFileSync("apps/api/routes.yaml", "utf8")) as {
+  routes: readonly Row[];
+  extra: readonly Row[];
+};
+const table = [...specified, ...extra];
+/** Nothing is opened: a route is data and a function. */
+const routes = [...systemRoutes({} as never), ...deadLetterRoutes({} as never)];
+
+describe("the platform API", () => {
+  test.each(routes)("$method $path is called by those of its row", ({ method, path, auth, roles: allowed = [] }) => {
+    const rows = table.filter((row) => row.host === "api" && row.method === method && row.path === path);
+    expect(rows).toHaveLength(1);
+    const row = rows[0] as Row & Readonly<Record<string, string>>;
+    expect(row.auth).toBe(auth);
+    expect(roles.filter((role) => (row[role] ?? "-") !== "-")).toEqual(roles.filter((role) => allowed.includes(role)));
+  });
+
+  test("has no route twice", () => {
+    const names = routes.map(({ method, path }) => `${method} ${path}`);
+    expect(new Set(names).size).toBe(names.length);
+  });
+});

@@ -88,7 +88,7 @@ interface Metadata {
 
 const long = (value: number): Buffer => longType.toBuffer(value);
 
-/** Blocks of encoded records, each of about BLOCK_BYTES. */
+/** Blocks of encoded records, each of about BLOCK_BYTES; a block is overwritten by the next. */
 const blocksOf = function* (records: readonly ArchivedRecord[]): Iterable<{ readonly count: number; readonly bytes: Buffer }> {
   let slab = Buffer.allocUnsafeSlow(BLOCK_BYTES);
   let at = 0;
@@ -103,7 +103,7 @@ const blocksOf = function* (records: readonly ArchivedRecord[]): Iterable<{ read
     }
     // It did not fit (a negative answer, and nothing is lost): close the block, or take a larger slab for a record that is larger than one.
     if (count > 0) yield { count, bytes: slab.subarray(0, at) };
-    slab = Buffer.allocUnsafeSlow(count > 0 ? BLOCK_BYTES : slab.length * 2);
+    else slab = Buffer.allocUnsafeSlow(slab.length * 2);
     at = 0;
     count = 0;
   }

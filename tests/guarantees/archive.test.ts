@@ -78,12 +78,16 @@ const lagOf = async (group: string): Promise<number> => {
 test("a worker killed while it announces, after a file and before it commits leaves no gap and no overlap, and the bytes of the log", async () => {
   const seed = newSeed("archive under kill -9");
   const proofs: string[] = [];
-  await load("before", seed, 12);
-  // Two members at once, so that the group is waited for once. Whoever comes after them reads what has come since as well, and would cut every file elsewhere.
+  // Two members that share the partitions before there is anything to read, so that the group is waited for once. Whoever comes after them reads what has come since as well, and would cut every file elsewhere.
   const kills = [["after-announcement", 2] as const, ["after-file", 1] as const];
   const dying = await Promise.all(
     kills.map(async ([failpoint, passing]) => ({ failpoint, passing, ...(await worker("archive", failpoint, passing)) })),
   );
+  for (const { log } of dying)
+    await until("both members have joined", 60_000, () => {
+      if (!log().includes("app.started")) throw new Error("one has not");
+    });
+  await load("before", seed, 12);
   for (const { failpoint, passing, died, hits } of dying) {
     expect(await died).toBe("SIGKILL");
     const last = existsSync(hits) ? readFileSync(hits, "utf8").trim().split("\n").at(-1)! : "never hit";

@@ -39,8 +39,8 @@ export interface LogPicture {
   /** By event id: every version that `events.attributed` holds. */
   readonly versions: ReadonlyMap<string, ReadonlySet<number>>;
   readonly letters: readonly DeadLetter[];
-  /** Records that nobody can read, by topic. */
-  readonly unreadable: Readonly<Record<string, number>>;
+  /** Where records lie that nobody can read, as `topic/partition@offset`. */
+  readonly unreadable: readonly string[];
   /** Records of the topics of money by id: those of `claims` that are decisions, and of which event. */
   readonly decisions: ReadonlyMap<string, string>;
 }
@@ -71,7 +71,7 @@ export const openLogReader = async (target: Target): Promise<LogReader> => {
   const contradictions: string[] = [];
   const versions = new Map<string, Set<number>>();
   const letters: DeadLetter[] = [];
-  const unreadable: Record<string, number> = {};
+  const unreadable: string[] = [];
   const decisions = new Map<string, string>();
   let rawRecords = 0;
 
@@ -134,7 +134,7 @@ export const openLogReader = async (target: Target): Promise<LogReader> => {
               if (topic.endsWith(".dlq")) noteLetter(topic.replace(".dlq", ""), headers, value);
               else {
                 const event = decodes(topic, value, { topic, partition, offset });
-                if (event === null) unreadable[topic] = (unreadable[topic] ?? 0) + 1;
+                if (event === null) unreadable.push(`${topic}/${partition}@${offset}`);
                 else note(topic, partition, event);
               }
               next.get(topic)!.set(partition, offset + 1);

@@ -7,7 +7,7 @@ import { randomFrom } from "./generator.ts";
 import { run } from "./run.ts";
 import { faults, obstacleOf } from "./schedule.ts";
 import { openStage } from "./stage.ts";
-import { tell } from "./verdicts.ts";
+import { summaryText } from "./verdicts.ts";
 
 const usage = `npm run test:guarantees -- [--seed N] [--cycles M] [--from n] [--faults a,b] [--home folder] [--results folder] [--go-on] [--verbose]
 npm run soak -- [--hours H] [--seed N]
@@ -75,7 +75,7 @@ const start = async (): Promise<number> => {
       detail,
       goesOnAfterViolation: values["go-on"] === true || hours !== undefined,
     });
-    console.log(`\n${tell(summary)}`);
+    console.log(`\n${summaryText(summary)}`);
     return summary.violations === 0 ? 0 : 1;
   } finally {
     process.off("SIGINT", leave);

@@ -45,7 +45,7 @@ const briefOf = ({ n, faults, broken, sent, answers, quietMs, seconds }: Cycle) 
 export const run = async (target: Target, settings: RunSettings): Promise<Summary> => {
   const { seed, available, only, tell, results } = settings;
   mkdirSync(results, { recursive: true });
-  const session = await openSession(target, seed, settings.detail);
+  const session = await openSession(target, seed, available.isOurs, settings.detail);
   const cycles: Cycle[] = [];
   try {
     for (let n = settings.from ?? 1; ; n += 1) {
@@ -66,6 +66,6 @@ export const run = async (target: Target, settings: RunSettings): Promise<Summar
       if (settings.goesOnAfterViolation !== true) return summaryOf(cycles);
     }
   } finally {
-    session.close();
+    await session.close();
   }
 };

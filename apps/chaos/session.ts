@@ -1,7 +1,7 @@
 // apps/chaos/session.ts - one sender and one judge over many cycles: load, faults, heal, quiescence, every law.
 import { join } from "node:path";
 import { openPool } from "../../sinks/postgres/sql.ts";
-import { createToken } from "../../sinks/postgres/tokens.ts";
+import { createToken, revokeToken } from "../../sinks/postgres/tokens.ts";
 import { until } from "../stack/until.ts";
 import { type Fault, type Proof, pause, type Scene } from "./faults/fault.ts";
 import { type Generator, openGenerator, randomFrom, type Tenant, tenantsOf } from "./generator.ts";
@@ -32,7 +32,7 @@ export interface Cycle {
 export interface Session {
   readonly seed: number;
   readonly run: (n: number, plan: Plan) => Promise<Cycle>;
-  readonly close: () => void;
+  readonly close: () => Promise<void>;
 }
 
 /** Each token may send 100 requests a minute. */
@@ -45,14 +45,23 @@ const WELL_MS = 120_000;
 /** What takes longer to catch up is worth a line. */
 const SLOW_SECONDS = 3;
 
-const openTokens = async (target: Target, tenants: readonly Tenant[]): Promise<ReadonlyMap<number, readonly string[]>> => {
+interface Tokens {
+  readonly byTenant: ReadonlyMap<number, readonly string[]>;
+  /** They open doors: nobody needs them any more. */
+  readonly revoke: () => Promise<void>;
+}
+const openTokens = async (target: Target, tenants: readonly Tenant[]): Promise<Tokens> => {
   const tokens = new Map<number, readonly string[]>();
+  const ids: number[] = [];
   const app = openPool(target.env.POSTGRES_URL!, { name: "tributary-chaos-tokens", max: 1 });
   try {
     for (const { id } of tenants) {
       const made: string[] = [];
-      for (let n = 0; n < TOKENS_EACH; n += 1)
-        made.push((await createToken(app, { kind: "ingest", label: `chaos ${n}`, client_id: id })).token);
+      for (let n = 0; n < TOKENS_EACH; n += 1) {
+        const { token, token_id: tokenId } = await createToken(app, { kind: "ingest", label: `chaos ${n}`, client_id: id });
+        made.push(token);
+        ids.push(tokenId);
+      }
       tokens.set(id, made);
     }
   } finally {
@@ -65,7 +74,12 @@ const openTokens = async (target: Target, tenants: readonly Tenant[]): Promise<R
     const { status } = await fetch(`${urlsOf(target)[0]}/ingest/batch`, { method: "POST", headers, body: "{}" });
     if (status !== 400) throw new Error(`the edge answers ${status}`);
   });
-  return tokens;
+  return {
+    byTenant: tokens,
+    revoke: async () => {
+      for (const id of ids) await revokeToken(target.pool, id);
+    },
+  };
 };
 
 /** The edge, and the one that stands by when there is one. */
@@ -120,6 +134,7 @@ interface Parts {
   readonly reader: LogReader;
   readonly random: () => number;
   readonly name: string;
+  readonly isOurs: boolean;
   readonly tell: (text: string) => void;
 }
 
@@ -133,7 +148,7 @@ const runFault = async (fault: Fault, scene: Scene): Promise<FaultRun> => {
 };
 
 /** Starts the sender's side. `tell` hears what is broken and healed as it happens. */
-export const openSession = async (target: Target, seed: number, tell: (text: string) => void): Promise<Session> => {
+export const openSession = async (target: Target, seed: number, isOurs: boolean, tell: (text: string) => void): Promise<Session> => {
   const name = `x${seed}-${Date.now().toString(36)}`;
   const demo = target.run().demo as unknown as Parameters<typeof tenantsOf>[0];
   const tenants = tenantsOf(demo);
@@ -142,11 +157,14 @@ export const openSession = async (target: Target, seed: number, tell: (text: str
   const journal = openJournal(join(target.folder, `${name}.journal`));
   const reader = await openLogReader(target);
   const tokens = await openTokens(target, tenants);
-  const parts: Parts = { target, tenants, tokens, generator, reader, random, name, tell };
+  const parts: Parts = { target, tenants, tokens: tokens.byTenant, generator, reader, random, name, isOurs, tell };
   return {
     seed,
     run: (n, plan) => runCycle(n, plan, parts, journal),
-    close: () => journal.close(),
+    close: async () => {
+      journal.close();
+      await tokens.revoke();
+    },
   };
 };
 
@@ -199,7 +217,19 @@ const runCycle = async (n: number, plan: Plan, parts: Parts, journal: ReturnType
   const watched = await watcher.stop();
   const log = await reader.update();
   const events = await storedOf(target, cycle);
-  const judgements = await judge({ target, generator, journal, log, session: name, cycle, watched, findings, quietMs, events });
+  const judgements = await judge({
+    target,
+    generator,
+    journal,
+    log,
+    session: name,
+    cycle,
+    watched,
+    isOurs: parts.isOurs,
+    findings,
+    quietMs,
+    events,
+  });
   return {
     n,
     faults: runs,

@@ -85,7 +85,7 @@ const boundOf = (trials: number, failures: number): string =>
       ? "nothing was tried"
       : `at most ${(300 / trials).toFixed(2)} % of cycles (3/N, 95 %)`;
 
-export const tell = (summary: Summary): string => {
+export const summaryText = (summary: Summary): string => {
   const shorten = (text: string, length: number) => (text.length > length ? `${text.slice(0, length - 3)}...` : text);
   const laws = table(
     ["law", "verdict", "cycles", "evidence"],

@@ -3,6 +3,7 @@ import { Command, CommanderError } from "commander";
 import { alertCommands } from "./commands/alerts.ts";
 import { archiveCommands } from "./commands/archive.ts";
 import { brokerCommands } from "./commands/broker.ts";
+import { chaosCommands } from "./commands/chaos.ts";
 import { dataCommands } from "./commands/data.ts";
 import { deadLetterCommands } from "./commands/dead-letters.ts";
 import { decideCommands } from "./commands/decide.ts";
@@ -34,6 +35,7 @@ for (const add of [
   fraudCommands,
   tokenCommands,
   brokerCommands,
+  chaosCommands,
   replayCommands,
   storeCommands,
   archiveCommands,

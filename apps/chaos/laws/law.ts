@@ -22,6 +22,8 @@ export interface Evidence {
   readonly session: string;
   readonly cycle: string;
   readonly watched: Watched;
+  /** Nobody else sends to this installation. */
+  readonly isOurs: boolean;
   /** What faults of this cycle found out by themselves, by law: the hash before and after a replay, offsets of a rewind. */
   readonly findings: ReadonlyMap<string, readonly Finding[]>;
   /** How long quiescence took after the last heal, and what it waited for. */

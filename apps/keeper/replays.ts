@@ -25,7 +25,7 @@ import { beginOperation, type OperationPorts, type RunningOperation } from "../o
 import { replayableSinks } from "../replays.ts";
 import { hintPrefixOf } from "../worker/views.ts";
 import type { Config } from "./config.ts";
-import { lateRecordsOf } from "./live-traffic.ts";
+import { liveTrafficOf } from "./live-traffic.ts";
 import { type LanePorts, workOff } from "./replay-lane.ts";
 import type { Schedule } from "./schedule.ts";
 
@@ -144,7 +144,7 @@ export const openReplayLane = (settings: ReplayLaneSettings): Resource<Schedule>
       topology,
       wire,
       produce,
-      late: lateRecordsOf(admin, topology),
+      traffic: liveTrafficOf(admin, topology),
       stores: { clickhouse: clickhouseStore(clickhouse), postgres: postgresStore(pool), redis: redisStore(redis, hintPrefixOf(config)) },
       withholds: () => withholdsOf(suppressions),
       retry: (step, work, between) =>

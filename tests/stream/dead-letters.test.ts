@@ -1,6 +1,11 @@
 // A dead letter keeps everything it came with and says where, why and how often it failed.
 import { expect, test } from "vitest";
+import { chain } from "../../stream/chain.ts";
 import { deadLetterOf } from "../../stream/dead-letters.ts";
+import { inMemory } from "../../stream/memory/in-memory.ts";
+import { runner } from "../../stream/runner.ts";
+import { inMemoryWire } from "../../stream/wire.ts";
+import { pipeline } from "../../topology.ts";
 
 const letter = {
   to: "pixel.dlq",
@@ -52,4 +57,32 @@ test("a header that is no number begins the count anew", () => {
 
 test("a record without key and value can be kept too", () => {
   expect(deadLetterOf({ ...letter, key: null, value: null }, noon)).toMatchObject({ key: null, value: null });
+});
+
+test("a dead letter that cannot be written holds the offset of its stage, whatever else was written", async () => {
+  const settle = chain(pipeline, ["settle"]);
+  const committed: number[] = [];
+  const refusing = runner(settle, {
+    wire: inMemoryWire([settle.reads, ...Object.values(settle.hosted[0]!.stage.to)]),
+    memories: { fast: inMemory("fast"), durable: inMemory("durable") },
+    read: () => Promise.reject(new Error("nothing is looked up")),
+    produce: async (messages) => {
+      if (messages.some(({ topic }) => topic.endsWith(".dlq"))) throw new Error("the log refuses it");
+    },
+    deadLetters: pipeline.deadLetters,
+    deadLetter: (refused) => deadLetterOf(refused, noon),
+    retry: (_, one) => one(),
+    count: () => undefined,
+    stops: async () => 1,
+    log: { info: () => undefined, warn: () => undefined, error: () => undefined },
+  });
+  const messages = [{ offset: 0, key: null, value: Buffer.from("garbage"), headers: {} }];
+  const control = {
+    commit: async (offset: number) => void committed.push(offset),
+    heartbeat: async () => undefined,
+    isCurrent: () => true,
+    seek: () => undefined,
+  };
+  await expect(refusing({ topic: settle.reads.name, partition: 0, messages }, control)).rejects.toThrow("the log refuses it");
+  expect(committed).toEqual([]);
 });

@@ -1,4 +1,6 @@
 // apps/ops/progress.ts - how far long work is, on stderr: a bar on a terminal, else a line every 10 s.
+import { spanOf } from "./moments.ts";
+
 export interface Progress {
   readonly at: (done: number, total: number) => void;
   readonly note: (text: string) => void;
@@ -15,7 +17,8 @@ export const openProgress = (unit: string, isQuiet = false): Progress => {
   return {
     at: (done, total) => {
       const rate = Math.round(done / Math.max((performance.now() - started) / 1_000, 0.001));
-      const text = `${done} of ${total} ${unit}, ${rate}/s`;
+      const left = rate > 0 && done < total ? `, about ${spanOf((total - done) / rate)} left` : "";
+      const text = `${done} of ${total} ${unit}, ${rate}/s${left}`;
       if (isTerminal) {
         const filled = Math.round((WIDTH * done) / Math.max(total, 1));
         process.stderr.write(`\r[${"#".repeat(filled)}${".".repeat(WIDTH - filled)}] ${text}\x1b[K`);

@@ -2,7 +2,7 @@
 
 import { classify } from "./errors.ts";
 import type { ClientMessage, ClientProducer } from "./kafka.ts";
-import { retry } from "./retry.ts";
+import { retry, systemClock } from "./retry.ts";
 
 export interface OutgoingMessage {
   readonly topic: string;
@@ -47,7 +47,7 @@ export interface Producer {
   /** False from the first failure until the next acknowledgement: an edge then need not wait for its deadline. */
   readonly isAvailable: () => boolean;
   readonly waiting: () => { readonly messages: number; readonly bytes: number };
-  /** Waits for what was taken, then disconnects. */
+  /** Waits for the callers of `publish` to be told, then disconnects; what no caller waits for any more is given up. */
   readonly close: () => Promise<void>;
 }
 
@@ -55,6 +55,7 @@ export interface Producer {
 const CHUNK_MESSAGES = 1_000;
 // A quarter of message.max.bytes (16 MiB), so that one record of the largest size an edge takes (1 MiB) always fits beside its chunk.
 const CHUNK_BYTES = 4 * 1024 * 1024;
+const DISCONNECT_MS = 1_000;
 // The client keeps a half-open socket after a timeout; a new client is the only way out of that.
 const SILENCE_MS = 30_000;
 
@@ -175,7 +176,7 @@ export const openProducer = (newClient: () => ClientProducer, prefix: string, se
   let waitingBytes = 0;
   let inFlight = 0;
   let pumpIsDue = false;
-  let whenIdle: (() => void) | undefined;
+  let whenTold: (() => void) | undefined;
 
   const deliver = async (chunk: Chunk, parts: ReadonlyMap<Waiting, number>): Promise<void> => {
     const isWanted = () => [...parts.keys()].some((part) => !part.isSettled);
@@ -225,7 +226,6 @@ export const openProducer = (newClient: () => ClientProducer, prefix: string, se
       inFlight++;
       void deliver(chunk, parts);
     }
-    if (inFlight === 0 && queue.length === 0) whenIdle?.();
   };
 
   const publish = (messages: readonly OutgoingMessage[]): Promise<void> => {
@@ -252,6 +252,7 @@ export const openProducer = (newClient: () => ClientProducer, prefix: string, se
           waitingMessages -= messages.length;
           waitingBytes -= bytes;
           queued -= messages.length - part.taken;
+          if (waitingMessages === 0) whenTold?.();
           if (error === undefined) return resolve();
           if (error instanceof LogUnavailable) isAvailable = false;
           reject(error);
@@ -275,8 +276,11 @@ export const openProducer = (newClient: () => ClientProducer, prefix: string, se
     waiting: () => ({ messages: waitingMessages, bytes: waitingBytes }),
     close: async () => {
       isClosed = true;
-      if (inFlight > 0 || queue.length > 0) await new Promise<void>((resolve) => (whenIdle = resolve));
-      await connection.client.disconnect();
+      if (waitingMessages > 0) await new Promise<void>((resolve) => (whenTold = resolve));
+      // It may hang on a request that a log which stands still never answers, half a minute longer than a process may take to end.
+      const isGone = new AbortController();
+      const late = systemClock.sleep(DISCONNECT_MS, isGone.signal).catch(() => undefined);
+      await Promise.race([connection.client.disconnect(), late]).finally(() => isGone.abort());
     },
   };
 };

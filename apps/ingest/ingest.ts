@@ -44,6 +44,7 @@ const WAITING_TOLD_MS = 5_000;
 /** New events wait this long at most while the last ones that waited are sent; then they are stored where they would have been before. */
 const DRAIN_MS = 4_000;
 const REGISTRY_MS = 3_000;
+const LEAVE_MS = 1_000;
 
 /** What `run` of stream/scope.ts runs. Returns once it serves, which is at once: stores that are away make it answer 503, not fail. */
 export const ingest =
@@ -235,5 +236,7 @@ const lasting = (kafka: Kafka): { value: () => Promise<Admin>; stop: () => Promi
     });
     return opened;
   };
-  return { value: open, stop: async () => (await opened?.catch(() => undefined))?.close() };
+  // A log that stands still answers neither the connecting nor the leaving.
+  const leave = async (): Promise<void> => (await opened?.catch(() => undefined))?.close();
+  return { value: open, stop: () => Promise.race([leave(), sleep(LEAVE_MS, undefined, { ref: false })]) };
 };

@@ -60,3 +60,13 @@ export const planOf = (seed: number, n: number, available: Available, only: read
   const list = [...drawn];
   return { faults: list, gapsMs: list.map(() => Math.floor(200 + random() * 1_800)), warmUpMs: Math.floor(800 + random() * 1_500), random };
 };
+
+/** A chosen plan instead of a drawn one. Throws on a name that there is not. */
+export const planFor = (names: readonly string[], seed: number): Plan => {
+  const list = names.map((name) => {
+    const found = faults.find((fault) => fault.name === name);
+    if (found === undefined) throw new Error(`there is no fault ${name}`);
+    return found;
+  });
+  return { faults: list, gapsMs: list.map(() => 500), warmUpMs: 1_000, random: randomFrom(seed) };
+};

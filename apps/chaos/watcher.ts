@@ -1,4 +1,4 @@
-// apps/chaos/watcher.ts - looks at every group's offsets and every process's memory once a second while faults rage: what only shows while it happens.
+// apps/chaos/watcher.ts - looks at every group's offsets and every process's memory every two seconds while faults rage: what only shows while it happens.
 import { readFileSync } from "node:fs";
 import { pipeline } from "../../topology.ts";
 import { apps } from "../stack/product.ts";
@@ -24,7 +24,7 @@ export interface ReadGroup {
   readonly topic: string;
 }
 
-const SAMPLE_MS = 1_000;
+const SAMPLE_MS = 2_000;
 
 /** Commits what it has closed in files, up to a minute later; law C11 looks at it. */
 const ARCHIVE = "tributary.archive";

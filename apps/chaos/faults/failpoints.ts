@@ -103,7 +103,7 @@ const storm: Fault = {
   run: async (scene) => {
     const group = pick(scene.random, groups);
     const sizes: number[] = [];
-    for (let n = 0; n < 3; n += 1) {
+    for (let n = 0; n < 2; n += 1) {
       const one = await member(scene, group);
       try {
         await one.joined();

@@ -61,11 +61,16 @@ const lost = (name: string, remove: (scene: Scene) => Promise<string>): Fault =>
   isAlone: true,
   run: async (scene): Promise<Proof> => {
     const before = await hashOf(scene);
-    const removed = await remove(scene);
-    const gone = differingTables(before, await hashOf(scene));
-    await replay(scene, 48);
-    await scene.quiet();
-    compare(scene, ["R2", "R1"], before, await hashOf(scene), `the replay of ${removed}`);
+    let removed = "";
+    let gone: readonly string[] = [];
+    // Twice, with nothing new between: what the first replay left behind (tokens, notes of what was seen) must not swallow the second one.
+    for (let n = 0; n < 2; n += 1) {
+      removed = await remove(scene);
+      gone = differingTables(before, await hashOf(scene));
+      await replay(scene, 48);
+      await scene.quiet();
+      compare(scene, ["R2", "R1"], before, await hashOf(scene), `replay ${n + 1} of ${removed}`);
+    }
     return { took: gone.length > 0, what: `${removed}; gone from ${gone.join(", ")}` };
   },
 });

@@ -1,0 +1,63 @@
+// A fixed selection of the guarantee suite (apps/chaos): real processes and servers are killed, cut off and emptied under load, and every law is asked of the data.
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { randomFrom } from "../../apps/chaos/generator.ts";
+import { planFor } from "../../apps/chaos/schedule.ts";
+import { openSession, type Session } from "../../apps/chaos/session.ts";
+import { openStage, type Stage } from "../../apps/chaos/stage.ts";
+import { lineOf } from "../../apps/chaos/verdicts.ts";
+
+const SEED = 5;
+const home = mkdtempSync(join(tmpdir(), "tributary-suite-"));
+const told: string[] = [];
+let stage: Stage;
+let session: Session;
+const number = 0;
+beforeAll(async () => {
+  const tell = (text: string) => void told.push(`${new Date().toISOString().slice(11, 19)} ${text}`);
+  stage = await openStage(home, randomFrom(SEED), tell);
+  session = await openSession(stage.target, SEED, true, tell);
+}, 240_000);
+afterAll(async () => {
+  await session?.close();
+  await stage?.close();
+  rmSync(home, { recursive: true, force: true });
+}, 120_000);
+
+test.each([
+  {
+    what: "an edge killed right after its answers, a worker killed, and Redis emptied",
+    faults: ["kill the edge after its answer", "kill worker-chain", "Redis emptied"],
+    proves: ["C1", "C2", "C3", "C7", "C10", "C11", "R3", "R11", "M1", "M3", "M7", "M10", "M11", "I2", "I5", "I6", "L3", "T1"],
+  },
+  {
+    what: "stages that die at a step of the runner while the broker is killed",
+    faults: ["a stage dies at a step", "kill kafka"],
+    proves: ["C2", "C3", "R11", "M10", "M11", "I2", "I6"],
+  },
+  {
+    what: "every connection reset, garbage in every topic, and then a partition dropped and replayed",
+    faults: ["every connection reset", "garbage in the log", "a partition dropped and replayed"],
+    proves: ["C2", "C3", "C4", "C7", "R1", "R2", "R11", "M11", "I2"],
+  },
+  {
+    what: "the stores killed at once, and then everything rebuilt into empty ones",
+    faults: ["kill every store at once", "everything rebuilt"],
+    proves: ["C2", "C3", "R5", "R11", "M1", "M11", "I2"],
+  },
+])(
+  "$what: no law is broken",
+  async ({ faults, proves }) => {
+    const cycle = await session.run(number, planFor(faults, SEED));
+    console.log(lineOf(cycle));
+    const said = cycle.broken.map(({ id, evidence }) => `${id}: ${evidence}`);
+    expect(said, told.slice(-40).join("\n")).toEqual([]);
+    // A cycle whose fault did not take effect would prove nothing.
+    expect(cycle.faults.filter(({ took }) => !took)).toEqual([]);
+    const kept = new Set(cycle.judgements.filter(({ verdict }) => verdict === "kept").map(({ id }) => id));
+    expect(proves.filter((id) => !kept.has(id))).toEqual([]);
+  },
+  240_000,
+);

@@ -1,0 +1,229 @@
+// tests/mutations/bugs.ts - bugs that were planted on purpose, and the law that must catch each (laws.md 6). A place that is gone fails the run: the bug must follow the code.
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: texts of code, in which templates stand
+
+/** Named tests must fail, and nothing but the bug may be the reason: they pass without it. */
+export interface ByTest {
+  readonly files: readonly string[];
+  /** A test whose name holds this must be among the failing ones. */
+  readonly named: string;
+}
+/** Cycles on real servers, of which the law must be broken in one. */
+export interface ByCycles {
+  readonly faults: string;
+  readonly cycles: number;
+}
+export interface Bug {
+  readonly number: string;
+  readonly says: string;
+  readonly laws: readonly string[];
+  /** A part that does not exist yet, so there is no place to plant it. */
+  readonly waitsFor?: string;
+  readonly edits?: readonly { readonly file: string; readonly find: string; readonly plant: string }[];
+  readonly test?: ByTest;
+  readonly cycles?: ByCycles;
+}
+
+export const bugs: readonly Bug[] = [
+  {
+    number: "1",
+    says: "offset committed before the sink has written",
+    laws: ["C3", "C2"],
+    edits: [
+      {
+        file: "stream/sink-runner.ts",
+        find: '    hit("before-write");',
+        plant: '    for (const part of parts) await commit(part).catch(() => undefined);\n    hit("before-write");',
+      },
+    ],
+    cycles: { faults: "a sink dies", cycles: 6 },
+  },
+  {
+    number: "2",
+    says: "isCurrent not asked between steps",
+    laws: ["I6"],
+    edits: [{ file: "stream/runner.ts", find: "if (!control.isCurrent()) return;", plant: "if (control === undefined) return;" }],
+    test: { files: ["tests/guarantees/order.test.ts"], named: "an owner that lost its partition" },
+  },
+  {
+    number: "3",
+    says: 'a "seen" set drops events before the sink',
+    laws: ["R2"],
+    edits: [
+      {
+        file: "sinks/clickhouse/store.ts",
+        find: "    if (rows.length === 0) return;\n    const given = withoutEmpty(columns, rows as readonly (readonly unknown[])[]);",
+        plant:
+          "    const fresh = (rows as readonly (readonly unknown[])[]).filter((row) => {\n      const id = `${row[1]} ${row[3]}`;\n      if (seenBefore.has(id)) return false;\n      seenBefore.add(id);\n      return true;\n    });\n    if (fresh.length === 0) return;\n    const given = withoutEmpty(columns, fresh);",
+      },
+      {
+        file: "sinks/clickhouse/store.ts",
+        find: "export const clickhouseStore =",
+        plant: "const seenBefore = new Set<string>();\nexport const clickhouseStore =",
+      },
+    ],
+    // A replay writes from a process of its own, which has seen nothing before the first one.
+    cycles: { faults: "all tables emptied", cycles: 3 },
+  },
+  {
+    number: "4",
+    says: "version taken from the clock",
+    laws: ["R9", "R3"],
+    edits: [
+      {
+        file: "processors/attribute/attribute.ts",
+        find: "fraud, credit, version: 1, merged_into: null",
+        plant: "fraud, credit, version: Math.floor(Date.now() / 1000), merged_into: null",
+      },
+    ],
+    test: { files: ["tests/topology/imports.test.ts"], named: "processors import nothing that reads a clock" },
+  },
+  {
+    number: "5",
+    says: "rewind target without min(committed)",
+    laws: ["R10"],
+    edits: [
+      {
+        file: "stream/rewind-plan.ts",
+        find: "Math.min(found.committed, Math.max(wantedOf(to, found), found.low))",
+        plant: "Math.max(wantedOf(to, found), found.low)",
+      },
+    ],
+    test: { files: ["tests/stream/rewind-plan.test.ts"], named: "is never above what the group has committed" },
+  },
+  { number: "6", says: "payment and lines in two transactions", laws: ["M2", "M4"], waitsFor: "payments (issue 6)" },
+  {
+    number: "7",
+    says: "one query forgets its client scope",
+    laws: ["T5"],
+    edits: [
+      {
+        file: "sinks/clickhouse/query.ts",
+        find: "`where (${query.from}.client_id in {scope:Array(UInt32)})$",
+        plant: "`where (1 or ${query.from}.client_id in {scope:Array(UInt32)})$",
+      },
+    ],
+    test: { files: ["tests/sinks/query.test.ts"], named: "the scope comes first" },
+  },
+  {
+    number: "8",
+    says: "commission in floating point",
+    laws: ["M11"],
+    edits: [
+      {
+        file: "processors/money.ts",
+        find: "  const quotient = over / under;\n",
+        plant: "  if (under > 0n) return BigInt(Math.round(Number(over) / Number(under)));\n  const quotient = over / under;\n",
+      },
+    ],
+    test: { files: ["tests/processors/money.test.ts"], named: "a half goes to the even one" },
+    cycles: { faults: "one hot device", cycles: 3 },
+  },
+  {
+    number: "9",
+    says: "months cut in UTC",
+    laws: ["M12"],
+    edits: [{ file: "processors/calendar.ts", find: 'const TIME_ZONE = "America/Mexico_City";', plant: 'const TIME_ZONE = "UTC";' }],
+    test: { files: ["tests/processors/calendar.test.ts"], named: "a month begins at 06:00Z on the 1st" },
+  },
+  { number: "10", says: "signature verified over re-serialised JSON", laws: ["section 8, lead push"], waitsFor: "leads (issue 10)" },
+  {
+    number: "11",
+    says: "error while producing a dead letter swallowed",
+    laws: ["C3"],
+    edits: [
+      {
+        file: "stream/sink-runner.ts",
+        find: '    if (letters.length > 0) await retry("produce", () => ports.produce(letters), heartbeat);',
+        plant: '    if (letters.length > 0) await retry("produce", () => ports.produce(letters), heartbeat).catch(() => undefined);',
+      },
+    ],
+    test: { files: ["tests/stream/sink-runner.test.ts"], named: "a dead letter that cannot be written holds every offset" },
+  },
+  {
+    number: "12",
+    says: "an edge buffers without a cap",
+    laws: ["L3"],
+    edits: [
+      {
+        file: "stream/spool.ts",
+        find: "if (held.messages + messages.length > maxMessages || held.bytes + frame.length > maxBytes)",
+        plant: "if (held.messages < 0)",
+      },
+    ],
+    test: { files: ["tests/stream/spool.test.ts"], named: "beyond the bounds of messages or bytes is refused" },
+  },
+  {
+    number: "13",
+    says: "a retry makes a new event id",
+    laws: ["I2", "C3"],
+    edits: [
+      {
+        file: "processors/admit/event.ts",
+        find: "sentEventId(terms.clientId, senderEventId)",
+        plant: "sentEventId(terms.clientId, `${senderEventId} at ${terms.receivedAt}`)",
+      },
+    ],
+    cycles: { faults: "kill the edge after", cycles: 3 },
+  },
+  { number: "14", says: "a dashboard reads an additive materialised view", laws: ["C7", "R1"], waitsFor: "dashboards (issue 14)" },
+  {
+    number: "14, of today",
+    says: "rollups add up every stored row instead of reading the deduplicated ones",
+    laws: ["C7"],
+    edits: [{ file: "sinks/clickhouse/rollups.ts", find: "  from events_current\n", plant: "  from events\n" }],
+    cycles: { faults: "a replay", cycles: 3 },
+  },
+  {
+    number: "15",
+    says: "a click id is believed without its MAC",
+    laws: ["section 8, /c/<code>", "M11"],
+    edits: [
+      {
+        file: "processors/click-id.ts",
+        find: "if (key === undefined || !timingSafeEqual(macOf(bytes.subarray(0, MAC_AT), key), bytes.subarray(MAC_AT))) return undefined;",
+        plant: "if (key === undefined || macOf(bytes.subarray(0, MAC_AT), key).length < timingSafeEqual.length) return undefined;",
+      },
+    ],
+    test: { files: ["tests/processors/click-id.test.ts"], named: "a click id with any one bit changed is refused" },
+    cycles: { faults: "one hot device", cycles: 3 },
+  },
+  {
+    number: "next: origin",
+    says: "state read without the event's own place in the log",
+    laws: ["R13"],
+    edits: [
+      {
+        file: "stream/memory/recall.ts",
+        find: "const found = kept.versions.findLast(({ offset, eventId }) => offset < position.offset && eventId !== id);",
+        plant: "const found = kept.versions.findLast(({ eventId }) => eventId !== id);",
+      },
+    ],
+    test: { files: ["tests/stream/fold.test.ts"], named: "an event meets the newest version older than itself" },
+  },
+  {
+    number: "next: token",
+    says: "the inserts of a replay bear tokens that an earlier replay has used",
+    laws: ["R2"],
+    edits: [
+      {
+        file: "apps/keeper/replay-writes.ts",
+        find: "run: `${replay.replay_id}/${replay.attempts}`,",
+        plant: 'run: replay.replay_id === "" ? "" : "replay",',
+      },
+    ],
+    cycles: { faults: "all tables emptied", cycles: 3 },
+  },
+  {
+    number: "next: facts",
+    says: "facts are read as they are now, not as they were known",
+    laws: ["R11", "R1"],
+    edits: [
+      {
+        file: "processors/reference.ts",
+        find: "if (row.recorded_at <= knownAt && row.valid_from <= validAt) return row;",
+        plant: "if (knownAt > 0 && row.valid_from <= validAt) return row;",
+      },
+    ],
+    test: { files: ["tests/processors/reference.test.ts"], named: "what was recorded after an event was received is unknown to it" },
+  },
+];

@@ -1,0 +1,7 @@
+// What runs the tests named for a planted bug: those that need no server, whatever folder they lie in.
+import { defineConfig } from "vitest/config";
+
+export default defineConfig({
+  resolve: { alias: { "#failpoint": new URL("../../stream/failpoint.ts", import.meta.url).pathname } },
+  test: { include: ["tests/**/*.test.ts"], testTimeout: 60_000 },
+});

@@ -93,7 +93,12 @@ export interface RunnerPorts extends LogPorts {
   readonly count: (counts: BatchCounts) => void;
 }
 
-export type Past = (topic: string, partition: number, from: number, until: number) => AsyncIterable<InputBatch>;
+export type Past = (topic: string, partition: number, from: number, until: number) => AsyncIterable<PastBatch>;
+/** The offsets from `from` up to `until`, without what may not come back: of those possibly none is left. */
+export interface PastBatch extends InputBatch {
+  readonly from: number;
+  readonly until: number;
+}
 
 /** A batch as a copy takes it. */
 export interface CopiedBatch extends InputBatch {

@@ -106,9 +106,9 @@ export const runner = (chain: Chain, ports: RunnerPorts): ProcessBatch => {
       for await (const batch of ports.past(topic, partition, from, until)) {
         await control.heartbeat();
         if (!control.isCurrent()) return;
-        missing(batch.messages[0]!.offset);
-        await runUpTo(batch, control, past, false);
-        from = batch.messages.at(-1)!.offset + 1;
+        missing(batch.from);
+        if (batch.messages.length > 0) await runUpTo(batch, control, past, false);
+        from = batch.until;
         log.info("memory.relearned", { chain: chain.name, topic, partition, from, until: past.until, read: "past" });
       }
     missing(until);

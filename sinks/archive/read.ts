@@ -1,6 +1,6 @@
 // sinks/archive/read.ts - what lies in the archive: hours, the files of an hour, the records of a file, and a partition's past for whoever relearns it.
 import type { UnixMs } from "../../stream/flow.ts";
-import type { InputBatch, InputMessage, Past } from "../../stream/ports.ts";
+import type { InputMessage, Past, PastBatch } from "../../stream/ports.ts";
 import type { Objects } from "../objects/objects.ts";
 import { type ArchivedRecord, type Contents, readContainer } from "./container.ts";
 import { type ArchiveFile, fileOf, folderOf, hourOf, hourOfKey, hourText, prefixOf } from "./names.ts";
@@ -76,7 +76,7 @@ export interface PastSettings {
 
 /** The `past` of a runner, from the archive; empty for a topic that is not archived. */
 export const pastOf = (objects: Objects, { since, withheld }: PastSettings): Past =>
-  async function* (topic, partition, from, until): AsyncIterable<InputBatch> {
+  async function* (topic, partition, from, until): AsyncIterable<PastBatch> {
     for await (const hour of hoursOf(objects, topic, { from: since() }))
       for await (const { key, bytes } of objects.list(prefixOf({ topic, hour, partition }))) {
         const file = fileOf(key, bytes);
@@ -84,11 +84,10 @@ export const pastOf = (objects: Objects, { since, withheld }: PastSettings): Pas
         const { records } = await readFile(objects, file);
         const isWithheld = await withheld?.();
         for (let n = 0; n < records.length; n += BATCH_RECORDS) {
-          const messages = records
-            .slice(n, n + BATCH_RECORDS)
-            .map(messageOf)
-            .filter((message) => message.offset >= from && message.offset < until && isWithheld?.(message, partition) !== true);
-          if (messages.length > 0) yield { topic, partition, messages };
+          const part = records.slice(n, n + BATCH_RECORDS).filter(({ offset }) => offset >= from && offset < until);
+          if (part.length === 0) continue;
+          const messages = part.map(messageOf).filter((message) => isWithheld?.(message, partition) !== true);
+          yield { topic, partition, messages, from: part[0]!.offset, until: part.at(-1)!.offset + 1 };
         }
       }
   };

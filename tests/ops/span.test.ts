@@ -19,7 +19,7 @@ const given = (
   const all = (from: number, until: number): readonly InputMessage[] => log.read(topic.name, 0, from, until - from);
   const past: Past = async function* (name, partition, from, until) {
     const messages = all(0, high).filter(({ offset }) => archived.includes(offset) && offset >= from && offset < until);
-    if (messages.length > 0) yield { topic: name, partition, messages };
+    if (messages.length > 0) yield { topic: name, partition, messages, from: messages[0]!.offset, until: messages.at(-1)!.offset + 1 };
   };
   const notes: string[] = [];
   const read: number[] = [];

@@ -1,7 +1,7 @@
 // apps/ops/commands/archive.ts - what the archive holds, whether it is whole, and bringing a window of it back.
 import type { Command } from "commander";
 import { topics } from "../../../schemas/generated.ts";
-import { ARCHIVED_TOPIC, checkArchive } from "../../../sinks/archive/check.ts";
+import { ARCHIVE_GROUP, ARCHIVED_TOPIC, checkArchive } from "../../../sinks/archive/check.ts";
 import { type ArchiveFile, hourText } from "../../../sinks/archive/names.ts";
 import { filesOf } from "../../../sinks/archive/read.ts";
 import { planRestore, type RestorePlan, type RestoreState, restore, restoreState, type Window } from "../../../sinks/archive/restore.ts";
@@ -118,6 +118,17 @@ const tellPlan = (plan: RestorePlan, { from, to }: Window): void => {
   for (const { message } of plan.damaged) print(message);
 };
 
+/** Events of the window that only the log holds. */
+const notArchived = async ({ to }: Window): Promise<number> => {
+  const admin = await kafkaOf().admin();
+  try {
+    const [ends, committed] = [await admin.offsetsAt(ARCHIVED_TOPIC, to), await admin.committed(ARCHIVE_GROUP, ARCHIVED_TOPIC)];
+    return [...ends].reduce((sum, [partition, end]) => sum + Math.max(0, end - (committed.get(partition) ?? 0)), 0);
+  } finally {
+    await admin.close();
+  }
+};
+
 const LOCK = "tributary.restore";
 
 const restoreWindow = (options: RestoreOptions): Promise<void> =>
@@ -137,6 +148,11 @@ const restoreWindow = (options: RestoreOptions): Promise<void> =>
       checking.done();
       const before = await restoreState(objects, window);
       if (!options.json) tellPlan(plan, window);
+      const young = await notArchived(window);
+      if (young > 0)
+        throw new Refused(
+          `${young} events of the window are not archived yet: the log holds them. Give an earlier --to, or come back in a minute`,
+        );
       if (plan.damaged.length > 0)
         throw new Refused(
           `${plan.damaged.length} files are damaged and nothing is brought back; narrow the window, or put good copies in their place`,
@@ -185,7 +201,11 @@ const bringBack = async (
   const producer = kafkaOf().producer();
   const progress = openProgress("files", options.json);
   const ports = { wire, produce: producer.send };
-  const target = `${new Date(window.from).toISOString()}/${new Date(window.to).toISOString()}${window.clientId === undefined ? "" : ` client ${window.clientId}`}`;
+  // A time ago is another time when it is asked again.
+  const { from, to } = { from: new Date(window.from).toISOString(), to: new Date(window.to).toISOString() };
+  const ofClient = window.clientId === undefined ? "" : ` --client ${window.clientId}`;
+  tell(`should this be interrupted, it goes on with: tributary restore --from ${from} --to ${to}${ofClient} --yes`);
+  const target = `${from}/${to}${ofClient}`;
   const audit = {
     kind: "restore" as const,
     actor: actorOf(options.actor),
@@ -208,7 +228,7 @@ const bringBack = async (
       return state;
     } catch (error) {
       await operation.end("failed", { message: (error as Error).message });
-      throw new Error(`${(error as Error).message}; the same command goes on where it stopped`);
+      throw new Error(`${(error as Error).message}; the command above goes on where it stopped`);
     }
   } finally {
     progress.done();

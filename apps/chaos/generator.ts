@@ -130,9 +130,11 @@ export const openGenerator = (random: () => number, secret: string, now: () => n
     if (kind < 0.03 && batch.length > 0) return pick(batch)!;
     if (kind < 0.07 && earlier !== undefined) return earlier.event;
     number += 1;
-    // Some come late by weeks, some by a clock that is up to 23 h fast.
+    // Some come late, by up to three weeks, some by a clock that is up to 23 h fast; few hours are touched, for each is counted anew.
     const skew = random();
-    const ts = now() - MINUTE_MS + Math.floor(skew < 0.03 ? -random() * 20 * DAY_MS : skew < 0.05 ? random() * 23 * 60 * MINUTE_MS : 0);
+    const aside =
+      skew < 0.03 ? -7 * DAY_MS * (1 + Math.floor(random() * 3)) : skew < 0.05 ? 11 * 60 * MINUTE_MS * (1 + Math.floor(random() * 2)) : 0;
+    const ts = now() - MINUTE_MS + aside;
     const base = { event_id: `${prefix}-${number}`, ts, cid: tenant.id, did: `${prefix}-d${Math.floor(random() * 150)}` };
     if (kind < 0.1) return { ...base, ts: 1, t: "page_view", props: { url: "https://shop.example/before-all-time" } };
     if (kind < 0.16 && earlier !== undefined) return { ...earlier.event, event_id: base.event_id, did: `${prefix}-server` };

@@ -120,12 +120,14 @@ export const failureOf = async (wire: Wire, kept: Kept, at: Position, appendedAt
   const first = Date.parse(text(letterHeaders.firstFailedAt, ""));
   const held = source === undefined ? undefined : await heldIn(wire, kept, source);
   const from = source ?? at;
+  const stage = text(letterHeaders.stage, "unknown");
   return {
+    failure_id: uuidOf("failure", stage, from.topic, from.partition, from.offset, digestOf(kept)),
     kind: kindOf(at.topic),
     root: rootOf(kept, from),
     subject:
       held === undefined ? null : held.event === null ? uuidOf(held.topic.name, digestOf(kept)) : uuidOf("event", held.event.event_id),
-    stage: text(letterHeaders.stage, "unknown"),
+    stage,
     code: text(letterHeaders.code, FOREIGN),
     message: text(letterHeaders.message, "the record does not say why it lies here"),
     source: from,

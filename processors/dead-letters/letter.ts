@@ -15,6 +15,8 @@ export const letterStates: readonly LetterState[] = ["waiting", "retrying", "rep
 
 /** What one record of a dead-letter topic says. */
 export interface Failure {
+  /** Who refused which bytes, and where they lay: the same when it is told twice, or read again. */
+  readonly failure_id: string;
   readonly kind: LetterKind;
   /** Of what was refused first; a record that is sent again carries it in a header. */
   readonly root: string;
@@ -23,7 +25,7 @@ export interface Failure {
   readonly stage: string;
   readonly code: string;
   readonly message: string;
-  /** Where the record lay that was refused. With the letter it names the failure: the same one may be told twice. */
+  /** Where the record lay that was refused. */
   readonly source: Position;
   /** Where its bytes are kept. */
   readonly kept: Position;
@@ -126,7 +128,7 @@ const failedAgain = (letter: Letter, failure: Failure, random: number): Letter =
   return { ...told, ...next(failure, attempts, random), attempts, lease_until: null, sent_at: null, closed_at: null };
 };
 
-/** What is known before a batch: letters by id, those of a subject and stage, and failures that were told already. */
+/** What is known before a batch: letters by id, those of a subject and stage, and the ids of failures that were told already. */
 export interface Known {
   readonly letters: readonly Letter[];
   readonly failures: ReadonlySet<string>;
@@ -138,9 +140,6 @@ export interface Indexed {
   readonly failures: readonly { readonly letter_id: string; readonly failure: Failure }[];
 }
 
-/** A failure is told once. */
-export const failureKey = (letterId: string, { topic, partition, offset }: Position): string =>
-  `${letterId} ${topic}/${partition}@${offset}`;
 export const subjectKey = (subject: string, stage: string): string => `${subject} ${stage}`;
 
 /**
@@ -162,13 +161,12 @@ export const indexFailures = (known: Known, failures: readonly Failure[], random
   const changed = new Set<string>();
   const fresh: { letter_id: string; failure: Failure }[] = [];
   for (const failure of failures) {
+    if (told.has(failure.failure_id)) continue;
+    told.add(failure.failure_id);
     const ofRoot = byId.get(letterIdOf(failure));
     const ofSubject = failure.subject === null ? undefined : byId.get(bySubject.get(subjectKey(failure.subject, failure.stage)) ?? "");
     const letter = ofRoot ?? ofSubject;
     const id = letter?.letter_id ?? letterIdOf(failure);
-    const key = failureKey(id, failure.source);
-    if (told.has(key)) continue;
-    told.add(key);
     fresh.push({ letter_id: id, failure });
     changed.add(id);
     note(letter === undefined ? opened(failure, random()) : failedAgain(letter, failure, random()));

@@ -2,7 +2,6 @@
 import type { Pool, PoolClient } from "pg";
 import {
   type Failure,
-  failureKey,
   type Indexed,
   indexFailures,
   type Letter,
@@ -27,10 +26,7 @@ export const letterColumns = `letter_id, kind, state, stage, code, message,
 const KNOWN = `
   select ${letterColumns} from dead_letters
   where letter_id = any ($1) or (subject = any ($2::uuid[]) and state <> 'discarded') order by letter_id for update`;
-const TOLD = `
-  select letter_id, json_build_object('topic', source_topic, 'partition', source_partition, 'offset', source_offset) as source
-  from dead_letter_failures where letter_id = any ($1)
-    and (source_topic, source_partition, source_offset) in (select * from unnest($2::text[], $3::int[], $4::bigint[]))`;
+const TOLD = "select failure_id from dead_letter_failures where failure_id = any ($1::uuid[])";
 const SAVE = `
   insert into dead_letters (letter_id, kind, state, stage, code, message, source_topic, source_partition, source_offset,
     kept_topic, kept_partition, kept_offset, root, subject, event_id, client_id, attempts, first_failed_at, last_failed_at, next_attempt_at,
@@ -46,10 +42,10 @@ const SAVE = `
     last_failed_at = excluded.last_failed_at, next_attempt_at = excluded.next_attempt_at, lease_until = excluded.lease_until,
     sent_at = excluded.sent_at, closed_at = excluded.closed_at`;
 const TELL = `
-  insert into dead_letter_failures (letter_id, source_topic, source_partition, source_offset, code, message, failed_at, kept_topic, kept_partition, kept_offset)
-  select letter_id, source->>'topic', (source->>'partition')::int, (source->>'offset')::bigint, code, message, to_timestamp(failed_at / 1000.0),
+  insert into dead_letter_failures (failure_id, letter_id, source_topic, source_partition, source_offset, code, message, failed_at, kept_topic, kept_partition, kept_offset)
+  select failure_id, letter_id, source->>'topic', (source->>'partition')::int, (source->>'offset')::bigint, code, message, to_timestamp(failed_at / 1000.0),
     kept->>'topic', (kept->>'partition')::int, (kept->>'offset')::bigint
-  from jsonb_to_recordset($1::jsonb) as given (letter_id text, source jsonb, kept jsonb, code text, message text, failed_at float8)`;
+  from jsonb_to_recordset($1::jsonb) as given (failure_id uuid, letter_id text, source jsonb, kept jsonb, code text, message text, failed_at float8)`;
 
 /**
  * One transaction: letters and failures are there together. Whoever reads another partition of the dead letters waits, for two failures of one event
@@ -67,13 +63,8 @@ export const indexInPostgres = (pool: Pool, failures: readonly Failure[], random
     const letters = found.filter(
       ({ letter_id, subject, stage }) => ids.includes(letter_id) || (subject !== null && concerned.has(subjectKey(subject, stage))),
     );
-    const { rows: told } = await tx.query<Pick<Failure, "source"> & { letter_id: string }>(TOLD, [
-      [...new Set([...ids, ...letters.map(({ letter_id }) => letter_id)])],
-      failures.map(({ source }) => source.topic),
-      failures.map(({ source }) => source.partition),
-      failures.map(({ source }) => source.offset),
-    ]);
-    const known = { letters, failures: new Set(told.map(({ letter_id, source }) => failureKey(letter_id, source))) };
+    const { rows: told } = await tx.query<Pick<Failure, "failure_id">>(TOLD, [failures.map(({ failure_id }) => failure_id)]);
+    const known = { letters, failures: new Set(told.map(({ failure_id }) => failure_id)) };
     const indexed = indexFailures(known, failures, random);
     if (indexed.failures.length === 0) return indexed;
     await tx.query(SAVE, [JSON.stringify(indexed.letters)]);

@@ -2,6 +2,7 @@
 import type pg from "pg";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { type Failure, type Letter, letterIdOf } from "../../processors/dead-letters/letter.ts";
+import { uuidOf } from "../../processors/ids.ts";
 import { countLetters, discardOpen, failuresOf, listLetters, makeDue } from "../../sinks/postgres/dead-letter-reads.ts";
 import {
   claimLetters,
@@ -33,6 +34,7 @@ afterAll(() => database.drop());
 
 const uuid = (n: number) => `00000000-0000-8000-8000-${String(n).padStart(12, "0")}`;
 const failure = (n: number, over: Partial<Failure> = {}): Failure => ({
+  failure_id: uuidOf(over.stage ?? "analytics", over.source?.topic ?? "", over.source?.partition ?? 1, over.source?.offset ?? n),
   kind: "s2s",
   root: uuid(n),
   subject: uuid(1_000 + n),
@@ -73,7 +75,7 @@ describe("the index", () => {
 
   test("takes the failures of two readers at once, and a large batch", async () => {
     const many = Array.from({ length: 500 }, (_, n) => failure(n));
-    await Promise.all([index(...many), index(...many), index(...many.map((one) => ({ ...one, stage: "product-sales" })))]);
+    await Promise.all([index(...many), index(...many), index(...many.map((_, n) => failure(n, { stage: "product-sales" })))]);
     expect((await countLetters(pool, {}, null)).map(({ stage, count }) => [stage, count])).toEqual([
       ["analytics", 500],
       ["product-sales", 500],

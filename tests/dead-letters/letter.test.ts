@@ -14,6 +14,7 @@ import { noon } from "../support/builders.ts";
 const nothing: Known = { letters: [], failures: new Set() };
 const never = () => 0;
 const failure = (over: Partial<Failure> = {}): Failure => ({
+  failure_id: `${over.stage ?? "analytics"} ${over.source?.offset ?? 5}`,
   kind: "s2s",
   root: "00000000-0000-8000-8000-00000000000a",
   subject: "00000000-0000-8000-8000-00000000000b",
@@ -109,8 +110,15 @@ describe("failures", () => {
   test("told twice are one: produced twice, or read again", () => {
     const first = indexFailures(nothing, [failure(), failure({ kept: { topic: "s2s.dlq", partition: 0, offset: 10 } })], never);
     expect([first.letters.length, first.failures.length]).toEqual([1, 1]);
-    const known = { letters: first.letters, failures: new Set([`${first.letters[0]!.letter_id} events.attributed/1@5`]) };
+    const known = { letters: first.letters, failures: new Set([failure().failure_id]) };
     expect(indexFailures(known, [failure()], never)).toEqual({ letters: [], failures: [] });
+  });
+  test("read again after their letter was given up are told already", () => {
+    const copy = at(6, { root: "00000000-0000-8000-8000-0000000000fc" });
+    const { letters } = indexFailures(nothing, [failure(), copy], never);
+    const given: Letter = { ...letters[0]!, state: "discarded", next_attempt_at: null, closed_at: noon, closed_by: "x", close_reason: "y" };
+    const known = { letters: [given], failures: new Set([failure().failure_id, copy.failure_id]) };
+    expect([letters.length, indexFailures(known, [failure(), copy], never)]).toEqual([1, { letters: [], failures: [] }]);
   });
   test("of two readers of one record are two letters", () =>
     expect(indexFailures(nothing, [failure(), failure({ stage: "product-sales" })], never).letters).toHaveLength(2));

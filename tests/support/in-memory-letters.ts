@@ -1,5 +1,5 @@
 // tests/support/in-memory-letters.ts - the index of the dead letters in one process, by the same rules as the one in Postgres.
-import { type Failure, failureKey, indexFailures, type Letter, mayBeClaimed } from "../../processors/dead-letters/letter.ts";
+import { type Failure, indexFailures, type Letter, mayBeClaimed } from "../../processors/dead-letters/letter.ts";
 import type { Attempt } from "../../sinks/postgres/dead-letters.ts";
 import type { UnixMs } from "../../stream/flow.ts";
 
@@ -22,7 +22,7 @@ export const inMemoryLetters = (random: () => number = () => 0) => {
     index: async (failures: readonly Failure[]) => {
       const indexed = indexFailures({ letters: [...letters.values()], failures: told }, failures, random);
       for (const letter of indexed.letters) letters.set(letter.letter_id, letter);
-      for (const { letter_id, failure } of indexed.failures) told.add(failureKey(letter_id, failure.source));
+      for (const { failure } of indexed.failures) told.add(failure.failure_id);
     },
     claim: async (most: number, now: UnixMs, leaseMs: number): Promise<readonly Letter[]> => {
       const due = [...letters.values()].filter((letter) => mayBeClaimed(letter, now)).slice(0, most);

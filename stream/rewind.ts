@@ -86,8 +86,8 @@ export interface RewindReport extends RewindPlan {
 const EMPTY_WITHIN_MS = sinkReading.sessionTimeoutMs + 15_000;
 const SET_TRIES = 5;
 const ASKED_EVERY_MS = 500;
-/** Longer than a member that was killed while it joined can keep the others waiting. */
-export const STALLED_MS = 120_000;
+/** Longer than a member that was killed while it joined keeps the others waiting, and than one write of a full fetch takes on a machine that is busy. */
+export const STALLED_MS = 300_000;
 
 const pause = (clock: Clock) => clock.sleep(ASKED_EVERY_MS);
 

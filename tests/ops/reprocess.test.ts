@@ -1,6 +1,6 @@
 // tests/ops/reprocess.test.ts - a wrong rule was deployed: reprocessing says exactly what is different today, and writes it once.
 import { describe, expect, test } from "vitest";
-import { isClosed } from "../../apps/ops/reprocess/difference.ts";
+import { closedMonthsOf, isClosed } from "../../apps/ops/reprocess/difference.ts";
 import { defaultLimits, stages } from "../../apps/ops/reprocess/ports.ts";
 import type { ReferenceRows, Rule } from "../../processors/reference.ts";
 import { decisionOnOrder } from "../../processors/settle/decision-claim.ts";
@@ -308,6 +308,12 @@ test("a window that is too large is refused with the cure", async () => {
   await expect(difference(after, { limits: { ...defaultLimits, events: 2 } })).rejects.toThrow(/shorter windows/);
   await expect(difference(after, { limits: { ...defaultLimits, claims: 2 } })).rejects.toThrow(/--client/);
   await expect(difference(after, { limits: { ...defaultLimits, changes: 2 } })).rejects.toThrow(/more than 2/);
+});
+
+test("money of a closed month is said to be of one", async () => {
+  const { difference } = await sold(order("o1"));
+  const found = await difference(after, { now: noon + 60 * dayMs });
+  expect([found.money.map(({ closed }) => closed), closedMonthsOf(found)]).toEqual([[true, true], ["2026-06"]]);
 });
 
 test("a month is closed after the seventh day of the next one in Mexico City", () => {

@@ -1,9 +1,10 @@
 // apps/chaos/main.ts - `npm run test:guarantees` and `npm run soak`: a stack of its own, hurt by seed, judged by every law after every cycle.
-import { execFileSync } from "node:child_process";
+import { execFileSync, spawn } from "node:child_process";
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { repositoryRoot } from "../stack/home.ts";
 import { randomFrom } from "./generator.ts";
+import { ownMountSpace } from "./mounts.ts";
 import { run } from "./run.ts";
 import { faults, obstacleOf } from "./schedule.ts";
 import { openStage } from "./stage.ts";
@@ -27,6 +28,18 @@ const numberOf = (text: string | undefined, otherwise: number): number => {
   return number;
 };
 
+/** The same command in a mount space of its own, in which disks can be small. */
+const again = ([program, ...words]: readonly string[]): Promise<number> =>
+  new Promise((resolve, reject) => {
+    const child = spawn(program!, [...words, process.execPath, ...process.argv.slice(1), "--mounted"], { stdio: "inherit" });
+    const pass = (signal: NodeJS.Signals) => child.kill(signal);
+    process.on("SIGTERM", pass);
+    // A Ctrl-C reaches it from the terminal.
+    process.on("SIGINT", () => undefined);
+    child.once("error", reject);
+    child.once("exit", (code) => resolve(code ?? 1));
+  });
+
 const start = async (): Promise<number> => {
   const { values } = parseArgs({
     options: {
@@ -37,6 +50,7 @@ const start = async (): Promise<number> => {
       "go-on": { type: "boolean" },
       verbose: { type: "boolean" },
       help: { type: "boolean" },
+      mounted: { type: "boolean" },
     },
   });
   const given = values as Readonly<Record<string, string | undefined>>;
@@ -44,6 +58,8 @@ const start = async (): Promise<number> => {
     console.log(usage);
     return 0;
   }
+  const space = values.mounted === true ? null : ownMountSpace();
+  if (space !== null) return again(space);
   const root = repositoryRoot();
   const seed = numberOf(given.seed, Date.now() % 1_000_000);
   // A soak runs for hours, one by default, and goes on after a violation; all are counted.
@@ -51,13 +67,13 @@ const start = async (): Promise<number> => {
   const results = resolve(given.results ?? join(root, ".tributary", "guarantees"));
   const say = (text: string) => console.log(`${new Date().toISOString().slice(11, 19)} ${text}`);
   const detail = values.verbose === true ? (text: string) => say(`  ${text}`) : () => undefined;
-  const available = { proxies: true, folders: false, isOurs: true };
+  const available = { proxies: true, folders: values.mounted === true, isOurs: true };
   say(`seed ${seed}, commit ${commitOf(root)}, results in ${results}`);
   for (const fault of faults) {
     const obstacle = obstacleOf(fault, available);
     if (obstacle !== null) say(`not proven here: ${fault.id} ${fault.name}: ${obstacle}`);
   }
-  const stage = await openStage(resolve(given.home ?? join(results, "home")), randomFrom(seed), detail);
+  const stage = await openStage(resolve(given.home ?? join(results, "home")), randomFrom(seed), detail, available.folders);
   const leave = () => void stage.close().then(() => process.exit(130));
   process.once("SIGINT", leave);
   process.once("SIGTERM", leave);

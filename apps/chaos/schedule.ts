@@ -1,6 +1,7 @@
 // apps/chaos/schedule.ts - from a seed to cycles: which faults, in which order, how far apart. The same seed draws the same.
 
 import { dataFaults } from "./faults/data.ts";
+import { diskFaults } from "./faults/disks.ts";
 import { memberFaults } from "./faults/failpoints.ts";
 import type { Fault } from "./faults/fault.ts";
 import { networkFaults } from "./faults/network.ts";
@@ -8,7 +9,7 @@ import { processFaults } from "./faults/processes.ts";
 import { timeFaults } from "./faults/time.ts";
 import { randomFrom } from "./generator.ts";
 
-export const faults: readonly Fault[] = [...processFaults, ...memberFaults, ...networkFaults, ...dataFaults, ...timeFaults];
+export const faults: readonly Fault[] = [...processFaults, ...memberFaults, ...networkFaults, ...dataFaults, ...diskFaults, ...timeFaults];
 
 export interface Available {
   readonly proxies: boolean;

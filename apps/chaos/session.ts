@@ -90,6 +90,15 @@ const urlsOf = (target: Target): readonly string[] => {
 
 /** Until every group has read what lies in its topic now, in the order that data flows, and rollups show what was stored. */
 const quietOf = async (target: Target, deadlineMs: number, tell: (text: string) => void): Promise<void> => {
+  // What an edge took while the log was away reaches it late.
+  for (const url of urlsOf(target))
+    await until("the edges have drained what they kept", deadlineMs, async () => {
+      const { failover } = (await (await fetch(`${url}/health`, { signal: AbortSignal.timeout(5_000) })).json()) as {
+        failover?: { readonly spooled_events: number; readonly last_resort_events: number };
+      };
+      const left = (failover?.spooled_events ?? 0) + (failover?.last_resort_events ?? 0);
+      if (left > 0) throw new Error(`${left} events wait`);
+    });
   for (const { name, topic } of readGroups) {
     const began = performance.now();
     await until(`${name} has read ${topic}`, deadlineMs, () =>

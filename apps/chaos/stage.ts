@@ -1,9 +1,10 @@
 // apps/chaos/stage.ts - a stack of its own for the suite: a proxy before every service, then servers, tables, demo clients and the whole product.
 import { steps } from "../ops/steps.ts";
-import { openHome, readJson } from "../stack/home.ts";
+import { emptyHome, openHome, readJson } from "../stack/home.ts";
 import { apps } from "../stack/product.ts";
 import { type Stack, startStack } from "../stack/supervisor.ts";
 import { ownConfig } from "./config.ts";
+import { mountFolders } from "./mounts.ts";
 import { openProxy, type TcpProxy } from "./proxy.ts";
 import { type Fronted, openTarget, type Target } from "./target.ts";
 
@@ -14,9 +15,13 @@ export interface Stage {
 
 const fronted: readonly Fronted[] = ["kafka", "postgres", "clickhouse", "redis", "registry"];
 
-/** Begins with an empty folder. `tell` hears every sentence of the supervisor. */
-export const openStage = async (folder: string, random: () => number, tell: (text: string) => void): Promise<Stage> => {
+/** Begins with an empty folder. `tell` hears every sentence of the supervisor. `isMounted`: we are in a mount space of our own, so disks may be small. */
+export const openStage = async (folder: string, random: () => number, tell: (text: string) => void, isMounted = false): Promise<Stage> => {
   const home = openHome(folder);
+  if (isMounted) {
+    emptyHome(home);
+    mountFolders(home.folder);
+  }
   const proxies: Partial<Record<Fronted, TcpProxy>> = {};
   const portOf = (name: Fronted): number => readJson<Record<string, number>>(home.path("ports.json"))?.[name] ?? 0;
   for (const name of fronted) proxies[name] = await openProxy(() => portOf(name), random);
@@ -25,7 +30,7 @@ export const openStage = async (folder: string, random: () => number, tell: (tex
   try {
     stack = await startStack({
       home: home.folder,
-      fresh: true,
+      fresh: !isMounted,
       config: ownConfig(),
       services: fronted,
       fronts: Object.fromEntries(fronted.map((name) => [name, proxies[name]!.port])),

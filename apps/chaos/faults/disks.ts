@@ -1,0 +1,34 @@
+// apps/chaos/faults/disks.ts - a full disk under one folder: the proof is that the system itself says ENOSPC, and that who writes there says so too.
+import { empty, fill, type Mounted } from "../mounts.ts";
+import { between, type Fault, pause } from "./fault.ts";
+
+/** Whose log is looked into for its own words. */
+const writers: Readonly<Record<Mounted, readonly string[]>> = {
+  kafka: ["kafka"],
+  clickhouse: ["clickhouse", "worker-money"],
+  objects: ["worker-money"],
+  spool: ["ingest"],
+};
+
+const full = (name: Mounted): Fault => ({
+  name: `full disk under ${name}`,
+  id: "F-13",
+  needs: "folders",
+  run: async ({ target, random }) => {
+    const said = writers[name].map((writer) => target.logSince(writer));
+    const ms = between(random, 5_000, 12_000);
+    try {
+      const { mib, error } = fill(target.home, name);
+      await pause(ms);
+      const heard = said.some((since) => /ENOSPC|No space left|NOT_ENOUGH_SPACE|no space/i.test(since()));
+      return {
+        took: true,
+        what: `${mib} MiB filled, then ${error}, for ${(ms / 1_000).toFixed(1)} s; ${heard ? "who writes there said so" : "nobody wrote there meanwhile"}`,
+      };
+    } finally {
+      empty(target.home, name);
+    }
+  },
+});
+
+export const diskFaults: readonly Fault[] = [full("kafka"), full("clickhouse"), full("objects"), full("spool")];

@@ -1,0 +1,49 @@
+// apps/chaos/mounts.ts - file systems of limited size under the folders that servers write to, so that a full disk is a real one; only inside a mount space of our own.
+import { execFileSync, spawnSync } from "node:child_process";
+import { mkdirSync, rmSync, statfsSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+
+/** What each may hold, MiB: a short run fits in, and what is left is filled by one file. */
+const SIZES = { kafka: 700, clickhouse: 500, objects: 100, spool: 60 } as const;
+export type Mounted = keyof typeof SIZES;
+export const mountedFolders = Object.keys(SIZES) as readonly Mounted[];
+const FILLER = "filler-of-the-disk";
+const MIB = 1024 * 1024;
+
+/** The words before a command that give it a mount space of its own; null where the system does not permit that, or has no such thing. */
+export const ownMountSpace = (): readonly string[] | null => {
+  const words = ["unshare", "-m"];
+  const { status } = spawnSync(words[0]!, [...words.slice(1), "sh", "-c", "mount -t tmpfs -o size=1m tmpfs /mnt"], { stdio: "ignore" });
+  return status === 0 ? words : null;
+};
+
+/** To be called before the stack starts, in a mount space of our own. They go with the last process of it. */
+export const mountFolders = (home: string): void => {
+  for (const name of mountedFolders) {
+    const folder = join(home, name);
+    rmSync(folder, { recursive: true, force: true });
+    mkdirSync(folder, { recursive: true });
+    execFileSync("mount", ["-t", "tmpfs", "-o", `size=${SIZES[name]}m,mode=0755`, "tmpfs", folder]);
+  }
+};
+
+/** Fills what is left until the system says ENOSPC; answers what it took, MiB. */
+export const fill = (home: string, name: Mounted): { readonly mib: number; readonly error: string } => {
+  const chunk = Buffer.alloc(MIB, 1);
+  const file = join(home, name, FILLER);
+  writeFileSync(file, "");
+  let mib = 0;
+  for (let size = MIB; size >= 4_096; ) {
+    try {
+      writeFileSync(file, chunk.subarray(0, size), { flag: "a" });
+      if (size === MIB) mib += 1;
+    } catch (error) {
+      const { code } = error as NodeJS.ErrnoException;
+      if (code !== "ENOSPC") throw error;
+      size /= 16;
+    }
+  }
+  const { bavail } = statfsSync(join(home, name));
+  return { mib, error: bavail === 0 ? "ENOSPC, no block is left" : `ENOSPC, ${bavail} blocks are left` };
+};
+export const empty = (home: string, name: Mounted): void => rmSync(join(home, name, FILLER), { force: true });

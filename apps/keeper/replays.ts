@@ -5,7 +5,7 @@ import type { Pool } from "pg";
 import { topics } from "../../schemas/generated.ts";
 import { openClickhouse } from "../../sinks/clickhouse/client.ts";
 import { clickhouseStore } from "../../sinks/clickhouse/store.ts";
-import { claimReplay, LaneLost, leaseMs, ownedReplay, type Replay } from "../../sinks/postgres/replays.ts";
+import { claimReplay, LaneLost, leaseMs, ownedReplay, type Replay, readReplay } from "../../sinks/postgres/replays.ts";
 import { openPool } from "../../sinks/postgres/sql.ts";
 import { postgresStore } from "../../sinks/postgres/store.ts";
 import { type Suppressions, withholdsOf } from "../../sinks/postgres/suppressions.ts";
@@ -22,7 +22,7 @@ import { retry } from "../../stream/retry.ts";
 import type { Resource } from "../../stream/scope.ts";
 import { openWire, type Wire } from "../../stream/wire.ts";
 import { beginOperation, type OperationPorts, type RunningOperation } from "../operations.ts";
-import { replayableSinks } from "../replays.ts";
+import { replayableSinks, reportOf } from "../replays.ts";
 import { hintPrefixOf } from "../worker/views.ts";
 import type { Config } from "./config.ts";
 import { liveTrafficOf } from "./live-traffic.ts";
@@ -79,8 +79,9 @@ export const replays = ({ pool, lane, log }: ReplaySchedulePorts): Schedule => {
           return 0;
         }
         told = undefined;
-        await operation.end("succeeded", { replay_id: replay.replay_id });
-        log.info("replay.done", { replay_id: replay.replay_id });
+        const { ok: _, state: __, ...said } = reportOf((await readReplay(pool, replay.replay_id)) ?? replay);
+        await operation.end("succeeded", said);
+        log.info("replay.done", { replay_id: said.replay_id, requeued: said.events_requeued, suppressed: said.events_suppressed });
         return 1;
       } catch (error) {
         // Cancelled, or taken over by somebody who found this process asleep.

@@ -177,7 +177,7 @@ const followed = async (pool: pg.Pool, replayId: string, isQuiet: boolean): Prom
     });
   } catch (error) {
     if (!leaving.signal.aborted && !(error instanceof ReplayStalled)) throw error;
-    const what = leaving.signal.aborted ? "the keeper goes on" : (error as Error).message;
+    const what = leaving.signal.aborted ? "the replay goes on without this terminal" : (error as Error).message;
     throw new Error(`${what}; to see how it goes: tributary replay --follow ${replayId}; to end it: tributary replay --cancel ${replayId}`);
   } finally {
     process.off("SIGINT", leave);

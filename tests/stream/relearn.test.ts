@@ -59,36 +59,40 @@ const steps = fc
   })
   .map((drawn) => drawn.map((one, n): Step => step(`s${n}`, one)));
 
-test("what is remembered after a loss is what was remembered before, wherever the log begins by then", () =>
-  fc.assert(
-    fc.asyncProperty(steps, fc.double({ min: 0, max: 1, noNaN: true }), fc.integer({ min: 1, max: 20 }), async (drawn, share, most) => {
-      const whole = world();
-      publish(whole, ...drawn);
-      await settleDown([worker(whole, { hosting: journey })], whole, most);
-      // One more event a place lets the stages notice; what they put out shows what they met, and that nothing was put out again.
-      const late = places.map((place) => step(`late ${place}`, { place, order: "o" }));
+test(
+  "what is remembered after a loss is what was remembered before, wherever the log begins by then",
+  () =>
+    fc.assert(
+      fc.asyncProperty(steps, fc.double({ min: 0, max: 1, noNaN: true }), fc.integer({ min: 1, max: 20 }), async (drawn, share, most) => {
+        const whole = world();
+        publish(whole, ...drawn);
+        await settleDown([worker(whole, { hosting: journey })], whole, most);
+        // One more event a place lets the stages notice; what they put out shows what they met, and that nothing was put out again.
+        const late = places.map((place) => step(`late ${place}`, { place, order: "o" }));
 
-      const { log, past } = await withoutPast(whole, share);
-      const fast = inMemory("fast");
-      const lost: World = { ...whole, log, memories: { ...whole.memories, fast }, committed: new Map(whole.committed) };
-      const told: string[] = [];
-      publish(lost, ...late);
-      const say = (line: string) => void told.push(line);
-      await settleDown(
-        [worker(lost, { hosting: journey, ports: { past, log: { info: () => undefined, warn: say, error: say } } })],
-        lost,
-        most,
-      );
-      expect(told.filter((line) => line === "memory.truncated")).toEqual([]);
+        const { log, past } = await withoutPast(whole, share);
+        const fast = inMemory("fast");
+        const lost: World = { ...whole, log, memories: { ...whole.memories, fast }, committed: new Map(whole.committed) };
+        const told: string[] = [];
+        publish(lost, ...late);
+        const say = (line: string) => void told.push(line);
+        await settleDown(
+          [worker(lost, { hosting: journey, ports: { past, log: { info: () => undefined, warn: say, error: say } } })],
+          lost,
+          most,
+        );
+        expect(told.filter((line) => line === "memory.truncated")).toEqual([]);
 
-      const never = world();
-      publish(never, ...drawn, ...late);
-      await settleDown([worker(never, { hosting: journey })], never, most);
-      expect(await remembered(fast)).toEqual(await remembered(never.memories.fast));
-      expect([...outputs(lost)].sort()).toEqual([...outputs(never)].sort());
-    }),
-    { numRuns: 100 },
-  ));
+        const never = world();
+        publish(never, ...drawn, ...late);
+        await settleDown([worker(never, { hosting: journey })], never, most);
+        expect(await remembered(fast)).toEqual(await remembered(never.memories.fast));
+        expect([...outputs(lost)].sort()).toEqual([...outputs(never)].sort());
+      }),
+      { numRuns: 100 },
+    ),
+  60_000,
+);
 
 test("what neither the log nor the archive holds is told, with its offsets", async () => {
   const made = world();

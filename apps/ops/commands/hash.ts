@@ -43,7 +43,9 @@ const show = async (options: { json?: boolean; tables?: string; compare?: string
   const earlier = options.compare === undefined ? undefined : readEarlier(options.compare);
   const now = await hashNow(names);
   if (now.waiting_minutes > 0)
-    tell(`rollups of ${now.waiting_minutes} minutes are still to be computed: this is the hash of a moment; without traffic ask again in a few seconds`);
+    tell(
+      `rollups of ${now.waiting_minutes} minutes are still to be computed: this is the hash of a moment; without traffic ask again in a few seconds`,
+    );
   const differing =
     earlier === undefined
       ? []

@@ -86,5 +86,6 @@ export const groupsNow = async (sources: Sources, now: number): Promise<readonly
 
 const withRevision = (name: string, revisions: readonly { readonly stage: string; readonly revision: number }[]): string => {
   const own = revisions.filter(({ stage }) => stage === name);
-  return own.length === 0 ? name : `${name}@${Math.max(...own.map(({ revision }) => revision))}`;
+  // Two of them while a partition has had no event since the update.
+  return own.length === 0 ? name : `${name}@${[...new Set(own.map(({ revision }) => revision))].sort((a, b) => a - b).join("/")}`;
 };

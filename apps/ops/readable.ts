@@ -22,18 +22,14 @@ export interface Readable {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** Minor units beside a currency become an amount: `value_minor: 12345n, currency: "MXN"` is "123.45 MXN". */
-export const withAmounts = (value: unknown): unknown => {
-  if (Array.isArray(value)) return value.map(withAmounts);
-  if (typeof value === "bigint") return value.toString();
+/** Minor units (the only 64-bit numbers in a record) with a currency beside them, or around them, become an amount: 12345n of MXN is "123.45 MXN". */
+export const withAmounts = (value: unknown, around: string | null = null): unknown => {
+  if (Array.isArray(value)) return value.map((one) => withAmounts(one, around));
+  if (typeof value === "bigint") return around === null ? value.toString() : amountOf(value, around);
   if (typeof value !== "object" || value === null) return value;
   const { currency } = value as { currency?: unknown };
-  return Object.fromEntries(
-    Object.entries(value).map(([name, part]) => {
-      if (typeof part === "bigint" && typeof currency === "string") return [name, amountOf(part, currency)];
-      return [name, withAmounts(part)];
-    }),
-  );
+  const own = typeof currency === "string" ? currency : around;
+  return Object.fromEntries(Object.entries(value).map(([name, part]) => [name, withAmounts(part, own)]));
 };
 const amountOf = (minor: bigint, currency: string): string => {
   try {

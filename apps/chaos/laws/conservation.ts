@@ -40,8 +40,8 @@ export const conservation: readonly Law[] = [
   },
   {
     id: "C3",
-    says: "records of events.raw = stored distinct + duplicates + dead letters, by client; nothing is in flight",
-    check: async ({ target, log, session }) => {
+    says: "records of events.raw = stored distinct + duplicates + dead letters, by client; what settle and commission wrote is stored too",
+    check: async ({ target, log, session, isOurs }) => {
       const letters = new Set(log.letters.flatMap(({ eventId }) => eventId ?? []));
       const byClient = new Map<number, { distinct: number; records: number }>();
       for (const { id, senderId, clientId, records } of log.raw.values()) {
@@ -55,6 +55,14 @@ export const conservation: readonly Law[] = [
       const found = new Map(stored.map(({ client_id: id, ids, rows }) => [id, { ids: Number(ids), rows: Number(rows) }]));
       const kept = new Set(log.letters.map(({ at }) => at));
       const unreadable = log.unreadable.filter((at) => !kept.has(at)).map((at) => `${at} is unreadable and no dead letter`);
+      // A conversion's version counts its changes.
+      const [money] = await target.rows<{ changes: number; entries: number }>(
+        "select (select coalesce(sum(version), 0)::int from conversions) as changes, (select count(*)::int from ledger_entries) as entries",
+      );
+      const sums = { changes: log.told.get("conversions")!.size, entries: log.told.get("ledger.entries")!.size };
+      const unstored = (["changes", "entries"] as const).flatMap((name) =>
+        !isOurs || money![name] === sums[name] ? [] : [`${sums[name]} ${name} in the log, ${money![name]} stored`],
+      );
       const all = [...byClient.values()];
       return unless(
         [
@@ -63,6 +71,7 @@ export const conservation: readonly Law[] = [
             return ids === distinct && rows === distinct ? [] : [`client ${client}: ${distinct} in the log, ${ids} stored in ${rows} rows`];
           }),
           ...unreadable,
+          ...unstored,
         ],
         `${all.reduce((sum, { records }) => sum + records, 0)} records = ${all.reduce((sum, { distinct }) => sum + distinct, 0)} stored + duplicates, ${log.letters.length} dead letters`,
       );

@@ -39,7 +39,7 @@ export const replays: readonly Law[] = [
     id: "R11",
     says: "one id has one content in conversions and ledger.entries; the credit shown on an event is the one that was settled",
     check: async (evidence) => {
-      const { target, log, cycle, events } = evidence;
+      const { target, log, session, events } = evidence;
       const shown = new Map(
         events
           .filter(({ t, merged_into: merged }) => t === "purchase" && merged === null)
@@ -47,7 +47,7 @@ export const replays: readonly Law[] = [
       );
       // A line that was refunded as a whole is still shown as credited to the partner whose sale it was.
       const settled = await target.rows<{ event_id: string; partner_id: number }>(
-        `select event_id::text as event_id, partner_id from conversions where order_id like '${cycle}%'`,
+        `select event_id::text as event_id, partner_id from conversions where order_id like '${session}%'`,
       );
       const credited = new Map(settled.map(({ event_id: id, partner_id: partner }) => [id, partner]));
       const wrong = [

@@ -303,6 +303,12 @@ test("journeys are read, so that clicks which the event did not carry are named 
   expect((await difference(after)).changes).toHaveLength(1);
 });
 
+test("of an erased subject nothing is read, and nothing is written (R4)", async () => {
+  const { difference } = await sold(order("o1"), order("o2"));
+  const found = await difference(after, { withholds: ({ data }) => (data.event ?? data.attributed?.event ?? data).order_id === "o1" });
+  expect(found.changes.map(({ order_id }) => order_id)).toEqual(["o2"]);
+});
+
 test("a window that is too large is refused with the cure", async () => {
   const { difference } = await sold(order("o1"), order("o2"), order("o3"));
   await expect(difference(after, { limits: { ...defaultLimits, events: 2 } })).rejects.toThrow(/shorter windows/);

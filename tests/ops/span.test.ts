@@ -19,7 +19,7 @@ const given = (
   const all = (from: number, until: number): readonly InputMessage[] => log.read(topic.name, 0, from, until - from);
   const past: Past = async function* (name, partition, from, until) {
     const messages = all(0, high).filter(({ offset }) => archived.includes(offset) && offset >= from && offset < until);
-    if (messages.length > 0) yield { topic: name, partition, messages, from: messages[0]!.offset, until: messages.at(-1)!.offset + 1 };
+    for (const message of messages) yield { topic: name, partition, messages: [message], from: message.offset, until: message.offset + 1 };
   };
   const notes: string[] = [];
   const read: number[] = [];
@@ -47,7 +47,7 @@ const given = (
         },
         archived: { since: () => past, begins: async () => (begins === undefined ? null : noon + begins * hourMs) },
         needed: noon + needed * hourMs,
-        tell: { at: () => undefined, note: (text) => notes.push(text) },
+        progress: () => ({ at: () => undefined, note: (text) => notes.push(text), done: () => undefined }),
       })(topic, { from: noon + from * hourMs, until: until === null ? null : noon + until * hourMs }, ({ messages }) => {
         read.push(...messages.map(({ offset }) => offset));
       }),

@@ -16,7 +16,7 @@ export interface Reprocessed extends Shop {
   /** With the reference rows of today; writes nothing. */
   readonly difference: (
     rows: Partial<ReferenceRows>,
-    over?: Partial<ReprocessSettings> & Partial<Pick<ReprocessPorts, "limits" | "now">>,
+    over?: Partial<ReprocessSettings> & Partial<Pick<ReprocessPorts, "limits" | "now" | "withholds">>,
   ) => Promise<Difference>;
   /** Publishes what a difference would write, then runs every stage. */
   readonly write: (difference: Difference) => Promise<void>;
@@ -38,7 +38,7 @@ export const reprocessed = (rows: Partial<ReferenceRows>): Reprocessed => {
   return {
     ...driven,
     current,
-    difference: async (today, { limits = defaultLimits, now = later, ...over } = {}) => {
+    difference: async (today, { limits = defaultLimits, now = later, withholds, ...over } = {}) => {
       const rowsOf = current();
       return differenceOf(
         {
@@ -48,6 +48,7 @@ export const reprocessed = (rows: Partial<ReferenceRows>): Reprocessed => {
           memory: memories.durable,
           now,
           limits,
+          withholds,
           span: async (topic, _, onBatch) => {
             const messages = driven.messages(topic.name);
             for (let partition = 0; partition < topic.partitions; partition++) {

@@ -29,6 +29,10 @@ interface ReprocessOptions {
   readonly json?: boolean;
 }
 
+/** So many take a while, and nothing else is heard of them. */
+const MANY = 1_000;
+const COMPUTED = { lines: "orders are settled again", money: "decisions are settled and committed in the shadow" } as const;
+
 const windowOf = (options: ReprocessOptions, now: UnixMs): { readonly from: UnixMs; readonly to: UnixMs } => {
   const from = momentOf("--from", options.from, now);
   const to = options.to === undefined ? now : momentOf("--to", options.to, now);
@@ -65,12 +69,13 @@ const reprocess = (options: ReprocessOptions): Promise<void> =>
       actor: `operator:${userInfo().username}`,
       reason: options.reason ?? `reprocessed from ${options.stage}, ${windowText(window)}`,
     };
-    const progress = openProgress("messages", options.json);
+    const progress = (unit: string) => openProgress(unit, options.json);
     const opened = await openReprocessing(pool, { now, needed: window.from, progress });
     try {
       const started = performance.now();
-      const difference = await differenceOf(opened.ports, settings);
-      progress.done();
+      const difference = await differenceOf(opened.ports, settings, (step, count) => {
+        if (!options.json && count >= MANY && (step === "lines" || step === "money")) tell(`${count} ${COMPUTED[step]}`);
+      });
       const seconds = (performance.now() - started) / 1_000;
       const speed = Math.round(difference.events.read / Math.max(seconds, 0.001));
       if (!options.json) {

@@ -48,7 +48,7 @@ export const readClaims = async (ports: ReprocessPorts, settings: ReprocessSetti
     return one;
   };
   await ports.span(topics.claims, { from: from - SKEW_MS, until: null }, async (batch) => {
-    for (const { event, source } of await decoded(topics.claims, batch, ports.wire, settings.clientId)) {
+    for (const { event, source } of await decoded(topics.claims, batch, ports, settings.clientId)) {
       const { data, receivedAt, key } = event;
       if (data.kind === "conversion") {
         const isNear = receivedAt >= from && receivedAt < to;

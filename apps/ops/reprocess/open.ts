@@ -13,6 +13,7 @@ import { standingRows } from "../../../sinks/clickhouse/standing.ts";
 import type { Objects } from "../../../sinks/objects/objects.ts";
 import { openObjects } from "../../../sinks/objects/open.ts";
 import { openReference, readOf } from "../../../sinks/postgres/reference.ts";
+import { openSuppressions, withholdsOf } from "../../../sinks/postgres/suppressions.ts";
 import type { UnixMs } from "../../../stream/flow.ts";
 import { postgresMemory } from "../../../stream/memory/postgres.ts";
 import type { Produce } from "../../../stream/ports.ts";
@@ -22,6 +23,7 @@ import { pipeline } from "../../../topology.ts";
 import { readPlaces } from "../../worker/views.ts";
 import { addresses, reprocessing } from "../config.ts";
 import { kafkaOf } from "../connections.ts";
+import { tell } from "../output.ts";
 import type { Progress } from "../progress.ts";
 import { defaultLimits, type ReprocessPorts } from "./ports.ts";
 import { type Archived, spansOf } from "./span.ts";
@@ -46,7 +48,7 @@ const STATEMENT_MS = 60_000;
 /** `needed`: where the window begins. The pool is the caller's. */
 export const openReprocessing = async (
   pool: pg.Pool,
-  { now, needed, progress }: { readonly now: UnixMs; readonly needed: UnixMs; readonly progress: Progress },
+  { now, needed, progress }: { readonly now: UnixMs; readonly needed: UnixMs; readonly progress: (unit: string) => Progress },
 ): Promise<Opened> => {
   const { registryUrl, topicPrefix, clickhouseUrl } = addresses();
   const { secret, objectStoreUrl, files } = reprocessing();
@@ -55,7 +57,8 @@ export const openReprocessing = async (
   const clickhouse = openClickhouse(clickhouseUrl, { name: "tributary-ops", timeoutMs: STATEMENT_MS });
   const known = openReference(pool);
   const producer = kafka.producer();
-  const log = { info: () => undefined, warn: (event: string) => progress.note(event) };
+  const suppressions = openSuppressions(pool);
+  const log = { info: () => undefined, warn: (event: string) => tell(event) };
   const objects = objectStoreUrl === undefined ? null : openObjects(objectStoreUrl);
   let world: ReturnType<typeof readPlaces> | undefined;
   return {
@@ -65,6 +68,7 @@ export const openReprocessing = async (
       now,
       limits: defaultLimits,
       memory: postgresMemory(pool),
+      withholds: await withholdsOf(suppressions),
       read: readOf({
         [reference.view]: known.source,
         [clickKeys.view]: async () => clickKeysOf([clickIdKey(secret, 1)]),
@@ -79,13 +83,14 @@ export const openReprocessing = async (
         kafka,
         archived: objects === null ? null : archiveOf(objects),
         needed,
-        tell: progress,
+        progress,
       }),
     },
     produce: producer.send,
     close: async () => {
       await producer.close();
       await known.close();
+      await suppressions.close();
       await clickhouse.close();
     },
   };

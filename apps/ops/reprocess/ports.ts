@@ -2,7 +2,7 @@
 import type { Credit, Enrichment, Fraud } from "../../../schemas/generated.ts";
 import type { AnyTopic, Read, Topology, UnixMs } from "../../../stream/flow.ts";
 import type { Memory } from "../../../stream/memory/memory.ts";
-import type { InputBatch } from "../../../stream/ports.ts";
+import type { InputBatch, Withholds } from "../../../stream/ports.ts";
 import type { Wire } from "../../../stream/wire.ts";
 
 /** From which stage on events are computed anew; what stages before it found out is taken as it was recorded. `commission`: who is credited stays. */
@@ -52,6 +52,8 @@ export interface ReprocessPorts {
     clientId: number,
     events: readonly { readonly event_id: string; readonly ts: UnixMs }[],
   ) => Promise<ReadonlyMap<string, StandingRow>>;
+  /** What belongs to an erased subject, of which nothing may be read or written any more; undefined: nobody was erased. */
+  readonly withholds?: Withholds | undefined;
   /** When it is decided; also what is "today". */
   readonly now: UnixMs;
   readonly limits: Limits;

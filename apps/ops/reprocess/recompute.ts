@@ -132,7 +132,7 @@ export const recompute = async (
   };
 
   const one = async (batch: InputBatch): Promise<void> => {
-    const events = (await decoded(topics.eventsRaw, batch, wire, settings.clientId)).map(({ event }) => event);
+    const events = (await decoded(topics.eventsRaw, batch, ports, settings.clientId)).map(({ event }) => event);
     count.read += events.length;
     if (count.read > limits.events) throw new TooMuch("events, journeys before it included,", limits.events);
     const claimed = new Map(

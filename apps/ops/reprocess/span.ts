@@ -4,6 +4,7 @@ import type { AnyTopic, UnixMs } from "../../../stream/flow.ts";
 import type { Kafka } from "../../../stream/kafka.ts";
 import type { Past } from "../../../stream/ports.ts";
 import { Refused } from "../output.ts";
+import type { Progress } from "../progress.ts";
 import type { ReadSpan } from "./ports.ts";
 
 export interface Archived {
@@ -18,14 +19,15 @@ export interface SpanSettings {
   readonly archived: Archived | null;
   /** From then on every message must be there; what lies before may be missing, and is told. */
   readonly needed: UnixMs;
-  readonly tell: { readonly at: (done: number, total: number) => void; readonly note: (text: string) => void };
+  /** One for each topic that is read. */
+  readonly progress: (unit: string) => Progress;
 }
 
 const partitionsIn = (partitions: readonly number[]): string => `partition${partitions.length === 1 ? "" : "s"} ${partitions.join(", ")}`;
 
 /** Throws Refused when a part of what is needed is nowhere. */
 export const spansOf =
-  ({ kafka, archived, needed, tell }: SpanSettings): ReadSpan =>
+  ({ kafka, archived, needed, progress }: SpanSettings): ReadSpan =>
   async (topic: AnyTopic, { from, until }, onBatch) => {
     const admin = await kafka.admin();
     const [marks, starts, neededFrom, ends] = await Promise.all([
@@ -34,6 +36,7 @@ export const spansOf =
       admin.offsetsAt(topic.name, needed),
       until === null ? undefined : admin.offsetsAt(topic.name, until),
     ]).finally(() => admin.close());
+    const tell = progress(`messages of ${topic.name}`);
     let done = 0;
     let total = 0;
     for (const { partition, low, high } of marks)
@@ -50,14 +53,12 @@ export const spansOf =
       let next = 0;
       let hasGap = false;
       for await (const batch of archived === null ? [] : archived.since(from)(topic.name, partition, 0, low)) {
-        for (const { offset } of batch.messages) {
-          hasGap ||= first !== null && offset !== next;
-          first ??= offset;
-          next = offset + 1;
-        }
-        total += batch.messages.length;
-        done += batch.messages.length;
-        await onBatch(batch);
+        hasGap ||= first !== null && batch.from !== next;
+        first ??= batch.from;
+        next = batch.until;
+        total += batch.until - batch.from;
+        done += batch.until - batch.from;
+        if (batch.messages.length > 0) await onBatch(batch);
         tell.at(done, total);
       }
       // From offset 0 on there is nothing that could be missing; else the archive must be older than what is asked for.
@@ -86,4 +87,5 @@ export const spansOf =
         await heartbeat();
       },
     });
+    tell.done();
   };

@@ -164,6 +164,8 @@ const show = (id: string, { json }: Options): Promise<void> =>
     );
   });
 
+const lettersIn = (count: number): string => (count === 1 ? "1 letter" : `${count} letters`);
+
 const narrowed = (ids: readonly string[], filter: LetterFilter, options: Options): void => {
   if (ids.length === 0 && Object.keys(filter).length === 0 && options.all !== true)
     throw new UsageError("name letters, or filter them (--kind, --state, --stage, --code, --client, --event, --since), or say --all");
@@ -184,7 +186,7 @@ const change =
         const count = counts.reduce((sum, one) => sum + one.count, 0);
         if (options.json) return printJson({ letters: count, counts, done: false });
         await countTable(pool, filter);
-        print(`${count} letters would be ${verb === "retry" ? "sent again now" : "given up for good"}`);
+        print(`${lettersIn(count)} would be ${verb === "retry" ? "sent again now" : "given up for good"}`);
         return tell(`nothing was changed; add --yes to ${verb} them`);
       }
       const by = actorOf();
@@ -194,7 +196,7 @@ const change =
           : await discardLetters({ pool, audit }, filter, { actor: by, reason: reason! });
       if (options.json) return printJson({ letters: done.ids.length, operation: done.operation, ids: done.ids, done: true });
       print(
-        `${done.ids.length} letters ${verb === "retry" ? "are due now; the keeper sends them within seconds" : "are given up"}; ${done.operation}`,
+        `${lettersIn(done.ids.length)} ${verb === "retry" ? "due now; the keeper sends within seconds" : "given up"}; ${done.operation}`,
       );
     });
 

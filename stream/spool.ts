@@ -228,6 +228,8 @@ export const openSpool = async (settings: SpoolSettings): Promise<Spool> => {
       await mark.move({ segment: segment.number, offset: from + end }).catch((error) => settings.onUnmarked?.(error));
       for (const { record, size } of records) count(record.label, -record.messages.length, -size);
       held.oldestAt = held.messages === 0 ? undefined : records.at(-1)!.record.at;
+      // Nothing is left and nothing is on its way: the last segment goes too.
+      if (held.messages === 0) await oldest();
       return messages.length;
     },
     state: () => ({

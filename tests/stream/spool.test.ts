@@ -100,7 +100,8 @@ describe("draining", () => {
     expect(await drained(spool)).toHaveLength(10);
     expect(segmentsIn(folder)).toEqual([]);
     await spool.append([note("later")], "x");
-    expect(await drained(spool)).toEqual(["later"]);
+    await spool.drain(async () => undefined);
+    expect(segmentsIn(folder)).toEqual([]);
     await spool.close();
   });
 

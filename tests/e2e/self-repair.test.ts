@@ -30,6 +30,10 @@ const stops: (() => unknown)[] = [];
 
 beforeAll(async () => {
   running = await startApi(env);
+  // Keepers of other suites were killed: their leases would have to run out.
+  await transaction(pool, null, (tx) => tx.query("update probe_states set leased_by = null, leased_until = '-infinity'"), {
+    role: "tributary_keeper",
+  });
 });
 afterAll(async () => {
   for (const stop of stops.reverse()) await stop();

@@ -1,5 +1,6 @@
 // tests/e2e/reprocess.test.ts - a rule is saved wrong, sales come, the rule is corrected: one command shows what differs, and with --yes the ledger is right.
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { apps } from "../../apps/stack/product.ts";
 import type { ReferenceChanges } from "../../sinks/postgres/reference-records.ts";
 import { writeReference } from "../../sinks/postgres/reference-writer.ts";
 import { openPool } from "../../sinks/postgres/sql.ts";
@@ -10,7 +11,8 @@ let product: Product;
 let shop: { readonly id: number; readonly token: string };
 let partners: readonly number[];
 beforeAll(async () => {
-  product = await startProduct();
+  const needed = ["ingest", "worker-chain", "worker-money"];
+  product = await startProduct(apps.filter(({ name }) => needed.includes(name)));
   shop = product.client("casa-verde");
   const { links } = product.stack.run.demo as { links: readonly { readonly client_id: number; readonly partner_id: number }[] };
   partners = links.filter(({ client_id }) => client_id === shop.id).map(({ partner_id }) => partner_id);
@@ -115,4 +117,4 @@ test("a wrong rule is seen through, set right by decisions, and set right once",
   const operations = (await product.read<{ kind: string; phase: string; detail: string }>("operations")).map((one) => one.event().data);
   expect(operations.filter(({ kind }) => kind === "reprocess").map(({ phase }) => phase)).toEqual(["started", "succeeded"]);
   expect(operations[0]!.detail).toContain('"decisions":3');
-});
+}, 180_000);

@@ -19,7 +19,6 @@ import type { Admin } from "../../stream/admin.ts";
 import type { Consumer } from "../../stream/consumer.ts";
 import { type Topology, writesRows } from "../../stream/flow.ts";
 import type { Kafka } from "../../stream/kafka.ts";
-import type { Log } from "../../stream/log.ts";
 import type { Metrics } from "../../stream/metrics.ts";
 import type { Produce } from "../../stream/ports.ts";
 import type { Resource } from "../../stream/scope.ts";
@@ -42,7 +41,6 @@ export interface LetterPorts {
   readonly produce: Produce;
   readonly hides: () => Promise<Hides | undefined>;
   readonly metrics: Pick<Metrics, "setOpenLetters">;
-  readonly log: Pick<Log, "info" | "warn">;
 }
 
 /** The names of sinks by the probe of the store that they write. */
@@ -59,9 +57,10 @@ const JOINED_WITHIN_MS = 10_000;
  * The consumer of the index lives beside the schedules and is joined anew by the next run when it has ended: a log that is away must not end the process
  * that tells people so.
  */
-export const deadLetterIndex = ({ pool, kafka, wire, log }: LetterPorts): Resource<Schedule> => {
+export const deadLetterIndex = ({ pool, kafka, wire }: LetterPorts): Resource<Schedule> => {
   let consumer: Consumer | undefined;
   let joining: Promise<void> | undefined;
+  let endedBy: Error | undefined;
   let isStopped = false;
   const onBatch = indexing(wire, (failures) => indexInPostgres(pool, failures));
   const join = async (): Promise<void> => {
@@ -69,11 +68,14 @@ export const deadLetterIndex = ({ pool, kafka, wire, log }: LetterPorts): Resour
     const joined = await kafka.consumer({
       group: INDEX_GROUP,
       topics: Object.values(letterTopics),
+      // A position that the log does not hold any more (somebody deleted records, or a disk lost its last ones) is no reason to stand still: reading
+      // on from wherever the log begins changes nothing in the index.
+      compacted: Object.values(letterTopics),
       reading: indexReading,
       onBatch,
       onCrash: (error) => {
-        log.warn("dead_letters.index_left", { error });
         hasEnded = true;
+        endedBy = error;
         consumer = undefined;
       },
     });
@@ -86,6 +88,10 @@ export const deadLetterIndex = ({ pool, kafka, wire, log }: LetterPorts): Resour
       pauseMs: 1_000,
       work: async () => {
         if (consumer !== undefined) return 0;
+        // Told and counted as a run that failed; the next one joins again.
+        const error = endedBy;
+        endedBy = undefined;
+        if (error !== undefined) throw error;
         joining ??= join().finally(() => {
           joining = undefined;
         });

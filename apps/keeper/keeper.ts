@@ -60,7 +60,7 @@ export const keeper =
     const registry = openRegistry({ url: config.SCHEMA_REGISTRY_URL, topicPrefix: config.KAFKA_TOPIC_PREFIX });
     const wire = await openWire([...new Set([...Object.values(outboxTopics), topics.claims, ...letterSources])], registry);
     const pool = await scope.open("postgres", () => {
-      const value = openPool(config.POSTGRES_URL, { name, max: 4, timeoutMs: STORE_MS });
+      const value = openPool(config.POSTGRES_URL, { name, max: 8, timeoutMs: STORE_MS });
       return { value, stop: () => value.end() };
     });
     const clickhouse = await scope.open("clickhouse", () => closing(openClickhouse(config.CLICKHOUSE_URL, { name, timeoutMs: ROLLUP_MS })));
@@ -74,7 +74,7 @@ export const keeper =
     const suppressions = await scope.open("suppressions", () => closing(openSuppressions(pool)));
     const ofReplays = { config, topology: pipeline, kafka, registry, produce: producer.send, suppressions, metrics, log };
     await begin(await scope.open("replay lane", () => openReplayLane(ofReplays)));
-    const ofLetters = { topology: pipeline, pool, kafka, wire, produce: producer.send, hides: suppressions.hides, metrics, log };
+    const ofLetters = { topology: pipeline, pool, kafka, wire, produce: producer.send, hides: suppressions.hides, metrics };
     for (const open of [deadLetterIndex, deadLetterRetries]) await begin(await scope.open("dead letters", () => open(ofLetters)));
     await scope.open("readiness", () => ({ value: ops, stop: ops.drain }));
     delete checks.started;

@@ -211,7 +211,8 @@ export const bugs: readonly Bug[] = [
         plant: 'run: replay.replay_id === "" ? "" : "replay",',
       },
     ],
-    cycles: { faults: "all tables emptied", cycles: 3 },
+    // A dropped part takes its tokens along; a mutated one keeps them.
+    cycles: { faults: "rows deleted", cycles: 3 },
   },
   {
     number: "next: facts",

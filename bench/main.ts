@@ -1,4 +1,4 @@
-// bench/main.ts - `npm run bench -- ingest|chain|replay|stage|durable|rollups|pure`: one question a file; prints a table and keeps the result in bench/results/.
+// bench/main.ts - `npm run bench -- ingest|chain|replay|archive|stage|durable|rollups|pure`: one question a file; prints a table and keeps the result in bench/results/.
 import { parseArgs } from "node:util";
 
 const benches: Readonly<Record<string, string>> = {
@@ -7,6 +7,7 @@ const benches: Readonly<Record<string, string>> = {
   pure: "what every pure step costs an event, as a multiple of JSON.parse of it; no servers (npm test holds it against bench/pure.ratios.json)",
   stage: "how fast the hosted chain works off what lies in the log: every event on one partition, and spread over twelve",
   replay: "how fast an hour of the log is written to the stores again beside the live rate, and what live traffic pays for it",
+  archive: "what archiving an event costs, and how fast a window comes back, restored or relearnt",
   durable: "what it costs to survive a power cut: the log with a sync for each send, and the spool of an edge",
   chain: "the whole pipeline at a steady rate: lag, freshness, CPU per process and event",
 };

@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { topic, Unreadable } from "../../stream/codec.ts";
 import type { Recorded } from "../../stream/flow.ts";
-import { inMemoryWire, openWire, type SchemaIds, UnknownSchema } from "../../stream/wire.ts";
+import { inMemoryWire, openWire, type SchemaIds, type Schemed, UnknownSchema, wireWithoutIds, withIds } from "../../stream/wire.ts";
 
 interface Note {
   readonly id: string;
@@ -138,4 +138,34 @@ describe("an id not met before", () => {
 test("opening says in one sentence which schemas are not registered and what to do", async () => {
   const nobody: SchemaIds = { idOf: async () => null, schemaOf: async () => null };
   await expect(openWire([notes], nobody)).rejects.toThrow("the schema of notes is not registered; run: npx tributary schemas apply");
+});
+
+describe("values written before their id was known", () => {
+  test("get the id of the schema that was kept beside them, be it an older release's, and others stay as they are", async () => {
+    const asked: Schemed[] = [];
+    const named = withIds(async (schema) => {
+      asked.push(schema);
+      return schema.schema === notes.schema ? 7 : 8;
+    });
+    const before = wireWithoutIds([notes]).encode(notes, note("kept"), null);
+    const given = [before, before, Buffer.from([0, 0, 0, 0, 9, 1]), Buffer.from("no frame"), null].map((value) => ({
+      topic: "notes",
+      key: null,
+      value,
+    }));
+    const sent = await named(given, { notes: notes.schema });
+    expect(sent.slice(2)).toEqual(given.slice(2));
+    expect(sent[0]!.value!.readUInt32BE(1)).toBe(7);
+    // What waits on the disk may have to be sent again.
+    expect(before.readUInt32BE(1)).toBe(0);
+    expect(asked).toEqual([{ name: "notes", schema: notes.schema }]);
+    const today = await openWire([newerNotes], { idOf: async () => 8, schemaOf: async (id) => (id === 7 ? notes.schema : null) });
+    await today.learn(7);
+    expect(today.decode(newerNotes, sent[0]!.value, read).data).toEqual({ id: "n1", text: "kept", mood: "calm" });
+  });
+
+  test("without their schema they cannot be sent", async () => {
+    const value = wireWithoutIds([notes]).encode(notes, note("kept"), null);
+    await expect(withIds(async () => 1)([{ topic: "notes", key: null, value }], {})).rejects.toThrow(/was not kept/);
+  });
 });

@@ -56,7 +56,10 @@ export const planOf = (seed: number, n: number, available: Available, only: read
   const alone = chosen.filter(({ isAlone }) => isAlone === true);
   const drawn = new Set<Fault>();
   const many = together.length === 0 ? 0 : 1 + Math.floor(random() * 3);
-  for (let tries = 0; drawn.size < Math.min(many, together.length) && tries < 50; tries += 1) drawn.add(draw(random, together));
+  for (let tries = 0; drawn.size < Math.min(many, together.length) && tries < 50; tries += 1) {
+    const next = draw(random, together);
+    if (next.before === undefined || ![...drawn].some(({ before }) => before === next.before)) drawn.add(next);
+  }
   if (alone.length > 0 && (together.length === 0 || random() < 0.3)) drawn.add(draw(random, alone));
   const list = [...drawn];
   return { faults: list, gapsMs: list.map(() => Math.floor(200 + random() * 1_800)), warmUpMs: Math.floor(800 + random() * 1_500), random };

@@ -29,6 +29,8 @@ export interface Fault {
   readonly id: string;
   /** proxies: only where every service has one before it; folders: only where a small file system can be mounted. */
   readonly needs?: "proxies" | "folders";
+  /** The proxy whose weather it makes: one at a time. */
+  readonly before?: string;
   /** It stops the load and waits for quiescence before and after; at most one of this kind in a cycle, and last. */
   readonly isAlone?: boolean;
   /** How often it is drawn; 1 by default. */

@@ -63,7 +63,7 @@ const storms: readonly Storm[] = [
   {
     name: "little bandwidth before",
     id: "F-10",
-    of: busy,
+    of: ["kafka", "postgres", "clickhouse"],
     weather: () => ({ bytesPerSecond: 20_000 }),
     seen: ({ sliced }) => sliced,
     lasts: [3_000, 8_000],
@@ -81,6 +81,7 @@ const storms: readonly Storm[] = [
 
 const fault = (storm: Storm, name: Fronted): Fault => ({
   name: `${storm.name} ${name}`,
+  before: name,
   id: storm.id,
   needs: "proxies",
   weight: 0.5,

@@ -12,7 +12,7 @@ const FAILURES_AT_ONCE = 500;
 /** Small and prompt: dead letters are few, and whoever asks for their number wants it now. A garbage of megabytes still comes one at a time. */
 export const indexReading = {
   fetch: { minBytes: 1, maxWaitTimeInMs: 500, maxBytesPerPartition: 1024 * 1024, maxBytes: 4 * 1024 * 1024 },
-  sessionTimeoutMs: 30_000,
+  sessionTimeoutMs: 10_000,
   partitionsAtOnce: 1,
 };
 

@@ -70,14 +70,14 @@ const chaos = async (options: ChaosOptions): Promise<void> => {
       only,
       available,
       commit: versionOf(),
-      results: join(target.folder, "results"),
+      results: join(target.home, "chaos-results"),
       tell: (text) => tell(`${clock()} ${text}`),
       detail: (text) => tell(`${clock()}   ${text}`),
       goesOnAfterViolation: true,
     });
     if (options.json) printJson({ seed, ...summary });
     else print(summaryText(summary));
-    if (summary.violations > 0) throw new Error(`a law was broken; logs and journal lie in ${join(target.folder, "results")}`);
+    if (summary.violations > 0) throw new Error(`a law was broken; logs and journal lie in ${join(target.home, "chaos-results")}`);
   } finally {
     process.off("SIGINT", leave);
     process.off("SIGTERM", leave);

@@ -113,7 +113,8 @@ const whileFrozen = async (work: () => Promise<void>): Promise<void> => {
 
 /** Everything acknowledged so far is there; of each device events come first in the order in which they were acknowledged. */
 const expectStored = async (): Promise<{ readonly stored: number; readonly again: number }> => {
-  const records = await product.read<EventReceived>("events.raw");
+  // A broker that has just come back does not lead all of its partitions at once.
+  const records = await until("the log can be read", 60_000, () => product.read<EventReceived>("events.raw"));
   const seen = new Set<string>();
   const firsts = new Map<string, string[]>();
   for (const { event } of records) {

@@ -100,15 +100,18 @@ export const addedToLog = async (stack: SharedStack, work: () => Promise<void>):
   try {
     const before = new Map((await admin.watermarks("events.raw")).map(({ partition, high }) => [partition, high]));
     await work();
-    const found: EventReceived[] = [];
-    await kafka.replay({
-      topics: ["events.raw"],
-      from: new Map([["events.raw", before]]),
-      onBatch: ({ topic, partition, messages }) => {
-        for (const { offset, value } of messages) found.push(wire.decode(topics.eventsRaw, value, { topic, partition, offset }).data);
-      },
+    // A broker that has just started, or stood still, does not lead all of its partitions at once, and loads its groups first.
+    return await until("the log can be read", 60_000, async () => {
+      const found: EventReceived[] = [];
+      await kafka.replay({
+        topics: ["events.raw"],
+        from: new Map([["events.raw", before]]),
+        onBatch: ({ topic, partition, messages }) => {
+          for (const { offset, value } of messages) found.push(wire.decode(topics.eventsRaw, value, { topic, partition, offset }).data);
+        },
+      });
+      return found;
     });
-    return found;
   } finally {
     await admin.close();
   }

@@ -1,5 +1,5 @@
 // stream/admin.ts - looks at topics, offsets and groups and changes them: what start-up, operators, lag metrics and tests need of the broker.
-import { isLoading } from "./errors.ts";
+import { isSettling } from "./errors.ts";
 import type { ClientAdmin } from "./kafka.ts";
 import { retry } from "./retry.ts";
 
@@ -63,7 +63,7 @@ export interface Admin {
 
 const TOPIC_RESOURCE = 2;
 // As long as the client itself tries everything else.
-const LOADING_MS = 10_000;
+const SETTLING_MS = 10_000;
 
 /** Record time is the broker's: offsets by time must not depend on the clocks of clients (laws.md K22). */
 const configOf = (declared: TopicSetting): Readonly<Record<string, string>> => ({
@@ -72,16 +72,18 @@ const configOf = (declared: TopicSetting): Readonly<Record<string, string>> => (
   "message.timestamp.type": "LogAppendTime",
 });
 
+const settled = <T>(ask: () => Promise<T>): Promise<T> => retry(ask, { deadlineMs: SETTLING_MS, isTransient: isSettling });
+
 export const openAdmin = (client: ClientAdmin, prefix: string): Admin => {
   const watermarks: Admin["watermarks"] = async (topic) =>
-    (await client.fetchTopicOffsets(prefix + topic))
+    (await settled(() => client.fetchTopicOffsets(prefix + topic)))
       .map(({ partition, low, high }) => ({ partition, low: Number(low), high: Number(high) }))
       .sort((a, b) => a.partition - b.partition);
 
   // `resolveOffsets` is left out for good: it writes offsets where none were.
   const committed: Admin["committed"] = async (group, topic) => {
     const asked = { groupId: prefix + group, topics: [prefix + topic] };
-    const [found] = await retry(() => client.fetchOffsets(asked), { deadlineMs: LOADING_MS, isTransient: isLoading });
+    const [found] = await settled(() => client.fetchOffsets(asked));
     const known = (found?.partitions ?? []).filter(({ offset }) => Number(offset) >= 0);
     return new Map(known.map(({ partition, offset }) => [partition, Number(offset)]));
   };
@@ -167,13 +169,13 @@ export const openAdmin = (client: ClientAdmin, prefix: string): Admin => {
     committed,
     lag,
     offsetsAt: async (topic, atMs) => {
-      const found = await client.fetchTopicOffsetsByTimestamp(prefix + topic, atMs);
+      const found = await settled(() => client.fetchTopicOffsetsByTimestamp(prefix + topic, atMs));
       return new Map(found.map(({ partition, offset }) => [partition, Number(offset)]));
     },
     setOffsets: async (group, topic, offsets) => {
       const partitions = [...offsets].map(([partition, offset]) => ({ partition, offset: String(offset) }));
       const wanted = { groupId: prefix + group, topic: prefix + topic, partitions };
-      await retry(() => client.setOffsets(wanted), { deadlineMs: LOADING_MS, isTransient: isLoading });
+      await settled(() => client.setOffsets(wanted));
     },
     describeGroups: async (groups) => {
       const found = await client.describeGroups(groups.map((group) => prefix + group));

@@ -1,5 +1,5 @@
 // stream/consumer.ts - one member of a consumer group: hands over one batch of one partition at a time and moves offsets only when told to.
-import { classify, isLoading } from "./errors.ts";
+import { classify, isSettling } from "./errors.ts";
 import type { ClientBatch, ClientConsumer } from "./kafka.ts";
 import { retry } from "./retry.ts";
 
@@ -161,7 +161,7 @@ const LOADING_MS = 30_000;
 
 /** Resolves once the group has been joined. The client hands on that the broker is loading, and a second `run` of it does nothing: so all of it again. */
 export const openConsumer = (...given: Parameters<typeof joinedConsumer>): Promise<Consumer> =>
-  retry(() => joinedConsumer(...given), { deadlineMs: LOADING_MS, isTransient: isLoading });
+  retry(() => joinedConsumer(...given), { deadlineMs: LOADING_MS, isTransient: isSettling });
 
 const joinedConsumer = async (
   join: (config: { groupId: string } & Record<string, unknown>) => ClientConsumer,

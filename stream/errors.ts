@@ -118,5 +118,15 @@ export const classify = (thrown: unknown): Verdict => {
   return "fatal";
 };
 
-/** A broker that has just started reads what it knows of groups first, and refuses meanwhile; its client repeats that in no place. */
-export const isLoading = (error: unknown): boolean => (error as { type?: unknown } | null)?.type === "GROUP_LOAD_IN_PROGRESS";
+const settlingTypes = new Set([
+  "GROUP_LOAD_IN_PROGRESS",
+  "GROUP_COORDINATOR_NOT_AVAILABLE",
+  "NOT_COORDINATOR_FOR_GROUP",
+  "NOT_LEADER_FOR_PARTITION",
+  "LEADER_NOT_AVAILABLE",
+]);
+/** A broker that has just started reads what it knows of groups first, and leads its partitions a moment later; its client repeats neither in every place. */
+export const isSettling = (error: unknown): boolean => {
+  const { type, cause } = (error ?? {}) as { readonly type?: unknown; readonly cause?: unknown };
+  return (typeof type === "string" && settlingTypes.has(type)) || (cause instanceof Error && cause !== error && isSettling(cause));
+};

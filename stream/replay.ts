@@ -2,8 +2,13 @@
 import { randomUUID } from "node:crypto";
 import type { Admin } from "./admin.ts";
 import { type ConsumedBatch, type FetchSettings, messagesOf } from "./consumer.ts";
+import { isSettling } from "./errors.ts";
 import type { UnixMs } from "./flow.ts";
 import type { ClientBatch, ClientConsumer } from "./kafka.ts";
+import { retry } from "./retry.ts";
+
+// As long as the client itself tries everything else.
+const SETTLING_MS = 10_000;
 
 export interface ReplaySettings {
   readonly topics: readonly string[];
@@ -40,15 +45,28 @@ export const replay = async (sources: Sources, prefix: string, settings: ReplayS
     const isRead = ({ topic, partition, start, end }: Range) => (only?.(topic, partition) ?? true) && (isFollowing || start < end);
     const ranges = all.filter(isRead).map((range) => (isFollowing ? { ...range, end: Number.POSITIVE_INFINITY } : range));
     if (ranges.length === 0) return;
-    // A group of its own: there is nobody to share with, and nothing may be left of it.
-    const groupId = `replay-${randomUUID()}`;
-    const client = sources.consumer(groupId);
-    try {
-      await readThrough(client, prefix, { ranges, idle: all.filter((range) => !isRead(range)) }, settings);
-    } finally {
-      await client.disconnect();
-      await admin.deleteGroups([groupId]).catch(() => undefined);
-    }
+    let hasBegun = false;
+    const onBatch: ReplaySettings["onBatch"] = (...batch) => {
+      hasBegun = true;
+      return settings.onBatch(...batch);
+    };
+    const once = async (): Promise<void> => {
+      // A group of its own: there is nobody to share with, and nothing may be left of it.
+      const groupId = `replay-${randomUUID()}`;
+      const client = sources.consumer(groupId);
+      try {
+        await readThrough(client, prefix, { ranges, idle: all.filter((range) => !isRead(range)) }, { ...settings, onBatch });
+      } finally {
+        await client.disconnect();
+        await admin.deleteGroups([groupId]).catch(() => undefined);
+      }
+    };
+    // What has been handed over is not handed over twice, so only the beginning is tried again.
+    await retry(once, {
+      deadlineMs: SETTLING_MS,
+      isTransient: (error) => !hasBegun && isSettling(error),
+      ...(settings.signal && { signal: settings.signal }),
+    });
   } finally {
     await admin.close();
   }

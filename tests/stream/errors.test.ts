@@ -5,7 +5,7 @@ import kafkajs from "kafkajs";
 import { expect, test } from "vitest";
 import { Unreadable } from "../../stream/codec.ts";
 import { LogGap, MembershipLost } from "../../stream/consumer.ts";
-import { classify } from "../../stream/errors.ts";
+import { classify, isSettling } from "../../stream/errors.ts";
 import { LogUnavailable, Overloaded } from "../../stream/producer.ts";
 import { UnknownSchema } from "../../stream/wire.ts";
 
@@ -69,3 +69,14 @@ test.each([
 
 test("whatever is thrown has a verdict", () =>
   fc.assert(fc.property(fc.anything(), (thrown) => ["transient", "data", "fatal"].includes(classify(thrown)))));
+
+test("a broker that settles says so itself or inside of the client's wrappers, and nobody else does", () => {
+  const inside = Object.assign(new Error("gave up"), {
+    name: "KafkaJSNumberOfRetriesExceeded",
+    cause: like("KafkaJSProtocolError", { type: "NOT_COORDINATOR_FOR_GROUP" }),
+  });
+  expect(isSettling(like("KafkaJSProtocolError", { type: "GROUP_LOAD_IN_PROGRESS" }))).toBe(true);
+  expect(isSettling(inside)).toBe(true);
+  for (const other of [like("KafkaJSProtocolError", { type: "UNKNOWN_TOPIC_OR_PARTITION" }), new Error("x"), null, undefined, "x", 1])
+    expect(isSettling(other)).toBe(false);
+});

@@ -14,7 +14,7 @@ const home = mkdtempSync(join(tmpdir(), "tributary-suite-"));
 const told: string[] = [];
 let stage: Stage;
 let session: Session;
-const number = 0;
+let number = 0;
 beforeAll(async () => {
   const tell = (text: string) => void told.push(`${new Date().toISOString().slice(11, 19)} ${text}`);
   stage = await openStage(home, randomFrom(SEED), tell);
@@ -50,6 +50,7 @@ test.each([
 ])(
   "$what: no law is broken",
   async ({ faults, proves }) => {
+    number += 1;
     const cycle = await session.run(number, planFor(faults, SEED));
     console.log(lineOf(cycle));
     const said = cycle.broken.map(({ id, evidence }) => `${id}: ${evidence}`);

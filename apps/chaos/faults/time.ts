@@ -155,6 +155,7 @@ const rebuild: Fault = {
   name: "everything rebuilt",
   id: "R5",
   isAlone: true,
+  weight: 0.3,
   run: async (scene) => {
     const live = await hashOf(scene);
     const { state, records, seconds } = await rebuildInto(scene.target, scene.tell);

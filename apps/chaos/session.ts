@@ -235,6 +235,7 @@ const runCycle = async (n: number, plan: Plan, parts: Parts, journal: ReturnType
     generator,
     journal,
     log,
+    readOn: reader.update,
     session: name,
     cycle,
     watched,

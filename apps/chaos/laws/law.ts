@@ -18,6 +18,8 @@ export interface Evidence {
   readonly generator: Generator;
   readonly journal: Journal;
   readonly log: LogPicture;
+  /** Reads on in the log: what `log` shows grows. */
+  readonly readOn: () => Promise<unknown>;
   /** Sender ids of this session begin with it, those of this cycle with the other. */
   readonly session: string;
   readonly cycle: string;

@@ -204,15 +204,8 @@ export const bugs: readonly Bug[] = [
     number: "next: token",
     says: "the inserts of a replay bear tokens that an earlier replay has used",
     laws: ["R2"],
-    edits: [
-      {
-        file: "apps/keeper/replay-writes.ts",
-        find: "run: `${replay.replay_id}/${replay.attempts}`,",
-        plant: 'run: replay.replay_id === "" ? "" : "replay",',
-      },
-    ],
-    // A dropped part takes its tokens along; a mutated one keeps them.
-    cycles: { faults: "rows deleted", cycles: 3 },
+    // Tried with cycles of "rows deleted": what a replay joins into one insert differs from run to run, so a token hardly ever comes again by itself.
+    waitsFor: "a test of its own: six replays of equal windows never joined the same records, so the bug did no harm",
   },
   {
     number: "next: facts",

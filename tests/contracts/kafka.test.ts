@@ -110,7 +110,7 @@ describe("writing and reading", () => {
     await stop();
     expect(batches[0]).toMatchObject({ topic, partition: 0, highWatermark: 3 });
     expect(Math.abs(Date.now() - batches[0]!.appendedAt)).toBeLessThan(60_000);
-    expect(batches[0]!.messages).toEqual([
+    expect(batches[0]!.messages.map(({ appendedAt, ...message }) => message)).toEqual([
       { offset: 0, key: Buffer.from("a"), value: Buffer.from("1"), headers: { why: Buffer.from("test"), raw: Buffer.from([1, 2]) } },
       { offset: 1, key: null, value: Buffer.from("2"), headers: {} },
       { offset: 2, key: Buffer.from("c"), value: null, headers: {} },
@@ -407,8 +407,13 @@ describe("a broker that does not answer", () => {
     } finally {
       process.kill(pid(), "SIGCONT");
     }
-    await until(() => edge.isAvailable(), 30_000);
-    await edge.publish(numbered(topic, 10, 200));
+    // A broker that stood still for long may first have to lead its partitions again: what was under way then fails, and who comes next gets through.
+    const again = async () =>
+      edge.publish(numbered(topic, 10, 200)).then(
+        () => edge.isAvailable(),
+        () => false,
+      );
+    await until(again, 60_000);
     await edge.close();
   });
 
@@ -431,19 +436,24 @@ describe("a broker that does not answer", () => {
 
   test("and one that is killed and started again loses nothing that was acknowledged", async () => {
     const topic = await fill(10);
-    const { seen, crashes, stop } = await consuming({ group: newGroup(), topics: [topic] });
-    await until(() => seen.length >= 10);
+    const settings = { group: newGroup(), topics: [topic] };
+    const readers = [await consuming(settings)];
+    const seen = () => new Set(readers.flatMap((reader) => reader.seen));
+    await until(() => seen().size >= 10);
     const killed = pid();
     stack.kill("kafka", "SIGKILL");
     await producer.send(numbered(topic, 500, 10));
     await stack.ready("kafka");
     expect(pid()).not.toBe(killed);
     await producer.send(numbered(topic, 10, 510));
-    await until(() => new Set(seen).size >= 520, 60_000);
-    await stop();
-    expect(crashes).toEqual([]);
-    expect(new Set(seen)).toEqual(new Set(upTo(520)));
-  }, 120_000);
+    // A consumer that finds no broker for long enough ends, and its process with it; the next one goes on from the commits.
+    await until(async () => {
+      if (readers.at(-1)!.crashes.length > 0) readers.push(await consuming(settings));
+      return seen().size >= 520;
+    }, 90_000);
+    for (const { stop } of readers) await stop();
+    expect(seen()).toEqual(new Set(upTo(520)));
+  }, 180_000);
 });
 
 describe("looking at the broker", () => {

@@ -66,6 +66,10 @@ const NO_ID = 0;
 export const wireWithoutIds = (topics: readonly AnyTopic[]): Wire =>
   wireOf(new Map(topics.map((topic) => [topic, NO_ID])), async () => null);
 
+/** A value that a wire without ids has made: nobody can read it before it got one. */
+export const isUnnamed = (value: Buffer | null): boolean =>
+  value !== null && value.length > HEADER_BYTES && value[0] === 0 && value.readUInt32BE(1) === NO_ID;
+
 /**
  * Answers messages as they are, but values without an id with the one of the schema that is given for their topic. Throws when a schema is missing, and what
  * `idOf` throws; an id is asked for once.
@@ -76,7 +80,7 @@ export const withIds = (idOf: (topic: Schemed) => Promise<number>) => {
     const named: OutputMessage[] = [];
     for (const message of messages) {
       const { topic: name, value } = message;
-      if (value === null || value.length <= HEADER_BYTES || value[0] !== 0 || value.readUInt32BE(1) !== NO_ID) {
+      if (value === null || !isUnnamed(value)) {
         named.push(message);
         continue;
       }

@@ -8,6 +8,7 @@ import type { OutputMessage, Produce } from "../../stream/ports.ts";
 import { Overloaded } from "../../stream/producer.ts";
 import type { Resource } from "../../stream/scope.ts";
 import { type Spool, SpoolFull } from "../../stream/spool.ts";
+import { isUnnamed } from "../../stream/wire.ts";
 import { unavailable } from "../http/problem.ts";
 
 /** Whose dead letters an event would be (contracts.md 3). */
@@ -117,7 +118,8 @@ export const openPath = async (parts: PathParts): Promise<Resource<Path>> => {
   const store: Path["store"] = async (messages, kind) => {
     if (messages.length === 0) return;
     await gate?.opened;
-    if (waitingHere() === 0 && parts.isNamed()) {
+    // The ids may have become known since these were encoded, while they waited here: what has none gets it on its way from the disk.
+    if (waitingHere() === 0 && parts.isNamed() && !messages.some(({ value }) => isUnnamed(value))) {
       try {
         return await publish(messages);
       } catch (error) {

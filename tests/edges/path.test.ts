@@ -164,6 +164,19 @@ test("while schema ids are not known events are kept, although the log is there"
   await stop();
 });
 
+test("what was encoded before the ids were known never goes to the log directly, though they are known by now", async () => {
+  const { log, path, stop } = await edge({
+    send: async (messages) => {
+      for (const { value } of messages) log.push(`named ${value!.subarray(5)}`);
+    },
+  });
+  const value = Buffer.concat([Buffer.alloc(5), Buffer.from("early")]);
+  await path.store([{ topic: "notes", key: null, value }], "s2s");
+  await until("it is drained", () => !path.state().active);
+  expect(log).toEqual(["named early"]);
+  await stop();
+});
+
 test("the way is on record at the first look, hourly, and at each change; what could not be recorded follows in its order", async () => {
   const records: IngestPathCheck[] = [];
   let now = 1_000_000;

@@ -93,3 +93,18 @@ test("a long pause is cut short by a stop", async () => {
   await stop();
   expect(counts).toHaveLength(1);
 });
+
+test("a run that failed slowly asks for no rest", async () => {
+  const startedAt = performance.now();
+  const { stop, counts } = keeping({
+    rest: 1_000,
+    work: async () => {
+      await new Promise((resolve) => setTimeout(resolve, 20));
+      throw new Error("the store is silent");
+    },
+  });
+  await until(() => counts.length >= 3);
+  await stop();
+  // With it the second run would begin after 20 s.
+  expect(performance.now() - startedAt).toBeLessThan(5_000);
+});

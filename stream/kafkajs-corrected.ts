@@ -1,5 +1,6 @@
-// stream/kafkajs-corrected.ts - kafkajs 2.2.4, which is pinned and no longer released, with two faults repaired, one slow and fragile move made a plain one, and four slow places written anew.
+// stream/kafkajs-corrected.ts - kafkajs 2.2.4, which is pinned and no longer released, with three faults repaired, one slow and fragile move made a plain one, and four slow places written anew.
 import { createRequire } from "node:module";
+import type { Socket } from "node:net";
 import type * as Kafkajs from "kafkajs";
 import { LogGap } from "./consumer.ts";
 import { readRecordBatch } from "./fetched-records.ts";
@@ -109,7 +110,14 @@ const replaceSlowParts = (): void => {
 const repair = (mayReset: ReadonlySet<string>): void => {
   const queue = inside("kafkajs/src/network/requestQueue/index.js").prototype;
   const group = inside("kafkajs/src/consumer/consumerGroup.js").prototype;
-  for (const [owner, method] of [[queue, "scheduleCheckPendingRequests"] as const, [group, "recoverFromOffsetOutOfRange"] as const])
+  const connection = inside("kafkajs/src/network/connection.js").prototype;
+  const methods = [
+    [queue, "scheduleCheckPendingRequests"],
+    [group, "recoverFromOffsetOutOfRange"],
+    [connection, "connect"],
+    [connection, "processData"],
+  ] as const;
+  for (const [owner, method] of methods)
     if (typeof owner[method] !== "function") throw new Error(`this is not kafkajs 2.2.4: ${method} is gone`);
 
   // As it was, an open connection re-armed a 1 ms timer for ever, whether or not a request waited: 34-44 ms of CPU a second in an idle process.
@@ -124,6 +132,29 @@ const repair = (mayReset: ReadonlySet<string>): void => {
     );
   };
 
+  // As it was, what a lost connection had begun to say stood in front of what the next one said, and its late words went in between: answers were read at
+  // the wrong place, which ended the process, or answered a request that nobody had answered.
+  const { connect, processData } = connection;
+  connection.connect = function (this: Connection) {
+    if (!this.isConnected()) {
+      this.socket
+        ?.removeAllListeners()
+        .on("error", () => undefined)
+        .destroy();
+      Object.assign(this, { chunks: [], bytesBuffered: 0, bytesNeeded: SIZE_BYTES });
+    }
+    return connect.call(this);
+  };
+  // As it was, an answer that is none (less than its own number, say) was thrown where nobody could catch it.
+  connection.processData = function (this: Connection, bytes: Buffer) {
+    try {
+      processData.call(this, bytes);
+    } catch (error) {
+      // Heard as a broken connection: requests under way fail, and are tried again on a new one.
+      this.socket?.destroy(error as Error);
+    }
+  };
+
   // As it was, a position that the log no longer has was replaced by its beginning or end, and only a log line told: events lost in silence.
   const reset = group.recoverFromOffsetOutOfRange;
   group.recoverFromOffsetOutOfRange = async function (this: unknown, error: { topic: string; partition: number }) {
@@ -132,6 +163,11 @@ const repair = (mayReset: ReadonlySet<string>): void => {
   };
 };
 
+const SIZE_BYTES = 4;
+interface Connection {
+  readonly socket?: Socket;
+  readonly isConnected: () => boolean;
+}
 interface PendingRequests {
   readonly pending: readonly unknown[];
   readonly throttledUntil: number;

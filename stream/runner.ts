@@ -4,7 +4,7 @@ import type { Chain } from "./chain.ts";
 import { decodeBatch, unreadLetter } from "./decode.ts";
 import type { Recorded } from "./flow.ts";
 import { type Folded, fold, type Given, ProcessorThrew, type Refused } from "./fold.ts";
-import type { Loaded, Remembering } from "./memory/memory.ts";
+import type { Loaded, Memory, Remembering } from "./memory/memory.ts";
 import type { Control, InputBatch, OutputMessage, ProcessBatch, RunnerPorts } from "./ports.ts";
 import { tellStop } from "./stop.ts";
 
@@ -68,13 +68,14 @@ export const runner = (chain: Chain, ports: RunnerPorts): ProcessBatch => {
   };
 
   /** Durable memory first: it may refuse, and then nothing must have been remembered. */
-  const remember = async (folded: readonly Folded[], batch: InputBatch, nextOffset: number): Promise<"remembered" | "moved"> => {
+  const remember = async (folded: readonly Folded[], batch: InputBatch, nextOffset: number): ReturnType<Memory["remember"]> => {
     for (const driver of ["durable", "fast"] as const) {
       const remembering = folded.flatMap(({ remembers }, n): readonly Remembering[] => {
         if (remembers === null || chain.hosted[n]!.stage.memory?.driver !== driver) return [];
         return [{ ...remembers, topic: batch.topic, partition: batch.partition, mark: nextOffset }];
       });
-      if (remembering.length > 0 && (await memories[driver].remember(remembering)) === "moved") return "moved";
+      const verdict = remembering.length === 0 ? "remembered" : await memories[driver].remember(remembering);
+      if (verdict !== "remembered") return verdict;
     }
     return "remembered";
   };
@@ -136,7 +137,13 @@ export const runner = (chain: Chain, ports: RunnerPorts): ProcessBatch => {
       // 3 remember. Dying after it costs a second fold: the batch meets the same state, or its recorded outcomes.
       await control.heartbeat();
       if (!control.isCurrent()) return;
-      if ((await retry("remember", () => remember(folded, batch, nextOffset), control.heartbeat)) === "remembered") break;
+      const verdict = await retry("remember", () => remember(folded, batch, nextOffset), control.heartbeat);
+      if (verdict === "remembered") break;
+      // Memory was emptied under the fold, perhaps while it was made up for: from the committed place on, where its loss is seen and looked back for.
+      if (verdict === "lost") {
+        pasts.delete(batch.partition);
+        return control.seek(past?.until ?? batch.messages[0]!.offset);
+      }
       if (folds === MOST_FOLDS) throw new Error(`${chain.name}: memory moved under ${folds} folds of ${batch.topic}/${batch.partition}`);
     }
     hit("after-remember");

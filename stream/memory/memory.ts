@@ -61,9 +61,10 @@ export interface Memory {
   readonly load: (wanted: Wanted) => Promise<Loaded>;
   /**
    * All or nothing. Durable memory answers `moved`, and has remembered nothing, when an outcome of the batch has appeared since it was loaded or a
-   * key that it met is at another version: load and fold again. Fast memory keeps the first version that it was given of an event.
+   * key that it met is at another version: load and fold again. Fast memory keeps the first version that it was given of an event; it answers `lost`, and
+   * its mark stays where it is, when it was emptied since this driver loaded for that partition: what lies before the batch must be learnt again.
    */
-  readonly remember: (batch: readonly Remembering[]) => Promise<"remembered" | "moved">;
+  readonly remember: (batch: readonly Remembering[]) => Promise<"remembered" | "moved" | "lost">;
 }
 
 export type Memories = Readonly<Record<"fast" | "durable", Memory>>;

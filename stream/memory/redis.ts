@@ -1,4 +1,5 @@
 // stream/memory/redis.ts - fast memory: a hash a key, one field an event that changed it. Losing it costs time: stages relearn from the log.
+import { randomUUID } from "node:crypto";
 import type { ChainableCommander, Redis } from "ioredis";
 import type { Loaded, Memory, Version } from "./memory.ts";
 
@@ -28,16 +29,34 @@ const sent = async (commands: ChainableCommander): Promise<readonly unknown[]> =
     return answer;
   });
 
+/**
+ * A mark says that everything before it is there, so it may only be set on the memory that was loaded from: one that was emptied in between (its birth is
+ * another) would seem whole from then on. One step, so that nothing comes between looking and setting. Never back, for an owner that was overtaken.
+ */
+const MARK = `if redis.call("get", KEYS[1]) ~= ARGV[1] then return 0 end redis.call("zadd", KEYS[2], "GT", ARGV[2], ARGV[3]) return 1`;
+
 /** `prefix` keeps environments apart that share a server; record keys begin with the client, so no two clients' values meet in one hash. */
 export const redisMemory = (redis: Redis, prefix = "memory"): Memory => {
   const hashOf = (stage: string, key: string): string => `${prefix}:${stage}:${key}`;
   const marksOf = (stage: string): string => `${prefix}:${stage}`;
+  /** Drawn by whoever first loads from an empty memory. */
+  const birthOf = (stage: string): string => `${prefix}:${stage}#birth`;
+  /** Of each stage and partition, the memory that was last loaded from. */
+  const loadedFrom = new Map<string, string>();
+  const placeOf = (stage: string, topic: string, partition: number): string => `${stage} ${topic}/${partition}`;
 
   return {
     load: async ({ stage, keys, topic, partition }): Promise<Loaded> => {
-      const commands = redis.pipeline().zscore(marksOf(stage), `${topic}/${partition}`);
+      // The birth before everything else: what is emptied after it was read is noticed when remembering.
+      const commands = redis
+        .pipeline()
+        .set(birthOf(stage), randomUUID(), "NX")
+        .get(birthOf(stage))
+        .zscore(marksOf(stage), `${topic}/${partition}`);
       for (const key of keys) commands.hgetallBuffer(hashOf(stage, key));
-      const [mark, ...hashes] = (await sent(commands)) as [string | null, ...Record<string, Buffer>[]];
+      type Answers = [unknown, string | null, string | null, ...Record<string, Buffer>[]];
+      const [, birth, mark, ...hashes] = (await sent(commands)) as Answers;
+      loadedFrom.set(placeOf(stage, topic, partition), birth ?? "");
       const versions = new Map<string, readonly Version[]>();
       const truncated = new Map<string, number>();
       for (const [n, hash] of hashes.entries()) {
@@ -55,15 +74,22 @@ export const redisMemory = (redis: Redis, prefix = "memory"): Memory => {
 
     remember: async (batch) => {
       const commands = redis.pipeline();
+      const ends: number[] = [];
+      const isChecked: boolean[] = [];
       for (const { stage, topic, partition, mark, changes, forgets } of batch) {
         for (const { key, eventId, offset, value } of changes) commands.hsetnx(hashOf(stage, key), eventId, encode(offset, value));
         for (const key of new Set(changes.map((change) => change.key))) commands.expire(hashOf(stage, key), LIFETIME_SECONDS);
         for (const { key, eventIds, before } of forgets)
           commands.hdel(hashOf(stage, key), ...eventIds).hset(hashOf(stage, key), TRUNCATED, before);
-        // Last, and never back: a mark says that everything before it is there, and an owner that was overtaken must not take it back.
-        commands.zadd(marksOf(stage), "GT", mark, `${topic}/${partition}`);
+        // Last: a mark says that everything before it is there.
+        const birth = loadedFrom.get(placeOf(stage, topic, partition));
+        if (birth === undefined) commands.zadd(marksOf(stage), "GT", mark, `${topic}/${partition}`);
+        else commands.eval(MARK, 2, birthOf(stage), marksOf(stage), birth, mark, `${topic}/${partition}`);
+        isChecked.push(birth !== undefined);
+        ends.push(commands.length - 1);
       }
-      await sent(commands);
+      const answers = await sent(commands);
+      if (ends.some((end, n) => isChecked[n] && answers[end] === 0)) return "lost";
       return "remembered";
     },
   };

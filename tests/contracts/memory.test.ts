@@ -221,6 +221,20 @@ describe("fast memory in Redis", () => {
     expect(await load(["k"])).toMatchObject({ mark: null });
   });
 
+  test("memory that is emptied between loading and remembering sets no mark, and says that it is lost", async () => {
+    const prefix = `test-${randomUUID()}`;
+    const { load, remember } = fresh(redisMemory(redis, prefix));
+    await load(["k"]);
+    expect(await remember({ mark: 5, changes: [change("k", "e", 1, "A")] })).toBe("remembered");
+    await load(["k"]);
+    await redis.del(await redis.keys(`${prefix}*`));
+    expect(await remember({ mark: 9, changes: [change("k", "f", 6, "B")] })).toBe("lost");
+    expect(await load(["k"])).toMatchObject({ mark: null });
+    // Learnt again from its beginning it is whole.
+    expect(await remember({ mark: 9, changes: [change("k", "e", 1, "A"), change("k", "f", 6, "B")] })).toBe("remembered");
+    expect(told(await load(["k"]), "k")).toEqual(["e@1=A", "f@6=B"]);
+  });
+
   test("a key lives for ninety days after its last change", async () => {
     const prefix = `test-${randomUUID()}`;
     const { place, remember } = fresh(redisMemory(redis, prefix));

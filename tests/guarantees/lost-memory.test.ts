@@ -36,6 +36,35 @@ test("emptied fast memory is relearned before the next event, and nothing is put
   expect(outputs(emptied, "toy.out")).toEqual(outputs(whole, "toy.out"));
 });
 
+test("memory that is emptied while a batch is folded, and again while it is relearned, is relearned from its beginning", async () => {
+  const made = world();
+  publish(made, ...steps.slice(0, 10));
+  await run(made, journey);
+  const before = outputs(made, "toy.out").length;
+  let current = inMemory("fast");
+  let calls = 0;
+  // Loaded from whole memory, remembered in empty one: the driver tells, and nothing of the batch is out.
+  const emptied: Memory = {
+    load: (wanted) => current.load(wanted),
+    remember: async (batch) => {
+      calls += 1;
+      if (calls !== 1 && calls !== 3) return current.remember(batch);
+      current = inMemory("fast");
+      return "lost";
+    },
+  };
+  const losing10 = losing(made, { fast: emptied });
+  current = made.memories.fast as typeof current;
+  publish(losing10, ...steps.slice(10));
+  await run(losing10, journey);
+  expect(calls).toBeGreaterThan(4);
+  expect(outputs(losing10, "toy.out")).toHaveLength(before + 2);
+  const whole = world();
+  publish(whole, ...steps);
+  await run(whole, journey);
+  expect(outputs(losing10, "toy.out")).toEqual(outputs(whole, "toy.out"));
+});
+
 test("relearning goes on where it stopped when the worker dies meanwhile", async () => {
   const made = world();
   publish(made, ...steps.slice(0, 10));

@@ -204,8 +204,14 @@ export const bugs: readonly Bug[] = [
     number: "next: token",
     says: "the inserts of a replay bear tokens that an earlier replay has used",
     laws: ["R2"],
-    // Tried with cycles of "rows deleted": what a replay joins into one insert differs from run to run, so a token hardly ever comes again by itself.
-    waitsFor: "a test of its own: six replays of equal windows never joined the same records, so the bug did no harm",
+    edits: [
+      {
+        file: "apps/keeper/replay-writes.ts",
+        find: "run: `${replay.replay_id}/${replay.attempts}`,",
+        plant: 'run: "replay",',
+      },
+    ],
+    test: { files: ["tests/keeper/replay-writes.test.ts"], named: "R2: rows that were lost come back" },
   },
   {
     number: "next: facts",

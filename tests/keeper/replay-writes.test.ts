@@ -1,0 +1,75 @@
+// tests/keeper/replay-writes.test.ts - what a replay writes, into a store that remembers the tokens of its inserts as ClickHouse does.
+import { expect, test } from "vitest";
+import { openWrites } from "../../apps/keeper/replay-writes.ts";
+import type { OwnedReplay, Replay, Segment } from "../../sinks/postgres/replays.ts";
+import { type AnySink, type Sink, sink } from "../../stream/flow.ts";
+import type { SinkPorts } from "../../stream/ports.ts";
+import { inMemoryWire } from "../../stream/wire.ts";
+import { type Step, step, toys } from "../support/toy.ts";
+
+const wire = inMemoryWire(Object.values(toys));
+const segment: Segment = { topic: toys.out.name, partition: 0, start: 0, end: 2, skip_from: 0, skip_to: 0 };
+const messages = [step("a"), step("b")].map((data, offset) => {
+  const event = { id: data.id, key: data.place, at: 1, receivedAt: 2, position: { topic: toys.out.name, partition: 0, offset }, data };
+  return { offset, key: Buffer.from(data.place), value: wire.encode(toys.out, event, null), headers: {} };
+});
+const into: Sink<Step, Step>["into"] = {
+  name: "steps",
+  store: "clickhouse",
+  key: ["id"],
+  tenantOf: () => 1,
+  write: (rows, write) => write("steps", rows),
+};
+const stepsSink = sink<Step, Step>({ name: "steps", from: toys.out, rows: ({ data }) => [data], into }) as AnySink;
+
+/** An insert whose token came before is answered and not written again. */
+const forgetful = () => {
+  const tokens = new Set<string>();
+  const rows = new Map<string, Step>();
+  const store: SinkPorts["stores"]["clickhouse"] = {
+    within: async ({ token }, work) => {
+      if (tokens.has(token)) return;
+      tokens.add(token);
+      await work(async (_, given) => {
+        for (const row of given as readonly Step[]) rows.set(row.id, row);
+      });
+    },
+  };
+  return { rows, stores: { clickhouse: store, postgres: store, redis: store } };
+};
+const replayOf = (replay_id: string, attempts: number): Replay =>
+  ({
+    ...{ replay_id, attempts, state: "running", actor: "a test", hours: 1, from_at: 0, to_at: null, sinks: ["steps"], met: {} },
+    ...{ ranges: [segment], positions: {}, requeued: 0, skipped: 0, suppressed: 0, refused: 0, errors: [] },
+    ...{ created_at: 0, started_at: 0, moved_at: 0 },
+  }) as unknown as Replay;
+const owned: OwnedReplay = {
+  ...{ decide: async () => undefined, advance: async () => undefined, renew: async () => undefined },
+  ...{ release: async () => undefined, end: async () => undefined },
+};
+const written = async (replay: Replay, stores: SinkPorts["stores"]): Promise<void> => {
+  const writes = openWrites(
+    replay,
+    { sinks: [stepsSink], ranges: [segment], owned },
+    {
+      ...{
+        wire,
+        stores,
+        topology: { name: "toy", nodes: [stepsSink], deadLetters: () => "dead.letters" },
+        withholds: async () => undefined,
+      },
+      ...{ retry: (_, once) => once(), log: { info: () => undefined, warn: () => undefined, error: () => undefined } },
+    },
+  );
+  await writes.write({ topic: toys.out.name, partition: 0, messages });
+  await writes.settled();
+};
+
+test("R2: rows that were lost come back by a second replay of the same records, and by a second attempt of the first", async () => {
+  const { rows, stores } = forgetful();
+  for (const replay of [replayOf("rpl_1", 1), replayOf("rpl_1", 2), replayOf("rpl_2", 1)]) {
+    rows.clear();
+    await written(replay, stores);
+    expect([...rows.keys()], `${replay.replay_id}, attempt ${replay.attempts}`).toEqual(["a", "b"]);
+  }
+});

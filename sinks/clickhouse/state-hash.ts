@@ -28,7 +28,10 @@ export const hashedAnalytics: readonly Hashed[] = [
   },
 ];
 /** Tables that hold no reading of the log. */
-export const unhashedAnalytics: Readonly<Record<string, string>> = { migrations: "which files were applied, and when" };
+export const unhashedAnalytics: Readonly<Record<string, string>> = {
+  migrations: "which files were applied, and when",
+  probe: "what the keeper writes to see whether the store answers",
+};
 
 /**
  * The sum (modulo 2^256) of the SHA-256 of every row as FINAL reads it. A sum does not depend on the order of rows, so nothing is sorted and memory

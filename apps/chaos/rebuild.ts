@@ -7,13 +7,14 @@ import { topicSettings, topics } from "../../schemas/generated.ts";
 import { openClickhouse } from "../../sinks/clickhouse/client.ts";
 import { migrate as migrateClickhouse } from "../../sinks/clickhouse/migrate.ts";
 import { computeRollups } from "../../sinks/clickhouse/rollups.ts";
+import { differingRows } from "../../sinks/clickhouse/state-hash.ts";
 import { migrate as migratePostgres } from "../../sinks/postgres/migrate.ts";
 import { takeMarks } from "../../sinks/postgres/rollup-marks.ts";
 import { openPool } from "../../sinks/postgres/sql.ts";
 import { openKafka } from "../../stream/kafka.ts";
 import { openRegistry } from "../../stream/registry.ts";
 import { until } from "../stack/until.ts";
-import { type StateHash, stateHash } from "../state-hash.ts";
+import { differingTables, type StateHash, stateHash } from "../state-hash.ts";
 import { searchPath } from "./config.ts";
 import { freePort } from "./free-port.ts";
 import type { Target } from "./target.ts";
@@ -64,12 +65,14 @@ const HOURS_AT_ONCE = 200;
 
 export interface Rebuilt {
   readonly state: StateHash;
+  /** Tables that differ from the live state, those of ClickHouse with their first differing rows. */
+  readonly differing: readonly string[];
   readonly records: number;
   readonly seconds: number;
 }
 
-/** Nothing may be under way. Leaves nothing behind. */
-export const rebuildInto = async (target: Target, tell: (text: string) => void): Promise<Rebuilt> => {
+/** Nothing may be under way since `live` was read. Leaves nothing behind. */
+export const rebuildInto = async (target: Target, live: StateHash, tell: (text: string) => void): Promise<Rebuilt> => {
   const began = performance.now();
   const name = `rebuilt_${Date.now().toString(36)}`;
   const inDatabase = (url: string): string => Object.assign(new URL(url), { pathname: `/${name}` }).href;
@@ -93,7 +96,9 @@ export const rebuildInto = async (target: Target, tell: (text: string) => void):
       await readThrough(target, part, prefix, { POSTGRES_URL: appUrl, CLICKHOUSE_URL: analyticsUrl });
     }
     while (Number(await takeMarks(owner, HOURS_AT_ONCE, (marks) => computeRollups(clickhouse, marks))) > 0);
-    return { state: await stateHash(owner, clickhouse), records, seconds: (performance.now() - began) / 1_000 };
+    const state = await stateHash(owner, clickhouse);
+    const differing = await Promise.all(differingTables(live, state).map((table) => told(target, table, name)));
+    return { state, differing, records, seconds: (performance.now() - began) / 1_000 };
   } finally {
     await owner.end();
     await clickhouse.close();
@@ -101,6 +106,11 @@ export const rebuildInto = async (target: Target, tell: (text: string) => void):
     await target.command(`drop database if exists ${name}`);
     for (const prefix of prefixes) await removeTopics(target, prefix);
   }
+};
+
+const told = async (target: Target, table: string, rebuilt: string): Promise<string> => {
+  const rows = table.startsWith("clickhouse.") ? await differingRows(target.clickhouse, table.slice("clickhouse.".length), rebuilt) : [];
+  return [`${table} differs from what was rebuilt`, ...rows].join("; ");
 };
 
 /** Every row of every table that is no reading of the log, times and versions as they are: the past must be known as it was known. */

@@ -5,6 +5,8 @@ import { volatileEventColumns } from "./tables/events.ts";
 
 interface Hashed {
   readonly table: string;
+  /** What one row is known by. */
+  readonly key: readonly string[];
   /** Columns that two readings of one log need not agree on. */
   readonly volatile: readonly string[];
   /** Rows that nobody reads, and that may be there or not. */
@@ -12,15 +14,17 @@ interface Hashed {
 }
 /** Everything that sinks fill. Of `events` the reasons stand beside each column in the migrations. */
 export const hashedAnalytics: readonly Hashed[] = [
-  { table: "events", volatile: volatileEventColumns },
+  { table: "events", key: ["client_id", "event_id"], volatile: volatileEventColumns },
   {
     table: "receipts",
+    key: ["client_id", "event_id"],
     volatile: [],
     // A row past its time goes with the next merge of its part, whenever that is.
     where: "toDateTime(toUInt32(intDiv(reinterpretAsUInt64(reverse(substring(batch, 1, 6))), 1000)), 'UTC') + interval 32 day > now()",
   },
   {
     table: "rollups",
+    key: ["client_id", "grain", "bucket", "event_type", "source", "partner_id", "campaign_id", "country", "device", "currency"],
     // The sequence of the mark that asked for the computation.
     volatile: ["version"],
     // A group that emptied stays as zeros, and is not there where it never was.
@@ -52,6 +56,36 @@ from ${table} final where ${where ?? "1"} settings do_not_merge_across_partition
     found.push({ store: "clickhouse", table, rows: Number(row!.rows), hash: row!.hash.padStart(64, "0") });
   }
   return found;
+};
+
+/** Rows that are told of a difference; more of them tell nothing else. */
+const TOLD = 5;
+
+/**
+ * What differs between a table here and the same table of another database of this server: one sentence a row, `<key>: <column> <here> / <there>`, the first five
+ * rows. Null is told as `-`. Throws RangeError on a table that is not hashed, and the server's error.
+ */
+export const differingRows = async (clickhouse: Clickhouse, table: string, other: string): Promise<readonly string[]> => {
+  const hashed = hashedAnalytics.find((one) => one.table === table);
+  if (hashed === undefined) throw new RangeError(`not a table that is hashed: ${table}`);
+  const columns = (await columnsOf(clickhouse, table)).filter((column) => !hashed.volatile.includes(column));
+  const side = (from: string) =>
+    `select toString(tuple(${hashed.key.join(", ")})) as key, [${columns.map((column) => `ifNull(toString(${column}), '-')`).join(", ")}] as shown
+from ${from} final where ${hashed.where ?? "1"}`;
+  const names = columns.map((column) => `'${column}'`).join(", ");
+  const answer = await clickhouse.query({
+    query: `select if(here.key = '', there.key, here.key) as key, here.key = '' as missing_here, there.key = '' as missing_there,
+  arrayFilter(told -> told != '', arrayMap((name, a, b) -> if(a = b, '', concat(name, ' ', a, ' / ', b)), [${names}], if(missing_here, there.shown, here.shown), if(missing_there, here.shown, there.shown))) as told
+from (${side(table)}) as here full outer join (${side(`{other:Identifier}.${table}`)}) as there on here.key = there.key
+where missing_here or missing_there or here.shown != there.shown order by key limit ${TOLD}
+settings do_not_merge_across_partitions_select_final = 1`,
+    query_params: { other },
+    format: "JSONEachRow",
+  });
+  const rows = await answer.json<{ key: string; missing_here: number; missing_there: number; told: readonly string[] }>();
+  return rows.map(({ key, missing_here, missing_there, told }) =>
+    missing_here ? `${key} is only there` : missing_there ? `${key} is only here` : `${key}: ${told.join(", ")}`,
+  );
 };
 
 const columnsOf = async (clickhouse: Clickhouse, table: string): Promise<readonly string[]> => {

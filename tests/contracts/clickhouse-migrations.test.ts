@@ -1,5 +1,5 @@
 // The steps that make the tables of ClickHouse can be repeated, resumed and never edited; and what the view `events_current` leaves out.
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { copyFileSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -54,6 +54,35 @@ test("a step that ran but was not noted is repeated without harm", async () => {
   const { applied } = await migrate(clickhouse);
   expect(applied.length).toBeGreaterThan(1);
   expect(await status(clickhouse)).toMatchObject({ pending: [], problems: [] });
+});
+
+test("rows that were stored before the table moved are there afterwards, and a later reading of them stands", async () => {
+  const older = `older_${database}`;
+  const before = mkdtempSync(join(tmpdir(), "steps-"));
+  const shipped = new URL("../../sinks/clickhouse/migrations/", import.meta.url).pathname;
+  for (const file of readdirSync(shipped).filter((name) => name < "120")) copyFileSync(join(shipped, file), join(before, file));
+  await root.command({ query: `create database ${older}` });
+  const there = openClickhouse(Object.assign(new URL(url), { pathname: `/${older}` }).href);
+  try {
+    await migrate(there, { folder: before });
+    const event_id = "00000000-0000-8000-8000-000000000001";
+    await there.command({
+      query: `insert into events (client_id, event_id, ts, version, did) values (1, '${event_id}', now64(3), 1, 'before')`,
+    });
+    await migrate(there);
+    const dids = async () =>
+      (await (await there.query({ query: "select did from events final", format: "JSONCompactEachRow" })).json<[string]>()).flat();
+    expect(await dids()).toEqual(["before"]);
+    await there.command({
+      query:
+        "insert into events (client_id, event_id, ts, version, did, log_offset) select client_id, event_id, ts, version, 'after', 5 from events",
+    });
+    expect(await dids()).toEqual(["after"]);
+  } finally {
+    await there.close();
+    await root.command({ query: `drop database ${older}` });
+    rmSync(before, { recursive: true });
+  }
 });
 
 const currencies = "BIF CLP JPY XAF KWD TND CLF UYW MXN USD EUR".split(" ");

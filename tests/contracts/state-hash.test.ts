@@ -5,7 +5,7 @@ import { batchTag } from "../../processors/admit/batch-id.ts";
 import { topics } from "../../schemas/generated.ts";
 import { openClickhouse } from "../../sinks/clickhouse/client.ts";
 import { computeRollups } from "../../sinks/clickhouse/rollups.ts";
-import { hashedAnalytics, unhashedAnalytics } from "../../sinks/clickhouse/state-hash.ts";
+import { differingRows, hashedAnalytics, unhashedAnalytics } from "../../sinks/clickhouse/state-hash.ts";
 import { clickhouseStore } from "../../sinks/clickhouse/store.ts";
 import { eventRows, events } from "../../sinks/clickhouse/tables/events.ts";
 import { openPool } from "../../sinks/postgres/sql.ts";
@@ -13,7 +13,7 @@ import { postgresStore } from "../../sinks/postgres/store.ts";
 import { ledger, ledgerRows } from "../../sinks/postgres/tables/ledger.ts";
 import { productSales, saleRows } from "../../sinks/postgres/tables/product-sales.ts";
 import type { Table } from "../../stream/flow.ts";
-import { attributed, noon, recorded } from "../support/builders.ts";
+import { attributed, clickCredit, noon, recorded } from "../support/builders.ts";
 import { entry } from "../support/money-builders.ts";
 import { sharedStack } from "../support/shared-stack.ts";
 
@@ -70,6 +70,46 @@ test("the same rows in another order, in other batches and received at another t
   );
   await clickhouse.command({ query: "optimize table events final" });
   expect(await now()).toEqual(written);
+});
+
+test("of two copies of one event the later one in the log stands, whichever was written last", async () => {
+  const at = (data: ReturnType<typeof attributed>, offset: number) =>
+    eventRows({ ...recorded(topics.eventsAttributed, data), position: { topic: "events.raw", partition: 3, offset } });
+  const first = attributed({ client_id, event_id: uuid(50), ts: noon });
+  const second = { ...first, credit: clickCredit({ partner_id: 22 }) };
+  const shown = async () => {
+    const answer = await clickhouse.query({
+      query: `select partner_id from events final where client_id = ${client_id} and event_id = '${first.event.event_id}'`,
+      format: "JSONEachRow",
+    });
+    return (await answer.json<{ partner_id: number | null }>()).map(({ partner_id }) => partner_id);
+  };
+  await write(events, at(second, 8));
+  await write(events, at(first, 7));
+  expect(await shown()).toEqual([22]);
+  const decided = { ...first, version: 2, credit: clickCredit({ partner_id: 23 }) };
+  await write(events, at(decided, 1));
+  await write(events, at(second, 9));
+  expect(await shown(), "a later version stands, wherever it lies").toEqual([23]);
+});
+
+test("what differs from the same table of another database is told by its key and its columns", async () => {
+  const other = `hashed_${process.pid}_${Date.now()}`;
+  await clickhouse.command({ query: `create database ${other}` });
+  try {
+    await clickhouse.command({ query: `create table ${other}.events as events` });
+    await clickhouse.command({
+      query: `insert into ${other}.events select * replace (if(event_id = '${sales[0]!.event.event_id}', 7, fraud_score) as fraud_score, 0 as log_offset)
+from events where event_id != '${sales[1]!.event.event_id}'`,
+    });
+    expect((await differingRows(clickhouse, "events", other)).toSorted()).toEqual([
+      `(${client_id},'${sales[0]!.event.event_id}'): fraud_score 0 / 7`,
+      `(${client_id},'${sales[1]!.event.event_id}') is only here`,
+    ]);
+  } finally {
+    await clickhouse.command({ query: `drop database ${other}` });
+  }
+  await expect(differingRows(clickhouse, "migrations", other)).rejects.toThrow("not a table that is hashed: migrations");
 });
 
 test("one lost row and one changed value are another state, and the tables are named", async () => {

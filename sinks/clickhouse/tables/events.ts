@@ -19,7 +19,7 @@ export const eventColumns = (
   "sid click_id consent consent_given order_id product_id product_line quantity value_minor currency partner_ref dedup_key lead_key sale_hash " +
   "import_id props warnings country device browser os is_bot geo_built enrich_errors fraud_score fraud_band fraud_reasons credit_status " +
   "credit_method credit_reason partner_id campaign_id link_id rule_id rule_version clicked_at window_days candidates reference_as_of batch_id " +
-  "region city asn asn_class person hint_address_conversions hint_click_devices hint_click_country"
+  "region city asn asn_class person hint_address_conversions hint_click_devices hint_click_country log_offset"
 ).split(" ");
 
 /** Columns that two readings of one log need not agree on. Hints are read across keys: a claim's stand for good, another event's for 8 days. */
@@ -30,6 +30,7 @@ export const volatileEventColumns: readonly string[] = [
   "hint_address_conversions",
   "hint_click_devices",
   "hint_click_country",
+  "log_offset",
 ];
 
 /** Consent to analytics, the lowest bit of the mask. Without it only these are stored, and without what tells a visitor's way and device. */
@@ -40,7 +41,7 @@ const storedAnyway: ReadonlySet<string> = new Set(["purchase", "ext_purchase", "
 const json = (items: readonly object[]): string => (items.length === 0 ? "[]" : JSON.stringify(items));
 
 /** One row a version; none where consent to analytics is missing and the event is neither order, lead nor install (contracts.md 5). */
-export const eventRows = ({ data, receivedAt }: Recorded<EventAttributed>): readonly EventRow[] => {
+export const eventRows = ({ data, receivedAt, position }: Recorded<EventAttributed>): readonly EventRow[] => {
   const { event, enrichment, fraud, credit } = data;
   const isSeen = (enrichment.consent & ANALYTICS) !== 0;
   if (!isSeen && !storedAnyway.has(event.t)) return [];
@@ -116,12 +117,13 @@ export const eventRows = ({ data, receivedAt }: Recorded<EventAttributed>): read
         fraud.hints?.address_conversions ?? null,
         fraud.hints?.click_devices ?? null,
         fraud.hints?.click_country ?? null,
+        position.offset,
       ],
     },
   ];
 };
 
-/** The newest version of an event wins, whatever comes in which order. `ts` is part of the key by its hour. */
+/** The newest version of an event wins, of equal versions the later one in the log, whatever comes in which order. `ts` is part of the key by its hour. */
 export const events: Table<EventRow> = {
   name: "events",
   store: "clickhouse",

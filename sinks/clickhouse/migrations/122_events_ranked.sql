@@ -1,0 +1,6 @@
+-- The engine's column cannot be changed, so the rows move into a new table. Everything that writes is stopped while migrations run.
+create table if not exists events_ranked as events
+engine = ReplacingMergeTree(rank)
+partition by toYYYYMM(ts)
+order by (client_id, toStartOfHour(ts), event_id)
+settings non_replicated_deduplication_window = 1000

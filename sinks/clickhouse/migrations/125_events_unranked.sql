@@ -1,0 +1,1 @@
+rename table if exists events to events_unranked

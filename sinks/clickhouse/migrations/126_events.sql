@@ -1,0 +1,1 @@
+rename table if exists events_ranked to events

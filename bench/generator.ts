@@ -1,4 +1,5 @@
-// bench/generator.ts - a process of its own that posts bodies as fast as asked, and says at the end what was answered and what it cost. Its order comes as JSON in the first argument.
+// bench/generator.ts - a process of its own that posts bodies as fast as asked, and says at the end what was answered and what it cost. Its order comes as JSON on stdin: thousands of tokens are too long for an argument.
+import { json } from "node:stream/consumers";
 import { Pool } from "undici";
 import { bodyOf, MANY_DEVICES } from "./events.ts";
 import { quantile } from "./figures.ts";
@@ -30,7 +31,7 @@ export interface LoadResult {
   readonly lastSerial: number;
 }
 
-const order = JSON.parse(process.argv[2]!) as LoadOrder;
+const order = (await json(process.stdin)) as LoadOrder;
 const pool = new Pool(order.url, { connections: order.inFlight, pipelining: 1 });
 const shape = {
   clientId: order.clientId,

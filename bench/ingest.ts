@@ -25,13 +25,7 @@ const WARM_UP_SECONDS = 5;
 const TOKENS = 3_000;
 let serial = 0;
 
-const measure = async (
-  world: World,
-  who: string,
-  target: { url: string; pid: number },
-  eventsPerBody: number,
-  seconds: number,
-): Promise<Measured> => {
+const measure = async (world: World, who: string, target: Target, eventsPerBody: number, seconds: number): Promise<Measured> => {
   const order = {
     url: target.url,
     path: "/ingest/batch",
@@ -98,6 +92,17 @@ const startTwin = async (world: World): Promise<{ url: string; pid: number; stop
   return { url: `http://127.0.0.1:${port}`, pid: child.pid!, stop: () => child.kill() };
 };
 
+interface Target {
+  readonly url: string;
+  readonly pid: number;
+}
+const kindsOf = (edge: Target, twin: Target): readonly (readonly [string, Target, number])[] => [
+  ["tributary", edge, 10_000],
+  ["tributary", edge, 1_000],
+  ["tributary", edge, 1],
+  ["tutorial twin", twin, 10_000],
+];
+
 /** `--seconds` a run (20), `--runs` (3). Prints medians over the runs. */
 export const run = async (options: { seconds?: string; runs?: string }): Promise<void> => {
   const seconds = Number(options.seconds ?? 20);
@@ -110,12 +115,14 @@ export const run = async (options: { seconds?: string; runs?: string }): Promise
   try {
     const edge = { url: world.stack.run.apps.ingest!.url, pid: world.stack.pid("ingest")! };
     const twin = await startTwin(world);
-    for (let n = 0; n < runs; n += 1) {
-      all.push(await measure(world, "tributary", edge, 10_000, seconds));
-      all.push(await measure(world, "tributary", edge, 1_000, seconds));
-      all.push(await measure(world, "tributary", edge, 1, seconds));
-      all.push(await measure(world, "tutorial twin", twin, 10_000, seconds));
-    }
+    for (let n = 0; n < runs; n += 1)
+      for (const [who, target, batch] of kindsOf(edge, twin)) {
+        const one = await measure(world, who, target, batch, seconds);
+        process.stderr.write(
+          `run ${n + 1} of ${runs}: ${who}, ${batch} a body: ${Math.round(one.eventsPerSecond)} events/s, ${one.edgeUs.toFixed(1)} us\n`,
+        );
+        all.push(one);
+      }
     twin.stop();
   } finally {
     await world.stop();

@@ -49,9 +49,8 @@ export const openWorld = async (apps: readonly App[], wantedTokens = TOKENS): Pr
 /** Runs the generator as a process of its own, so that its CPU is on its own bill. */
 export const generate = (order: LoadOrder): Promise<LoadResult> =>
   new Promise((resolve, reject) => {
-    const child = spawn(process.execPath, [new URL("./generator.js", import.meta.url).pathname, JSON.stringify(order)], {
-      stdio: ["ignore", "pipe", "inherit"],
-    });
+    const child = spawn(process.execPath, [new URL("./generator.js", import.meta.url).pathname], { stdio: ["pipe", "pipe", "inherit"] });
+    child.stdin.end(JSON.stringify(order));
     let text = "";
     child.stdout.on("data", (part) => {
       text += part;

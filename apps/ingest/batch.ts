@@ -1,5 +1,5 @@
 // apps/ingest/batch.ts - POST /ingest/batch: authenticate, limit, read, admit, store, and only then answer (laws.md 4, C10).
-import { randomBytes } from "node:crypto";
+import { randomInt } from "node:crypto";
 import { setImmediate } from "node:timers/promises";
 import type { Request, Response } from "express";
 import { acceptsBatch, admitBatch, type BatchBody, type BatchFacts } from "../../processors/admit/batch.ts";
@@ -74,7 +74,7 @@ export const batchRoute = (parts: BatchParts) => {
     const { answer, stored } = await withBody(request, (raw) =>
       inTurn(heapOf(raw), () => {
         const receivedAt = Date.now();
-        const facts = { ...parts.facts(token, receivedAt), batchId: batchTag(receivedAt, randomBytes(4)) };
+        const facts = { ...parts.facts(token, receivedAt), batchId: batchTag(receivedAt, fourBytes()) };
         const arrival = arrivalOf(request, String(token.client_id), receivedAt);
         return take(parts, acceptsBatch(raw), arrival, facts, refused);
       }),
@@ -83,6 +83,13 @@ export const batchRoute = (parts: BatchParts) => {
     accepted = answer.accepted;
     response.json(answer);
   };
+};
+
+/** Out of Node's own store of random bytes: asking the system each time was 3 % of a request of one event. */
+const fourBytes = (): Buffer => {
+  const bytes = Buffer.allocUnsafe(4);
+  bytes.writeUInt32BE(randomInt(2 ** 32));
+  return bytes;
 };
 
 const arrivalOf = (request: Request, sender: string, receivedAt: UnixMs): Arrival => ({

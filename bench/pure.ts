@@ -10,8 +10,8 @@ import { places, placesOf } from "../processors/enrich/places.ts";
 import { reference } from "../processors/reference.ts";
 import { hints } from "../processors/score/hints.ts";
 import { topics } from "../schemas/generated.ts";
-import { EncodedRows } from "../sinks/clickhouse/client.ts";
-import { eventRows } from "../sinks/clickhouse/tables/events.ts";
+import { Block, nativeBlocks } from "../sinks/clickhouse/native.ts";
+import { eventColumns, eventRows } from "../sinks/clickhouse/tables/events.ts";
 import { chain } from "../stream/chain.ts";
 import { readRecordBatch } from "../stream/fetched-records.ts";
 import type { AnyTopic, Recorded } from "../stream/flow.ts";
@@ -57,7 +57,7 @@ const read = reads(
   [identityClicks, { lookUp: async () => new Map() }],
 );
 const wire = inMemoryWire(Object.values(topics));
-const nowhere = { topic: "", partition: -1, offset: -1 };
+const nowhere = { topic: "", partition: 0, offset: 0 };
 const facts = {
   clientId,
   segments: [],
@@ -152,6 +152,8 @@ const stepsOf = async (): Promise<readonly Step[]> => {
   const request = requestOf([groups.flat()]);
   const batchFrom = request.indexOf(Buffer.from(topics.eventsRaw.name)) + topics.eventsRaw.name.length + 12;
   const body = acceptsBatch(bytes);
+  const blocks = nativeBlocks(Object.entries(eventColumns).map(([name, type]) => ({ name, type })));
+  const block = new Block();
   const each = (work: (n: number) => unknown, count: number) => () => {
     for (let n = 0; n < count; n++) work(n);
     return count;
@@ -168,8 +170,12 @@ const stepsOf = async (): Promise<readonly Step[]> => {
     { name: "decode attributed", run: () => givenOf(topics.eventsAttributed, outputs).length },
     { name: "row", run: each((n) => eventRows(attributed[n]!), attributed.length) },
     {
-      name: "rows as JSON",
-      run: () => new EncodedRows(attributed.map((event) => eventRows(event)[0]!.values)).text.length && attributed.length,
+      name: "rows as a block",
+      run: () =>
+        blocks(
+          attributed.map((event) => eventRows(event)[0]!.values),
+          block,
+        ).bytes.length && attributed.length,
     },
     { ...settle.step, rounds: ROUNDS_OF_MONEY },
     { ...commission.step, rounds: ROUNDS_OF_MONEY },

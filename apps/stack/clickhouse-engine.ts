@@ -1,7 +1,9 @@
 // The ClickHouse engine in this process: one data folder, several connections, each of which runs one statement at a time.
-import { writeFileSync } from "node:fs";
+import { mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { open, rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { RawInsertFormat, Session } from "chdb";
+import { quoted, settingsClause } from "./clickhouse-sql.ts";
 
 /** The result of one statement: its bytes in the wanted format, and what it cost. */
 export interface Answer {
@@ -16,14 +18,14 @@ export interface RawInsert {
   readonly table: string;
   readonly columns?: readonly string[];
   readonly format: string;
-  readonly rows: Buffer;
-  readonly settings: Readonly<Record<string, string>>;
+  /** As they came over the wire, one behind the other. */
+  readonly rows: readonly Buffer[];
+  readonly settings: ReadonlyMap<string, string>;
 }
 
 export interface Engine {
   readonly query: (lane: LaneName, database: string, sql: string, format: string) => Promise<Answer>;
   readonly insert: (database: string, insert: RawInsert) => Promise<Answer>;
-  readonly takesRaw: (format: string) => boolean;
   readonly close: () => Promise<void>;
 }
 
@@ -63,6 +65,10 @@ const CONNECTION_SETTINGS = {
   max_memory_usage: 3_221_225_472,
 };
 
+/** Of one call; Linux takes 1,024. */
+const MOST_PARTS = 1_000;
+
+/** What the engine takes as bytes. Every other format, binary ones above all, it reads from a file. */
 const RAW_FORMATS = new Set([
   "JSONEachRow",
   "JSONCompactEachRow",
@@ -82,6 +88,11 @@ export async function openEngine(folder: string): Promise<Engine> {
   const { Session: Open } = await import("chdb");
   const config = join(folder, "..", "clickhouse-server.xml");
   writeFileSync(config, SERVER_CONFIG);
+  // Rows on their way into the engine; what a process that died had begun is of no use.
+  const inserts = join(folder, "..", "clickhouse-inserts");
+  rmSync(inserts, { recursive: true, force: true });
+  mkdirSync(inserts, { mode: 0o700 });
+  let files = 0;
   const connect = (limitSeconds: number): Lane => ({
     session: new Open(folder, {
       connectionArgs: [
@@ -130,21 +141,51 @@ export async function openEngine(folder: string): Promise<Engine> {
   await Promise.all(all.map((lane) => lane.session.queryAsync("SELECT count() FROM system.tables")));
   return {
     query,
-    insert: (database, { table, columns, format, rows, settings }) =>
-      inLane("insert", database, async (session) => {
-        const summary = await session.insert({
-          table,
-          format: format as RawInsertFormat,
-          values: rows,
-          ...(columns && { columns }),
-          settings,
-        });
-        return { bytes: new Uint8Array(0), rowsRead: 0, bytesRead: 0, rowsWritten: summary.rowsWritten, seconds: summary.elapsed };
-      }),
-    takesRaw: (format) => RAW_FORMATS.has(format),
+    insert: (database, insert) =>
+      inLane("insert", database, (session) =>
+        RAW_FORMATS.has(insert.format) ? insertBytes(session, insert) : insertFile(session, join(inserts, String(files++)), insert),
+      ),
     close: async () => {
       await Promise.all(all.map((lane) => lane.tail));
       for (const lane of all) lane.session.close();
     },
   };
 }
+
+const insertBytes = async (session: Session, { table, columns, format, rows, settings }: RawInsert): Promise<Answer> => {
+  const summary = await session.insert({
+    table,
+    format: format as RawInsertFormat,
+    values: rows.length === 1 ? rows[0]! : Buffer.concat(rows),
+    ...(columns && { columns }),
+    settings: Object.fromEntries(settings),
+  });
+  return { bytes: new Uint8Array(0), rowsRead: 0, bytesRead: 0, rowsWritten: summary.rowsWritten, seconds: summary.elapsed };
+};
+
+const insertFile = async (session: Session, file: string, { table, columns, format, rows, settings }: RawInsert): Promise<Answer> => {
+  const target = `${table}${columns === undefined ? "" : ` (${columns.join(", ")})`}`;
+  try {
+    await writeParts(file, rows);
+    const { rowsRead, elapsed } = await session.queryAsync(
+      `INSERT INTO ${target} FROM INFILE ${quoted(file)} ${settingsClause(settings)} FORMAT ${format}`,
+    );
+    return { bytes: new Uint8Array(0), rowsRead: 0, bytesRead: 0, rowsWritten: rowsRead, seconds: elapsed };
+  } finally {
+    await rm(file, { force: true });
+  }
+};
+
+/** No part is copied; what one call does not write the next one does. */
+const writeParts = async (file: string, parts: readonly Buffer[]): Promise<void> => {
+  const handle = await open(file, "wx", 0o600);
+  try {
+    for (let left = [...parts]; left.length > 0; ) {
+      let { bytesWritten } = await handle.writev(left.slice(0, MOST_PARTS));
+      while (left.length > 0 && bytesWritten >= left[0]!.length) bytesWritten -= left.shift()!.length;
+      if (left.length > 0 && bytesWritten > 0) left = [left[0]!.subarray(bytesWritten), ...left.slice(1)];
+    }
+  } finally {
+    await handle.close();
+  }
+};

@@ -52,9 +52,8 @@ async function answer(engine: Engine, request: IncomingMessage, response: Server
   }
   const sent = await bodyOf(request);
   const form = await formOf(request, sent);
-  const body = form === undefined ? sent : Buffer.alloc(0);
   const given = form?.get("query") ?? url.searchParams.get("query");
-  const written = given ?? body.toString("utf8");
+  const written = given ?? Buffer.concat(sent).toString("utf8");
   const parameters = new Map<string, string>();
   const settings = new Map<string, string>();
   for (const [name, value] of [...url.searchParams, ...(form ?? [])]) {
@@ -64,13 +63,13 @@ async function answer(engine: Engine, request: IncomingMessage, response: Server
   const database = url.searchParams.get("database") ?? header(request, "x-clickhouse-database") ?? "default";
   const format = url.searchParams.get("default_format") ?? header(request, "x-clickhouse-format") ?? "TabSeparated";
   const sql = withParameters(written, parameters);
-  const rows = given === null || body.length === 0 ? undefined : body;
+  const rows = given === null || form !== undefined || sent.length === 0 ? undefined : sent;
   send(response, url.searchParams.get("query_id"), format, await run(engine, { sql, rows, database, format, settings }));
 }
 
 interface Statement {
   readonly sql: string;
-  readonly rows: Buffer | undefined;
+  readonly rows: readonly Buffer[] | undefined;
   readonly database: string;
   readonly format: string;
   readonly settings: ReadonlyMap<string, string>;
@@ -82,9 +81,8 @@ function run(engine: Engine, { sql, rows, database, format, settings }: Statemen
   if (kind === "session") return Promise.resolve({ bytes: new Uint8Array(0), rowsRead: 0, bytesRead: 0, rowsWritten: 0, seconds: 0 });
   if (rows === undefined) return engine.query(kind === "insert" ? "change" : kind, database, withSettings(sql, settings), format);
   const target = kind === "insert" ? insertTarget(sql) : undefined;
-  if (target !== undefined && engine.takesRaw(target.format))
-    return engine.insert(database, { ...target, rows, settings: Object.fromEntries(settings) });
-  return engine.query("insert", database, `${withSettings(sql, settings)}\n${rows.toString("utf8")}`, format);
+  if (target !== undefined) return engine.insert(database, { ...target, rows, settings });
+  return engine.query("insert", database, `${withSettings(sql, settings)}\n${Buffer.concat(rows).toString("utf8")}`, format);
 }
 
 function send(response: ServerResponse, queryId: string | null, format: string, done: Answer): void {
@@ -120,7 +118,8 @@ function refuse(response: ServerResponse, error: unknown): void {
   response.end(`${text}\n`);
 }
 
-async function bodyOf(request: IncomingMessage): Promise<Buffer> {
+/** In the parts that came: joining them would write every inserted row once more. */
+async function bodyOf(request: IncomingMessage): Promise<readonly Buffer[]> {
   const parts: Buffer[] = [];
   let length = 0;
   for await (const part of request as AsyncIterable<Buffer>) {
@@ -129,15 +128,15 @@ async function bodyOf(request: IncomingMessage): Promise<Buffer> {
       throw new Error(`Code: 307. DB::Exception: The body is larger than ${BODY_LIMIT_BYTES} bytes. (TOO_MANY_BYTES)`);
     parts.push(part);
   }
-  const body = parts.length === 1 ? parts[0]! : Buffer.concat(parts, length);
-  return header(request, "content-encoding") === "gzip" ? gunzipSync(body, { maxOutputLength: BODY_LIMIT_BYTES }) : body;
+  if (header(request, "content-encoding") !== "gzip") return parts;
+  return [gunzipSync(Buffer.concat(parts, length), { maxOutputLength: BODY_LIMIT_BYTES })];
 }
 
 /** Parameters that are too long for an address come as the fields of a form, the statement among them. */
-async function formOf(request: IncomingMessage, body: Buffer): Promise<ReadonlyMap<string, string> | undefined> {
+async function formOf(request: IncomingMessage, body: readonly Buffer[]): Promise<ReadonlyMap<string, string> | undefined> {
   const type = header(request, "content-type");
   if (type?.startsWith("multipart/form-data") !== true) return undefined;
-  const fields = await new Response(new Uint8Array(body), { headers: { "content-type": type } }).formData();
+  const fields = await new Response(new Uint8Array(Buffer.concat(body)), { headers: { "content-type": type } }).formData();
   return new Map([...fields].filter((field): field is [string, string] => typeof field[1] === "string"));
 }
 

@@ -4,15 +4,6 @@ import { type ClickHouseClient, createClient } from "@clickhouse/client";
 /** The connection as the rest of this folder takes it; it is closed by whoever opened it. */
 export type Clickhouse = ClickHouseClient;
 
-/** Rows that are JSON already: the client would write them one by one and join the texts, which takes twice as long. */
-export class EncodedRows {
-  readonly text: string;
-  /** Positional rows; JSONCompactEachRow takes a comma between two as well as a line. */
-  constructor(rows: readonly unknown[]) {
-    this.text = JSON.stringify(rows).slice(1, -1);
-  }
-}
-
 /** A statement ends on the server first, so that its own error (code 159) is heard and not our impatience. */
 const graceMs = 2_000;
 
@@ -34,7 +25,6 @@ export const openClickhouse = (
     compression: { request: false, response: false },
     // A condition of a hundred comparisons binds more than an address may hold.
     use_multipart_params_auto: true,
-    json: { stringify: (value: unknown) => (value instanceof EncodedRows ? value.text : JSON.stringify(value)) },
     // A log line of the client would go to stdout, which belongs to data.
     log: { LoggerClass: Silent },
     clickhouse_settings: {

@@ -51,9 +51,9 @@ export const bugs: readonly Bug[] = [
     edits: [
       {
         file: "sinks/clickhouse/store.ts",
-        find: "    if (rows.length === 0) return;\n    const given = withoutEmpty(columns, rows as readonly (readonly unknown[])[]);",
+        find: "    if (rows.length === 0) return;\n    const block = kept.pop() ?? new Block();",
         plant:
-          "    const fresh = (rows as readonly (readonly unknown[])[]).filter((row) => {\n      const id = `${row[1]} ${row[3]}`;\n      if (seenBefore.has(id)) return false;\n      seenBefore.add(id);\n      return true;\n    });\n    if (fresh.length === 0) return;\n    const given = withoutEmpty(columns, fresh);",
+          "    const fresh = (rows as readonly (readonly unknown[])[]).filter((row) => {\n      const id = `${row[1]} ${row[3]}`;\n      if (seenBefore.has(id)) return false;\n      seenBefore.add(id);\n      return true;\n    });\n    if (fresh.length === 0) return;\n    rows = fresh;\n    const block = kept.pop() ?? new Block();",
       },
       {
         file: "sinks/clickhouse/store.ts",

@@ -6,7 +6,7 @@ import { attributed, clickCredit, recorded } from "../support/builders.ts";
 
 const rowOf = (data: ReturnType<typeof attributed>) => {
   const [row] = eventRows(recorded(topics.eventsAttributed, data));
-  return Object.fromEntries(eventColumns.map((name, n) => [name, row?.values[n]]));
+  return Object.fromEntries(Object.keys(eventColumns).map((name, n) => [name, row?.values[n]]));
 };
 
 test("every field of an event stands in the column of its name", () => {

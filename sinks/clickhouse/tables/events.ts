@@ -2,8 +2,9 @@
 import type { EventAttributed } from "../../../schemas/generated.ts";
 import { marks, type Recorded, type Table } from "../../../stream/flow.ts";
 import { minutesOf, rollupMarks } from "../../postgres/tables/rollup-marks.ts";
+import type { NativeType, NativeValue } from "../native.ts";
 
-type Value = string | number | boolean | null | readonly string[];
+type Value = NativeValue;
 
 /** The key by name, and all columns by position, in the order of `eventColumns`. */
 export interface EventRow {
@@ -13,14 +14,76 @@ export interface EventRow {
   readonly values: readonly Value[];
 }
 
-/** In the order in which `eventRows` lists the values. `stored_at` is the store's own. */
-export const eventColumns = (
-  "client_id event_id ts version merged_into received_at sender_event_id did t custom_name source client_side url ref ip ua ip_source ua_source " +
-  "sid click_id consent consent_given order_id product_id product_line quantity value_minor currency partner_ref dedup_key lead_key sale_hash " +
-  "import_id props warnings country device browser os is_bot geo_built enrich_errors fraud_score fraud_band fraud_reasons credit_status " +
-  "credit_method credit_reason partner_id campaign_id link_id rule_id rule_version clicked_at window_days candidates reference_as_of batch_id " +
-  "region city asn asn_class person hint_address_conversions hint_click_devices hint_click_country log_offset"
-).split(" ");
+/** In the order in which `eventRows` lists the values. `stored_at` and `rank` are the store's own. */
+export const eventColumns = {
+  client_id: "UInt32",
+  event_id: "UUID",
+  ts: "DateTime64(3, 'UTC')",
+  version: "UInt32",
+  merged_into: "Nullable(UUID)",
+  received_at: "DateTime64(3, 'UTC')",
+  sender_event_id: "Nullable(String)",
+  did: "String",
+  t: "String",
+  custom_name: "Nullable(String)",
+  source: "String",
+  client_side: "Bool",
+  url: "Nullable(String)",
+  ref: "Nullable(String)",
+  ip: "Nullable(String)",
+  ua: "Nullable(String)",
+  ip_source: "Nullable(String)",
+  ua_source: "Nullable(String)",
+  sid: "Nullable(String)",
+  click_id: "Nullable(String)",
+  consent: "UInt8",
+  consent_given: "UInt8",
+  order_id: "Nullable(String)",
+  product_id: "Nullable(String)",
+  product_line: "Nullable(String)",
+  quantity: "Nullable(Int32)",
+  value_minor: "Nullable(Int64)",
+  currency: "Nullable(String)",
+  partner_ref: "Nullable(String)",
+  dedup_key: "Nullable(String)",
+  lead_key: "Nullable(String)",
+  sale_hash: "Nullable(String)",
+  import_id: "Nullable(String)",
+  props: "String",
+  warnings: "Array(String)",
+  country: "Nullable(String)",
+  device: "String",
+  browser: "Nullable(String)",
+  os: "Nullable(String)",
+  is_bot: "Bool",
+  geo_built: "Nullable(String)",
+  enrich_errors: "Array(String)",
+  fraud_score: "UInt8",
+  fraud_band: "String",
+  fraud_reasons: "String",
+  credit_status: "String",
+  credit_method: "Nullable(String)",
+  credit_reason: "Nullable(String)",
+  partner_id: "Nullable(UInt32)",
+  campaign_id: "Nullable(UInt32)",
+  link_id: "Nullable(UInt32)",
+  rule_id: "Nullable(UInt32)",
+  rule_version: "Nullable(UInt32)",
+  clicked_at: "Nullable(DateTime64(3, 'UTC'))",
+  window_days: "Nullable(UInt16)",
+  candidates: "String",
+  reference_as_of: "Nullable(DateTime64(3, 'UTC'))",
+  batch_id: "Nullable(String)",
+  region: "Nullable(String)",
+  city: "Nullable(String)",
+  asn: "Nullable(UInt32)",
+  asn_class: "String",
+  person: "Nullable(String)",
+  hint_address_conversions: "Nullable(UInt32)",
+  hint_click_devices: "Nullable(UInt32)",
+  hint_click_country: "Nullable(String)",
+  log_offset: "UInt64",
+} as const satisfies Readonly<Record<string, NativeType>>;
 
 /** Columns that two readings of one log need not agree on. Hints are read across keys: a claim's stand for good, another event's for 8 days. */
 export const volatileEventColumns: readonly string[] = [

@@ -56,9 +56,12 @@ export const stageReading = {
   sessionTimeoutMs: 10_000,
   partitionsAtOnce: 1,
 };
-/** A sink: the broker gathers about one insert a second; all batches of a fetch are handed over in the same turn, so that they can join one write. */
+/**
+ * A sink: the broker gathers about one insert a second; all batches of a fetch are handed over in the same turn, so that they can join one write. All events of a
+ * fetch live until it is written: more than 12 MiB of them outgrow the young part of the heap, and one that lags would then cost most when it has least time.
+ */
 export const sinkReading = {
-  fetch: { minBytes: 8 * MIB, maxWaitTimeInMs: 1_000, maxBytesPerPartition: 8 * MIB, maxBytes: 32 * MIB },
+  fetch: { minBytes: 8 * MIB, maxWaitTimeInMs: 1_000, maxBytesPerPartition: 2 * MIB, maxBytes: 12 * MIB },
   sessionTimeoutMs: 30_000,
   partitionsAtOnce: 64,
 };

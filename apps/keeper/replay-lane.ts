@@ -34,9 +34,6 @@ class TurnOver extends Error {}
  *
  * Of each batch: 1 read; 2 write, and mark what was touched, as a live sink does; 3 position and counts, in one statement. Dying after 2 writes the same
  * rows again under the same keys and versions, and counts them once.
- *
- * Known gap: of an event that was sent twice with different contents and is no claim, the reading that is written last stands. When its second copy comes
- * live while the lane writes the first one, the first may stand until the next replay; amounts and credit are not touched, for claims are recorded.
  */
 export const workOff = async (replay: Replay, owner: string, ports: LanePorts, isOver: () => boolean): Promise<"done" | "interrupted"> => {
   const owned = ownedReplay(ports.pool, replay.replay_id, owner);

@@ -24,7 +24,6 @@ RUN npm ci --ignore-scripts --omit=dev --omit=optional
 
 FROM ${NODE}
 WORKDIR /app
-# As apps/stack/product.ts starts each process: below 700 MiB, with room for the young objects of a batch.
 ENV NODE_ENV=production HOST=0.0.0.0 PORT=8080 OPS_PORT=9080 TRIBUTARY_HOME=/home/node/.tributary
 RUN mkdir -p /home/node/.tributary/spool && chown -R node:node /home/node/.tributary
 COPY --from=packages /app/node_modules node_modules
@@ -38,5 +37,6 @@ RUN echo "${COMMIT}" > COMMIT
 USER node
 EXPOSE 8080 9080
 HEALTHCHECK --interval=5s --timeout=3s --start-period=60s --retries=6 CMD ["node", "scripts/healthy.mjs"]
+# As apps/stack/product.ts starts ingest and workers.
 ENTRYPOINT ["node", "--max-old-space-size=512", "--max-semi-space-size=64", "--initial-old-space-size=300", "--heap-growing-percent=300"]
 CMD ["dist/apps/ingest/main.js"]

@@ -28,8 +28,9 @@ const endOfHour = (messages: readonly Message[]): number => {
 
 /**
  * What `keep` of a copy is for the archive. A file is announced before it is written: of several members that store from one offset on (one was killed,
- * or stopped and woke again), the announcement of one stands, and all of them write that very file. Every file begins where one has ended, since
- * offsets are committed at ends of files alone; hence there is one chain of files, whatever dies when. In order, for each file:
+ * or stopped and woke again), the announcement of one stands, and all of them write that very file. Every file begins where one has ended, since an
+ * offset is committed at the end of a file, or inside of one that stands, whose end is then looked for; hence there is one chain of files, whatever dies
+ * when. In order, for each file:
  * 1. the schemas that its records name -> dying here leaves schemas that are stored again
  * 2. the announcement, if there is none at this offset -> the next member reads the same records from the log, and writes the file that was announced
  * 3. the file -> the next member finds it and goes on behind it

@@ -2,6 +2,7 @@
 import { type Claim, type Decision, type EventAttributed, type EventReceived, topics } from "../../schemas/generated.ts";
 import type { Recorded } from "../../stream/flow.ts";
 import { claimKindOf, orderKeyOf } from "../attribute/claims.ts";
+import { nothingFound } from "../nothing-found.ts";
 import type { ReferenceAt } from "../reference.ts";
 
 /** What is said beside what it is about; the last two only by whoever computes events anew. */
@@ -99,23 +100,7 @@ const blank = (known: Pick<EventReceived, "event_id" | "client_id" | "t" | "ts">
   };
   return {
     event,
-    enrichment: {
-      country: null,
-      device: "unknown",
-      browser: null,
-      os: null,
-      is_bot: false,
-      consent: 0,
-      geo_built: null,
-      errors: [],
-      region: null,
-      city: null,
-      asn: null,
-      asn_class: "unknown",
-      person: null,
-      edges: [],
-    },
-    fraud: { score: 0, band: "ok", reasons: [], hints: null },
+    ...nothingFound,
     credit: {
       status: "unattributed",
       method: null,

@@ -1,5 +1,6 @@
 // sinks/clickhouse/reads.ts - what the live screen, the command line and the tests ask about stored events.
 import type { Clickhouse } from "./client.ts";
+import { findingColumns } from "./finding-columns.ts";
 import { bind, type ClientScope, cond, count, flag, minor, optional, readRows, text, texts, unixMs } from "./query.ts";
 
 export interface EventCounts {
@@ -78,21 +79,7 @@ export const eventVersions = (clickhouse: Clickhouse, scope: ClientScope, eventI
       quantity: optional(count("quantity")),
       value_minor: optional(minor("value_minor")),
       currency: optional(text("currency")),
-      fraud_score: count("fraud_score"),
-      fraud_band: text("fraud_band"),
-      fraud_reasons: text("fraud_reasons"),
-      credit_status: text("credit_status"),
-      credit_method: optional(text("credit_method")),
-      credit_reason: optional(text("credit_reason")),
-      partner_id: optional(count("partner_id")),
-      campaign_id: optional(count("campaign_id")),
-      link_id: optional(count("link_id")),
-      rule_id: optional(count("rule_id")),
-      rule_version: optional(count("rule_version")),
-      clicked_at: optional(unixMs("clicked_at")),
-      window_days: optional(count("window_days")),
-      reference_as_of: optional(unixMs("reference_as_of")),
-      candidates: text("candidates"),
+      ...findingColumns,
       merged_into: optional(text("merged_into")),
     },
     where: [cond`event_id = ${bind("UUID", eventId)}`],

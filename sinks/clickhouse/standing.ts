@@ -2,7 +2,8 @@
 import type { Candidate, Credit, Enrichment, Fraud, FraudReason } from "../../schemas/generated.ts";
 import type { UnixMs } from "../../stream/flow.ts";
 import type { Clickhouse } from "./client.ts";
-import { bind, type ClientScope, cond, count, flag, optional, readRows, text, texts, unixMs } from "./query.ts";
+import { findingColumns } from "./finding-columns.ts";
+import { bind, type ClientScope, cond, count, flag, optional, readRows, text, texts } from "./query.ts";
 
 export interface Standing {
   readonly version: number;
@@ -54,24 +55,10 @@ const rowsOf = (clickhouse: Clickhouse, scope: ClientScope, events: readonly { r
       geo_built: optional(text("geo_built")),
       enrich_errors: texts("enrich_errors"),
       person: optional(text("person")),
-      fraud_score: count("fraud_score"),
-      fraud_band: text("fraud_band"),
-      fraud_reasons: text("fraud_reasons"),
+      ...findingColumns,
       address_conversions: optional(count("hint_address_conversions")),
       click_devices: optional(count("hint_click_devices")),
       click_country: optional(text("hint_click_country")),
-      credit_status: text("credit_status"),
-      credit_method: optional(text("credit_method")),
-      credit_reason: optional(text("credit_reason")),
-      partner_id: optional(count("partner_id")),
-      campaign_id: optional(count("campaign_id")),
-      link_id: optional(count("link_id")),
-      rule_id: optional(count("rule_id")),
-      rule_version: optional(count("rule_version")),
-      clicked_at: optional(unixMs("clicked_at")),
-      window_days: optional(count("window_days")),
-      candidates: text("candidates"),
-      reference_as_of: optional(unixMs("reference_as_of")),
     },
     where: [
       cond`ts >= fromUnixTimestamp64Milli(${bind("Int64", first)}) and ts <= fromUnixTimestamp64Milli(${bind("Int64", last)})`,

@@ -1,8 +1,9 @@
 // apps/ops/reprocess/recompute.ts - reads the window of events.raw, and before it as far as journeys last, through today's stages: what they make of every event.
 import { orderKeyOf } from "../../../processors/attribute/claims.ts";
 import { allowedBy } from "../../../processors/enrich/consent.ts";
+import { nothingFound } from "../../../processors/nothing-found.ts";
 import { MERGE_WINDOW_MS } from "../../../processors/settle/merge-copy.ts";
-import { type Claim, type Enrichment, type EventAttributed, type EventReceived, type Fraud, topics } from "../../../schemas/generated.ts";
+import { type Claim, type EventAttributed, type EventReceived, topics } from "../../../schemas/generated.ts";
 import { chain } from "../../../stream/chain.ts";
 import type { Recorded, UnixMs } from "../../../stream/flow.ts";
 import { inMemory } from "../../../stream/memory/in-memory.ts";
@@ -42,24 +43,6 @@ const DAY_MS = 86_400_000;
 /** Of a client that is not known (contracts.md 5). */
 const DEFAULT_JOURNEY_DAYS = 30;
 
-const blankEnrichment: Enrichment = {
-  country: null,
-  device: "unknown",
-  browser: null,
-  os: null,
-  is_bot: false,
-  consent: 0,
-  geo_built: null,
-  errors: [],
-  region: null,
-  city: null,
-  asn: null,
-  asn_class: "unknown",
-  person: null,
-  edges: [],
-};
-const blankFraud: Fraud = { score: 0, band: "ok", reasons: [], hints: null };
-
 /** The longest that anything before an event can matter to it: the longest window in which a client counts clicks. */
 const journeyMs = ({ reference }: Today, now: UnixMs): number => {
   const at = reference.at(now, now);
@@ -93,7 +76,7 @@ export const recompute = async (
   /** The event as the first stage here is given it: with what the stages before found out. */
   const given = (event: Recorded<EventReceived>, recorded: Recordings | undefined): Recorded<any> => {
     if (stage === "enrich") return event;
-    const { enrichment = blankEnrichment, fraud = blankFraud } = recorded ?? {};
+    const { enrichment, fraud } = recorded ?? nothingFound;
     const seen = recorded === undefined ? event.data : (allowedBy(enrichment.consent, event.data) ?? event.data);
     return { ...event, data: stage === "score" ? { event: seen, enrichment } : { event: seen, enrichment, fraud } };
   };

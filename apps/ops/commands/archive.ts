@@ -174,7 +174,10 @@ const restoreWindow = (options: RestoreOptions): Promise<void> =>
         const { rows } = await lock.query<{ got: boolean }>("select pg_try_advisory_lock(hashtext($1)) as got", [LOCK]);
         if (!rows[0]!.got) throw new Refused("another restore is under way; wait for it: tributary tail operations");
         const isGoingOn = before !== null && before.finished_at === null;
-        const state = await bringBack(objects, window, plan, isGoingOn ? before : null, options, openSuppressions(pool));
+        const suppressions = openSuppressions(pool);
+        const state = await bringBack(objects, window, plan, isGoingOn ? before : null, options, suppressions).finally(() =>
+          suppressions.close(),
+        );
         if (options.json) printJson({ plan, restored: state });
         else
           print(
@@ -232,7 +235,6 @@ const bringBack = async (
     }
   } finally {
     progress.done();
-    await suppressions.close();
     await producer.close();
   }
 };

@@ -53,14 +53,26 @@ export const openReprocessing = async (
   const { registryUrl, topicPrefix, clickhouseUrl } = addresses();
   const { secret, objectStoreUrl, files } = reprocessing();
   const kafka = kafkaOf();
+  const objects = objectStoreUrl === undefined ? null : openObjects(objectStoreUrl);
   const wire = await openWire(Object.values(topics), openRegistry({ url: registryUrl, topicPrefix }));
   const clickhouse = openClickhouse(clickhouseUrl, { name: "tributary-ops", timeoutMs: STATEMENT_MS });
   const known = openReference(pool);
   const producer = kafka.producer();
   const suppressions = openSuppressions(pool);
   const log = { info: () => undefined, warn: (event: string) => tell(event) };
-  const objects = objectStoreUrl === undefined ? null : openObjects(objectStoreUrl);
   let world: ReturnType<typeof readPlaces> | undefined;
+  const close = async (): Promise<void> => {
+    await producer.close();
+    await known.close();
+    await suppressions.close();
+    await clickhouse.close();
+    await objects?.close();
+  };
+  // Polls of an open list would keep the process for ever.
+  const withholds = await withholdsOf(suppressions).catch(async (error: unknown) => {
+    await close();
+    throw error;
+  });
   return {
     ports: {
       topology: pipeline,
@@ -68,7 +80,7 @@ export const openReprocessing = async (
       now,
       limits: defaultLimits,
       memory: postgresMemory(pool),
-      withholds: await withholdsOf(suppressions),
+      withholds,
       read: readOf({
         [reference.view]: known.source,
         [clickKeys.view]: async () => clickKeysOf([clickIdKey(secret, 1)]),
@@ -87,11 +99,6 @@ export const openReprocessing = async (
       }),
     },
     produce: producer.send,
-    close: async () => {
-      await producer.close();
-      await known.close();
-      await suppressions.close();
-      await clickhouse.close();
-    },
+    close,
   };
 };

@@ -8,11 +8,11 @@ import { type Generator, openGenerator, randomFrom, type Tenant, tenantsOf } fro
 import { openJournal } from "./journal.ts";
 import { type Judgement, judge } from "./laws/all.ts";
 import type { Finding, StoredEvent } from "./laws/law.ts";
-import { startLoad } from "./load.ts";
+import { type Load, startLoad } from "./load.ts";
 import { type LogReader, openLogReader } from "./log-picture.ts";
 import type { Plan } from "./schedule.ts";
 import type { Target } from "./target.ts";
-import { readGroups, watch } from "./watcher.ts";
+import { readGroups, type Watcher, watch } from "./watcher.ts";
 
 export interface FaultRun extends Proof {
   readonly name: string;
@@ -180,15 +180,31 @@ export const openSession = async (target: Target, seed: number, isOurs: boolean,
 };
 
 const runCycle = async (n: number, plan: Plan, parts: Parts, journal: ReturnType<typeof openJournal>): Promise<Cycle> => {
-  const { target, tenants, tokens, generator, reader, name, tell } = parts;
+  const { target, tenants, tokens, generator, random, name } = parts;
+  generator.begin(`${name}-c${n}`);
+  const watcher = watch(target);
+  const load = startLoad({ urls: () => urlsOf(target), tokens, tenants, generator, journal, random, batch: BATCH, pauseMs: PAUSE_MS });
+  try {
+    return await cycleUnder(load, watcher, n, plan, parts, journal);
+  } finally {
+    // A stack that does not heal ends the run with an error, and what goes on here would keep the process for ever.
+    await load.stop().catch(() => undefined);
+    await watcher.stop();
+  }
+};
+
+const cycleUnder = async (
+  load: Load,
+  watcher: Watcher,
+  n: number,
+  plan: Plan,
+  parts: Parts,
+  journal: ReturnType<typeof openJournal>,
+): Promise<Cycle> => {
+  const { target, generator, reader, name, tell } = parts;
   const began = performance.now();
   const cycle = `${name}-c${n}`;
-  generator.begin(cycle);
   const findings = new Map<string, Finding[]>();
-  const watcher = watch(target);
-  const start = () =>
-    startLoad({ urls: () => urlsOf(target), tokens, tenants, generator, journal, random: parts.random, batch: BATCH, pauseMs: PAUSE_MS });
-  const load = start();
   const scene: Scene = {
     target,
     random: plan.random,

@@ -16,7 +16,7 @@ export interface Watched {
 }
 export interface Watcher {
   readonly stop: () => Promise<Watched>;
-  /** A rewind: offsets of this group may go back once from now on. */
+  /** A rewind: offsets of this group may go back until the watcher is stopped. */
   readonly forgive: (group: string) => void;
 }
 export interface ReadGroup {

@@ -8,7 +8,7 @@ import { faults, obstacleOf } from "../../chaos/schedule.ts";
 import { openStage } from "../../chaos/stage.ts";
 import { openTarget } from "../../chaos/target.ts";
 import { summaryText } from "../../chaos/verdicts.ts";
-import { versionOf } from "../../version.ts";
+import { commitOf } from "../../version.ts";
 import { homeOf } from "../config.ts";
 import { UsageError } from "../csv-events.ts";
 import { print, printJson, tell } from "../output.ts";
@@ -69,7 +69,7 @@ const chaos = async (options: ChaosOptions): Promise<void> => {
       until: Date.now() + minutes * MINUTE_MS,
       only,
       available,
-      commit: versionOf(),
+      commit: commitOf(),
       results: join(target.home, "chaos-results"),
       tell: (text) => tell(`${clock()} ${text}`),
       detail: (text) => tell(`${clock()}   ${text}`),

@@ -2,7 +2,7 @@
 import { toDecimal } from "../../processors/money.ts";
 import { topics } from "../../schemas/generated.ts";
 import { letterHeaders } from "../../stream/dead-letters.ts";
-import type { AnyTopic } from "../../stream/flow.ts";
+import type { AnyTopic, Recorded, Topic } from "../../stream/flow.ts";
 import type { SeenRecord } from "../../stream/peek.ts";
 import { UnknownSchema, type Wire } from "../../stream/wire.ts";
 
@@ -73,7 +73,12 @@ export const readable = async (wire: Wire, record: SeenRecord): Promise<Readable
   }
 };
 
-const decoded = async (wire: Wire, type: AnyTopic, { topic, partition, offset, value }: SeenRecord) => {
+/** Asks the registry for a schema that was not met before. Throws Unreadable for bytes that nobody can read. */
+export const decoded = async <T>(
+  wire: Wire,
+  type: Topic<T>,
+  { topic, partition, offset, value }: Pick<SeenRecord, "topic" | "partition" | "offset" | "value">,
+): Promise<Recorded<T>> => {
   const at = { topic, partition, offset };
   try {
     return wire.decode(type, value, at);

@@ -1,5 +1,6 @@
 // What a person sees of a record in the log, and how they say where to go back to.
 import { describe, expect, test } from "vitest";
+import { operationsIn } from "../../apps/ops/commands/look.ts";
 import { momentOf, rewindToOf, spanOf } from "../../apps/ops/moments.ts";
 import { clientIdOf, readable, withAmounts } from "../../apps/ops/readable.ts";
 import { topics } from "../../schemas/generated.ts";
@@ -78,6 +79,21 @@ describe("a record", () => {
     expect([of({ client_id: 4 }), of({ event: { client_id: 5 } }), of({ attributed: { event: { client_id: 6 } } })]).toEqual([4, 5, 6]);
     expect([of({}, "7:device"), of({}, "ada")]).toEqual([7, null]);
   });
+});
+
+test("one record of the audit that nobody can read hides no other", async () => {
+  const foreign = Buffer.concat([Buffer.from([0, 0, 0, 3, 231]), written.subarray(5)]);
+  const records = [written, Buffer.from("no avro"), foreign, written].map((value, offset) => seen({ offset, value }));
+  const told: string[] = [];
+  const found = await operationsIn(wire, records, (text) => void told.push(text));
+  expect(found).toEqual([
+    { at: 0, operation },
+    { at: 0, operation },
+  ]);
+  expect(told).toEqual([
+    expect.stringMatching(/^passed over: operations\/0@1: .*byte 0/),
+    expect.stringMatching(/^passed over: operations\/0@2: .*999/),
+  ]);
 });
 
 describe("where to go back to", () => {

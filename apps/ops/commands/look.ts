@@ -2,6 +2,8 @@
 import type { Command } from "commander";
 import { type Operation, topicSettings, topics } from "../../../schemas/generated.ts";
 import type { Admin } from "../../../stream/admin.ts";
+import { Unreadable } from "../../../stream/codec.ts";
+import type { UnixMs } from "../../../stream/flow.ts";
 import type { Kafka } from "../../../stream/kafka.ts";
 import { peek as peekAt, type SeenRecord } from "../../../stream/peek.ts";
 import { openRegistry } from "../../../stream/registry.ts";
@@ -11,7 +13,7 @@ import { kafkaOf, withPool } from "../connections.ts";
 import { UsageError } from "../csv-events.ts";
 import { momentOf } from "../moments.ts";
 import { print, printJson, table, tell } from "../output.ts";
-import { clientIdOf, type Readable, readable, withAmounts } from "../readable.ts";
+import { clientIdOf, decoded, type Readable, readable, withAmounts } from "../readable.ts";
 import { clientOf } from "../reference.ts";
 
 interface Eyes {
@@ -128,17 +130,37 @@ const tail = (topic: string, options: { client?: string; grep?: string; json?: b
   });
 };
 
+interface Done {
+  readonly at: UnixMs;
+  readonly operation: Operation;
+}
+/** What these records of the audit say. One that nobody can read is told and passed over: the others are needed all the same. */
+export const operationsIn = async (
+  wire: Wire,
+  records: readonly Pick<SeenRecord, "topic" | "partition" | "offset" | "value">[],
+  say: (text: string) => void,
+): Promise<readonly Done[]> => {
+  const found: Done[] = [];
+  for (const record of records)
+    try {
+      const { at, data } = await decoded(wire, topics.operations, record);
+      found.push({ at, operation: data });
+    } catch (error) {
+      if (!(error instanceof Unreadable)) throw error;
+      say(`passed over: ${record.topic}/${record.partition}@${record.offset}: ${error.message}`);
+    }
+  return found;
+};
+
 const operations = ({ since, json }: { since?: string; json?: boolean }): Promise<void> => {
   const from = since === undefined ? Number.NEGATIVE_INFINITY : momentOf("--since", since, Date.now());
   return withEyes(async ({ kafka, wire }) => {
-    const found: { at: number; operation: Operation }[] = [];
+    const found: Done[] = [];
     await kafka.replay({
       topics: [topics.operations.name],
-      onBatch: ({ topic, partition, messages }) => {
-        for (const { offset, value } of messages) {
-          const { at, data } = wire.decode(topics.operations, value, { topic, partition, offset });
-          if (at >= from) found.push({ at, operation: data });
-        }
+      onBatch: async ({ topic, partition, messages }) => {
+        const records = messages.map(({ offset, value }) => ({ topic, partition, offset, value }));
+        found.push(...(await operationsIn(wire, records, tell)).filter(({ at }) => at >= from));
       },
     });
     if (json)

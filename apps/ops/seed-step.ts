@@ -6,12 +6,15 @@ import { type KnownSecrets, seed } from "./seed.ts";
 
 /** A machine that is busy with its own start may not save a change in time; what was saved stays, and the next try goes on from there. */
 const MOST_TRIES = 5;
+/** Of Postgres; the cause of the error of a change that was not saved in time. */
+const TRANSACTION_TIMEOUT = "25P04";
 const seeded = async (pool: Parameters<typeof seed>[0]["pool"], known: KnownSecrets): ReturnType<typeof seed> => {
   for (let tries = 1; ; tries += 1)
     try {
       return await seed({ pool, known });
     } catch (error) {
-      if (tries === MOST_TRIES || !/took longer than \d+ ms and was not saved/.test((error as Error).message)) throw error;
+      const { code } = ((error as Error).cause ?? {}) as { readonly code?: string };
+      if (tries === MOST_TRIES || code !== TRANSACTION_TIMEOUT) throw error;
     }
 };
 

@@ -36,7 +36,6 @@ export interface PathState {
   readonly active: boolean;
   /** Of this process: on its disk, and what of them is put into object storage. */
   readonly spooledEvents: number;
-  readonly spooledBytes: number;
   readonly lastResortEvents: number;
   readonly oldestSec: number;
   readonly byKind: Readonly<Record<Kind, number>>;
@@ -55,6 +54,8 @@ const FULL = 0.8;
 /** After every place has refused, one volley of requests finds out whether one takes events again. */
 const REFUSED_MS = 2_000;
 const PAUSE_MS = 1_000;
+/** On their way to the disk or to object storage: senders beyond it come again, so that a slow place costs no memory without end. */
+const MOST_UNDER_WAY = 64 * 1024 * 1024;
 /** When this little is left new events wait for it, some milliseconds, and then go into the log directly. */
 const NEARLY_DONE = 2_000;
 
@@ -69,6 +70,7 @@ export const openPath = async (parts: PathParts): Promise<Resource<Path>> => {
   const closing = new AbortController();
   let spool: Spool | undefined;
   let refusedUntil = 0;
+  let keptBytes = 0;
   let began: { readonly at: number; readonly error: unknown } | undefined;
   /** Places that refuse: told once, until they take events again. */
   const refusing = new Set<string>();
@@ -96,7 +98,7 @@ export const openPath = async (parts: PathParts): Promise<Resource<Path>> => {
     if (spool.state().fill >= FULL) throw new SpoolFull();
     await spool.append(messages, kind);
   };
-  const keep = async (messages: readonly OutputMessage[], kind: Kind): Promise<void> => {
+  const keepSomewhere = async (messages: readonly OutputMessage[], kind: Kind): Promise<void> => {
     const inObjects = { name: "last_resort", put: () => lastResort.put(messages, kind) };
     const onDisk = { name: "spool", put: () => toDisk(messages, kind) };
     // What is in object storage is sent after what is on the disk: while it holds anything, newer events of a device must not overtake it.
@@ -114,6 +116,17 @@ export const openPath = async (parts: PathParts): Promise<Resource<Path>> => {
     refusedUntil = performance.now() + REFUSED_MS;
     throw nothingTakes();
   };
+  const keep = async (messages: readonly OutputMessage[], kind: Kind): Promise<void> => {
+    const bytes = messages.reduce((sum, { key, value }) => sum + (key?.length ?? 0) + (value?.length ?? 0), 0);
+    // A single call of any size is taken when nothing is under way: it could never be taken otherwise.
+    if (keptBytes > 0 && keptBytes + bytes > MOST_UNDER_WAY) throw tooManyWait();
+    keptBytes += bytes;
+    try {
+      await keepSomewhere(messages, kind);
+    } finally {
+      keptBytes -= bytes;
+    }
+  };
 
   const store: Path["store"] = async (messages, kind) => {
     if (messages.length === 0) return;
@@ -123,7 +136,7 @@ export const openPath = async (parts: PathParts): Promise<Resource<Path>> => {
       try {
         return await publish(messages);
       } catch (error) {
-        if (error instanceof Overloaded) throw unavailable("more events wait than may: send the same batch again", 2);
+        if (error instanceof Overloaded) throw tooManyWait();
         if (classify(error) === "data") {
           log.error("batch.not_stored", { error });
           throw unavailable("events cannot be stored now: send the same batch again", 2);
@@ -205,7 +218,6 @@ export const openPath = async (parts: PathParts): Promise<Resource<Path>> => {
       path,
       active: path !== "primary",
       spooledEvents: disk?.messages ?? 0,
-      spooledBytes: disk?.bytes ?? 0,
       lastResortEvents: objects.messages,
       oldestSec: Number.isFinite(oldest) ? Math.max(0, Math.round((Date.now() - oldest) / 1_000)) : 0,
       byKind: { clicks: 0, pixel: 0, s2s: 0, ...disk?.byLabel },
@@ -230,4 +242,5 @@ export const openPath = async (parts: PathParts): Promise<Resource<Path>> => {
   };
 };
 
+const tooManyWait = () => unavailable("more events wait than may: send the same batch again", 2);
 const nothingTakes = () => unavailable("events cannot be stored now: send the same batch again", 2);

@@ -153,6 +153,40 @@ test("more than the log takes is no failover: senders come again", async () => {
   await stop();
 });
 
+test("what is on its way to a slow disk is bounded: senders beyond it come again, and one call of any size is taken", async () => {
+  folders += 1;
+  const folder = join(workshop, String(folders));
+  let turnDisk: () => void = () => undefined;
+  const turning = new Promise<void>((resolve) => {
+    turnDisk = resolve;
+  });
+  const { world, path, stop } = await edge({
+    openSpool: async () => {
+      const spool = await openSpool({ folder, schemas: {} });
+      return {
+        ...spool,
+        append: async (...what) => {
+          await turning;
+          return spool.append(...what);
+        },
+      };
+    },
+  });
+  world.isUp = false;
+  const half = Buffer.alloc(40 * 1024 * 1024);
+  const batch = (count: number) => Array.from({ length: count }, () => ({ topic: "notes", key: null, value: half }));
+  const taken = path.store(batch(2), "s2s");
+  const refusal = await path.store(batch(1), "s2s").catch((error) => error);
+  expect(refusal).toBeInstanceOf(Problem);
+  expect([refusal.status, refusal.headers["Retry-After"]]).toEqual([503, "2"]);
+  path.expectRoom();
+  turnDisk();
+  await taken;
+  await path.store(batch(1), "s2s");
+  expect(path.state()).toMatchObject({ path: "standby", spooledEvents: 3 });
+  await stop();
+});
+
 test("while schema ids are not known events are kept, although the log is there", async () => {
   const { log, world, path, store, stop } = await edge();
   world.isNamed = false;
@@ -192,7 +226,6 @@ test("the way is on record at the first look, hourly, and at each change; what c
         path,
         active: path !== "primary",
         spooledEvents: 7,
-        spooledBytes: 0,
         lastResortEvents: 0,
         oldestSec: 0,
         byKind: { clicks: 0, pixel: 0, s2s: 7 },

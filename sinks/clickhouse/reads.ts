@@ -44,7 +44,7 @@ export const freshness = async (clickhouse: Clickhouse, scope: ClientScope, sinc
   return row!;
 };
 
-/** The versions of one event, newest first: of older ones those that no merge has dropped yet. What an explanation begins with; finds second copies too. */
+/** The versions of one event, the one that stands first: of others those that no merge has dropped yet. What an explanation begins with; finds second copies too. */
 export const eventVersions = (clickhouse: Clickhouse, scope: ClientScope, eventId: string) =>
   readRows(clickhouse, scope, {
     from: "events",
@@ -83,7 +83,7 @@ export const eventVersions = (clickhouse: Clickhouse, scope: ClientScope, eventI
       merged_into: optional(text("merged_into")),
     },
     where: [cond`event_id = ${bind("UUID", eventId)}`],
-    orderBy: ["version desc", "stored_at desc"],
+    orderBy: ["rank desc", "stored_at desc"],
   });
 export type EventVersion = Awaited<ReturnType<typeof eventVersions>>[number];
 

@@ -25,10 +25,7 @@ export const standingRows = async (
   const found = new Map<string, Standing>();
   for (let n = 0; n < events.length; n += IDS_AT_ONCE) {
     const some = events.slice(n, n + IDS_AT_ONCE);
-    for (const row of await rowsOf(clickhouse, scope, some)) {
-      const known = found.get(row.event_id);
-      if (known === undefined || known.version < row.version) found.set(row.event_id, standingOf(row));
-    }
+    for (const row of await rowsOf(clickhouse, scope, some)) found.set(row.event_id, standingOf(row));
   }
   return found;
 };
@@ -67,6 +64,8 @@ const rowsOf = (clickhouse: Clickhouse, scope: ClientScope, events: readonly { r
         events.map(({ event_id }) => event_id),
       )}`,
     ],
+    // The row that stands comes last: merges may not have dropped the others yet.
+    orderBy: ["rank"],
   });
 };
 

@@ -6,8 +6,14 @@ import { checkKey, ObjectMissing, type Objects, type StoredObject } from "./obje
 
 /** No key begins with a dot in front of a part of its own, so a draft is never listed. */
 const DRAFTS = ".drafts";
+/** A draft lives for as long as it is written, seconds; an older one is of a process that was killed. So often is it looked for. */
+const DRAFT_MS = 3_600_000;
 
 const codeOf = (error: unknown): string | undefined => (error as { code?: string }).code;
+
+const unlessMissing = (error: unknown): undefined => {
+  if (codeOf(error) !== "ENOENT") throw error;
+};
 
 /** Makes the entry in the folder last, as the sync of the file made its content last. */
 const syncFolder = async (folder: string): Promise<void> => {
@@ -23,7 +29,21 @@ const syncFolder = async (folder: string): Promise<void> => {
 export const fsObjects = (folder: string): Objects => {
   const pathOf = (key: string): string => join(folder, checkKey(key));
 
+  let sweptAt = Number.NEGATIVE_INFINITY;
+  /** What is erased must not live on in a draft. Whoever stores is not stopped by it: what could not be removed is tried again with the next sweep. */
+  const sweep = async (): Promise<void> => {
+    const now = Date.now();
+    if (now - sweptAt < DRAFT_MS) return;
+    sweptAt = now;
+    for (const name of await readdir(join(folder, DRAFTS)).catch(() => [])) {
+      const path = join(folder, DRAFTS, name);
+      const found = await stat(path).catch(() => undefined);
+      if (found !== undefined && now - found.mtimeMs > DRAFT_MS) await rm(path, { force: true }).catch(() => undefined);
+    }
+  };
+
   const draft = async (body: Uint8Array): Promise<string> => {
+    await sweep();
     const path = join(folder, DRAFTS, randomUUID());
     await mkdir(dirname(path), { recursive: true });
     const handle = await open(path, "wx");
@@ -40,10 +60,7 @@ export const fsObjects = (folder: string): Objects => {
   };
 
   const walk = async function* (under: string, prefix: string, after: string): AsyncIterable<StoredObject> {
-    const entries = await readdir(join(folder, under), { withFileTypes: true }).catch((error) => {
-      if (codeOf(error) === "ENOENT") return [];
-      throw error;
-    });
+    const entries = (await readdir(join(folder, under), { withFileTypes: true }).catch(unlessMissing)) ?? [];
     // A folder stands where its keys stand: `a/` sorts after `a-`, so names of folders are compared with their slash.
     const named = entries
       .filter(({ name }) => under !== "" || name !== DRAFTS)
@@ -56,7 +73,7 @@ export const fsObjects = (folder: string): Objects => {
         if (isOnTheWay && (after < key || after.startsWith(key))) yield* walk(key, prefix, after);
       } else if (key.startsWith(prefix) && key > after) {
         // Deleted meanwhile: then it is not there.
-        const found = await stat(join(folder, key)).catch(() => undefined);
+        const found = await stat(join(folder, key)).catch(unlessMissing);
         if (found !== undefined) yield { key, bytes: found.size };
       }
     }
@@ -65,16 +82,22 @@ export const fsObjects = (folder: string): Objects => {
   return {
     put: async (key, body) => {
       const path = pathOf(key);
-      const from = await draft(body);
       await mkdir(dirname(path), { recursive: true });
-      await rename(from, path);
+      const from = await draft(body);
+      try {
+        await rename(from, path);
+      } catch (error) {
+        await rm(from, { force: true });
+        throw error;
+      }
       await syncFolder(dirname(path));
     },
     putNew: async (key, body) => {
       const path = pathOf(key);
+      // Not below: an object that stands where a folder belongs is EEXIST too.
+      await mkdir(dirname(path), { recursive: true });
       const from = await draft(body);
       try {
-        await mkdir(dirname(path), { recursive: true });
         await link(from, path);
         await syncFolder(dirname(path));
         return true;

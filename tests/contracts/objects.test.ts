@@ -1,5 +1,5 @@
 // One contract for every object storage: a folder, S3 (our own server, which checks signatures), and the twin in memory that other tests use.
-import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readdirSync, rmSync, symlinkSync, utimesSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
@@ -98,6 +98,43 @@ test("a draft that a crash has left is never listed", async () => {
   expect(readdirSync(store).sort()).toEqual([".drafts", "a"]);
   writeFileSync(join(store, ".drafts", "half"), "hal");
   expect(await listed(objects, "")).toEqual(["a/b 1"]);
+});
+
+test("drafts that a killed process has left are removed, and those that may still be written are not", async () => {
+  const store = join(folder, "left");
+  const url = pathToFileURL(store).href;
+  await openObjects(url).put("a/b", Buffer.from("x"));
+  for (const [name, hours] of [
+    ["dead", 2],
+    ["alive", 0.5],
+  ] as const) {
+    const path = join(store, ".drafts", name);
+    writeFileSync(path, "half of a file");
+    const at = new Date(Date.now() - hours * 3_600_000);
+    utimesSync(path, at, at);
+  }
+  await openObjects(url).put("a/c", Buffer.from("x"));
+  expect(readdirSync(join(store, ".drafts"))).toEqual(["alive"]);
+});
+
+test("an object that cannot get its place leaves no draft", async () => {
+  const store = join(folder, "refused");
+  const objects = openObjects(pathToFileURL(store).href);
+  await objects.put("a/b", Buffer.from("x"));
+  await expect(objects.put("a", Buffer.from("a folder stands there"))).rejects.toThrow();
+  await expect(objects.put("a/b/c", Buffer.from("an object stands on the way"))).rejects.toThrow();
+  await expect(objects.putNew("a/b/c", Buffer.from("an object stands on the way"))).rejects.toThrow();
+  expect(readdirSync(join(store, ".drafts"))).toEqual([]);
+});
+
+test("an object that is gone when it is looked at is not listed; one that cannot be looked at fails the list", async () => {
+  const store = join(folder, "looked-at");
+  const objects = openObjects(pathToFileURL(store).href);
+  await objects.put("a/b", Buffer.from("x"));
+  symlinkSync(join(store, "nowhere"), join(store, "a", "gone"));
+  expect(await listed(objects, "")).toEqual(["a/b 1"]);
+  symlinkSync(join(store, "a", "circle"), join(store, "a", "circle"));
+  await expect(listed(objects, "")).rejects.toThrow("ELOOP");
 });
 
 test("a wrong secret is refused for good, and nothing is stored", async () => {

@@ -49,8 +49,21 @@ test("an edge that has not been heard of for hours says nothing any more", async
   });
 });
 
-test("what is older than 90 days is forgotten", async () => {
-  await check("old", "both_down", -91 * 24);
+test("since when an edge is well is known however often another one changes", async () => {
+  for (let n = 0; n < 120; n++) await check("flapping", n % 2 === 0 ? "primary_down" : "operational", 8 + n / 128);
+  const path = await ingestPath(pool, start + 9 * HOUR);
+  expect(path.history.every(({ instance }) => instance === "flapping")).toBe(true);
+  expect(path.instances).toMatchObject([
+    { instance: "flapping", since: start + (8 + 119 / 128) * HOUR },
+    { instance: "ingest-standby", since: start + 0.5 * HOUR },
+  ]);
+});
+
+test("what is older than 90 days is forgotten, also of an edge that has gone", async () => {
+  await database.adminPool.query(
+    "insert into ingest_path_checks (instance, state, checked_at, waiting_events) values ('old', 'both_down', now() - interval '91 days', 0)",
+  );
+  await check("ingest", "operational", 9);
   const { rows } = await database.adminPool.query("select * from ingest_path_checks where instance = 'old'");
   expect(rows).toEqual([]);
 });

@@ -1,5 +1,6 @@
 // sinks/archive/check.ts - law C11 from the data alone: the files of the archive cover what was committed, without gap, overlap or damage; and how far it is behind.
 import type { Admin } from "../../stream/admin.ts";
+import type { UnixMs } from "../../stream/flow.ts";
 import type { Objects } from "../objects/objects.ts";
 import type { Contents } from "./container.ts";
 import { type ArchiveFile, fileKey, hourText, noticeKey, noticeOf } from "./names.ts";
@@ -42,6 +43,31 @@ export const seamsOf = (files: readonly ArchiveFile[]): Pick<ArchiveState, "gaps
   return { gaps, overlaps };
 };
 
+/** What no file holds before the first and behind the last one of a partition, between the log's beginning (`low`) and what was committed. */
+export const uncoveredEnds = (
+  files: readonly ArchiveFile[],
+  committed: ReadonlyMap<number, number>,
+  low: ReadonlyMap<number, number>,
+): readonly Stretch[] => {
+  const covered = new Map<number, { readonly first: number; readonly end: number; readonly hour: UnixMs }>();
+  for (const { partition, first, last, hour } of files) {
+    const known = covered.get(partition);
+    covered.set(partition, { first: Math.min(known?.first ?? first, first), end: Math.max(known?.end ?? 0, last + 1), hour });
+  }
+  return [...committed].flatMap(([partition, until]) => {
+    const known = covered.get(partition);
+    const hour = hourText(known?.hour ?? 0);
+    const start = low.get(partition) ?? 0;
+    const first = Math.min(until, known?.first ?? until);
+    const end = Math.max(first, known?.end ?? first);
+    const ends = [
+      { partition, from: start, until: first, hour },
+      { partition, from: end, until, hour },
+    ];
+    return ends.filter((stretch) => stretch.from < stretch.until);
+  });
+};
+
 /** What is wrong with one file: unreadable, or another one than was announced. */
 const damageOf = async (objects: Objects, file: ArchiveFile): Promise<string | undefined> => {
   try {
@@ -74,17 +100,7 @@ export const checkArchive = async (objects: Objects, admin: Admin, settings: Che
   for await (const file of filesOf(objects, topic, settings)) files.push(file);
   const { gaps, overlaps } = seamsOf(files);
 
-  const atEnds: Stretch[] = [];
-  if (isWhole)
-    for (const [partition, until] of committed) {
-      const own = files.filter((file) => file.partition === partition);
-      const hour = hourText(own.at(-1)?.hour ?? 0);
-      const first = Math.min(until, ...own.map((file) => file.first));
-      const end = Math.max(first, ...own.map(({ last }) => last + 1));
-      const start = low.get(partition) ?? 0;
-      if (start < first) atEnds.push({ partition, from: start, until: first, hour });
-      if (end < until) atEnds.push({ partition, from: end, until, hour });
-    }
+  const atEnds = isWhole ? uncoveredEnds(files, committed, low) : [];
 
   const damaged: { key: string; message: string }[] = [];
   if (verify)

@@ -2,7 +2,7 @@
 import type { UnixMs } from "../../stream/flow.ts";
 import type { InputMessage, Past, PastBatch } from "../../stream/ports.ts";
 import type { Objects } from "../objects/objects.ts";
-import { type ArchivedRecord, type Contents, readContainer } from "./container.ts";
+import { type ArchivedRecord, type Contents, Damaged, readContainer } from "./container.ts";
 import { type ArchiveFile, fileOf, folderOf, hourOf, hourOfKey, hourText, prefixOf } from "./names.ts";
 import type { Withheld } from "./withheld.ts";
 
@@ -54,7 +54,7 @@ export const readFile = async (
   const read = await readContainer(key, await objects.get(key));
   const { contents } = read;
   if (contents.partition !== partition || contents.first !== first || contents.last !== last)
-    throw new Error(`${key} holds ${contents.partition}-${contents.first}-${contents.last}: it was renamed`);
+    throw new Damaged(key, `it holds ${contents.partition}-${contents.first}-${contents.last}: it was renamed`);
   return read;
 };
 

@@ -9,7 +9,7 @@ export type Withheld = () => Promise<((message: InputMessage, partition: number)
 
 /**
  * `withholds` as a sink's runner asks it. While anybody is erased, what cannot be read cannot be known to be of nobody, and stays away too. The schemas
- * that records may name are learnt from the archive, once.
+ * that records may name are learnt from the archive, once; again when that failed.
  */
 export const withheldBy = (objects: Objects, wire: Wire, topic: AnyTopic, withholds: () => Promise<Withholds | undefined>): Withheld => {
   let learnt: Promise<void> | undefined;
@@ -22,7 +22,10 @@ export const withheldBy = (objects: Objects, wire: Wire, topic: AnyTopic, withho
   return async () => {
     const isWithheld = await withholds();
     if (isWithheld === undefined) return undefined;
-    learnt ??= learnAll();
+    learnt ??= learnAll().catch((error) => {
+      learnt = undefined;
+      throw error;
+    });
     await learnt;
     return ({ value, offset }, partition) => {
       const read = { topic: topic.name, partition, offset };

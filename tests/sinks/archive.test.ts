@@ -3,14 +3,18 @@ import { randomBytes } from "node:crypto";
 import avro from "avsc";
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { seamsOf } from "../../sinks/archive/check.ts";
+import { topics } from "../../schemas/generated.ts";
+import { seamsOf, uncoveredEnds } from "../../sinks/archive/check.ts";
 import { type ArchivedRecord, readContainer, writeContainer } from "../../sinks/archive/container.ts";
 import { type ArchiveFile, fileKey, fileOf, HOUR_MS } from "../../sinks/archive/names.ts";
 import { filesOf, hoursOf, pastOf, readFile } from "../../sinks/archive/read.ts";
+import { planRestore } from "../../sinks/archive/restore.ts";
 import { deleteOldHours } from "../../sinks/archive/retention.ts";
+import { withheldBy } from "../../sinks/archive/withheld.ts";
 import { archivedSchema, archiver } from "../../sinks/archive/write.ts";
 import type { Objects } from "../../sinks/objects/objects.ts";
 import type { CopiedBatch } from "../../stream/ports.ts";
+import { inMemoryWire } from "../../stream/wire.ts";
 import { type InMemoryObjects, inMemoryObjects } from "../support/in-memory-objects.ts";
 
 const START = Date.UTC(2026, 10, 21, 16, 30);
@@ -292,4 +296,46 @@ test("gaps and overlaps are told with their partition and offsets", () => {
     gaps: [{ partition: 0, from: 12, until: 15, hour: "2026-11-21T16" }],
     overlaps: [{ partition: 1, from: 3, until: 5, hour: "2026-11-21T16" }],
   });
+});
+
+test("what was committed and lies before the first file of a partition, or behind its last one, is told, however many files there are", () => {
+  const hour = START - (START % HOUR_MS);
+  const files = range(0, 200_000).map((n) => ({ key: "", topic: "events.raw", hour, partition: 0, first: 10 + n, last: 10 + n, bytes: 1 }));
+  expect(uncoveredEnds(files, new Map([[0, 200_015]]), new Map([[0, 4]]))).toEqual([
+    { partition: 0, from: 4, until: 10, hour: "2026-11-21T16" },
+    { partition: 0, from: 200_010, until: 200_015, hour: "2026-11-21T16" },
+  ]);
+  expect(uncoveredEnds(files, new Map([[0, 200_010]]), new Map([[0, 10]]))).toEqual([]);
+  // Files of another partition cover nothing of this one.
+  expect(uncoveredEnds(files, new Map([[1, 3]]), new Map())).toMatchObject([{ partition: 1, from: 0, until: 3 }]);
+});
+
+test("a file that was renamed is told as damaged, and what lies beside it is read", async () => {
+  const objects = inMemoryObjects();
+  const keep = archiver(objects, noSchema);
+  await keep(batchOf([messageOf(0), messageOf(1)]), still);
+  await keep(batchOf([messageOf(2), messageOf(3)]), still);
+  const place = { topic: "events.raw", hour: START - (START % HOUR_MS), partition: 7 };
+  const [was, is] = [fileKey(place, 2, 3), fileKey(place, 2, 9)];
+  await objects.put(is, await objects.get(was));
+  await objects.delete(was);
+  const plan = await planRestore(objects, { topic: "events.raw", from: START - HOUR_MS, to: START + HOUR_MS });
+  expect(plan).toMatchObject({ events: 2, damaged: [{ key: is, message: `${is} is damaged: it holds 7-2-3: it was renamed` }] });
+});
+
+test("what could not be learnt while the store was away is learnt when it is back", async () => {
+  let isAway = true;
+  const objects = inMemoryObjects();
+  const failing: Objects = {
+    ...objects,
+    list: (prefix, after) => {
+      if (isAway) throw new Error("the store is away");
+      return objects.list(prefix, after);
+    },
+  };
+  const withheld = withheldBy(failing, inMemoryWire([topics.eventsRaw]), topics.eventsRaw, async () => () => false);
+  await expect(withheld()).rejects.toThrow("the store is away");
+  isAway = false;
+  // What cannot be read stays away while anybody is erased.
+  expect((await withheld())?.({ offset: 0, key: null, value: Buffer.from("garbage"), headers: {} }, 0)).toBe(true);
 });

@@ -1,8 +1,9 @@
 // apps/ops/steps.ts - what must be done between the servers and the apps, in this order and at every start: topics, schemas, tables, demo clients.
 import { topicSettings, topics } from "../../schemas/generated.ts";
 import { openClickhouse } from "../../sinks/clickhouse/client.ts";
-import { migrate as migrateClickhouse } from "../../sinks/clickhouse/migrate.ts";
-import { migrate as migratePostgres } from "../../sinks/postgres/migrate.ts";
+import { status as clickhouseStatus, migrate as migrateClickhouse } from "../../sinks/clickhouse/migrate.ts";
+import { inTurn } from "../../sinks/postgres/in-turn.ts";
+import { migrate as migratePostgres, status as postgresStatus } from "../../sinks/postgres/migrate.ts";
 import { openKafka } from "../../stream/kafka.ts";
 import { openRegistry } from "../../stream/registry.ts";
 import type { Step } from "../stack/supervisor.ts";
@@ -35,15 +36,46 @@ const prepareSchemas: Step = {
   },
 };
 
-/** Both stores, each resumable. `tell` hears every file that is applied. */
+/** A step may move every row of a large table, and who waits for a turn waits for all steps of another. */
+const LONGEST_MS = 6 * 3_600_000;
+
+/** Both stores, each resumable; several callers at once take turns. `tell` hears every file that is applied. */
 export const migrateAll = async (
   { adminUrl, appPassword, clickhouseUrl }: AdminAccess,
   tell: (line: string) => void = () => undefined,
 ): Promise<void> => {
   await migratePostgres(adminUrl, { appPassword, log: tell });
-  const clickhouse = openClickhouse(clickhouseUrl);
+  const clickhouse = openClickhouse(clickhouseUrl, { name: "tributary-migrate", timeoutMs: LONGEST_MS });
   try {
-    await migrateClickhouse(clickhouse);
+    // ClickHouse has no locks of its own: two callers at once would rename and drop each other's tables.
+    await inTurn(adminUrl, "tributary.migrate.clickhouse", LONGEST_MS, () => migrateClickhouse(clickhouse, { log: tell }));
+  } finally {
+    await clickhouse.close();
+  }
+};
+
+/** Of both stores: which files are applied and which are pending (`clickhouse/010_x.sql`), and what makes `migrateAll` refuse. Writes nothing. */
+export const migrationStatus = async ({
+  adminUrl,
+  clickhouseUrl,
+}: Pick<AdminAccess, "adminUrl" | "clickhouseUrl">): Promise<{
+  readonly applied: readonly string[];
+  readonly pending: readonly string[];
+  readonly problems: readonly string[];
+}> => {
+  const clickhouse = openClickhouse(clickhouseUrl, { name: "tributary-migrate" });
+  try {
+    const [ofPostgres, ofClickhouse] = await Promise.all([postgresStatus(adminUrl), clickhouseStatus(clickhouse)]);
+    const ofBoth = (postgres: readonly string[], clickhouse: readonly string[]): readonly string[] => [
+      ...postgres.map((file) => `postgres/${file}`),
+      ...clickhouse.map((file) => `clickhouse/${file}`),
+    ];
+    const filesOf = (rows: readonly { readonly file: string }[]): readonly string[] => rows.map(({ file }) => file);
+    return {
+      applied: ofBoth(filesOf(ofPostgres.applied), filesOf(ofClickhouse.applied)),
+      pending: ofBoth(ofPostgres.pending, ofClickhouse.pending),
+      problems: [...ofPostgres.problems, ...ofClickhouse.problems],
+    };
   } finally {
     await clickhouse.close();
   }

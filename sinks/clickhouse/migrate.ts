@@ -24,7 +24,7 @@ const shipped = (): string => {
   return join(folder, "sinks", "clickhouse", "migrations");
 };
 
-/** A step that two callers apply at once is noted twice, and read once. */
+/** A note that was written twice, as a retried insert may be, is read once. */
 const bookkeeping = `create table if not exists migrations
   (number UInt32, file String, checksum String, applied_at DateTime64(3, 'UTC') default now64(3))
   engine = ReplacingMergeTree order by number`;
@@ -66,7 +66,7 @@ export const status = async (clickhouse: Clickhouse, folder = shipped()): Promis
 /**
  * Applies what is pending, in order, and notes each step behind it. ClickHouse has no transactions for tables: a run that died between a step and its
  * note repeats that step, which is why each file holds one statement that may run twice. Throws, naming the file, in the server's own words; the next
- * run goes on with that file. Refuses an edited file with the cure.
+ * run goes on with that file. Refuses an edited file with the cure. For one caller at a time, who sees to that (apps/ops/steps.ts does): steps rename and drop tables.
  */
 export const migrate = async (
   clickhouse: Clickhouse,

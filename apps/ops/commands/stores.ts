@@ -1,13 +1,12 @@
 // apps/ops/commands/stores.ts - tables and demo data: what start-up does by itself, for operators who run the servers elsewhere.
 import type { Command } from "commander";
-import { status as postgresStatus } from "../../../sinks/postgres/migrate.ts";
 import { addresses, adminAccess, homeOf } from "../config.ts";
 import { print, printJson, tell } from "../output.ts";
 import { seedStep } from "../seed-step.ts";
-import { migrateAll } from "../steps.ts";
+import { migrateAll, migrationStatus } from "../steps.ts";
 
 const showStatus = async ({ json }: { json?: boolean }): Promise<void> => {
-  const found = await postgresStatus(adminAccess().adminUrl);
+  const found = await migrationStatus(adminAccess());
   if (json) return printJson(found);
   print(`${found.applied.length} applied, ${found.pending.length} pending${found.pending.map((file) => `\n  ${file}`).join("")}`);
   for (const problem of found.problems) tell(problem);

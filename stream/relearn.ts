@@ -36,7 +36,8 @@ const ASKED_EVERY_MS = 500;
  * A stage notices that its memory is gone at its next event, which may take long to come: each partition goes back by the one event that it committed last,
  * whose output is the same again. A partition where that is forbidden, or whose last event is no longer in the log, waits for its next one.
  */
-const nudges = async ({ admin, forbidden }: RelearnPorts, { group, topic }: RelearnRequest): Promise<RewindPlan> => {
+const nudges = async ({ admin, forbidden }: RelearnPorts, request: RelearnRequest): Promise<RewindPlan> => {
+  const { group, topic } = request;
   const [marks, committed] = await Promise.all([admin.watermarks(topic), admin.committed(group, topic)]);
   const partitions: PartitionPlan[] = [];
   for (const { partition, low } of marks) {
@@ -45,21 +46,31 @@ const nudges = async ({ admin, forbidden }: RelearnPorts, { group, topic }: Rele
     const move = { partition, committed: c, target: c - 1, low };
     partitions.push((await forbidden(group, topic, [move])) === null ? move : { ...move, target: c });
   }
-  return { topic, to: "relearn", partitions };
+  return { topic, to: textOf(request), partitions };
 };
 
-const held = async (ports: RelearnPorts, request: RelearnRequest): Promise<Hold> => {
-  const { group, actor, reason = null } = request;
+/** What a hold keeps of the request: stages of one group have memories of their own. */
+const textOf = ({ stage }: RelearnRequest): string => `relearn ${stage}`;
+
+const held = async (ports: RelearnPorts, request: RelearnRequest): Promise<{ readonly hold: Hold; readonly isResumed: boolean }> => {
+  const { group, topic, actor, reason = null } = request;
   const found = await ports.holds.of(group);
-  if (found?.kind === "relearn") return found;
+  if (found?.kind === "relearn") {
+    const { operation, plan } = found;
+    if (plan !== null && plan.to !== textOf(request))
+      throw new RewindRefused(
+        `another relearn of ${group} is open: ${operation} (${plan.to}); run that again, or: tributary groups release ${group}`,
+      );
+    return { hold: found, isResumed: true };
+  }
   if (found !== null)
     throw new RewindRefused(
       `${group} is held by ${found.operation} (${found.kind}); end that first, or: tributary groups release ${group}`,
     );
   const operation = await ports.begin(request, {});
   // Dying from here on: the group stays left, and the same command goes on.
-  await ports.holds.take({ group, operation, kind: "relearn", actor, reason });
-  return (await ports.holds.of(group))!;
+  await ports.holds.take({ group, operation, kind: "relearn", actor, reason, plan: { topic, to: textOf(request), partitions: [] } });
+  return { hold: (await ports.holds.of(group))!, isResumed: false };
 };
 
 /** Until every partition that went back remembers what it had committed. */
@@ -87,27 +98,40 @@ const follow = async (ports: RelearnPorts, plan: RewindPlan): Promise<void> => {
   }
 };
 
-/** Resolves when the memory reaches as far as the group had committed. Whatever ends this process, the same call goes on. Throws RewindRefused when nothing was touched. */
+/**
+ * Resolves when the memory reaches as far as the group had committed. Whatever ends this process, the same call goes on. Throws RewindRefused when nothing
+ * was touched; after any other error the group stays held once the memory may have been emptied.
+ */
 export const relearnStage = (ports: RelearnPorts, request: RelearnRequest): Promise<RelearnReport> =>
   ports.holds.alone(request.group, async () => {
     const { clock = systemClock, onStep } = ports;
     const { group, topic, stage } = request;
     const startedAt = clock.now();
-    const hold = await held(ports, request);
+    const { hold, isResumed } = await held(ports, request);
     let { plan } = hold;
     let keys = 0;
-    if (hold.releasedAt === null) {
-      onStep?.(`${group} is held; waiting until its workers have left it`);
-      await untilEmpty(ports, group);
-      keys = await ports.forget();
-      onStep?.(`${keys} keys of ${stage} are forgotten`);
-      // Kept before it is set: a further run must not go back by one more.
-      plan ??= await nudges(ports, request);
-      await ports.holds.keepPlan(hold.operation, plan);
-      const targets = new Map(movesOf(plan).map(({ partition, target }) => [partition, target]));
-      if (targets.size > 0) await ports.admin.setOffsets(group, topic, targets);
-      await ports.holds.release(hold.operation);
-      onStep?.("the workers join again and read their input once more, without writing anything");
+    // An earlier run may have emptied it already.
+    let isTouched = isResumed;
+    try {
+      if (hold.releasedAt === null) {
+        onStep?.(`${group} is held; waiting until its workers have left it`);
+        await untilEmpty(ports, group);
+        isTouched = true;
+        keys = await ports.forget();
+        onStep?.(`${keys} keys of ${stage} are forgotten`);
+        // Kept before it is set: a further run must not go back by one more.
+        if (plan === null || plan.partitions.length === 0) plan = await nudges(ports, request);
+        await ports.holds.keepPlan(hold.operation, plan);
+        const targets = new Map(movesOf(plan).map(({ partition, target }) => [partition, target]));
+        if (targets.size > 0) await ports.admin.setOffsets(group, topic, targets);
+        await ports.holds.release(hold.operation);
+        onStep?.("the workers join again and read their input once more, without writing anything");
+      }
+    } catch (error) {
+      // Nothing is forgotten, so nobody need be kept waiting.
+      if (!isTouched) await ports.holds.end(hold.operation);
+      await ports.ended(hold.operation, request, "failed", { problem: (error as Error).message, plan });
+      throw error;
     }
     await follow(ports, plan!);
     const report = {

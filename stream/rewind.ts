@@ -20,11 +20,14 @@ import {
 export interface Hold {
   readonly group: string;
   readonly operation: string;
-  readonly kind: "rewind" | "relearn" | "reprocess" | "set_aside";
+  readonly kind: "rewind" | "relearn" | "set_aside";
   readonly actor: string;
   readonly reason: string | null;
   readonly since: UnixMs;
-  /** Of a rewind, once the group had been left. A command that is run again goes on with these offsets and asks for no others. */
+  /**
+   * Of a rewind, once the group had been left. A command that is run again goes on with these offsets and asks for no others. Of a relearn and a setting
+   * aside from the beginning, without partitions: its `to` says what must be asked for again.
+   */
   readonly plan: RewindPlan | null;
   /** Since when workers may join again; the hold stands until the group has caught up. */
   readonly releasedAt: UnixMs | null;
@@ -36,7 +39,7 @@ export interface Holds {
   readonly alone: <T>(group: string, work: () => Promise<T>) => Promise<T>;
   readonly of: (group: string) => Promise<Hold | null>;
   readonly all: () => Promise<readonly Hold[]>;
-  readonly take: (hold: Pick<Hold, "group" | "operation" | "kind" | "actor" | "reason">) => Promise<void>;
+  readonly take: (hold: Pick<Hold, "group" | "operation" | "kind" | "actor" | "reason"> & Partial<Pick<Hold, "plan">>) => Promise<void>;
   readonly keepPlan: (operation: string, plan: RewindPlan) => Promise<void>;
   readonly release: (operation: string) => Promise<void>;
   /** Nothing is left of it. */

@@ -64,9 +64,11 @@ export const openHolds = (pool: pg.Pool): Holds => {
       return rows[0] === undefined ? null : holdOf(rows[0]);
     },
     all: async () => (await pool.query<HoldRow>(sql`select ${columns} from group_holds order by since`)).rows.map(holdOf),
-    take: async ({ group, operation, kind, actor, reason }) => {
+    take: async ({ group, operation, kind, actor, reason, plan = null }) => {
+      const planned = plan === null ? null : JSON.stringify(plan);
       await pool.query(
-        sql`insert into group_holds (group_name, operation_id, kind, actor, reason) values (${group}, ${operation}, ${kind}, ${actor}, ${reason})`,
+        sql`insert into group_holds (group_name, operation_id, kind, actor, reason, plan)
+            values (${group}, ${operation}, ${kind}, ${actor}, ${reason}, ${planned})`,
       );
     },
     keepPlan: (operation, plan) =>

@@ -47,7 +47,7 @@ const world = (settings: { readonly committed?: readonly number[]; readonly high
     alone: (_, whole) => whole(),
     of: async (group) => holds.get(group) ?? null,
     all: async () => [...holds.values()],
-    take: async (hold) => void holds.set(hold.group, { ...hold, since: ms, plan: null, releasedAt: null }),
+    take: async (hold) => void holds.set(hold.group, { plan: null, ...hold, since: ms, releasedAt: null }),
     keepPlan: async (operation, plan) => put(operation, { plan }),
     release: async (operation) => put(operation, { releasedAt: ms }),
     end: async (operation) => void holds.delete([...holds.values()].find((one) => one.operation === operation)?.group ?? ""),

@@ -17,10 +17,11 @@ export const marksOf = async (redis: Redis, prefix: string, stage: string, topic
 
 /**
  * Nobody may be in the stage's group. The marks go first: dying after them leaves a memory that is known to end at nothing, so whatever is left of it is
- * learnt again; the other way round a stage would believe that it remembers what is gone. Answers how many keys there were.
+ * learnt again; the other way round a stage would believe that it remembers what is gone. The birth goes with them: a worker that slept meanwhile and still
+ * writes must not set its mark on what was emptied (redis.ts). Answers how many keys there were.
  */
 export const forget = async (redis: Redis, prefix: string, stage: string, onKeys: (count: number) => void): Promise<number> => {
-  await redis.del(`${prefix}:${stage}`);
+  await redis.del(`${prefix}:${stage}#birth`, `${prefix}:${stage}`);
   let count = 0;
   let cursor = "0";
   do {

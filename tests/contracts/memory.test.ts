@@ -3,6 +3,7 @@ import { randomUUID } from "node:crypto";
 import { Redis } from "ioredis";
 import pg from "pg";
 import { afterAll, describe, expect, test } from "vitest";
+import { forget, marksOf } from "../../stream/memory/forget.ts";
 import { inMemory } from "../../stream/memory/in-memory.ts";
 import type { Change, Loaded, Memory, Remembering } from "../../stream/memory/memory.ts";
 import { postgresMemory } from "../../stream/memory/postgres.ts";
@@ -233,6 +234,17 @@ describe("fast memory in Redis", () => {
     // Learnt again from its beginning it is whole.
     expect(await remember({ mark: 9, changes: [change("k", "e", 1, "A"), change("k", "f", 6, "B")] })).toBe("remembered");
     expect(told(await load(["k"]), "k")).toEqual(["e@1=A", "f@6=B"]);
+  });
+
+  test("one that is forgotten while a worker sleeps takes no mark of the worker", async () => {
+    const prefix = `test-${randomUUID()}`;
+    const { place, load, remember } = fresh(redisMemory(redis, prefix));
+    await load(["k"]);
+    await remember({ mark: 5, changes: [change("k", "e", 1, "A")] });
+    await load(["k"]);
+    expect(await forget(redis, prefix, place.stage, () => undefined)).toBe(1);
+    expect(await remember({ mark: 9, changes: [change("k", "f", 6, "B")] })).toBe("lost");
+    expect(await marksOf(redis, prefix, place.stage, place.topic)).toEqual(new Map());
   });
 
   test("a key lives for ninety days after its last change", async () => {

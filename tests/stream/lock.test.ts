@@ -1,0 +1,42 @@
+// A folder has one holder, also when several processes start at the same time on the note of one that is gone.
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, expect, test, vi } from "vitest";
+import { Held, lockFile, startOf } from "../../stream/lock.ts";
+
+/** What another process does between the look at a stale note and its removal. */
+let meanwhile: () => void = () => undefined;
+vi.mock("node:fs", async (original) => {
+  const fs = await original<typeof import("node:fs")>();
+  return {
+    ...fs,
+    renameSync: (...paths: Parameters<typeof fs.renameSync>) => {
+      meanwhile();
+      fs.renameSync(...paths);
+    },
+  };
+});
+
+const folder = mkdtempSync(join(tmpdir(), "lock-"));
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+const file = join(folder, "lock.json");
+const stale = () => writeFileSync(file, JSON.stringify({ pid: process.pid, started: "long ago" }));
+const faster = JSON.stringify({ pid: process.ppid, started: startOf(process.ppid) });
+
+test("a starter that takes away the note of a faster one gives it back", () => {
+  stale();
+  meanwhile = () => writeFileSync(file, faster);
+  expect(() => lockFile(file)).toThrow(Held);
+  expect(readFileSync(file, "utf8")).toBe(faster);
+  expect(readdirSync(folder)).toEqual(["lock.json"]);
+});
+
+test("a stale note that another starter has taken away is nobody's", () => {
+  stale();
+  meanwhile = () => rmSync(file);
+  const unlock = lockFile(file);
+  expect(JSON.parse(readFileSync(file, "utf8"))).toMatchObject({ pid: process.pid });
+  unlock();
+  expect(readdirSync(folder)).toEqual([]);
+});

@@ -49,10 +49,14 @@ export const sendDue = async ({ claims, pick, produce, wire, hides, clock }: Ret
   const messages = new Map<string, Reentry>();
   const sent: Letter[] = [];
   const ends: Record<Exclude<Reentry, OutputMessage>, Letter[]> = { bytes_lost: [], no_way_back: [], erased: [] };
+  for (const { root, kept: place } of letters) {
+    // What one letter of a root has lost another one may still have.
+    if ((messages.get(root) ?? "bytes_lost") !== "bytes_lost") continue;
+    const record = kept.get(placeOf(place));
+    messages.set(root, record === undefined ? "bytes_lost" : await reentryOf(wire, record, root, hidden));
+  }
   for (const letter of letters) {
-    const record = kept.get(placeOf(letter.kept));
-    const message = messages.get(letter.root) ?? (record === undefined ? "bytes_lost" : await reentryOf(wire, record, letter.root, hidden));
-    messages.set(letter.root, message);
+    const message = messages.get(letter.root)!;
     if (typeof message === "string") ends[message].push(letter);
     else sent.push(letter);
   }

@@ -1,0 +1,63 @@
+// Which of the letters that are due go on their way: those of one root share one message, made of whatever bytes of it are still there.
+import { expect, test } from "vitest";
+import { failureOf, letterSources } from "../../apps/dead-letters/failure.ts";
+import { sendDue } from "../../apps/dead-letters/retrying.ts";
+import { type Failure, indexFailures, type Letter } from "../../processors/dead-letters/letter.ts";
+import { topics } from "../../schemas/generated.ts";
+import { deadLetterOf } from "../../stream/dead-letters.ts";
+import { placeOf } from "../../stream/pick.ts";
+import type { OutputMessage } from "../../stream/ports.ts";
+import { inMemoryWire } from "../../stream/wire.ts";
+import { noon, received, recorded } from "../support/builders.ts";
+
+const wire = inMemoryWire(letterSources);
+const event = received();
+const value = Buffer.from(wire.encode(topics.eventsRaw, recorded(topics.eventsRaw, event), null));
+/** One refused event, of which two readers left a letter each. */
+const record = deadLetterOf(
+  {
+    to: "s2s.dlq",
+    stage: "enrich",
+    code: "refused_by_store",
+    message: "refused",
+    position: { topic: "events.raw", partition: 0, offset: 5 },
+    key: Buffer.from("7:d1"),
+    value,
+    headers: {},
+  },
+  noon,
+);
+const kept = { key: Buffer.from("7:d1"), value, headers: record.headers as Record<string, Buffer> };
+
+const letters = async (): Promise<readonly Letter[]> => {
+  const failure: Failure = await failureOf(wire, kept, { topic: "s2s.dlq", partition: 0, offset: 0 }, noon);
+  const { letters: made } = indexFailures({ letters: [], failures: new Set() }, [failure], () => 0);
+  return [0, 1, 2].map((offset) => ({ ...made[0]!, letter_id: `dl_${offset}`, kept: { ...failure.kept, offset } }));
+};
+
+test("letters of a root are sent as long as one of them still has its bytes, whichever it is", async () => {
+  const due = await letters();
+  for (const holding of [[0], [1], [2], []]) {
+    const produced: OutputMessage[] = [];
+    const sent: string[] = [];
+    const parked: string[] = [];
+    await sendDue(
+      {
+        claims: {
+          claim: async () => due,
+          sent: async (all) => void sent.push(...all.map(({ letter_id }) => letter_id)),
+          park: async (all) => void parked.push(...all.map(({ letter_id }) => letter_id)),
+          discard: async () => undefined,
+        },
+        pick: async () => new Map(holding.map((n) => [placeOf(due[n]!.kept), kept])),
+        produce: async (messages) => void produced.push(...messages),
+        wire,
+        hides: async () => undefined,
+        clock: () => noon,
+      },
+      10,
+    );
+    const all = due.map(({ letter_id }) => letter_id);
+    expect([produced.length, sent, parked]).toEqual(holding.length > 0 ? [1, all, []] : [0, [], all]);
+  }
+});

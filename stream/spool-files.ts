@@ -27,16 +27,32 @@ export type OnTorn = (torn: { readonly segment: string; readonly bytes: number }
 const ROUND_BYTES = 1024 * 1024;
 
 /** What stands in a folder behind its mark, the oldest first; what was drained already is deleted, a torn tail is cut. */
-export const segmentsIn = async (
+export const segmentsIn = async (folder: string, reached: Place, onTorn: OnTorn | undefined): Promise<readonly Found[]> => {
+  const kept: Found[] = [];
+  try {
+    for (const name of (await readdir(folder)).filter((one) => /^\d{12}\.spool$/.test(one)).sort()) {
+      const found = await segmentAt(folder, name, reached, onTorn);
+      if (found !== undefined) kept.push(found);
+    }
+    return kept;
+  } catch (error) {
+    // Whoever opens tries again: what is left open would add up.
+    for (const { segment } of kept) await segment.handle.close().catch(() => undefined);
+    throw error;
+  }
+};
+
+/** Undefined, and the file deleted, when nothing of it counts. */
+const segmentAt = async (
   folder: string,
+  name: string,
   { segment: reached, offset }: Place,
   onTorn: OnTorn | undefined,
-): Promise<readonly Found[]> => {
-  const kept: Found[] = [];
-  for (const name of (await readdir(folder)).filter((one) => /^\d{12}\.spool$/.test(one)).sort()) {
-    const path = join(folder, name);
-    const number = Number(name.slice(0, 12));
-    const handle = await open(path, "r+");
+): Promise<Found | undefined> => {
+  const path = join(folder, name);
+  const number = Number(name.slice(0, 12));
+  const handle = await open(path, "r+");
+  try {
     const bytes = number < reached ? Buffer.alloc(0) : await handle.readFile();
     const head = payloadAt(bytes, 0);
     const start = head === null ? 0 : sizeOf(head);
@@ -46,12 +62,14 @@ export const segmentsIn = async (
     if (head === null || records.length === 0) {
       await handle.close();
       await rm(path, { force: true });
-      continue;
+      return undefined;
     }
     if (bytes.length > end) await handle.truncate(end);
-    kept.push({ segment: { number, path, schemas: readHead(head), handle, start, end }, records, bytes: end - from });
+    return { segment: { number, path, schemas: readHead(head), handle, start, end }, records, bytes: end - from };
+  } catch (error) {
+    await handle.close().catch(() => undefined);
+    throw error;
   }
-  return kept;
 };
 
 /** About a round of records from a place on, and at least one whole. */

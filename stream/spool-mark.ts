@@ -28,17 +28,25 @@ const readSlot = (slot: Buffer): readonly [turn: number, place: Place] => {
     : [0, { segment: 0, offset: 0 }];
 };
 
-/** A file that is missing or damaged says: from the beginning. */
-export const openMark = async (path: string): Promise<Mark> => {
-  const handle: FileHandle = await open(path, "r+").catch(() => open(path, "w+", 0o600));
+const newestOf = async (handle: FileHandle): Promise<readonly [turn: number, place: Place]> => {
   const bytes = await handle.readFile();
-  let [turn, place] = [readSlot(bytes.subarray(0, SLOT_BYTES)), readSlot(bytes.subarray(SLOT_BYTES, 2 * SLOT_BYTES))].reduce((a, b) =>
+  const [turn, place] = [readSlot(bytes.subarray(0, SLOT_BYTES)), readSlot(bytes.subarray(SLOT_BYTES, 2 * SLOT_BYTES))].reduce((a, b) =>
     b[0] > a[0] ? b : a,
   );
   if (bytes.length < 2 * SLOT_BYTES) {
     await handle.write(Buffer.concat([slotOf(turn, place), slotOf(turn, place)]), 0, 2 * SLOT_BYTES, 0);
     await handle.datasync();
   }
+  return [turn, place];
+};
+
+/** A file that is missing or damaged says: from the beginning. */
+export const openMark = async (path: string): Promise<Mark> => {
+  const handle: FileHandle = await open(path, "r+").catch(() => open(path, "w+", 0o600));
+  let [turn, place] = await newestOf(handle).catch(async (error) => {
+    await handle.close().catch(() => undefined);
+    throw error;
+  });
   return {
     at: () => place,
     move: async (to) => {

@@ -94,19 +94,21 @@ export const openSpool = async (settings: SpoolSettings): Promise<Spool> => {
     else held.labels.set(label, left);
   };
   const segments: Segment[] = [];
-  let mark: Mark;
+  let opening: Mark | undefined;
   try {
-    mark = await openMark(join(folder, "mark"));
-    for (const { segment, records, bytes } of await segmentsIn(folder, mark.at(), settings.onTorn)) {
+    opening = await openMark(join(folder, "mark"));
+    for (const { segment, records, bytes } of await segmentsIn(folder, opening.at(), settings.onTorn)) {
       segments.push(segment);
       held.oldestAt ??= records[0]!.at;
       held.bytes += bytes;
       for (const { label, messages } of records) count(label, messages.length, 0);
     }
   } catch (error) {
+    await opening?.close().catch(() => undefined);
     unlock();
     throw error;
   }
+  const mark = opening;
   let next = Math.max(mark.at().segment, segments.at(-1)?.number ?? 0) + 1;
   /** Written to by this process; what an earlier one wrote is only read. */
   let active: Segment | undefined;

@@ -168,6 +168,18 @@ describe("the disk", () => {
   });
 });
 
+test("a folder that cannot be opened costs no open files, however often it is tried", async () => {
+  const folder = fresh();
+  const spool = await opened(folder, { segmentBytes: 1 });
+  for (const text of ["a", "b"]) await spool.append([note(text)], "x");
+  await spool.close();
+  mkdirSync(join(folder, "000000000003.spool"));
+  const openFiles = () => readdirSync("/dev/fd").length;
+  const before = openFiles();
+  for (let n = 0; n < 20; n += 1) await expect(opened(folder)).rejects.toThrow(/EISDIR/);
+  expect(openFiles() - before).toBeLessThan(20);
+});
+
 /** What a crash leaves of a folder: its files, without the note of the holder. */
 const imageOf = (folder: string): string => {
   const image = fresh();

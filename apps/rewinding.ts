@@ -6,7 +6,7 @@ import type { Admin } from "../stream/admin.ts";
 import type { Topology } from "../stream/flow.ts";
 import type { Kafka } from "../stream/kafka.ts";
 import { appendedAt } from "../stream/peek.ts";
-import { type RewindPorts, RewindRefused, type RewindRequest } from "../stream/rewind.ts";
+import { type Hold, type RewindPorts, RewindRefused, type RewindRequest } from "../stream/rewind.ts";
 import type { PartitionPlan } from "../stream/rewind-plan.ts";
 import { beginOperation, type OperationPorts, resumeOperation } from "./operations.ts";
 
@@ -94,6 +94,22 @@ export const rewindPorts = (rewinding: Rewinding): RewindPorts => {
     begin: async (request, plan) => (await beginOperation(audit, planned(request), { ...plan, group: request.group })).id,
     ended: (operation, request, phase, detail) => resumeOperation(audit, operation, planned(request)).end(phase, detail),
   };
+};
+
+/** Ends a hold by hand, for what is not gone on with; the audit says who gave it up. Throws RewindRefused when the group is not held. */
+export const releaseGroup = ({ pool, audit }: Pick<Rewinding, "pool" | "audit">, group: string, releasedBy: string): Promise<Hold> => {
+  const holds = openHolds(pool);
+  return holds.alone(group, async () => {
+    const hold = await holds.of(group);
+    if (hold === null)
+      throw new RewindRefused(`${group} is not held; held groups: ${(await holds.all()).map((one) => one.group).join(", ") || "none"}`);
+    const { operation, kind, actor, reason } = hold;
+    const plan = { kind, actor, target: group, ...(reason !== null && { reason }) };
+    // Dying between the two: the hold stands, and the same command says it once more.
+    await resumeOperation(audit, operation, plan).end("failed", { released_by: releasedBy });
+    await holds.end(operation);
+    return hold;
+  });
 };
 
 export { RewindRefused };

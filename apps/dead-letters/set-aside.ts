@@ -90,6 +90,12 @@ export const setAside = async (ports: AsidePorts, request: AsideRequest): Promis
   return holds.alone(group, async () => {
     const plan = { kind: "set_aside" as const, actor, target: `${group} ${placeOf(place)}`, reason };
     const held = await holds.of(group);
+    // Of a hold by an earlier release nothing says which record it was taken for.
+    const open = held?.plan?.to ?? placeOf(place);
+    if (held?.kind === "set_aside" && open !== placeOf(place))
+      throw new RewindRefused(
+        `${group} is held by ${held.operation}, which sets ${open} aside; run that again, or: tributary groups release ${group}`,
+      );
     // Its command died after the offset had moved: only the hold is left of it.
     if (held?.kind === "set_aside" && (await admin.committed(group, topic)).get(partition) === offset + 1) {
       await resumeOperation(audit, held.operation, plan).end("succeeded", { group, ...place });
@@ -101,7 +107,15 @@ export const setAside = async (ports: AsidePorts, request: AsideRequest): Promis
         `${group} is held by ${held.operation} (${held.kind}); end that first, or: tributary groups release ${group}`,
       );
     const operation = held === null ? await beginOperation(audit, plan, { group, ...place }) : resumeOperation(audit, held.operation, plan);
-    if (held === null) await holds.take({ group, operation: operation.id, kind: "set_aside", actor, reason });
+    if (held === null)
+      await holds.take({
+        group,
+        operation: operation.id,
+        kind: "set_aside",
+        actor,
+        reason,
+        plan: { topic, to: placeOf(place), partitions: [] },
+      });
     try {
       onStep?.(`${group} is held; waiting until its workers have left it`);
       await untilEmpty(ports, group);

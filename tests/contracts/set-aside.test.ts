@@ -4,8 +4,9 @@ import type pg from "pg";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { failureOf, letterSources } from "../../apps/dead-letters/failure.ts";
 import { type AsidePorts, planAside, setAside } from "../../apps/dead-letters/set-aside.ts";
+import { releaseGroup } from "../../apps/rewinding.ts";
 import { indexFailures } from "../../processors/dead-letters/letter.ts";
-import { topicSettings, topics } from "../../schemas/generated.ts";
+import { type Operation, topicSettings, topics } from "../../schemas/generated.ts";
 import { openHolds, tellHosting } from "../../sinks/postgres/group-holds.ts";
 import type { Admin } from "../../stream/admin.ts";
 import { openKafka } from "../../stream/kafka.ts";
@@ -87,6 +88,21 @@ const lettersAt = async () => {
   return found;
 };
 
+/** What the audit says of an operation. */
+const saidOf = async (operation: string) => {
+  const said: Operation[] = [];
+  await kafka.replay({
+    topics: ["operations"],
+    onBatch: ({ messages }) =>
+      void said.push(
+        ...messages
+          .map(({ value }) => wire.decode(topics.operations, value, place).data)
+          .filter(({ operation_id }) => operation_id === operation),
+      ),
+  });
+  return said;
+};
+
 /** Every test has a record of its own, at which the group stands with its memory. */
 beforeEach(async () => {
   place = { ...place, offset: place.offset + 2 };
@@ -102,18 +118,10 @@ test("the record lies in the dead letters, parked; memory and offset stand behin
   expect(await markOf()).toBe(place.offset + 1);
   expect(await openHolds(pool).all()).toEqual([]);
   expect(await lettersAt()).toEqual([expect.stringMatching(/^dl_[0-9a-f]{32} parked set_aside$/)]);
-  const said: string[] = [];
-  await kafka.replay({
-    topics: ["operations"],
-    onBatch: ({ messages }) =>
-      void said.push(
-        ...messages
-          .map(({ value }) => wire.decode(topics.operations, value, place).data)
-          .filter(({ operation_id }) => operation_id === done.operation)
-          .map(({ kind, phase, actor, reason }) => `${kind} ${phase} ${actor} ${reason}`),
-      ),
-  });
-  expect(said).toEqual(["set_aside started me@cli stops at a value of 0", "set_aside succeeded me@cli stops at a value of 0"]);
+  expect((await saidOf(done.operation)).map(({ kind, phase, actor, reason }) => `${kind} ${phase} ${actor} ${reason}`)).toEqual([
+    "set_aside started me@cli stops at a value of 0",
+    "set_aside succeeded me@cli stops at a value of 0",
+  ]);
 });
 
 test("only the record at which the group stands, of the topic that it reads, and only one that is there", async () => {
@@ -154,6 +162,22 @@ test("whichever step it dies at, the same command goes on, and the letter is one
   expect([await committed(), await markOf()]).toEqual([place.offset + 1, place.offset + 1]);
   expect(await openHolds(pool).all()).toEqual([]);
   expect(new Set(await lettersAt()).size).toBe(1);
+});
+
+test("of one that was ended only the same record goes on, and giving it up is on record", async () => {
+  const killed = async () => {
+    throw new Error("killed");
+  };
+  await expect(setAside(ports({ produce: killed }), request())).rejects.toThrow("killed");
+  const { operation } = (await openHolds(pool).of(GROUP))!;
+  // The group stands where it would if the record before had been set aside.
+  const before = { ...request(), place: { ...place, offset: place.offset - 1 } };
+  await expect(setAside(ports(), before)).rejects.toThrow(`which sets claims/${place.partition}@${place.offset} aside; run that again`);
+  expect((await openHolds(pool).of(GROUP))?.operation).toBe(operation);
+  await releaseGroup(ports(), GROUP, "ada@cli");
+  expect(await openHolds(pool).all()).toEqual([]);
+  expect((await saidOf(operation)).at(-1)).toMatchObject({ phase: "failed", target: GROUP, detail: '{"released_by":"ada@cli"}' });
+  await expect(releaseGroup(ports(), GROUP, "ada@cli")).rejects.toThrow(`${GROUP} is not held; held groups: none`);
 });
 
 test("lost memory goes on saying that it is lost", async () => {

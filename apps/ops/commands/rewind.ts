@@ -4,7 +4,7 @@ import type { Command } from "commander";
 import { Redis } from "ioredis";
 import type pg from "pg";
 import { topics } from "../../../schemas/generated.ts";
-import { HeldElsewhere, openHolds } from "../../../sinks/postgres/group-holds.ts";
+import { HeldElsewhere } from "../../../sinks/postgres/group-holds.ts";
 import { waitingMarks } from "../../../sinks/postgres/rollup-marks.ts";
 import { type AnyStage, writesRows } from "../../../stream/flow.ts";
 import { forget, marksOf } from "../../../stream/memory/forget.ts";
@@ -15,7 +15,7 @@ import { eventsOf, movesOf, type RewindPlan } from "../../../stream/rewind-plan.
 import { openWire } from "../../../stream/wire.ts";
 import { pipeline } from "../../../topology.ts";
 import { actorOf, beginOperation, resumeOperation } from "../../operations.ts";
-import { type Found, findGroup, type Rewinding, rewindPorts } from "../../rewinding.ts";
+import { type Found, findGroup, type Rewinding, releaseGroup, rewindPorts } from "../../rewinding.ts";
 import { differingTables } from "../../state-hash.ts";
 import { addresses, redisUrl } from "../config.ts";
 import { kafkaOf, withPool } from "../connections.ts";
@@ -253,23 +253,12 @@ const relearn = (name: string, options: { yes?: boolean; json?: boolean; reason?
 
 /** Ends a hold by hand: for what is not gone on with. */
 export const release = (group: string): Promise<void> =>
-  withPool(async (pool) => {
-    const holds = openHolds(pool);
+  withRewinding(async (rewinding) => {
     const name = group.startsWith("tributary.") ? group : `tributary.${group}`;
-    try {
-      await holds.alone(name, async () => {
-        const hold = await holds.of(name);
-        if (hold === null)
-          throw new Refused(`${name} is not held; held groups: ${(await holds.all()).map((one) => one.group).join(", ") || "none"}`);
-        await holds.end(hold.operation);
-        const where =
-          hold.plan === null ? "its offsets were not touched" : "its offsets are wherever the command had set them: see tributary lag";
-        print(`${name} is released from ${hold.operation} (${hold.kind}, ${hold.actor}); ${where}`);
-      });
-    } catch (error) {
-      if (error instanceof HeldElsewhere) throw new Refused(error.message);
-      throw error;
-    }
+    const { operation, kind, actor, plan } = await releaseGroup(rewinding, name, actorOf());
+    const isUntouched = kind !== "set_aside" && (plan === null || plan.partitions.length === 0);
+    const where = isUntouched ? "its offsets were not touched" : "its offsets are wherever the command had set them: see tributary lag";
+    print(`${name} is released from ${operation} (${kind}, ${actor}); ${where}`);
   });
 
 export const rewindCommands = (program: Command): void => {
@@ -301,7 +290,7 @@ export const rewindCommands = (program: Command): void => {
     .option("--json", "as JSON")
     .addHelpText(
       "before",
-      "Examples:\n  $ tributary relearn attribute\n  $ tributary relearn attribute --yes\n\nAfter a Redis that was emptied this happens by itself, at the next event of each partition.\n",
+      "Examples:\n  $ tributary relearn attribute\n  $ tributary relearn attribute --yes\n\nAfter a Redis that was emptied this happens by itself, at the next event of each partition. A command that is ended\nleaves the group held: run it again to go on, or give it up with `tributary groups release`.\n",
     )
     .action(relearn);
 };

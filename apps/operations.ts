@@ -6,16 +6,7 @@ import type { Produce } from "../stream/ports.ts";
 import type { Wire } from "../stream/wire.ts";
 
 export interface OperationPlan {
-  readonly kind:
-    | "rewind"
-    | "replay"
-    | "relearn"
-    | "reprocess"
-    | "restore"
-    | "dead_letter_retry"
-    | "dead_letter_discard"
-    | "set_aside"
-    | "restart";
+  readonly kind: "rewind" | "replay" | "relearn" | "reprocess" | "restore" | "dead_letter_retry" | "dead_letter_discard" | "set_aside";
   readonly actor: string;
   readonly target: string;
   readonly reason?: string;

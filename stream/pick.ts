@@ -7,7 +7,6 @@ import type { ClientBatch, ClientConsumer } from "./kafka.ts";
 
 export interface PickSettings {
   readonly places: readonly Position[];
-  readonly signal?: AbortSignal;
 }
 
 interface Sources {
@@ -18,11 +17,7 @@ interface Sources {
 export const placeOf = ({ topic, partition, offset }: Position): string => `${topic}/${partition}@${offset}`;
 
 /** By `placeOf`. A place that the log does not hold (any more) is left out. Rejects with the first error. */
-export const pick = async (
-  sources: Sources,
-  prefix: string,
-  { places, signal }: PickSettings,
-): Promise<ReadonlyMap<string, ConsumedMessage>> => {
+export const pick = async (sources: Sources, prefix: string, { places }: PickSettings): Promise<ReadonlyMap<string, ConsumedMessage>> => {
   const found = new Map<string, ConsumedMessage>();
   if (places.length === 0) return found;
   const admin = await sources.admin();
@@ -32,7 +27,7 @@ export const pick = async (
     const groupId = `pick-${randomUUID()}`;
     const client = sources.consumer(groupId);
     try {
-      await readEach(client, prefix, wanted, found, signal);
+      await readEach(client, prefix, wanted, found);
     } finally {
       await client.disconnect();
       await admin.deleteGroups([groupId]).catch(() => undefined);
@@ -63,17 +58,8 @@ const heldOf = async (admin: Admin, places: readonly Position[]): Promise<Wanted
   return wanted;
 };
 
-const readEach = (
-  client: ClientConsumer,
-  prefix: string,
-  wanted: Wanted,
-  found: Map<string, ConsumedMessage>,
-  signal: AbortSignal | undefined,
-): Promise<void> =>
+const readEach = (client: ClientConsumer, prefix: string, wanted: Wanted, found: Map<string, ConsumedMessage>): Promise<void> =>
   new Promise<void>((resolve, reject) => {
-    const abort = () => reject(signal?.reason ?? new Error("aborted"));
-    if (signal?.aborted) return abort();
-    signal?.addEventListener("abort", abort, { once: true });
     const seek = (topic: string, partition: number, offset: number) =>
       client.seek({ topic: prefix + topic, partition, offset: String(offset) });
     const eachBatch = async ({ batch, resolveOffset, heartbeat }: ClientBatch): Promise<void> => {

@@ -42,6 +42,7 @@ export const workOff = async (replay: Replay, owner: string, ports: LanePorts, i
   const writes = openWrites(replay, { sinks, ranges, owned }, ports);
   const pace = paceOf(ports.traffic, isOver);
   const left = ranges.filter((range) => writes.positionOf(range) < range.end);
+  let isLeft = false;
   try {
     if (left.length > 0)
       await ports.kafka.replay({
@@ -53,7 +54,7 @@ export const workOff = async (replay: Replay, owner: string, ports: LanePorts, i
         partitionsAtOnce: PARTITIONS_AT_ONCE,
         onBatch: async (batch, _, heartbeat) => {
           const isFlowing = await pace.turn(heartbeat);
-          if (isOver()) throw new TurnOver();
+          if (isLeft || isOver()) throw new TurnOver();
           const startedAt = performance.now();
           const written = writes.write(batch);
           // Its failure is met by `room` or `settled`, whoever asks first.
@@ -65,9 +66,16 @@ export const workOff = async (replay: Replay, owner: string, ports: LanePorts, i
       });
     await writes.settled();
   } catch (error) {
-    if (!(error instanceof TurnOver)) throw error;
-    await writes.settled();
-    return "interrupted";
+    // Nothing may be under way when the replay is left: this process may claim it again at once, as the same owner, and a write that ends late would then
+    // move the position of the new attempt back, and count its records twice.
+    isLeft = true;
+    const settled = writes.settled();
+    if (error instanceof TurnOver) {
+      await settled;
+      return "interrupted";
+    }
+    await settled.catch(() => undefined);
+    throw error;
   }
   await owned.end("done");
   return "done";

@@ -19,7 +19,8 @@ export const reportAlert = async ({ url, token }: ApiAddress, alert: Alert): Pro
     redirect: "error",
     signal: AbortSignal.timeout(ANSWER_MS),
   });
-  const content = (await answer.json()) as { mailed?: boolean; detail?: string };
+  // A proxy between us and the API answers with a page of its own.
+  const content = (await answer.json().catch(() => ({}))) as { mailed?: boolean; detail?: string };
   if (answer.status !== 202) throw new Error(`the platform API answered ${answer.status}: ${content.detail ?? "no reason"}`);
   return content.mailed === true;
 };

@@ -29,7 +29,10 @@ export const teller = (pool: Pool, mailer: Mailer | undefined, log: Pick<Log, "w
     } catch (error) {
       log.warn("alert.not_kept", { incident_id: alert.incident_id, error });
       if (send === undefined) throw error;
-      await send();
+      await send().catch((failure: unknown) => {
+        log.warn("alert.not_mailed", { incident_id: alert.incident_id, error: failure });
+        throw failure;
+      });
       return true;
     }
   };

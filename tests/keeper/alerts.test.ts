@@ -1,7 +1,11 @@
 // What an alert may hold and how its mail is written: no line break of a stranger reaches a header.
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { expect, test } from "vitest";
 import { readAlert } from "../../apps/alerts/alert.ts";
 import { mailOf, openMailer } from "../../apps/alerts/mail.ts";
+import { reportAlert } from "../../apps/alerts/report.ts";
+import { teller } from "../../apps/alerts/tell.ts";
 import { restartOf, wordsOf } from "../../apps/keeper/restarts.ts";
 
 const body = { service: "analytics_store", status: "down", reason: "no answer within 10 s", timestamp: "2026-11-21T12:00:00.000Z" };
@@ -81,4 +85,22 @@ test("only the analytics store and the cache store have somebody who restarts th
   expect(restartOf("cache_store", { log })).toBeUndefined();
   await restartOf("cache_store", { command, log })!();
   await expect(restartOf("analytics_store", { command, log })!()).rejects.toThrow("the restart command failed");
+});
+
+test("whoever answers in the place of the API is told by its status", async () => {
+  const proxy = createServer((_, response) => response.writeHead(502, { "content-type": "text/html" }).end("<html>"));
+  await new Promise<void>((resolve) => proxy.listen(0, "127.0.0.1", resolve));
+  const url = `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`;
+  await expect(reportAlert({ url, token: "t" }, alertOf(body))).rejects.toThrow("the platform API answered 502: no reason");
+  await new Promise((resolve) => proxy.close(resolve));
+});
+
+test("an alert that could be neither kept nor mailed leaves both reasons in the log", async () => {
+  const away = (what: string) => () => Promise.reject(new Error(`${what} is away`));
+  const logged: string[] = [];
+  const pool = { connect: away("Postgres") } as never;
+  const warn = (event: string, { error }: { error?: unknown } = {}) => void logged.push(`${event}: ${(error as Error).message}`);
+  const tell = teller(pool, { send: away("the mail server"), close: () => undefined }, { warn });
+  await expect(tell(alertOf(body))).rejects.toThrow("the mail server is away");
+  expect(logged).toEqual(["alert.not_kept: Postgres is away", "alert.not_mailed: the mail server is away"]);
 });

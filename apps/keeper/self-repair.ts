@@ -1,5 +1,5 @@
 // apps/keeper/self-repair.ts - watches one store: probes it, has it restarted once an incident, keeps what is known, and tells it. One keeper a store.
-
+import { setTimeout as sleep } from "node:timers/promises";
 import type { ProbeRow } from "../../sinks/postgres/probe-states.ts";
 import type { UnixMs } from "../../stream/flow.ts";
 import type { Log } from "../../stream/log.ts";
@@ -38,13 +38,14 @@ export interface Repair {
 const PROBE_MS = 10_000;
 /** A probe, a restart by force and a slow start, the re-check: what lies between two renewals of the lease. */
 const RESTART_LEASE_MS = 180_000;
+const CLOSING_ASKED_MS = 250;
 /** While Postgres is away, what is to be told waits in memory; an incident makes three alerts at most. */
 const MOST_PENDING = 30;
 
 /**
  * The order of durable effects: state and alerts are saved in one transaction, then the store is restarted, then the alerts are told. A keeper that dies
  * before the restart has used it up all the same: its successor finds `restarting`, looks again, and tells `down` if nothing has changed: one restart an
- * incident, never two. One that dies before telling leaves unmailed alerts, which are tried again every minute for an hour. While Postgres is away the
+ * incident, never two; so does one that is told to stop while a store restarts. One that dies before telling leaves unmailed alerts, which are tried again every minute for an hour. While Postgres is away the
  * keeper that holds a store goes on with what it remembers, and saves it later; the others stand still.
  */
 export const selfRepair = ({ name, look, restart, book, tell, log, show, clock = Date.now, timing = {} }: Repair): Schedule => {
@@ -109,20 +110,23 @@ export const selfRepair = ({ name, look, restart, book, tell, log, show, clock =
     if (isSaved) pending = [];
   };
 
-  const round = async (): Promise<number | "busy"> => {
+  const round = async (isClosing: () => boolean): Promise<number | "busy"> => {
     const before = await take();
     if (before === undefined) return "busy";
     const restarting = restart();
     const first = step(before, { error: await answerOf(look, probeMs), at: clock() }, restarting !== undefined);
+    // Nothing is used up yet: the next keeper finds the same and restarts the store.
+    if (first.isRestart && isClosing()) return 1;
     if (!(await keep(first, first.isRestart ? leaseMs + RESTART_LEASE_MS : leaseMs))) return "busy";
     if (first.isRestart) {
-      await Promise.all([restartNow(restarting!), tellAll()]);
-      await new Promise((resolve) => setTimeout(resolve, recheckMs));
+      await unlessClosing(Promise.all([restartNow(restarting!), tellAll()]), isClosing);
+      await unlessClosing(sleep(recheckMs), isClosing);
+      if (isClosing()) return 1;
       const second = step(first.probe, { error: await answerOf(look, probeMs), at: clock() }, true);
       if (!(await keep(second, leaseMs))) return "busy";
     }
     await tellAll();
-    if (isSaved) for (const alert of await book.unmailed(name).catch(() => [])) await tell(alert).catch(() => undefined);
+    if (isSaved) for (const alert of await book.unmailed(name).catch(() => [])) if (!isClosing()) await tell(alert).catch(() => undefined);
     return 1;
   };
 
@@ -131,6 +135,15 @@ export const selfRepair = ({ name, look, restart, book, tell, log, show, clock =
     await run().catch((error: unknown) => log.error("restart.failed", { probe: name, error }));
   };
   return { name: `probe-${name.replace("_", "-")}`, pauseMs: intervalMs, fromStart: true, work: round };
+};
+
+/** Resolves when `work` is done, or soon after the keeper was told to stop: a restart may take longer than a process has to end (laws.md L4). */
+const unlessClosing = async (work: Promise<unknown>, isClosing: () => boolean): Promise<void> => {
+  let isDone = false;
+  const done = work.finally(() => {
+    isDone = true;
+  });
+  while (!isDone && !isClosing()) await Promise.race([done, sleep(CLOSING_ASKED_MS)]);
 };
 
 const probeOf = (row: ProbeRow): Probe => ({

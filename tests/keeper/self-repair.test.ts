@@ -9,7 +9,6 @@ const fresh: ProbeRow = {
   ...{ name: "relational_store", state: "healthy", failures: 0, since: T0, checked_at: null, last_ok_at: null, last_error: null },
   ...{ failing_since: null, incident_id: null, restarted_at: [] },
 };
-const never = () => false;
 
 /** A keeper on its own: what it saves, tells and restarts is seen from outside. */
 const watched = (name: "relational_store" | "cache_store" = "relational_store") => {
@@ -24,6 +23,9 @@ const watched = (name: "relational_store" | "cache_store" = "relational_store") 
     told: [] as string[],
     restarts: 0,
     order: [] as string[],
+    isClosing: false,
+    /** What a restart waits for. */
+    restarting: undefined as (() => Promise<void>) | undefined,
   };
   const asked = async <T>(answer: () => T): Promise<T> => {
     if (world.isPostgresAway) throw new Error("Postgres is away");
@@ -40,6 +42,7 @@ const watched = (name: "relational_store" | "cache_store" = "relational_store") 
         ? async () => {
             world.restarts += 1;
             world.order.push("restarted");
+            await world.restarting?.();
           }
         : undefined,
     book: {
@@ -64,7 +67,7 @@ const watched = (name: "relational_store" | "cache_store" = "relational_store") 
     clock: () => world.now,
     timing: { intervalMs: 60_000, recheckMs: 0, probeMs: 1_000 },
   });
-  return { world, probe: () => work(never) };
+  return { world, probe: () => work(() => world.isClosing) };
 };
 
 test("while Postgres is away its holder goes on, tells once, and saves what it knows when it is back", async () => {
@@ -125,4 +128,30 @@ test("a restart is saved before it is done, and the alert of it before it is tol
     "saved down",
     "told down",
   ]);
+});
+
+test("a keeper that is told to stop does not wait for a store that restarts; its successor looks again and restarts nothing", async () => {
+  const { world, probe } = watched("cache_store");
+  world.isWell = false;
+  world.restarting = () => {
+    world.isClosing = true;
+    return new Promise(() => undefined);
+  };
+  for (let n = 0; n < 3; n += 1) await probe();
+  expect([world.restarts, world.row.state]).toEqual([1, "restarting"]);
+  world.isClosing = false;
+  await probe();
+  expect([world.restarts, world.row.state]).toEqual([1, "down"]);
+});
+
+test("a keeper that is told to stop begins no restart, and leaves it to its successor", async () => {
+  const { world, probe } = watched("cache_store");
+  world.isWell = false;
+  for (let n = 0; n < 2; n += 1) await probe();
+  world.isClosing = true;
+  await probe();
+  expect([world.restarts, world.row.state, world.told]).toEqual([0, "failing", []]);
+  world.isClosing = false;
+  await probe();
+  expect(world.restarts).toBe(1);
 });

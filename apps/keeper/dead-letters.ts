@@ -159,7 +159,9 @@ export const deadLetterRetries = (ports: LetterPorts): Resource<Schedule> => {
           if (sent < LETTERS_AT_ONCE) break;
         }
         await see().catch((error) => {
+          const old = admin;
           admin = undefined;
+          void old?.then((one) => one.close()).catch(() => undefined);
           throw error;
         });
         metrics.setOpenLetters(await openLetters(pool));

@@ -32,8 +32,19 @@ export class IncompatibleSchema extends Error {
   }
 }
 
+/** It did not answer until the deadline, or answered that it cannot now. */
+export class RegistryAway extends Error {
+  readonly verdict = "transient";
+  constructor(cause: Error) {
+    super(cause.message, { cause });
+    this.name = "RegistryAway";
+  }
+}
+
 const NOT_FOUND = 404;
 const CONFLICT = 409;
+/** Whoever asks again gets the same answer. */
+const FINAL: readonly number[] = [NOT_FOUND, CONFLICT, 401, 403, 422];
 
 const statusOf = (error: unknown): number | undefined => (error as { status?: number; cause?: { status?: number } }).status;
 
@@ -53,10 +64,11 @@ export const openRegistry = ({ url, topicPrefix = "", deadlineMs = 10_000 }: Reg
     retry(question, {
       deadlineMs,
       maxMs: 1_000,
-      isTransient: (error) => ![NOT_FOUND, CONFLICT, 401, 403, 422].includes(statusOf(error) ?? 0),
+      isTransient: (error) => !FINAL.includes(statusOf(error) ?? 0),
     }).catch((error) => {
-      if (statusOf(error) === NOT_FOUND) return null;
-      throw error;
+      const status = statusOf(error);
+      if (status === NOT_FOUND) return null;
+      throw status === undefined || FINAL.includes(status) ? error : new RegistryAway(error);
     });
 
   const idOf: Registry["idOf"] = (topic) => ask(() => registered(client, subjectOf(topic), schemaOfTopic(topic).schema));

@@ -4,7 +4,7 @@ import { z } from "zod";
 import type { Letter } from "../../processors/dead-letters/letter.ts";
 import { type LetterCursor, listLetters } from "../../sinks/postgres/dead-letter-reads.ts";
 import { type ActionPorts, discardLetter, retryLetter } from "../dead-letters/actions.ts";
-import { Problem, unavailable } from "../http/problem.ts";
+import { orUnavailable, Problem } from "../http/problem.ts";
 import type { Caller, Reply, Route } from "./route.ts";
 
 export interface DeadLetterPorts {
@@ -85,11 +85,7 @@ const acceptable = <T>(schema: z.ZodType<T>, given: unknown): T => {
   throw new Problem("validation_failed", "the query or the body is not acceptable", { errors });
 };
 
-const stored = <T>(work: () => Promise<T>): Promise<T> =>
-  work().catch((error: unknown) => {
-    if (error instanceof Problem) throw error;
-    throw unavailable("dead letters cannot be read or changed now", 2);
-  });
+const stored = <T>(work: () => Promise<T>): Promise<T> => work().catch(orUnavailable("dead letters cannot be read or changed now", 2));
 
 const TIMES = new Set(["first_failed_at", "last_failed_at", "next_attempt_at", "sent_at", "closed_at"]);
 /** Times as RFC 3339. The lease is the keeper's own, root and subject are how letters of one event are told. */

@@ -2,8 +2,8 @@
 import type { IncomingMessage } from "node:http";
 import { createRemoteJWKSet, errors, type JWTVerifyGetKey, jwtVerify } from "jose";
 import type { User } from "../../sinks/postgres/users.ts";
-import { Problem, unavailable } from "../http/problem.ts";
-import { bearerOf } from "../http/tokens.ts";
+import { orUnavailable, Problem, unavailable } from "../http/problem.ts";
+import { bearerOf, refusals } from "../http/tokens.ts";
 
 /** The `aud` of access tokens: the provider must be set up to issue them for this resource. */
 export const AUDIENCE = "urn:tributary:api";
@@ -11,6 +11,8 @@ export const AUDIENCE = "urn:tributary:api";
 const ALGORITHMS = ["RS256", "ES256", "EdDSA"];
 const CLOCK_TOLERANCE_SEC = 30;
 const ANSWER_MS = 5_000;
+/** Its keys come too late, are none, or come with another status than 200 (jose throws its plainest error then, and for nothing else). */
+const OF_THE_PROVIDER: readonly string[] = [errors.JWKSTimeout.code, errors.JWKSInvalid.code, errors.JOSEError.code];
 
 export interface IdentityPorts {
   /** Undefined: no issuer is configured, and every user token is refused. */
@@ -19,7 +21,10 @@ export interface IdentityPorts {
   readonly userOf: (email: string) => Promise<User | undefined>;
 }
 
-/** The user of a request. Throws Problem 401 for whatever is not a good token of a known user, 503 while keys or users cannot be read. */
+/**
+ * The user of a request. Throws Problem 401 for whatever is not a good token of a known user, 429 for an address that fails too often, 503 while keys or
+ * users cannot be read.
+ */
 export const identify = ({ issuer, userOf }: IdentityPorts) => {
   let keys: Promise<JWTVerifyGetKey> | undefined;
   const keysOf = (of: string): Promise<JWTVerifyGetKey> => {
@@ -30,16 +35,19 @@ export const identify = ({ issuer, userOf }: IdentityPorts) => {
     return keys;
   };
 
-  return async (request: IncomingMessage): Promise<User> => {
+  const userIn = async (request: IncomingMessage): Promise<User> => {
     const token = bearerOf(request);
     if (token === undefined || issuer === undefined) throw unauthorized();
     const email = await emailIn(token, issuer, keysOf);
-    const user = await userOf(email).catch(() => {
-      throw unavailable("users cannot be looked up now", 2);
-    });
+    const user = await userOf(email).catch(orUnavailable("users cannot be looked up now", 2));
     if (user === undefined) throw unauthorized();
     return user;
   };
+  const refused = refusals();
+  return (request: IncomingMessage, address: string): Promise<User> =>
+    userIn(request).catch((error: unknown) => {
+      throw error instanceof Problem && error.code === "unauthorized" ? refused(address, error) : error;
+    });
 };
 
 const unauthorized = (): Problem =>
@@ -73,7 +81,7 @@ const emailIn = async (token: string, issuer: string, keysOf: (issuer: string) =
   } catch (error) {
     if (error instanceof Problem) throw error;
     // No key of that name, a bad signature, a wrong audience: all of them the token's fault.
-    if (error instanceof errors.JOSEError && !(error instanceof errors.JWKSTimeout)) throw unauthorized();
+    if (error instanceof errors.JOSEError && !OF_THE_PROVIDER.includes(error.code)) throw unauthorized();
     throw unavailable("tokens cannot be checked now", 2);
   }
 };

@@ -11,7 +11,8 @@ import { parseJson, readBytes } from "../http/read-json.ts";
 import type { Caller, Route } from "./route.ts";
 
 export interface ServerPorts {
-  readonly identify: (request: Request) => Promise<User>;
+  /** Throws Problem 401, 429 or 503. */
+  readonly identify: (request: Request, address: string) => Promise<User>;
   /** The id of a service token; throws Problem 401. */
   readonly service: (request: Request) => number;
   readonly limit: (key: string) => Promise<Verdict>;
@@ -72,7 +73,7 @@ const callerOf = async (route: Route, ports: ServerPorts, request: Request, resp
     await take(ports, `token:${ports.service(request)}`, response);
     return { kind: "service" };
   }
-  const user = await ports.identify(request);
+  const user = await ports.identify(request, request.ip ?? "");
   await take(ports, `user:${user.user_id}`, response);
   return { kind: "user", user };
 };

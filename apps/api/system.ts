@@ -3,7 +3,7 @@ import type { Pool } from "pg";
 import { ingestPath } from "../../sinks/postgres/ingest-path.ts";
 import { listProbes, type ProbeRow } from "../../sinks/postgres/probe-states.ts";
 import { type Alert, readAlert } from "../alerts/alert.ts";
-import { Problem, unavailable } from "../http/problem.ts";
+import { orUnavailable, Problem, unavailable } from "../http/problem.ts";
 import { answerOf, type Look } from "../keeper/probes.ts";
 import type { Route } from "./route.ts";
 
@@ -50,9 +50,7 @@ export const systemRoutes = (ports: SystemPorts): readonly Route[] => {
       auth: "user",
       roles: ["admin", "viewer"],
       answer: async () => {
-        const path = await ingestPath(ports.pool).catch(() => {
-          throw unavailable("the checks of the way into the log cannot be read now", 2);
-        });
+        const path = await ingestPath(ports.pool).catch(orUnavailable("the checks of the way into the log cannot be read now", 2));
         const told = <T extends { readonly checked_at: number }>(check: T) => ({ ...check, checked_at: iso(check.checked_at) });
         const instances = path.instances.map((check) => ({ ...told(check), since: iso(check.since) }));
         const body = { ...path, since: iso(path.since), checked_at: iso(path.checked_at), instances, history: path.history.map(told) };
@@ -66,6 +64,7 @@ export const systemRoutes = (ports: SystemPorts): readonly Route[] => {
       answer: async ({ body }) => {
         const read = readAlert(body);
         if ("wrong" in read) throw new Problem("validation_failed", "this is no alert", { errors: read.wrong });
+        // Why is in the log: `tell` has said so.
         const mailed = await ports.tell(read.alert).catch(() => {
           throw unavailable("the alert can be neither kept nor mailed now", 2);
         });
@@ -76,9 +75,7 @@ export const systemRoutes = (ports: SystemPorts): readonly Route[] => {
 };
 
 const known = (pool: Pool): Promise<readonly ProbeRow[]> =>
-  listProbes(pool).catch(() => {
-    throw unavailable("the states of the stores cannot be read now", 2);
-  });
+  listProbes(pool).catch(orUnavailable("the states of the stores cannot be read now", 2));
 
 type Store = "ok" | "down";
 const basicHealth = async ({ version, startedAt, pool, analytics, cache, relational }: SystemPorts) => {

@@ -1,6 +1,7 @@
 // apps/http/problem.ts - every answer that is not a success: application/problem+json (RFC 9457) with a stable code and the request's id.
 import type { ErrorRequestHandler, Request, Response } from "express";
 import { BadBody } from "../../processors/admit/batch.ts";
+import { classify } from "../../stream/errors.ts";
 import type { Log } from "../../stream/log.ts";
 
 /** Codes of contracts.md 1 with the status and the title that belong to them. */
@@ -38,6 +39,14 @@ export class Problem extends Error {
 
 export const unavailable = (detail: string, retryAfterSec: number): Problem =>
   new Problem("unavailable", detail, { headers: { "Retry-After": String(retryAfterSec) } });
+
+/** For what a store was asked: 503 while it is away. Whatever nobody expected is thrown on, and so logged and answered 500. */
+export const orUnavailable =
+  (detail: string, retryAfterSec: number) =>
+  (error: unknown): never => {
+    if (error instanceof Problem || classify(error) !== "transient") throw error;
+    throw unavailable(detail, retryAfterSec);
+  };
 
 /** The sender has gone: nobody is left to answer. */
 export class Aborted extends Error {}

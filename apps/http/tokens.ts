@@ -4,7 +4,7 @@ import type { Token, TokenKind, Tokens } from "../../sinks/postgres/tokens.ts";
 import { Problem, unavailable } from "./problem.ts";
 import { localWindow } from "./rate-limit.ts";
 
-/** Guessing 2^256 is hopeless anyway; this keeps a guesser from costing a hash for each try. Per address and minute. */
+/** Guessing 2^256 is hopeless anyway; this keeps a guesser from asking without end. Per address and minute. */
 const MAX_FAILURES = 1_000;
 /** Opaque tokens have 54 characters; a user token with all its claims about a thousand. */
 const BEARER = /^Bearer ([A-Za-z0-9._-]{1,4096})$/i;
@@ -18,19 +18,29 @@ export const authenticator = (tokens: Tokens, kind: TokenKind) => {
   void tokens.ready.then(() => {
     isLoaded = true;
   });
-  const failures = localWindow({ limit: MAX_FAILURES, windowMs: 60_000 });
+  const refused = refusals();
 
   return (request: IncomingMessage, address: string): Token => {
     const found = bearerOf(request);
     const token = found === undefined ? undefined : tokens.find(found);
     if (token?.kind === kind) return token;
     if (!isLoaded) throw unavailable("tokens cannot be checked yet", 2);
-    if (!failures.take(address, performance.now()).isAllowed)
-      throw new Problem("rate_limited", "too many requests without a valid token", { headers: { "Retry-After": "5" } });
-    throw new Problem("unauthorized", "send Authorization: Bearer <token> with a token that was issued for this route", {
-      headers: { "WWW-Authenticate": `Bearer realm="${kind}"` },
-    });
+    throw refused(
+      address,
+      new Problem("unauthorized", "send Authorization: Bearer <token> with a token that was issued for this route", {
+        headers: { "WWW-Authenticate": `Bearer realm="${kind}"` },
+      }),
+    );
   };
+};
+
+/** What an address without a good token is answered: the given Problem 401, and 429 once it has failed too often. */
+export const refusals = (): ((address: string, unauthorized: Problem) => Problem) => {
+  const failures = localWindow({ limit: MAX_FAILURES, windowMs: 60_000 });
+  return (address, unauthorized) =>
+    failures.take(address, performance.now()).isAllowed
+      ? unauthorized
+      : new Problem("rate_limited", "too many requests without a valid token", { headers: { "Retry-After": "5" } });
 };
 
 /** Two Authorization headers mean that somebody between us and the sender reads the other one. */

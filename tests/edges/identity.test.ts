@@ -1,0 +1,84 @@
+// Who asks the platform API, beside an identity provider that is sick and an address that guesses: whose fault an answer says it is.
+import { createServer, type IncomingMessage, type RequestListener } from "node:http";
+import type { AddressInfo } from "node:net";
+import { exportJWK, generateKeyPair, SignJWT } from "jose";
+import { afterEach, expect, test } from "vitest";
+import { AUDIENCE, type IdentityPorts, identify } from "../../apps/api/identity.ts";
+import { Problem } from "../../apps/http/problem.ts";
+import type { User } from "../../sinks/postgres/users.ts";
+
+const someone: User = {
+  user_id: 1,
+  email: "someone@demo.tributary.test",
+  name: "Someone",
+  role: "admin",
+  partner_id: null,
+  client_ids: [],
+};
+const { publicKey, privateKey } = await generateKeyPair("RS256");
+const stops: (() => void)[] = [];
+afterEach(() => {
+  for (const stop of stops.splice(0)) stop();
+});
+
+/** A provider whose keys are what `keys` answers. */
+const provider = async (keys: RequestListener): Promise<string> => {
+  const server = createServer((request, response) => {
+    if (request.url === "/keys") return keys(request, response);
+    response.end(JSON.stringify({ issuer: issuer(), jwks_uri: `${issuer()}/keys` }));
+  });
+  const issuer = () => `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  stops.push(() => {
+    server.close();
+    server.closeAllConnections();
+  });
+  return issuer();
+};
+const goodKeys: RequestListener = async (_, response) =>
+  void response.end(JSON.stringify({ keys: [{ ...(await exportJWK(publicKey)), kid: "one", alg: "RS256" }] }));
+const tokenOf = (issuer: string): Promise<string> =>
+  new SignJWT({ email: someone.email, email_verified: true })
+    .setProtectedHeader({ alg: "RS256", kid: "one", typ: "at+jwt" })
+    .setIssuer(issuer)
+    .setAudience(AUDIENCE)
+    .setSubject("someone")
+    .setExpirationTime("1 minute")
+    .sign(privateKey);
+const asking = (ports: Partial<IdentityPorts>) => {
+  const who = identify({ issuer: undefined, userOf: async () => someone, ...ports });
+  return (token: string | undefined, address = "192.0.2.1"): Promise<User | string> => {
+    const authorization = token === undefined ? [] : [`Bearer ${token}`];
+    return who({ headersDistinct: { authorization } } as unknown as IncomingMessage, address).catch((error: Error) =>
+      error instanceof Problem ? error.code : error.message,
+    );
+  };
+};
+
+test.each<[string, RequestListener]>([
+  ["whose keys answer 503", (_, response) => void response.writeHead(503).end()],
+  ["whose keys are a page", (_, response) => void response.end("<html>")],
+  ["whose keys are none", (_, response) => void response.end("{}")],
+  ["that hangs up", (request) => void request.socket.destroy()],
+])("a provider %s is no fault of the token", async (_, keys) => {
+  const issuer = await provider(keys);
+  expect(await asking({ issuer })(await tokenOf(issuer))).toBe("unavailable");
+});
+
+test("an address that fails too often is told so, another one is not, and a good token is let through all the same", async () => {
+  const issuer = await provider(goodKeys);
+  const ask = asking({ issuer });
+  const answers = await Promise.all(Array.from({ length: 1_001 }, (_, n) => ask(n % 2 === 0 ? undefined : "nonsense")));
+  expect(answers.filter((answer) => answer === "unauthorized")).toHaveLength(1_000);
+  expect(answers.filter((answer) => answer === "rate_limited")).toHaveLength(1);
+  expect(await ask(undefined, "192.0.2.2")).toBe("unauthorized");
+  expect(await ask(await tokenOf(issuer))).toEqual(someone);
+});
+
+test("users that cannot be read now are told as that, and an error that nobody expected as what it is", async () => {
+  const issuer = await provider(goodKeys);
+  const token = await tokenOf(issuer);
+  const failing = (error: Error) => asking({ issuer, userOf: () => Promise.reject(error) })(token);
+  expect(await failing(Object.assign(new Error("connect"), { code: "ECONNREFUSED" }))).toBe("unavailable");
+  expect(await failing(new Error("column users.name does not exist"))).toBe("column users.name does not exist");
+});

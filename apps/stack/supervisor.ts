@@ -147,7 +147,8 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
     return await raise({ ...options, apps, config, place, ports, roster, wanted, own, env, tell, unlock, children, doors });
   } catch (error) {
     for (const door of doors) await door.close();
-    await stopAll(children);
+    // Why the start failed is what is to be told; whoever could not be stopped is ended by the next start.
+    await stopAll(children).catch(() => undefined);
     rmSync(home.path("run.json"), { force: true });
     unlock();
     throw error;
@@ -180,6 +181,9 @@ async function raise(raising: Raising): Promise<Stack> {
   const started = new Map<string, App>();
   // In the order of starting; what is stopped and started again keeps its place.
   const charges = new Map<string, Charge>();
+  const starting = new Map<string, Promise<void>>();
+  const leaving = new AbortController();
+  const given = signal === undefined ? leaving.signal : AbortSignal.any([signal, leaving.signal]);
 
   const find = (name: string): Kept | undefined => children.find((child) => child.name === name);
   const known = (name: string): Kept => {
@@ -202,10 +206,15 @@ async function raise(raising: Raising): Promise<Stack> {
   const publish = () => {
     if (stopping === undefined) writeJson(home.path("run.json"), run());
   };
-  const adopt = async (charge: Charge): Promise<void> => {
-    signal?.throwIfAborted();
+  const adopt = (charge: Charge): Promise<void> => {
+    const work = adopted(charge).finally(() => starting.delete(charge.name));
+    starting.set(charge.name, work);
+    return work;
+  };
+  const adopted = async (charge: Charge): Promise<void> => {
+    given.throwIfAborted();
     charges.set(charge.name, charge);
-    children.push(await keep({ ...charge, signal }, roster, tell, publish));
+    children.push(await keep({ ...charge, signal: given }, roster, tell, publish));
     const places = [...charges.keys()];
     children.sort((a, b) => places.indexOf(a.name) - places.indexOf(b.name));
   };
@@ -223,9 +232,14 @@ async function raise(raising: Raising): Promise<Stack> {
     start: async (name) => {
       const charge = charges.get(name);
       if (charge === undefined) known(name);
-      else if (find(name) === undefined) await adopt(charge);
+      else if (find(name) === undefined) await (starting.get(name) ?? adopt(charge));
     },
-    status: () => [...charges.keys()].map((name) => ({ name, pid: find(name)?.pid() ?? null, state: find(name)?.state() ?? "stopped" })),
+    status: () =>
+      [...charges.keys()].map((name) => ({
+        name,
+        pid: find(name)?.pid() ?? null,
+        state: find(name)?.state() ?? (starting.has(name) ? "starting" : "stopped"),
+      })),
   });
   raising.doors.push(door);
   await startServices(raising, adopt);
@@ -245,7 +259,7 @@ async function raise(raising: Raising): Promise<Stack> {
     tell({ kind: "step.done", name: step.name, text: `${step.name}: done in ${((performance.now() - began) / 1000).toFixed(1)} s.` });
   }
   const startApp = async (app: App): Promise<void> => {
-    if (find(app.name) !== undefined) throw new Error(`${app.name} runs already.`);
+    if (find(app.name) !== undefined || starting.has(app.name)) throw new Error(`${app.name} runs already.`);
     const missing = [app.name, `${app.name}-ops`].filter((name) => ports[name] === undefined);
     for (const { name, port } of await choosePorts(home, missing)) ports[name] = port;
     started.set(app.name, app);
@@ -257,8 +271,14 @@ async function raise(raising: Raising): Promise<Stack> {
     tell({ kind: "stack.stopping", text: "The stack is being stopped." });
     rmSync(home.path("run.json"), { force: true });
     await door?.close();
-    await stopAll(children);
-    raising.unlock();
+    // Who is being started would come when everybody else has gone.
+    leaving.abort(new Error("the stack is being stopped"));
+    await Promise.allSettled(starting.values());
+    try {
+      await stopAll(children);
+    } finally {
+      raising.unlock();
+    }
     tell({ kind: "stack.stopped", text: "Everything has stopped." });
   };
   isReady = true;

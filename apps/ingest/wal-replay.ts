@@ -54,7 +54,7 @@ export const walReplayRoutes = (parts: WalReplayParts) => {
     } catch (error) {
       if (parts.closing.aborted) throw unavailable("this host is closing; the replay goes on: call again", 2);
       if (error instanceof ReplayStalled)
-        throw unavailable(`${error.replay.replay_id} waits and is not lost: call again to wait for it`, 5);
+        throw unavailable(`${error.replay.replay_id} is not lost: see GET /admin/wal-replay/${error.replay.replay_id}`, 5);
       if (classify(error) !== "transient") throw error;
       parts.log.warn("replay.not_read", { error });
       throw unavailable("replays cannot be asked for now", 2);
@@ -62,7 +62,7 @@ export const walReplayRoutes = (parts: WalReplayParts) => {
   };
 
   return {
-    /** A caller that hangs up has asked all the same: the lane goes on, and the next call of a window that it covers joins it. */
+    /** A caller that hangs up has asked all the same: the lane goes on. The next call joins it only before it has begun, see requestReplay. */
     start: async (request: Request, response: Response): Promise<void> => {
       const token = admitted(request);
       const hours = hoursIn(request.query.hours);

@@ -73,15 +73,16 @@ export interface WantedReplay {
 }
 
 /**
- * Asks for a window. One that waits or runs and covers it is joined: its answer is the answer. Else the new one waits its turn, and remembers where the
- * lane stands now, since what that writes from here on need not be written again.
+ * Asks for a window. One that covers it and has not begun is joined: its answer is the answer. One that has begun is not, for what was lost behind its
+ * position, or came after it had decided where to end, is nothing that it brings back: then the new one waits its turn, and remembers where the lane stands
+ * now, since what that writes from here on need not be written again.
  */
 export const requestReplay = (pool: Pool, wanted: WantedReplay): Promise<{ readonly replay_id: string; readonly isJoined: boolean }> =>
   inTurn(pool, async (tx) => {
     const { rows: open } = await tx.query<Replay>(
       `select ${columns} from replays where state in ('waiting', 'running') order by created_at`,
     );
-    const covering = open.find((one) => covers(one, wanted));
+    const covering = open.find((one) => one.ranges === null && covers(one, wanted));
     if (covering !== undefined) return { replay_id: covering.replay_id, isJoined: true };
     const replay_id = `rpl_${randomUUID()}`;
     const met = Object.fromEntries(open.map((one) => [one.replay_id, one.positions]));

@@ -62,6 +62,20 @@ test("a window is joined by what lies within it, in time and in sinks, and by no
   expect(await joins({ sinks: ["ledger", "identity"] })).toBe(false);
 });
 
+test("a replay that has begun is joined by nobody: what was lost behind its position comes back with the next one, which skips the rest", async () => {
+  const pool = database.pool();
+  const { replay_id } = await requestReplay(pool, wanted(6));
+  const owned = ownedReplay(pool, (await claimed("one")).replay_id, "one");
+  expect(await requestReplay(pool, wanted(6))).toEqual({ replay_id, isJoined: true });
+  await owned.decide([segment()]);
+  await owned.advance({ ...step, next: 200 });
+  const next = await requestReplay(pool, wanted(1));
+  expect(next.isJoined).toBe(false);
+  expect(await requestReplay(pool, wanted(1)), "one that waits is enough").toEqual({ ...next, isJoined: true });
+  const { met } = (await readReplay(pool, next.replay_id))!;
+  expect(skippedOf(segment(), { met }, [{ replay_id, ranges: [segment()] }])).toEqual({ skip_from: 200, skip_to: 300 });
+});
+
 test("the oldest is worked off first, one at a time; a lane that says nothing any more is taken over and can move nothing", async () => {
   const pool = database.pool();
   const first = await requestReplay(pool, wanted(1));

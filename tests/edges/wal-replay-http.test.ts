@@ -1,7 +1,7 @@
 // POST /admin/wal-replay from outside: the order of checks, every wrong number of hours, and an answer for who waits where no keeper runs.
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { until } from "../../apps/stack/until.ts";
-import { cancelReplay, claimReplay, ownedReplay } from "../../sinks/postgres/replays.ts";
+import { cancelReplay, claimReplay, openReplays, ownedReplay } from "../../sinks/postgres/replays.ts";
 import { openPool } from "../../sinks/postgres/sql.ts";
 import { createToken } from "../../sinks/postgres/tokens.ts";
 import { newTokens, type RunningIngest, startIngest } from "../support/ingest.ts";
@@ -53,7 +53,7 @@ test("an unknown replay is not found, whatever its id looks like", async () => {
     expect((await fetch(path(`/${id}`), { headers: { authorization: `Bearer ${admin}` } })).status).toBe(404);
 });
 
-test("whoever hangs up has asked all the same; the next call joins, and both are told the same end", async () => {
+test("whoever hangs up has asked all the same; a call that comes when the lane has begun is told the end of a replay of its own", async () => {
   const leaving = new AbortController();
   const left = post("", admin, { signal: leaving.signal }).catch((error: Error) => error.name);
   const replay = await until("somebody asks", 10_000, async () => {
@@ -64,23 +64,30 @@ test("whoever hangs up has asked all the same; the next call joins, and both are
   expect(replay).toMatchObject({ hours: 6, to_at: null });
   leaving.abort();
   expect(await left).toBe("AbortError");
-  const again = post("?hours=3");
   const owned = ownedReplay(pool, replay.replay_id, "test");
   await owned.decide([{ topic: "conversions", partition: 0, start: 0, end: 4, skip_from: 0, skip_to: 0 }]);
   await owned.advance({ place: "conversions-0", next: 4, requeued: 3, skipped: 0, suppressed: 1, refused: 0, errors: [] });
   const shown = await fetch(path(`/${replay.replay_id}`), { headers: { authorization: `Bearer ${admin}` } });
   expect(await shown.json()).toMatchObject({ state: "running", records_done: 4, records_total: 4, ok: false });
-  await until("the second call waits", 10_000, async () => {
-    const { rows } = await pool.query("select count(*)::int as n from replays where state in ('waiting', 'running')");
-    if (rows[0].n !== 1) throw new Error(`${rows[0].n} are open`);
+  const again = post("?hours=3");
+  const next = await until("the second call waits", 10_000, async () => {
+    const [, waiting] = await openReplays(pool);
+    if (waiting === undefined) throw new Error("not yet");
+    return waiting;
   });
+  expect(next).toMatchObject({ hours: 3, met: { [replay.replay_id]: { "conversions-0": 4 } } });
   await owned.end("done");
+  expect(await claimReplay(pool, "test")).toMatchObject({ replay_id: next.replay_id });
+  const second = ownedReplay(pool, next.replay_id, "test");
+  await second.decide([{ topic: "conversions", partition: 0, start: 2, end: 6, skip_from: 4, skip_to: 5 }]);
+  await second.advance({ place: "conversions-0", next: 6, requeued: 3, skipped: 1, suppressed: 0, refused: 0, errors: [] });
+  await second.end("done");
   const response = await again;
   expect([response.status, await response.json()]).toEqual([
     200,
     {
-      ...{ ok: true, replay_id: replay.replay_id, hours: 6, from: expect.any(String), to: expect.any(String), files_scanned: 1 },
-      ...{ events_requeued: 3, events_skipped_duplicate: 0, events_suppressed: 1, errors: [] },
+      ...{ ok: true, replay_id: next.replay_id, hours: 3, from: expect.any(String), to: expect.any(String), files_scanned: 1 },
+      ...{ events_requeued: 3, events_skipped_duplicate: 1, events_suppressed: 0, errors: [] },
     },
   ]);
 });

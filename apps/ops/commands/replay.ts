@@ -148,7 +148,12 @@ const showPlan = (plan: Plan, open: readonly Replay[]): void => {
     `${plan.from} to ${plan.to ?? "now"}: ${plan.events} records to read, about ${spanOf(plan.estimated_seconds)}; rows that are there stay as they are, rows that were lost come back`,
   );
   for (const text of plan.missing) tell(text);
-  for (const { replay_id, state } of open) tell(`${replay_id} is ${state}: a window that it covers joins it, another waits for it`);
+  for (const { replay_id, ranges } of open)
+    tell(
+      ranges === null
+        ? `${replay_id} waits: a window that it covers joins it, another waits for it`
+        : `${replay_id} is running: another window waits for it, and skips what it writes from now on`,
+    );
 };
 
 const showReport = (replay: Replay): void => {

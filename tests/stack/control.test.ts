@@ -42,8 +42,12 @@ test("what was stopped stays down until it is started", async () => {
   const control = controlOf(runOf());
   await control.stop("redis");
   expect(await control.status()).toEqual([{ name: "redis", pid: null, state: "stopped" }]);
-  await control.start("redis");
+  const before = here.told.length;
+  const starts = Promise.all([control.start("redis"), control.start("redis")]);
+  await until("redis is being started", 10_000, async () => expect((await control.status())[0]?.state).not.toBe("stopped"));
+  await starts;
   expect(await control.status()).toMatchObject([{ name: "redis", state: "running" }]);
+  expect(here.told.slice(before).filter((text) => text.includes("starts as process"))).toHaveLength(1);
 });
 
 test("an unknown name is told with those that there are, a wrong token with nothing", async () => {

@@ -54,7 +54,12 @@ export const openHolds = (pool: pg.Pool): Holds => {
           sql`select pg_try_advisory_lock(hashtext(${`tributary.group.${group}`})) as mine`,
         );
         if (!rows[0]!.mine) throw new HeldElsewhere(`another command is at work on ${group}; see: tributary groups`);
-        return await work();
+        try {
+          return await work();
+        } finally {
+          // Said, for Postgres hears of a closed connection only after a while, and whoever asks at once would be refused.
+          await client.query(sql`select pg_advisory_unlock(hashtext(${`tributary.group.${group}`}))`).catch(() => undefined);
+        }
       } finally {
         client.release(true);
       }

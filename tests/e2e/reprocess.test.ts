@@ -5,7 +5,7 @@ import type { ReferenceChanges } from "../../sinks/postgres/reference-records.ts
 import { writeReference } from "../../sinks/postgres/reference-writer.ts";
 import { openPool } from "../../sinks/postgres/sql.ts";
 import { crediting } from "../support/builders.ts";
-import { type Product, startProduct, until } from "../support/e2e-product.ts";
+import { environmentOf, type Product, spawned, startProduct, until } from "../support/e2e-product.ts";
 
 let product: Product;
 let shop: { readonly id: number; readonly token: string };
@@ -64,6 +64,14 @@ const hashes = async (): Promise<string> => {
   await product.quiet(30_000);
   return (await product.tributary("hash", "--json", "--tables", "events,conversions,ledger_entries,product_sales").done).stdout;
 };
+
+test("a run that cannot begin ends, with the reason", async () => {
+  const env = { ...environmentOf(product.stack.home), POSTGRES_URL: "postgres://nobody@127.0.0.1:1/nothing" };
+  const { child, done } = spawned(["dist/apps/ops/main.js", "reprocess", "--from", "-1h"], env);
+  const late = setTimeout(() => child.kill("SIGKILL"), 40_000);
+  expect(await done).toMatchObject({ code: 1, stderr: expect.stringContaining("ECONNREFUSED") });
+  clearTimeout(late);
+});
 
 test("a wrong rule is seen through, set right by decisions, and set right once", async () => {
   const [good, wrong] = [partners[0]!, partners[1]!];

@@ -13,7 +13,7 @@ import { RESTORED_FROM } from "../../sinks/archive/restore.ts";
 import type { Objects } from "../../sinks/objects/objects.ts";
 import { openObjects } from "../../sinks/objects/open.ts";
 import { eventsOf, newSeed, openJournal, randomOf, type SentEvent, startLoad } from "../support/e2e-load.ts";
-import { environmentOf, type Product, root, startProduct, until } from "../support/e2e-product.ts";
+import { environmentOf, type Product, root, spawned, startProduct, until } from "../support/e2e-product.ts";
 import { freePort } from "../support/ingest.ts";
 
 let product: Product;
@@ -138,8 +138,19 @@ test("a byte that has changed in a file is told with the file, and so are a file
   expect(await checkArchive(objects, product.admin)).toMatchObject({ gaps: [], damaged: [] });
 });
 
+const sinceBegan = () => ["--from", new Date(began - 60_000).toISOString(), "--to", new Date(Date.now() + 60_000).toISOString()];
+
+test("a restore that cannot begin ends, with the reason, and has done nothing", async () => {
+  const env = { ...environmentOf(product.stack.home), SCHEMA_REGISTRY_URL: "http://127.0.0.1:1" };
+  const { child, done } = spawned(["dist/apps/ops/main.js", "restore", ...sinceBegan(), "--yes"], env);
+  const late = setTimeout(() => child.kill("SIGKILL"), 40_000);
+  expect(await done).toMatchObject({ code: 1, stderr: expect.stringContaining("ECONNREFUSED") });
+  clearTimeout(late);
+  expect(await product.read("operations")).toEqual([]);
+});
+
 test("a restore shows what it would do, brings back the very bytes to the same partitions in order, and goes on where it was killed", async () => {
-  const window = ["--from", new Date(began - 60_000).toISOString(), "--to", new Date(Date.now() + 60_000).toISOString()];
+  const window = sinceBegan();
   const dry = await product.tributary("restore", ...window, "--json").done;
   expect(dry.code).toBe(0);
   const inLog = await product.read(ARCHIVED_TOPIC);

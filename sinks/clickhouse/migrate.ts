@@ -66,7 +66,9 @@ export const status = async (clickhouse: Clickhouse, folder = shipped()): Promis
 /**
  * Applies what is pending, in order, and notes each step behind it. ClickHouse has no transactions for tables: a run that died between a step and its
  * note repeats that step, which is why each file holds one statement that may run twice. Throws, naming the file, in the server's own words; the next
- * run goes on with that file. Refuses an edited file with the cure. For one caller at a time, who sees to that (apps/ops/steps.ts does): steps rename and drop tables.
+ * run goes on with that file. Refuses an edited file with the cure.
+ *
+ * For one caller at a time, for steps rename and drop tables: apps/ops/steps.ts lets several take turns.
  */
 export const migrate = async (
   clickhouse: Clickhouse,

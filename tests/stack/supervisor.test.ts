@@ -1,6 +1,6 @@
 // What the supervisor does when something is in its way: other stacks, crashed ones, taken ports, damaged folders, dying children.
 import { fork, spawn } from "node:child_process";
-import { chmodSync, existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
@@ -106,6 +106,26 @@ test("a failing step stops what was started and leaves nothing running", async (
   expect(pids.map(Number).map(startOf)).toEqual([undefined]);
   expect(existsSync(join(here.home, "run.json"))).toBe(false);
   await here.clear();
+});
+
+test("a child that cannot be stopped hides no reason of a failed start, and keeps nobody out of the folder", async () => {
+  const here = workshop();
+  const onEvent = ({ kind }: { readonly kind: string }) => {
+    if (kind === "child.stopped") throw new Error("it cannot be stopped");
+  };
+  const step = {
+    name: "migrations",
+    run: async () => {
+      throw new Error("migration 3 is wrong");
+    },
+  };
+  await expect(here.start({ services: ["redis"], steps: [step], onEvent })).rejects.toThrow("migration 3 is wrong");
+  const stack = await here.start({ services: ["redis"], onEvent });
+  await expect(stack.stop()).rejects.toThrow("it cannot be stopped");
+  expect(existsSync(join(here.home, "run.json"))).toBe(false);
+  await (await here.start({ services: ["redis"] })).stop();
+  await here.clear().catch(() => undefined);
+  rmSync(here.home, { recursive: true, force: true });
 });
 
 test("a service that cannot start is told with the last words of its log", async () => {

@@ -38,5 +38,5 @@ USER node
 EXPOSE 8080 9080
 HEALTHCHECK --interval=5s --timeout=3s --start-period=60s --retries=6 CMD ["node", "scripts/healthy.mjs"]
 # As apps/stack/product.ts starts ingest and workers.
-ENTRYPOINT ["node", "--max-old-space-size=512", "--max-semi-space-size=64", "--initial-old-space-size=300", "--heap-growing-percent=300"]
+ENTRYPOINT ["node", "--max-old-space-size=512", "--max-semi-space-size=64", "--initial-old-space-size=300", "--heap-growing-percent=300", "--no-minor-gc-task"]
 CMD ["dist/apps/ingest/main.js"]

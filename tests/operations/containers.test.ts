@@ -45,6 +45,7 @@ const upstream = services.filter(([, { image }]) => !image.startsWith("tributary
 /** Those that go on running. */
 const hosted = own.filter(([name]) => name !== "setup");
 const dockerfile = readFileSync("Dockerfile", "utf8");
+const optionsOf = (words: readonly string[]) => new Map(words.map((word) => [word.split("=")[0]!, word] as const));
 const source = (file: string) => readFileSync(file, "utf8");
 
 describe("docker-compose.yml", () => {
@@ -123,8 +124,12 @@ describe("docker-compose.yml", () => {
     for (const { name, module, args = [], nodeArgs = [] } of apps) {
       // The embedded keeper finds the platform API in run.json.
       const told = name === "keeper" ? ["http://api:8080"] : [];
-      expect(compose.services[name]!.command).toEqual([`dist/${module}`, ...args, ...told]);
-      for (const option of nodeArgs) expect(dockerfile).toMatch(new RegExp(`ENTRYPOINT \\["node".*"${option}"`));
+      const command = compose.services[name]!.command!;
+      const from = command.findIndex((word) => !word.startsWith("--"));
+      expect(command.slice(from)).toEqual([`dist/${module}`, ...args, ...told]);
+      // Node takes the last of equal options: those of the command stand behind those of the image.
+      const given = optionsOf([...JSON.parse(/ENTRYPOINT (\[.*\])/.exec(dockerfile)![1]!), ...command.slice(0, from)]);
+      for (const [option, word] of optionsOf(nodeArgs)) expect(given.get(option), `${option} of ${name}`).toBe(word);
     }
   });
 
@@ -136,7 +141,7 @@ describe("docker-compose.yml", () => {
       api: apiConfig,
     };
     for (const [name, { command, environment }] of hosted) {
-      const app = /^dist\/apps\/(\w+)\/main\.js$/.exec(command![0]!)![1]!;
+      const app = /\bdist\/apps\/(\w+)\/main\.js\b/.exec(command!.join(" "))![1]!;
       const given = Object.fromEntries(Object.entries(environment!).map(([key, value]) => [key, String(value)]));
       expect(() => configs[app]!(given), name).not.toThrow();
       expect(Object.keys(given).filter((key) => !(key in variables))).toEqual([]);

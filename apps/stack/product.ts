@@ -26,7 +26,8 @@ export const apps: readonly App[] = [
     nodeArgs: WIDE,
   },
   { name: "api", module: "apps/api/main.js", nodeArgs: SMALL },
-  { name: "keeper", module: "apps/keeper/main.js", nodeArgs: SMALL },
+  // It writes as that worker does while it replays, and stays small otherwise.
+  { name: "keeper", module: "apps/keeper/main.js", nodeArgs: WIDE },
 ];
 
 /** The apps whose code is in this tree. */

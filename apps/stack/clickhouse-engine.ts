@@ -89,7 +89,7 @@ export async function openEngine(folder: string): Promise<Engine> {
   const config = join(folder, "..", "clickhouse-server.xml");
   writeFileSync(config, SERVER_CONFIG);
   // Rows on their way into the engine; what a process that died had begun is of no use.
-  const inserts = join(folder, "..", "clickhouse-inserts");
+  const inserts = join(folder, "inserts");
   rmSync(inserts, { recursive: true, force: true });
   mkdirSync(inserts, { mode: 0o700 });
   let files = 0;
@@ -176,16 +176,24 @@ const insertFile = async (session: Session, file: string, { table, columns, form
   }
 };
 
-/** No part is copied; what one call does not write the next one does. */
+/** No part is copied; what one call does not write the next one does. A full disk is told as the engine tells it, so that a sink tries again. */
 const writeParts = async (file: string, parts: readonly Buffer[]): Promise<void> => {
-  const handle = await open(file, "wx", 0o600);
+  const handle = await open(file, "wx", 0o600).catch(toldAsFull);
   try {
     for (let left = [...parts]; left.length > 0; ) {
       let { bytesWritten } = await handle.writev(left.slice(0, MOST_PARTS));
       while (left.length > 0 && bytesWritten >= left[0]!.length) bytesWritten -= left.shift()!.length;
       if (left.length > 0 && bytesWritten > 0) left = [left[0]!.subarray(bytesWritten), ...left.slice(1)];
     }
+  } catch (error) {
+    toldAsFull(error);
   } finally {
     await handle.close();
   }
+};
+
+const toldAsFull = (error: unknown): never => {
+  const { code, message } = error as NodeJS.ErrnoException;
+  if (code === "ENOSPC" || code === "EDQUOT") throw new Error(`Code: 243. DB::Exception: ${message}. (NOT_ENOUGH_SPACE)`, { cause: error });
+  throw error;
 };

@@ -1,4 +1,7 @@
 // The front of the embedded ClickHouse, asked through the client that the product uses in production.
+import { readdirSync } from "node:fs";
+import { join } from "node:path";
+import { Readable } from "node:stream";
 import { type ClickHouseClient, ClickHouseLogLevel, createClient } from "@clickhouse/client";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { Stack } from "../../apps/stack/supervisor.ts";
@@ -116,6 +119,25 @@ test("rows may name their columns, come as objects, or come from a query", async
     { id: "13", name: "none" },
     { id: "14", name: "none" },
   ]);
+});
+
+test("rows in a binary format count once per token, and their bytes are left nowhere", async () => {
+  const row = Buffer.alloc(12);
+  row.writeBigUInt64LE(77n);
+  row.writeUInt32LE(5, 8);
+  const send = async (bytes: Buffer): Promise<void> => {
+    const { stream } = await client.exec({
+      query: "INSERT INTO sales (id, version) FORMAT RowBinary",
+      values: Readable.from([bytes.subarray(0, 5), bytes.subarray(5)]),
+      clickhouse_settings: { insert_deduplication_token: "binary" },
+    });
+    stream.resume();
+  };
+  await send(row);
+  await send(row);
+  expect(await rows("SELECT count() AS n, max(version) AS v FROM sales WHERE id = 77")).toEqual([{ n: "1", v: 5 }]);
+  await expect(send(row.subarray(0, 9))).rejects.toMatchObject({ code: "33" });
+  expect(readdirSync(join(here.home, "clickhouse", "inserts"))).toEqual([]);
 });
 
 test("changes of tables take settings too", async () => {

@@ -10,6 +10,7 @@ import { pipeline } from "../topology.ts";
 import { circumstances, cpuUsOf, quantile, rssMiBOf, save } from "./figures.ts";
 import { generate, openWorld } from "./world.ts";
 
+/** Enough for the first lags to settle; the JVM compiles for a minute longer, and costs 8 us an event meanwhile. */
 const WARM_UP_SECONDS = 10;
 const EVENTS_PER_BODY = 1_000;
 const SAMPLE_MS = 1_000;
@@ -19,8 +20,8 @@ const readers = pipeline.nodes.flatMap((node) =>
   node.is === "edge" || (node.is === "sink" && !writesRows(node)) ? [] : [{ group: `tributary.${node.name}`, topic: node.from.name }],
 );
 
-/** `--rate` events a second (10,000), `--seconds` measured (60). */
-export const run = async (options: { seconds?: string; rate?: string }): Promise<void> => {
+/** `--rate` events a second (10,000), `--seconds` measured (60), behind `--warm` that are not (10). */
+export const run = async (options: { seconds?: string; rate?: string; warm?: string }): Promise<void> => {
   const seconds = Number(options.seconds ?? 60);
   const rate = Number(options.rate ?? 10_000);
   const world = await openWorld(apps);
@@ -40,7 +41,7 @@ export const run = async (options: { seconds?: string; rate?: string }): Promise
       inFlight: 4,
       seed: 11,
     };
-    const warm = await generate({ ...order, seconds: WARM_UP_SECONDS, firstSerial: 0 });
+    const warm = await generate({ ...order, seconds: Number(options.warm ?? WARM_UP_SECONDS), firstSerial: 0 });
     const names = [...Object.keys(world.stack.run.apps), ...Object.keys(world.stack.run.services)];
     const pids = new Map(names.flatMap((name) => (world.stack.pid(name) === undefined ? [] : [[name, world.stack.pid(name)!] as const])));
     const cpuBefore = new Map([...pids].map(([name, pid]) => [name, cpuUsOf(pid)]));

@@ -16,6 +16,7 @@ const { values, positionals } = parseArgs({
   options: {
     seconds: { type: "string" },
     rate: { type: "string" },
+    warm: { type: "string" },
     runs: { type: "string" },
     json: { type: "boolean" },
     help: { type: "boolean", short: "h", default: false },
@@ -26,7 +27,7 @@ if (name === undefined || values.help || !(name in benches)) {
   process.stdout.write("Examples:\n  $ npm run bench -- ingest\n  $ npm run bench -- chain --rate 10000 --seconds 60\n\n");
   for (const [bench, question] of Object.entries(benches)) process.stdout.write(`${bench.padEnd(8)} ${question}\n`);
   process.stdout.write(
-    "\n--seconds <n>  measured time of a run\n--rate <n>     events a second (chain, replay)\n--runs <n>     runs; the median is told\n--json         the ratios alone (pure)\n",
+    "\n--seconds <n>  measured time of a run\n--rate <n>     events a second (chain, replay)\n--warm <n>     seconds before the measured time (chain)\n--runs <n>     runs; the median is told\n--json         the ratios alone (pure)\n",
   );
   process.exitCode = values.help ? 0 : 2;
 } else {

@@ -47,17 +47,6 @@ export interface Generator {
   readonly begin: (prefix: string) => void;
 }
 
-/** 32-bit numbers as fractions from 0 to 1, the same for the same seed (mulberry32, public domain). */
-export const randomFrom = (seed: number): (() => number) => {
-  let state = seed >>> 0;
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
-};
-
 /** Of the demo clients; what their contracts pay, worked out here once more and apart from the pipeline (apps/ops/seed.ts). */
 const primes: Readonly<Record<string, number>> = { "aurora-music": 101, "casa-verde": 103, "viento-travel": 107 };
 const percentOfLink: Readonly<Record<string, bigint>> = { "aurora-radio": 10n, "aurora-vinyl": 8n, "aurora-campus": 0n };

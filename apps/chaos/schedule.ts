@@ -1,5 +1,6 @@
 // apps/chaos/schedule.ts - from a seed to cycles: which faults, in which order, how far apart. The same seed draws the same.
 
+import { randomFrom } from "../random.ts";
 import { dataFaults } from "./faults/data.ts";
 import { diskFaults } from "./faults/disks.ts";
 import { memberFaults } from "./faults/failpoints.ts";
@@ -7,7 +8,6 @@ import type { Fault } from "./faults/fault.ts";
 import { networkFaults } from "./faults/network.ts";
 import { processFaults } from "./faults/processes.ts";
 import { timeFaults } from "./faults/time.ts";
-import { randomFrom } from "./generator.ts";
 
 export const faults: readonly Fault[] = [...processFaults, ...memberFaults, ...networkFaults, ...dataFaults, ...diskFaults, ...timeFaults];
 

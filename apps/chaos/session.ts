@@ -2,9 +2,10 @@
 import { join } from "node:path";
 import { openPool } from "../../sinks/postgres/sql.ts";
 import { createToken, revokeToken } from "../../sinks/postgres/tokens.ts";
+import { randomFrom } from "../random.ts";
 import { until } from "../stack/until.ts";
 import { type Fault, type Proof, pause, type Scene } from "./faults/fault.ts";
-import { type Generator, openGenerator, randomFrom, type Tenant, tenantsOf } from "./generator.ts";
+import { type Generator, openGenerator, type Tenant, tenantsOf } from "./generator.ts";
 import { openJournal } from "./journal.ts";
 import { type Judgement, judge } from "./laws/all.ts";
 import type { Finding, StoredEvent } from "./laws/law.ts";

@@ -1,7 +1,8 @@
 // apps/ops/demo.ts - demo traffic through the batch edge, at a gentle rate, until it is stopped. An edge that is down is simply tried again a second later.
 import { setTimeout as pause } from "node:timers/promises";
 import { clickIdKey } from "../../processors/click-id.ts";
-import { randomFrom, type Shop, visit } from "./visitors.ts";
+import { randomFrom } from "../random.ts";
+import { type Shop, visit } from "./visitors.ts";
 
 export interface DemoOptions {
   readonly url: string;

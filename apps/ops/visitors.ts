@@ -21,17 +21,6 @@ const networks = ["192.0.2", "198.51.100", "203.0.113"];
 const products = ["lamp", "chair", "rug", "shelf", "mirror", "desk", "stool", "vase"];
 const MINUTE_MS = 60_000;
 
-/** 32-bit numbers from a seed (mulberry32, public domain). */
-export const randomFrom = (seed: number): (() => number) => {
-  let state = seed >>> 0;
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
-};
-
 /** All events of one visit that ends at `now`, in the shape of POST /ingest/batch, and in order of time. `n` makes order ids unique. */
 export const visit = (shop: Shop, run: string, n: number, now: number, random: () => number, key: ClickIdKey): readonly object[] => {
   const pick = <T>(from: readonly T[]): T => from[Math.floor(random() * from.length)]!;

@@ -3,9 +3,10 @@ import { appendFileSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
-import { openGenerator, randomFrom, tenantsOf } from "../../apps/chaos/generator.ts";
+import { openGenerator, tenantsOf } from "../../apps/chaos/generator.ts";
 import { openJournal } from "../../apps/chaos/journal.ts";
 import { faults, planFor, planOf } from "../../apps/chaos/schedule.ts";
+import { randomFrom } from "../../apps/random.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "tributary-journal-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));

@@ -3,11 +3,11 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { randomFrom } from "../../apps/chaos/generator.ts";
 import { planFor } from "../../apps/chaos/schedule.ts";
 import { openSession, type Session } from "../../apps/chaos/session.ts";
 import { openStage, type Stage } from "../../apps/chaos/stage.ts";
 import { lineOf } from "../../apps/chaos/verdicts.ts";
+import { randomFrom } from "../../apps/random.ts";
 
 const SEED = 5;
 const home = mkdtempSync(join(tmpdir(), "tributary-suite-"));

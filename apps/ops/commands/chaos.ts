@@ -2,12 +2,12 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import type { Command } from "commander";
-import { randomFrom } from "../../chaos/generator.ts";
 import { run } from "../../chaos/run.ts";
 import { faults, obstacleOf } from "../../chaos/schedule.ts";
 import { openStage } from "../../chaos/stage.ts";
 import { openTarget } from "../../chaos/target.ts";
 import { summaryText } from "../../chaos/verdicts.ts";
+import { randomFrom } from "../../random.ts";
 import { commitOf } from "../../version.ts";
 import { homeOf } from "../config.ts";
 import { UsageError } from "../csv-events.ts";

@@ -1,0 +1,2 @@
+-- As for events.
+alter table receipts modify setting merge_selector_base = 20

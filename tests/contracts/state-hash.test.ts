@@ -93,6 +93,15 @@ test("of two copies of one event the later one in the log stands, whichever was 
   expect(await shown(), "a later version stands, wherever it lies").toEqual([23]);
 });
 
+test("an event that was decided while Postgres was away is the same state as when it is decided again", async () => {
+  const data = attributed({ client_id, event_id: uuid(60), ts: noon }, { credit: clickCredit({ reference_as_of: noon - 5_000 }) });
+  await write(events, eventRows(recorded(topics.eventsAttributed, data)));
+  const before = await now();
+  const again = { ...data, credit: { ...data.credit, reference_as_of: null } };
+  await write(events, eventRows(recorded(topics.eventsAttributed, again)));
+  expect(await now()).toEqual(before);
+});
+
 test("what differs from the same table of another database is told by its key and its columns", async () => {
   const other = `hashed_${process.pid}_${Date.now()}`;
   await clickhouse.command({ query: `create database ${other}` });

@@ -85,7 +85,10 @@ export const eventColumns = {
   log_offset: "UInt64",
 } as const satisfies Readonly<Record<string, NativeType>>;
 
-/** Columns that two readings of one log need not agree on. Hints are read across keys: a claim's stand for good, another event's for 8 days. */
+/**
+ * Columns that two readings of one log need not agree on. Hints are read across keys: a claim's stand for good, another event's for 8 days.
+ * `reference_as_of` says that Postgres was away when credit was decided; when it is decided again, Postgres is there.
+ */
 export const volatileEventColumns: readonly string[] = [
   "received_at",
   "stored_at",
@@ -94,6 +97,7 @@ export const volatileEventColumns: readonly string[] = [
   "hint_click_devices",
   "hint_click_country",
   "log_offset",
+  "reference_as_of",
 ];
 
 /** Consent to analytics, the lowest bit of the mask. Without it only these are stored, and without what tells a visitor's way and device. */

@@ -83,7 +83,7 @@ const boundOf = (trials: number, failures: number): string =>
     ? `${failures} of ${trials} failed`
     : trials === 0
       ? "nothing was tried"
-      : `at most ${(300 / trials).toFixed(2)} % of cycles (3/N, 95 %)`;
+      : `at most ${Math.min(100, 300 / trials).toFixed(2)} % of cycles (3/N, 95 %)`;
 
 export const summaryText = (summary: Summary): string => {
   const shorten = (text: string, length: number) => (text.length > length ? `${text.slice(0, length - 3)}...` : text);

@@ -11,8 +11,11 @@ RUN npm ci --ignore-scripts
 COPY tsconfig.json topology.ts ./
 COPY schemas schemas
 COPY stream stream
+COPY infra infra
+COPY domain domain
 COPY processors processors
 COPY sinks sinks
+COPY modules modules
 COPY apps apps
 RUN node node_modules/typescript/bin/tsc -p tsconfig.json
 
@@ -30,13 +33,12 @@ COPY --from=packages /app/node_modules node_modules
 COPY --from=compiled /app/dist dist
 COPY package.json package-lock.json ./
 COPY scripts/healthy.mjs scripts/healthy.mjs
-COPY sinks/postgres/migrations sinks/postgres/migrations
-COPY sinks/clickhouse/migrations sinks/clickhouse/migrations
+COPY migrations migrations
 ARG COMMIT=unknown
 RUN echo "${COMMIT}" > COMMIT
 USER node
 EXPOSE 8080 9080
 HEALTHCHECK --interval=5s --timeout=3s --start-period=60s --retries=6 CMD ["node", "scripts/healthy.mjs"]
-# As apps/stack/product.ts starts ingest and workers.
+# As modules/installation/product.ts starts ingest and workers.
 ENTRYPOINT ["node", "--max-old-space-size=512", "--max-semi-space-size=64", "--initial-old-space-size=300", "--heap-growing-percent=300", "--no-minor-gc-task"]
 CMD ["dist/apps/ingest/main.js"]

@@ -15,12 +15,12 @@ import { order } from "./processors/settle/order.ts";
 import { settle } from "./processors/settle/settle.ts";
 import { topics } from "./schemas/generated.ts";
 import { archive } from "./sinks/archive/archive.ts";
-import { eventRows, events } from "./sinks/clickhouse/tables/events.ts";
-import { conversionRows, conversions } from "./sinks/postgres/tables/conversions.ts";
-import { edgeRows, identityEdges } from "./sinks/postgres/tables/identity-edges.ts";
-import { ledger, ledgerRows } from "./sinks/postgres/tables/ledger.ts";
-import { productSales, saleRows } from "./sinks/postgres/tables/product-sales.ts";
-import { velocity, velocityRows } from "./sinks/redis/tables/velocity.ts";
+import { eventRows, events } from "./sinks/analytics/events.ts";
+import { conversionRows, conversions } from "./sinks/conversions/conversions.ts";
+import { edgeRows, identityEdges } from "./sinks/identity/identity-edges.ts";
+import { ledger, ledgerRows } from "./sinks/ledger/ledger.ts";
+import { productSales, saleRows } from "./sinks/product-sales/product-sales.ts";
+import { velocity, velocityRows } from "./sinks/velocity/velocity.ts";
 import { type DeadLetterRoute, edge, sink, stage } from "./stream/flow.ts";
 import { topology } from "./stream/topology.ts";
 

@@ -1,10 +1,10 @@
 // bench/archive.ts - what archiving an event costs, and how fast a window comes back: by a restore, and as memory that Redis has lost.
 import { spawn } from "node:child_process";
 import { Redis } from "ioredis";
-import { table } from "../apps/ops/output.ts";
-import { apps } from "../apps/stack/product.ts";
+import { openKafka } from "../infra/kafka/kafka.ts";
+import { table } from "../infra/runtime/output.ts";
+import { apps } from "../modules/installation/product.ts";
 import { ARCHIVE_GROUP, ARCHIVED_TOPIC } from "../sinks/archive/check.ts";
-import { openKafka } from "../stream/kafka.ts";
 import { circumstances, cpuUsOf, rssMiBOf, save } from "./figures.ts";
 import { generate, openWorld } from "./world.ts";
 
@@ -50,7 +50,7 @@ export const run = async (options: { seconds?: string }): Promise<void> => {
     new Promise((resolve, reject) => {
       const window = ["--from", "-2h", "--to", new Date().toISOString(), "--yes"];
       const env = { ...process.env, ...stack.env, TRIBUTARY_HOME: stack.home };
-      const child = spawn(process.execPath, [new URL("../apps/ops/main.js", import.meta.url).pathname, "restore", ...window], { env });
+      const child = spawn(process.execPath, [new URL("../apps/cli/main.js", import.meta.url).pathname, "restore", ...window], { env });
       child.once("exit", (code) => (code === 0 ? resolve() : reject(new Error(`restore ended with ${code}`))));
     });
   try {

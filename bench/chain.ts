@@ -1,11 +1,12 @@
 // bench/chain.ts - the whole pipeline, edge to ClickHouse and ledger, at a steady rate: does lag grow, how old is an event when it can be read, what does each process cost.
-import { table } from "../apps/ops/output.ts";
-import { apps } from "../apps/stack/product.ts";
-import { openClickhouse } from "../sinks/clickhouse/client.ts";
-import { scopeOf } from "../sinks/clickhouse/query.ts";
-import { eventCounts, freshness } from "../sinks/clickhouse/reads.ts";
+
+import { openClickhouse } from "../infra/clickhouse/client.ts";
+import { scopeOf } from "../infra/clickhouse/query.ts";
+import { openKafka } from "../infra/kafka/kafka.ts";
+import { table } from "../infra/runtime/output.ts";
+import { apps } from "../modules/installation/product.ts";
+import { eventCounts, freshness } from "../sinks/analytics/reads.ts";
 import { writesRows } from "../stream/flow.ts";
-import { openKafka } from "../stream/kafka.ts";
 import { pipeline } from "../topology.ts";
 import { circumstances, cpuUsOf, quantile, rssMiBOf, save } from "./figures.ts";
 import { generate, openWorld } from "./world.ts";

@@ -4,11 +4,11 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { table } from "../apps/ops/output.ts";
-import { startStack } from "../apps/stack/supervisor.ts";
-import { openKafka } from "../stream/kafka.ts";
-import type { OutputMessage } from "../stream/ports.ts";
-import { openSpool } from "../stream/spool.ts";
+import { startStack } from "../infra/embedded/supervisor.ts";
+import { openKafka } from "../infra/kafka/kafka.ts";
+import { table } from "../infra/runtime/output.ts";
+import { openSpool } from "../infra/spool/spool.ts";
+import type { OutputMessage } from "../stream/messages.ts";
 import { circumstances, cpuUsOf, quantile, save } from "./figures.ts";
 
 /** An event of the first chain is about this long (docs/performance.md). */

@@ -2,9 +2,9 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { createServer } from "node:net";
-import { table } from "../apps/ops/output.ts";
-import { apps } from "../apps/stack/product.ts";
-import { openKafka } from "../stream/kafka.ts";
+import { openKafka } from "../infra/kafka/kafka.ts";
+import { table } from "../infra/runtime/output.ts";
+import { apps } from "../modules/installation/product.ts";
 import { circumstances, cpuUsOf, median, rssMiBOf, save } from "./figures.ts";
 import { generate, openWorld, type World } from "./world.ts";
 

@@ -1,13 +1,14 @@
 // bench/replay.ts - how fast a window is written to the stores again beside the live rate, what live traffic pays for it, and whether the state stays the same.
-import { table } from "../apps/ops/output.ts";
-import { awaitReplay, replayableSinks } from "../apps/replays.ts";
-import { apps } from "../apps/stack/product.ts";
-import { differingTables, stateHash } from "../apps/state-hash.ts";
-import { type Clickhouse, openClickhouse } from "../sinks/clickhouse/client.ts";
-import { type Replay, requestReplay } from "../sinks/postgres/replays.ts";
-import { waitingMarks } from "../sinks/postgres/rollup-marks.ts";
-import { openPool } from "../sinks/postgres/sql.ts";
-import { openKafka } from "../stream/kafka.ts";
+
+import { type Clickhouse, openClickhouse } from "../infra/clickhouse/client.ts";
+import { openKafka } from "../infra/kafka/kafka.ts";
+import { openPool } from "../infra/postgres/sql.ts";
+import { table } from "../infra/runtime/output.ts";
+import { apps } from "../modules/installation/product.ts";
+import { type Replay, requestReplay } from "../modules/replays/replays.ts";
+import { awaitReplay, replayableSinks } from "../modules/replays/report.ts";
+import { waitingMarks } from "../modules/rollups/rollup-marks.ts";
+import { differingTables, stateHash } from "../modules/state-hash/state-hash.ts";
 import { pipeline } from "../topology.ts";
 import { circumstances, cpuUsOf, save } from "./figures.ts";
 import { generate, openWorld } from "./world.ts";

@@ -2,15 +2,15 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { table } from "../apps/ops/output.ts";
-import { startStack } from "../apps/stack/supervisor.ts";
+import { type Clickhouse, openClickhouse } from "../infra/clickhouse/client.ts";
+import { migrate } from "../infra/clickhouse/migrate.ts";
+import { startStack } from "../infra/embedded/supervisor.ts";
+import { table } from "../infra/runtime/output.ts";
+import type { RollupMark } from "../modules/rollups/rollup-marks.ts";
+import { computeRollups } from "../modules/rollups/rollups.ts";
 import { topics } from "../schemas/generated.ts";
-import { type Clickhouse, openClickhouse } from "../sinks/clickhouse/client.ts";
-import { migrate } from "../sinks/clickhouse/migrate.ts";
-import { computeRollups } from "../sinks/clickhouse/rollups.ts";
-import { clickhouseStore } from "../sinks/clickhouse/store.ts";
-import { eventRows } from "../sinks/clickhouse/tables/events.ts";
-import type { RollupMark } from "../sinks/postgres/rollup-marks.ts";
+import { eventRows } from "../sinks/analytics/events.ts";
+import { clickhouseStore } from "../sinks/stores/clickhouse.ts";
 import { attributed, clickCredit, noon, recorded } from "../tests/support/builders.ts";
 import { circumstances, cpuUsOf, median, save } from "./figures.ts";
 

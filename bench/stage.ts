@@ -1,7 +1,8 @@
 // bench/stage.ts - how fast the hosted chain (enrich, score, attribute) works off what lies in the log: all on one partition, as one hot device makes it, and spread.
-import { table } from "../apps/ops/output.ts";
-import { apps } from "../apps/stack/product.ts";
-import { openKafka } from "../stream/kafka.ts";
+
+import { openKafka } from "../infra/kafka/kafka.ts";
+import { table } from "../infra/runtime/output.ts";
+import { apps } from "../modules/installation/product.ts";
 import { MANY_DEVICES } from "./events.ts";
 import { circumstances, cpuUsOf, save } from "./figures.ts";
 import { generate, openWorld } from "./world.ts";

@@ -3,10 +3,10 @@ import { spawn } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { steps } from "../apps/ops/steps.ts";
-import { type App, type Stack, startStack } from "../apps/stack/supervisor.ts";
-import { openPool } from "../sinks/postgres/sql.ts";
-import { createToken } from "../sinks/postgres/tokens.ts";
+import { type App, type Stack, startStack } from "../infra/embedded/supervisor.ts";
+import { openPool } from "../infra/postgres/sql.ts";
+import { createToken } from "../modules/access/tokens.ts";
+import { steps } from "../modules/installation/steps.ts";
 import type { LoadOrder, LoadResult } from "./generator.ts";
 
 export interface World {

@@ -1,5 +1,5 @@
 // schemas/generated.ts - record types and topic constants, from topics.yaml and schemas/*.avsc. Do not edit: npm run generate.
-import { topic } from "../stream/codec.ts";
+import { topic } from "../infra/avro/codec.ts";
 import type { UnixMs } from "../stream/flow.ts";
 
 export type ClaimKind = "conversion" | "refund" | "decision";

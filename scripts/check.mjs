@@ -10,8 +10,8 @@ const steps = {
   types: bin("typescript/bin/tsc", "-p", "tsconfig.json"),
   "lint and format": bin("@biomejs/biome/bin/biome", "check", "--error-on-warnings", "."),
   "imports and topology": bin("vitest/vitest.mjs", "run", "--project", "fast", "tests/topology", "--reporter", "dot"),
-  "the diagram in README.md": node("dist/apps/ops/describe.js", "--check"),
-  ".env.example": node("dist/apps/ops/env-example.js", "--check"),
+  "the diagram in README.md": node("dist/apps/cli/generate/describe.js", "--check"),
+  ".env.example": node("dist/apps/cli/generate/env-example.js", "--check"),
 };
 
 let failed = 0;

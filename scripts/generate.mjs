@@ -79,7 +79,7 @@ const settings = Object.entries(topics).map(
     `  { name: "${name}", partitions: ${partitions}, retentionMs: ${milliseconds(retention)}, compacted: ${compacted}, why: ${JSON.stringify(why)} },`,
 );
 const text = `// schemas/generated.ts - record types and topic constants, from topics.yaml and schemas/*.avsc. Do not edit: npm run generate.
-import { topic } from "../stream/codec.ts";
+import { topic } from "../infra/avro/codec.ts";
 import type { UnixMs } from "../stream/flow.ts";
 
 ${declared.map(({ text }) => text).join("\n\n")}

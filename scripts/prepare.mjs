@@ -63,7 +63,7 @@ function matchesLock() {
   return Object.entries(wanted).every(([path, entry]) => path === "" || entry.optional || packages[path]?.version === entry.version);
 }
 
-const SOURCES = ["schemas", "stream", "processors", "sinks", "apps", "tests", "bench"];
+const SOURCES = ["schemas", "stream", "infra", "domain", "processors", "sinks", "modules", "apps", "tests", "bench"];
 
 /** The latest change of anything that is compiled, in ms. */
 function latestChange() {
@@ -107,7 +107,7 @@ function linkProgram() {
 /** Downloads the jars into a folder beside the final one and renames it, so that a broken download is never taken for a complete one. */
 export function fetchJars(say = () => undefined) {
   const folder = at(".tributary", "jars");
-  const pom = at("apps", "stack", "pom.xml");
+  const pom = at("infra", "embedded", "services", "pom.xml");
   const wanted = hashOf(pom);
   const list = read(join(folder, "complete.json"));
   const sizeOf = (name) => statSync(join(folder, name), { throwIfNoEntry: false })?.size;

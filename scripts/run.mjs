@@ -1,10 +1,10 @@
-// Runs one compiled module, compiled anew when a source has changed. Usage: node scripts/run.mjs apps/ops/describe.js [argument ...]
+// Runs one compiled module, compiled anew when a source has changed. Usage: node scripts/run.mjs apps/cli/generate/describe.js [argument ...]
 import { pathToFileURL } from "node:url";
 import { prepare, root, told } from "./prepare.mjs";
 
 const [module, ...args] = process.argv.slice(2);
 if (module === undefined) {
-  console.error("Which module? For example: node scripts/run.mjs apps/ops/describe.js");
+  console.error("Which module? For example: node scripts/run.mjs apps/cli/generate/describe.js");
   process.exit(2);
 }
 await told(() => prepare({ withStack: false }));

@@ -5,5 +5,5 @@ import { pathToFileURL } from "node:url";
 import { prepare, root, told } from "./prepare.mjs";
 
 await told(() => prepare({ quiet: true, withStack: false }));
-process.argv[1] = realpathSync(`${root}/dist/apps/ops/main.js`);
+process.argv[1] = realpathSync(`${root}/dist/apps/cli/main.js`);
 await import(pathToFileURL(process.argv[1]).href);

@@ -1,6 +1,6 @@
 // stream/copy-runner.ts - copies the records of a topic as they lie: a file at a time, and a partition rests while the log gathers its next one.
 import type { AnyCopy } from "./flow.ts";
-import type { CopiedBatch, CopyControl, CopyPorts } from "./ports.ts";
+import type { CopiedBatch, CopyControl, CopyPorts } from "./messages.ts";
 import { tellStop } from "./stop.ts";
 
 /** A file is closed within 60 s of its first record: this rest, the second of a fetch, and up to 4 s to compress and store it. */

@@ -1,7 +1,8 @@
 // stream/dead-letters.ts - makes the message that keeps what was refused: the bytes as they came, and headers that say where, why and how often.
+
+import type { OutgoingMessage } from "../infra/kafka/producer.ts";
 import type { UnixMs } from "./flow.ts";
-import type { Letter } from "./ports.ts";
-import type { OutgoingMessage } from "./producer.ts";
+import type { Letter } from "./messages.ts";
 
 // Names of Kafka Connect, which tools that look into dead letters already know; what Connect has no name for begins with `tributary-`.
 export const letterHeaders = {

@@ -1,9 +1,9 @@
 // stream/decode.ts - reads the messages of a batch; what nobody can read is set apart, and a schema not met before is learnt outside the loop.
-import { Unreadable } from "./codec.ts";
+import { Unreadable } from "../infra/avro/codec.ts";
+import { UnknownSchema, type Wire } from "../infra/avro/wire.ts";
 import type { AnyTopic, DeadLetterRoute, Position, Recorded } from "./flow.ts";
 import type { Given } from "./fold.ts";
-import type { InputBatch, InputMessage, Letter } from "./ports.ts";
-import { UnknownSchema, type Wire } from "./wire.ts";
+import type { InputBatch, InputMessage, Letter } from "./messages.ts";
 
 export interface Unread {
   readonly source: InputMessage;

@@ -1,5 +1,5 @@
 // stream/errors.ts - says of any error what it asks for: another try of that step, a closer look at the data, or a stop.
-import { Unreadable } from "./codec.ts";
+import { Unreadable } from "../infra/avro/codec.ts";
 
 /**
  * transient: the step may succeed if it is tried again. data: what was given cannot be stored or read, however often it is tried.

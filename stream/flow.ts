@@ -25,7 +25,7 @@ export interface Recorded<T> {
 
 /**
  * A name, a key and a codec in one constant. `encode` and `decode` together make T invariant: a stage reads and writes exactly this record.
- * Both are synchronous and pure: `body` is Avro without the wire header, which stream/wire.ts adds once schema ids are resolved at start.
+ * Both are synchronous and pure: `body` is Avro without the wire header, which infra/avro/wire.ts adds once schema ids are resolved at start.
  */
 export interface Topic<T> {
   readonly name: string;

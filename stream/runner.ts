@@ -5,7 +5,7 @@ import { decodeBatch, unreadLetter } from "./decode.ts";
 import type { Recorded } from "./flow.ts";
 import { type Folded, fold, type Given, ProcessorThrew, type Refused } from "./fold.ts";
 import type { Loaded, Memory, Remembering } from "./memory/memory.ts";
-import type { Control, InputBatch, OutputMessage, ProcessBatch, RunnerPorts } from "./ports.ts";
+import type { Control, InputBatch, OutputMessage, ProcessBatch, RunnerPorts } from "./messages.ts";
 import { tellStop } from "./stop.ts";
 
 /** Lost memory is made up for by reading the partition again up to where it had been committed; fast memory throws the outputs away, durable produces what it decides. */

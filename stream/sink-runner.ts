@@ -5,7 +5,7 @@ import { decodeBatch, unreadLetter } from "./decode.ts";
 import { classify } from "./errors.ts";
 import type { AnySink } from "./flow.ts";
 import type { Given } from "./fold.ts";
-import type { Control, InputBatch, OutputMessage, ProcessBatch, SinkPorts, WriteCounts } from "./ports.ts";
+import type { Control, InputBatch, OutputMessage, ProcessBatch, SinkPorts, WriteCounts } from "./messages.ts";
 import { tellStop } from "./stop.ts";
 
 /** One batch that waits to be written together with others. */

@@ -1,7 +1,7 @@
 // stream/stop.ts - says that a worker stops at a message, and calls an operator when it keeps stopping there (laws.md L5).
 import type { Position } from "./flow.ts";
 import { ProcessorThrew } from "./fold.ts";
-import type { LogPorts } from "./ports.ts";
+import type { LogPorts } from "./messages.ts";
 
 /** One stop may be a bad machine and two a bad start. */
 const STOPS_TO_ALERT = 3;

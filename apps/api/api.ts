@@ -1,33 +1,34 @@
 // apps/api/api.ts - the platform API: opens what it needs by name, serves, and closes in reverse.
+
+import { openRegistry } from "../../infra/avro/registry.ts";
+import { openWire, type Wire } from "../../infra/avro/wire.ts";
+import { openClickhouse } from "../../infra/clickhouse/client.ts";
+import { listen } from "../../infra/http/listen.ts";
+import { openRateLimit } from "../../infra/http/rate-limit.ts";
+import { openOps } from "../../infra/http/side-port.ts";
+import { authenticator } from "../../infra/http/tokens.ts";
+import { openKafka } from "../../infra/kafka/kafka.ts";
+import { openPool } from "../../infra/postgres/sql.ts";
+import type { Log } from "../../infra/runtime/log.ts";
+import { openMetrics } from "../../infra/runtime/metrics.ts";
+import type { Scope } from "../../infra/runtime/scope.ts";
+import { tlsOf } from "../../infra/runtime/tls-files.ts";
+import { commitOf, versionOf } from "../../infra/runtime/version.ts";
+import { openTokens } from "../../modules/access/tokens.ts";
+import { userOf } from "../../modules/access/users.ts";
+import { openMailer } from "../../modules/alerts/mail.ts";
+import { teller } from "../../modules/alerts/tell.ts";
+import type { OperationPorts } from "../../modules/operations/operations.ts";
 import { topics } from "../../schemas/generated.ts";
-import { openClickhouse } from "../../sinks/clickhouse/client.ts";
-import { openPool } from "../../sinks/postgres/sql.ts";
-import { openTokens } from "../../sinks/postgres/tokens.ts";
-import { userOf } from "../../sinks/postgres/users.ts";
-import { openKafka } from "../../stream/kafka.ts";
-import type { Log } from "../../stream/log.ts";
-import { openMetrics } from "../../stream/metrics.ts";
-import { openOps } from "../../stream/ops.ts";
-import { openRegistry } from "../../stream/registry.ts";
-import type { Scope } from "../../stream/scope.ts";
-import { openWire, type Wire } from "../../stream/wire.ts";
-import { openMailer } from "../alerts/mail.ts";
-import { teller } from "../alerts/tell.ts";
-import { listen } from "../http/listen.ts";
-import { openRateLimit } from "../http/rate-limit.ts";
-import { authenticator } from "../http/tokens.ts";
-import type { OperationPorts } from "../operations.ts";
-import { tlsOf } from "../tls.ts";
-import { commitOf, versionOf } from "../version.ts";
 import type { Config } from "./config.ts";
-import { deadLetterRoutes } from "./dead-letters.ts";
 import { identify } from "./identity.ts";
+import { deadLetterRoutes } from "./routes/dead-letters.ts";
+import { systemRoutes } from "./routes/system.ts";
 import { apiApp, REQUESTS_A_MINUTE } from "./server.ts";
-import { systemRoutes } from "./system.ts";
 
 const STORE_MS = 2_000;
 
-/** What `run` of stream/scope.ts runs. Returns once it serves, which is at once: stores that are away make it answer 503, not fail. */
+/** What `run` of infra/runtime/scope.ts runs. Returns once it serves, which is at once: stores that are away make it answer 503, not fail. */
 export const api =
   (config: Config, log: Log) =>
   async (scope: Scope): Promise<void> => {

@@ -1,9 +1,9 @@
 // apps/api/identity.ts - who asks, by a user token: a JWT of the configured issuer alone, its e-mail address looked up in Postgres on every request.
 import type { IncomingMessage } from "node:http";
 import { createRemoteJWKSet, errors, type JWTVerifyGetKey, jwtVerify } from "jose";
-import type { User } from "../../sinks/postgres/users.ts";
-import { orUnavailable, Problem, unavailable } from "../http/problem.ts";
-import { bearerOf, refusals } from "../http/tokens.ts";
+import { orUnavailable, Problem, unavailable } from "../../infra/http/problem.ts";
+import { bearerOf, refusals } from "../../infra/http/tokens.ts";
+import type { User } from "../../modules/access/users.ts";
 
 /** The `aud` of access tokens: the provider must be set up to issue them for this resource. */
 export const AUDIENCE = "urn:tributary:api";

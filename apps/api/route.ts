@@ -1,5 +1,5 @@
 // apps/api/route.ts - what a route of the platform API is: who may call it is data beside its answer, held against spec/routes.yaml by a test.
-import type { Role, User } from "../../sinks/postgres/users.ts";
+import type { Role, User } from "../../modules/access/users.ts";
 
 /** Whom the order of checks has let through. */
 export type Caller = { readonly kind: "nobody" } | { readonly kind: "service" } | { readonly kind: "user"; readonly user: User };

@@ -1,13 +1,13 @@
 // apps/api/server.ts - the order of checks of the platform API: path, method, credential, rate, size and type, role, and then the route's own.
 import type { Express, Request, RequestHandler, Response } from "express";
-import type { User } from "../../sinks/postgres/users.ts";
-import type { Log } from "../../stream/log.ts";
-import type { RequestCounts } from "../../stream/metrics.ts";
-import { openHost, wrongMethod } from "../http/host.ts";
-import { takePlace } from "../http/limits.ts";
-import { Problem } from "../http/problem.ts";
-import type { Verdict } from "../http/rate-limit.ts";
-import { parseJson, readBytes } from "../http/read-json.ts";
+import { openHost, wrongMethod } from "../../infra/http/host.ts";
+import { takePlace } from "../../infra/http/limits.ts";
+import { Problem } from "../../infra/http/problem.ts";
+import type { Verdict } from "../../infra/http/rate-limit.ts";
+import { parseJson, readBytes } from "../../infra/http/read-json.ts";
+import type { Log } from "../../infra/runtime/log.ts";
+import type { RequestCounts } from "../../infra/runtime/metrics.ts";
+import type { User } from "../../modules/access/users.ts";
 import type { Caller, Route } from "./route.ts";
 
 export interface ServerPorts {

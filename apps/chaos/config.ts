@@ -1,5 +1,5 @@
 // apps/chaos/config.ts - the environment of a stack that must not be led to servers that the shell names.
-import { type StackConfig, stackConfig } from "../stack/config.ts";
+import { type StackConfig, stackConfig } from "../../infra/embedded/config.ts";
 
 const outside = [
   ...["KAFKA_BROKERS", "CLICKHOUSE_URL", "POSTGRES_URL", "POSTGRES_ADMIN_URL", "REDIS_URL", "SCHEMA_REGISTRY_URL", "OIDC_ISSUER"],

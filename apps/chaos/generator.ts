@@ -1,5 +1,5 @@
 // apps/chaos/generator.ts - events from a seed: page views, sales, their second copies and refunds, ids sent twice, forged clicks, nonsense; every amount of a tenant is a multiple of its own prime.
-import { clickIdKey, mint } from "../../processors/click-id.ts";
+import { clickIdKey, mint } from "../../domain/click-id.ts";
 
 export interface Tenant {
   readonly id: number;
@@ -47,7 +47,7 @@ export interface Generator {
   readonly begin: (prefix: string) => void;
 }
 
-/** Of the demo clients; what their contracts pay, worked out here once more and apart from the pipeline (apps/ops/seed.ts). */
+/** Of the demo clients; what their contracts pay, worked out here once more and apart from the pipeline (modules/installation/seed.ts). */
 const primes: Readonly<Record<string, number>> = { "aurora-music": 101, "casa-verde": 103, "viento-travel": 107 };
 const percentOfLink: Readonly<Record<string, bigint>> = { "aurora-radio": 10n, "aurora-vinyl": 8n, "aurora-campus": 0n };
 const MINUTE_MS = 60_000;

@@ -2,8 +2,8 @@
 import { execFileSync, spawn } from "node:child_process";
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
-import { randomFrom } from "../random.ts";
-import { repositoryRoot } from "../stack/home.ts";
+import { repositoryRoot } from "../../infra/embedded/home.ts";
+import { randomFrom } from "../../infra/runtime/random.ts";
 import { ownMountSpace } from "./mounts.ts";
 import { run } from "./run.ts";
 import { faults, obstacleOf } from "./schedule.ts";

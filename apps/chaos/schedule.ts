@@ -1,6 +1,6 @@
 // apps/chaos/schedule.ts - from a seed to cycles: which faults, in which order, how far apart. The same seed draws the same.
 
-import { randomFrom } from "../random.ts";
+import { randomFrom } from "../../infra/runtime/random.ts";
 import { dataFaults } from "./faults/data.ts";
 import { diskFaults } from "./faults/disks.ts";
 import { memberFaults } from "./faults/failpoints.ts";

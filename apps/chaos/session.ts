@@ -1,9 +1,9 @@
 // apps/chaos/session.ts - one sender and one judge over many cycles: load, faults, heal, quiescence, every law.
 import { join } from "node:path";
-import { openPool } from "../../sinks/postgres/sql.ts";
-import { createToken, revokeToken } from "../../sinks/postgres/tokens.ts";
-import { randomFrom } from "../random.ts";
-import { until } from "../stack/until.ts";
+import { openPool } from "../../infra/postgres/sql.ts";
+import { randomFrom } from "../../infra/runtime/random.ts";
+import { until } from "../../infra/runtime/until.ts";
+import { createToken, revokeToken } from "../../modules/access/tokens.ts";
 import { type Fault, type Proof, pause, type Scene } from "./faults/fault.ts";
 import { type Generator, openGenerator, type Tenant, tenantsOf } from "./generator.ts";
 import { openJournal } from "./journal.ts";

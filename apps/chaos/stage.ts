@@ -1,8 +1,9 @@
 // apps/chaos/stage.ts - a stack of its own for the suite: a proxy before every service, then servers, tables, demo clients and the whole product.
-import { steps } from "../ops/steps.ts";
-import { emptyHome, openHome, readJson } from "../stack/home.ts";
-import { apps } from "../stack/product.ts";
-import { type Stack, startStack } from "../stack/supervisor.ts";
+
+import { emptyHome, openHome, readJson } from "../../infra/embedded/home.ts";
+import { type Stack, startStack } from "../../infra/embedded/supervisor.ts";
+import { apps } from "../../modules/installation/product.ts";
+import { steps } from "../../modules/installation/steps.ts";
 import { ownConfig } from "./config.ts";
 import { mountFolders } from "./mounts.ts";
 import { openProxy, type TcpProxy } from "./proxy.ts";

@@ -2,17 +2,17 @@
 import { mkdirSync, readFileSync } from "node:fs";
 import { Redis } from "ioredis";
 import type pg from "pg";
+import { openRegistry } from "../../infra/avro/registry.ts";
+import { openWire, type Wire } from "../../infra/avro/wire.ts";
+import { openClickhouse } from "../../infra/clickhouse/client.ts";
+import { type Control, controlOf } from "../../infra/embedded/control.ts";
+import { openHome, readJson, secretsOf } from "../../infra/embedded/home.ts";
+import type { Run } from "../../infra/embedded/supervisor.ts";
+import type { Admin } from "../../infra/kafka/admin.ts";
+import { type Kafka, openKafka } from "../../infra/kafka/kafka.ts";
+import { openPool } from "../../infra/postgres/sql.ts";
+import { until } from "../../infra/runtime/until.ts";
 import { topics } from "../../schemas/generated.ts";
-import { openClickhouse } from "../../sinks/clickhouse/client.ts";
-import { openPool } from "../../sinks/postgres/sql.ts";
-import type { Admin } from "../../stream/admin.ts";
-import { type Kafka, openKafka } from "../../stream/kafka.ts";
-import { openRegistry } from "../../stream/registry.ts";
-import { openWire, type Wire } from "../../stream/wire.ts";
-import { type Control, controlOf } from "../stack/control.ts";
-import { openHome, readJson, secretsOf } from "../stack/home.ts";
-import type { Run } from "../stack/supervisor.ts";
-import { until } from "../stack/until.ts";
 import type { TcpProxy } from "./proxy.ts";
 
 export type Fronted = "kafka" | "postgres" | "clickhouse" | "redis" | "registry";

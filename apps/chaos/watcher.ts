@@ -1,8 +1,8 @@
 // apps/chaos/watcher.ts - looks at every group's offsets and every process's memory every two seconds while faults rage: what only shows while it happens.
 import { readFileSync } from "node:fs";
+import { groupsOf } from "../../modules/groups/hosting.ts";
+import { apps } from "../../modules/installation/product.ts";
 import { pipeline } from "../../topology.ts";
-import { apps } from "../stack/product.ts";
-import { groupsOf } from "../worker/groups.ts";
 import type { Target } from "./target.ts";
 
 export interface Watched {

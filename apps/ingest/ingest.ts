@@ -1,43 +1,43 @@
 // apps/ingest/ingest.ts - the ingest host: opens what it needs by name, serves, and closes in reverse.
 import { resolve } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { openRegistry, type Registry } from "../../infra/avro/registry.ts";
+import { openWire, type Wire, wireWithoutIds } from "../../infra/avro/wire.ts";
+import { openClickhouse } from "../../infra/clickhouse/client.ts";
+import { listen } from "../../infra/http/listen.ts";
+import { openRateLimit } from "../../infra/http/rate-limit.ts";
+import { openOps } from "../../infra/http/side-port.ts";
+import { authenticator } from "../../infra/http/tokens.ts";
+import type { Admin } from "../../infra/kafka/admin.ts";
+import { type Kafka, openKafka } from "../../infra/kafka/kafka.ts";
+import { openObjects } from "../../infra/objects/open.ts";
+import { openPool } from "../../infra/postgres/sql.ts";
+import type { Log } from "../../infra/runtime/log.ts";
+import { openMetrics } from "../../infra/runtime/metrics.ts";
+import type { Scope } from "../../infra/runtime/scope.ts";
+import { tlsOf } from "../../infra/runtime/tls-files.ts";
+import { commitOf, versionOf } from "../../infra/runtime/version.ts";
+import { lastResortHeld, openLastResort } from "../../infra/spool/last-resort.ts";
+import { sendNamed } from "../../infra/spool/send-named.ts";
+import { openSpool } from "../../infra/spool/spool.ts";
+import { openTokens } from "../../modules/access/tokens.ts";
+import { letterDepth } from "../../modules/dead-letters/letter-index.ts";
+import { factsOf } from "../../modules/edges/facts.ts";
+import { recordIngestPath } from "../../modules/edges/ingest-path.ts";
+import { openPath } from "../../modules/edges/path.ts";
+import { openPathChecks } from "../../modules/edges/path-checks.ts";
+import { progressOf } from "../../modules/receipts/progress.ts";
+import { openReference } from "../../modules/reference/reference.ts";
+import { replayableSinks } from "../../modules/replays/report.ts";
 import { batchIdKey } from "../../processors/admit/batch-id.ts";
 import { topics } from "../../schemas/generated.ts";
-import { openClickhouse } from "../../sinks/clickhouse/client.ts";
-import { lastResortHeld, openLastResort } from "../../sinks/objects/last-resort.ts";
-import { openObjects } from "../../sinks/objects/open.ts";
-import { letterDepth } from "../../sinks/postgres/dead-letters.ts";
-import { recordIngestPath } from "../../sinks/postgres/ingest-path.ts";
-import { openReference } from "../../sinks/postgres/reference.ts";
-import { openPool } from "../../sinks/postgres/sql.ts";
-import { openTokens } from "../../sinks/postgres/tokens.ts";
-import type { Admin } from "../../stream/admin.ts";
-import { type Kafka, openKafka } from "../../stream/kafka.ts";
-import type { Log } from "../../stream/log.ts";
-import { openMetrics } from "../../stream/metrics.ts";
-import { openOps } from "../../stream/ops.ts";
-import { openRegistry, type Registry } from "../../stream/registry.ts";
-import type { Scope } from "../../stream/scope.ts";
-import { openSpool } from "../../stream/spool.ts";
-import { openWire, type Wire, wireWithoutIds } from "../../stream/wire.ts";
 import { pipeline } from "../../topology.ts";
-import { listen } from "../http/listen.ts";
-import { openRateLimit } from "../http/rate-limit.ts";
-import { authenticator } from "../http/tokens.ts";
-import { replayableSinks } from "../replays.ts";
-import { sendNamed } from "../send-named.ts";
-import { tlsOf } from "../tls.ts";
-import { commitOf, versionOf } from "../version.ts";
-import { batchRoute, REQUESTS_A_MINUTE } from "./batch.ts";
 import type { Config } from "./config.ts";
-import { factsOf } from "./facts.ts";
-import { healthOf } from "./health.ts";
-import { openPath } from "./path.ts";
-import { openPathChecks } from "./path-checks.ts";
-import { progressOf } from "./progress.ts";
-import { receiptsRoute } from "./receipts.ts";
+import { batchRoute, REQUESTS_A_MINUTE } from "./edges/batch.ts";
+import { healthOf } from "./routes/health.ts";
+import { receiptsRoute } from "./routes/receipts.ts";
+import { walReplayRoutes } from "./routes/wal-replay.ts";
 import { ingestApp } from "./server.ts";
-import { walReplayRoutes } from "./wal-replay.ts";
 
 const MINUTE = { limit: REQUESTS_A_MINUTE, windowMs: 60_000 };
 const WAITING_TOLD_MS = 5_000;
@@ -46,7 +46,7 @@ const DRAIN_MS = 4_000;
 const REGISTRY_MS = 3_000;
 const LEAVE_MS = 1_000;
 
-/** What `run` of stream/scope.ts runs. Returns once it serves, which is at once: stores that are away make it answer 503, not fail. */
+/** What `run` of infra/runtime/scope.ts runs. Returns once it serves, which is at once: stores that are away make it answer 503, not fail. */
 export const ingest =
   (config: Config, log: Log) =>
   async (scope: Scope): Promise<void> => {

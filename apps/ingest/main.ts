@@ -1,5 +1,5 @@
 // apps/ingest/main.ts - starts the ingest host with the configuration of its environment.
-import { start } from "../start.ts";
+import { start } from "../../infra/runtime/start.ts";
 import { readConfig } from "./config.ts";
 import { ingest } from "./ingest.ts";
 

@@ -1,9 +1,9 @@
 // apps/ingest/server.ts - the routes of the ingest host, the methods that each takes, and which browsers may ask them.
 import type { Express, Request, RequestHandler, Response } from "express";
-import type { Log } from "../../stream/log.ts";
-import { openHost, wrongMethod } from "../http/host.ts";
-import type { HealthReport } from "./health.ts";
-import type { walReplayRoutes } from "./wal-replay.ts";
+import { openHost, wrongMethod } from "../../infra/http/host.ts";
+import type { Log } from "../../infra/runtime/log.ts";
+import type { HealthReport } from "./routes/health.ts";
+import type { walReplayRoutes } from "./routes/wal-replay.ts";
 
 export interface Routes {
   readonly batch: (request: Request, response: Response) => Promise<void>;

@@ -1,5 +1,5 @@
 // apps/keeper/config.ts - the only reader of the environment in the keeper.
-import { type Environment, readEnvironment } from "../environment.ts";
+import { type Environment, readEnvironment } from "../../infra/runtime/environment.ts";
 
 const names = [
   ...(["HOST", "OPS_PORT", "INSTANCE_NAME", "LOG_LEVEL", "TLS_CERT_FILE", "TLS_KEY_FILE"] as const),

@@ -1,32 +1,33 @@
 // apps/keeper/keeper.ts - opens the stores and the log by name, starts the schedules, and closes in reverse.
+
+import { openRegistry } from "../../infra/avro/registry.ts";
+import { openWire } from "../../infra/avro/wire.ts";
+import { openClickhouse } from "../../infra/clickhouse/client.ts";
+import { openOps } from "../../infra/http/side-port.ts";
+import { openKafka } from "../../infra/kafka/kafka.ts";
+import { openObjects } from "../../infra/objects/open.ts";
+import { openPool } from "../../infra/postgres/sql.ts";
+import type { Log } from "../../infra/runtime/log.ts";
+import { openMetrics } from "../../infra/runtime/metrics.ts";
+import { keepDoing, type Schedule } from "../../infra/runtime/schedule.ts";
+import type { Scope } from "../../infra/runtime/scope.ts";
+import { tlsOf } from "../../infra/runtime/tls-files.ts";
+import { commitOf, versionOf } from "../../infra/runtime/version.ts";
+import { sendNamed } from "../../infra/spool/send-named.ts";
+import { letterSources } from "../../modules/dead-letters/failure.ts";
+import { outboxTopics } from "../../modules/outbox/outbox.ts";
+import { openSuppressions } from "../../modules/privacy/suppressions.ts";
 import { topics } from "../../schemas/generated.ts";
-import { openClickhouse } from "../../sinks/clickhouse/client.ts";
-import { openObjects } from "../../sinks/objects/open.ts";
-import { outboxTopics } from "../../sinks/postgres/outbox.ts";
-import { openPool } from "../../sinks/postgres/sql.ts";
-import { openSuppressions } from "../../sinks/postgres/suppressions.ts";
-import { openKafka } from "../../stream/kafka.ts";
-import type { Log } from "../../stream/log.ts";
-import { openMetrics } from "../../stream/metrics.ts";
-import { openOps } from "../../stream/ops.ts";
-import { openRegistry } from "../../stream/registry.ts";
-import type { Scope } from "../../stream/scope.ts";
-import { openWire } from "../../stream/wire.ts";
 import { pipeline } from "../../topology.ts";
-import { letterSources } from "../dead-letters/failure.ts";
-import { sendNamed } from "../send-named.ts";
-import { tlsOf } from "../tls.ts";
-import { commitOf, versionOf } from "../version.ts";
-import { archiveRetention } from "./archive.ts";
 import type { Config } from "./config.ts";
-import { deadLetterIndex, deadLetterRetries } from "./dead-letters.ts";
-import { lastResort } from "./last-resort.ts";
-import { nightly } from "./nightly.ts";
-import { forgetting, outbox } from "./outbox.ts";
-import { openRepairs } from "./repairs.ts";
-import { openReplayLane } from "./replays.ts";
-import { rollups } from "./rollups.ts";
-import { keepDoing, type Schedule } from "./schedule.ts";
+import { archiveRetention } from "./schedules/archive.ts";
+import { deadLetterIndex, deadLetterRetries } from "./schedules/dead-letters.ts";
+import { lastResort } from "./schedules/last-resort.ts";
+import { nightly } from "./schedules/nightly.ts";
+import { forgetting, outbox } from "./schedules/outbox.ts";
+import { openRepairs } from "./schedules/repairs.ts";
+import { openReplayLane } from "./schedules/replays.ts";
+import { rollups } from "./schedules/rollups.ts";
 
 const STORE_MS = 5_000;
 // Reading an hour of 60 million events takes about 20 s of CPU (bench/rollups.ts); a busy machine may need three times as long.
@@ -34,7 +35,7 @@ const ROLLUP_MS = 60_000;
 /** What has done nothing for so long does not work, whatever the cause; each fault has to be over within 60 s (laws.md L1). */
 const SILENT_MS = 120_000;
 
-/** What `run` of stream/scope.ts runs; returns once every schedule has begun. `apiUrl`: the platform API, which mails alerts. */
+/** What `run` of infra/runtime/scope.ts runs; returns once every schedule has begun. `apiUrl`: the platform API, which mails alerts. */
 export const keeper =
   (config: Config, log: Log, apiUrl?: string) =>
   async (scope: Scope): Promise<void> => {

@@ -1,10 +1,11 @@
 // The program behind `npm start`: [--once] [--no-demo].
-import { openShow } from "../ops/show.ts";
-import { steps } from "../ops/steps.ts";
-import { stackConfig } from "./config.ts";
-import { openHome } from "./home.ts";
+
+import { stackConfig } from "../../infra/embedded/config.ts";
+import { openHome } from "../../infra/embedded/home.ts";
+import { appsPresent } from "../../modules/installation/product.ts";
+import { steps } from "../../modules/installation/steps.ts";
 import { flagsOf, npmStart } from "./npm-start.ts";
-import { appsPresent } from "./product.ts";
+import { openShow } from "./show.ts";
 
 try {
   const flags = flagsOf(process.argv.slice(2));

@@ -1,9 +1,9 @@
 // `npm start` from its first line to its last: starts the stack, shows it, and stops everything at Ctrl-C.
 import { parseArgs } from "node:util";
-import type { App } from "./app.ts";
-import { stackConfig } from "./config.ts";
-import { openHome } from "./home.ts";
-import { type Stack, type StackEvent, type Step, startStack } from "./supervisor.ts";
+import type { App } from "../../infra/embedded/app.ts";
+import { stackConfig } from "../../infra/embedded/config.ts";
+import { openHome } from "../../infra/embedded/home.ts";
+import { type Stack, type StackEvent, type Step, startStack } from "../../infra/embedded/supervisor.ts";
 
 export interface Flags {
   /** Run the story once, print what was stored, and exit. */

@@ -1,8 +1,9 @@
 // apps/worker/main.ts - `worker enrich,score,attribute settle`: hosts stages and sinks by their names in topology.ts; a comma fuses, a space adds a group.
+
+import { start } from "../../infra/runtime/start.ts";
+import { groupsOf } from "../../modules/groups/hosting.ts";
 import { pipeline } from "../../topology.ts";
-import { start } from "../start.ts";
 import { readConfig } from "./config.ts";
-import { groupsOf } from "./groups.ts";
 import { worker } from "./worker.ts";
 
 const asked = () => ({ groups: groupsOf(pipeline, process.argv.slice(2)), ...readConfig() });

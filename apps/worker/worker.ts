@@ -1,57 +1,57 @@
 // apps/worker/worker.ts - hosts groups of stages and sinks: opens what they need by name, joins one consumer a group, and closes in reverse.
 import { Redis } from "ioredis";
 import type { Pool } from "pg";
+import { openRegistry, type Registry } from "../../infra/avro/registry.ts";
+import { openWire } from "../../infra/avro/wire.ts";
+import { openClickhouse } from "../../infra/clickhouse/client.ts";
+import { type Check, openOps } from "../../infra/http/side-port.ts";
+import type { Admin } from "../../infra/kafka/admin.ts";
+import { type Consumer, type ConsumerSettings, copyReading, sinkReading, stageReading } from "../../infra/kafka/consumer.ts";
+import { openKafka } from "../../infra/kafka/kafka.ts";
+import type { Objects } from "../../infra/objects/objects.ts";
+import { openObjects } from "../../infra/objects/open.ts";
+import { postgresMemory } from "../../infra/postgres/durable-memory.ts";
+import { openPool } from "../../infra/postgres/sql.ts";
+import { redisMemory } from "../../infra/redis/fast-memory.ts";
+import type { Log } from "../../infra/runtime/log.ts";
+import { type Metrics, openMetrics } from "../../infra/runtime/metrics.ts";
+import { retry } from "../../infra/runtime/retry.ts";
+import type { Scope } from "../../infra/runtime/scope.ts";
+import { tlsOf } from "../../infra/runtime/tls-files.ts";
+import { commitOf, versionOf } from "../../infra/runtime/version.ts";
+import { hintPrefixOf, viewsOf } from "../../modules/facts/views.ts";
+import { heldAmong, tellHosting } from "../../modules/groups/group-holds.ts";
+import type { Group } from "../../modules/groups/hosting.ts";
+import { openMemberships } from "../../modules/groups/membership.ts";
+import { revised } from "../../modules/groups/revised.ts";
+import { recordRevisions } from "../../modules/groups/stage-revisions.ts";
+import { openSuppressions, withholdsOf } from "../../modules/privacy/suppressions.ts";
+import { openReference, readOf } from "../../modules/reference/reference.ts";
 import { pastOf } from "../../sinks/archive/read.ts";
 import { withheldBy } from "../../sinks/archive/withheld.ts";
 import { archivedSchema, archiver } from "../../sinks/archive/write.ts";
-import { openClickhouse } from "../../sinks/clickhouse/client.ts";
-import { clickhouseStore } from "../../sinks/clickhouse/store.ts";
-import type { Objects } from "../../sinks/objects/objects.ts";
-import { openObjects } from "../../sinks/objects/open.ts";
-import { heldAmong, tellHosting } from "../../sinks/postgres/group-holds.ts";
-import { openReference, readOf } from "../../sinks/postgres/reference.ts";
-import { openPool } from "../../sinks/postgres/sql.ts";
-import { recordRevisions } from "../../sinks/postgres/stage-revisions.ts";
-import { postgresStore } from "../../sinks/postgres/store.ts";
-import { openSuppressions, withholdsOf } from "../../sinks/postgres/suppressions.ts";
-import { redisStore } from "../../sinks/redis/store.ts";
-import type { Admin } from "../../stream/admin.ts";
-import { type Consumer, type ConsumerSettings, copyReading, sinkReading, stageReading } from "../../stream/consumer.ts";
+import { clickhouseStore } from "../../sinks/stores/clickhouse.ts";
+import { postgresStore } from "../../sinks/stores/postgres.ts";
+import { redisStore } from "../../sinks/stores/redis.ts";
 import { copyRunner } from "../../stream/copy-runner.ts";
 import { deadLetterOf } from "../../stream/dead-letters.ts";
 import type { AnyTopic, Topology } from "../../stream/flow.ts";
-import { openKafka } from "../../stream/kafka.ts";
-import type { Log } from "../../stream/log.ts";
-import { postgresMemory } from "../../stream/memory/postgres.ts";
-import { redisMemory } from "../../stream/memory/redis.ts";
-import { type Metrics, openMetrics } from "../../stream/metrics.ts";
-import { type Check, openOps } from "../../stream/ops.ts";
-import type { Letter, LogPorts, Retry, RunnerPorts, SinkPorts } from "../../stream/ports.ts";
-import { openRegistry, type Registry } from "../../stream/registry.ts";
-import { retry } from "../../stream/retry.ts";
+import type { Letter, LogPorts, Retry, RunnerPorts, SinkPorts } from "../../stream/messages.ts";
 import { runner } from "../../stream/runner.ts";
-import type { Scope } from "../../stream/scope.ts";
 import { sinkRunner } from "../../stream/sink-runner.ts";
-import { openWire } from "../../stream/wire.ts";
-import { tlsOf } from "../tls.ts";
-import { commitOf, versionOf } from "../version.ts";
 import type { Config } from "./config.ts";
-import type { Group } from "./groups.ts";
-import { openMemberships } from "./membership.ts";
-import { revised } from "./revised.ts";
-import { hintPrefixOf, viewsOf } from "./views.ts";
 
 // A step is tried for 60 s, within which every fault must be over (laws.md L1); then a new process with new connections is the better try.
 const STEP_DEADLINE_MS = 60_000;
 // Half of a stage's session of 10 s: a store or a log that hangs is given up in time for a heartbeat.
 const STORE_MS = 5_000;
 const LAG_TOLD_MS = 5_000;
-/** Fast memory remembers nothing for longer (stream/memory/redis.ts), so older hours of the archive have nothing to teach. */
+/** Fast memory remembers nothing for longer (infra/redis/fast-memory.ts), so older hours of the archive have nothing to teach. */
 const RELEARNT_MS = 90 * 86_400_000;
 /** Long enough for an operator to come, short enough not to pile up. */
 const STOPS_KEPT_SECONDS = 86_400;
 
-/** What `run` of stream/scope.ts runs; returns once every group has been joined. */
+/** What `run` of infra/runtime/scope.ts runs; returns once every group has been joined. */
 export const worker =
   (topology: Topology, groups: readonly Group[], config: Config, log: Log) =>
   async (scope: Scope): Promise<void> => {

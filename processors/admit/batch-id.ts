@@ -1,7 +1,7 @@
 // processors/admit/batch-id.ts - the id that a batch is answered with: it says whose it is, when it came and what of it was taken, and carries its own proof.
 import { createHmac, timingSafeEqual } from "node:crypto";
+import { derive } from "../../domain/derive.ts";
 import type { UnixMs } from "../../stream/flow.ts";
-import { derive } from "../derive.ts";
 
 /** What the sender of a batch was told. */
 export interface Batch {

@@ -1,8 +1,8 @@
 // processors/admit/batch.ts - the edge of POST /ingest/batch: a body of up to 10,000 events becomes records of the log, each event answered for itself.
 import { isAscii, isUtf8 } from "node:buffer";
+import type { Identify } from "../../domain/device-id.ts";
 import type { EventReceived } from "../../schemas/generated.ts";
 import type { Admission, Arrival, UnixMs } from "../../stream/flow.ts";
-import type { Identify } from "../device-id.ts";
 import { addressOf } from "./address.ts";
 import { admitEvent, type Terms } from "./event.ts";
 import { type Texts, textsOf } from "./shape.ts";

@@ -1,5 +1,5 @@
 // processors/admit/consent-default.ts - the consent of a visitor who has not said anything, by the law of where they are.
-import type { Client } from "../reference.ts";
+import type { Client } from "../../domain/reference/reference.ts";
 
 /** Where nothing is allowed until somebody agrees (contracts.md 2, 5). */
 const optIn: ReadonlySet<Client["jurisdiction"]> = new Set(["EU", "UK", "BR"]);

@@ -1,5 +1,5 @@
 // processors/admit/event-id.ts - an event's id in the log: made of the sender's own id, or of what the event says.
-import { uuidOf } from "../ids.ts";
+import { uuidOf } from "../../domain/ids.ts";
 
 /** Two clients may send the same event id; the same client may not mean two events by it. */
 export const sentEventId = (clientId: number, senderEventId: string): string => uuidOf(clientId, senderEventId);

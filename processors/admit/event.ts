@@ -1,12 +1,13 @@
 // processors/admit/event.ts - one tracking event as a sender wrote it becomes a record of the log, or a refusal that names the rule it broke.
+
+import type { Identify } from "../../domain/device-id.ts";
+import { leadKey } from "../../domain/lead-key.ts";
+import { scrub, scrubText } from "../../domain/personal-data.ts";
 import type { EventReceived } from "../../schemas/generated.ts";
 import type { Admission, UnixMs } from "../../stream/flow.ts";
-import type { Identify } from "../device-id.ts";
-import { scrub, scrubText } from "../personal-data.ts";
 import { addressOf } from "./address.ts";
 import { contentEventId, sentEventId } from "./event-id.ts";
 import { CUSTOM_NAME, eventTypeOf } from "./event-types.ts";
-import { leadKey } from "./lead-key.ts";
 import { fittingId, liftCustom, liftKnown, type Props } from "./props.ts";
 import { Refused, refuse } from "./refuse.ts";
 import { checkShape, type Texts } from "./shape.ts";

@@ -1,6 +1,6 @@
 // processors/admit/props.ts - reads the props that decide money and matching out of the free-form ones.
-import { digitsOf } from "../currencies.ts";
-import { toMinor } from "../money.ts";
+import { digitsOf } from "../../domain/currencies.ts";
+import { toMinor } from "../../domain/money.ts";
 import { type EventType, REFUND_REASONS } from "./event-types.ts";
 import { refuse } from "./refuse.ts";
 

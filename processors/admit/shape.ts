@@ -1,5 +1,5 @@
 // processors/admit/shape.ts - the rules that hold for any JSON inside an event, whatever its names mean: size, depth, keys, text, numbers.
-import { isPersonalKey } from "../personal-data.ts";
+import { isPersonalKey } from "../../domain/personal-data.ts";
 import { refuse } from "./refuse.ts";
 
 /** Limits of contracts.md 1. The event itself is level 1. */

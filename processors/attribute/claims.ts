@@ -1,6 +1,7 @@
 // processors/attribute/claims.ts - which events say something about an order, and the key under which all of one order meet.
+
+import type { ReferenceAt } from "../../domain/reference/reference.ts";
 import type { Claim, EventReceived } from "../../schemas/generated.ts";
-import type { ReferenceAt } from "../reference.ts";
 
 const conversions: ReadonlySet<string> = new Set(["purchase", "ext_purchase", "lead_submit", "install"]);
 const ofAnOrder: ReadonlySet<string> = new Set(["purchase", "ext_purchase", "refund"]);

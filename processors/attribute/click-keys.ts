@@ -1,7 +1,8 @@
 // processors/attribute/click-keys.ts - reading click ids with the keys of the day: a view, so that no stage holds a secret.
+
+import { type Click, type ClickIdKey, verify } from "../../domain/click-id.ts";
+import { memo } from "../../domain/memo.ts";
 import type { View } from "../../stream/flow.ts";
-import { type Click, type ClickIdKey, verify } from "../click-id.ts";
-import { memo } from "../memo.ts";
 
 export interface ClickKeys {
   /** What a click id says; null when it is not one of ours: another form, an unknown key, one bit changed. */

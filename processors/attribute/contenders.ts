@@ -1,11 +1,12 @@
 // processors/attribute/contenders.ts - everybody who could be credited for an event, in the order in which they win, each with what is wrong with it.
+
+import { parseCondition } from "../../domain/conditions/condition.ts";
+import { compile, type Evaluate } from "../../domain/conditions/evaluate.ts";
+import { Subject } from "../../domain/conditions/fields.ts";
+import type { Condition, Link, ReferenceAt } from "../../domain/reference/reference.ts";
 import type { EventScored } from "../../schemas/generated.ts";
 import type { Recorded, UnixMs } from "../../stream/flow.ts";
-import type { Condition, Link, ReferenceAt } from "../reference.ts";
-import { parseCondition } from "./condition.ts";
-import { compile, type Evaluate } from "./evaluate.ts";
 import type { AttributeFacts } from "./facts.ts";
-import { Subject } from "./fields.ts";
 import type { Journey } from "./journey.ts";
 
 /** Why a contender cannot be credited. The first five can be an event's reason (contracts.md 2); the others only explain a candidate. */

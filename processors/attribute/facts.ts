@@ -1,7 +1,8 @@
 // processors/attribute/facts.ts - the facts of attribute: reference data as of the event, the keys that prove a click, and clicks linked through identity.
+
+import { type Reference, type ReferenceAt, reference } from "../../domain/reference/reference.ts";
 import type { EventScored } from "../../schemas/generated.ts";
 import type { FactsFor, UnixMs } from "../../stream/flow.ts";
-import { type Reference, type ReferenceAt, reference } from "../reference.ts";
 import { type ClickKeys, clickKeys } from "./click-keys.ts";
 import { type IdentityClickAsked, type IdentityClicks, identityClickAskedBy, identityClicks } from "./identity-clicks.ts";
 

@@ -1,7 +1,8 @@
 // processors/attribute/identity-clicks.ts - the click of the same person on another device: a hint, read once across keys and kept with the event.
+
+import type { ReferenceAt } from "../../domain/reference/reference.ts";
 import type { EventScored } from "../../schemas/generated.ts";
 import type { Recorded, UnixMs, View } from "../../stream/flow.ts";
-import type { ReferenceAt } from "../reference.ts";
 import { claimKindOf } from "./claims.ts";
 
 export interface IdentityClickAsked {

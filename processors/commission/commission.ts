@@ -1,8 +1,9 @@
 // processors/commission/commission.ts - turns what a partner is credited for into balanced ledger entries with a receipt, and takes it back with the sale.
+
+import { divideHalfEven } from "../../domain/money.ts";
+import type { Contract } from "../../domain/reference/reference.ts";
 import type { Conversion, LedgerEntry } from "../../schemas/generated.ts";
 import { type Emit, emit, type Processor, type Recorded } from "../../stream/flow.ts";
-import { divideHalfEven } from "../money.ts";
-import type { Contract } from "../reference.ts";
 import type { Contracts } from "./contracts.ts";
 import { type CommissionMemory, conversionIn, countIn, customerIn, type Earned, withCount } from "./earned.ts";
 import { adjustmentFor, entryFor } from "./entry.ts";

@@ -1,7 +1,8 @@
 // processors/commission/contracts.ts - what commission looks up: the contract of a sale as it was known when the claim came, and the client's hold.
+
+import { type Contract, reference } from "../../domain/reference/reference.ts";
 import type { Conversion } from "../../schemas/generated.ts";
 import type { FactsFor } from "../../stream/flow.ts";
-import { type Contract, reference } from "../reference.ts";
 
 export interface Contracts {
   /** In force at the time of the sale, exact segment first; undefined: nobody promised anything. */

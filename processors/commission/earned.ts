@@ -1,6 +1,7 @@
 // processors/commission/earned.ts - what commission remembers: of a conversion what it earned, of a period what was counted, of a customer since when.
+
+import type { Cap, CapPeriod } from "../../domain/reference/reference.ts";
 import { remembersBy, type UnixMs } from "../../stream/flow.ts";
-import type { Cap, CapPeriod } from "../reference.ts";
 import { subKeysOf } from "./sub-keys.ts";
 
 export interface Earned {

@@ -1,8 +1,9 @@
 // processors/commission/entry.ts - the balanced ledger entries that answer one conversion record.
+
+import { monthOf } from "../../domain/calendar.ts";
+import { derivedId, prefixed, uuidOf } from "../../domain/ids.ts";
 import type { Conversion, EntryLine, LedgerEntry } from "../../schemas/generated.ts";
 import type { Recorded } from "../../stream/flow.ts";
-import { monthOf } from "../calendar.ts";
-import { derivedId, prefixed, uuidOf } from "../ids.ts";
 import { monthName } from "./sub-keys.ts";
 import type { Adjustment } from "./volume.ts";
 

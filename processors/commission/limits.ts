@@ -1,5 +1,5 @@
 // processors/commission/limits.ts - what a contract says on top of its type: at least and at most so much a sale, and a cap on the sum of a period.
-import type { Cap, Contract } from "../reference.ts";
+import type { Cap, Contract } from "../../domain/reference/reference.ts";
 import { LEDGER_MAX, larger, moneyOf, type Nothing, nothing, smaller, type Worth } from "./worth.ts";
 
 const PERIOD_WORDS = { day: "a day", month: "a month", lifetime: "in all" } as const;

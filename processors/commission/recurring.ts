@@ -1,8 +1,9 @@
 // processors/commission/recurring.ts - pays for the sales of a customer, a share or an amount each, for some months after the first one or for life.
+
+import { dayOf, monthsAfter, startOfDay } from "../../domain/calendar.ts";
+import type { Contract } from "../../domain/reference/reference.ts";
 import type { Conversion } from "../../schemas/generated.ts";
 import type { UnixMs } from "../../stream/flow.ts";
-import { dayOf, monthsAfter, startOfDay } from "../calendar.ts";
-import type { Contract } from "../reference.ts";
 import { flat } from "./flat.ts";
 import { percent } from "./percent.ts";
 import { type Nothing, nothing, type Worth } from "./worth.ts";

@@ -1,8 +1,9 @@
 // processors/commission/sub-keys.ts - the names under which commission remembers things of one partner at one client.
+
+import { dayOf, monthOf } from "../../domain/calendar.ts";
+import type { CapPeriod } from "../../domain/reference/reference.ts";
 import type { Conversion } from "../../schemas/generated.ts";
 import type { UnixMs } from "../../stream/flow.ts";
-import { dayOf, monthOf } from "../calendar.ts";
-import type { CapPeriod } from "../reference.ts";
 
 /** Names of custom events, segments and customers are free text: what separates the parts of a key is written as its code. */
 const part = (text: string): string =>

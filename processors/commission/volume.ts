@@ -1,7 +1,8 @@
 // processors/commission/volume.ts - a tiered contract settles its month as a whole: after every sale and refund, what was paid is what the volume earns, within the cap.
+
+import { divideHalfEven } from "../../domain/money.ts";
+import type { Contract } from "../../domain/reference/reference.ts";
 import type { Conversion } from "../../schemas/generated.ts";
-import { divideHalfEven } from "../money.ts";
-import type { Contract } from "../reference.ts";
 import { type CommissionMemory, type Count, countIn, type Earned, type Scale, withCount } from "./earned.ts";
 import { capWords, roomOf } from "./limits.ts";
 import { monthName, periodKey } from "./sub-keys.ts";

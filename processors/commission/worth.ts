@@ -1,7 +1,8 @@
 // processors/commission/worth.ts - what a contract makes of one sale before limits: an amount with its receipt, or nothing and why.
+
+import { divideHalfEven, toDecimal } from "../../domain/money.ts";
+import type { Contract } from "../../domain/reference/reference.ts";
 import type { Conversion } from "../../schemas/generated.ts";
-import { divideHalfEven, toDecimal } from "../money.ts";
-import type { Contract } from "../reference.ts";
 
 /** Every number that a formula used, amounts as digits of minor units: the receipt. */
 export type Inputs = Readonly<Record<string, unknown>>;

@@ -1,7 +1,7 @@
 // processors/enrich/browser.ts - what a user agent says about itself: device, browser, operating system, and whether it calls itself a bot.
 import bowser from "bowser";
 import { isbot } from "isbot";
-import { memo } from "../memo.ts";
+import { memo } from "../../domain/memo.ts";
 
 export interface UserAgent {
   /** desktop, mobile, tablet, tv or unknown */

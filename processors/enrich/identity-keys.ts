@@ -1,9 +1,10 @@
 // processors/enrich/identity-keys.ts - keyed hashes of identifiers, by client: a view, so that no stage holds a secret.
+
+import { type Identify, identifyFor, pepperOf } from "../../domain/device-id.ts";
 import type { View } from "../../stream/flow.ts";
-import { type Identify, identifyFor, pepperOf } from "../device-id.ts";
 
 export interface IdentityKeys {
-  /** The two hashes of one client (processors/device-id.ts). */
+  /** The two hashes of one client (domain/device-id.ts). */
   readonly identifyOf: (clientId: number) => Identify;
 }
 export const identityKeys: View<IdentityKeys> = { view: "identity-keys" };

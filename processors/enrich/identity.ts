@@ -1,7 +1,8 @@
 // processors/enrich/identity.ts - whom a device belongs to: identifiers that its events show, the edges they prove, and what of it is remembered.
+
+import type { Identify } from "../../domain/device-id.ts";
 import type { EventReceived, IdentityEdge } from "../../schemas/generated.ts";
 import { type MemoryOf, type Recorded, remembers, type UnixMs } from "../../stream/flow.ts";
-import type { Identify } from "../device-id.ts";
 
 export type IdentifierKind = "email" | "login";
 

@@ -1,8 +1,8 @@
 // processors/enrich/places.ts - where an address is and what kind of network it belongs to: the view that enrich looks up, and how an app makes it from data files.
 import ipaddr from "ipaddr.js";
 import { type CityResponse, type Response as Mmdb, Reader } from "mmdb-lib";
+import { memo } from "../../domain/memo.ts";
 import type { View } from "../../stream/flow.ts";
-import { memo } from "../memo.ts";
 import type { NetworkClass, Networks } from "./networks.ts";
 
 /** What is known of an address; null what is not, `error` why when something went wrong. An address that no country owns is no error. */

@@ -1,9 +1,10 @@
 // processors/score/facts.ts - the facts of score: where the client draws its lines, the keys that prove a click or an identifier, and hints.
+
+import { type Reference, type ReferenceAt, reference } from "../../domain/reference/reference.ts";
 import type { EventEnriched, FraudHints } from "../../schemas/generated.ts";
 import type { FactsFor } from "../../stream/flow.ts";
 import { type ClickKeys, clickKeys } from "../attribute/click-keys.ts";
 import { type IdentityKeys, identityKeys } from "../enrich/identity-keys.ts";
-import { type Reference, type ReferenceAt, reference } from "../reference.ts";
 import { type HintAsked, type Hints, hintAskedBy, hints } from "./hints.ts";
 import type { RuleSettings } from "./rules.ts";
 

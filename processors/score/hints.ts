@@ -1,8 +1,9 @@
 // processors/score/hints.ts - hints: what other events have in common with a claim or a click. Read once across keys, then kept with the event.
+
+import { addressOfVisitor } from "../../domain/visitor.ts";
 import type { EventEnriched, FraudHints } from "../../schemas/generated.ts";
 import type { Recorded, UnixMs, View } from "../../stream/flow.ts";
 import type { ClickKeys } from "../attribute/click-keys.ts";
-import { addressOfVisitor } from "../enrich/visitor.ts";
 import { isConversion } from "./rule.ts";
 
 /** What is asked about one event; null: there is nothing to ask. */

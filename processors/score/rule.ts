@@ -1,7 +1,8 @@
 // processors/score/rule.ts - what a fraud rule is: a pure look at one event that finds a reason to distrust it, or none.
+
+import type { Click } from "../../domain/click-id.ts";
 import type { EventEnriched, FraudHints } from "../../schemas/generated.ts";
 import type { Recorded } from "../../stream/flow.ts";
-import type { Click } from "../click-id.ts";
 
 /** All that a rule may look at. */
 export interface Seen {

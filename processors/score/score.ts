@@ -1,8 +1,9 @@
 // processors/score/score.ts - says how far an event can be trusted: 0 to 100, the client's band, and every reason.
+
+import type { Click } from "../../domain/click-id.ts";
 import type { EventEnriched, EventReceived, EventScored, FraudBand, FraudReason } from "../../schemas/generated.ts";
 import { emit, type Processor } from "../../stream/flow.ts";
 import { partnerNamed } from "../attribute/contenders.ts";
-import type { Click } from "../click-id.ts";
 import { identifiersIn } from "../enrich/identity.ts";
 import type { ScoreFacts } from "./facts.ts";
 import type { FraudRule, Seen } from "./rule.ts";

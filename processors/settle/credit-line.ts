@@ -1,7 +1,8 @@
 // processors/settle/credit-line.ts - gives a line to its partner and takes it back, writing one conversion record for each change.
+
+import { derivedId, prefixed } from "../../domain/ids.ts";
 import type { Claim, Conversion, EventAttributed } from "../../schemas/generated.ts";
 import type { Recorded } from "../../stream/flow.ts";
-import { derivedId, prefixed } from "../ids.ts";
 import { type Line, rowOf } from "./order.ts";
 
 /** What one claim changes: the claim, and the conversion records so far, whose number makes the next id. */

@@ -1,9 +1,10 @@
 // processors/settle/decision-claim.ts - a decision as a claim: under the key of the order it is about, with the event it is about.
+
+import { nothingFound } from "../../domain/nothing-found.ts";
+import type { ReferenceAt } from "../../domain/reference/reference.ts";
 import { type Claim, type Decision, type EventAttributed, type EventReceived, topics } from "../../schemas/generated.ts";
 import type { Recorded } from "../../stream/flow.ts";
 import { claimKindOf, orderKeyOf } from "../attribute/claims.ts";
-import { nothingFound } from "../nothing-found.ts";
-import type { ReferenceAt } from "../reference.ts";
 
 /** What is said beside what it is about; the last two only by whoever computes events anew. */
 type Said = Omit<Decision, "scope" | "review" | "overrides"> & Partial<Pick<Decision, "review" | "overrides">>;

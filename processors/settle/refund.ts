@@ -1,8 +1,9 @@
 // processors/settle/refund.ts - finds what a refund takes back: from the lines that are there, and from those that come after it.
+
+import { digitsOf } from "../../domain/currencies.ts";
+import { divideHalfEven, split } from "../../domain/money.ts";
 import type { Claim } from "../../schemas/generated.ts";
 import type { Recorded } from "../../stream/flow.ts";
-import { digitsOf } from "../currencies.ts";
-import { divideHalfEven, split } from "../money.ts";
 import { type Changes, takeBack } from "./credit-line.ts";
 import { DEFAULT_CURRENCY, type Line, type OrderState, type WaitingRefund } from "./order.ts";
 

@@ -1,7 +1,8 @@
 // processors/settle/settle.ts - the life of one order: its first copy counts, a second copy is merged, a refund takes back, a decision has the last word.
+
+import { divideHalfEven } from "../../domain/money.ts";
 import type { Claim, Conversion, Decision, EventAttributed } from "../../schemas/generated.ts";
 import { type Emit, type Emitted, emit, type Processor, type Recorded, type UnixMs } from "../../stream/flow.ts";
-import { divideHalfEven } from "../money.ts";
 import { type Changes, creditAgain, creditLine } from "./credit-line.ts";
 import { decideOrder, decideWaiting } from "./decide.ts";
 import { isMoneyTaken, MERGE_WINDOW_MS, mergeCopy, rowOfCopy } from "./merge-copy.ts";

@@ -1,7 +1,7 @@
 // sinks/archive/check.ts - law C11 from the data alone: the files of the archive cover what was committed, without gap, overlap or damage; and how far it is behind.
-import type { Admin } from "../../stream/admin.ts";
+import type { Admin } from "../../infra/kafka/admin.ts";
+import type { Objects } from "../../infra/objects/objects.ts";
 import type { UnixMs } from "../../stream/flow.ts";
-import type { Objects } from "../objects/objects.ts";
 import type { Contents } from "./container.ts";
 import { type ArchiveFile, fileKey, hourText, noticeKey, noticeOf } from "./names.ts";
 import { filesOf, hoursOf, readFile, type Span } from "./read.ts";

@@ -3,7 +3,7 @@ import { createHash } from "node:crypto";
 import { promisify } from "node:util";
 import { type DeflateRaw, deflateRaw, inflateRaw } from "node:zlib";
 import type avro from "avsc";
-import { typeOf } from "../../stream/avro.ts";
+import { typeOf } from "../../infra/avro/avro.ts";
 import type { UnixMs } from "../../stream/flow.ts";
 
 /** One record as it lay in the log. `value` begins with byte 0 and the id of its schema, which lies in `archive/schemas`. */

@@ -1,7 +1,8 @@
 // sinks/archive/read.ts - what lies in the archive: hours, the files of an hour, the records of a file, and a partition's past for whoever relearns it.
+
+import type { Objects } from "../../infra/objects/objects.ts";
 import type { UnixMs } from "../../stream/flow.ts";
-import type { InputMessage, Past, PastBatch } from "../../stream/ports.ts";
-import type { Objects } from "../objects/objects.ts";
+import type { InputMessage, Past, PastBatch } from "../../stream/messages.ts";
 import { type ArchivedRecord, type Contents, Damaged, readContainer } from "./container.ts";
 import { type ArchiveFile, fileOf, folderOf, hourOf, hourOfKey, hourText, prefixOf } from "./names.ts";
 import type { Withheld } from "./withheld.ts";

@@ -1,9 +1,9 @@
 // sinks/archive/restore.ts - brings a window of the archive back into a topic of its own: what it would bring, and then file by file, going on where it was stopped.
 import { createHash } from "node:crypto";
 import { hit } from "#failpoint";
+import { ObjectMissing, type Objects } from "../../infra/objects/objects.ts";
 import type { UnixMs } from "../../stream/flow.ts";
-import type { InputMessage, OutputMessage, Produce } from "../../stream/ports.ts";
-import { ObjectMissing, type Objects } from "../objects/objects.ts";
+import type { InputMessage, OutputMessage, Produce } from "../../stream/messages.ts";
 import { type ArchiveState, seamsOf } from "./check.ts";
 import { type ArchivedRecord, Damaged } from "./container.ts";
 import { type ArchiveFile, HOUR_MS, hourOf, hourText } from "./names.ts";

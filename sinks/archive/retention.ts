@@ -1,6 +1,7 @@
 // sinks/archive/retention.ts - deletes hours that are older than events are kept.
+
+import type { Objects } from "../../infra/objects/objects.ts";
 import type { UnixMs } from "../../stream/flow.ts";
-import type { Objects } from "../objects/objects.ts";
 import { folderOf, hourText } from "./names.ts";
 import { hoursOf } from "./read.ts";
 

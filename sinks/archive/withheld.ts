@@ -1,8 +1,9 @@
 // sinks/archive/withheld.ts - which archived records may not come back: those of erased subjects.
+
+import type { Wire } from "../../infra/avro/wire.ts";
+import type { Objects } from "../../infra/objects/objects.ts";
 import type { AnyTopic } from "../../stream/flow.ts";
-import type { InputMessage, Withholds } from "../../stream/ports.ts";
-import type { Wire } from "../../stream/wire.ts";
-import type { Objects } from "../objects/objects.ts";
+import type { InputMessage, Withholds } from "../../stream/messages.ts";
 
 /** Asked before each file: undefined when everything may come back, so that nothing is decoded. Rejects with a transient error while nobody knows. */
 export type Withheld = () => Promise<((message: InputMessage, partition: number) => boolean) | undefined>;

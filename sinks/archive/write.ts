@@ -1,8 +1,8 @@
 // sinks/archive/write.ts - stores batches of the log as files, so that they join without gap or overlap whoever dies when, and whoever else is at it.
 import { hit } from "#failpoint";
+import { ObjectMissing, type Objects } from "../../infra/objects/objects.ts";
 import type { UnixMs } from "../../stream/flow.ts";
-import type { CopiedBatch, CopyPorts } from "../../stream/ports.ts";
-import { ObjectMissing, type Objects } from "../objects/objects.ts";
+import type { CopiedBatch, CopyPorts } from "../../stream/messages.ts";
 import { type ArchivedRecord, type Contents, writeContainer } from "./container.ts";
 import { fileKey, fileOf, HOUR_MS, hourOf, noticeKey, type Place, prefixOf, schemaKey } from "./names.ts";
 

@@ -1,13 +1,13 @@
 // The platform API over HTTP: the order of checks, every role at every route, tokens that must not be taken, and alerts that are mailed once.
 import { createHmac } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { deadLetterRoutes } from "../../apps/api/dead-letters.ts";
 import type { Route } from "../../apps/api/route.ts";
-import { systemRoutes } from "../../apps/api/system.ts";
-import { demoUsers } from "../../apps/stack/demo-users.ts";
-import { openPool } from "../../sinks/postgres/sql.ts";
-import { createToken } from "../../sinks/postgres/tokens.ts";
-import { removeUser, saveUser } from "../../sinks/postgres/users.ts";
+import { deadLetterRoutes } from "../../apps/api/routes/dead-letters.ts";
+import { systemRoutes } from "../../apps/api/routes/system.ts";
+import { demoUsers } from "../../infra/embedded/demo-users.ts";
+import { openPool } from "../../infra/postgres/sql.ts";
+import { createToken } from "../../modules/access/tokens.ts";
+import { removeUser, saveUser } from "../../modules/access/users.ts";
 import { type RunningApi, startApi } from "../support/api.ts";
 import { sharedStack } from "../support/shared-stack.ts";
 

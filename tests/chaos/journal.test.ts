@@ -6,7 +6,7 @@ import { afterAll, expect, test } from "vitest";
 import { openGenerator, tenantsOf } from "../../apps/chaos/generator.ts";
 import { openJournal } from "../../apps/chaos/journal.ts";
 import { faults, planFor, planOf } from "../../apps/chaos/schedule.ts";
-import { randomFrom } from "../../apps/random.ts";
+import { randomFrom } from "../../infra/runtime/random.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "tributary-journal-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));

@@ -3,16 +3,16 @@ import { copyFileSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "n
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { migrateAll, migrationStatus } from "../../apps/ops/steps.ts";
-import { digitsOf } from "../../processors/currencies.ts";
-import { toDecimal } from "../../processors/money.ts";
+import { digitsOf } from "../../domain/currencies.ts";
+import { toDecimal } from "../../domain/money.ts";
+import { type Clickhouse, openClickhouse } from "../../infra/clickhouse/client.ts";
+import { migrate, status } from "../../infra/clickhouse/migrate.ts";
+import { count, readRows, scopeOf } from "../../infra/clickhouse/query.ts";
+import { migrateAll, migrationStatus } from "../../modules/installation/steps.ts";
 import { topics } from "../../schemas/generated.ts";
-import { type Clickhouse, openClickhouse } from "../../sinks/clickhouse/client.ts";
-import { migrate, status } from "../../sinks/clickhouse/migrate.ts";
-import { count, readRows, scopeOf } from "../../sinks/clickhouse/query.ts";
-import { eventCounts, eventVersions, freshness, latestEvents } from "../../sinks/clickhouse/reads.ts";
-import { clickhouseStore } from "../../sinks/clickhouse/store.ts";
-import { eventRows } from "../../sinks/clickhouse/tables/events.ts";
+import { eventRows } from "../../sinks/analytics/events.ts";
+import { eventCounts, eventVersions, freshness, latestEvents } from "../../sinks/analytics/reads.ts";
+import { clickhouseStore } from "../../sinks/stores/clickhouse.ts";
 import { attributed, clickCredit, enriched, noon, received, recorded } from "../support/builders.ts";
 import { freshDatabase } from "../support/fresh-database.ts";
 import { sharedStack } from "../support/shared-stack.ts";
@@ -58,7 +58,7 @@ test("a step that ran but was not noted is repeated without harm", async () => {
   expect(await status(clickhouse)).toMatchObject({ pending: [], problems: [] });
 });
 
-const files = new URL("../../sinks/clickhouse/migrations/", import.meta.url).pathname;
+const files = new URL("../../migrations/clickhouse/", import.meta.url).pathname;
 const shipped = () => readdirSync(files).sort();
 
 test("rows that were stored before the table moved are there afterwards, and a later reading of them stands", async () => {

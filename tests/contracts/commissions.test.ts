@@ -1,13 +1,13 @@
 // tests/contracts/commissions.test.ts - commissions of every type of contract, from what people save to what stands in the ledger, on a real Postgres.
 import type pg from "pg";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { ReferenceChanges } from "../../modules/reference/records.ts";
+import { openReference } from "../../modules/reference/reference.ts";
+import { writeReference } from "../../modules/reference/writer.ts";
 import { contracts } from "../../processors/commission/contracts.ts";
 import { type LedgerEntry, topics } from "../../schemas/generated.ts";
-import { openReference } from "../../sinks/postgres/reference.ts";
-import type { ReferenceChanges } from "../../sinks/postgres/reference-records.ts";
-import { writeReference } from "../../sinks/postgres/reference-writer.ts";
-import { postgresStore } from "../../sinks/postgres/store.ts";
-import { ledger, ledgerRows } from "../../sinks/postgres/tables/ledger.ts";
+import { ledger, ledgerRows } from "../../sinks/ledger/ledger.ts";
+import { postgresStore } from "../../sinks/stores/postgres.ts";
 import { recorded } from "../support/builders.ts";
 import { type Happening, history, sumOf } from "../support/contract-builders.ts";
 import { type FreshDatabase, freshDatabase } from "../support/fresh-database.ts";

@@ -1,16 +1,16 @@
 // Law of a rule's condition: the closure that decides live and the expression that asks the store pick the same events, whatever the condition and the rows.
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { parseCondition } from "../../processors/attribute/condition.ts";
-import { compile } from "../../processors/attribute/evaluate.ts";
-import { Subject } from "../../processors/attribute/fields.ts";
-import type { Condition } from "../../processors/reference.ts";
+import { parseCondition } from "../../domain/conditions/condition.ts";
+import { compile } from "../../domain/conditions/evaluate.ts";
+import { Subject } from "../../domain/conditions/fields.ts";
+import type { Condition } from "../../domain/reference/reference.ts";
+import { type Clickhouse, openClickhouse } from "../../infra/clickhouse/client.ts";
+import { readRows, scopeOf, text } from "../../infra/clickhouse/query.ts";
 import { type EventAttributed, topics } from "../../schemas/generated.ts";
-import { type Clickhouse, openClickhouse } from "../../sinks/clickhouse/client.ts";
-import { matching } from "../../sinks/clickhouse/condition.ts";
-import { readRows, scopeOf, text } from "../../sinks/clickhouse/query.ts";
-import { clickhouseStore } from "../../sinks/clickhouse/store.ts";
-import { eventRows, events } from "../../sinks/clickhouse/tables/events.ts";
+import { matching } from "../../sinks/analytics/condition-sql.ts";
+import { eventRows, events } from "../../sinks/analytics/events.ts";
+import { clickhouseStore } from "../../sinks/stores/clickhouse.ts";
 import { attributed, enrichment, received, recorded } from "../support/builders.ts";
 import { sharedStack } from "../support/shared-stack.ts";
 

@@ -1,9 +1,9 @@
 // The index of the dead letters in Postgres: the same life as in memory, tenants apart, two keepers that do not take one letter twice, and a recovered store that wakes what it had refused.
 import type pg from "pg";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { type Failure, type Letter, letterIdOf } from "../../processors/dead-letters/letter.ts";
-import { uuidOf } from "../../processors/ids.ts";
-import { countLetters, discardOpen, failuresOf, listLetters, makeDue } from "../../sinks/postgres/dead-letter-reads.ts";
+import { uuidOf } from "../../domain/ids.ts";
+import { transaction } from "../../infra/postgres/sql.ts";
+import { type Failure, type Letter, letterIdOf } from "../../modules/dead-letters/letter.ts";
 import {
   claimLetters,
   discardClaimed,
@@ -15,8 +15,8 @@ import {
   openLetters,
   parkLetters,
   wakeLetters,
-} from "../../sinks/postgres/dead-letters.ts";
-import { transaction } from "../../sinks/postgres/sql.ts";
+} from "../../modules/dead-letters/letter-index.ts";
+import { countLetters, discardOpen, failuresOf, listLetters, makeDue } from "../../modules/dead-letters/letter-reads.ts";
 import { type FreshDatabase, freshDatabase } from "../support/fresh-database.ts";
 import { inMemoryLetters } from "../support/in-memory-letters.ts";
 

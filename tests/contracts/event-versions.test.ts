@@ -1,13 +1,13 @@
 // Which of the rows of one event is explained, and compared with what a recomputation says: the one that readers of the tables see, merged or not.
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { type Clickhouse, openClickhouse } from "../../infra/clickhouse/client.ts";
+import { migrate } from "../../infra/clickhouse/migrate.ts";
+import { scopeOf } from "../../infra/clickhouse/query.ts";
 import { topics } from "../../schemas/generated.ts";
-import { type Clickhouse, openClickhouse } from "../../sinks/clickhouse/client.ts";
-import { migrate } from "../../sinks/clickhouse/migrate.ts";
-import { scopeOf } from "../../sinks/clickhouse/query.ts";
-import { eventVersions } from "../../sinks/clickhouse/reads.ts";
-import { standingRows } from "../../sinks/clickhouse/standing.ts";
-import { clickhouseStore } from "../../sinks/clickhouse/store.ts";
-import { eventRows } from "../../sinks/clickhouse/tables/events.ts";
+import { eventRows } from "../../sinks/analytics/events.ts";
+import { eventVersions } from "../../sinks/analytics/reads.ts";
+import { standingRows } from "../../sinks/analytics/standing.ts";
+import { clickhouseStore } from "../../sinks/stores/clickhouse.ts";
 import { attributed, recorded } from "../support/builders.ts";
 import { sharedStack } from "../support/shared-stack.ts";
 

@@ -1,8 +1,8 @@
 // What Postgres keeps of groups that go back: who holds them, with which offsets, what workers host, and which revision of a stage decided what (law R12).
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { HeldElsewhere, heldAmong, hostings, openHolds, openReplayOf, tellHosting } from "../../sinks/postgres/group-holds.ts";
-import { recordRevisions, revisionsInForce } from "../../sinks/postgres/stage-revisions.ts";
-import type { Holds } from "../../stream/rewind.ts";
+import { HeldElsewhere, heldAmong, hostings, openHolds, openReplayOf, tellHosting } from "../../modules/groups/group-holds.ts";
+import type { Holds } from "../../modules/groups/rewind.ts";
+import { recordRevisions, revisionsInForce } from "../../modules/groups/stage-revisions.ts";
 import { type FreshDatabase, freshDatabase } from "../support/fresh-database.ts";
 
 let database: FreshDatabase;

@@ -1,11 +1,11 @@
 // Hints on a real Redis: counted across keys, answered once, and kept with the event.
 import { Redis } from "ioredis";
 import { afterAll, expect, test } from "vitest";
+import { redisHints, redisIdentityClicks } from "../../modules/facts/hints.ts";
 import type { HintAsked } from "../../processors/score/hints.ts";
 import { type EventAttributed, topics } from "../../schemas/generated.ts";
-import { redisHints, redisIdentityClicks } from "../../sinks/redis/hints.ts";
-import { redisStore } from "../../sinks/redis/store.ts";
-import { velocity, velocityRows } from "../../sinks/redis/tables/velocity.ts";
+import { redisStore } from "../../sinks/stores/redis.ts";
+import { velocity, velocityRows } from "../../sinks/velocity/velocity.ts";
 import { attributed, clickCredit, clientId, dayMs, hourMs, noon, recorded } from "../support/builders.ts";
 import { sharedStack } from "../support/shared-stack.ts";
 

@@ -1,7 +1,7 @@
 // What the edges have written down of their way into the log, read back from a real Postgres: the worst of them now, since when, and every change.
 import type pg from "pg";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { type IngestPathState, ingestPath, recordIngestPath } from "../../sinks/postgres/ingest-path.ts";
+import { type IngestPathState, ingestPath, recordIngestPath } from "../../modules/edges/ingest-path.ts";
 import { type FreshDatabase, freshDatabase } from "../support/fresh-database.ts";
 
 let database: FreshDatabase;

@@ -1,8 +1,8 @@
-// What stream/kafka.ts promises of the log, on a real broker of its own: it is stopped and killed here. The numbers are those of the facts about kafkajs in the design.
+// What infra/kafka/kafka.ts promises of the log, on a real broker of its own: it is stopped and killed here. The numbers are those of the facts about kafkajs in the design.
 import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { Stack } from "../../apps/stack/supervisor.ts";
-import type { Admin } from "../../stream/admin.ts";
+import type { Stack } from "../../infra/embedded/supervisor.ts";
+import type { Admin } from "../../infra/kafka/admin.ts";
 import {
   type BatchControl,
   type ConsumedBatch,
@@ -10,10 +10,10 @@ import {
   type ConsumerSettings,
   LogGap,
   stageReading,
-} from "../../stream/consumer.ts";
-import { type Kafka, openKafka } from "../../stream/kafka.ts";
+} from "../../infra/kafka/consumer.ts";
+import { type Kafka, openKafka } from "../../infra/kafka/kafka.ts";
+import { LogUnavailable, type OutgoingMessage, Overloaded, type Producer } from "../../infra/kafka/producer.ts";
 import { partitionOf } from "../../stream/partitioner.ts";
-import { LogUnavailable, type OutgoingMessage, Overloaded, type Producer } from "../../stream/producer.ts";
 import { workshop } from "../stack/home-for-test.ts";
 
 const until = async (condition: () => boolean | Promise<boolean>, deadlineMs = 20_000): Promise<void> => {

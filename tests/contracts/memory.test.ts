@@ -3,11 +3,11 @@ import { randomUUID } from "node:crypto";
 import { Redis } from "ioredis";
 import pg from "pg";
 import { afterAll, describe, expect, test } from "vitest";
-import { forget, marksOf } from "../../stream/memory/forget.ts";
+import { postgresMemory } from "../../infra/postgres/durable-memory.ts";
+import { redisMemory } from "../../infra/redis/fast-memory.ts";
+import { forget, marksOf } from "../../infra/redis/forget.ts";
 import { inMemory } from "../../stream/memory/in-memory.ts";
 import type { Change, Loaded, Memory, Remembering } from "../../stream/memory/memory.ts";
-import { postgresMemory } from "../../stream/memory/postgres.ts";
-import { redisMemory } from "../../stream/memory/redis.ts";
 import { sharedStack } from "../support/shared-stack.ts";
 
 const { env } = sharedStack();

@@ -3,8 +3,8 @@ import { appendFileSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { migrate, migrationsIn, statementsOf, status } from "../../sinks/postgres/migrate.ts";
-import { sql } from "../../sinks/postgres/sql.ts";
+import { migrate, migrationsIn, statementsOf, status } from "../../infra/postgres/migrate.ts";
+import { sql } from "../../infra/postgres/sql.ts";
 import { type FreshDatabase, freshDatabase } from "../support/fresh-database.ts";
 
 let database: FreshDatabase;

@@ -1,9 +1,9 @@
 // The store reads a block as the rows that it was made of, and each column of the code has the type that it has in the store.
 import fc from "fast-check";
 import { afterAll, expect, test } from "vitest";
-import { openClickhouse } from "../../sinks/clickhouse/client.ts";
-import { clickhouseStore } from "../../sinks/clickhouse/store.ts";
-import { eventColumns } from "../../sinks/clickhouse/tables/events.ts";
+import { openClickhouse } from "../../infra/clickhouse/client.ts";
+import { eventColumns } from "../../sinks/analytics/events.ts";
+import { clickhouseStore } from "../../sinks/stores/clickhouse.ts";
 import { sharedStack } from "../support/shared-stack.ts";
 
 const clickhouse = openClickhouse(sharedStack().env.CLICKHOUSE_URL!);

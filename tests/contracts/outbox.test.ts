@@ -1,16 +1,16 @@
 // The outbox on a real Postgres and a real log: a change and what the log hears of it are there together, in order, and never twice under two ids.
 import type pg from "pg";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
+import { inMemoryWire } from "../../infra/avro/wire.ts";
+import { openKafka } from "../../infra/kafka/kafka.ts";
+import { transaction } from "../../infra/postgres/sql.ts";
+import { type Announced, announce, forgetSent, outboxTopics, relayOutbox, waitingOutbox } from "../../modules/outbox/outbox.ts";
+import { ReferenceRefused } from "../../modules/reference/records.ts";
+import { openReference } from "../../modules/reference/reference.ts";
+import { writeReference } from "../../modules/reference/writer.ts";
 import { type DomainChanged, type ReferenceChanged, topicSettings } from "../../schemas/generated.ts";
-import { type Announced, announce, forgetSent, outboxTopics, relayOutbox, waitingOutbox } from "../../sinks/postgres/outbox.ts";
-import { openReference } from "../../sinks/postgres/reference.ts";
-import { ReferenceRefused } from "../../sinks/postgres/reference-records.ts";
-import { writeReference } from "../../sinks/postgres/reference-writer.ts";
-import { transaction } from "../../sinks/postgres/sql.ts";
 import type { AnyTopic } from "../../stream/flow.ts";
-import { openKafka } from "../../stream/kafka.ts";
-import type { OutputMessage } from "../../stream/ports.ts";
-import { inMemoryWire } from "../../stream/wire.ts";
+import type { OutputMessage } from "../../stream/messages.ts";
 import { type FreshDatabase, freshDatabase } from "../support/fresh-database.ts";
 import { sharedStack } from "../support/shared-stack.ts";
 

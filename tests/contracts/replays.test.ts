@@ -1,7 +1,6 @@
 // Replays as Postgres keeps them: calls that find each other, one lane at a time, a position and counts that only the owner moves.
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
-import { skippedOf } from "../../apps/keeper/replay-lane.ts";
-import { awaitReplay, hasEnded, progressOf, ReplayStalled, reportOf } from "../../apps/replays.ts";
+import { skippedOf } from "../../modules/replays/replay-lane.ts";
 import {
   cancelReplay,
   claimReplay,
@@ -13,7 +12,8 @@ import {
   requestReplay,
   type Segment,
   type WantedReplay,
-} from "../../sinks/postgres/replays.ts";
+} from "../../modules/replays/replays.ts";
+import { awaitReplay, hasEnded, progressOf, ReplayStalled, reportOf } from "../../modules/replays/report.ts";
 import { type FreshDatabase, freshDatabase } from "../support/fresh-database.ts";
 
 let database: FreshDatabase;

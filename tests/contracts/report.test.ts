@@ -1,12 +1,12 @@
 // The report by month: orders and money as sold, refunds beside them, commissions from the ledger; months are those of Mexico City.
 import { afterAll, describe, expect, test } from "vitest";
+import { openPool } from "../../infra/postgres/sql.ts";
+import { report, summary } from "../../modules/reports/report.ts";
 import { type EventReceived, type LedgerEntry, topics } from "../../schemas/generated.ts";
-import { report, summary } from "../../sinks/postgres/report.ts";
-import { openPool } from "../../sinks/postgres/sql.ts";
-import { postgresStore } from "../../sinks/postgres/store.ts";
-import { conversionRows, conversions } from "../../sinks/postgres/tables/conversions.ts";
-import { ledger, ledgerRows } from "../../sinks/postgres/tables/ledger.ts";
-import { productSales, saleRows } from "../../sinks/postgres/tables/product-sales.ts";
+import { conversionRows, conversions } from "../../sinks/conversions/conversions.ts";
+import { ledger, ledgerRows } from "../../sinks/ledger/ledger.ts";
+import { productSales, saleRows } from "../../sinks/product-sales/product-sales.ts";
+import { postgresStore } from "../../sinks/stores/postgres.ts";
 import type { Table } from "../../stream/flow.ts";
 import { attributed, conversion, noon, recorded } from "../support/builders.ts";
 import { entry as ledgerEntry } from "../support/money-builders.ts";

@@ -1,9 +1,9 @@
 // Laws T2 and T3: a tenant sees its own rows and no others, by the catalog and under interleaved load on two connections.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { newClientSecret, saveClientSecret } from "../../sinks/postgres/client-secrets.ts";
-import { writeReference } from "../../sinks/postgres/reference-writer.ts";
-import { sql, transaction } from "../../sinks/postgres/sql.ts";
-import { createToken } from "../../sinks/postgres/tokens.ts";
+import { sql, transaction } from "../../infra/postgres/sql.ts";
+import { newClientSecret, saveClientSecret } from "../../modules/access/client-secrets.ts";
+import { createToken } from "../../modules/access/tokens.ts";
+import { writeReference } from "../../modules/reference/writer.ts";
 import { type FreshDatabase, freshDatabase } from "../support/fresh-database.ts";
 
 let database: FreshDatabase;

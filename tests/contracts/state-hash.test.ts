@@ -1,17 +1,17 @@
 // The state hash of the stores: equal rows, equal hash, whatever the order, the batches and the columns that may differ; one other value, another hash.
 import { afterAll, expect, test } from "vitest";
-import { differingTables, stateHash } from "../../apps/state-hash.ts";
+import { openClickhouse } from "../../infra/clickhouse/client.ts";
+import { openPool } from "../../infra/postgres/sql.ts";
+import { computeRollups } from "../../modules/rollups/rollups.ts";
+import { differingRows, hashedAnalytics, unhashedAnalytics } from "../../modules/state-hash/clickhouse.ts";
+import { differingTables, stateHash } from "../../modules/state-hash/state-hash.ts";
 import { batchTag } from "../../processors/admit/batch-id.ts";
 import { topics } from "../../schemas/generated.ts";
-import { openClickhouse } from "../../sinks/clickhouse/client.ts";
-import { computeRollups } from "../../sinks/clickhouse/rollups.ts";
-import { differingRows, hashedAnalytics, unhashedAnalytics } from "../../sinks/clickhouse/state-hash.ts";
-import { clickhouseStore } from "../../sinks/clickhouse/store.ts";
-import { eventRows, events } from "../../sinks/clickhouse/tables/events.ts";
-import { openPool } from "../../sinks/postgres/sql.ts";
-import { postgresStore } from "../../sinks/postgres/store.ts";
-import { ledger, ledgerRows } from "../../sinks/postgres/tables/ledger.ts";
-import { productSales, saleRows } from "../../sinks/postgres/tables/product-sales.ts";
+import { eventRows, events } from "../../sinks/analytics/events.ts";
+import { ledger, ledgerRows } from "../../sinks/ledger/ledger.ts";
+import { productSales, saleRows } from "../../sinks/product-sales/product-sales.ts";
+import { clickhouseStore } from "../../sinks/stores/clickhouse.ts";
+import { postgresStore } from "../../sinks/stores/postgres.ts";
 import type { Table } from "../../stream/flow.ts";
 import { attributed, clickCredit, noon, recorded } from "../support/builders.ts";
 import { entry } from "../support/money-builders.ts";

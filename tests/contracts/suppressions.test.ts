@@ -1,11 +1,11 @@
 // The list of erased subjects on a real database: known everywhere soon after its commit, kept for good, by tenant, and honest when nobody can read it.
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { until } from "../../apps/stack/until.ts";
-import { identifyFor, pepperOf } from "../../processors/device-id.ts";
-import { subjectOf } from "../../processors/suppression.ts";
+import { identifyFor, pepperOf } from "../../domain/device-id.ts";
+import { subjectOf } from "../../domain/suppression.ts";
+import { transaction } from "../../infra/postgres/sql.ts";
+import { until } from "../../infra/runtime/until.ts";
+import { openSuppressions, suppress } from "../../modules/privacy/suppressions.ts";
 import { topics } from "../../schemas/generated.ts";
-import { transaction } from "../../sinks/postgres/sql.ts";
-import { openSuppressions, suppress } from "../../sinks/postgres/suppressions.ts";
 import { attributed, clientId, hourMs, noon, recorded } from "../support/builders.ts";
 import { type FreshDatabase, freshDatabase } from "../support/fresh-database.ts";
 

@@ -1,17 +1,17 @@
 // Law of every table that sinks write: rows written twice, in any order and in any batches, leave it as rows written once, newest version last (R1, R2, I5).
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { type Clickhouse, openClickhouse } from "../../infra/clickhouse/client.ts";
+import { migrate as migrateClickhouse } from "../../infra/clickhouse/migrate.ts";
+import { openPool } from "../../infra/postgres/sql.ts";
 import { type Conversion, type EventAttributed, type LedgerEntry, topics } from "../../schemas/generated.ts";
-import { type Clickhouse, openClickhouse } from "../../sinks/clickhouse/client.ts";
-import { migrate as migrateClickhouse } from "../../sinks/clickhouse/migrate.ts";
-import { clickhouseStore } from "../../sinks/clickhouse/store.ts";
-import { eventRows, events, volatileEventColumns } from "../../sinks/clickhouse/tables/events.ts";
-import { openPool } from "../../sinks/postgres/sql.ts";
-import { postgresStore } from "../../sinks/postgres/store.ts";
-import { conversionRows, conversions } from "../../sinks/postgres/tables/conversions.ts";
-import { edgeRows, identityEdges } from "../../sinks/postgres/tables/identity-edges.ts";
-import { ledger, ledgerRows } from "../../sinks/postgres/tables/ledger.ts";
-import { productSales, saleRows } from "../../sinks/postgres/tables/product-sales.ts";
+import { eventRows, events, volatileEventColumns } from "../../sinks/analytics/events.ts";
+import { conversionRows, conversions } from "../../sinks/conversions/conversions.ts";
+import { edgeRows, identityEdges } from "../../sinks/identity/identity-edges.ts";
+import { ledger, ledgerRows } from "../../sinks/ledger/ledger.ts";
+import { productSales, saleRows } from "../../sinks/product-sales/product-sales.ts";
+import { clickhouseStore } from "../../sinks/stores/clickhouse.ts";
+import { postgresStore } from "../../sinks/stores/postgres.ts";
 import { classify } from "../../stream/errors.ts";
 import type { Recorded, Table, Topic } from "../../stream/flow.ts";
 import { attributed, clickCredit, conversion, noon, recorded } from "../support/builders.ts";

@@ -2,8 +2,8 @@
 import { createHash } from "node:crypto";
 import type pg from "pg";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { transaction } from "../../sinks/postgres/sql.ts";
-import { createToken, newToken, openTokens, revokeToken, type Tokens } from "../../sinks/postgres/tokens.ts";
+import { transaction } from "../../infra/postgres/sql.ts";
+import { createToken, newToken, openTokens, revokeToken, type Tokens } from "../../modules/access/tokens.ts";
 import { type FreshDatabase, freshDatabase } from "../support/fresh-database.ts";
 
 let database: FreshDatabase;

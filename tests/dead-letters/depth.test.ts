@@ -1,7 +1,7 @@
 // What `dlq_depth` adds up: the index, what it has not read, and what waits for a store that is down; the last number stands while nobody can be asked.
 import { describe, expect, test } from "vitest";
-import { lastKnown, sumOf, unreadLetters, waitingForStores } from "../../apps/ingest/letter-depth.ts";
-import type { Admin, Lag } from "../../stream/admin.ts";
+import type { Admin, Lag } from "../../infra/kafka/admin.ts";
+import { lastKnown, sumOf, unreadLetters, waitingForStores } from "../../modules/dead-letters/letter-depth.ts";
 import { noon } from "../support/builders.ts";
 
 const fresh = (counts: Readonly<Record<string, number>>) => ({ counts, isStale: false });

@@ -1,13 +1,13 @@
 // What a dead letter holds and where it goes when it is tried again, for each topic that it can come from.
 import { describe, expect, test } from "vitest";
-import { failureOf, letterSources, reentryOf, shownOf } from "../../apps/dead-letters/failure.ts";
-import { uuidOf } from "../../processors/ids.ts";
-import { hidesOf } from "../../processors/suppression.ts";
+import { uuidOf } from "../../domain/ids.ts";
+import { hidesOf } from "../../domain/suppression.ts";
+import { inMemoryWire } from "../../infra/avro/wire.ts";
+import { failureOf, letterSources, reentryOf, shownOf } from "../../modules/dead-letters/failure.ts";
 import { topics } from "../../schemas/generated.ts";
 import { deadLetterOf, letterHeaders } from "../../stream/dead-letters.ts";
 import type { Topic } from "../../stream/flow.ts";
-import type { InputMessage } from "../../stream/ports.ts";
-import { inMemoryWire } from "../../stream/wire.ts";
+import type { InputMessage } from "../../stream/messages.ts";
 import { attributed, claim, conversion, enriched, noon, purchase, received, recorded, scored } from "../support/builders.ts";
 
 const wire = inMemoryWire(letterSources);

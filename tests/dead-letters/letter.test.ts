@@ -8,7 +8,7 @@ import {
   letterIdOf,
   MOST_ATTEMPTS,
   waitBefore,
-} from "../../processors/dead-letters/letter.ts";
+} from "../../modules/dead-letters/letter.ts";
 import { noon } from "../support/builders.ts";
 
 const nothing: Known = { letters: [], failures: new Set() };

@@ -1,18 +1,18 @@
 // Law C4 by a model: whatever fails, is killed, comes twice or is read again, every refused record is one letter in one state, and every event is stored once.
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { failureOf, letterSources, letterTopics } from "../../apps/dead-letters/failure.ts";
-import { indexing } from "../../apps/dead-letters/indexing.ts";
-import { type RetryPorts, sendDue } from "../../apps/dead-letters/retrying.ts";
-import { INDEX_GROUP, seeingThrough } from "../../apps/dead-letters/seeing-through.ts";
-import { letterStates } from "../../processors/dead-letters/letter.ts";
+import { Unreadable } from "../../infra/avro/codec.ts";
+import { inMemoryWire } from "../../infra/avro/wire.ts";
+import { placeOf } from "../../infra/kafka/pick.ts";
+import { failureOf, letterSources, letterTopics } from "../../modules/dead-letters/failure.ts";
+import { indexing } from "../../modules/dead-letters/indexing.ts";
+import { letterStates } from "../../modules/dead-letters/letter.ts";
+import { type RetryPorts, sendDue } from "../../modules/dead-letters/retrying.ts";
+import { INDEX_GROUP, seeingThrough } from "../../modules/dead-letters/seeing-through.ts";
 import { type EventAttributed, type EventReceived, topics } from "../../schemas/generated.ts";
-import { Unreadable } from "../../stream/codec.ts";
 import { deadLetterOf } from "../../stream/dead-letters.ts";
-import { inMemoryLog } from "../../stream/in-memory-log.ts";
-import { placeOf } from "../../stream/pick.ts";
-import type { OutputMessage } from "../../stream/ports.ts";
-import { inMemoryWire } from "../../stream/wire.ts";
+import type { OutputMessage } from "../../stream/messages.ts";
+import { inMemoryLog } from "../../stream/testing/in-memory-log.ts";
 import { pipeline } from "../../topology.ts";
 import { attributed, noon, received, recorded } from "../support/builders.ts";
 import { inMemoryLetters } from "../support/in-memory-letters.ts";

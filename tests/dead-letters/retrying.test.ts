@@ -1,13 +1,13 @@
 // Which of the letters that are due go on their way: those of one root share one message, made of whatever bytes of it are still there.
 import { expect, test } from "vitest";
-import { failureOf, letterSources } from "../../apps/dead-letters/failure.ts";
-import { sendDue } from "../../apps/dead-letters/retrying.ts";
-import { type Failure, indexFailures, type Letter } from "../../processors/dead-letters/letter.ts";
+import { inMemoryWire } from "../../infra/avro/wire.ts";
+import { placeOf } from "../../infra/kafka/pick.ts";
+import { failureOf, letterSources } from "../../modules/dead-letters/failure.ts";
+import { type Failure, indexFailures, type Letter } from "../../modules/dead-letters/letter.ts";
+import { sendDue } from "../../modules/dead-letters/retrying.ts";
 import { topics } from "../../schemas/generated.ts";
 import { deadLetterOf } from "../../stream/dead-letters.ts";
-import { placeOf } from "../../stream/pick.ts";
-import type { OutputMessage } from "../../stream/ports.ts";
-import { inMemoryWire } from "../../stream/wire.ts";
+import type { OutputMessage } from "../../stream/messages.ts";
 import { noon, received, recorded } from "../support/builders.ts";
 
 const wire = inMemoryWire(letterSources);

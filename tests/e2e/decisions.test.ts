@@ -1,10 +1,10 @@
 // tests/e2e/decisions.test.ts - an operator and the nightly pass decide about orders on real servers, and the ledger follows.
 import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { dayOf, startOfDay } from "../../processors/calendar.ts";
-import { clickIdKey, mint } from "../../processors/click-id.ts";
-import { writeReference } from "../../sinks/postgres/reference-writer.ts";
-import { openPool } from "../../sinks/postgres/sql.ts";
+import { dayOf, startOfDay } from "../../domain/calendar.ts";
+import { clickIdKey, mint } from "../../domain/click-id.ts";
+import { openPool } from "../../infra/postgres/sql.ts";
+import { writeReference } from "../../modules/reference/writer.ts";
 import { type Product, startProduct, until } from "../support/e2e-product.ts";
 
 const HOUR = 3_600_000;

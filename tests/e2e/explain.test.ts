@@ -1,6 +1,6 @@
 // `tributary explain` on the whole product: a sale, its refund, a sale that nobody is credited for, and an id that nobody sent.
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { clickIdKey, mint } from "../../processors/click-id.ts";
+import { clickIdKey, mint } from "../../domain/click-id.ts";
 import { type Product, startProduct, until } from "../support/e2e-product.ts";
 
 let product: Product;

@@ -1,6 +1,6 @@
 // A sender asks what became of a batch, on the whole product: what was stored, what had been there before, what is still under way; and nobody else learns it.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { clickIdKey, mint } from "../../processors/click-id.ts";
+import { clickIdKey, mint } from "../../domain/click-id.ts";
 import { type Product, startProduct, until } from "../support/e2e-product.ts";
 
 let product: Product;

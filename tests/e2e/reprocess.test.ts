@@ -1,9 +1,9 @@
 // tests/e2e/reprocess.test.ts - a rule is saved wrong, sales come, the rule is corrected: one command shows what differs, and with --yes the ledger is right.
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { apps } from "../../apps/stack/product.ts";
-import type { ReferenceChanges } from "../../sinks/postgres/reference-records.ts";
-import { writeReference } from "../../sinks/postgres/reference-writer.ts";
-import { openPool } from "../../sinks/postgres/sql.ts";
+import { openPool } from "../../infra/postgres/sql.ts";
+import { apps } from "../../modules/installation/product.ts";
+import type { ReferenceChanges } from "../../modules/reference/records.ts";
+import { writeReference } from "../../modules/reference/writer.ts";
 import { crediting } from "../support/builders.ts";
 import { environmentOf, type Product, spawned, startProduct, until } from "../support/e2e-product.ts";
 
@@ -67,7 +67,7 @@ const hashes = async (): Promise<string> => {
 
 test("a run that cannot begin ends, with the reason", async () => {
   const env = { ...environmentOf(product.stack.home), POSTGRES_URL: "postgres://nobody@127.0.0.1:1/nothing" };
-  const { child, done } = spawned(["dist/apps/ops/main.js", "reprocess", "--from", "-1h"], env);
+  const { child, done } = spawned(["dist/apps/cli/main.js", "reprocess", "--from", "-1h"], env);
   const late = setTimeout(() => child.kill("SIGKILL"), 40_000);
   expect(await done).toMatchObject({ code: 1, stderr: expect.stringContaining("ECONNREFUSED") });
   clearTimeout(late);

@@ -3,8 +3,8 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
-import { openClickhouse } from "../../sinks/clickhouse/client.ts";
-import { startOf } from "../../stream/lock.ts";
+import { openClickhouse } from "../../infra/clickhouse/client.ts";
+import { startOf } from "../../infra/runtime/lock.ts";
 import { workshop } from "../stack/home-for-test.ts";
 import { environmentOf, type Ran, spawned, until } from "../support/e2e-product.ts";
 

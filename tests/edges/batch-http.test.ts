@@ -8,10 +8,10 @@ import { pathToFileURL } from "node:url";
 import { gzipSync } from "node:zlib";
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { until } from "../../apps/stack/until.ts";
-import { openPool } from "../../sinks/postgres/sql.ts";
-import { revokeToken } from "../../sinks/postgres/tokens.ts";
-import { openKafka } from "../../stream/kafka.ts";
+import { openKafka } from "../../infra/kafka/kafka.ts";
+import { openPool } from "../../infra/postgres/sql.ts";
+import { until } from "../../infra/runtime/until.ts";
+import { revokeToken } from "../../modules/access/tokens.ts";
 import { addedToLog, freePort, newTokens, pidOf, type RunningIngest, startIngest, whileFrozen } from "../support/ingest.ts";
 import { sharedStack } from "../support/shared-stack.ts";
 

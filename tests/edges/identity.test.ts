@@ -4,8 +4,8 @@ import type { AddressInfo } from "node:net";
 import { exportJWK, generateKeyPair, SignJWT } from "jose";
 import { afterEach, expect, test } from "vitest";
 import { AUDIENCE, type IdentityPorts, identify } from "../../apps/api/identity.ts";
-import { Problem } from "../../apps/http/problem.ts";
-import type { User } from "../../sinks/postgres/users.ts";
+import { Problem } from "../../infra/http/problem.ts";
+import type { User } from "../../modules/access/users.ts";
 
 const someone: User = {
   user_id: 1,

@@ -1,7 +1,7 @@
 // tests/edges/lane.test.ts - works run in the order of their coming, never more at once than fit, and none is forgotten.
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { heapOf, openLane } from "../../apps/ingest/lane.ts";
+import { heapOf, openLane } from "../../infra/http/lane.ts";
 
 test("never more runs at once than fits, the order is kept, and all of it ends", async () => {
   await fc.assert(

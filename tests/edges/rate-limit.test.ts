@@ -1,7 +1,7 @@
 // tests/edges/rate-limit.test.ts - the window of one process is exact: no stretch of its length holds more than the limit, and not one request less is let through.
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { localWindow } from "../../apps/http/rate-limit.ts";
+import { localWindow } from "../../infra/http/rate-limit.ts";
 
 const limit = 5;
 const windowMs = 1_000;

@@ -1,9 +1,9 @@
 // POST /admin/wal-replay from outside: the order of checks, every wrong number of hours, and an answer for who waits where no keeper runs.
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { until } from "../../apps/stack/until.ts";
-import { cancelReplay, claimReplay, openReplays, ownedReplay } from "../../sinks/postgres/replays.ts";
-import { openPool } from "../../sinks/postgres/sql.ts";
-import { createToken } from "../../sinks/postgres/tokens.ts";
+import { openPool } from "../../infra/postgres/sql.ts";
+import { until } from "../../infra/runtime/until.ts";
+import { createToken } from "../../modules/access/tokens.ts";
+import { cancelReplay, claimReplay, openReplays, ownedReplay } from "../../modules/replays/replays.ts";
 import { newTokens, type RunningIngest, startIngest } from "../support/ingest.ts";
 import { sharedStack } from "../support/shared-stack.ts";
 

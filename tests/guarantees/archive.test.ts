@@ -6,13 +6,14 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { Redis } from "ioredis";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { apps } from "../../apps/stack/product.ts";
+import type { Objects } from "../../infra/objects/objects.ts";
+import { openObjects } from "../../infra/objects/open.ts";
+import { randomFrom } from "../../infra/runtime/random.ts";
+import { apps } from "../../modules/installation/product.ts";
 import { ARCHIVE_GROUP, ARCHIVED_TOPIC, archiveBehind, checkArchive } from "../../sinks/archive/check.ts";
 import { filesOf, readFile } from "../../sinks/archive/read.ts";
 import { RESTORED_FROM } from "../../sinks/archive/restore.ts";
-import type { Objects } from "../../sinks/objects/objects.ts";
-import { openObjects } from "../../sinks/objects/open.ts";
-import { eventsOf, newSeed, openJournal, randomOf, type SentEvent, startLoad } from "../support/e2e-load.ts";
+import { eventsOf, newSeed, openJournal, type SentEvent, startLoad } from "../support/e2e-load.ts";
 import { environmentOf, type Product, root, spawned, startProduct, until } from "../support/e2e-product.ts";
 import { freePort } from "../support/ingest.ts";
 
@@ -36,7 +37,7 @@ const began = Date.now();
 const introduced = (events: readonly SentEvent[]): readonly SentEvent[] =>
   events.map((event) => ({ ...event, props: { ...event.props, email: `${event.did}@shop.example` } }));
 const load = async (run: string, seed: number, batches: number) => {
-  const random = randomOf(seed);
+  const random = randomFrom(seed);
   const journal = openJournal(join(product.stack.home, `${run}.journal`));
   const tokens = await product.tokens(product.client("aurora-music").id, 2);
   const draw = eventsOf(random, run, product.client("aurora-music").id);
@@ -142,7 +143,7 @@ const sinceBegan = () => ["--from", new Date(began - 60_000).toISOString(), "--t
 
 test("a restore that cannot begin ends, with the reason, and has done nothing", async () => {
   const env = { ...environmentOf(product.stack.home), SCHEMA_REGISTRY_URL: "http://127.0.0.1:1" };
-  const { child, done } = spawned(["dist/apps/ops/main.js", "restore", ...sinceBegan(), "--yes"], env);
+  const { child, done } = spawned(["dist/apps/cli/main.js", "restore", ...sinceBegan(), "--yes"], env);
   const late = setTimeout(() => child.kill("SIGKILL"), 40_000);
   expect(await done).toMatchObject({ code: 1, stderr: expect.stringContaining("ECONNREFUSED") });
   clearTimeout(late);
@@ -163,7 +164,7 @@ test("a restore shows what it would do, brings back the very bytes to the same p
     FAILPOINTS: "after-restored=5",
     FAILPOINT_LOG: join(product.stack.home, "restore.hits"),
   };
-  const dying = spawn(process.execPath, ["--conditions=faults", "dist/apps/ops/main.js", "restore", ...window, "--yes"], {
+  const dying = spawn(process.execPath, ["--conditions=faults", "dist/apps/cli/main.js", "restore", ...window, "--yes"], {
     cwd: root,
     env,
   });

@@ -3,9 +3,10 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { closeSync, openSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { apps } from "../../apps/stack/product.ts";
+import { randomFrom } from "../../infra/runtime/random.ts";
+import { apps } from "../../modules/installation/product.ts";
 import { expectLaws } from "../support/e2e-laws.ts";
-import { eventsOf, newSeed, openJournal, post, randomOf, type SentEvent } from "../support/e2e-load.ts";
+import { eventsOf, newSeed, openJournal, post, type SentEvent } from "../support/e2e-load.ts";
 import { environmentOf, type Product, root, startProduct, until } from "../support/e2e-product.ts";
 import { freePort } from "../support/ingest.ts";
 
@@ -69,7 +70,7 @@ const statesAre = (...expected: readonly string[]) =>
   until("the letters are as they must be", 60_000, async () => expect(await states()).toEqual(expected));
 
 test("garbage and refused rows are counted, and what is mended comes through once, over a keeper that is killed while it sends", async () => {
-  const random = randomOf(newSeed("dead letters"));
+  const random = randomFrom(newSeed("dead letters"));
   const { id, token } = product.client("aurora-music");
   const next = eventsOf(random, "dlq", id);
   const journal = openJournal(join(product.stack.home, "dlq.journal"));

@@ -4,9 +4,10 @@ import { appendFileSync, closeSync, existsSync, mkdirSync, openSync, readdirSync
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { apps } from "../../apps/stack/product.ts";
+import { randomFrom } from "../../infra/runtime/random.ts";
+import { apps } from "../../modules/installation/product.ts";
 import type { EventReceived } from "../../schemas/generated.ts";
-import { newSeed, randomOf } from "../support/e2e-load.ts";
+import { newSeed } from "../support/e2e-load.ts";
 import { environmentOf, type Product, root, startProduct, until } from "../support/e2e-product.ts";
 import { freePort } from "../support/ingest.ts";
 
@@ -213,7 +214,7 @@ const edgeApart = async (name: string, more: Readonly<Record<string, string>>, c
 };
 
 test("an edge that is killed within 50 ms of its answer has stored what it answered; its next process drains that, past a torn tail and a kill between sending and marking", async () => {
-  const random = randomOf(newSeed("kill -9 after the answer"));
+  const random = randomFrom(newSeed("kill -9 after the answer"));
   const url = urlOf("ingest");
   const device = "killed";
   let from = 0;

@@ -1,18 +1,18 @@
 // Law R14: a hint is read once and recorded on the event; credit once given does not change because a hint would now read otherwise.
 import { Redis } from "ioredis";
 import { afterAll, expect, test } from "vitest";
+import { clickIdKey, mint } from "../../domain/click-id.ts";
+import { reference } from "../../domain/reference/reference.ts";
+import { redisHints, redisIdentityClicks } from "../../modules/facts/hints.ts";
 import { clickKeys, clickKeysOf } from "../../processors/attribute/click-keys.ts";
 import { identityClicks } from "../../processors/attribute/identity-clicks.ts";
-import { clickIdKey, mint } from "../../processors/click-id.ts";
 import { identityKeys, identityKeysOf } from "../../processors/enrich/identity-keys.ts";
 import { places, placesOf } from "../../processors/enrich/places.ts";
-import { reference } from "../../processors/reference.ts";
 import { hints } from "../../processors/score/hints.ts";
 import { type EventReceived, topics } from "../../schemas/generated.ts";
-import { redisHints, redisIdentityClicks } from "../../sinks/redis/hints.ts";
-import { redisStore } from "../../sinks/redis/store.ts";
-import { type VelocityRow, velocity } from "../../sinks/redis/tables/velocity.ts";
-import { drive } from "../../stream/drive.ts";
+import { redisStore } from "../../sinks/stores/redis.ts";
+import { type VelocityRow, velocity } from "../../sinks/velocity/velocity.ts";
+import { drive } from "../../stream/testing/drive.ts";
 import { pipeline } from "../../topology.ts";
 import { client, hourMs, link, linkId, noon, partner, purchase, reads, received, referenceWith } from "../support/builders.ts";
 import { sharedStack } from "../support/shared-stack.ts";

@@ -2,12 +2,13 @@
 import { createHash, randomBytes } from "node:crypto";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { apps } from "../../apps/stack/product.ts";
-import { groupsOf } from "../../apps/worker/groups.ts";
+import { randomFrom } from "../../infra/runtime/random.ts";
+import { groupsOf } from "../../modules/groups/hosting.ts";
+import { apps } from "../../modules/installation/product.ts";
 import { letterHeaders } from "../../stream/dead-letters.ts";
 import { pipeline } from "../../topology.ts";
 import { expectLaws } from "../support/e2e-laws.ts";
-import { eventsOf, newSeed, openJournal, post, randomOf, type SentEvent } from "../support/e2e-load.ts";
+import { eventsOf, newSeed, openJournal, post, type SentEvent } from "../support/e2e-load.ts";
 import { type Product, type Stored, startProduct } from "../support/e2e-product.ts";
 
 const TOPICS = ["events.raw", "claims", "conversions", "events.attributed", "ledger.entries"];
@@ -76,7 +77,7 @@ const readersOf = (topic: string): readonly string[] =>
     .map(({ name }) => name.replace("tributary.", ""));
 
 test("garbage in every topic becomes dead letters with its own bytes, and everything around it goes on", async () => {
-  const random = randomOf(newSeed("poison"));
+  const random = randomFrom(newSeed("poison"));
   const { id, token } = product.client("aurora-music");
   const next = eventsOf(random, "poison", id);
   const journal = openJournal(join(product.stack.home, "poison.journal"));

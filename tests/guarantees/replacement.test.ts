@@ -1,8 +1,9 @@
 // A worker that is killed -9 is replaced: its stages have caught up within 30 s, its sinks within 60 s, while events keep coming.
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { randomFrom } from "../../infra/runtime/random.ts";
 import { expectLaws } from "../support/e2e-laws.ts";
-import { eventsOf, newSeed, openJournal, randomOf, startLoad } from "../support/e2e-load.ts";
+import { eventsOf, newSeed, openJournal, startLoad } from "../support/e2e-load.ts";
 import { type Product, startProduct, until } from "../support/e2e-product.ts";
 
 let product: Product;
@@ -26,7 +27,7 @@ const reading: Readonly<Record<string, readonly (readonly [group: string, topic:
 };
 
 test("every group of a killed worker has caught up in time, and nothing is lost or counted twice", async () => {
-  const random = randomOf(newSeed("replacement"));
+  const random = randomFrom(newSeed("replacement"));
   const { id } = product.client("aurora-music");
   const journal = openJournal(join(product.stack.home, "replacement.journal"));
   const next = eventsOf(random, "replacement", id);

@@ -2,16 +2,17 @@
 import { join } from "node:path";
 import type pg from "pg";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { type ReplayReport, reportOf } from "../../apps/replays.ts";
-import { apps } from "../../apps/stack/product.ts";
-import { differingTables, type StateHash, stateHash } from "../../apps/state-hash.ts";
-import { type Clickhouse, openClickhouse } from "../../sinks/clickhouse/client.ts";
-import { listReplays, openReplays, placeOf, readReplay } from "../../sinks/postgres/replays.ts";
-import { waitingMarks } from "../../sinks/postgres/rollup-marks.ts";
-import { openPool } from "../../sinks/postgres/sql.ts";
-import { suppress } from "../../sinks/postgres/suppressions.ts";
+import { type Clickhouse, openClickhouse } from "../../infra/clickhouse/client.ts";
+import { openPool } from "../../infra/postgres/sql.ts";
+import { randomFrom } from "../../infra/runtime/random.ts";
+import { apps } from "../../modules/installation/product.ts";
+import { suppress } from "../../modules/privacy/suppressions.ts";
+import { listReplays, openReplays, placeOf, readReplay } from "../../modules/replays/replays.ts";
+import { type ReplayReport, reportOf } from "../../modules/replays/report.ts";
+import { waitingMarks } from "../../modules/rollups/rollup-marks.ts";
+import { differingTables, type StateHash, stateHash } from "../../modules/state-hash/state-hash.ts";
 import { expectLaws } from "../support/e2e-laws.ts";
-import { eventsOf, newSeed, openJournal, post, randomOf, startLoad } from "../support/e2e-load.ts";
+import { eventsOf, newSeed, openJournal, post, startLoad } from "../support/e2e-load.ts";
 import { type Product, startProduct, until } from "../support/e2e-product.ts";
 
 const topics = ["events.attributed", "conversions", "ledger.entries"];
@@ -23,7 +24,7 @@ let tokens: readonly string[];
 let clientId: number;
 let admin: Readonly<Record<string, string>>;
 const seed = newSeed("replay");
-const random = randomOf(seed);
+const random = randomFrom(seed);
 
 beforeAll(async () => {
   product = await startProduct(apps.filter(({ name }) => ["ingest", "worker-chain", "worker-money", "keeper"].includes(name)));

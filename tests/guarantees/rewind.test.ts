@@ -1,14 +1,15 @@
 // A rewind changes nothing that is stored, brings lost rows back, moves no partition forward and survives the death of its command at any step (laws R1, R2, R10, R12, K10).
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { apps } from "../../apps/stack/product.ts";
-import { hashableTables, stateHash } from "../../apps/state-hash.ts";
-import { openClickhouse } from "../../sinks/clickhouse/client.ts";
-import { openPool } from "../../sinks/postgres/sql.ts";
-import { appendedAt } from "../../stream/peek.ts";
-import { planRewind } from "../../stream/rewind.ts";
+import { openClickhouse } from "../../infra/clickhouse/client.ts";
+import { appendedAt } from "../../infra/kafka/peek.ts";
+import { openPool } from "../../infra/postgres/sql.ts";
+import { randomFrom } from "../../infra/runtime/random.ts";
+import { planRewind } from "../../modules/groups/rewind.ts";
+import { apps } from "../../modules/installation/product.ts";
+import { hashableTables, stateHash } from "../../modules/state-hash/state-hash.ts";
 import { expectLaws } from "../support/e2e-laws.ts";
-import { eventsOf, type Journal, type Load, newSeed, openJournal, randomOf, startLoad } from "../support/e2e-load.ts";
+import { eventsOf, type Journal, type Load, newSeed, openJournal, startLoad } from "../support/e2e-load.ts";
 import { type Product, type Ran, startProduct, until } from "../support/e2e-product.ts";
 
 let product: Product;
@@ -20,7 +21,7 @@ const tables = hashableTables.filter((table) => table !== "rollups");
 
 beforeAll(async () => {
   product = await startProduct(apps.filter(({ name }) => ["ingest", "worker-chain", "worker-money"].includes(name)));
-  const random = randomOf(newSeed("rewind"));
+  const random = randomFrom(newSeed("rewind"));
   const { id } = product.client("aurora-music");
   journal = openJournal(join(product.stack.home, "rewind.journal"));
   const tokens = await product.tokens(id, 4);

@@ -1,20 +1,20 @@
 // A change of reference data decides the same events live and on a rewind, to the millisecond, however slow its transaction and however old the picture
 // of the worker (settlement.md 5): on a real Postgres and a real log.
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { reference } from "../../processors/reference.ts";
-import { openReference } from "../../sinks/postgres/reference.ts";
-import type { ReferenceChanges } from "../../sinks/postgres/reference-records.ts";
-import { type SavedChange, writeReference } from "../../sinks/postgres/reference-writer.ts";
+import { reference } from "../../domain/reference/reference.ts";
+import { topic } from "../../infra/avro/codec.ts";
+import { inMemoryWire } from "../../infra/avro/wire.ts";
+import { stageReading } from "../../infra/kafka/consumer.ts";
+import { openKafka } from "../../infra/kafka/kafka.ts";
+import type { ReferenceChanges } from "../../modules/reference/records.ts";
+import { openReference } from "../../modules/reference/reference.ts";
+import { type SavedChange, writeReference } from "../../modules/reference/writer.ts";
 import { chain } from "../../stream/chain.ts";
-import { topic } from "../../stream/codec.ts";
-import { stageReading } from "../../stream/consumer.ts";
 import { deadLetterOf } from "../../stream/dead-letters.ts";
 import { emit, type FactsFor, type Processor, type Recorded, stage } from "../../stream/flow.ts";
-import { openKafka } from "../../stream/kafka.ts";
 import { inMemory } from "../../stream/memory/in-memory.ts";
 import { runner } from "../../stream/runner.ts";
 import { topology } from "../../stream/topology.ts";
-import { inMemoryWire } from "../../stream/wire.ts";
 import { type FreshDatabase, freshDatabase } from "../support/fresh-database.ts";
 import { sharedStack } from "../support/shared-stack.ts";
 

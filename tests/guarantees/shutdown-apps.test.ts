@@ -2,8 +2,9 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { randomFrom } from "../../infra/runtime/random.ts";
 import { expectLaws, repeatedIn } from "../support/e2e-laws.ts";
-import { eventsOf, newSeed, openJournal, post, randomOf, type SentEvent, startLoad } from "../support/e2e-load.ts";
+import { eventsOf, newSeed, openJournal, post, type SentEvent, startLoad } from "../support/e2e-load.ts";
 import { type Product, startProduct, until } from "../support/e2e-product.ts";
 
 let product: Product;
@@ -34,7 +35,7 @@ const stopped = async (name: string): Promise<number> => {
 };
 
 test("workers stopped under load commit what they have processed: nothing is lost, and nothing is even produced twice", async () => {
-  const random = randomOf(newSeed("SIGTERM of workers"));
+  const random = randomFrom(newSeed("SIGTERM of workers"));
   const journal = openJournal(join(product.stack.home, "workers.journal"));
   const next = eventsOf(random, "workers", client);
   const load = startLoad({ url: product.ingestUrl, tokens, next, random, journal, batch: 40, pauseMs: 50 });
@@ -50,7 +51,7 @@ test("workers stopped under load commit what they have processed: nothing is los
 }, 120_000);
 
 test("an edge stopped under load answers what is under way, and what it has acknowledged is there", async () => {
-  const random = randomOf(newSeed("SIGTERM of the edge"));
+  const random = randomFrom(newSeed("SIGTERM of the edge"));
   const journal = openJournal(join(product.stack.home, "edge.journal"));
   const next = eventsOf(random, "edge", client);
   const sent = new Map<string, SentEvent>();
@@ -81,7 +82,7 @@ const lengthOf = async (topic: string): Promise<number> =>
   (await product.admin.watermarks(topic)).reduce((sum, { low, high }) => sum + high - low, 0);
 
 test("while Kafka stands still the edge answers from its own disk, and everything counts once when it goes on", async () => {
-  const random = randomOf(newSeed("SIGSTOP of Kafka"));
+  const random = randomFrom(newSeed("SIGSTOP of Kafka"));
   const journal = openJournal(join(product.stack.home, "frozen.journal"));
   const next = eventsOf(random, "frozen", client);
   const sent = new Map<string, SentEvent>();

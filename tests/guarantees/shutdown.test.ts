@@ -2,13 +2,13 @@
 import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { readConfig } from "../../apps/worker/config.ts";
-import { groupsOf } from "../../apps/worker/groups.ts";
 import { worker } from "../../apps/worker/worker.ts";
-import { openKafka } from "../../stream/kafka.ts";
-import { openLog } from "../../stream/log.ts";
-import { openRegistry } from "../../stream/registry.ts";
-import { run } from "../../stream/scope.ts";
-import { openWire } from "../../stream/wire.ts";
+import { openRegistry } from "../../infra/avro/registry.ts";
+import { openWire } from "../../infra/avro/wire.ts";
+import { openKafka } from "../../infra/kafka/kafka.ts";
+import { openLog } from "../../infra/runtime/log.ts";
+import { run } from "../../infra/runtime/scope.ts";
+import { groupsOf } from "../../modules/groups/hosting.ts";
 import { sharedStack } from "../support/shared-stack.ts";
 import { step, toy, toys } from "../support/toy.ts";
 

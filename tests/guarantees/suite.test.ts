@@ -7,7 +7,7 @@ import { planFor } from "../../apps/chaos/schedule.ts";
 import { openSession, type Session } from "../../apps/chaos/session.ts";
 import { openStage, type Stage } from "../../apps/chaos/stage.ts";
 import { lineOf } from "../../apps/chaos/verdicts.ts";
-import { randomFrom } from "../../apps/random.ts";
+import { randomFrom } from "../../infra/runtime/random.ts";
 
 const SEED = 5;
 const home = mkdtempSync(join(tmpdir(), "tributary-suite-"));

@@ -1,6 +1,6 @@
 // Chapter 1: an event. What a sender writes, what the edge makes of it, and why sending it again is harmless.
 import { expect, test } from "vitest";
-import { clickIdKey, mint, verify } from "../../processors/click-id.ts";
+import { clickIdKey, mint, verify } from "../../domain/click-id.ts";
 import { type EventReceived, topics } from "../../schemas/generated.ts";
 import type { Refusal } from "../../stream/flow.ts";
 import { clientId, hourMs, linkId, noon, secondMs } from "../support/builders.ts";

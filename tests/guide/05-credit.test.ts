@@ -1,6 +1,6 @@
 // Chapter 5: credit. Who gets it, and what everybody else is told.
 import { describe, expect, test } from "vitest";
-import type { ReferenceRows } from "../../processors/reference.ts";
+import type { ReferenceRows } from "../../domain/reference/reference.ts";
 import type { Credit, LedgerEntry } from "../../schemas/generated.ts";
 import { campaign, crediting, dayMs, hourMs, link, noon, partner, rule, secondMs } from "../support/builders.ts";
 import { click, clickBefore, forged, pageView, purchase, shop, type Written } from "../support/shop.ts";

@@ -2,8 +2,8 @@
 import { describe, expect, test } from "vitest";
 import { topics } from "../../schemas/generated.ts";
 import { letterHeaders } from "../../stream/dead-letters.ts";
-import { drive } from "../../stream/drive.ts";
-import type { LoggedMessage } from "../../stream/in-memory-log.ts";
+import { drive } from "../../stream/testing/drive.ts";
+import type { LoggedMessage } from "../../stream/testing/in-memory-log.ts";
 import { pipeline } from "../../topology.ts";
 import { hourMs, received, recorded } from "../support/builders.ts";
 import { clickBefore, pageView, purchase, type Shop, shop } from "../support/shop.ts";

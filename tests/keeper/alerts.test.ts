@@ -2,11 +2,11 @@
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect, test } from "vitest";
-import { readAlert } from "../../apps/alerts/alert.ts";
-import { mailOf, openMailer } from "../../apps/alerts/mail.ts";
-import { reportAlert } from "../../apps/alerts/report.ts";
-import { teller } from "../../apps/alerts/tell.ts";
-import { restartOf, wordsOf } from "../../apps/keeper/restarts.ts";
+import { readAlert } from "../../modules/alerts/alert.ts";
+import { mailOf, openMailer } from "../../modules/alerts/mail.ts";
+import { reportAlert } from "../../modules/alerts/report.ts";
+import { teller } from "../../modules/alerts/tell.ts";
+import { restartOf, wordsOf } from "../../modules/repair/restarts.ts";
 
 const body = { service: "analytics_store", status: "down", reason: "no answer within 10 s", timestamp: "2026-11-21T12:00:00.000Z" };
 const alertOf = (given: object) => {

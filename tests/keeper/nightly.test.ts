@@ -1,6 +1,6 @@
 // tests/keeper/nightly.test.ts - when the nightly pass is due, in Mexico City.
 import { expect, test } from "vitest";
-import { dueDay } from "../../apps/keeper/nightly.ts";
+import { dueDay } from "../../apps/keeper/schedules/nightly.ts";
 
 test("from 03:30 of Mexico City on the day before is due, until then the one before that", () => {
   const at = (utc: string) => dueDay(Date.parse(utc));

@@ -1,24 +1,15 @@
 // tests/keeper/replay-lane.test.ts - how a lane leaves a replay: whatever ends its turn, no write of it is under way any more.
 import type { Pool } from "pg";
 import { expect, test } from "vitest";
-import { workOff } from "../../apps/keeper/replay-lane.ts";
-import type { Replay, Segment } from "../../sinks/postgres/replays.ts";
-import { type AnySink, type Sink, sink } from "../../stream/flow.ts";
-import type { Kafka } from "../../stream/kafka.ts";
-import type { SinkPorts } from "../../stream/ports.ts";
-import { inMemoryWire } from "../../stream/wire.ts";
-import { type Step, step, toys } from "../support/toy.ts";
+import { inMemoryWire } from "../../infra/avro/wire.ts";
+import type { Kafka } from "../../infra/kafka/kafka.ts";
+import { workOff } from "../../modules/replays/replay-lane.ts";
+import type { Replay, Segment } from "../../modules/replays/replays.ts";
+import type { SinkPorts } from "../../stream/messages.ts";
+import { step, stepsSink, toys } from "../support/toy.ts";
 
 const wire = inMemoryWire(Object.values(toys));
 const segmentOf = (partition: number): Segment => ({ topic: toys.out.name, partition, start: 0, end: 1, skip_from: 0, skip_to: 0 });
-const into: Sink<Step, Step>["into"] = {
-  name: "steps",
-  store: "clickhouse",
-  key: ["id"],
-  tenantOf: () => 1,
-  write: (rows, write) => write("steps", rows),
-};
-const stepsSink = sink<Step, Step>({ name: "steps", from: toys.out, rows: ({ data }) => [data], into }) as AnySink;
 const batchOf = (partition: number) => {
   const data = step(`of-${partition}`);
   const event = { id: data.id, key: data.place, at: 1, receivedAt: 2, position: { topic: toys.out.name, partition, offset: 0 }, data };

@@ -1,11 +1,10 @@
 // tests/keeper/replay-writes.test.ts - what a replay writes, into a store that remembers the tokens of its inserts as ClickHouse does.
 import { expect, test } from "vitest";
-import { openWrites } from "../../apps/keeper/replay-writes.ts";
-import type { OwnedReplay, Replay, Segment } from "../../sinks/postgres/replays.ts";
-import { type AnySink, type Sink, sink } from "../../stream/flow.ts";
-import type { SinkPorts } from "../../stream/ports.ts";
-import { inMemoryWire } from "../../stream/wire.ts";
-import { type Step, step, toys } from "../support/toy.ts";
+import { inMemoryWire } from "../../infra/avro/wire.ts";
+import { openWrites } from "../../modules/replays/replay-writes.ts";
+import type { OwnedReplay, Replay, Segment } from "../../modules/replays/replays.ts";
+import type { SinkPorts } from "../../stream/messages.ts";
+import { type Step, step, stepsSink, toys } from "../support/toy.ts";
 
 const wire = inMemoryWire(Object.values(toys));
 const segment: Segment = { topic: toys.out.name, partition: 0, start: 0, end: 2, skip_from: 0, skip_to: 0 };
@@ -13,14 +12,6 @@ const messages = [step("a"), step("b")].map((data, offset) => {
   const event = { id: data.id, key: data.place, at: 1, receivedAt: 2, position: { topic: toys.out.name, partition: 0, offset }, data };
   return { offset, key: Buffer.from(data.place), value: wire.encode(toys.out, event, null), headers: {} };
 });
-const into: Sink<Step, Step>["into"] = {
-  name: "steps",
-  store: "clickhouse",
-  key: ["id"],
-  tenantOf: () => 1,
-  write: (rows, write) => write("steps", rows),
-};
-const stepsSink = sink<Step, Step>({ name: "steps", from: toys.out, rows: ({ data }) => [data], into }) as AnySink;
 
 /** An insert whose token came before is answered and not written again. */
 const forgetful = () => {

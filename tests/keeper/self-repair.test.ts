@@ -1,8 +1,8 @@
 // One watched store, with a book in memory: what happens when Postgres is away, when the lease goes to another, and when nobody can be told.
 import { expect, test } from "vitest";
-import type { Alert } from "../../apps/alerts/alert.ts";
-import { selfRepair } from "../../apps/keeper/self-repair.ts";
-import type { ProbeRow } from "../../sinks/postgres/probe-states.ts";
+import type { Alert } from "../../modules/alerts/alert.ts";
+import type { ProbeRow } from "../../modules/repair/probe-states.ts";
+import { selfRepair } from "../../modules/repair/self-repair.ts";
 
 const T0 = Date.UTC(2026, 10, 21, 12);
 const fresh: ProbeRow = {

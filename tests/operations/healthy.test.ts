@@ -4,8 +4,8 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
-import { openMetrics } from "../../stream/metrics.ts";
-import { openOps } from "../../stream/ops.ts";
+import { openOps } from "../../infra/http/side-port.ts";
+import { openMetrics } from "../../infra/runtime/metrics.ts";
 import { newAuthority } from "../support/certificates.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "tributary-healthy-"));

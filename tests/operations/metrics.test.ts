@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import { parse } from "yaml";
-import { openMetrics } from "../../stream/metrics.ts";
+import { openMetrics } from "../../infra/runtime/metrics.ts";
 
 const metrics = openMetrics({ app: "test", version: "0", commit: "0" }).list();
 const ours = metrics.filter(({ name }) => /^(tributary|kafka)_/.test(name));
@@ -59,7 +59,7 @@ describe("the list of metrics", () => {
       ({ name, type, labels, help }) => `| \`${name}\` | ${type} | ${labels.map((label) => `\`${label}\``).join(" ")} | ${help} |`,
     );
     const recorded = page.split("\n").filter((line) => line.startsWith("| `"));
-    expect(recorded, "run: node scripts/run.mjs apps/ops/metrics-page.js, and tell operators in CHANGELOG.md").toEqual(rows);
+    expect(recorded, "run: node scripts/run.mjs apps/cli/generate/metrics-page.js, and tell operators in CHANGELOG.md").toEqual(rows);
   });
 
   test("has the prefix, base units and the names that people graph already", () => {

@@ -2,9 +2,9 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import { parse } from "yaml";
-import { deadLetterRoutes } from "../../apps/api/dead-letters.ts";
-import { systemRoutes } from "../../apps/api/system.ts";
-import { roles } from "../../sinks/postgres/users.ts";
+import { deadLetterRoutes } from "../../apps/api/routes/dead-letters.ts";
+import { systemRoutes } from "../../apps/api/routes/system.ts";
+import { roles } from "../../modules/access/users.ts";
 
 interface Row {
   readonly host: string;

@@ -1,13 +1,13 @@
 // Who is credited for an event, why nobody else is, and where the event goes.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { clickIdKey, mint } from "../../domain/click-id.ts";
+import { type ReferenceRows, reference } from "../../domain/reference/reference.ts";
 import { attribute } from "../../processors/attribute/attribute.ts";
 import { clickKeys, clickKeysOf } from "../../processors/attribute/click-keys.ts";
 import { attributeFacts } from "../../processors/attribute/facts.ts";
 import { type IdentityClickAsked, identityClicks } from "../../processors/attribute/identity-clicks.ts";
 import { type Journey, journey } from "../../processors/attribute/journey.ts";
-import { clickIdKey, mint } from "../../processors/click-id.ts";
-import { type ReferenceRows, reference } from "../../processors/reference.ts";
 import { type Enrichment, type EventAttributed, type EventReceived, type Fraud, topics } from "../../schemas/generated.ts";
 import {
   campaign,

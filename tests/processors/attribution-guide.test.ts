@@ -1,13 +1,13 @@
 // tests/processors/attribution-guide.test.ts - the worked examples of docs/attribution.md, read from the page itself: what stands there is what is decided.
 import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
+import { clickIdKey, mint } from "../../domain/click-id.ts";
+import { parseCondition } from "../../domain/conditions/condition.ts";
+import { compile } from "../../domain/conditions/evaluate.ts";
+import { Subject } from "../../domain/conditions/fields.ts";
+import type { Condition, ReferenceRows } from "../../domain/reference/reference.ts";
 import { attribute } from "../../processors/attribute/attribute.ts";
 import { clickKeysOf } from "../../processors/attribute/click-keys.ts";
-import { parseCondition } from "../../processors/attribute/condition.ts";
-import { compile } from "../../processors/attribute/evaluate.ts";
-import { Subject } from "../../processors/attribute/fields.ts";
-import { clickIdKey, mint } from "../../processors/click-id.ts";
-import type { Condition, ReferenceRows } from "../../processors/reference.ts";
 import { type Credit, type EventReceived, type Fraud, topics } from "../../schemas/generated.ts";
 import {
   campaign,

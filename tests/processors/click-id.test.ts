@@ -1,7 +1,7 @@
 // tests/processors/click-id.test.ts - a click id proves itself, and nothing else passes for one.
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { clickIdKey, mint, verify } from "../../processors/click-id.ts";
+import { clickIdKey, mint, verify } from "../../domain/click-id.ts";
 
 const key = clickIdKey("a secret of the installation", 1);
 const random = new Uint8Array([1, 2, 3, 4, 5, 6, 7, 8]);

@@ -1,6 +1,6 @@
 // tests/processors/commission-contracts.test.ts - contracts that change, that count together or apart, and the entries of tiers that were won and lost.
 import { describe, expect, test } from "vitest";
-import type { Contract } from "../../processors/reference.ts";
+import type { Contract } from "../../domain/reference/reference.ts";
 import type { LedgerEntry } from "../../schemas/generated.ts";
 import { dayMs, noon } from "../support/builders.ts";
 import { type Happening, history, sumOf, takenBack, written } from "../support/contract-builders.ts";

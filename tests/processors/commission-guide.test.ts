@@ -1,7 +1,7 @@
 // tests/processors/commission-guide.test.ts - the worked examples of docs/commissions.md, read from the page itself: what stands there is what is paid.
 import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
-import { toDecimal, toMinor } from "../../processors/money.ts";
+import { toDecimal, toMinor } from "../../domain/money.ts";
 import type { Conversion, LedgerEntry } from "../../schemas/generated.ts";
 import { computedAgain, type Happening, history, sumOf, takenBack, written } from "../support/contract-builders.ts";
 import { committed, terms } from "../support/money-builders.ts";

@@ -1,8 +1,8 @@
 // tests/processors/commission.laws.test.ts - what holds for every contract and every history of sales and refunds: the money laws M1, M3, M7, M10, M11 and M12.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { digitsOf } from "../../processors/currencies.ts";
-import type { Contract, Tier } from "../../processors/reference.ts";
+import { digitsOf } from "../../domain/currencies.ts";
+import type { Contract, Tier } from "../../domain/reference/reference.ts";
 import type { LedgerEntry } from "../../schemas/generated.ts";
 import { contract, dayMs, noon } from "../support/builders.ts";
 import { capPeriodOf, computedAgain, type Happening, history, sumOf, takenBack, volumeEarns } from "../support/contract-builders.ts";

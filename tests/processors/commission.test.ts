@@ -1,9 +1,9 @@
 // tests/processors/commission.test.ts - what a conversion earns, what is taken back, and the receipt of both (settlement.md 4).
 import { describe, expect, test } from "vitest";
+import { type Contract, reference } from "../../domain/reference/reference.ts";
 import { commission } from "../../processors/commission/commission.ts";
 import { contracts } from "../../processors/commission/contracts.ts";
 import { earned } from "../../processors/commission/earned.ts";
-import { type Contract, reference } from "../../processors/reference.ts";
 import { topics } from "../../schemas/generated.ts";
 import { client, contract, conversion, dayMs, longAgo, noon, reads, recorded, referenceWith } from "../support/builders.ts";
 import { change, committed, entry, refund, sale, settled, terms } from "../support/money-builders.ts";

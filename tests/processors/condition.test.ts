@@ -1,10 +1,10 @@
 // What a rule's condition means, and what is refused before it is saved.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { maxDepth, maxLeaves, parseCondition } from "../../processors/attribute/condition.ts";
-import { compile } from "../../processors/attribute/evaluate.ts";
-import { Subject } from "../../processors/attribute/fields.ts";
-import type { Condition } from "../../processors/reference.ts";
+import { maxDepth, maxLeaves, parseCondition } from "../../domain/conditions/condition.ts";
+import { compile } from "../../domain/conditions/evaluate.ts";
+import { Subject } from "../../domain/conditions/fields.ts";
+import type { Condition } from "../../domain/reference/reference.ts";
 import type { Enrichment, EventReceived } from "../../schemas/generated.ts";
 import { scored } from "../support/builders.ts";
 

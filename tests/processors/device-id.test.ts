@@ -2,7 +2,7 @@
 import { createHash, createHmac } from "node:crypto";
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { identifierHash, identifyFor, keyedHash, pepperOf } from "../../processors/device-id.ts";
+import { identifierHash, identifyFor, keyedHash, pepperOf } from "../../domain/device-id.ts";
 
 const pepper = pepperOf("a secret of the installation", 7);
 

@@ -1,10 +1,10 @@
 // tests/processors/distribution.test.ts - the nightly pass over distributions; every worked example of docs/fraud.md runs here.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { decisionsOf, type FlaggedConversion } from "../../processors/score/distribution/decisions.ts";
-import { findingsOf, type PartnerCounts } from "../../processors/score/distribution/findings.ts";
-import { flatnessOf, spans } from "../../processors/score/distribution/flatness.ts";
-import { nightlyDefaults } from "../../processors/score/distribution/thresholds.ts";
+import { nightlyDefaults } from "../../domain/reference/thresholds.ts";
+import { decisionsOf, type FlaggedConversion } from "../../modules/nightly/decisions.ts";
+import { findingsOf, type PartnerCounts } from "../../modules/nightly/findings.ts";
+import { flatnessOf, spans } from "../../modules/nightly/flatness.ts";
 import { noon } from "../support/builders.ts";
 
 const [hours, days] = spans as [(typeof spans)[0], (typeof spans)[0]];

@@ -1,7 +1,7 @@
 // A remembered answer is the computed one, and only so many are kept.
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { memo } from "../../processors/memo.ts";
+import { memo } from "../../domain/memo.ts";
 
 test("answers are those of the function, in whatever order texts are asked for", () =>
   fc.assert(

@@ -2,15 +2,15 @@
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
+import { clickIdKey, mint } from "../../domain/click-id.ts";
+import { identifierHash, pepperOf } from "../../domain/device-id.ts";
 import { clickKeysOf } from "../../processors/attribute/click-keys.ts";
-import { clickIdKey, mint } from "../../processors/click-id.ts";
-import { identifierHash, pepperOf } from "../../processors/device-id.ts";
 import { identityKeysOf } from "../../processors/enrich/identity-keys.ts";
 import { networksOf } from "../../processors/enrich/networks.ts";
 import { rules } from "../../processors/score/rules.ts";
 import { score } from "../../processors/score/score.ts";
 import { topics } from "../../schemas/generated.ts";
-import { eventColumns } from "../../sinks/clickhouse/tables/events.ts";
+import { eventColumns } from "../../sinks/analytics/events.ts";
 import { clientId, enriched, linkId, noon, partner, recorded, referenceWith } from "../support/builders.ts";
 
 const page = readFileSync(new URL("../../docs/enrichment.md", import.meta.url), "utf8");

@@ -1,10 +1,10 @@
 // tests/processors/fraud-guide.test.ts - the tables of docs/fraud.md, read from the page itself: what stands there is what happens.
 import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
-import { toDecimal, toMinor } from "../../processors/money.ts";
-import { findingsOf } from "../../processors/score/distribution/findings.ts";
-import { flatnessOf, spans } from "../../processors/score/distribution/flatness.ts";
-import { nightlyDefaults } from "../../processors/score/distribution/thresholds.ts";
+import { toDecimal, toMinor } from "../../domain/money.ts";
+import { nightlyDefaults } from "../../domain/reference/thresholds.ts";
+import { findingsOf } from "../../modules/nightly/findings.ts";
+import { flatnessOf, spans } from "../../modules/nightly/flatness.ts";
 import type { Claim } from "../../schemas/generated.ts";
 import type { Recorded } from "../../stream/flow.ts";
 import { committed, decide, flag, pixelSale, refund, sale, settled } from "../support/money-builders.ts";

@@ -2,7 +2,7 @@
 import { createHash } from "node:crypto";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { identifierHash, pepperOf } from "../../processors/device-id.ts";
+import { identifierHash, pepperOf } from "../../domain/device-id.ts";
 import { enrich } from "../../processors/enrich/enrich.ts";
 import { type Person, person } from "../../processors/enrich/identity.ts";
 import { identityKeysOf } from "../../processors/enrich/identity-keys.ts";

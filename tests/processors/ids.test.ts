@@ -1,7 +1,7 @@
 // tests/processors/ids.test.ts - derived ids: always the same, never shared by different parts.
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { derivedId, prefixed, uuidOf } from "../../processors/ids.ts";
+import { derivedId, prefixed, uuidOf } from "../../domain/ids.ts";
 
 const parts = fc.array(fc.oneof(fc.string(), fc.integer()), { minLength: 1, maxLength: 5 });
 

@@ -1,8 +1,8 @@
 // tests/processors/money.test.ts - law M11: rounding half to even once, parts that sum to the total, currencies with 0, 2 and 3 decimals.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { digitsOf } from "../../processors/currencies.ts";
-import { divideHalfEven, MAX_MINOR, split, toDecimal, toMinor } from "../../processors/money.ts";
+import { digitsOf } from "../../domain/currencies.ts";
+import { divideHalfEven, MAX_MINOR, split, toDecimal, toMinor } from "../../domain/money.ts";
 
 const currencies = fc.constantFrom("JPY", "MXN", "USD", "KWD", "CLF");
 const minor = fc.bigInt({ min: -MAX_MINOR, max: MAX_MINOR });

@@ -1,7 +1,7 @@
 // What a stage may know: reference data valid at one event time, as known at one moment. First in sentences, then against a model that reads every row.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { type Campaign, type Contract, type Reference, type Rule, referenceOf } from "../../processors/reference.ts";
+import { type Campaign, type Contract, type Reference, type Rule, referenceOf } from "../../domain/reference/reference.ts";
 import {
   campaign,
   campaignId,

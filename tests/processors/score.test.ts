@@ -2,11 +2,11 @@
 import { createHash } from "node:crypto";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { clickIdKey, mint } from "../../domain/click-id.ts";
+import { identifierHash, pepperOf } from "../../domain/device-id.ts";
+import { type ReferenceRows, reference } from "../../domain/reference/reference.ts";
 import { clickKeys, clickKeysOf } from "../../processors/attribute/click-keys.ts";
-import { clickIdKey, mint } from "../../processors/click-id.ts";
-import { identifierHash, pepperOf } from "../../processors/device-id.ts";
 import { identityKeys, identityKeysOf } from "../../processors/enrich/identity-keys.ts";
-import { type ReferenceRows, reference } from "../../processors/reference.ts";
 import { type ScoreFacts, scoreFacts } from "../../processors/score/facts.ts";
 import { type HintAsked, hints } from "../../processors/score/hints.ts";
 import { rules } from "../../processors/score/rules.ts";

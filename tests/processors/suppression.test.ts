@@ -1,8 +1,8 @@
 // Which records speak of somebody who was erased: by device, e-mail, phone, lead and order, in every topic that stores are written from, up to the moment.
 import { expect, test } from "vitest";
-import { leadKey } from "../../processors/admit/lead-key.ts";
-import { identifyFor, pepperOf } from "../../processors/device-id.ts";
-import { hidesOf, type SubjectKind, subjectOf } from "../../processors/suppression.ts";
+import { identifyFor, pepperOf } from "../../domain/device-id.ts";
+import { leadKey } from "../../domain/lead-key.ts";
+import { hidesOf, type SubjectKind, subjectOf } from "../../domain/suppression.ts";
 import { topics } from "../../schemas/generated.ts";
 import { attributed, clientId, conversion, enrichment, hourMs, noon, received, recorded } from "../support/builders.ts";
 import { entry } from "../support/money-builders.ts";

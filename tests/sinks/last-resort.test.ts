@@ -3,10 +3,10 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
-import { fsObjects } from "../../sinks/objects/fs.ts";
-import { drainAbandoned, lastResortHeld, openLastResort, type Send } from "../../sinks/objects/last-resort.ts";
-import type { Objects } from "../../sinks/objects/objects.ts";
-import type { OutputMessage } from "../../stream/ports.ts";
+import { fsObjects } from "../../infra/objects/fs.ts";
+import type { Objects } from "../../infra/objects/objects.ts";
+import { drainAbandoned, lastResortHeld, openLastResort, type Send } from "../../infra/spool/last-resort.ts";
+import type { OutputMessage } from "../../stream/messages.ts";
 
 const workshop = mkdtempSync(join(tmpdir(), "last-resort-"));
 afterAll(() => rmSync(workshop, { recursive: true, force: true }));

@@ -1,7 +1,7 @@
 // How rows become a block in ClickHouse's Native format; that the store reads back what was written is in tests/contracts/native.test.ts.
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { Block, type NativeColumn, type NativeType, NotOfColumn, nativeBlocks } from "../../sinks/clickhouse/native.ts";
+import { Block, type NativeColumn, type NativeType, NotOfColumn, nativeBlocks } from "../../infra/clickhouse/native.ts";
 import { classify } from "../../stream/errors.ts";
 
 const columnsOf = (...types: readonly NativeType[]): readonly NativeColumn[] => types.map((type, n) => ({ name: `c${n}`, type }));

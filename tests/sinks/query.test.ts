@@ -1,6 +1,6 @@
 // A query on tenants' rows cannot be built without naming its clients, and no condition can widen it (law T5).
 import { expect, test } from "vitest";
-import { bind, type ClientScope, cond, count, scopeOf, select, text } from "../../sinks/clickhouse/query.ts";
+import { bind, type ClientScope, cond, count, scopeOf, select, text } from "../../infra/clickhouse/query.ts";
 
 const columns = { n: count("count()") };
 

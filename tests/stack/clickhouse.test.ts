@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { Readable } from "node:stream";
 import { type ClickHouseClient, ClickHouseLogLevel, createClient } from "@clickhouse/client";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import type { Stack } from "../../apps/stack/supervisor.ts";
+import type { Stack } from "../../infra/embedded/supervisor.ts";
 import { workshop } from "./home-for-test.ts";
 
 const here = workshop();

@@ -1,6 +1,6 @@
 // Which schemas may follow each other, at each level of the registry.
 import { expect, test } from "vitest";
-import { incompatibilities } from "../../apps/stack/compatibility.ts";
+import { incompatibilities } from "../../infra/embedded/servers/compatibility.ts";
 
 const record = (...fields: object[]) => JSON.stringify({ type: "record", name: "R", fields });
 const id = { name: "id", type: "string" };

@@ -2,9 +2,9 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
-import { controlOf } from "../../apps/stack/control.ts";
-import type { Run } from "../../apps/stack/supervisor.ts";
-import { until } from "../../apps/stack/until.ts";
+import { controlOf } from "../../infra/embedded/control.ts";
+import type { Run } from "../../infra/embedded/supervisor.ts";
+import { until } from "../../infra/runtime/until.ts";
 import { workshop } from "./home-for-test.ts";
 
 const here = workshop();

@@ -2,8 +2,8 @@
 import { lstatSync, mkdtempSync, realpathSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import { stackConfig } from "../../apps/stack/config.ts";
-import { type Stack, type StackOptions, startStack } from "../../apps/stack/supervisor.ts";
+import { stackConfig } from "../../infra/embedded/config.ts";
+import { type Stack, type StackOptions, startStack } from "../../infra/embedded/supervisor.ts";
 
 export interface Workshop {
   readonly home: string;

@@ -7,9 +7,9 @@ import { createRemoteJWKSet, jwtVerify } from "jose";
 import { Kafka, logLevel } from "kafkajs";
 import pg from "pg";
 import { afterAll, describe, expect, test } from "vitest";
-import { demoToken } from "../../apps/stack/login.ts";
-import type { Stack } from "../../apps/stack/supervisor.ts";
-import { startOf } from "../../stream/lock.ts";
+import { demoToken } from "../../infra/embedded/servers/login.ts";
+import type { Stack } from "../../infra/embedded/supervisor.ts";
+import { startOf } from "../../infra/runtime/lock.ts";
 import { workshop } from "./home-for-test.ts";
 
 const here = workshop();

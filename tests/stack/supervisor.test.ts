@@ -4,11 +4,11 @@ import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, statSync, write
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
-import type { App } from "../../apps/stack/app.ts";
-import { doctor } from "../../apps/stack/doctor.ts";
-import { openHome } from "../../apps/stack/home.ts";
-import { until } from "../../apps/stack/until.ts";
-import { startOf } from "../../stream/lock.ts";
+import type { App } from "../../infra/embedded/app.ts";
+import { openHome } from "../../infra/embedded/home.ts";
+import { startOf } from "../../infra/runtime/lock.ts";
+import { until } from "../../infra/runtime/until.ts";
+import { doctor } from "../../modules/installation/doctor.ts";
 import { ownConfig, workshop } from "./home-for-test.ts";
 
 const app: App = { name: "ingest", module: "../tests/stack/app-for-test.mjs", args: ["one", "two"], env: { EXTRA: "yes" } };

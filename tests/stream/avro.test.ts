@@ -2,7 +2,7 @@
 import type avro from "avsc";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { typeOf } from "../../stream/avro.ts";
+import { typeOf } from "../../infra/avro/avro.ts";
 
 const varint = (value: number): Buffer => {
   const bytes: number[] = [];

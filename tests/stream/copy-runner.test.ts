@@ -1,9 +1,9 @@
 // A copy of the log: stored, then committed, then counted; then the partition rests while the log gathers. A store that is away holds up nothing but the copy.
 import { expect, test } from "vitest";
-import { groupsOf } from "../../apps/worker/groups.ts";
+import { groupsOf } from "../../modules/groups/hosting.ts";
 import { copyRunner } from "../../stream/copy-runner.ts";
 import type { AnyCopy } from "../../stream/flow.ts";
-import type { CopiedBatch, CopyControl, CopyPorts } from "../../stream/ports.ts";
+import type { CopiedBatch, CopyControl, CopyPorts } from "../../stream/messages.ts";
 import { pipeline } from "../../topology.ts";
 import { toys } from "../support/toy.ts";
 

@@ -1,10 +1,10 @@
 // A dead letter keeps everything it came with and says where, why and how often it failed.
 import { expect, test } from "vitest";
+import { inMemoryWire } from "../../infra/avro/wire.ts";
 import { chain } from "../../stream/chain.ts";
 import { deadLetterOf } from "../../stream/dead-letters.ts";
 import { inMemory } from "../../stream/memory/in-memory.ts";
 import { runner } from "../../stream/runner.ts";
-import { inMemoryWire } from "../../stream/wire.ts";
 import { pipeline } from "../../topology.ts";
 
 const letter = {

@@ -1,6 +1,6 @@
 // A topology in memory: send to one topic, read another, through the worker's own runner.
 import { expect, test } from "vitest";
-import { drive } from "../../stream/drive.ts";
+import { drive } from "../../stream/testing/drive.ts";
 import { rateOf, sent, step, toy, toys } from "../support/toy.ts";
 
 test("what is sent at one end is read at the other", async () => {

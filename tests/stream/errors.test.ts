@@ -3,11 +3,11 @@ import { types } from "avsc";
 import fc from "fast-check";
 import kafkajs from "kafkajs";
 import { expect, test } from "vitest";
-import { Unreadable } from "../../stream/codec.ts";
-import { LogGap, MembershipLost } from "../../stream/consumer.ts";
+import { Unreadable } from "../../infra/avro/codec.ts";
+import { UnknownSchema } from "../../infra/avro/wire.ts";
+import { LogGap, MembershipLost } from "../../infra/kafka/consumer.ts";
+import { LogUnavailable, Overloaded } from "../../infra/kafka/producer.ts";
 import { classify, isSettling } from "../../stream/errors.ts";
-import { LogUnavailable, Overloaded } from "../../stream/producer.ts";
-import { UnknownSchema } from "../../stream/wire.ts";
 
 const like = (name: string, fields: object = {}, message = "something") => Object.assign(new Error(message), { name }, fields);
 const postgres = (code: string) => like("error", { code, severity: "ERROR" });

@@ -3,7 +3,7 @@ import { createRequire } from "node:module";
 import { isDeepStrictEqual } from "node:util";
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { readRecordBatch } from "../../stream/fetched-records.ts";
+import { readRecordBatch } from "../../infra/kafka/client/fetched-records.ts";
 
 const inside = createRequire(import.meta.url);
 const Decoder = inside("kafkajs/src/protocol/decoder.js") as new (bytes: Buffer) => { offset: number };

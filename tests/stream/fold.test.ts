@@ -1,10 +1,10 @@
 // What one stage makes of one batch: states met in order, duplicates inside a batch, bytes of what is refused.
 import { expect, test } from "vitest";
+import { inMemoryWire } from "../../infra/avro/wire.ts";
 import { chain } from "../../stream/chain.ts";
 import type { Recorded } from "../../stream/flow.ts";
 import { fold, type Given, ProcessorThrew } from "../../stream/fold.ts";
 import type { Loaded } from "../../stream/memory/memory.ts";
-import { inMemoryWire } from "../../stream/wire.ts";
 import { type Step, type Sum, step, toy, toys } from "../support/toy.ts";
 
 const wire = inMemoryWire(Object.values(toys));

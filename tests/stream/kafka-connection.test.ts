@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { createRequire } from "node:module";
 import { type AddressInfo, createServer, type Server, type Socket } from "node:net";
 import { afterEach, expect, test } from "vitest";
-import { correctedClient } from "../../stream/kafkajs-corrected.ts";
+import { correctedClient } from "../../infra/kafka/client/kafkajs-corrected.ts";
 
 correctedClient(new Set());
 const inside = createRequire(import.meta.url);

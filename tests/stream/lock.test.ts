@@ -3,7 +3,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "n
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, expect, test, vi } from "vitest";
-import { Held, lockFile, startOf } from "../../stream/lock.ts";
+import { Held, lockFile, startOf } from "../../infra/runtime/lock.ts";
 
 /** What another process does between the look at a stale note and its removal. */
 let meanwhile: () => void = () => undefined;

@@ -1,8 +1,8 @@
 // The side port and the metrics: what a probe, a scraper and a reader of logs see.
 import { afterEach, expect, test } from "vitest";
-import { openLog } from "../../stream/log.ts";
-import { openMetrics } from "../../stream/metrics.ts";
-import { type Ops, openOps } from "../../stream/ops.ts";
+import { type Ops, openOps } from "../../infra/http/side-port.ts";
+import { openLog } from "../../infra/runtime/log.ts";
+import { openMetrics } from "../../infra/runtime/metrics.ts";
 
 const metricsOf = () => openMetrics({ app: "worker", version: "1.2.3", commit: "abc" });
 let ops: Ops | undefined;

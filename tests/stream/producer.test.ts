@@ -1,7 +1,7 @@
 // How messages wait for the log: gathered without a fixed linger, bounded, in order, and given up in time. The client is a stand-in; tests/contracts/kafka.test.ts has the real one.
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import type { ClientProducer } from "../../stream/kafka.ts";
-import { LogUnavailable, type OutgoingMessage, Overloaded, openProducer, type ProducerSettings } from "../../stream/producer.ts";
+import type { ClientProducer } from "../../infra/kafka/kafka.ts";
+import { LogUnavailable, type OutgoingMessage, Overloaded, openProducer, type ProducerSettings } from "../../infra/kafka/producer.ts";
 
 interface Request {
   readonly client: number;

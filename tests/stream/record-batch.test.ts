@@ -2,7 +2,7 @@
 import { createRequire } from "node:module";
 import fc from "fast-check";
 import { afterEach, expect, test, vi } from "vitest";
-import { crc32c, type RecordFields, writeProduceRequest } from "../../stream/record-batch.ts";
+import { crc32c, type RecordFields, writeProduceRequest } from "../../infra/kafka/client/record-batch.ts";
 
 const inside = createRequire(import.meta.url);
 const theirRequest = inside("kafkajs/src/protocol/requests/produce/v3/request.js") as (given: object) => {

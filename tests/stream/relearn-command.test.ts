@@ -1,7 +1,7 @@
 // The steps of a relearn against a broker in this process: what fails is on record and holds nobody for nothing, and stages of one group are not mistaken for each other.
 import { expect, test } from "vitest";
-import { type RelearnPorts, type RelearnRequest, relearnStage } from "../../stream/relearn.ts";
-import { type Hold, RewindRefused } from "../../stream/rewind.ts";
+import { type RelearnPorts, type RelearnRequest, relearnStage } from "../../modules/groups/relearn.ts";
+import { type Hold, RewindRefused } from "../../modules/groups/rewind.ts";
 
 /** A group whose workers leave when it is held, and learn again at once when it is not. */
 const world = () => {

@@ -1,7 +1,16 @@
 // Where a rewind takes a group: never above what it has committed, whatever the broker answers (law R10), and never silently into what retention removed.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { caughtUp, eventsOf, forward, movesOf, type PartitionFound, planOf, type RewindTo, targetOf } from "../../stream/rewind-plan.ts";
+import {
+  caughtUp,
+  eventsOf,
+  forward,
+  movesOf,
+  type PartitionFound,
+  planOf,
+  type RewindTo,
+  targetOf,
+} from "../../modules/groups/rewind-plan.ts";
 
 /** A partition as a broker may describe it: lagging or not, cut or not, committed or not. `atTime` of a time to which nothing is newer is the high watermark. */
 const partitions: fc.Arbitrary<PartitionFound> = fc

@@ -1,8 +1,8 @@
 // The steps of a rewind against a broker in this process: whichever step the command dies at, the same command ends what it began, and no partition goes forward.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import type { Clock } from "../../stream/retry.ts";
-import { type Hold, type Holds, type RewindPorts, RewindRefused, type RewindRequest, rewindGroup } from "../../stream/rewind.ts";
+import type { Clock } from "../../infra/runtime/retry.ts";
+import { type Hold, type Holds, type RewindPorts, RewindRefused, type RewindRequest, rewindGroup } from "../../modules/groups/rewind.ts";
 
 class Killed extends Error {}
 

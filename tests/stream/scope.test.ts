@@ -1,7 +1,7 @@
 // What is opened is closed in reverse, within one deadline, whatever happens.
 import { describe, expect, test } from "vitest";
-import type { Log } from "../../stream/log.ts";
-import { openScope, run, type Scope } from "../../stream/scope.ts";
+import type { Log } from "../../infra/runtime/log.ts";
+import { openScope, run, type Scope } from "../../infra/runtime/scope.ts";
 
 const quiet: Log = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {}, with: () => quiet };
 const never = new Promise<void>(() => {});

@@ -1,10 +1,10 @@
 // How a topic gets into stores: one write a fetch, bad rows set aside and nothing else, offsets last.
 import { expect, test } from "vitest";
+import { inMemoryWire } from "../../infra/avro/wire.ts";
 import { deadLetterOf } from "../../stream/dead-letters.ts";
 import { type AnySink, marks, type Sink, sink } from "../../stream/flow.ts";
-import type { Control, InputMessage, OutputMessage, SinkPorts, WriteCounts } from "../../stream/ports.ts";
+import type { Control, InputMessage, OutputMessage, SinkPorts, WriteCounts } from "../../stream/messages.ts";
 import { sinkRunner } from "../../stream/sink-runner.ts";
-import { inMemoryWire } from "../../stream/wire.ts";
 import { type Step, step, toy, toys } from "../support/toy.ts";
 
 interface Row {

@@ -4,9 +4,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import fc from "fast-check";
 import { afterAll, describe, expect, test } from "vitest";
-import { Held } from "../../stream/lock.ts";
-import type { OutputMessage } from "../../stream/ports.ts";
-import { openSpool, type Spool, SpoolFull, type SpoolSettings } from "../../stream/spool.ts";
+import { Held } from "../../infra/runtime/lock.ts";
+import { openSpool, type Spool, SpoolFull, type SpoolSettings } from "../../infra/spool/spool.ts";
+import type { OutputMessage } from "../../stream/messages.ts";
 
 const workshop = mkdtempSync(join(tmpdir(), "spool-"));
 afterAll(() => rmSync(workshop, { recursive: true, force: true }));

@@ -6,11 +6,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { connect, type TLSSocket } from "node:tls";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { listen } from "../../apps/http/listen.ts";
-import { until } from "../../apps/stack/until.ts";
-import { openMetrics } from "../../stream/metrics.ts";
-import { openOps } from "../../stream/ops.ts";
-import type { TlsFiles } from "../../stream/tls.ts";
+import { listen } from "../../infra/http/listen.ts";
+import { openOps } from "../../infra/http/side-port.ts";
+import { openMetrics } from "../../infra/runtime/metrics.ts";
+import type { TlsFiles } from "../../infra/runtime/tls.ts";
+import { until } from "../../infra/runtime/until.ts";
 import { newAuthority } from "../support/certificates.ts";
 
 const authority = newAuthority();

@@ -1,9 +1,9 @@
 // The wire format: framed values, ids resolved at start, and what becomes of an id that nobody has told us.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { topic, Unreadable } from "../../stream/codec.ts";
+import { topic, Unreadable } from "../../infra/avro/codec.ts";
+import { inMemoryWire, openWire, type SchemaIds, type Schemed, UnknownSchema, wireWithoutIds, withIds } from "../../infra/avro/wire.ts";
 import type { Recorded } from "../../stream/flow.ts";
-import { inMemoryWire, openWire, type SchemaIds, type Schemed, UnknownSchema, wireWithoutIds, withIds } from "../../stream/wire.ts";
 
 interface Note {
   readonly id: string;

@@ -5,12 +5,12 @@ import { join } from "node:path";
 import { importJWK, SignJWT } from "jose";
 import { api } from "../../apps/api/api.ts";
 import { readConfig } from "../../apps/api/config.ts";
-import { AUDIENCE, serveIdentity } from "../../apps/stack/identity.ts";
-import { demoToken } from "../../apps/stack/login.ts";
-import { serveMail } from "../../apps/stack/mail.ts";
-import { until } from "../../apps/stack/until.ts";
-import { openLog } from "../../stream/log.ts";
-import { openScope } from "../../stream/scope.ts";
+import { AUDIENCE, serveIdentity } from "../../infra/embedded/servers/identity.ts";
+import { demoToken } from "../../infra/embedded/servers/login.ts";
+import { serveMail } from "../../infra/embedded/servers/mail.ts";
+import { openLog } from "../../infra/runtime/log.ts";
+import { openScope } from "../../infra/runtime/scope.ts";
+import { until } from "../../infra/runtime/until.ts";
 import { freePort } from "./ingest.ts";
 
 const LOGIN_SECRET = "only this suite knows it";

@@ -1,4 +1,6 @@
 // tests/support/builders.ts - records and reference rows with fixed, boring defaults: a test states only what matters to it.
+
+import { nothingFound } from "../../domain/nothing-found.ts";
 import {
   type Campaign,
   type Client,
@@ -9,8 +11,8 @@ import {
   type ReferenceRows,
   type Rule,
   referenceOf,
-} from "../../processors/reference.ts";
-import { nightlyDefaults } from "../../processors/score/distribution/thresholds.ts";
+} from "../../domain/reference/reference.ts";
+import { nightlyDefaults } from "../../domain/reference/thresholds.ts";
 import type {
   Claim,
   Conversion,
@@ -105,25 +107,9 @@ export const purchase = (over: Partial<EventReceived> = {}): EventReceived =>
     ...over,
   });
 
-export const enrichment = (over: Partial<Enrichment> = {}): Enrichment => ({
-  country: null,
-  device: "unknown",
-  browser: null,
-  os: null,
-  is_bot: false,
-  consent: 0xff,
-  geo_built: null,
-  errors: [],
-  region: null,
-  city: null,
-  asn: null,
-  asn_class: "unknown",
-  person: null,
-  edges: [],
-  ...over,
-});
+export const enrichment = (over: Partial<Enrichment> = {}): Enrichment => ({ ...nothingFound.enrichment, consent: 0xff, ...over });
 
-export const fraud = (over: Partial<Fraud> = {}): Fraud => ({ score: 0, band: "ok", reasons: [], hints: null, ...over });
+export const fraud = (over: Partial<Fraud> = {}): Fraud => ({ ...nothingFound.fraud, ...over });
 
 /** Nobody is credited, for want of a click. */
 export const credit = (over: Partial<Credit> = {}): Credit => ({

@@ -1,11 +1,11 @@
 // tests/support/contract-builders.ts - contracts as people write them, histories of sales and refunds for commission, and receipts computed again by hand.
-import { monthOf } from "../../processors/calendar.ts";
+import { monthOf } from "../../domain/calendar.ts";
+import { divideHalfEven } from "../../domain/money.ts";
+import type { Contract } from "../../domain/reference/reference.ts";
+import { capOf, termColumns, tiersOf } from "../../modules/reference/contract-terms.ts";
+import { entities } from "../../modules/reference/records.ts";
 import { smaller } from "../../processors/commission/worth.ts";
-import { divideHalfEven } from "../../processors/money.ts";
-import type { Contract } from "../../processors/reference.ts";
 import type { Conversion, LedgerEntry } from "../../schemas/generated.ts";
-import { capOf, termColumns, tiersOf } from "../../sinks/postgres/contract-terms.ts";
-import { entities } from "../../sinks/postgres/reference-records.ts";
 import type { Recorded } from "../../stream/flow.ts";
 import { clientId, contract, longAgo, noon, partnerId } from "./builders.ts";
 import { change } from "./money-builders.ts";

@@ -2,16 +2,6 @@
 import { createHash } from "node:crypto";
 import { closeSync, fdatasyncSync, openSync, readFileSync, writeSync } from "node:fs";
 
-/** Pseudo-random numbers from 0 to 1, the same for the same seed (mulberry32). */
-export const randomOf = (seed: number): (() => number) => {
-  let state = seed >>> 0;
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
-};
 /** A seed of its own for every run, unless TEST_SEED repeats an earlier one; printed, so that it can be. */
 export const newSeed = (name: string): number => {
   const seed = Number(process.env.TEST_SEED ?? Date.now() % 1_000_000);

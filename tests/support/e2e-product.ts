@@ -3,21 +3,21 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { cpSync, existsSync } from "node:fs";
 import { join } from "node:path";
 import type pg from "pg";
-import { steps } from "../../apps/ops/steps.ts";
-import { repositoryRoot } from "../../apps/stack/home.ts";
-import { apps as productApps } from "../../apps/stack/product.ts";
-import type { App, Stack } from "../../apps/stack/supervisor.ts";
-import { until } from "../../apps/stack/until.ts";
-import { groupsOf } from "../../apps/worker/groups.ts";
+import { openRegistry } from "../../infra/avro/registry.ts";
+import { openWire, type Wire } from "../../infra/avro/wire.ts";
+import { openClickhouse } from "../../infra/clickhouse/client.ts";
+import { repositoryRoot } from "../../infra/embedded/home.ts";
+import type { App, Stack } from "../../infra/embedded/supervisor.ts";
+import type { Admin } from "../../infra/kafka/admin.ts";
+import { type Kafka, openKafka } from "../../infra/kafka/kafka.ts";
+import { openPool } from "../../infra/postgres/sql.ts";
+import { until } from "../../infra/runtime/until.ts";
+import { createToken } from "../../modules/access/tokens.ts";
+import { groupsOf } from "../../modules/groups/hosting.ts";
+import { apps as productApps } from "../../modules/installation/product.ts";
+import { steps } from "../../modules/installation/steps.ts";
 import { topics } from "../../schemas/generated.ts";
-import { openClickhouse } from "../../sinks/clickhouse/client.ts";
-import { openPool } from "../../sinks/postgres/sql.ts";
-import { createToken } from "../../sinks/postgres/tokens.ts";
-import type { Admin } from "../../stream/admin.ts";
 import type { Recorded, Topic } from "../../stream/flow.ts";
-import { type Kafka, openKafka } from "../../stream/kafka.ts";
-import { openRegistry } from "../../stream/registry.ts";
-import { openWire, type Wire } from "../../stream/wire.ts";
 import { pipeline } from "../../topology.ts";
 import { workshop } from "../stack/home-for-test.ts";
 
@@ -183,7 +183,7 @@ export const startProduct = async (apps: readonly App[] = productApps): Promise<
         const waiting = (await lags()).filter(({ lag }) => lag > 0);
         if (waiting.length > 0) throw new Error(waiting.map(({ group, lag }) => `${group} lags by ${lag}`).join(", "));
       }),
-    tributary: (...args) => spawned(["dist/apps/ops/main.js", ...args], environmentOf(here.home)),
+    tributary: (...args) => spawned(["dist/apps/cli/main.js", ...args], environmentOf(here.home)),
     replaced: async (name, deadlineMs, kill = "SIGKILL") => {
       const was = stack.pid(name);
       if (was === undefined) throw new Error(`${name} does not run`);

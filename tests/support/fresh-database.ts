@@ -1,7 +1,7 @@
 // tests/support/fresh-database.ts - an empty database of its own on the shared Postgres, so that a suite may break it.
 import pg from "pg";
-import { migrate } from "../../sinks/postgres/migrate.ts";
-import { openPool } from "../../sinks/postgres/sql.ts";
+import { migrate } from "../../infra/postgres/migrate.ts";
+import { openPool } from "../../infra/postgres/sql.ts";
 import { sharedStack } from "./shared-stack.ts";
 
 export interface FreshDatabase {

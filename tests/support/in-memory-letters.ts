@@ -1,6 +1,6 @@
 // tests/support/in-memory-letters.ts - the index of the dead letters in one process, by the same rules as the one in Postgres.
-import { type Failure, indexFailures, type Letter, mayBeClaimed } from "../../processors/dead-letters/letter.ts";
-import type { Attempt } from "../../sinks/postgres/dead-letters.ts";
+import { type Failure, indexFailures, type Letter, mayBeClaimed } from "../../modules/dead-letters/letter.ts";
+import type { Attempt } from "../../modules/dead-letters/letter-index.ts";
 import type { UnixMs } from "../../stream/flow.ts";
 
 export const inMemoryLetters = (random: () => number = () => 0) => {

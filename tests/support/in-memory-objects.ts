@@ -1,5 +1,5 @@
 // tests/support/in-memory-objects.ts - object storage in this process; it passes the contract suite, so that it may stand for the real ones.
-import { checkKey, ObjectMissing, type Objects } from "../../sinks/objects/objects.ts";
+import { checkKey, ObjectMissing, type Objects } from "../../infra/objects/objects.ts";
 
 export interface InMemoryObjects extends Objects {
   readonly held: Map<string, Buffer>;

@@ -1,6 +1,6 @@
 // tests/support/printed.ts - a ledger entry as an accountant reads it, for tests whose readers are people.
-import { dayOf } from "../../processors/calendar.ts";
-import { toDecimal } from "../../processors/money.ts";
+import { dayOf } from "../../domain/calendar.ts";
+import { toDecimal } from "../../domain/money.ts";
 import type { LedgerEntry } from "../../schemas/generated.ts";
 
 export const printed = (entry: LedgerEntry): string => {

@@ -1,7 +1,8 @@
 // tests/support/reprocessing.ts - a shop whose past can be reprocessed: the ports of reprocessing on a log and memories that live in this process.
-import { type Difference, differenceOf } from "../../apps/ops/reprocess/difference.ts";
-import { defaultLimits, type ReprocessPorts, type ReprocessSettings, type StandingRow } from "../../apps/ops/reprocess/ports.ts";
-import type { ReferenceRows } from "../../processors/reference.ts";
+
+import type { ReferenceRows } from "../../domain/reference/reference.ts";
+import { type Difference, differenceOf } from "../../modules/reprocess/difference.ts";
+import { defaultLimits, type ReprocessPorts, type ReprocessSettings, type StandingRow } from "../../modules/reprocess/ports.ts";
 import type { EventAttributed } from "../../schemas/generated.ts";
 import type { UnixMs } from "../../stream/flow.ts";
 import { inMemory } from "../../stream/memory/in-memory.ts";

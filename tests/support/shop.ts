@@ -1,16 +1,17 @@
 // tests/support/shop.ts - the whole pipeline in memory behind its real edge: events go in as a sender writes them, and every topic can be read.
+
+import { clickIdKey, mint } from "../../domain/click-id.ts";
+import { identifyFor, pepperOf } from "../../domain/device-id.ts";
+import { type ReferenceRows, reference } from "../../domain/reference/reference.ts";
 import { acceptsBatch, admitBatch, type BatchFacts } from "../../processors/admit/batch.ts";
 import { clickKeys, clickKeysOf } from "../../processors/attribute/click-keys.ts";
 import { identityClicks } from "../../processors/attribute/identity-clicks.ts";
-import { clickIdKey, mint } from "../../processors/click-id.ts";
-import { identifyFor, pepperOf } from "../../processors/device-id.ts";
 import { identityKeys, identityKeysOf } from "../../processors/enrich/identity-keys.ts";
 import { places, placesOf } from "../../processors/enrich/places.ts";
-import { type ReferenceRows, reference } from "../../processors/reference.ts";
 import { hints } from "../../processors/score/hints.ts";
 import { type Conversion, type EventAttributed, type EventReceived, type LedgerEntry, topics } from "../../schemas/generated.ts";
-import { type Driven, type DriveSettings, drive } from "../../stream/drive.ts";
 import type { Admission, Arrival, Read, UnixMs } from "../../stream/flow.ts";
+import { type Driven, type DriveSettings, drive } from "../../stream/testing/drive.ts";
 import { pipeline } from "../../topology.ts";
 import { clientId, linkId, noon, reads, referenceWith } from "./builders.ts";
 

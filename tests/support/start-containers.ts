@@ -4,8 +4,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DockerComposeEnvironment, Wait } from "testcontainers";
 import type { TestProject } from "vitest/node";
-import { steps } from "../../apps/ops/steps.ts";
-import { repositoryRoot } from "../../apps/stack/home.ts";
+import { repositoryRoot } from "../../infra/embedded/home.ts";
+import { steps } from "../../modules/installation/steps.ts";
 import { freePort } from "./ingest.ts";
 import "./shared-stack.ts";
 

@@ -1,7 +1,7 @@
 // One embedded stack of real servers for all suites that need one: topics, schemas, tables and demo clients are there, apps are not.
 import type { TestProject } from "vitest/node";
-import { steps } from "../../apps/ops/steps.ts";
-import { startStack } from "../../apps/stack/supervisor.ts";
+import { startStack } from "../../infra/embedded/supervisor.ts";
+import { steps } from "../../modules/installation/steps.ts";
 
 const HOME = ".tributary/test";
 

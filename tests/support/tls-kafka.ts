@@ -3,10 +3,10 @@ import { execFile, spawn } from "node:child_process";
 import { mkdirSync, openSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { openHome } from "../../apps/stack/home.ts";
-import { fetchJars } from "../../apps/stack/jars.ts";
-import { askKafka, brokerSettings } from "../../apps/stack/services/kafka.ts";
-import { until } from "../../apps/stack/until.ts";
+import { openHome } from "../../infra/embedded/home.ts";
+import { fetchJars } from "../../infra/embedded/services/jars.ts";
+import { askKafka, brokerSettings } from "../../infra/embedded/services/kafka.ts";
+import { until } from "../../infra/runtime/until.ts";
 import type { Authority, Certificate } from "./certificates.ts";
 import { freePort } from "./ingest.ts";
 

@@ -1,6 +1,7 @@
 // tests/support/toy.ts - a pipeline without a domain: three stages on one key, then two that decide money on other keys; for tests of the machinery.
-import { topic } from "../../stream/codec.ts";
+import { topic } from "../../infra/avro/codec.ts";
 import {
+  type AnySink,
   drop,
   emit,
   type FactsFor,
@@ -9,6 +10,7 @@ import {
   reject,
   remembers,
   remembersBy,
+  sink,
   stage,
   type View,
 } from "../../stream/flow.ts";
@@ -170,3 +172,11 @@ export const toy = topology(
 
 export const step = (id: string, over: Partial<Step> = {}): Step => ({ id, place: "here", order: "", worth: 2, seen: "", ...over });
 export const sent = (data: Step, at = 1_000) => ({ data, at });
+
+/** One row a step, in a store of the test's own. */
+export const stepsSink = sink<Step, Step>({
+  name: "steps",
+  from: toys.out,
+  rows: ({ data }) => [data],
+  into: { name: "steps", store: "clickhouse", key: ["id"], tenantOf: () => 1, write: (rows, write) => write("steps", rows) },
+}) as AnySink;

@@ -1,8 +1,8 @@
 // When a worker is in its groups and when it is not: held ones are left in order and joined again, and a Postgres that is silent changes nothing.
 import { setTimeout } from "node:timers/promises";
 import { afterEach, expect, test } from "vitest";
-import { openMemberships } from "../../apps/worker/membership.ts";
-import type { Consumer } from "../../stream/consumer.ts";
+import type { Consumer } from "../../infra/kafka/consumer.ts";
+import { openMemberships } from "../../modules/groups/membership.ts";
 
 const until = async (condition: () => boolean): Promise<void> => {
   const end = performance.now() + 20_000;

@@ -1,6 +1,6 @@
 // apps/chaos/faults/data.ts - bad and lost data: garbage in topics, one device that is nearly all traffic, an emptied Redis.
 import { randomBytes } from "node:crypto";
-import { until } from "../../stack/until.ts";
+import { until } from "../../../infra/runtime/until.ts";
 import { between, type Fault, pause } from "./fault.ts";
 
 const poisoned = ["events.raw", "claims", "conversions", "events.attributed", "ledger.entries"];

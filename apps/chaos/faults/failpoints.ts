@@ -2,7 +2,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { closeSync, existsSync, openSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { until } from "../../stack/until.ts";
+import { until } from "../../../infra/runtime/until.ts";
 import { searchPath } from "../config.ts";
 import { freePort } from "../free-port.ts";
 import { between, type Fault, pause, pick, type Scene } from "./fault.ts";

@@ -1,6 +1,6 @@
 // apps/chaos/faults/processes.ts - kill -9, orderly stops and pauses of every process; their proof is another process number, the exit, or state T in /proc.
 import { readFileSync } from "node:fs";
-import { until } from "../../stack/until.ts";
+import { until } from "../../../infra/runtime/until.ts";
 import { kept, unless } from "../laws/law.ts";
 import { between, type Fault, type Proof, pause, type Scene } from "./fault.ts";
 

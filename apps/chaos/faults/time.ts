@@ -1,6 +1,6 @@
 // apps/chaos/faults/time.ts - going back: replays, rewinds, rows and partitions that are deleted and brought back; the state hash before and after is the proof and the law.
 import { execFile } from "node:child_process";
-import { differingTables, type StateHash, stateHash } from "../../state-hash.ts";
+import { differingTables, type StateHash, stateHash } from "../../../modules/state-hash/state-hash.ts";
 import { searchPath } from "../config.ts";
 import { unless } from "../laws/law.ts";
 import { rebuildInto } from "../rebuild.ts";
@@ -15,7 +15,7 @@ const tributary = ({ target }: Scene, ...args: readonly string[]): Promise<strin
   new Promise((resolve, reject) => {
     const env = { PATH: searchPath(), TRIBUTARY_HOME: target.home };
     const options = { cwd: target.root, env, timeout: COMMAND_MS, maxBuffer: 64 * 1024 * 1024 };
-    execFile(process.execPath, ["dist/apps/ops/main.js", ...args], options, (error, stdout, stderr) =>
+    execFile(process.execPath, ["dist/apps/cli/main.js", ...args], options, (error, stdout, stderr) =>
       error === null ? resolve(stdout) : reject(new Error(`tributary ${args.join(" ")}: ${stderr.trim().slice(-600) || error.message}`)),
     );
   });

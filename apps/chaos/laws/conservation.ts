@@ -1,7 +1,8 @@
 // apps/chaos/laws/conservation.ts - C: what was answered is stored, what is stored was sent, and the sums add up.
+
+import { openObjects } from "../../../infra/objects/open.ts";
+import { until } from "../../../infra/runtime/until.ts";
 import { checkArchive } from "../../../sinks/archive/check.ts";
-import { openObjects } from "../../../sinks/objects/open.ts";
-import { until } from "../../stack/until.ts";
 import { elsewhere, kept, type Law, missing, open, unless } from "./law.ts";
 
 const INDEXED_MS = 20_000;

@@ -2,7 +2,7 @@
 import type { Sale } from "../generator.ts";
 import { type Evidence, elsewhere, type Law, missing, unless } from "./law.ts";
 
-/** A percentage of cents, rounded half to even; written apart from processors/money.ts on purpose. */
+/** A percentage of cents, rounded half to even; written apart from domain/money.ts on purpose. */
 const shareOf = (cents: bigint, percent: bigint): bigint => {
   const [whole, rest] = [(cents * percent) / 100n, (cents * percent) % 100n];
   return rest > 50n || (rest === 50n && whole % 2n === 1n) ? whole + 1n : whole;

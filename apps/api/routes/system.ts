@@ -1,0 +1,132 @@
+// apps/api/routes/system.ts - the routes of monitoring: how the stores are, what the keeper knows of each, and the door for alerts.
+import type { Pool } from "pg";
+import { orUnavailable, Problem, unavailable } from "../../../infra/http/problem.ts";
+import { type Alert, readAlert } from "../../../modules/alerts/alert.ts";
+import { ingestPath } from "../../../modules/edges/ingest-path.ts";
+import { listProbes, type ProbeRow } from "../../../modules/repair/probe-states.ts";
+import { answerOf, type Look } from "../../../modules/repair/probes.ts";
+import type { Route } from "../route.ts";
+
+export interface SystemPorts {
+  readonly version: string;
+  /** Unix milliseconds when this process began to serve. */
+  readonly startedAt: number;
+  readonly pool: Pool;
+  readonly analytics: Look;
+  readonly cache: Look;
+  readonly relational: Look;
+  /** True when the mail has been taken; rejects when the alert could be neither kept nor mailed. */
+  readonly tell: (alert: Alert) => Promise<boolean>;
+}
+
+const PROBE_MS = 2_000;
+const CACHED_MS = 2_000;
+/** Three rounds of the keeper: then nobody probes. */
+const STALE_MS = 180_000;
+
+export const systemRoutes = (ports: SystemPorts): readonly Route[] => {
+  const health = cached(() => basicHealth(ports), CACHED_MS);
+  return [
+    {
+      method: "GET",
+      path: "/api/health",
+      auth: "none",
+      isUnlimited: true,
+      answer: async () => {
+        const body = await health();
+        return body.status === "down" ? { status: 503, body, headers: { "Retry-After": "5" } } : { status: 200, body };
+      },
+    },
+    {
+      method: "GET",
+      path: "/api/system/health",
+      auth: "user",
+      roles: ["admin", "viewer"],
+      answer: async () => ({ status: 200, body: detailedHealth(await known(ports.pool), Date.now()) }),
+    },
+    {
+      method: "GET",
+      path: "/api/system/ingest-path",
+      auth: "user",
+      roles: ["admin", "viewer"],
+      answer: async () => {
+        const path = await ingestPath(ports.pool).catch(orUnavailable("the checks of the way into the log cannot be read now", 2));
+        const told = <T extends { readonly checked_at: number }>(check: T) => ({ ...check, checked_at: iso(check.checked_at) });
+        const instances = path.instances.map((check) => ({ ...told(check), since: iso(check.since) }));
+        const body = { ...path, since: iso(path.since), checked_at: iso(path.checked_at), instances, history: path.history.map(told) };
+        return { status: 200, body };
+      },
+    },
+    {
+      method: "POST",
+      path: "/api/admin/system-alert",
+      auth: "service-token",
+      answer: async ({ body }) => {
+        const read = readAlert(body);
+        if ("wrong" in read) throw new Problem("validation_failed", "this is no alert", { errors: read.wrong });
+        // Why is in the log: `tell` has said so.
+        const mailed = await ports.tell(read.alert).catch(() => {
+          throw unavailable("the alert can be neither kept nor mailed now", 2);
+        });
+        return { status: 202, body: { incident_id: read.alert.incident_id, mailed } };
+      },
+    },
+  ];
+};
+
+const known = (pool: Pool): Promise<readonly ProbeRow[]> =>
+  listProbes(pool).catch(orUnavailable("the states of the stores cannot be read now", 2));
+
+type Store = "ok" | "down";
+const basicHealth = async ({ version, startedAt, pool, analytics, cache, relational }: SystemPorts) => {
+  const stateOf = async (look: Look): Promise<Store> => ((await answerOf(look, PROBE_MS)) === null ? "ok" : "down");
+  const [analyticsStore, cacheStore, relationalStore, probes] = await Promise.all([
+    stateOf(analytics),
+    stateOf(cache),
+    stateOf(relational),
+    listProbes(pool).catch(() => []),
+  ]);
+  const isDown = [analyticsStore, cacheStore, relationalStore].includes("down");
+  // Object storage and the sync of sales are not asked here: what the keeper has found of them counts.
+  const isDegraded = probes.some(({ state }) => state === "restarting" || state === "down");
+  return {
+    status: isDown ? "down" : isDegraded ? "degraded" : "ok",
+    version,
+    uptime_sec: Math.floor((Date.now() - startedAt) / 1_000),
+    analytics_store: analyticsStore,
+    cache_store: cacheStore,
+    relational_store: relationalStore,
+  };
+};
+
+const iso = (at: number | null): string | null => (at === null ? null : new Date(at).toISOString());
+
+/** `status` is degraded too when no keeper has probed for three rounds: then nobody knows. */
+export const detailedHealth = (rows: readonly ProbeRow[], now: number) => {
+  const isStale = rows.some(({ checked_at }) => checked_at === null || now - checked_at > STALE_MS);
+  const isOk = rows.every(({ state }) => state === "healthy") && !isStale;
+  return {
+    status: rows.some(({ state }) => state === "down") ? "down" : isOk ? "ok" : "degraded",
+    probes: rows.map((row) => ({
+      name: row.name,
+      state: row.state,
+      failures: row.failures,
+      last_ok_at: iso(row.last_ok_at),
+      last_error: row.last_error,
+      restarts: row.restarted_at.filter((at) => now - at < 3_600_000).length,
+      since: iso(row.since),
+      checked_at: iso(row.checked_at),
+      incident_id: row.incident_id,
+    })),
+  };
+};
+
+/** Callers at once share one answer, and those within `forMs` the last one. */
+const cached = <T>(ask: () => Promise<T>, forMs: number): (() => Promise<T>) => {
+  let latest: { readonly at: number; readonly answer: Promise<T> } | undefined;
+  return () => {
+    const now = performance.now();
+    if (latest === undefined || now - latest.at > forMs) latest = { at: now, answer: ask() };
+    return latest.answer;
+  };
+};

@@ -1,0 +1,138 @@
+// apps/cli/commands/decide.ts - decisions of an operator about an order: shows the order first, and decides with --yes.
+import { randomUUID } from "node:crypto";
+import { userInfo } from "node:os";
+import type { Command } from "commander";
+import type pg from "pg";
+import { toDecimal } from "../../../domain/money.ts";
+import { type Client, reference } from "../../../domain/reference/reference.ts";
+import { print, printJson, table, tell } from "../../../infra/runtime/output.ts";
+import { isSettled, orderLines } from "../../../modules/decisions/order-lines.ts";
+import { clientOf } from "../../../modules/reference/find-client.ts";
+import { openReference } from "../../../modules/reference/reference.ts";
+import { decisionOnOrder } from "../../../processors/settle/decision-claim.ts";
+import type { DecisionKind } from "../../../schemas/generated.ts";
+import { withPool } from "../connections.ts";
+import { UsageError } from "../csv-events.ts";
+import { publishDecisions } from "../publish-decisions.ts";
+
+interface DecideOptions {
+  readonly client: string;
+  readonly order: string;
+  readonly partner?: string;
+  readonly campaign?: string;
+  readonly reason: string;
+  readonly id?: string;
+  readonly yes?: boolean;
+  readonly json?: boolean;
+}
+const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+/** As long as the API waits for a decision to be applied (contracts.md 5). */
+const APPLIED_WITHIN_MS = 5_000;
+const ASKED_EVERY_MS = 100;
+
+/** False when it takes longer than anybody waits for a command. */
+const isApplied = async (pool: pg.Pool, client: Client, id: string): Promise<boolean> => {
+  const end = performance.now() + APPLIED_WITHIN_MS;
+  while (!(await isSettled(pool, client.client_id, id))) {
+    if (performance.now() > end) return false;
+    await new Promise((resolve) => setTimeout(resolve, ASKED_EVERY_MS));
+  }
+  return true;
+};
+
+const idOf = (flag: string, text: string | undefined): number | null => {
+  if (text === undefined) return null;
+  if (!/^[1-9]\d{0,9}$/.test(text)) throw new UsageError(`${flag}: ${text} is not an id`);
+  return Number(text);
+};
+
+/** Throws UsageError unless the partner works for the client now. */
+const checkPartner = async (pool: pg.Pool, client: Client, partnerId: number | null): Promise<void> => {
+  if (partnerId === null) throw new UsageError("--partner: name the partner by id");
+  const opened = openReference(pool);
+  try {
+    const now = Date.now();
+    const at = (await opened.read(reference, now)).at(now, Number.MAX_SAFE_INTEGER);
+    if (at.partner(partnerId)?.client_ids.includes(client.client_id)) return;
+    const known = at.partnersOf(client.client_id).map(({ partner_id, name }) => `${partner_id} ${name}`);
+    throw new UsageError(`--partner: ${partnerId} does not work for ${client.slug}; these do: ${known.join(", ") || "nobody"}`);
+  } finally {
+    await opened.close();
+  }
+};
+
+const amount = (minor: bigint | null, currency: string | null): string | null =>
+  minor === null ? null : toDecimal(minor, currency ?? "MXN");
+
+const showOrder = async (pool: pg.Pool, client: Client, orderId: string): Promise<void> => {
+  const lines = await orderLines(pool, client.client_id, orderId);
+  if (lines.length === 0) return print(`nothing has been heard of order ${orderId} yet: a decision waits for it`);
+  print(
+    table(
+      ["product", "value", "currency", "partner", "why nobody", "commission", "status"],
+      lines.map((line) => [
+        line.product_id,
+        amount(line.value_minor, line.currency),
+        line.currency,
+        line.partner_id,
+        line.credit_reason,
+        amount(line.commission_minor, line.currency),
+        line.commission_status,
+      ]),
+    ),
+  );
+};
+
+const decide = (kind: DecisionKind, needsPartner: boolean) => (options: DecideOptions) =>
+  withPool(async (pool) => {
+    if (options.id !== undefined && !UUID.test(options.id)) throw new UsageError("--id: give a UUID in lower case");
+    const client = await clientOf(pool, options.client);
+    const partner_id = needsPartner ? idOf("--partner", options.partner) : null;
+    if (needsPartner) await checkPartner(pool, client, partner_id);
+    const decision_id = options.id ?? randomUUID();
+    if (!options.json) await showOrder(pool, client, options.order);
+    if (!options.yes) return tell("nothing was decided; add --yes to decide it");
+    const claim = decisionOnOrder(client.client_id, options.order, {
+      decision_id,
+      kind,
+      actor: `operator:${userInfo().username}`,
+      partner_id,
+      campaign_id: idOf("--campaign", options.campaign),
+      reason: options.reason,
+      at: Date.now(),
+      flags: [],
+      review_from: 101,
+      reject_from: 101,
+    });
+    await publishDecisions([claim]);
+    const status = (await isApplied(pool, client, decision_id)) ? "applied" : "accepted";
+    if (options.json) printJson({ decision_id, status });
+    else print(`${status}: decision ${decision_id}`);
+  });
+
+export const decideCommands = (program: Command): void => {
+  const decisions = program.command("decide").description("decides about an order; shows it first, and decides with --yes");
+  const add = (name: string, kind: DecisionKind, what: string, needsPartner = false): void => {
+    const command = decisions
+      .command(name)
+      .description(what)
+      .requiredOption("--client <slug or id>", "whose order it is")
+      .requiredOption("--order <id>", "the shop's own order id")
+      .requiredOption("--reason <text>", "why, in words; kept with the decision");
+    if (needsPartner) command.requiredOption("--partner <id>", "who is credited").option("--campaign <id>", "for which campaign");
+    command
+      .option("--id <uuid>", "of the decision: the same one again counts once")
+      .option("--yes", "decide it")
+      .option("--json", "as JSON")
+      .addHelpText(
+        "before",
+        `Example:\n  $ tributary decide ${name} --client casa-verde --order A-1001${needsPartner ? " --partner 3" : ""} --reason 'agreed by phone' --yes\n`,
+      )
+      .action(decide(kind, needsPartner));
+  };
+  add("assign", "assign", "credits a partner for the lines that nobody is credited for", true);
+  add("reattribute", "reattribute", "moves the whole order to a partner, whoever holds it", true);
+  add("take-back", "take_back", "credits nobody any more");
+  add("release", "release", "makes a held commission payable");
+  add("reject", "reject", "confirms fraud: credits nobody any more, and what was held is reversed");
+};

@@ -1,0 +1,43 @@
+// apps/cli/commands/stores.ts - tables and demo data: what start-up does by itself, for operators who run the servers elsewhere.
+import type { Command } from "commander";
+import { print, printJson, tell } from "../../../infra/runtime/output.ts";
+import { seedStep } from "../../../modules/installation/seed-step.ts";
+import { migrateAll, migrationStatus } from "../../../modules/installation/steps.ts";
+import { addresses, adminAccess, homeOf } from "../config.ts";
+
+const showStatus = async ({ json }: { json?: boolean }): Promise<void> => {
+  const found = await migrationStatus(adminAccess());
+  if (json) return printJson(found);
+  print(`${found.applied.length} applied, ${found.pending.length} pending${found.pending.map((file) => `\n  ${file}`).join("")}`);
+  for (const problem of found.problems) tell(problem);
+  if (found.pending.length > 0) tell("to apply them: tributary migrate apply");
+  if (found.problems.length > 0) process.exitCode = 1;
+};
+
+const plant = async ({ json }: { json?: boolean }): Promise<void> => {
+  let made: Readonly<Record<string, unknown>> = {};
+  const publish = (demo: typeof made): void => {
+    made = demo;
+  };
+  await seedStep.run({ env: { POSTGRES_URL: addresses().postgresUrl }, home: homeOf(), publish });
+  if (json) return printJson(made);
+  for (const { id, slug } of made.clients as readonly { id: number; slug: string }[]) print(`client ${id} ${slug}`);
+  tell("for a token of one: tributary tokens create --client <slug>");
+};
+
+export const storeCommands = (program: Command): void => {
+  const migrate = program
+    .command("migrate")
+    .description("tables of Postgres and ClickHouse; forward only, a failed step is taken up again");
+  migrate.command("status").description("what is applied and what is pending").option("--json", "as JSON").action(showStatus);
+  migrate
+    .command("apply")
+    .description("applies what is pending")
+    .action(async () => migrateAll(adminAccess(), tell));
+  program
+    .command("seed")
+    .description("the three demo clients with their partners, links and contracts; what is there already stays")
+    .option("--json", "their ids, tokens and links, as JSON")
+    .addHelpText("before", "Examples:\n  $ tributary seed\n  $ tributary seed --json | jq -r '.clients[0].ingest_token'\n")
+    .action(plant);
+};

@@ -1,0 +1,116 @@
+// apps/cli/config.ts - where the command line finds the installation: addresses in the environment, else what the running stack wrote.
+import { readFileSync } from "node:fs";
+import { resolve } from "node:path";
+import { pathToFileURL } from "node:url";
+import { readJson, type Secrets } from "../../infra/embedded/home.ts";
+
+/** What `npm start` writes to `.tributary/run.json` (mode 0600). */
+export interface Run {
+  readonly ready: boolean;
+  readonly apps: Readonly<Record<string, { readonly url?: string; readonly ops_url?: string; readonly pid: number }>>;
+  readonly services: {
+    readonly kafka: { readonly brokers: string; readonly pid?: number };
+    readonly clickhouse: { readonly url: string; readonly pid?: number };
+    readonly postgres: { readonly url: string; readonly pid?: number };
+    readonly redis: { readonly url: string; readonly pid?: number };
+    readonly registry: { readonly url: string; readonly pid?: number };
+    readonly identity?: { readonly url: string; readonly pid?: number };
+    readonly mail?: { readonly url: string; readonly pid?: number };
+  };
+  readonly demo?: {
+    readonly clients: readonly {
+      readonly id: number;
+      readonly slug: string;
+      readonly ingest_token: string;
+      readonly hmac_secret: string;
+    }[];
+    readonly admin_token: string;
+    readonly service_token: string;
+    readonly users: readonly { readonly email: string; readonly role: string }[];
+    readonly links: readonly { readonly code: string; readonly link_id: number; readonly client_id: number; readonly partner_id: number }[];
+  };
+}
+export interface Addresses {
+  readonly brokers: string;
+  readonly registryUrl: string;
+  readonly postgresUrl: string;
+  readonly clickhouseUrl: string;
+  readonly topicPrefix: string;
+}
+
+/** The folder of the embedded stack. */
+export const homeOf = (): string => resolve(process.env.TRIBUTARY_HOME ?? ".tributary");
+
+/** Throws one sentence with the cure when nothing runs here. */
+export const readRun = (): Run => {
+  const file = `${homeOf()}/run.json`;
+  let text: string;
+  try {
+    text = readFileSync(file, "utf8");
+  } catch {
+    throw new Error(`nothing runs here (${file} does not exist); start it in another terminal: npm start`);
+  }
+  try {
+    return JSON.parse(text) as Run;
+  } catch {
+    throw new Error(`${file} is cut short, as after a crash; start again: npm start`);
+  }
+};
+
+/** Each address from the environment, else from the running stack. */
+export const addresses = (): Addresses => {
+  const { KAFKA_BROKERS, SCHEMA_REGISTRY_URL, POSTGRES_URL, CLICKHOUSE_URL, KAFKA_TOPIC_PREFIX = "" } = process.env;
+  const isComplete = KAFKA_BROKERS && SCHEMA_REGISTRY_URL && POSTGRES_URL && CLICKHOUSE_URL;
+  const services = isComplete ? undefined : readRun().services;
+  return {
+    brokers: KAFKA_BROKERS ?? services!.kafka.brokers,
+    registryUrl: SCHEMA_REGISTRY_URL ?? services!.registry.url,
+    postgresUrl: POSTGRES_URL ?? services!.postgres.url,
+    clickhouseUrl: CLICKHOUSE_URL ?? services!.clickhouse.url,
+    topicPrefix: KAFKA_TOPIC_PREFIX,
+  };
+};
+
+/** Of its own: few commands speak to Redis. */
+export const redisUrl = (): string => process.env.REDIS_URL ?? readRun().services.redis.url;
+
+/** Where objects are kept: the embedded stack keeps them in a folder of its home. */
+export const objectStoreUrl = (): string => process.env.OBJECT_STORE_URL ?? pathToFileURL(`${homeOf()}/objects`).href;
+
+export interface Reprocessing {
+  readonly secret: string;
+  /** Where the archive lies; undefined: nowhere that this process knows of. */
+  readonly objectStoreUrl: string | undefined;
+  readonly files: {
+    readonly GEOIP_CITY_DB: string | undefined;
+    readonly GEOIP_ASN_DB: string | undefined;
+    readonly NETWORKS_FILE: string | undefined;
+  };
+}
+/** What a worker computes with, for a command that computes the same again: from the environment, else what the stack of this folder gives its workers. */
+export const reprocessing = (): Reprocessing => {
+  const { TRIBUTARY_SECRET, OBJECT_STORE_URL, GEOIP_CITY_DB, GEOIP_ASN_DB, NETWORKS_FILE } = process.env;
+  const home = homeOf();
+  const secret = TRIBUTARY_SECRET ?? readJson<Secrets>(`${home}/secrets.json`)?.tributary;
+  if (secret === undefined) throw new Error("TRIBUTARY_SECRET is needed: without it no click id of the past can be read");
+  return {
+    secret,
+    objectStoreUrl: OBJECT_STORE_URL ?? (process.env.KAFKA_BROKERS === undefined ? `file://${home}/objects` : undefined),
+    files: { GEOIP_CITY_DB, GEOIP_ASN_DB, NETWORKS_FILE },
+  };
+};
+
+export interface AdminAccess {
+  readonly adminUrl: string;
+  readonly appPassword: string;
+  readonly clickhouseUrl: string;
+}
+/** What migrations need: the owner of the tables and the password that the application's role gets. Only from the environment: a running stack migrates itself. */
+export const adminAccess = (): AdminAccess => {
+  const { POSTGRES_ADMIN_URL, POSTGRES_APP_PASSWORD } = process.env;
+  if (!POSTGRES_ADMIN_URL || !POSTGRES_APP_PASSWORD)
+    throw new Error(
+      "POSTGRES_ADMIN_URL (owner of the database) and POSTGRES_APP_PASSWORD are needed; the embedded stack migrates itself at npm start",
+    );
+  return { adminUrl: POSTGRES_ADMIN_URL, appPassword: POSTGRES_APP_PASSWORD, clickhouseUrl: addresses().clickhouseUrl };
+};

@@ -1,0 +1,31 @@
+// apps/cli/generate/metrics-page.ts - writes docs/metrics.md from the metrics that infra/runtime/metrics.ts declares. With --check it only says whether the page is current.
+import { readFileSync, writeFileSync } from "node:fs";
+import { openMetrics } from "../../../infra/runtime/metrics.ts";
+
+const file = "docs/metrics.md";
+// Those of the process come from the library and differ by platform.
+const isOurs = (name: string): boolean => name.startsWith("tributary_") || name.startsWith("kafka_");
+
+const rows = openMetrics({ app: "", version: "", commit: "" })
+  .list()
+  .filter(({ name }) => isOurs(name))
+  .map(({ name, type, labels, help }) => `| \`${name}\` | ${type} | ${labels.map((label) => `\`${label}\``).join(" ")} | ${help} |`);
+const text = [
+  "# Metrics",
+  "",
+  "Every app serves them on `http://<host>:$OPS_PORT/metrics`, each with the label `app` besides, and those of Node's process (`process_*`, `nodejs_*`). A name or label",
+  "that is taken away is a line in the changelog. [operate.md](operate.md#metrics-and-alerts) says which to watch.",
+  "",
+  "| name | type | labels | what it is |",
+  "|---|---|---|---|",
+  ...rows,
+  "",
+  "Written by: `node scripts/run.mjs apps/cli/generate/metrics-page.js`; a test compares.",
+  "",
+].join("\n");
+
+if (!process.argv.includes("--check")) writeFileSync(file, text);
+else if (readFileSync(file, "utf8") !== text) {
+  console.error(`${file} is not what infra/runtime/metrics.ts declares; run: node scripts/run.mjs apps/cli/generate/metrics-page.js`);
+  process.exitCode = 1;
+}

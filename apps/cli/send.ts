@@ -1,0 +1,112 @@
+// apps/cli/send.ts - `tributary send`: feeds a CSV file through the batch endpoint, and goes on through restarts and rate limits.
+import { createReadStream } from "node:fs";
+import { parse } from "csv-parse";
+import { eventsOf, type Mapping, type Row, shiftOf, UsageError } from "./csv-events.ts";
+import type { Progress } from "./progress.ts";
+
+export interface SendOrder {
+  readonly file: string;
+  /** Edges: the first that answers is used, and stayed with until it fails. */
+  readonly urls: readonly string[];
+  readonly token: string;
+  readonly clientId: number;
+  readonly mapping: Mapping;
+  readonly shiftTo: string | undefined;
+  readonly batchSize: number;
+  readonly now: number;
+}
+export interface Refused {
+  readonly line: number;
+  readonly code: string;
+  readonly field: string | null;
+  readonly message: string;
+}
+export interface Sent {
+  readonly rows: number;
+  readonly accepted: number;
+  readonly rejected: number;
+  readonly refused: readonly Refused[];
+  readonly shiftDays: number;
+}
+interface BatchAnswer {
+  readonly accepted: number;
+  readonly rejected: number;
+  readonly errors: readonly { readonly index: number; readonly code: string; readonly field: string | null; readonly message: string }[];
+}
+
+/** The specification asks for 1, 2, 4 s; we go on at 4 s for as long as a restart of everything may take. */
+const waitsMs = [1_000, 2_000, 4_000];
+const PATIENCE_MS = 120_000;
+const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
+
+/** All rows with their header names. Throws UsageError with line and column of what is not CSV. */
+const rowsOf = async (file: string): Promise<readonly Row[]> => {
+  const rows: Row[] = [];
+  try {
+    for await (const row of createReadStream(file).pipe(parse({ columns: true, bom: true, skip_empty_lines: true, trim: true })))
+      rows.push(row as Row);
+  } catch (error) {
+    throw new UsageError(`${file}: ${(error as Error).message}`);
+  }
+  if (rows.length === 0) throw new UsageError(`${file}: no rows below the header`);
+  return rows;
+};
+
+/** One batch until it is answered: 429 and 5xx and broken connections are tried again (event ids make that harmless), any other 4xx is final. */
+const post = async (order: SendOrder, events: readonly object[], progress: Progress, edge: { at: number }): Promise<BatchAnswer> => {
+  const deadline = performance.now() + PATIENCE_MS;
+  const body = JSON.stringify({ events });
+  for (let attempt = 0; ; attempt += 1) {
+    const url = order.urls[edge.at]!;
+    let problem: string;
+    let waitMs = waitsMs[Math.min(Math.floor(attempt / order.urls.length), waitsMs.length - 1)]!;
+    try {
+      const response = await fetch(`${url}/ingest/batch`, {
+        method: "POST",
+        headers: { authorization: `Bearer ${order.token}`, "content-type": "application/json" },
+        body,
+        signal: AbortSignal.timeout(30_000),
+      });
+      if (response.ok) return (await response.json()) as BatchAnswer;
+      const detail = ((await response.json().catch(() => ({}))) as { detail?: string }).detail ?? response.statusText;
+      problem = `${response.status}: ${detail}`;
+      if (response.status < 500 && response.status !== 429) throw new UsageError(`${url}/ingest/batch answered ${problem}`);
+      waitMs = Math.max(waitMs, 1_000 * Number(response.headers.get("retry-after") ?? 0));
+    } catch (error) {
+      if (error instanceof UsageError) throw error;
+      problem ??= (error as Error).cause instanceof Error ? ((error as Error).cause as Error).message : (error as Error).message;
+    }
+    if (performance.now() + waitMs > deadline)
+      throw new Error(`${order.urls.join(" and ")} did not take a batch for ${PATIENCE_MS / 1_000} s; last answer ${problem}`);
+    // A limit is the token's, whatever edge counts it; anything else may be the edge's own trouble, and another one is asked at once.
+    const isLimit = problem.startsWith("429");
+    if (!isLimit) edge.at = (edge.at + 1) % order.urls.length;
+    // Every edge has been asked before anybody waits.
+    if (!isLimit && (attempt + 1) % order.urls.length !== 0) waitMs = 0;
+    progress.note(`${url}: ${problem}; next try ${waitMs === 0 ? `at ${order.urls[edge.at]}` : `in ${waitMs / 1_000} s`}`);
+    await pause(waitMs);
+  }
+};
+
+/** Sends every row; resolves with what the edge answered, line numbers counted as in the file (its header is line 1). */
+export const send = async (order: SendOrder, progress: Progress): Promise<Sent> => {
+  const rows = await rowsOf(order.file);
+  for (const column of order.mapping.columns.values())
+    if (!(column in rows[0]!))
+      throw new UsageError(`--map: ${order.file} has no column ${column}; it has ${Object.keys(rows[0]!).join(", ")}`);
+  const shiftDays = shiftOf(rows, order.mapping, order.shiftTo, order.now);
+  const events = eventsOf(order.file, rows, order.mapping, order.clientId, shiftDays);
+  let accepted = 0;
+  let rejected = 0;
+  const refused: Refused[] = [];
+  const edge = { at: 0 };
+  for (let start = 0; start < events.length; start += order.batchSize) {
+    const answer = await post(order, events.slice(start, start + order.batchSize), progress, edge);
+    accepted += answer.accepted;
+    rejected += answer.rejected;
+    for (const { index, code, field, message } of answer.errors) refused.push({ line: start + index + 2, code, field, message });
+    progress.at(Math.min(start + order.batchSize, events.length), events.length);
+  }
+  progress.done();
+  return { rows: rows.length, accepted, rejected, refused, shiftDays };
+};

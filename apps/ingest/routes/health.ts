@@ -1,0 +1,186 @@
+// apps/ingest/routes/health.ts - GET /health: the specification's report, from probes that are asked at most every two seconds and never wait long.
+
+import type { Admin } from "../../../infra/kafka/admin.ts";
+import { type Counts, type Known, lastKnown, sumOf, unreadLetters, waitingForStores } from "../../../modules/dead-letters/letter-depth.ts";
+import type { PathName, PathState } from "../../../modules/edges/path.ts";
+import { WAY } from "../../../modules/receipts/progress.ts";
+import { archiveBehind } from "../../../sinks/archive/check.ts";
+
+/** What is asked; each rejects when the thing is not well. A probe that hangs counts as failed after PROBE_MS. */
+export interface HealthPorts {
+  readonly version: string;
+  /** Unix milliseconds when this process began to serve. */
+  readonly startedAt: number;
+  readonly analytics: () => Promise<void>;
+  readonly cache: () => Promise<void>;
+  readonly relational: () => Promise<void>;
+  /** A produce to the probe topic, acknowledged. */
+  readonly backbone: () => Promise<void>;
+  /** An object put into object storage. */
+  readonly objects: () => Promise<void>;
+  /** What the last resort holds of all edges, by the kind of dead letter. */
+  readonly lastResort: () => Promise<Readonly<Record<string, number>>>;
+  /** Open dead letters of the index, by kind. */
+  readonly letters: () => Promise<Counts>;
+  readonly path: () => PathState;
+  readonly admin: () => Promise<Admin>;
+}
+
+type Store = "ok" | "down";
+export interface HealthReport {
+  readonly status: "ok" | "degraded" | "down";
+  readonly version: string;
+  readonly uptime_sec: number;
+  readonly analytics_store: Store;
+  readonly cache_store: Store;
+  readonly relational_store: Store;
+  readonly backbone: Store;
+  /** Null while the log cannot be asked: nobody knows. */
+  readonly buffer_events: number | null;
+  readonly dlq_depth: { readonly clicks: number | null; readonly pixel: number | null; readonly s2s: number | null };
+  /** Not everybody could be asked: the last numbers stand. Null numbers were never known. */
+  readonly dlq_depth_stale: boolean;
+  readonly last_pull_at: null;
+  readonly last_pull_stats: { readonly rows: 0; readonly new: 0; readonly duplicate: 0; readonly errors: 0; readonly window: null };
+  readonly failover: {
+    readonly active: boolean;
+    readonly path: PathName;
+    readonly spooled_events: number;
+    readonly last_resort_events: number;
+    /** Of what waits here for the log; 0 when nothing does. */
+    readonly oldest_sec: number;
+  };
+  readonly recovery: {
+    readonly health_check: {
+      readonly analytics_ok: boolean;
+      readonly wal_ok: boolean;
+      readonly relational_ok: boolean;
+      readonly cache_ok: boolean;
+    };
+  };
+  readonly time_zone_data: string;
+}
+
+const CACHED_MS = 2_000;
+/** A put costs two syncs of a disk, or money. */
+const OBJECTS_CACHED_MS = 10_000;
+const PROBE_MS = 2_000;
+/** Events younger than this are on their way; older ones that are not stored are waiting (contracts.md 2). */
+const ON_THEIR_WAY_MS = 5_000;
+
+/** A function that answers with the newest report; callers at once share one round of probes. */
+export const healthOf = (ports: HealthPorts): (() => Promise<HealthReport>) => {
+  const objects = kept(OBJECTS_CACHED_MS, () => stateOf(ports.objects));
+  const lastResort = kept(
+    OBJECTS_CACHED_MS,
+    lastKnown(() => within(ports.lastResort)),
+  );
+  const index = lastKnown(() => within(ports.letters));
+  const unread = lastKnown(() => within(async () => unreadLetters(await ports.admin())));
+  const letters = () => Promise.all([lastResort(), index(), unread()]);
+  return kept(CACHED_MS, () => report(ports, objects, letters));
+};
+
+const kept = <T>(ms: number, ask: () => Promise<T>): (() => Promise<T>) => {
+  let latest: { readonly at: number; readonly answer: Promise<T> } | undefined;
+  return () => {
+    const now = performance.now();
+    if (latest === undefined || now - latest.at > ms) latest = { at: now, answer: ask() };
+    return latest.answer;
+  };
+};
+
+const report = async (
+  ports: HealthPorts,
+  askObjects: () => Promise<Store>,
+  askLetters: () => Promise<readonly (Known | null)[]>,
+): Promise<HealthReport> => {
+  const [objects, archived, open, analytics, cache, relational, backbone, waiting] = await Promise.all([
+    askObjects(),
+    within(async () => archiveBehind(await ports.admin())).catch(() => null),
+    askLetters(),
+    stateOf(ports.analytics),
+    stateOf(ports.cache),
+    stateOf(ports.relational),
+    stateOf(ports.backbone),
+    within(async () => waitingEvents(await ports.admin())).catch(() => null),
+  ]);
+  const path = ports.path();
+  const isStoreDown = { analytics: analytics === "down", cache: cache === "down" };
+  const forStores = await within(() => waitingForStores(ports.admin, isStoreDown, Date.now())).then(
+    (counts) => ({ counts, isStale: false }),
+    () => ({ counts: {}, isStale: true }),
+  );
+  const letters = sumOf([...open, { counts: path.byKind, isStale: false }, forStores]);
+  const isDown = [analytics, cache, relational, backbone].includes("down");
+  const hasLetters = letters !== null && Object.values(letters.depth).some((count) => count > 0);
+  return {
+    // degraded also covers a late pull; this version has no pulled sources
+    status: isDown ? "down" : hasLetters || path.active ? "degraded" : "ok",
+    version: ports.version,
+    uptime_sec: Math.floor((Date.now() - ports.startedAt) / 1_000),
+    analytics_store: analytics,
+    cache_store: cache,
+    relational_store: relational,
+    backbone,
+    buffer_events: waiting,
+    dlq_depth: letters?.depth ?? { clicks: null, pixel: null, s2s: null },
+    dlq_depth_stale: letters?.isStale ?? true,
+    last_pull_at: null,
+    last_pull_stats: { rows: 0, new: 0, duplicate: 0, errors: 0, window: null },
+    failover: {
+      active: path.active,
+      path: path.path,
+      spooled_events: path.spooledEvents,
+      last_resort_events: path.lastResortEvents,
+      oldest_sec: path.oldestSec,
+    },
+    recovery: {
+      health_check: {
+        analytics_ok: analytics === "ok",
+        // The write-ahead log is the Kafka topic with its archive in object storage, which may be five minutes behind.
+        wal_ok: backbone === "ok" && objects === "ok" && archived === 0,
+        relational_ok: relational === "ok",
+        cache_ok: cache === "ok",
+      },
+    },
+    time_zone_data: process.versions.tz ?? "unknown",
+  };
+};
+
+const stateOf = (probe: () => Promise<void>): Promise<Store> =>
+  within(probe).then(
+    () => "ok",
+    () => "down",
+  );
+
+const within = async <T>(work: () => Promise<T>): Promise<T> => {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new Error(`no answer within ${PROBE_MS} ms`)), PROBE_MS);
+  });
+  try {
+    return await Promise.race([work(), late]);
+  } finally {
+    clearTimeout(timer);
+  }
+};
+
+/** Records before the mark of five seconds ago that a group on the way has not committed. Each event waits at one hop at a time. */
+const waitingEvents = async (admin: Admin): Promise<number> => {
+  const counts = await Promise.all(
+    WAY.map(async ([group, topic]) => {
+      const [marks, due, committed] = await Promise.all([
+        admin.watermarks(topic),
+        admin.offsetsAt(topic, Date.now() - ON_THEIR_WAY_MS),
+        admin.committed(group, topic),
+      ]);
+      return marks.reduce(
+        (sum, { partition, low, high }) =>
+          sum + Math.max(0, Math.min(high, due.get(partition) ?? high) - (committed.get(partition) ?? low)),
+        0,
+      );
+    }),
+  );
+  return counts.reduce((sum, count) => sum + count, 0);
+};

@@ -1,0 +1,116 @@
+// apps/ingest/routes/receipts.ts - GET /ingest/receipts/:batch_id: what became of the events of a batch, answered from the log's results.
+import type { Request, Response } from "express";
+import type { Clickhouse } from "../../../infra/clickhouse/client.ts";
+import { scopeOf } from "../../../infra/clickhouse/query.ts";
+import { Problem, unavailable } from "../../../infra/http/problem.ts";
+import { localWindow } from "../../../infra/http/rate-limit.ts";
+import type { Log } from "../../../infra/runtime/log.ts";
+import type { Token } from "../../../modules/access/tokens.ts";
+import type { Progress } from "../../../modules/receipts/progress.ts";
+import { type Fate, receiptCounts, receiptOf } from "../../../modules/receipts/receipts.ts";
+import { type Batch, readBatchId } from "../../../processors/admit/batch-id.ts";
+import { sentEventId } from "../../../processors/admit/event-id.ts";
+import { eventVersions } from "../../../sinks/analytics/reads.ts";
+
+export interface ReceiptParts {
+  readonly authenticate: (request: Request, address: string) => Token;
+  readonly key: Buffer;
+  readonly clickhouse: Clickhouse;
+  readonly progress: Progress;
+  readonly log: Log;
+}
+
+const KEPT_MS = 32 * 24 * 3_600_000;
+/** Ten questions a second of one token, in this process: each may ask a store. */
+const QUESTIONS_A_MINUTE = { limit: 600, windowMs: 60_000 };
+/** What is not stored yet usually is within this time; a sender who asks at once waits instead of asking again. */
+const WAIT_MS = 1_500;
+const EVENT_ID = /^[A-Za-z0-9._:-]{1,128}$/;
+const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+
+export const receiptsRoute = (parts: ReceiptParts) => {
+  const questions = localWindow(QUESTIONS_A_MINUTE);
+  return async (request: Request, response: Response): Promise<void> => {
+    const token = parts.authenticate(request, request.ip ?? "");
+    const verdict = questions.take(String(token.token_id), performance.now());
+    if (!verdict.isAllowed) throw new Problem("rate_limited", "a token may ask 600 times a minute", { headers: { "Retry-After": "5" } });
+    const eventId = eventIdIn(request.query.event_id);
+    const id = String(request.params.batch_id);
+    const batch = readBatchId(id, parts.key);
+    // Of another client, forged or forgotten: all the same to whoever asks.
+    if (batch === undefined || batch.client_id !== token.client_id || Date.now() - batch.received_at > KEPT_MS)
+      throw new Problem("not_found", "there is no such batch of this client within the last 32 days");
+    const answer = await (eventId === undefined ? countsOf(parts, batch) : fateOf(parts, batch, eventId)).catch((error) => {
+      if (error instanceof Problem) throw error;
+      parts.log.warn("receipt.not_read", { error });
+      throw unavailable("the results cannot be read now", 2);
+    });
+    response.json({ batch_id: id, received_at: new Date(batch.received_at).toISOString(), ...answer });
+  };
+};
+
+const eventIdIn = (given: unknown): string | undefined => {
+  if (given === undefined) return undefined;
+  if (typeof given === "string" && EVENT_ID.test(given)) return given;
+  throw new Problem("validation_failed", "event_id must be given once: the id that was sent, 1 to 128 of A-Z a-z 0-9 . _ : -", {
+    errors: [{ pointer: "/event_id", code: "bad_event_id", detail: "is no event id" }],
+  });
+};
+
+/** What was stored under the batch is its own; once everything is through, what is missing had been there before. */
+const countsOf = async ({ clickhouse, progress }: ReceiptParts, batch: Batch) => {
+  const scope = scopeOf(batch.client_id);
+  const isComplete = (counts: ReadonlyMap<Fate, number>) => sum(counts) >= batch.accepted - batch.withheld;
+  let counts = await receiptCounts(clickhouse, scope, batch.tag);
+  let isThrough = isComplete(counts);
+  if (!isThrough) {
+    isThrough = await progress.isThrough(batch.received_at, WAIT_MS);
+    counts = await receiptCounts(clickhouse, scope, batch.tag);
+  }
+  const of = (fate: Fate) => counts.get(fate) ?? 0;
+  const stored = of("attributed") + of("unattributed") + of("rejected_by_fraud");
+  const missing = Math.max(0, batch.accepted - batch.withheld - sum(counts));
+  return {
+    accepted: batch.accepted,
+    rejected: batch.rejected,
+    events: {
+      stored,
+      duplicate: of("second_copy") + (isThrough ? missing : 0),
+      attributed: of("attributed"),
+      unattributed: of("unattributed"),
+      rejected_by_fraud: of("rejected_by_fraud"),
+      in_flight: isThrough ? 0 : missing,
+      withheld: batch.withheld,
+    },
+  };
+};
+const sum = (counts: ReadonlyMap<Fate, number>): number => [...counts.values()].reduce((all, one) => all + one, 0);
+
+/** By the sender's id, or by the one of the log that `explain` shows. */
+const fateOf = async ({ clickhouse, progress }: ReceiptParts, batch: Batch, eventId: string) => {
+  const scope = scopeOf(batch.client_id);
+  const find = async () =>
+    (await receiptOf(clickhouse, scope, sentEventId(batch.client_id, eventId))) ??
+    (UUID.test(eventId) ? await receiptOf(clickhouse, scope, eventId) : undefined);
+  const isOfBatch = (found: Awaited<ReturnType<typeof find>>) => found !== undefined && found.tag <= batch.tag;
+  let found = await find();
+  if (!isOfBatch(found)) {
+    const isThrough = await progress.isThrough(batch.received_at, WAIT_MS);
+    found = await find();
+    if (!isOfBatch(found) && !isThrough) return { event: { event_id: eventId, fate: "in_flight" } };
+  }
+  if (found === undefined || !isOfBatch(found)) throw new Problem("not_found", "no event of this id was stored from this batch");
+  const isFirst = found.tag === batch.tag;
+  const known = await eventVersions(clickhouse, scope, sentEventId(batch.client_id, eventId));
+  const newest = known[0] ?? (UUID.test(eventId) ? (await eventVersions(clickhouse, scope, eventId))[0] : undefined);
+  return {
+    event: {
+      event_id: eventId,
+      fate: isFirst && found.fate !== "second_copy" ? found.fate : "duplicate",
+      reason: newest?.credit_reason ?? null,
+      version: found.version,
+      merged_into: newest?.merged_into ?? null,
+      stored_at: newest === undefined ? null : new Date(newest.stored_at).toISOString(),
+    },
+  };
+};

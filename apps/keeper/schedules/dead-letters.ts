@@ -1,0 +1,175 @@
+// apps/keeper/schedules/dead-letters.ts - the schedules of the dead letters: their topics are read into the index, and what is due is sent again and seen through.
+import type { Pool } from "pg";
+import type { Hides } from "../../../domain/suppression.ts";
+import type { Wire } from "../../../infra/avro/wire.ts";
+import type { Admin } from "../../../infra/kafka/admin.ts";
+import type { Consumer } from "../../../infra/kafka/consumer.ts";
+import type { Kafka } from "../../../infra/kafka/kafka.ts";
+import type { Metrics } from "../../../infra/runtime/metrics.ts";
+import type { Schedule } from "../../../infra/runtime/schedule.ts";
+import type { Resource } from "../../../infra/runtime/scope.ts";
+import { letterTopics } from "../../../modules/dead-letters/failure.ts";
+import { indexing, indexReading } from "../../../modules/dead-letters/indexing.ts";
+import {
+  claimLetters,
+  discardClaimed,
+  indexInPostgres,
+  lettersUnderWay,
+  markPassed,
+  markSent,
+  openLetters,
+  type ProbedStore,
+  parkLetters,
+  wakeLetters,
+} from "../../../modules/dead-letters/letter-index.ts";
+import { sendDue } from "../../../modules/dead-letters/retrying.ts";
+import { INDEX_GROUP, seeingThrough } from "../../../modules/dead-letters/seeing-through.ts";
+import { hostings } from "../../../modules/groups/group-holds.ts";
+import { type Topology, writesRows } from "../../../stream/flow.ts";
+import type { Produce } from "../../../stream/messages.ts";
+
+/** Read, sent and acknowledged in about a second. */
+const LETTERS_AT_ONCE = 500;
+
+export interface LetterPorts {
+  readonly topology: Topology;
+  readonly pool: Pool;
+  readonly kafka: Kafka;
+  /** Opened for every topic that the pipeline reads. */
+  readonly wire: Wire;
+  readonly produce: Produce;
+  readonly hides: () => Promise<Hides | undefined>;
+  readonly metrics: Pick<Metrics, "setOpenLetters">;
+}
+
+/** The names of sinks by the probe of the store that they write. */
+const stagesOf = ({ nodes }: Topology): Readonly<Record<ProbedStore, readonly string[]>> => {
+  const into = (store: string) =>
+    nodes.flatMap((node) => (node.is === "sink" && writesRows(node) && node.into.store === store ? node.name : []));
+  return { analytics_store: into("clickhouse"), cache_store: into("redis"), relational_store: into("postgres") };
+};
+
+/** A member that was killed holds its group for a session, and a broker that starts for half a minute; what takes longer is told. */
+const JOINED_WITHIN_MS = 60_000;
+
+/**
+ * The consumer of the index lives beside the schedules and is joined anew by the next run when it has ended: a log that is away must not end the process
+ * that tells people so.
+ */
+export const deadLetterIndex = ({ pool, kafka, wire }: LetterPorts): Resource<Schedule> => {
+  let consumer: Consumer | undefined;
+  let joining: { readonly since: number } | undefined;
+  let endedBy: Error | undefined;
+  let isStopped = false;
+  const onBatch = indexing(wire, (failures) => indexInPostgres(pool, failures));
+  const join = async (): Promise<void> => {
+    let hasEnded = false;
+    const joined = await kafka.consumer({
+      group: INDEX_GROUP,
+      topics: Object.values(letterTopics),
+      // A position that the log does not hold any more (somebody deleted records, or a disk lost its last ones) is no reason to stand still: reading
+      // on from wherever the log begins changes nothing in the index.
+      compacted: Object.values(letterTopics),
+      reading: indexReading,
+      onBatch,
+      onCrash: (error) => {
+        hasEnded = true;
+        endedBy = error;
+        consumer = undefined;
+      },
+    });
+    if (isStopped) await joined.stop();
+    else if (!hasEnded) consumer = joined;
+  };
+  const begun = (): { readonly since: number } => {
+    join()
+      .catch((error) => {
+        endedBy = error;
+      })
+      .finally(() => {
+        joining = undefined;
+      });
+    return { since: performance.now() };
+  };
+  return {
+    value: {
+      name: "dead-letter-index",
+      pauseMs: 1_000,
+      work: async () => {
+        // Told and counted as a run that failed; the next one joins again.
+        const error = endedBy;
+        endedBy = undefined;
+        if (error !== undefined) throw error;
+        if (consumer !== undefined) return 0;
+        // Not waited for: a process that is to stop must not stand here.
+        joining ??= begun();
+        if (performance.now() - joining.since > JOINED_WITHIN_MS)
+          throw new Error(`${INDEX_GROUP} is not joined after ${JOINED_WITHIN_MS / 1_000} s`);
+        return 0;
+      },
+    },
+    stop: async () => {
+      isStopped = true;
+      await consumer?.stop();
+    },
+  };
+};
+
+export const deadLetterRetries = (ports: LetterPorts): Resource<Schedule> => {
+  const { topology, pool, kafka, wire, produce, hides, metrics } = ports;
+  let admin: Promise<Admin> | undefined;
+  /** Opened when first needed, and again after it has failed. */
+  const asked = (): Promise<Admin> => {
+    admin ??= kafka.admin().catch((error) => {
+      admin = undefined;
+      throw error;
+    });
+    return admin;
+  };
+  const see = seeingThrough(topology, {
+    admin: asked,
+    hostings: () => hostings(pool),
+    underWay: () => lettersUnderWay(pool),
+    passed: (letters) => markPassed(pool, letters, Date.now()),
+  });
+  const retrying = {
+    claims: {
+      claim: (most: number, now: number, leaseMs: number) => claimLetters(pool, most, now, leaseMs),
+      sent: (letters, now) => markSent(pool, letters, now),
+      park: (letters, message) => parkLetters(pool, letters, message),
+      discard: (letters, reason, now) => discardClaimed(pool, letters, reason, now),
+    },
+    pick: (places) => kafka.pick({ places }),
+    produce,
+    wire,
+    hides,
+    clock: Date.now,
+  } satisfies Parameters<typeof sendDue>[0];
+  const stages = stagesOf(topology);
+  return {
+    value: {
+      name: "dead-letters",
+      pauseMs: 1_000,
+      work: async (isClosing) => {
+        await wakeLetters(pool, stages);
+        let done = 0;
+        while (!isClosing()) {
+          const sent = await sendDue(retrying, LETTERS_AT_ONCE);
+          done += sent;
+          if (sent < LETTERS_AT_ONCE) break;
+        }
+        await see().catch((error) => {
+          const old = admin;
+          admin = undefined;
+          void old?.then((one) => one.close()).catch(() => undefined);
+          throw error;
+        });
+        metrics.setOpenLetters(await openLetters(pool));
+        return done;
+      },
+    },
+    stop: async () => {
+      await (await admin?.catch(() => undefined))?.close();
+    },
+  };
+};

@@ -1,0 +1,82 @@
+// apps/keeper/schedules/nightly.ts - the schedule of the nightly pass: at 03:30 of Mexico City the day before is looked at as a whole, client by client.
+import type { Pool } from "pg";
+import { dayOf, startOfDay } from "../../../domain/calendar.ts";
+import type { Client } from "../../../domain/reference/reference.ts";
+import { reference } from "../../../domain/reference/reference.ts";
+import type { Wire } from "../../../infra/avro/wire.ts";
+import type { Clickhouse } from "../../../infra/clickhouse/client.ts";
+import type { Log } from "../../../infra/runtime/log.ts";
+import type { Schedule } from "../../../infra/runtime/schedule.ts";
+import { decisionMessages } from "../../../modules/decisions/decisions.ts";
+import { readNight } from "../../../modules/nightly/night.ts";
+import { openReference } from "../../../modules/reference/reference.ts";
+import type { UnixMs } from "../../../stream/flow.ts";
+import type { Produce } from "../../../stream/messages.ts";
+
+const AT_MS = 3.5 * 3_600_000;
+const DAY_MS = 86_400_000;
+/** Then the next turn goes on: a schedule that does not return counts as dead. */
+const TURN_MS = 30_000;
+
+/** The newest day whose pass is due: that before the last 03:30, as YYYY-MM-DD of Mexico City. */
+export const dueDay = (now: UnixMs): string => {
+  const today = startOfDay(dayOf(now));
+  // Twelve hours before a day's start is inside of the day before, whatever clocks do.
+  const before = dayOf(today - DAY_MS / 2);
+  return now >= today + AT_MS ? before : dayOf(startOfDay(before) - DAY_MS / 2);
+};
+
+export interface NightlyPorts {
+  readonly pool: Pool;
+  readonly clickhouse: Clickhouse;
+  readonly wire: Wire;
+  readonly produce: Produce;
+  readonly log: Pick<Log, "info">;
+  readonly clock: () => UnixMs;
+}
+
+/** Begins with the last day that is due, so a night without a keeper is made up for; what was decided before has the same ids and decides nothing again. */
+export const nightly = ({ pool, clickhouse, wire, produce, log, clock }: NightlyPorts): Schedule => {
+  let night = "";
+  let isDone = false;
+  const passed = new Set<number>();
+  return {
+    name: "fraud-nightly",
+    pauseMs: 60_000,
+    work: async (isClosing) => {
+      const now = clock();
+      const day = dueDay(now);
+      if (day !== night) {
+        night = day;
+        isDone = false;
+        passed.clear();
+      }
+      if (isDone) return 0;
+      const end = now + TURN_MS;
+      let written = 0;
+      for (const client of await clientsOf(pool, now)) {
+        if (passed.has(client.client_id)) continue;
+        if (isClosing() || clock() > end) return written;
+        const { findings, decisions } = await readNight(clickhouse, client, day, now);
+        await produce(decisionMessages(wire, decisions));
+        written += decisions.length;
+        passed.add(client.client_id);
+        if (findings.length > 0)
+          log.info("nightly.found", { client_id: client.client_id, day, findings: findings.length, decisions: decisions.length });
+      }
+      isDone = true;
+      return written;
+    },
+  };
+};
+
+const clientsOf = async (pool: Pool, now: UnixMs): Promise<readonly Client[]> => {
+  const opened = openReference(pool);
+  try {
+    const known = await opened.read(reference, now);
+    const at = known.at(now, Number.MAX_SAFE_INTEGER);
+    return known.clientIds.flatMap((id) => at.client(id) ?? []).filter(({ status }) => status !== "archived");
+  } finally {
+    await opened.close();
+  }
+};

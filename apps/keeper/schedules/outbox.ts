@@ -1,0 +1,24 @@
+// apps/keeper/schedules/outbox.ts - the schedules of the outbox: sending what waits, and forgetting what was sent long ago.
+import type { Pool } from "pg";
+import type { Wire } from "../../../infra/avro/wire.ts";
+import type { Schedule } from "../../../infra/runtime/schedule.ts";
+import { forgetSent, relayOutbox, waitingOutbox } from "../../../modules/outbox/outbox.ts";
+import type { Produce } from "../../../stream/messages.ts";
+
+const ROWS_AT_ONCE = 500;
+
+export const outbox = (pool: Pool, wire: Wire, produce: Produce): Schedule => ({
+  name: "outbox",
+  pauseMs: 500,
+  work: async (isClosing) => {
+    for (let done = 0; ; ) {
+      const sent = await relayOutbox(pool, wire, produce, ROWS_AT_ONCE);
+      if (sent === "busy") return "busy";
+      done += sent;
+      if (sent < ROWS_AT_ONCE || isClosing()) return done;
+    }
+  },
+  waiting: () => waitingOutbox(pool),
+});
+
+export const forgetting = (pool: Pool): Schedule => ({ name: "outbox-forget", pauseMs: 3_600_000, work: () => forgetSent(pool) });

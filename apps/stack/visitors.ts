@@ -1,0 +1,68 @@
+// apps/stack/visitors.ts - made-up visitors of a shop: page views, carts, purchases, some through tracking links, a bot now and then. From a seed, so a run can be repeated.
+import { type ClickIdKey, mint } from "../../domain/click-id.ts";
+
+export interface Shop {
+  readonly client_id: number;
+  readonly currency: string;
+  readonly link_ids: readonly number[];
+  /** Whether visitors buy; without it they only look. */
+  readonly isSelling: boolean;
+}
+
+const agents = [
+  "Mozilla/5.0 (iPhone; CPU iPhone OS 18_5 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/18.5 Mobile/15E148 Safari/604.1",
+  "Mozilla/5.0 (Linux; Android 15; Pixel 9) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/149.0.0.0 Mobile Safari/537.36",
+  "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/149.0.0.0 Safari/537.36",
+  "Mozilla/5.0 (Macintosh; Intel Mac OS X 15_5) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/18.5 Safari/605.1.15",
+  "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)",
+];
+/** The documentation networks of RFC 5737: nobody's addresses. */
+const networks = ["192.0.2", "198.51.100", "203.0.113"];
+const products = ["lamp", "chair", "rug", "shelf", "mirror", "desk", "stool", "vase"];
+const MINUTE_MS = 60_000;
+
+/** All events of one visit that ends at `now`, in the shape of POST /ingest/batch, and in order of time. `n` makes order ids unique. */
+export const visit = (shop: Shop, run: string, n: number, now: number, random: () => number, key: ClickIdKey): readonly object[] => {
+  const pick = <T>(from: readonly T[]): T => from[Math.floor(random() * from.length)]!;
+  const ua = random() < 0.02 ? agents[4]! : pick(agents.slice(0, 4));
+  const ip = `${pick(networks)}.${1 + Math.floor(random() * 250)}`;
+  const did = `device-${Math.floor(random() * 5_000)}`;
+  const product_id = pick(products);
+  const price = (100 + Math.floor(random() * 200_000)) / 100;
+  const quantity = 1 + Math.floor(random() * 3);
+  const clickedAt = now - Math.floor((2 + random() * 18) * MINUTE_MS);
+  const bytes = Uint8Array.from({ length: 8 }, () => Math.floor(random() * 256));
+  const svc_click_id = shop.link_ids.length > 0 && random() < 0.6 ? mint(pick(shop.link_ids), clickedAt, bytes, key) : undefined;
+  const url = `https://shop.example/${product_id}${random() < 0.1 ? "?coupon=VERDE10" : ""}`;
+  const at = (minutes: number) => Math.min(now, clickedAt + Math.floor(minutes * MINUTE_MS));
+  const event = (t: string, ts: number, props: object) => ({
+    t,
+    ts,
+    cid: shop.client_id,
+    did,
+    ip,
+    ua,
+    url,
+    ...(svc_click_id && { svc_click_id }),
+    props,
+  });
+  const goods = { product_id, price, quantity, currency: shop.currency };
+  const events: object[] = svc_click_id ? [event("click", clickedAt, {})] : [];
+  events.push(event("page_view", at(0.1), { url }), event("view_product", at(0.5), goods));
+  if (random() < 0.5) events.push(event("add_to_cart", at(1), goods));
+  if (random() < 0.3) events.push(event("begin_checkout", at(1.5), { cart_value: price * quantity, currency: shop.currency }));
+  if (shop.isSelling && random() < 0.2) {
+    const coupon = random() < 0.15 ? { coupon: "VERDE10" } : {};
+    const sale = {
+      order_id: `${run}-${n}`,
+      revenue: (price * quantity).toFixed(2),
+      currency: shop.currency,
+      product_id,
+      quantity,
+      ...coupon,
+    };
+    events.push(event("purchase", at(2), sale));
+    if (random() < 0.1) events.push(event("refund", now, { order_id: sale.order_id, reason: "item_returned" }));
+  }
+  return events;
+};

@@ -1,0 +1,96 @@
+// domain/calendar.ts - days and months of America/Mexico_City, to the millisecond: what dashboards, commissions and payments are counted by.
+import type { UnixMs } from "../stream/flow.ts";
+
+export interface Month {
+  readonly year: number;
+  /** 1 to 12. */
+  readonly month: number;
+}
+
+const TIME_ZONE = "America/Mexico_City";
+const DAY_MS = 86_400_000;
+/** Only a first guess, which the borders correct: the zone's offset since summer time ended on 2022-10-30. */
+const USUAL_OFFSET_MS = -6 * 3_600_000;
+const DATE = /^(\d{4})-(\d{2})-(\d{2})$/;
+
+let wallClock: Intl.DateTimeFormat | undefined;
+/** Borders by day number. Asking Intl costs microseconds, so each day is asked once; a day out of far past or future cannot fill the memory. */
+const dayStarts = new Map<number, UnixMs>();
+const MAX_DAYS_KEPT = 4_096;
+
+/** What the zone's clocks show at `at`, less `at`; from the IANA data inside Node. */
+const offsetAt = (at: UnixMs): number => {
+  wallClock ??= new Intl.DateTimeFormat("en-US", {
+    timeZone: TIME_ZONE,
+    calendar: "gregory",
+    numberingSystem: "latn",
+    hourCycle: "h23",
+    year: "numeric",
+    month: "numeric",
+    day: "numeric",
+    hour: "numeric",
+    minute: "numeric",
+    second: "numeric",
+  });
+  const shown: Record<string, number> = {};
+  for (const { type, value } of wallClock.formatToParts(at)) shown[type] = Number(value);
+  const wall = Date.UTC(shown.year!, shown.month! - 1, shown.day, shown.hour, shown.minute, shown.second);
+  return wall - Math.floor(at / 1_000) * 1_000;
+};
+
+/** The first instant of a day, given as days since 1970-01-01. When clocks jump over midnight the day starts with the jump. */
+const startOf = (day: number): UnixMs => {
+  const known = dayStarts.get(day);
+  if (known !== undefined) return known;
+  const midnight = day * DAY_MS;
+  const before = midnight - offsetAt(midnight - DAY_MS);
+  const after = midnight - offsetAt(midnight + DAY_MS);
+  const start = offsetAt(before) === midnight - before || offsetAt(after) !== midnight - after ? before : after;
+  if (dayStarts.size >= MAX_DAYS_KEPT) dayStarts.clear();
+  dayStarts.set(day, start);
+  return start;
+};
+
+const dayNumberOf = (at: UnixMs): number => {
+  const guess = Math.floor((at + USUAL_OFFSET_MS) / DAY_MS);
+  if (at < startOf(guess)) return guess - 1;
+  return at < startOf(guess + 1) ? guess : guess + 1;
+};
+
+/** Months since January 1970, counted by the months of UTC; only a guess near a border. */
+const firstDayOf = (monthNumber: number): number => Date.UTC(1970, monthNumber, 1) / DAY_MS;
+let lastMonth = { from: 0, to: 0, month: { year: 0, month: 0 } };
+
+/** The month in which clocks in Mexico City stood at `at`. */
+export const monthOf = (at: UnixMs): Month => {
+  if (at >= lastMonth.from && at < lastMonth.to) return lastMonth.month;
+  const guessed = new Date(at + USUAL_OFFSET_MS);
+  let monthNumber = (guessed.getUTCFullYear() - 1970) * 12 + guessed.getUTCMonth();
+  if (at < startOf(firstDayOf(monthNumber))) monthNumber -= 1;
+  else if (at >= startOf(firstDayOf(monthNumber + 1))) monthNumber += 1;
+  const year = 1970 + Math.floor(monthNumber / 12);
+  const month = { year, month: monthNumber - (year - 1970) * 12 + 1 };
+  lastMonth = { from: startOf(firstDayOf(monthNumber)), to: startOf(firstDayOf(monthNumber + 1)), month };
+  return month;
+};
+
+/** The day, as YYYY-MM-DD, that clocks in Mexico City showed at `at`. */
+export const dayOf = (at: UnixMs): string => new Date(dayNumberOf(at) * DAY_MS).toISOString().slice(0, 10);
+
+/** The first millisecond of a day of Mexico City, given as YYYY-MM-DD. Throws RangeError on text that is not a day of the calendar. */
+export const startOfDay = (day: string): UnixMs => {
+  const [, year, month, date] = DATE.exec(day) ?? [];
+  const midnight = year === undefined ? Number.NaN : Date.UTC(Number(year), Number(month) - 1, Number(date));
+  if (Number.isNaN(midnight) || new Date(midnight).toISOString().slice(0, 10) !== day)
+    throw new RangeError(`not a day of the calendar (YYYY-MM-DD): ${day}`);
+  return startOf(midnight / DAY_MS);
+};
+
+/** The same day of the month `months` later, or the last day of that month when it is shorter; both as YYYY-MM-DD. Throws RangeError as `startOfDay`. */
+export const monthsAfter = (day: string, months: number): string => {
+  startOfDay(day);
+  const [, year, month, date] = DATE.exec(day)!;
+  const monthNumber = (Number(year) - 1970) * 12 + Number(month) - 1 + months;
+  const days = firstDayOf(monthNumber + 1) - firstDayOf(monthNumber);
+  return new Date((firstDayOf(monthNumber) + Math.min(Number(date), days) - 1) * DAY_MS).toISOString().slice(0, 10);
+};

@@ -1,0 +1,53 @@
+// domain/click-id.ts - click ids that carry their own proof: base64url(format, time, link id, 64 random bits, MAC). No store is asked to read one.
+import { createHmac, timingSafeEqual } from "node:crypto";
+import type { UnixMs } from "../stream/flow.ts";
+import { derive } from "./derive.ts";
+
+/** `format` is the first byte of the id and names the key, so keys rotate: new ids take the newest, old ones stay readable. */
+export interface ClickIdKey {
+  readonly format: number;
+  readonly secret: Buffer;
+}
+export interface Click {
+  readonly link_id: number;
+  /** When the link was clicked; attribution windows count from here. */
+  readonly clicked_at: UnixMs;
+}
+
+/** 1 format + 6 time + 4 link + 8 random + 14 MAC = 33 bytes = 44 characters, a multiple of three: no spare bits that could change unnoticed. */
+const TIME_AT = 1;
+const LINK_AT = 7;
+const RANDOM_AT = 11;
+const MAC_AT = 19;
+const BYTES = 33;
+const TEXT = /^[A-Za-z0-9_-]{44}$/;
+
+/** The key that a format byte (1 to 255) names. */
+export const clickIdKey = (secret: string, format: number): ClickIdKey => ({ format, secret: derive(secret, `click-id:${format}`) });
+
+const macOf = (head: Buffer, key: ClickIdKey): Buffer =>
+  createHmac("sha256", key.secret)
+    .update(head)
+    .digest()
+    .subarray(0, BYTES - MAC_AT);
+
+/** A new click id of 44 URL-safe characters; `random` are 8 random bytes. Throws RangeError when a number does not fit its field. */
+export const mint = (linkId: number, at: UnixMs, random: Uint8Array, key: ClickIdKey): string => {
+  if (random.length !== MAC_AT - RANDOM_AT) throw new RangeError("a click id takes 8 random bytes");
+  const bytes = Buffer.alloc(BYTES);
+  bytes.writeUInt8(key.format, 0);
+  bytes.writeUIntBE(at, TIME_AT, LINK_AT - TIME_AT);
+  bytes.writeUInt32BE(linkId, LINK_AT);
+  bytes.set(random, RANDOM_AT);
+  macOf(bytes.subarray(0, MAC_AT), key).copy(bytes, MAC_AT);
+  return bytes.toString("base64url");
+};
+
+/** What a click id says, or undefined when it is not one of ours: another form, an unknown key, one bit changed. Compared in constant time. */
+export const verify = (text: string, keys: readonly ClickIdKey[]): Click | undefined => {
+  if (!TEXT.test(text)) return undefined;
+  const bytes = Buffer.from(text, "base64url");
+  const key = keys.find(({ format }) => format === bytes[0]);
+  if (key === undefined || !timingSafeEqual(macOf(bytes.subarray(0, MAC_AT), key), bytes.subarray(MAC_AT))) return undefined;
+  return { link_id: bytes.readUInt32BE(LINK_AT), clicked_at: bytes.readUIntBE(TIME_AT, LINK_AT - TIME_AT) };
+};

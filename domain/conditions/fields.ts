@@ -1,0 +1,110 @@
+// domain/conditions/fields.ts - the fields that a condition may ask for, and how each is read from an event.
+import type { Enrichment, EventReceived } from "../../schemas/generated.ts";
+import { queryValueOf, type UrlParts, urlPartsOf } from "./url-parts.ts";
+
+/** text: always a text; money: the event's amount, compared as an exact decimal; any: whatever a sender put into the props. */
+export type FieldKind = "text" | "money" | "any";
+
+/** An event as conditions see it. What must be parsed first (URLs, props) is parsed when a condition asks for it, once. */
+export class Subject {
+  readonly event: EventReceived;
+  readonly enrichment: Enrichment;
+  #url: UrlParts | null | undefined;
+  #ref: UrlParts | null | undefined;
+  #props: Readonly<Record<string, unknown>> | undefined;
+
+  constructor({ event, enrichment }: { readonly event: EventReceived; readonly enrichment: Enrichment }) {
+    this.event = event;
+    this.enrichment = enrichment;
+  }
+  get url(): UrlParts | null {
+    if (this.#url === undefined) this.#url = urlPartsOf(this.event.url);
+    return this.#url;
+  }
+  get ref(): UrlParts | null {
+    if (this.#ref === undefined) this.#ref = urlPartsOf(this.event.ref);
+    return this.#ref;
+  }
+  get props(): Readonly<Record<string, unknown>> {
+    this.#props ??= propsOf(this.event.props);
+    return this.#props;
+  }
+}
+
+/** Undefined: the event does not have it. Props give whatever stands there, all other fields a text. */
+export type ReadField = (subject: Subject) => unknown;
+
+const texts: Readonly<Record<string, (subject: Subject) => string | null | undefined>> = {
+  t: ({ event }) => eventTypeOf(event),
+  source: ({ event }) => event.source,
+  url: ({ event }) => event.url,
+  "url.host": ({ url }) => url?.host,
+  "url.path": ({ url }) => url?.path,
+  ref: ({ event }) => event.ref,
+  "ref.host": ({ ref }) => ref?.host,
+  country: ({ enrichment }) => enrichment.country,
+  // Finer than a country needs data that only an operator can bring; without it no event has these two.
+  region: ({ enrichment }) => enrichment.region,
+  city: ({ enrichment }) => enrichment.city,
+  device: ({ enrichment }) => enrichment.device,
+  browser: ({ enrichment }) => enrichment.browser,
+  product_line: ({ event }) => event.product_line,
+  currency: ({ event }) => event.currency,
+};
+const queryPrefix = "url.query.";
+const propsPrefix = "props.";
+
+/** A custom event goes by its own name: in conditions, contracts and conversions alike. */
+export const eventTypeOf = (event: EventReceived): string =>
+  event.t === "custom" && event.custom_name !== null ? event.custom_name : event.t;
+
+/** Undefined: no such field. */
+export const kindOf = (field: string): FieldKind | undefined => {
+  if (field === "value") return "money";
+  if (field.startsWith(propsPrefix)) return pathOf(field).every((name) => name !== "") ? "any" : undefined;
+  if (field.startsWith(queryPrefix)) return field.length > queryPrefix.length ? "text" : undefined;
+  return field === "coupon" || Object.hasOwn(texts, field) ? "text" : undefined;
+};
+
+/** How to read a field that is text or any. Throws RangeError on one that is neither: conditions are checked before. */
+export const readerOf = (field: string): ReadField => {
+  const known = Object.hasOwn(texts, field) ? texts[field] : undefined;
+  if (known !== undefined) return (subject) => known(subject) ?? undefined;
+  if (field === "coupon") return (subject) => at(subject.props, ["coupon"]);
+  if (field.startsWith(propsPrefix)) {
+    const path = pathOf(field);
+    return (subject) => at(subject.props, path);
+  }
+  if (field.startsWith(queryPrefix)) {
+    const name = field.slice(queryPrefix.length);
+    return (subject) => queryValueOf(subject.url?.query, name);
+  }
+  throw new RangeError(`there is no field ${field}`);
+};
+
+/** The names on the way to a value inside the props: `props.cart.items` is ["cart", "items"]. */
+export const pathOf = (field: string): readonly string[] => field.slice(propsPrefix.length).split(".");
+/** `name` of the field `url.query.<name>`; undefined for any other field. */
+export const queryNameOf = (field: string): string | undefined =>
+  field.startsWith(queryPrefix) ? field.slice(queryPrefix.length) : undefined;
+
+/** Own properties of objects only: a name like `constructor` must not find what every object has, and a list has no names. */
+const at = (value: unknown, path: readonly string[]): unknown => {
+  let here = value;
+  for (const name of path) {
+    if (typeof here !== "object" || here === null || Array.isArray(here) || !Object.hasOwn(here, name)) return undefined;
+    here = (here as Readonly<Record<string, unknown>>)[name];
+  }
+  return here ?? undefined;
+};
+
+const noProps: Readonly<Record<string, unknown>> = {};
+const propsOf = (text: string): Readonly<Record<string, unknown>> => {
+  try {
+    const props: unknown = JSON.parse(text);
+    return typeof props === "object" && props !== null ? (props as Readonly<Record<string, unknown>>) : noProps;
+  } catch {
+    // Edges write this text; should it ever be broken, the event has no props rather than no outcome.
+    return noProps;
+  }
+};

@@ -1,0 +1,99 @@
+// domain/money.ts - amounts as bigint minor units: read from what senders write, divided half to even, split without a remainder, written out again.
+import { digitsOf } from "./currencies.ts";
+
+/** An amount as it was read. `isRounded`: the number had more digits than its currency. */
+export type Amount =
+  | { readonly kind: "amount"; readonly minor: bigint; readonly isRounded: boolean }
+  | { readonly kind: "bad_amount"; readonly why: string };
+
+/** 10^15 minor units: still exact as a JSON number (2^53 is 9.007 * 10^15), and 9,000 of the largest fit into a 64-bit sum. */
+export const MAX_MINOR = 10n ** 15n;
+
+const DECIMAL = /^(-?)(\d{1,20})(?:\.(\d{1,20}))?$/;
+/** The only forms that String(number) takes: digits, a fraction, an exponent. */
+const NUMBER = /^(-?)(\d+)(?:\.(\d+))?(?:e([+-]\d+))?$/;
+const powersOfTen = Array.from({ length: 60 }, (_, n) => 10n ** BigInt(n));
+const bad = (why: string): Amount => ({ kind: "bad_amount", why });
+
+/**
+ * What a sender wrote, in minor units of `currency`. A number is read as the shortest decimal that stands for it and rounded half to even to the
+ * currency's digits; a string must be plain decimal and may not have more digits than the currency. Both signs are read; whoever needs a
+ * positive amount checks it. Throws RangeError on an unknown currency: that is checked before.
+ */
+export const toMinor = (value: number | string, currency: string): Amount => {
+  const digits = digitsOf(currency);
+  if (digits === undefined) throw new RangeError(`unknown currency: ${currency}`);
+  return typeof value === "number" ? minorOfNumber(value, digits) : minorOfText(value, digits);
+};
+
+const minorOfNumber = (value: number, digits: number): Amount => {
+  if (Number.isSafeInteger(value)) return inRange(BigInt(value) * powersOfTen[digits]!, false);
+  if (!Number.isFinite(value)) return bad("is not a finite number");
+  if (Math.abs(value) >= 1e15) return bad("is too large");
+  // Nearly every amount: 15 digits name one double only, so whatever is nearest to that many units is written as just those.
+  const scale = 10 ** digits;
+  const nearest = Math.round(value * scale);
+  if (nearest / scale === value && Math.abs(nearest) < 1e15) return inRange(BigInt(nearest), false);
+  const [, sign, whole, fraction = "", exponent = "0"] = NUMBER.exec(String(value))!;
+  const units = BigInt(`${sign}${whole}${fraction}`);
+  // value = units * 10^(exponent - length of fraction); below 10^15 the exponent is never positive here, and far below it all is zero
+  const shift = fraction.length - Number(exponent) - digits;
+  if (shift <= 0) return inRange(units * powersOfTen[-shift]!, false);
+  if (shift >= powersOfTen.length) return { kind: "amount", minor: 0n, isRounded: true };
+  const divisor = powersOfTen[shift]!;
+  return inRange(divideHalfEven(units, divisor), units % divisor !== 0n);
+};
+
+const minorOfText = (value: string, digits: number): Amount => {
+  const match = DECIMAL.exec(value);
+  if (match === null) return bad("is not a plain decimal number like 1234.50");
+  const [, sign, whole, fraction = ""] = match;
+  if (fraction.length > digits) return bad(`has more than the ${digits} decimals of its currency`);
+  return inRange(BigInt(`${sign}${whole}${fraction.padEnd(digits, "0")}`), false);
+};
+
+const inRange = (minor: bigint, isRounded: boolean): Amount =>
+  minor > MAX_MINOR || minor < -MAX_MINOR ? bad("is too large") : { kind: "amount", minor, isRounded };
+
+/** The amount with its currency's decimals, e.g. "1234.50"; what `toMinor` reads back as the same. Throws RangeError on an unknown currency. */
+export const toDecimal = (minor: bigint, currency: string): string => {
+  const digits = digitsOf(currency);
+  if (digits === undefined) throw new RangeError(`unknown currency: ${currency}`);
+  const sign = minor < 0n ? "-" : "";
+  const text = (minor < 0n ? -minor : minor).toString().padStart(digits + 1, "0");
+  return digits === 0 ? `${sign}${text}` : `${sign}${text.slice(0, -digits)}.${text.slice(-digits)}`;
+};
+
+/** The quotient, rounded to the nearest integer, a half to the even one (IEEE 754 roundTiesToEven). Throws RangeError on zero. */
+export const divideHalfEven = (numerator: bigint, denominator: bigint): bigint => {
+  const [over, under] = denominator < 0n ? [-numerator, -denominator] : [numerator, denominator];
+  const quotient = over / under;
+  const rest = over % under;
+  const twice = (rest < 0n ? -rest : rest) * 2n;
+  if (twice < under || (twice === under && quotient % 2n === 0n)) return quotient;
+  return over < 0n ? quotient - 1n : quotient + 1n;
+};
+
+/**
+ * Parts in proportion to their weights whose sum is exactly `total` (largest remainder; of equal remainders the earlier part gets the unit).
+ * No part lies further than one unit from its exact share, none has another sign than the total. Weights are zero or more; all zero means equal
+ * ones. Throws RangeError on a negative weight, and on no parts for a total that is not zero.
+ */
+export const split = (total: bigint, weights: readonly bigint[]): readonly bigint[] => {
+  if (weights.some((weight) => weight < 0n)) throw new RangeError("a negative weight");
+  if (weights.length === 0 && total !== 0n) throw new RangeError("nothing to split an amount into");
+  const given = weights.reduce((sum, weight) => sum + weight, 0n);
+  const shares = given === 0n ? weights.map(() => 1n) : weights;
+  const sum = given === 0n ? BigInt(weights.length) : given;
+  const size = total < 0n ? -total : total;
+  const parts = shares.map((weight) => (size * weight) / sum);
+  const remainders = shares.map((weight, index) => ({ index, rest: (size * weight) % sum }));
+  remainders.sort((a, b) => (a.rest === b.rest ? a.index - b.index : a.rest > b.rest ? -1 : 1));
+  let left = size - parts.reduce((all, part) => all + part, 0n);
+  for (const { index } of remainders) {
+    if (left === 0n) break;
+    parts[index] = parts[index]! + 1n;
+    left -= 1n;
+  }
+  return total < 0n ? parts.map((part) => -part) : parts;
+};

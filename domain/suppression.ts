@@ -1,0 +1,89 @@
+// domain/suppression.ts - which records speak of somebody who was erased: subjects as the log holds them, and the question asked of each record.
+import { type Conversion, type EventAttributed, type EventReceived, topics } from "../schemas/generated.ts";
+import type { Recorded, UnixMs } from "../stream/flow.ts";
+import type { Identify } from "./device-id.ts";
+import { uuidOf } from "./ids.ts";
+import { leadKey } from "./lead-key.ts";
+import { scrub } from "./personal-data.ts";
+
+export type SubjectKind = "did" | "email" | "phone" | "client_lead_id" | "order_id";
+export interface SuppressedSubject {
+  readonly client_id: number;
+  readonly kind: SubjectKind;
+  /** As `subjectOf` makes it. */
+  readonly subject: string;
+  /** Records of what happened up to then are hidden. */
+  readonly since: UnixMs;
+}
+
+const orderSubject = (orderId: string): string => uuidOf("order", orderId);
+
+/**
+ * What the log holds of a subject: the keyed hash of a device, e-mail or phone, the lead key of a client's own lead id. The log holds order ids as they are;
+ * the list holds a hash of them. An e-mail or phone that the sender had hashed (64 hex digits) gets its key alone, as at the edge.
+ */
+export const subjectOf = (kind: SubjectKind, value: string, identify: Identify): string => {
+  if (kind === "did") return identify.plain(value);
+  if (kind === "order_id") return orderSubject(value);
+  if (kind === "client_lead_id") return leadKey({ emailHash: null, product: null, at: 0, clientLeadId: value })!;
+  return (scrub({ [kind]: value }, identify).value as Readonly<Record<string, string>>)[kind]!;
+};
+
+/** Says of a record, by the topic it was read from, whether it speaks of somebody erased. */
+export type Hides = (event: Recorded<any>, topic: string) => boolean;
+
+type Moments = Map<string, UnixMs>;
+interface OfClient {
+  readonly devices: Moments;
+  /** E-mails and phones: keyed hashes, wherever they stand. */
+  readonly people: Moments;
+  readonly leads: Moments;
+  readonly orders: Moments;
+}
+
+/** Undefined when nobody was erased, so that asking costs nothing. */
+export const hidesOf = (subjects: readonly SuppressedSubject[]): Hides | undefined => {
+  if (subjects.length === 0) return undefined;
+  const clients = new Map<number, OfClient>();
+  for (const { client_id, kind, subject, since } of subjects) {
+    let own = clients.get(client_id);
+    if (own === undefined) {
+      own = { devices: new Map(), people: new Map(), leads: new Map(), orders: new Map() };
+      clients.set(client_id, own);
+    }
+    const listOf = { did: own.devices, email: own.people, phone: own.people, client_lead_id: own.leads, order_id: own.orders };
+    listOf[kind].set(subject, Math.max(since, listOf[kind].get(subject) ?? since));
+  }
+  return (event, topic) => {
+    const own = clients.get(event.data.client_id ?? event.data.event?.client_id);
+    if (own === undefined) return false;
+    if (topic === topics.eventsAttributed.name) return hidesAttributed(own, event);
+    if (topic === topics.conversions.name) return hidesConversion(own, event);
+    if (topic === topics.eventsRaw.name || topic === topics.eventsRestored.name) return hidesEvent(own, event.data, event.at);
+    // Ledger entries name conversions and partners, and nobody else: amounts stay.
+    return false;
+  };
+};
+
+const isHidden = (moments: Moments, subject: string | null, at: UnixMs): boolean => subject !== null && at <= (moments.get(subject) ?? -1);
+
+const keyedHashes = /[0-9a-f]{64}/g;
+/** A keyed hash cannot be met by chance, so finding one anywhere in a text is finding the person. */
+const speaksOf = (people: Moments, text: string | null, at: UnixMs): boolean =>
+  text !== null && people.size > 0 && (text.match(keyedHashes)?.some((hash) => isHidden(people, hash, at)) ?? false);
+
+const hidesEvent = ({ devices, people, leads, orders }: OfClient, event: EventReceived, at: UnixMs): boolean =>
+  isHidden(devices, event.did, at) ||
+  isHidden(leads, event.lead_key, at) ||
+  (orders.size > 0 && event.order_id !== null && isHidden(orders, orderSubject(event.order_id), at)) ||
+  [event.props, event.url, event.ref].some((text) => speaksOf(people, text, at));
+
+const hidesAttributed = (own: OfClient, { data: { event, enrichment }, at }: Recorded<EventAttributed>): boolean =>
+  hidesEvent(own, event, at) ||
+  speaksOf(own.people, enrichment.person, at) ||
+  enrichment.edges.some(({ identifier }) => isHidden(own.people, identifier, at));
+
+const hidesConversion = ({ devices, people, orders }: OfClient, { data }: Recorded<Conversion>): boolean =>
+  isHidden(devices, data.customer, data.occurred_at) ||
+  speaksOf(people, data.customer, data.occurred_at) ||
+  (orders.size > 0 && data.order_id !== null && isHidden(orders, orderSubject(data.order_id), data.occurred_at));

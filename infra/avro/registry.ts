@@ -1,0 +1,113 @@
+// infra/avro/registry.ts - the only module that talks to the schema registry: at start and on an unknown id, never for an event.
+import { COMPATIBILITY, SchemaRegistry, SchemaType } from "@kafkajs/confluent-schema-registry";
+import { retry } from "../runtime/retry.ts";
+import type { SchemaIds, Schemed } from "./wire.ts";
+
+export interface RegistrySettings {
+  readonly url: string;
+  /** The prefix of the cluster's topics: subjects are `<prefix><topic>-value`. */
+  readonly topicPrefix?: string;
+  /** How long an unreachable registry is asked again. */
+  readonly deadlineMs?: number;
+}
+
+export interface SchemaPlan {
+  readonly subject: string;
+  /** registered: nothing to do. new: the subject's first. changed: a further version, which the registry may yet find incompatible. */
+  readonly state: "registered" | "new" | "changed";
+}
+
+export interface Registry extends SchemaIds {
+  readonly plan: (topics: readonly Schemed[]) => Promise<readonly SchemaPlan[]>;
+  /** Registers what is not, BACKWARD_TRANSITIVE: a replay reads the oldest records. Throws IncompatibleSchema, naming the subject. Answers the ids by subject. */
+  readonly apply: (topics: readonly Schemed[]) => Promise<ReadonlyMap<string, number>>;
+}
+
+/** The registry refuses a schema that could not read what is already in the log. */
+export class IncompatibleSchema extends Error {
+  readonly verdict = "fatal";
+  constructor(subject: string, reason: string) {
+    super(`${subject}: the new schema cannot read what older ones wrote: ${reason}`);
+    this.name = "IncompatibleSchema";
+  }
+}
+
+/** It did not answer until the deadline, or answered that it cannot now. */
+export class RegistryAway extends Error {
+  readonly verdict = "transient";
+  constructor(cause: Error) {
+    super(cause.message, { cause });
+    this.name = "RegistryAway";
+  }
+}
+
+const NOT_FOUND = 404;
+const CONFLICT = 409;
+/** Whoever asks again gets the same answer. */
+const FINAL: readonly number[] = [NOT_FOUND, CONFLICT, 401, 403, 422];
+
+const statusOf = (error: unknown): number | undefined => (error as { status?: number; cause?: { status?: number } }).status;
+
+export const openRegistry = ({ url, topicPrefix = "", deadlineMs = 10_000 }: RegistrySettings): Registry => {
+  // Its own retries are off: they repeat client errors too. The URL may carry user:password.
+  const { username, password, origin, pathname } = new URL(url);
+  const client = new SchemaRegistry({
+    host: origin + pathname.replace(/\/$/, ""),
+    retry: { retries: 0 },
+    ...(username === "" ? {} : { auth: { username: decodeURIComponent(username), password: decodeURIComponent(password) } }),
+  });
+  const subjectOf = (topic: Schemed): string => `${topicPrefix}${topic.name}-value`;
+  const schemaOfTopic = (topic: Schemed) => ({ type: SchemaType.AVRO as const, schema: JSON.stringify(topic.schema) });
+
+  /** Answers null for what does not exist; repeats while the registry is away (its client reports a refused connection as status 400 without a body). */
+  const ask = <T>(question: () => Promise<T>): Promise<T | null> =>
+    retry(question, {
+      deadlineMs,
+      maxMs: 1_000,
+      isTransient: (error) => !FINAL.includes(statusOf(error) ?? 0),
+    }).catch((error) => {
+      const status = statusOf(error);
+      if (status === NOT_FOUND) return null;
+      throw status === undefined || FINAL.includes(status) ? error : new RegistryAway(error);
+    });
+
+  const idOf: Registry["idOf"] = (topic) => ask(() => registered(client, subjectOf(topic), schemaOfTopic(topic).schema));
+
+  return {
+    idOf,
+    schemaOf: async (schemaId) => {
+      // The client parses a schema and loses attributes that it does not know, such as our logical type: hence the text as it was registered.
+      const found = await ask(async () => (await apiOf(client).Schema.find({ id: schemaId })).data() as { schema: string });
+      return found === null ? null : JSON.parse(found.schema);
+    },
+    plan: (topics) =>
+      Promise.all(
+        topics.map(async (topic): Promise<SchemaPlan> => {
+          const subject = subjectOf(topic);
+          if ((await idOf(topic)) !== null) return { subject, state: "registered" };
+          return { subject, state: (await ask(() => client.getLatestSchemaId(subject))) === null ? "new" : "changed" };
+        }),
+      ),
+    apply: async (topics) => {
+      const ids = new Map<string, number>();
+      for (const topic of topics) {
+        const subject = subjectOf(topic);
+        const registration = await ask(() =>
+          client.register(schemaOfTopic(topic), { subject, compatibility: COMPATIBILITY.BACKWARD_TRANSITIVE }),
+        ).catch((error) => {
+          throw statusOf(error) === CONFLICT ? new IncompatibleSchema(subject, error.message) : error;
+        });
+        if (registration === null) throw new Error(`${subject}: the registry has no such route`);
+        ids.set(subject, registration.id);
+      }
+      return ids;
+    },
+  };
+};
+
+/** The routes beneath the client, which keeps them to itself: two of its questions hide the status or the text of the answer. */
+const apiOf = (client: SchemaRegistry) => (client as unknown as { api: { Schema: { find: Route }; Subject: { registered: Route } } }).api;
+type Route = (given: object) => Promise<{ data: () => any }>;
+
+const registered = async (client: SchemaRegistry, subject: string, schema: string): Promise<number> =>
+  (await apiOf(client).Subject.registered({ subject, body: { schema } })).data().id;

@@ -1,0 +1,159 @@
+// infra/avro/wire.ts - the Confluent wire format (byte 0, 4-byte schema id, Avro body), synchronous because ids are resolved at start.
+
+import type { AnyTopic, Position, Recorded, Topic } from "../../stream/flow.ts";
+import type { OutputMessage } from "../../stream/messages.ts";
+import { Unreadable } from "./codec.ts";
+
+export interface Wire {
+  /** The framed value. It is a part of a larger buffer that nothing else is written to; keep it, do not change it. */
+  readonly encode: <T>(topic: Topic<T>, event: Recorded<T>, origin: Position | null) => Buffer;
+  /** Throws Unreadable for bytes that nobody can read, UnknownSchema when `learn` must be asked first. */
+  readonly decode: <T>(topic: Topic<T>, value: Buffer | null, read: Position) => Recorded<T>;
+  /**
+   * Fetches the schema of an id once; afterwards `decode` reads what was written under it, or calls it Unreadable("unknown_schema") for good.
+   * Rejects while the registry is away.
+   */
+  readonly learn: (schemaId: number) => Promise<void>;
+}
+
+/** What a registry knows a schema by. */
+export type Schemed = Pick<AnyTopic, "name" | "schema">;
+
+/** What the wire needs of a registry; infra/avro/registry.ts has it. Null: it does not exist. */
+export interface SchemaIds {
+  readonly idOf: (topic: Schemed) => Promise<number | null>;
+  readonly schemaOf: (schemaId: number) => Promise<object | null>;
+}
+
+/** A value under a schema id not met before: learn it outside of the loop over events, then decode again. */
+export class UnknownSchema extends Error {
+  readonly verdict = "transient";
+  readonly schemaId: number;
+  constructor(schemaId: number) {
+    super(`schema ${schemaId} has not been learnt yet`);
+    this.name = "UnknownSchema";
+    this.schemaId = schemaId;
+  }
+}
+
+const HEADER_BYTES = 5;
+// 2,000 events of 480 bytes a buffer: allocating is then 0.5 ns a byte, and little is kept alive by a value that lives long.
+const SLAB_BYTES = 1024 * 1024;
+// Twice message.max.bytes: what does not fit is refused by the broker anyway.
+const LARGEST_BYTES = 32 * 1024 * 1024;
+
+/**
+ * Resolves the id of each topic's own schema; registers nothing.
+ * Throws one sentence naming every topic whose schema is not registered.
+ */
+export const openWire = async (topics: readonly AnyTopic[], registry: SchemaIds): Promise<Wire> => {
+  const ids = await Promise.all(topics.map((topic) => registry.idOf(topic)));
+  const missing = topics.filter((_, n) => ids[n] === null).map(({ name }) => name);
+  if (missing.length > 0) throw new Error(`the schema of ${missing.join(", ")} is not registered; run: npx tributary schemas apply`);
+  return wireOf(new Map(topics.map((topic, n) => [topic, ids[n]!])), registry.schemaOf);
+};
+
+/** Ids 1 to n in the order given, nothing else known: for tests and the bench. */
+export const inMemoryWire = (topics: readonly AnyTopic[]): Wire =>
+  wireOf(new Map(topics.map((topic, n) => [topic, n + 1])), async () => null);
+
+/** Stands where the id of the topic's own schema belongs; registries count from 1. */
+const NO_ID = 0;
+
+/**
+ * For an edge that must store events before a registry has ever answered: values without an id, which `withIds` puts in when they are on their way to the log.
+ * Until then the schema has to be kept beside them, for by then this release may be gone.
+ */
+export const wireWithoutIds = (topics: readonly AnyTopic[]): Wire =>
+  wireOf(new Map(topics.map((topic) => [topic, NO_ID])), async () => null);
+
+/** A value that a wire without ids has made: nobody can read it before it got one. */
+export const isUnnamed = (value: Buffer | null): boolean =>
+  value !== null && value.length > HEADER_BYTES && value[0] === 0 && value.readUInt32BE(1) === NO_ID;
+
+/**
+ * Answers messages as they are, but values without an id with the one of the schema that is given for their topic. Throws when a schema is missing, and what
+ * `idOf` throws; an id is asked for once.
+ */
+export const withIds = (idOf: (topic: Schemed) => Promise<number>) => {
+  const known = new Map<string, number>();
+  return async (messages: readonly OutputMessage[], schemas: Readonly<Record<string, object>>): Promise<readonly OutputMessage[]> => {
+    const named: OutputMessage[] = [];
+    for (const message of messages) {
+      const { topic: name, value } = message;
+      if (value === null || !isUnnamed(value)) {
+        named.push(message);
+        continue;
+      }
+      const schema = schemas[name];
+      if (schema === undefined) throw new Error(`a value for ${name} has no id, and its schema was not kept`);
+      const what = `${name} ${JSON.stringify(schema)}`;
+      const id = known.get(what) ?? (await idOf({ name, schema }));
+      known.set(what, id);
+      const copy = Buffer.from(value);
+      copy.writeUInt32BE(id, 1);
+      named.push({ ...message, value: copy });
+    }
+    return named;
+  };
+};
+
+const wireOf = (own: ReadonlyMap<AnyTopic, number>, schemaOf: SchemaIds["schemaOf"]): Wire => {
+  /** Schemas of other writers by id; null: known not to exist. */
+  const writers = new Map<number, object | null>();
+  const learning = new Map<number, Promise<void>>();
+  let slab = Buffer.allocUnsafeSlow(SLAB_BYTES);
+  let at = 0;
+
+  const idOf = (topic: AnyTopic): number => {
+    const id = own.get(topic);
+    if (id === undefined) throw new Error(`this wire was not opened for ${topic.name}`);
+    return id;
+  };
+
+  const encode: Wire["encode"] = (topic, event, origin) => {
+    const id = idOf(topic);
+    for (;;) {
+      const start = at;
+      const end = start + HEADER_BYTES < slab.length ? topic.encode(event, origin, slab, start + HEADER_BYTES) : -1;
+      if (end >= 0) {
+        slab[start] = 0;
+        slab.writeUInt32BE(id, start + 1);
+        at = end;
+        return slab.subarray(start, end);
+      }
+      // A fresh buffer; a larger one when even a whole buffer was too small.
+      const size = start > 0 ? SLAB_BYTES : slab.length * 2;
+      if (size > LARGEST_BYTES) throw new Error(`an event of ${topic.name} is larger than ${LARGEST_BYTES} bytes: ${event.id}`);
+      slab = Buffer.allocUnsafeSlow(size);
+      at = 0;
+    }
+  };
+
+  const decode: Wire["decode"] = (topic, value, read) => {
+    if (value === null || value.length <= HEADER_BYTES || value[0] !== 0)
+      throw new Unreadable("not_framed", value === null ? "there is no value" : "does not begin with byte 0 and a schema id");
+    const id = value.readUInt32BE(1);
+    const body = value.subarray(HEADER_BYTES);
+    if (id === idOf(topic)) return topic.decode(body, read, null);
+    const writer = writers.get(id);
+    if (writer === undefined) throw new UnknownSchema(id);
+    if (writer === null) throw new Unreadable("unknown_schema", `no schema has the id ${id}`);
+    return topic.decode(body, read, writer);
+  };
+
+  const learn: Wire["learn"] = (schemaId) => {
+    if (writers.has(schemaId)) return Promise.resolve();
+    const asked =
+      learning.get(schemaId) ??
+      schemaOf(schemaId)
+        .then((schema) => {
+          writers.set(schemaId, schema);
+        })
+        .finally(() => learning.delete(schemaId));
+    learning.set(schemaId, asked);
+    return asked;
+  };
+
+  return { encode, decode, learn };
+};

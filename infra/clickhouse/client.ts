@@ -1,0 +1,47 @@
+// infra/clickhouse/client.ts - opens ClickHouse: the one module that touches its client, with the settings that every statement needs.
+import { type ClickHouseClient, createClient } from "@clickhouse/client";
+
+/** The connection as the rest of this folder takes it; it is closed by whoever opened it. */
+export type Clickhouse = ClickHouseClient;
+
+/** A statement ends on the server first, so that its own error (code 159) is heard and not our impatience. */
+const graceMs = 2_000;
+
+/**
+ * Opens a pool of connections, when they are needed; the database is the path of the URL. `timeoutMs` bounds each statement: 20 s is a sink's
+ * session of 30 s less a heartbeat and a retry. 64-bit integers and decimals arrive as texts, for JSON numbers would round them.
+ */
+export const openClickhouse = (
+  url: string,
+  options: { readonly name?: string; readonly timeoutMs?: number; readonly connections?: number } = {},
+): Clickhouse => {
+  const timeoutMs = options.timeoutMs ?? 20_000;
+  return createClient({
+    url,
+    application: options.name ?? "tributary",
+    request_timeout: timeoutMs + graceMs,
+    max_open_connections: options.connections ?? 4,
+    // Both cost more CPU on one machine than they save.
+    compression: { request: false, response: false },
+    // A condition of a hundred comparisons binds more than an address may hold.
+    use_multipart_params_auto: true,
+    // A log line of the client would go to stdout, which belongs to data.
+    log: { LoggerClass: Silent },
+    clickhouse_settings: {
+      // Newer servers switch it on, and answer before the rows are written.
+      async_insert: 0,
+      output_format_json_quote_64bit_integers: 1,
+      output_format_json_quote_decimals: 1,
+      max_execution_time: timeoutMs / 1_000,
+    },
+  });
+};
+
+/** Errors are thrown to the caller as well, who knows whether they matter. */
+class Silent {
+  trace(): void {}
+  debug(): void {}
+  info(): void {}
+  warn(): void {}
+  error(): void {}
+}

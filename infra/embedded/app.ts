@@ -1,0 +1,61 @@
+// One process of the product on the stack: what it is, what it is told, and when it is ready.
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import type { StackConfig } from "./config.ts";
+import { answersHttp } from "./http-health.ts";
+import { type Charge, STOP_MS } from "./keep-running.ts";
+import type { Place } from "./service.ts";
+
+/** A process of the product: a compiled module, its arguments, and the path on its side port that says it is ready. */
+export interface App {
+  readonly name: string;
+  /** Relative to `dist/`, e.g. `apps/ingest/main.js`. */
+  readonly module: string;
+  readonly args?: readonly string[];
+  readonly env?: Readonly<Record<string, string>>;
+  /** Asked on OPS_PORT; by default `/readyz`. */
+  readonly ready?: string;
+  readonly nodeArgs?: readonly string[];
+}
+
+// A worker is ready once every group has let it in: of a predecessor that was killed a group hears no more for a session (30 s for sinks), and of one that was
+// killed while it joined for a rebalance and a session (60 s). Giving up earlier would kill the next joiner, and so never end.
+const READY_MS = 90_000;
+
+/** How the supervisor runs an app; `ports` has one of its name and one of its name with `-ops`. */
+export function chargeOfApp(
+  app: App,
+  place: Place,
+  ports: Record<string, number>,
+  env: Record<string, string>,
+  config: StackConfig,
+): Charge {
+  const { home } = place;
+  const file = join(home.root, "dist", app.module);
+  const appEnv = {
+    PORT: String(ports[app.name]),
+    OPS_PORT: String(ports[`${app.name}-ops`]),
+    INSTANCE_NAME: app.name,
+    LOG_LEVEL: config.LOG_LEVEL,
+    ...app.env,
+  };
+  return {
+    name: app.name,
+    log: home.path("logs", `${app.name}.log`),
+    command: () => ({ file: process.execPath, args: [...(app.nodeArgs ?? []), file, ...(app.args ?? [])], cwd: home.root }),
+    healthy: () => answersHttp(`${appUrls(ports, app, config).ops_url}${app.ready ?? "/readyz"}`),
+    prepare: async () => {
+      if (!existsSync(file)) throw new Error(`${file} is missing; compile first: npm run build.`);
+    },
+    // An owner's password has no business in an app.
+    env: () => ({ ...config.inherited, ...env, POSTGRES_ADMIN_URL: undefined, ...appEnv }),
+    readyWithinMs: READY_MS,
+    stopSignal: "SIGTERM",
+    stopWithinMs: STOP_MS,
+  };
+}
+
+export const appUrls = (ports: Readonly<Record<string, number>>, { name, env }: App, { inherited }: StackConfig) => {
+  const scheme = (env?.TLS_CERT_FILE ?? inherited.TLS_CERT_FILE ?? "") === "" ? "http" : "https";
+  return { url: `${scheme}://127.0.0.1:${ports[name]}`, ops_url: `${scheme}://127.0.0.1:${ports[`${name}-ops`]}` };
+};

@@ -1,0 +1,52 @@
+// Speaks with the control door of a running embedded stack (infra/embedded/control-door.ts): who restarts, stops or pauses one of its processes by name.
+import type { ProcessStatus } from "./supervisor.ts";
+
+/** Where the door is; `control` of `run.json` (mode 0600). */
+export interface ControlAddress {
+  readonly url: string;
+  readonly token: string;
+}
+
+export interface Control {
+  /** Ends the process, after 10 s by force, and starts it again; resolves when it is well. */
+  readonly restart: (name: string) => Promise<void>;
+  /** True when it was alive. What dies of it is started again by itself; what is paused (SIGSTOP) stays so until SIGCONT, or until it is restarted. */
+  readonly signal: (name: string, signal: NodeJS.Signals) => Promise<boolean>;
+  /** Resolves when it is gone; it stays down until `start`. */
+  readonly stop: (name: string) => Promise<void>;
+  /** Starts what was stopped before; resolves when it is well. */
+  readonly start: (name: string) => Promise<void>;
+  /** Every service and app of the stack in the order of starting. */
+  readonly status: () => Promise<readonly ProcessStatus[]>;
+}
+
+// An end by force takes 10 s, a worker may wait 90 s for its groups (infra/embedded/app.ts).
+const ANSWER_MS = 120_000;
+
+/**
+ * Every call rejects with one sentence of the door: an unknown name is told with those that there are.
+ * @throws Error when the stack has no door: it was started by an older version, or `run` is none of an embedded stack.
+ */
+export function controlOf(run: { readonly control?: ControlAddress }): Control {
+  const { control } = run;
+  if (control === undefined) throw new Error("This stack cannot be controlled from outside; start it again: npm start");
+  const ask = async (method: "GET" | "POST", path: string): Promise<unknown> => {
+    const answer = await fetch(`${control.url}${path}`, {
+      method,
+      headers: { authorization: `Bearer ${control.token}` },
+      signal: AbortSignal.timeout(ANSWER_MS),
+    });
+    const content = (await answer.json()) as { error?: string };
+    if (!answer.ok) throw new Error(content.error ?? `the control door answered ${answer.status}`);
+    return content;
+  };
+  const act = async (verb: string, name: string, query = ""): Promise<unknown> =>
+    ask("POST", `/processes/${encodeURIComponent(name)}/${verb}${query}`);
+  return {
+    restart: async (name) => void (await act("restart", name)),
+    signal: async (name, signal) => ((await act("signal", name, `?signal=${signal}`)) as { sent: boolean }).sent,
+    stop: async (name) => void (await act("stop", name)),
+    start: async (name) => void (await act("start", name)),
+    status: async () => (await ask("GET", "/processes")) as readonly ProcessStatus[],
+  };
+}

@@ -1,0 +1,96 @@
+// What the schema registry remembers: records in the compacted topic `_schemas`, in the form that Confluent's registry writes.
+import { openKafka } from "../../kafka/kafka.ts";
+import { isLevel, type Level } from "./compatibility.ts";
+
+const TOPIC = "_schemas";
+
+/** One version of a subject. Equal texts share an id, whatever their subject. */
+export interface Version {
+  readonly subject: string;
+  readonly version: number;
+  readonly id: number;
+  readonly schema: string;
+}
+
+export interface RegistryLog {
+  readonly versions: (subject: string) => readonly Version[];
+  readonly subjects: () => readonly string[];
+  readonly byId: (id: number) => readonly Version[];
+  readonly idOf: (schema: string) => number | undefined;
+  readonly nextId: () => number;
+  readonly level: (subject: string | null) => Level | undefined;
+  /** Resolves when Kafka has the record; only then is it visible here. Writers come one after the other. */
+  readonly addVersion: (version: Version) => Promise<void>;
+  readonly setLevel: (subject: string | null, level: Level) => Promise<void>;
+}
+
+interface Key {
+  readonly keytype: "SCHEMA" | "CONFIG" | (string & {});
+  readonly subject: string | null;
+  readonly version?: number;
+  readonly magic: number;
+}
+
+/** Creates the topic when it is missing, and reads it to its end. @throws Error when Kafka cannot be reached. */
+export async function openRegistryLog(brokers: string): Promise<RegistryLog> {
+  const kafka = openKafka({ brokers, clientId: "tributary-registry" });
+  const versions = new Map<string, Version[]>();
+  const byId = new Map<number, Version[]>();
+  const ids = new Map<string, number>();
+  const levels = new Map<string | null, Level>();
+  let highest = 0;
+
+  const learn = (keyText: string, valueText: string | null): void => {
+    const key = JSON.parse(keyText) as Key;
+    const value = valueText === null ? null : (JSON.parse(valueText) as Record<string, unknown>);
+    if (key.keytype === "CONFIG" && value !== null && isLevel(value.compatibilityLevel)) levels.set(key.subject, value.compatibilityLevel);
+    if (key.keytype !== "SCHEMA" || value === null || value.deleted === true) return;
+    const version = { subject: value.subject, version: value.version, id: value.id, schema: value.schema } as Version;
+    const known = versions.get(version.subject) ?? [];
+    // Compaction keeps one record a key, but until it ran a version may be met twice.
+    if (known.some((one) => one.version === version.version)) return;
+    versions.set(
+      version.subject,
+      [...known, version].sort((a, b) => a.version - b.version),
+    );
+    byId.set(version.id, [...(byId.get(version.id) ?? []), version]);
+    ids.set(version.schema, version.id);
+    highest = Math.max(highest, version.id);
+  };
+
+  const write = async (key: Key, value: unknown): Promise<void> => {
+    const record = { key: JSON.stringify(key), value: Buffer.from(JSON.stringify(value)) };
+    // Schemas are written once in a long while: a connection that waits for the next one would only cost timers.
+    const producer = kafka.producer();
+    try {
+      await producer.send([{ topic: TOPIC, ...record }]);
+    } finally {
+      await producer.close();
+    }
+    learn(record.key, record.value.toString());
+  };
+
+  const admin = await kafka.admin();
+  try {
+    await admin.apply([{ name: TOPIC, partitions: 1, retentionMs: -1, compacted: true }]);
+  } finally {
+    await admin.close();
+  }
+  await kafka.replay({
+    topics: [TOPIC],
+    onBatch: ({ messages }) => {
+      for (const { key, value } of messages) if (key !== null) learn(key.toString(), value?.toString() ?? null);
+    },
+  });
+  return {
+    versions: (subject) => versions.get(subject) ?? [],
+    subjects: () => [...versions.keys()].sort(),
+    byId: (id) => byId.get(id) ?? [],
+    idOf: (schema) => ids.get(schema),
+    nextId: () => highest + 1,
+    level: (subject) => levels.get(subject),
+    addVersion: (version) =>
+      write({ keytype: "SCHEMA", subject: version.subject, version: version.version, magic: 1 }, { ...version, deleted: false }),
+    setLevel: (subject, compatibilityLevel) => write({ keytype: "CONFIG", subject, magic: 0 }, { compatibilityLevel }),
+  };
+}

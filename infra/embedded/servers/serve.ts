@@ -1,0 +1,40 @@
+// Runs one embedded server in a process of its own: `node dist/infra/embedded/servers/serve.js clickhouse|registry|identity|mail`.
+import { serverConfig } from "../config.ts";
+
+type Server = { readonly close: () => Promise<void> };
+
+const config = serverConfig();
+const need = (name: "DATA_FOLDER" | "KAFKA_BROKERS" | "LOGIN_SECRET"): string => {
+  const value = config[name];
+  if (value === undefined) throw new Error(`${name} is missing.`);
+  return value;
+};
+// Only the one that is asked for is loaded: each would otherwise hold the code of all.
+const servers: Readonly<Record<string, () => Promise<Server>>> = {
+  clickhouse: async () => (await import("./clickhouse-front.ts")).serveClickhouse({ port: config.PORT, folder: need("DATA_FOLDER") }),
+  registry: async () => (await import("./registry.ts")).serveRegistry({ port: config.PORT, brokers: need("KAFKA_BROKERS") }),
+  identity: async () =>
+    (await import("./identity.ts")).serveIdentity({ port: config.PORT, folder: need("DATA_FOLDER"), loginSecret: need("LOGIN_SECRET") }),
+  mail: async () => (await import("./mail.ts")).serveMail({ port: config.PORT, folder: need("DATA_FOLDER") }),
+};
+const name = process.argv[2] ?? "";
+const open = servers[name];
+if (open === undefined) throw new Error(`Which server? One of ${Object.keys(servers).join(", ")}.`);
+
+const server = await open();
+console.log(JSON.stringify({ event: "server.ready", server: name, port: config.PORT }));
+let isClosing = false;
+const close = (signal: NodeJS.Signals) => {
+  if (isClosing) process.exit(1);
+  isClosing = true;
+  console.log(JSON.stringify({ event: "server.stopping", server: name, signal }));
+  server.close().then(
+    () => process.exit(0),
+    (error: unknown) => {
+      console.error(error);
+      process.exit(1);
+    },
+  );
+};
+process.on("SIGTERM", close);
+process.on("SIGINT", close);

@@ -1,0 +1,52 @@
+// infra/http/host.ts - what holds for every request of every host: its id, its headers, and that an unknown path or method is told before anything else.
+import { randomUUID } from "node:crypto";
+import express, { type Express, type RequestHandler } from "express";
+import helmet from "helmet";
+import type { Log } from "../runtime/log.ts";
+import { answerProblems, Problem } from "./problem.ts";
+
+const REQUEST_ID = /^[A-Za-z0-9._-]{1,128}$/;
+
+/**
+ * A host whose routes `add` names; whatever they do not know is 404, and what they throw becomes an answer. `trustedProxies` as express takes them: only
+ * they may say in X-Forwarded-For who the sender is.
+ */
+export const openHost = (add: (app: Express) => void, trustedProxies: readonly string[], log: Log): Express => {
+  const app = express();
+  app.set("trust proxy", trustedProxies.length === 0 ? false : [...trustedProxies]);
+  app
+    .set("case sensitive routing", true)
+    .set("strict routing", true)
+    .set("etag", false)
+    .set("query parser", "simple")
+    .disable("x-powered-by");
+  app.use(identify);
+  app.use(helmet());
+  app.use(noStore);
+  add(app);
+  app.use(() => {
+    throw new Problem("not_found", "no such path on this host");
+  });
+  app.use(answerProblems(log));
+  return app;
+};
+
+/** The last of a route: every method that was not taken before. */
+export const wrongMethod =
+  (methods: string): RequestHandler =>
+  () => {
+    throw new Problem("method_not_allowed", `this path takes ${methods}`, { headers: { Allow: methods } });
+  };
+
+const identify: RequestHandler = (request, response, next) => {
+  const given = request.headers["x-request-id"];
+  const id = typeof given === "string" && REQUEST_ID.test(given) ? given : randomUUID();
+  response.locals.requestId = id;
+  response.set("X-Request-Id", id);
+  next();
+};
+
+const noStore: RequestHandler = (_request, response, next) => {
+  response.set("Cache-Control", "no-store");
+  next();
+};

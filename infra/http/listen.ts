@@ -1,0 +1,67 @@
+// infra/http/listen.ts - opens the port: plain or TLS 1.3, with time limits on slow senders, and closes it without dropping anybody who is being answered.
+import type { RequestListener } from "node:http";
+import type { AddressInfo, Socket } from "node:net";
+import { httpServer, type TlsFiles } from "../runtime/tls.ts";
+
+export interface ListenSettings {
+  readonly host: string;
+  /** 0 takes any free port. */
+  readonly port: number;
+  readonly tls?: TlsFiles;
+}
+export interface Listening {
+  readonly port: number;
+  /** Takes no new connections, answers what is under way, then resolves. */
+  readonly close: () => Promise<void>;
+}
+
+// 25 MiB within a minute is 3.5 Mbit/s; a sender of one byte a second is let go.
+const REQUEST_MS = 60_000;
+const HEADERS_MS = 10_000;
+// Longer than the 60 s of the usual load balancers, so that they, not we, end an idle connection.
+const KEEP_ALIVE_MS = 65_000;
+const MAX_HEADER_BYTES = 16_384;
+
+export const listen = async (answer: RequestListener, settings: ListenSettings): Promise<Listening> => {
+  const limits = {
+    requestTimeout: REQUEST_MS,
+    headersTimeout: HEADERS_MS,
+    keepAliveTimeout: KEEP_ALIVE_MS,
+    maxHeaderSize: MAX_HEADER_BYTES,
+  };
+  let isClosing = false;
+  const listener: RequestListener = (request, response) => {
+    if (isClosing) response.setHeader("Connection", "close");
+    answer(request, response);
+  };
+  const server = httpServer(limits, listener, settings.tls);
+  server.on("clientError", refuse);
+  // What stands in an Expect header does not change what we do.
+  server.on("checkExpectation", listener);
+  await new Promise<void>((resolve, reject) => server.once("error", reject).listen(settings.port, settings.host, resolve));
+  return {
+    port: (server.address() as AddressInfo).port,
+    close: () =>
+      new Promise((resolve) => {
+        isClosing = true;
+        server.close(() => resolve());
+        server.closeIdleConnections();
+      }),
+  };
+};
+
+const BODY = JSON.stringify({
+  type: "urn:tributary:problem:bad_request",
+  title: "The request cannot be understood",
+  status: 400,
+  detail: "this is not an HTTP request that can be answered",
+  code: "bad_request",
+});
+
+/** Bytes that are no HTTP request never reach a route; whoever sent them is told and the connection ends. */
+const refuse = (_error: Error, socket: Socket): void => {
+  if (!socket.writable) return void socket.destroy();
+  socket.end(
+    `HTTP/1.1 400 Bad Request\r\nContent-Type: application/problem+json\r\nContent-Length: ${Buffer.byteLength(BODY)}\r\nConnection: close\r\n\r\n${BODY}`,
+  );
+};

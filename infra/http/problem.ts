@@ -1,0 +1,91 @@
+// infra/http/problem.ts - every answer that is not a success: application/problem+json (RFC 9457) with a stable code and the request's id.
+import type { ErrorRequestHandler, Request, Response } from "express";
+import { BadBody } from "../../processors/admit/batch.ts";
+import { classify } from "../../stream/errors.ts";
+import type { Log } from "../runtime/log.ts";
+
+/** Codes of contracts.md 1 with the status and the title that belong to them. */
+const KINDS = {
+  bad_request: [400, "The request cannot be understood"],
+  validation_failed: [400, "The body is not acceptable"],
+  unauthorized: [401, "A valid bearer token is needed"],
+  forbidden: [403, "This is not allowed to you"],
+  not_found: [404, "There is nothing here"],
+  method_not_allowed: [405, "This path does not take this method"],
+  conflict: [409, "This does not go together with what is there"],
+  payload_too_large: [413, "The body is too large"],
+  unsupported_media_type: [415, "This kind of body is not taken here"],
+  rate_limited: [429, "Too many requests"],
+  internal: [500, "Something failed on our side"],
+  unavailable: [503, "The service cannot take this now"],
+} as const satisfies Record<string, readonly [number, string]>;
+
+/** Thrown anywhere on the way of a request; `detail` is for the sender, so it names no store and quotes no body. */
+export class Problem extends Error {
+  readonly code: keyof typeof KINDS;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly errors: readonly { readonly pointer: string; readonly code: string; readonly detail: string }[];
+  constructor(code: keyof typeof KINDS, detail: string, more: { headers?: Problem["headers"]; errors?: Problem["errors"] } = {}) {
+    super(detail);
+    this.name = "Problem";
+    this.code = code;
+    this.headers = more.headers ?? {};
+    this.errors = more.errors ?? [];
+  }
+  get status(): number {
+    return KINDS[this.code][0];
+  }
+}
+
+export const unavailable = (detail: string, retryAfterSec: number): Problem =>
+  new Problem("unavailable", detail, { headers: { "Retry-After": String(retryAfterSec) } });
+
+/** For what a store was asked: 503 while it is away. Whatever nobody expected is thrown on, and so logged and answered 500. */
+export const orUnavailable =
+  (detail: string, retryAfterSec: number) =>
+  (error: unknown): never => {
+    if (error instanceof Problem || classify(error) !== "transient") throw error;
+    throw unavailable(detail, retryAfterSec);
+  };
+
+/** The sender has gone: nobody is left to answer. */
+export class Aborted extends Error {}
+
+/** Answers whatever a route threw. What nobody expected is logged with its stack and answered without it. */
+export const answerProblems =
+  (log: Log): ErrorRequestHandler =>
+  (error, request, response, _next) => {
+    if (error instanceof Aborted || response.headersSent) return void response.destroy();
+    const problem = problemOf(error);
+    if (problem.code === "internal") log.error("request.failed", { request_id: response.locals.requestId, error });
+    sendProblem(request, response, problem);
+  };
+
+const problemOf = (error: unknown): Problem => {
+  if (error instanceof Problem) return error;
+  if (error instanceof BadBody)
+    return error.code === "bad_json"
+      ? new Problem("bad_request", error.message)
+      : new Problem("validation_failed", error.message, {
+          errors: [{ pointer: error.pointer, code: error.code, detail: error.message }],
+        });
+  // express and its router name what is wrong with a request by a status, e.g. a path that cannot be decoded
+  const status = (error as { status?: unknown }).status;
+  if (typeof status === "number" && status >= 400 && status < 500) return new Problem("bad_request", "the request cannot be read");
+  return new Problem("internal", "the request failed; it was recorded under its request id");
+};
+
+const sendProblem = (request: Request, response: Response, problem: Problem): void => {
+  const [status, title] = KINDS[problem.code];
+  const body = {
+    type: `urn:tributary:problem:${problem.code}`,
+    title,
+    status,
+    detail: problem.message,
+    instance: request.path,
+    code: problem.code,
+    request_id: response.locals.requestId as string,
+    ...(problem.errors.length === 0 ? {} : { errors: problem.errors }),
+  };
+  response.status(status).set(problem.headers).type("application/problem+json").send(JSON.stringify(body));
+};

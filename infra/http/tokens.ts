@@ -1,0 +1,50 @@
+// infra/http/tokens.ts - who sends: the bearer token of a request, looked up in the picture that this process keeps.
+import type { IncomingMessage } from "node:http";
+import type { Token, TokenKind, Tokens } from "../../modules/access/tokens.ts";
+import { Problem, unavailable } from "./problem.ts";
+import { localWindow } from "./rate-limit.ts";
+
+/** Guessing 2^256 is hopeless anyway; this keeps a guesser from asking without end. Per address and minute. */
+const MAX_FAILURES = 1_000;
+/** Opaque tokens have 54 characters; a user token with all its claims about a thousand. */
+const BEARER = /^Bearer ([A-Za-z0-9._-]{1,4096})$/i;
+
+/**
+ * The token of that kind. Throws Problem 401 for none, an unknown, a revoked one, or one of another kind (the same answer for all), 429 for an
+ * address that fails too often, 503 while no token was ever loaded.
+ */
+export const authenticator = (tokens: Tokens, kind: TokenKind) => {
+  let isLoaded = false;
+  void tokens.ready.then(() => {
+    isLoaded = true;
+  });
+  const refused = refusals();
+
+  return (request: IncomingMessage, address: string): Token => {
+    const found = bearerOf(request);
+    const token = found === undefined ? undefined : tokens.find(found);
+    if (token?.kind === kind) return token;
+    if (!isLoaded) throw unavailable("tokens cannot be checked yet", 2);
+    throw refused(
+      address,
+      new Problem("unauthorized", "send Authorization: Bearer <token> with a token that was issued for this route", {
+        headers: { "WWW-Authenticate": `Bearer realm="${kind}"` },
+      }),
+    );
+  };
+};
+
+/** What an address without a good token is answered: the given Problem 401, and 429 once it has failed too often. */
+export const refusals = (): ((address: string, unauthorized: Problem) => Problem) => {
+  const failures = localWindow({ limit: MAX_FAILURES, windowMs: 60_000 });
+  return (address, unauthorized) =>
+    failures.take(address, performance.now()).isAllowed
+      ? unauthorized
+      : new Problem("rate_limited", "too many requests without a valid token", { headers: { "Retry-After": "5" } });
+};
+
+/** Two Authorization headers mean that somebody between us and the sender reads the other one. */
+export const bearerOf = (request: IncomingMessage): string | undefined => {
+  const given = request.headersDistinct.authorization ?? [];
+  return given.length === 1 ? BEARER.exec(given[0]!)?.[1] : undefined;
+};

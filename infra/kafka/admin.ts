@@ -1,0 +1,202 @@
+// infra/kafka/admin.ts - looks at topics, offsets and groups and changes them: what start-up, operators, lag metrics and tests need of the broker.
+import { isSettling } from "../../stream/errors.ts";
+import { retry } from "../runtime/retry.ts";
+import type { ClientAdmin } from "./kafka.ts";
+
+/** What is declared of a topic; schemas/generated.ts lists them. */
+export interface TopicSetting {
+  readonly name: string;
+  readonly partitions: number;
+  /** -1: for good. */
+  readonly retentionMs: number;
+  readonly compacted?: boolean;
+}
+
+/** Where the broker differs from what is declared. `partitions` is never applied: keys would move away from what is remembered of them. */
+export interface TopicDifference {
+  readonly topic: string;
+  readonly what: "missing" | "partitions" | "config";
+  readonly setting: string;
+  readonly declared: string;
+  readonly found: string | null;
+}
+
+export interface Lag {
+  readonly group: string;
+  readonly topic: string;
+  readonly partition: number;
+  /** Null: the group has no position yet and will begin at `low`. */
+  readonly committed: number | null;
+  readonly low: number;
+  readonly high: number;
+  readonly lag: number;
+}
+
+export interface GroupState {
+  readonly group: string;
+  /** Empty, Stable, PreparingRebalance, CompletingRebalance or Dead. */
+  readonly state: string;
+  readonly members: readonly { readonly memberId: string; readonly clientId: string; readonly host: string }[];
+}
+
+/** Names are without the prefix of the cluster. Everything is asked anew at each call. */
+export interface Admin {
+  readonly topics: () => Promise<readonly string[]>;
+  readonly plan: (declared: readonly TopicSetting[]) => Promise<readonly TopicDifference[]>;
+  /** Creates what is missing and corrects configuration; answers the differences that it has not touched. */
+  readonly apply: (declared: readonly TopicSetting[]) => Promise<readonly TopicDifference[]>;
+  readonly watermarks: (topic: string) => Promise<readonly { readonly partition: number; readonly low: number; readonly high: number }[]>;
+  /** The first offset appended at or after a time, by partition; the high watermark where nothing is newer. */
+  readonly offsetsAt: (topic: string, atMs: number) => Promise<ReadonlyMap<number, number>>;
+  /** Committed offsets by partition; a partition without one is left out. */
+  readonly committed: (group: string, topic: string) => Promise<ReadonlyMap<number, number>>;
+  /** All or nothing. Throws when the group has members: it must be Empty. Read back and compare all the same (laws.md K10). */
+  readonly setOffsets: (group: string, topic: string, offsets: ReadonlyMap<number, number>) => Promise<void>;
+  readonly describeGroups: (groups: readonly string[]) => Promise<readonly GroupState[]>;
+  readonly lag: (group: string, topics: readonly string[]) => Promise<readonly Lag[]>;
+  readonly deleteGroups: (groups: readonly string[]) => Promise<void>;
+  readonly deleteTopics: (topics: readonly string[]) => Promise<void>;
+  /** Removes what lies below the given offsets. */
+  readonly deleteRecords: (topic: string, below: ReadonlyMap<number, number>) => Promise<void>;
+  readonly close: () => Promise<void>;
+}
+
+const TOPIC_RESOURCE = 2;
+// As long as the client itself tries everything else.
+const SETTLING_MS = 10_000;
+
+/** Record time is the broker's: offsets by time must not depend on the clocks of clients (laws.md K22). */
+const configOf = (declared: TopicSetting): Readonly<Record<string, string>> => ({
+  "retention.ms": String(declared.retentionMs),
+  "cleanup.policy": declared.compacted === true ? "compact" : "delete",
+  "message.timestamp.type": "LogAppendTime",
+});
+
+const settled = <T>(ask: () => Promise<T>): Promise<T> => retry(ask, { deadlineMs: SETTLING_MS, isTransient: isSettling });
+
+export const openAdmin = (client: ClientAdmin, prefix: string): Admin => {
+  const watermarks: Admin["watermarks"] = async (topic) =>
+    (await settled(() => client.fetchTopicOffsets(prefix + topic)))
+      .map(({ partition, low, high }) => ({ partition, low: Number(low), high: Number(high) }))
+      .sort((a, b) => a.partition - b.partition);
+
+  // `resolveOffsets` is left out for good: it writes offsets where none were.
+  const committed: Admin["committed"] = async (group, topic) => {
+    const asked = { groupId: prefix + group, topics: [prefix + topic] };
+    const [found] = await settled(() => client.fetchOffsets(asked));
+    const known = (found?.partitions ?? []).filter(({ offset }) => Number(offset) >= 0);
+    return new Map(known.map(({ partition, offset }) => [partition, Number(offset)]));
+  };
+
+  const topics = async () => (await client.listTopics()).filter((name) => name.startsWith(prefix)).map((name) => name.slice(prefix.length));
+
+  const plan: Admin["plan"] = async (declared) => {
+    const present = new Set(await topics());
+    const differences: TopicDifference[] = declared
+      .filter(({ name }) => !present.has(name))
+      .map(({ name, partitions }) => ({ topic: name, what: "missing", setting: "partitions", declared: String(partitions), found: null }));
+    const known = declared.filter(({ name }) => present.has(name));
+    if (known.length === 0) return differences;
+    const metadata = await client.fetchTopicMetadata({ topics: known.map(({ name }) => prefix + name) });
+    const { resources } = await client.describeConfigs({
+      includeSynonyms: false,
+      resources: known.map((setting) => ({
+        type: TOPIC_RESOURCE,
+        name: prefix + setting.name,
+        configNames: Object.keys(configOf(setting)),
+      })),
+    });
+    for (const setting of known) {
+      const { name, partitions } = setting;
+      const found = metadata.topics.find((each) => each.name === prefix + name)?.partitions.length ?? 0;
+      if (found !== partitions)
+        differences.push({ topic: name, what: "partitions", setting: "partitions", declared: String(partitions), found: String(found) });
+      const entries = resources.find((each) => each.resourceName === prefix + name)?.configEntries ?? [];
+      for (const [key, value] of Object.entries(configOf(setting))) {
+        const now = entries.find((entry) => entry.configName === key)?.configValue ?? null;
+        if (now !== value) differences.push({ topic: name, what: "config", setting: key, declared: value, found: now });
+      }
+    }
+    return differences;
+  };
+
+  const apply: Admin["apply"] = async (declared) => {
+    const differences = await plan(declared);
+    const having = (what: TopicDifference["what"]) =>
+      declared.filter(({ name }) => differences.some((each) => each.topic === name && each.what === what));
+    const missing = having("missing");
+    if (missing.length > 0)
+      await client.createTopics({
+        waitForLeaders: true,
+        topics: missing.map((setting) => ({
+          topic: prefix + setting.name,
+          numPartitions: setting.partitions,
+          replicationFactor: -1,
+          configEntries: Object.entries(configOf(setting)).map(([name, value]) => ({ name, value })),
+        })),
+      });
+    const altered = having("config");
+    if (altered.length > 0)
+      await client.alterConfigs({
+        validateOnly: false,
+        resources: altered.map((setting) => ({
+          type: TOPIC_RESOURCE,
+          name: prefix + setting.name,
+          configEntries: Object.entries(configOf(setting)).map(([name, value]) => ({ name, value })),
+        })),
+      });
+    return differences.filter(({ what }) => what === "partitions");
+  };
+
+  const lag: Admin["lag"] = async (group, of) => {
+    const rows = await Promise.all(
+      of.map(async (topic) => {
+        const [marks, positions] = await Promise.all([watermarks(topic), committed(group, topic)]);
+        return marks.map(({ partition, low, high }) => {
+          const at = positions.get(partition) ?? null;
+          return { group, topic, partition, committed: at, low, high, lag: Math.max(0, high - (at ?? low)) };
+        });
+      }),
+    );
+    return rows.flat();
+  };
+
+  return {
+    topics,
+    plan,
+    apply,
+    watermarks,
+    committed,
+    lag,
+    offsetsAt: async (topic, atMs) => {
+      const found = await settled(() => client.fetchTopicOffsetsByTimestamp(prefix + topic, atMs));
+      return new Map(found.map(({ partition, offset }) => [partition, Number(offset)]));
+    },
+    setOffsets: async (group, topic, offsets) => {
+      const partitions = [...offsets].map(([partition, offset]) => ({ partition, offset: String(offset) }));
+      const wanted = { groupId: prefix + group, topic: prefix + topic, partitions };
+      await settled(() => client.setOffsets(wanted));
+    },
+    describeGroups: async (groups) => {
+      const found = await client.describeGroups(groups.map((group) => prefix + group));
+      return found.groups.map(({ groupId, state, members }) => ({
+        group: groupId.slice(prefix.length),
+        state,
+        members: members.map(({ memberId, clientId, clientHost }) => ({ memberId, clientId, host: clientHost })),
+      }));
+    },
+    deleteGroups: async (groups) => {
+      await client.deleteGroups(groups.map((group) => prefix + group));
+    },
+    deleteTopics: (names) => client.deleteTopics({ topics: names.map((name) => prefix + name) }),
+    deleteRecords: async (topic, below) => {
+      // The client looks for leaders among topics it has met, before it asks for this one.
+      await watermarks(topic);
+      await client.deleteTopicRecords({
+        topic: prefix + topic,
+        partitions: [...below].map(([partition, offset]) => ({ partition, offset: String(offset) })),
+      });
+    },
+    close: () => client.disconnect(),
+  };
+};

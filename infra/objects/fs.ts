@@ -1,0 +1,124 @@
+// infra/objects/fs.ts - object storage in a folder: written under a temporary name, synced, then renamed, so that a crash leaves all of an object or none.
+import { randomUUID } from "node:crypto";
+import { link, mkdir, open, readdir, readFile, rename, rm, stat } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { checkKey, ObjectMissing, type Objects, type StoredObject } from "./objects.ts";
+
+/** No key begins with a dot in front of a part of its own, so a draft is never listed. */
+const DRAFTS = ".drafts";
+/** A draft lives for as long as it is written, seconds; an older one is of a process that was killed. So often is it looked for. */
+const DRAFT_MS = 3_600_000;
+
+const codeOf = (error: unknown): string | undefined => (error as { code?: string }).code;
+
+const unlessMissing = (error: unknown): undefined => {
+  if (codeOf(error) !== "ENOENT") throw error;
+};
+
+/** Makes the entry in the folder last, as the sync of the file made its content last. */
+const syncFolder = async (folder: string): Promise<void> => {
+  const handle = await open(folder, "r");
+  try {
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+};
+
+/** `folder` is made when it is missing. */
+export const fsObjects = (folder: string): Objects => {
+  const pathOf = (key: string): string => join(folder, checkKey(key));
+
+  let sweptAt = Number.NEGATIVE_INFINITY;
+  /** What is erased must not live on in a draft. Whoever stores is not stopped by it: what could not be removed is tried again with the next sweep. */
+  const sweep = async (): Promise<void> => {
+    const now = Date.now();
+    if (now - sweptAt < DRAFT_MS) return;
+    sweptAt = now;
+    for (const name of await readdir(join(folder, DRAFTS)).catch(() => [])) {
+      const path = join(folder, DRAFTS, name);
+      const found = await stat(path).catch(() => undefined);
+      if (found !== undefined && now - found.mtimeMs > DRAFT_MS) await rm(path, { force: true }).catch(() => undefined);
+    }
+  };
+
+  const draft = async (body: Uint8Array): Promise<string> => {
+    await sweep();
+    const path = join(folder, DRAFTS, randomUUID());
+    await mkdir(dirname(path), { recursive: true });
+    const handle = await open(path, "wx");
+    try {
+      await handle.writeFile(body);
+      await handle.sync();
+    } catch (error) {
+      await handle.close();
+      await rm(path, { force: true });
+      throw error;
+    }
+    await handle.close();
+    return path;
+  };
+
+  const walk = async function* (under: string, prefix: string, after: string): AsyncIterable<StoredObject> {
+    const entries = (await readdir(join(folder, under), { withFileTypes: true }).catch(unlessMissing)) ?? [];
+    // A folder stands where its keys stand: `a/` sorts after `a-`, so names of folders are compared with their slash.
+    const named = entries
+      .filter(({ name }) => under !== "" || name !== DRAFTS)
+      .map((entry) => ({ entry, name: entry.isDirectory() ? `${entry.name}/` : entry.name }))
+      .sort((a, b) => (a.name < b.name ? -1 : 1));
+    for (const { entry, name } of named) {
+      const key = under + name;
+      if (entry.isDirectory()) {
+        const isOnTheWay = key.startsWith(prefix) || prefix.startsWith(key);
+        if (isOnTheWay && (after < key || after.startsWith(key))) yield* walk(key, prefix, after);
+      } else if (key.startsWith(prefix) && key > after) {
+        // Deleted meanwhile: then it is not there.
+        const found = await stat(join(folder, key)).catch(unlessMissing);
+        if (found !== undefined) yield { key, bytes: found.size };
+      }
+    }
+  };
+
+  return {
+    put: async (key, body) => {
+      const path = pathOf(key);
+      await mkdir(dirname(path), { recursive: true });
+      const from = await draft(body);
+      try {
+        await rename(from, path);
+      } catch (error) {
+        await rm(from, { force: true });
+        throw error;
+      }
+      await syncFolder(dirname(path));
+    },
+    putNew: async (key, body) => {
+      const path = pathOf(key);
+      // Not below: an object that stands where a folder belongs is EEXIST too.
+      await mkdir(dirname(path), { recursive: true });
+      const from = await draft(body);
+      try {
+        await link(from, path);
+        await syncFolder(dirname(path));
+        return true;
+      } catch (error) {
+        if (codeOf(error) === "EEXIST") return false;
+        throw error;
+      } finally {
+        await rm(from, { force: true });
+      }
+    },
+    get: async (key) => {
+      try {
+        return await readFile(pathOf(key));
+      } catch (error) {
+        if (codeOf(error) === "ENOENT") throw new ObjectMissing(key);
+        throw error;
+      }
+    },
+    // Begins in the folder that the prefix names: a store with years of hours is not read from its top.
+    list: (prefix, after = "") => walk(prefix.slice(0, prefix.lastIndexOf("/") + 1), prefix, after),
+    delete: async (key) => rm(pathOf(key), { force: true }),
+    close: async () => undefined,
+  };
+};

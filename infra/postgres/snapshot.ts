@@ -1,0 +1,81 @@
+// infra/postgres/snapshot.ts - keeps a picture of what Postgres holds in memory: polled, refreshed when it moved, and honest about its age.
+import type { UnixMs } from "../../stream/flow.ts";
+
+/** A picture and the database time at which it was true. */
+export interface Taken<T> {
+  readonly value: T;
+  readonly asOf: UnixMs;
+}
+
+export interface Snapshot<T> {
+  /** What is known now; undefined until the first load. */
+  readonly now: () => Taken<T> | undefined;
+  /**
+   * A picture not older than `asOf` in database time, refreshed first when it must be. While the database is away: the newest there is, which
+   * `staleSince` tells. Throws when nothing was ever loaded.
+   */
+  readonly upTo: (asOf: UnixMs) => Promise<Taken<T>>;
+  /** The database time of the picture in use, when the last attempt to refresh it failed. */
+  readonly staleSince: () => UnixMs | undefined;
+  /** Resolves with the first load; never rejects, for a process may start before its database. */
+  readonly ready: Promise<void>;
+  readonly close: () => Promise<void>;
+}
+
+/** `take` gets the picture before and answers the one now: a changed one, or the same value with a newer time when nothing moved. */
+export const keepSnapshot = <T>(
+  take: (before: Taken<T> | undefined) => Promise<Taken<T>>,
+  options: { readonly pollMs: number; readonly onError?: ((error: unknown) => void) | undefined },
+): Snapshot<T> => {
+  let taken: Taken<T> | undefined;
+  let failure: unknown;
+  let underway: Promise<void> | undefined;
+  let timer: NodeJS.Timeout | undefined;
+  let isClosed = false;
+  let onReady: () => void = () => undefined;
+  const ready = new Promise<void>((resolve) => {
+    onReady = resolve;
+  });
+
+  const attempt = async (): Promise<void> => {
+    try {
+      taken = await take(taken);
+      failure = undefined;
+      onReady();
+    } catch (error) {
+      failure = error ?? new Error("no answer");
+      if (!isClosed) options.onError?.(error);
+    }
+  };
+  const refresh = (): Promise<void> => {
+    underway ??= attempt().finally(() => {
+      underway = undefined;
+    });
+    return underway;
+  };
+  const poll = async (): Promise<void> => {
+    await refresh();
+    if (!isClosed) timer = setTimeout(poll, options.pollMs);
+  };
+  void poll();
+
+  return {
+    now: () => taken,
+    upTo: async (asOf) => {
+      const isOld = (): boolean => taken === undefined || taken.asOf < asOf;
+      // A refresh under way may have begun before `asOf`; the second one has not. While the database is away only the poll asks it, so that a batch
+      // does not wait for a timeout each time.
+      for (let tries = 0; tries < 2 && isOld() && !(failure !== undefined && taken !== undefined); tries += 1) await refresh();
+      if (taken === undefined) throw failure;
+      return taken;
+    },
+    staleSince: () => (failure === undefined ? undefined : taken?.asOf),
+    ready,
+    close: async () => {
+      isClosed = true;
+      clearTimeout(timer);
+      await underway;
+      onReady();
+    },
+  };
+};

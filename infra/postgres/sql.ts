@@ -1,0 +1,119 @@
+// infra/postgres/sql.ts - how Postgres is spoken to: the pool and its types, the `sql` tag, and a transaction that names its tenants.
+import pg from "pg";
+
+/** A query with its values, as pg takes it. */
+export interface Sql {
+  readonly text: string;
+  readonly values: unknown[];
+}
+const isSql = (value: unknown): value is Sql =>
+  typeof value === "object" && value !== null && "text" in value && "values" in value && Array.isArray(value.values);
+
+/** A tagged template: each `${value}` becomes a parameter, and a `${sql`...`}` inside is spliced in with its own. */
+export const sql = (strings: TemplateStringsArray, ...parts: readonly unknown[]): Sql => {
+  const values: unknown[] = [];
+  let text = "";
+  const append = (value: unknown): void => {
+    if (!isSql(value)) {
+      text += `$${values.push(value)}`;
+      return;
+    }
+    const before = values.length;
+    text += value.text.replace(/\$(\d+)/g, (_, n: string) => `$${before + Number(n)}`);
+    values.push(...value.values);
+  };
+  for (const [n, string] of strings.entries()) {
+    text += string;
+    if (n < parts.length) append(parts[n]);
+  }
+  return { text, values };
+};
+
+/** A table or column name in a query. Quoted, so that any name is only a name. */
+export const named = (name: string): Sql => ({ text: `"${name.replaceAll('"', '""')}"`, values: [] });
+
+type Parse = (text: string) => unknown;
+const parserOf = (oid: number): Parse => pg.types.getTypeParser(oid as never, "text") as Parse;
+const each =
+  (parse: Parse): Parse =>
+  (text) =>
+    (parserOf(1009)(text) as readonly (string | null)[]).map((item) => (item === null ? null : parse(item)));
+const unixMs: Parse = (text) => (parserOf(1184)(text) as Date).getTime();
+const asText: Parse = (text) => text;
+
+/**
+ * int4 is a number (ids), int8 a bigint (money), numeric a text, timestamptz milliseconds in UTC, date its own text: pg would make it midnight of
+ * the machine's zone. Every other type as pg reads it.
+ */
+const parsers = new Map<number, Parse>([
+  [20, BigInt],
+  [1016, each(BigInt)],
+  [1082, asText],
+  [1182, each(asText)],
+  [1114, asText],
+  [1184, unixMs],
+  [1185, each(unixMs)],
+]);
+
+/**
+ * Opens at most `max` connections, when they are needed. TLS comes from the URL (`?sslmode=verify-full`). A statement ends after 5 s on the server;
+ * one second later the client gives up a server that does not answer at all, so that nobody waits longer than a consumer's session allows.
+ */
+export const openPool = (
+  url: string,
+  options: { readonly name?: string; readonly max?: number; readonly timeoutMs?: number; readonly onError?: (error: Error) => void } = {},
+): pg.Pool => {
+  const timeoutMs = options.timeoutMs ?? 5_000;
+  const pool = new pg.Pool({
+    connectionString: url,
+    max: options.max ?? 4,
+    application_name: options.name ?? "tributary",
+    connectionTimeoutMillis: timeoutMs,
+    statement_timeout: timeoutMs,
+    query_timeout: timeoutMs + 1_000,
+    keepAlive: true,
+    types: {
+      getTypeParser: ((oid: number, format?: "text" | "binary") =>
+        (format === "binary" ? undefined : parsers.get(oid)) ??
+        pg.types.getTypeParser(oid as never, format as never)) as typeof pg.types.getTypeParser,
+    },
+  });
+  // An idle connection that breaks has left the pool already and the next query opens another; without a listener it would end the process.
+  pool.on("error", options.onError ?? (() => undefined));
+  return pool;
+};
+
+/**
+ * Runs `work` in one transaction that sees the rows of `clients` and no other tenant's (null: of none). `role` is taken on for the transaction, e.g.
+ * tributary_reference. Throws what `work` threw, after the rollback; a connection of which nobody knows the state is closed.
+ */
+export const transaction = async <T>(
+  pool: pg.Pool,
+  clients: readonly number[] | null,
+  work: (tx: pg.PoolClient) => Promise<T>,
+  options: { readonly role?: string; readonly isReadOnly?: boolean } = {},
+): Promise<T> => {
+  const tx = await pool.connect();
+  let broken: Error | undefined;
+  // The pool listens to idle connections only.
+  const onBreak = (error: Error): void => {
+    broken ??= error;
+  };
+  tx.on("error", onBreak);
+  try {
+    await tx.query(options.isReadOnly ? "begin isolation level repeatable read read only" : "begin");
+    if (options.role !== undefined) await tx.query(`set local role ${named(options.role).text}`);
+    if (clients !== null) await tx.query(sql`select set_config('app.clients', ${clients.join(",")}, true)`);
+    const result = await work(tx);
+    await tx.query("commit");
+    return result;
+  } catch (error) {
+    // Behind a statement that timed out an answer is still to come: a rollback that is not answered within 1 s says so.
+    if (broken === undefined) await tx.query({ text: "rollback", query_timeout: 1_000 } as pg.QueryConfig).catch(onBreak);
+    // A session that the server ended says why once; what fails after that only says that it is closed.
+    throw broken instanceof pg.DatabaseError ? broken : error;
+  } finally {
+    tx.off("error", onBreak);
+    tx.release(broken);
+  }
+};

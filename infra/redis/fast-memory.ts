@@ -1,0 +1,96 @@
+// infra/redis/fast-memory.ts - fast memory: a hash a key, one field an event that changed it. Losing it costs time: stages relearn from the log.
+import { randomUUID } from "node:crypto";
+import type { ChainableCommander, Redis } from "ioredis";
+import type { Loaded, Memory, Version } from "../../stream/memory/memory.ts";
+
+/** The newest version of a key lives as long as the longest attribution window (settlement.md 2). */
+const LIFETIME_SECONDS = 90 * 86_400;
+/** No event has the empty id: the field holds the highest offset of which versions were let go. */
+const TRUNCATED = "";
+const OFFSET_BYTES = 8;
+
+const encode = (offset: number, value: Uint8Array): Buffer => {
+  const bytes = Buffer.allocUnsafe(OFFSET_BYTES + value.length);
+  bytes.writeDoubleBE(offset);
+  bytes.set(value, OFFSET_BYTES);
+  return bytes;
+};
+const versionOf = (eventId: string, bytes: Buffer): Version => ({
+  eventId,
+  offset: bytes.readDoubleBE(),
+  version: 0,
+  value: bytes.subarray(OFFSET_BYTES),
+});
+
+/** One round trip whatever the number of commands; the first that failed is thrown. */
+const sent = async (commands: ChainableCommander): Promise<readonly unknown[]> =>
+  ((await commands.exec()) ?? []).map(([error, answer]) => {
+    if (error !== null) throw error;
+    return answer;
+  });
+
+/**
+ * A mark says that everything before it is there, so it may only be set on the memory that was loaded from: one that was emptied in between (its birth is
+ * another) would seem whole from then on. One step, so that nothing comes between looking and setting. Never back, for an owner that was overtaken.
+ */
+const MARK = `if redis.call("get", KEYS[1]) ~= ARGV[1] then return 0 end redis.call("zadd", KEYS[2], "GT", ARGV[2], ARGV[3]) return 1`;
+
+/** `prefix` keeps environments apart that share a server; record keys begin with the client, so no two clients' values meet in one hash. */
+export const redisMemory = (redis: Redis, prefix = "memory"): Memory => {
+  const hashOf = (stage: string, key: string): string => `${prefix}:${stage}:${key}`;
+  const marksOf = (stage: string): string => `${prefix}:${stage}`;
+  /** Drawn by whoever first loads from an empty memory. */
+  const birthOf = (stage: string): string => `${prefix}:${stage}#birth`;
+  /** Of each stage and partition, the memory that was last loaded from. */
+  const loadedFrom = new Map<string, string>();
+  const placeOf = (stage: string, topic: string, partition: number): string => `${stage} ${topic}/${partition}`;
+
+  return {
+    load: async ({ stage, keys, topic, partition }): Promise<Loaded> => {
+      // The birth before everything else: what is emptied after it was read is noticed when remembering.
+      const commands = redis
+        .pipeline()
+        .set(birthOf(stage), randomUUID(), "NX")
+        .get(birthOf(stage))
+        .zscore(marksOf(stage), `${topic}/${partition}`);
+      for (const key of keys) commands.hgetallBuffer(hashOf(stage, key));
+      type Answers = [unknown, string | null, string | null, ...Record<string, Buffer>[]];
+      const [, birth, mark, ...hashes] = (await sent(commands)) as Answers;
+      loadedFrom.set(placeOf(stage, topic, partition), birth ?? "");
+      const versions = new Map<string, readonly Version[]>();
+      const truncated = new Map<string, number>();
+      for (const [n, hash] of hashes.entries()) {
+        const fields = Object.entries(hash);
+        if (fields.length === 0) continue;
+        const kept = fields.flatMap(([eventId, bytes]) => (eventId === TRUNCATED ? [] : versionOf(eventId, bytes)));
+        versions.set(
+          keys[n]!,
+          kept.sort((a, b) => a.offset - b.offset),
+        );
+        if (hash[TRUNCATED] !== undefined) truncated.set(keys[n]!, Number(String(hash[TRUNCATED])));
+      }
+      return { versions, outcomes: new Map(), truncated, mark: mark === null ? null : Number(mark) };
+    },
+
+    remember: async (batch) => {
+      const commands = redis.pipeline();
+      const ends: number[] = [];
+      const isChecked: boolean[] = [];
+      for (const { stage, topic, partition, mark, changes, forgets } of batch) {
+        for (const { key, eventId, offset, value } of changes) commands.hsetnx(hashOf(stage, key), eventId, encode(offset, value));
+        for (const key of new Set(changes.map((change) => change.key))) commands.expire(hashOf(stage, key), LIFETIME_SECONDS);
+        for (const { key, eventIds, before } of forgets)
+          commands.hdel(hashOf(stage, key), ...eventIds).hset(hashOf(stage, key), TRUNCATED, before);
+        // Last: a mark says that everything before it is there.
+        const birth = loadedFrom.get(placeOf(stage, topic, partition));
+        if (birth === undefined) commands.zadd(marksOf(stage), "GT", mark, `${topic}/${partition}`);
+        else commands.eval(MARK, 2, birthOf(stage), marksOf(stage), birth, mark, `${topic}/${partition}`);
+        isChecked.push(birth !== undefined);
+        ends.push(commands.length - 1);
+      }
+      const answers = await sent(commands);
+      if (ends.some((end, n) => isChecked[n] && answers[end] === 0)) return "lost";
+      return "remembered";
+    },
+  };
+};

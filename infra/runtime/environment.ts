@@ -1,0 +1,109 @@
+// infra/runtime/environment.ts - every variable that the product reads, once: what it does, its form and its default. `.env.example` is written from this list; at most 25.
+import ipaddr from "ipaddr.js";
+import { z } from "zod";
+
+const port = (fallback: number) => z.coerce.number().int().min(0).max(65_535).default(fallback);
+const optional = z.string().min(1).optional();
+const isRange = (entry: string): boolean => ipaddr.isValid(entry) || ipaddr.isValidCIDR(entry);
+/** Names that express knows, or addresses and CIDR ranges of our own proxies: only they may say who the sender is. */
+const proxies = z
+  .string()
+  .default("")
+  .transform((list) =>
+    list
+      .split(",")
+      .map((entry) => entry.trim())
+      .filter((entry) => entry !== ""),
+  )
+  .refine(
+    (list) => list.every((entry) => ["loopback", "linklocal", "uniquelocal"].includes(entry) || isRange(entry)),
+    "must be addresses or CIDR ranges, e.g. 10.0.0.0/8,loopback",
+  );
+
+/** `needed`: in production, where no embedded stack fills it in. */
+const variable = <Schema extends z.ZodType>(schema: Schema, effect: string, needed: "needed" | "optional" = "optional") => ({
+  schema,
+  effect,
+  needed,
+});
+
+export const variables = {
+  TRIBUTARY_HOME: variable(optional, "Folder of the embedded stack: data, logs, run.json. Default .tributary in the repository."),
+  TRIBUTARY_SECRET: variable(
+    z.string().min(32, "must have at least 32 characters"),
+    "The one secret: click-id keys and the clients' peppers derive from it. Losing it orphans device ids.",
+    "needed",
+  ),
+  KAFKA_BROKERS: variable(
+    z.string().min(1),
+    "host:port,host:port, or for TLS kafkas://user:password@host:port,...?sasl=scram-sha-512 (ca, cert, key: PEM files).",
+    "needed",
+  ),
+  KAFKA_TOPIC_PREFIX: variable(z.string().default(""), "Put before every topic and group name, for clusters that are shared."),
+  SCHEMA_REGISTRY_URL: variable(z.url(), "A registry that speaks the Confluent routes.", "needed"),
+  REDIS_URL: variable(z.url(), "redis:// or rediss:// (TLS).", "needed"),
+  POSTGRES_URL: variable(
+    z.url(),
+    "The application's role, which owns nothing: postgres://tributary_app:...; ?sslmode=verify-full for TLS.",
+    "needed",
+  ),
+  POSTGRES_ADMIN_URL: variable(z.url().optional(), "The owner of the tables; only migrations use it."),
+  POSTGRES_APP_PASSWORD: variable(optional, "The password that migrations give to the application's role."),
+  CLICKHOUSE_URL: variable(z.url(), "http(s)://user:password@host:8123/database.", "needed"),
+  OBJECT_STORE_URL: variable(
+    z.string().regex(/^(file:\/\/\/.|s3:\/\/.+\/.)/, "must be file:///folder or s3://key:secret@host/bucket"),
+    "Object storage of the archive and the last resort: file:///folder, or s3://key:secret@host:port/bucket?region=...&tls=false.",
+    "needed",
+  ),
+  SMTP_URL: variable(
+    z.url().optional(),
+    "Mail server of alerts: smtp(s)://user:password@host:port/?from=...&to=a@x,b@y; without it alerts are only kept.",
+  ),
+  RESTART_COMMAND: variable(
+    optional,
+    "How the keeper restarts a store, e.g. `docker compose restart {service}`; {service} is clickhouse or redis. Without it, and without the embedded stack, it only alerts.",
+  ),
+  OIDC_ISSUER: variable(optional, "Identity provider of user tokens; with it the embedded one is not started."),
+  HOST: variable(z.string().min(1).default("127.0.0.1"), "Address that apps listen on."),
+  PORT: variable(port(8080), "Port of an app."),
+  OPS_PORT: variable(port(9080), "Side port: /livez, /readyz, /metrics."),
+  INSTANCE_NAME: variable(
+    z
+      .string()
+      .regex(/^[A-Za-z0-9._-]{1,64}$/, "must be 1 to 64 of A-Z a-z 0-9 . _ -")
+      .default("tributary"),
+    "Stable name of a process; in its log lines and as its Kafka client id.",
+  ),
+  TRUSTED_PROXIES: variable(proxies, "Proxies whose X-Forwarded-For is believed: addresses or CIDR ranges."),
+  TLS_CERT_FILE: variable(
+    optional,
+    "PEM certificate chain; with TLS_KEY_FILE apps serve https, TLS 1.3 at least, on their side ports too. Read again when it changes.",
+  ),
+  TLS_KEY_FILE: variable(optional, "PEM private key of TLS_CERT_FILE."),
+  GEOIP_CITY_DB: variable(optional, "A city or country database (.mmdb) of yours, before the country data that is shipped."),
+  GEOIP_ASN_DB: variable(optional, "A database of autonomous systems (.mmdb) of yours; without it networks have no number."),
+  NETWORKS_FILE: variable(
+    optional,
+    "Your list of networks, a line each: a range or AS number, then hosting, vpn, tor or isp; without it the rule address_class is off.",
+  ),
+  LOG_LEVEL: variable(z.enum(["debug", "info", "warn", "error", "silent"]).default("info"), "How much is logged."),
+};
+export type Variable = keyof typeof variables;
+export type Environment<Names extends Variable> = { readonly [Name in Names]: z.output<(typeof variables)[Name]["schema"]> };
+
+/** Reads the named variables; an empty one counts as not given. Throws one Error that names every one that is missing or wrong; values are never shown, for some are secrets. */
+export const readEnvironment = <Names extends Variable>(
+  app: string,
+  names: readonly Names[],
+  env: Readonly<Record<string, string | undefined>>,
+): Environment<Names> => {
+  const shape = Object.fromEntries(names.map((name) => [name, variables[name].schema]));
+  const parsed = z.object(shape).safeParse(Object.fromEntries(Object.entries(env).filter(([, value]) => value !== "")));
+  const problems = parsed.success ? [] : parsed.error.issues.map(({ path, message }) => `${path.join(".")}: ${message}`);
+  const given = (name: string) => env[name] !== undefined && env[name] !== "";
+  if (names.includes("TLS_CERT_FILE" as Names) && given("TLS_CERT_FILE") !== given("TLS_KEY_FILE"))
+    problems.push("TLS_CERT_FILE and TLS_KEY_FILE: must be given together");
+  if (problems.length > 0)
+    throw new Error(`the configuration of ${app} is not usable:\n${problems.map((problem) => `  ${problem}`).join("\n")}`);
+  return Object.freeze(parsed.data) as unknown as Environment<Names>;
+};

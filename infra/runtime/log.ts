@@ -1,0 +1,54 @@
+// infra/runtime/log.ts - JSON lines, one name an event of the process; WARN means that nothing was lost, ERROR that an operator must act.
+import pino from "pino";
+
+type Fields = Readonly<Record<string, unknown>>;
+
+/** `event` names what happened (`stage.stopped`); fields say where. Never once an event of the stream. An Error goes into `error`. */
+export interface Log {
+  readonly debug: (event: string, fields?: Fields) => void;
+  readonly info: (event: string, fields?: Fields) => void;
+  readonly warn: (event: string, fields?: Fields) => void;
+  readonly error: (event: string, fields?: Fields) => void;
+  readonly with: (fields: Fields) => Log;
+}
+
+export interface LogSettings {
+  readonly app: string;
+  readonly level?: "debug" | "info" | "warn" | "error" | "silent";
+  /** Standard output when left out. */
+  readonly to?: { readonly write: (line: string) => void };
+}
+
+/** Secrets and personal data, at the top or inside one object such as `headers` or `body`. */
+const SECRET = [
+  ..."authorization cookie key token secret password signature pepper email phone first_name last_name name_plain ip address".split(" "),
+  ...["x-svc-signature", "x-signature", "stripe-signature", "webhook-signature", "set-cookie", "hmac_secret"].map((name) => `["${name}"]`),
+];
+const paths = SECRET.flatMap((name) => [name, name.startsWith("[") ? `*${name}` : `*.${name}`]);
+
+export const openLog = ({ app, level = "info", to }: LogSettings): Log => {
+  const options: pino.LoggerOptions = {
+    level,
+    base: { app, pid: process.pid },
+    messageKey: "event",
+    timestamp: pino.stdTimeFunctions.isoTime,
+    formatters: { level: (name) => ({ level: name }) },
+    serializers: { error: pino.stdSerializers.errWithCause },
+    redact: { paths, censor: "[redacted]" },
+  };
+  return wrap(to === undefined ? pino(options) : pino(options, to));
+};
+
+const wrap = (logger: pino.Logger): Log => {
+  const at =
+    (level: "debug" | "info" | "warn" | "error") =>
+    (event: string, fields: Fields = {}): void =>
+      logger[level](fields, event);
+  return {
+    debug: at("debug"),
+    info: at("info"),
+    warn: at("warn"),
+    error: at("error"),
+    with: (fields) => wrap(logger.child(fields)),
+  };
+};

@@ -1,0 +1,12 @@
+// infra/runtime/random.ts - chance that can be repeated: of the demo's visitors, of faults and of load.
+
+/** 32-bit numbers as fractions from 0 to 1, the same for the same seed (mulberry32, public domain). */
+export const randomFrom = (seed: number): (() => number) => {
+  let state = seed >>> 0;
+  return () => {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
+};

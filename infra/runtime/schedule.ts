@@ -1,0 +1,91 @@
+// infra/runtime/schedule.ts - does a piece of work again and again, never twice at once, with a pause that leaves the machine to others.
+import { classify } from "../../stream/errors.ts";
+import type { Log } from "./log.ts";
+import type { Metrics } from "./metrics.ts";
+import type { Resource } from "./scope.ts";
+
+export interface Schedule {
+  readonly name: string;
+  /** The shortest pause between two runs. */
+  readonly pauseMs: number;
+  /** The pause counts from the beginning of a run: it begins every `pauseMs`, unless it takes longer than that. */
+  readonly fromStart?: boolean;
+  /**
+   * How many times longer than the run before it a pause is at least, up to 20 s: 9 leaves nine tenths of the time to others. A run that failed has waited
+   * for a store rather than worked, and asks for no rest: after ten seconds of a silent ClickHouse rollups would stand still for a minute and a half.
+   */
+  readonly rest?: number;
+  /** Does what waits and answers how much that was; "busy" when another process is at it. Stops early when `isClosing` says so. */
+  readonly work: (isClosing: () => boolean) => Promise<number | "busy">;
+  /** What waits now, and for how many seconds the oldest of it. */
+  readonly waiting?: () => Promise<{ readonly count: number; readonly seconds: number }>;
+}
+
+export interface Running {
+  /** Milliseconds since a run last ended without an error. */
+  readonly silentMs: () => number;
+}
+
+/** A gauge that nobody scrapes more often need not be asked for more often. */
+const BACKLOG_MS = 5_000;
+/** What was stored must show within the minute (law L1), also when one run was slow. */
+const LONGEST_REST_MS = 20_000;
+
+/**
+ * Starts at once; `stop` waits for the run under way. A run that fails is told and counted, and the next one tries again: a schedule has no event to
+ * lose, what it left undone still waits. A warning where it may heal by itself, an error where an operator must look.
+ */
+export const keepDoing = (
+  { name, pauseMs, fromStart = false, rest = 0, work, waiting }: Schedule,
+  { log, metrics }: { readonly log: Pick<Log, "warn" | "error">; readonly metrics: Pick<Metrics, "countRun" | "setBacklog"> },
+): Resource<Running> => {
+  let isClosing = false;
+  let timer: NodeJS.Timeout | undefined;
+  let wake: () => void = () => undefined;
+  let doneAt = performance.now();
+  let askedAt = Number.NEGATIVE_INFINITY;
+
+  /** True when it has worked, and not failed. */
+  const once = async (): Promise<boolean> => {
+    const startedAt = performance.now();
+    const counted = (done: number, isFailed: boolean) =>
+      metrics.countRun({ schedule: name, done, isFailed, seconds: (performance.now() - startedAt) / 1_000 });
+    try {
+      const done = await work(() => isClosing);
+      if (waiting !== undefined && startedAt - askedAt >= BACKLOG_MS) {
+        askedAt = startedAt;
+        metrics.setBacklog(name, await waiting());
+      }
+      doneAt = performance.now();
+      counted(done === "busy" ? 0 : done, false);
+      return true;
+    } catch (error) {
+      counted(0, true);
+      log[classify(error) === "transient" ? "warn" : "error"]("schedule.failed", { schedule: name, error });
+      return false;
+    }
+  };
+  const pause = (ms: number): Promise<void> =>
+    new Promise((resolve) => {
+      wake = resolve;
+      timer = setTimeout(resolve, ms);
+    });
+  const going = (async () => {
+    while (!isClosing) {
+      const startedAt = performance.now();
+      const hasWorked = await once();
+      const took = performance.now() - startedAt;
+      const restMs = hasWorked ? Math.min(rest * took, LONGEST_REST_MS) : 0;
+      if (!isClosing) await pause(Math.max(pauseMs - (fromStart ? took : 0), restMs, 0));
+    }
+  })();
+  return {
+    value: { silentMs: () => performance.now() - doneAt },
+    stop: () => {
+      isClosing = true;
+      clearTimeout(timer);
+      wake();
+      return going;
+    },
+  };
+};

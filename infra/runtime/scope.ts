@@ -1,0 +1,122 @@
+// infra/runtime/scope.ts - opens resources by name and closes them in reverse, within one deadline; the frame of every app's main.
+import type { Log } from "./log.ts";
+
+/** What is open, and how it is closed. `stop` may take its time: the deadline of the scope bounds it. */
+export interface Resource<T> {
+  readonly value: T;
+  readonly stop: () => Promise<void> | void;
+}
+
+export interface Scope {
+  /** Opens after everything opened before it, is closed before it. A start that throws leaves nothing of its own behind; the scope closes the rest. */
+  readonly open: <T>(name: string, start: () => Promise<Resource<T>> | Resource<T>) => Promise<T>;
+  /** Fires when closing begins. */
+  readonly closing: AbortSignal;
+  /** Ends the app with 1, closing what is open: for a consumer that crashed and for whatever else nobody is left to handle. */
+  readonly fail: (error: Error) => void;
+  /** Closes in reverse. Resolves with what could not be closed: by an error, or because the deadline had passed. */
+  readonly close: () => Promise<readonly { readonly name: string; readonly problem: string }[]>;
+}
+
+// One deadline bounds the sum of all steps: laws.md L4 gives a process 20 s from SIGTERM to its exit.
+const DEADLINE_MS = 20_000;
+
+export const openScope = (log: Log, onFail: (error: Error) => void, deadlineMs = DEADLINE_MS): Scope => {
+  const opened: { readonly name: string; readonly stop: () => Promise<void> | void }[] = [];
+  const closing = new AbortController();
+  let closed: ReturnType<Scope["close"]> | undefined;
+
+  const closeAll = async () => {
+    closing.abort();
+    const problems: { name: string; problem: string }[] = [];
+    const end = performance.now() + deadlineMs;
+    for (let last = opened.pop(); last !== undefined; last = opened.pop()) {
+      const { name, stop } = last;
+      // Past the deadline each is still asked to stop, and given no time.
+      const problem = await within(Math.max(1, end - performance.now()), stop);
+      if (problem === null) {
+        log.debug("resource.closed", { resource: name });
+        continue;
+      }
+      problems.push({ name, problem });
+      log.warn("resource.not_closed", { resource: name, problem });
+    }
+    return problems;
+  };
+
+  return {
+    closing: closing.signal,
+    fail: onFail,
+    open: async (name, start) => {
+      if (closing.signal.aborted) throw new Error(`${name}: the app is closing`);
+      const { value, stop } = await start();
+      opened.push({ name, stop });
+      log.debug("resource.opened", { resource: name });
+      // A signal may have come meanwhile, and closing has passed this resource by.
+      if (closed !== undefined) {
+        await closed;
+        await closeAll();
+        throw new Error(`${name}: the app is closing`);
+      }
+      return value;
+    },
+    close: () => {
+      closed ??= closeAll();
+      return closed;
+    },
+  };
+};
+
+const within = async (ms: number, stop: () => Promise<void> | void): Promise<string | null> => {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<string>((resolve) => {
+    timer = setTimeout(() => resolve("the deadline has passed"), ms);
+  });
+  try {
+    return await Promise.race([Promise.resolve(stop()).then(() => null), late]);
+  } catch (error) {
+    return (error as Error).message;
+  } finally {
+    clearTimeout(timer);
+  }
+};
+
+/** Replaced in tests. */
+export interface Surroundings {
+  readonly on: (event: string, listener: (given: unknown) => void) => unknown;
+  readonly exit: (code: number) => void;
+}
+
+/**
+ * Runs an app: `main` opens what it needs and returns once it serves. Then the first SIGTERM or SIGINT closes in reverse and exits 0, or 1 when
+ * something could not be closed; a second signal exits 1 at once. A throw of `main` and `scope.fail` close and exit 1; what nobody caught exits 1 at once.
+ */
+export const run = (main: (scope: Scope) => Promise<void>, log: Log, around: Surroundings = process): void => {
+  let isEnding = false;
+  const end = async (code: number): Promise<void> => {
+    if (isEnding) return;
+    isEnding = true;
+    const problems = await scope.close();
+    log.info("app.stopped", { code: problems.length > 0 ? 1 : code });
+    around.exit(problems.length > 0 ? 1 : code);
+  };
+  const scope = openScope(log, (error) => {
+    log.error("app.failed", { error });
+    void end(1);
+  });
+  for (const signal of ["SIGTERM", "SIGINT"])
+    around.on(signal, () => {
+      if (isEnding) return around.exit(1);
+      log.info("app.stopping", { signal });
+      void end(0);
+    });
+  for (const event of ["uncaughtException", "unhandledRejection"])
+    around.on(event, (error) => {
+      log.error("app.crashed", { error });
+      around.exit(1);
+    });
+  main(scope).catch((error) => {
+    // A start that a signal interrupted has not failed.
+    if (!isEnding) scope.fail(error);
+  });
+};

@@ -1,0 +1,223 @@
+// infra/spool/last-resort.ts - where an edge puts events when neither the log nor its own disk takes them: an object a group of requests, sent to the log later and then deleted.
+import { randomUUID } from "node:crypto";
+import { hit } from "#failpoint";
+import type { UnixMs } from "../../stream/flow.ts";
+import type { OutputMessage } from "../../stream/messages.ts";
+import { ObjectMissing, type Objects } from "../objects/objects.ts";
+import { headFrame, payloadAt, readHead, recordFrame, recordsFrom, type Schemas, sizeOf } from "./spool-format.ts";
+
+/** Sends messages to the log in order; rejects when it did not take all of them. */
+export type Send = (messages: readonly OutputMessage[], schemas: Schemas) => Promise<void>;
+
+export interface LastResort {
+  /** Resolves once an object holds the messages. Requests that come together share one. Throws what the store says, or after PUT_MS that it is silent. */
+  readonly put: (messages: readonly OutputMessage[], label: string) => Promise<void>;
+  /** What this process, and earlier ones of its name, have put and not sent yet. */
+  readonly held: () => { readonly messages: number; readonly oldestAt: UnixMs | undefined };
+  /** Sends the oldest object and deletes it; resolves with how many messages it held, 0 when there is none. */
+  readonly drain: (send: Send) => Promise<number>;
+  /** Finds what earlier processes of this name left; before it has resolved `held` knows nothing of them. */
+  readonly look: () => Promise<void>;
+}
+
+const PREFIX = "last-resort/";
+/** A sender waits for it, and has waited 2 s for the log before. */
+const PUT_MS = 5_000;
+const GROUP_BYTES = 8 * 1024 * 1024;
+const KEY = /^last-resort\/[^/]+\/(\d{4}-\d\d-\d\dT)(\d\d)(\d\d)([\d.]+Z)-[0-9a-f-]{36}((?:\.[a-z0-9]+-\d+)+)$/;
+
+interface Letters {
+  readonly key: string;
+  readonly at: UnixMs;
+  readonly byLabel: ReadonlyMap<string, number>;
+}
+/** What the key of an object says of it, so that counting reads no object. Undefined for a key that is not ours. */
+const lettersOf = (key: string): Letters | undefined => {
+  const [, day, hour, minute, rest, counts] = KEY.exec(key) ?? [];
+  if (counts === undefined) return undefined;
+  const byLabel = new Map(
+    counts
+      .slice(1)
+      .split(".")
+      .map((one) => one.split("-") as [string, string])
+      .map(([label, count]) => [label, Number(count)]),
+  );
+  return { key, at: Date.parse(`${day}${hour}:${minute}:${rest}`), byLabel };
+};
+const sizeIn = ({ byLabel }: Letters): number => [...byLabel.values()].reduce((sum, count) => sum + count, 0);
+
+interface Waiting {
+  readonly messages: readonly OutputMessage[];
+  readonly label: string;
+  readonly frame: Buffer;
+  readonly settle: (error?: unknown) => void;
+}
+
+/**
+ * Labels are lower-case words, for they stand in keys. Order of durable effects: an object is put, then acknowledged; sent, then deleted. Killed between: sent
+ * again, the same bytes. A put that was given up may have succeeded: its sender tries again under the same ids, and the keeper sends the object.
+ */
+export const openLastResort = (settings: {
+  readonly objects: Objects;
+  readonly instance: string;
+  readonly schemas: Schemas;
+  readonly now?: () => UnixMs;
+  readonly onDamaged?: (key: string, error: unknown) => void;
+}): LastResort => {
+  const { objects, instance, schemas, now = Date.now } = settings;
+  const prefix = `${PREFIX}${instance}/`;
+  const stored: Letters[] = [];
+  const queue: Waiting[] = [];
+  let isWriting = false;
+  let underWay = 0;
+  let latest = 0;
+
+  const writeGroup = async (group: readonly Waiting[]): Promise<void> => {
+    const byLabel = new Map<string, number>();
+    for (const { label, messages } of group) byLabel.set(label, (byLabel.get(label) ?? 0) + messages.length);
+    // Keys are drained in their order, so no two of a process bear the same time.
+    latest = Math.max(now(), latest + 1);
+    const counts = [...byLabel].map(([label, count]) => `.${label}-${count}`).join("");
+    const key = `${prefix}${new Date(latest).toISOString().replaceAll(":", "")}-${randomUUID()}${counts}`;
+    try {
+      await inTime(objects.put(key, Buffer.concat([headFrame(schemas), ...group.map(({ frame }) => frame)])));
+      stored.push({ key, at: latest, byLabel });
+      for (const { settle } of group) settle();
+    } catch (error) {
+      for (const { settle } of group) settle(error);
+    }
+  };
+  const write = async (): Promise<void> => {
+    await new Promise(setImmediate);
+    while (queue.length > 0) {
+      let taken = 0;
+      for (let bytes = 0; taken < queue.length && (taken === 0 || bytes + queue[taken]!.frame.length <= GROUP_BYTES); taken += 1)
+        bytes += queue[taken]!.frame.length;
+      await writeGroup(queue.splice(0, taken));
+    }
+    isWriting = false;
+  };
+
+  return {
+    put: (messages, label) =>
+      new Promise((resolve, reject) => {
+        underWay += messages.length;
+        const settle = (error?: unknown): void => {
+          underWay -= messages.length;
+          error === undefined ? resolve() : reject(error);
+        };
+        queue.push({ messages, label, frame: recordFrame({ at: now(), label, messages }), settle });
+        if (isWriting) return;
+        isWriting = true;
+        void write();
+      }),
+    held: () => ({
+      messages: stored.reduce((sum, letters) => sum + sizeIn(letters), underWay),
+      oldestAt: stored[0]?.at,
+    }),
+    drain: async (send) => {
+      const [oldest] = stored;
+      if (oldest === undefined) return 0;
+      try {
+        await sendObject(objects, oldest.key, send);
+      } catch (error) {
+        if (!(error instanceof Damaged)) throw error;
+        // It stays where it is, for somebody to look at; what comes behind it must not wait for that.
+        settings.onDamaged?.(oldest.key, error);
+      }
+      stored.shift();
+      return sizeIn(oldest);
+    },
+    look: async () => {
+      const found: Letters[] = [];
+      for await (const { key } of objects.list(prefix)) {
+        const letters = lettersOf(key);
+        if (letters !== undefined) found.push(letters);
+      }
+      const known = new Set(stored.map(({ key }) => key));
+      stored.push(...found.filter(({ key }) => !known.has(key)));
+      stored.sort((a, b) => (a.key < b.key ? -1 : 1));
+    },
+  };
+};
+
+class Damaged extends Error {}
+
+/** One that somebody else has sent meanwhile is done. */
+const sendObject = async (objects: Objects, key: string, send: Send): Promise<void> => {
+  const body = await objects.get(key).catch((error) => {
+    if (error instanceof ObjectMissing) return undefined;
+    throw error;
+  });
+  if (body === undefined) return;
+  const head = payloadAt(body, 0);
+  if (head === null) throw new Damaged(`${key} has no readable beginning`);
+  const { records, end } = recordsFrom(body, sizeOf(head));
+  if (end !== body.length) throw new Damaged(`${key} is damaged at byte ${end}`);
+  await send(
+    records.flatMap(({ messages }) => messages),
+    readHead(head),
+  );
+  hit("last-resort-after-send");
+  await objects.delete(key);
+};
+
+/**
+ * Sends the objects of every instance that are older than `ageMs`: of those that never came back, for a living one sends its own within seconds of
+ * the log's return. Resolves with the number of messages; goes on past an object that is damaged, and throws that at the end.
+ */
+export const drainAbandoned = async (
+  objects: Objects,
+  send: Send,
+  {
+    ageMs,
+    now = Date.now,
+    isClosing = () => false,
+  }: { readonly ageMs: number; readonly now?: () => UnixMs; readonly isClosing?: () => boolean },
+): Promise<number> => {
+  let sent = 0;
+  let damage: unknown;
+  for await (const { key } of objects.list(PREFIX)) {
+    if (isClosing()) break;
+    const letters = lettersOf(key);
+    if (letters === undefined || letters.at > now() - ageMs) continue;
+    try {
+      await sendObject(objects, key, send);
+      sent += sizeIn(letters);
+    } catch (error) {
+      if (!(error instanceof Damaged)) throw error;
+      damage ??= error;
+    }
+  }
+  if (damage !== undefined) throw damage;
+  return sent;
+};
+
+/** What the last resort holds of all instances, by label, and since when. */
+export const lastResortHeld = async (
+  objects: Objects,
+): Promise<{ readonly byLabel: Readonly<Record<string, number>>; readonly oldestAt: UnixMs | undefined }> => {
+  const byLabel: Record<string, number> = {};
+  let oldestAt: UnixMs | undefined;
+  for await (const { key } of objects.list(PREFIX)) {
+    const letters = lettersOf(key);
+    if (letters === undefined) continue;
+    oldestAt = Math.min(oldestAt ?? letters.at, letters.at);
+    for (const [label, count] of letters.byLabel) byLabel[label] = (byLabel[label] ?? 0) + count;
+  }
+  return { byLabel, oldestAt };
+};
+
+const inTime = async (put: Promise<void>): Promise<void> => {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new Error(`object storage did not answer within ${PUT_MS} ms`)), PUT_MS);
+  });
+  // Its failure after that is nobody's any more.
+  put.catch(() => undefined);
+  try {
+    await Promise.race([put, late]);
+  } finally {
+    clearTimeout(timer);
+  }
+};

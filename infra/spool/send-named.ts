@@ -1,0 +1,19 @@
+// infra/spool/send-named.ts - sends what was stored while the registry could not be reached: its values get their schema ids on the way to the log.
+
+import type { Produce } from "../../stream/messages.ts";
+import type { Registry } from "../avro/registry.ts";
+import { withIds } from "../avro/wire.ts";
+import type { Send } from "./last-resort.ts";
+
+/**
+ * A schema that the registry does not know, of a release that stored events before its schemas were applied, is registered now: those events were
+ * acknowledged, and have no other way into the log.
+ */
+export const sendNamed = (registry: Registry, send: Produce): Send => {
+  const named = withIds(async (schema) => {
+    const id = (await registry.idOf(schema)) ?? [...(await registry.apply([schema])).values()][0];
+    if (id === undefined) throw new Error(`the registry gave no id for the schema of ${schema.name}`);
+    return id;
+  });
+  return async (messages, schemas) => send(await named(messages, schemas));
+};

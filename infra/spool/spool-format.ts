@@ -1,0 +1,111 @@
+// infra/spool/spool-format.ts - the bytes of a spool: frames (length, CRC-32, payload), a first one with the schemas, then one a record; a cut or changed frame is known as such.
+import { crc32 } from "node:zlib";
+import type { UnixMs } from "../../stream/flow.ts";
+import type { OutputMessage } from "../../stream/messages.ts";
+
+/** What was stored together, all or nothing. `label` is what its owner counts by, at most 255 bytes. */
+export interface SpoolRecord {
+  readonly at: UnixMs;
+  readonly label: string;
+  readonly messages: readonly OutputMessage[];
+}
+
+/** By topic: the schema that values were written under whose id was not known then (wire.ts, `withoutIds`). */
+export type Schemas = Readonly<Record<string, object>>;
+
+const FRAME_BYTES = 8;
+const VERSION = 1;
+
+const framed = (payload: Buffer): Buffer => {
+  const frame = Buffer.allocUnsafe(FRAME_BYTES + payload.length);
+  frame.writeUInt32BE(payload.length, 0);
+  frame.writeUInt32BE(crc32(payload), 4);
+  payload.copy(frame, FRAME_BYTES);
+  return frame;
+};
+
+/** The frame that begins a segment. */
+export const headFrame = (schemas: Schemas): Buffer => framed(Buffer.from(JSON.stringify({ version: VERSION, schemas })));
+
+const bytesOf = (text: Buffer | string): Buffer => (typeof text === "string" ? Buffer.from(text) : text);
+
+/** Lengths of 4 bytes, -1 for null, in front of each part. */
+export const recordFrame = ({ at, label, messages }: SpoolRecord): Buffer => {
+  const parts: (Buffer | null)[] = [Buffer.from(label)];
+  const counts: number[] = [];
+  for (const { topic, key, value, headers = {} } of messages) {
+    const entries = Object.entries(headers);
+    counts.push(entries.length);
+    parts.push(Buffer.from(topic), key === null ? null : bytesOf(key), value);
+    for (const [name, text] of entries) parts.push(Buffer.from(name), bytesOf(text));
+  }
+  let size = 12 + 4 * counts.length;
+  for (const part of parts) size += 4 + (part?.length ?? 0);
+  const frame = Buffer.allocUnsafe(FRAME_BYTES + size);
+  let to = FRAME_BYTES;
+  to = frame.writeDoubleBE(at, to);
+  to = frame.writeUInt32BE(messages.length, to);
+  for (const count of counts) to = frame.writeUInt32BE(count, to);
+  for (const part of parts) {
+    to = frame.writeInt32BE(part?.length ?? -1, to);
+    if (part !== null) to += part.copy(frame, to);
+  }
+  frame.writeUInt32BE(size, 0);
+  frame.writeUInt32BE(crc32(frame.subarray(FRAME_BYTES)), 4);
+  return frame;
+};
+
+/** The payload of the frame at `from`: null when there is no whole and valid one, and then nobody knows what follows. */
+export const payloadAt = (bytes: Buffer, from: number): Buffer | null => {
+  if (from + FRAME_BYTES > bytes.length) return null;
+  const length = bytes.readUInt32BE(from);
+  const payload = bytes.subarray(from + FRAME_BYTES, from + FRAME_BYTES + length);
+  // Blocks that were allocated and never written read as zeros, whose checksum would be right.
+  return length === 0 || payload.length < length || crc32(payload) !== bytes.readUInt32BE(from + 4) ? null : payload;
+};
+
+/** How many bytes the frame takes whose payload this is. */
+export const sizeOf = (payload: Buffer): number => FRAME_BYTES + payload.length;
+
+/** How many bytes the frame that begins here says that it takes; its first eight must be there. */
+export const claimedAt = (bytes: Buffer, from: number): number => FRAME_BYTES + bytes.readUInt32BE(from);
+
+/** Throws on what another release wrote in another form. */
+export const readHead = (payload: Buffer): Schemas => {
+  const { version, schemas } = JSON.parse(payload.toString()) as { version: number; schemas: Schemas };
+  if (version !== VERSION) throw new Error(`this spool has form ${version}, not ${VERSION}: another release must drain it`);
+  return schemas;
+};
+
+/** The messages' buffers are parts of the payload. */
+export const readRecord = (payload: Buffer): SpoolRecord => {
+  let from = 12;
+  const at = payload.readDoubleBE(0);
+  const counts = Array.from({ length: payload.readUInt32BE(8) }, () => {
+    from += 4;
+    return payload.readUInt32BE(from - 4);
+  });
+  const next = (): Buffer | null => {
+    const length = payload.readInt32BE(from);
+    from += 4 + Math.max(0, length);
+    return length < 0 ? null : payload.subarray(from - length, from);
+  };
+  const label = next()!.toString();
+  const messages = counts.map((count): OutputMessage => {
+    const message = { topic: next()!.toString(), key: next(), value: next() };
+    if (count === 0) return message;
+    return { ...message, headers: Object.fromEntries(Array.from({ length: count }, () => [next()!.toString(), next()!])) };
+  });
+  return { at, label, messages };
+};
+
+/** Whole and valid records from a place on, and where they end: behind it lies nothing, or what a crash cut. */
+export const recordsFrom = (bytes: Buffer, from: number): { readonly records: readonly SpoolRecord[]; readonly end: number } => {
+  const records: SpoolRecord[] = [];
+  let end = from;
+  for (let payload = payloadAt(bytes, end); payload !== null; payload = payloadAt(bytes, end)) {
+    records.push(readRecord(payload));
+    end += sizeOf(payload);
+  }
+  return { records, end };
+};

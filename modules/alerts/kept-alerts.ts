@@ -1,0 +1,93 @@
+// modules/alerts/kept-alerts.ts - alerts as they are kept: each once, marked when its mail has been taken.
+import type { Pool, PoolClient } from "pg";
+import { sql, transaction } from "../../infra/postgres/sql.ts";
+import type { UnixMs } from "../../stream/flow.ts";
+
+/** The columns of an alert that whoever reports it knows. */
+export interface AlertRow {
+  readonly incident_id: string;
+  readonly service: string;
+  readonly status: "down" | "recovered";
+  readonly severity: "normal" | "critical";
+  readonly reason: string;
+  readonly duration?: string;
+  readonly timestamp: string;
+}
+export interface KeptAlert extends Omit<AlertRow, "duration" | "timestamp"> {
+  readonly alert_id: bigint;
+  readonly duration: string | null;
+  readonly told_at: UnixMs;
+  readonly mailed_at: UnixMs | null;
+  readonly mail_error: string | null;
+}
+
+const role = { role: "tributary_keeper" } as const;
+
+/** Inside the transaction of what it tells of, under the role tributary_keeper. One that is there already stays as it is. */
+export const keepAlert = async (tx: PoolClient, alert: AlertRow, isMailed = false): Promise<void> => {
+  await tx.query(sql`
+    insert into system_alerts (incident_id, service, status, severity, reason, duration, told_at, mailed_at)
+    values (${alert.incident_id}, ${alert.service}, ${alert.status}, ${alert.severity}, ${alert.reason}, ${alert.duration ?? null}, ${alert.timestamp},
+      ${isMailed ? new Date() : null})
+    on conflict (incident_id, status, severity) do update set mailed_at = coalesce(system_alerts.mailed_at, excluded.mailed_at)
+      where system_alerts.mailed_at is null and excluded.mailed_at is not null`);
+};
+
+/**
+ * Keeps the alert, and mails it with `send` unless that was done before; the row is locked meanwhile, so that two who tell the same mail it once. True when
+ * it is mailed. A mail server that refuses is noted and answers false; only Postgres makes this throw. A crash between the mail and its mark mails again.
+ */
+export const mailOnce = (pool: Pool, alert: AlertRow, send: (() => Promise<void>) | undefined): Promise<boolean> =>
+  transaction(
+    pool,
+    null,
+    async (tx) => {
+      await keepAlert(tx, alert);
+      const { rows } = await tx.query<{ alert_id: bigint; mailed_at: UnixMs | null }>(sql`
+        select alert_id, mailed_at from system_alerts
+        where incident_id = ${alert.incident_id} and status = ${alert.status} and severity = ${alert.severity} for update`);
+      const { alert_id: id, mailed_at: mailedAt } = rows[0]!;
+      if (mailedAt !== null) return true;
+      if (send === undefined) return false;
+      const error = await send().then(
+        () => null,
+        (problem: Error) => problem.message.slice(0, 500),
+      );
+      await tx.query(sql`
+        update system_alerts set mail_error = ${error}, mailed_at = case when ${error}::text is null then clock_timestamp() end where alert_id = ${id}`);
+      return error === null;
+    },
+    role,
+  );
+
+/** What has to be tried again: nobody has taken its mail, and it is not old news. */
+export const unmailedAlerts = (pool: Pool, service: string): Promise<readonly AlertRow[]> =>
+  transaction(
+    pool,
+    null,
+    async (tx) => {
+      const { rows } = await tx.query<Omit<AlertRow, "duration" | "timestamp"> & { duration: string | null; told_at: UnixMs }>(sql`
+        select incident_id, service, status, severity, reason, duration, told_at from system_alerts
+        where service = ${service} and mailed_at is null and created_at > clock_timestamp() - interval '1 hour' order by alert_id limit 20`);
+      return rows.map(({ duration, told_at, ...row }) => ({
+        ...row,
+        ...(duration === null ? {} : { duration }),
+        timestamp: new Date(told_at).toISOString(),
+      }));
+    },
+    { ...role, isReadOnly: true },
+  );
+
+/** The newest first. */
+export const listAlerts = (pool: Pool, limit: number): Promise<readonly KeptAlert[]> =>
+  transaction(
+    pool,
+    null,
+    async (tx) =>
+      (
+        await tx.query<KeptAlert>(sql`
+          select alert_id, incident_id, service, status, severity, reason, duration, told_at, mailed_at, mail_error
+          from system_alerts order by alert_id desc limit ${limit}`)
+      ).rows,
+    { ...role, isReadOnly: true },
+  );

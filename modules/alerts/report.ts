@@ -1,0 +1,26 @@
+// modules/alerts/report.ts - hands an alert to the platform API (POST /api/admin/system-alert), which keeps and mails it.
+import type { Alert } from "./alert.ts";
+
+export interface ApiAddress {
+  readonly url: string;
+  /** A token of kind service. */
+  readonly token: string;
+}
+
+// The API waits for the mail server, 10 s at most.
+const ANSWER_MS = 15_000;
+
+/** True when its mail has been taken. Rejects when the API cannot be reached or refuses. */
+export const reportAlert = async ({ url, token }: ApiAddress, alert: Alert): Promise<boolean> => {
+  const answer = await fetch(`${url.replace(/\/$/, "")}/api/admin/system-alert`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${token}`, "content-type": "application/json" },
+    body: JSON.stringify(alert),
+    redirect: "error",
+    signal: AbortSignal.timeout(ANSWER_MS),
+  });
+  // A proxy between us and the API answers with a page of its own.
+  const content = (await answer.json().catch(() => ({}))) as { mailed?: boolean; detail?: string };
+  if (answer.status !== 202) throw new Error(`the platform API answered ${answer.status}: ${content.detail ?? "no reason"}`);
+  return content.mailed === true;
+};

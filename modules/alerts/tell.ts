@@ -1,0 +1,39 @@
+// modules/alerts/tell.ts - tells an alert: kept in Postgres and mailed once; without Postgres mailed all the same.
+import type { Pool } from "pg";
+import type { Log } from "../../infra/runtime/log.ts";
+import type { Alert } from "./alert.ts";
+import { mailOnce } from "./kept-alerts.ts";
+import type { Mailer } from "./mail.ts";
+
+/** An incident has three alerts; what is remembered of mails sent without Postgres is a few kilobytes. */
+const MOST_REMEMBERED = 200;
+
+/**
+ * True when its mail has been taken, now or before. Without Postgres this process alone remembers what it has mailed, and the keeper saves that later.
+ * Rejects when neither Postgres nor a mail server has taken it.
+ */
+export const teller = (pool: Pool, mailer: Mailer | undefined, log: Pick<Log, "warn">): ((alert: Alert) => Promise<boolean>) => {
+  const mailed = new Set<string>();
+  return async (alert) => {
+    const id = `${alert.incident_id} ${alert.status} ${alert.severity}`;
+    const send =
+      mailer &&
+      (async () => {
+        if (mailed.has(id)) return;
+        await mailer.send(alert);
+        mailed.add(id);
+        if (mailed.size > MOST_REMEMBERED) mailed.delete(mailed.values().next().value!);
+      });
+    try {
+      return await mailOnce(pool, alert, send);
+    } catch (error) {
+      log.warn("alert.not_kept", { incident_id: alert.incident_id, error });
+      if (send === undefined) throw error;
+      await send().catch((failure: unknown) => {
+        log.warn("alert.not_mailed", { incident_id: alert.incident_id, error: failure });
+        throw failure;
+      });
+      return true;
+    }
+  };
+};

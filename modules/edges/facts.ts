@@ -1,0 +1,38 @@
+// modules/edges/facts.ts - what an edge knows about the holder of a token: its client as the newest picture of the reference data has it.
+
+import { type Identify, identifyFor, pepperOf } from "../../domain/device-id.ts";
+import type { Reference } from "../../domain/reference/reference.ts";
+import { Problem, unavailable } from "../../infra/http/problem.ts";
+import type { BatchFacts } from "../../processors/admit/batch.ts";
+import { consentDefaultOf } from "../../processors/admit/consent-default.ts";
+import type { UnixMs } from "../../stream/flow.ts";
+import type { Token } from "../access/tokens.ts";
+
+/** 100,000 devices are about 20 MB; a client with more of them at once pays two hashes for the rest. */
+const DEVICES_REMEMBERED = 100_000;
+const CLIENTS_REMEMBERED = 8;
+
+/** Throws Problem 503 while the client is not in the picture yet, 401 when it is archived: its tokens open nothing any more. */
+export const factsOf = (secret: string, reference: () => Reference | undefined) => {
+  const identities = new Map<number, Identify>();
+  const identify = (clientId: number): Identify => {
+    const known = identities.get(clientId) ?? identifyFor(pepperOf(secret, clientId), DEVICES_REMEMBERED);
+    identities.delete(clientId);
+    identities.set(clientId, known);
+    if (identities.size > CLIENTS_REMEMBERED) identities.delete(identities.keys().next().value!);
+    return known;
+  };
+
+  return (token: Token, now: UnixMs): BatchFacts => {
+    const client = token.client_id === null ? undefined : reference()?.at(now, now).client(token.client_id);
+    if (client === undefined) throw unavailable("the client of this token is not known here yet", 1);
+    if (client.status === "archived") throw new Problem("unauthorized", "the client of this token is archived");
+    return {
+      clientId: client.client_id,
+      segments: client.segments,
+      consentDefault: consentDefaultOf(client),
+      isClientSide: token.client_side,
+      identify: identify(client.client_id),
+    };
+  };
+};

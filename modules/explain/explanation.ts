@@ -1,0 +1,174 @@
+// modules/explain/explanation.ts - gathers everything that is known about one event: what was read, what was considered, what was decided and what it earned.
+import type pg from "pg";
+import { type Contract, type Reference, type Rule, reference } from "../../domain/reference/reference.ts";
+import type { Clickhouse } from "../../infra/clickhouse/client.ts";
+import { scopeOf } from "../../infra/clickhouse/query.ts";
+import { sentEventId } from "../../processors/admit/event-id.ts";
+import { orderKeyOf } from "../../processors/attribute/claims.ts";
+import { order } from "../../processors/settle/order.ts";
+import type { Candidate, EventReceived, FraudReason } from "../../schemas/generated.ts";
+import { copiesOf, type EventVersion, eventVersions } from "../../sinks/analytics/reads.ts";
+import { openReference } from "../reference/reference.ts";
+import { type CommissionOf, type ConversionOf, type EntryOf, moneyOf } from "./money-of.ts";
+
+export type Version = Omit<EventVersion, "candidates" | "fraud_reasons"> & {
+  readonly candidates: readonly Candidate[];
+  readonly fraud_reasons: readonly FraudReason[];
+};
+/** A line of the order as settle remembers it, without the row that it keeps for copies. */
+export interface LineState {
+  readonly product_key: string;
+  readonly status: string;
+  readonly partner_id: number | null;
+  readonly event_id: string;
+  readonly value_minor: bigint;
+  readonly refunded_minor: bigint;
+  readonly currency: string;
+  readonly review: string | null;
+  readonly conversion_id: string | null;
+  readonly copies: number;
+}
+export interface Explanation {
+  readonly client: { readonly client_id: number; readonly slug: string; readonly name: string };
+  readonly event_id: string;
+  readonly type: string;
+  /** Event time: the sender's, not later than the receipt. */
+  readonly at: number;
+  /** Newest first; of older ones those that the store has not merged away. */
+  readonly versions: readonly Version[];
+  readonly copies: Awaited<ReturnType<typeof copiesOf>>;
+  readonly order: { readonly order_key: string; readonly lines: readonly LineState[]; readonly waiting_refunds: number } | null;
+  readonly conversions: readonly ConversionOf[];
+  readonly entries: readonly EntryOf[];
+  readonly commissions: readonly CommissionOf[];
+  /** As they were in force for the event: what it was decided by. */
+  readonly rules: readonly (Pick<Rule, "rule_id" | "version" | "name" | "priority" | "when"> & { readonly credits: Rule["then"] })[];
+  readonly contracts: readonly Contract[];
+  /** Names of everybody who is mentioned. */
+  readonly partners: Readonly<Record<number, string>>;
+  readonly campaigns: Readonly<Record<number, string>>;
+}
+
+const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+
+/** By the sender's id of each client, or by the log's own id. Empty when nobody sent such an event, or it is not stored yet. */
+const find = async (clickhouse: Clickhouse, id: string, clientIds: readonly number[]) => {
+  const found = await Promise.all(
+    clientIds.map(async (clientId) => {
+      const scope = scopeOf(clientId);
+      const sent = await eventVersions(clickhouse, scope, sentEventId(clientId, id));
+      const rows = sent.length > 0 || !UUID.test(id) ? sent : await eventVersions(clickhouse, scope, id);
+      return { clientId, rows };
+    }),
+  );
+  return found.filter(({ rows }) => rows.length > 0);
+};
+
+/** One explanation for each of the clients that have such an event: two may have sent the same id. */
+export const explain = async (
+  stores: { readonly clickhouse: Clickhouse; readonly pool: pg.Pool },
+  id: string,
+  clientIds: readonly number[],
+): Promise<readonly Explanation[]> => {
+  const found = await find(stores.clickhouse, id, clientIds);
+  const opened = openReference(stores.pool);
+  try {
+    const known = await opened.read(reference, Date.now());
+    return await Promise.all(found.map(({ clientId, rows }) => explanationOf(stores, known, clientId, rows)));
+  } finally {
+    await opened.close();
+  }
+};
+
+const explanationOf = async (
+  { clickhouse, pool }: { readonly clickhouse: Clickhouse; readonly pool: pg.Pool },
+  known: Reference,
+  clientId: number,
+  rows: readonly EventVersion[],
+): Promise<Explanation> => {
+  const newest = rows[0]!;
+  const first = rows.at(-1)!;
+  const at = Math.min(newest.ts, first.received_at);
+  const orderKey = orderKeyOf({ ...newest, value_minor: null } as unknown as EventReceived);
+  const money = await moneyOf(pool, clientId, [newest.event_id, ...(newest.merged_into === null ? [] : [newest.merged_into])], orderKey);
+  const copies = await copiesOf(clickhouse, scopeOf(clientId), newest.event_id);
+  const versions = rows.map(({ candidates, fraud_reasons, ...row }) => ({
+    ...row,
+    candidates: JSON.parse(candidates) as readonly Candidate[],
+    fraud_reasons: JSON.parse(fraud_reasons) as readonly FraudReason[],
+  }));
+  const then = known.at(at, first.received_at);
+  const now = known.at(Date.now(), Number.MAX_SAFE_INTEGER);
+  const ruleIds = new Set(versions.flatMap((row) => [row.rule_id, ...ruleIdsIn(row.candidates)]));
+  const client = now.client(clientId);
+  return {
+    client: { client_id: clientId, slug: client?.slug ?? String(clientId), name: client?.name ?? "" },
+    event_id: newest.event_id,
+    type: newest.custom_name ?? newest.t,
+    at,
+    versions,
+    copies,
+    order: money.order === null ? null : orderStateOf(orderKey, money.order),
+    conversions: money.conversions,
+    entries: money.entries,
+    commissions: money.commissions,
+    rules: then
+      .rules(clientId)
+      .filter(({ rule_id }) => ruleIds.has(rule_id))
+      .map(({ rule_id, version, name, priority, when, then: credits }) => ({ rule_id, version, name, priority, when, credits })),
+    contracts: contractsOf(clientId, money, then),
+    ...namesOf(versions, money.conversions, money.entries, now),
+  };
+};
+
+const ruleIdsIn = (candidates: readonly Candidate[]): readonly number[] =>
+  candidates.filter(({ method }) => method === "rule").map(({ reference: id }) => Number(id));
+
+const orderStateOf = (order_key: string, bytes: Buffer): Explanation["order"] => {
+  const state = order.stateOf([order_key], [bytes]);
+  return {
+    order_key,
+    waiting_refunds: state.refunds.length,
+    lines: state.lines.map((line) => ({
+      product_key: line.product_key,
+      status: line.status,
+      partner_id: line.partner_id,
+      event_id: line.event_id,
+      value_minor: line.value_minor,
+      refunded_minor: line.refunded_minor,
+      currency: line.currency,
+      review: line.review,
+      conversion_id: line.conversion_id,
+      copies: line.copies,
+    })),
+  };
+};
+
+/** The contracts that the entries name; each stands as it was in force for the sale. */
+const contractsOf = (
+  client_id: number,
+  money: { readonly conversions: readonly ConversionOf[]; readonly entries: readonly EntryOf[] },
+  then: ReturnType<Reference["at"]>,
+) => {
+  const found = money.conversions.map((one) =>
+    then.contract({ client_id, partner_id: one.partner_id, segment: one.segment, event_type: one.event_type }),
+  );
+  const named = new Set(money.entries.map(({ contract_id }) => contract_id));
+  const byId = new Map(found.filter((one) => one !== undefined && named.has(one.contract_id)).map((one) => [one!.contract_id, one!]));
+  return [...byId.values()];
+};
+
+const namesOf = (
+  versions: readonly Version[],
+  conversions: readonly ConversionOf[],
+  entries: readonly EntryOf[],
+  now: ReturnType<Reference["at"]>,
+) => {
+  const mentioned = [...versions, ...versions.flatMap(({ candidates }) => candidates), ...conversions];
+  const partnerIds = new Set([...mentioned, ...entries].map(({ partner_id }) => partner_id).filter((id) => id !== null));
+  const campaignIds = new Set(mentioned.map(({ campaign_id }) => campaign_id).filter((id) => id !== null));
+  return {
+    partners: Object.fromEntries([...partnerIds].map((id) => [id, now.partner(id)?.name ?? ""])),
+    campaigns: Object.fromEntries([...campaignIds].map((id) => [id, now.campaign(id)?.name ?? ""])),
+  };
+};

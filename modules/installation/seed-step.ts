@@ -1,0 +1,35 @@
+// modules/installation/seed-step.ts - the seed as a step of start-up: its secrets are kept beside the stack's own, and what it made goes into run.json.
+
+import { openHome, readJson, writeJson } from "../../infra/embedded/home.ts";
+import type { Step } from "../../infra/embedded/supervisor.ts";
+import { openPool } from "../../infra/postgres/sql.ts";
+import { type KnownSecrets, seed } from "./seed.ts";
+
+/** A machine that is busy with its own start may not save a change in time; what was saved stays, and the next try goes on from there. */
+const MOST_TRIES = 5;
+/** Of Postgres; the cause of the error of a change that was not saved in time. */
+const TRANSACTION_TIMEOUT = "25P04";
+const seeded = async (pool: Parameters<typeof seed>[0]["pool"], known: KnownSecrets): ReturnType<typeof seed> => {
+  for (let tries = 1; ; tries += 1)
+    try {
+      return await seed({ pool, known });
+    } catch (error) {
+      const { code } = ((error as Error).cause ?? {}) as { readonly code?: string };
+      if (tries === MOST_TRIES || code !== TRANSACTION_TIMEOUT) throw error;
+    }
+};
+
+export const seedStep: Step = {
+  name: "demo clients",
+  run: async ({ env, home, publish }) => {
+    const file = openHome(home).path("demo-secrets.json");
+    const pool = openPool(env.POSTGRES_URL!, { name: "tributary-seed", max: 2 });
+    try {
+      const { demo, secrets } = await seeded(pool, readJson<KnownSecrets>(file) ?? {});
+      writeJson(file, secrets);
+      publish({ ...demo });
+    } finally {
+      await pool.end();
+    }
+  },
+};

@@ -1,0 +1,56 @@
+// modules/operations/operations.ts - the audit of what is done to the log: one record before it begins, one with the same id when it ends (topic `operations`).
+import { randomUUID } from "node:crypto";
+import { userInfo } from "node:os";
+import type { Wire } from "../../infra/avro/wire.ts";
+import { type Operation, topics } from "../../schemas/generated.ts";
+import type { Produce } from "../../stream/messages.ts";
+
+export interface OperationPlan {
+  readonly kind: "rewind" | "replay" | "relearn" | "reprocess" | "restore" | "dead_letter_retry" | "dead_letter_discard" | "set_aside";
+  readonly actor: string;
+  readonly target: string;
+  readonly reason?: string;
+}
+
+export interface RunningOperation {
+  readonly id: string;
+  /** Written once; `detail` holds what came of it: offsets, counts, what went wrong. */
+  readonly end: (phase: "succeeded" | "failed" | "refused", detail: object) => Promise<void>;
+}
+
+/** Who types: the e-mail address that is given, else the user of this machine. */
+export const actorOf = (given?: string): string => given ?? `${userInfo().username}@cli`;
+
+export interface OperationPorts {
+  /** Opened for `topics.operations`. */
+  readonly wire: Wire;
+  readonly produce: Produce;
+}
+
+const write = (
+  { wire, produce }: OperationPorts,
+  id: string,
+  { kind, actor, target, reason }: OperationPlan,
+  phase: string,
+  said: object,
+): Promise<void> => {
+  const { operations } = topics;
+  const data: Operation = { operation_id: id, kind, phase, actor, target, reason: reason ?? null, detail: JSON.stringify(said) };
+  const now = Date.now();
+  const position = { topic: operations.name, partition: -1, offset: -1 };
+  const value = wire.encode(operations, { id, key: actor, at: now, receivedAt: now, position, data }, null);
+  return produce([{ topic: operations.name, key: actor, value }]);
+};
+
+/** One that began in another process, which was ended before it could say how it went. */
+export const resumeOperation = (ports: OperationPorts, id: string, plan: OperationPlan): RunningOperation => ({
+  id,
+  end: (phase, said) => write(ports, id, plan, phase, said),
+});
+
+/** Resolves once the beginning is acknowledged: nothing is touched that nobody could read about. */
+export const beginOperation = async (ports: OperationPorts, plan: OperationPlan, detail: object): Promise<RunningOperation> => {
+  const id = `op_${randomUUID()}`;
+  await write(ports, id, plan, "started", detail);
+  return resumeOperation(ports, id, plan);
+};

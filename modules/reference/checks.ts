@@ -1,0 +1,122 @@
+// modules/reference/checks.ts - what must hold between reference rows: who belongs to whom, and that no two contracts claim one day. Pure.
+import { amountProblems } from "./contract-terms.ts";
+import type { Drafted, DraftedSegment } from "./draft.ts";
+import type { Columns, EntityName, ReferenceProblem } from "./records.ts";
+
+/** The newest row of a thing as it will be once the change is saved. */
+export type Newest = (entity: EntityName, id: number) => Columns | undefined;
+
+/** Everything that is wrong between the rows of a change and what is saved. `contractsOf` are a partner's contracts with a client as they will be. */
+export const problemsBetween = (
+  drafted: readonly Drafted[],
+  newest: Newest,
+  segmentsOf: (clientId: number) => readonly string[],
+  contractsOf: (partnerId: number, clientId: number) => readonly Columns[],
+): readonly ReferenceProblem[] => drafted.flatMap((draft) => checks[draft.entity](draft, { newest, segmentsOf, contractsOf }));
+
+interface Around {
+  readonly newest: Newest;
+  readonly segmentsOf: (clientId: number) => readonly string[];
+  readonly contractsOf: (partnerId: number, clientId: number) => readonly Columns[];
+}
+type Check = (draft: Drafted, around: Around) => readonly ReferenceProblem[];
+
+const exists = (newest: Newest, entity: EntityName, id: number, field: string): readonly ReferenceProblem[] =>
+  newest(entity, id) === undefined ? [{ code: "unknown", field, message: `none of the ${entity} has the id ${id}` }] : [];
+/** The partner, and that it works for the client. */
+const isPartnerOf = (newest: Newest, partnerId: number, clientId: number, field: string): readonly ReferenceProblem[] => {
+  const partner = newest("partners", partnerId);
+  if (partner === undefined) return exists(newest, "partners", partnerId, field);
+  if (partner.client_ids.includes(clientId)) return [];
+  return [
+    {
+      code: "invalid",
+      field,
+      message: `partner ${partnerId} does not work for client ${clientId}: add the client to its client_ids first`,
+    },
+  ];
+};
+
+const checks: Readonly<Record<EntityName, Check>> = {
+  clients: () => [],
+  partners: ({ record, field }, { newest }) =>
+    record.client_ids.flatMap((id: number, n: number) => exists(newest, "clients", id, `${field}.client_ids[${n}]`)),
+  campaigns: ({ record, field }, { newest }) => [
+    ...exists(newest, "clients", record.client_id, `${field}.client_id`),
+    ...record.patterns.flatMap((pattern: { partner_id?: number }, n: number) =>
+      pattern.partner_id === undefined
+        ? []
+        : isPartnerOf(newest, pattern.partner_id, record.client_id, `${field}.patterns[${n}].partner_id`),
+    ),
+  ],
+  links: ({ record, field }, { newest }) => {
+    const campaign = newest("campaigns", record.campaign_id);
+    if (campaign === undefined) return exists(newest, "campaigns", record.campaign_id, `${field}.campaign_id`);
+    return isPartnerOf(newest, record.partner_id, campaign.client_id, `${field}.partner_id`);
+  },
+  contracts: (draft, around) => [
+    ...exists(around.newest, "clients", draft.record.client_id, `${draft.field}.client_id`),
+    ...isPartnerOf(around.newest, draft.record.partner_id, draft.record.client_id, `${draft.field}.partner_id`),
+    ...segmentProblems(draft, around),
+    ...currencyProblems(draft, around),
+    ...overlaps(draft, around),
+  ],
+  rules: ({ record, field }, { newest }) => [
+    ...exists(newest, "clients", record.client_id, `${field}.client_id`),
+    ...isPartnerOf(newest, record.then.partner_id, record.client_id, `${field}.then.partner_id`),
+    ...(record.then.campaign_id === undefined || newest("campaigns", record.then.campaign_id)?.client_id === record.client_id
+      ? []
+      : [
+          {
+            code: "unknown" as const,
+            field: `${field}.then.campaign_id`,
+            message: `client ${record.client_id} has no campaign ${record.then.campaign_id}`,
+          },
+        ]),
+  ],
+};
+
+const segmentProblems: Check = ({ record, field }, { segmentsOf }) =>
+  record.segment === null || segmentsOf(record.client_id).includes(record.segment)
+    ? []
+    : [
+        {
+          code: "unknown",
+          field: `${field}.segment`,
+          message: `client ${record.client_id} has no segment ${record.segment}: add it, or leave it out for all segments`,
+        },
+      ];
+
+const currencyProblems: Check = ({ record, field }, { newest }) => {
+  const client = newest("clients", record.client_id);
+  return client === undefined ? [] : amountProblems(record, client.currency, field);
+};
+
+/** Two active contracts for one partner, client, segment and event type may not be in force on one day. Days compare as text. */
+const overlaps: Check = ({ id, record, field }, { contractsOf }) => {
+  if (record.status !== "active") return [];
+  const other = contractsOf(record.partner_id, record.client_id).find(
+    (row) =>
+      row.contract_id !== id &&
+      row.status === "active" &&
+      row.segment === record.segment &&
+      row.event_type === record.event_type &&
+      (record.effective_to === null || row.effective_from < record.effective_to) &&
+      (row.effective_to === null || record.effective_from < row.effective_to),
+  );
+  if (other === undefined) return [];
+  const cure =
+    other.effective_from < record.effective_from
+      ? `end that one first (effective_to: ${record.effective_from})`
+      : `end this one by then (effective_to: ${other.effective_from})`;
+  const span = `from ${other.effective_from}${other.effective_to === null ? " on" : ` until ${other.effective_to}`}`;
+  return [{ code: "conflict", field: `${field}.effective_from`, message: `contract ${other.contract_id} is in force ${span}: ${cure}` }];
+};
+
+/** Codes of a client's active segments once the change is saved. */
+export const segmentsAfter = (clientId: number, saved: Iterable<Columns>, drafted: readonly DraftedSegment[]): readonly string[] => {
+  const active = new Map<string, boolean>();
+  for (const row of saved) if (row.client_id === clientId) active.set(row.code, row.active);
+  for (const { client_id, record } of drafted) if (client_id === clientId) active.set(record.code, record.active);
+  return [...active].flatMap(([code, isActive]) => (isActive ? code : []));
+};

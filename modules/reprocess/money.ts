@@ -1,0 +1,62 @@
+// modules/reprocess/money.ts - what the decisions would move: settle and commission themselves, folded over what they remember, with nothing remembered.
+import { type Claim, type Conversion, type LedgerEntry, topics } from "../../schemas/generated.ts";
+import { chain } from "../../stream/chain.ts";
+import type { Recorded } from "../../stream/flow.ts";
+import { inMemory } from "../../stream/memory/in-memory.ts";
+import { overlay } from "../../stream/memory/overlay.ts";
+import { shadow } from "../../stream/shadow.ts";
+import { type Change, readAgain } from "./changes.ts";
+import type { ReprocessPorts } from "./ports.ts";
+
+export interface Moved {
+  readonly client_id: number;
+  readonly partner_id: number;
+  readonly year: number;
+  readonly month: number;
+  readonly currency: string;
+  /** What the partner's commission of that month gains or loses. */
+  readonly commission_minor: bigint;
+}
+export interface MovedMoney {
+  readonly moved: readonly Moved[];
+  /** By decision id: whether it moves anything at all. */
+  readonly moves: ReadonlySet<string>;
+}
+
+/** One load of what is remembered for so many. */
+const DECISIONS_AT_ONCE = 200;
+const NO_PARTITION = { topic: topics.claims.name, partition: 0 } as const;
+
+export const moneyOf = async (ports: ReprocessPorts, changes: readonly Change[]): Promise<MovedMoney> => {
+  const durable = overlay(ports.memory);
+  const fold = (stage: string) =>
+    shadow(chain(ports.topology, [stage]), { wire: ports.wire, memories: { fast: inMemory("fast"), durable }, read: ports.read });
+  const settled = fold("settle");
+  const committed = fold("commission");
+  const sums = new Map<string, Moved>();
+  const byDecision = new Map<string, Map<string, bigint>>();
+  for (let n = 0; n < changes.length; n += DECISIONS_AT_ONCE) {
+    const decisions: readonly Recorded<Claim>[] = changes
+      .slice(n, n + DECISIONS_AT_ONCE)
+      .map((change, at) => readAgain(ports.wire, change, n + at));
+    const conversions = (await settled(decisions, NO_PARTITION))
+      .filter(({ topic }) => topic === topics.conversions)
+      .map(({ event }) => event as Recorded<Conversion>);
+    const causes = new Map(conversions.map(({ id, data }) => [id, data.cause_event_id]));
+    for (const { event } of await committed(conversions, NO_PARTITION)) {
+      const { client_id, partner_id, year, month, currency, amount_minor, change_id } = event.data as LedgerEntry;
+      const key = `${client_id} ${partner_id} ${year} ${month} ${currency}`;
+      const known = sums.get(key) ?? { client_id, partner_id, year, month, currency, commission_minor: 0n };
+      sums.set(key, { ...known, commission_minor: known.commission_minor + amount_minor });
+      const cause = causes.get(change_id)!;
+      const own = byDecision.get(cause) ?? new Map<string, bigint>();
+      own.set(key, (own.get(key) ?? 0n) + amount_minor);
+      byDecision.set(cause, own);
+    }
+  }
+  const moves = [...byDecision].filter(([, own]) => [...own.values()].some((sum) => sum !== 0n)).map(([id]) => id);
+  return { moved: [...sums.values()].filter(({ commission_minor }) => commission_minor !== 0n).sort(inOrder), moves: new Set(moves) };
+};
+
+const inOrder = (a: Moved, b: Moved): number =>
+  a.client_id - b.client_id || a.partner_id - b.partner_id || a.year - b.year || a.month - b.month || (a.currency < b.currency ? -1 : 1);

@@ -1,0 +1,56 @@
+// modules/reprocess/write.ts - publishes the decisions of a difference and follows settle until it has answered each of them.
+import { topics } from "../../schemas/generated.ts";
+import type { Memory } from "../../stream/memory/memory.ts";
+import { decodeOutcome } from "../../stream/memory/outcome.ts";
+import type { Produce } from "../../stream/messages.ts";
+import type { Change } from "./changes.ts";
+
+export interface Written {
+  /** In the log: settle answers them sooner or later. */
+  readonly decisions: number;
+  readonly applied: number;
+  /** Something else had changed the line or the event first, so they say nothing any more. */
+  readonly overtaken: number;
+  /** Not answered while the command waited. */
+  readonly waiting: number;
+}
+
+const AT_ONCE = 500;
+const ASKED_EVERY_MS = 200;
+/** Without any answer for so long nobody follows any more; the decisions are in the log. */
+const PATIENCE_MS = 30_000;
+
+/**
+ * The order of durable effects: 1 decisions into `claims`, acknowledged, 2 settle answers each once. Dying in 1 leaves some unwritten: a further run
+ * finds those alone, and whatever is still under way has the id that it had.
+ */
+export const writeChanges = async (
+  { produce, memory }: { readonly produce: Produce; readonly memory: Pick<Memory, "load"> },
+  changes: readonly Change[],
+  tell: (done: number, total: number) => void,
+): Promise<Written> => {
+  for (let n = 0; n < changes.length; n += AT_ONCE) {
+    const some = changes.slice(n, n + AT_ONCE);
+    await produce(some.map(({ message }) => message));
+  }
+  const waiting = new Set(changes.map(({ decision_id }) => decision_id));
+  let overtaken = 0;
+  let heard = performance.now();
+  while (waiting.size > 0 && performance.now() - heard < PATIENCE_MS) {
+    const eventIds = [...waiting].slice(0, AT_ONCE);
+    const { outcomes } = await memory.load({ stage: "settle", keys: [], eventIds, topic: topics.claims.name, partition: 0 });
+    for (const [id, bytes] of outcomes) {
+      waiting.delete(id);
+      if (decodeOutcome(bytes).messages.length === 0) overtaken += 1;
+    }
+    tell(changes.length - waiting.size, changes.length);
+    if (outcomes.size > 0) heard = performance.now();
+    else await new Promise((resolve) => setTimeout(resolve, ASKED_EVERY_MS));
+  }
+  return {
+    decisions: changes.length,
+    applied: changes.length - waiting.size - overtaken,
+    overtaken,
+    waiting: waiting.size,
+  };
+};

@@ -1,0 +1,41 @@
+// modules/rollups/rollup-reads.ts - what dashboards ask of the rollups: figures of a client by day, by hour or by minute.
+
+import type { Clickhouse } from "../../infra/clickhouse/client.ts";
+import { bind, type ClientScope, cond, count, minor, readRows, text } from "../../infra/clickhouse/query.ts";
+import type { UnixMs } from "../../stream/flow.ts";
+
+export type Grain = "minute" | "hour" | "day";
+export interface Span {
+  /** Begin of the first bucket. */
+  readonly from: UnixMs;
+  /** Begin of the first bucket that is left out. */
+  readonly to: UnixMs;
+}
+
+/** Sums of the seven counts, each over the rows of one group; revenue is never added across currencies, so name `currency` among the groups. */
+export const figures = {
+  events: count("sum(events)"),
+  clicks: count("sum(clicks)"),
+  conversions: count("sum(conversions)"),
+  unattributed: count("sum(unattributed)"),
+  revenue_minor: minor("sum(revenue_minor)"),
+  review: count("sum(review)"),
+  rejected: count("sum(rejected)"),
+};
+
+/** The rows of one grain whose buckets begin within the span. */
+export const within = (grain: Grain, { from, to }: Span) => [
+  cond`grain = ${bind("String", grain)}`,
+  cond`bucket >= toDateTime(intDiv(${bind("Int64", from)}, 1000), 'UTC')`,
+  cond`bucket < toDateTime(intDiv(${bind("Int64", to)}, 1000), 'UTC')`,
+];
+
+/** Figures of each day of Mexico City (YYYY-MM-DD), by client and currency, oldest first. Days on which nothing counts are left out. */
+export const figuresByDay = (clickhouse: Clickhouse, scope: ClientScope, span: Span) =>
+  readRows(clickhouse, scope, {
+    from: "rollups",
+    columns: { client_id: count("client_id"), day: text("toDate(bucket, 'America/Mexico_City')"), currency: text("currency"), ...figures },
+    where: [...within("day", span), cond`events > 0`],
+    groupBy: ["client_id", "day", "currency"],
+    orderBy: ["client_id", "day", "currency"],
+  });

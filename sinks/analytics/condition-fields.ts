@@ -1,0 +1,97 @@
+// sinks/analytics/condition-fields.ts - where the store keeps each field that a condition may ask for (domain/conditions/fields.ts reads the same from an event).
+import { pathOf, queryNameOf } from "../../domain/conditions/fields.ts";
+import { urlForm } from "../../domain/conditions/url-parts.ts";
+import { literal, piece, plainPiece } from "../../infra/clickhouse/pieces.ts";
+import { bind, type Condition } from "../../infra/clickhouse/query.ts";
+
+/** Expressions that are never NULL; `text` counts where `isText` is 1. */
+export interface TextValue {
+  readonly isThere: Condition;
+  readonly isText: Condition;
+  readonly text: Condition;
+}
+export interface AnyValue extends TextValue {
+  readonly isNumber: Condition;
+  readonly number: Condition;
+  readonly isTruth: Condition;
+  readonly truth: Condition;
+}
+
+const always = plainPiece("1");
+const column = (name: string): TextValue => ({ isThere: always, isText: always, text: plainPiece(`toString(${name})`) });
+const nullable = (expression: string): TextValue => {
+  const isThere = plainPiece(`isNotNull(${expression})`);
+  return { isThere, isText: isThere, text: plainPiece(`ifNull(toString(${expression}), '')`) };
+};
+
+/** host, path and query; without a group where the text is no address. */
+const partsOf = (name: string): Condition => piece`extractGroups(ifNull(${plainPiece(name)}, ''), ${literal(urlForm)})`;
+const hostOf = (name: string): TextValue => {
+  const isThere = piece`notEmpty(${partsOf(name)})`;
+  return { isThere, isText: isThere, text: piece`lower(${partsOf(name)}[1])` };
+};
+const pathPart: TextValue = {
+  isThere: hostOf("url").isThere,
+  isText: hostOf("url").isText,
+  text: piece`if(empty(${partsOf("url")}[2]), '/', ${partsOf("url")}[2])`,
+};
+
+/** A custom event goes by its own name, as eventTypeOf says. */
+const known: Readonly<Record<string, TextValue>> = {
+  t: column("if(t = 'custom' and isNotNull(custom_name), assumeNotNull(custom_name), t)"),
+  source: column("source"),
+  url: nullable("url"),
+  "url.host": hostOf("url"),
+  "url.path": pathPart,
+  ref: nullable("ref"),
+  "ref.host": hostOf("ref"),
+  country: nullable("country"),
+  region: nullable("region"),
+  city: nullable("city"),
+  device: column("device"),
+  browser: nullable("browser"),
+  product_line: nullable("product_line"),
+  currency: nullable("currency"),
+};
+
+/** Throws RangeError on a field that is no text. */
+export const textValueOf = (field: string): TextValue => {
+  const value = Object.hasOwn(known, field) ? known[field] : undefined;
+  if (value !== undefined) return value;
+  if (field === "coupon") return inProps(["coupon"]);
+  const name = queryNameOf(field);
+  if (name === undefined) throw new RangeError(`the store has no field ${field}`);
+  return queryValue(name);
+};
+export const anyValueOf = (field: string): AnyValue => inProps(pathOf(field));
+
+/** The first parameter of that name: its undecoded value in a list of one, or an empty list. Its bytes may be no UTF-8; then it is missing. */
+const queryValue = (name: string): TextValue => {
+  const pieces = piece`splitByChar('&', ${partsOf("url")}[3])`;
+  const first = piece`arrayFirst(p -> decodeURLFormComponent(splitByChar('=', p)[1]) = ${bind("String", name)}, ${pieces})`;
+  const text = piece`arrayMap(p -> if(position(p, '=') = 0, '', decodeURLFormComponent(substring(p, position(p, '=') + 1))), [${first}])[1]`;
+  const isThere = piece`(notEmpty(${first}) and isValidUTF8(${text}))`;
+  return { isThere, isText: isThere, text };
+};
+
+/**
+ * The store's parser takes no integer of more than 64 bits, and gives up the whole text for one: such are written as decimals, which both read as the
+ * nearest double. Only a text that it cannot read is touched; a list of them takes two passes, for each takes the comma behind it along.
+ */
+const bigInteger = literal("([:,[]-?[0-9]{19,21})([],}])");
+const asDecimal = literal("\\1.0\\2");
+const props = piece`if(isValidJSON(props), props, replaceRegexpAll(replaceRegexpAll(props, ${bigInteger}, ${asDecimal}), ${bigInteger}, ${asDecimal}))`;
+
+const inProps = (path: readonly string[]): AnyValue => {
+  const found = path.reduce<Condition>((so_far, name) => piece`${so_far}, ${bind("String", name)}`, props);
+  const type = piece`toString(JSONType(${found}))`;
+  return {
+    isThere: piece`(${type} != 'Null')`,
+    isText: piece`(${type} = 'String')`,
+    text: piece`JSONExtractString(${found})`,
+    isNumber: piece`(${type} in ('Int64', 'UInt64', 'Double'))`,
+    number: piece`JSONExtractFloat(${found})`,
+    isTruth: piece`(${type} = 'Bool')`,
+    truth: piece`JSONExtractBool(${found})`,
+  };
+};

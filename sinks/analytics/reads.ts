@@ -1,0 +1,126 @@
+// sinks/analytics/reads.ts - what the live screen, the command line and the tests ask about stored events.
+import type { Clickhouse } from "../../infra/clickhouse/client.ts";
+import { bind, type ClientScope, cond, count, flag, minor, optional, readRows, text, texts, unixMs } from "../../infra/clickhouse/query.ts";
+import { findingColumns } from "./finding-columns.ts";
+
+export interface EventCounts {
+  readonly client_id: number;
+  readonly events: number;
+  readonly attributed: number;
+}
+
+/** How many distinct events count for each client. */
+export const eventCounts = (clickhouse: Clickhouse, scope: ClientScope): Promise<readonly EventCounts[]> =>
+  readRows(clickhouse, scope, {
+    from: "events_current",
+    columns: { client_id: count("client_id"), events: count("count()"), attributed: count("countIf(credit_status = 'attributed')") },
+    groupBy: ["client_id"],
+    orderBy: ["client_id"],
+  });
+
+export interface Freshness {
+  readonly rows: number;
+  /** Receipt of the newest stored event; null before the first. */
+  readonly last_received_at: number | null;
+  /** From receipt to store, over what was stored since. */
+  readonly p50_ms: number | null;
+  readonly p99_ms: number | null;
+}
+
+/** How old events were when they were stored, of those stored since `since`. */
+export const freshness = async (clickhouse: Clickhouse, scope: ClientScope, since: number): Promise<Freshness> => {
+  const age = "toUnixTimestamp64Milli(stored_at) - toUnixTimestamp64Milli(received_at)";
+  const quantile = (level: number) => optional(count(`if(count() = 0, null, quantileExact(${level})(${age}))`));
+  const [row] = await readRows(clickhouse, scope, {
+    from: "events",
+    columns: {
+      rows: count("count()"),
+      last_received_at: optional(count("if(count() = 0, null, toUnixTimestamp64Milli(max(received_at)))")),
+      p50_ms: quantile(0.5),
+      p99_ms: quantile(0.99),
+    },
+    where: [cond`stored_at >= fromUnixTimestamp64Milli(${bind("Int64", since)})`],
+  });
+  return row!;
+};
+
+/** The versions of one event, the one that stands first: of others those that no merge has dropped yet. What an explanation begins with; finds second copies too. */
+export const eventVersions = (clickhouse: Clickhouse, scope: ClientScope, eventId: string) =>
+  readRows(clickhouse, scope, {
+    from: "events",
+    columns: {
+      version: count("version"),
+      event_id: text("event_id"),
+      sender_event_id: optional(text("sender_event_id")),
+      t: text("t"),
+      custom_name: optional(text("custom_name")),
+      source: text("source"),
+      did: text("did"),
+      ts: unixMs("ts"),
+      received_at: unixMs("received_at"),
+      stored_at: unixMs("stored_at"),
+      batch: optional(text("batch_id")),
+      url: optional(text("url")),
+      country: optional(text("country")),
+      device: text("device"),
+      browser: optional(text("browser")),
+      is_bot: flag("is_bot"),
+      consent: count("consent"),
+      props: text("props"),
+      warnings: texts("warnings"),
+      enrich_errors: texts("enrich_errors"),
+      click_id: optional(text("click_id")),
+      partner_ref: optional(text("partner_ref")),
+      dedup_key: optional(text("dedup_key")),
+      lead_key: optional(text("lead_key")),
+      sale_hash: optional(text("sale_hash")),
+      order_id: optional(text("order_id")),
+      product_id: optional(text("product_id")),
+      quantity: optional(count("quantity")),
+      value_minor: optional(minor("value_minor")),
+      currency: optional(text("currency")),
+      ...findingColumns,
+      merged_into: optional(text("merged_into")),
+    },
+    where: [cond`event_id = ${bind("UUID", eventId)}`],
+    orderBy: ["rank desc", "stored_at desc"],
+  });
+export type EventVersion = Awaited<ReturnType<typeof eventVersions>>[number];
+
+/** Second copies of the sale that an event made. */
+export const copiesOf = (clickhouse: Clickhouse, scope: ClientScope, eventId: string) =>
+  readRows(clickhouse, scope, {
+    from: "events",
+    columns: {
+      event_id: text("event_id"),
+      sender_event_id: optional(text("any(sender_event_id)")),
+      source: text("any(source)"),
+      received_at: unixMs("min(received_at)"),
+    },
+    where: [cond`merged_into = ${bind("UUID", eventId)}`],
+    groupBy: ["event_id"],
+    orderBy: ["event_id"],
+  });
+
+/** The newest events by their receipt, oldest first, as `tail` prints them. */
+export const latestEvents = async (clickhouse: Clickhouse, scope: ClientScope, limit: number) => {
+  const rows = await readRows(clickhouse, scope, {
+    from: "events_current",
+    columns: {
+      event_id: text("event_id"),
+      client_id: count("client_id"),
+      t: text("coalesce(custom_name, t)"),
+      at: unixMs("at"),
+      received_at: unixMs("received_at"),
+      order_id: optional(text("order_id")),
+      value_minor: optional(minor("value_minor")),
+      currency: optional(text("currency")),
+      credit_status: text("credit_status"),
+      credit_reason: optional(text("credit_reason")),
+      partner_id: optional(count("partner_id")),
+    },
+    orderBy: ["received_at desc", "event_id"],
+    limit,
+  });
+  return rows.toReversed();
+};

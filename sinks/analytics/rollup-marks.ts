@@ -1,0 +1,30 @@
+// sinks/analytics/rollup-marks.ts - the minutes that stored events belong to, each marked once a write, for whoever computes rollups anew.
+import type { Table, UnixMs } from "../../stream/flow.ts";
+
+export interface TouchedMinute {
+  readonly client_id: number;
+  /** The first millisecond of the minute. */
+  readonly minute: UnixMs;
+}
+
+const MINUTE_MS = 60_000;
+
+/** Each minute of each client once. By `ts`, which no version of an event changes: so the minute of an older version is marked too. */
+export const minutesOf = (rows: readonly { readonly client_id: number; readonly ts: UnixMs }[]): readonly TouchedMinute[] => {
+  const minutes = new Map<number, Set<number>>();
+  for (const { client_id, ts } of rows) {
+    const minute = Math.floor(ts / MINUTE_MS);
+    const own = minutes.get(client_id);
+    if (own === undefined) minutes.set(client_id, new Set([minute]));
+    else own.add(minute);
+  }
+  return [...minutes].flatMap(([client_id, own]) => [...own].map((minute) => ({ client_id, minute: minute * MINUTE_MS })));
+};
+
+export const rollupMarks: Table<TouchedMinute> = {
+  name: "rollup_marks",
+  store: "postgres",
+  key: ["client_id", "minute"],
+  tenantOf: (row) => row.client_id,
+  write: (rows, write) => write("rollup_marks", rows),
+};

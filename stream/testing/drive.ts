@@ -1,0 +1,147 @@
+// stream/testing/drive.ts - runs a topology in memory: the same runner and fold as the worker's, on a log, memories and facts that live in this process.
+
+import { inMemoryWire, type Wire } from "../../infra/avro/wire.ts";
+import { chain } from "../chain.ts";
+import { deadLetterOf } from "../dead-letters.ts";
+import { type AnyTopic, type Read, type Recorded, type Topic, type Topology, type UnixMs, writesRows } from "../flow.ts";
+import { inMemory } from "../memory/in-memory.ts";
+import type { Memories } from "../memory/memory.ts";
+import type { BatchCounts, OutputMessage, ProcessBatch, RunnerPorts } from "../messages.ts";
+import { runner } from "../runner.ts";
+import { inMemoryLog, type LoggedMessage } from "./in-memory-log.ts";
+
+/** An event as an edge would publish it. */
+export interface Sent<T> {
+  readonly data: T;
+  readonly at: UnixMs;
+  /** Event time, when left out. */
+  readonly receivedAt?: UnixMs;
+}
+
+export interface Driven {
+  /** Publishes, then runs every stage until nothing is left to read. */
+  readonly send: <T>(topic: Topic<T>, ...events: readonly Sent<T>[]) => Promise<void>;
+  /** Publishes a message as it is, readable or not, then runs as `send` does. */
+  readonly sendMessage: (message: OutputMessage) => Promise<void>;
+  readonly read: <T>(topic: Topic<T>) => readonly Recorded<T>[];
+  /** Messages of any topic as they lie in the log, e.g. of a dead-letter topic by its name. */
+  readonly messages: (topic: string) => readonly LoggedMessage[];
+  /** Rows that the sinks of this name would write for what their topics hold now. */
+  readonly rows: (sink: string) => readonly unknown[];
+  /** What later events find when they look something up; until it is called, nothing can be looked up. */
+  readonly know: (read: Read) => void;
+  /** Writes and reads the messages of this log. */
+  readonly wire: Wire;
+  /** What the runners counted, batch after batch. */
+  readonly counts: readonly BatchCounts[];
+  /** Reads the chain that begins with this stage again from its first message. */
+  readonly rewind: (stage: string) => Promise<void>;
+}
+
+export interface DriveSettings {
+  readonly read?: Read;
+  /** Memories of this process when left out. */
+  readonly memories?: Memories;
+  /** Stages hosted together, by name; every stage on its own when left out. */
+  readonly hosting?: readonly (readonly string[])[];
+  /** Messages a batch. */
+  readonly batch?: number;
+}
+
+const nothingKnown: Read = async ({ view }) => {
+  throw new Error(`nothing is known of ${view}: give drive() a reader`);
+};
+
+/** Stages, sinks and topics as the topology declares them; edges are left to `send`. */
+export const drive = (topology: Topology, settings: DriveSettings = {}): Driven => {
+  const { nodes } = topology;
+  const stages = nodes.filter((node) => node.is === "stage");
+  const sinks = nodes.filter((node) => node.is === "sink").filter(writesRows);
+  const topics = [
+    ...new Set<AnyTopic>([...stages.flatMap((node) => [node.from, ...Object.values(node.to)]), ...sinks.map(({ from }) => from)]),
+  ];
+  const wire = inMemoryWire(topics);
+  const log = inMemoryLog(Object.fromEntries(topics.map(({ name, partitions }) => [name, partitions])));
+  const counts: BatchCounts[] = [];
+  let read = settings.read ?? nothingKnown;
+
+  const ports: RunnerPorts = {
+    wire,
+    memories: settings.memories ?? { fast: inMemory("fast"), durable: inMemory("durable") },
+    read: (view, asOf) => read(view, asOf),
+    produce: async (messages) => log.append(messages),
+    deadLetters: topology.deadLetters,
+    deadLetter: (letter) => deadLetterOf(letter, 0),
+    retry: (_, step) => step(),
+    count: (counted) => counts.push(counted),
+    stops: async () => 1,
+    log: { info: () => undefined, warn: () => undefined, error: () => undefined },
+  };
+  const groups = (settings.hosting ?? stages.map(({ name }) => [name])).map((names) => {
+    const hosted = chain(topology, names);
+    return { hosted, process: runner(hosted, ports), next: Array.from({ length: hosted.reads.partitions }, () => 0) };
+  });
+
+  const step = async (topic: string, partition: number, process: ProcessBatch, next: number[]): Promise<boolean> => {
+    const messages = log.read(topic, partition, next[partition]!, settings.batch ?? 100);
+    if (messages.length === 0) return false;
+    let isCurrent = true;
+    await process(
+      { topic, partition, messages },
+      {
+        commit: async (offset) => {
+          next[partition] = offset;
+        },
+        heartbeat: async () => undefined,
+        isCurrent: () => isCurrent,
+        seek: (offset) => {
+          next[partition] = offset;
+          isCurrent = false;
+        },
+      },
+    );
+    return true;
+  };
+
+  const run = async (): Promise<void> => {
+    for (let isMoving = true; isMoving; ) {
+      isMoving = false;
+      for (const { hosted, process, next } of groups)
+        for (const partition of next.keys()) if (await step(hosted.reads.name, partition, process, next)) isMoving = true;
+    }
+  };
+
+  const decoded = <T>(topic: Topic<T>): readonly Recorded<T>[] =>
+    log.all(topic.name).map(({ value, partition, offset }) => wire.decode(topic, value, { topic: topic.name, partition, offset }));
+
+  return {
+    send: async (topic, ...events) => {
+      const position = { topic: topic.name, partition: 0, offset: 0 };
+      log.append(
+        events.map(({ data, at, receivedAt = at }) => {
+          const event = { id: topic.idOf(data), key: topic.keyOf(data), at, receivedAt, position, data };
+          return { topic: topic.name, key: event.key, value: wire.encode(topic, event, null) };
+        }),
+      );
+      await run();
+    },
+    sendMessage: async (message) => {
+      log.append([message]);
+      await run();
+    },
+    read: decoded,
+    messages: log.all,
+    rows: (name) => sinks.filter((node) => node.name === name).flatMap((node) => decoded(node.from).flatMap(node.rows)),
+    know: (reader) => {
+      read = reader;
+    },
+    wire,
+    counts,
+    rewind: async (stage) => {
+      const group = groups.find(({ hosted }) => hosted.name === stage);
+      if (group === undefined) throw new Error(`no chain begins with ${stage}`);
+      group.next.fill(0);
+      await run();
+    },
+  };
+};

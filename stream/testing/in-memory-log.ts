@@ -1,0 +1,55 @@
+// stream/testing/in-memory-log.ts - a log in one process: partitioned by key as the real one, with offsets, and nothing kept. For tests and the bench.
+
+import type { InputMessage, OutputMessage } from "../messages.ts";
+import { partitionOf } from "../partitioner.ts";
+
+/** A message with its place, and its rank among all that were appended to any topic. */
+export interface LoggedMessage extends InputMessage {
+  readonly topic: string;
+  readonly partition: number;
+  readonly rank: number;
+}
+
+export interface InMemoryLog {
+  readonly append: (messages: readonly OutputMessage[]) => void;
+  readonly partitions: (topic: string) => number;
+  /** At most `most` messages of a partition from an offset on. */
+  readonly read: (topic: string, partition: number, from: number, most: number) => readonly LoggedMessage[];
+  /** A whole topic, in the order in which it was written. */
+  readonly all: (topic: string) => readonly LoggedMessage[];
+  readonly topics: () => readonly string[];
+}
+
+const bytesOf = (text: Buffer | string | null): Buffer | null => (typeof text === "string" ? Buffer.from(text) : text);
+
+/** Topics that are not named have one partition. */
+export const inMemoryLog = (partitionCounts: Readonly<Record<string, number>>): InMemoryLog => {
+  const topics = new Map<string, LoggedMessage[][]>();
+  let rank = 0;
+  const of = (topic: string): LoggedMessage[][] => {
+    const known = topics.get(topic);
+    if (known !== undefined) return known;
+    const made = Array.from({ length: partitionCounts[topic] ?? 1 }, () => []);
+    topics.set(topic, made);
+    return made;
+  };
+  return {
+    append: (messages) => {
+      for (const message of messages) {
+        const partitions = of(message.topic);
+        const key = bytesOf(message.key);
+        const partition = key === null ? rank % partitions.length : partitionOf(key, partitions.length);
+        const written = partitions[partition]!;
+        const { topic, value, headers = {} } = message;
+        written.push({ topic, partition, offset: written.length, rank: rank++, key, value, headers });
+      }
+    },
+    partitions: (topic) => of(topic).length,
+    read: (topic, partition, from, most) => of(topic)[partition]?.slice(from, from + most) ?? [],
+    all: (topic) =>
+      of(topic)
+        .flat()
+        .sort((a, b) => a.rank - b.rank),
+    topics: () => [...topics.keys()],
+  };
+};

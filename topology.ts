@@ -1,4 +1,5 @@
-// topology.ts - THE PIPELINE: every edge, stage and sink, in the order that data flows. `npm run describe` draws it into the README.
+// THE PIPELINE: every edge, stage and sink, in the order that data flows. `npm run describe` draws
+// it into the README.
 import { acceptsBatch, admitBatch } from "./processors/admit/batch.ts";
 import { attribute } from "./processors/attribute/attribute.ts";
 import { attributeFacts } from "./processors/attribute/facts.ts";
@@ -24,7 +25,10 @@ import { velocity, velocityRows } from "./sinks/velocity/velocity.ts";
 import { type DeadLetterRoute, edge, sink, stage } from "./stream/flow.ts";
 import { topology } from "./stream/topology.ts";
 
-/** A dead letter goes where its source's letters are looked for; every record of the first chain holds the event itself or under `event`. */
+/**
+ * A dead letter goes where its source's letters are looked for; every record of the first chain
+ * holds the event itself or under `event`.
+ */
 const deadLetters: DeadLetterRoute = (record) => {
   const source: unknown = record?.data.source ?? record?.data.event?.source ?? record?.data.attributed?.event.source;
   if (source === "link") return "clicks.dlq";

@@ -1,5 +1,6 @@
-// Three projects, one after the other: `fast` needs no service and runs in seconds; `gate` measures, so nothing runs beside it; `stack` shares one
-// embedded stack of real servers, one file at a time.
+// Three projects, one after the other: `fast` needs no service and runs in seconds; `gate`
+// measures, so nothing runs beside it; `stack` shares one embedded stack of real servers, one file
+// at a time.
 import { defineConfig } from "vitest/config";
 
 const needServers = ["contracts", "guarantees", "e2e", "stack", "api"].map((folder) => `tests/${folder}/**/*.test.ts`);

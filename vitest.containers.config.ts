@@ -1,7 +1,8 @@
 // The contract suites on the images of docker-compose.yml; started by scripts/test-containers.mjs.
 import { defineConfig } from "vitest/config";
 
-// These start, stop and kill embedded servers of their own: what they prove holds for any broker, but not on any broker.
+// These start, stop and kill embedded servers of their own: what they prove holds for any broker,
+// but not on any broker.
 const ownServers = ["kafka", "registry", "tls"].map((name) => `tests/contracts/${name}.test.ts`);
 
 export default defineConfig({

@@ -1,4 +1,5 @@
-// bench/archive.ts - what archiving an event costs, and how fast a window comes back: by a restore, and as memory that Redis has lost.
+// What archiving an event costs, and how fast a window comes back: by a restore, and as memory that
+// Redis has lost.
 import { spawn } from "node:child_process";
 import { Redis } from "ioredis";
 import { openKafka } from "../infra/kafka/kafka.ts";
@@ -11,13 +12,19 @@ import { generate, openWorld } from "./world.ts";
 const POLL_MS = 100;
 const CHAIN = "tributary.enrich";
 
-/** `--seconds` of filling the log (20). Each part is timed from its start to lag 0, from the moment that its process is ready. */
+/**
+ * `--seconds` of filling the log (20). Each part is timed from its start to lag 0, from the moment
+ * that its process is ready.
+ */
 export const run = async (options: { seconds?: string }): Promise<void> => {
-  const [ingest, chain, money] = ["ingest", "worker-chain", "worker-money"].map((name) => apps.find((app) => app.name === name)!);
+  const [ingest, chain, money] = ["ingest", "worker-chain", "worker-money"].map(
+    (name) => apps.find((app) => app.name === name)!,
+  );
   const world = await openWorld([ingest!]);
   const { stack } = world;
   const admin = await openKafka({ brokers: stack.env.KAFKA_BROKERS!, clientId: "bench" }).admin();
-  const waiting = async (group: string) => (await admin.lag(group, [ARCHIVED_TOPIC])).reduce((sum, { lag }) => sum + lag, 0);
+  const waiting = async (group: string) =>
+    (await admin.lag(group, [ARCHIVED_TOPIC])).reduce((sum, { lag }) => sum + lag, 0);
   const fill = (seconds: number, firstSerial: number) =>
     generate({
       url: stack.run.apps.ingest!.url,
@@ -43,14 +50,24 @@ export const run = async (options: { seconds?: string }): Promise<void> => {
       await new Promise((resolve) => setTimeout(resolve, POLL_MS));
     }
     const us = (cpuUsOf(stack.pid(app)!) - cpuBefore) / events;
-    rows.push([what, events, Math.round(events / ((performance.now() - started) / 1_000)), us.toFixed(1), Math.round(rss)]);
+    rows.push([
+      what,
+      events,
+      Math.round(events / ((performance.now() - started) / 1_000)),
+      us.toFixed(1),
+      Math.round(rss),
+    ]);
     await stack.stop(app);
   };
   const restored = (): Promise<void> =>
     new Promise((resolve, reject) => {
       const window = ["--from", "-2h", "--to", new Date().toISOString(), "--yes"];
       const env = { ...process.env, ...stack.env, TRIBUTARY_HOME: stack.home };
-      const child = spawn(process.execPath, [new URL("../apps/cli/main.js", import.meta.url).pathname, "restore", ...window], { env });
+      const child = spawn(
+        process.execPath,
+        [new URL("../apps/cli/main.js", import.meta.url).pathname, "restore", ...window],
+        { env },
+      );
       child.once("exit", (code) => (code === 0 ? resolve() : reject(new Error(`restore ended with ${code}`))));
     });
   try {
@@ -60,7 +77,13 @@ export const run = async (options: { seconds?: string }): Promise<void> => {
     await timed("archived", "archive", events, async () => (await waiting(ARCHIVE_GROUP)) === 0);
     const started = performance.now();
     await restored();
-    rows.push(["restored, verified before", events, Math.round(events / ((performance.now() - started) / 1_000)), "-", "-"]);
+    rows.push([
+      "restored, verified before",
+      events,
+      Math.round(events / ((performance.now() - started) / 1_000)),
+      "-",
+      "-",
+    ]);
     await stack.start(chain!);
     await timed("through the chain", "worker-chain", events, async () => (await waiting(CHAIN)) === 0);
     const redis = new Redis(stack.env.REDIS_URL!);

@@ -1,4 +1,5 @@
-// bench/chain.ts - the whole pipeline, edge to ClickHouse and ledger, at a steady rate: does lag grow, how old is an event when it can be read, what does each process cost.
+// The whole pipeline, edge to ClickHouse and ledger, at a steady rate: does lag grow, how old is an
+// event when it can be read, what does each process cost.
 
 import { openClickhouse } from "../infra/clickhouse/client.ts";
 import { scopeOf } from "../infra/clickhouse/query.ts";
@@ -11,17 +12,24 @@ import { pipeline } from "../topology.ts";
 import { circumstances, cpuUsOf, quantile, rssMiBOf, save } from "./figures.ts";
 import { generate, openWorld } from "./world.ts";
 
-/** Enough for the first lags to settle; the JVM compiles for a minute longer, and costs 8 us an event meanwhile. */
+/**
+ * Enough for the first lags to settle; the JVM compiles for a minute longer, and costs 8 us an
+ * event meanwhile.
+ */
 const WARM_UP_SECONDS = 10;
 const EVENTS_PER_BODY = 1_000;
 const SAMPLE_MS = 1_000;
 
 /** Without the copy of the log, which waits for its next file on purpose. */
 const readers = pipeline.nodes.flatMap((node) =>
-  node.is === "edge" || (node.is === "sink" && !writesRows(node)) ? [] : [{ group: `tributary.${node.name}`, topic: node.from.name }],
+  node.is === "edge" || (node.is === "sink" && !writesRows(node))
+    ? []
+    : [{ group: `tributary.${node.name}`, topic: node.from.name }],
 );
 
-/** `--rate` events a second (10,000), `--seconds` measured (60), behind `--warm` that are not (10). */
+/**
+ * `--rate` events a second (10,000), `--seconds` measured (60), behind `--warm` that are not (10).
+ */
 export const run = async (options: { seconds?: string; rate?: string; warm?: string }): Promise<void> => {
   const seconds = Number(options.seconds ?? 60);
   const rate = Number(options.rate ?? 10_000);
@@ -44,7 +52,9 @@ export const run = async (options: { seconds?: string; rate?: string; warm?: str
     };
     const warm = await generate({ ...order, seconds: Number(options.warm ?? WARM_UP_SECONDS), firstSerial: 0 });
     const names = [...Object.keys(world.stack.run.apps), ...Object.keys(world.stack.run.services)];
-    const pids = new Map(names.flatMap((name) => (world.stack.pid(name) === undefined ? [] : [[name, world.stack.pid(name)!] as const])));
+    const pids = new Map(
+      names.flatMap((name) => (world.stack.pid(name) === undefined ? [] : [[name, world.stack.pid(name)!] as const])),
+    );
     const cpuBefore = new Map([...pids].map(([name, pid]) => [name, cpuUsOf(pid)]));
     const measuredFrom = Date.now();
 
@@ -63,7 +73,9 @@ export const run = async (options: { seconds?: string; rate?: string; warm?: str
     const result = await generate({ ...order, seconds, firstSerial: warm.lastSerial });
     isOver = true;
     await sampling;
-    const cpu = new Map([...pids].map(([name, pid]) => [name, (cpuUsOf(pid) - cpuBefore.get(name)!) / result.accepted]));
+    const cpu = new Map(
+      [...pids].map(([name, pid]) => [name, (cpuUsOf(pid) - cpuBefore.get(name)!) / result.accepted]),
+    );
 
     const expected = warm.accepted + result.accepted;
     const drainStarted = performance.now();

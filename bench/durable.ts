@@ -1,4 +1,5 @@
-// bench/durable.ts - what it costs to survive a power cut: the log with a sync for each send and partition, and the spool of an edge, whose appends share theirs.
+// What it costs to survive a power cut: the log with a sync for each send and partition, and the
+// spool of an edge, whose appends share theirs.
 import { execFile } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -15,7 +16,10 @@ import { circumstances, cpuUsOf, quantile, save } from "./figures.ts";
 const EVENT_BYTES = 480;
 const DEVICES = 5_000;
 const PARTITIONS = 12;
-/** `batch` events a call, `callers` of them at once: a sender of large batches, some of middle size, and many of single events. */
+/**
+ * `batch` events a call, `callers` of them at once: a sender of large batches, some of middle size,
+ * and many of single events.
+ */
 const shapes = [
   { batch: 1_000, callers: 3 },
   { batch: 100, callers: 16 },
@@ -31,7 +35,9 @@ interface Measured {
   readonly p99Ms: number;
   readonly ourUs: number;
   readonly brokerUs: number | null;
-  /** Of the spool: one for all appends that came together. The log's cannot be counted from here. */
+  /**
+   * Of the spool: one for all appends that came together. The log's cannot be counted from here.
+   */
   readonly syncsPerSecond: number | null;
 }
 
@@ -66,7 +72,12 @@ const measure = async (
   await load(1_000);
   times.length = 0;
   events = 0;
-  const [cpu, broker, syncs, began] = [process.cpuUsage(), counted.brokerUs?.() ?? 0, counted.syncs?.() ?? 0, performance.now()];
+  const [cpu, broker, syncs, began] = [
+    process.cpuUsage(),
+    counted.brokerUs?.() ?? 0,
+    counted.syncs?.() ?? 0,
+    performance.now(),
+  ];
   await load(seconds * 1_000);
   const took = (performance.now() - began) / 1_000;
   const { user, system } = process.cpuUsage(cpu);
@@ -82,11 +93,17 @@ const measure = async (
   };
 };
 
-/** Our own client knows no such setting: an operator makes it, and takes it back, with Kafka's tools. Here a process of its own does, since ours has corrected the library. */
+/**
+ * Our own client knows no such setting: an operator makes it, and takes it back, with Kafka's
+ * tools. Here a process of its own does, since ours has corrected the library.
+ */
 const makeTopic = async (brokers: string, topic: string, setting: string): Promise<void> => {
   const [name, value] = setting.split("=");
   const configEntries = value === undefined ? [] : [{ name, value }];
-  const order = { topics: [{ topic, numPartitions: PARTITIONS, replicationFactor: 1, configEntries }], waitForLeaders: false };
+  const order = {
+    topics: [{ topic, numPartitions: PARTITIONS, replicationFactor: 1, configEntries }],
+    waitForLeaders: false,
+  };
   const script = `import { Kafka } from "kafkajs";
     const admin = new Kafka({ clientId: "bench", brokers: [${JSON.stringify(brokers)}], logLevel: 0 }).admin();
     await admin.connect(); await admin.createTopics(${JSON.stringify(order)}); await admin.disconnect();`;
@@ -95,7 +112,11 @@ const makeTopic = async (brokers: string, topic: string, setting: string): Promi
 
 const measureLog = async (seconds: number): Promise<Measured[]> => {
   const home = mkdtempSync(join(tmpdir(), "tributary-bench-"));
-  const stack = await startStack({ home, services: ["kafka"], onEvent: ({ text }) => process.stderr.write(`${text}\n`) });
+  const stack = await startStack({
+    home,
+    services: ["kafka"],
+    onEvent: ({ text }) => process.stderr.write(`${text}\n`),
+  });
   const found: Measured[] = [];
   try {
     const brokers = stack.env.KAFKA_BROKERS!;
@@ -106,9 +127,15 @@ const measureLog = async (seconds: number): Promise<Measured[]> => {
     for (const shape of shapes)
       for (const [n, setting] of settings.entries())
         found.push(
-          await measure(`log, ${setting}`, shape, seconds, (count) => producer.publish(messages(`durable.${n}`, count)), {
-            brokerUs: () => cpuUsOf(pid),
-          }),
+          await measure(
+            `log, ${setting}`,
+            shape,
+            seconds,
+            (count) => producer.publish(messages(`durable.${n}`, count)),
+            {
+              brokerUs: () => cpuUsOf(pid),
+            },
+          ),
         );
     await producer.close();
   } finally {
@@ -118,7 +145,9 @@ const measureLog = async (seconds: number): Promise<Measured[]> => {
   return found;
 };
 
-const measureSpool = async (seconds: number): Promise<{ appended: Measured[]; drainedPerSecond: number; drainUs: number }> => {
+const measureSpool = async (
+  seconds: number,
+): Promise<{ appended: Measured[]; drainedPerSecond: number; drainUs: number }> => {
   const folder = mkdtempSync(join(tmpdir(), "tributary-spool-"));
   const appended: Measured[] = [];
   let drained = 0;
@@ -142,7 +171,10 @@ const measureSpool = async (seconds: number): Promise<{ appended: Measured[]; dr
   return { appended, drainedPerSecond: (drained / drainMs) * 1_000, drainUs: drainCpu / drained };
 };
 
-/** `--seconds` a measurement (10). "our us" is this process: making the messages, and the client or the spool. */
+/**
+ * `--seconds` a measurement (10). "our us" is this process: making the messages, and the client or
+ * the spool.
+ */
 export const run = async (options: { seconds?: string }): Promise<void> => {
   const seconds = Number(options.seconds ?? 10);
   const { appended, drainedPerSecond, drainUs } = await measureSpool(seconds);
@@ -158,7 +190,9 @@ export const run = async (options: { seconds?: string }): Promise<void> => {
     one.brokerUs?.toFixed(1) ?? null,
     one.syncsPerSecond === null ? null : Math.round(one.syncsPerSecond),
   ]);
-  process.stdout.write(`${table(["where", "batch", "callers", "events/s", "p50 ms", "p99 ms", "our us", "broker us", "syncs/s"], rows)}\n`);
+  process.stdout.write(
+    `${table(["where", "batch", "callers", "events/s", "p50 ms", "p99 ms", "our us", "broker us", "syncs/s"], rows)}\n`,
+  );
   process.stdout.write(
     `drained from the spool: ${Math.round(drainedPerSecond)} events/s, ${drainUs.toFixed(1)} us each, without what sending costs\n`,
   );

@@ -1,4 +1,5 @@
-// bench/events.ts - the test event of all benches: 17 fields, about 683 bytes of JSON, in bodies that are built once and made new by patching a serial number.
+// The test event of all benches: 17 fields, about 683 bytes of JSON, in bodies that are built once
+// and made new by patching a serial number.
 import { randomFrom } from "../infra/runtime/random.ts";
 
 export interface BodyShape {
@@ -11,7 +12,10 @@ export interface BodyShape {
   readonly seed: number;
   readonly now: number;
 }
-/** A body to send again and again: `renew` writes another serial into every event id and order id, so that no two sends hold the same event. */
+/**
+ * A body to send again and again: `renew` writes another serial into every event id and order id,
+ * so that no two sends hold the same event.
+ */
 export interface Body {
   readonly bytes: Buffer;
   readonly events: number;
@@ -54,7 +58,9 @@ const eventOf = (shape: BodyShape, n: number, random: () => number): object => {
 
 export const bodyOf = (shape: BodyShape): Body => {
   const random = randomFrom(shape.seed);
-  const bytes = Buffer.from(JSON.stringify({ events: Array.from({ length: shape.events }, (_, n) => eventOf(shape, n, random)) }));
+  const bytes = Buffer.from(
+    JSON.stringify({ events: Array.from({ length: shape.events }, (_, n) => eventOf(shape, n, random)) }),
+  );
   const places: number[] = [];
   for (let at = bytes.indexOf(`-${PLACE}-`); at >= 0; at = bytes.indexOf(`-${PLACE}-`, at + 1)) places.push(at + 1);
   return {

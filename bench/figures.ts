@@ -1,9 +1,13 @@
-// bench/figures.ts - what a bench measures with: CPU and memory of processes from /proc, quantiles, and the file of results.
+// What a bench measures with: CPU and memory of processes from /proc, quantiles, and the file of
+// results.
 import { execFileSync } from "node:child_process";
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { cpus, loadavg } from "node:os";
 
-/** Linux counts CPU time in ticks of 10 ms (getconf CLK_TCK is 100 on every platform that we run on). */
+/**
+ * Linux counts CPU time in ticks of 10 ms (getconf CLK_TCK is 100 on every platform that we run
+ * on).
+ */
 const TICK_US = 10_000;
 
 export const quantile = (values: readonly number[], q: number): number => {
@@ -26,7 +30,10 @@ const all = (): readonly number[] =>
     .filter((name) => /^\d+$/.test(name))
     .map(Number);
 
-/** CPU microseconds of a process, its children that live (a Postgres has one a connection) and those that have ended. */
+/**
+ * CPU microseconds of a process, its children that live (a Postgres has one a connection) and those
+ * that have ended.
+ */
 export const cpuUsOf = (pid: number): number => {
   const children = all().filter((other) => statOf(other)?.parent === pid);
   return [pid, ...children].reduce((sum, one) => sum + (statOf(one)?.ticks ?? 0), 0) * TICK_US;

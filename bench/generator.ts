@@ -1,4 +1,6 @@
-// bench/generator.ts - a process of its own that posts bodies as fast as asked, and says at the end what was answered and what it cost. Its order comes as JSON on stdin: thousands of tokens are too long for an argument.
+// A process of its own that posts bodies as fast as asked, and says at the end what was answered
+// and what it cost. Its order comes as JSON on stdin: thousands of tokens are too long for an
+// argument.
 import { json } from "node:stream/consumers";
 import { Pool } from "undici";
 import { bodyOf, MANY_DEVICES } from "./events.ts";
@@ -51,7 +53,10 @@ const cpuBefore = process.cpuUsage();
 const started = performance.now();
 const end = started + order.seconds * 1_000;
 
-/** Waits for this send's turn at the asked rate; a late generator does not catch up in a burst beyond its lanes. */
+/**
+ * Waits for this send's turn at the asked rate; a late generator does not catch up in a burst
+ * beyond its lanes.
+ */
 const turn = async (): Promise<boolean> => {
   const due = order.rate === 0 ? 0 : started + ((sent * order.eventsPerBody) / order.rate) * 1_000;
   sent += 1;

@@ -1,4 +1,5 @@
-// bench/ingest.ts - how many events a second one ingest process takes after the log's acknowledgement, and the same from a tutorial twin on the same broker.
+// How many events a second one ingest process takes after the log's acknowledgement, and the same
+// from a tutorial twin on the same broker.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { createServer } from "node:net";
@@ -21,11 +22,20 @@ interface Measured {
   readonly refusedBodies: number;
 }
 const WARM_UP_SECONDS = 5;
-/** Single events at 12,000 a second, warm-up included, for three runs of 20 s: 900,000 requests at 100 a minute and token, over about three minutes. */
+/**
+ * Single events at 12,000 a second, warm-up included, for three runs of 20 s: 900,000 requests at
+ * 100 a minute and token, over about three minutes.
+ */
 const TOKENS = 3_000;
 let serial = 0;
 
-const measure = async (world: World, who: string, target: Target, eventsPerBody: number, seconds: number): Promise<Measured> => {
+const measure = async (
+  world: World,
+  who: string,
+  target: Target,
+  eventsPerBody: number,
+  seconds: number,
+): Promise<Measured> => {
   const order = {
     url: target.url,
     path: "/ingest/batch",
@@ -75,7 +85,10 @@ const startTwin = async (world: World): Promise<{ url: string; pid: number; stop
   const schema = {
     type: "record",
     name: "TwinEvent",
-    fields: fields.map((name) => ({ name, type: name === "ts" ? "long" : name === "cid" || name === "consent" ? "int" : "string" })),
+    fields: fields.map((name) => ({
+      name,
+      type: name === "ts" ? "long" : name === "cid" || name === "consent" ? "int" : "string",
+    })),
   };
   const registered = await fetch(`${env.SCHEMA_REGISTRY_URL}/subjects/${topic}-value/versions`, {
     method: "POST",

@@ -1,12 +1,16 @@
-// bench/main.ts - `npm run bench -- ingest|chain|replay|archive|stage|durable|rollups|pure`: one question a file; prints a table and keeps the result in bench/results/.
+// `npm run bench -- ingest|chain|replay|archive|stage|durable|rollups|pure`: one question a file;
+// prints a table and keeps the result in bench/results/.
 import { parseArgs } from "node:util";
 
 const benches: Readonly<Record<string, string>> = {
-  ingest: "how many events a second one ingest process takes, after the log's acknowledgement; a tutorial twin beside it",
+  ingest:
+    "how many events a second one ingest process takes, after the log's acknowledgement; a tutorial twin beside it",
   rollups: "what it costs to compute one touched minute again, by the number of events in its client's hour",
   pure: "what every pure step costs an event, as a multiple of JSON.parse of it; no servers (npm test holds it against bench/pure.ratios.json)",
-  stage: "how fast the hosted chain works off what lies in the log: every event on one partition, and spread over twelve",
-  replay: "how fast an hour of the log is written to the stores again beside the live rate, and what live traffic pays for it",
+  stage:
+    "how fast the hosted chain works off what lies in the log: every event on one partition, and spread over twelve",
+  replay:
+    "how fast an hour of the log is written to the stores again beside the live rate, and what live traffic pays for it",
   archive: "what archiving an event costs, and how fast a window comes back, restored or relearnt",
   durable: "what it costs to survive a power cut: the log with a sync for each send, and the spool of an edge",
   chain: "the whole pipeline at a steady rate: lag, freshness, CPU per process and event",
@@ -24,7 +28,9 @@ const { values, positionals } = parseArgs({
 });
 const [name] = positionals;
 if (name === undefined || values.help || !(name in benches)) {
-  process.stdout.write("Examples:\n  $ npm run bench -- ingest\n  $ npm run bench -- chain --rate 10000 --seconds 60\n\n");
+  process.stdout.write(
+    "Examples:\n  $ npm run bench -- ingest\n  $ npm run bench -- chain --rate 10000 --seconds 60\n\n",
+  );
   for (const [bench, question] of Object.entries(benches)) process.stdout.write(`${bench.padEnd(8)} ${question}\n`);
   process.stdout.write(
     "\n--seconds <n>  measured time of a run\n--rate <n>     events a second (chain, replay)\n--warm <n>     seconds before the measured time (chain)\n--runs <n>     runs; the median is told\n--json         the ratios alone (pure)\n",

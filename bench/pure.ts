@@ -1,4 +1,5 @@
-// bench/pure.ts - what every pure step costs an event, as a multiple of JSON.parse of the same event in the same process: absolute times differ from machine to machine, this hardly.
+// What every pure step costs an event, as a multiple of JSON.parse of the same event in the same
+// process: absolute times differ from machine to machine, this hardly.
 import { setImmediate } from "node:timers/promises";
 import { identifyFor, pepperOf } from "../domain/device-id.ts";
 import { reference } from "../domain/reference/reference.ts";
@@ -19,7 +20,17 @@ import { chain } from "../stream/chain.ts";
 import type { AnyTopic, Recorded } from "../stream/flow.ts";
 import { fold, type Given, type Hosted } from "../stream/fold.ts";
 import { partitionOf } from "../stream/partitioner.ts";
-import { client, clientId, contract, longAgo, noon, partner, reads, referenceWith, rule } from "../tests/support/builders.ts";
+import {
+  client,
+  clientId,
+  contract,
+  longAgo,
+  noon,
+  partner,
+  reads,
+  referenceWith,
+  rule,
+} from "../tests/support/builders.ts";
 import { pipeline } from "../topology.ts";
 import { bodyOf, MANY_DEVICES } from "./events.ts";
 
@@ -48,7 +59,12 @@ export interface Cost {
 const read = reads(
   [
     reference,
-    referenceWith({ clients: [client()], partners: [partner()], contracts: [contract({ effective_from: longAgo })], rules: [rule()] }),
+    referenceWith({
+      clients: [client()],
+      partners: [partner()],
+      contracts: [contract({ effective_from: longAgo })],
+      rules: [rule()],
+    }),
   ],
   [places, placesOf(null)],
   [clickKeys, clickKeysOf([])],
@@ -89,7 +105,10 @@ const givenOf = (topic: AnyTopic, values: readonly Buffer[]): readonly Given[] =
 const encoded = (topic: AnyTopic, events: readonly Recorded<any>[]): readonly Buffer[] =>
   events.map((event) => wire.encode(topic, event, nowhere));
 
-/** A stage over events with nothing remembered: facts, state, processor, and the writing of what leaves the chain. */
+/**
+ * A stage over events with nothing remembered: facts, state, processor, and the writing of what
+ * leaves the chain.
+ */
 const folding = async (
   hosted: Hosted,
   given: readonly Given[],
@@ -117,7 +136,10 @@ const messagesOf = (events: readonly Recorded<any>[]): readonly (readonly Record
 };
 const requestOf = (groups: readonly (readonly RecordFields[])[]): Buffer => {
   const partitions = groups.map((messages, partition) => ({ partition, messages }));
-  return writeProduceRequest({ acks: -1, timeout: 30_000, topicData: [{ topic: topics.eventsRaw.name, partitions }] }, noon);
+  return writeProduceRequest(
+    { acks: -1, timeout: 30_000, topicData: [{ topic: topics.eventsRaw.name, partitions }] },
+    noon,
+  );
 };
 
 const stepsOf = async (): Promise<readonly Step[]> => {
@@ -142,7 +164,10 @@ const stepsOf = async (): Promise<readonly Step[]> => {
   }
   const valuesOf = (from: ReturnType<typeof fold>, topic: AnyTopic) =>
     from.outputs.filter((output) => output.topic === topic.name).map(({ value }) => value!);
-  const settle = await folding(chain(pipeline, ["settle"]).hosted[0]!, givenOf(topics.claims, valuesOf(money!, topics.claims)));
+  const settle = await folding(
+    chain(pipeline, ["settle"]).hosted[0]!,
+    givenOf(topics.claims, valuesOf(money!, topics.claims)),
+  );
   const commission = await folding(
     chain(pipeline, ["commission"]).hosted[0]!,
     givenOf(topics.conversions, valuesOf(settle.next, topics.conversions)),

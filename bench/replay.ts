@@ -1,4 +1,5 @@
-// bench/replay.ts - how fast a window is written to the stores again beside the live rate, what live traffic pays for it, and whether the state stays the same.
+// How fast a window is written to the stores again beside the live rate, what live traffic pays for
+// it, and whether the state stays the same.
 
 import { type Clickhouse, openClickhouse } from "../infra/clickhouse/client.ts";
 import { openKafka } from "../infra/kafka/kafka.ts";
@@ -22,7 +23,10 @@ const readers = pipeline.nodes.flatMap((node) =>
 );
 const sinks = replayableSinks(pipeline).map(({ name }) => name);
 
-/** Of what was received in a span, from received to stored. A replay that began before the span writes none of it. */
+/**
+ * Of what was received in a span, from received to stored. A replay that began before the span
+ * writes none of it.
+ */
 const freshnessOf = async (clickhouse: Clickhouse, from: number, to: number) => {
   const answer = await clickhouse.query({
     query: `select count() as events, quantiles(0.5, 0.95)(dateDiff('millisecond', received_at, stored_at)) as ms from events
@@ -36,7 +40,10 @@ where received_at >= fromUnixTimestamp64Milli({from:Int64}) and received_at < fr
   return { events: Number(row!.events), p50Ms: p50Ms!, p95Ms: p95Ms! };
 };
 
-/** `--seconds` of filling as fast as events are taken (20), `--rate` of the live traffic beside the second replay (a third of what was sustained). */
+/**
+ * `--seconds` of filling as fast as events are taken (20), `--rate` of the live traffic beside the
+ * second replay (a third of what was sustained).
+ */
 export const run = async (options: { seconds?: string; rate?: string }): Promise<void> => {
   const seconds = Number(options.seconds ?? 20);
   const world = await openWorld(apps.filter(({ name }) => name !== "api"));
@@ -55,11 +62,19 @@ export const run = async (options: { seconds?: string; rate?: string }): Promise
   };
   const stored = async (): Promise<void> => {
     for (const reader of readers)
-      while ((await admin.lag(reader.group, [reader.topic])).some(({ committed, lag }) => committed !== null && lag > 0))
+      while (
+        (await admin.lag(reader.group, [reader.topic])).some(({ committed, lag }) => committed !== null && lag > 0)
+      )
         await new Promise((resolve) => setTimeout(resolve, 100));
   };
   const replayed = async (): Promise<Replay & { readonly seconds: number; readonly events: number }> => {
-    const { replay_id } = await requestReplay(pool, { actor: "bench", hours: 1, from: Date.now() - HOUR_MS, to: null, sinks });
+    const { replay_id } = await requestReplay(pool, {
+      actor: "bench",
+      hours: 1,
+      from: Date.now() - HOUR_MS,
+      to: null,
+      sinks,
+    });
     const replay = await awaitReplay(pool, replay_id, { stalledMs: 120_000 });
     if (replay.state !== "done" || replay.errors.length > 0)
       throw new Error(`the replay ended ${replay.state}: ${JSON.stringify(replay.errors)}`);
@@ -88,7 +103,9 @@ export const run = async (options: { seconds?: string; rate?: string }): Promise
     const names = ["keeper", "clickhouse", "kafka", "postgres", "redis"];
     const cpuBefore = new Map(names.map((name) => [name, cpuUsOf(world.stack.pid(name)!)]));
     const alone = await replayed();
-    const cpu = new Map(names.map((name) => [name, (cpuUsOf(world.stack.pid(name)!) - cpuBefore.get(name)!) / alone.events]));
+    const cpu = new Map(
+      names.map((name) => [name, (cpuUsOf(world.stack.pid(name)!) - cpuBefore.get(name)!) / alone.events]),
+    );
     await quiet();
     const after = await stateHash(pool, clickhouse);
     const changed = differingTables(before, after);

@@ -1,4 +1,5 @@
-// bench/rollups.ts - what it costs to compute one touched minute again, by the number of events in its client's hour: where does it stop keeping up?
+// What it costs to compute one touched minute again, by the number of events in its client's hour:
+// where does it stop keeping up?
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -14,11 +15,15 @@ import { clickhouseStore } from "../sinks/stores/clickhouse.ts";
 import { attributed, clickCredit, noon, recorded } from "../tests/support/builders.ts";
 import { circumstances, cpuUsOf, median, save } from "./figures.ts";
 
-// Up to one client that sends a million events a minute for three minutes; more adds time and no insight.
+// Up to one client that sends a million events a minute for three minutes; more adds time and no
+// insight.
 const SIZES = [10_000, 100_000, 1_000_000, 3_000_000];
 const HOUR_MS = 3_600_000;
 const MINUTE_MS = 60_000;
-/** Written by the real mapping; the rest of the hour are copies under other ids and times, which the server makes itself. */
+/**
+ * Written by the real mapping; the rest of the hour are copies under other ids and times, which the
+ * server makes itself.
+ */
 const MAPPED = 10_000;
 
 const fill = async (clickhouse: Clickhouse, client: number, events: number): Promise<void> => {
@@ -33,7 +38,10 @@ const fill = async (clickhouse: Clickhouse, client: number, events: number): Pro
         ua: "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/137.0.0.0 Safari/537.36",
       },
       {
-        enrichment: { country: ["MX", "US", "CO", "ES", "AR"][n % 5]!, device: ["desktop", "mobile", "tablet"][n % 3]! },
+        enrichment: {
+          country: ["MX", "US", "CO", "ES", "AR"][n % 5]!,
+          device: ["desktop", "mobile", "tablet"][n % 3]!,
+        },
         ...(n % 4 === 0 ? { credit: clickCredit({ partner_id: 1 + (n % 20), campaign_id: 1 + (n % 20) }) } : {}),
       },
     ),

@@ -1,4 +1,5 @@
-// bench/stage.ts - how fast the hosted chain (enrich, score, attribute) works off what lies in the log: all on one partition, as one hot device makes it, and spread.
+// How fast the hosted chain (enrich, score, attribute) works off what lies in the log: all on one
+// partition, as one hot device makes it, and spread.
 
 import { openKafka } from "../infra/kafka/kafka.ts";
 import { table } from "../infra/runtime/output.ts";
@@ -10,7 +11,10 @@ import { generate, openWorld } from "./world.ts";
 const GROUP = "tributary.enrich";
 const POLL_MS = 100;
 
-/** `--seconds` of filling the log before each run (8). The worker is started when the log is full, and timed from its first commit to lag 0. */
+/**
+ * `--seconds` of filling the log before each run (8). The worker is started when the log is full,
+ * and timed from its first commit to lag 0.
+ */
 export const run = async (options: { seconds?: string }): Promise<void> => {
   const seconds = Number(options.seconds ?? 8);
   const [ingest, chain] = ["ingest", "worker-chain"].map((name) => apps.find((app) => app.name === name)!);

@@ -1,4 +1,5 @@
-// bench/twin.ts - what the tutorials build: express.json, one await of the registry client's encode an event, kafkajs with its defaults. The line that ours is held against.
+// What the tutorials build: express.json, one await of the registry client's encode an event,
+// kafkajs with its defaults. The line that ours is held against.
 import { SchemaRegistry } from "@kafkajs/confluent-schema-registry";
 import express from "express";
 import { Kafka } from "kafkajs";
@@ -20,7 +21,10 @@ app.post("/ingest/batch", async (request, response) => {
   const messages = await Promise.all(
     events.map(async (event) => {
       const { props, ...rest } = event;
-      return { key: `${event.cid}:${event.did}`, value: await registry.encode(schemaId, { ...rest, props: JSON.stringify(props) }) };
+      return {
+        key: `${event.cid}:${event.did}`,
+        value: await registry.encode(schemaId, { ...rest, props: JSON.stringify(props) }),
+      };
     }),
   );
   await producer.send({ topic, messages, acks: -1 });

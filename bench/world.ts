@@ -1,4 +1,5 @@
-// bench/world.ts - the embedded stack in a folder of its own, fresh for each bench, with the apps that the question asks for.
+// The embedded stack in a folder of its own, fresh for each bench, with the apps that the question
+// asks for.
 import { spawn } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -33,7 +34,9 @@ export const openWorld = async (apps: readonly App[], wantedTokens = TOKENS): Pr
   const pool = openPool(stack.env.POSTGRES_URL!, { name: "tributary-bench" });
   const tokens: string[] = [];
   for (let n = 0; n < wantedTokens; n += 1)
-    tokens.push((await createToken(pool, { kind: "ingest", label: `bench ${n}`, client_id: clientId, client_side: true })).token);
+    tokens.push(
+      (await createToken(pool, { kind: "ingest", label: `bench ${n}`, client_id: clientId, client_side: true })).token,
+    );
   await pool.end();
   return {
     stack,
@@ -49,7 +52,9 @@ export const openWorld = async (apps: readonly App[], wantedTokens = TOKENS): Pr
 /** Runs the generator as a process of its own, so that its CPU is on its own bill. */
 export const generate = (order: LoadOrder): Promise<LoadResult> =>
   new Promise((resolve, reject) => {
-    const child = spawn(process.execPath, [new URL("./generator.js", import.meta.url).pathname], { stdio: ["pipe", "pipe", "inherit"] });
+    const child = spawn(process.execPath, [new URL("./generator.js", import.meta.url).pathname], {
+      stdio: ["pipe", "pipe", "inherit"],
+    });
     child.stdin.end(JSON.stringify(order));
     let text = "";
     child.stdout.on("data", (part) => {

@@ -1,4 +1,5 @@
-// domain/calendar.ts - days and months of America/Mexico_City, to the millisecond: what dashboards, commissions and payments are counted by.
+// Days and months of America/Mexico_City, to the millisecond: what dashboards, commissions and
+// payments are counted by.
 import type { UnixMs } from "../stream/flow.ts";
 
 export interface Month {
@@ -9,12 +10,18 @@ export interface Month {
 
 const TIME_ZONE = "America/Mexico_City";
 const DAY_MS = 86_400_000;
-/** Only a first guess, which the borders correct: the zone's offset since summer time ended on 2022-10-30. */
+/**
+ * Only a first guess, which the borders correct: the zone's offset since summer time ended on
+ * 2022-10-30.
+ */
 const USUAL_OFFSET_MS = -6 * 3_600_000;
 const DATE = /^(\d{4})-(\d{2})-(\d{2})$/;
 
 let wallClock: Intl.DateTimeFormat | undefined;
-/** Borders by day number. Asking Intl costs microseconds, so each day is asked once; a day out of far past or future cannot fill the memory. */
+/**
+ * Borders by day number. Asking Intl costs microseconds, so each day is asked once; a day out of
+ * far past or future cannot fill the memory.
+ */
 const dayStarts = new Map<number, UnixMs>();
 const MAX_DAYS_KEPT = 4_096;
 
@@ -38,7 +45,10 @@ const offsetAt = (at: UnixMs): number => {
   return wall - Math.floor(at / 1_000) * 1_000;
 };
 
-/** The first instant of a day, given as days since 1970-01-01. When clocks jump over midnight the day starts with the jump. */
+/**
+ * The first instant of a day, given as days since 1970-01-01. When clocks jump over midnight the
+ * day starts with the jump.
+ */
 const startOf = (day: number): UnixMs => {
   const known = dayStarts.get(day);
   if (known !== undefined) return known;
@@ -77,7 +87,10 @@ export const monthOf = (at: UnixMs): Month => {
 /** The day, as YYYY-MM-DD, that clocks in Mexico City showed at `at`. */
 export const dayOf = (at: UnixMs): string => new Date(dayNumberOf(at) * DAY_MS).toISOString().slice(0, 10);
 
-/** The first millisecond of a day of Mexico City, given as YYYY-MM-DD. Throws RangeError on text that is not a day of the calendar. */
+/**
+ * The first millisecond of a day of Mexico City, given as YYYY-MM-DD. Throws RangeError on text
+ * that is not a day of the calendar.
+ */
 export const startOfDay = (day: string): UnixMs => {
   const [, year, month, date] = DATE.exec(day) ?? [];
   const midnight = year === undefined ? Number.NaN : Date.UTC(Number(year), Number(month) - 1, Number(date));
@@ -86,7 +99,10 @@ export const startOfDay = (day: string): UnixMs => {
   return startOf(midnight / DAY_MS);
 };
 
-/** The same day of the month `months` later, or the last day of that month when it is shorter; both as YYYY-MM-DD. Throws RangeError as `startOfDay`. */
+/**
+ * The same day of the month `months` later, or the last day of that month when it is shorter; both
+ * as YYYY-MM-DD. Throws RangeError as `startOfDay`.
+ */
 export const monthsAfter = (day: string, months: number): string => {
   startOfDay(day);
   const [, year, month, date] = DATE.exec(day)!;

@@ -1,9 +1,13 @@
-// domain/click-id.ts - click ids that carry their own proof: base64url(format, time, link id, 64 random bits, MAC). No store is asked to read one.
+// Click ids that carry their own proof: base64url(format, time, link id, 64 random bits, MAC). No
+// store is asked to read one.
 import { createHmac, timingSafeEqual } from "node:crypto";
 import type { UnixMs } from "../stream/flow.ts";
 import { derive } from "./derive.ts";
 
-/** `format` is the first byte of the id and names the key, so keys rotate: new ids take the newest, old ones stay readable. */
+/**
+ * `format` is the first byte of the id and names the key, so keys rotate: new ids take the newest,
+ * old ones stay readable.
+ */
 export interface ClickIdKey {
   readonly format: number;
   readonly secret: Buffer;
@@ -14,7 +18,10 @@ export interface Click {
   readonly clicked_at: UnixMs;
 }
 
-/** 1 format + 6 time + 4 link + 8 random + 14 MAC = 33 bytes = 44 characters, a multiple of three: no spare bits that could change unnoticed. */
+/**
+ * 1 format + 6 time + 4 link + 8 random + 14 MAC = 33 bytes = 44 characters, a multiple of three:
+ * no spare bits that could change unnoticed.
+ */
 const TIME_AT = 1;
 const LINK_AT = 7;
 const RANDOM_AT = 11;
@@ -23,7 +30,10 @@ const BYTES = 33;
 const TEXT = /^[A-Za-z0-9_-]{44}$/;
 
 /** The key that a format byte (1 to 255) names. */
-export const clickIdKey = (secret: string, format: number): ClickIdKey => ({ format, secret: derive(secret, `click-id:${format}`) });
+export const clickIdKey = (secret: string, format: number): ClickIdKey => ({
+  format,
+  secret: derive(secret, `click-id:${format}`),
+});
 
 const macOf = (head: Buffer, key: ClickIdKey): Buffer =>
   createHmac("sha256", key.secret)
@@ -31,7 +41,10 @@ const macOf = (head: Buffer, key: ClickIdKey): Buffer =>
     .digest()
     .subarray(0, BYTES - MAC_AT);
 
-/** A new click id of 44 URL-safe characters; `random` are 8 random bytes. Throws RangeError when a number does not fit its field. */
+/**
+ * A new click id of 44 URL-safe characters; `random` are 8 random bytes. Throws RangeError when a
+ * number does not fit its field.
+ */
 export const mint = (linkId: number, at: UnixMs, random: Uint8Array, key: ClickIdKey): string => {
   if (random.length !== MAC_AT - RANDOM_AT) throw new RangeError("a click id takes 8 random bytes");
   const bytes = Buffer.alloc(BYTES);
@@ -43,11 +56,15 @@ export const mint = (linkId: number, at: UnixMs, random: Uint8Array, key: ClickI
   return bytes.toString("base64url");
 };
 
-/** What a click id says, or undefined when it is not one of ours: another form, an unknown key, one bit changed. Compared in constant time. */
+/**
+ * What a click id says, or undefined when it is not one of ours: another form, an unknown key, one
+ * bit changed. Compared in constant time.
+ */
 export const verify = (text: string, keys: readonly ClickIdKey[]): Click | undefined => {
   if (!TEXT.test(text)) return undefined;
   const bytes = Buffer.from(text, "base64url");
   const key = keys.find(({ format }) => format === bytes[0]);
-  if (key === undefined || !timingSafeEqual(macOf(bytes.subarray(0, MAC_AT), key), bytes.subarray(MAC_AT))) return undefined;
+  if (key === undefined || !timingSafeEqual(macOf(bytes.subarray(0, MAC_AT), key), bytes.subarray(MAC_AT)))
+    return undefined;
   return { link_id: bytes.readUInt32BE(LINK_AT), clicked_at: bytes.readUIntBE(TIME_AT, LINK_AT - TIME_AT) };
 };

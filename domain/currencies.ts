@@ -1,6 +1,9 @@
-// domain/currencies.ts - the currencies that money may be in, with their decimal digits (ISO 4217, list one).
+// The currencies that money may be in, with their decimal digits (ISO 4217, list one).
 
-/** Codes without minor units (gold, test codes, XXX "no currency") are left out: an amount in them would mean nothing. */
+/**
+ * Codes without minor units (gold, test codes, XXX "no currency") are left out: an amount in them
+ * would mean nothing.
+ */
 const BY_DIGITS: Readonly<Record<number, string>> = {
   0: "BIF CLP DJF GNF ISK JPY KMF KRW PYG RWF UGX UYI VND VUV XAF XOF XPF",
   2:
@@ -12,7 +15,9 @@ const BY_DIGITS: Readonly<Record<number, string>> = {
   4: "CLF UYW",
 };
 const digits = new Map(
-  Object.entries(BY_DIGITS).flatMap(([count, codes]) => codes.split(" ").map((code): [string, number] => [code, Number(count)])),
+  Object.entries(BY_DIGITS).flatMap(([count, codes]) =>
+    codes.split(" ").map((code): [string, number] => [code, Number(count)]),
+  ),
 );
 
 /** Every code, by its decimals. */
@@ -20,5 +25,8 @@ export const codesByDigits: ReadonlyMap<number, readonly string[]> = new Map(
   Object.entries(BY_DIGITS).map(([count, codes]) => [Number(count), codes.split(" ")]),
 );
 
-/** How many decimals an amount of this currency has; undefined: not a currency. Codes are upper case. */
+/**
+ * How many decimals an amount of this currency has; undefined: not a currency. Codes are upper
+ * case.
+ */
 export const digitsOf = (currency: string): number | undefined => digits.get(currency);

@@ -1,4 +1,5 @@
-// domain/device-id.ts - identifiers as the log keeps them: HMAC(pepper of the client, SHA-256(identifier)), so nobody without the secret can guess one back.
+// Identifiers as the log keeps them: HMAC(pepper of the client, SHA-256(identifier)), so nobody
+// without the secret can guess one back.
 import { createHmac, hash } from "node:crypto";
 import { derive } from "./derive.ts";
 import { memo } from "./memo.ts";
@@ -6,21 +7,29 @@ import { memo } from "./memo.ts";
 /** The pepper of one client: equal device ids of two clients never meet. */
 export const pepperOf = (secret: string, clientId: number): Buffer => derive(secret, `pepper:${clientId}`);
 
-/** What SHA-256 (64 hex digits, lower case) of an identifier becomes: for whatever a sender or browser hashed before. */
-export const keyedHash = (pepper: Buffer, sha256Hex: string): string => createHmac("sha256", pepper).update(sha256Hex).digest("hex");
+/**
+ * What SHA-256 (64 hex digits, lower case) of an identifier becomes: for whatever a sender or
+ * browser hashed before.
+ */
+export const keyedHash = (pepper: Buffer, sha256Hex: string): string =>
+  createHmac("sha256", pepper).update(sha256Hex).digest("hex");
 
 /** A device id, e-mail or phone number in plain text, as the log keeps it: 64 hex digits. */
-export const identifierHash = (pepper: Buffer, identifier: string): string => keyedHash(pepper, hash("sha256", identifier, "hex"));
+export const identifierHash = (pepper: Buffer, identifier: string): string =>
+  keyedHash(pepper, hash("sha256", identifier, "hex"));
 
-/** How one client's identifiers become keyed hashes: given as they are, or as the SHA-256 (hex, lower case) that a sender made of them. */
+/**
+ * How one client's identifiers become keyed hashes: given as they are, or as the SHA-256 (hex,
+ * lower case) that a sender made of them.
+ */
 export interface Identify {
   readonly plain: (identifier: string) => string;
   readonly hashed: (sha256Hex: string) => string;
 }
 
 /**
- * The two functions above for one client, remembering the answers to the latest `size` identifiers: a device sends many events, and two hashes
- * cost more than the rest of its admission.
+ * The two functions above for one client, remembering the answers to the latest `size` identifiers:
+ * a device sends many events, and two hashes cost more than the rest of its admission.
  */
 export const identifyFor = (pepper: Buffer, size: number): Identify => ({
   plain: memo(size, (identifier) => identifierHash(pepper, identifier)),

@@ -1,9 +1,11 @@
-// domain/ids.ts - ids that say nothing but come out the same every time: UUIDs made of the parts that make a thing what it is.
+// Ids that say nothing but come out the same every time: UUIDs made of the parts that make a thing
+// what it is.
 import { hash } from "node:crypto";
 
 /**
- * A UUID (version 8 of RFC 9562, "custom") from the SHA-256 of its parts. Each part is written with its length in front, so ("ab", "c") and
- * ("a", "bc") differ; a number counts as its decimal text. Equal parts, equal UUID, for ever: ids in the log depend on it.
+ * A UUID (version 8 of RFC 9562, "custom") from the SHA-256 of its parts. Each part is written with
+ * its length in front, so ("ab", "c") and ("a", "bc") differ; a number counts as its decimal text.
+ * Equal parts, equal UUID, for ever: ids in the log depend on it.
  */
 export const uuidOf = (...parts: readonly (string | number)[]): string => {
   let text = "";
@@ -17,8 +19,12 @@ export const uuidOf = (...parts: readonly (string | number)[]): string => {
 /** The two fixed bits of RFC 9562 leave two free ones in this digit. */
 const VARIANT = "89ab";
 
-/** The id of the n-th record that a stage makes of one input: the same whenever, wherever and however often it is made. */
-export const derivedId = (stage: string, inputId: string, output: string, n: number): string => uuidOf(stage, inputId, output, n);
+/**
+ * The id of the n-th record that a stage makes of one input: the same whenever, wherever and
+ * however often it is made.
+ */
+export const derivedId = (stage: string, inputId: string, output: string, n: number): string =>
+  uuidOf(stage, inputId, output, n);
 
 /** `cnv_` and its kin (contracts.md 1): the kind, then the 32 digits of the UUID. */
 export const prefixed = (prefix: string, uuid: string): string => `${prefix}_${uuid.replaceAll("-", "")}`;

@@ -1,9 +1,10 @@
-// domain/memo.ts - remembers the answers of a pure function for the texts seen most recently.
+// Remembers the answers of a pure function for the texts seen most recently.
 
 /**
- * The same function, at most `size` answers of it kept. Two generations instead of a list in order of use: a hit in the younger one is a single
- * map read, and when it is full the older one is let go as a whole. Only pure functions
- * may be wrapped, for what is forgotten is computed again; null is an answer, undefined is none.
+ * The same function, at most `size` answers of it kept. Two generations instead of a list in order
+ * of use: a hit in the younger one is a single map read, and when it is full the older one is let
+ * go as a whole. Only pure functions may be wrapped, for what is forgotten is computed again; null
+ * is an answer, undefined is none.
  */
 export const memo = <Answer>(size: number, compute: (text: string) => Answer): ((text: string) => Answer) => {
   const generation = Math.max(1, Math.floor(size / 2));

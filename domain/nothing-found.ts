@@ -1,4 +1,4 @@
-// domain/nothing-found.ts - what stages found out about an event that none of them has looked at.
+// What stages found out about an event that none of them has looked at.
 import type { Enrichment, Fraud } from "../schemas/generated.ts";
 
 export const nothingFound: { readonly enrichment: Enrichment; readonly fraud: Fraud } = {

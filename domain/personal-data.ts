@@ -1,7 +1,11 @@
-// domain/personal-data.ts - finds personal data in what senders write and replaces it by keyed hashes, before anything reaches the log.
+// Finds personal data in what senders write and replaces it by keyed hashes, before anything
+// reaches the log.
 import type { Identify } from "./device-id.ts";
 
-/** Keys whose values are personal at any depth and in any case (contracts.md 2), written without `_` and `-`. */
+/**
+ * Keys whose values are personal at any depth and in any case (contracts.md 2), written without `_`
+ * and `-`.
+ */
 const PERSONAL: ReadonlySet<string> = new Set(["email", "phone", "firstname", "lastname", "name", "address"]);
 const plainKey = (key: string): string => key.toLowerCase().replaceAll(/[_-]/g, "");
 
@@ -15,23 +19,37 @@ const normalised = (kind: string, text: string): string => {
   return kind === "phone" ? trimmed.replaceAll(/[^\d+]/g, "") : trimmed.replaceAll(/\s+/g, " ");
 };
 
-/** A replacement, and whether anything was there in plain text (a value that was hashed before, only gets its key). */
+/**
+ * A replacement, and whether anything was there in plain text (a value that was hashed before, only
+ * gets its key).
+ */
 export interface Scrubbed<T> {
   readonly value: T;
   readonly wasPlain: boolean;
 }
 
-/** 64 characters before the @ (RFC 5321), 253 behind it: bounds the work on a text made of nothing else. */
+/**
+ * 64 characters before the @ (RFC 5321), 253 behind it: bounds the work on a text made of nothing
+ * else.
+ */
 const LOCAL_LENGTH = 64;
 const DOMAIN_LENGTH = 253;
 const isLocal = (code: number): boolean => isDomain(code) || code === 95 || code === 37 || code === 43; // _ % +
 const isDomain = (code: number): boolean =>
-  (code >= 48 && code <= 57) || (code >= 65 && code <= 90) || (code >= 97 && code <= 122) || code === 45 || code === 46 || code > 127; // - .
+  (code >= 48 && code <= 57) ||
+  (code >= 65 && code <= 90) ||
+  (code >= 97 && code <= 122) ||
+  code === 45 ||
+  code === 46 ||
+  code > 127; // - .
 const TOP_LEVEL = /\.[^\d.-][^.]+$/;
 /** logo@2x.png is a picture for dense screens, not somebody's address. */
 const DENSE_IMAGE = /^\dx\.(png|jpe?g|webp|gif|svg|avif)$/i;
 
-/** Replaces whatever is shaped like an e-mail inside a text (a whole value, or a parameter of a URL, where @ may be %40) by its hash. */
+/**
+ * Replaces whatever is shaped like an e-mail inside a text (a whole value, or a parameter of a URL,
+ * where @ may be %40) by its hash.
+ */
 export const scrubText = (text: string, identify: Identify): Scrubbed<string> => {
   let done = "";
   let from = 0;
@@ -53,10 +71,15 @@ const nextAt = (text: string, from: number): { start: number; end: number } | un
   const plain = text.indexOf("@", from);
   const escaped = text.indexOf("%40", from);
   if (plain < 0 && escaped < 0) return undefined;
-  return escaped < 0 || (plain >= 0 && plain < escaped) ? { start: plain, end: plain + 1 } : { start: escaped, end: escaped + 3 };
+  return escaped < 0 || (plain >= 0 && plain < escaped)
+    ? { start: plain, end: plain + 1 }
+    : { start: escaped, end: escaped + 3 };
 };
 
-/** The same JSON value with personal data replaced: everything under a personal key, and e-mails wherever they stand. Keys have been checked before. */
+/**
+ * The same JSON value with personal data replaced: everything under a personal key, and e-mails
+ * wherever they stand. Keys have been checked before.
+ */
 export const scrub = (value: unknown, identify: Identify): Scrubbed<unknown> => {
   let wasPlain = false;
   const visit = (part: unknown, kind: string | null): unknown => {

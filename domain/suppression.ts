@@ -1,4 +1,5 @@
-// domain/suppression.ts - which records speak of somebody who was erased: subjects as the log holds them, and the question asked of each record.
+// Which records speak of somebody who was erased: subjects as the log holds them, and the question
+// asked of each record.
 import { type Conversion, type EventAttributed, type EventReceived, topics } from "../schemas/generated.ts";
 import type { Recorded, UnixMs } from "../stream/flow.ts";
 import type { Identify } from "./device-id.ts";
@@ -19,8 +20,9 @@ export interface SuppressedSubject {
 const orderSubject = (orderId: string): string => uuidOf("order", orderId);
 
 /**
- * What the log holds of a subject: the keyed hash of a device, e-mail or phone, the lead key of a client's own lead id. The log holds order ids as they are;
- * the list holds a hash of them. An e-mail or phone that the sender had hashed (64 hex digits) gets its key alone, as at the edge.
+ * What the log holds of a subject: the keyed hash of a device, e-mail or phone, the lead key of a
+ * client's own lead id. The log holds order ids as they are; the list holds a hash of them. An
+ * e-mail or phone that the sender had hashed (64 hex digits) gets its key alone, as at the edge.
  */
 export const subjectOf = (kind: SubjectKind, value: string, identify: Identify): string => {
   if (kind === "did") return identify.plain(value);
@@ -51,7 +53,13 @@ export const hidesOf = (subjects: readonly SuppressedSubject[]): Hides | undefin
       own = { devices: new Map(), people: new Map(), leads: new Map(), orders: new Map() };
       clients.set(client_id, own);
     }
-    const listOf = { did: own.devices, email: own.people, phone: own.people, client_lead_id: own.leads, order_id: own.orders };
+    const listOf = {
+      did: own.devices,
+      email: own.people,
+      phone: own.people,
+      client_lead_id: own.leads,
+      order_id: own.orders,
+    };
     listOf[kind].set(subject, Math.max(since, listOf[kind].get(subject) ?? since));
   }
   return (event, topic) => {
@@ -59,16 +67,20 @@ export const hidesOf = (subjects: readonly SuppressedSubject[]): Hides | undefin
     if (own === undefined) return false;
     if (topic === topics.eventsAttributed.name) return hidesAttributed(own, event);
     if (topic === topics.conversions.name) return hidesConversion(own, event);
-    if (topic === topics.eventsRaw.name || topic === topics.eventsRestored.name) return hidesEvent(own, event.data, event.at);
+    if (topic === topics.eventsRaw.name || topic === topics.eventsRestored.name)
+      return hidesEvent(own, event.data, event.at);
     // Ledger entries name conversions and partners, and nobody else: amounts stay.
     return false;
   };
 };
 
-const isHidden = (moments: Moments, subject: string | null, at: UnixMs): boolean => subject !== null && at <= (moments.get(subject) ?? -1);
+const isHidden = (moments: Moments, subject: string | null, at: UnixMs): boolean =>
+  subject !== null && at <= (moments.get(subject) ?? -1);
 
 const keyedHashes = /[0-9a-f]{64}/g;
-/** A keyed hash cannot be met by chance, so finding one anywhere in a text is finding the person. */
+/**
+ * A keyed hash cannot be met by chance, so finding one anywhere in a text is finding the person.
+ */
 const speaksOf = (people: Moments, text: string | null, at: UnixMs): boolean =>
   text !== null && people.size > 0 && (text.match(keyedHashes)?.some((hash) => isHidden(people, hash, at)) ?? false);
 

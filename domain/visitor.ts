@@ -1,4 +1,5 @@
-// domain/visitor.ts - what of an event tells about its visitor: an address or a user agent may be that of the server which sent it.
+// What of an event tells about its visitor: an address or a user agent may be that of the server
+// which sent it.
 import type { EventReceived } from "../schemas/generated.ts";
 
 /** Null when absent, or taken from a request which the visitor's device did not send. */

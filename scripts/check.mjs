@@ -1,4 +1,5 @@
-// Everything that is checked without running a service: lock, generated files, types, lint and format, imports, diagram, licences; then what is over a size budget.
+// Everything that is checked without running a service: lock, generated files, types, lint and
+// format, imports, diagram, licences; then what is over a size budget.
 import { execFileSync, spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 
@@ -17,7 +18,10 @@ const steps = {
 let failed = 0;
 for (const [name, [command, args]] of Object.entries(steps)) {
   const started = performance.now();
-  const { status, stdout, stderr } = spawnSync(command, args, { encoding: "utf8", env: { ...process.env, FORCE_COLOR: "0" } });
+  const { status, stdout, stderr } = spawnSync(command, args, {
+    encoding: "utf8",
+    env: { ...process.env, FORCE_COLOR: "0" },
+  });
   console.log(`${status === 0 ? "ok    " : "FAILED"} ${name} (${((performance.now() - started) / 1000).toFixed(1)} s)`);
   if (status === 0) continue;
   failed += 1;
@@ -51,5 +55,6 @@ const tooLong = execFileSync("git", ["ls-files", "*.ts", "*.mjs"], { encoding: "
   .filter((file) => file !== "" && !file.includes("generated"))
   .map((file) => [file, readFileSync(file, "utf8").split("\n").length])
   .filter(([, lines]) => lines > 300);
-if (tooLong.length > 0) console.log(`note   over 300 lines: ${tooLong.map(([file, lines]) => `${file} (${lines})`).join(", ")}`);
+if (tooLong.length > 0)
+  console.log(`note   over 300 lines: ${tooLong.map(([file, lines]) => `${file} (${lines})`).join(", ")}`);
 process.exit(failed > 0 ? 1 : 0);

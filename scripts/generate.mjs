@@ -1,4 +1,5 @@
-// Writes schemas/generated.ts from topics.yaml and schemas/*.avsc: record types and topic constants. Usage: node scripts/generate.mjs [--check]
+// Writes schemas/generated.ts from topics.yaml and schemas/*.avsc: record types and topic
+// constants. Usage: node scripts/generate.mjs [--check]
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { parse } from "yaml";
 
@@ -10,10 +11,20 @@ const schemas = new Map(
     .map((schema) => [schema.name, schema]),
 );
 const topics = parse(readFileSync(at("topics.yaml"), "utf8"));
-const primitive = { string: "string", int: "number", long: "UnixMs", boolean: "boolean", bytes: "Buffer", double: "number" };
+const primitive = {
+  string: "string",
+  int: "number",
+  long: "UnixMs",
+  boolean: "boolean",
+  bytes: "Buffer",
+  double: "number",
+};
 const declared = [];
 
-/** The TypeScript type of an Avro type; records and enums met on the way are declared. A plain long is always a time. */
+/**
+ * The TypeScript type of an Avro type; records and enums met on the way are declared. A plain long
+ * is always a time.
+ */
 const typeOf = (type) => {
   if (Array.isArray(type))
     return type
@@ -33,11 +44,16 @@ const declare = (name, text) => {
 };
 const declareRecord = (schema) =>
   declare(schema.name, () => {
-    const fields = schema.fields.map(({ name, type, doc }) => `${doc ? `  /** ${doc} */\n` : ""}  readonly ${name}: ${typeOf(type)};`);
+    const fields = schema.fields.map(
+      ({ name, type, doc }) => `${doc ? `  /** ${doc} */\n` : ""}  readonly ${name}: ${typeOf(type)};`,
+    );
     return `${schema.doc ? `/** ${schema.doc} */\n` : ""}export interface ${schema.name} {\n${fields.join("\n")}\n}`;
   });
 
-/** One self-contained schema: each record written out where it is met first, by name from then on, as Avro wants it. */
+/**
+ * One self-contained schema: each record written out where it is met first, by name from then on,
+ * as Avro wants it.
+ */
 const inline = (type, seen) => {
   if (Array.isArray(type)) return type.map((member) => inline(member, seen));
   if (typeof type === "string") return schemas.has(type) ? inline(schemas.get(type), seen) : type;
@@ -45,7 +61,9 @@ const inline = (type, seen) => {
   if (type.name === undefined) return type;
   if (seen.has(type.name)) return `tributary.${type.name}`;
   seen.add(type.name);
-  return type.fields ? { ...type, fields: type.fields.map((field) => ({ ...field, type: inline(field.type, seen) })) } : type;
+  return type.fields
+    ? { ...type, fields: type.fields.map((field) => ({ ...field, type: inline(field.type, seen) })) }
+    : type;
 };
 
 const milliseconds = (retention) => {
@@ -56,7 +74,9 @@ const milliseconds = (retention) => {
 };
 const constantOf = (name) => name.replace(/[.](.)/g, (_, letter) => letter.toUpperCase());
 const path = (field) => `data.${field}`;
-/** Of several fields the first that is not null; all but the last may lie in a record that is null. */
+/**
+ * Of several fields the first that is not null; all but the last may lie in a record that is null.
+ */
 const firstOf = (fields) =>
   [fields]
     .flat()
@@ -67,7 +87,8 @@ for (const schema of schemas.values()) declareRecord(schema);
 const constants = [];
 for (const [name, { record, keyed_by, key, id, partitions, checked = false }] of Object.entries(topics)) {
   if (record === undefined) continue;
-  if (!schemas.has(record)) throw new Error(`topics.yaml: ${name} names the record ${record}, which schemas/ does not hold`);
+  if (!schemas.has(record))
+    throw new Error(`topics.yaml: ${name} names the record ${record}, which schemas/ does not hold`);
   constants.push(
     `  ${constantOf(name)}: topic<${record}>({\n    name: "${name}",\n    keyedBy: "${keyed_by}",\n    partitions: ${partitions},\n    checked: ${checked},\n` +
       `    idOf: (data) => ${firstOf(id)},\n    keyOf: (data) => \`${key.map((field) => `\${${path(field)}}`).join(":")}\`,\n` +

@@ -1,12 +1,17 @@
-// Exits 0 when the app of this container answers /readyz on its side port. Its certificate names a public host, not the loopback, so it is not looked at.
+// Exits 0 when the app of this container answers /readyz on its side port. Its certificate names a
+// public host, not the loopback, so it is not looked at.
 import { get as getPlain } from "node:http";
 import { get as getSecure } from "node:https";
 
 const port = process.env.OPS_PORT || "9080";
 const isSecure = Boolean(process.env.TLS_CERT_FILE);
 const get = isSecure ? getSecure : getPlain;
-get(`${isSecure ? "https" : "http"}://127.0.0.1:${port}/readyz`, { rejectUnauthorized: false, timeout: 2_000 }, (answer) => {
-  process.exit(answer.statusCode === 200 ? 0 : 1);
-})
+get(
+  `${isSecure ? "https" : "http"}://127.0.0.1:${port}/readyz`,
+  { rejectUnauthorized: false, timeout: 2_000 },
+  (answer) => {
+    process.exit(answer.statusCode === 200 ? 0 : 1);
+  },
+)
   .on("timeout", () => process.exit(1))
   .on("error", () => process.exit(1));

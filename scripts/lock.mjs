@@ -1,12 +1,17 @@
-// Completes package-lock.json: one entry for every optional platform package, also those that the machine which wrote the lock could not resolve.
-// npm leaves such packages out without a word, and `npm ci` then refuses the lock on every other platform. Usage: node scripts/lock.mjs [--check]
+// Completes package-lock.json: one entry for every optional platform package, also those that the
+// machine which wrote the lock could not resolve.
+// npm leaves such packages out without a word, and `npm ci` then refuses the lock on every other
+// platform. Usage: node scripts/lock.mjs [--check]
 import { readFileSync, writeFileSync } from "node:fs";
 
 const file = new URL("../package-lock.json", import.meta.url);
 const lock = JSON.parse(readFileSync(file, "utf8"));
 const at = (parent, name) => `${parent ? `${parent}/` : ""}node_modules/${name}`;
 
-/** Walks up from `from` as Node's resolution does, and says whether the lock holds `name` anywhere on the way. */
+/**
+ * Walks up from `from` as Node's resolution does, and says whether the lock holds `name` anywhere
+ * on the way.
+ */
 const isLocked = (from, name) => {
   for (let parent = from; ; ) {
     if (lock.packages[at(parent, name)]) return true;
@@ -16,17 +21,23 @@ const isLocked = (from, name) => {
   }
 };
 
-/** The platform that a package name ends in, e.g. `@x/cli-linux-arm64-musl`; npm installs the entry on that platform alone. */
+/**
+ * The platform that a package name ends in, e.g. `@x/cli-linux-arm64-musl`; npm installs the entry
+ * on that platform alone.
+ */
 const platformOf = (name) => {
-  const [, os, cpu, libc] = /(android|darwin|linux|win32|freebsd|openbsd)-(arm64|x64|arm|ia32)(?:-(gnu|musl))?$/.exec(name) ?? [];
-  if (!os) throw new Error(`package-lock.json: no entry for ${name}, and its name does not tell a platform; add it by hand`);
+  const [, os, cpu, libc] =
+    /(android|darwin|linux|win32|freebsd|openbsd)-(arm64|x64|arm|ia32)(?:-(gnu|musl))?$/.exec(name) ?? [];
+  if (!os)
+    throw new Error(`package-lock.json: no entry for ${name}, and its name does not tell a platform; add it by hand`);
   return { cpu: [cpu], ...(libc && { libc: [libc === "gnu" ? "glibc" : libc] }), os: [os] };
 };
 
 const missing = [];
 for (const [path, entry] of Object.entries(lock.packages))
   for (const [name, version] of Object.entries(entry.optionalDependencies ?? {}))
-    if (!isLocked(path, name)) missing.push({ name, version: version.replace(/^[~^]/, ""), dev: entry.dev, parent: path });
+    if (!isLocked(path, name))
+      missing.push({ name, version: version.replace(/^[~^]/, ""), dev: entry.dev, parent: path });
 
 if (process.argv.includes("--check")) {
   for (const { name, parent } of missing)

@@ -1,8 +1,19 @@
-// Makes a fresh clone ready to run: checks what the machine must bring, installs packages, compiles, fetches jars. Does nothing that is already done.
+// Makes a fresh clone ready to run: checks what the machine must bring, installs packages,
+// compiles, fetches jars. Does nothing that is already done.
 // Usage: node scripts/prepare.mjs [--no-servers | --only-jars]; needs nothing but Node itself.
 import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
-import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
@@ -18,7 +29,9 @@ const OLDEST_JAVA = 17;
 function checkNode() {
   const [major, minor] = process.versions.node.split(".").map(Number);
   if (major < OLDEST_NODE[0] || (major === OLDEST_NODE[0] && minor < OLDEST_NODE[1]))
-    throw new Unprepared(`Node ${process.versions.node} is too old: install Node ${OLDEST_NODE.join(".")} or newer (https://nodejs.org).`);
+    throw new Unprepared(
+      `Node ${process.versions.node} is too old: install Node ${OLDEST_NODE.join(".")} or newer (https://nodejs.org).`,
+    );
 }
 
 /** Java and Maven are needed for the embedded Kafka alone. */
@@ -31,7 +44,8 @@ function checkJava() {
   if (Number(version) < OLDEST_JAVA) throw new Unprepared(`Java ${version} is too old: ${cure}.`);
 }
 
-const hashOf = (...files) => files.reduce((hash, file) => hash.update(readFileSync(file)), createHash("sha256")).digest("hex");
+const hashOf = (...files) =>
+  files.reduce((hash, file) => hash.update(readFileSync(file)), createHash("sha256")).digest("hex");
 const read = (file) => (existsSync(file) ? readFileSync(file, "utf8") : undefined);
 
 /** Runs a program; its output is shown only when it fails. */
@@ -48,10 +62,16 @@ function installPackages(say) {
   const stamp = at("node_modules", ".tributary-stamp");
   const wanted = hashOf(at("package-lock.json"));
   if (read(stamp) === wanted && existsSync(at("node_modules", "typescript"))) return;
-  // A folder that npm itself finished for this very lock is taken as it is; npm keeps a copy of the lock in it.
+  // A folder that npm itself finished for this very lock is taken as it is; npm keeps a copy of the
+  // lock in it.
   if (read(stamp) === undefined && matchesLock()) return writeFileSync(stamp, wanted);
   say("Installing packages (about a minute the first time) ...");
-  run("npm ci", process.platform === "win32" ? "npm.cmd" : "npm", ["ci", "--ignore-scripts", "--no-audit", "--no-fund"]);
+  run("npm ci", process.platform === "win32" ? "npm.cmd" : "npm", [
+    "ci",
+    "--ignore-scripts",
+    "--no-audit",
+    "--no-fund",
+  ]);
   writeFileSync(stamp, wanted);
 }
 
@@ -60,7 +80,9 @@ function matchesLock() {
   if (installed === undefined) return false;
   const { packages } = JSON.parse(installed);
   const wanted = JSON.parse(readFileSync(at("package-lock.json"), "utf8")).packages;
-  return Object.entries(wanted).every(([path, entry]) => path === "" || entry.optional || packages[path]?.version === entry.version);
+  return Object.entries(wanted).every(
+    ([path, entry]) => path === "" || entry.optional || packages[path]?.version === entry.version,
+  );
 }
 
 const SOURCES = ["schemas", "stream", "infra", "domain", "processors", "sinks", "modules", "apps", "tests", "bench"];
@@ -73,7 +95,8 @@ function latestChange() {
     if (stat === undefined) return;
     // A folder changes when a file in it is added or removed.
     latest = Math.max(latest, stat.mtimeMs);
-    if (stat.isDirectory()) for (const entry of readdirSync(path)) if (entry !== "node_modules") look(join(path, entry));
+    if (stat.isDirectory())
+      for (const entry of readdirSync(path)) if (entry !== "node_modules") look(join(path, entry));
   };
   for (const path of ["tsconfig.json", "package.json", "topology.ts", ...SOURCES]) look(at(path));
   return latest;
@@ -85,13 +108,16 @@ export function compile(say = () => undefined) {
   const before = latestChange();
   if (Number(read(stamp) ?? 0) >= before) return;
   say("Compiling ...");
-  // Without its notes of the last time the compiler writes everything: right when dist/ was removed in part.
+  // Without its notes of the last time the compiler writes everything: right when dist/ was removed
+  // in part.
   if (!existsSync(stamp)) rmSync(at("dist", ".tsbuildinfo"), { force: true });
   run("Compiling", process.execPath, [at("node_modules", "typescript", "bin", "tsc"), "-p", at("tsconfig.json")]);
   writeFileSync(stamp, String(before));
 }
 
-/** `npx tributary` looks here first, and npm does not put the programs of the package itself there. */
+/**
+ * `npx tributary` looks here first, and npm does not put the programs of the package itself there.
+ */
 function linkProgram() {
   const link = at("node_modules", ".bin", "tributary");
   if (process.platform === "win32" || existsSync(link)) return;
@@ -104,7 +130,10 @@ function linkProgram() {
   }
 }
 
-/** Downloads the jars into a folder beside the final one and renames it, so that a broken download is never taken for a complete one. */
+/**
+ * Downloads the jars into a folder beside the final one and renames it, so that a broken download
+ * is never taken for a complete one.
+ */
 export function fetchJars(say = () => undefined) {
   const folder = at(".tributary", "jars");
   const pom = at("infra", "embedded", "services", "pom.xml");
@@ -127,7 +156,14 @@ export function fetchJars(say = () => undefined) {
   const fresh = `${folder}.${process.pid}.new`;
   rmSync(fresh, { recursive: true, force: true });
   try {
-    run("Fetching the jars with Maven", maven, ["-q", "-B", "-f", pom, "dependency:copy-dependencies", `-DoutputDirectory=${fresh}`]);
+    run("Fetching the jars with Maven", maven, [
+      "-q",
+      "-B",
+      "-f",
+      pom,
+      "dependency:copy-dependencies",
+      `-DoutputDirectory=${fresh}`,
+    ]);
     const sizes = Object.fromEntries(readdirSync(fresh).map((name) => [name, statSync(join(fresh, name)).size]));
     writeFileSync(join(fresh, "complete.json"), JSON.stringify(sizes));
     writeFileSync(join(fresh, "pom.sha256"), wanted);
@@ -140,14 +176,16 @@ export function fetchJars(say = () => undefined) {
 
 /**
  * Everything that must be done before the first line of our own code can run.
- * @param {{ quiet?: boolean, withStack?: boolean }} options `withStack: false` leaves out what only the embedded servers need.
+ * @param {{ quiet?: boolean, withStack?: boolean }} options `withStack: false` leaves out what only
+ * the embedded servers need.
  * @throws {Unprepared}
  */
 export function prepare({ quiet = false, withStack = true } = {}) {
   const say = quiet ? () => undefined : (line) => console.error(line);
   checkNode();
   const needsKafka = withStack && !process.env.KAFKA_BROKERS;
-  // Before the long work: whoever lacks Java should hear of it now, not after the download of everything else.
+  // Before the long work: whoever lacks Java should hear of it now, not after the download of
+  // everything else.
   if (needsKafka) checkJava();
   // A minute of silence would look like a program that hangs.
   installPackages((line) => console.error(line));

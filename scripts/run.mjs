@@ -1,4 +1,5 @@
-// Runs one compiled module, compiled anew when a source has changed. Usage: node scripts/run.mjs apps/cli/generate/describe.js [argument ...]
+// Runs one compiled module, compiled anew when a source has changed. Usage: node scripts/run.mjs
+// apps/cli/generate/describe.js [argument ...]
 import { pathToFileURL } from "node:url";
 import { prepare, root, told } from "./prepare.mjs";
 

@@ -1,4 +1,5 @@
-// `npm start`: makes this clone ready to run, then starts the stack and every app, and stays until Ctrl-C.
+// `npm start`: makes this clone ready to run, then starts the stack and every app, and stays until
+// Ctrl-C.
 import { pathToFileURL } from "node:url";
 import { prepare, root, told } from "./prepare.mjs";
 

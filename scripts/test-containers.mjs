@@ -1,4 +1,5 @@
-// `npm run test:containers`: the contract suites on the images of docker-compose.yml instead of the embedded servers. Anything else is handed to vitest.
+// `npm run test:containers`: the contract suites on the images of docker-compose.yml instead of the
+// embedded servers. Anything else is handed to vitest.
 import { spawnSync } from "node:child_process";
 import { prepare, told } from "./prepare.mjs";
 
@@ -11,5 +12,11 @@ if (client?.compose.info === undefined) {
   );
   process.exit(1);
 }
-const vitest = ["node_modules/vitest/vitest.mjs", "run", "--config", "vitest.containers.config.ts", ...process.argv.slice(2)];
+const vitest = [
+  "node_modules/vitest/vitest.mjs",
+  "run",
+  "--config",
+  "vitest.containers.config.ts",
+  ...process.argv.slice(2),
+];
 process.exit(spawnSync(process.execPath, vitest, { stdio: "inherit" }).status ?? 1);

@@ -1,4 +1,5 @@
-// `npm test`: installs and compiles what is missing, then every suite; ends with "N passed, N failed". --fast: only what needs no server.
+// `npm test`: installs and compiles what is missing, then every suite; ends with "N passed, N
+// failed". --fast: only what needs no server.
 // Anything else is handed to vitest, e.g. npm test -- tests/guarantees -t "kill -9"
 import { spawnSync } from "node:child_process";
 

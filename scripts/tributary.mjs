@@ -1,5 +1,6 @@
 #!/usr/bin/env node
-// The `tributary` command line: `npx tributary <noun> <verb>`. Compiles quietly when a source has changed.
+// The `tributary` command line: `npx tributary <noun> <verb>`. Compiles quietly when a source has
+// changed.
 import { realpathSync } from "node:fs";
 import { pathToFileURL } from "node:url";
 import { prepare, root, told } from "./prepare.mjs";

@@ -1,4 +1,5 @@
-// stream/chain.ts - the stages that one worker hosts in a row: a topic between two of them is skipped, its events are handed over in memory.
+// The stages that one worker hosts in a row: a topic between two of them is skipped, its events are
+// handed over in memory.
 import type { AnyStage, AnyTopic, Node, Topology } from "./flow.ts";
 import type { Hosted } from "./fold.ts";
 
@@ -17,20 +18,26 @@ const reads = (node: Node, topic: AnyTopic): boolean => node.is !== "edge" && no
 /** What speaks against handing the events of one stage to the next in memory. */
 const problemsBetween = (nodes: readonly Node[], stage: AnyStage, next: AnyStage): readonly string[] => {
   const skipped = next.from;
-  if (!Object.values(stage.to).includes(skipped)) return [`${next.name} reads ${skipped.name}, which ${stage.name} does not write`];
+  if (!Object.values(stage.to).includes(skipped))
+    return [`${next.name} reads ${skipped.name}, which ${stage.name} does not write`];
   const problems: string[] = [];
   if (skipped.keyedBy !== stage.from.keyedBy)
-    problems.push(`${next.name} is keyed by ${skipped.keyedBy} and ${stage.name} by ${stage.from.keyedBy}: their partitions differ`);
+    problems.push(
+      `${next.name} is keyed by ${skipped.keyedBy} and ${stage.name} by ${stage.from.keyedBy}: their partitions differ`,
+    );
   for (const node of nodes) {
-    if (node.name !== next.name && reads(node, skipped)) problems.push(`${node.name} reads ${skipped.name}, which would be skipped`);
-    if (node.name !== stage.name && writes(node, skipped)) problems.push(`${node.name} writes ${skipped.name}, which would be skipped`);
+    if (node.name !== next.name && reads(node, skipped))
+      problems.push(`${node.name} reads ${skipped.name}, which would be skipped`);
+    if (node.name !== stage.name && writes(node, skipped))
+      problems.push(`${node.name} writes ${skipped.name}, which would be skipped`);
   }
   return problems;
 };
 
 /**
- * Throws one Error that lists every problem: a name that is no stage or stands twice, stages that do not follow each other on one key, memory on
- * another key than its topic, a skipped topic that something else reads or writes.
+ * Throws one Error that lists every problem: a name that is no stage or stands twice, stages that
+ * do not follow each other on one key, memory on another key than its topic, a skipped topic that
+ * something else reads or writes.
  */
 export const chain = ({ nodes }: Topology, names: readonly string[]): Chain => {
   const problems: string[] = [];
@@ -38,16 +45,22 @@ export const chain = ({ nodes }: Topology, names: readonly string[]): Chain => {
     const found = nodes.find((node) => node.name === name);
     if (found?.is === "stage") return found;
     problems.push(
-      found === undefined ? `${name} is not in the topology` : `${name} is ${found.is === "edge" ? "an edge" : "a sink"}, not a stage`,
+      found === undefined
+        ? `${name} is not in the topology`
+        : `${name} is ${found.is === "edge" ? "an edge" : "a sink"}, not a stage`,
     );
     return [];
   });
-  for (const name of new Set(names.filter((name, n) => names.indexOf(name) !== n))) problems.push(`${name} stands there twice`);
+  for (const name of new Set(names.filter((name, n) => names.indexOf(name) !== n)))
+    problems.push(`${name} stands there twice`);
   for (const { name, memory, from } of stages)
     if (memory !== undefined && memory.keyedBy !== from.keyedBy)
-      problems.push(`the memory of ${name} is keyed by ${memory.keyedBy} and its topic ${from.name} by ${from.keyedBy}`);
+      problems.push(
+        `the memory of ${name} is keyed by ${memory.keyedBy} and its topic ${from.name} by ${from.keyedBy}`,
+      );
   if (stages.length === names.length)
-    for (const [n, stage] of stages.slice(0, -1).entries()) problems.push(...problemsBetween(nodes, stage, stages[n + 1]!));
+    for (const [n, stage] of stages.slice(0, -1).entries())
+      problems.push(...problemsBetween(nodes, stage, stages[n + 1]!));
   const first = stages[0];
   if (first === undefined || problems.length > 0)
     throw new Error(

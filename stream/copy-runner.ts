@@ -1,16 +1,22 @@
-// stream/copy-runner.ts - copies the records of a topic as they lie: a file at a time, and a partition rests while the log gathers its next one.
+// Copies the records of a topic as they lie: a file at a time, and a partition rests while the log
+// gathers its next one.
 import type { AnyCopy } from "./flow.ts";
 import type { CopiedBatch, CopyControl, CopyPorts } from "./messages.ts";
 import { tellStop } from "./stop.ts";
 
-/** A file is closed within 60 s of its first record: this rest, the second of a fetch, and up to 4 s to compress and store it. */
+/**
+ * A file is closed within 60 s of its first record: this rest, the second of a fetch, and up to 4 s
+ * to compress and store it.
+ */
 const GATHER_MS = 55_000;
 /** A store that is away, or another member that is just storing the same records. */
 const AGAIN_MS = 5_000;
 
 /**
- * The function that a consumer calls for each batch. Rejects only when the log itself fails: while the files' store is away, or refuses us, nothing is
- * lost, the offset stands, and whatever else this process hosts goes on. An operator is called like for any reader that keeps stopping at a message.
+ * The function that a consumer calls for each batch. Rejects only when the log itself fails: while
+ * the files' store is away, or refuses us, nothing is lost, the offset stands, and whatever else
+ * this process hosts goes on. An operator is called like for any reader that keeps stopping at a
+ * message.
  */
 export const copyRunner =
   (copy: AnyCopy, { keep, retry, stops, log, countWrite }: CopyPorts, gatherMs = GATHER_MS) =>

@@ -1,10 +1,12 @@
-// stream/dead-letters.ts - makes the message that keeps what was refused: the bytes as they came, and headers that say where, why and how often.
+// Makes the message that keeps what was refused: the bytes as they came, and headers that say
+// where, why and how often.
 
 import type { OutgoingMessage } from "../infra/kafka/producer.ts";
 import type { UnixMs } from "./flow.ts";
 import type { Letter } from "./messages.ts";
 
-// Names of Kafka Connect, which tools that look into dead letters already know; what Connect has no name for begins with `tributary-`.
+// Names of Kafka Connect, which tools that look into dead letters already know; what Connect has no
+// name for begins with `tributary-`.
 export const letterHeaders = {
   topic: "__connect.errors.topic",
   partition: "__connect.errors.partition",
@@ -25,7 +27,8 @@ const LONGEST_MESSAGE = 1_000;
 const textOf = (header: Buffer | string | undefined): string | undefined => header?.toString();
 
 /**
- * `tributary-kind` is the name of the dead-letter topic without its ending. A letter that was sent again and failed again carries its earlier headers:
+ * `tributary-kind` is the name of the dead-letter topic without its ending. A letter that was sent
+ * again and failed again carries its earlier headers:
  * its attempt counts on and its first failure stays.
  */
 export const deadLetterOf = (letter: Letter, now: UnixMs): OutgoingMessage => {

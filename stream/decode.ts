@@ -1,4 +1,5 @@
-// stream/decode.ts - reads the messages of a batch; what nobody can read is set apart, and a schema not met before is learnt outside the loop.
+// Reads the messages of a batch; what nobody can read is set apart, and a schema not met before is
+// learnt outside the loop.
 import { Unreadable } from "../infra/avro/codec.ts";
 import { UnknownSchema, type Wire } from "../infra/avro/wire.ts";
 import type { AnyTopic, DeadLetterRoute, Position, Recorded } from "./flow.ts";
@@ -15,7 +16,10 @@ export interface Decoded {
   readonly unread: readonly Unread[];
 }
 
-/** `learn` is called with the ids that are missing, once a batch at most: it may take its time, and holds the batch while the registry is away. */
+/**
+ * `learn` is called with the ids that are missing, once a batch at most: it may take its time, and
+ * holds the batch while the registry is away.
+ */
 export const decodeBatch = async (
   topic: AnyTopic,
   { partition, messages }: InputBatch,

@@ -1,9 +1,12 @@
-// stream/errors.ts - says of any error what it asks for: another try of that step, a closer look at the data, or a stop.
+// Says of any error what it asks for: another try of that step, a closer look at the data, or a
+// stop.
 import { Unreadable } from "../infra/avro/codec.ts";
 
 /**
- * transient: the step may succeed if it is tried again. data: what was given cannot be stored or read, however often it is tried.
- * fatal: everything else; the worker stops and nothing is set aside, so an unknown error is never taken for bad data.
+ * transient: the step may succeed if it is tried again. data: what was given cannot be stored or
+ * read, however often it is tried.
+ * fatal: everything else; the worker stops and nothing is set aside, so an unknown error is never
+ * taken for bad data.
  */
 export type Verdict = "transient" | "data" | "fatal";
 
@@ -31,7 +34,10 @@ const transientSystemCodes = new Set(
    UND_ERR_BODY_TIMEOUT UND_ERR_SOCKET UND_ERR_CLOSED`.split(/\s+/),
 );
 
-/** https://kafka.apache.org/protocol.html#protocol_error_codes: what one record or batch is at fault for. Whether it can be retried kafkajs says itself. */
+/**
+ * https://kafka.apache.org/protocol.html#protocol_error_codes: what one record or batch is at fault
+ * for. Whether it can be retried kafkajs says itself.
+ */
 const kafkaDataTypes = new Set(["MESSAGE_TOO_LARGE", "RECORD_LIST_TOO_LARGE", "INVALID_RECORD", "INVALID_TIMESTAMP"]);
 const transientKafkaNames = new Set([
   "KafkaJSConnectionError",
@@ -45,13 +51,17 @@ const transientKafkaNames = new Set([
   "KafkaJSLockTimeout",
 ]);
 
-/** Postgres appendix A, by class or by code: connection, rollback, resources, locks, operator intervention, system; then values and constraints. */
+/**
+ * Postgres appendix A, by class or by code: connection, rollback, resources, locks, operator
+ * intervention, system; then values and constraints.
+ */
 const transientSqlStates = /^(08|40|53|57|58)|^(55P03|55006|25006)$/;
 const dataSqlStates = /^(22|23)|^54000$/;
 
 /** ClickHouse src/Common/ErrorCodes.cpp. */
 const transientClickHouseCodes = new Set([
-  159, 160, 198, 202, 203, 209, 210, 225, 236, 241, 242, 243, 252, 279, 285, 319, 335, 364, 394, 425, 439, 473, 745, 999, 1000,
+  159, 160, 198, 202, 203, 209, 210, 225, 236, 241, 242, 243, 252, 279, 285, 319, 335, 364, 394, 425, 439, 473, 745,
+  999, 1000,
 ]);
 const dataClickHouseCodes = new Set([
   6, 25, 26, 27, 33, 38, 41, 53, 69, 70, 72, 117, 130, 131, 190, 321, 349, 376, 407, 441, 457, 467, 675, 676, 691,
@@ -70,7 +80,10 @@ const transientRedisWords = new Set([
   "NOREPLICAS",
 ]);
 
-/** Errors that pg, ioredis and the ClickHouse client raise without class or code, so that only their whole text is left to know them by. */
+/**
+ * Errors that pg, ioredis and the ClickHouse client raise without class or code, so that only their
+ * whole text is left to know them by.
+ */
 const transientTexts = new Set([
   "Connection terminated unexpectedly",
   "Connection terminated due to connection timeout",
@@ -83,16 +96,20 @@ const transientTexts = new Set([
   "Timeout error.",
 ]);
 
-const isClassified = (error: Loose): error is Classified => ["transient", "data", "fatal"].includes(error.verdict as string);
+const isClassified = (error: Loose): error is Classified =>
+  ["transient", "data", "fatal"].includes(error.verdict as string);
 
 const ofKafka = (error: Loose): Verdict => {
   // The retry wrappers of kafkajs hide what happened.
   if (error.cause instanceof Error && error.cause !== error) return classify(error.cause);
   if (typeof error.type === "string" && kafkaDataTypes.has(error.type)) return "data";
-  return transientKafkaNames.has(error.name as string) || (error.retriable === true && error.type !== undefined) ? "transient" : "fatal";
+  return transientKafkaNames.has(error.name as string) || (error.retriable === true && error.type !== undefined)
+    ? "transient"
+    : "fatal";
 };
 
-const ofSql = (code: string): Verdict => (transientSqlStates.test(code) ? "transient" : dataSqlStates.test(code) ? "data" : "fatal");
+const ofSql = (code: string): Verdict =>
+  transientSqlStates.test(code) ? "transient" : dataSqlStates.test(code) ? "data" : "fatal";
 
 const ofClickHouse = (code: number): Verdict =>
   transientClickHouseCodes.has(code) ? "transient" : dataClickHouseCodes.has(code) ? "data" : "fatal";
@@ -108,7 +125,8 @@ export const classify = (thrown: unknown): Verdict => {
   if (typeof code === "string" && transientSystemCodes.has(code)) return "transient";
   if (typeof code === "string" && /^\d{1,4}$/.test(code) && typeof type === "string") return ofClickHouse(Number(code));
   if (typeof code === "string" && /^[0-9A-Z]{5}$/.test(code) && typeof error.severity === "string") return ofSql(code);
-  if (name === "ReplyError" && typeof message === "string") return transientRedisWords.has(message.split(" ")[0]!) ? "transient" : "fatal";
+  if (name === "ReplyError" && typeof message === "string")
+    return transientRedisWords.has(message.split(" ")[0]!) ? "transient" : "fatal";
   if (name === "MaxRetriesPerRequestError" || name === "TimeoutError") return "transient";
   if (typeof message === "string" && transientTexts.has(message)) return "transient";
   // fetch() hides the system error behind a TypeError; several addresses of one host fail together.
@@ -125,8 +143,14 @@ const settlingTypes = new Set([
   "NOT_LEADER_FOR_PARTITION",
   "LEADER_NOT_AVAILABLE",
 ]);
-/** A broker that has just started reads what it knows of groups first, and leads its partitions a moment later; its client repeats neither in every place. */
+/**
+ * A broker that has just started reads what it knows of groups first, and leads its partitions a
+ * moment later; its client repeats neither in every place.
+ */
 export const isSettling = (error: unknown): boolean => {
   const { type, cause } = (error ?? {}) as { readonly type?: unknown; readonly cause?: unknown };
-  return (typeof type === "string" && settlingTypes.has(type)) || (cause instanceof Error && cause !== error && isSettling(cause));
+  return (
+    (typeof type === "string" && settlingTypes.has(type)) ||
+    (cause instanceof Error && cause !== error && isSettling(cause))
+  );
 };

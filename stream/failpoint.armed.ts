@@ -1,7 +1,11 @@
-// stream/failpoint.armed.ts - ends the process at the n-th passing of a named place, as if it had been killed; loaded under `node --conditions=faults` only.
+// Ends the process at the n-th passing of a named place, as if it had been killed; loaded under
+// `node --conditions=faults` only.
 import { appendFileSync } from "node:fs";
 
-/** FAILPOINTS="after-produce=3,before-commit=1": the process dies at the third passing of the one or the first of the other. */
+/**
+ * FAILPOINTS="after-produce=3,before-commit=1": the process dies at the third passing of the one or
+ * the first of the other.
+ */
 const armed = new Map(
   (process.env.FAILPOINTS ?? "")
     .split(",")
@@ -14,7 +18,10 @@ const armed = new Map(
 );
 const passed = new Map<string, number>();
 
-/** Writes each passing to the file FAILPOINT_LOG before anything else, so that a test can prove that its fault has happened. */
+/**
+ * Writes each passing to the file FAILPOINT_LOG before anything else, so that a test can prove that
+ * its fault has happened.
+ */
 export const hit = (name: string): void => {
   const count = (passed.get(name) ?? 0) + 1;
   passed.set(name, count);

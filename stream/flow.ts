@@ -1,4 +1,5 @@
-// stream/flow.ts - the grammar: what a pipeline is made of. Types and constructors; it knows no domain and opens nothing.
+// The grammar: what a pipeline is made of. Types and constructors; it knows no domain and opens
+// nothing.
 
 /** Milliseconds since 1970 in UTC; a number, because whoever holds a Date can change it. */
 export type UnixMs = number;
@@ -11,8 +12,9 @@ export interface Position {
 }
 
 /**
- * One event as the runner hands it over. `at` is event time, `receivedAt` when an edge took it, `position` where it entered its chain
- * (so that it does not depend on how stages are hosted); none of them is "now".
+ * One event as the runner hands it over. `at` is event time, `receivedAt` when an edge took it,
+ * `position` where it entered its chain (so that it does not depend on how stages are hosted); none
+ * of them is "now".
  */
 export interface Recorded<T> {
   readonly id: string;
@@ -24,25 +26,38 @@ export interface Recorded<T> {
 }
 
 /**
- * A name, a key and a codec in one constant. `encode` and `decode` together make T invariant: a stage reads and writes exactly this record.
- * Both are synchronous and pure: `body` is Avro without the wire header, which infra/avro/wire.ts adds once schema ids are resolved at start.
+ * A name, a key and a codec in one constant. `encode` and `decode` together make T invariant: a
+ * stage reads and writes exactly this record.
+ * Both are synchronous and pure: `body` is Avro without the wire header, which infra/avro/wire.ts
+ * adds once schema ids are resolved at start.
  */
 export interface Topic<T> {
   readonly name: string;
-  /** What the key means, e.g. `client_id:did`; stages are chained only where this stays the same. */
+  /**
+   * What the key means, e.g. `client_id:did`; stages are chained only where this stays the same.
+   */
   readonly keyedBy: string;
   readonly partitions: number;
   /** The Avro schema of a value, envelope included, as registered under `<name>-value`. */
   readonly schema: object;
   readonly idOf: (data: T) => string;
   readonly keyOf: (data: T) => string;
-  /** Writes the Avro body into `into` at `offset`; returns the end, or a negative number when it does not fit. Throws on data that is not a T. */
+  /**
+   * Writes the Avro body into `into` at `offset`; returns the end, or a negative number when it
+   * does not fit. Throws on data that is not a T.
+   */
   readonly encode: (event: Recorded<T>, origin: Position | null, into: Buffer, offset: number) => number;
-  /** Reads an Avro body that was written under `writer` (null: this topic's own schema). Throws Unreadable on anything else. */
+  /**
+   * Reads an Avro body that was written under `writer` (null: this topic's own schema). Throws
+   * Unreadable on anything else.
+   */
   readonly decode: (body: Buffer, read: Position, writer: object | null) => Recorded<T>;
 }
 
-/** `Out` maps output names to records, so an emitted event says where it goes and cannot carry another output's data. */
+/**
+ * `Out` maps output names to records, so an emitted event says where it goes and cannot carry
+ * another output's data.
+ */
 export type Emitted<Out> = {
   [Name in keyof Out]: {
     readonly output: Name;
@@ -68,10 +83,16 @@ export interface Reject<Reason> {
   readonly state?: never;
 }
 
-/** Every event ends in exactly one of these. A throw is none of them: it is retried, then stops the worker. The state as received means: no new version. */
+/**
+ * Every event ends in exactly one of these. A throw is none of them: it is retried, then stops the
+ * worker. The state as received means: no new version.
+ */
 export type Outcome<Out, State, Reason> = Emit<Out, State> | Drop<State, Reason> | Reject<Reason>;
 
-/** Pure and synchronous: no clock, no I/O, no randomness. Same arguments, same outcome, for ever. Null means "none". */
+/**
+ * Pure and synchronous: no clock, no I/O, no randomness. Same arguments, same outcome, for ever.
+ * Null means "none".
+ */
 export type Processor<In, Out, State = null, Facts = null, Reason extends string = never> = (
   event: Recorded<In>,
   state: State,
@@ -79,8 +100,9 @@ export type Processor<In, Out, State = null, Facts = null, Reason extends string
 ) => Outcome<Out, State, Reason>;
 
 /**
- * What a stage may remember. `keysOf` names the values that an event meets: its record key for `remembers`, several sub-keys inside it for
- * `remembersBy`, none when the event has no use for memory (then nothing is read). A value that `changes` returns becomes a new version.
+ * What a stage may remember. `keysOf` names the values that an event meets: its record key for
+ * `remembers`, several sub-keys inside it for `remembersBy`, none when the event has no use for
+ * memory (then nothing is read). A value that `changes` returns becomes a new version.
  * `durable` decides money: it also answers an event decided before with its recorded outcome.
  */
 export interface MemoryOf<State> {
@@ -91,7 +113,10 @@ export interface MemoryOf<State> {
   readonly keysOf: (event: Recorded<any>) => readonly string[];
   /** Assembles the state from the values of `keys` (undefined: nothing remembered yet). */
   readonly stateOf: (keys: readonly string[], values: readonly (Uint8Array | undefined)[]) => State;
-  /** The keys whose value differs from `before`, with the bytes to remember. Compared by reference: the state as received means nothing new. */
+  /**
+   * The keys whose value differs from `before`, with the bytes to remember. Compared by reference:
+   * the state as received means nothing new.
+   */
   readonly changes: (
     keys: readonly string[],
     before: State,
@@ -99,22 +124,34 @@ export interface MemoryOf<State> {
   ) => readonly { readonly key: string; readonly value: Uint8Array }[];
 }
 
-/** A read-only picture that the app knows how to take, e.g. of reference data; `View` is what a facts loader gets. */
+/**
+ * A read-only picture that the app knows how to take, e.g. of reference data; `View` is what a
+ * facts loader gets.
+ */
 export interface View<T> {
   readonly view: string;
   readonly of?: T;
 }
 
-/** Supplied by the app: a view that is known to hold everything recorded before `asOf`. A topology opens nothing. */
+/**
+ * Supplied by the app: a view that is known to hold everything recorded before `asOf`. A topology
+ * opens nothing.
+ */
 export type Read = <T>(view: View<T>, asOf: UnixMs) => Promise<T>;
 
-/** What a stage may look up: one bulk read for the batch, then a pure picture for each event: valid at its event time, as known when it was received. */
+/**
+ * What a stage may look up: one bulk read for the batch, then a pure picture for each event: valid
+ * at its event time, as known when it was received.
+ */
 export interface FactsFor<In, Facts> {
   readonly name: string;
   readonly load: (batch: readonly Recorded<In>[], read: Read) => Promise<(event: Recorded<In>) => Facts>;
 }
 
-/** Bound to one transaction or insert, which the runner opens and ends. `table` is a name known to the store, rows are positional or named as its driver says. */
+/**
+ * Bound to one transaction or insert, which the runner opens and ends. `table` is a name known to
+ * the store, rows are positional or named as its driver says.
+ */
 export type Write = (table: string, rows: readonly unknown[]) => Promise<void>;
 
 export type Needs<Field extends string, Value, Source> = [Value] extends [null]
@@ -122,10 +159,16 @@ export type Needs<Field extends string, Value, Source> = [Value] extends [null]
   : { readonly [F in Field]: Source };
 export type Outputs<Out> = { readonly [Name in keyof Out]: Topic<Out[Name]> };
 
-/** The processor's type decides and the wires must fit: NoInfer puts each error on the wrong wire. `name` is part of ids and groups: never rename it. */
+/**
+ * The processor's type decides and the wires must fit: NoInfer puts each error on the wrong wire.
+ * `name` is part of ids and groups: never rename it.
+ */
 export type Stage<In, Out, State, Facts, Reason extends string> = {
   readonly name: string;
-  /** Raise it when what the stage decides changes: the past is then left to `tributary reprocess`, and a rewind over the change is refused. 1 when left out. */
+  /**
+   * Raise it when what the stage decides changes: the past is then left to `tributary reprocess`,
+   * and a rewind over the change is refused. 1 when left out.
+   */
   readonly revision?: number;
   readonly from: Topic<NoInfer<In>>;
   readonly run: Processor<In, Out, State, Facts, Reason>;
@@ -142,7 +185,10 @@ export interface Arrival {
   readonly header: (name: string) => string | undefined;
 }
 
-/** Why an edge refused one event of a body, in the words of the sender: where it is, what is wrong, whether sending it again can help. */
+/**
+ * Why an edge refused one event of a body, in the words of the sender: where it is, what is wrong,
+ * whether sending it again can help.
+ */
 export interface Refusal {
   readonly code: string;
   readonly field: string | null;
@@ -153,7 +199,10 @@ export type Admission<Out> =
   | { readonly kind: "accepted"; readonly id: string; readonly at: UnixMs; readonly data: Out }
   | { readonly kind: "refused"; readonly id: string | null; readonly refusal: Refusal };
 
-/** Thin: `accepts` parses and throws with the place of the problem, `admit` is pure and answers for each event of the body, in order. */
+/**
+ * Thin: `accepts` parses and throws with the place of the problem, `admit` is pure and answers for
+ * each event of the body, in order.
+ */
 export interface Edge<Body, Facts, Out> {
   readonly name: string;
   readonly on: `${"GET" | "POST" | "PUT"} /${string}`;
@@ -169,25 +218,40 @@ export interface Sink<T, Row> {
   readonly into: Table<NoInfer<Row>>;
 }
 
-/** Writing the same rows twice leaves the table as writing them once: `key` names the columns that make it so. `tenantOf` feeds row-level security. */
+/**
+ * Writing the same rows twice leaves the table as writing them once: `key` names the columns that
+ * make it so. `tenantOf` feeds row-level security.
+ */
 export interface Table<Row> {
   readonly name: string;
   readonly store: "clickhouse" | "postgres" | "redis";
   readonly key: readonly (keyof Row & string)[];
   readonly tenantOf: (row: Row) => number;
-  /** May call `write` several times; all calls belong to one transaction (Postgres) or are one insert each (ClickHouse). */
+  /**
+   * May call `write` several times; all calls belong to one transaction (Postgres) or are one
+   * insert each (ClickHouse).
+   */
   readonly write: (rows: readonly Row[], write: Write) => Promise<void>;
-  /** What keeps summaries of this table has to know what was touched: written once the rows are stored, and before the offsets move. */
+  /**
+   * What keeps summaries of this table has to know what was touched: written once the rows are
+   * stored, and before the offsets move.
+   */
   readonly marks?: Marks<Row>;
 }
 
-/** Rows of another table, in whatever store, that name what some rows of this one touched. Naming too much costs work and is never wrong. */
+/**
+ * Rows of another table, in whatever store, that name what some rows of this one touched. Naming
+ * too much costs work and is never wrong.
+ */
 export interface Marks<Row> {
   readonly of: (rows: readonly Row[]) => readonly any[];
   readonly into: Table<any>;
 }
 
-/** A sink of the records themselves, byte for byte: nothing is decoded, so what nobody can read is kept too. */
+/**
+ * A sink of the records themselves, byte for byte: nothing is decoded, so what nobody can read is
+ * kept too.
+ */
 export interface Copy<T> {
   readonly name: string;
   readonly from: Topic<T>;
@@ -220,7 +284,10 @@ export type Node = AnyEdge | AnyStage | AnySink | AnyCopy;
 /** Of the sinks, those that write rows. */
 export const writesRows = (node: AnySink | AnyCopy): node is AnySink => "rows" in node;
 
-/** Where rejected bytes go: chosen by the event they hold (undefined: unreadable), so that the grammar need not know what a source is. */
+/**
+ * Where rejected bytes go: chosen by the event they hold (undefined: unreadable), so that the
+ * grammar need not know what a source is.
+ */
 export type DeadLetterRoute = (event: Recorded<any> | undefined) => string;
 
 export interface Topology {
@@ -230,7 +297,9 @@ export interface Topology {
 }
 
 export const edge = <Body, Facts, Out>(node: Edge<Body, Facts, Out>): Node => ({ is: "edge", ...node });
-export const stage = <In, Out, State, Facts, Reason extends string>(node: Stage<In, Out, State, Facts, Reason>): Node => ({
+export const stage = <In, Out, State, Facts, Reason extends string>(
+  node: Stage<In, Out, State, Facts, Reason>,
+): Node => ({
   is: "stage",
   ...(node as Omit<AnyStage, "is">),
 });
@@ -240,7 +309,10 @@ export const sink: {
 } = (node: Sink<any, any> | Copy<any>): Node => ({ is: "sink", ...node });
 
 /** Checks that what `of` names fits the table it goes into. */
-export const marks = <Row, Mark>(of: (rows: readonly Row[]) => readonly Mark[], into: Table<NoInfer<Mark>>): Marks<Row> => ({ of, into });
+export const marks = <Row, Mark>(
+  of: (rows: readonly Row[]) => readonly Mark[],
+  into: Table<NoInfer<Mark>>,
+): Marks<Row> => ({ of, into });
 
 export const emit: {
   <Out>(events: readonly Emitted<Out>[]): Emit<Out, null>;
@@ -269,10 +341,14 @@ export const remembers = <State>(memory: {
   driver: memory.driver,
   keysOf: (event) => (memory.when === undefined || memory.when(event) ? [event.key] : []),
   stateOf: (_, [value]) => (value === undefined ? memory.initial : memory.decode(value)),
-  changes: ([key], before, after) => (after === before || key === undefined ? [] : [{ key, value: memory.encode(after) }]),
+  changes: ([key], before, after) =>
+    after === before || key === undefined ? [] : [{ key, value: memory.encode(after) }],
 });
 
-/** Several values inside one record key; the state is what is remembered of them, and a processor returns it with the changed ones replaced. */
+/**
+ * Several values inside one record key; the state is what is remembered of them, and a processor
+ * returns it with the changed ones replaced.
+ */
 export const remembersBy = <Value>(memory: {
   readonly name: string;
   readonly keyedBy: string;
@@ -287,7 +363,8 @@ export const remembersBy = <Value>(memory: {
   keysOf: (event) => memory.keysOf(event).map((subKey) => `${event.key}|${subKey}`),
   stateOf: (keys, values) => {
     const state: Record<string, Value> = {};
-    for (const [n, value] of values.entries()) if (value !== undefined) state[subKeyOf(keys[n]!)] = memory.decode(value);
+    for (const [n, value] of values.entries())
+      if (value !== undefined) state[subKeyOf(keys[n]!)] = memory.decode(value);
     return state;
   },
   changes: (keys, before, after) =>

@@ -1,4 +1,5 @@
-// stream/fold.ts - one stage over the events of one batch of one partition: what it emits, remembers and rejects. Pure; all that it meets was loaded before.
+// One stage over the events of one batch of one partition: what it emits, remembers and rejects.
+// Pure; all that it meets was loaded before.
 
 import type { Wire } from "../infra/avro/wire.ts";
 import type { AnyStage, AnyTopic, Drop, Emit, Emitted, Outcome, Position, Recorded } from "./flow.ts";
@@ -10,7 +11,10 @@ import type { InputMessage, OutputMessage } from "./messages.ts";
 /** A stage as it is hosted. */
 export interface Hosted {
   readonly stage: AnyStage;
-  /** The topic that is skipped, because the next stage hosted here reads it from memory; null for the last one. */
+  /**
+   * The topic that is skipped, because the next stage hosted here reads it from memory; null for
+   * the last one.
+   */
   readonly feeds: AnyTopic | null;
   /** The first one is given the bytes of the log, the others what the one before emitted. */
   readonly isFirst: boolean;
@@ -22,7 +26,10 @@ export interface Given {
   readonly source: InputMessage;
 }
 
-/** What a stage refused, with the bytes that it was given: those of the log, or those that the log would hold were it hosted alone. */
+/**
+ * What a stage refused, with the bytes that it was given: those of the log, or those that the log
+ * would hold were it hosted alone.
+ */
 export interface Refused {
   readonly stage: string;
   readonly reason: string;
@@ -58,7 +65,10 @@ export interface Folded {
   readonly counts: Counts;
 }
 
-/** A processor threw, or emitted data that its topic cannot hold: the worker stops at this message, for no bytes are at fault. */
+/**
+ * A processor threw, or emitted data that its topic cannot hold: the worker stops at this message,
+ * for no bytes are at fault.
+ */
 export class ProcessorThrew extends Error {
   readonly stage: string;
   readonly offset: number;
@@ -72,7 +82,10 @@ export class ProcessorThrew extends Error {
 
 const nothingLoaded: Loaded = { versions: new Map(), outcomes: new Map(), truncated: new Map(), mark: null };
 
-/** The event that an emit becomes: what a decode of its bytes would give, so that a stage cannot tell how it is hosted. */
+/**
+ * The event that an emit becomes: what a decode of its bytes would give, so that a stage cannot
+ * tell how it is hosted.
+ */
 const emittedEvent = (topic: AnyTopic, input: Recorded<any>, { data, at }: Emitted<any>): Recorded<any> => ({
   id: topic.idOf(data),
   key: topic.keyOf(data),
@@ -82,7 +95,9 @@ const emittedEvent = (topic: AnyTopic, input: Recorded<any>, { data, at }: Emitt
   data,
 });
 
-/** Positions survive as long as the key stays: outputs on another key start a chain of their own. */
+/**
+ * Positions survive as long as the key stays: outputs on another key start a chain of their own.
+ */
 const originFor = (stage: AnyStage, topic: AnyTopic, event: Recorded<any>): Position | null =>
   topic.keyedBy === stage.from.keyedBy ? event.position : null;
 
@@ -169,7 +184,11 @@ class Folding {
 
   #message(topic: AnyTopic, event: Recorded<any>, emitted: Emitted<any>): RecordedMessage {
     const made = emittedEvent(topic, event, emitted);
-    return { topic: topic.name, key: made.key, value: this.#wire.encode(topic, made, originFor(this.#hosted.stage, topic, event)) };
+    return {
+      topic: topic.name,
+      key: made.key,
+      value: this.#wire.encode(topic, made, originFor(this.#hosted.stage, topic, event)),
+    };
   }
 
   #record(outcome: Emit<any, any> | Drop<any, string>, event: Recorded<any>): RecordedOutcome {
@@ -183,7 +202,10 @@ class Folding {
     return recorded;
   }
 
-  /** Sends what is recorded, byte for byte; what feeds the next stage here is read from the same bytes. */
+  /**
+   * Sends what is recorded, byte for byte; what feeds the next stage here is read from the same
+   * bytes.
+   */
   #answer({ messages }: RecordedOutcome, { event, source }: Given): void {
     const { feeds } = this.#hosted;
     for (const message of messages)
@@ -194,8 +216,9 @@ class Folding {
 }
 
 /**
- * Folds the events in order. Every event meets what those before it have left; in durable memory one that was decided before, in an earlier batch
- * or in this one, is answered with its recorded outcome and not decided again. A reject leaves nothing behind. Throws ProcessorThrew.
+ * Folds the events in order. Every event meets what those before it have left; in durable memory
+ * one that was decided before, in an earlier batch or in this one, is answered with its recorded
+ * outcome and not decided again. A reject leaves nothing behind. Throws ProcessorThrew.
  */
 export const fold = (
   hosted: Hosted,

@@ -1,4 +1,5 @@
-// stream/messages.ts - what a runner asks of the world: the log, retries, counters. infra/kafka/kafka.ts satisfies it, and so does the log in memory of stream/testing/drive.ts.
+// What a runner asks of the world: the log, retries, counters. infra/kafka/kafka.ts satisfies it,
+// and so does the log in memory of stream/testing/drive.ts.
 
 import type { Wire } from "../infra/avro/wire.ts";
 import type { Log } from "../infra/runtime/log.ts";
@@ -28,16 +29,26 @@ export interface OutputMessage {
 export interface Control {
   readonly commit: (nextOffset: number) => Promise<void>;
   readonly heartbeat: () => Promise<void>;
-  /** False once the partition may belong to somebody else: nothing may be written for it any more. */
+  /**
+   * False once the partition may belong to somebody else: nothing may be written for it any more.
+   */
   readonly isCurrent: () => boolean;
-  /** The partition is read on from this offset, or from the start of the log when that is later; the batch at hand is left uncommitted. */
+  /**
+   * The partition is read on from this offset, or from the start of the log when that is later; the
+   * batch at hand is left uncommitted.
+   */
   readonly seek: (offset: number) => void;
 }
-/** Resolves when every message is acknowledged by all replicas that are in sync; keeps the order of each topic and key. */
+/**
+ * Resolves when every message is acknowledged by all replicas that are in sync; keeps the order of
+ * each topic and key.
+ */
 export type Produce = (messages: readonly OutputMessage[]) => Promise<void>;
 export type ProcessBatch = (batch: InputBatch, control: Control) => Promise<void>;
 
-/** What a dead letter holds and says: the bytes as they came, and where and why they were refused. */
+/**
+ * What a dead letter holds and says: the bytes as they came, and where and why they were refused.
+ */
 export interface Letter {
   readonly to: string;
   readonly stage: string;
@@ -58,7 +69,10 @@ export interface BatchCounts {
   readonly stages: readonly Counts[];
   readonly seconds: number;
 }
-/** One write of a sink, counted once its offsets are committed; `receivedAt` of its events says how old they are. */
+/**
+ * One write of a sink, counted once its offsets are committed; `receivedAt` of its events says how
+ * old they are.
+ */
 export interface WriteCounts {
   readonly sink: string;
   readonly table: string;
@@ -69,7 +83,10 @@ export interface WriteCounts {
   readonly seconds: number;
   readonly receivedAt: readonly UnixMs[];
 }
-/** Tries one step again while its errors are transient, with jitter; `between` is called before each further try. `name` is what the step is counted as. */
+/**
+ * Tries one step again while its errors are transient, with jitter; `between` is called before each
+ * further try. `name` is what the step is counted as.
+ */
 export type Retry = <T>(name: RetriedStep, step: () => Promise<T>, between: () => Promise<void>) => Promise<T>;
 export type RetriedStep = "record" | "learn" | "load" | "remember" | "produce" | "write" | "commit";
 /** What runners of stages and of sinks have in common. */
@@ -79,14 +96,18 @@ export interface LogPorts {
   readonly deadLetters: DeadLetterRoute;
   readonly deadLetter: (letter: Letter) => OutputMessage;
   readonly retry: Retry;
-  /** How often a chain or a group of sinks has now stopped at this message, this time included: it outlives the process. */
+  /**
+   * How often a chain or a group of sinks has now stopped at this message, this time included: it
+   * outlives the process.
+   */
   readonly stops: (reader: string, at: Position) => Promise<number>;
   readonly log: Pick<Log, "info" | "warn" | "error">;
 }
 export interface RunnerPorts extends LogPorts {
   readonly memories: Memories;
   /**
-   * What the log no longer holds of a partition, from one offset up to another, where it is kept elsewhere: in order, under the offsets that it had.
+   * What the log no longer holds of a partition, from one offset up to another, where it is kept
+   * elsewhere: in order, under the offsets that it had.
    * Batches may be missing, and more may be handed over than was asked for.
    */
   readonly past?: Past;
@@ -95,7 +116,10 @@ export interface RunnerPorts extends LogPorts {
 }
 
 export type Past = (topic: string, partition: number, from: number, until: number) => AsyncIterable<PastBatch>;
-/** The offsets from `from` up to `until`, without what may not come back: of those possibly none is left. */
+/**
+ * The offsets from `from` up to `until`, without what may not come back: of those possibly none is
+ * left.
+ */
 export interface PastBatch extends InputBatch {
   readonly from: number;
   readonly until: number;
@@ -111,12 +135,18 @@ export interface CopyControl extends Control {
   readonly rest: (ms: number) => void;
 }
 export interface CopyPorts extends Pick<LogPorts, "retry" | "stops" | "log"> {
-  /** Stores records for good and answers the offset before which all of the partition is stored now; that may be short of the batch's end, or its beginning. */
+  /**
+   * Stores records for good and answers the offset before which all of the partition is stored now;
+   * that may be short of the batch's end, or its beginning.
+   */
   readonly keep: (batch: CopiedBatch, heartbeat: () => Promise<void>) => Promise<number>;
   readonly countWrite: (counts: WriteCounts) => void;
 }
 
-/** One transaction or one insert a call of `write`, with the tenants whose rows it may touch; sinks/clickhouse, sinks/postgres and sinks/redis have one each. */
+/**
+ * One transaction or one insert a call of `write`, with the tenants whose rows it may touch;
+ * sinks/clickhouse, sinks/postgres and sinks/redis have one each.
+ */
 export interface Store {
   readonly within: (
     batch: { readonly tenants: readonly number[]; readonly token: string },
@@ -125,9 +155,15 @@ export interface Store {
 }
 export interface SinkPorts extends LogPorts {
   readonly stores: Readonly<Record<"clickhouse" | "postgres" | "redis", Store>>;
-  /** Of this process. A token is a memory of inserts: one that outlived the process would swallow the very rows that a rewind is to bring back. */
+  /**
+   * Of this process. A token is a memory of inserts: one that outlived the process would swallow
+   * the very rows that a rewind is to bring back.
+   */
   readonly run: string;
-  /** What may not be written any more, asked once a write: undefined when everything may. Rejects with a transient error while nobody knows. */
+  /**
+   * What may not be written any more, asked once a write: undefined when everything may. Rejects
+   * with a transient error while nobody knows.
+   */
   readonly withholds?: () => Promise<Withholds | undefined>;
   readonly countWrite: (counts: WriteCounts) => void;
 }

@@ -1,4 +1,5 @@
-// stream/partitioner.ts - the partition of a key: murmur2 as Java's client computes it, in 32-bit arithmetic (0.06 us a key; on BigInt it is 2.4).
+// The partition of a key: murmur2 as Java's client computes it, in 32-bit arithmetic (0.06 us a
+// key; on BigInt it is 2.4).
 
 const SEED = 0x9747b28c;
 const M = 0x5bd1e995;

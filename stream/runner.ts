@@ -1,4 +1,5 @@
-// stream/runner.ts - hosts a chain of stages: one batch of one partition through six steps, whose order is the delivery guarantee.
+// Hosts a chain of stages: one batch of one partition through six steps, whose order is the
+// delivery guarantee.
 import { hit } from "#failpoint";
 import type { Chain } from "./chain.ts";
 import { decodeBatch, unreadLetter } from "./decode.ts";
@@ -8,7 +9,10 @@ import type { Loaded, Memory, Remembering } from "./memory/memory.ts";
 import type { Control, InputBatch, OutputMessage, ProcessBatch, RunnerPorts } from "./messages.ts";
 import { tellStop } from "./stop.ts";
 
-/** Lost memory is made up for by reading the partition again up to where it had been committed; fast memory throws the outputs away, durable produces what it decides. */
+/**
+ * Lost memory is made up for by reading the partition again up to where it had been committed; fast
+ * memory throws the outputs away, durable produces what it decides.
+ */
 interface Lost {
   readonly from: number;
   readonly until: number;
@@ -21,10 +25,16 @@ interface FoldedChain {
   readonly mark: number;
 }
 
-/** Two owners overlap for one batch or two; whoever is still overtaken after 20 loads is not overtaken but broken. */
+/**
+ * Two owners overlap for one batch or two; whoever is still overtaken after 20 loads is not
+ * overtaken but broken.
+ */
 const MOST_FOLDS = 20;
 
-/** The function that a consumer calls for each batch of a partition. Rejects only when the worker must stop: it restarts at the committed offset. */
+/**
+ * The function that a consumer calls for each batch of a partition. Rejects only when the worker
+ * must stop: it restarts at the committed offset.
+ */
 export const runner = (chain: Chain, ports: RunnerPorts): ProcessBatch => {
   const { wire, memories, retry, log } = ports;
   /** By partition: only while lost memory is made up for. */
@@ -68,7 +78,11 @@ export const runner = (chain: Chain, ports: RunnerPorts): ProcessBatch => {
   };
 
   /** Durable memory first: it may refuse, and then nothing must have been remembered. */
-  const remember = async (folded: readonly Folded[], batch: InputBatch, nextOffset: number): ReturnType<Memory["remember"]> => {
+  const remember = async (
+    folded: readonly Folded[],
+    batch: InputBatch,
+    nextOffset: number,
+  ): ReturnType<Memory["remember"]> => {
     for (const driver of ["durable", "fast"] as const) {
       const remembering = folded.flatMap(({ remembers }, n): readonly Remembering[] => {
         if (remembers === null || chain.hosted[n]!.stage.memory?.driver !== driver) return [];
@@ -80,7 +94,10 @@ export const runner = (chain: Chain, ports: RunnerPorts): ProcessBatch => {
     return "remembered";
   };
 
-  /** Memory ends before this batch although the group had committed up to it: the partition is read again from where memory ends. */
+  /**
+   * Memory ends before this batch although the group had committed up to it: the partition is read
+   * again from where memory ends.
+   */
   const lookBack = ({ topic, partition, messages }: InputBatch, mark: number, control: Control): void => {
     const isSilent = chain.hosted.every(({ stage }) => stage.memory?.driver !== "durable");
     const past = { from: mark, until: messages[0]!.offset, isSilent };
@@ -90,9 +107,10 @@ export const runner = (chain: Chain, ports: RunnerPorts): ProcessBatch => {
   };
 
   /**
-   * What retention has taken is relearned from where it is kept, under its old offsets, so that memory becomes what it was; what is kept nowhere cannot
-   * be. A group that begins on such a log has lost nothing; money that was decided there has. Dying here costs nothing: the next owner goes on behind
-   * what is remembered by then.
+   * What retention has taken is relearned from where it is kept, under its old offsets, so that
+   * memory becomes what it was; what is kept nowhere cannot be. A group that begins on such a log
+   * has lost nothing; money that was decided there has. Dying here costs nothing: the next owner
+   * goes on behind what is remembered by then.
    */
   const makeUp = async ({ topic, partition, messages }: InputBatch, past: Lost, control: Control): Promise<void> => {
     const until = messages[0]!.offset;
@@ -128,37 +146,44 @@ export const runner = (chain: Chain, ports: RunnerPorts): ProcessBatch => {
 
     let folded: readonly Folded[] = [];
     for (let folds = 1; ; folds++) {
-      // 2 load facts and memory in bulk, fold. Dying here costs nothing: nothing is remembered, nothing is out.
+      // 2 load facts and memory in bulk, fold. Dying here costs nothing: nothing is remembered,
+      // nothing is out.
       const chained = await foldChain(given, batch, control);
       folded = chained.folded;
       hit("after-fold");
       if (mayLookBack && chained.mark < batch.messages[0]!.offset) return lookBack(batch, chained.mark, control);
 
-      // 3 remember. Dying after it costs a second fold: the batch meets the same state, or its recorded outcomes.
+      // 3 remember. Dying after it costs a second fold: the batch meets the same state, or its
+      // recorded outcomes.
       await control.heartbeat();
       if (!control.isCurrent()) return;
       const verdict = await retry("remember", () => remember(folded, batch, nextOffset), control.heartbeat);
       if (verdict === "remembered") break;
-      // Memory was emptied under the fold, perhaps while it was made up for: from the committed place on, where its loss is seen and looked back for.
+      // Memory was emptied under the fold, perhaps while it was made up for: from the committed
+      // place on, where its loss is seen and looked back for.
       if (verdict === "lost") {
         pasts.delete(batch.partition);
         return control.seek(past?.until ?? batch.messages[0]!.offset);
       }
-      if (folds === MOST_FOLDS) throw new Error(`${chain.name}: memory moved under ${folds} folds of ${batch.topic}/${batch.partition}`);
+      if (folds === MOST_FOLDS)
+        throw new Error(`${chain.name}: memory moved under ${folds} folds of ${batch.topic}/${batch.partition}`);
     }
     hit("after-remember");
 
-    // 4 produce what is recorded, and the dead letters. Dying after it costs duplicates in the log: the same ids with the same contents.
+    // 4 produce what is recorded, and the dead letters. Dying after it costs duplicates in the log:
+    // the same ids with the same contents.
     const outputs = [
       ...folded.flatMap((one) => one.outputs),
       ...unread.map((one) => ports.deadLetter(unreadLetter(chain.name, ports.deadLetters, one))),
       ...folded.flatMap((one) => one.refused.map((refused) => letterOf(refused, batch))),
     ];
     if (!control.isCurrent()) return;
-    if (past?.isSilent !== true && outputs.length > 0) await retry("produce", () => ports.produce(outputs), control.heartbeat);
+    if (past?.isSilent !== true && outputs.length > 0)
+      await retry("produce", () => ports.produce(outputs), control.heartbeat);
     hit("after-produce");
 
-    // 5 commit the input offset. Dying after it costs the counts of this batch: metrics miss it, the data does not.
+    // 5 commit the input offset. Dying after it costs the counts of this batch: metrics miss it,
+    // the data does not.
     await control.heartbeat();
     if (past !== null || !control.isCurrent()) return;
     await retry("commit", () => control.commit(nextOffset), control.heartbeat);
@@ -176,8 +201,16 @@ export const runner = (chain: Chain, ports: RunnerPorts): ProcessBatch => {
     });
   };
 
-  /** A message that no processor survives stops the worker, but what came before it goes through first, so that the group stands exactly there. */
-  const runUpTo = async (batch: InputBatch, control: Control, past: Lost | null, mayLookBack: boolean): Promise<void> => {
+  /**
+   * A message that no processor survives stops the worker, but what came before it goes through
+   * first, so that the group stands exactly there.
+   */
+  const runUpTo = async (
+    batch: InputBatch,
+    control: Control,
+    past: Lost | null,
+    mayLookBack: boolean,
+  ): Promise<void> => {
     try {
       await run(batch, control, past, mayLookBack);
     } catch (error) {
@@ -186,7 +219,8 @@ export const runner = (chain: Chain, ports: RunnerPorts): ProcessBatch => {
       const offset = error instanceof ProcessorThrew ? error.offset : batch.messages[0]!.offset;
       const messages = batch.messages.filter((message) => message.offset < offset);
       if (messages.length > 0) await run({ ...batch, messages }, control, past, mayLookBack);
-      // It turned out that memory must be relearned first, or that the partition is gone: the message comes again.
+      // It turned out that memory must be relearned first, or that the partition is gone: the
+      // message comes again.
       if (!control.isCurrent()) return;
       await tellStop(ports, chain.name, { topic: batch.topic, partition: batch.partition, offset }, error);
       throw error;

@@ -1,4 +1,5 @@
-// stream/shadow.ts - folds events through a chain of stages as its worker would, and hands over what would have been produced: nothing goes out.
+// Folds events through a chain of stages as its worker would, and hands over what would have been
+// produced: nothing goes out.
 
 import type { Wire } from "../infra/avro/wire.ts";
 import type { Chain } from "./chain.ts";
@@ -38,7 +39,10 @@ export const shadow = (chain: Chain, { wire, memories, read }: ShadowPorts) => {
       const inputs = given.map(({ event }) => event);
       const keys = memory === undefined ? [] : [...new Set(inputs.flatMap((event) => memory.keysOf(event)))];
       const eventIds = memory?.driver === "durable" ? [...new Set(inputs.map(({ id }) => id))] : [];
-      const loaded = memory === undefined ? null : await memories[memory.driver].load({ stage: name, keys, eventIds, topic, partition });
+      const loaded =
+        memory === undefined
+          ? null
+          : await memories[memory.driver].load({ stage: name, keys, eventIds, topic, partition });
       const factsOf = facts === undefined ? () => null : await facts.load(inputs, read);
       const folded = fold(hosted, given, factsOf, loaded, wire);
       if (memory !== undefined && folded.remembers !== null)

@@ -1,4 +1,5 @@
-// stream/sink-runner.ts - writes a topic into stores: the batches of one fetch, of all partitions, join one write; then each commits.
+// Writes a topic into stores: the batches of one fetch, of all partitions, join one write; then
+// each commits.
 import { setImmediate } from "node:timers/promises";
 import { hit } from "#failpoint";
 import { decodeBatch, unreadLetter } from "./decode.ts";
@@ -14,7 +15,10 @@ interface Part {
   readonly control: Control;
   readonly resolve: () => void;
   readonly reject: (error: unknown) => void;
-  /** What its heartbeat said: the partition is lost, so it is written (twice is once) and not committed. */
+  /**
+   * What its heartbeat said: the partition is lost, so it is written (twice is once) and not
+   * committed.
+   */
   lost?: unknown;
 }
 
@@ -47,9 +51,11 @@ const tokenOf = (run: string, topic: string, mapped: readonly Mapped[]): string 
 };
 
 /**
- * The function that a consumer calls for each batch; sinks of one topic share the reading and the decoding, and a batch is committed when all of them
- * have written it. A row that cannot be mapped, or that its store refuses for its data, becomes a dead letter with the whole event, and the rest goes
- * on; any other error rejects, and the worker stops. Throws when the sinks do not read one topic.
+ * The function that a consumer calls for each batch; sinks of one topic share the reading and the
+ * decoding, and a batch is committed when all of them have written it. A row that cannot be mapped,
+ * or that its store refuses for its data, becomes a dead letter with the whole event, and the rest
+ * goes on; any other error rejects, and the worker stops. Throws when the sinks do not read one
+ * topic.
  */
 export const sinkRunner = (sinks: readonly AnySink[], ports: SinkPorts): ProcessBatch => {
   const [first] = sinks;
@@ -57,7 +63,9 @@ export const sinkRunner = (sinks: readonly AnySink[], ports: SinkPorts): Process
   const topic = first.from;
   const stranger = sinks.find(({ from }) => from !== topic);
   if (stranger !== undefined)
-    throw new Error(`${stranger.name} reads ${stranger.from.name} and ${first.name} reads ${topic.name}: host them apart`);
+    throw new Error(
+      `${stranger.name} reads ${stranger.from.name} and ${first.name} reads ${topic.name}: host them apart`,
+    );
   const { retry, wire } = ports;
 
   const map = (sink: AnySink, given: readonly (Given & { readonly partition: number })[]) => {
@@ -74,7 +82,10 @@ export const sinkRunner = (sinks: readonly AnySink[], ports: SinkPorts): Process
     return { mapped, refused };
   };
 
-  /** Halves what a store refuses for its data until the event is found; halves keep the order of the log. */
+  /**
+   * Halves what a store refuses for its data until the event is found; halves keep the order of the
+   * log.
+   */
   const writeWithout = async (
     sink: AnySink,
     mapped: readonly Mapped[],
@@ -83,7 +94,10 @@ export const sinkRunner = (sinks: readonly AnySink[], ports: SinkPorts): Process
     if (mapped.length === 0) return [];
     const { into } = sink;
     const rows = mapped.flatMap((one) => one.rows);
-    const batch = { tenants: [...new Set(rows.map(into.tenantOf))], token: `${tokenOf(ports.run, topic.name, mapped)}/${into.name}` };
+    const batch = {
+      tenants: [...new Set(rows.map(into.tenantOf))],
+      token: `${tokenOf(ports.run, topic.name, mapped)}/${into.name}`,
+    };
     try {
       await retry("write", () => ports.stores[into.store].within(batch, (write) => into.write(rows, write)), heartbeat);
       return [];
@@ -97,12 +111,18 @@ export const sinkRunner = (sinks: readonly AnySink[], ports: SinkPorts): Process
     return [...before, ...(await writeWithout(sink, mapped.slice(middle), heartbeat))];
   };
 
-  /** Names what was touched, whether or not a row was refused. It holds ids and times of stored rows alone, so a refusal is nobody's bad data: it stops. */
+  /**
+   * Names what was touched, whether or not a row was refused. It holds ids and times of stored rows
+   * alone, so a refusal is nobody's bad data: it stops.
+   */
   const mark = async ({ into }: AnySink, mapped: readonly Mapped[], heartbeat: () => Promise<void>): Promise<void> => {
     if (into.marks === undefined || mapped.length === 0) return;
     const { of, into: table } = into.marks;
     const rows = of(mapped.flatMap((one) => one.rows));
-    const batch = { tenants: [...new Set(rows.map(table.tenantOf))], token: `${tokenOf(ports.run, topic.name, mapped)}/${table.name}` };
+    const batch = {
+      tenants: [...new Set(rows.map(table.tenantOf))],
+      token: `${tokenOf(ports.run, topic.name, mapped)}/${table.name}`,
+    };
     await retry("write", () => ports.stores[table.store].within(batch, (write) => table.write(rows, write)), heartbeat);
   };
 
@@ -124,7 +144,8 @@ export const sinkRunner = (sinks: readonly AnySink[], ports: SinkPorts): Process
     };
     const letters: OutputMessage[] = [];
     const given: (Given & { readonly partition: number })[] = [];
-    // Asked after the records were read: whatever had to be known before they were written is known now.
+    // Asked after the records were read: whatever had to be known before they were written is known
+    // now.
     const isWithheld = await retry("load", async () => ports.withholds?.(), heartbeat);
     let withheld = 0;
     for (const { batch } of parts) {
@@ -134,7 +155,8 @@ export const sinkRunner = (sinks: readonly AnySink[], ports: SinkPorts): Process
         if (isWithheld?.(event, { topic: topic.name, partition, offset: source.offset })) withheld += 1;
         else given.push({ event, source, partition });
       }
-      for (const one of decoded.unread) letters.push(ports.deadLetter(unreadLetter(first.name, ports.deadLetters, one)));
+      for (const one of decoded.unread)
+        letters.push(ports.deadLetter(unreadLetter(first.name, ports.deadLetters, one)));
     }
     const counts: WriteCounts[] = [];
     for (const sink of sinks) {
@@ -166,7 +188,10 @@ export const sinkRunner = (sinks: readonly AnySink[], ports: SinkPorts): Process
 
   const runTogether = async (joined: readonly Part[]): Promise<void> => {
     const parts = joined.filter(({ control }) => control.isCurrent());
-    /** Each partition hears its own bad news, so that its consumer can tell a lost membership from a broken sink. */
+    /**
+     * Each partition hears its own bad news, so that its consumer can tell a lost membership from a
+     * broken sink.
+     */
     const heartbeat = async (): Promise<void> => {
       for (const part of parts) {
         try {
@@ -178,12 +203,14 @@ export const sinkRunner = (sinks: readonly AnySink[], ports: SinkPorts): Process
     };
     // 1 join and map. Dying here costs nothing.
     hit("before-write");
-    // 2 write, then mark what was touched. Dying after either costs a second write of the same rows and marks: one row by key and version.
+    // 2 write, then mark what was touched. Dying after either costs a second write of the same rows
+    // and marks: one row by key and version.
     const { letters, counts } = parts.length === 0 ? { letters: [], counts: [] } : await write(parts, heartbeat);
     hit("after-write");
     // 3 the dead letters, before the offsets: one that cannot be written holds all of them.
     if (letters.length > 0) await retry("produce", () => ports.produce(letters), heartbeat);
-    // 4 commit every partition of the write, then count. Dying in between costs a second write of the rest.
+    // 4 commit every partition of the write, then count. Dying in between costs a second write of
+    // the rest.
     const committed = new Map<Part, PromiseSettledResult<void>>();
     for (const part of parts) committed.set(part, (await Promise.allSettled([commit(part)]))[0]);
     hit("after-commit");

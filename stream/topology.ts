@@ -1,4 +1,4 @@
-// stream/topology.ts - a pipeline as a value: checked when it is made for what types cannot see, and drawn.
+// A pipeline as a value: checked when it is made for what types cannot see, and drawn.
 import type { AnyTopic, DeadLetterRoute, Node, Topology } from "./flow.ts";
 
 /** The topics that a node writes. */
@@ -43,18 +43,23 @@ const problemsOf = (nodes: readonly Node[]): readonly string[] => {
 };
 
 /**
- * Edges, stages and sinks in the order that data flows. Throws one Error that lists every problem: a name twice, a topic that nobody writes,
- * a cycle, a memory on another key than its topic, topics of one key that are not co-partitioned.
+ * Edges, stages and sinks in the order that data flows. Throws one Error that lists every problem:
+ * a name twice, a topic that nobody writes, a cycle, a memory on another key than its topic, topics
+ * of one key that are not co-partitioned.
  */
 export const topology = (name: string, deadLetters: DeadLetterRoute, ...nodes: readonly Node[]): Topology => {
   const problems = problemsOf(nodes);
-  if (problems.length > 0) throw new Error(`the topology ${name} is not sound:\n${problems.map((problem) => `- ${problem}`).join("\n")}`);
+  if (problems.length > 0)
+    throw new Error(`the topology ${name} is not sound:\n${problems.map((problem) => `- ${problem}`).join("\n")}`);
   return { name, nodes, deadLetters };
 };
 
 const idOf = (name: string): string => name.replace(/[^a-z0-9]/gi, "_");
 
-/** The topology as a Mermaid flow chart: edges are flags, topics cylinders, stages boxes (their memory named), sinks stores. */
+/**
+ * The topology as a Mermaid flow chart: edges are flags, topics cylinders, stages boxes (their
+ * memory named), sinks stores.
+ */
 export const draw = ({ nodes }: Topology): string => {
   const topics = new Set(nodes.flatMap((node) => [...writtenBy(node), ...(node.is === "edge" ? [] : [node.from])]));
   const lines = [...topics].map((topic) => `  ${idOf(topic.name)}[("${topic.name}<br/>by ${topic.keyedBy}")]`);

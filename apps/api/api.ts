@@ -1,4 +1,4 @@
-// apps/api/api.ts - the platform API: opens what it needs by name, serves, and closes in reverse.
+// The platform API: opens what it needs by name, serves, and closes in reverse.
 
 import { openRegistry } from "../../infra/avro/registry.ts";
 import { openWire, type Wire } from "../../infra/avro/wire.ts";
@@ -28,7 +28,10 @@ import { apiApp, REQUESTS_A_MINUTE } from "./server.ts";
 
 const STORE_MS = 2_000;
 
-/** What `run` of infra/runtime/scope.ts runs. Returns once it serves, which is at once: stores that are away make it answer 503, not fail. */
+/**
+ * What `run` of infra/runtime/scope.ts runs. Returns once it serves, which is at once: stores that
+ * are away make it answer 503, not fail.
+ */
 export const api =
   (config: Config, log: Log) =>
   async (scope: Scope): Promise<void> => {
@@ -62,9 +65,18 @@ export const api =
       return { value, stop: () => value?.close() };
     });
 
-    const kafka = openKafka({ brokers: config.KAFKA_BROKERS, clientId: name, topicPrefix: config.KAFKA_TOPIC_PREFIX, log });
+    const kafka = openKafka({
+      brokers: config.KAFKA_BROKERS,
+      clientId: name,
+      topicPrefix: config.KAFKA_TOPIC_PREFIX,
+      log,
+    });
     const producer = await scope.open("producer", () => closing(kafka.producer({ sendDeadlineMs: STORE_MS })));
-    const registry = openRegistry({ url: config.SCHEMA_REGISTRY_URL, topicPrefix: config.KAFKA_TOPIC_PREFIX, deadlineMs: STORE_MS });
+    const registry = openRegistry({
+      url: config.SCHEMA_REGISTRY_URL,
+      topicPrefix: config.KAFKA_TOPIC_PREFIX,
+      deadlineMs: STORE_MS,
+    });
     let wire: Promise<Wire> | undefined;
     /** Asked for when first needed, and again after it has failed. */
     const audit = async (): Promise<OperationPorts> => {
@@ -108,7 +120,10 @@ export const api =
     log.info("app.started", { version, port: server.port, ops_port: ops.port });
   };
 
-const closing = <T extends { readonly close: () => Promise<void> | void }>(value: T) => ({ value, stop: () => value.close() });
+const closing = <T extends { readonly close: () => Promise<void> | void }>(value: T) => ({
+  value,
+  stop: () => value.close(),
+});
 
 const need = (isSo: boolean, otherwise: string): void => {
   if (!isSo) throw new Error(otherwise);

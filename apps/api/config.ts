@@ -1,8 +1,17 @@
-// apps/api/config.ts - the only reader of the environment in the platform API.
+// The only reader of the environment in the platform API.
 import { type Environment, readEnvironment } from "../../infra/runtime/environment.ts";
 
 const names = [
-  ...(["HOST", "PORT", "OPS_PORT", "INSTANCE_NAME", "LOG_LEVEL", "TLS_CERT_FILE", "TLS_KEY_FILE", "TRUSTED_PROXIES"] as const),
+  ...([
+    "HOST",
+    "PORT",
+    "OPS_PORT",
+    "INSTANCE_NAME",
+    "LOG_LEVEL",
+    "TLS_CERT_FILE",
+    "TLS_KEY_FILE",
+    "TRUSTED_PROXIES",
+  ] as const),
   ...(["KAFKA_BROKERS", "KAFKA_TOPIC_PREFIX", "SCHEMA_REGISTRY_URL"] as const),
   ...(["POSTGRES_URL", "CLICKHOUSE_URL", "REDIS_URL", "OIDC_ISSUER", "SMTP_URL"] as const),
 ] as const;

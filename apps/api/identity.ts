@@ -1,4 +1,5 @@
-// apps/api/identity.ts - who asks, by a user token: a JWT of the configured issuer alone, its e-mail address looked up in Postgres on every request.
+// Who asks, by a user token: a JWT of the configured issuer alone, its e-mail address looked up in
+// Postgres on every request.
 import type { IncomingMessage } from "node:http";
 import { createRemoteJWKSet, errors, type JWTVerifyGetKey, jwtVerify } from "jose";
 import { orUnavailable, Problem, unavailable } from "../../infra/http/problem.ts";
@@ -7,11 +8,17 @@ import type { User } from "../../modules/access/users.ts";
 
 /** The `aud` of access tokens: the provider must be set up to issue them for this resource. */
 export const AUDIENCE = "urn:tributary:api";
-/** contracts.md 7. HMAC and `none` are left out for good: whoever has a public key could sign with it. */
+/**
+ * contracts.md 7. HMAC and `none` are left out for good: whoever has a public key could sign with
+ * it.
+ */
 const ALGORITHMS = ["RS256", "ES256", "EdDSA"];
 const CLOCK_TOLERANCE_SEC = 30;
 const ANSWER_MS = 5_000;
-/** Its keys come too late, are none, or come with another status than 200 (jose throws its plainest error then, and for nothing else). */
+/**
+ * Its keys come too late, are none, or come with another status than 200 (jose throws its plainest
+ * error then, and for nothing else).
+ */
 const OF_THE_PROVIDER: readonly string[] = [errors.JWKSTimeout.code, errors.JWKSInvalid.code, errors.JOSEError.code];
 
 export interface IdentityPorts {
@@ -22,8 +29,8 @@ export interface IdentityPorts {
 }
 
 /**
- * The user of a request. Throws Problem 401 for whatever is not a good token of a known user, 429 for an address that fails too often, 503 while keys or
- * users cannot be read.
+ * The user of a request. Throws Problem 401 for whatever is not a good token of a known user, 429
+ * for an address that fails too often, 503 while keys or users cannot be read.
  */
 export const identify = ({ issuer, userOf }: IdentityPorts) => {
   let keys: Promise<JWTVerifyGetKey> | undefined;
@@ -55,16 +62,25 @@ const unauthorized = (): Problem =>
     headers: { "WWW-Authenticate": 'Bearer realm="api"' },
   });
 
-/** Keys come from the issuer that is configured and from nowhere else: `jku`, `x5u` and `jwk` of a token are not looked at. */
+/**
+ * Keys come from the issuer that is configured and from nowhere else: `jku`, `x5u` and `jwk` of a
+ * token are not looked at.
+ */
 const discover = async (issuer: string): Promise<JWTVerifyGetKey> => {
-  const answer = await fetch(`${issuer.replace(/\/$/, "")}/.well-known/openid-configuration`, { signal: AbortSignal.timeout(ANSWER_MS) });
+  const answer = await fetch(`${issuer.replace(/\/$/, "")}/.well-known/openid-configuration`, {
+    signal: AbortSignal.timeout(ANSWER_MS),
+  });
   if (!answer.ok) throw new Error(`the identity provider answered ${answer.status}`);
   const { jwks_uri: uri, issuer: named } = (await answer.json()) as { jwks_uri?: string; issuer?: string };
   if (uri === undefined || named !== issuer) throw new Error("the identity provider names another issuer, or no keys");
   return createRemoteJWKSet(new URL(uri), { timeoutDuration: ANSWER_MS });
 };
 
-const emailIn = async (token: string, issuer: string, keysOf: (issuer: string) => Promise<JWTVerifyGetKey>): Promise<string> => {
+const emailIn = async (
+  token: string,
+  issuer: string,
+  keysOf: (issuer: string) => Promise<JWTVerifyGetKey>,
+): Promise<string> => {
   try {
     const { payload } = await jwtVerify(token, await keysOf(issuer), {
       issuer,

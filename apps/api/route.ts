@@ -1,8 +1,12 @@
-// apps/api/route.ts - what a route of the platform API is: who may call it is data beside its answer, held against spec/routes.yaml by a test.
+// What a route of the platform API is: who may call it is data beside its answer, held against
+// spec/routes.yaml by a test.
 import type { Role, User } from "../../modules/access/users.ts";
 
 /** Whom the order of checks has let through. */
-export type Caller = { readonly kind: "nobody" } | { readonly kind: "service" } | { readonly kind: "user"; readonly user: User };
+export type Caller =
+  | { readonly kind: "nobody" }
+  | { readonly kind: "service" }
+  | { readonly kind: "user"; readonly user: User };
 
 export interface Ask {
   readonly caller: Caller;

@@ -1,4 +1,5 @@
-// apps/api/server.ts - the order of checks of the platform API: path, method, credential, rate, size and type, role, and then the route's own.
+// The order of checks of the platform API: path, method, credential, rate, size and type, role, and
+// then the route's own.
 import type { Express, Request, RequestHandler, Response } from "express";
 import { openHost, wrongMethod } from "../../infra/http/host.ts";
 import { takePlace } from "../../infra/http/limits.ts";
@@ -21,7 +22,10 @@ export interface ServerPorts {
   readonly log: Log;
 }
 
-/** contracts.md 1: what a user may ask in a minute; plans and roles have the same until there is a table of them. */
+/**
+ * contracts.md 1: what a user may ask in a minute; plans and roles have the same until there is a
+ * table of them.
+ */
 export const REQUESTS_A_MINUTE = 600;
 
 export const apiApp = (routes: readonly Route[], ports: ServerPorts): Express =>
@@ -29,8 +33,13 @@ export const apiApp = (routes: readonly Route[], ports: ServerPorts): Express =>
     (app) => {
       for (const path of new Set(routes.map((route) => route.path))) {
         const here = routes.filter((route) => route.path === path);
-        const methods = [...here.flatMap(({ method }) => (method === "GET" ? ["GET", "HEAD"] : [method])), "OPTIONS"].join(", ");
-        const added = app.route(path).options((_request, response) => void response.status(204).set("Allow", methods).end());
+        const methods = [
+          ...here.flatMap(({ method }) => (method === "GET" ? ["GET", "HEAD"] : [method])),
+          "OPTIONS",
+        ].join(", ");
+        const added = app
+          .route(path)
+          .options((_request, response) => void response.status(204).set("Allow", methods).end());
         for (const route of here) added[route.method === "GET" ? "get" : "post"](answering(route, ports));
         added.all(wrongMethod(methods));
       }
@@ -79,7 +88,12 @@ const callerOf = async (route: Route, ports: ServerPorts, request: Request, resp
 };
 
 const take = async ({ limit }: ServerPorts, key: string, response: Response): Promise<void> =>
-  takePlace(await limit(`api:${key}`), REQUESTS_A_MINUTE, response, `${REQUESTS_A_MINUTE} requests a minute are let through`);
+  takePlace(
+    await limit(`api:${key}`),
+    REQUESTS_A_MINUTE,
+    response,
+    `${REQUESTS_A_MINUTE} requests a minute are let through`,
+  );
 
 const hasBody = (request: Request): boolean =>
   request.headers["transfer-encoding"] !== undefined || Number(request.headers["content-length"] ?? 0) > 0;

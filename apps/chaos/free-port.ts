@@ -1,4 +1,4 @@
-// apps/chaos/free-port.ts - a loopback port that nobody listens on now.
+// A loopback port that nobody listens on now.
 import { createServer } from "node:net";
 
 export const freePort = (): Promise<number> =>

@@ -1,4 +1,5 @@
-// apps/chaos/generator.ts - events from a seed: page views, sales, their second copies and refunds, ids sent twice, forged clicks, nonsense; every amount of a tenant is a multiple of its own prime.
+// Events from a seed: page views, sales, their second copies and refunds, ids sent twice, forged
+// clicks, nonsense; every amount of a tenant is a multiple of its own prime.
 import { clickIdKey, mint } from "../../domain/click-id.ts";
 
 export interface Tenant {
@@ -47,9 +48,16 @@ export interface Generator {
   readonly begin: (prefix: string) => void;
 }
 
-/** Of the demo clients; what their contracts pay, worked out here once more and apart from the pipeline (modules/installation/seed.ts). */
+/**
+ * Of the demo clients; what their contracts pay, worked out here once more and apart from the
+ * pipeline (modules/installation/seed.ts).
+ */
 const primes: Readonly<Record<string, number>> = { "aurora-music": 101, "casa-verde": 103, "viento-travel": 107 };
-const percentOfLink: Readonly<Record<string, bigint>> = { "aurora-radio": 10n, "aurora-vinyl": 8n, "aurora-campus": 0n };
+const percentOfLink: Readonly<Record<string, bigint>> = {
+  "aurora-radio": 10n,
+  "aurora-vinyl": 8n,
+  "aurora-campus": 0n,
+};
 const MINUTE_MS = 60_000;
 const DAY_MS = 24 * 60 * MINUTE_MS;
 const SALES_REMEMBERED = 400;
@@ -93,7 +101,11 @@ export const openGenerator = (random: () => number, secret: string, now: () => n
     if (tenant.slug === "casa-verde") {
       const hasCoupon = random() < 0.8;
       const coupon = hasCoupon ? { coupon: "VERDE10" } : {};
-      return note(hasCoupon ? 4n : 0n, { ...base, t: "purchase", props: { ...common, product_id: "lamp", currency: "MXN", ...coupon } });
+      return note(hasCoupon ? 4n : 0n, {
+        ...base,
+        t: "purchase",
+        props: { ...common, product_id: "lamp", currency: "MXN", ...coupon },
+      });
     }
     if (tenant.slug === "viento-travel") {
       const url = "https://www.viento-travel.example/?utm_source=guia-mochilera";
@@ -106,7 +118,12 @@ export const openGenerator = (random: () => number, secret: string, now: () => n
       const good = mint(link.linkId, Math.min(base.ts, now()) - 10 * MINUTE_MS, bytes, key);
       // Its last characters are of the MAC: nobody may be credited for it.
       const svc_click_id = forged ? `${good.slice(0, -4)}${good.endsWith("AAAA") ? "BBBB" : "AAAA"}` : good;
-      const event = { ...base, t: "purchase", svc_click_id, props: { ...common, product_id: "vinyl", currency: "USD" } };
+      const event = {
+        ...base,
+        t: "purchase",
+        svc_click_id,
+        props: { ...common, product_id: "vinyl", currency: "USD" },
+      };
       return note(forged ? 0n : percentOfLink[link.code]!, event);
     }
     return note(10n, { ...base, t: "purchase", props: { ...common, product_id: "cd", currency: "USD" } });
@@ -115,18 +132,30 @@ export const openGenerator = (random: () => number, secret: string, now: () => n
   const one = (tenant: Tenant, batch: readonly Sent[]): Sent => {
     const kind = random();
     const earlier = pick(recent.get(tenant.id) ?? []);
-    // The same event again, as from a sender that did not hear the answer: within the request, or from one before.
+    // The same event again, as from a sender that did not hear the answer: within the request, or
+    // from one before.
     if (kind < 0.03 && batch.length > 0) return pick(batch)!;
     if (kind < 0.07 && earlier !== undefined) return earlier.event;
     number += 1;
-    // Some come late, by up to three weeks, some by a clock that is up to 23 h fast; few hours are touched, for each is counted anew.
+    // Some come late, by up to three weeks, some by a clock that is up to 23 h fast; few hours are
+    // touched, for each is counted anew.
     const skew = random();
     const aside =
-      skew < 0.03 ? -7 * DAY_MS * (1 + Math.floor(random() * 3)) : skew < 0.05 ? 11 * 60 * MINUTE_MS * (1 + Math.floor(random() * 2)) : 0;
+      skew < 0.03
+        ? -7 * DAY_MS * (1 + Math.floor(random() * 3))
+        : skew < 0.05
+          ? 11 * 60 * MINUTE_MS * (1 + Math.floor(random() * 2))
+          : 0;
     const ts = now() - MINUTE_MS + aside;
-    const base = { event_id: `${prefix}-${number}`, ts, cid: tenant.id, did: `${prefix}-d${Math.floor(random() * 150)}` };
+    const base = {
+      event_id: `${prefix}-${number}`,
+      ts,
+      cid: tenant.id,
+      did: `${prefix}-d${Math.floor(random() * 150)}`,
+    };
     if (kind < 0.1) return { ...base, ts: 1, t: "page_view", props: { url: "https://shop.example/before-all-time" } };
-    if (kind < 0.16 && earlier !== undefined) return { ...earlier.event, event_id: base.event_id, did: `${prefix}-server` };
+    if (kind < 0.16 && earlier !== undefined)
+      return { ...earlier.event, event_id: base.event_id, did: `${prefix}-server` };
     if (kind < 0.2 && earlier !== undefined) {
       refunded.add(earlier.sale.order);
       return { ...base, t: "refund", props: { order_id: earlier.sale.order, reason: "item_returned" } };

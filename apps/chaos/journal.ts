@@ -1,4 +1,5 @@
-// apps/chaos/journal.ts - what was meant to be sent is on the disk before it is sent, what came of it after: the one witness that no fault can reach.
+// What was meant to be sent is on the disk before it is sent, what came of it after: the one
+// witness that no fault can reach.
 import { createHash } from "node:crypto";
 import { closeSync, fdatasyncSync, openSync, readFileSync, writeSync } from "node:fs";
 
@@ -40,7 +41,10 @@ interface Line {
 
 const strength: Readonly<Record<Outcome, number>> = { fail: 0, unknown: 1, ok: 2 };
 
-/** Opens a journal, reading what an earlier run has left in it: an operation without an ending is `unknown`. */
+/**
+ * Opens a journal, reading what an earlier run has left in it: an operation without an ending is
+ * `unknown`.
+ */
 export const openJournal = (file: string): Journal => {
   const fd = openSync(file, "a+");
   const open = new Map<string, readonly string[]>();

@@ -1,4 +1,5 @@
-// apps/chaos/load.ts - sends what the generator makes, request after request, and writes down each before and after. What is not answered is tried again, or given up.
+// Sends what the generator makes, request after request, and writes down each before and after.
+// What is not answered is tried again, or given up.
 import type { Generator, Sent, Tenant } from "./generator.ts";
 import type { Ending, Journal } from "./journal.ts";
 
@@ -20,7 +21,10 @@ export interface Load {
   /** Called once, right after the next 200 is in the journal, with the ids that it took. */
   readonly afterNextOk: (then: (ids: readonly string[]) => void) => void;
   readonly pace: (pauseMs: number) => void;
-  /** Resolves when the request under way has ended. Rejects when an answer was not what the contract allows. */
+  /**
+   * Resolves when the request under way has ended. Rejects when an answer was not what the contract
+   * allows.
+   */
   readonly stop: () => Promise<void>;
 }
 
@@ -42,7 +46,11 @@ const post = async (url: string, token: string, body: string): Promise<Answer> =
     body,
     signal: AbortSignal.timeout(DEADLINE_MS),
   });
-  const said = (await response.json()) as { accepted?: number; rejected?: number; errors?: readonly { event_id: string | null }[] };
+  const said = (await response.json()) as {
+    accepted?: number;
+    rejected?: number;
+    errors?: readonly { event_id: string | null }[];
+  };
   const errors = said.errors ?? [];
   return {
     status: response.status,

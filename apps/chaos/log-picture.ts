@@ -1,4 +1,5 @@
-// apps/chaos/log-picture.ts - what lies in the log since the session began, by id: read on from where the last reading ended, never from metrics.
+// What lies in the log since the session began, by id: read on from where the last reading ended,
+// never from metrics.
 import { createHash } from "node:crypto";
 import { Unreadable } from "../../infra/avro/codec.ts";
 import { UnknownSchema } from "../../infra/avro/wire.ts";
@@ -41,7 +42,9 @@ export interface LogPicture {
   readonly letters: readonly DeadLetter[];
   /** Where records lie that nobody can read, as `topic/partition@offset`. */
   readonly unreadable: readonly string[];
-  /** Records of the topics of money by id: those of `claims` that are decisions, and of which event. */
+  /**
+   * Records of the topics of money by id: those of `claims` that are decisions, and of which event.
+   */
   readonly decisions: ReadonlyMap<string, string>;
 }
 export interface LogReader {
@@ -63,7 +66,8 @@ const hashOf = (data: unknown): string =>
 export const openLogReader = async (target: Target): Promise<LogReader> => {
   const next = new Map<string, Map<number, number>>();
   await target.withAdmin(async (admin) => {
-    for (const topic of read) next.set(topic, new Map((await admin.watermarks(topic)).map(({ partition, high }) => [partition, high])));
+    for (const topic of read)
+      next.set(topic, new Map((await admin.watermarks(topic)).map(({ partition, high }) => [partition, high])));
   });
   const byName = new Map(Object.values(topics).map((topic) => [topic.name, topic as Topic<any>]));
   const raw = new Map<string, RawEvent>();
@@ -95,11 +99,16 @@ export const openLogReader = async (target: Target): Promise<LogReader> => {
     if (known === undefined) told.get(topic)!.set(id, { hash, records: 1 });
     else {
       known.records += 1;
-      // A sale that a sender sends again is another reception of it, and so another claim under its id; what is decided of it is not.
+      // A sale that a sender sends again is another reception of it, and so another claim under its
+      // id; what is decided of it is not.
       if (known.hash !== hash && topic !== "claims") contradictions.push(`${topic} ${id}`);
     }
   };
-  const decodes = (topic: string, value: Buffer | null, at: { topic: string; partition: number; offset: number }): Recorded<any> | null => {
+  const decodes = (
+    topic: string,
+    value: Buffer | null,
+    at: { topic: string; partition: number; offset: number },
+  ): Recorded<any> | null => {
     try {
       return target.wire.decode(byName.get(topic)!, value, at);
     } catch (error) {
@@ -124,7 +133,8 @@ export const openLogReader = async (target: Target): Promise<LogReader> => {
 
   return {
     update: async () => {
-      // What was read is noted record by record, so a reading that a broken connection ends goes on where it stopped.
+      // What was read is noted record by record, so a reading that a broken connection ends goes on
+      // where it stopped.
       const readOn = (): Promise<void> =>
         target.kafka.replay({
           topics: [...read],

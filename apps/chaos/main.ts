@@ -1,4 +1,5 @@
-// apps/chaos/main.ts - `npm run test:guarantees` and `npm run soak`: a stack of its own, hurt by seed, judged by every law after every cycle.
+// `npm run test:guarantees` and `npm run soak`: a stack of its own, hurt by seed, judged by every
+// law after every cycle.
 import { execFileSync, spawn } from "node:child_process";
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
@@ -17,7 +18,11 @@ ${faults.map(({ id, name }) => `  ${id.padEnd(5)} ${name}`).join("\n")}`;
 
 const commitOf = (root: string): string => {
   try {
-    return execFileSync("git", ["rev-parse", "HEAD"], { cwd: root, encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] }).trim();
+    return execFileSync("git", ["rev-parse", "HEAD"], {
+      cwd: root,
+      encoding: "utf8",
+      stdio: ["ignore", "pipe", "ignore"],
+    }).trim();
   } catch {
     return "unknown";
   }
@@ -31,7 +36,9 @@ const numberOf = (text: string | undefined, otherwise: number): number => {
 /** The same command in a mount space of its own, in which disks can be small. */
 const again = ([program, ...words]: readonly string[]): Promise<number> =>
   new Promise((resolve, reject) => {
-    const child = spawn(program!, [...words, process.execPath, ...process.argv.slice(1), "--mounted"], { stdio: "inherit" });
+    const child = spawn(program!, [...words, process.execPath, ...process.argv.slice(1), "--mounted"], {
+      stdio: "inherit",
+    });
     const pass = (signal: NodeJS.Signals) => child.kill(signal);
     process.on("SIGTERM", pass);
     // A Ctrl-C reaches it from the terminal.
@@ -44,7 +51,10 @@ const start = async (): Promise<number> => {
   const { values } = parseArgs({
     options: {
       ...Object.fromEntries(
-        ["seed", "cycles", "from", "faults", "home", "results", "hours"].map((name) => [name, { type: "string" as const }]),
+        ["seed", "cycles", "from", "faults", "home", "results", "hours"].map((name) => [
+          name,
+          { type: "string" as const },
+        ]),
       ),
       soak: { type: "boolean" },
       "go-on": { type: "boolean" },
@@ -73,7 +83,12 @@ const start = async (): Promise<number> => {
     const obstacle = obstacleOf(fault, available);
     if (obstacle !== null) say(`not proven here: ${fault.id} ${fault.name}: ${obstacle}`);
   }
-  const stage = await openStage(resolve(given.home ?? join(results, "home")), randomFrom(seed), detail, available.folders);
+  const stage = await openStage(
+    resolve(given.home ?? join(results, "home")),
+    randomFrom(seed),
+    detail,
+    available.folders,
+  );
   const leave = () => void stage.close().then(() => process.exit(130));
   process.once("SIGINT", leave);
   process.once("SIGTERM", leave);

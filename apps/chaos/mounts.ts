@@ -1,4 +1,5 @@
-// apps/chaos/mounts.ts - file systems of limited size under the folders that servers write to, so that a full disk is a real one; only inside a mount space of our own.
+// File systems of limited size under the folders that servers write to, so that a full disk is a
+// real one; only inside a mount space of our own.
 import { execFileSync, spawnSync } from "node:child_process";
 import { mkdirSync, rmSync, statfsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -10,14 +11,22 @@ export const mountedFolders = Object.keys(SIZES) as readonly Mounted[];
 const FILLER = "filler-of-the-disk";
 const MIB = 1024 * 1024;
 
-/** The words before a command that give it a mount space of its own; null where the system does not permit that, or has no such thing. */
+/**
+ * The words before a command that give it a mount space of its own; null where the system does not
+ * permit that, or has no such thing.
+ */
 export const ownMountSpace = (): readonly string[] | null => {
   const words = ["unshare", "-m"];
-  const { status } = spawnSync(words[0]!, [...words.slice(1), "sh", "-c", "mount -t tmpfs -o size=1m tmpfs /mnt"], { stdio: "ignore" });
+  const { status } = spawnSync(words[0]!, [...words.slice(1), "sh", "-c", "mount -t tmpfs -o size=1m tmpfs /mnt"], {
+    stdio: "ignore",
+  });
   return status === 0 ? words : null;
 };
 
-/** To be called before the stack starts, in a mount space of our own. They go with the last process of it. */
+/**
+ * To be called before the stack starts, in a mount space of our own. They go with the last process
+ * of it.
+ */
 export const mountFolders = (home: string): void => {
   for (const name of mountedFolders) {
     const folder = join(home, name);

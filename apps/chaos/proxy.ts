@@ -1,7 +1,11 @@
-// apps/chaos/proxy.ts - stands before a TCP service and makes bad weather: delay, little bandwidth, silence, resets, single bytes, answers cut short, slow ends, flipped bits.
+// Stands before a TCP service and makes bad weather: delay, little bandwidth, silence, resets,
+// single bytes, answers cut short, slow ends, flipped bits.
 import { connect, createServer, type Socket } from "node:net";
 
-/** What is wrong with the line; nothing by default. Bytes are counted from the server to the client, over all connections since the weather changed. */
+/**
+ * What is wrong with the line; nothing by default. Bytes are counted from the server to the client,
+ * over all connections since the weather changed.
+ */
 export interface Weather {
   readonly latencyMs?: number;
   /** Added to the latency, drawn for every piece. */
@@ -13,7 +17,10 @@ export interface Weather {
   readonly blackhole?: boolean;
   /** New connections are reset at once. */
   readonly refuses?: boolean;
-  /** The connection is reset when so many bytes of answers have passed: the request was done, its acknowledgement is lost. Then it happens again. */
+  /**
+   * The connection is reset when so many bytes of answers have passed: the request was done, its
+   * acknowledgement is lost. Then it happens again.
+   */
   readonly cutAfter?: number;
   /** One bit of this byte of the answers is flipped, once. */
   readonly corruptAt?: number;

@@ -1,4 +1,5 @@
-// apps/chaos/rebuild.ts - law R5: everything once more into empty stores on the same servers, each stage from a copy of its own input, and what comes out as one hash.
+// Law R5: everything once more into empty stores on the same servers, each stage from a copy of its
+// own input, and what comes out as one hash.
 import { spawn } from "node:child_process";
 import { closeSync, openSync } from "node:fs";
 import { join } from "node:path";
@@ -20,8 +21,9 @@ import { freePort } from "./free-port.ts";
 import type { Target } from "./target.ts";
 
 /**
- * What one part of the pipeline reads, and which stages and sinks read it. Claims never come from raw a second time: which of two events of one order
- * was first is decided by the order of `claims`, which another reading of raw need not repeat.
+ * What one part of the pipeline reads, and which stages and sinks read it. Claims never come from
+ * raw a second time: which of two events of one order was first is decided by the order of
+ * `claims`, which another reading of raw need not repeat.
  */
 interface Part {
   readonly name: string;
@@ -65,7 +67,9 @@ const HOURS_AT_ONCE = 200;
 
 export interface Rebuilt {
   readonly state: StateHash;
-  /** Tables that differ from the live state, those of ClickHouse with their first differing rows. */
+  /**
+   * Tables that differ from the live state, those of ClickHouse with their first differing rows.
+   */
   readonly differing: readonly string[];
   readonly records: number;
   readonly seconds: number;
@@ -84,7 +88,10 @@ export const rebuildInto = async (target: Target, live: StateHash, tell: (text: 
   const clickhouse = openClickhouse(analyticsUrl, { name: "tributary-rebuild", timeoutMs: DONE_MS });
   const prefixes = parts.map((part) => `${name}.${part.name}.`);
   try {
-    await migratePostgres(inDatabase(target.adminUrl), { appPassword: decodeURIComponent(new URL(appUrl).password), log: () => undefined });
+    await migratePostgres(inDatabase(target.adminUrl), {
+      appPassword: decodeURIComponent(new URL(appUrl).password),
+      log: () => undefined,
+    });
     await migrateClickhouse(clickhouse);
     await copyReference(target.pool, owner);
     let records = 0;
@@ -109,11 +116,16 @@ export const rebuildInto = async (target: Target, live: StateHash, tell: (text: 
 };
 
 const told = async (target: Target, table: string, rebuilt: string): Promise<string> => {
-  const rows = table.startsWith("clickhouse.") ? await differingRows(target.clickhouse, table.slice("clickhouse.".length), rebuilt) : [];
+  const rows = table.startsWith("clickhouse.")
+    ? await differingRows(target.clickhouse, table.slice("clickhouse.".length), rebuilt)
+    : [];
   return [`${table} differs from what was rebuilt`, ...rows].join("; ");
 };
 
-/** Every row of every table that is no reading of the log, times and versions as they are: the past must be known as it was known. */
+/**
+ * Every row of every table that is no reading of the log, times and versions as they are: the past
+ * must be known as it was known.
+ */
 const copyReference = async (from: pg.Pool, to: pg.Pool): Promise<void> => {
   const { rows } = await to.query<{ name: string }>(
     "select table_name::text as name from information_schema.tables where table_schema = 'public' and table_type = 'BASE TABLE'",
@@ -128,9 +140,10 @@ const copyReference = async (from: pg.Pool, to: pg.Pool): Promise<void> => {
       const all = found.rows[0]?.all;
       if (all == null) continue;
       await writing.query(`delete from ${name}`);
-      await writing.query(`insert into ${name} overriding system value select * from json_populate_recordset(null::${name}, $1::json)`, [
-        all,
-      ]);
+      await writing.query(
+        `insert into ${name} overriding system value select * from json_populate_recordset(null::${name}, $1::json)`,
+        [all],
+      );
     }
   } finally {
     await writing.query("set session_replication_role = origin");
@@ -158,7 +171,8 @@ const copyTopic = async (target: Target, prefix: string, topic: string): Promise
       topics: [topic],
       onBatch: async ({ messages }) => {
         records += messages.length;
-        // A letter that was sent again carries headers which say so; whoever reads this copy must not tell its index of it.
+        // A letter that was sent again carries headers which say so; whoever reads this copy must
+        // not tell its index of it.
         await producer.send(messages.map(({ key, value }) => ({ topic, key, value })));
       },
     });
@@ -169,7 +183,12 @@ const copyTopic = async (target: Target, prefix: string, topic: string): Promise
 };
 
 /** One worker with the groups of a part, until they have read everything that it makes. */
-const readThrough = async (target: Target, part: Part, prefix: string, stores: Readonly<Record<string, string>>): Promise<void> => {
+const readThrough = async (
+  target: Target,
+  part: Part,
+  prefix: string,
+  stores: Readonly<Record<string, string>>,
+): Promise<void> => {
   const port = await freePort();
   const output = openSync(join(target.home, "logs", `rebuild-${part.name}.log`), "a");
   const child = spawn(process.execPath, ["dist/apps/worker/main.js", ...part.groups.map(({ args }) => args)], {
@@ -192,7 +211,8 @@ const readThrough = async (target: Target, part: Part, prefix: string, stores: R
   const admin = await prefixed(target, prefix).admin();
   try {
     await until(`the worker that rebuilds ${part.name} is ready`, READY_MS, async () => {
-      if (child.exitCode !== null) throw new Error(`it ended with code ${child.exitCode}; its log is rebuild-${part.name}.log`);
+      if (child.exitCode !== null)
+        throw new Error(`it ended with code ${child.exitCode}; its log is rebuild-${part.name}.log`);
       const answer = await fetch(`http://127.0.0.1:${port}/readyz`, { signal: AbortSignal.timeout(2_000) });
       if (!answer.ok) throw new Error(await answer.text());
     });

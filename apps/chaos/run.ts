@@ -1,4 +1,5 @@
-// apps/chaos/run.ts - cycle after cycle until the number, the time or a violation is reached; results are on the disk after every one of them.
+// Cycle after cycle until the number, the time or a violation is reached; results are on the disk
+// after every one of them.
 import { cpSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type Available, planOf } from "./schedule.ts";
@@ -50,7 +51,8 @@ export const run = async (target: Target, settings: RunSettings): Promise<Summar
   try {
     for (let n = settings.from ?? 1; ; n += 1) {
       const summary = summaryOf(cycles);
-      if (summary.cycles >= settings.cycles || (settings.until ?? Number.POSITIVE_INFINITY) < Date.now()) return summary;
+      if (summary.cycles >= settings.cycles || (settings.until ?? Number.POSITIVE_INFINITY) < Date.now())
+        return summary;
       if (summary.voidCycles > MOST_VOID + summary.cycles)
         throw new Error("most cycles are void: the faults do not take effect on this machine");
       const cycle = await session.run(n, planOf(seed, n, available, only));

@@ -1,4 +1,4 @@
-// apps/chaos/schedule.ts - from a seed to cycles: which faults, in which order, how far apart. The same seed draws the same.
+// From a seed to cycles: which faults, in which order, how far apart. The same seed draws the same.
 
 import { randomFrom } from "../../infra/runtime/random.ts";
 import { dataFaults } from "./faults/data.ts";
@@ -9,7 +9,14 @@ import { networkFaults } from "./faults/network.ts";
 import { processFaults } from "./faults/processes.ts";
 import { timeFaults } from "./faults/time.ts";
 
-export const faults: readonly Fault[] = [...processFaults, ...memberFaults, ...networkFaults, ...dataFaults, ...diskFaults, ...timeFaults];
+export const faults: readonly Fault[] = [
+  ...processFaults,
+  ...memberFaults,
+  ...networkFaults,
+  ...dataFaults,
+  ...diskFaults,
+  ...timeFaults,
+];
 
 export interface Available {
   readonly proxies: boolean;
@@ -21,11 +28,15 @@ export interface Available {
 export const obstacleOf = (fault: Fault, available: Available): string | null => {
   if (fault.needs === "proxies" && !available.proxies) return "no proxy stands before the services of this stack";
   if (fault.needs === "folders" && !available.folders) return "a file system of limited size cannot be mounted here";
-  if (fault.isAlone === true && !available.isOurs) return "others send to this stack, so two moments of it cannot be compared";
+  if (fault.isAlone === true && !available.isOurs)
+    return "others send to this stack, so two moments of it cannot be compared";
   return null;
 };
 
-/** Of each kind of name, how long the gaps between the faults of a cycle are, and its random numbers. */
+/**
+ * Of each kind of name, how long the gaps between the faults of a cycle are, and its random
+ * numbers.
+ */
 export interface Plan {
   readonly faults: readonly Fault[];
   readonly gapsMs: readonly number[];
@@ -43,12 +54,16 @@ const draw = (random: () => number, from: readonly Fault[]): Fault => {
   return from.at(-1)!;
 };
 
-/** Cycle `n` of a seed does not depend on the cycles before it. `only`: names, or beginnings of them, or ids. */
+/**
+ * Cycle `n` of a seed does not depend on the cycles before it. `only`: names, or beginnings of
+ * them, or ids.
+ */
 export const planOf = (seed: number, n: number, available: Available, only: readonly string[] = []): Plan => {
   const random = randomFrom(Math.imul(seed, 0x9e3779b1) + n * 7_919);
   const chosen = faults.filter(
     (fault) =>
-      obstacleOf(fault, available) === null && (only.length === 0 || only.some((name) => fault.name.startsWith(name) || fault.id === name)),
+      obstacleOf(fault, available) === null &&
+      (only.length === 0 || only.some((name) => fault.name.startsWith(name) || fault.id === name)),
   );
   if (chosen.length === 0)
     throw new Error(`no fault of this name can be made here; there are ${faults.map(({ name }) => name).join(", ")}`);
@@ -62,7 +77,12 @@ export const planOf = (seed: number, n: number, available: Available, only: read
   }
   if (alone.length > 0 && (together.length === 0 || random() < 0.3)) drawn.add(draw(random, alone));
   const list = [...drawn];
-  return { faults: list, gapsMs: list.map(() => Math.floor(200 + random() * 1_800)), warmUpMs: Math.floor(800 + random() * 1_500), random };
+  return {
+    faults: list,
+    gapsMs: list.map(() => Math.floor(200 + random() * 1_800)),
+    warmUpMs: Math.floor(800 + random() * 1_500),
+    random,
+  };
 };
 
 /** A chosen plan instead of a drawn one. Throws on a name that there is not. */

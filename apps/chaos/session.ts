@@ -1,4 +1,4 @@
-// apps/chaos/session.ts - one sender and one judge over many cycles: load, faults, heal, quiescence, every law.
+// One sender and one judge over many cycles: load, faults, heal, quiescence, every law.
 import { join } from "node:path";
 import { openPool } from "../../infra/postgres/sql.ts";
 import { randomFrom } from "../../infra/runtime/random.ts";
@@ -40,7 +40,9 @@ export interface Session {
 const TOKENS_EACH = 5;
 const BATCH = 15;
 const PAUSE_MS = 100;
-/** L1 allows 60 s; beyond that the wait goes on, so that the other laws can be asked all the same. */
+/**
+ * L1 allows 60 s; beyond that the wait goes on, so that the other laws can be asked all the same.
+ */
 const LONGEST_QUIET_MS = 180_000;
 const WELL_MS = 120_000;
 /** What takes longer to catch up is worth a line. */
@@ -59,7 +61,11 @@ const openTokens = async (target: Target, tenants: readonly Tenant[]): Promise<T
     for (const { id } of tenants) {
       const made: string[] = [];
       for (let n = 0; n < TOKENS_EACH; n += 1) {
-        const { token, token_id: tokenId } = await createToken(app, { kind: "ingest", label: `chaos ${n}`, client_id: id });
+        const { token, token_id: tokenId } = await createToken(app, {
+          kind: "ingest",
+          label: `chaos ${n}`,
+          client_id: id,
+        });
         made.push(token);
         ids.push(tokenId);
       }
@@ -89,7 +95,10 @@ const urlsOf = (target: Target): readonly string[] => {
   return ["ingest", "ingest-standby"].flatMap((name) => apps[name]?.url ?? []);
 };
 
-/** Until every group has read what lies in its topic now, in the order that data flows, and rollups show what was stored. */
+/**
+ * Until every group has read what lies in its topic now, in the order that data flows, and rollups
+ * show what was stored.
+ */
 const quietOf = async (target: Target, deadlineMs: number, tell: (text: string) => void): Promise<void> => {
   // What an edge took while the log was away reaches it late.
   for (const url of urlsOf(target))
@@ -105,10 +114,14 @@ const quietOf = async (target: Target, deadlineMs: number, tell: (text: string) 
     await until(`${name} has read ${topic}`, deadlineMs, () =>
       target.withAdmin(async (admin) => {
         const marks = await admin.watermarks(topic);
-        // Only what lay there at the call counts; later marks of a running installation are the next reader's.
+        // Only what lay there at the call counts; later marks of a running installation are the
+        // next reader's.
         await until(`${name} has read ${topic}`, 5_000, async () => {
           const committed = await admin.committed(name, topic);
-          const left = marks.reduce((sum, { partition, low, high }) => sum + Math.max(0, high - (committed.get(partition) ?? low)), 0);
+          const left = marks.reduce(
+            (sum, { partition, low, high }) => sum + Math.max(0, high - (committed.get(partition) ?? low)),
+            0,
+          );
           if (left > 0) throw new Error(`it lags by ${left}`);
         });
       }),
@@ -118,12 +131,17 @@ const quietOf = async (target: Target, deadlineMs: number, tell: (text: string) 
   }
   const stored = new Date().toISOString();
   await until("rollups show what was stored", deadlineMs, async () => {
-    const [left] = await target.rows<{ n: number }>(`select count(*)::int as n from rollup_marks where marked_at < '${stored}'`);
+    const [left] = await target.rows<{ n: number }>(
+      `select count(*)::int as n from rollup_marks where marked_at < '${stored}'`,
+    );
     if (left!.n > 0) throw new Error(`${left!.n} minutes wait`);
   });
 };
 
-/** The last fault is healed when its servers answer again and nothing stands in the way; what the product needs from then on is its own (L1). */
+/**
+ * The last fault is healed when its servers answer again and nothing stands in the way; what the
+ * product needs from then on is its own (L1).
+ */
 const heal = async (target: Target): Promise<void> => {
   for (const proxy of Object.values(target.proxies)) proxy.weather({});
   for (const name of Object.keys(target.run().services)) await target.well(name, WELL_MS);
@@ -153,14 +171,21 @@ interface Parts {
 const runFault = async (fault: Fault, scene: Scene): Promise<FaultRun> => {
   const began = performance.now();
   scene.tell(`${fault.id} ${fault.name} ...`);
-  const proof = await fault.run(scene).catch((error: Error): Proof => ({ took: false, what: `could not be made: ${error.message}` }));
+  const proof = await fault
+    .run(scene)
+    .catch((error: Error): Proof => ({ took: false, what: `could not be made: ${error.message}` }));
   const seconds = (performance.now() - began) / 1_000;
   scene.tell(`${fault.id} ${fault.name}: ${proof.took ? proof.what : `VOID, ${proof.what}`} (${seconds.toFixed(1)} s)`);
   return { name: fault.name, id: fault.id, seconds, ...proof };
 };
 
 /** Starts the sender's side. `tell` hears what is broken and healed as it happens. */
-export const openSession = async (target: Target, seed: number, isOurs: boolean, tell: (text: string) => void): Promise<Session> => {
+export const openSession = async (
+  target: Target,
+  seed: number,
+  isOurs: boolean,
+  tell: (text: string) => void,
+): Promise<Session> => {
   const name = `x${seed}-${Date.now().toString(36)}`;
   const demo = target.run().demo as unknown as Parameters<typeof tenantsOf>[0];
   const tenants = tenantsOf(demo);
@@ -180,15 +205,30 @@ export const openSession = async (target: Target, seed: number, isOurs: boolean,
   };
 };
 
-const runCycle = async (n: number, plan: Plan, parts: Parts, journal: ReturnType<typeof openJournal>): Promise<Cycle> => {
+const runCycle = async (
+  n: number,
+  plan: Plan,
+  parts: Parts,
+  journal: ReturnType<typeof openJournal>,
+): Promise<Cycle> => {
   const { target, tenants, tokens, generator, random, name } = parts;
   generator.begin(`${name}-c${n}`);
   const watcher = watch(target);
-  const load = startLoad({ urls: () => urlsOf(target), tokens, tenants, generator, journal, random, batch: BATCH, pauseMs: PAUSE_MS });
+  const load = startLoad({
+    urls: () => urlsOf(target),
+    tokens,
+    tenants,
+    generator,
+    journal,
+    random,
+    batch: BATCH,
+    pauseMs: PAUSE_MS,
+  });
   try {
     return await cycleUnder(load, watcher, n, plan, parts, journal);
   } finally {
-    // A stack that does not heal ends the run with an error, and what goes on here would keep the process for ever.
+    // A stack that does not heal ends the run with an error, and what goes on here would keep the
+    // process for ever.
     await load.stop().catch(() => undefined);
     await watcher.stop();
   }

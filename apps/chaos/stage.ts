@@ -1,4 +1,5 @@
-// apps/chaos/stage.ts - a stack of its own for the suite: a proxy before every service, then servers, tables, demo clients and the whole product.
+// A stack of its own for the suite: a proxy before every service, then servers, tables, demo
+// clients and the whole product.
 
 import { emptyHome, openHome, readJson } from "../../infra/embedded/home.ts";
 import { type Stack, startStack } from "../../infra/embedded/supervisor.ts";
@@ -16,8 +17,16 @@ export interface Stage {
 
 const fronted: readonly Fronted[] = ["kafka", "postgres", "clickhouse", "redis", "registry"];
 
-/** Begins with an empty folder. `tell` hears every sentence of the supervisor. `isMounted`: we are in a mount space of our own, so disks may be small. */
-export const openStage = async (folder: string, random: () => number, tell: (text: string) => void, isMounted = false): Promise<Stage> => {
+/**
+ * Begins with an empty folder. `tell` hears every sentence of the supervisor. `isMounted`: we are
+ * in a mount space of our own, so disks may be small.
+ */
+export const openStage = async (
+  folder: string,
+  random: () => number,
+  tell: (text: string) => void,
+  isMounted = false,
+): Promise<Stage> => {
   const home = openHome(folder);
   if (isMounted) {
     emptyHome(home);

@@ -1,4 +1,5 @@
-// apps/chaos/target.ts - the installation that is hurt and watched: its processes by name, its log and its stores as they are, past every proxy.
+// The installation that is hurt and watched: its processes by name, its log and its stores as they
+// are, past every proxy.
 import { mkdirSync, readFileSync } from "node:fs";
 import { Redis } from "ioredis";
 import type pg from "pg";
@@ -41,7 +42,10 @@ export interface Target {
   readonly pool: pg.Pool;
   /** The address of that pool. */
   readonly adminUrl: string;
-  /** As the owner of the database: row-level security hides nothing. Tried again for a while: a store may just have come back. */
+  /**
+   * As the owner of the database: row-level security hides nothing. Tried again for a while: a
+   * store may just have come back.
+   */
   readonly rows: <T = any>(statement: string) => Promise<readonly T[]>;
   readonly clickhouse: ReturnType<typeof openClickhouse>;
   readonly select: <T = any>(statement: string) => Promise<readonly T[]>;
@@ -54,7 +58,10 @@ const PATIENCE_MS = 20_000;
 /** Reading every row of a table may take longer than a sink would wait. */
 const READING_MS = 60_000;
 
-/** Opens what runs in a folder: the stack that this process started, or the one of `npm start`. Throws one sentence when nothing runs there. */
+/**
+ * Opens what runs in a folder: the stack that this process started, or the one of `npm start`.
+ * Throws one sentence when nothing runs there.
+ */
 export const openTarget = async (homeFolder: string, proxies: Proxies = {}): Promise<Target> => {
   const home = openHome(homeFolder);
   const run = (): Run => {
@@ -82,12 +89,16 @@ export const openTarget = async (homeFolder: string, proxies: Proxies = {}): Pro
   const kafka = openKafka({ brokers, clientId: "tributary-chaos" });
   const wire = await openWire(Object.values(topics), openRegistry({ url: urlOf("registry", ports.registry).href }));
   const pool = openPool(adminUrl.href, { name: "tributary-chaos", max: 2, timeoutMs: READING_MS });
-  const clickhouse = openClickhouse(urlOf("clickhouse", ports.clickhouse).href, { name: "tributary-chaos", timeoutMs: READING_MS });
+  const clickhouse = openClickhouse(urlOf("clickhouse", ports.clickhouse).href, {
+    name: "tributary-chaos",
+    timeoutMs: READING_MS,
+  });
   const redis = new Redis(urlOf("redis", ports.redis).href, { lazyConnect: true, maxRetriesPerRequest: 2 });
   redis.on("error", () => undefined);
 
   const pid = (name: string): number | undefined =>
-    (readJson<{ name: string; pid: number }[]>(home.path("children.json")) ?? []).find((child) => child.name === name)?.pid;
+    (readJson<{ name: string; pid: number }[]>(home.path("children.json")) ?? []).find((child) => child.name === name)
+      ?.pid;
   const wellPid = (name: string): number | null => {
     const { apps, services: now } = run();
     return (apps[name] ?? (now as Run["apps"])[name])?.pid ?? null;
@@ -150,9 +161,11 @@ export const openTarget = async (homeFolder: string, proxies: Proxies = {}): Pro
       until(
         "ClickHouse answers",
         PATIENCE_MS,
-        async () => (await (await clickhouse.query({ query: statement, format: "JSONEachRow" })).json()) as readonly T[],
+        async () =>
+          (await (await clickhouse.query({ query: statement, format: "JSONEachRow" })).json()) as readonly T[],
       ),
-    command: async (statement) => void (await until("ClickHouse answers", PATIENCE_MS, () => clickhouse.command({ query: statement }))),
+    command: async (statement) =>
+      void (await until("ClickHouse answers", PATIENCE_MS, () => clickhouse.command({ query: statement }))),
     redis,
     close: async () => {
       redis.disconnect();

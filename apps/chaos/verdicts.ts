@@ -1,4 +1,5 @@
-// apps/chaos/verdicts.ts - how a run is told: a line a cycle, and at the end what was broken how often and which laws stood, with the bound that so many trials allow.
+// How a run is told: a line a cycle, and at the end what was broken how often and which laws stood,
+// with the bound that so many trials allow.
 import { table } from "../../infra/runtime/output.ts";
 import type { Judgement } from "./laws/all.ts";
 import type { Verdict } from "./laws/law.ts";
@@ -34,11 +35,14 @@ export interface Summary {
 
 const isProven = ({ faults }: Cycle): boolean => faults.some(({ took }) => took);
 const worst = (found: readonly Judgement[]): Judgement =>
-  found.find(({ verdict }) => verdict === "broken") ?? found.findLast(({ verdict }) => verdict === "kept") ?? found.at(-1)!;
+  found.find(({ verdict }) => verdict === "broken") ??
+  found.findLast(({ verdict }) => verdict === "kept") ??
+  found.at(-1)!;
 
 export const summaryOf = (cycles: readonly Cycle[]): Summary => {
   const byLaw = new Map<string, Judgement[]>();
-  for (const one of cycles.flatMap(({ judgements }) => judgements)) byLaw.set(one.id, [...(byLaw.get(one.id) ?? []), one]);
+  for (const one of cycles.flatMap(({ judgements }) => judgements))
+    byLaw.set(one.id, [...(byLaw.get(one.id) ?? []), one]);
   const laws = [...byLaw].map(([id, found]) => {
     const { says, verdict, evidence } = worst(found);
     const times = (of: Verdict) => found.filter((one) => one.verdict === of).length;
@@ -47,7 +51,12 @@ export const summaryOf = (cycles: readonly Cycle[]): Summary => {
   const byFault = new Map<string, FaultTotal>();
   for (const { name, id, took, what } of cycles.flatMap(({ faults }) => faults)) {
     const sum = byFault.get(name) ?? { name, id, proven: 0, void: 0, proof: what };
-    byFault.set(name, { ...sum, proven: sum.proven + (took ? 1 : 0), void: sum.void + (took ? 0 : 1), proof: took ? what : sum.proof });
+    byFault.set(name, {
+      ...sum,
+      proven: sum.proven + (took ? 1 : 0),
+      void: sum.void + (took ? 0 : 1),
+      proof: took ? what : sum.proof,
+    });
   }
   const counted = cycles.filter(isProven);
   return {

@@ -1,4 +1,5 @@
-// apps/chaos/watcher.ts - looks at every group's offsets and every process's memory every two seconds while faults rage: what only shows while it happens.
+// Looks at every group's offsets and every process's memory every two seconds while faults rage:
+// what only shows while it happens.
 import { readFileSync } from "node:fs";
 import { groupsOf } from "../../modules/groups/hosting.ts";
 import { apps } from "../../modules/installation/product.ts";
@@ -73,7 +74,8 @@ export const watch = (target: Target): Watcher => {
           if (committed === null) continue;
           if (before !== undefined && committed < before.committed && !forgiven.has(name))
             wentBack.push(`${place} went back from ${before.committed} to ${committed}`);
-          if (before === undefined || committed !== before.committed || lag === 0) last.set(place, { committed, since: now });
+          if (before === undefined || committed !== before.committed || lag === 0)
+            last.set(place, { committed, since: now });
           else longestStallMs = Math.max(longestStallMs, now - before.since);
         }
     });

@@ -1,4 +1,5 @@
-// apps/cli/config.ts - where the command line finds the installation: addresses in the environment, else what the running stack wrote.
+// Where the command line finds the installation: addresses in the environment, else what the
+// running stack wrote.
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { pathToFileURL } from "node:url";
@@ -27,7 +28,12 @@ export interface Run {
     readonly admin_token: string;
     readonly service_token: string;
     readonly users: readonly { readonly email: string; readonly role: string }[];
-    readonly links: readonly { readonly code: string; readonly link_id: number; readonly client_id: number; readonly partner_id: number }[];
+    readonly links: readonly {
+      readonly code: string;
+      readonly link_id: number;
+      readonly client_id: number;
+      readonly partner_id: number;
+    }[];
   };
 }
 export interface Addresses {
@@ -87,15 +93,20 @@ export interface Reprocessing {
     readonly NETWORKS_FILE: string | undefined;
   };
 }
-/** What a worker computes with, for a command that computes the same again: from the environment, else what the stack of this folder gives its workers. */
+/**
+ * What a worker computes with, for a command that computes the same again: from the environment,
+ * else what the stack of this folder gives its workers.
+ */
 export const reprocessing = (): Reprocessing => {
   const { TRIBUTARY_SECRET, OBJECT_STORE_URL, GEOIP_CITY_DB, GEOIP_ASN_DB, NETWORKS_FILE } = process.env;
   const home = homeOf();
   const secret = TRIBUTARY_SECRET ?? readJson<Secrets>(`${home}/secrets.json`)?.tributary;
-  if (secret === undefined) throw new Error("TRIBUTARY_SECRET is needed: without it no click id of the past can be read");
+  if (secret === undefined)
+    throw new Error("TRIBUTARY_SECRET is needed: without it no click id of the past can be read");
   return {
     secret,
-    objectStoreUrl: OBJECT_STORE_URL ?? (process.env.KAFKA_BROKERS === undefined ? `file://${home}/objects` : undefined),
+    objectStoreUrl:
+      OBJECT_STORE_URL ?? (process.env.KAFKA_BROKERS === undefined ? `file://${home}/objects` : undefined),
     files: { GEOIP_CITY_DB, GEOIP_ASN_DB, NETWORKS_FILE },
   };
 };
@@ -105,7 +116,10 @@ export interface AdminAccess {
   readonly appPassword: string;
   readonly clickhouseUrl: string;
 }
-/** What migrations need: the owner of the tables and the password that the application's role gets. Only from the environment: a running stack migrates itself. */
+/**
+ * What migrations need: the owner of the tables and the password that the application's role gets.
+ * Only from the environment: a running stack migrates itself.
+ */
 export const adminAccess = (): AdminAccess => {
   const { POSTGRES_ADMIN_URL, POSTGRES_APP_PASSWORD } = process.env;
   if (!POSTGRES_ADMIN_URL || !POSTGRES_APP_PASSWORD)

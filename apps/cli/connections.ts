@@ -1,4 +1,4 @@
-// apps/cli/connections.ts - opens what one command needs, and closes it when the command ends.
+// Opens what one command needs, and closes it when the command ends.
 import type pg from "pg";
 import { type Kafka, openKafka } from "../../infra/kafka/kafka.ts";
 import { openPool } from "../../infra/postgres/sql.ts";

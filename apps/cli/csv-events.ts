@@ -1,4 +1,5 @@
-// apps/cli/csv-events.ts - turns the rows of any CSV file into events of the batch endpoint, as told by --map, --set and --shift-to.
+// Turns the rows of any CSV file into events of the batch endpoint, as told by --map, --set and
+// --shift-to.
 import { basename } from "node:path";
 import { dayOf, startOfDay } from "../../domain/calendar.ts";
 
@@ -36,26 +37,34 @@ export const pairsOf = (option: string, text: string | undefined): ReadonlyMap<s
 const dayIn = (text: string): string | undefined => /^\d{4}-\d{2}-\d{2}/.exec(text.trim())?.[0];
 
 /** Whole days between two calendar days, counted in UTC where every day has 24 hours. */
-const daysBetween = (from: string, to: string): number => (Date.parse(`${to}T00:00Z`) - Date.parse(`${from}T00:00Z`)) / DAY_MS;
-const addDays = (day: string, days: number): string => new Date(Date.parse(`${day}T00:00Z`) + days * DAY_MS).toISOString().slice(0, 10);
+const daysBetween = (from: string, to: string): number =>
+  (Date.parse(`${to}T00:00Z`) - Date.parse(`${from}T00:00Z`)) / DAY_MS;
+const addDays = (day: string, days: number): string =>
+  new Date(Date.parse(`${day}T00:00Z`) + days * DAY_MS).toISOString().slice(0, 10);
 
 /**
- * Days by which all dates move so that the last one becomes `target` (`yesterday`, `today` or `YYYY-MM-DD`, in America/Mexico_City).
+ * Days by which all dates move so that the last one becomes `target` (`yesterday`, `today` or
+ * `YYYY-MM-DD`, in America/Mexico_City).
  * Throws UsageError when the target is none of these or no row holds a date.
  */
 export const shiftOf = (rows: readonly Row[], mapping: Mapping, target: string | undefined, now: number): number => {
   if (target === undefined) return 0;
   const column = mapping.columns.get("ts");
-  if (column === undefined) throw new UsageError("--shift-to moves the column that --map names as ts; add ts=<column> to --map");
+  if (column === undefined)
+    throw new UsageError("--shift-to moves the column that --map names as ts; add ts=<column> to --map");
   const days = rows.flatMap((row) => dayIn(row[column] ?? "") ?? []);
   if (days.length === 0) throw new UsageError(`--shift-to: no row of column ${column} holds a date such as 2026-01-31`);
   const last = days.sort().at(-1)!;
   const goal = target === "yesterday" ? addDays(dayOf(now), -1) : target === "today" ? dayOf(now) : dayIn(target);
-  if (goal === undefined) throw new UsageError(`--shift-to: "${target}" is not yesterday, today or a date such as 2026-01-31`);
+  if (goal === undefined)
+    throw new UsageError(`--shift-to: "${target}" is not yesterday, today or a date such as 2026-01-31`);
   return daysBetween(last, goal);
 };
 
-/** Milliseconds of a cell: an integer as it is, a date at noon in Mexico City (so that no time zone moves it to another day), else RFC 3339. */
+/**
+ * Milliseconds of a cell: an integer as it is, a date at noon in Mexico City (so that no time zone
+ * moves it to another day), else RFC 3339.
+ */
 const timeOf = (cell: string, shiftDays: number): number => {
   const text = cell.trim();
   if (/^\d{11,}$/.test(text)) return Number(text) + shiftDays * DAY_MS;
@@ -65,16 +74,24 @@ const timeOf = (cell: string, shiftDays: number): number => {
 };
 
 /**
- * One event a row, in the shape of POST /ingest/batch. Rows without an order id get `<file>-<row>` (the first row of data is 1), rows without
- * an event id the same text, so that sending a file twice changes nothing. Values are sent as they stand; the edge validates them.
+ * One event a row, in the shape of POST /ingest/batch. Rows without an order id get `<file>-<row>`
+ * (the first row of data is 1), rows without an event id the same text, so that sending a file
+ * twice changes nothing. Values are sent as they stand; the edge validates them.
  */
-export const eventsOf = (file: string, rows: readonly Row[], mapping: Mapping, clientId: number, shiftDays: number): readonly object[] => {
+export const eventsOf = (
+  file: string,
+  rows: readonly Row[],
+  mapping: Mapping,
+  clientId: number,
+  shiftDays: number,
+): readonly object[] => {
   const name = basename(file).replace(/\.[^.]*$/, "");
   return rows.map((row, n) => {
     const event: Record<string, unknown> = { t: "purchase", cid: clientId };
     const props: Record<string, unknown> = {};
     const put = (field: string, value: string) => {
-      const typed = field === "ts" ? timeOf(value, shiftDays) : integers.has(field) && /^\d+$/.test(value) ? Number(value) : value;
+      const typed =
+        field === "ts" ? timeOf(value, shiftDays) : integers.has(field) && /^\d+$/.test(value) ? Number(value) : value;
       if (topLevel.has(field)) event[field] = typed;
       else props[field] = typed;
     };

@@ -1,4 +1,5 @@
-// apps/cli/main.ts - the `tributary` command line. stdout is data, stderr the rest; exit 0 ok, 1 failed, 2 usage, 3 refused.
+// The `tributary` command line. stdout is data, stderr the rest; exit 0 ok, 1 failed, 2 usage, 3
+// refused.
 import { Command, CommanderError } from "commander";
 import { Refused } from "../../infra/runtime/output.ts";
 import { alertCommands } from "./commands/alerts.ts";
@@ -22,7 +23,9 @@ import { tokenCommands } from "./commands/tokens.ts";
 import { UsageError } from "./csv-events.ts";
 
 const program = new Command("tributary")
-  .description("Operates a Tributary installation: the one that `npm start` runs here, or the one that the environment names.")
+  .description(
+    "Operates a Tributary installation: the one that `npm start` runs here, or the one that the environment names.",
+  )
   .exitOverride()
   .showHelpAfterError("(add --help for examples)")
   .addHelpText("before", "Examples:\n  $ tributary status\n  $ tributary report --client aurora-music --by month\n");

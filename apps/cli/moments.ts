@@ -1,4 +1,4 @@
-// apps/cli/moments.ts - reads where to: a time, a time ago, an offset, or the beginning.
+// Reads where to: a time, a time ago, an offset, or the beginning.
 
 import type { RewindTo } from "../../modules/groups/rewind-plan.ts";
 import type { UnixMs } from "../../stream/flow.ts";

@@ -1,4 +1,4 @@
-// apps/cli/progress.ts - how far long work is, on stderr: a bar on a terminal, else a line every 10 s.
+// How far long work is, on stderr: a bar on a terminal, else a line every 10 s.
 import { spanOf } from "./moments.ts";
 
 export interface Progress {

@@ -1,4 +1,4 @@
-// apps/cli/publish-decisions.ts - writes decisions to the log; resolves when the log has them.
+// Writes decisions to the log; resolves when the log has them.
 
 import { openRegistry } from "../../infra/avro/registry.ts";
 import { openWire } from "../../infra/avro/wire.ts";

@@ -1,4 +1,5 @@
-// apps/cli/readable.ts - a record of the log as a person reads it: Avro as JSON, amounts as decimals, and bytes that nobody can read as they are.
+// A record of the log as a person reads it: Avro as JSON, amounts as decimals, and bytes that
+// nobody can read as they are.
 import { toDecimal } from "../../domain/money.ts";
 import { UnknownSchema, type Wire } from "../../infra/avro/wire.ts";
 import type { SeenRecord } from "../../infra/kafka/peek.ts";
@@ -22,7 +23,10 @@ export interface Readable {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** Minor units (the only 64-bit numbers in a record) with a currency beside them, or around them, become an amount: 12345n of MXN is "123.45 MXN". */
+/**
+ * Minor units (the only 64-bit numbers in a record) with a currency beside them, or around them,
+ * become an amount: 12345n of MXN is "123.45 MXN".
+ */
 export const withAmounts = (value: unknown, around: string | null = null): unknown => {
   if (Array.isArray(value)) return value.map((one) => withAmounts(one, around));
   if (typeof value === "bigint") return around === null ? value.toString() : amountOf(value, around);
@@ -73,7 +77,10 @@ export const readable = async (wire: Wire, record: SeenRecord): Promise<Readable
   }
 };
 
-/** Asks the registry for a schema that was not met before. Throws Unreadable for bytes that nobody can read. */
+/**
+ * Asks the registry for a schema that was not met before. Throws Unreadable for bytes that nobody
+ * can read.
+ */
 export const decoded = async <T>(
   wire: Wire,
   type: Topic<T>,
@@ -93,7 +100,11 @@ export const decoded = async <T>(
 export const clientIdOf = ({ event, key }: Readable): number | null => {
   const inside = (value: unknown): number | null => {
     if (typeof value !== "object" || value === null) return null;
-    const { client_id: own, event: nested, attributed } = value as { client_id?: unknown; event?: unknown; attributed?: unknown };
+    const {
+      client_id: own,
+      event: nested,
+      attributed,
+    } = value as { client_id?: unknown; event?: unknown; attributed?: unknown };
     return typeof own === "number" ? own : (inside(nested) ?? inside(attributed));
   };
   const named = /^(\d+):/.exec(key ?? "")?.[1];

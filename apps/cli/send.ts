@@ -1,4 +1,5 @@
-// apps/cli/send.ts - `tributary send`: feeds a CSV file through the batch endpoint, and goes on through restarts and rate limits.
+// `tributary send`: feeds a CSV file through the batch endpoint, and goes on through restarts and
+// rate limits.
 import { createReadStream } from "node:fs";
 import { parse } from "csv-parse";
 import { eventsOf, type Mapping, type Row, shiftOf, UsageError } from "./csv-events.ts";
@@ -31,10 +32,18 @@ export interface Sent {
 interface BatchAnswer {
   readonly accepted: number;
   readonly rejected: number;
-  readonly errors: readonly { readonly index: number; readonly code: string; readonly field: string | null; readonly message: string }[];
+  readonly errors: readonly {
+    readonly index: number;
+    readonly code: string;
+    readonly field: string | null;
+    readonly message: string;
+  }[];
 }
 
-/** The specification asks for 1, 2, 4 s; we go on at 4 s for as long as a restart of everything may take. */
+/**
+ * The specification asks for 1, 2, 4 s; we go on at 4 s for as long as a restart of everything may
+ * take.
+ */
 const waitsMs = [1_000, 2_000, 4_000];
 const PATIENCE_MS = 120_000;
 const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
@@ -43,7 +52,9 @@ const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 const rowsOf = async (file: string): Promise<readonly Row[]> => {
   const rows: Row[] = [];
   try {
-    for await (const row of createReadStream(file).pipe(parse({ columns: true, bom: true, skip_empty_lines: true, trim: true })))
+    for await (const row of createReadStream(file).pipe(
+      parse({ columns: true, bom: true, skip_empty_lines: true, trim: true }),
+    ))
       rows.push(row as Row);
   } catch (error) {
     throw new UsageError(`${file}: ${(error as Error).message}`);
@@ -52,8 +63,16 @@ const rowsOf = async (file: string): Promise<readonly Row[]> => {
   return rows;
 };
 
-/** One batch until it is answered: 429 and 5xx and broken connections are tried again (event ids make that harmless), any other 4xx is final. */
-const post = async (order: SendOrder, events: readonly object[], progress: Progress, edge: { at: number }): Promise<BatchAnswer> => {
+/**
+ * One batch until it is answered: 429 and 5xx and broken connections are tried again (event ids
+ * make that harmless), any other 4xx is final.
+ */
+const post = async (
+  order: SendOrder,
+  events: readonly object[],
+  progress: Progress,
+  edge: { at: number },
+): Promise<BatchAnswer> => {
   const deadline = performance.now() + PATIENCE_MS;
   const body = JSON.stringify({ events });
   for (let attempt = 0; ; attempt += 1) {
@@ -70,25 +89,35 @@ const post = async (order: SendOrder, events: readonly object[], progress: Progr
       if (response.ok) return (await response.json()) as BatchAnswer;
       const detail = ((await response.json().catch(() => ({}))) as { detail?: string }).detail ?? response.statusText;
       problem = `${response.status}: ${detail}`;
-      if (response.status < 500 && response.status !== 429) throw new UsageError(`${url}/ingest/batch answered ${problem}`);
+      if (response.status < 500 && response.status !== 429)
+        throw new UsageError(`${url}/ingest/batch answered ${problem}`);
       waitMs = Math.max(waitMs, 1_000 * Number(response.headers.get("retry-after") ?? 0));
     } catch (error) {
       if (error instanceof UsageError) throw error;
-      problem ??= (error as Error).cause instanceof Error ? ((error as Error).cause as Error).message : (error as Error).message;
+      problem ??=
+        (error as Error).cause instanceof Error ? ((error as Error).cause as Error).message : (error as Error).message;
     }
     if (performance.now() + waitMs > deadline)
-      throw new Error(`${order.urls.join(" and ")} did not take a batch for ${PATIENCE_MS / 1_000} s; last answer ${problem}`);
-    // A limit is the token's, whatever edge counts it; anything else may be the edge's own trouble, and another one is asked at once.
+      throw new Error(
+        `${order.urls.join(" and ")} did not take a batch for ${PATIENCE_MS / 1_000} s; last answer ${problem}`,
+      );
+    // A limit is the token's, whatever edge counts it; anything else may be the edge's own trouble,
+    // and another one is asked at once.
     const isLimit = problem.startsWith("429");
     if (!isLimit) edge.at = (edge.at + 1) % order.urls.length;
     // Every edge has been asked before anybody waits.
     if (!isLimit && (attempt + 1) % order.urls.length !== 0) waitMs = 0;
-    progress.note(`${url}: ${problem}; next try ${waitMs === 0 ? `at ${order.urls[edge.at]}` : `in ${waitMs / 1_000} s`}`);
+    progress.note(
+      `${url}: ${problem}; next try ${waitMs === 0 ? `at ${order.urls[edge.at]}` : `in ${waitMs / 1_000} s`}`,
+    );
     await pause(waitMs);
   }
 };
 
-/** Sends every row; resolves with what the edge answered, line numbers counted as in the file (its header is line 1). */
+/**
+ * Sends every row; resolves with what the edge answered, line numbers counted as in the file (its
+ * header is line 1).
+ */
 export const send = async (order: SendOrder, progress: Progress): Promise<Sent> => {
   const rows = await rowsOf(order.file);
   for (const column of order.mapping.columns.values())
@@ -104,7 +133,8 @@ export const send = async (order: SendOrder, progress: Progress): Promise<Sent> 
     const answer = await post(order, events.slice(start, start + order.batchSize), progress, edge);
     accepted += answer.accepted;
     rejected += answer.rejected;
-    for (const { index, code, field, message } of answer.errors) refused.push({ line: start + index + 2, code, field, message });
+    for (const { index, code, field, message } of answer.errors)
+      refused.push({ line: start + index + 2, code, field, message });
     progress.at(Math.min(start + order.batchSize, events.length), events.length);
   }
   progress.done();

@@ -1,8 +1,17 @@
-// apps/ingest/config.ts - the only reader of the environment in the ingest app.
+// The only reader of the environment in the ingest app.
 import { type Environment, readEnvironment } from "../../infra/runtime/environment.ts";
 
 const names = [
-  ...(["HOST", "PORT", "OPS_PORT", "INSTANCE_NAME", "LOG_LEVEL", "TLS_CERT_FILE", "TLS_KEY_FILE", "TRUSTED_PROXIES"] as const),
+  ...([
+    "HOST",
+    "PORT",
+    "OPS_PORT",
+    "INSTANCE_NAME",
+    "LOG_LEVEL",
+    "TLS_CERT_FILE",
+    "TLS_KEY_FILE",
+    "TRUSTED_PROXIES",
+  ] as const),
   ...([
     "KAFKA_BROKERS",
     "KAFKA_TOPIC_PREFIX",

@@ -1,4 +1,4 @@
-// apps/ingest/ingest.ts - the ingest host: opens what it needs by name, serves, and closes in reverse.
+// The ingest host: opens what it needs by name, serves, and closes in reverse.
 import { resolve } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { openRegistry, type Registry } from "../../infra/avro/registry.ts";
@@ -41,12 +41,18 @@ import { ingestApp } from "./server.ts";
 
 const MINUTE = { limit: REQUESTS_A_MINUTE, windowMs: 60_000 };
 const WAITING_TOLD_MS = 5_000;
-/** New events wait this long at most while the last ones that waited are sent; then they are stored where they would have been before. */
+/**
+ * New events wait this long at most while the last ones that waited are sent; then they are stored
+ * where they would have been before.
+ */
 const DRAIN_MS = 4_000;
 const REGISTRY_MS = 3_000;
 const LEAVE_MS = 1_000;
 
-/** What `run` of infra/runtime/scope.ts runs. Returns once it serves, which is at once: stores that are away make it answer 503, not fail. */
+/**
+ * What `run` of infra/runtime/scope.ts runs. Returns once it serves, which is at once: stores that
+ * are away make it answer 503, not fail.
+ */
 export const ingest =
   (config: Config, log: Log) =>
   async (scope: Scope): Promise<void> => {
@@ -62,7 +68,11 @@ export const ingest =
     );
 
     const pool = await scope.open("postgres", () => {
-      const value = openPool(config.POSTGRES_URL, { name: `tributary-${config.INSTANCE_NAME}`, max: 3, timeoutMs: 2_000 });
+      const value = openPool(config.POSTGRES_URL, {
+        name: `tributary-${config.INSTANCE_NAME}`,
+        max: 3,
+        timeoutMs: 2_000,
+      });
       return { value, stop: () => value.end() };
     });
     const tokens = await scope.open("tokens", () => closing(openTokens(pool, { onError: told("tokens") })));
@@ -84,7 +94,11 @@ export const ingest =
     const drainer = await scope.open("drainer", () => closing(kafka.producer({ sendDeadlineMs: DRAIN_MS })));
     const probe = () => prober.publish([{ topic: "probe", key: null, value: Buffer.from(config.INSTANCE_NAME) }]);
     const admin = await scope.open("admin", () => lasting(kafka));
-    const registry = openRegistry({ url: config.SCHEMA_REGISTRY_URL, topicPrefix: config.KAFKA_TOPIC_PREFIX, deadlineMs: 2_000 });
+    const registry = openRegistry({
+      url: config.SCHEMA_REGISTRY_URL,
+      topicPrefix: config.KAFKA_TOPIC_PREFIX,
+      deadlineMs: 2_000,
+    });
     const wire = await scope.open("wire", () => resolving(registry, log));
     const objects = await scope.open("objects", () => closing(openObjects(config.OBJECT_STORE_URL)));
     const schemas = { [topics.eventsRaw.name]: topics.eventsRaw.schema };
@@ -125,7 +139,8 @@ export const ingest =
     const health = healthOf({
       version,
       startedAt,
-      analytics: async () => void (await clickhouse.query({ query: "SELECT 1", format: "JSONCompact" }).then((answer) => answer.json())),
+      analytics: async () =>
+        void (await clickhouse.query({ query: "SELECT 1", format: "JSONCompact" }).then((answer) => answer.json())),
       cache: rateLimit.ping,
       relational: async () => void (await pool.query("select 1")),
       backbone: probe,
@@ -183,21 +198,29 @@ export const ingest =
     });
     // Closed first: readiness is red before the port takes no more.
     await scope.open("readiness", () => ({ value: ops, stop: ops.drain }));
-    // Without the registry events are stored all the same; only a start waits for it a moment, so that an edge does not begin in failover.
-    checks.schemas = () => need(wire.isNamed() || Date.now() - startedAt > REGISTRY_MS, "the schema ids are not known yet");
+    // Without the registry events are stored all the same; only a start waits for it a moment, so
+    // that an edge does not begin in failover.
+    checks.schemas = () =>
+      need(wire.isNamed() || Date.now() - startedAt > REGISTRY_MS, "the schema ids are not known yet");
     checks.storing = path.expectRoom;
     checks.clients = () => need(reference.reference() !== undefined, "the clients are not known yet");
     delete checks.started;
     log.info("app.started", { version, port: server.port, ops_port: ops.port });
   };
 
-const closing = <T extends { readonly close: () => Promise<void> | void }>(value: T) => ({ value, stop: () => value.close() });
+const closing = <T extends { readonly close: () => Promise<void> | void }>(value: T) => ({
+  value,
+  stop: () => value.close(),
+});
 
 const need = (isSo: boolean, otherwise: string): void => {
   if (!isSo) throw new Error(otherwise);
 };
 
-/** The ids of the schemas are asked for until the registry knows them; before that values are stored without. */
+/**
+ * The ids of the schemas are asked for until the registry knows them; before that values are stored
+ * without.
+ */
 const resolving = (
   registry: Registry,
   log: Log,
@@ -226,7 +249,10 @@ const resolving = (
   };
 };
 
-/** One connection for the questions of the health report, opened when first asked and again after it has failed. */
+/**
+ * One connection for the questions of the health report, opened when first asked and again after it
+ * has failed.
+ */
 const lasting = (kafka: Kafka): { value: () => Promise<Admin>; stop: () => Promise<void> } => {
   let opened: Promise<Admin> | undefined;
   const open = (): Promise<Admin> => {

@@ -1,4 +1,4 @@
-// apps/ingest/main.ts - starts the ingest host with the configuration of its environment.
+// Starts the ingest host with the configuration of its environment.
 import { start } from "../../infra/runtime/start.ts";
 import { readConfig } from "./config.ts";
 import { ingest } from "./ingest.ts";

@@ -1,4 +1,4 @@
-// apps/ingest/server.ts - the routes of the ingest host, the methods that each takes, and which browsers may ask them.
+// The routes of the ingest host, the methods that each takes, and which browsers may ask them.
 import type { Express, Request, RequestHandler, Response } from "express";
 import { openHost, wrongMethod } from "../../infra/http/host.ts";
 import type { Log } from "../../infra/runtime/log.ts";
@@ -16,7 +16,11 @@ export const ingestApp = (routes: Routes, trustedProxies: readonly string[], log
   openHost((app) => addRoutes(app, routes), trustedProxies, log);
 
 const addRoutes = (app: Express, routes: Routes): void => {
-  app.route("/ingest/batch").options(preflight("POST, OPTIONS")).post(anyOrigin, routes.batch).all(wrongMethod("POST, OPTIONS"));
+  app
+    .route("/ingest/batch")
+    .options(preflight("POST, OPTIONS"))
+    .post(anyOrigin, routes.batch)
+    .all(wrongMethod("POST, OPTIONS"));
   app
     .route("/ingest/receipts/:batch_id")
     .get(anyOrigin, routes.receipts)
@@ -44,7 +48,10 @@ const addRoutes = (app: Express, routes: Routes): void => {
     .all(wrongMethod("GET, HEAD, OPTIONS"));
 };
 
-/** A token is sent by whoever holds it, never by a browser on its own, so any origin may use one: no credentials are allowed. */
+/**
+ * A token is sent by whoever holds it, never by a browser on its own, so any origin may use one: no
+ * credentials are allowed.
+ */
 const anyOrigin: RequestHandler = (_request, response, next) => {
   response.set("Access-Control-Allow-Origin", "*");
   response.set("Access-Control-Expose-Headers", "X-Request-Id, RateLimit, RateLimit-Policy, Retry-After");
@@ -60,7 +67,8 @@ const preflight =
         Allow: methods,
         "Access-Control-Allow-Origin": "*",
         "Access-Control-Allow-Methods": methods,
-        "Access-Control-Allow-Headers": "authorization, content-type, content-encoding, idempotency-key, x-request-id, traceparent",
+        "Access-Control-Allow-Headers":
+          "authorization, content-type, content-encoding, idempotency-key, x-request-id, traceparent",
         "Access-Control-Max-Age": "600",
       })
       .end();

@@ -1,4 +1,4 @@
-// apps/keeper/config.ts - the only reader of the environment in the keeper.
+// The only reader of the environment in the keeper.
 import { type Environment, readEnvironment } from "../../infra/runtime/environment.ts";
 
 const names = [

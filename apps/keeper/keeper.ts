@@ -1,4 +1,4 @@
-// apps/keeper/keeper.ts - opens the stores and the log by name, starts the schedules, and closes in reverse.
+// Opens the stores and the log by name, starts the schedules, and closes in reverse.
 
 import { openRegistry } from "../../infra/avro/registry.ts";
 import { openWire } from "../../infra/avro/wire.ts";
@@ -30,12 +30,19 @@ import { openReplayLane } from "./schedules/replays.ts";
 import { rollups } from "./schedules/rollups.ts";
 
 const STORE_MS = 5_000;
-// Reading an hour of 60 million events takes about 20 s of CPU (bench/rollups.ts); a busy machine may need three times as long.
+// Reading an hour of 60 million events takes about 20 s of CPU (bench/rollups.ts); a busy machine
+// may need three times as long.
 const ROLLUP_MS = 60_000;
-/** What has done nothing for so long does not work, whatever the cause; each fault has to be over within 60 s (laws.md L1). */
+/**
+ * What has done nothing for so long does not work, whatever the cause; each fault has to be over
+ * within 60 s (laws.md L1).
+ */
 const SILENT_MS = 120_000;
 
-/** What `run` of infra/runtime/scope.ts runs; returns once every schedule has begun. `apiUrl`: the platform API, which mails alerts. */
+/**
+ * What `run` of infra/runtime/scope.ts runs; returns once every schedule has begun. `apiUrl`: the
+ * platform API, which mails alerts.
+ */
 export const keeper =
   (config: Config, log: Log, apiUrl?: string) =>
   async (scope: Scope): Promise<void> => {
@@ -46,43 +53,82 @@ export const keeper =
     const ops = await scope.open("ops", async () =>
       closing(await openOps({ port: config.OPS_PORT, host: config.HOST, metrics, checks, ...tlsOf(config, log) })),
     );
-    const kafka = openKafka({ brokers: config.KAFKA_BROKERS, clientId: name, topicPrefix: config.KAFKA_TOPIC_PREFIX, log });
+    const kafka = openKafka({
+      brokers: config.KAFKA_BROKERS,
+      clientId: name,
+      topicPrefix: config.KAFKA_TOPIC_PREFIX,
+      log,
+    });
     const begin = async (schedule: Schedule): Promise<void> => {
       const running = await scope.open(schedule.name, () => keepDoing(schedule, { log, metrics }));
       const allowedMs = schedule.pauseMs + SILENT_MS;
       checks[schedule.name] = () =>
         need(running.silentMs() < allowedMs, `has not got through for ${allowedMs / 1_000} s; its log says why`);
     };
-    // First of all, and with connections of its own: that a store is away must not keep it from being watched.
+    // First of all, and with connections of its own: that a store is away must not keep it from
+    // being watched.
     const repairs = await scope.open("repairs", () => closing(openRepairs({ config, apiUrl, kafka, log, metrics })));
     repairs.start();
     for (const schedule of repairs.schedules) await begin(schedule);
     const producer = await scope.open("producer", () => closing(kafka.producer({ sendDeadlineMs: STORE_MS })));
     const registry = openRegistry({ url: config.SCHEMA_REGISTRY_URL, topicPrefix: config.KAFKA_TOPIC_PREFIX });
-    const wire = await openWire([...new Set([...Object.values(outboxTopics), topics.claims, ...letterSources])], registry);
+    const wire = await openWire(
+      [...new Set([...Object.values(outboxTopics), topics.claims, ...letterSources])],
+      registry,
+    );
     const pool = await scope.open("postgres", () => {
       const value = openPool(config.POSTGRES_URL, { name, max: 8, timeoutMs: STORE_MS });
       return { value, stop: () => value.end() };
     });
-    const clickhouse = await scope.open("clickhouse", () => closing(openClickhouse(config.CLICKHOUSE_URL, { name, timeoutMs: ROLLUP_MS })));
+    const clickhouse = await scope.open("clickhouse", () =>
+      closing(openClickhouse(config.CLICKHOUSE_URL, { name, timeoutMs: ROLLUP_MS })),
+    );
 
     const objects = await scope.open("objects", () => closing(openObjects(config.OBJECT_STORE_URL)));
     const abandoned = lastResort(objects, sendNamed(registry, producer.send));
     const retention = archiveRetention(objects, Date.now);
     const night = nightly({ pool, clickhouse, wire, produce: producer.send, log, clock: Date.now });
-    for (const schedule of [outbox(pool, wire, producer.send), forgetting(pool), rollups(pool, clickhouse), night, retention, abandoned])
+    for (const schedule of [
+      outbox(pool, wire, producer.send),
+      forgetting(pool),
+      rollups(pool, clickhouse),
+      night,
+      retention,
+      abandoned,
+    ])
       await begin(schedule);
     const suppressions = await scope.open("suppressions", () => closing(openSuppressions(pool)));
-    const ofReplays = { config, topology: pipeline, kafka, registry, produce: producer.send, suppressions, metrics, log };
+    const ofReplays = {
+      config,
+      topology: pipeline,
+      kafka,
+      registry,
+      produce: producer.send,
+      suppressions,
+      metrics,
+      log,
+    };
     await begin(await scope.open("replay lane", () => openReplayLane(ofReplays)));
-    const ofLetters = { topology: pipeline, pool, kafka, wire, produce: producer.send, hides: suppressions.hides, metrics };
-    for (const open of [deadLetterIndex, deadLetterRetries]) await begin(await scope.open("dead letters", () => open(ofLetters)));
+    const ofLetters = {
+      topology: pipeline,
+      pool,
+      kafka,
+      wire,
+      produce: producer.send,
+      hides: suppressions.hides,
+      metrics,
+    };
+    for (const open of [deadLetterIndex, deadLetterRetries])
+      await begin(await scope.open("dead letters", () => open(ofLetters)));
     await scope.open("readiness", () => ({ value: ops, stop: ops.drain }));
     delete checks.started;
     log.info("app.started", { version, ops_port: ops.port });
   };
 
-const closing = <T extends { readonly close: () => Promise<void> | void }>(value: T) => ({ value, stop: () => value.close() });
+const closing = <T extends { readonly close: () => Promise<void> | void }>(value: T) => ({
+  value,
+  stop: () => value.close(),
+});
 
 const need = (isSo: boolean, otherwise: string): void => {
   if (!isSo) throw new Error(otherwise);

@@ -1,4 +1,5 @@
-// apps/stack/demo.ts - demo traffic through the batch edge, at a gentle rate, until it is stopped. An edge that is down is simply tried again a second later.
+// Demo traffic through the batch edge, at a gentle rate, until it is stopped. An edge that is down
+// is simply tried again a second later.
 import { setTimeout as pause } from "node:timers/promises";
 import { clickIdKey } from "../../domain/click-id.ts";
 import { randomFrom } from "../../infra/runtime/random.ts";
@@ -53,7 +54,9 @@ export const startDemo = (options: DemoOptions): Demo => {
     while (!stopping.signal.aborted) {
       const started = performance.now();
       await Promise.all(options.shops.map((shop) => post(shop, Date.now())));
-      await pause(Math.max(0, 1_000 - (performance.now() - started)), undefined, { signal: stopping.signal }).catch(() => undefined);
+      await pause(Math.max(0, 1_000 - (performance.now() - started)), undefined, { signal: stopping.signal }).catch(
+        () => undefined,
+      );
     }
   })();
   return {

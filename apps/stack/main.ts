@@ -9,7 +9,10 @@ import { openShow } from "./show.ts";
 
 try {
   const flags = flagsOf(process.argv.slice(2));
-  process.exitCode = await npmStart({ apps: appsPresent(openHome(stackConfig().TRIBUTARY_HOME)), steps, show: openShow() }, flags);
+  process.exitCode = await npmStart(
+    { apps: appsPresent(openHome(stackConfig().TRIBUTARY_HOME)), steps, show: openShow() },
+    flags,
+  );
 } catch (error) {
   console.error(error instanceof Error ? error.message : error);
   process.exitCode = 2;

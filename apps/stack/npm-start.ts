@@ -1,4 +1,5 @@
-// `npm start` from its first line to its last: starts the stack, shows it, and stops everything at Ctrl-C.
+// `npm start` from its first line to its last: starts the stack, shows it, and stops everything at
+// Ctrl-C.
 import { parseArgs } from "node:util";
 import type { App } from "../../infra/embedded/app.ts";
 import { stackConfig } from "../../infra/embedded/config.ts";
@@ -17,8 +18,8 @@ export interface Show {
   /** Told everything that happens, from the first start to the last stop. */
   readonly onEvent?: (event: StackEvent) => void;
   /**
-   * Runs when everything is ready: screen, demo traffic, story. Must end soon after `leaving` is aborted. When it returns, the stack
-   * stays up until Ctrl-C; with `isOnce` it is stopped.
+   * Runs when everything is ready: screen, demo traffic, story. Must end soon after `leaving` is
+   * aborted. When it returns, the stack stays up until Ctrl-C; with `isOnce` it is stopped.
    */
   readonly whenReady?: (stack: Stack, flags: Flags, leaving: AbortSignal) => Promise<void>;
 }
@@ -29,7 +30,8 @@ export interface Product {
   readonly show?: Show;
 }
 
-// One Ctrl-C reaches us twice: from the terminal, and handed on by npm. Two that a person means are further apart.
+// One Ctrl-C reaches us twice: from the terminal, and handed on by npm. Two that a person means are
+// further apart.
 const SAME_GESTURE_MS = 500;
 
 const LAST_SCENE_MS = 5_000;
@@ -59,7 +61,14 @@ export async function npmStart({ apps, steps, show = {} }: Product, flags: Flags
   const config = stackConfig();
   let stack: Stack | undefined;
   try {
-    stack = await startStack({ home: openHome(config.TRIBUTARY_HOME).folder, config, apps, steps, onEvent, signal: leaving.signal });
+    stack = await startStack({
+      home: openHome(config.TRIBUTARY_HOME).folder,
+      config,
+      apps,
+      steps,
+      onEvent,
+      signal: leaving.signal,
+    });
     if (show.onEvent === undefined) printAddresses(stack);
     const shown = show.whenReady?.(stack, flags, leaving.signal) ?? Promise.resolve();
     await Promise.race([shown, aborted(leaving.signal)]);
@@ -88,7 +97,10 @@ function printAddresses(stack: Stack): void {
   const { apps, services } = stack.run;
   const rows = [
     ...Object.entries(apps).map(([name, { url }]) => [name, url]),
-    ...Object.entries(services).map(([name, address]) => [name, "brokers" in address ? address.brokers : withoutPassword(address.url)]),
+    ...Object.entries(services).map(([name, address]) => [
+      name,
+      "brokers" in address ? address.brokers : withoutPassword(address.url),
+    ]),
   ];
   for (const [name, address] of rows) console.log(`  ${name!.padEnd(14)} ${address}`);
   console.log(`  ${"passwords".padEnd(14)} ${stack.home}/run.json\nCtrl-C stops everything.`);

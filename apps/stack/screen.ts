@@ -1,4 +1,5 @@
-// apps/stack/screen.ts - the live screen of `npm start`: what comes in, what is stored, how far each stage is behind, and what it is worth.
+// The live screen of `npm start`: what comes in, what is stored, how far each stage is behind, and
+// what it is worth.
 
 import { setTimeout as pause } from "node:timers/promises";
 import { openClickhouse } from "../../infra/clickhouse/client.ts";
@@ -60,7 +61,9 @@ export const showScreen = async (options: ScreenOptions, leaving: AbortSignal): 
     const lags = await Promise.all(
       readers.map(async ({ name, group, topic }) => ({
         name,
-        lag: (await admin.lag(group, [topic])).filter(({ committed }) => committed !== null).reduce((sum, one) => sum + one.lag, 0),
+        lag: (await admin.lag(group, [topic]))
+          .filter(({ committed }) => committed !== null)
+          .reduce((sum, one) => sum + one.lag, 0),
         isHosted: (await admin.committed(group, topic)).size > 0,
       })),
     );

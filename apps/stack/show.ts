@@ -1,4 +1,5 @@
-// apps/stack/show.ts - what a person sees of `npm start`: start-up lines, then the live screen with demo traffic, or the story told once.
+// What a person sees of `npm start`: start-up lines, then the live screen with demo traffic, or the
+// story told once.
 
 import type { Stack, StackEvent } from "../../infra/embedded/supervisor.ts";
 import type { Demo } from "../../modules/installation/seed.ts";
@@ -20,7 +21,8 @@ const trafficOf = (stack: Stack, demo: Demo): Traffic =>
       client_id: id,
       currency: slug === YOURS ? "USD" : "MXN",
       link_ids: demo.links.filter(({ client_id }) => client_id === id).map(({ link_id }) => link_id),
-      // The shop whose rule credits real purchases (README) gets visitors who only look, so that its report shows what a person sent and nothing else.
+      // The shop whose rule credits real purchases (README) gets visitors who only look, so that
+      // its report shows what a person sent and nothing else.
       isSelling: slug !== YOURS,
       token: ingest_token,
     })),
@@ -38,7 +40,8 @@ const once = async (stack: Stack, demo: Demo): Promise<void> => {
     demo,
   };
   const problems = await tellStory(stage, (text) => process.stdout.write(`${text}\n`));
-  if (problems.length > 0) throw new Error(`not as it must be:\n${problems.map((problem) => `- ${problem}`).join("\n")}`);
+  if (problems.length > 0)
+    throw new Error(`not as it must be:\n${problems.map((problem) => `- ${problem}`).join("\n")}`);
   process.stdout.write("everything came out as the story says\n");
 };
 

@@ -1,4 +1,5 @@
-// apps/stack/story.ts - a fixed story of one shop: ten events, what must become of each, and what the ledger must say at the end. `npm start -- --once` tells it.
+// A fixed story of one shop: ten events, what must become of each, and what the ledger must say at
+// the end. `npm start -- --once` tells it.
 import { type ClickIdKey, mint } from "../../domain/click-id.ts";
 
 export interface StoryLinks {
@@ -8,7 +9,10 @@ export interface StoryLinks {
 export interface Chapter {
   readonly says: string;
   readonly event: Readonly<Record<string, unknown>> & { readonly event_id: string };
-  /** How the edge answers, and how the event is credited; `merged`: a second copy, which counts nowhere. */
+  /**
+   * How the edge answers, and how the event is credited; `merged`: a second copy, which counts
+   * nowhere.
+   */
   readonly expect: "refused" | "merged" | "refund" | `attributed ${string}` | `unattributed ${string}`;
 }
 export interface Story {
@@ -24,11 +28,15 @@ const phone =
 /** The last character of an id changed: the right form, the wrong proof. */
 const forged = (clickId: string): string => `${clickId.slice(0, -1)}${clickId.endsWith("A") ? "B" : "A"}`;
 
-/** Told at `now`; `run` keeps two tellings apart. The seeded shop casa-verde pays 12 % through verde-jardin and 4 % for coupons VERDE... */
+/**
+ * Told at `now`; `run` keeps two tellings apart. The seeded shop casa-verde pays 12 % through
+ * verde-jardin and 4 % for coupons VERDE...
+ */
 export const storyOf = (run: string, clientId: number, links: StoryLinks, key: ClickIdKey, now: number): Story => {
   const prefix = `story-${run}`;
   const clickedAt = now - 20 * MINUTE_MS;
-  const click = (code: string, n: number) => mint(links[code]!, clickedAt, Uint8Array.from([n, 1, 2, 3, 4, 5, 6, 7]), key);
+  const click = (code: string, n: number) =>
+    mint(links[code]!, clickedAt, Uint8Array.from([n, 1, 2, 3, 4, 5, 6, 7]), key);
   const jardin = click("verde-jardin", 1);
   const order = (n: number) => `${prefix}-order-${n}`;
   let number = 0;
@@ -62,7 +70,13 @@ export const storyOf = (run: string, clientId: number, links: StoryLinks, key: C
     },
     {
       says: "looks at a page",
-      event: event("page_view", "phone-1", 18, { url: "https://www.casa-verde.example/jardin" }, { svc_click_id: jardin }),
+      event: event(
+        "page_view",
+        "phone-1",
+        18,
+        { url: "https://www.casa-verde.example/jardin" },
+        { svc_click_id: jardin },
+      ),
       expect: "attributed click",
     },
     {
@@ -70,7 +84,11 @@ export const storyOf = (run: string, clientId: number, links: StoryLinks, key: C
       event: event("purchase", "phone-1", 15, sale(1, "1000.00"), { svc_click_id: jardin }),
       expect: "attributed click",
     },
-    { says: "a purchase without any click", event: event("purchase", "phone-2", 14, sale(2, "499.00")), expect: "unattributed no_click" },
+    {
+      says: "a purchase without any click",
+      event: event("purchase", "phone-2", 14, sale(2, "499.00")),
+      expect: "unattributed no_click",
+    },
     {
       says: "a purchase with a forged click id",
       event: event("purchase", "phone-3", 13, sale(3, "850.00"), { svc_click_id: forged(jardin) }),
@@ -93,7 +111,12 @@ export const storyOf = (run: string, clientId: number, links: StoryLinks, key: C
     },
     {
       says: "a quarter of the first purchase is refunded",
-      event: event("refund", "phone-1", 2, { order_id: order(1), amount: "250.00", currency: "MXN", reason: "item_returned" }),
+      event: event("refund", "phone-1", 2, {
+        order_id: order(1),
+        amount: "250.00",
+        currency: "MXN",
+        reason: "item_returned",
+      }),
       expect: "refund",
     },
     {

@@ -1,4 +1,5 @@
-// apps/stack/tell-story.ts - sends the story, waits until every event is stored and every commission booked, prints what came out, and says what is not as it must be.
+// Sends the story, waits until every event is stored and every commission booked, prints what came
+// out, and says what is not as it must be.
 import { clickIdKey } from "../../domain/click-id.ts";
 import { toDecimal } from "../../domain/money.ts";
 import { openClickhouse } from "../../infra/clickhouse/client.ts";
@@ -65,11 +66,16 @@ const problemsOf = (
   }),
   ...[...story.commissions].flatMap(([orderId, expected]) => {
     const net = netOf(booked, orderId);
-    return net === expected ? [] : [`${orderId}: expected a commission of ${toDecimal(expected, "MXN")}, found ${toDecimal(net, "MXN")}`];
+    return net === expected
+      ? []
+      : [`${orderId}: expected a commission of ${toDecimal(expected, "MXN")}, found ${toDecimal(net, "MXN")}`];
   }),
 ];
 
-/** Prints to `print`; resolves with the problems, none when everything came out as the story says. Throws when the edge does not take the story. */
+/**
+ * Prints to `print`; resolves with the problems, none when everything came out as the story says.
+ * Throws when the edge does not take the story.
+ */
 export const tellStory = async (stage: Stage, print: (text: string) => void): Promise<readonly string[]> => {
   const shop = stage.demo.clients.find(({ slug }) => slug === SHOP);
   if (shop === undefined) throw new Error(`the demo client ${SHOP} is missing; remove .tributary to seed anew`);
@@ -163,7 +169,9 @@ export const tellStory = async (stage: Stage, print: (text: string) => void): Pr
       )}`,
     );
     const { isBalanced, balance } = await summary(pool, [shop.id]);
-    print(`\nledger balance of ${SHOP}: ${balance.map(({ amount, currency }) => `${amount} ${currency}`).join(", ") || "empty"}`);
+    print(
+      `\nledger balance of ${SHOP}: ${balance.map(({ amount, currency }) => `${amount} ${currency}`).join(", ") || "empty"}`,
+    );
     return [...problemsOf(story, refused, stored, booked), ...(isBalanced ? [] : ["the ledger does not balance"])];
   } finally {
     await clickhouse.close();

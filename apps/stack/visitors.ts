@@ -1,4 +1,5 @@
-// apps/stack/visitors.ts - made-up visitors of a shop: page views, carts, purchases, some through tracking links, a bot now and then. From a seed, so a run can be repeated.
+// Made-up visitors of a shop: page views, carts, purchases, some through tracking links, a bot now
+// and then. From a seed, so a run can be repeated.
 import { type ClickIdKey, mint } from "../../domain/click-id.ts";
 
 export interface Shop {
@@ -21,8 +22,18 @@ const networks = ["192.0.2", "198.51.100", "203.0.113"];
 const products = ["lamp", "chair", "rug", "shelf", "mirror", "desk", "stool", "vase"];
 const MINUTE_MS = 60_000;
 
-/** All events of one visit that ends at `now`, in the shape of POST /ingest/batch, and in order of time. `n` makes order ids unique. */
-export const visit = (shop: Shop, run: string, n: number, now: number, random: () => number, key: ClickIdKey): readonly object[] => {
+/**
+ * All events of one visit that ends at `now`, in the shape of POST /ingest/batch, and in order of
+ * time. `n` makes order ids unique.
+ */
+export const visit = (
+  shop: Shop,
+  run: string,
+  n: number,
+  now: number,
+  random: () => number,
+  key: ClickIdKey,
+): readonly object[] => {
   const pick = <T>(from: readonly T[]): T => from[Math.floor(random() * from.length)]!;
   const ua = random() < 0.02 ? agents[4]! : pick(agents.slice(0, 4));
   const ip = `${pick(networks)}.${1 + Math.floor(random() * 250)}`;
@@ -32,7 +43,8 @@ export const visit = (shop: Shop, run: string, n: number, now: number, random: (
   const quantity = 1 + Math.floor(random() * 3);
   const clickedAt = now - Math.floor((2 + random() * 18) * MINUTE_MS);
   const bytes = Uint8Array.from({ length: 8 }, () => Math.floor(random() * 256));
-  const svc_click_id = shop.link_ids.length > 0 && random() < 0.6 ? mint(pick(shop.link_ids), clickedAt, bytes, key) : undefined;
+  const svc_click_id =
+    shop.link_ids.length > 0 && random() < 0.6 ? mint(pick(shop.link_ids), clickedAt, bytes, key) : undefined;
   const url = `https://shop.example/${product_id}${random() < 0.1 ? "?coupon=VERDE10" : ""}`;
   const at = (minutes: number) => Math.min(now, clickedAt + Math.floor(minutes * MINUTE_MS));
   const event = (t: string, ts: number, props: object) => ({
@@ -50,7 +62,8 @@ export const visit = (shop: Shop, run: string, n: number, now: number, random: (
   const events: object[] = svc_click_id ? [event("click", clickedAt, {})] : [];
   events.push(event("page_view", at(0.1), { url }), event("view_product", at(0.5), goods));
   if (random() < 0.5) events.push(event("add_to_cart", at(1), goods));
-  if (random() < 0.3) events.push(event("begin_checkout", at(1.5), { cart_value: price * quantity, currency: shop.currency }));
+  if (random() < 0.3)
+    events.push(event("begin_checkout", at(1.5), { cart_value: price * quantity, currency: shop.currency }));
   if (shop.isSelling && random() < 0.2) {
     const coupon = random() < 0.15 ? { coupon: "VERDE10" } : {};
     const sale = {

@@ -1,4 +1,4 @@
-// apps/worker/config.ts - the only reader of the environment in the worker.
+// The only reader of the environment in the worker.
 import { type Environment, readEnvironment } from "../../infra/runtime/environment.ts";
 
 const names = [

@@ -1,4 +1,5 @@
-// apps/worker/main.ts - `worker enrich,score,attribute settle`: hosts stages and sinks by their names in topology.ts; a comma fuses, a space adds a group.
+// `worker enrich,score,attribute settle`: hosts stages and sinks by their names in topology.ts; a
+// comma fuses, a space adds a group.
 
 import { start } from "../../infra/runtime/start.ts";
 import { groupsOf } from "../../modules/groups/hosting.ts";

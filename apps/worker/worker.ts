@@ -1,4 +1,5 @@
-// apps/worker/worker.ts - hosts groups of stages and sinks: opens what they need by name, joins one consumer a group, and closes in reverse.
+// Hosts groups of stages and sinks: opens what they need by name, joins one consumer a group, and
+// closes in reverse.
 import { Redis } from "ioredis";
 import type { Pool } from "pg";
 import { openRegistry, type Registry } from "../../infra/avro/registry.ts";
@@ -6,7 +7,13 @@ import { openWire } from "../../infra/avro/wire.ts";
 import { openClickhouse } from "../../infra/clickhouse/client.ts";
 import { type Check, openOps } from "../../infra/http/side-port.ts";
 import type { Admin } from "../../infra/kafka/admin.ts";
-import { type Consumer, type ConsumerSettings, copyReading, sinkReading, stageReading } from "../../infra/kafka/consumer.ts";
+import {
+  type Consumer,
+  type ConsumerSettings,
+  copyReading,
+  sinkReading,
+  stageReading,
+} from "../../infra/kafka/consumer.ts";
 import { openKafka } from "../../infra/kafka/kafka.ts";
 import type { Objects } from "../../infra/objects/objects.ts";
 import { openObjects } from "../../infra/objects/open.ts";
@@ -41,12 +48,17 @@ import { runner } from "../../stream/runner.ts";
 import { sinkRunner } from "../../stream/sink-runner.ts";
 import type { Config } from "./config.ts";
 
-// A step is tried for 60 s, within which every fault must be over (laws.md L1); then a new process with new connections is the better try.
+// A step is tried for 60 s, within which every fault must be over (laws.md L1); then a new process
+// with new connections is the better try.
 const STEP_DEADLINE_MS = 60_000;
-// Half of a stage's session of 10 s: a store or a log that hangs is given up in time for a heartbeat.
+// Half of a stage's session of 10 s: a store or a log that hangs is given up in time for a
+// heartbeat.
 const STORE_MS = 5_000;
 const LAG_TOLD_MS = 5_000;
-/** Fast memory remembers nothing for longer (infra/redis/fast-memory.ts), so older hours of the archive have nothing to teach. */
+/**
+ * Fast memory remembers nothing for longer (infra/redis/fast-memory.ts), so older hours of the
+ * archive have nothing to teach.
+ */
 const RELEARNT_MS = 90 * 86_400_000;
 /** Long enough for an operator to come, short enough not to pile up. */
 const STOPS_KEPT_SECONDS = 86_400;
@@ -63,11 +75,17 @@ export const worker =
       closing(await openOps({ port: config.OPS_PORT, host: config.HOST, metrics, checks, ...tlsOf(config, log) })),
     );
 
-    const kafka = openKafka({ brokers: config.KAFKA_BROKERS, clientId: name, topicPrefix: config.KAFKA_TOPIC_PREFIX, log });
+    const kafka = openKafka({
+      brokers: config.KAFKA_BROKERS,
+      clientId: name,
+      topicPrefix: config.KAFKA_TOPIC_PREFIX,
+      log,
+    });
     const producer = await scope.open("producer", () => closing(kafka.producer({ sendDeadlineMs: STORE_MS })));
     const registry = openRegistry({ url: config.SCHEMA_REGISTRY_URL, topicPrefix: config.KAFKA_TOPIC_PREFIX });
     const objects = await scope.open("objects", () => closing(openObjects(config.OBJECT_STORE_URL)));
-    // What the registry forgot is read from the archive, which keeps a schema for as long as anything that was written under it.
+    // What the registry forgot is read from the archive, which keeps a schema for as long as
+    // anything that was written under it.
     const schemaOf = async (id: number) => (await registry.schemaOf(id)) ?? archivedSchema(objects, id);
     const wire = await openWire(topicsOf(groups), { idOf: registry.idOf, schemaOf });
     const ports = {
@@ -77,14 +95,25 @@ export const worker =
       deadLetter: (letter: Letter) => deadLetterOf(letter, Date.now()),
       retry: retrying(metrics, log, scope.closing),
     };
-    const { pool, processOf } = await openRunners(scope, ports, { groups, config, log, metrics, name, objects, registry });
+    const { pool, processOf } = await openRunners(scope, ports, {
+      groups,
+      config,
+      log,
+      metrics,
+      name,
+      objects,
+      registry,
+    });
 
     const join = async (group: Group): Promise<Consumer> => {
       const { process, onJoin } = processOf(group);
       // Only for who looks: a command that finds nothing asks the broker.
-      await tellHosting(pool, { group: group.name, topic: group.reads.name, nodes: nodesOf(group), instance: config.INSTANCE_NAME }).catch(
-        (error) => log.warn("hosting.not_told", { group: group.name, error }),
-      );
+      await tellHosting(pool, {
+        group: group.name,
+        topic: group.reads.name,
+        nodes: nodesOf(group),
+        instance: config.INSTANCE_NAME,
+      }).catch((error) => log.warn("hosting.not_told", { group: group.name, error }));
       return kafka.consumer({
         group: group.name,
         topics: [group.reads.name],
@@ -92,7 +121,8 @@ export const worker =
         onBatch: process,
         onJoin,
         // A step that was given up because the worker closes has not failed: its offset stands.
-        onCrash: (error) => (scope.closing.aborted ? log.debug("group.left", { group: group.name, error }) : scope.fail(error)),
+        onCrash: (error) =>
+          scope.closing.aborted ? log.debug("group.left", { group: group.name, error }) : scope.fail(error),
       });
     };
     const memberships = groups.map((group) => ({
@@ -129,12 +159,22 @@ interface Hosting {
 
 interface Runners {
   readonly pool: Pool;
-  /** To be asked anew whenever a group is joined: a runner remembers what it has under way, and inserts by tokens that must not outlive a rewind. */
+  /**
+   * To be asked anew whenever a group is joined: a runner remembers what it has under way, and
+   * inserts by tokens that must not outlive a rewind.
+   */
   readonly processOf: (group: Group) => { readonly process: ConsumerSettings["onBatch"]; readonly onJoin: () => void };
 }
 
-/** Opens the stores (connections are made when they are needed) and answers with what processes the batches of a group. */
-const openRunners = async (scope: Scope, ports: Omit<LogPorts, "stops" | "log">, hosting: Hosting): Promise<Runners> => {
+/**
+ * Opens the stores (connections are made when they are needed) and answers with what processes the
+ * batches of a group.
+ */
+const openRunners = async (
+  scope: Scope,
+  ports: Omit<LogPorts, "stops" | "log">,
+  hosting: Hosting,
+): Promise<Runners> => {
   const { groups, config, log, metrics, name, objects, registry } = hosting;
   const pool = await scope.open("postgres", () => {
     const value = openPool(config.POSTGRES_URL, { name, max: groups.length + 3, timeoutMs: STORE_MS });
@@ -142,12 +182,15 @@ const openRunners = async (scope: Scope, ports: Omit<LogPorts, "stops" | "log">,
   });
   const redis = await scope.open("redis", () => {
     const value = new Redis(config.REDIS_URL, { lazyConnect: true, maxRetriesPerRequest: 1, commandTimeout: STORE_MS });
-    // The command that meets a broken connection fails and is tried again; without a listener the error would be printed as well.
+    // The command that meets a broken connection fails and is tried again; without a listener the
+    // error would be printed as well.
     value.on("error", () => undefined);
     return { value, stop: () => value.disconnect() };
   });
   const clickhouse = await scope.open("clickhouse", () => closing(openClickhouse(config.CLICKHOUSE_URL, { name })));
-  const needsFacts = groups.some((group) => group.is === "chain" && group.chain.hosted.some(({ stage }) => stage.facts !== undefined));
+  const needsFacts = groups.some(
+    (group) => group.is === "chain" && group.chain.hosted.some(({ stage }) => stage.facts !== undefined),
+  );
   const reference = needsFacts
     ? await scope.open("reference", () =>
         closing(openReference(pool, { onError: (error) => log.warn("reference.not_refreshed", { error }) })),
@@ -183,7 +226,11 @@ const openRunners = async (scope: Scope, ports: Omit<LogPorts, "stops" | "log">,
   let joins = 0;
   const ofSinks = (): SinkPorts => ({
     ...ofAll,
-    stores: { clickhouse: clickhouseStore(clickhouse), postgres: postgresStore(pool), redis: redisStore(redis, hintPrefixOf(config)) },
+    stores: {
+      clickhouse: clickhouseStore(clickhouse),
+      postgres: postgresStore(pool),
+      redis: redisStore(redis, hintPrefixOf(config)),
+    },
     run: `${config.INSTANCE_NAME}-${process.pid}-${Date.now()}-${++joins}`,
     ...(suppressions !== undefined && { withholds: () => withholdsOf(suppressions) }),
     countWrite: (counts) => metrics.countWrite(counts, Date.now()),
@@ -203,7 +250,8 @@ const openRunners = async (scope: Scope, ports: Omit<LogPorts, "stops" | "log">,
           ...ofStages,
           past: pastOf(objects, { since, withheld: withheldBy(objects, ports.wire, group.reads, withholds) }),
         }),
-        (topic, partition, offset) => recordRevisions(pool, stages, { group: group.name, topic, partition, offset, instance }),
+        (topic, partition, offset) =>
+          recordRevisions(pool, stages, { group: group.name, topic, partition, offset, instance }),
         ports.retry,
       );
     },
@@ -221,7 +269,9 @@ const readingOf = (group: Group) => readings[group.is];
 const topicsOf = (groups: readonly Group[]): readonly AnyTopic[] => [
   ...new Set(
     groups.flatMap((group) =>
-      group.is !== "chain" ? [group.reads] : group.chain.hosted.flatMap(({ stage }) => [stage.from, ...Object.values(stage.to)]),
+      group.is !== "chain"
+        ? [group.reads]
+        : group.chain.hosted.flatMap(({ stage }) => [stage.from, ...Object.values(stage.to)]),
     ),
   ),
 ];
@@ -239,7 +289,10 @@ const retrying =
       },
     });
 
-/** Lag in records, and in seconds: how long the committed offset has stood still while records wait, which bounds the age of the oldest from below. */
+/**
+ * Lag in records, and in seconds: how long the committed offset has stood still while records wait,
+ * which bounds the age of the oldest from below.
+ */
 const tellingLag = (admin: Admin, groups: readonly Group[], metrics: Metrics, log: Log) => {
   let waitingSince: Readonly<Record<string, number>> = {};
   const tell = async (): Promise<void> => {
@@ -268,7 +321,10 @@ const tellingLag = (admin: Admin, groups: readonly Group[], metrics: Metrics, lo
   };
 };
 
-const closing = <T extends { readonly close: () => Promise<void> | void }>(value: T) => ({ value, stop: () => value.close() });
+const closing = <T extends { readonly close: () => Promise<void> | void }>(value: T) => ({
+  value,
+  stop: () => value.close(),
+});
 
 const need = (isSo: boolean, otherwise: string): void => {
   if (!isSo) throw new Error(otherwise);

@@ -1,4 +1,5 @@
-// domain/conditions/condition.ts - the form of a rule's condition: checked with the place of every fault, and walked by whoever gives it a meaning.
+// The form of a rule's condition: checked with the place of every fault, and walked by whoever
+// gives it a meaning.
 import type { Condition, Operator } from "../reference/reference.ts";
 import { boundOf } from "./dates.ts";
 import { type FieldKind, kindOf } from "./fields.ts";
@@ -24,7 +25,10 @@ export type Parsed =
   | { readonly kind: "condition"; readonly condition: Condition }
   | { readonly kind: "problems"; readonly problems: readonly Problem[] };
 
-/** A rule is read by people and evaluated for every event: more than this is neither readable nor cheap (contracts.md 5). */
+/**
+ * A rule is read by people and evaluated for every event: more than this is neither readable nor
+ * cheap (contracts.md 5).
+ */
 export const maxLeaves = 100;
 export const maxDepth = 8;
 const maxValues = 1_000;
@@ -50,7 +54,13 @@ const none: readonly Problem[] = [];
 
 const faultsIn = (value: unknown, pointer: string, depth: number, count: { leaves: number }): readonly Problem[] => {
   if (typeof value !== "object" || value === null || Array.isArray(value))
-    return [{ pointer, code: "bad_condition", detail: "a condition is an object with all, any, not, or with field, op and value" }];
+    return [
+      {
+        pointer,
+        code: "bad_condition",
+        detail: "a condition is an object with all, any, not, or with field, op and value",
+      },
+    ];
   if (depth > maxDepth) return [{ pointer, code: "too_deep", detail: `conditions nest at most ${maxDepth} deep` }];
   const node = value as Node;
   const group = groups.find((name) => Object.hasOwn(node, name));
@@ -63,15 +73,24 @@ const faultsIn = (value: unknown, pointer: string, depth: number, count: { leave
   return [...strangers, ...faultsOfParts(node[group], `${pointer}/${group}`, depth, count)];
 };
 
-const faultsOfParts = (parts: unknown, pointer: string, depth: number, count: { leaves: number }): readonly Problem[] => {
-  // An empty `all` would match every event there is, and an empty `any` none: neither is what somebody meant to save.
+const faultsOfParts = (
+  parts: unknown,
+  pointer: string,
+  depth: number,
+  count: { leaves: number },
+): readonly Problem[] => {
+  // An empty `all` would match every event there is, and an empty `any` none: neither is what
+  // somebody meant to save.
   if (!Array.isArray(parts) || parts.length === 0)
     return [{ pointer, code: "empty_group", detail: "a group is a list of at least one condition" }];
   const problems: Problem[] = [];
   for (const [n, part] of parts.entries()) {
     const there = `${pointer}/${n}`;
     if (count.leaves >= maxLeaves)
-      return [...problems, { pointer: there, code: "too_many_leaves", detail: `a condition has at most ${maxLeaves} comparisons` }];
+      return [
+        ...problems,
+        { pointer: there, code: "too_many_leaves", detail: `a condition has at most ${maxLeaves} comparisons` },
+      ];
     problems.push(...faultsIn(part, there, depth + 1, count));
   }
   return problems;
@@ -89,22 +108,35 @@ const strangersIn = (node: Node, known: readonly string[], pointer: string): rea
 const leafFault = ({ field, op, value }: Node, pointer: string): readonly [Problem] | undefined => {
   const kind = typeof field === "string" ? kindOf(field) : undefined;
   if (kind === undefined)
-    return [{ pointer: `${pointer}/field`, code: "unknown_field", detail: `there is no field ${JSON.stringify(field) ?? "here"}` }];
+    return [
+      {
+        pointer: `${pointer}/field`,
+        code: "unknown_field",
+        detail: `there is no field ${JSON.stringify(field) ?? "here"}`,
+      },
+    ];
   if (typeof op !== "string" || !operators.any.has(op))
     return [{ pointer: `${pointer}/op`, code: "unknown_op", detail: `op is one of ${[...operators.any].join(", ")}` }];
-  if (!operators[kind].has(op)) return [{ pointer: `${pointer}/op`, code: "bad_op", detail: `${op} does not apply to ${String(field)}` }];
+  if (!operators[kind].has(op))
+    return [{ pointer: `${pointer}/op`, code: "bad_op", detail: `${op} does not apply to ${String(field)}` }];
   const fault = valueFault(op as Operator, value, kind);
   return fault && [{ pointer: `${pointer}/value${fault.at ?? ""}`, code: "bad_value", detail: fault.detail }];
 };
 
-const valueFault = (op: Operator, value: unknown, kind: FieldKind): { readonly at?: string; readonly detail: string } | undefined => {
+const valueFault = (
+  op: Operator,
+  value: unknown,
+  kind: FieldKind,
+): { readonly at?: string; readonly detail: string } | undefined => {
   switch (op) {
     case "exists":
       return typeof value === "boolean" ? undefined : { detail: "exists takes true or false" };
     case "contains":
     case "starts_with":
     case "ends_with":
-      return isText(value) && value !== "" ? undefined : { detail: `${op} takes a text of 1 to ${maxTextLength} characters` };
+      return isText(value) && value !== ""
+        ? undefined
+        : { detail: `${op} takes a text of 1 to ${maxTextLength} characters` };
     case "in":
     case "not_in": {
       if (!Array.isArray(value) || value.length === 0 || value.length > maxValues)
@@ -130,17 +162,26 @@ const valueFault = (op: Operator, value: unknown, kind: FieldKind): { readonly a
 
 const isText = (value: unknown): value is string => typeof value === "string" && value.length <= maxTextLength;
 const isNumber = (value: unknown): boolean => typeof value === "number" && Number.isFinite(value);
-/** There is no coercion, so a value of another type than its field could never match: it is refused here rather than found out later. */
+/**
+ * There is no coercion, so a value of another type than its field could never match: it is refused
+ * here rather than found out later.
+ */
 const isScalar = (value: unknown, kind: FieldKind): boolean =>
-  kind === "money" ? isNumber(value) : isText(value) || (kind === "any" && (isNumber(value) || typeof value === "boolean"));
+  kind === "money"
+    ? isNumber(value)
+    : isText(value) || (kind === "any" && (isNumber(value) || typeof value === "boolean"));
 const scalarsOf: Readonly<Record<FieldKind, string>> = {
   money: "numbers",
   text: `texts of at most ${maxTextLength} characters`,
   any: "texts, numbers, true or false",
 };
-const boundsOf = (kind: FieldKind): string => (kind === "money" ? "numbers" : "numbers or dates (YYYY-MM-DD or RFC 3339)");
+const boundsOf = (kind: FieldKind): string =>
+  kind === "money" ? "numbers" : "numbers or dates (YYYY-MM-DD or RFC 3339)";
 
-/** What somebody makes of each kind of node. `path` is the JSON pointer of the node: it names a leaf in explanations. */
+/**
+ * What somebody makes of each kind of node. `path` is the JSON pointer of the node: it names a leaf
+ * in explanations.
+ */
 export interface Meaning<Result> {
   readonly leaf: (leaf: Leaf, path: string) => Result;
   readonly all: (parts: readonly Result[]) => Result;
@@ -148,7 +189,10 @@ export interface Meaning<Result> {
   readonly not: (part: Result) => Result;
 }
 
-/** Gives a condition a meaning from the leaves up: a closure here, an expression of a store's language elsewhere. One walk, so both agree on paths. */
+/**
+ * Gives a condition a meaning from the leaves up: a closure here, an expression of a store's
+ * language elsewhere. One walk, so both agree on paths.
+ */
 export const walk = <Result>(condition: Condition, meaning: Meaning<Result>, path = ""): Result => {
   if ("all" in condition) return meaning.all(condition.all.map((part, n) => walk(part, meaning, `${path}/all/${n}`)));
   if ("any" in condition) return meaning.any(condition.any.map((part, n) => walk(part, meaning, `${path}/any/${n}`)));

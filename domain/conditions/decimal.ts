@@ -1,4 +1,5 @@
-// domain/conditions/decimal.ts - compares an amount in minor units with a number that a person wrote, without a rounding in between.
+// Compares an amount in minor units with a number that a person wrote, without a rounding in
+// between.
 /** units / 10^digits */
 export interface Decimal {
   readonly units: bigint;
@@ -8,7 +9,10 @@ export interface Decimal {
 /** All forms that String(number) takes. */
 const shortest = /^(-?)(\d+)(?:\.(\d+))?(?:e([+-]\d+))?$/;
 
-/** The shortest decimal that stands for a finite number: 0.1 is one tenth. Throws RangeError on NaN and infinities. */
+/**
+ * The shortest decimal that stands for a finite number: 0.1 is one tenth. Throws RangeError on NaN
+ * and infinities.
+ */
 export const decimalOf = (value: number): Decimal => {
   const match = shortest.exec(String(value));
   if (match === null) throw new RangeError(`not a finite number: ${value}`);
@@ -22,8 +26,9 @@ export const decimalOf = (value: number): Decimal => {
 const mostDigits = 4;
 
 /**
- * Says how an amount of `minor` units of a currency with `digits` decimals stands to the number: negative below it, 0 equal, positive above. Both sides
- * are brought to one scale when the comparison is made, once for each number of decimals.
+ * Says how an amount of `minor` units of a currency with `digits` decimals stands to the number:
+ * negative below it, 0 equal, positive above. Both sides are brought to one scale when the
+ * comparison is made, once for each number of decimals.
  */
 export const comparedTo = (value: number): ((minor: bigint, digits: number) => number) => {
   const number = decimalOf(value);

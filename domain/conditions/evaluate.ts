@@ -1,4 +1,5 @@
-// domain/conditions/evaluate.ts - gives a condition its meaning as a closure: whether an event matches, and which comparison decided.
+// Gives a condition its meaning as a closure: whether an event matches, and which comparison
+// decided.
 import { digitsOf } from "../currencies.ts";
 import type { Condition } from "../reference/reference.ts";
 import { type Leaf, walk } from "./condition.ts";
@@ -6,7 +7,10 @@ import { type Bound, boundOf } from "./dates.ts";
 import { comparedTo } from "./decimal.ts";
 import { kindOf, readerOf, type Subject } from "./fields.ts";
 
-/** `path` is the JSON pointer of the leaf that decided: the first that failed of `all` (else its last), the first that held of `any` (else its last). */
+/**
+ * `path` is the JSON pointer of the leaf that decided: the first that failed of `all` (else its
+ * last), the first that held of `any` (else its last).
+ */
 export interface Verdict {
   readonly matches: boolean;
   readonly path: string;
@@ -14,12 +18,17 @@ export interface Verdict {
 export type Evaluate = (subject: Subject) => Verdict;
 
 type Test = (subject: Subject) => boolean;
-/** n when the n-th leaf decided that it matches, -n when it decided that it does not; so `not` is a change of sign, and nothing is allocated. */
+/**
+ * n when the n-th leaf decided that it matches, -n when it decided that it does not; so `not` is a
+ * change of sign, and nothing is allocated.
+ */
 type Decide = (subject: Subject) => number;
 
 /**
- * Compiles a checked condition. Its meaning (libraries.md 3): no coercion; texts are compared letter by letter; a field that is missing is false but
- * for ne, not_in and exists: false; amounts are exact decimals in the event's currency; dates are those of Mexico City. Throws on an unchecked one.
+ * Compiles a checked condition. Its meaning (libraries.md 3): no coercion; texts are compared
+ * letter by letter; a field that is missing is false but for ne, not_in and exists: false; amounts
+ * are exact decimals in the event's currency; dates are those of Mexico City. Throws on an
+ * unchecked one.
  */
 export const compile = (condition: Condition): Evaluate => {
   const held: Verdict[] = [];
@@ -90,17 +99,26 @@ const textTest =
 
 type Order = "gt" | "gte" | "lt" | "lte" | "between";
 
-/** Numbers of the props are doubles on both sides: their shortest decimals stand in the same order. Beyond 2^53 JSON numbers are not exact. */
+/**
+ * Numbers of the props are doubles on both sides: their shortest decimals stand in the same order.
+ * Beyond 2^53 JSON numbers are not exact.
+ */
 const orderTest = (read: (subject: Subject) => unknown, op: Order, value: unknown): Test => {
-  const [low, high] = (op === "between" ? (value as readonly unknown[]) : [value, value]).map((bound) => boundOf(bound, "any"));
-  if (low === undefined || high === undefined) throw new RangeError(`${op} cannot compare with ${JSON.stringify(value)}`);
+  const [low, high] = (op === "between" ? (value as readonly unknown[]) : [value, value]).map((bound) =>
+    boundOf(bound, "any"),
+  );
+  if (low === undefined || high === undefined)
+    throw new RangeError(`${op} cannot compare with ${JSON.stringify(value)}`);
   const holds = inOrder[op];
   return (subject) => {
     const given = boundOf(read(subject), "any");
     return given !== undefined && given.unit === low.unit && holds(given.from, low, high);
   };
 };
-/** A day that is given counts by its first moment; "after the 15th" is after its last one. For numbers `to` is `from`, but not part of the stretch. */
+/**
+ * A day that is given counts by its first moment; "after the 15th" is after its last one. For
+ * numbers `to` is `from`, but not part of the stretch.
+ */
 const inOrder: Readonly<Record<Order, (given: number, low: Bound, high: Bound) => boolean>> = {
   gt: (given, low) => (low.unit === "time" ? given >= low.to : given > low.from),
   gte: (given, low) => given >= low.from,
@@ -124,7 +142,10 @@ const moneyTest = ({ op, value }: Leaf): Test => {
   };
 };
 
-/** `to(n)` says how the amount stands to the n-th of `count` numbers: negative below it, 0 equal, positive above. */
+/**
+ * `to(n)` says how the amount stands to the n-th of `count` numbers: negative below it, 0 equal,
+ * positive above.
+ */
 type MoneyOrder = (to: (n: number) => number, count: number) => boolean;
 const isAny: MoneyOrder = (to, count) => {
   for (let n = 0; n < count; n += 1) if (to(n) === 0) return true;

@@ -1,11 +1,17 @@
-// domain/conditions/fields.ts - the fields that a condition may ask for, and how each is read from an event.
+// The fields that a condition may ask for, and how each is read from an event.
 import type { Enrichment, EventReceived } from "../../schemas/generated.ts";
 import { queryValueOf, type UrlParts, urlPartsOf } from "./url-parts.ts";
 
-/** text: always a text; money: the event's amount, compared as an exact decimal; any: whatever a sender put into the props. */
+/**
+ * text: always a text; money: the event's amount, compared as an exact decimal; any: whatever a
+ * sender put into the props.
+ */
 export type FieldKind = "text" | "money" | "any";
 
-/** An event as conditions see it. What must be parsed first (URLs, props) is parsed when a condition asks for it, once. */
+/**
+ * An event as conditions see it. What must be parsed first (URLs, props) is parsed when a condition
+ * asks for it, once.
+ */
 export class Subject {
   readonly event: EventReceived;
   readonly enrichment: Enrichment;
@@ -31,7 +37,9 @@ export class Subject {
   }
 }
 
-/** Undefined: the event does not have it. Props give whatever stands there, all other fields a text. */
+/**
+ * Undefined: the event does not have it. Props give whatever stands there, all other fields a text.
+ */
 export type ReadField = (subject: Subject) => unknown;
 
 const texts: Readonly<Record<string, (subject: Subject) => string | null | undefined>> = {
@@ -43,7 +51,8 @@ const texts: Readonly<Record<string, (subject: Subject) => string | null | undef
   ref: ({ event }) => event.ref,
   "ref.host": ({ ref }) => ref?.host,
   country: ({ enrichment }) => enrichment.country,
-  // Finer than a country needs data that only an operator can bring; without it no event has these two.
+  // Finer than a country needs data that only an operator can bring; without it no event has these
+  // two.
   region: ({ enrichment }) => enrichment.region,
   city: ({ enrichment }) => enrichment.city,
   device: ({ enrichment }) => enrichment.device,
@@ -66,7 +75,10 @@ export const kindOf = (field: string): FieldKind | undefined => {
   return field === "coupon" || Object.hasOwn(texts, field) ? "text" : undefined;
 };
 
-/** How to read a field that is text or any. Throws RangeError on one that is neither: conditions are checked before. */
+/**
+ * How to read a field that is text or any. Throws RangeError on one that is neither: conditions are
+ * checked before.
+ */
 export const readerOf = (field: string): ReadField => {
   const known = Object.hasOwn(texts, field) ? texts[field] : undefined;
   if (known !== undefined) return (subject) => known(subject) ?? undefined;
@@ -88,11 +100,15 @@ export const pathOf = (field: string): readonly string[] => field.slice(propsPre
 export const queryNameOf = (field: string): string | undefined =>
   field.startsWith(queryPrefix) ? field.slice(queryPrefix.length) : undefined;
 
-/** Own properties of objects only: a name like `constructor` must not find what every object has, and a list has no names. */
+/**
+ * Own properties of objects only: a name like `constructor` must not find what every object has,
+ * and a list has no names.
+ */
 const at = (value: unknown, path: readonly string[]): unknown => {
   let here = value;
   for (const name of path) {
-    if (typeof here !== "object" || here === null || Array.isArray(here) || !Object.hasOwn(here, name)) return undefined;
+    if (typeof here !== "object" || here === null || Array.isArray(here) || !Object.hasOwn(here, name))
+      return undefined;
     here = (here as Readonly<Record<string, unknown>>)[name];
   }
   return here ?? undefined;
@@ -104,7 +120,8 @@ const propsOf = (text: string): Readonly<Record<string, unknown>> => {
     const props: unknown = JSON.parse(text);
     return typeof props === "object" && props !== null ? (props as Readonly<Record<string, unknown>>) : noProps;
   } catch {
-    // Edges write this text; should it ever be broken, the event has no props rather than no outcome.
+    // Edges write this text; should it ever be broken, the event has no props rather than no
+    // outcome.
     return noProps;
   }
 };

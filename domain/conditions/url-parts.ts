@@ -1,4 +1,5 @@
-// domain/conditions/url-parts.ts - the host, path and query of an address, split as RFC 3986 does it: by rules so plain that a store can follow them too.
+// The host, path and query of an address, split as RFC 3986 does it: by rules so plain that a store
+// can follow them too.
 
 /** `query` is undecoded and without the question mark; undefined: the address has none. */
 export interface UrlParts {
@@ -10,8 +11,9 @@ export interface UrlParts {
 }
 
 /**
- * scheme://user@host:port/path?query#fragment, the groups being host, path and query. Also what a store matches with (RE2 knows all of it), so the text
- * holds no `#`, which begins a comment there. A parser of browsers does more (it encodes, mends and resolves), and no store has one.
+ * scheme://user@host:port/path?query#fragment, the groups being host, path and query. Also what a
+ * store matches with (RE2 knows all of it), so the text holds no `#`, which begins a comment there.
+ * A parser of browsers does more (it encodes, mends and resolves), and no store has one.
  */
 export const urlForm =
   "^[A-Za-z][A-Za-z0-9+.-]*://(?:[^/?\\x23]*@)?(\\[[^\\]/?\\x23]+\\]|[^/?\\x23@:]+)(?::[0-9]*)?(/[^?\\x23]*)?(?:\\?([^\\x23]*))?(?:\\x23|$)";
@@ -21,10 +23,17 @@ const form = new RegExp(urlForm);
 export const urlPartsOf = (text: string | null): UrlParts | null => {
   const match = text === null ? null : form.exec(text);
   if (match === null) return null;
-  return { host: match[1]!.replace(/[A-Z]+/g, (letters) => letters.toLowerCase()), path: match[2] ?? "/", query: match[3] };
+  return {
+    host: match[1]!.replace(/[A-Z]+/g, (letters) => letters.toLowerCase()),
+    path: match[2] ?? "/",
+    query: match[3],
+  };
 };
 
-/** The first value of a parameter, decoded as forms are (`+` is a space); undefined without one, and when its bytes are no UTF-8. */
+/**
+ * The first value of a parameter, decoded as forms are (`+` is a space); undefined without one, and
+ * when its bytes are no UTF-8.
+ */
 export const queryValueOf = (query: string | undefined, name: string): string | undefined => {
   if (query === undefined) return undefined;
   for (const piece of query.split("&")) {

@@ -1,11 +1,18 @@
-// domain/reference/reference.ts - what stages and edges may look up about clients, partners, campaigns, links, contracts and rules, as known at any moment.
+// What stages and edges may look up about clients, partners, campaigns, links, contracts and rules,
+// as known at any moment.
 import type { UnixMs, View } from "../../stream/flow.ts";
 import type { NightlyThresholds } from "./thresholds.ts";
 
-/** Rows are appended and never edited: of one id the newest row recorded up to a moment is what was known then. */
+/**
+ * Rows are appended and never edited: of one id the newest row recorded up to a moment is what was
+ * known then.
+ */
 interface Known {
   readonly recorded_at: UnixMs;
-  /** From when on (event time) this row says how things are; rows of the same id with a later valid_from leave earlier times as they were. */
+  /**
+   * From when on (event time) this row says how things are; rows of the same id with a later
+   * valid_from leave earlier times as they were.
+   */
   readonly valid_from: UnixMs;
 }
 export interface Client extends Known {
@@ -26,7 +33,9 @@ export interface Client extends Known {
   /** Where its visitors are: in EU, UK and BR nothing is allowed until somebody agrees. */
   readonly jurisdiction: "MX" | "EU" | "UK" | "BR";
   /** What the client has set of the fraud rules, by their codes. */
-  readonly fraud_rules: Readonly<Record<string, { readonly active?: boolean; readonly weight?: number; readonly threshold?: number }>>;
+  readonly fraud_rules: Readonly<
+    Record<string, { readonly active?: boolean; readonly weight?: number; readonly threshold?: number }>
+  >;
   readonly segments: readonly string[];
 }
 export interface Partner extends Known {
@@ -35,7 +44,10 @@ export interface Partner extends Known {
   readonly status: "invited" | "active" | "paused" | "archived";
   readonly client_ids: readonly number[];
   readonly referral_code: string | null;
-  /** SHA-256 (hex) of the normalised e-mail; under a client's pepper it can be compared with what that client's events show. */
+  /**
+   * SHA-256 (hex) of the normalised e-mail; under a client's pepper it can be compared with what
+   * that client's events show.
+   */
   readonly email_sha256: string | null;
 }
 export interface Campaign extends Known {
@@ -54,9 +66,15 @@ export interface Link extends Known {
   readonly code: string;
   readonly status: "active" | "archived";
 }
-/** One step of a tiered contract: what is paid for the part (or, retroactive, for all) of a month's volume from `from` on. */
+/**
+ * One step of a tiered contract: what is paid for the part (or, retroactive, for all) of a month's
+ * volume from `from` on.
+ */
 export interface Tier {
-  /** Minor units of the month's volume when it pays a rate; a number of sales when it pays an amount. */
+  /**
+   * Minor units of the month's volume when it pays a rate; a number of sales when it pays an
+   * amount.
+   */
   readonly from: bigint;
   readonly rate_ppm: bigint | null;
   readonly amount_minor: bigint | null;
@@ -66,7 +84,10 @@ export interface Cap {
   readonly period: CapPeriod;
   readonly amount_minor: bigint;
 }
-/** A segment commission in force for sales from effective_from up to (not including) effective_to. Rates are parts per million: 10 % is 100,000. */
+/**
+ * A segment commission in force for sales from effective_from up to (not including) effective_to.
+ * Rates are parts per million: 10 % is 100,000.
+ */
 export interface Contract extends Known {
   readonly contract_id: number;
   readonly version: number;
@@ -76,7 +97,10 @@ export interface Contract extends Known {
   readonly event_type: string;
   readonly type: "percent" | "flat" | "tiered" | "recurring" | "hybrid";
   readonly rate_ppm: bigint | null;
-  /** The currency of every amount in it: that of its client when it was saved. Null when it holds none. */
+  /**
+   * The currency of every amount in it: that of its client when it was saved. Null when it holds
+   * none.
+   */
   readonly currency: string | null;
   readonly amount_minor: bigint | null;
   /** Lowest `from` first; empty unless tiered. */
@@ -131,7 +155,9 @@ export interface ReferenceRows {
   readonly rules: readonly Rule[];
 }
 
-/** Reference data valid at one event time, as known at one moment. Everything a stage decides with. */
+/**
+ * Reference data valid at one event time, as known at one moment. Everything a stage decides with.
+ */
 export interface ReferenceAt {
   readonly client: (clientId: number) => Client | undefined;
   readonly partner: (partnerId: number) => Partner | undefined;
@@ -141,15 +167,28 @@ export interface ReferenceAt {
   readonly linkByCode: (clientId: number, code: string) => Link | undefined;
   /** Lowest id first. */
   readonly partnersOf: (clientId: number) => readonly Partner[];
-  /** Active rules in force, the order in which they win: highest priority, then most leaves, then lowest id. */
+  /**
+   * Active rules in force, the order in which they win: highest priority, then most leaves, then
+   * lowest id.
+   */
   readonly rules: (clientId: number) => readonly Rule[];
   /** The contract of a sale: exact segment before the one for all segments. */
-  readonly contract: (sale: { client_id: number; partner_id: number; segment: string | null; event_type: string }) => Contract | undefined;
-  /** Whether any partner of the client earns on this event type now: such custom events are claims. */
+  readonly contract: (sale: {
+    client_id: number;
+    partner_id: number;
+    segment: string | null;
+    event_type: string;
+  }) => Contract | undefined;
+  /**
+   * Whether any partner of the client earns on this event type now: such custom events are claims.
+   */
   readonly isCommissioned: (clientId: number, eventType: string) => boolean;
 }
 
-/** The view that apps take of the tables: complete for everything recorded before `asOf` (database time). */
+/**
+ * The view that apps take of the tables: complete for everything recorded before `asOf` (database
+ * time).
+ */
 export interface Reference {
   readonly asOf: UnixMs;
   readonly at: (validAt: UnixMs, knownAt: UnixMs) => ReferenceAt;
@@ -159,7 +198,10 @@ export interface Reference {
 }
 export const reference: View<Reference> = { view: "reference" };
 
-const groupBy = <Row>(rows: readonly Row[], keyOf: (row: Row) => string | number): ReadonlyMap<string | number, readonly Row[]> => {
+const groupBy = <Row>(
+  rows: readonly Row[],
+  keyOf: (row: Row) => string | number,
+): ReadonlyMap<string | number, readonly Row[]> => {
   const groups = new Map<string | number, Row[]>();
   for (const row of rows) {
     const group = groups.get(keyOf(row));
@@ -169,11 +211,14 @@ const groupBy = <Row>(rows: readonly Row[], keyOf: (row: Row) => string | number
   return groups;
 };
 /**
- * One change may save a row of an id more than once, so recorded_at may be equal: then the higher version is the newer one, then the later valid_from.
+ * One change may save a row of an id more than once, so recorded_at may be equal: then the higher
+ * version is the newer one, then the later valid_from.
  * The order in which a store gives its rows therefore decides nothing.
  */
 const newestFirst = <Row extends Known & { readonly version?: number }>(rows: readonly Row[]): readonly Row[] =>
-  [...rows].sort((a, b) => b.recorded_at - a.recorded_at || (b.version ?? 0) - (a.version ?? 0) || b.valid_from - a.valid_from);
+  [...rows].sort(
+    (a, b) => b.recorded_at - a.recorded_at || (b.version ?? 0) - (a.version ?? 0) || b.valid_from - a.valid_from,
+  );
 const none: readonly never[] = [];
 
 const leavesOf = (condition: Condition): number => {
@@ -183,13 +228,17 @@ const leavesOf = (condition: Condition): number => {
 };
 const inWinningOrder = (a: Rule, b: Rule): number =>
   b.priority - a.priority || leavesOf(b.when) - leavesOf(a.when) || a.rule_id - b.rule_id;
-const isInForce = (row: { readonly effective_from: UnixMs | null; readonly effective_to: UnixMs | null }, at: UnixMs): boolean =>
+const isInForce = (
+  row: { readonly effective_from: UnixMs | null; readonly effective_to: UnixMs | null },
+  at: UnixMs,
+): boolean =>
   (row.effective_from === null || row.effective_from <= at) && (row.effective_to === null || at < row.effective_to);
 
 /**
- * Indexes the rows once; `at` is then a few map reads. Two ways in which time rules a row: things (clients, partners, campaigns, links) are as
- * their newest known row that was valid by then says; terms (contracts, rules) are only their newest known row, in force or not, so that a term
- * that was shortened does not live on in its older row.
+ * Indexes the rows once; `at` is then a few map reads. Two ways in which time rules a row: things
+ * (clients, partners, campaigns, links) are as their newest known row that was valid by then says;
+ * terms (contracts, rules) are only their newest known row, in force or not, so that a term that
+ * was shortened does not live on in its older row.
  */
 export const referenceOf = (rows: ReferenceRows, asOf: UnixMs): Reference => {
   const things = <Row extends Known>(all: readonly Row[], idOf: (row: Row) => number) => {
@@ -199,7 +248,11 @@ export const referenceOf = (rows: ReferenceRows, asOf: UnixMs): Reference => {
       return undefined;
     };
   };
-  const terms = <Row extends Known>(all: readonly Row[], idOf: (row: Row) => number, groupOf: (row: Row) => string | number) => {
+  const terms = <Row extends Known>(
+    all: readonly Row[],
+    idOf: (row: Row) => number,
+    groupOf: (row: Row) => string | number,
+  ) => {
     const byGroup = new Map(
       [...groupBy(all, groupOf)].map(([group, members]) => [group, [...groupBy(newestFirst(members), idOf).values()]]),
     );
@@ -226,8 +279,13 @@ export const referenceOf = (rows: ReferenceRows, asOf: UnixMs): Reference => {
     (row) => `${row.client_id}:${row.event_type}`,
   );
   const linkIds = new Map(rows.links.map((row) => [`${row.client_id}:${row.code}`, row.link_id]));
-  /** Everybody who ever worked for a client, lowest id first; whether they do at some time, their row of then says. */
-  const served = rows.partners.flatMap(({ partner_id, client_ids }) => client_ids.map((client_id) => ({ client_id, partner_id })));
+  /**
+   * Everybody who ever worked for a client, lowest id first; whether they do at some time, their
+   * row of then says.
+   */
+  const served = rows.partners.flatMap(({ partner_id, client_ids }) =>
+    client_ids.map((client_id) => ({ client_id, partner_id })),
+  );
   const partnerIds = new Map(
     [...groupBy(served, (row) => row.client_id)].map(([client, all]) => [
       client,
@@ -237,9 +295,15 @@ export const referenceOf = (rows: ReferenceRows, asOf: UnixMs): Reference => {
   const slugs = new Map(rows.clients.map((row) => [row.slug, row.client_id]));
   const ordered = new Map<number, { knownAt: UnixMs; rules: readonly Rule[] }>();
 
-  /** Sorting rules for every event would cost more than evaluating them: the order only changes when a row is recorded. */
+  /**
+   * Sorting rules for every event would cost more than evaluating them: the order only changes when
+   * a row is recorded.
+   */
   const newestRule = new Map(
-    [...groupBy(rows.rules, (row) => row.client_id)].map(([id, group]) => [id, Math.max(...group.map((row) => row.recorded_at))]),
+    [...groupBy(rows.rules, (row) => row.client_id)].map(([id, group]) => [
+      id,
+      Math.max(...group.map((row) => row.recorded_at)),
+    ]),
   );
   const rulesInOrder = (clientId: number, knownAt: UnixMs): readonly Rule[] => {
     const newest = newestRule.get(clientId);
@@ -269,15 +333,21 @@ export const referenceOf = (rows: ReferenceRows, asOf: UnixMs): Reference => {
           const partner = partnerAt(id, validAt, knownAt);
           return partner?.client_ids.includes(clientId) ? partner : [];
         }),
-      rules: (clientId) => rulesInOrder(clientId, knownAt).filter((rule) => rule.status === "active" && isInForce(rule, validAt)),
+      rules: (clientId) =>
+        rulesInOrder(clientId, knownAt).filter((rule) => rule.status === "active" && isInForce(rule, validAt)),
       contract: ({ client_id, partner_id, segment, event_type }) => {
         const inForce = contractsKnown(`${client_id}:${partner_id}:${event_type}`, knownAt)
           .filter((row) => row.status === "active" && isInForce(row, validAt))
           .sort((a, b) => b.effective_from - a.effective_from || b.contract_id - a.contract_id);
-        return inForce.find((row) => row.segment !== null && row.segment === segment) ?? inForce.find((row) => row.segment === null);
+        return (
+          inForce.find((row) => row.segment !== null && row.segment === segment) ??
+          inForce.find((row) => row.segment === null)
+        );
       },
       isCommissioned: (clientId, eventType) =>
-        contractsOfType(`${clientId}:${eventType}`, knownAt).some((row) => row.status === "active" && isInForce(row, validAt)),
+        contractsOfType(`${clientId}:${eventType}`, knownAt).some(
+          (row) => row.status === "active" && isInForce(row, validAt),
+        ),
     }),
   };
 };

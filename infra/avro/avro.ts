@@ -1,4 +1,5 @@
-// infra/avro/avro.ts - the Avro library as this project uses it: amounts as bigint, and two of its slow places written anew, byte for byte the same.
+// The Avro library as this project uses it: amounts as bigint, and two of its slow places written
+// anew, byte for byte the same.
 import { createRequire } from "node:module";
 import avro from "avsc";
 
@@ -16,7 +17,10 @@ const minorUnits = avro.types.LongType.__with({
   compare: (a: bigint, b: bigint) => (a < b ? -1 : a > b ? 1 : 0),
 });
 
-/** An Avro type in which `minor-units` is a bigint. Building one costs about 90 us: once a schema, never once a message. */
+/**
+ * An Avro type in which `minor-units` is a bigint. Building one costs about 90 us: once a schema,
+ * never once a message.
+ */
 export const typeOf = (schema: object): avro.Type => {
   correct();
   return avro.Type.forSchema(schema as avro.Schema, {
@@ -24,7 +28,10 @@ export const typeOf = (schema: object): avro.Type => {
   });
 };
 
-/** Where avsc stands in the bytes that it reads or writes; a write that does not fit moves `pos` beyond the end and writes nothing. */
+/**
+ * Where avsc stands in the bytes that it reads or writes; a write that does not fit moves `pos`
+ * beyond the end and writes nothing.
+ */
 interface Tap {
   readonly buf: Buffer;
   pos: number;
@@ -42,7 +49,10 @@ interface UnionPrototype {
   _write: (tap: Tap, value: unknown) => void;
 }
 
-/** Answers with what it is given, so that a class made from it adds its private fields to any object. */
+/**
+ * Answers with what it is given, so that a class made from it adds its private fields to any
+ * object.
+ */
 class Given {
   constructor(value: object) {
     // biome-ignore lint/correctness/noConstructorReturn: this is how a private field gets onto an object that somebody else has made
@@ -51,8 +61,9 @@ class Given {
 }
 
 /**
- * The bytes that a record was read from, in private fields of the record itself: invisible to every other code, and left behind by a copy that changes
- * something. A WeakMap would cost 0.45 us a record, this costs 0.02.
+ * The bytes that a record was read from, in private fields of the record itself: invisible to every
+ * other code, and left behind by a copy that changes something. A WeakMap would cost 0.45 us a
+ * record, this costs 0.02.
  */
 class ReadFrom extends Given {
   #bytes: Buffer;
@@ -66,7 +77,9 @@ class ReadFrom extends Given {
     this.#start = start;
     this.#end = end;
   }
-  /** Copies them and answers true; false for a record that was not read, or read as another schema. */
+  /**
+   * Copies them and answers true; false for a record that was not read, or read as another schema.
+   */
   static copy(record: object, layout: number, tap: Tap): boolean {
     if (!(#bytes in record) || record.#layout !== layout) return false;
     const { pos } = tap;
@@ -76,7 +89,10 @@ class ReadFrom extends Given {
   }
 }
 
-/** Below this many fields, writing them again costs about as much as remembering where they came from. */
+/**
+ * Below this many fields, writing them again costs about as much as remembering where they came
+ * from.
+ */
 const WIDE = 16;
 /** Up to this length a loop is faster than the call into native code. */
 const SHORT = 24;
@@ -96,13 +112,16 @@ let isCorrected = false;
 const correct = (): void => {
   if (isCorrected) return;
   isCorrected = true;
-  const tap = createRequire(import.meta.url)("avsc/lib/utils.js").Tap.prototype as Tap & { writeString: (text: string) => void };
+  const tap = createRequire(import.meta.url)("avsc/lib/utils.js").Tap.prototype as Tap & {
+    writeString: (text: string) => void;
+  };
   const record = avro.types.RecordType.prototype as unknown as RecordPrototype;
   const union = avro.types.UnwrappedUnionType.prototype as unknown as UnionPrototype;
   for (const method of [tap.writeString, record._createReader, record._createWriter, union._write])
     if (typeof method !== "function") throw new Error("this is not avsc 5.7.9: a part that is replaced is gone");
 
-  // As it was, every string was measured before it was written, and one of 64 characters was written one by one.
+  // As it was, every string was measured before it was written, and one of 64 characters was
+  // written one by one.
   const writeAny = tap.writeString;
   tap.writeString = function (this: Tap, text) {
     const { buf, pos } = this;
@@ -121,7 +140,8 @@ const correct = (): void => {
       }
     }
     const head = sizeOfLength(length);
-    // Three bytes a UTF-16 unit at most; nearly always one, so that the length takes the room that was left for it.
+    // Three bytes a UTF-16 unit at most; nearly always one, so that the length takes the room that
+    // was left for it.
     if (length >= SHORT && pos + head + 3 * length <= buf.length) {
       const written = (buf as Buffer & { utf8Write: (text: string, at: number) => number }).utf8Write(text, pos + head);
       if (sizeOfLength(written) === head) {
@@ -133,20 +153,23 @@ const correct = (): void => {
     writeAny.call(this, text);
   };
 
-  // As it was, the branch of a value was looked up by its kind, and of an amount by trying all; two thirds of an event's fields are "null or something".
+  // As it was, the branch of a value was looked up by its kind, and of an amount by trying all; two
+  // thirds of an event's fields are "null or something".
   const writeBranch = union._write;
   const { NullType } = avro.types;
   union._write = function (this: UnionPrototype, tap, value) {
     const { types } = this;
     if (types.length !== 2 || !(types[0] instanceof NullType)) return writeBranch.call(this, tap, value);
-    // Index 0 or 1, as Avro writes a long; whatever is neither null nor of the type is refused by the type itself.
+    // Index 0 or 1, as Avro writes a long; whatever is neither null nor of the type is refused by
+    // the type itself.
     const isNull = value === null;
     if (tap.pos < tap.buf.length) tap.buf[tap.pos] = isNull ? 0 : 2;
     tap.pos++;
     if (!isNull) types[1]!._write(tap, value);
   };
 
-  // As it was, a record that a stage passes on unchanged was written field by field: an event has thirty, and one of three stages reads all of it.
+  // As it was, a record that a stage passes on unchanged was written field by field: an event has
+  // thirty, and one of three stages reads all of it.
   const { _createReader, _createWriter } = record;
   record._createReader = function (this: RecordPrototype) {
     const read = _createReader.call(this);

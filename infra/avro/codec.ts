@@ -1,9 +1,13 @@
-// infra/avro/codec.ts - makes a topic constant out of an Avro schema: an envelope (times, origin, content hash) in front of the record, both synchronous.
+// Makes a topic constant out of an Avro schema: an envelope (times, origin, content hash) in front
+// of the record, both synchronous.
 import { createHash } from "node:crypto";
 import type { Position, Recorded, Topic } from "../../stream/flow.ts";
 import { typeOf } from "./avro.ts";
 
-/** Bytes that are not a record of the topic they lie in: cut, altered, or written under a schema that today's cannot read. `code` is closed. */
+/**
+ * Bytes that are not a record of the topic they lie in: cut, altered, or written under a schema
+ * that today's cannot read. `code` is closed.
+ */
 export class Unreadable extends Error {
   readonly code: UnreadableCode;
   constructor(code: UnreadableCode, message: string) {
@@ -52,7 +56,8 @@ const hashOf = (data: Uint8Array): Buffer => createHash("sha256").update(data).d
 const hashRoom = Buffer.alloc(HASH_BYTES);
 
 /**
- * A record of Avro is its fields one after the other, so the registered schema (head fields, then `data`) is written and read in two parts:
+ * A record of Avro is its fields one after the other, so the registered schema (head fields, then
+ * `data`) is written and read in two parts:
  * that makes the hash of the data one slice, and the envelope the same for every topic.
  */
 export const topic = <T>(declared: {
@@ -67,7 +72,10 @@ export const topic = <T>(declared: {
   const dataType = typeOf(declared.record);
   const readers = new WeakMap<object, (body: Buffer, offset: number) => { value: unknown; offset: number }>();
 
-  /** How to read data written under another version of the schema; a resolver is built once a version. */
+  /**
+   * How to read data written under another version of the schema; a resolver is built once a
+   * version.
+   */
   const readerFor = (writer: any) => {
     const known = readers.get(writer);
     if (known !== undefined) return known;
@@ -91,7 +99,12 @@ export const topic = <T>(declared: {
     idOf: declared.idOf,
     keyOf: declared.keyOf,
     encode: (event, origin, into, offset) => {
-      const head = { at: event.at, received_at: event.receivedAt, origin, content_hash: declared.checked ? hashRoom : null };
+      const head = {
+        at: event.at,
+        received_at: event.receivedAt,
+        origin,
+        content_hash: declared.checked ? hashRoom : null,
+      };
       const start = headType.encode(head, into, offset);
       if (start < 0) return start;
       const end = dataType.encode(event.data, into, start);
@@ -105,7 +118,9 @@ export const topic = <T>(declared: {
       let end: number;
       try {
         ({ value: head, offset: start } = headType.decode(body, 0) as { value: Head; offset: number });
-        ({ value: data, offset: end } = (writer === null ? dataType.decode(body, start) : readerFor(writer)(body, start)) as {
+        ({ value: data, offset: end } = (
+          writer === null ? dataType.decode(body, start) : readerFor(writer)(body, start)
+        ) as {
           value: T;
           offset: number;
         });
@@ -113,9 +128,15 @@ export const topic = <T>(declared: {
         throw new Unreadable("unreadable_body", `not a ${declared.record.name}: ${(cause as Error).message}`);
       }
       if (start < 0 || end !== body.length)
-        throw new Unreadable("unreadable_body", `not a ${declared.record.name}: ${end < 0 ? "cut short" : "bytes left over"}`);
+        throw new Unreadable(
+          "unreadable_body",
+          `not a ${declared.record.name}: ${end < 0 ? "cut short" : "bytes left over"}`,
+        );
       if (head.content_hash !== null && !hashOf(body.subarray(start)).equals(head.content_hash))
-        throw new Unreadable("content_hash_mismatch", `the content of this ${declared.record.name} is not what was written`);
+        throw new Unreadable(
+          "content_hash_mismatch",
+          `the content of this ${declared.record.name} is not what was written`,
+        );
       return {
         id: declared.idOf(data),
         key: declared.keyOf(data),

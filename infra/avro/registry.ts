@@ -1,4 +1,5 @@
-// infra/avro/registry.ts - the only module that talks to the schema registry: at start and on an unknown id, never for an event.
+// The only module that talks to the schema registry: at start and on an unknown id, never for an
+// event.
 import { COMPATIBILITY, SchemaRegistry, SchemaType } from "@kafkajs/confluent-schema-registry";
 import { retry } from "../runtime/retry.ts";
 import type { SchemaIds, Schemed } from "./wire.ts";
@@ -13,13 +14,19 @@ export interface RegistrySettings {
 
 export interface SchemaPlan {
   readonly subject: string;
-  /** registered: nothing to do. new: the subject's first. changed: a further version, which the registry may yet find incompatible. */
+  /**
+   * registered: nothing to do. new: the subject's first. changed: a further version, which the
+   * registry may yet find incompatible.
+   */
   readonly state: "registered" | "new" | "changed";
 }
 
 export interface Registry extends SchemaIds {
   readonly plan: (topics: readonly Schemed[]) => Promise<readonly SchemaPlan[]>;
-  /** Registers what is not, BACKWARD_TRANSITIVE: a replay reads the oldest records. Throws IncompatibleSchema, naming the subject. Answers the ids by subject. */
+  /**
+   * Registers what is not, BACKWARD_TRANSITIVE: a replay reads the oldest records. Throws
+   * IncompatibleSchema, naming the subject. Answers the ids by subject.
+   */
   readonly apply: (topics: readonly Schemed[]) => Promise<ReadonlyMap<string, number>>;
 }
 
@@ -46,7 +53,8 @@ const CONFLICT = 409;
 /** Whoever asks again gets the same answer. */
 const FINAL: readonly number[] = [NOT_FOUND, CONFLICT, 401, 403, 422];
 
-const statusOf = (error: unknown): number | undefined => (error as { status?: number; cause?: { status?: number } }).status;
+const statusOf = (error: unknown): number | undefined =>
+  (error as { status?: number; cause?: { status?: number } }).status;
 
 export const openRegistry = ({ url, topicPrefix = "", deadlineMs = 10_000 }: RegistrySettings): Registry => {
   // Its own retries are off: they repeat client errors too. The URL may carry user:password.
@@ -54,12 +62,17 @@ export const openRegistry = ({ url, topicPrefix = "", deadlineMs = 10_000 }: Reg
   const client = new SchemaRegistry({
     host: origin + pathname.replace(/\/$/, ""),
     retry: { retries: 0 },
-    ...(username === "" ? {} : { auth: { username: decodeURIComponent(username), password: decodeURIComponent(password) } }),
+    ...(username === ""
+      ? {}
+      : { auth: { username: decodeURIComponent(username), password: decodeURIComponent(password) } }),
   });
   const subjectOf = (topic: Schemed): string => `${topicPrefix}${topic.name}-value`;
   const schemaOfTopic = (topic: Schemed) => ({ type: SchemaType.AVRO as const, schema: JSON.stringify(topic.schema) });
 
-  /** Answers null for what does not exist; repeats while the registry is away (its client reports a refused connection as status 400 without a body). */
+  /**
+   * Answers null for what does not exist; repeats while the registry is away (its client reports a
+   * refused connection as status 400 without a body).
+   */
   const ask = <T>(question: () => Promise<T>): Promise<T | null> =>
     retry(question, {
       deadlineMs,
@@ -71,13 +84,17 @@ export const openRegistry = ({ url, topicPrefix = "", deadlineMs = 10_000 }: Reg
       throw status === undefined || FINAL.includes(status) ? error : new RegistryAway(error);
     });
 
-  const idOf: Registry["idOf"] = (topic) => ask(() => registered(client, subjectOf(topic), schemaOfTopic(topic).schema));
+  const idOf: Registry["idOf"] = (topic) =>
+    ask(() => registered(client, subjectOf(topic), schemaOfTopic(topic).schema));
 
   return {
     idOf,
     schemaOf: async (schemaId) => {
-      // The client parses a schema and loses attributes that it does not know, such as our logical type: hence the text as it was registered.
-      const found = await ask(async () => (await apiOf(client).Schema.find({ id: schemaId })).data() as { schema: string });
+      // The client parses a schema and loses attributes that it does not know, such as our logical
+      // type: hence the text as it was registered.
+      const found = await ask(
+        async () => (await apiOf(client).Schema.find({ id: schemaId })).data() as { schema: string },
+      );
       return found === null ? null : JSON.parse(found.schema);
     },
     plan: (topics) =>
@@ -105,8 +122,12 @@ export const openRegistry = ({ url, topicPrefix = "", deadlineMs = 10_000 }: Reg
   };
 };
 
-/** The routes beneath the client, which keeps them to itself: two of its questions hide the status or the text of the answer. */
-const apiOf = (client: SchemaRegistry) => (client as unknown as { api: { Schema: { find: Route }; Subject: { registered: Route } } }).api;
+/**
+ * The routes beneath the client, which keeps them to itself: two of its questions hide the status
+ * or the text of the answer.
+ */
+const apiOf = (client: SchemaRegistry) =>
+  (client as unknown as { api: { Schema: { find: Route }; Subject: { registered: Route } } }).api;
 type Route = (given: object) => Promise<{ data: () => any }>;
 
 const registered = async (client: SchemaRegistry, subject: string, schema: string): Promise<number> =>

@@ -1,16 +1,24 @@
-// infra/avro/wire.ts - the Confluent wire format (byte 0, 4-byte schema id, Avro body), synchronous because ids are resolved at start.
+// The Confluent wire format (byte 0, 4-byte schema id, Avro body), synchronous because ids are
+// resolved at start.
 
 import type { AnyTopic, Position, Recorded, Topic } from "../../stream/flow.ts";
 import type { OutputMessage } from "../../stream/messages.ts";
 import { Unreadable } from "./codec.ts";
 
 export interface Wire {
-  /** The framed value. It is a part of a larger buffer that nothing else is written to; keep it, do not change it. */
+  /**
+   * The framed value. It is a part of a larger buffer that nothing else is written to; keep it, do
+   * not change it.
+   */
   readonly encode: <T>(topic: Topic<T>, event: Recorded<T>, origin: Position | null) => Buffer;
-  /** Throws Unreadable for bytes that nobody can read, UnknownSchema when `learn` must be asked first. */
+  /**
+   * Throws Unreadable for bytes that nobody can read, UnknownSchema when `learn` must be asked
+   * first.
+   */
   readonly decode: <T>(topic: Topic<T>, value: Buffer | null, read: Position) => Recorded<T>;
   /**
-   * Fetches the schema of an id once; afterwards `decode` reads what was written under it, or calls it Unreadable("unknown_schema") for good.
+   * Fetches the schema of an id once; afterwards `decode` reads what was written under it, or calls
+   * it Unreadable("unknown_schema") for good.
    * Rejects while the registry is away.
    */
   readonly learn: (schemaId: number) => Promise<void>;
@@ -25,7 +33,10 @@ export interface SchemaIds {
   readonly schemaOf: (schemaId: number) => Promise<object | null>;
 }
 
-/** A value under a schema id not met before: learn it outside of the loop over events, then decode again. */
+/**
+ * A value under a schema id not met before: learn it outside of the loop over events, then decode
+ * again.
+ */
 export class UnknownSchema extends Error {
   readonly verdict = "transient";
   readonly schemaId: number;
@@ -37,7 +48,8 @@ export class UnknownSchema extends Error {
 }
 
 const HEADER_BYTES = 5;
-// 2,000 events of 480 bytes a buffer: allocating is then 0.5 ns a byte, and little is kept alive by a value that lives long.
+// 2,000 events of 480 bytes a buffer: allocating is then 0.5 ns a byte, and little is kept alive by
+// a value that lives long.
 const SLAB_BYTES = 1024 * 1024;
 // Twice message.max.bytes: what does not fit is refused by the broker anyway.
 const LARGEST_BYTES = 32 * 1024 * 1024;
@@ -49,7 +61,8 @@ const LARGEST_BYTES = 32 * 1024 * 1024;
 export const openWire = async (topics: readonly AnyTopic[], registry: SchemaIds): Promise<Wire> => {
   const ids = await Promise.all(topics.map((topic) => registry.idOf(topic)));
   const missing = topics.filter((_, n) => ids[n] === null).map(({ name }) => name);
-  if (missing.length > 0) throw new Error(`the schema of ${missing.join(", ")} is not registered; run: npx tributary schemas apply`);
+  if (missing.length > 0)
+    throw new Error(`the schema of ${missing.join(", ")} is not registered; run: npx tributary schemas apply`);
   return wireOf(new Map(topics.map((topic, n) => [topic, ids[n]!])), registry.schemaOf);
 };
 
@@ -61,7 +74,8 @@ export const inMemoryWire = (topics: readonly AnyTopic[]): Wire =>
 const NO_ID = 0;
 
 /**
- * For an edge that must store events before a registry has ever answered: values without an id, which `withIds` puts in when they are on their way to the log.
+ * For an edge that must store events before a registry has ever answered: values without an id,
+ * which `withIds` puts in when they are on their way to the log.
  * Until then the schema has to be kept beside them, for by then this release may be gone.
  */
 export const wireWithoutIds = (topics: readonly AnyTopic[]): Wire =>
@@ -72,12 +86,16 @@ export const isUnnamed = (value: Buffer | null): boolean =>
   value !== null && value.length > HEADER_BYTES && value[0] === 0 && value.readUInt32BE(1) === NO_ID;
 
 /**
- * Answers messages as they are, but values without an id with the one of the schema that is given for their topic. Throws when a schema is missing, and what
- * `idOf` throws; an id is asked for once.
+ * Answers messages as they are, but values without an id with the one of the schema that is given
+ * for their topic. Throws when a schema is missing, and what `idOf` throws; an id is asked for
+ * once.
  */
 export const withIds = (idOf: (topic: Schemed) => Promise<number>) => {
   const known = new Map<string, number>();
-  return async (messages: readonly OutputMessage[], schemas: Readonly<Record<string, object>>): Promise<readonly OutputMessage[]> => {
+  return async (
+    messages: readonly OutputMessage[],
+    schemas: Readonly<Record<string, object>>,
+  ): Promise<readonly OutputMessage[]> => {
     const named: OutputMessage[] = [];
     for (const message of messages) {
       const { topic: name, value } = message;
@@ -124,7 +142,8 @@ const wireOf = (own: ReadonlyMap<AnyTopic, number>, schemaOf: SchemaIds["schemaO
       }
       // A fresh buffer; a larger one when even a whole buffer was too small.
       const size = start > 0 ? SLAB_BYTES : slab.length * 2;
-      if (size > LARGEST_BYTES) throw new Error(`an event of ${topic.name} is larger than ${LARGEST_BYTES} bytes: ${event.id}`);
+      if (size > LARGEST_BYTES)
+        throw new Error(`an event of ${topic.name} is larger than ${LARGEST_BYTES} bytes: ${event.id}`);
       slab = Buffer.allocUnsafeSlow(size);
       at = 0;
     }
@@ -132,7 +151,10 @@ const wireOf = (own: ReadonlyMap<AnyTopic, number>, schemaOf: SchemaIds["schemaO
 
   const decode: Wire["decode"] = (topic, value, read) => {
     if (value === null || value.length <= HEADER_BYTES || value[0] !== 0)
-      throw new Unreadable("not_framed", value === null ? "there is no value" : "does not begin with byte 0 and a schema id");
+      throw new Unreadable(
+        "not_framed",
+        value === null ? "there is no value" : "does not begin with byte 0 and a schema id",
+      );
     const id = value.readUInt32BE(1);
     const body = value.subarray(HEADER_BYTES);
     if (id === idOf(topic)) return topic.decode(body, read, null);

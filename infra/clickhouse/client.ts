@@ -1,15 +1,20 @@
-// infra/clickhouse/client.ts - opens ClickHouse: the one module that touches its client, with the settings that every statement needs.
+// Opens ClickHouse: the one module that touches its client, with the settings that every statement
+// needs.
 import { type ClickHouseClient, createClient } from "@clickhouse/client";
 
 /** The connection as the rest of this folder takes it; it is closed by whoever opened it. */
 export type Clickhouse = ClickHouseClient;
 
-/** A statement ends on the server first, so that its own error (code 159) is heard and not our impatience. */
+/**
+ * A statement ends on the server first, so that its own error (code 159) is heard and not our
+ * impatience.
+ */
 const graceMs = 2_000;
 
 /**
- * Opens a pool of connections, when they are needed; the database is the path of the URL. `timeoutMs` bounds each statement: 20 s is a sink's
- * session of 30 s less a heartbeat and a retry. 64-bit integers and decimals arrive as texts, for JSON numbers would round them.
+ * Opens a pool of connections, when they are needed; the database is the path of the URL.
+ * `timeoutMs` bounds each statement: 20 s is a sink's session of 30 s less a heartbeat and a retry.
+ * 64-bit integers and decimals arrive as texts, for JSON numbers would round them.
  */
 export const openClickhouse = (
   url: string,

@@ -1,4 +1,5 @@
-// infra/clickhouse/migrate.ts - brings ClickHouse up to the newest of the numbered .sql files: one idempotent statement a file, so that any run can be repeated.
+// Brings ClickHouse up to the newest of the numbered .sql files: one idempotent statement a file,
+// so that any run can be repeated.
 import { existsSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -13,11 +14,17 @@ export interface AppliedStep {
 export interface StepStatus {
   readonly applied: readonly AppliedStep[];
   readonly pending: readonly string[];
-  /** Files that differ from what was applied, and applied ones that are gone; either makes `migrate` refuse. */
+  /**
+   * Files that differ from what was applied, and applied ones that are gone; either makes `migrate`
+   * refuse.
+   */
   readonly problems: readonly string[];
 }
 
-/** The files lie beside the sources, for tsc copies none: found from here or from dist/ by the package.json above both. */
+/**
+ * The files lie beside the sources, for tsc copies none: found from here or from dist/ by the
+ * package.json above both.
+ */
 const shipped = (): string => {
   let folder = dirname(fileURLToPath(import.meta.url));
   while (!existsSync(join(folder, "package.json"))) folder = dirname(folder);
@@ -64,11 +71,13 @@ export const status = async (clickhouse: Clickhouse, folder = shipped()): Promis
 };
 
 /**
- * Applies what is pending, in order, and notes each step behind it. ClickHouse has no transactions for tables: a run that died between a step and its
- * note repeats that step, which is why each file holds one statement that may run twice. Throws, naming the file, in the server's own words; the next
- * run goes on with that file. Refuses an edited file with the cure.
+ * Applies what is pending, in order, and notes each step behind it. ClickHouse has no transactions
+ * for tables: a run that died between a step and its note repeats that step, which is why each file
+ * holds one statement that may run twice. Throws, naming the file, in the server's own words; the
+ * next run goes on with that file. Refuses an edited file with the cure.
  *
- * For one caller at a time, for steps rename and drop tables: modules/installation/steps.ts lets several take turns.
+ * For one caller at a time, for steps rename and drop tables: modules/installation/steps.ts lets
+ * several take turns.
  */
 export const migrate = async (
   clickhouse: Clickhouse,
@@ -85,9 +94,12 @@ export const migrate = async (
     try {
       await clickhouse.command({ query: text });
     } catch (error) {
-      throw new Error(`${file}: ${(error as Error).message}\n  correct the cause and migrate again: it goes on with this file`, {
-        cause: error,
-      });
+      throw new Error(
+        `${file}: ${(error as Error).message}\n  correct the cause and migrate again: it goes on with this file`,
+        {
+          cause: error,
+        },
+      );
     }
     await clickhouse.insert({
       table: "migrations",

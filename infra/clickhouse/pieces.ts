@@ -1,9 +1,12 @@
-// infra/clickhouse/pieces.ts - puts expressions together out of smaller ones, each with the values that are bound in it.
+// Puts expressions together out of smaller ones, each with the values that are bound in it.
 import type { bind, Condition } from "./query.ts";
 
 type Part = Condition | ReturnType<typeof bind>;
 
-/** piece`startsWith(${column}, ${bind("String", text)})`: an expression is spliced in with its values, a value is bound. */
+/**
+ * piece`startsWith(${column}, ${bind("String", text)})`: an expression is spliced in with its
+ * values, a value is bound.
+ */
 export const piece = (strings: TemplateStringsArray, ...parts: readonly Part[]): Condition => {
   const values: Condition["values"][number][] = [];
   let expression = strings[0]!;
@@ -23,5 +26,8 @@ export const piece = (strings: TemplateStringsArray, ...parts: readonly Part[]):
 /** An expression of our own without values. */
 export const plainPiece = (expression: string): Condition => ({ expression, values: [] });
 
-/** A text of our own (a pattern, a name in code) as a literal. What a person wrote is bound instead. */
-export const literal = (text: string): Condition => plainPiece(`'${text.replaceAll("\\", "\\\\").replaceAll("'", "\\'")}'`);
+/**
+ * A text of our own (a pattern, a name in code) as a literal. What a person wrote is bound instead.
+ */
+export const literal = (text: string): Condition =>
+  plainPiece(`'${text.replaceAll("\\", "\\\\").replaceAll("'", "\\'")}'`);

@@ -1,4 +1,5 @@
-// infra/clickhouse/query.ts - the one way to read tenants' rows from ClickHouse: a query that cannot be built without naming its clients (law T5).
+// The one way to read tenants' rows from ClickHouse: a query that cannot be built without naming
+// its clients (law T5).
 import type { Clickhouse } from "./client.ts";
 
 /** The clients whose rows a query may see. Only `scopeOf` makes one. */
@@ -7,10 +8,14 @@ export interface ClientScope {
 }
 const scopes = new WeakSet<object>();
 
-/** Throws RangeError unless it is given at least one client, each by a positive whole number: there is no scope that means "all". */
+/**
+ * Throws RangeError unless it is given at least one client, each by a positive whole number: there
+ * is no scope that means "all".
+ */
 export const scopeOf = (...clients: readonly number[]): ClientScope => {
   if (clients.length === 0) throw new RangeError("a query needs at least one client");
-  for (const id of clients) if (!Number.isSafeInteger(id) || id < 1 || id > 0xffff_ffff) throw new RangeError(`not a client id: ${id}`);
+  for (const id of clients)
+    if (!Number.isSafeInteger(id) || id < 1 || id > 0xffff_ffff) throw new RangeError(`not a client id: ${id}`);
   const scope = Object.freeze({ clients: Object.freeze([...clients]) });
   scopes.add(scope);
   return scope;
@@ -23,13 +28,19 @@ export interface Column<T> {
 }
 export const text = (expression: string): Column<string> => ({ expression: `toString(${expression})`, read: String });
 export const count = (expression: string): Column<number> => ({ expression, read: Number });
-export const flag = (expression: string): Column<boolean> => ({ expression, read: (value) => value === true || value === 1 });
+export const flag = (expression: string): Column<boolean> => ({
+  expression,
+  read: (value) => value === true || value === 1,
+});
 export const texts = (expression: string): Column<readonly string[]> => ({
   expression,
   read: (value: readonly unknown[]) => value.map(String),
 });
 export const minor = (expression: string): Column<bigint> => ({ expression, read: BigInt });
-export const unixMs = (expression: string): Column<number> => ({ expression: `toUnixTimestamp64Milli(${expression})`, read: Number });
+export const unixMs = (expression: string): Column<number> => ({
+  expression: `toUnixTimestamp64Milli(${expression})`,
+  read: Number,
+});
 export const optional = <T>({ expression, read }: Column<T>): Column<T | null> => ({
   expression,
   read: (value) => (value === null ? null : read(value)),
@@ -53,7 +64,11 @@ export const cond = (
 });
 
 export interface Select<Columns extends Readonly<Record<string, Column<unknown>>>> {
-  /** `events_current` is what counts; `events` holds every version and copy, for whoever explains one event; `rollups` are counts of `events_current`, `receipts` say which request first brought an event. */
+  /**
+   * `events_current` is what counts; `events` holds every version and copy, for whoever explains
+   * one event; `rollups` are counts of `events_current`, `receipts` say which request first brought
+   * an event.
+   */
   readonly from: "events_current" | "events" | "rollups" | "receipts";
   readonly columns: Columns;
   readonly where?: readonly Condition[];
@@ -76,7 +91,8 @@ const summed: ReadonlySet<string> = new Set(["rollups", "receipts"]);
 // A sub-query would see other clients' rows, and a comment could hide the scope.
 const FORBIDDEN = /\b(?:select|union|from|join)\b|;|--|\/\*|#/i;
 const plain = (expression: string): string => {
-  if (FORBIDDEN.test(expression)) throw new Error(`only expressions over the table's own columns are taken: ${expression}`);
+  if (FORBIDDEN.test(expression))
+    throw new Error(`only expressions over the table's own columns are taken: ${expression}`);
   let depth = 0;
   for (const [mark] of expression.matchAll(/[()]/g)) {
     depth += mark === "(" ? 1 : -1;
@@ -87,11 +103,17 @@ const plain = (expression: string): string => {
 };
 
 /**
- * Builds a query on one table, its scope in front, on the column itself and in brackets of its own, so that neither a condition nor a listed name can
- * widen it. Expressions are written in code, values are bound. Throws on a scope that `scopeOf` did not make, on sub-queries and on unmatched brackets.
+ * Builds a query on one table, its scope in front, on the column itself and in brackets of its own,
+ * so that neither a condition nor a listed name can widen it. Expressions are written in code,
+ * values are bound. Throws on a scope that `scopeOf` did not make, on sub-queries and on unmatched
+ * brackets.
  */
-export const select = <Columns extends Readonly<Record<string, Column<unknown>>>>(scope: ClientScope, query: Select<Columns>): Query => {
-  if (typeof scope !== "object" || scope === null || !scopes.has(scope)) throw new Error("a query without a client scope is not built");
+export const select = <Columns extends Readonly<Record<string, Column<unknown>>>>(
+  scope: ClientScope,
+  query: Select<Columns>,
+): Query => {
+  if (typeof scope !== "object" || scope === null || !scopes.has(scope))
+    throw new Error("a query without a client scope is not built");
   const params: Record<string, Bindable> = { scope: scope.clients };
   const conditions = (query.where ?? []).map(({ expression, values }) => {
     const parts = plain(expression).split("\0");
@@ -114,7 +136,8 @@ export const select = <Columns extends Readonly<Record<string, Column<unknown>>>
   if (query.groupBy !== undefined) lines.push(`group by ${query.groupBy.map((name) => `\`${name}\``).join(", ")}`);
   if (query.orderBy !== undefined) lines.push(`order by ${query.orderBy.map(plain).join(", ")}`);
   if (query.limit !== undefined) lines.push(`limit ${Math.trunc(query.limit)}`);
-  // Else a name in a condition would mean the expression listed under that name, and no longer the column.
+  // Else a name in a condition would mean the expression listed under that name, and no longer the
+  // column.
   lines.push("settings prefer_column_name_to_alias = 1");
   return { text: lines.join("\n"), params };
 };

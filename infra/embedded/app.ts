@@ -6,7 +6,10 @@ import { answersHttp } from "./http-health.ts";
 import { type Charge, STOP_MS } from "./keep-running.ts";
 import type { Place } from "./service.ts";
 
-/** A process of the product: a compiled module, its arguments, and the path on its side port that says it is ready. */
+/**
+ * A process of the product: a compiled module, its arguments, and the path on its side port that
+ * says it is ready.
+ */
 export interface App {
   readonly name: string;
   /** Relative to `dist/`, e.g. `apps/ingest/main.js`. */
@@ -18,8 +21,9 @@ export interface App {
   readonly nodeArgs?: readonly string[];
 }
 
-// A worker is ready once every group has let it in: of a predecessor that was killed a group hears no more for a session (30 s for sinks), and of one that was
-// killed while it joined for a rebalance and a session (60 s). Giving up earlier would kill the next joiner, and so never end.
+// A worker is ready once every group has let it in: of a predecessor that was killed a group hears
+// no more for a session (30 s for sinks), and of one that was killed while it joined for a
+// rebalance and a session (60 s). Giving up earlier would kill the next joiner, and so never end.
 const READY_MS = 90_000;
 
 /** How the supervisor runs an app; `ports` has one of its name and one of its name with `-ops`. */
@@ -42,7 +46,11 @@ export function chargeOfApp(
   return {
     name: app.name,
     log: home.path("logs", `${app.name}.log`),
-    command: () => ({ file: process.execPath, args: [...(app.nodeArgs ?? []), file, ...(app.args ?? [])], cwd: home.root }),
+    command: () => ({
+      file: process.execPath,
+      args: [...(app.nodeArgs ?? []), file, ...(app.args ?? [])],
+      cwd: home.root,
+    }),
     healthy: () => answersHttp(`${appUrls(ports, app, config).ops_url}${app.ready ?? "/readyz"}`),
     prepare: async () => {
       if (!existsSync(file)) throw new Error(`${file} is missing; compile first: npm run build.`);

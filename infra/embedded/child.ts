@@ -1,4 +1,5 @@
-// One spawned process: told apart from a later process of the same number by its start time, asked to end, and ended.
+// One spawned process: told apart from a later process of the same number by its start time, asked
+// to end, and ended.
 import { execFileSync, spawn } from "node:child_process";
 import { closeSync, existsSync, openSync, readFileSync, renameSync, statSync } from "node:fs";
 import { type Identity, isAlive, startOf } from "../runtime/lock.ts";
@@ -9,16 +10,18 @@ export interface Child extends Identity {
   readonly exited: Promise<{ readonly code: number | null; readonly signal: NodeJS.Signals | null }>;
 }
 
-// A log beyond this is kept once under `.1`, so that a stack that runs for weeks cannot fill the disk with two generations of more than this.
+// A log beyond this is kept once under `.1`, so that a stack that runs for weeks cannot fill the
+// disk with two generations of more than this.
 const LOG_LIMIT_BYTES = 20 * 1024 * 1024;
 
 /** True for a process that SIGSTOP holds: alive, and deaf to everything but SIGCONT and SIGKILL. */
 export function isPaused(pid: number): boolean {
   try {
     if (process.platform !== "linux")
-      return execFileSync("ps", ["-o", "stat=", "-p", String(pid)], { encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] }).startsWith(
-        "T",
-      );
+      return execFileSync("ps", ["-o", "stat=", "-p", String(pid)], {
+        encoding: "utf8",
+        stdio: ["ignore", "pipe", "ignore"],
+      }).startsWith("T");
     const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
     return stat.slice(stat.lastIndexOf(")") + 2).startsWith("T");
   } catch {
@@ -27,10 +30,15 @@ export function isPaused(pid: number): boolean {
 }
 
 /**
- * Spawns a process in a session of its own (a Ctrl-C in the terminal does not reach it), its output appended to `log`.
+ * Spawns a process in a session of its own (a Ctrl-C in the terminal does not reach it), its output
+ * appended to `log`.
  * @throws Error when the program cannot be started at all.
  */
-export async function spawnChild(command: Command, log: string, env: Readonly<Record<string, string | undefined>>): Promise<Child> {
+export async function spawnChild(
+  command: Command,
+  log: string,
+  env: Readonly<Record<string, string | undefined>>,
+): Promise<Child> {
   if (existsSync(log) && statSync(log).size > LOG_LIMIT_BYTES) renameSync(log, `${log}.1`);
   const output = openSync(log, "a", 0o600);
   try {
@@ -41,7 +49,9 @@ export async function spawnChild(command: Command, log: string, env: Readonly<Re
       stdio: ["ignore", output, output],
       ...(command.uid !== undefined && { uid: command.uid, gid: command.gid }),
     });
-    const exited: Child["exited"] = new Promise((resolve) => child.once("exit", (code, signal) => resolve({ code, signal })));
+    const exited: Child["exited"] = new Promise((resolve) =>
+      child.once("exit", (code, signal) => resolve({ code, signal })),
+    );
     await new Promise<void>((resolve, reject) => {
       child.once("spawn", resolve);
       child.once("error", reject);
@@ -62,7 +72,10 @@ export function signal(identity: Identity, name: NodeJS.Signals): boolean {
   }
 }
 
-/** Ends a process: `name` first, and after the deadline SIGKILL. A paused one is woken, so that it hears it. Resolves when it is gone; true when it went by itself. */
+/**
+ * Ends a process: `name` first, and after the deadline SIGKILL. A paused one is woken, so that it
+ * hears it. Resolves when it is gone; true when it went by itself.
+ */
 export async function endProcess(identity: Identity, name: NodeJS.Signals, deadlineMs: number): Promise<boolean> {
   if (!signal(identity, name)) return true;
   signal(identity, "SIGCONT");

@@ -36,7 +36,9 @@ export function stackConfig(environment: NodeJS.ProcessEnv = process.env): Stack
   return Object.freeze({ ...parse(stackEnvironment, environment), inherited: { ...environment } });
 }
 
-/** What `serve.ts` needs for one embedded server. @throws Error naming every variable that is wrong. */
+/**
+ * What `serve.ts` needs for one embedded server. @throws Error naming every variable that is wrong.
+ */
 export function serverConfig(environment: NodeJS.ProcessEnv = process.env): ServerConfig {
   return Object.freeze(parse(serverEnvironment, environment));
 }

@@ -1,4 +1,5 @@
-// The control door of an embedded stack: a loopback port through which the keeper and fault tests restart, stop, start and signal processes by name.
+// The control door of an embedded stack: a loopback port through which the keeper and fault tests
+// restart, stop, start and signal processes by name.
 import { createHash, randomBytes, timingSafeEqual } from "node:crypto";
 import { createServer, type IncomingMessage } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -21,7 +22,10 @@ export interface Door extends ControlAddress {
 
 const ROUTE = /^\/processes\/([A-Za-z0-9._-]{1,64})\/(restart|signal|stop|start)$/;
 
-/** Listens on any free loopback port. The token is new at each start: who may read `run.json` (mode 0600) may use the door. */
+/**
+ * Listens on any free loopback port. The token is new at each start: who may read `run.json` (mode
+ * 0600) may use the door.
+ */
 export async function openDoor(controlled: Controlled): Promise<Door> {
   const token = randomBytes(32).toString("base64url");
   const server = createServer((request, response) => {
@@ -46,8 +50,13 @@ export async function openDoor(controlled: Controlled): Promise<Door> {
   };
 }
 
-async function answerOf(controlled: Controlled, token: string, request: IncomingMessage): Promise<readonly [number, unknown]> {
-  if (!isSame(request.headers.authorization ?? "", `Bearer ${token}`)) return [401, { error: "the token of run.json is needed" }];
+async function answerOf(
+  controlled: Controlled,
+  token: string,
+  request: IncomingMessage,
+): Promise<readonly [number, unknown]> {
+  if (!isSame(request.headers.authorization ?? "", `Bearer ${token}`))
+    return [401, { error: "the token of run.json is needed" }];
   const { pathname, searchParams } = new URL(request.url ?? "/", "http://door");
   if (pathname === "/processes" && request.method === "GET") return [200, controlled.status()];
   const [, name, verb] = ROUTE.exec(pathname) ?? [];

@@ -1,4 +1,5 @@
-// Speaks with the control door of a running embedded stack (infra/embedded/control-door.ts): who restarts, stops or pauses one of its processes by name.
+// Speaks with the control door of a running embedded stack (infra/embedded/control-door.ts): who
+// restarts, stops or pauses one of its processes by name.
 import type { ProcessStatus } from "./supervisor.ts";
 
 /** Where the door is; `control` of `run.json` (mode 0600). */
@@ -10,7 +11,10 @@ export interface ControlAddress {
 export interface Control {
   /** Ends the process, after 10 s by force, and starts it again; resolves when it is well. */
   readonly restart: (name: string) => Promise<void>;
-  /** True when it was alive. What dies of it is started again by itself; what is paused (SIGSTOP) stays so until SIGCONT, or until it is restarted. */
+  /**
+   * True when it was alive. What dies of it is started again by itself; what is paused (SIGSTOP)
+   * stays so until SIGCONT, or until it is restarted.
+   */
   readonly signal: (name: string, signal: NodeJS.Signals) => Promise<boolean>;
   /** Resolves when it is gone; it stays down until `start`. */
   readonly stop: (name: string) => Promise<void>;
@@ -24,8 +28,10 @@ export interface Control {
 const ANSWER_MS = 120_000;
 
 /**
- * Every call rejects with one sentence of the door: an unknown name is told with those that there are.
- * @throws Error when the stack has no door: it was started by an older version, or `run` is none of an embedded stack.
+ * Every call rejects with one sentence of the door: an unknown name is told with those that there
+ * are.
+ * @throws Error when the stack has no door: it was started by an older version, or `run` is none of
+ * an embedded stack.
  */
 export function controlOf(run: { readonly control?: ControlAddress }): Control {
   const { control } = run;

@@ -1,4 +1,5 @@
-// The folder of one embedded stack (`.tributary/`): where it lies, what is kept in it, and how its small JSON files are read and written.
+// The folder of one embedded stack (`.tributary/`): where it lies, what is kept in it, and how its
+// small JSON files are read and written.
 import { randomBytes } from "node:crypto";
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
@@ -12,7 +13,10 @@ export interface Secrets {
   readonly login: string;
 }
 
-/** Where one stack lives. `root` is the repository, shared by all stacks: the compiled code and the downloaded jars lie there. */
+/**
+ * Where one stack lives. `root` is the repository, shared by all stacks: the compiled code and the
+ * downloaded jars lie there.
+ */
 export interface Home {
   readonly root: string;
   readonly folder: string;
@@ -25,13 +29,17 @@ export function repositoryRoot(): string {
   let folder = dirname(fileURLToPath(import.meta.url));
   while (!existsSync(join(folder, "package-lock.json"))) {
     const parent = dirname(folder);
-    if (parent === folder) throw new Error("The repository of Tributary was not found: no package-lock.json above this program.");
+    if (parent === folder)
+      throw new Error("The repository of Tributary was not found: no package-lock.json above this program.");
     folder = parent;
   }
   return folder;
 }
 
-/** Opens the folder of a stack and makes it when it is missing; without an argument `.tributary/` in the repository. */
+/**
+ * Opens the folder of a stack and makes it when it is missing; without an argument `.tributary/` in
+ * the repository.
+ */
 export function openHome(folder?: string): Home {
   const root = repositoryRoot();
   const at = resolve(folder ?? join(root, ".tributary"));
@@ -39,10 +47,14 @@ export function openHome(folder?: string): Home {
   return { root, folder: at, jars: join(root, ".tributary", "jars"), path: (...parts) => join(at, ...parts) };
 }
 
-/** Removes all data of a stack; the caller holds the lock, and nothing of the stack runs. The jars are not its own and stay. */
+/**
+ * Removes all data of a stack; the caller holds the lock, and nothing of the stack runs. The jars
+ * are not its own and stay.
+ */
 export function emptyHome(home: Home): void {
   const kept = ["lock.json", "children.json", "jars"];
-  for (const name of readdirSync(home.folder)) if (!kept.includes(name)) rmSync(home.path(name), { recursive: true, force: true });
+  for (const name of readdirSync(home.folder))
+    if (!kept.includes(name)) rmSync(home.path(name), { recursive: true, force: true });
   mkdirSync(home.path("logs"), { recursive: true });
 }
 
@@ -55,7 +67,10 @@ export function readJson<T>(file: string): T | undefined {
   }
 }
 
-/** Writes a JSON file so that readers see the old content or the new one, never half of it; mode 0600. */
+/**
+ * Writes a JSON file so that readers see the old content or the new one, never half of it; mode
+ * 0600.
+ */
 export function writeJson(file: string, value: unknown): void {
   const draft = `${file}.${process.pid}.new`;
   rmSync(draft, { force: true });

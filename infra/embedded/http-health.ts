@@ -2,10 +2,13 @@
 import { get as getPlain } from "node:http";
 import { get as getSecure } from "node:https";
 
-/** Resolves when `url` answers 2xx within a second; otherwise rejects with the status or the reason. */
+/**
+ * Resolves when `url` answers 2xx within a second; otherwise rejects with the status or the reason.
+ */
 export function answersHttp(url: string): Promise<void> {
   return new Promise((resolve, reject) => {
-    // A server that we started ourselves, asked on the loopback: its certificate bears the name by which others call it.
+    // A server that we started ourselves, asked on the loopback: its certificate bears the name by
+    // which others call it.
     const get = url.startsWith("https:") ? getSecure : getPlain;
     const asked = get(url, { rejectUnauthorized: false, timeout: 1_000, agent: false }, (answer) => {
       answer.resume();

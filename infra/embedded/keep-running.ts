@@ -1,4 +1,5 @@
-// Keeps one child running: spawned, waited for until it is well, started again with back-off when it dies, ended when asked.
+// Keeps one child running: spawned, waited for until it is well, started again with back-off when
+// it dies, ended when asked.
 import { readFileSync } from "node:fs";
 import { until } from "../runtime/until.ts";
 import { type Child, endProcess, isPaused, signal, spawnChild } from "./child.ts";
@@ -32,7 +33,10 @@ export interface Kept {
   readonly pid: () => number | undefined;
   readonly signal: (name: NodeJS.Signals) => boolean;
   readonly state: () => "running" | "paused" | "starting";
-  /** Ends the child, by force after `withinMs`, and starts it again; resolves when it is well. Two at once are one. */
+  /**
+   * Ends the child, by force after `withinMs`, and starts it again; resolves when it is well. Two
+   * at once are one.
+   */
   readonly restart: (withinMs?: number) => Promise<void>;
   /** Resolves when the child is well (again). */
   readonly ready: (deadlineMs?: number) => Promise<void>;
@@ -42,7 +46,8 @@ export interface Kept {
 // architecture.md 8: 20 s for an orderly end; the supervisor waits a little longer before it kills.
 export const STOP_MS = 22_000;
 
-// 0.25, 0.5, 1, 2, 4, 8, then every 10 s: a store that needs a moment is back at once, one that cannot start does not fill the disk with logs.
+// 0.25, 0.5, 1, 2, 4, 8, then every 10 s: a store that needs a moment is back at once, one that
+// cannot start does not fill the disk with logs.
 const FIRST_PAUSE_MS = 250;
 const LONGEST_PAUSE_MS = 10_000;
 // A child that was well for this long starts again with the shortest pause.
@@ -50,9 +55,15 @@ const FORGIVEN_AFTER_MS = 60_000;
 
 /**
  * Starts a child and resolves when it is well.
- * @throws Error when it dies or stays unwell before its first deadline: one sentence, the last line of its log, and where the log is.
+ * @throws Error when it dies or stays unwell before its first deadline: one sentence, the last line
+ * of its log, and where the log is.
  */
-export async function keep(charge: Charge, roster: Roster, tell: (event: KeeperEvent) => void, changed: () => void): Promise<Kept> {
+export async function keep(
+  charge: Charge,
+  roster: Roster,
+  tell: (event: KeeperEvent) => void,
+  changed: () => void,
+): Promise<Kept> {
   const { name } = charge;
   let child: Child | undefined;
   let isWell = false;
@@ -160,7 +171,8 @@ export async function keep(charge: Charge, roster: Roster, tell: (event: KeeperE
     restart: (withinMs) => {
       restarting ??= anew(withinMs).finally(() => {
         restarting = undefined;
-        // Whatever came of it, what runs now is watched, and what died is started again with back-off.
+        // Whatever came of it, what runs now is watched, and what died is started again with
+        // back-off.
         watching = watch();
       });
       return restarting;
@@ -199,6 +211,8 @@ const pauseOf = (ms: number, leaving: AbortSignal): Promise<void> =>
 function lastWords(log: string): string {
   const lines = readFileSync(log, "utf8").trimEnd().split("\n");
   const told =
-    lines.findLast((line) => /error|fatal|exception|refused|denied|not found/i.test(line) && !/^\s+at /.test(line)) ?? lines.at(-1) ?? "";
+    lines.findLast((line) => /error|fatal|exception|refused|denied|not found/i.test(line) && !/^\s+at /.test(line)) ??
+    lines.at(-1) ??
+    "";
   return `${told === "" ? "it said nothing" : `it said: ${told.slice(0, 400)}`} (log: ${log})`;
 }

@@ -1,9 +1,11 @@
-// Ports of a stack: chosen once, kept in `ports.json`, so that a second start answers on the same addresses.
+// Ports of a stack: chosen once, kept in `ports.json`, so that a second start answers on the same
+// addresses.
 import { randomInt } from "node:crypto";
 import { createServer } from "node:net";
 import { type Home, readJson, writeJson } from "./home.ts";
 
-// Below the range from which systems take the ports of outgoing connections (32768 on Linux), so that none of those lands on ours between two starts.
+// Below the range from which systems take the ports of outgoing connections (32768 on Linux), so
+// that none of those lands on ours between two starts.
 const LOWEST = 20_000;
 const HIGHEST = 32_000;
 const TRIES = 200;
@@ -17,7 +19,10 @@ export function isFree(port: number): Promise<boolean> {
   });
 }
 
-/** One port by name, and whether a former choice had to be given up because another program listens there. */
+/**
+ * One port by name, and whether a former choice had to be given up because another program listens
+ * there.
+ */
 export interface Chosen {
   readonly name: string;
   readonly port: number;
@@ -25,7 +30,8 @@ export interface Chosen {
 }
 
 /**
- * The port of each name: the one used before when it is free, else a new one. To be called when nothing of this stack runs.
+ * The port of each name: the one used before when it is free, else a new one. To be called when
+ * nothing of this stack runs.
  * @throws Error when the machine has no free port left in the range.
  */
 export async function choosePorts(home: Home, names: readonly string[]): Promise<readonly Chosen[]> {
@@ -48,12 +54,15 @@ export async function choosePorts(home: Home, names: readonly string[]): Promise
   return chosen;
 }
 
-const isPort = (port: unknown): port is number => typeof port === "number" && Number.isInteger(port) && port > 0 && port < 65_536;
+const isPort = (port: unknown): port is number =>
+  typeof port === "number" && Number.isInteger(port) && port > 0 && port < 65_536;
 
 async function anyFree(taken: ReadonlySet<number>): Promise<number> {
   for (let left = TRIES; left > 0; left -= 1) {
     const port = randomInt(LOWEST, HIGHEST);
     if (!taken.has(port) && (await isFree(port))) return port;
   }
-  throw new Error(`No free port was found between ${LOWEST} and ${HIGHEST}; stop some of the programs that listen there.`);
+  throw new Error(
+    `No free port was found between ${LOWEST} and ${HIGHEST}; stop some of the programs that listen there.`,
+  );
 }

@@ -1,4 +1,5 @@
-// The list of processes that a stack has spawned, on disk, so that the next start can end those of a supervisor that crashed.
+// The list of processes that a stack has spawned, on disk, so that the next start can end those of
+// a supervisor that crashed.
 import { type Identity, isAlive } from "../runtime/lock.ts";
 import { endProcess, signal } from "./child.ts";
 import { type Home, readJson, writeJson } from "./home.ts";
@@ -13,15 +14,22 @@ export interface Roster {
   readonly remove: (name: string) => void;
 }
 
-// A broker flushes its log within this; what does not go by itself is killed, and recovers at its next start.
+// A broker flushes its log within this; what does not go by itself is killed, and recovers at its
+// next start.
 const ORPHAN_DEADLINE_MS = 15_000;
 
-/** Opens an empty list, having ended what the last one names; returns those orphans too, latest first. */
-export async function openRoster(home: Home): Promise<{ readonly roster: Roster; readonly reclaimed: readonly Entry[] }> {
+/**
+ * Opens an empty list, having ended what the last one names; returns those orphans too, latest
+ * first.
+ */
+export async function openRoster(
+  home: Home,
+): Promise<{ readonly roster: Roster; readonly reclaimed: readonly Entry[] }> {
   const file = home.path("children.json");
   const left = (readJson<Entry[]>(file) ?? []).filter(isAlive).reverse();
   // Not together: a worker must be able to flush into stores that still run.
-  for (const orphan of left) await endProcess(orphan, orphan.name === "postgres" ? "SIGINT" : "SIGTERM", ORPHAN_DEADLINE_MS);
+  for (const orphan of left)
+    await endProcess(orphan, orphan.name === "postgres" ? "SIGINT" : "SIGTERM", ORPHAN_DEADLINE_MS);
   const entries = new Map<string, Entry>();
   const keep = () => writeJson(file, [...entries.values()]);
   keep();

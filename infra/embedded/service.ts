@@ -1,9 +1,13 @@
-// What the supervisor must know of a server that it runs: how to install it, prepare its data, spawn it, ask for its health, and where others find it.
+// What the supervisor must know of a server that it runs: how to install it, prepare its data,
+// spawn it, ask for its health, and where others find it.
 import type { Home, Secrets } from "./home.ts";
 
 export type ServiceName = "kafka" | "redis" | "postgres" | "clickhouse" | "registry" | "identity" | "mail";
 
-/** Everything a service may look at: its folder, the ports of all services by name, the secrets, and the addresses known so far. */
+/**
+ * Everything a service may look at: its folder, the ports of all services by name, the secrets, and
+ * the addresses known so far.
+ */
 export interface Place {
   readonly home: Home;
   readonly ports: Readonly<Record<string, number>>;
@@ -35,7 +39,10 @@ export interface Service {
   readonly after: readonly ServiceName[];
   /** Names of the ports it listens on. */
   readonly ports: readonly string[];
-  /** Brings the program onto this machine; quick when it is there. Errors say in one sentence what is missing and how to mend it. */
+  /**
+   * Brings the program onto this machine; quick when it is there. Errors say in one sentence what
+   * is missing and how to mend it.
+   */
   readonly install: (place: Place) => Promise<void>;
   /** Makes or mends the data folder; nothing of this service runs meanwhile. */
   readonly prepare: (place: Place) => Promise<void>;

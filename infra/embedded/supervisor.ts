@@ -1,4 +1,5 @@
-// Starts the embedded stack and the apps on it, keeps them running, and stops what it started in reverse order.
+// Starts the embedded stack and the apps on it, keeps them running, and stops what it started in
+// reverse order.
 import { rmSync } from "node:fs";
 import { pathToFileURL } from "node:url";
 import { type App, appUrls, chargeOfApp } from "./app.ts";
@@ -36,17 +37,23 @@ export interface StepContext {
   readonly publish: (demo: Readonly<Record<string, unknown>>) => void;
 }
 
-/** `.tributary/run.json`. A `pid` is null for a server that runs outside or is being started again. */
+/**
+ * `.tributary/run.json`. A `pid` is null for a server that runs outside or is being started again.
+ */
 export interface Run {
   readonly ready: boolean;
-  readonly apps: Readonly<Record<string, { readonly url: string; readonly ops_url: string; readonly pid: number | null }>>;
+  readonly apps: Readonly<
+    Record<string, { readonly url: string; readonly ops_url: string; readonly pid: number | null }>
+  >;
   readonly services: Readonly<Partial<Record<ServiceName, Address & { readonly pid: number | null }>>>;
   readonly demo: Readonly<Record<string, unknown>>;
   /** The door through which processes are restarted, stopped and paused by name; see control.ts. */
   readonly control: ControlAddress;
 }
 
-/** `starting` includes what died and is being started again; `stopped` stays so until it is started. */
+/**
+ * `starting` includes what died and is being started again; `stopped` stays so until it is started.
+ */
 export interface ProcessStatus {
   readonly name: string;
   readonly pid: number | null;
@@ -63,12 +70,18 @@ export interface StackOptions {
   readonly home?: string;
   /** Begin with an empty folder: what an earlier stack left is ended and removed. For tests. */
   readonly fresh?: boolean;
-  /** Which services to run; by default all. A service named in the environment (KAFKA_BROKERS ...) is used and not started. */
+  /**
+   * Which services to run; by default all. A service named in the environment (KAFKA_BROKERS ...)
+   * is used and not started.
+   */
   readonly services?: readonly ServiceName[];
   readonly steps?: readonly Step[];
   readonly apps?: readonly App[];
   readonly onEvent?: (event: StackEvent) => void;
-  /** Ports that everybody is told instead of a service's own: whoever starts the stack listens there and passes on what he likes. For fault tests. */
+  /**
+   * Ports that everybody is told instead of a service's own: whoever starts the stack listens there
+   * and passes on what he likes. For fault tests.
+   */
   readonly fronts?: Readonly<Partial<Record<ServiceName, number>>>;
   readonly config?: StackConfig;
   /** Stops the start halfway; what was started is stopped again. */
@@ -78,30 +91,42 @@ export interface StackOptions {
 export interface Stack {
   /** The content of `run.json` now. */
   readonly run: Run;
-  /** The variables that children get, by name: KAFKA_BROKERS, CLICKHOUSE_URL, POSTGRES_URL, POSTGRES_ADMIN_URL, REDIS_URL ... */
+  /**
+   * The variables that children get, by name: KAFKA_BROKERS, CLICKHOUSE_URL, POSTGRES_URL,
+   * POSTGRES_ADMIN_URL, REDIS_URL ...
+   */
   readonly env: Readonly<Record<string, string>>;
   readonly home: string;
   readonly pid: (name: string) => number | undefined;
-  /** Sends a signal to a service or app, by default SIGKILL; true when it was alive. It is started again by itself. */
+  /**
+   * Sends a signal to a service or app, by default SIGKILL; true when it was alive. It is started
+   * again by itself.
+   */
   readonly kill: (name: string, signal?: NodeJS.Signals) => boolean;
   readonly restart: (name: string) => Promise<void>;
   /** Resolves when a service or app is well (again). */
   readonly ready: (name: string, deadlineMs?: number) => Promise<void>;
   /** Starts one more app, or one that was stopped before. */
   readonly start: (app: App) => Promise<void>;
-  /** Stops one service or app, which then stays down; without a name everything, in reverse order. Resolves when it is gone. */
+  /**
+   * Stops one service or app, which then stays down; without a name everything, in reverse order.
+   * Resolves when it is gone.
+   */
   readonly stop: (name?: string) => Promise<void>;
 }
 
 const SERVICES: readonly Service[] = [kafka, postgres, clickhouse, redis, registry, identity, mail];
 
-// First start on a cold disk: the broker loads 50 MB of classes, the engine maps 566 MB. Twice what the slowest machine tried needed.
+// First start on a cold disk: the broker loads 50 MB of classes, the engine maps 566 MB. Twice what
+// the slowest machine tried needed.
 const SERVICE_READY_MS = 60_000;
-// What is restarted because it hangs rarely ends by itself; ten seconds let a store that is only slow flush what it holds.
+// What is restarted because it hangs rarely ends by itself; ten seconds let a store that is only
+// slow flush what it holds.
 const RESTART_STOP_MS = 10_000;
 
 /**
- * Starts services, then steps, then apps, and resolves when all are ready; whatever fails, what was started is stopped again.
+ * Starts services, then steps, then apps, and resolves when all are ready; whatever fails, what was
+ * started is stopped again.
  * @throws Error in one sentence that names the cure where there is one.
  */
 export async function startStack(options: StackOptions = {}): Promise<Stack> {
@@ -109,7 +134,8 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
   const home = openHome(options.home ?? config.TRIBUTARY_HOME);
   const tell = options.onEvent ?? (() => undefined);
   const release = lockHome(home);
-  // A process that ends without stopping its stack (a crash, a second Ctrl-C) must not leave a gigabyte of servers behind.
+  // A process that ends without stopping its stack (a crash, a second Ctrl-C) must not leave a
+  // gigabyte of servers behind.
   const abandon = () => killListed(home);
   process.once("exit", abandon);
   const unlock = () => {
@@ -121,18 +147,26 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
   try {
     const { roster, reclaimed } = await openRoster(home);
     for (const orphan of reclaimed)
-      tell({ kind: "stack.note", text: `${orphan.name} (process ${orphan.pid}) was left behind by an earlier start and was ended.` });
+      tell({
+        kind: "stack.note",
+        text: `${orphan.name} (process ${orphan.pid}) was left behind by an earlier start and was ended.`,
+      });
     if (options.fresh === true) emptyHome(home);
     rmSync(home.path("run.json"), { force: true });
     const wanted = SERVICES.filter(({ name }) => options.services?.includes(name) ?? true);
-    const own = wanted.filter(({ outside }) => config.inherited[outside] === undefined || config.inherited[outside] === "");
+    const own = wanted.filter(
+      ({ outside }) => config.inherited[outside] === undefined || config.inherited[outside] === "",
+    );
     const apps = options.apps ?? [];
     const names = [...own.flatMap(({ ports }) => ports), ...apps.flatMap(({ name }) => [name, `${name}-ops`])];
     const ports: Record<string, number> = {};
     for (const { name, port, movedFrom } of await choosePorts(home, names)) {
       ports[name] = port;
       if (movedFrom !== undefined)
-        tell({ kind: "stack.note", text: `Port ${movedFrom} is used by another program; ${name} listens on ${port} from now on.` });
+        tell({
+          kind: "stack.note",
+          text: `Port ${movedFrom} is used by another program; ${name} listens on ${port} from now on.`,
+        });
     }
     const secrets = secretsOf(home);
     const env: Record<string, string> = {
@@ -142,12 +176,34 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
     };
     for (const service of wanted) Object.assign(env, own.includes(service) ? {} : outsideVariables(service, config));
     const fronts = options.fronts ?? {};
-    const place: Place = { home, ports, fronts, secrets, env, machine: { path: config.PATH, javaHome: config.JAVA_HOME } };
+    const place: Place = {
+      home,
+      ports,
+      fronts,
+      secrets,
+      env,
+      machine: { path: config.PATH, javaHome: config.JAVA_HOME },
+    };
     for (const service of own) Object.assign(env, service.variables({ ...place, ports: { ...ports, ...fronts } }));
-    return await raise({ ...options, apps, config, place, ports, roster, wanted, own, env, tell, unlock, children, doors });
+    return await raise({
+      ...options,
+      apps,
+      config,
+      place,
+      ports,
+      roster,
+      wanted,
+      own,
+      env,
+      tell,
+      unlock,
+      children,
+      doors,
+    });
   } catch (error) {
     for (const door of doors) await door.close();
-    // Why the start failed is what is to be told; whoever could not be stopped is ended by the next start.
+    // Why the start failed is what is to be told; whoever could not be stopped is ended by the next
+    // start.
     await stopAll(children).catch(() => undefined);
     rmSync(home.path("run.json"), { force: true });
     unlock();
@@ -189,13 +245,18 @@ async function raise(raising: Raising): Promise<Stack> {
   const known = (name: string): Kept => {
     const child = find(name);
     if (child === undefined)
-      throw new Error(`Nothing of the name ${name} runs in this stack; there are ${children.map((one) => one.name).join(", ")}.`);
+      throw new Error(
+        `Nothing of the name ${name} runs in this stack; there are ${children.map((one) => one.name).join(", ")}.`,
+      );
     return child;
   };
   const run = (): Run => ({
     ready: isReady,
     apps: Object.fromEntries(
-      [...started.values()].map((app) => [app.name, { ...appUrls(ports, app, config), pid: find(app.name)?.pid() ?? null }]),
+      [...started.values()].map((app) => [
+        app.name,
+        { ...appUrls(ports, app, config), pid: find(app.name)?.pid() ?? null },
+      ]),
     ),
     services: Object.fromEntries(
       wanted.map((service) => [service.name, { ...service.address(env), pid: find(service.name)?.pid() ?? null }]),
@@ -256,7 +317,11 @@ async function raise(raising: Raising): Promise<Stack> {
         publish();
       },
     });
-    tell({ kind: "step.done", name: step.name, text: `${step.name}: done in ${((performance.now() - began) / 1000).toFixed(1)} s.` });
+    tell({
+      kind: "step.done",
+      name: step.name,
+      text: `${step.name}: done in ${((performance.now() - began) / 1000).toFixed(1)} s.`,
+    });
   }
   const startApp = async (app: App): Promise<void> => {
     if (find(app.name) !== undefined || starting.has(app.name)) throw new Error(`${app.name} runs already.`);
@@ -303,7 +368,10 @@ async function raise(raising: Raising): Promise<Stack> {
   };
 }
 
-/** Services start together, each as soon as those that it needs are ready; the first failure is the one that is told. */
+/**
+ * Services start together, each as soon as those that it needs are ready; the first failure is the
+ * one that is told.
+ */
 async function startServices({ own, place, config }: Raising, adopt: (charge: Charge) => Promise<void>): Promise<void> {
   const ready = new Map<ServiceName, Promise<void>>();
   // One after the other: two of them would otherwise fetch the same jars.
@@ -319,7 +387,12 @@ async function startServices({ own, place, config }: Raising, adopt: (charge: Ch
           command: () => service.command(place),
           healthy: () => service.healthy(place),
           prepare: () => service.prepare(place),
-          env: () => ({ PATH: config.PATH, HOME: config.inherited.HOME, TMPDIR: config.inherited.TMPDIR, JAVA_HOME: config.JAVA_HOME }),
+          env: () => ({
+            PATH: config.PATH,
+            HOME: config.inherited.HOME,
+            TMPDIR: config.inherited.TMPDIR,
+            JAVA_HOME: config.JAVA_HOME,
+          }),
           readyWithinMs: SERVICE_READY_MS,
           stopSignal: service.stopSignal,
           stopWithinMs: STOP_MS,
@@ -332,7 +405,10 @@ async function startServices({ own, place, config }: Raising, adopt: (charge: Ch
   if (failure !== undefined) throw failure.reason;
 }
 
-/** Addresses of a server that runs outside; an owner's address that is not given is taken to be the same as the app's. */
+/**
+ * Addresses of a server that runs outside; an owner's address that is not given is taken to be the
+ * same as the app's.
+ */
 function outsideVariables(service: Service, { inherited }: StackConfig): Record<string, string> {
   const found: Record<string, string> = { [service.outside]: inherited[service.outside]! };
   if (service.name === "postgres") {
@@ -343,8 +419,9 @@ function outsideVariables(service: Service, { inherited }: StackConfig): Record<
 }
 
 /**
- * In reverse order of starting, one by one: an app must be able to flush into stores that still run, and the registry needs its Kafka. All of them: one
- * that cannot be stopped must not leave the others running. Throws the first problem at the end.
+ * In reverse order of starting, one by one: an app must be able to flush into stores that still
+ * run, and the registry needs its Kafka. All of them: one that cannot be stopped must not leave the
+ * others running. Throws the first problem at the end.
  */
 async function stopAll(children: Kept[]): Promise<void> {
   const problems: unknown[] = [];

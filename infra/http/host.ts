@@ -1,4 +1,5 @@
-// infra/http/host.ts - what holds for every request of every host: its id, its headers, and that an unknown path or method is told before anything else.
+// What holds for every request of every host: its id, its headers, and that an unknown path or
+// method is told before anything else.
 import { randomUUID } from "node:crypto";
 import express, { type Express, type RequestHandler } from "express";
 import helmet from "helmet";
@@ -8,8 +9,9 @@ import { answerProblems, Problem } from "./problem.ts";
 const REQUEST_ID = /^[A-Za-z0-9._-]{1,128}$/;
 
 /**
- * A host whose routes `add` names; whatever they do not know is 404, and what they throw becomes an answer. `trustedProxies` as express takes them: only
- * they may say in X-Forwarded-For who the sender is.
+ * A host whose routes `add` names; whatever they do not know is 404, and what they throw becomes an
+ * answer. `trustedProxies` as express takes them: only they may say in X-Forwarded-For who the
+ * sender is.
  */
 export const openHost = (add: (app: Express) => void, trustedProxies: readonly string[], log: Log): Express => {
   const app = express();

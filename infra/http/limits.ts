@@ -1,4 +1,4 @@
-// infra/http/limits.ts - takes a place in a rate limit for a request, and says in its headers how many are left.
+// Takes a place in a rate limit for a request, and says in its headers how many are left.
 import type { Response } from "express";
 import { Problem } from "./problem.ts";
 import type { Verdict } from "./rate-limit.ts";

@@ -1,4 +1,5 @@
-// infra/http/listen.ts - opens the port: plain or TLS 1.3, with time limits on slow senders, and closes it without dropping anybody who is being answered.
+// Opens the port: plain or TLS 1.3, with time limits on slow senders, and closes it without
+// dropping anybody who is being answered.
 import type { RequestListener } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
 import { httpServer, type TlsFiles } from "../runtime/tls.ts";
@@ -38,7 +39,9 @@ export const listen = async (answer: RequestListener, settings: ListenSettings):
   server.on("clientError", refuse);
   // What stands in an Expect header does not change what we do.
   server.on("checkExpectation", listener);
-  await new Promise<void>((resolve, reject) => server.once("error", reject).listen(settings.port, settings.host, resolve));
+  await new Promise<void>((resolve, reject) =>
+    server.once("error", reject).listen(settings.port, settings.host, resolve),
+  );
   return {
     port: (server.address() as AddressInfo).port,
     close: () =>
@@ -58,7 +61,10 @@ const BODY = JSON.stringify({
   code: "bad_request",
 });
 
-/** Bytes that are no HTTP request never reach a route; whoever sent them is told and the connection ends. */
+/**
+ * Bytes that are no HTTP request never reach a route; whoever sent them is told and the connection
+ * ends.
+ */
 const refuse = (_error: Error, socket: Socket): void => {
   if (!socket.writable) return void socket.destroy();
   socket.end(

@@ -1,4 +1,5 @@
-// infra/http/problem.ts - every answer that is not a success: application/problem+json (RFC 9457) with a stable code and the request's id.
+// Every answer that is not a success: application/problem+json (RFC 9457) with a stable code and
+// the request's id.
 import type { ErrorRequestHandler, Request, Response } from "express";
 import { BadBody } from "../../processors/admit/batch.ts";
 import { classify } from "../../stream/errors.ts";
@@ -20,12 +21,19 @@ const KINDS = {
   unavailable: [503, "The service cannot take this now"],
 } as const satisfies Record<string, readonly [number, string]>;
 
-/** Thrown anywhere on the way of a request; `detail` is for the sender, so it names no store and quotes no body. */
+/**
+ * Thrown anywhere on the way of a request; `detail` is for the sender, so it names no store and
+ * quotes no body.
+ */
 export class Problem extends Error {
   readonly code: keyof typeof KINDS;
   readonly headers: Readonly<Record<string, string>>;
   readonly errors: readonly { readonly pointer: string; readonly code: string; readonly detail: string }[];
-  constructor(code: keyof typeof KINDS, detail: string, more: { headers?: Problem["headers"]; errors?: Problem["errors"] } = {}) {
+  constructor(
+    code: keyof typeof KINDS,
+    detail: string,
+    more: { headers?: Problem["headers"]; errors?: Problem["errors"] } = {},
+  ) {
     super(detail);
     this.name = "Problem";
     this.code = code;
@@ -40,7 +48,10 @@ export class Problem extends Error {
 export const unavailable = (detail: string, retryAfterSec: number): Problem =>
   new Problem("unavailable", detail, { headers: { "Retry-After": String(retryAfterSec) } });
 
-/** For what a store was asked: 503 while it is away. Whatever nobody expected is thrown on, and so logged and answered 500. */
+/**
+ * For what a store was asked: 503 while it is away. Whatever nobody expected is thrown on, and so
+ * logged and answered 500.
+ */
 export const orUnavailable =
   (detail: string, retryAfterSec: number) =>
   (error: unknown): never => {
@@ -51,7 +62,10 @@ export const orUnavailable =
 /** The sender has gone: nobody is left to answer. */
 export class Aborted extends Error {}
 
-/** Answers whatever a route threw. What nobody expected is logged with its stack and answered without it. */
+/**
+ * Answers whatever a route threw. What nobody expected is logged with its stack and answered
+ * without it.
+ */
 export const answerProblems =
   (log: Log): ErrorRequestHandler =>
   (error, request, response, _next) => {
@@ -69,9 +83,11 @@ const problemOf = (error: unknown): Problem => {
       : new Problem("validation_failed", error.message, {
           errors: [{ pointer: error.pointer, code: error.code, detail: error.message }],
         });
-  // express and its router name what is wrong with a request by a status, e.g. a path that cannot be decoded
+  // express and its router name what is wrong with a request by a status, e.g. a path that cannot
+  // be decoded
   const status = (error as { status?: unknown }).status;
-  if (typeof status === "number" && status >= 400 && status < 500) return new Problem("bad_request", "the request cannot be read");
+  if (typeof status === "number" && status >= 400 && status < 500)
+    return new Problem("bad_request", "the request cannot be read");
   return new Problem("internal", "the request failed; it was recorded under its request id");
 };
 

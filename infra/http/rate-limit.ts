@@ -1,4 +1,5 @@
-// infra/http/rate-limit.ts - an exact sliding window: no stretch of a minute holds more than the limit, over all processes by Redis, in this one without it.
+// An exact sliding window: no stretch of a minute holds more than the limit, over all processes by
+// Redis, in this one without it.
 import { Redis } from "ioredis";
 import type { Log } from "../runtime/log.ts";
 
@@ -47,8 +48,9 @@ export const localWindow = ({ limit, windowMs }: Window): LocalWindow => {
 };
 
 /**
- * Redis keeps the times of the requests that were let through, newest first, never more than the limit; its own clock counts, so clocks of
- * processes do not matter. Answers {allowed, remaining, microseconds until a place is free}.
+ * Redis keeps the times of the requests that were let through, newest first, never more than the
+ * limit; its own clock counts, so clocks of processes do not matter. Answers {allowed, remaining,
+ * microseconds until a place is free}.
  */
 const SCRIPT = `
 local time = redis.call('TIME')
@@ -88,7 +90,8 @@ export const openRateLimit = (url: string, window: Window, log: Log): RateLimit 
     commandTimeout: COMMAND_MS,
     connectTimeout: 2_000,
   });
-  // Each failed connection tells; the state of Redis is in /health, a line a second would say no more.
+  // Each failed connection tells; the state of Redis is in /health, a line a second would say no
+  // more.
   redis.on("error", (error) => log.debug("redis.error", { error }));
   redis.defineCommand("slidingWindow", { numberOfKeys: 1, lua: SCRIPT });
   const shared = redis as unknown as WindowCommand;
@@ -96,15 +99,24 @@ export const openRateLimit = (url: string, window: Window, log: Log): RateLimit 
   let awayUntil = 0;
 
   return {
-    // Both windows must have a place: the local one still knows what it let through while Redis was away.
+    // Both windows must have a place: the local one still knows what it let through while Redis was
+    // away.
     take: async (key) => {
       const now = performance.now();
       const here = local.take(key, now);
       if (!here.isAllowed || now < awayUntil) return here;
       try {
-        const [allowed, remaining, resetMicros] = await shared.slidingWindow(`rate:${key}`, window.limit, window.windowMs);
+        const [allowed, remaining, resetMicros] = await shared.slidingWindow(
+          `rate:${key}`,
+          window.limit,
+          window.windowMs,
+        );
         if (allowed === 0) local.give(key, now);
-        return { isAllowed: allowed === 1, remaining: Math.min(remaining, here.remaining), resetMs: Math.max(0, resetMicros / 1_000) };
+        return {
+          isAllowed: allowed === 1,
+          remaining: Math.min(remaining, here.remaining),
+          resetMs: Math.max(0, resetMicros / 1_000),
+        };
       } catch (error) {
         if (awayUntil === 0 || now - awayUntil > AWAY_MS) log.warn("rate_limit.local", { error });
         awayUntil = performance.now() + AWAY_MS;

@@ -1,31 +1,46 @@
-// infra/http/read-body.ts - the body of a request as bytes, once: its size capped while it arrives and while it is inflated.
+// The body of a request as bytes, once: its size capped while it arrives and while it is inflated.
 import type { IncomingMessage } from "node:http";
 import { promisify } from "node:util";
 import { gunzip } from "node:zlib";
 import { Aborted, Problem, unavailable } from "./problem.ts";
 
-/** 25 MiB inflated (contracts.md 1): 10,000 events of 2.6 KB. What other routes take is less, and said by them. */
+/**
+ * 25 MiB inflated (contracts.md 1): 10,000 events of 2.6 KB. What other routes take is less, and
+ * said by them.
+ */
 export const MAX_BODY_BYTES = 25 * 1024 * 1024;
-/** What may be held at once of all bodies under way: ten of the largest. Above it senders are asked to come again instead of growing the heap. */
+/**
+ * What may be held at once of all bodies under way: ten of the largest. Above it senders are asked
+ * to come again instead of growing the heap.
+ */
 const MAX_HELD_BYTES = 256 * 1024 * 1024;
 
 const inflate = promisify(gunzip);
 let heldBytes = 0;
 
-/** Throws Problem 415 for what is not JSON in UTF-8, plain or gzipped once; a body without a type is taken as JSON. */
+/**
+ * Throws Problem 415 for what is not JSON in UTF-8, plain or gzipped once; a body without a type is
+ * taken as JSON.
+ */
 export const checkType = (request: IncomingMessage): void => {
   const { "content-type": type, "content-encoding": encoding = "identity" } = request.headers;
   const [name, ...parameters] = (type ?? "application/json").toLowerCase().split(";");
   const charset = parameters.map((parameter) => parameter.trim()).find((parameter) => parameter.startsWith("charset="));
   if (name!.trim() !== "application/json" || !(charset === undefined || /^charset="?utf-?8"?$/.test(charset)))
-    throw new Problem("unsupported_media_type", "send application/json in UTF-8", { headers: { Accept: "application/json" } });
+    throw new Problem("unsupported_media_type", "send application/json in UTF-8", {
+      headers: { Accept: "application/json" },
+    });
   if (!["identity", "gzip"].includes(encoding.toLowerCase()))
-    throw new Problem("unsupported_media_type", "send the body plain, or gzipped once", { headers: { "Accept-Encoding": "gzip" } });
+    throw new Problem("unsupported_media_type", "send the body plain, or gzipped once", {
+      headers: { "Accept-Encoding": "gzip" },
+    });
 };
 
 /**
- * Reads and, when it is gzipped, inflates the body, and gives it to `use`; its bytes count as held until `use` has ended.
- * Throws Problem 413 above the cap, 400 for a gzip that is broken or cut, 503 when too much is under way; Aborted when the sender went away.
+ * Reads and, when it is gzipped, inflates the body, and gives it to `use`; its bytes count as held
+ * until `use` has ended.
+ * Throws Problem 413 above the cap, 400 for a gzip that is broken or cut, 503 when too much is
+ * under way; Aborted when the sender went away.
  */
 export const withBody = async <T>(
   request: IncomingMessage,
@@ -51,7 +66,8 @@ export const withBody = async <T>(
   }
 };
 
-const tooLarge = (maxBytes: number): Problem => new Problem("payload_too_large", `send at most ${maxBytes} bytes, counted after inflating`);
+const tooLarge = (maxBytes: number): Problem =>
+  new Problem("payload_too_large", `send at most ${maxBytes} bytes, counted after inflating`);
 
 const read = (request: IncomingMessage, hold: (bytes: number) => void, maxBytes: number): Promise<Buffer> =>
   new Promise((resolve, reject) => {

@@ -1,4 +1,4 @@
-// infra/http/read-json.ts - the JSON body of a request to the platform API, within the limits of contracts.md 1.
+// The JSON body of a request to the platform API, within the limits of contracts.md 1.
 import type { IncomingMessage } from "node:http";
 import { Problem } from "./problem.ts";
 import { checkType, withBody } from "./read-body.ts";
@@ -9,7 +9,10 @@ const MAX_KEYS = 1_000;
 const MAX_TEXT = 64 * 1024;
 const DANGEROUS = new Set(["__proto__", "constructor", "prototype"]);
 
-/** The bytes alone: size and type are answered before the role is looked at, the content after. Throws Problem 413 and 415. */
+/**
+ * The bytes alone: size and type are answered before the role is looked at, the content after.
+ * Throws Problem 413 and 415.
+ */
 export const readBytes = (request: IncomingMessage): Promise<Buffer> => {
   checkType(request);
   return withBody(request, async (body) => body, MAX_BYTES);

@@ -1,4 +1,5 @@
-// infra/http/side-port.ts - the side port of every app: /livez asks the process alone, /readyz its named checks, /metrics its registry.
+// The side port of every app: /livez asks the process alone, /readyz its named checks, /metrics its
+// registry.
 import type { RequestListener, ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { Metrics } from "../runtime/metrics.ts";
@@ -10,7 +11,10 @@ export interface OpsSettings {
   /** 0 takes any free port. */
   readonly port: number;
   readonly host?: string;
-  /** A check that throws makes the app not ready, one that answers a sentence is told with it. It says whether work gets done, not whether a socket is open. */
+  /**
+   * A check that throws makes the app not ready, one that answers a sentence is told with it. It
+   * says whether work gets done, not whether a socket is open.
+   */
   readonly checks: Readonly<Record<string, Check>>;
   readonly metrics: Metrics;
   /** With certificate files the side port speaks TLS 1.3 too. */
@@ -19,7 +23,10 @@ export interface OpsSettings {
 
 export interface Ops {
   readonly port: number;
-  /** Readiness turns red for good; everything else goes on. The first step of a shutdown: open it last in the scope, so that it is closed first. */
+  /**
+   * Readiness turns red for good; everything else goes on. The first step of a shutdown: open it
+   * last in the scope, so that it is closed first.
+   */
   readonly drain: () => void;
   readonly close: () => Promise<void>;
 }
@@ -84,7 +91,10 @@ const resultOf = async (name: string, check: Check): Promise<Result> => {
     timer = setTimeout(() => resolve([name, `no answer within ${CHECK_MS} ms`]), CHECK_MS);
   });
   try {
-    return await Promise.race([Promise.resolve(check()).then((note): Result => (note ? [name, null, note] : [name, null])), late]);
+    return await Promise.race([
+      Promise.resolve(check()).then((note): Result => (note ? [name, null, note] : [name, null])),
+      late,
+    ]);
   } catch (error) {
     return [name, (error as Error).message || (error as Error).name];
   } finally {

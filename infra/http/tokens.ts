@@ -1,17 +1,21 @@
-// infra/http/tokens.ts - who sends: the bearer token of a request, looked up in the picture that this process keeps.
+// Who sends: the bearer token of a request, looked up in the picture that this process keeps.
 import type { IncomingMessage } from "node:http";
 import type { Token, TokenKind, Tokens } from "../../modules/access/tokens.ts";
 import { Problem, unavailable } from "./problem.ts";
 import { localWindow } from "./rate-limit.ts";
 
-/** Guessing 2^256 is hopeless anyway; this keeps a guesser from asking without end. Per address and minute. */
+/**
+ * Guessing 2^256 is hopeless anyway; this keeps a guesser from asking without end. Per address and
+ * minute.
+ */
 const MAX_FAILURES = 1_000;
 /** Opaque tokens have 54 characters; a user token with all its claims about a thousand. */
 const BEARER = /^Bearer ([A-Za-z0-9._-]{1,4096})$/i;
 
 /**
- * The token of that kind. Throws Problem 401 for none, an unknown, a revoked one, or one of another kind (the same answer for all), 429 for an
- * address that fails too often, 503 while no token was ever loaded.
+ * The token of that kind. Throws Problem 401 for none, an unknown, a revoked one, or one of another
+ * kind (the same answer for all), 429 for an address that fails too often, 503 while no token was
+ * ever loaded.
  */
 export const authenticator = (tokens: Tokens, kind: TokenKind) => {
   let isLoaded = false;
@@ -34,7 +38,10 @@ export const authenticator = (tokens: Tokens, kind: TokenKind) => {
   };
 };
 
-/** What an address without a good token is answered: the given Problem 401, and 429 once it has failed too often. */
+/**
+ * What an address without a good token is answered: the given Problem 401, and 429 once it has
+ * failed too often.
+ */
 export const refusals = (): ((address: string, unauthorized: Problem) => Problem) => {
   const failures = localWindow({ limit: MAX_FAILURES, windowMs: 60_000 });
   return (address, unauthorized) =>

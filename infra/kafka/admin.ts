@@ -1,4 +1,5 @@
-// infra/kafka/admin.ts - looks at topics, offsets and groups and changes them: what start-up, operators, lag metrics and tests need of the broker.
+// Looks at topics, offsets and groups and changes them: what start-up, operators, lag metrics and
+// tests need of the broker.
 import { isSettling } from "../../stream/errors.ts";
 import { retry } from "../runtime/retry.ts";
 import type { ClientAdmin } from "./kafka.ts";
@@ -12,7 +13,10 @@ export interface TopicSetting {
   readonly compacted?: boolean;
 }
 
-/** Where the broker differs from what is declared. `partitions` is never applied: keys would move away from what is remembered of them. */
+/**
+ * Where the broker differs from what is declared. `partitions` is never applied: keys would move
+ * away from what is remembered of them.
+ */
 export interface TopicDifference {
   readonly topic: string;
   readonly what: "missing" | "partitions" | "config";
@@ -43,14 +47,25 @@ export interface GroupState {
 export interface Admin {
   readonly topics: () => Promise<readonly string[]>;
   readonly plan: (declared: readonly TopicSetting[]) => Promise<readonly TopicDifference[]>;
-  /** Creates what is missing and corrects configuration; answers the differences that it has not touched. */
+  /**
+   * Creates what is missing and corrects configuration; answers the differences that it has not
+   * touched.
+   */
   readonly apply: (declared: readonly TopicSetting[]) => Promise<readonly TopicDifference[]>;
-  readonly watermarks: (topic: string) => Promise<readonly { readonly partition: number; readonly low: number; readonly high: number }[]>;
-  /** The first offset appended at or after a time, by partition; the high watermark where nothing is newer. */
+  readonly watermarks: (
+    topic: string,
+  ) => Promise<readonly { readonly partition: number; readonly low: number; readonly high: number }[]>;
+  /**
+   * The first offset appended at or after a time, by partition; the high watermark where nothing is
+   * newer.
+   */
   readonly offsetsAt: (topic: string, atMs: number) => Promise<ReadonlyMap<number, number>>;
   /** Committed offsets by partition; a partition without one is left out. */
   readonly committed: (group: string, topic: string) => Promise<ReadonlyMap<number, number>>;
-  /** All or nothing. Throws when the group has members: it must be Empty. Read back and compare all the same (laws.md K10). */
+  /**
+   * All or nothing. Throws when the group has members: it must be Empty. Read back and compare all
+   * the same (laws.md K10).
+   */
   readonly setOffsets: (group: string, topic: string, offsets: ReadonlyMap<number, number>) => Promise<void>;
   readonly describeGroups: (groups: readonly string[]) => Promise<readonly GroupState[]>;
   readonly lag: (group: string, topics: readonly string[]) => Promise<readonly Lag[]>;
@@ -65,14 +80,18 @@ const TOPIC_RESOURCE = 2;
 // As long as the client itself tries everything else.
 const SETTLING_MS = 10_000;
 
-/** Record time is the broker's: offsets by time must not depend on the clocks of clients (laws.md K22). */
+/**
+ * Record time is the broker's: offsets by time must not depend on the clocks of clients (laws.md
+ * K22).
+ */
 const configOf = (declared: TopicSetting): Readonly<Record<string, string>> => ({
   "retention.ms": String(declared.retentionMs),
   "cleanup.policy": declared.compacted === true ? "compact" : "delete",
   "message.timestamp.type": "LogAppendTime",
 });
 
-const settled = <T>(ask: () => Promise<T>): Promise<T> => retry(ask, { deadlineMs: SETTLING_MS, isTransient: isSettling });
+const settled = <T>(ask: () => Promise<T>): Promise<T> =>
+  retry(ask, { deadlineMs: SETTLING_MS, isTransient: isSettling });
 
 export const openAdmin = (client: ClientAdmin, prefix: string): Admin => {
   const watermarks: Admin["watermarks"] = async (topic) =>
@@ -88,13 +107,20 @@ export const openAdmin = (client: ClientAdmin, prefix: string): Admin => {
     return new Map(known.map(({ partition, offset }) => [partition, Number(offset)]));
   };
 
-  const topics = async () => (await client.listTopics()).filter((name) => name.startsWith(prefix)).map((name) => name.slice(prefix.length));
+  const topics = async () =>
+    (await client.listTopics()).filter((name) => name.startsWith(prefix)).map((name) => name.slice(prefix.length));
 
   const plan: Admin["plan"] = async (declared) => {
     const present = new Set(await topics());
     const differences: TopicDifference[] = declared
       .filter(({ name }) => !present.has(name))
-      .map(({ name, partitions }) => ({ topic: name, what: "missing", setting: "partitions", declared: String(partitions), found: null }));
+      .map(({ name, partitions }) => ({
+        topic: name,
+        what: "missing",
+        setting: "partitions",
+        declared: String(partitions),
+        found: null,
+      }));
     const known = declared.filter(({ name }) => present.has(name));
     if (known.length === 0) return differences;
     const metadata = await client.fetchTopicMetadata({ topics: known.map(({ name }) => prefix + name) });
@@ -110,7 +136,13 @@ export const openAdmin = (client: ClientAdmin, prefix: string): Admin => {
       const { name, partitions } = setting;
       const found = metadata.topics.find((each) => each.name === prefix + name)?.partitions.length ?? 0;
       if (found !== partitions)
-        differences.push({ topic: name, what: "partitions", setting: "partitions", declared: String(partitions), found: String(found) });
+        differences.push({
+          topic: name,
+          what: "partitions",
+          setting: "partitions",
+          declared: String(partitions),
+          found: String(found),
+        });
       const entries = resources.find((each) => each.resourceName === prefix + name)?.configEntries ?? [];
       for (const [key, value] of Object.entries(configOf(setting))) {
         const now = entries.find((entry) => entry.configName === key)?.configValue ?? null;

@@ -1,4 +1,5 @@
-// infra/kafka/consumer.ts - one member of a consumer group: hands over one batch of one partition at a time and moves offsets only when told to.
+// One member of a consumer group: hands over one batch of one partition at a time and moves offsets
+// only when told to.
 import { classify, isSettling } from "../../stream/errors.ts";
 import { retry } from "../runtime/retry.ts";
 import type { ClientBatch, ClientConsumer } from "./kafka.ts";
@@ -17,22 +18,40 @@ export interface ConsumedBatch {
   readonly partition: number;
   /** At least one; offsets rise, and may leave gaps where compaction or a control record was. */
   readonly messages: readonly ConsumedMessage[];
-  /** The offset after the newest record of the partition when this batch was fetched: lag = highWatermark - next offset. */
+  /**
+   * The offset after the newest record of the partition when this batch was fetched: lag =
+   * highWatermark - next offset.
+   */
   readonly highWatermark: number;
   /** When the broker appended the last message, Unix milliseconds. */
   readonly appendedAt: number;
 }
 
 export interface BatchControl {
-  /** Commits the offset to go on from. Never moves it back: what lies below an earlier commit is answered without doing anything. */
+  /**
+   * Commits the offset to go on from. Never moves it back: what lies below an earlier commit is
+   * answered without doing anything.
+   */
   readonly commit: (nextOffset: number) => Promise<void>;
-  /** To be called every few thousand messages: a silence longer than the session costs the membership. */
+  /**
+   * To be called every few thousand messages: a silence longer than the session costs the
+   * membership.
+   */
   readonly heartbeat: () => Promise<void>;
-  /** False once another member may own the partition. Ask before every durable step; when false, leave the batch without committing. */
+  /**
+   * False once another member may own the partition. Ask before every durable step; when false,
+   * leave the batch without committing.
+   */
   readonly isCurrent: () => boolean;
-  /** Reads the partition on from this offset, which the log must still hold. The batch at hand is stale from then on, and nothing is committed. */
+  /**
+   * Reads the partition on from this offset, which the log must still hold. The batch at hand is
+   * stale from then on, and nothing is committed.
+   */
   readonly seek: (offset: number) => void;
-  /** Hands over nothing more of this partition for so long: what comes meanwhile waits in the log, where it costs nobody memory. */
+  /**
+   * Hands over nothing more of this partition for so long: what comes meanwhile waits in the log,
+   * where it costs nobody memory.
+   */
   readonly rest: (ms: number) => void;
 }
 
@@ -47,9 +66,11 @@ const KIB = 1024;
 const MIB = 1024 * KIB;
 
 /**
- * A stage: a short session, so that a killed one is replaced within 30 s (architecture.md 4). What a batch costs beside its events (memory, one request
- * a partition, a commit) is shared by more of them when the broker gathers a little: at 10,000 events a second 128 KiB fill in 26 ms, which is 20
- * events a partition, 200 ms bring 170. Of the second that an event takes to the stores, the sinks' own gathering is the larger part.
+ * A stage: a short session, so that a killed one is replaced within 30 s (architecture.md 4). What
+ * a batch costs beside its events (memory, one request a partition, a commit) is shared by more of
+ * them when the broker gathers a little: at 10,000 events a second 128 KiB fill in 26 ms, which is
+ * 20 events a partition, 200 ms bring 170. Of the second that an event takes to the stores, the
+ * sinks' own gathering is the larger part.
  */
 export const stageReading = {
   fetch: { minBytes: 2 * MIB, maxWaitTimeInMs: 200, maxBytesPerPartition: 4 * MIB, maxBytes: 16 * MIB },
@@ -57,8 +78,10 @@ export const stageReading = {
   partitionsAtOnce: 1,
 };
 /**
- * A sink: the broker gathers about one insert a second; all batches of a fetch are handed over in the same turn, so that they can join one write. All events of a
- * fetch live until it is written: more than 12 MiB of them outgrow the young part of the heap, and one that lags would then cost most when it has least time.
+ * A sink: the broker gathers about one insert a second; all batches of a fetch are handed over in
+ * the same turn, so that they can join one write. All events of a fetch live until it is written:
+ * more than 12 MiB of them outgrow the young part of the heap, and one that lags would then cost
+ * most when it has least time.
  */
 export const sinkReading = {
   fetch: { minBytes: 8 * MIB, maxWaitTimeInMs: 1_000, maxBytesPerPartition: 2 * MIB, maxBytes: 12 * MIB },
@@ -67,8 +90,10 @@ export const sinkReading = {
 };
 
 /**
- * A copy of the log: one partition's part at a time, as large as one of its files may be (32 MiB), and nothing is held beyond it. The partition rests
- * after each file, so that the broker gathers the next one. These bytes may be raised and never lowered: a file that was announced is written whole.
+ * A copy of the log: one partition's part at a time, as large as one of its files may be (32 MiB),
+ * and nothing is held beyond it. The partition rests after each file, so that the broker gathers
+ * the next one. These bytes may be raised and never lowered: a file that was announced is written
+ * whole.
  */
 export const copyReading = {
   fetch: { minBytes: MIB, maxWaitTimeInMs: 1_000, maxBytesPerPartition: 32 * MIB, maxBytes: 32 * MIB },
@@ -81,27 +106,48 @@ export interface ConsumerSettings {
   readonly topics: readonly string[];
   /** Of the topics, those in which a position may be skipped because compaction removes records. */
   readonly compacted?: readonly string[];
-  readonly reading?: { readonly fetch: FetchSettings; readonly sessionTimeoutMs: number; readonly partitionsAtOnce: number };
-  /** One batch. Resolving without a commit leaves the position where it was, and the same batch comes again. A throw ends the consumer. */
+  readonly reading?: {
+    readonly fetch: FetchSettings;
+    readonly sessionTimeoutMs: number;
+    readonly partitionsAtOnce: number;
+  };
+  /**
+   * One batch. Resolving without a commit leaves the position where it was, and the same batch
+   * comes again. A throw ends the consumer.
+   */
   readonly onBatch: (batch: ConsumedBatch, control: BatchControl) => Promise<void>;
-  /** Called whenever the group has been joined anew, before a batch of the new membership is handed over. */
+  /**
+   * Called whenever the group has been joined anew, before a batch of the new membership is handed
+   * over.
+   */
   readonly onJoin?: () => void;
-  /** Called once, when this consumer has ended by itself; the process is to exit with 1 (a consumer that crashed stays idle for ever). */
+  /**
+   * Called once, when this consumer has ended by itself; the process is to exit with 1 (a consumer
+   * that crashed stays idle for ever).
+   */
   readonly onCrash: (error: Error) => void;
 }
 
 export interface Consumer {
   /** Partitions owned now, by topic; empty while the group rebalances or after the end. */
   readonly assigned: () => Readonly<Record<string, readonly number[]>>;
-  /** Milliseconds since the group last heard this member; readiness means progress, not connection. */
+  /**
+   * Milliseconds since the group last heard this member; readiness means progress, not connection.
+   */
   readonly silentMs: () => number;
   readonly pause: (topic: string, partitions?: readonly number[]) => void;
   readonly resume: (topic: string, partitions?: readonly number[]) => void;
-  /** Finishes the batch under way (its commit included), leaves the group, disconnects. Afterwards committed = processed. */
+  /**
+   * Finishes the batch under way (its commit included), leaves the group, disconnects. Afterwards
+   * committed = processed.
+   */
   readonly stop: () => Promise<void>;
 }
 
-/** The log does not hold what the group has not read yet: retention or a lost tail. Going on would lose events in silence; an operator decides. */
+/**
+ * The log does not hold what the group has not read yet: retention or a lost tail. Going on would
+ * lose events in silence; an operator decides.
+ */
 export class LogGap extends Error {
   readonly verdict = "fatal";
   /** Tells the client not to try again. */
@@ -112,7 +158,10 @@ export class LogGap extends Error {
   }
 }
 
-/** The group has moved on without this member, or is about to: the batch must be left, and the client joins again. */
+/**
+ * The group has moved on without this member, or is about to: the batch must be left, and the
+ * client joins again.
+ */
 export class MembershipLost extends Error {
   readonly verdict = "fatal";
   constructor(cause: unknown) {
@@ -126,7 +175,12 @@ class Ended extends Error {
   readonly retriable = false;
 }
 
-const membershipTypes = new Set(["REBALANCE_IN_PROGRESS", "ILLEGAL_GENERATION", "UNKNOWN_MEMBER_ID", "FENCED_INSTANCE_ID"]);
+const membershipTypes = new Set([
+  "REBALANCE_IN_PROGRESS",
+  "ILLEGAL_GENERATION",
+  "UNKNOWN_MEMBER_ID",
+  "FENCED_INSTANCE_ID",
+]);
 const NO_HEADERS = Object.freeze({});
 
 /** A repeated header keeps its last value. */
@@ -160,16 +214,20 @@ export const messagesOf = (batch: ClientBatch["batch"]): ConsumedMessage[] => {
 };
 
 /**
- * How long a group waits for its other members to join again. Whoever was killed never does, and one that was killed while it joined costs a rebalance and
- * a session: with 30 s here and a sink's 30 s that was the whole minute in which everything must be read again (law L1). A member that is busy for longer
- * is left out and joins again; what it was writing is written twice, which is once.
+ * How long a group waits for its other members to join again. Whoever was killed never does, and
+ * one that was killed while it joined costs a rebalance and a session: with 30 s here and a sink's
+ * 30 s that was the whole minute in which everything must be read again (law L1). A member that is
+ * busy for longer is left out and joins again; what it was writing is written twice, which is once.
  */
 const REBALANCE_MS = 15_000;
 
 // Groups of four years of offsets are read in seconds; then the process ends and is started again.
 const LOADING_MS = 30_000;
 
-/** Resolves once the group has been joined. The client hands on that the broker is loading, and a second `run` of it does nothing: so all of it again. */
+/**
+ * Resolves once the group has been joined. The client hands on that the broker is loading, and a
+ * second `run` of it does nothing: so all of it again.
+ */
 export const openConsumer = (...given: Parameters<typeof joinedConsumer>): Promise<Consumer> =>
   retry(() => joinedConsumer(...given), { deadlineMs: LOADING_MS, isTransient: isSettling });
 
@@ -177,7 +235,10 @@ const joinedConsumer = async (
   join: (config: { groupId: string } & Record<string, unknown>) => ClientConsumer,
   prefix: string,
   settings: ConsumerSettings,
-  /** Places (`topic-partition`) that may be read from the start of the log when they ask for what is no longer there. */
+  /**
+   * Places (`topic-partition`) that may be read from the start of the log when they ask for what is
+   * no longer there.
+   */
   mayReset: Set<string>,
 ): Promise<Consumer> => {
   const { group, topics, onBatch, reading = stageReading } = settings;
@@ -190,7 +251,10 @@ const joinedConsumer = async (
     ...reading.fetch,
   });
   const compacted = new Set(settings.compacted);
-  /** Changes whenever the group is joined anew: a batch of an older generation is nobody's to finish. */
+  /**
+   * Changes whenever the group is joined anew: a batch of an older generation is nobody's to
+   * finish.
+   */
   let generation = 0;
   let owned: Readonly<Record<string, readonly number[]>> = {};
   let lastHeard = performance.now();
@@ -214,7 +278,9 @@ const joinedConsumer = async (
     committed.clear();
     settings.onJoin?.();
     lastHeard = performance.now();
-    owned = Object.fromEntries(Object.entries(payload.memberAssignment).map(([topic, list]) => [topic.slice(prefix.length), list]));
+    owned = Object.fromEntries(
+      Object.entries(payload.memberAssignment).map(([topic, list]) => [topic.slice(prefix.length), list]),
+    );
   });
   client.on(client.events.REBALANCING, () => {
     owned = {};
@@ -266,7 +332,8 @@ const joinedConsumer = async (
         if (nextOffset <= (committed.get(place) ?? -1)) return;
         if (nextOffset > Number(batch.lastOffset()) + 1) throw new Error(`${place}: ${nextOffset} is beyond the batch`);
         const offsets = { topics: [{ topic: batch.topic, partitions: [{ partition, offset: String(nextOffset) }] }] };
-        // kafkajs's own commitOffsets answers nothing and does nothing once stop() has begun; the batch's function does not.
+        // kafkajs's own commitOffsets answers nothing and does nothing once stop() has begun; the
+        // batch's function does not.
         await asMember(() =>
           retry(() => commitOffsetsIfNecessary(offsets), {
             deadlineMs: sessionTimeoutMs,
@@ -299,7 +366,8 @@ const joinedConsumer = async (
       const appendedAt = Number(batch.messages.at(-1)!.timestamp);
       await onBatch({ topic, partition, messages, highWatermark: Number(batch.highWatermark), appendedAt }, control);
     } catch (error) {
-      // The client knows how to join again; anything else would be tried for ever on the same record.
+      // The client knows how to join again; anything else would be tried for ever on the same
+      // record.
       if (membershipError !== undefined) throw membershipError;
       crash(error as Error);
       throw new Ended("a batch could not be finished", { cause: error });
@@ -340,7 +408,9 @@ const joinedConsumer = async (
   };
 };
 
-const isOfMembership = (error: unknown): boolean => membershipTypes.has((rootOf(error as Error) as { type?: string }).type ?? "");
+const isOfMembership = (error: unknown): boolean =>
+  membershipTypes.has((rootOf(error as Error) as { type?: string }).type ?? "");
 
 /** The error inside the client's retry wrappers. */
-const rootOf = (error: Error): Error => (error.cause instanceof Error && error.cause !== error ? rootOf(error.cause) : error);
+const rootOf = (error: Error): Error =>
+  error.cause instanceof Error && error.cause !== error ? rootOf(error.cause) : error;

@@ -1,4 +1,4 @@
-// infra/kafka/kafka.ts - how the clients of the log are configured, and their addresses read.
+// How the clients of the log are configured, and their addresses read.
 import { readFileSync } from "node:fs";
 import type { KafkaConfig } from "kafkajs";
 import { partitionOf } from "../../stream/partitioner.ts";
@@ -20,12 +20,17 @@ export type {
 
 export interface KafkaSettings {
   /**
-   * `host:9092,host:9092`, or a URL: `kafkas://user:password@host:9092,host:9092?sasl=scram-sha-512` (kafkas: TLS; sasl: plain, scram-sha-256, scram-sha-512;
-   * ca, cert and key name PEM files: an authority that the machine does not know, and who we are to a broker that asks for it).
+   * `host:9092,host:9092`, or a URL:
+   * `kafkas://user:password@host:9092,host:9092?sasl=scram-sha-512` (kafkas: TLS; sasl: plain,
+   * scram-sha-256, scram-sha-512; ca, cert and key name PEM files: an authority that the machine
+   * does not know, and who we are to a broker that asks for it).
    */
   readonly brokers: string;
   readonly clientId: string;
-  /** Put before the name of every topic and group, for clusters that are shared; names are without it everywhere else. */
+  /**
+   * Put before the name of every topic and group, for clusters that are shared; names are without
+   * it everywhere else.
+   */
   readonly topicPrefix?: string;
   /** Certificates, where the URL's plain `kafkas:` is not enough. */
   readonly ssl?: NonNullable<KafkaConfig["ssl"]>;
@@ -37,17 +42,25 @@ export interface Kafka {
   readonly producer: (settings?: ProducerSettings) => Producer;
   /** Resolves once the group has been joined. */
   readonly consumer: (settings: ConsumerSettings) => Promise<Consumer>;
-  /** Reads topics from their beginning (or given offsets) to the end that they have now, outside of any group that lasts. */
+  /**
+   * Reads topics from their beginning (or given offsets) to the end that they have now, outside of
+   * any group that lasts.
+   */
   readonly replay: (settings: ReplaySettings) => Promise<void>;
-  /** Reads single records, by `placeOf` of infra/kafka/pick.ts; what the log does not hold is left out. */
+  /**
+   * Reads single records, by `placeOf` of infra/kafka/pick.ts; what the log does not hold is left
+   * out.
+   */
   readonly pick: (settings: PickSettings) => Promise<ReadonlyMap<string, ConsumedMessage>>;
   readonly admin: () => Promise<Admin>;
 }
 
 // Every client names its retries, since NODE_ENV=test would change the defaults in silence.
-// producer: one try; infra/kafka/producer.ts repeats under its own deadline, so nothing is sent after it has been given up.
+// producer: one try; infra/kafka/producer.ts repeats under its own deadline, so nothing is sent
+// after it has been given up.
 const once = { initialRetryTime: 100, maxRetryTime: 500, retries: 1, factor: 0.2, multiplier: 2 };
-// consumer: 0.2 s doubling to 2 s, 30 tries, about 55 s without a broker; then the process ends and is started again.
+// consumer: 0.2 s doubling to 2 s, 30 tries, about 55 s without a broker; then the process ends and
+// is started again.
 const patient = {
   initialRetryTime: 200,
   maxRetryTime: 2_000,
@@ -59,12 +72,19 @@ const patient = {
 // admin: a person or a start-up waits: about 10 s.
 const brisk = { initialRetryTime: 200, maxRetryTime: 1_000, retries: 10, factor: 0.2, multiplier: 2 };
 
-// One record at a time is wanted, and what lies behind it is not: small fetches that the broker answers at once.
+// One record at a time is wanted, and what lies behind it is not: small fetches that the broker
+// answers at once.
 const pickReading = { minBytes: 1, maxWaitTimeInMs: 100, maxBytesPerPartition: 256 * 1024, maxBytes: 4 * 1024 * 1024 };
 
 const byKey = () => {
   let next = 0;
-  return ({ message, partitionMetadata }: { message: { key?: Buffer | string | null }; partitionMetadata: readonly unknown[] }): number => {
+  return ({
+    message,
+    partitionMetadata,
+  }: {
+    message: { key?: Buffer | string | null };
+    partitionMetadata: readonly unknown[];
+  }): number => {
     const { key } = message;
     if (key === null || key === undefined) return next++ % partitionMetadata.length;
     return partitionOf(typeof key === "string" ? Buffer.from(key) : key, partitionMetadata.length);
@@ -74,7 +94,8 @@ const byKey = () => {
 export const openKafka = (settings: KafkaSettings): Kafka => {
   const kafkajs = correctedClient(mayReset);
   const prefix = settings.topicPrefix ?? "";
-  // A client an object: kafkajs shares committed offsets between the consumers of one, which would outlive a rewind.
+  // A client an object: kafkajs shares committed offsets between the consumers of one, which would
+  // outlive a rewind.
   const client = (retry: NonNullable<KafkaConfig["retry"]>) =>
     new kafkajs.Kafka({
       ...connectionOf(settings),
@@ -83,7 +104,8 @@ export const openKafka = (settings: KafkaSettings): Kafka => {
       connectionTimeout: 3_000,
       requestTimeout: 30_000,
       logLevel: kafkajs.logLevel.WARN,
-      logCreator: () => (entry) => settings.log?.debug("kafka.client", { client: entry.namespace, reason: entry.log.message }),
+      logCreator: () => (entry) =>
+        settings.log?.debug("kafka.client", { client: entry.namespace, reason: entry.log.message }),
     });
   const admin = async (): Promise<Admin> => {
     const connected = client(brisk).admin({ retry: brisk });
@@ -91,7 +113,12 @@ export const openKafka = (settings: KafkaSettings): Kafka => {
     return openAdmin(connected, prefix);
   };
   const joining = (config: { groupId: string } & Record<string, unknown>) =>
-    client(patient).consumer({ ...config, groupId: prefix + config.groupId, retry: patient, allowAutoTopicCreation: false });
+    client(patient).consumer({
+      ...config,
+      groupId: prefix + config.groupId,
+      retry: patient,
+      allowAutoTopicCreation: false,
+    });
   return {
     producer: (given = {}) =>
       openProducer(
@@ -110,23 +137,37 @@ export const openKafka = (settings: KafkaSettings): Kafka => {
       return openConsumer(joining, prefix, given, mayReset);
     },
     replay: (given) =>
-      replay({ admin, consumer: (groupId) => joining({ groupId, ...(given.fetch ?? stageReading.fetch) }) }, prefix, given),
+      replay(
+        { admin, consumer: (groupId) => joining({ groupId, ...(given.fetch ?? stageReading.fetch) }) },
+        prefix,
+        given,
+      ),
     pick: (given) => pick({ admin, consumer: (groupId) => joining({ groupId, ...pickReading }) }, prefix, given),
     admin,
   };
 };
 
-/** Reads the address; user and password may be percent-encoded. Throws on anything but the settings named above. */
-export const connectionOf = ({ brokers, ssl }: Pick<KafkaSettings, "brokers" | "ssl">): Pick<KafkaConfig, "brokers" | "ssl" | "sasl"> => {
-  const match = /^(?:(?<scheme>kafkas?):\/\/)?(?:(?<user>[^:@]+):(?<password>[^@]*)@)?(?<hosts>[^/?@]+)\/?(?:\?(?<query>.*))?$/.exec(
-    brokers,
-  );
+/**
+ * Reads the address; user and password may be percent-encoded. Throws on anything but the settings
+ * named above.
+ */
+export const connectionOf = ({
+  brokers,
+  ssl,
+}: Pick<KafkaSettings, "brokers" | "ssl">): Pick<KafkaConfig, "brokers" | "ssl" | "sasl"> => {
+  const match =
+    /^(?:(?<scheme>kafkas?):\/\/)?(?:(?<user>[^:@]+):(?<password>[^@]*)@)?(?<hosts>[^/?@]+)\/?(?:\?(?<query>.*))?$/.exec(
+      brokers,
+    );
   const { scheme, user, password, hosts, query } = match?.groups ?? {};
   const addresses = hosts?.split(",").map((host) => host.trim()) ?? [];
   if (addresses.length === 0 || addresses.some((address) => !/^(\[[0-9a-fA-F:]+\]|[^:\s]+):\d+$/.test(address)))
-    throw new Error("the address of Kafka is host:port,host:port or kafkas://user:password@host:port?sasl=scram-sha-512");
+    throw new Error(
+      "the address of Kafka is host:port,host:port or kafkas://user:password@host:port?sasl=scram-sha-512",
+    );
   const mechanism = new URLSearchParams(query).get("sasl") ?? "plain";
-  if (!["plain", "scram-sha-256", "scram-sha-512"].includes(mechanism)) throw new Error(`Kafka: unknown sasl mechanism ${mechanism}`);
+  if (!["plain", "scram-sha-256", "scram-sha-512"].includes(mechanism))
+    throw new Error(`Kafka: unknown sasl mechanism ${mechanism}`);
   const files = tlsFilesIn(new URLSearchParams(query));
   if (files !== undefined && scheme !== "kafkas")
     throw new Error("Kafka: ca, cert and key belong to an address that begins with kafkas://");
@@ -155,5 +196,8 @@ const tlsFilesIn = (query: URLSearchParams): NonNullable<KafkaConfig["ssl"]> | u
   return { ...(ca !== undefined && { ca: [ca] }), ...(cert !== undefined && key !== undefined && { cert, key }) };
 };
 
-/** Topics from which compaction takes records, and places (`topic-partition`) just sought: there a position may be skipped. */
+/**
+ * Topics from which compaction takes records, and places (`topic-partition`) just sought: there a
+ * position may be skipped.
+ */
 const mayReset = new Set<string>();

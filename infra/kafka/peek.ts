@@ -1,4 +1,5 @@
-// infra/kafka/peek.ts - reads a few records of a topic from given offsets and leaves no trace: for people who look, and for the age of what waits.
+// Reads a few records of a topic from given offsets and leaves no trace: for people who look, and
+// for the age of what waits.
 import type { UnixMs } from "../../stream/flow.ts";
 import type { Kafka } from "./kafka.ts";
 
@@ -16,10 +17,17 @@ export interface SeenRecord {
 /** Why a reading ended that had enough. */
 class Enough extends Error {}
 
-/** At most `count` records of each named partition, from its offset on. A partition whose offset is the end of its log has none. */
+/**
+ * At most `count` records of each named partition, from its offset on. A partition whose offset is
+ * the end of its log has none.
+ */
 export const peek = async (
   kafka: Kafka,
-  { topic, from, count }: { readonly topic: string; readonly from: ReadonlyMap<number, number>; readonly count: number },
+  {
+    topic,
+    from,
+    count,
+  }: { readonly topic: string; readonly from: ReadonlyMap<number, number>; readonly count: number },
 ): Promise<readonly SeenRecord[]> => {
   if (from.size === 0) return [];
   const seen: SeenRecord[] = [];
@@ -46,5 +54,9 @@ export const peek = async (
 };
 
 /** When the record at each offset was appended; a partition that has none there is left out. */
-export const appendedAt = async (kafka: Kafka, topic: string, offsets: ReadonlyMap<number, number>): Promise<ReadonlyMap<number, UnixMs>> =>
+export const appendedAt = async (
+  kafka: Kafka,
+  topic: string,
+  offsets: ReadonlyMap<number, number>,
+): Promise<ReadonlyMap<number, UnixMs>> =>
   new Map((await peek(kafka, { topic, from: offsets, count: 1 })).map((one) => [one.partition, one.appendedAt]));

@@ -1,4 +1,5 @@
-// infra/kafka/pick.ts - reads single records by their place, e.g. the bytes of dead letters; leaves no trace in any group.
+// Reads single records by their place, e.g. the bytes of dead letters; leaves no trace in any
+// group.
 import { randomUUID } from "node:crypto";
 import type { Position } from "../../stream/flow.ts";
 import type { Admin } from "./admin.ts";
@@ -16,8 +17,15 @@ interface Sources {
 
 export const placeOf = ({ topic, partition, offset }: Position): string => `${topic}/${partition}@${offset}`;
 
-/** By `placeOf`. A place that the log does not hold (any more) is left out. Rejects with the first error. */
-export const pick = async (sources: Sources, prefix: string, { places }: PickSettings): Promise<ReadonlyMap<string, ConsumedMessage>> => {
+/**
+ * By `placeOf`. A place that the log does not hold (any more) is left out. Rejects with the first
+ * error.
+ */
+export const pick = async (
+  sources: Sources,
+  prefix: string,
+  { places }: PickSettings,
+): Promise<ReadonlyMap<string, ConsumedMessage>> => {
   const found = new Map<string, ConsumedMessage>();
   if (places.length === 0) return found;
   const admin = await sources.admin();
@@ -58,7 +66,12 @@ const heldOf = async (admin: Admin, places: readonly Position[]): Promise<Wanted
   return wanted;
 };
 
-const readEach = (client: ClientConsumer, prefix: string, wanted: Wanted, found: Map<string, ConsumedMessage>): Promise<void> =>
+const readEach = (
+  client: ClientConsumer,
+  prefix: string,
+  wanted: Wanted,
+  found: Map<string, ConsumedMessage>,
+): Promise<void> =>
   new Promise<void>((resolve, reject) => {
     const seek = (topic: string, partition: number, offset: number) =>
       client.seek({ topic: prefix + topic, partition, offset: String(offset) });
@@ -72,20 +85,27 @@ const readEach = (client: ClientConsumer, prefix: string, wanted: Wanted, found:
         const offsets = new Set(one.offsets);
         for (const message of messagesOf(batch))
           if (offsets.has(message.offset)) found.set(placeOf({ topic, partition, offset: message.offset }), message);
-        // What a batch has gone past it will not show any more: compaction or a control record was there.
+        // What a batch has gone past it will not show any more: compaction or a control record was
+        // there.
         one.offsets.splice(0, one.offsets.findLastIndex((offset) => offset <= last) + 1);
         if (one.offsets.length === 0) wanted.delete(key);
       }
       resolveOffset(batch.lastOffset());
       await heartbeat();
       if (wanted.size === 0) return resolve();
-      if (one === undefined || one.offsets.length === 0) client.pause([{ topic: batch.topic, partitions: [partition] }]);
+      if (one === undefined || one.offsets.length === 0)
+        client.pause([{ topic: batch.topic, partitions: [partition] }]);
       else if (one.offsets[0]! > last + 1) seek(topic, partition, one.offsets[0]!);
     };
     client.on(client.events.CRASH, ({ payload }) => reject(payload.error));
     client
       .connect()
-      .then(() => client.subscribe({ topics: [...new Set([...wanted.values()].map(({ topic }) => prefix + topic))], fromBeginning: true }))
+      .then(() =>
+        client.subscribe({
+          topics: [...new Set([...wanted.values()].map(({ topic }) => prefix + topic))],
+          fromBeginning: true,
+        }),
+      )
       .then(() => client.run({ autoCommit: false, eachBatchAutoResolve: false, eachBatch }))
       .then(() => {
         for (const { topic, partition, offsets } of wanted.values()) seek(topic, partition, offsets[0]!);

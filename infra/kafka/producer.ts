@@ -1,4 +1,5 @@
-// infra/kafka/producer.ts - writes to the log: in order and awaited for a worker (send), gathered and bounded for an edge (publish).
+// Writes to the log: in order and awaited for a worker (send), gathered and bounded for an edge
+// (publish).
 
 import { classify } from "../../stream/errors.ts";
 import { retry, systemClock } from "../runtime/retry.ts";
@@ -20,7 +21,10 @@ export class Overloaded extends Error {
   }
 }
 
-/** The log did not acknowledge in time. What was sent may yet be in it, so ids must make a repetition harmless. */
+/**
+ * The log did not acknowledge in time. What was sent may yet be in it, so ids must make a
+ * repetition harmless.
+ */
 export class LogUnavailable extends Error {
   readonly verdict = "transient";
   constructor(cause?: unknown) {
@@ -30,30 +34,53 @@ export class LogUnavailable extends Error {
 }
 
 export interface ProducerSettings {
-  /** send: how long the acknowledgement of one chunk may take, repetitions included. 30 s outlasts the restart of a broker. */
+  /**
+   * send: how long the acknowledgement of one chunk may take, repetitions included. 30 s outlasts
+   * the restart of a broker.
+   */
   readonly sendDeadlineMs?: number;
-  /** publish: how long a caller waits before it must find another place for its events (contracts.md 3: 2 s, then the spool). */
+  /**
+   * publish: how long a caller waits before it must find another place for its events (contracts.md
+   * 3: 2 s, then the spool).
+   */
   readonly publishDeadlineMs?: number;
-  /** publish: what may be taken and not yet acknowledged. 50,000 events of 480 bytes are 24 MB; the bytes bound larger ones. */
+  /**
+   * publish: what may be taken and not yet acknowledged. 50,000 events of 480 bytes are 24 MB; the
+   * bytes bound larger ones.
+   */
   readonly maxWaiting?: { readonly messages: number; readonly bytes: number };
   readonly maxInFlight?: number;
 }
 
 export interface Producer {
-  /** Resolves after every message is acknowledged by all replicas, in order. Throws LogUnavailable, or what the log refused a message for. */
+  /**
+   * Resolves after every message is acknowledged by all replicas, in order. Throws LogUnavailable,
+   * or what the log refused a message for.
+   */
   readonly send: (messages: readonly OutgoingMessage[]) => Promise<void>;
-  /** The same for callers that arrive together: their messages share requests, and their order is kept within one call. Throws Overloaded, LogUnavailable. */
+  /**
+   * The same for callers that arrive together: their messages share requests, and their order is
+   * kept within one call. Throws Overloaded, LogUnavailable.
+   */
   readonly publish: (messages: readonly OutgoingMessage[]) => Promise<void>;
-  /** False from the first failure until the next acknowledgement: an edge then need not wait for its deadline. */
+  /**
+   * False from the first failure until the next acknowledgement: an edge then need not wait for its
+   * deadline.
+   */
   readonly isAvailable: () => boolean;
   readonly waiting: () => { readonly messages: number; readonly bytes: number };
-  /** Waits for the callers of `publish` to be told, then disconnects; what no caller waits for any more is given up. */
+  /**
+   * Waits for the callers of `publish` to be told, then disconnects; what no caller waits for any
+   * more is given up.
+   */
   readonly close: () => Promise<void>;
 }
 
-// The client groups a send by partition in quadratic time: 500-1,000 messages cost it 0.45 us each, 10,000 cost 6.
+// The client groups a send by partition in quadratic time: 500-1,000 messages cost it 0.45 us each,
+// 10,000 cost 6.
 const CHUNK_MESSAGES = 1_000;
-// A quarter of message.max.bytes (16 MiB), so that one record of the largest size an edge takes (1 MiB) always fits beside its chunk.
+// A quarter of message.max.bytes (16 MiB), so that one record of the largest size an edge takes (1
+// MiB) always fits beside its chunk.
 const CHUNK_BYTES = 4 * 1024 * 1024;
 const DISCONNECT_MS = 1_000;
 // The client keeps a half-open socket after a timeout; a new client is the only way out of that.
@@ -80,7 +107,9 @@ class Chunk {
     }
     const key = typeof message.key === "string" ? Buffer.from(message.key) : message.key;
     group.messages.push(
-      message.headers === undefined ? { key, value: message.value } : { key, value: message.value, headers: message.headers },
+      message.headers === undefined
+        ? { key, value: message.value }
+        : { key, value: message.value, headers: message.headers },
     );
     this.count++;
     this.bytes += sizeOf(message);
@@ -130,7 +159,10 @@ export const openProducer = (newClient: () => ClientProducer, prefix: string, se
     return mine.ready;
   };
 
-  /** One try of one request. After `giveUpMs` the caller is told; the client is replaced only if `isLast` or if it has been silent for too long. */
+  /**
+   * One try of one request. After `giveUpMs` the caller is told; the client is replaced only if
+   * `isLast` or if it has been silent for too long.
+   */
   const attempt = (chunk: Chunk, giveUpMs: number, replaces: boolean): Promise<void> => {
     const mine = connection;
     return new Promise<void>((resolve, reject) => {
@@ -161,12 +193,14 @@ export const openProducer = (newClient: () => ClientProducer, prefix: string, se
       const chunk = new Chunk();
       while (at < messages.length && !chunk.isFull()) chunk.add(prefix, messages[at++]!);
       const end = performance.now() + sendDeadlineMs;
-      // A request that is given up is cut off with its client: landing later it would stand behind its own repetition.
-      await retry(() => attempt(chunk, Math.max(1, end - performance.now()), true), { deadlineMs: sendDeadlineMs, maxMs: 1_000 }).catch(
-        (error) => {
-          throw unavailable(error);
-        },
-      );
+      // A request that is given up is cut off with its client: landing later it would stand behind
+      // its own repetition.
+      await retry(() => attempt(chunk, Math.max(1, end - performance.now()), true), {
+        deadlineMs: sendDeadlineMs,
+        maxMs: 1_000,
+      }).catch((error) => {
+        throw unavailable(error);
+      });
     }
   };
 
@@ -199,7 +233,9 @@ export const openProducer = (newClient: () => ClientProducer, prefix: string, se
     }
   };
 
-  /** Takes what waits, oldest first. What is left of a call that has been settled is passed over. */
+  /**
+   * Takes what waits, oldest first. What is left of a call that has been settled is passed over.
+   */
   const nextChunk = (): { chunk: Chunk; parts: Map<Waiting, number> } => {
     const chunk = new Chunk();
     const parts = new Map<Waiting, number>();
@@ -207,7 +243,8 @@ export const openProducer = (newClient: () => ClientProducer, prefix: string, se
     for (const part of queue) {
       if (chunk.isFull()) break;
       const from = part.taken;
-      if (!part.isSettled) while (part.taken < part.messages.length && !chunk.isFull()) chunk.add(prefix, part.messages[part.taken++]!);
+      if (!part.isSettled)
+        while (part.taken < part.messages.length && !chunk.isFull()) chunk.add(prefix, part.messages[part.taken++]!);
       if (part.taken > from) parts.set(part, part.taken - from);
       if (!part.isSettled && part.taken < part.messages.length) break;
       done++;
@@ -217,7 +254,10 @@ export const openProducer = (newClient: () => ClientProducer, prefix: string, se
     return { chunk, parts };
   };
 
-  /** No fixed linger: what is there goes out when nothing is under way, else full chunks only; what arrives meanwhile is merged. */
+  /**
+   * No fixed linger: what is there goes out when nothing is under way, else full chunks only; what
+   * arrives meanwhile is merged.
+   */
   const pump = (): void => {
     pumpIsDue = false;
     while (queue.length > 0 && inFlight < maxInFlight && (inFlight === 0 || queued >= CHUNK_MESSAGES)) {
@@ -234,7 +274,10 @@ export const openProducer = (newClient: () => ClientProducer, prefix: string, se
     let bytes = 0;
     for (const message of messages) bytes += sizeOf(message);
     // A single call of any size is taken when nothing waits: it could never be taken otherwise.
-    if (waitingMessages > 0 && (waitingMessages + messages.length > maxWaiting.messages || waitingBytes + bytes > maxWaiting.bytes))
+    if (
+      waitingMessages > 0 &&
+      (waitingMessages + messages.length > maxWaiting.messages || waitingBytes + bytes > maxWaiting.bytes)
+    )
       return Promise.reject(new Overloaded());
     return new Promise<void>((resolve, reject) => {
       const timer = setTimeout(() => part.settle(new LogUnavailable()), publishDeadlineMs);
@@ -277,7 +320,8 @@ export const openProducer = (newClient: () => ClientProducer, prefix: string, se
     close: async () => {
       isClosed = true;
       if (waitingMessages > 0) await new Promise<void>((resolve) => (whenTold = resolve));
-      // It may hang on a request that a log which stands still never answers, half a minute longer than a process may take to end.
+      // It may hang on a request that a log which stands still never answers, half a minute longer
+      // than a process may take to end.
       const isGone = new AbortController();
       const late = systemClock.sleep(DISCONNECT_MS, isGone.signal).catch(() => undefined);
       await Promise.race([connection.client.disconnect(), late]).finally(() => isGone.abort());

@@ -1,4 +1,5 @@
-// infra/kafka/replay.ts - reads topics from a position to the end that they have now, and leaves no trace: no lasting group, no committed offset.
+// Reads topics from a position to the end that they have now, and leaves no trace: no lasting
+// group, no committed offset.
 import { randomUUID } from "node:crypto";
 import { isSettling } from "../../stream/errors.ts";
 import type { UnixMs } from "../../stream/flow.ts";
@@ -21,12 +22,19 @@ export interface ReplaySettings {
   /** Goes on with what comes after the end, until the signal fires. */
   readonly isFollowing?: boolean;
   /**
-   * Batches of one partition in order; partitions interleave. `appendedAt` answers when its n-th message was; `heartbeat` is to be called by work that
-   * takes longer than a few seconds. What it throws ends the replay.
+   * Batches of one partition in order; partitions interleave. `appendedAt` answers when its n-th
+   * message was; `heartbeat` is to be called by work that takes longer than a few seconds. What it
+   * throws ends the replay.
    */
-  readonly onBatch: (batch: ConsumedBatch, appendedAt: (n: number) => UnixMs, heartbeat: () => Promise<void>) => Promise<void> | void;
+  readonly onBatch: (
+    batch: ConsumedBatch,
+    appendedAt: (n: number) => UnixMs,
+    heartbeat: () => Promise<void>,
+  ) => Promise<void> | void;
   readonly fetch?: FetchSettings;
-  /** Batches of so many partitions are handed over without waiting for each other; 1 when left out. */
+  /**
+   * Batches of so many partitions are handed over without waiting for each other; 1 when left out.
+   */
   readonly partitionsAtOnce?: number;
   readonly signal?: AbortSignal;
 }
@@ -36,14 +44,22 @@ interface Sources {
   readonly consumer: (groupId: string) => ClientConsumer;
 }
 
-/** Resolves when everything that stood in the topics at the call has been handed over. Rejects with the first error. */
+/**
+ * Resolves when everything that stood in the topics at the call has been handed over. Rejects with
+ * the first error.
+ */
 export const replay = async (sources: Sources, prefix: string, settings: ReplaySettings): Promise<void> => {
   const { topics, from, until, only, isFollowing = false } = settings;
   const admin = await sources.admin();
   try {
-    const all = (await Promise.all(topics.map((topic) => rangesOf(admin, topic, from?.get(topic), until?.get(topic))))).flat();
-    const isRead = ({ topic, partition, start, end }: Range) => (only?.(topic, partition) ?? true) && (isFollowing || start < end);
-    const ranges = all.filter(isRead).map((range) => (isFollowing ? { ...range, end: Number.POSITIVE_INFINITY } : range));
+    const all = (
+      await Promise.all(topics.map((topic) => rangesOf(admin, topic, from?.get(topic), until?.get(topic))))
+    ).flat();
+    const isRead = ({ topic, partition, start, end }: Range) =>
+      (only?.(topic, partition) ?? true) && (isFollowing || start < end);
+    const ranges = all
+      .filter(isRead)
+      .map((range) => (isFollowing ? { ...range, end: Number.POSITIVE_INFINITY } : range));
     if (ranges.length === 0) return;
     let hasBegun = false;
     const onBatch: ReplaySettings["onBatch"] = (...batch) => {
@@ -55,7 +71,12 @@ export const replay = async (sources: Sources, prefix: string, settings: ReplayS
       const groupId = `replay-${randomUUID()}`;
       const client = sources.consumer(groupId);
       try {
-        await readThrough(client, prefix, { ranges, idle: all.filter((range) => !isRead(range)) }, { ...settings, onBatch });
+        await readThrough(
+          client,
+          prefix,
+          { ranges, idle: all.filter((range) => !isRead(range)) },
+          { ...settings, onBatch },
+        );
       } finally {
         await client.disconnect();
         await admin.deleteGroups([groupId]).catch(() => undefined);
@@ -136,10 +157,16 @@ const readThrough = (
       .connect()
       .then(() => client.subscribe({ topics, fromBeginning: true }))
       .then(() =>
-        client.run({ autoCommit: false, eachBatchAutoResolve: false, partitionsConsumedConcurrently: partitionsAtOnce, eachBatch }),
+        client.run({
+          autoCommit: false,
+          eachBatchAutoResolve: false,
+          partitionsConsumedConcurrently: partitionsAtOnce,
+          eachBatch,
+        }),
       )
       .then(() => {
-        for (const { topic, partition, start } of ranges) client.seek({ topic: prefix + topic, partition, offset: String(start) });
+        for (const { topic, partition, start } of ranges)
+          client.seek({ topic: prefix + topic, partition, offset: String(start) });
         // Of a topic all partitions are assigned; what is not read need not travel.
         const paused = idle.filter(({ topic }) => topics.includes(prefix + topic));
         client.pause(paused.map(({ topic, partition }) => ({ topic: prefix + topic, partitions: [partition] })));

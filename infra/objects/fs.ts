@@ -1,4 +1,5 @@
-// infra/objects/fs.ts - object storage in a folder: written under a temporary name, synced, then renamed, so that a crash leaves all of an object or none.
+// Object storage in a folder: written under a temporary name, synced, then renamed, so that a crash
+// leaves all of an object or none.
 import { randomUUID } from "node:crypto";
 import { link, mkdir, open, readdir, readFile, rename, rm, stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
@@ -6,7 +7,10 @@ import { checkKey, ObjectMissing, type Objects, type StoredObject } from "./obje
 
 /** No key begins with a dot in front of a part of its own, so a draft is never listed. */
 const DRAFTS = ".drafts";
-/** A draft lives for as long as it is written, seconds; an older one is of a process that was killed. So often is it looked for. */
+/**
+ * A draft lives for as long as it is written, seconds; an older one is of a process that was
+ * killed. So often is it looked for.
+ */
 const DRAFT_MS = 3_600_000;
 
 const codeOf = (error: unknown): string | undefined => (error as { code?: string }).code;
@@ -30,7 +34,10 @@ export const fsObjects = (folder: string): Objects => {
   const pathOf = (key: string): string => join(folder, checkKey(key));
 
   let sweptAt = Number.NEGATIVE_INFINITY;
-  /** What is erased must not live on in a draft. Whoever stores is not stopped by it: what could not be removed is tried again with the next sweep. */
+  /**
+   * What is erased must not live on in a draft. Whoever stores is not stopped by it: what could not
+   * be removed is tried again with the next sweep.
+   */
   const sweep = async (): Promise<void> => {
     const now = Date.now();
     if (now - sweptAt < DRAFT_MS) return;
@@ -61,7 +68,8 @@ export const fsObjects = (folder: string): Objects => {
 
   const walk = async function* (under: string, prefix: string, after: string): AsyncIterable<StoredObject> {
     const entries = (await readdir(join(folder, under), { withFileTypes: true }).catch(unlessMissing)) ?? [];
-    // A folder stands where its keys stand: `a/` sorts after `a-`, so names of folders are compared with their slash.
+    // A folder stands where its keys stand: `a/` sorts after `a-`, so names of folders are compared
+    // with their slash.
     const named = entries
       .filter(({ name }) => under !== "" || name !== DRAFTS)
       .map((entry) => ({ entry, name: entry.isDirectory() ? `${entry.name}/` : entry.name }))
@@ -116,7 +124,8 @@ export const fsObjects = (folder: string): Objects => {
         throw error;
       }
     },
-    // Begins in the folder that the prefix names: a store with years of hours is not read from its top.
+    // Begins in the folder that the prefix names: a store with years of hours is not read from its
+    // top.
     list: (prefix, after = "") => walk(prefix.slice(0, prefix.lastIndexOf("/") + 1), prefix, after),
     delete: async (key) => rm(pathOf(key), { force: true }),
     close: async () => undefined,

@@ -1,4 +1,5 @@
-// infra/objects/objects.ts - what this product asks of object storage; fs.ts and s3.ts satisfy it, and one contract suite holds both to it.
+// What this product asks of object storage; fs.ts and s3.ts satisfy it, and one contract suite
+// holds both to it.
 
 export interface StoredObject {
   readonly key: string;
@@ -14,8 +15,9 @@ export class ObjectMissing extends Error {
 }
 
 /**
- * Keys are paths of `A-Za-z0-9._=-` parts joined by `/`, at most 512 characters. Every call rejects with the store's own error when it cannot be
- * reached, and none of them leaves half an object behind: readers see all of it or nothing.
+ * Keys are paths of `A-Za-z0-9._=-` parts joined by `/`, at most 512 characters. Every call rejects
+ * with the store's own error when it cannot be reached, and none of them leaves half an object
+ * behind: readers see all of it or nothing.
  */
 export interface Objects {
   /** Resolves once the object is stored for good. What stood under the key is replaced. */

@@ -1,4 +1,4 @@
-// infra/objects/s3.ts - object storage behind the S3 protocol: Amazon's, and the many servers that speak it.
+// Object storage behind the S3 protocol: Amazon's, and the many servers that speak it.
 import type { S3Client, S3ServiceException } from "@aws-sdk/client-s3";
 import { checkKey, ObjectMissing, type Objects } from "./objects.ts";
 
@@ -19,17 +19,25 @@ export interface S3Address {
 }
 
 /**
- * `s3://key:secret@host:port/bucket?region=eu-west-1&tls=false&prefix=shop-a`; key and secret may be percent-encoded. Without a key the client looks where
- * Amazon's tools look. Throws on anything else, without showing the secret.
+ * `s3://key:secret@host:port/bucket?region=eu-west-1&tls=false&prefix=shop-a`; key and secret may
+ * be percent-encoded. Without a key the client looks where Amazon's tools look. Throws on anything
+ * else, without showing the secret.
  */
 export const s3AddressOf = (url: string): S3Address => {
   const { protocol, username, password, host, pathname, searchParams } = new URL(url);
   const [, bucket, ...rest] = pathname.split("/");
   const unknown = [...searchParams.keys()].filter((name) => !["region", "tls", "prefix"].includes(name));
-  if (protocol !== "s3:" || host === "" || !/^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/.test(bucket ?? "") || rest.some((part) => part !== ""))
+  if (
+    protocol !== "s3:" ||
+    host === "" ||
+    !/^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/.test(bucket ?? "") ||
+    rest.some((part) => part !== "")
+  )
     throw new Error("OBJECT_STORE_URL must be s3://key:secret@host:port/bucket?region=...&tls=false&prefix=...");
-  if ((username === "") !== (password === "")) throw new Error("OBJECT_STORE_URL: key and secret must be given together");
-  if (unknown.length > 0) throw new Error(`OBJECT_STORE_URL: ${unknown.join(", ")} is no setting; known are region, tls and prefix`);
+  if ((username === "") !== (password === ""))
+    throw new Error("OBJECT_STORE_URL: key and secret must be given together");
+  if (unknown.length > 0)
+    throw new Error(`OBJECT_STORE_URL: ${unknown.join(", ")} is no setting; known are region, tls and prefix`);
   const tls = searchParams.get("tls") ?? "true";
   if (tls !== "true" && tls !== "false") throw new Error("OBJECT_STORE_URL: tls is true or false");
   const prefix = searchParams.get("prefix") ?? "";
@@ -61,7 +69,10 @@ export class ObjectStoreRefuses extends Error {
 }
 
 const statusOf = (error: unknown): number | undefined => (error as S3ServiceException).$metadata?.httpStatusCode;
-/** 409: two conditional puts at once, of which none may have won yet. 408 and 429 ask for another try by themselves. */
+/**
+ * 409: two conditional puts at once, of which none may have won yet. 408 and 429 ask for another
+ * try by themselves.
+ */
 const ASKS_AGAIN = [408, 409, 429];
 
 const doing = async <T>(what: string, work: () => Promise<T>): Promise<T> => {
@@ -69,12 +80,16 @@ const doing = async <T>(what: string, work: () => Promise<T>): Promise<T> => {
     return await work();
   } catch (error) {
     const status = statusOf(error);
-    if (status !== undefined && status >= 400 && status < 500 && !ASKS_AGAIN.includes(status)) throw new ObjectStoreRefuses(what, error);
+    if (status !== undefined && status >= 400 && status < 500 && !ASKS_AGAIN.includes(status))
+      throw new ObjectStoreRefuses(what, error);
     throw new ObjectStoreAway(what, error);
   }
 };
 
-/** Connects to nothing yet. Conditional puts need a server that knows `If-None-Match` (Amazon since 2024-08, MinIO, Ceph, R2). */
+/**
+ * Connects to nothing yet. Conditional puts need a server that knows `If-None-Match` (Amazon since
+ * 2024-08, MinIO, Ceph, R2).
+ */
 export const s3Objects = (url: string): Objects => {
   const { endpoint, region, bucket, prefix, accessKeyId, secretAccessKey } = s3AddressOf(url);
   // The library is large, and whoever keeps objects in a folder needs none of it.
@@ -85,7 +100,8 @@ export const s3Objects = (url: string): Objects => {
       region,
       forcePathStyle: true,
       maxAttempts: TRIES,
-      // Other servers than Amazon's refuse the checksums that the client adds of late; the archive has its own.
+      // Other servers than Amazon's refuse the checksums that the client adds of late; the archive
+      // has its own.
       requestChecksumCalculation: "WHEN_REQUIRED",
       responseChecksumValidation: "WHEN_REQUIRED",
       requestHandler: { connectionTimeout: CONNECT_MS, requestTimeout: REQUEST_MS, throwOnRequestTimeout: true },

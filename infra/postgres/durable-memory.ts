@@ -1,8 +1,12 @@
-// infra/postgres/durable-memory.ts - durable memory, for whatever decides money: the newest value of a key and the outcome of every event, in one transaction a batch.
+// Durable memory, for whatever decides money: the newest value of a key and the outcome of every
+// event, in one transaction a batch.
 import type { Pool, PoolClient } from "pg";
 import type { Loaded, Memory, Remembering, Version } from "../../stream/memory/memory.ts";
 
-/** One statement, hence one moment: a value and the outcome that made it are seen together or not at all. */
+/**
+ * One statement, hence one moment: a value and the outcome that made it are seen together or not at
+ * all.
+ */
 const LOAD = `
   SELECT 'state' AS part, key AS id, event_id, "offset", version, value AS bytes FROM memory_state WHERE stage = $1 AND key = ANY($2::text[])
   UNION ALL
@@ -40,14 +44,19 @@ interface LoadedRow {
 }
 
 /**
- * The mark is written first, because it is the lock: keys never leave their partition, so two owners of a partition wait for each other here, and
- * every statement after it sees all that the other one has committed. The checks that follow can then be plain reads.
+ * The mark is written first, because it is the lock: keys never leave their partition, so two
+ * owners of a partition wait for each other here, and every statement after it sees all that the
+ * other one has committed. The checks that follow can then be plain reads.
  */
 const write = async (client: PoolClient, batch: readonly Remembering[]): Promise<"remembered" | "moved"> => {
   for (const { stage, topic, partition, mark } of batch) await client.query(MARK, [stage, topic, partition, mark]);
   for (const { stage, outcomes, met, changes } of batch) {
     if (met.length > 0) {
-      const { rowCount } = await client.query(CHECK, [stage, met.map(({ key }) => key), met.map(({ version }) => version)]);
+      const { rowCount } = await client.query(CHECK, [
+        stage,
+        met.map(({ key }) => key),
+        met.map(({ version }) => version),
+      ]);
       if (rowCount !== 0) return "moved";
     }
     if (outcomes.length > 0) {
@@ -76,7 +85,10 @@ const write = async (client: PoolClient, batch: readonly Remembering[]): Promise
   return "remembered";
 };
 
-/** The tables are those of migrations/postgres/005_memory.sql; errors of the database are thrown as they come. */
+/**
+ * The tables are those of migrations/postgres/005_memory.sql; errors of the database are thrown as
+ * they come.
+ */
 export const postgresMemory = (pool: Pool): Memory => ({
   load: async ({ stage, keys, eventIds, topic, partition }): Promise<Loaded> => {
     const { rows } = await pool.query<LoadedRow>(LOAD, [stage, keys, eventIds, topic, partition]);
@@ -84,7 +96,8 @@ export const postgresMemory = (pool: Pool): Memory => ({
     const outcomes = new Map<string, Uint8Array>();
     let mark: number | null = null;
     for (const { part, id, event_id, offset, version, bytes } of rows) {
-      if (part === "state") versions.set(id, [{ eventId: event_id, offset: Number(offset), version: Number(version), value: bytes }]);
+      if (part === "state")
+        versions.set(id, [{ eventId: event_id, offset: Number(offset), version: Number(version), value: bytes }]);
       else if (part === "outcome") outcomes.set(id, bytes);
       else mark = Number(offset);
     }
@@ -103,7 +116,8 @@ export const postgresMemory = (pool: Pool): Memory => ({
       broken = error as Error;
       throw error;
     } finally {
-      // A connection that failed inside a transaction is closed, which ends the transaction, rather than given back.
+      // A connection that failed inside a transaction is closed, which ends the transaction, rather
+      // than given back.
       client.release(broken);
     }
   },

@@ -1,4 +1,5 @@
-// infra/postgres/migrate.ts - brings a database up to the newest of the numbered .sql files, forward only, and says where it stands.
+// Brings a database up to the newest of the numbered .sql files, forward only, and says where it
+// stands.
 import { createHash } from "node:crypto";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -21,30 +22,41 @@ export interface Applied {
 export interface MigrationStatus {
   readonly applied: readonly Applied[];
   readonly pending: readonly string[];
-  /** Files that differ from what was applied, and applied ones that are gone; either makes `migrate` refuse. */
+  /**
+   * Files that differ from what was applied, and applied ones that are gone; either makes `migrate`
+   * refuse.
+   */
   readonly problems: readonly string[];
 }
 
-/** The files lie beside the sources, for tsc copies none: found from here or from dist/ by the package.json above both. */
+/**
+ * The files lie beside the sources, for tsc copies none: found from here or from dist/ by the
+ * package.json above both.
+ */
 const shipped = (): string => {
   let folder = dirname(fileURLToPath(import.meta.url));
   while (!existsSync(join(folder, "package.json"))) folder = dirname(folder);
   return join(folder, "migrations", "postgres");
 };
 
-/** Reads `NNN_name.sql` files in the order of their numbers. Throws on any other name and on a number given twice. */
+/**
+ * Reads `NNN_name.sql` files in the order of their numbers. Throws on any other name and on a
+ * number given twice.
+ */
 export const migrationsIn = (folder: string): readonly Migration[] => {
   const migrations = readdirSync(folder)
     .filter((file) => file.endsWith(".sql"))
     .map((file) => {
       const number = /^(\d{3})_[a-z0-9_]+\.sql$/.exec(file)?.[1];
-      if (number === undefined) throw new Error(`${join(folder, file)} is not named NNN_name.sql (three digits, lower case)`);
+      if (number === undefined)
+        throw new Error(`${join(folder, file)} is not named NNN_name.sql (three digits, lower case)`);
       const text = readFileSync(join(folder, file), "utf8").replaceAll("\r\n", "\n");
       return { number: Number(number), file, text, checksum: createHash("sha256").update(text).digest("hex") };
     })
     .sort((a, b) => a.number - b.number);
   for (const [n, { number, file }] of migrations.entries())
-    if (migrations[n - 1]?.number === number) throw new Error(`${migrations[n - 1]?.file} and ${file} have the same number: rename one`);
+    if (migrations[n - 1]?.number === number)
+      throw new Error(`${migrations[n - 1]?.file} and ${file} have the same number: rename one`);
   return migrations;
 };
 
@@ -56,7 +68,8 @@ export const statementsOf = (text: string): readonly { readonly line: number; re
   const add = (end: number): void => {
     const piece = text.slice(start, end);
     const skipped = /^(?:\s|--[^\n]*(?:\n|$))*/.exec(piece)?.[0].length ?? 0;
-    if (skipped < piece.length) found.push({ line: text.slice(0, start + skipped).split("\n").length, text: piece.slice(skipped) });
+    if (skipped < piece.length)
+      found.push({ line: text.slice(0, start + skipped).split("\n").length, text: piece.slice(skipped) });
     start = end + 1;
   };
   for (const token of text.matchAll(tokens)) if (token[0] === ";") add(token.index);
@@ -106,9 +119,11 @@ export const status = async (adminUrl: string, folder = shipped()): Promise<Migr
 };
 
 /**
- * Applies what is pending, each file in a transaction of its own, so that after a failure the next run goes on with the file that failed. Several
- * callers at once take turns. A file with a lower number than the newest applied one is applied too: files of one release do not depend on each
- * other's order across authors. Throws, naming file, line and statement, with the server's own words; refuses an edited file with the cure.
+ * Applies what is pending, each file in a transaction of its own, so that after a failure the next
+ * run goes on with the file that failed. Several callers at once take turns. A file with a lower
+ * number than the newest applied one is applied too: files of one release do not depend on each
+ * other's order across authors. Throws, naming file, line and statement, with the server's own
+ * words; refuses an edited file with the cure.
  */
 export const migrate = async (
   adminUrl: string,
@@ -177,14 +192,17 @@ const refuseOldServer = async (db: pg.PoolClient): Promise<void> => {
 };
 
 /**
- * tributary_app logs in and owns nothing; the others are never logged in as: it takes one on for a transaction that needs what it may not see
- * by itself (INHERIT FALSE: not by accident). Roles belong to the whole server, so two databases on one server share them and the last password stands.
+ * tributary_app logs in and owns nothing; the others are never logged in as: it takes one on for a
+ * transaction that needs what it may not see by itself (INHERIT FALSE: not by accident). Roles
+ * belong to the whole server, so two databases on one server share them and the last password
+ * stands.
  */
 const makeRoles = async (db: pg.PoolClient, appPassword: string): Promise<void> => {
   const groups = ["tributary_reference", "tributary_tokens", "tributary_secrets", "tributary_keeper"];
   const statements = [
     ...["tributary_app", ...groups].map(
-      (role) => `do $$ begin create role ${role}; exception when duplicate_object or unique_violation then null; end $$`,
+      (role) =>
+        `do $$ begin create role ${role}; exception when duplicate_object or unique_violation then null; end $$`,
     ),
     `alter role tributary_app login nocreatedb nocreaterole connection limit -1 password ${pg.escapeLiteral(appPassword)}`,
     ...groups.map((role) => `grant ${role} to tributary_app with inherit false, set true`),
@@ -192,12 +210,19 @@ const makeRoles = async (db: pg.PoolClient, appPassword: string): Promise<void> 
     `grant usage on schema public to tributary_app, ${groups.join(", ")}`,
   ];
   for (const statement of statements) await patiently(() => db.query(statement));
-  const { rowCount } = await db.query("select 1 from pg_roles where rolname = 'tributary_app' and (rolsuper or rolbypassrls)");
+  const { rowCount } = await db.query(
+    "select 1 from pg_roles where rolname = 'tributary_app' and (rolsuper or rolbypassrls)",
+  );
   if (rowCount !== 0)
-    throw new Error("the role tributary_app goes past row-level security: alter role tributary_app nosuperuser nobypassrls");
+    throw new Error(
+      "the role tributary_app goes past row-level security: alter role tributary_app nosuperuser nobypassrls",
+    );
 };
 
-/** Another database of this server may be changing the same roles at this moment: Postgres then says XX000, "tuple concurrently updated". */
+/**
+ * Another database of this server may be changing the same roles at this moment: Postgres then says
+ * XX000, "tuple concurrently updated".
+ */
 const patiently = async (attempt: () => Promise<unknown>): Promise<void> => {
   for (let left = 20; ; left -= 1) {
     try {

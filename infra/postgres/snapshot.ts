@@ -1,4 +1,5 @@
-// infra/postgres/snapshot.ts - keeps a picture of what Postgres holds in memory: polled, refreshed when it moved, and honest about its age.
+// Keeps a picture of what Postgres holds in memory: polled, refreshed when it moved, and honest
+// about its age.
 import type { UnixMs } from "../../stream/flow.ts";
 
 /** A picture and the database time at which it was true. */
@@ -11,8 +12,9 @@ export interface Snapshot<T> {
   /** What is known now; undefined until the first load. */
   readonly now: () => Taken<T> | undefined;
   /**
-   * A picture not older than `asOf` in database time, refreshed first when it must be. While the database is away: the newest there is, which
-   * `staleSince` tells. Throws when nothing was ever loaded.
+   * A picture not older than `asOf` in database time, refreshed first when it must be. While the
+   * database is away: the newest there is, which `staleSince` tells. Throws when nothing was ever
+   * loaded.
    */
   readonly upTo: (asOf: UnixMs) => Promise<Taken<T>>;
   /** The database time of the picture in use, when the last attempt to refresh it failed. */
@@ -22,7 +24,10 @@ export interface Snapshot<T> {
   readonly close: () => Promise<void>;
 }
 
-/** `take` gets the picture before and answers the one now: a changed one, or the same value with a newer time when nothing moved. */
+/**
+ * `take` gets the picture before and answers the one now: a changed one, or the same value with a
+ * newer time when nothing moved.
+ */
 export const keepSnapshot = <T>(
   take: (before: Taken<T> | undefined) => Promise<Taken<T>>,
   options: { readonly pollMs: number; readonly onError?: ((error: unknown) => void) | undefined },
@@ -63,9 +68,11 @@ export const keepSnapshot = <T>(
     now: () => taken,
     upTo: async (asOf) => {
       const isOld = (): boolean => taken === undefined || taken.asOf < asOf;
-      // A refresh under way may have begun before `asOf`; the second one has not. While the database is away only the poll asks it, so that a batch
-      // does not wait for a timeout each time.
-      for (let tries = 0; tries < 2 && isOld() && !(failure !== undefined && taken !== undefined); tries += 1) await refresh();
+      // A refresh under way may have begun before `asOf`; the second one has not. While the
+      // database is away only the poll asks it, so that a batch does not wait for a timeout each
+      // time.
+      for (let tries = 0; tries < 2 && isOld() && !(failure !== undefined && taken !== undefined); tries += 1)
+        await refresh();
       if (taken === undefined) throw failure;
       return taken;
     },

@@ -1,4 +1,5 @@
-// infra/postgres/sql.ts - how Postgres is spoken to: the pool and its types, the `sql` tag, and a transaction that names its tenants.
+// How Postgres is spoken to: the pool and its types, the `sql` tag, and a transaction that names
+// its tenants.
 import pg from "pg";
 
 /** A query with its values, as pg takes it. */
@@ -9,7 +10,10 @@ export interface Sql {
 const isSql = (value: unknown): value is Sql =>
   typeof value === "object" && value !== null && "text" in value && "values" in value && Array.isArray(value.values);
 
-/** A tagged template: each `${value}` becomes a parameter, and a `${sql`...`}` inside is spliced in with its own. */
+/**
+ * A tagged template: each `${value}` becomes a parameter, and a `${sql`...`}` inside is spliced in
+ * with its own.
+ */
 export const sql = (strings: TemplateStringsArray, ...parts: readonly unknown[]): Sql => {
   const values: unknown[] = [];
   let text = "";
@@ -42,8 +46,9 @@ const unixMs: Parse = (text) => (parserOf(1184)(text) as Date).getTime();
 const asText: Parse = (text) => text;
 
 /**
- * int4 is a number (ids), int8 a bigint (money), numeric a text, timestamptz milliseconds in UTC, date its own text: pg would make it midnight of
- * the machine's zone. Every other type as pg reads it.
+ * int4 is a number (ids), int8 a bigint (money), numeric a text, timestamptz milliseconds in UTC,
+ * date its own text: pg would make it midnight of the machine's zone. Every other type as pg reads
+ * it.
  */
 const parsers = new Map<number, Parse>([
   [20, BigInt],
@@ -56,12 +61,19 @@ const parsers = new Map<number, Parse>([
 ]);
 
 /**
- * Opens at most `max` connections, when they are needed. TLS comes from the URL (`?sslmode=verify-full`). A statement ends after 5 s on the server;
- * one second later the client gives up a server that does not answer at all, so that nobody waits longer than a consumer's session allows.
+ * Opens at most `max` connections, when they are needed. TLS comes from the URL
+ * (`?sslmode=verify-full`). A statement ends after 5 s on the server; one second later the client
+ * gives up a server that does not answer at all, so that nobody waits longer than a consumer's
+ * session allows.
  */
 export const openPool = (
   url: string,
-  options: { readonly name?: string; readonly max?: number; readonly timeoutMs?: number; readonly onError?: (error: Error) => void } = {},
+  options: {
+    readonly name?: string;
+    readonly max?: number;
+    readonly timeoutMs?: number;
+    readonly onError?: (error: Error) => void;
+  } = {},
 ): pg.Pool => {
   const timeoutMs = options.timeoutMs ?? 5_000;
   const pool = new pg.Pool({
@@ -78,14 +90,17 @@ export const openPool = (
         pg.types.getTypeParser(oid as never, format as never)) as typeof pg.types.getTypeParser,
     },
   });
-  // An idle connection that breaks has left the pool already and the next query opens another; without a listener it would end the process.
+  // An idle connection that breaks has left the pool already and the next query opens another;
+  // without a listener it would end the process.
   pool.on("error", options.onError ?? (() => undefined));
   return pool;
 };
 
 /**
- * Runs `work` in one transaction that sees the rows of `clients` and no other tenant's (null: of none). `role` is taken on for the transaction, e.g.
- * tributary_reference. Throws what `work` threw, after the rollback; a connection of which nobody knows the state is closed.
+ * Runs `work` in one transaction that sees the rows of `clients` and no other tenant's (null: of
+ * none). `role` is taken on for the transaction, e.g.
+ * tributary_reference. Throws what `work` threw, after the rollback; a connection of which nobody
+ * knows the state is closed.
  */
 export const transaction = async <T>(
   pool: pg.Pool,
@@ -108,9 +123,12 @@ export const transaction = async <T>(
     await tx.query("commit");
     return result;
   } catch (error) {
-    // Behind a statement that timed out an answer is still to come: a rollback that is not answered within 1 s says so.
-    if (broken === undefined) await tx.query({ text: "rollback", query_timeout: 1_000 } as pg.QueryConfig).catch(onBreak);
-    // A session that the server ended says why once; what fails after that only says that it is closed.
+    // Behind a statement that timed out an answer is still to come: a rollback that is not answered
+    // within 1 s says so.
+    if (broken === undefined)
+      await tx.query({ text: "rollback", query_timeout: 1_000 } as pg.QueryConfig).catch(onBreak);
+    // A session that the server ended says why once; what fails after that only says that it is
+    // closed.
     throw broken instanceof pg.DatabaseError ? broken : error;
   } finally {
     tx.off("error", onBreak);

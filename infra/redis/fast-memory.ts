@@ -1,9 +1,12 @@
-// infra/redis/fast-memory.ts - fast memory: a hash a key, one field an event that changed it. Losing it costs time: stages relearn from the log.
+// Fast memory: a hash a key, one field an event that changed it. Losing it costs time: stages
+// relearn from the log.
 import { randomUUID } from "node:crypto";
 import type { ChainableCommander, Redis } from "ioredis";
 import type { Loaded, Memory, Version } from "../../stream/memory/memory.ts";
 
-/** The newest version of a key lives as long as the longest attribution window (settlement.md 2). */
+/**
+ * The newest version of a key lives as long as the longest attribution window (settlement.md 2).
+ */
 const LIFETIME_SECONDS = 90 * 86_400;
 /** No event has the empty id: the field holds the highest offset of which versions were let go. */
 const TRUNCATED = "";
@@ -30,12 +33,17 @@ const sent = async (commands: ChainableCommander): Promise<readonly unknown[]> =
   });
 
 /**
- * A mark says that everything before it is there, so it may only be set on the memory that was loaded from: one that was emptied in between (its birth is
- * another) would seem whole from then on. One step, so that nothing comes between looking and setting. Never back, for an owner that was overtaken.
+ * A mark says that everything before it is there, so it may only be set on the memory that was
+ * loaded from: one that was emptied in between (its birth is another) would seem whole from then
+ * on. One step, so that nothing comes between looking and setting. Never back, for an owner that
+ * was overtaken.
  */
 const MARK = `if redis.call("get", KEYS[1]) ~= ARGV[1] then return 0 end redis.call("zadd", KEYS[2], "GT", ARGV[2], ARGV[3]) return 1`;
 
-/** `prefix` keeps environments apart that share a server; record keys begin with the client, so no two clients' values meet in one hash. */
+/**
+ * `prefix` keeps environments apart that share a server; record keys begin with the client, so no
+ * two clients' values meet in one hash.
+ */
 export const redisMemory = (redis: Redis, prefix = "memory"): Memory => {
   const hashOf = (stage: string, key: string): string => `${prefix}:${stage}:${key}`;
   const marksOf = (stage: string): string => `${prefix}:${stage}`;
@@ -47,7 +55,8 @@ export const redisMemory = (redis: Redis, prefix = "memory"): Memory => {
 
   return {
     load: async ({ stage, keys, topic, partition }): Promise<Loaded> => {
-      // The birth before everything else: what is emptied after it was read is noticed when remembering.
+      // The birth before everything else: what is emptied after it was read is noticed when
+      // remembering.
       const commands = redis
         .pipeline()
         .set(birthOf(stage), randomUUID(), "NX")
@@ -77,8 +86,10 @@ export const redisMemory = (redis: Redis, prefix = "memory"): Memory => {
       const ends: number[] = [];
       const isChecked: boolean[] = [];
       for (const { stage, topic, partition, mark, changes, forgets } of batch) {
-        for (const { key, eventId, offset, value } of changes) commands.hsetnx(hashOf(stage, key), eventId, encode(offset, value));
-        for (const key of new Set(changes.map((change) => change.key))) commands.expire(hashOf(stage, key), LIFETIME_SECONDS);
+        for (const { key, eventId, offset, value } of changes)
+          commands.hsetnx(hashOf(stage, key), eventId, encode(offset, value));
+        for (const key of new Set(changes.map((change) => change.key)))
+          commands.expire(hashOf(stage, key), LIFETIME_SECONDS);
         for (const { key, eventIds, before } of forgets)
           commands.hdel(hashOf(stage, key), ...eventIds).hset(hashOf(stage, key), TRUNCATED, before);
         // Last: a mark says that everything before it is there.

@@ -1,11 +1,19 @@
-// infra/redis/forget.ts - empties the fast memory of one stage, and says how far it has been learnt again.
+// Empties the fast memory of one stage, and says how far it has been learnt again.
 import type { Redis } from "ioredis";
 
 const SCANNED = 1_000;
 const escaped = (text: string): string => text.replace(/[\\*?[\]^-]/g, (sign) => `\\${sign}`);
 
-/** Of each partition of a topic the offset up to which a stage remembers it; a partition that was never remembered is left out. */
-export const marksOf = async (redis: Redis, prefix: string, stage: string, topic: string): Promise<ReadonlyMap<number, number>> => {
+/**
+ * Of each partition of a topic the offset up to which a stage remembers it; a partition that was
+ * never remembered is left out.
+ */
+export const marksOf = async (
+  redis: Redis,
+  prefix: string,
+  stage: string,
+  topic: string,
+): Promise<ReadonlyMap<number, number>> => {
   const told = await redis.zrange(`${prefix}:${stage}`, "0", "-1", "WITHSCORES");
   const marks = new Map<number, number>();
   for (let n = 0; n < told.length; n += 2) {
@@ -16,11 +24,18 @@ export const marksOf = async (redis: Redis, prefix: string, stage: string, topic
 };
 
 /**
- * Nobody may be in the stage's group. The marks go first: dying after them leaves a memory that is known to end at nothing, so whatever is left of it is
- * learnt again; the other way round a stage would believe that it remembers what is gone. The birth goes with them: a worker that slept meanwhile and still
- * writes must not set its mark on what was emptied (redis.ts). Answers how many keys there were.
+ * Nobody may be in the stage's group. The marks go first: dying after them leaves a memory that is
+ * known to end at nothing, so whatever is left of it is learnt again; the other way round a stage
+ * would believe that it remembers what is gone. The birth goes with them: a worker that slept
+ * meanwhile and still writes must not set its mark on what was emptied (redis.ts). Answers how many
+ * keys there were.
  */
-export const forget = async (redis: Redis, prefix: string, stage: string, onKeys: (count: number) => void): Promise<number> => {
+export const forget = async (
+  redis: Redis,
+  prefix: string,
+  stage: string,
+  onKeys: (count: number) => void,
+): Promise<number> => {
   await redis.del(`${prefix}:${stage}#birth`, `${prefix}:${stage}`);
   let count = 0;
   let cursor = "0";

@@ -1,11 +1,15 @@
-// infra/runtime/environment.ts - every variable that the product reads, once: what it does, its form and its default. `.env.example` is written from this list; at most 25.
+// Every variable that the product reads, once: what it does, its form and its default.
+// `.env.example` is written from this list; at most 25.
 import ipaddr from "ipaddr.js";
 import { z } from "zod";
 
 const port = (fallback: number) => z.coerce.number().int().min(0).max(65_535).default(fallback);
 const optional = z.string().min(1).optional();
 const isRange = (entry: string): boolean => ipaddr.isValid(entry) || ipaddr.isValidCIDR(entry);
-/** Names that express knows, or addresses and CIDR ranges of our own proxies: only they may say who the sender is. */
+/**
+ * Names that express knows, or addresses and CIDR ranges of our own proxies: only they may say who
+ * the sender is.
+ */
 const proxies = z
   .string()
   .default("")
@@ -21,14 +25,21 @@ const proxies = z
   );
 
 /** `needed`: in production, where no embedded stack fills it in. */
-const variable = <Schema extends z.ZodType>(schema: Schema, effect: string, needed: "needed" | "optional" = "optional") => ({
+const variable = <Schema extends z.ZodType>(
+  schema: Schema,
+  effect: string,
+  needed: "needed" | "optional" = "optional",
+) => ({
   schema,
   effect,
   needed,
 });
 
 export const variables = {
-  TRIBUTARY_HOME: variable(optional, "Folder of the embedded stack: data, logs, run.json. Default .tributary in the repository."),
+  TRIBUTARY_HOME: variable(
+    optional,
+    "Folder of the embedded stack: data, logs, run.json. Default .tributary in the repository.",
+  ),
   TRIBUTARY_SECRET: variable(
     z.string().min(32, "must have at least 32 characters"),
     "The one secret: click-id keys and the clients' peppers derive from it. Losing it orphans device ids.",
@@ -39,7 +50,10 @@ export const variables = {
     "host:port,host:port, or for TLS kafkas://user:password@host:port,...?sasl=scram-sha-512 (ca, cert, key: PEM files).",
     "needed",
   ),
-  KAFKA_TOPIC_PREFIX: variable(z.string().default(""), "Put before every topic and group name, for clusters that are shared."),
+  KAFKA_TOPIC_PREFIX: variable(
+    z.string().default(""),
+    "Put before every topic and group name, for clusters that are shared.",
+  ),
   SCHEMA_REGISTRY_URL: variable(z.url(), "A registry that speaks the Confluent routes.", "needed"),
   REDIS_URL: variable(z.url(), "redis:// or rediss:// (TLS).", "needed"),
   POSTGRES_URL: variable(
@@ -80,8 +94,14 @@ export const variables = {
     "PEM certificate chain; with TLS_KEY_FILE apps serve https, TLS 1.3 at least, on their side ports too. Read again when it changes.",
   ),
   TLS_KEY_FILE: variable(optional, "PEM private key of TLS_CERT_FILE."),
-  GEOIP_CITY_DB: variable(optional, "A city or country database (.mmdb) of yours, before the country data that is shipped."),
-  GEOIP_ASN_DB: variable(optional, "A database of autonomous systems (.mmdb) of yours; without it networks have no number."),
+  GEOIP_CITY_DB: variable(
+    optional,
+    "A city or country database (.mmdb) of yours, before the country data that is shipped.",
+  ),
+  GEOIP_ASN_DB: variable(
+    optional,
+    "A database of autonomous systems (.mmdb) of yours; without it networks have no number.",
+  ),
   NETWORKS_FILE: variable(
     optional,
     "Your list of networks, a line each: a range or AS number, then hosting, vpn, tor or isp; without it the rule address_class is off.",
@@ -89,9 +109,14 @@ export const variables = {
   LOG_LEVEL: variable(z.enum(["debug", "info", "warn", "error", "silent"]).default("info"), "How much is logged."),
 };
 export type Variable = keyof typeof variables;
-export type Environment<Names extends Variable> = { readonly [Name in Names]: z.output<(typeof variables)[Name]["schema"]> };
+export type Environment<Names extends Variable> = {
+  readonly [Name in Names]: z.output<(typeof variables)[Name]["schema"]>;
+};
 
-/** Reads the named variables; an empty one counts as not given. Throws one Error that names every one that is missing or wrong; values are never shown, for some are secrets. */
+/**
+ * Reads the named variables; an empty one counts as not given. Throws one Error that names every
+ * one that is missing or wrong; values are never shown, for some are secrets.
+ */
 export const readEnvironment = <Names extends Variable>(
   app: string,
   names: readonly Names[],
@@ -99,11 +124,15 @@ export const readEnvironment = <Names extends Variable>(
 ): Environment<Names> => {
   const shape = Object.fromEntries(names.map((name) => [name, variables[name].schema]));
   const parsed = z.object(shape).safeParse(Object.fromEntries(Object.entries(env).filter(([, value]) => value !== "")));
-  const problems = parsed.success ? [] : parsed.error.issues.map(({ path, message }) => `${path.join(".")}: ${message}`);
+  const problems = parsed.success
+    ? []
+    : parsed.error.issues.map(({ path, message }) => `${path.join(".")}: ${message}`);
   const given = (name: string) => env[name] !== undefined && env[name] !== "";
   if (names.includes("TLS_CERT_FILE" as Names) && given("TLS_CERT_FILE") !== given("TLS_KEY_FILE"))
     problems.push("TLS_CERT_FILE and TLS_KEY_FILE: must be given together");
   if (problems.length > 0)
-    throw new Error(`the configuration of ${app} is not usable:\n${problems.map((problem) => `  ${problem}`).join("\n")}`);
+    throw new Error(
+      `the configuration of ${app} is not usable:\n${problems.map((problem) => `  ${problem}`).join("\n")}`,
+    );
   return Object.freeze(parsed.data) as unknown as Environment<Names>;
 };

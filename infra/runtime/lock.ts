@@ -1,4 +1,5 @@
-// infra/runtime/lock.ts - a folder that belongs to one process: a note with its holder, which counts only while that very process lives.
+// A folder that belongs to one process: a note with its holder, which counts only while that very
+// process lives.
 import { execFileSync } from "node:child_process";
 import { linkSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 
@@ -8,12 +9,16 @@ export interface Identity {
   readonly started: string;
 }
 
-/** When the process of this number started, in the system's own words; undefined when there is none (a zombie is none). */
+/**
+ * When the process of this number started, in the system's own words; undefined when there is none
+ * (a zombie is none).
+ */
 export const startOf = (pid: number): string | undefined => {
   if (process.platform === "linux") {
     try {
       const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
-      // The name in field 2 may hold spaces and brackets: fields are counted behind the last bracket. Field 3 is the state, 22 the start time.
+      // The name in field 2 may hold spaces and brackets: fields are counted behind the last
+      // bracket. Field 3 is the state, 22 the start time.
       const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
       return fields[0] === "Z" || fields[0] === "X" ? undefined : fields[19];
     } catch {
@@ -47,10 +52,12 @@ export class Held extends Error {
 }
 
 /**
- * Takes the note for this process and returns how to give it back. Throws Held, or what the disk says. Processes in containers of their own do not see
- * each other's numbers: there a folder must not be given to two.
+ * Takes the note for this process and returns how to give it back. Throws Held, or what the disk
+ * says. Processes in containers of their own do not see each other's numbers: there a folder must
+ * not be given to two.
  *
- * Known gap: of three that start at the same instant on the note of one that is gone, two may take it (takeAway); no call removes a file only if it is still the one that was read.
+ * Known gap: of three that start at the same instant on the note of one that is gone, two may take
+ * it (takeAway); no call removes a file only if it is still the one that was read.
  */
 export const lockFile = (file: string): (() => void) => {
   const draft = `${file}.${process.pid}.new`;
@@ -74,7 +81,10 @@ export const lockFile = (file: string): (() => void) => {
   }
 };
 
-/** Removes a stale note. Another starter may have put its own in its place since it was read: that one is given back, and Held is thrown. */
+/**
+ * Removes a stale note. Another starter may have put its own in its place since it was read: that
+ * one is given back, and Held is thrown.
+ */
 const takeAway = (file: string, aside: string): void => {
   try {
     renameSync(file, aside);
@@ -83,7 +93,8 @@ const takeAway = (file: string, aside: string): void => {
     linkSync(aside, file);
     throw new Held(file, holder);
   } catch (error) {
-    // Another starter was faster, in taking the stale note away or in linking its own: whoever has the folder now is seen at the next look.
+    // Another starter was faster, in taking the stale note away or in linking its own: whoever has
+    // the folder now is seen at the next look.
     if (!["ENOENT", "EEXIST"].includes((error as NodeJS.ErrnoException).code ?? "")) throw error;
   } finally {
     rmSync(aside, { force: true });

@@ -1,9 +1,13 @@
-// infra/runtime/log.ts - JSON lines, one name an event of the process; WARN means that nothing was lost, ERROR that an operator must act.
+// JSON lines, one name an event of the process; WARN means that nothing was lost, ERROR that an
+// operator must act.
 import pino from "pino";
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** `event` names what happened (`stage.stopped`); fields say where. Never once an event of the stream. An Error goes into `error`. */
+/**
+ * `event` names what happened (`stage.stopped`); fields say where. Never once an event of the
+ * stream. An Error goes into `error`.
+ */
 export interface Log {
   readonly debug: (event: string, fields?: Fields) => void;
   readonly info: (event: string, fields?: Fields) => void;
@@ -21,8 +25,12 @@ export interface LogSettings {
 
 /** Secrets and personal data, at the top or inside one object such as `headers` or `body`. */
 const SECRET = [
-  ..."authorization cookie key token secret password signature pepper email phone first_name last_name name_plain ip address".split(" "),
-  ...["x-svc-signature", "x-signature", "stripe-signature", "webhook-signature", "set-cookie", "hmac_secret"].map((name) => `["${name}"]`),
+  ..."authorization cookie key token secret password signature pepper email phone first_name last_name name_plain ip address".split(
+    " ",
+  ),
+  ...["x-svc-signature", "x-signature", "stripe-signature", "webhook-signature", "set-cookie", "hmac_secret"].map(
+    (name) => `["${name}"]`,
+  ),
 ];
 const paths = SECRET.flatMap((name) => [name, name.startsWith("[") ? `*${name}` : `*.${name}`]);
 

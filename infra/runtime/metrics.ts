@@ -1,4 +1,4 @@
-// infra/runtime/metrics.ts - the closed set of metrics, in one registry an app; counted once a batch, after its commit.
+// The closed set of metrics, in one registry an app; counted once a batch, after its commit.
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
 import type { UnixMs } from "../../stream/flow.ts";
 import type { BatchCounts } from "../../stream/messages.ts";
@@ -77,7 +77,10 @@ export interface Metrics {
   readonly countWrite: (counts: WriteCounts, now: UnixMs) => void;
   readonly countRequest: (counts: RequestCounts) => void;
   readonly countRetry: (step: string) => void;
-  /** Replaces all that was known of a group, so that a partition which moved away leaves no stale value. */
+  /**
+   * Replaces all that was known of a group, so that a partition which moved away leaves no stale
+   * value.
+   */
   readonly setLag: (group: string, partitions: readonly PartitionLag[]) => void;
   readonly countRun: (counts: RunCounts) => void;
   /** What waits for a schedule. */
@@ -99,7 +102,8 @@ export interface Metrics {
 
 // From a fetch of 50 ms to the 60 s within which every fault must be over (laws.md L1).
 const SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
-// The promise is 5 s (p95), 15 s (p99) and 60 s during a fault (laws.md 10); replays and outages lie beyond.
+// The promise is 5 s (p95), 15 s (p99) and 60 s during a fault (laws.md 10); replays and outages
+// lie beyond.
 const AGES = [0.25, 0.5, 1, 1.5, 2, 3, 5, 10, 15, 30, 60, 300, 3_600, 86_400];
 // One observation costs 0.3 us; 64 of a batch show the same distribution as all of them.
 const AGES_OF_A_BATCH = 64;
@@ -109,8 +113,10 @@ export const openMetrics = ({ app, version, commit }: MetricsSettings): Metrics 
   registry.setDefaultLabels({ app });
   collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: 20 });
   const registers = [registry];
-  const counter = <L extends string>(name: string, help: string, labelNames: L[]) => new Counter({ name, help, labelNames, registers });
-  const gauge = <L extends string>(name: string, help: string, labelNames: L[]) => new Gauge({ name, help, labelNames, registers });
+  const counter = <L extends string>(name: string, help: string, labelNames: L[]) =>
+    new Counter({ name, help, labelNames, registers });
+  const gauge = <L extends string>(name: string, help: string, labelNames: L[]) =>
+    new Gauge({ name, help, labelNames, registers });
   const histogram = <L extends string>(name: string, help: string, labelNames: L[], buckets: number[]) =>
     new Histogram({ name, help, labelNames, buckets, registers });
 
@@ -118,39 +124,100 @@ export const openMetrics = ({ app, version, commit }: MetricsSettings): Metrics 
     { version, commit, node: process.version },
     1,
   );
-  const eventsIn = counter("tributary_events_in_total", "Events given to a stage = emitted + recalled + dropped + rejected", ["stage"]);
+  const eventsIn = counter(
+    "tributary_events_in_total",
+    "Events given to a stage = emitted + recalled + dropped + rejected",
+    ["stage"],
+  );
   const emitted = counter("tributary_events_emitted_total", "Events that a stage answered with outputs", ["stage"]);
-  const recalled = counter("tributary_events_recalled_total", "Events decided before and answered with their recorded outcome", ["stage"]);
+  const recalled = counter(
+    "tributary_events_recalled_total",
+    "Events decided before and answered with their recorded outcome",
+    ["stage"],
+  );
   const dropped = counter("tributary_events_dropped_total", "Events that a named policy ended", ["stage", "reason"]);
-  const rejected = counter("tributary_events_rejected_total", "Events that went to the dead letters", ["stage", "reason"]);
-  const truncated = counter("tributary_events_truncated_total", "Events older than what is remembered of their key", ["stage"]);
+  const rejected = counter("tributary_events_rejected_total", "Events that went to the dead letters", [
+    "stage",
+    "reason",
+  ]);
+  const truncated = counter("tributary_events_truncated_total", "Events older than what is remembered of their key", [
+    "stage",
+  ]);
   const outputs = counter("tributary_outputs_total", "Events that a stage made", ["stage"]);
-  const batchSeconds = histogram("tributary_batch_duration_seconds", "One batch, from decoding to its commit", ["chain"], SECONDS);
+  const batchSeconds = histogram(
+    "tributary_batch_duration_seconds",
+    "One batch, from decoding to its commit",
+    ["chain"],
+    SECONDS,
+  );
   const rows = counter("tributary_rows_written_total", "Rows that a store has acknowledged", ["sink", "table"]);
   const writeSeconds = histogram("tributary_write_duration_seconds", "One write of a sink", ["sink"], SECONDS);
-  const age = histogram("tributary_event_age_seconds", "From received by an edge to stored; a sample of each write", ["sink"], AGES);
+  const age = histogram(
+    "tributary_event_age_seconds",
+    "From received by an edge to stored; a sample of each write",
+    ["sink"],
+    AGES,
+  );
   const requests = counter("tributary_requests_total", "Answers of an edge", ["edge", "status"]);
-  const requestSeconds = histogram("tributary_request_duration_seconds", "From the end of the head to the answer", ["edge"], SECONDS);
+  const requestSeconds = histogram(
+    "tributary_request_duration_seconds",
+    "From the end of the head to the answer",
+    ["edge"],
+    SECONDS,
+  );
   const accepted = counter("tributary_events_accepted_total", "Events that an edge has answered for", ["edge"]);
   const refused = counter("tributary_events_refused_total", "Events that an edge refused", ["edge", "code"]);
   const retries = counter("tributary_retries_total", "Steps tried again", ["step"]);
-  const runSeconds = histogram("tributary_schedule_run_duration_seconds", "One run of a schedule", ["schedule"], SECONDS);
+  const runSeconds = histogram(
+    "tributary_schedule_run_duration_seconds",
+    "One run of a schedule",
+    ["schedule"],
+    SECONDS,
+  );
   const runDone = counter("tributary_schedule_done_total", "Pieces of work that a schedule has done", ["schedule"]);
-  const runFailed = counter("tributary_schedule_failures_total", "Runs that failed; the next one tries again", ["schedule"]);
+  const runFailed = counter("tributary_schedule_failures_total", "Runs that failed; the next one tries again", [
+    "schedule",
+  ]);
   const backlog = gauge("tributary_schedule_backlog", "Pieces of work that wait for a schedule", ["schedule"]);
   const backlogAge = gauge("tributary_schedule_backlog_seconds", "For how long the oldest of them waits", ["schedule"]);
   const waiting = gauge("tributary_log_waiting_messages", "Taken by an edge and not acknowledged by the log", []);
   const spooled = gauge("tributary_spool_events", "Events in the edge's own spool", []);
-  const lastResort = gauge("tributary_last_resort_events", "Events of the edge in object storage, waiting for the log", []);
+  const lastResort = gauge(
+    "tributary_last_resort_events",
+    "Events of the edge in object storage, waiting for the log",
+    [],
+  );
   const failover = gauge("tributary_failover_active", "1 while an edge's events do not go into the log directly", []);
-  const letters = gauge("tributary_dead_letters", "Dead letters that are open: waiting, retrying or parked", ["kind", "state"]);
-  const lettersAge = gauge("tributary_dead_letters_oldest_seconds", "Since the oldest of them failed first", ["kind", "state"]);
-  const probes = gauge("tributary_probe_state", "A store as its keeper finds it: 0 healthy, 1 failing, 2 restarting, 3 down", ["probe"]);
+  const letters = gauge("tributary_dead_letters", "Dead letters that are open: waiting, retrying or parked", [
+    "kind",
+    "state",
+  ]);
+  const lettersAge = gauge("tributary_dead_letters_oldest_seconds", "Since the oldest of them failed first", [
+    "kind",
+    "state",
+  ]);
+  const probes = gauge(
+    "tributary_probe_state",
+    "A store as its keeper finds it: 0 healthy, 1 failing, 2 restarting, 3 down",
+    ["probe"],
+  );
   const restarts = counter("tributary_restarts_total", "Restarts of a store that the keeper has ordered", ["probe"]);
-  const syncLag = gauge("tributary_relational_sync_lag_seconds", "Age of the oldest sale that is not in Postgres yet", []);
+  const syncLag = gauge(
+    "tributary_relational_sync_lag_seconds",
+    "Age of the oldest sale that is not in Postgres yet",
+    [],
+  );
   // The names of the exporters that people already graph.
-  const lag = gauge("kafka_consumergroup_group_lag", "Records not yet committed by the group", ["group", "topic", "partition"]);
-  const lagSeconds = gauge("kafka_consumergroup_group_lag_seconds", "Age of the oldest of them", ["group", "topic", "partition"]);
+  const lag = gauge("kafka_consumergroup_group_lag", "Records not yet committed by the group", [
+    "group",
+    "topic",
+    "partition",
+  ]);
+  const lagSeconds = gauge("kafka_consumergroup_group_lag_seconds", "Age of the oldest of them", [
+    "group",
+    "topic",
+    "partition",
+  ]);
   const shown = new Map<string, readonly PartitionLag[]>();
 
   return {
@@ -173,7 +240,8 @@ export const openMetrics = ({ app, version, commit }: MetricsSettings): Metrics 
       if (bad > 0) rejected.inc({ stage: sink, reason: "unstorable" }, bad);
       writeSeconds.observe({ sink }, seconds);
       const step = Math.max(1, receivedAt.length / AGES_OF_A_BATCH);
-      for (let n = 0; n < receivedAt.length; n += step) age.observe({ sink }, Math.max(0, now - receivedAt[Math.floor(n)]!) / 1_000);
+      for (let n = 0; n < receivedAt.length; n += step)
+        age.observe({ sink }, Math.max(0, now - receivedAt[Math.floor(n)]!) / 1_000);
     },
     countRequest: ({ edge, status, seconds, accepted: taken, refused: codes }) => {
       requests.inc({ edge, status: String(status) });

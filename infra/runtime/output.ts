@@ -1,4 +1,4 @@
-// infra/runtime/output.ts - how commands answer: a table for people, JSON with --json.
+// How commands answer: a table for people, JSON with --json.
 
 /** The command was understood and will not be done; exit code 3. */
 export class Refused extends Error {}
@@ -7,7 +7,9 @@ export class Refused extends Error {}
 export const table = (headers: readonly string[], rows: readonly (readonly (string | number | null)[])[]): string => {
   const cells = rows.map((row) => row.map((cell) => (cell === null ? "-" : String(cell))));
   const widths = headers.map((header, n) => Math.max(header.length, ...cells.map((row) => row[n]?.length ?? 0)));
-  const isNumeric = headers.map((_, n) => cells.length > 0 && cells.every((row) => /^-?[\d.,]+$|^-$/.test(row[n] ?? "-")));
+  const isNumeric = headers.map(
+    (_, n) => cells.length > 0 && cells.every((row) => /^-?[\d.,]+$|^-$/.test(row[n] ?? "-")),
+  );
   const line = (row: readonly string[]) =>
     row
       .map((cell, n) => (isNumeric[n] ? cell.padStart(widths[n]!) : cell.padEnd(widths[n]!)))

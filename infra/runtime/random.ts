@@ -1,6 +1,8 @@
-// infra/runtime/random.ts - chance that can be repeated: of the demo's visitors, of faults and of load.
+// Chance that can be repeated: of the demo's visitors, of faults and of load.
 
-/** 32-bit numbers as fractions from 0 to 1, the same for the same seed (mulberry32, public domain). */
+/**
+ * 32-bit numbers as fractions from 0 to 1, the same for the same seed (mulberry32, public domain).
+ */
 export const randomFrom = (seed: number): (() => number) => {
   let state = seed >>> 0;
   return () => {

@@ -1,7 +1,10 @@
-// infra/runtime/retry.ts - tries one step again while its error is transient, with full jitter and a deadline.
+// Tries one step again while its error is transient, with full jitter and a deadline.
 import { classify } from "../../stream/errors.ts";
 
-/** What retrying needs of the world; tests bring their own. `now` is monotonic milliseconds, `random` in [0, 1). */
+/**
+ * What retrying needs of the world; tests bring their own. `now` is monotonic milliseconds,
+ * `random` in [0, 1).
+ */
 export interface Clock {
   readonly now: () => number;
   readonly sleep: (ms: number, signal?: AbortSignal) => Promise<void>;
@@ -27,7 +30,10 @@ export const systemClock: Clock = {
 export interface RetrySettings {
   /** No try begins later than this after the first. */
   readonly deadlineMs: number;
-  /** The n-th wait is random in [0, min(maxMs, firstMs * 2^n)): full jitter spreads those who failed together. */
+  /**
+   * The n-th wait is random in [0, min(maxMs, firstMs * 2^n)): full jitter spreads those who failed
+   * together.
+   */
   readonly firstMs?: number;
   readonly maxMs?: number;
   readonly isTransient?: (error: unknown) => boolean;
@@ -38,8 +44,9 @@ export interface RetrySettings {
 }
 
 /**
- * Resolves with the first success. Rejects with the step's own last error: at once when it is not transient, else when the next wait would end
- * after the deadline or the signal has fired. Wrap one step, never a sequence: what had succeeded before would be done twice.
+ * Resolves with the first success. Rejects with the step's own last error: at once when it is not
+ * transient, else when the next wait would end after the deadline or the signal has fired. Wrap one
+ * step, never a sequence: what had succeeded before would be done twice.
  */
 export const retry = async <T>(step: (tries: number) => Promise<T>, settings: RetrySettings): Promise<T> => {
   const { deadlineMs, firstMs = 50, maxMs = 2_000, signal, clock = systemClock } = settings;

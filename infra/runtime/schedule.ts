@@ -1,4 +1,5 @@
-// infra/runtime/schedule.ts - does a piece of work again and again, never twice at once, with a pause that leaves the machine to others.
+// Does a piece of work again and again, never twice at once, with a pause that leaves the machine
+// to others.
 import { classify } from "../../stream/errors.ts";
 import type { Log } from "./log.ts";
 import type { Metrics } from "./metrics.ts";
@@ -8,14 +9,22 @@ export interface Schedule {
   readonly name: string;
   /** The shortest pause between two runs. */
   readonly pauseMs: number;
-  /** The pause counts from the beginning of a run: it begins every `pauseMs`, unless it takes longer than that. */
+  /**
+   * The pause counts from the beginning of a run: it begins every `pauseMs`, unless it takes longer
+   * than that.
+   */
   readonly fromStart?: boolean;
   /**
-   * How many times longer than the run before it a pause is at least, up to 20 s: 9 leaves nine tenths of the time to others. A run that failed has waited
-   * for a store rather than worked, and asks for no rest: after ten seconds of a silent ClickHouse rollups would stand still for a minute and a half.
+   * How many times longer than the run before it a pause is at least, up to 20 s: 9 leaves nine
+   * tenths of the time to others. A run that failed has waited for a store rather than worked, and
+   * asks for no rest: after ten seconds of a silent ClickHouse rollups would stand still for a
+   * minute and a half.
    */
   readonly rest?: number;
-  /** Does what waits and answers how much that was; "busy" when another process is at it. Stops early when `isClosing` says so. */
+  /**
+   * Does what waits and answers how much that was; "busy" when another process is at it. Stops
+   * early when `isClosing` says so.
+   */
   readonly work: (isClosing: () => boolean) => Promise<number | "busy">;
   /** What waits now, and for how many seconds the oldest of it. */
   readonly waiting?: () => Promise<{ readonly count: number; readonly seconds: number }>;
@@ -32,12 +41,16 @@ const BACKLOG_MS = 5_000;
 const LONGEST_REST_MS = 20_000;
 
 /**
- * Starts at once; `stop` waits for the run under way. A run that fails is told and counted, and the next one tries again: a schedule has no event to
- * lose, what it left undone still waits. A warning where it may heal by itself, an error where an operator must look.
+ * Starts at once; `stop` waits for the run under way. A run that fails is told and counted, and the
+ * next one tries again: a schedule has no event to lose, what it left undone still waits. A warning
+ * where it may heal by itself, an error where an operator must look.
  */
 export const keepDoing = (
   { name, pauseMs, fromStart = false, rest = 0, work, waiting }: Schedule,
-  { log, metrics }: { readonly log: Pick<Log, "warn" | "error">; readonly metrics: Pick<Metrics, "countRun" | "setBacklog"> },
+  {
+    log,
+    metrics,
+  }: { readonly log: Pick<Log, "warn" | "error">; readonly metrics: Pick<Metrics, "countRun" | "setBacklog"> },
 ): Resource<Running> => {
   let isClosing = false;
   let timer: NodeJS.Timeout | undefined;

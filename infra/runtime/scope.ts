@@ -1,24 +1,38 @@
-// infra/runtime/scope.ts - opens resources by name and closes them in reverse, within one deadline; the frame of every app's main.
+// Opens resources by name and closes them in reverse, within one deadline; the frame of every app's
+// main.
 import type { Log } from "./log.ts";
 
-/** What is open, and how it is closed. `stop` may take its time: the deadline of the scope bounds it. */
+/**
+ * What is open, and how it is closed. `stop` may take its time: the deadline of the scope bounds
+ * it.
+ */
 export interface Resource<T> {
   readonly value: T;
   readonly stop: () => Promise<void> | void;
 }
 
 export interface Scope {
-  /** Opens after everything opened before it, is closed before it. A start that throws leaves nothing of its own behind; the scope closes the rest. */
+  /**
+   * Opens after everything opened before it, is closed before it. A start that throws leaves
+   * nothing of its own behind; the scope closes the rest.
+   */
   readonly open: <T>(name: string, start: () => Promise<Resource<T>> | Resource<T>) => Promise<T>;
   /** Fires when closing begins. */
   readonly closing: AbortSignal;
-  /** Ends the app with 1, closing what is open: for a consumer that crashed and for whatever else nobody is left to handle. */
+  /**
+   * Ends the app with 1, closing what is open: for a consumer that crashed and for whatever else
+   * nobody is left to handle.
+   */
   readonly fail: (error: Error) => void;
-  /** Closes in reverse. Resolves with what could not be closed: by an error, or because the deadline had passed. */
+  /**
+   * Closes in reverse. Resolves with what could not be closed: by an error, or because the deadline
+   * had passed.
+   */
   readonly close: () => Promise<readonly { readonly name: string; readonly problem: string }[]>;
 }
 
-// One deadline bounds the sum of all steps: laws.md L4 gives a process 20 s from SIGTERM to its exit.
+// One deadline bounds the sum of all steps: laws.md L4 gives a process 20 s from SIGTERM to its
+// exit.
 const DEADLINE_MS = 20_000;
 
 export const openScope = (log: Log, onFail: (error: Error) => void, deadlineMs = DEADLINE_MS): Scope => {
@@ -88,8 +102,10 @@ export interface Surroundings {
 }
 
 /**
- * Runs an app: `main` opens what it needs and returns once it serves. Then the first SIGTERM or SIGINT closes in reverse and exits 0, or 1 when
- * something could not be closed; a second signal exits 1 at once. A throw of `main` and `scope.fail` close and exit 1; what nobody caught exits 1 at once.
+ * Runs an app: `main` opens what it needs and returns once it serves. Then the first SIGTERM or
+ * SIGINT closes in reverse and exits 0, or 1 when something could not be closed; a second signal
+ * exits 1 at once. A throw of `main` and `scope.fail` close and exit 1; what nobody caught exits 1
+ * at once.
  */
 export const run = (main: (scope: Scope) => Promise<void>, log: Log, around: Surroundings = process): void => {
   let isEnding = false;

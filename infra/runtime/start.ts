@@ -1,10 +1,13 @@
-// infra/runtime/start.ts - the frame of every app's main.ts.
+// The frame of every app's main.ts.
 
 import type { Environment } from "./environment.ts";
 import { type Log, openLog } from "./log.ts";
 import { run, type Scope } from "./scope.ts";
 
-/** Runs `main` until it is told to stop. A configuration that is wrong is told in one piece, and ends the process with 2 before anything is opened. */
+/**
+ * Runs `main` until it is told to stop. A configuration that is wrong is told in one piece, and
+ * ends the process with 2 before anything is opened.
+ */
 export const start = <Config extends Environment<"INSTANCE_NAME" | "LOG_LEVEL">>(
   app: string,
   readConfig: () => Config,

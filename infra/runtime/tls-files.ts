@@ -1,4 +1,4 @@
-// infra/runtime/tls-files.ts - the certificate files of an app's configuration, as its servers take them.
+// The certificate files of an app's configuration, as its servers take them.
 import type { Log } from "./log.ts";
 import type { TlsFiles } from "./tls.ts";
 
@@ -9,4 +9,5 @@ export const tlsOf = (
     TLS_KEY_FILE: keyFile,
   }: { readonly TLS_CERT_FILE?: string | undefined; readonly TLS_KEY_FILE?: string | undefined },
   log: Log,
-): { readonly tls?: TlsFiles } => (certFile === undefined || keyFile === undefined ? {} : { tls: { certFile, keyFile, log } });
+): { readonly tls?: TlsFiles } =>
+  certFile === undefined || keyFile === undefined ? {} : { tls: { certFile, keyFile, log } };

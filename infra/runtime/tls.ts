@@ -1,4 +1,5 @@
-// infra/runtime/tls.ts - the HTTP servers of apps: plain, or TLS 1.3 from certificate files that are read again when they change.
+// The HTTP servers of apps: plain, or TLS 1.3 from certificate files that are read again when they
+// change.
 import { readFileSync, type StatsListener, unwatchFile, watchFile } from "node:fs";
 import { createServer, type RequestListener, type Server, type ServerOptions } from "node:http";
 import { createServer as createSecureServer, type Server as SecureServer } from "node:https";
@@ -13,10 +14,14 @@ export interface TlsFiles {
   readonly lookMs?: number;
 }
 
-// Certificates are renewed days before they end; a look costs two stat calls, and polling sees files on volumes that tell of no change.
+// Certificates are renewed days before they end; a look costs two stat calls, and polling sees
+// files on volumes that tell of no change.
 const LOOK_MS = 10_000;
 
-/** Not listening yet. Throws when the files cannot be read or do not belong together: an app must not start with a broken certificate. */
+/**
+ * Not listening yet. Throws when the files cannot be read or do not belong together: an app must
+ * not start with a broken certificate.
+ */
 export const httpServer = (options: ServerOptions, listener: RequestListener, tls?: TlsFiles): Server | SecureServer =>
   tls === undefined ? createServer(options, listener) : secureServer(options, listener, tls);
 
@@ -26,7 +31,10 @@ const read = ({ certFile, keyFile }: TlsFiles) => ({
   minVersion: "TLSv1.3" as const,
 });
 
-/** Changed files are taken for new connections, those that are open stay; unusable ones are told and the former certificate goes on. */
+/**
+ * Changed files are taken for new connections, those that are open stay; unusable ones are told and
+ * the former certificate goes on.
+ */
 const secureServer = (options: ServerOptions, listener: RequestListener, tls: TlsFiles): SecureServer => {
   const server = createSecureServer({ ...options, ...read(tls) }, listener);
   const renew: StatsListener = () => {

@@ -1,14 +1,21 @@
 // Waiting for a condition instead of for a time.
 
-// Often enough that a server that needs 30 ms is not held up by its own check, rare enough to cost nothing beside a starting broker.
+// Often enough that a server that needs 30 ms is not held up by its own check, rare enough to cost
+// nothing beside a starting broker.
 const FIRST_PAUSE_MS = 20;
 const LONGEST_PAUSE_MS = 200;
 
 /**
  * Asks until the answer is not an error, and returns it.
- * @throws Error when the deadline passes, naming what was waited for and what was wrong last; at once when `signal` is aborted, with its reason.
+ * @throws Error when the deadline passes, naming what was waited for and what was wrong last; at
+ * once when `signal` is aborted, with its reason.
  */
-export async function until<T>(what: string, deadlineMs: number, ask: () => T | Promise<T>, signal?: AbortSignal): Promise<T> {
+export async function until<T>(
+  what: string,
+  deadlineMs: number,
+  ask: () => T | Promise<T>,
+  signal?: AbortSignal,
+): Promise<T> {
   const end = performance.now() + deadlineMs;
   for (let pause = FIRST_PAUSE_MS; ; pause = Math.min(pause * 1.5, LONGEST_PAUSE_MS)) {
     signal?.throwIfAborted();

@@ -1,11 +1,14 @@
-// infra/runtime/version.ts - the version of this installation, as package.json has it, and the commit that it was built from.
+// The version of this installation, as package.json has it, and the commit that it was built from.
 import { readFileSync } from "node:fs";
 
 /** Found upwards, because compiled code lies one folder deeper than its source. */
 export const versionOf = (from: string = import.meta.url): string => {
   for (let folder = new URL(".", from); ; folder = new URL("..", folder)) {
     try {
-      const found = JSON.parse(readFileSync(new URL("package.json", folder), "utf8")) as { name?: string; version?: string };
+      const found = JSON.parse(readFileSync(new URL("package.json", folder), "utf8")) as {
+        name?: string;
+        version?: string;
+      };
       if (found.name === "tributary" && found.version !== undefined) return found.version;
     } catch {
       // not here
@@ -27,8 +30,10 @@ export const commitOf = (from: string = import.meta.url): string => {
   for (let folder = new URL(".", from); ; folder = new URL("..", folder)) {
     const head = textIn(folder, ".git/HEAD");
     const branch = head?.startsWith("ref: ") ? head.slice(5) : undefined;
-    const packed = branch && new RegExp(`^([0-9a-f]{40}) ${branch}$`, "m").exec(textIn(folder, ".git/packed-refs") ?? "")?.[1];
-    const found = textIn(folder, "COMMIT") || (branch === undefined ? head : (textIn(folder, `.git/${branch}`) ?? packed));
+    const packed =
+      branch && new RegExp(`^([0-9a-f]{40}) ${branch}$`, "m").exec(textIn(folder, ".git/packed-refs") ?? "")?.[1];
+    const found =
+      textIn(folder, "COMMIT") || (branch === undefined ? head : (textIn(folder, `.git/${branch}`) ?? packed));
     if (found) return found;
     if (folder.pathname === "/") return "unknown";
   }

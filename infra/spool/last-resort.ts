@@ -1,4 +1,5 @@
-// infra/spool/last-resort.ts - where an edge puts events when neither the log nor its own disk takes them: an object a group of requests, sent to the log later and then deleted.
+// Where an edge puts events when neither the log nor its own disk takes them: an object a group of
+// requests, sent to the log later and then deleted.
 import { randomUUID } from "node:crypto";
 import { hit } from "#failpoint";
 import type { UnixMs } from "../../stream/flow.ts";
@@ -10,13 +11,22 @@ import { headFrame, payloadAt, readHead, recordFrame, recordsFrom, type Schemas,
 export type Send = (messages: readonly OutputMessage[], schemas: Schemas) => Promise<void>;
 
 export interface LastResort {
-  /** Resolves once an object holds the messages. Requests that come together share one. Throws what the store says, or after PUT_MS that it is silent. */
+  /**
+   * Resolves once an object holds the messages. Requests that come together share one. Throws what
+   * the store says, or after PUT_MS that it is silent.
+   */
   readonly put: (messages: readonly OutputMessage[], label: string) => Promise<void>;
   /** What this process, and earlier ones of its name, have put and not sent yet. */
   readonly held: () => { readonly messages: number; readonly oldestAt: UnixMs | undefined };
-  /** Sends the oldest object and deletes it; resolves with how many messages it held, 0 when there is none. */
+  /**
+   * Sends the oldest object and deletes it; resolves with how many messages it held, 0 when there
+   * is none.
+   */
   readonly drain: (send: Send) => Promise<number>;
-  /** Finds what earlier processes of this name left; before it has resolved `held` knows nothing of them. */
+  /**
+   * Finds what earlier processes of this name left; before it has resolved `held` knows nothing of
+   * them.
+   */
   readonly look: () => Promise<void>;
 }
 
@@ -31,7 +41,10 @@ interface Letters {
   readonly at: UnixMs;
   readonly byLabel: ReadonlyMap<string, number>;
 }
-/** What the key of an object says of it, so that counting reads no object. Undefined for a key that is not ours. */
+/**
+ * What the key of an object says of it, so that counting reads no object. Undefined for a key that
+ * is not ours.
+ */
 const lettersOf = (key: string): Letters | undefined => {
   const [, day, hour, minute, rest, counts] = KEY.exec(key) ?? [];
   if (counts === undefined) return undefined;
@@ -54,8 +67,10 @@ interface Waiting {
 }
 
 /**
- * Labels are lower-case words, for they stand in keys. Order of durable effects: an object is put, then acknowledged; sent, then deleted. Killed between: sent
- * again, the same bytes. A put that was given up may have succeeded: its sender tries again under the same ids, and the keeper sends the object.
+ * Labels are lower-case words, for they stand in keys. Order of durable effects: an object is put,
+ * then acknowledged; sent, then deleted. Killed between: sent again, the same bytes. A put that was
+ * given up may have succeeded: its sender tries again under the same ids, and the keeper sends the
+ * object.
  */
 export const openLastResort = (settings: {
   readonly objects: Objects;
@@ -91,7 +106,11 @@ export const openLastResort = (settings: {
     await new Promise(setImmediate);
     while (queue.length > 0) {
       let taken = 0;
-      for (let bytes = 0; taken < queue.length && (taken === 0 || bytes + queue[taken]!.frame.length <= GROUP_BYTES); taken += 1)
+      for (
+        let bytes = 0;
+        taken < queue.length && (taken === 0 || bytes + queue[taken]!.frame.length <= GROUP_BYTES);
+        taken += 1
+      )
         bytes += queue[taken]!.frame.length;
       await writeGroup(queue.splice(0, taken));
     }
@@ -122,7 +141,8 @@ export const openLastResort = (settings: {
         await sendObject(objects, oldest.key, send);
       } catch (error) {
         if (!(error instanceof Damaged)) throw error;
-        // It stays where it is, for somebody to look at; what comes behind it must not wait for that.
+        // It stays where it is, for somebody to look at; what comes behind it must not wait for
+        // that.
         settings.onDamaged?.(oldest.key, error);
       }
       stored.shift();
@@ -163,8 +183,9 @@ const sendObject = async (objects: Objects, key: string, send: Send): Promise<vo
 };
 
 /**
- * Sends the objects of every instance that are older than `ageMs`: of those that never came back, for a living one sends its own within seconds of
- * the log's return. Resolves with the number of messages; goes on past an object that is damaged, and throws that at the end.
+ * Sends the objects of every instance that are older than `ageMs`: of those that never came back,
+ * for a living one sends its own within seconds of the log's return. Resolves with the number of
+ * messages; goes on past an object that is damaged, and throws that at the end.
  */
 export const drainAbandoned = async (
   objects: Objects,

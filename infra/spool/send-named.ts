@@ -1,4 +1,5 @@
-// infra/spool/send-named.ts - sends what was stored while the registry could not be reached: its values get their schema ids on the way to the log.
+// Sends what was stored while the registry could not be reached: its values get their schema ids on
+// the way to the log.
 
 import type { Produce } from "../../stream/messages.ts";
 import type { Registry } from "../avro/registry.ts";
@@ -6,8 +7,8 @@ import { withIds } from "../avro/wire.ts";
 import type { Send } from "./last-resort.ts";
 
 /**
- * A schema that the registry does not know, of a release that stored events before its schemas were applied, is registered now: those events were
- * acknowledged, and have no other way into the log.
+ * A schema that the registry does not know, of a release that stored events before its schemas were
+ * applied, is registered now: those events were acknowledged, and have no other way into the log.
  */
 export const sendNamed = (registry: Registry, send: Produce): Send => {
   const named = withIds(async (schema) => {

@@ -1,4 +1,5 @@
-// infra/spool/spool-files.ts - the files of a spool: what an earlier process left in its folder, and how they are read and written.
+// The files of a spool: what an earlier process left in its folder, and how they are read and
+// written.
 import { type FileHandle, open, readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { claimedAt, payloadAt, readHead, recordsFrom, type Schemas, type SpoolRecord, sizeOf } from "./spool-format.ts";
@@ -26,8 +27,15 @@ export type OnTorn = (torn: { readonly segment: string; readonly bytes: number }
 /** One send of the producer. */
 const ROUND_BYTES = 1024 * 1024;
 
-/** What stands in a folder behind its mark, the oldest first; what was drained already is deleted, a torn tail is cut. */
-export const segmentsIn = async (folder: string, reached: Place, onTorn: OnTorn | undefined): Promise<readonly Found[]> => {
+/**
+ * What stands in a folder behind its mark, the oldest first; what was drained already is deleted, a
+ * torn tail is cut.
+ */
+export const segmentsIn = async (
+  folder: string,
+  reached: Place,
+  onTorn: OnTorn | undefined,
+): Promise<readonly Found[]> => {
   const kept: Found[] = [];
   try {
     for (const name of (await readdir(folder)).filter((one) => /^\d{12}\.spool$/.test(one)).sort()) {
@@ -92,7 +100,8 @@ const readAt = async (handle: FileHandle, from: number, length: number): Promise
 
 /** A disk that is nearly full takes a part first and says so at the next call. */
 export const writeAll = async (handle: FileHandle, bytes: Buffer, from: number): Promise<void> => {
-  for (let at = 0; at < bytes.length; ) at += (await handle.write(bytes, at, bytes.length - at, from + at)).bytesWritten;
+  for (let at = 0; at < bytes.length; )
+    at += (await handle.write(bytes, at, bytes.length - at, from + at)).bytesWritten;
 };
 
 /** Makes the entry of a new file last, as the sync of the file made its content last. */

@@ -1,16 +1,22 @@
-// infra/spool/spool-format.ts - the bytes of a spool: frames (length, CRC-32, payload), a first one with the schemas, then one a record; a cut or changed frame is known as such.
+// The bytes of a spool: frames (length, CRC-32, payload), a first one with the schemas, then one a
+// record; a cut or changed frame is known as such.
 import { crc32 } from "node:zlib";
 import type { UnixMs } from "../../stream/flow.ts";
 import type { OutputMessage } from "../../stream/messages.ts";
 
-/** What was stored together, all or nothing. `label` is what its owner counts by, at most 255 bytes. */
+/**
+ * What was stored together, all or nothing. `label` is what its owner counts by, at most 255 bytes.
+ */
 export interface SpoolRecord {
   readonly at: UnixMs;
   readonly label: string;
   readonly messages: readonly OutputMessage[];
 }
 
-/** By topic: the schema that values were written under whose id was not known then (wire.ts, `withoutIds`). */
+/**
+ * By topic: the schema that values were written under whose id was not known then (wire.ts,
+ * `withoutIds`).
+ */
 export type Schemas = Readonly<Record<string, object>>;
 
 const FRAME_BYTES = 8;
@@ -25,7 +31,8 @@ const framed = (payload: Buffer): Buffer => {
 };
 
 /** The frame that begins a segment. */
-export const headFrame = (schemas: Schemas): Buffer => framed(Buffer.from(JSON.stringify({ version: VERSION, schemas })));
+export const headFrame = (schemas: Schemas): Buffer =>
+  framed(Buffer.from(JSON.stringify({ version: VERSION, schemas })));
 
 const bytesOf = (text: Buffer | string): Buffer => (typeof text === "string" ? Buffer.from(text) : text);
 
@@ -55,7 +62,10 @@ export const recordFrame = ({ at, label, messages }: SpoolRecord): Buffer => {
   return frame;
 };
 
-/** The payload of the frame at `from`: null when there is no whole and valid one, and then nobody knows what follows. */
+/**
+ * The payload of the frame at `from`: null when there is no whole and valid one, and then nobody
+ * knows what follows.
+ */
 export const payloadAt = (bytes: Buffer, from: number): Buffer | null => {
   if (from + FRAME_BYTES > bytes.length) return null;
   const length = bytes.readUInt32BE(from);
@@ -73,7 +83,8 @@ export const claimedAt = (bytes: Buffer, from: number): number => FRAME_BYTES + 
 /** Throws on what another release wrote in another form. */
 export const readHead = (payload: Buffer): Schemas => {
   const { version, schemas } = JSON.parse(payload.toString()) as { version: number; schemas: Schemas };
-  if (version !== VERSION) throw new Error(`this spool has form ${version}, not ${VERSION}: another release must drain it`);
+  if (version !== VERSION)
+    throw new Error(`this spool has form ${version}, not ${VERSION}: another release must drain it`);
   return schemas;
 };
 
@@ -94,13 +105,22 @@ export const readRecord = (payload: Buffer): SpoolRecord => {
   const messages = counts.map((count): OutputMessage => {
     const message = { topic: next()!.toString(), key: next(), value: next() };
     if (count === 0) return message;
-    return { ...message, headers: Object.fromEntries(Array.from({ length: count }, () => [next()!.toString(), next()!])) };
+    return {
+      ...message,
+      headers: Object.fromEntries(Array.from({ length: count }, () => [next()!.toString(), next()!])),
+    };
   });
   return { at, label, messages };
 };
 
-/** Whole and valid records from a place on, and where they end: behind it lies nothing, or what a crash cut. */
-export const recordsFrom = (bytes: Buffer, from: number): { readonly records: readonly SpoolRecord[]; readonly end: number } => {
+/**
+ * Whole and valid records from a place on, and where they end: behind it lies nothing, or what a
+ * crash cut.
+ */
+export const recordsFrom = (
+  bytes: Buffer,
+  from: number,
+): { readonly records: readonly SpoolRecord[]; readonly end: number } => {
   const records: SpoolRecord[] = [];
   let end = from;
   for (let payload = payloadAt(bytes, end); payload !== null; payload = payloadAt(bytes, end)) {

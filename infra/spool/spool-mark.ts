@@ -1,4 +1,5 @@
-// infra/spool/spool-mark.ts - how far a spool was drained: two slots in a file of fixed size, written in turn and synced, so that one of them is always whole and a full disk does not matter.
+// How far a spool was drained: two slots in a file of fixed size, written in turn and synced, so
+// that one of them is always whole and a full disk does not matter.
 import { type FileHandle, open } from "node:fs/promises";
 import { crc32 } from "node:zlib";
 
@@ -8,7 +9,10 @@ export interface Place {
 }
 export interface Mark {
   readonly at: () => Place;
-  /** Resolves once the place is on the disk. Of a disk that refuses `at` still knows it: after a crash what lies between is sent again. */
+  /**
+   * Resolves once the place is on the disk. Of a disk that refuses `at` still knows it: after a
+   * crash what lies between is sent again.
+   */
   readonly move: (to: Place) => Promise<void>;
   readonly close: () => Promise<void>;
 }
@@ -30,9 +34,10 @@ const readSlot = (slot: Buffer): readonly [turn: number, place: Place] => {
 
 const newestOf = async (handle: FileHandle): Promise<readonly [turn: number, place: Place]> => {
   const bytes = await handle.readFile();
-  const [turn, place] = [readSlot(bytes.subarray(0, SLOT_BYTES)), readSlot(bytes.subarray(SLOT_BYTES, 2 * SLOT_BYTES))].reduce((a, b) =>
-    b[0] > a[0] ? b : a,
-  );
+  const [turn, place] = [
+    readSlot(bytes.subarray(0, SLOT_BYTES)),
+    readSlot(bytes.subarray(SLOT_BYTES, 2 * SLOT_BYTES)),
+  ].reduce((a, b) => (b[0] > a[0] ? b : a));
   if (bytes.length < 2 * SLOT_BYTES) {
     await handle.write(Buffer.concat([slotOf(turn, place), slotOf(turn, place)]), 0, 2 * SLOT_BYTES, 0);
     await handle.datasync();

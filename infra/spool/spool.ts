@@ -1,4 +1,5 @@
-// infra/spool/spool.ts - messages that wait on the local disk until the log can be reached: appended and synced, drained in their order, each told whether it is safe.
+// Messages that wait on the local disk until the log can be reached: appended and synced, drained
+// in their order, each told whether it is safe.
 import { mkdir, open, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { hit } from "#failpoint";
@@ -12,14 +13,20 @@ import { type Mark, openMark } from "./spool-mark.ts";
 export interface SpoolSettings {
   /** Belongs to one stable name and one live process; made when it is missing. */
   readonly folder: string;
-  /** Written into each segment, so that what was stored under them can be sent years of releases later. */
+  /**
+   * Written into each segment, so that what was stored under them can be sent years of releases
+   * later.
+   */
   readonly schemas: Schemas;
   readonly maxBytes?: number;
   readonly maxMessages?: number;
   readonly segmentBytes?: number;
   readonly now?: () => UnixMs;
   readonly onTorn?: OnTorn;
-  /** Told when the disk did not take the mark: after a crash what was drained since then is sent again. */
+  /**
+   * Told when the disk did not take the mark: after a crash what was drained since then is sent
+   * again.
+   */
   readonly onUnmarked?: (error: unknown) => void;
 }
 
@@ -36,11 +43,15 @@ export interface SpoolState {
 }
 
 export interface Spool {
-  /** Resolves once the messages are on the disk for good, all of them. Throws SpoolFull, or what the disk says; then none of them counts as stored. */
+  /**
+   * Resolves once the messages are on the disk for good, all of them. Throws SpoolFull, or what the
+   * disk says; then none of them counts as stored.
+   */
   readonly append: (messages: readonly OutputMessage[], label: string) => Promise<void>;
   /**
-   * Gives the oldest records to `send`, and forgets them once it has resolved: about ROUND messages a call. Resolves with how many there were; 0 when nothing
-   * is there yet that is synced. What `send` throws is thrown on, and nothing is forgotten. One call at a time.
+   * Gives the oldest records to `send`, and forgets them once it has resolved: about ROUND messages
+   * a call. Resolves with how many there were; 0 when nothing is there yet that is synced. What
+   * `send` throws is thrown on, and nothing is forgotten. One call at a time.
    */
   readonly drain: (send: (messages: readonly OutputMessage[], schemas: Schemas) => Promise<void>) => Promise<number>;
   readonly state: () => SpoolState;
@@ -57,7 +68,8 @@ export class SpoolFull extends Error {
   }
 }
 
-// An event takes about 500 bytes here: two minutes at a million events a minute, a day and a half at 30 events a second.
+// An event takes about 500 bytes here: two minutes at a million events a minute, a day and a half
+// at 30 events a second.
 const MAX_BYTES = 2 * 1024 * 1024 * 1024;
 const MAX_MESSAGES = 4_000_000;
 // A drained segment is deleted whole, so this much of the disk may be held without need.
@@ -76,13 +88,23 @@ interface Waiting {
 }
 
 /**
- * Order of durable effects: an append is written, then synced, then acknowledged; a drained record is sent, then marked and the mark synced; a segment is
- * deleted after the mark has passed it. Killed after sending and before the mark: sent again, the same bytes. Throws Held when another process has the folder.
+ * Order of durable effects: an append is written, then synced, then acknowledged; a drained record
+ * is sent, then marked and the mark synced; a segment is deleted after the mark has passed it.
+ * Killed after sending and before the mark: sent again, the same bytes. Throws Held when another
+ * process has the folder.
  *
- * Known gap: of a record that the disk changed afterwards only the checksum tells; it and what lies behind it in its segment are cut like a torn tail.
+ * Known gap: of a record that the disk changed afterwards only the checksum tells; it and what lies
+ * behind it in its segment are cut like a torn tail.
  */
 export const openSpool = async (settings: SpoolSettings): Promise<Spool> => {
-  const { folder, schemas, maxBytes = MAX_BYTES, maxMessages = MAX_MESSAGES, segmentBytes = SEGMENT_BYTES, now = Date.now } = settings;
+  const {
+    folder,
+    schemas,
+    maxBytes = MAX_BYTES,
+    maxMessages = MAX_MESSAGES,
+    segmentBytes = SEGMENT_BYTES,
+    now = Date.now,
+  } = settings;
   await mkdir(folder, { recursive: true });
   const unlock = lockFile(join(folder, "lock.json"));
   const held = { messages: 0, bytes: 0, oldestAt: undefined as UnixMs | undefined, labels: new Map<string, number>() };
@@ -160,7 +182,8 @@ export const openSpool = async (settings: SpoolSettings): Promise<Spool> => {
       segment.end += bytes.length;
       for (const { settle } of group) settle();
     } catch (error) {
-      // Nothing is ever written behind what may be torn, or what a failed sync may have lost: the next append begins a segment.
+      // Nothing is ever written behind what may be torn, or what a failed sync may have lost: the
+      // next append begins a segment.
       await abandon(active);
       for (const { frame, count: messages, label, settle } of group) {
         count(label, -messages, -frame.length);
@@ -173,7 +196,11 @@ export const openSpool = async (settings: SpoolSettings): Promise<Spool> => {
     await new Promise(setImmediate);
     while (queue.length > 0) {
       let taken = 0;
-      for (let bytes = 0; taken < queue.length && (taken === 0 || bytes + queue[taken]!.frame.length <= GROUP_BYTES); taken += 1)
+      for (
+        let bytes = 0;
+        taken < queue.length && (taken === 0 || bytes + queue[taken]!.frame.length <= GROUP_BYTES);
+        taken += 1
+      )
         bytes += queue[taken]!.frame.length;
       await writeGroup(queue.splice(0, taken));
     }
@@ -187,7 +214,9 @@ export const openSpool = async (settings: SpoolSettings): Promise<Spool> => {
     await rm(segment.path, { force: true });
   };
   /** Some of the oldest records of the first segment that has any. */
-  const oldest = async (): Promise<{ readonly segment: Segment; readonly bytes: Buffer; readonly from: number } | undefined> => {
+  const oldest = async (): Promise<
+    { readonly segment: Segment; readonly bytes: Buffer; readonly from: number } | undefined
+  > => {
     for (let segment = segments[0]; segment !== undefined; segment = segments[0]) {
       const from = mark.at().segment === segment.number ? mark.at().offset : segment.start;
       if (from < segment.end) return { segment, bytes: await readSome(segment, from), from };
@@ -204,10 +233,17 @@ export const openSpool = async (settings: SpoolSettings): Promise<Spool> => {
       if (messages.length === 0) return Promise.resolve();
       const at = now();
       const frame = recordFrame({ at, label, messages });
-      if (held.messages + messages.length > maxMessages || held.bytes + frame.length > maxBytes) return Promise.reject(new SpoolFull());
+      if (held.messages + messages.length > maxMessages || held.bytes + frame.length > maxBytes)
+        return Promise.reject(new SpoolFull());
       count(label, messages.length, frame.length);
       return new Promise((resolve, reject) => {
-        queue.push({ frame, count: messages.length, label, at, settle: (error) => (error === undefined ? resolve() : reject(error)) });
+        queue.push({
+          frame,
+          count: messages.length,
+          label,
+          at,
+          settle: (error) => (error === undefined ? resolve() : reject(error)),
+        });
         writing ??= write();
       });
     },
@@ -218,7 +254,11 @@ export const openSpool = async (settings: SpoolSettings): Promise<Spool> => {
       const records = [];
       const messages: OutputMessage[] = [];
       let end = 0;
-      for (let payload = payloadAt(bytes, 0); payload !== null && messages.length < ROUND; payload = payloadAt(bytes, end)) {
+      for (
+        let payload = payloadAt(bytes, 0);
+        payload !== null && messages.length < ROUND;
+        payload = payloadAt(bytes, end)
+      ) {
         const record = readRecord(payload);
         records.push({ record, size: sizeOf(payload) });
         messages.push(...record.messages);

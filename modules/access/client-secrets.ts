@@ -1,4 +1,4 @@
-// modules/access/client-secrets.ts - the secret that signs a client's lead pushes, readable under the role tributary_secrets alone.
+// The secret that signs a client's lead pushes, readable under the role tributary_secrets alone.
 import { randomBytes } from "node:crypto";
 import type pg from "pg";
 import { sql, transaction } from "../../infra/postgres/sql.ts";
@@ -24,7 +24,10 @@ export const clientSecretOf = (pool: pg.Pool, clientId: number): Promise<string 
     pool,
     [clientId],
     async (tx) =>
-      (await tx.query<{ hmac_secret: string }>(sql`select hmac_secret from client_secrets where client_id = ${clientId}`)).rows[0]
-        ?.hmac_secret,
+      (
+        await tx.query<{ hmac_secret: string }>(
+          sql`select hmac_secret from client_secrets where client_id = ${clientId}`,
+        )
+      ).rows[0]?.hmac_secret,
     { role: "tributary_secrets", isReadOnly: true },
   );

@@ -1,4 +1,4 @@
-// modules/access/tokens.ts - opaque tokens: made, revoked, and found by their SHA-256 in a picture that every process keeps.
+// Opaque tokens: made, revoked, and found by their SHA-256 in a picture that every process keeps.
 import { createHash, randomBytes } from "node:crypto";
 import type pg from "pg";
 import { keepSnapshot, type Taken } from "../../infra/postgres/snapshot.ts";
@@ -7,13 +7,19 @@ import type { UnixMs } from "../../stream/flow.ts";
 
 export type TokenKind = "ingest" | "admin" | "upload" | "service";
 
-/** What a token opens: an ingest token its client, an upload token its partner, the others no tenant. */
+/**
+ * What a token opens: an ingest token its client, an upload token its partner, the others no
+ * tenant.
+ */
 export interface Token {
   readonly token_id: number;
   readonly kind: TokenKind;
   readonly client_id: number | null;
   readonly partner_id: number | null;
-  /** Held by the visitor's own browser or app: address and user agent of the request are the visitor's. */
+  /**
+   * Held by the visitor's own browser or app: address and user agent of the request are the
+   * visitor's.
+   */
   readonly client_side: boolean;
 }
 export interface NewToken {
@@ -31,8 +37,10 @@ const sha256 = (token: string): Buffer => createHash("sha256").update(token).dig
 export const newToken = (kind: TokenKind): string => `trb_${kind}_${randomBytes(32).toString("base64url")}`;
 
 /**
- * Makes a token and saves its hash. With `token` given (one made earlier, for a database made anew) that one is saved, and saving it again changes
- * nothing. A new upload token replaces the partner's. Throws when an ingest token names no client, an upload token no partner, or the one given was revoked.
+ * Makes a token and saves its hash. With `token` given (one made earlier, for a database made anew)
+ * that one is saved, and saving it again changes nothing. A new upload token replaces the
+ * partner's. Throws when an ingest token names no client, an upload token no partner, or the one
+ * given was revoked.
  */
 export const createToken = async (
   pool: pg.Pool,
@@ -45,7 +53,8 @@ export const createToken = async (
       sql`select token_id, revoked_at from tokens where sha256 = ${sha256(token)}`,
     );
     const [found] = known.rows;
-    if (found !== undefined && found.revoked_at !== null) throw new Error(`the token "${wanted.label}" was revoked: make a new one`);
+    if (found !== undefined && found.revoked_at !== null)
+      throw new Error(`the token "${wanted.label}" was revoked: make a new one`);
     if (found !== undefined) return { token_id: found.token_id, token };
     if (wanted.kind === "upload")
       await tx.query(sql`update tokens set revoked_at = clock_timestamp(), revision = nextval('token_revisions')
@@ -76,19 +85,25 @@ const refuseMismatch = (wanted: NewToken, token: string): void => {
 };
 
 /**
- * A new service token under this label; those of before under it are dead within a second. For a process that keeps its token in memory alone and makes
- * another at each start. The label belongs to one process.
+ * A new service token under this label; those of before under it are dead within a second. For a
+ * process that keeps its token in memory alone and makes another at each start. The label belongs
+ * to one process.
  */
 export const renewServiceToken = (pool: pg.Pool, label: string): Promise<string> =>
   writing(pool, async (tx, revision) => {
     const token = newToken("service");
     await tx.query(sql`update tokens set revoked_at = clock_timestamp(), revision = nextval('token_revisions')
       where kind = 'service' and label = ${label} and revoked_at is null`);
-    await tx.query(sql`insert into tokens (kind, sha256, label, revision) values ('service', ${sha256(token)}, ${label}, ${revision})`);
+    await tx.query(
+      sql`insert into tokens (kind, sha256, label, revision) values ('service', ${sha256(token)}, ${label}, ${revision})`,
+    );
     return token;
   });
 
-/** Ends a token in every process within a second. False when there is none of that id, or it had been revoked before. */
+/**
+ * Ends a token in every process within a second. False when there is none of that id, or it had
+ * been revoked before.
+ */
 export const revokeToken = async (pool: pg.Pool, tokenId: number): Promise<boolean> =>
   writing(pool, async (tx, revision) => {
     const { rowCount } = await tx.query(
@@ -111,11 +126,16 @@ const writing = <T>(pool: pg.Pool, work: (tx: pg.PoolClient, revision: number) =
   );
 
 export interface Tokens {
-  /** The token's owner, when it is known and not revoked. Counts as a use, which is written later. */
+  /**
+   * The token's owner, when it is known and not revoked. Counts as a use, which is written later.
+   */
   readonly find: (token: string) => Token | undefined;
   /** Resolves with the first load, however long Postgres is away. */
   readonly ready: Promise<void>;
-  /** Since when (database time) nothing newer is known, while Postgres is away: the tokens known then stay good. */
+  /**
+   * Since when (database time) nothing newer is known, while Postgres is away: the tokens known
+   * then stay good.
+   */
   readonly staleSince: () => UnixMs | undefined;
   /** Writes the last uses and stops polling; close it before its pool. */
   readonly close: () => Promise<void>;
@@ -123,16 +143,28 @@ export interface Tokens {
 
 interface Picture {
   readonly revision: number;
-  /** By the hex of the SHA-256: a lookup's time says something of the hash at most, never of the token. */
+  /**
+   * By the hex of the SHA-256: a lookup's time says something of the hash at most, never of the
+   * token.
+   */
   readonly live: ReadonlyMap<string, Token>;
 }
 
-/** Keeps the live tokens in memory. With a poll of 500 ms a revocation is effective within a second. */
+/**
+ * Keeps the live tokens in memory. With a poll of 500 ms a revocation is effective within a second.
+ */
 export const openTokens = (
   pool: pg.Pool,
-  options: { readonly pollMs?: number; readonly writeUsesMs?: number; readonly onError?: (error: unknown) => void } = {},
+  options: {
+    readonly pollMs?: number;
+    readonly writeUsesMs?: number;
+    readonly onError?: (error: unknown) => void;
+  } = {},
 ): Tokens => {
-  const snapshot = keepSnapshot<Picture>((before) => take(pool, before), { pollMs: options.pollMs ?? 500, onError: options.onError });
+  const snapshot = keepSnapshot<Picture>((before) => take(pool, before), {
+    pollMs: options.pollMs ?? 500,
+    onError: options.onError,
+  });
   const used = new Set<number>();
   const writeUses = async (): Promise<void> => {
     const ids = [...used];
@@ -181,7 +213,8 @@ const take = (pool: pg.Pool, before: Taken<Picture> | undefined): Promise<Taken<
       );
       const { as_of: asOf, revision } = moment[0]!;
       if (before !== undefined && before.value.revision === revision) return { asOf, value: before.value };
-      // A lower revision than the known one: the database was restored from a backup, and what it holds is the truth.
+      // A lower revision than the known one: the database was restored from a backup, and what it
+      // holds is the truth.
       const isNewer = before !== undefined && before.value.revision < revision;
       const { rows } = await tx.query<Token & { hash: string; is_live: boolean }>(sql`
         select token_id, kind, client_id, partner_id, client_side, encode(sha256, 'hex') as hash, revoked_at is null as is_live

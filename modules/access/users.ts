@@ -1,4 +1,5 @@
-// modules/access/users.ts - who may use the platform and as what: found by e-mail address on each request, so that a demotion acts at once.
+// Who may use the platform and as what: found by e-mail address on each request, so that a demotion
+// acts at once.
 import type { Pool } from "pg";
 import { sql, transaction } from "../../infra/postgres/sql.ts";
 
@@ -30,7 +31,10 @@ export const userOf = (pool: Pool, email: string): Promise<User | undefined> =>
   );
 
 /** Makes the user, or gives an existing one this name, role and tenants. Answers its id. */
-export const saveUser = (pool: Pool, { email, name, role, partner_id, client_ids }: Omit<User, "user_id">): Promise<number> =>
+export const saveUser = (
+  pool: Pool,
+  { email, name, role, partner_id, client_ids }: Omit<User, "user_id">,
+): Promise<number> =>
   transaction(
     pool,
     null,
@@ -52,7 +56,10 @@ export const removeUser = (pool: Pool, email: string): Promise<boolean> =>
     pool,
     null,
     async (tx) =>
-      (await tx.query(sql`update users set removed_at = clock_timestamp() where email = ${email.toLowerCase()} and removed_at is null`))
-        .rowCount === 1,
+      (
+        await tx.query(
+          sql`update users set removed_at = clock_timestamp() where email = ${email.toLowerCase()} and removed_at is null`,
+        )
+      ).rowCount === 1,
     reader,
   );

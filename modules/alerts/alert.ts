@@ -1,4 +1,5 @@
-// modules/alerts/alert.ts - an alert as it travels: the body of POST /api/admin/system-alert (interface.md, "System alert body") and two fields of ours.
+// An alert as it travels: the body of POST /api/admin/system-alert (interface.md, "System alert
+// body") and two fields of ours.
 import { createHash } from "node:crypto";
 import { z } from "zod";
 
@@ -41,11 +42,20 @@ export interface Wrong {
   readonly detail: string;
 }
 
-/** An alert, or what is wrong with the body. Without an incident the same words at the same time are one. */
+/**
+ * An alert, or what is wrong with the body. Without an incident the same words at the same time are
+ * one.
+ */
 export const readAlert = (given: unknown): { readonly alert: Alert } | { readonly wrong: readonly Wrong[] } => {
   const parsed = body.safeParse(given);
   if (!parsed.success)
-    return { wrong: parsed.error.issues.map(({ path, code, message }) => ({ pointer: `/${path.join("/")}`, code, detail: message })) };
+    return {
+      wrong: parsed.error.issues.map(({ path, code, message }) => ({
+        pointer: `/${path.join("/")}`,
+        code,
+        detail: message,
+      })),
+    };
   const { incident_id, duration, ...rest } = parsed.data;
   const words = JSON.stringify([rest.service, rest.timestamp, rest.reason]);
   return {

@@ -1,4 +1,4 @@
-// modules/alerts/kept-alerts.ts - alerts as they are kept: each once, marked when its mail has been taken.
+// Alerts as they are kept: each once, marked when its mail has been taken.
 import type { Pool, PoolClient } from "pg";
 import { sql, transaction } from "../../infra/postgres/sql.ts";
 import type { UnixMs } from "../../stream/flow.ts";
@@ -23,7 +23,10 @@ export interface KeptAlert extends Omit<AlertRow, "duration" | "timestamp"> {
 
 const role = { role: "tributary_keeper" } as const;
 
-/** Inside the transaction of what it tells of, under the role tributary_keeper. One that is there already stays as it is. */
+/**
+ * Inside the transaction of what it tells of, under the role tributary_keeper. One that is there
+ * already stays as it is.
+ */
 export const keepAlert = async (tx: PoolClient, alert: AlertRow, isMailed = false): Promise<void> => {
   await tx.query(sql`
     insert into system_alerts (incident_id, service, status, severity, reason, duration, told_at, mailed_at)
@@ -34,8 +37,10 @@ export const keepAlert = async (tx: PoolClient, alert: AlertRow, isMailed = fals
 };
 
 /**
- * Keeps the alert, and mails it with `send` unless that was done before; the row is locked meanwhile, so that two who tell the same mail it once. True when
- * it is mailed. A mail server that refuses is noted and answers false; only Postgres makes this throw. A crash between the mail and its mark mails again.
+ * Keeps the alert, and mails it with `send` unless that was done before; the row is locked
+ * meanwhile, so that two who tell the same mail it once. True when it is mailed. A mail server that
+ * refuses is noted and answers false; only Postgres makes this throw. A crash between the mail and
+ * its mark mails again.
  */
 export const mailOnce = (pool: Pool, alert: AlertRow, send: (() => Promise<void>) | undefined): Promise<boolean> =>
   transaction(
@@ -66,7 +71,9 @@ export const unmailedAlerts = (pool: Pool, service: string): Promise<readonly Al
     pool,
     null,
     async (tx) => {
-      const { rows } = await tx.query<Omit<AlertRow, "duration" | "timestamp"> & { duration: string | null; told_at: UnixMs }>(sql`
+      const { rows } = await tx.query<
+        Omit<AlertRow, "duration" | "timestamp"> & { duration: string | null; told_at: UnixMs }
+      >(sql`
         select incident_id, service, status, severity, reason, duration, told_at from system_alerts
         where service = ${service} and mailed_at is null and created_at > clock_timestamp() - interval '1 hour' order by alert_id limit 20`);
       return rows.map(({ duration, told_at, ...row }) => ({

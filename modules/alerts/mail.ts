@@ -1,4 +1,4 @@
-// modules/alerts/mail.ts - sends an alert by mail to those whom SMTP_URL names.
+// Sends an alert by mail to those whom SMTP_URL names.
 import nodemailer from "nodemailer";
 import type { Alert } from "./alert.ts";
 
@@ -8,11 +8,13 @@ export interface Mailer {
   readonly close: () => void;
 }
 
-// A mail server that is alive answers each step within seconds; a keeper that waits for it longer would probe late.
+// A mail server that is alive answers each step within seconds; a keeper that waits for it longer
+// would probe late.
 const STEP_MS = 5_000;
 
 /**
- * `smtp(s)://user:password@host:port/?from=...&to=a@x,b@y`; undefined without a URL: alerts are then only kept.
+ * `smtp(s)://user:password@host:port/?from=...&to=a@x,b@y`; undefined without a URL: alerts are
+ * then only kept.
  * @throws Error when nobody is named in `to`.
  */
 export const openMailer = (url: string | undefined): Mailer | undefined => {
@@ -50,7 +52,10 @@ const partsOf = (url: string) => {
   };
 };
 
-/** Subject, text and id of the mail. What came from outside reaches no header with a line break in it. */
+/**
+ * Subject, text and id of the mail. What came from outside reaches no header with a line break in
+ * it.
+ */
 export const mailOf = ({ service, status, reason, duration, timestamp, incident_id, severity }: Alert) => {
   const mark = severity === "critical" ? "CRITICAL: " : "";
   const what = status === "down" ? "is down" : `has recovered${duration === undefined ? "" : ` after ${duration}`}`;
@@ -67,7 +72,8 @@ export const mailOf = ({ service, status, reason, duration, timestamp, incident_
   return {
     subject: oneLine(`[Tributary] ${mark}${service} ${what}`).slice(0, 200),
     text: lines.join("\n"),
-    // A mail that is sent again after a crash has the same id, by which mail systems see that it is the same.
+    // A mail that is sent again after a crash has the same id, by which mail systems see that it is
+    // the same.
     messageId: `<${oneLine(`${incident_id}.${status}.${severity}`).replace(/[^A-Za-z0-9._-]/g, "-")}@tributary.alerts>`,
   };
 };

@@ -1,4 +1,4 @@
-// modules/alerts/report.ts - hands an alert to the platform API (POST /api/admin/system-alert), which keeps and mails it.
+// Hands an alert to the platform API (POST /api/admin/system-alert), which keeps and mails it.
 import type { Alert } from "./alert.ts";
 
 export interface ApiAddress {
@@ -21,6 +21,7 @@ export const reportAlert = async ({ url, token }: ApiAddress, alert: Alert): Pro
   });
   // A proxy between us and the API answers with a page of its own.
   const content = (await answer.json().catch(() => ({}))) as { mailed?: boolean; detail?: string };
-  if (answer.status !== 202) throw new Error(`the platform API answered ${answer.status}: ${content.detail ?? "no reason"}`);
+  if (answer.status !== 202)
+    throw new Error(`the platform API answered ${answer.status}: ${content.detail ?? "no reason"}`);
   return content.mailed === true;
 };

@@ -1,18 +1,26 @@
-// modules/alerts/tell.ts - tells an alert: kept in Postgres and mailed once; without Postgres mailed all the same.
+// Tells an alert: kept in Postgres and mailed once; without Postgres mailed all the same.
 import type { Pool } from "pg";
 import type { Log } from "../../infra/runtime/log.ts";
 import type { Alert } from "./alert.ts";
 import { mailOnce } from "./kept-alerts.ts";
 import type { Mailer } from "./mail.ts";
 
-/** An incident has three alerts; what is remembered of mails sent without Postgres is a few kilobytes. */
+/**
+ * An incident has three alerts; what is remembered of mails sent without Postgres is a few
+ * kilobytes.
+ */
 const MOST_REMEMBERED = 200;
 
 /**
- * True when its mail has been taken, now or before. Without Postgres this process alone remembers what it has mailed, and the keeper saves that later.
+ * True when its mail has been taken, now or before. Without Postgres this process alone remembers
+ * what it has mailed, and the keeper saves that later.
  * Rejects when neither Postgres nor a mail server has taken it.
  */
-export const teller = (pool: Pool, mailer: Mailer | undefined, log: Pick<Log, "warn">): ((alert: Alert) => Promise<boolean>) => {
+export const teller = (
+  pool: Pool,
+  mailer: Mailer | undefined,
+  log: Pick<Log, "warn">,
+): ((alert: Alert) => Promise<boolean>) => {
   const mailed = new Set<string>();
   return async (alert) => {
     const id = `${alert.incident_id} ${alert.status} ${alert.severity}`;

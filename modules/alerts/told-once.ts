@@ -1,4 +1,5 @@
-// modules/alerts/told-once.ts - law L2 over what was told: each outage of a store is one incident, with one alert and one recovery that names the downtime.
+// Law L2 over what was told: each outage of a store is one incident, with one alert and one
+// recovery that names the downtime.
 
 import type { UnixMs } from "../../stream/flow.ts";
 import type { KeptAlert } from "./kept-alerts.ts";
@@ -19,8 +20,8 @@ export interface ToldTiming {
 }
 
 /**
- * What is wrong, a sentence each; empty when the law holds. `mailed`: subjects or ids of the mails that came, by `incident_id.status.severity` (the local
- * part of their Message-ID).
+ * What is wrong, a sentence each; empty when the law holds. `mailed`: subjects or ids of the mails
+ * that came, by `incident_id.status.severity` (the local part of their Message-ID).
  */
 export const toldOnce = (
   outages: readonly Outage[],
@@ -36,7 +37,8 @@ export const toldOnce = (
     if (count("down") === 0) wrong.push(`${id} recovered and was never down`);
     if (count("recovered") > 1) wrong.push(`${id} recovered ${count("recovered")} times`);
     for (const severity of ["normal", "critical"])
-      if (count("down", severity) > 1) wrong.push(`${id} was told as down (${severity}) ${count("down", severity)} times`);
+      if (count("down", severity) > 1)
+        wrong.push(`${id} was told as down (${severity}) ${count("down", severity)} times`);
     for (const one of told) {
       if (one.status === "recovered" && (one.duration ?? "") === "") wrong.push(`${id} recovered without a downtime`);
       const mails = mailed.filter((mail) => mail === `${id}.${one.status}.${one.severity}`).length;
@@ -44,23 +46,31 @@ export const toldOnce = (
     }
   }
   for (const { service, from, to } of outages) {
-    // Two probes may fall on a store that is well: one just before, one just after. Below that nobody need have seen it.
+    // Two probes may fall on a store that is well: one just before, one just after. Below that
+    // nobody need have seen it.
     if (to - from < 3 * intervalMs) continue;
     const during = [...incidents.values()].filter((told) =>
-      told.some((one) => one.service === service && one.status === "down" && one.told_at >= from && one.told_at <= to + graceMs),
+      told.some(
+        (one) => one.service === service && one.status === "down" && one.told_at >= from && one.told_at <= to + graceMs,
+      ),
     );
-    if (during.length !== 1) wrong.push(`${service} was away from ${iso(from)} to ${iso(to)}: ${during.length} incidents`);
+    if (during.length !== 1)
+      wrong.push(`${service} was away from ${iso(from)} to ${iso(to)}: ${during.length} incidents`);
     for (const told of during) {
       const first = Math.min(...told.map(({ told_at }) => told_at));
-      if (first - from > 3 * intervalMs + graceMs) wrong.push(`${service} was told ${first - from} ms after it had gone`);
+      if (first - from > 3 * intervalMs + graceMs)
+        wrong.push(`${service} was told ${first - from} ms after it had gone`);
       const back = told.find(({ status }) => status === "recovered");
-      if (back === undefined || back.told_at > to + intervalMs + graceMs) wrong.push(`the return of ${service} at ${iso(to)} was not told`);
+      if (back === undefined || back.told_at > to + intervalMs + graceMs)
+        wrong.push(`the return of ${service} at ${iso(to)} was not told`);
     }
   }
   return wrong;
 };
 
-const byIncident = <T extends { readonly incident_id: string }>(alerts: readonly T[]): ReadonlyMap<string, readonly T[]> => {
+const byIncident = <T extends { readonly incident_id: string }>(
+  alerts: readonly T[],
+): ReadonlyMap<string, readonly T[]> => {
   const groups = new Map<string, T[]>();
   for (const alert of alerts) groups.set(alert.incident_id, [...(groups.get(alert.incident_id) ?? []), alert]);
   return groups;

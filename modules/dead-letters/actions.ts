@@ -1,4 +1,5 @@
-// modules/dead-letters/actions.ts - what people do with dead letters, audited: retry and discard, for the command line and the platform API.
+// What people do with dead letters, audited: retry and discard, for the command line and the
+// platform API.
 import type { Pool } from "pg";
 import { beginOperation, type OperationPorts } from "../operations/operations.ts";
 import type { Letter } from "./letter.ts";
@@ -14,10 +15,18 @@ export interface Done {
   readonly ids: readonly string[];
 }
 
-const said = (filter: LetterFilter): string => filter.ids?.join(" ") ?? (JSON.stringify(filter) === "{}" ? "all" : JSON.stringify(filter));
+const said = (filter: LetterFilter): string =>
+  filter.ids?.join(" ") ?? (JSON.stringify(filter) === "{}" ? "all" : JSON.stringify(filter));
 
-/** Waiting and parked letters are due now, and the keeper sends them within seconds. Written to the audit before and after; dying in between, the letters are due or they are not. */
-export const retryLetters = async ({ pool, audit }: ActionPorts, filter: LetterFilter, actor: string): Promise<Done> => {
+/**
+ * Waiting and parked letters are due now, and the keeper sends them within seconds. Written to the
+ * audit before and after; dying in between, the letters are due or they are not.
+ */
+export const retryLetters = async (
+  { pool, audit }: ActionPorts,
+  filter: LetterFilter,
+  actor: string,
+): Promise<Done> => {
   const operation = await beginOperation(audit, { kind: "dead_letter_retry", actor, target: said(filter) }, { filter });
   try {
     const ids = await makeDue(pool, filter, Date.now());
@@ -35,7 +44,11 @@ export const discardLetters = async (
   filter: LetterFilter,
   { actor, reason }: { readonly actor: string; readonly reason: string },
 ): Promise<Done> => {
-  const operation = await beginOperation(audit, { kind: "dead_letter_discard", actor, target: said(filter), reason }, { filter });
+  const operation = await beginOperation(
+    audit,
+    { kind: "dead_letter_discard", actor, target: said(filter), reason },
+    { filter },
+  );
   try {
     const ids = await discardOpen(pool, filter, { actor, reason, now: Date.now() });
     await operation.end("succeeded", { letters: ids.length, ids: ids.slice(0, 1_000) });

@@ -1,4 +1,5 @@
-// modules/dead-letters/failure.ts - reads a record of a dead-letter topic: what failed, whose event it holds, and where it goes when it is tried again.
+// Reads a record of a dead-letter topic: what failed, whose event it holds, and where it goes when
+// it is tried again.
 import { createHash } from "node:crypto";
 import { uuidOf } from "../../domain/ids.ts";
 import type { Hides } from "../../domain/suppression.ts";
@@ -12,7 +13,11 @@ import { pipeline } from "../../topology.ts";
 import type { Failure, LetterKind } from "./letter.ts";
 
 /** The dead-letter topics and the kind of what lies in each. */
-export const letterTopics: Readonly<Record<LetterKind, string>> = { clicks: "clicks.dlq", pixel: "pixel.dlq", s2s: "s2s.dlq" };
+export const letterTopics: Readonly<Record<LetterKind, string>> = {
+  clicks: "clicks.dlq",
+  pixel: "pixel.dlq",
+  s2s: "s2s.dlq",
+};
 
 const readers = pipeline.nodes.filter((node) => node.is !== "edge");
 /** Every topic that a stage or sink reads, hence every one that a letter can come from. */
@@ -25,7 +30,8 @@ export const letterSources: readonly AnyTopic[] = [...sources.values()];
 type Kept = Pick<InputMessage, "key" | "value" | "headers">;
 
 /** Without U+0000, which no text of the index may hold; whoever wrote it. */
-const textOf = (headers: InputMessage["headers"], name: string): string | undefined => headers[name]?.toString().replaceAll("\0", "");
+const textOf = (headers: InputMessage["headers"], name: string): string | undefined =>
+  headers[name]?.toString().replaceAll("\0", "");
 const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 const INT = 2 ** 31;
 
@@ -34,10 +40,14 @@ const sourceOf = ({ headers }: Kept): Position | undefined => {
   const topic = textOf(headers, letterHeaders.topic);
   const partition = Number(textOf(headers, letterHeaders.partition) ?? Number.NaN);
   const offset = Number(textOf(headers, letterHeaders.offset) ?? Number.NaN);
-  const isPlace = Number.isInteger(partition) && partition >= 0 && partition < INT && Number.isSafeInteger(offset) && offset >= 0;
+  const isPlace =
+    Number.isInteger(partition) && partition >= 0 && partition < INT && Number.isSafeInteger(offset) && offset >= 0;
   return topic !== undefined && sources.has(topic) && isPlace ? { topic, partition, offset } : undefined;
 };
-/** A stage that is fused with others was given what the topic between them would hold, and its letter says where the log was read. */
+/**
+ * A stage that is fused with others was given what the topic between them would hold, and its
+ * letter says where the log was read.
+ */
 const topicOf = ({ headers }: Kept, source: Position): AnyTopic =>
   readBy.get(textOf(headers, letterHeaders.stage) ?? "") ?? sources.get(source.topic)!;
 
@@ -45,14 +55,18 @@ const topicOf = ({ headers }: Kept, source: Position): AnyTopic =>
 interface Held {
   readonly topic: AnyTopic;
   readonly record: Recorded<any>;
-  /** The event that goes through the pipeline again; null: the record itself goes back to where it came from. */
+  /**
+   * The event that goes through the pipeline again; null: the record itself goes back to where it
+   * came from.
+   */
   readonly event: EventReceived | null;
 }
 
 /**
- * An event goes through everything again, for mending may have been anywhere on its way. A later version of a row was made by a decision or a second
- * copy, and the event alone would not bring it back; a decision, a conversion and a ledger entry are no events: these go back as they are, and are
- * answered with the recorded outcome or written under their own id.
+ * An event goes through everything again, for mending may have been anywhere on its way. A later
+ * version of a row was made by a decision or a second copy, and the event alone would not bring it
+ * back; a decision, a conversion and a ledger entry are no events: these go back as they are, and
+ * are answered with the recorded outcome or written under their own id.
  */
 const eventIn = (name: string, data: any): EventReceived | null => {
   if (name === topics.eventsRaw.name) return data;
@@ -93,7 +107,10 @@ const digestOf = ({ key, value }: Kept): string =>
     .update(value === null ? "null" : "")
     .digest("hex");
 
-/** The root that a record which was sent again carries, else that of its own place and bytes: places are given anew when a log is lost, bytes are not. */
+/**
+ * The root that a record which was sent again carries, else that of its own place and bytes: places
+ * are given anew when a log is lost, bytes are not.
+ */
 const rootOf = (kept: Kept, source: Position): string => {
   const carried = textOf(kept.headers, letterHeaders.letter);
   return carried !== undefined && UUID.test(carried)
@@ -101,10 +118,15 @@ const rootOf = (kept: Kept, source: Position): string => {
     : uuidOf("refused", source.topic, source.partition, source.offset, digestOf(kept));
 };
 
-const clientOf = (data: any): number | null => data.client_id ?? data.event?.client_id ?? data.attributed?.event.client_id ?? null;
+const clientOf = (data: any): number | null =>
+  data.client_id ?? data.event?.client_id ?? data.attributed?.event.client_id ?? null;
 const eventIdOf = ({ record, event }: Held): string =>
   String(
-    event?.event_id ?? record.data.event?.event_id ?? record.data.attributed?.event.event_id ?? record.data.event_id ?? record.id,
+    event?.event_id ??
+      record.data.event?.event_id ??
+      record.data.attributed?.event.event_id ??
+      record.data.event_id ??
+      record.id,
   ).replaceAll("\0", "");
 
 const kindOf = (topic: string): LetterKind =>
@@ -113,7 +135,10 @@ const kindOf = (topic: string): LetterKind =>
 /** Of a record that nothing of ours wrote: it is kept, told, and goes nowhere by itself. */
 const FOREIGN = "foreign_record";
 
-/** `appendedAt` is when the log took the record. Every record of a dead-letter topic is a failure of some letter: none is passed over. */
+/**
+ * `appendedAt` is when the log took the record. Every record of a dead-letter topic is a failure of
+ * some letter: none is passed over.
+ */
 export const failureOf = async (wire: Wire, kept: Kept, at: Position, appendedAt: UnixMs): Promise<Failure> => {
   const source = sourceOf(kept);
   const text = (name: string, otherwise: string) => textOf(kept.headers, name) || otherwise;
@@ -126,7 +151,11 @@ export const failureOf = async (wire: Wire, kept: Kept, at: Position, appendedAt
     kind: kindOf(at.topic),
     root: rootOf(kept, from),
     subject:
-      held === undefined ? null : held.event === null ? uuidOf(held.topic.name, digestOf(kept)) : uuidOf("event", held.event.event_id),
+      held === undefined
+        ? null
+        : held.event === null
+          ? uuidOf(held.topic.name, digestOf(kept))
+          : uuidOf("event", held.event.event_id),
     stage,
     code: text(letterHeaders.code, FOREIGN),
     message: text(letterHeaders.message, "the record does not say why it lies here"),
@@ -139,7 +168,10 @@ export const failureOf = async (wire: Wire, kept: Kept, at: Position, appendedAt
   };
 };
 
-/** A claim is asked about by the event that it is about; a decision on a whole order holds a blank one with the order's id. */
+/**
+ * A claim is asked about by the event that it is about; a decision on a whole order holds a blank
+ * one with the order's id.
+ */
 const isErased = ({ topic, record, event }: Held, hides: Hides | undefined): boolean => {
   if (hides === undefined) return false;
   const about = event ?? (topic.name === topics.claims.name ? (record.data as Claim).attributed.event : null);
@@ -147,8 +179,8 @@ const isErased = ({ topic, record, event }: Held, hides: Hides | undefined): boo
 };
 
 /**
- * The message that takes a letter's record into the pipeline again; `no_way_back`: the record is not of the pipeline; `erased`: it speaks of somebody who
- * must not come back (law R4).
+ * The message that takes a letter's record into the pipeline again; `no_way_back`: the record is
+ * not of the pipeline; `erased`: it speaks of somebody who must not come back (law R4).
  */
 export const reentryOf = async (
   wire: Wire,
@@ -159,7 +191,8 @@ export const reentryOf = async (
   const source = sourceOf(kept);
   if (source === undefined) return "no_way_back";
   const headers: Record<string, string | Buffer> = { [letterHeaders.letter]: root };
-  for (const [name, value] of Object.entries(kept.headers)) if (value !== undefined && name !== letterHeaders.letter) headers[name] = value;
+  for (const [name, value] of Object.entries(kept.headers))
+    if (value !== undefined && name !== letterHeaders.letter) headers[name] = value;
   const held = await heldIn(wire, kept, source);
   const { eventsRaw } = topics;
   if (held !== undefined && isErased(held, hides)) return "erased";
@@ -173,7 +206,9 @@ export const reentryOf = async (
   return { topic: eventsRaw.name, key, value: wire.encode(eventsRaw, event, null), headers };
 };
 
-/** A letter as a person reads it: the record as JSON where it can be read, else the bytes as hex. */
+/**
+ * A letter as a person reads it: the record as JSON where it can be read, else the bytes as hex.
+ */
 export const shownOf = async (
   wire: Wire,
   kept: Kept,
@@ -183,5 +218,9 @@ export const shownOf = async (
   const bytes = kept.value?.length ?? null;
   if (held === undefined) return { record: null, hex: kept.value?.toString("hex") ?? null, bytes };
   const { id, key, at, receivedAt, data } = held.record;
-  return { record: { id, key, at: new Date(at).toISOString(), received_at: new Date(receivedAt).toISOString(), data }, hex: null, bytes };
+  return {
+    record: { id, key, at: new Date(at).toISOString(), received_at: new Date(receivedAt).toISOString(), data },
+    hex: null,
+    bytes,
+  };
 };

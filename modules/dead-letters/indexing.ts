@@ -1,4 +1,4 @@
-// modules/dead-letters/indexing.ts - reads the dead-letter topics into the index: one transaction a batch, then the offsets.
+// Reads the dead-letter topics into the index: one transaction a batch, then the offsets.
 import { hit } from "#failpoint";
 import type { Wire } from "../../infra/avro/wire.ts";
 import type { ConsumedBatch } from "../../infra/kafka/consumer.ts";
@@ -9,7 +9,10 @@ import type { Failure } from "./letter.ts";
 /** A transaction of so many is over in a second. */
 const FAILURES_AT_ONCE = 500;
 
-/** Small and prompt: dead letters are few, and whoever asks for their number wants it now. A garbage of megabytes still comes one at a time. */
+/**
+ * Small and prompt: dead letters are few, and whoever asks for their number wants it now. A garbage
+ * of megabytes still comes one at a time.
+ */
 export const indexReading = {
   fetch: { minBytes: 1, maxWaitTimeInMs: 500, maxBytesPerPartition: 1024 * 1024, maxBytes: 4 * 1024 * 1024 },
   sessionTimeoutMs: 10_000,
@@ -17,7 +20,8 @@ export const indexReading = {
 };
 
 /**
- * The function that a consumer calls. The transaction first, then the offset: dying in between costs a second reading, in which every failure is known.
+ * The function that a consumer calls. The transaction first, then the offset: dying in between
+ * costs a second reading, in which every failure is known.
  * No record is passed over: one that says nothing about where it came from is a letter as well.
  */
 export const indexing =

@@ -1,4 +1,5 @@
-// modules/dead-letters/letter-depth.ts - how many dead letters are open, by kind: from the index, with what it has not read yet and what waits because a store is down.
+// How many dead letters are open, by kind: from the index, with what it has not read yet and what
+// waits because a store is down.
 
 import type { Admin } from "../../infra/kafka/admin.ts";
 import { WAY } from "../receipts/progress.ts";
@@ -26,15 +27,26 @@ export const lastKnown = (ask: () => Promise<Counts>): (() => Promise<Known | nu
   };
 };
 
-/** Adds up by kind. What is not known at all makes the whole unknown, for a number would be believed. */
-export const sumOf = (parts: readonly (Known | null)[]): { readonly depth: Depth; readonly isStale: boolean } | null => {
+/**
+ * Adds up by kind. What is not known at all makes the whole unknown, for a number would be
+ * believed.
+ */
+export const sumOf = (
+  parts: readonly (Known | null)[],
+): { readonly depth: Depth; readonly isStale: boolean } | null => {
   const known = parts.filter((part) => part !== null);
   if (known.length < parts.length) return null;
   const of = (kind: keyof Depth): number => known.reduce((sum, { counts }) => sum + (counts[kind] ?? 0), 0);
-  return { depth: { clicks: of("clicks"), pixel: of("pixel"), s2s: of("s2s") }, isStale: known.some(({ isStale }) => isStale) };
+  return {
+    depth: { clicks: of("clicks"), pixel: of("pixel"), s2s: of("s2s") },
+    isStale: known.some(({ isStale }) => isStale),
+  };
 };
 
-/** Records of each dead-letter topic that the index has not read; a letter that fails again counts twice for as long as that takes. */
+/**
+ * Records of each dead-letter topic that the index has not read; a letter that fails again counts
+ * twice for as long as that takes.
+ */
 export const unreadLetters = async (admin: Admin): Promise<Counts> => {
   const lag = await admin.lag(INDEX_GROUP, Object.values(letterTopics));
   const unread = (of: string): number =>
@@ -51,8 +63,9 @@ const WAITS_FOR_CACHE: readonly string[] = ["tributary.enrich", "tributary.score
 const WAITS_FOR_ANALYTICS: readonly string[] = ["tributary.analytics"];
 
 /**
- * Events that wait for a store that is down, once the oldest of them has waited for a minute; the log cannot tell of a waiting record what source it has,
- * so all of them count. Nothing is asked while both stores are well.
+ * Events that wait for a store that is down, once the oldest of them has waited for a minute; the
+ * log cannot tell of a waiting record what source it has, so all of them count. Nothing is asked
+ * while both stores are well.
  */
 export const waitingForStores = async (
   admin: () => Promise<Admin>,

@@ -1,8 +1,16 @@
-// modules/dead-letters/letter-index.ts - the index of the dead letters: failures go in, due letters are claimed, sent and seen through.
+// The index of the dead letters: failures go in, due letters are claimed, sent and seen through.
 import type { Pool, PoolClient } from "pg";
 import { sql, transaction } from "../../infra/postgres/sql.ts";
 import type { UnixMs } from "../../stream/flow.ts";
-import { type Failure, type Indexed, indexFailures, type Letter, type LetterKind, letterIdOf, subjectKey } from "./letter.ts";
+import {
+  type Failure,
+  type Indexed,
+  indexFailures,
+  type Letter,
+  type LetterKind,
+  letterIdOf,
+  subjectKey,
+} from "./letter.ts";
 
 /** Letters of every tenant and of nobody are worked on under the role of schedules. */
 const asKeeper = <T>(pool: Pool, work: (tx: PoolClient) => Promise<T>): Promise<T> =>
@@ -40,27 +48,40 @@ const TELL = `
   from jsonb_to_recordset($1::jsonb) as given (failure_id uuid, letter_id text, source jsonb, kept jsonb, code text, message text, failed_at float8)`;
 
 /**
- * One transaction: letters and failures are there together. Whoever reads another partition of the dead letters waits, for two failures of one event
- * may lie in two of them. Dying before the commit of the offsets costs a second reading, which changes nothing.
+ * One transaction: letters and failures are there together. Whoever reads another partition of the
+ * dead letters waits, for two failures of one event may lie in two of them. Dying before the commit
+ * of the offsets costs a second reading, which changes nothing.
  */
-export const indexInPostgres = (pool: Pool, failures: readonly Failure[], random: () => number = Math.random): Promise<Indexed> =>
+export const indexInPostgres = (
+  pool: Pool,
+  failures: readonly Failure[],
+  random: () => number = Math.random,
+): Promise<Indexed> =>
   asKeeper(pool, async (tx) => {
     if (failures.length === 0) return { letters: [], failures: [] };
     await tx.query("select pg_advisory_xact_lock(hashtext('tributary.dead-letters'))");
     const ids = [...new Set(failures.map(letterIdOf))];
     const subjects = [...new Set(failures.flatMap(({ subject }) => subject ?? []))];
     const { rows: found } = await tx.query<Letter>(KNOWN, [ids, subjects]);
-    // Of a subject only those of a stage that is concerned, but a lock more is cheaper than a pair of arrays.
-    const concerned = new Set(failures.flatMap(({ subject, stage }) => (subject === null ? [] : subjectKey(subject, stage))));
-    const letters = found.filter(
-      ({ letter_id, subject, stage }) => ids.includes(letter_id) || (subject !== null && concerned.has(subjectKey(subject, stage))),
+    // Of a subject only those of a stage that is concerned, but a lock more is cheaper than a pair
+    // of arrays.
+    const concerned = new Set(
+      failures.flatMap(({ subject, stage }) => (subject === null ? [] : subjectKey(subject, stage))),
     );
-    const { rows: told } = await tx.query<Pick<Failure, "failure_id">>(TOLD, [failures.map(({ failure_id }) => failure_id)]);
+    const letters = found.filter(
+      ({ letter_id, subject, stage }) =>
+        ids.includes(letter_id) || (subject !== null && concerned.has(subjectKey(subject, stage))),
+    );
+    const { rows: told } = await tx.query<Pick<Failure, "failure_id">>(TOLD, [
+      failures.map(({ failure_id }) => failure_id),
+    ]);
     const known = { letters, failures: new Set(told.map(({ failure_id }) => failure_id)) };
     const indexed = indexFailures(known, failures, random);
     if (indexed.failures.length === 0) return indexed;
     await tx.query(SAVE, [JSON.stringify(indexed.letters)]);
-    await tx.query(TELL, [JSON.stringify(indexed.failures.map(({ letter_id, failure }) => ({ ...failure, letter_id })))]);
+    await tx.query(TELL, [
+      JSON.stringify(indexed.failures.map(({ letter_id, failure }) => ({ ...failure, letter_id }))),
+    ]);
     return indexed;
   });
 
@@ -75,17 +96,30 @@ const CLAIM = `
     order by coalesce(next_attempt_at, lease_until), letter_id limit $3 for update skip locked)
   returning ${letterColumns}`;
 
-/** Takes at most `most` letters that are due, or that somebody died over; nobody else gets them before the lease has ended. */
-export const claimLetters = async (pool: Pool, most: number, now: UnixMs, leaseMs: number): Promise<readonly Letter[]> =>
+/**
+ * Takes at most `most` letters that are due, or that somebody died over; nobody else gets them
+ * before the lease has ended.
+ */
+export const claimLetters = async (
+  pool: Pool,
+  most: number,
+  now: UnixMs,
+  leaseMs: number,
+): Promise<readonly Letter[]> =>
   asKeeper(pool, async (tx) => (await tx.query<Letter>(CLAIM, [new Date(now), new Date(now + leaseMs), most])).rows);
 
 const OF_ATTEMPT = `from unnest($1::text[], $2::int[]) as sent (id, attempt)
   where letter_id = id and attempts = attempt and state = 'retrying'`;
-const attempted = (letters: readonly Attempt[]) => [letters.map(({ letter_id }) => letter_id), letters.map(({ attempts }) => attempts)];
+const attempted = (letters: readonly Attempt[]) => [
+  letters.map(({ letter_id }) => letter_id),
+  letters.map(({ attempts }) => attempts),
+];
 
 /** The log has them again. One that has failed meanwhile is no attempt of ours any more. */
 export const markSent = async (pool: Pool, letters: readonly Attempt[], now: UnixMs): Promise<void> => {
-  await asKeeper(pool, (tx) => tx.query(`update dead_letters set sent_at = $3 ${OF_ATTEMPT}`, [...attempted(letters), new Date(now)]));
+  await asKeeper(pool, (tx) =>
+    tx.query(`update dead_letters set sent_at = $3 ${OF_ATTEMPT}`, [...attempted(letters), new Date(now)]),
+  );
 };
 
 /** They came through without failing again. Answers how many. */
@@ -102,7 +136,12 @@ export const parkLetters = async (pool: Pool, letters: readonly Attempt[], messa
 };
 
 /** Given up without being asked: what must not come back. */
-export const discardClaimed = async (pool: Pool, letters: readonly Attempt[], reason: string, now: UnixMs): Promise<void> => {
+export const discardClaimed = async (
+  pool: Pool,
+  letters: readonly Attempt[],
+  reason: string,
+  now: UnixMs,
+): Promise<void> => {
   const statement = `update dead_letters set state = 'discarded', lease_until = null, closed_at = $3, closed_by = 'keeper', close_reason = $4 ${OF_ATTEMPT}`;
   await asKeeper(pool, (tx) => tx.query(statement, [...attempted(letters), new Date(now), reason]));
 };
@@ -112,7 +151,11 @@ export const lettersUnderWay = (pool: Pool): Promise<readonly Attempt[]> =>
   asKeeper(
     pool,
     async (tx) =>
-      (await tx.query<Attempt>("select letter_id, attempts from dead_letters where state = 'retrying' and sent_at is not null")).rows,
+      (
+        await tx.query<Attempt>(
+          "select letter_id, attempts from dead_letters where state = 'retrying' and sent_at is not null",
+        )
+      ).rows,
   );
 
 export type Depth = Readonly<Record<LetterKind, number>>;
@@ -150,8 +193,8 @@ export const openLetters = async (pool: Pool): Promise<readonly OpenLetters[]> =
 export type ProbedStore = "analytics_store" | "cache_store" | "relational_store";
 
 /**
- * What a store refused before it turned healthy is tried at once: each letter once a recovery, for one that fails again has failed after it. Answers how
- * many were woken.
+ * What a store refused before it turned healthy is tried at once: each letter once a recovery, for
+ * one that fails again has failed after it. Answers how many were woken.
  */
 export const wakeLetters = (pool: Pool, stages: Readonly<Record<ProbedStore, readonly string[]>>): Promise<number> =>
   asKeeper(pool, async (tx) => {

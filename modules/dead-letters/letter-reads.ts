@@ -1,4 +1,4 @@
-// modules/dead-letters/letter-reads.ts - dead letters looked for, retried and given up by people: one, many by a filter, or all.
+// Dead letters looked for, retried and given up by people: one, many by a filter, or all.
 import type { Pool, PoolClient } from "pg";
 import { type Sql, sql, transaction } from "../../infra/postgres/sql.ts";
 import type { UnixMs } from "../../stream/flow.ts";
@@ -17,11 +17,18 @@ export interface LetterFilter {
   /** Failed last at this time or later. */
   readonly since?: UnixMs;
 }
-/** Whose letters may be seen: those of some clients by row-level security, or all (`null`: operators only), unreadable ones too. */
+/**
+ * Whose letters may be seen: those of some clients by row-level security, or all (`null`: operators
+ * only), unreadable ones too.
+ */
 export type LetterScope = readonly number[] | null;
 
-const scoped = <T>(pool: Pool, scope: LetterScope, work: (tx: PoolClient) => Promise<T>, isReadOnly = false): Promise<T> =>
-  transaction(pool, scope, work, { ...(scope === null && { role: "tributary_keeper" }), isReadOnly });
+const scoped = <T>(
+  pool: Pool,
+  scope: LetterScope,
+  work: (tx: PoolClient) => Promise<T>,
+  isReadOnly = false,
+): Promise<T> => transaction(pool, scope, work, { ...(scope === null && { role: "tributary_keeper" }), isReadOnly });
 
 const OPEN: readonly LetterState[] = ["waiting", "retrying", "parked"];
 
@@ -59,7 +66,9 @@ export const listLetters = (
     scope,
     async (tx) => {
       const from =
-        after === undefined ? sql`true` : sql`(last_failed_at, letter_id) < (${new Date(after.last_failed_at)}, ${after.letter_id})`;
+        after === undefined
+          ? sql`true`
+          : sql`(last_failed_at, letter_id) < (${new Date(after.last_failed_at)}, ${after.letter_id})`;
       const { rows } = await tx.query<Letter>(
         sql`select ${columns} from dead_letters where ${where(filter)} and ${from} order by last_failed_at desc, letter_id desc limit ${limit}`,
       );
@@ -119,7 +128,10 @@ export const makeDue = (pool: Pool, filter: LetterFilter, now: UnixMs): Promise<
     return rows.map(({ letter_id }) => letter_id);
   });
 
-/** Open ones are given up for good; one that is on its way may still come through, and stays discarded when it fails. Answers which. */
+/**
+ * Open ones are given up for good; one that is on its way may still come through, and stays
+ * discarded when it fails. Answers which.
+ */
 export const discardOpen = (
   pool: Pool,
   filter: LetterFilter,

@@ -1,4 +1,5 @@
-// modules/dead-letters/letter.ts - the life of a dead letter: opened by a failure, sent again until it passes, parked when that never helps, discarded by a person.
+// The life of a dead letter: opened by a failure, sent again until it passes, parked when that
+// never helps, discarded by a person.
 
 import { prefixed, uuidOf } from "../../domain/ids.ts";
 import type { Position, UnixMs } from "../../stream/flow.ts";
@@ -8,8 +9,10 @@ export type LetterKind = "clicks" | "pixel" | "s2s";
 export const letterKinds: readonly LetterKind[] = ["clicks", "pixel", "s2s"];
 
 /**
- * waiting: will be sent again at `next_attempt_at`. retrying: is being sent, or was sent and has not come through yet. reprocessed: came through.
- * parked: ten times in vain, waits for a person. discarded: a person gave it up, with a reason. Every letter is in exactly one of them (law C4).
+ * waiting: will be sent again at `next_attempt_at`. retrying: is being sent, or was sent and has
+ * not come through yet. reprocessed: came through.
+ * parked: ten times in vain, waits for a person. discarded: a person gave it up, with a reason.
+ * Every letter is in exactly one of them (law C4).
  */
 export type LetterState = "waiting" | "retrying" | "reprocessed" | "parked" | "discarded";
 export const letterStates: readonly LetterState[] = ["waiting", "retrying", "reprocessed", "parked", "discarded"];
@@ -21,7 +24,10 @@ export interface Failure {
   readonly kind: LetterKind;
   /** Of what was refused first; a record that is sent again carries it in a header. */
   readonly root: string;
-  /** What would be sent again, where it can be read: finds the letter of a failure that lost its header on the way. */
+  /**
+   * What would be sent again, where it can be read: finds the letter of a failure that lost its
+   * header on the way.
+   */
   readonly subject: string | null;
   readonly stage: string;
   readonly code: string;
@@ -65,7 +71,10 @@ export interface Letter {
 }
 
 const MINUTE_MS = 60_000;
-/** Before the first, second, ... further attempt; the last one before every later one (contracts.md 3). */
+/**
+ * Before the first, second, ... further attempt; the last one before every later one (contracts.md
+ * 3).
+ */
 const WAITS_MS = [1, 5, 25, 120, 720].map((minutes) => minutes * MINUTE_MS);
 /** Up to a fifth longer, never shorter: what failed together does not come back together. */
 const JITTER = 0.2;
@@ -77,15 +86,24 @@ export const waitBefore = (attempts: number, random: number): number =>
   Math.round(WAITS_MS[Math.min(attempts, WAITS_MS.length - 1)]! * (1 + JITTER * random));
 
 /** One reader's letter of one refused record: the same however often the log is read. */
-export const letterIdOf = ({ root, stage }: Pick<Failure, "root" | "stage">): string => prefixed("dl", uuidOf("dead letter", root, stage));
+export const letterIdOf = ({ root, stage }: Pick<Failure, "root" | "stage">): string =>
+  prefixed("dl", uuidOf("dead letter", root, stage));
 
-export const isOpen = ({ state }: Pick<Letter, "state">): boolean => state === "waiting" || state === "retrying" || state === "parked";
+export const isOpen = ({ state }: Pick<Letter, "state">): boolean =>
+  state === "waiting" || state === "retrying" || state === "parked";
 
-/** An operator took the record out of the way because it stops its reader: sent again by itself it would stop it again. */
+/**
+ * An operator took the record out of the way because it stops its reader: sent again by itself it
+ * would stop it again.
+ */
 export const SET_ASIDE = "set_aside";
 
 /** When it is tried next: at its time, or when a person says so. */
-const next = ({ code, failed_at }: Failure, attempts: number, random: number): Pick<Letter, "state" | "next_attempt_at"> =>
+const next = (
+  { code, failed_at }: Failure,
+  attempts: number,
+  random: number,
+): Pick<Letter, "state" | "next_attempt_at"> =>
   code === SET_ASIDE || attempts >= MOST_ATTEMPTS
     ? { state: "parked", next_attempt_at: null }
     : { state: "waiting", next_attempt_at: failed_at + waitBefore(attempts, random) };
@@ -114,8 +132,10 @@ const opened = (failure: Failure, random: number): Letter => ({
 });
 
 /**
- * A failure of what was sent again ends that attempt; it also reopens a letter that had been taken for passed (its reader was slower than thought).
- * Any other one, of a second copy of the event, tells nothing new: the letter waits already, or was given up.
+ * A failure of what was sent again ends that attempt; it also reopens a letter that had been taken
+ * for passed (its reader was slower than thought).
+ * Any other one, of a second copy of the event, tells nothing new: the letter waits already, or was
+ * given up.
  */
 const failedAgain = (letter: Letter, failure: Failure, random: number): Letter => {
   const told = {
@@ -124,12 +144,16 @@ const failedAgain = (letter: Letter, failure: Failure, random: number): Letter =
     message: failure.message,
     last_failed_at: Math.max(letter.last_failed_at, failure.failed_at),
   };
-  if (letter.state !== "retrying" && letter.state !== "reprocessed") return letter.state === "discarded" ? letter : told;
+  if (letter.state !== "retrying" && letter.state !== "reprocessed")
+    return letter.state === "discarded" ? letter : told;
   const attempts = letter.attempts + 1;
   return { ...told, ...next(failure, attempts, random), attempts, lease_until: null, sent_at: null, closed_at: null };
 };
 
-/** What is known before a batch: letters by id, those of a subject and stage, and the ids of failures that were told already. */
+/**
+ * What is known before a batch: letters by id, those of a subject and stage, and the ids of
+ * failures that were told already.
+ */
 export interface Known {
   readonly letters: readonly Letter[];
   readonly failures: ReadonlySet<string>;
@@ -144,8 +168,9 @@ export interface Indexed {
 export const subjectKey = (subject: string, stage: string): string => `${subject} ${stage}`;
 
 /**
- * Folds failures into letters, in order. The letter of a failure is that of its root and stage; else, where the record can be read, the one that is not
- * discarded of its subject and stage; else a new one. The same failures again, in any cut, change nothing.
+ * Folds failures into letters, in order. The letter of a failure is that of its root and stage;
+ * else, where the record can be read, the one that is not discarded of its subject and stage; else
+ * a new one. The same failures again, in any cut, change nothing.
  */
 export const indexFailures = (known: Known, failures: readonly Failure[], random: () => number): Indexed => {
   const byId = new Map<string, Letter>();
@@ -165,7 +190,8 @@ export const indexFailures = (known: Known, failures: readonly Failure[], random
     if (told.has(failure.failure_id)) continue;
     told.add(failure.failure_id);
     const ofRoot = byId.get(letterIdOf(failure));
-    const ofSubject = failure.subject === null ? undefined : byId.get(bySubject.get(subjectKey(failure.subject, failure.stage)) ?? "");
+    const ofSubject =
+      failure.subject === null ? undefined : byId.get(bySubject.get(subjectKey(failure.subject, failure.stage)) ?? "");
     const letter = ofRoot ?? ofSubject;
     const id = letter?.letter_id ?? letterIdOf(failure);
     fresh.push({ letter_id: id, failure });

@@ -1,4 +1,4 @@
-// modules/dead-letters/retrying.ts - sends due letters into the pipeline again: claim, produce the kept bytes under the same id, mark.
+// Sends due letters into the pipeline again: claim, produce the kept bytes under the same id, mark.
 import { hit } from "#failpoint";
 import type { Hides } from "../../domain/suppression.ts";
 import type { Wire } from "../../infra/avro/wire.ts";
@@ -31,16 +31,24 @@ export interface RetryPorts {
 
 type Reentry = OutputMessage | "bytes_lost" | "no_way_back" | "erased";
 
-/** Sending takes seconds; a minute outlasts a broker that starts again, and is how long a letter of a killed keeper waits. */
+/**
+ * Sending takes seconds; a minute outlasts a broker that starts again, and is how long a letter of
+ * a killed keeper waits.
+ */
 const LEASE_MS = 60_000;
 
 /**
- * Sends at most `most` letters; answers how many were claimed. What one refused record left with several readers is sent once. The order of effects:
+ * Sends at most `most` letters; answers how many were claimed. What one refused record left with
+ * several readers is sent once. The order of effects:
  *  1 claim, with a lease -> dying here: the lease ends, and another one claims it
- *  2 produce the kept bytes, with the letter in a header -> dying here: claimed again and sent again, the same id, one row
- *  3 mark as sent -> it is seen through (seeing-through.ts), by whoever looks next
+ * 2 produce the kept bytes, with the letter in a header -> dying here: claimed again and sent
+ * again, the same id, one row  3 mark as sent -> it is seen through (seeing-through.ts), by whoever
+ * looks next
  */
-export const sendDue = async ({ claims, pick, produce, wire, hides, clock }: RetryPorts, most: number): Promise<number> => {
+export const sendDue = async (
+  { claims, pick, produce, wire, hides, clock }: RetryPorts,
+  most: number,
+): Promise<number> => {
   const letters = await claims.claim(most, clock(), LEASE_MS);
   if (letters.length === 0) return 0;
   hit("dlq-claimed");
@@ -61,7 +69,8 @@ export const sendDue = async ({ claims, pick, produce, wire, hides, clock }: Ret
     else sent.push(letter);
   }
   if (ends.bytes_lost.length > 0) await claims.park(ends.bytes_lost, "its bytes are no longer in the log");
-  if (ends.no_way_back.length > 0) await claims.park(ends.no_way_back, "no reader of the pipeline refused it, so there is no way back");
+  if (ends.no_way_back.length > 0)
+    await claims.park(ends.no_way_back, "no reader of the pipeline refused it, so there is no way back");
   if (ends.erased.length > 0) await claims.discard(ends.erased, "its subject was erased", clock());
   if (sent.length > 0) {
     await produce([...messages.values()].filter((message) => typeof message !== "string"));

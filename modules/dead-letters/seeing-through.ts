@@ -1,4 +1,5 @@
-// modules/dead-letters/seeing-through.ts - when a letter that was sent again counts as reprocessed: every reader has gone past it, and none of them wrote a further failure.
+// When a letter that was sent again counts as reprocessed: every reader has gone past it, and none
+// of them wrote a further failure.
 
 import type { Admin } from "../../infra/kafka/admin.ts";
 import { type Topology, writesRows } from "../../stream/flow.ts";
@@ -15,10 +16,14 @@ interface Hop {
 }
 
 /**
- * Who has to pass, in the order that data flows: of every stage, and of every sink that may refuse, the group that hosted it last. The index comes at the
- * end, so that a failure on the way is known before anything is called passed. What nobody ever hosted is not waited for.
+ * Who has to pass, in the order that data flows: of every stage, and of every sink that may refuse,
+ * the group that hosted it last. The index comes at the end, so that a failure on the way is known
+ * before anything is called passed. What nobody ever hosted is not waited for.
  */
-export const hopsOf = ({ nodes }: Topology, hostings: readonly Pick<Hosting, "group" | "topic" | "nodes">[]): readonly Hop[] => {
+export const hopsOf = (
+  { nodes }: Topology,
+  hostings: readonly Pick<Hosting, "group" | "topic" | "nodes">[],
+): readonly Hop[] => {
   const readers = nodes.filter((node) => node.is === "stage" || (node.is === "sink" && writesRows(node)));
   const hosting = readers.flatMap(({ name }) => hostings.find((one) => one.nodes.includes(name)) ?? []);
   return [
@@ -44,12 +49,18 @@ interface Walk {
 }
 
 /**
- * One look a call, without waiting: goes on where the last one ended. A walk takes the letters that were sent before it began, and notes the end of each
- * topic only when everything before it has passed; a group commits when its outputs, dead letters among them, are acknowledged. So at the end of the
- * walk either the letter has come through, or its next failure is in the index and has ended this attempt, and `passed` leaves it alone. Should a reader
- * be slower than it seemed, its failure opens the letter again: nothing is lost by haste. Kept in this process alone; its successor walks anew.
+ * One look a call, without waiting: goes on where the last one ended. A walk takes the letters that
+ * were sent before it began, and notes the end of each topic only when everything before it has
+ * passed; a group commits when its outputs, dead letters among them, are acknowledged. So at the
+ * end of the walk either the letter has come through, or its next failure is in the index and has
+ * ended this attempt, and `passed` leaves it alone. Should a reader be slower than it seemed, its
+ * failure opens the letter again: nothing is lost by haste. Kept in this process alone; its
+ * successor walks anew.
  */
-export const seeingThrough = (topology: Topology, { admin, hostings, underWay, passed }: SeeingPorts): (() => Promise<number>) => {
+export const seeingThrough = (
+  topology: Topology,
+  { admin, hostings, underWay, passed }: SeeingPorts,
+): (() => Promise<number>) => {
   let walk: Walk | undefined;
   return async () => {
     if (walk === undefined) {
@@ -61,7 +72,9 @@ export const seeingThrough = (topology: Topology, { admin, hostings, underWay, p
     for (; walk.at < walk.hops.length; walk.at += 1, walk.ends = undefined) {
       const { topic, group } = walk.hops[walk.at]!;
       walk.ends ??= new Map(
-        (await asked.watermarks(topic)).filter(({ low, high }) => high > low).map(({ partition, high }) => [partition, high]),
+        (await asked.watermarks(topic))
+          .filter(({ low, high }) => high > low)
+          .map(({ partition, high }) => [partition, high]),
       );
       const committed = walk.ends.size === 0 ? walk.ends : await asked.committed(group, topic);
       for (const [partition, end] of walk.ends) if ((committed.get(partition) ?? 0) < end) return 0;

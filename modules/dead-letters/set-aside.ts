@@ -1,4 +1,5 @@
-// modules/dead-letters/set-aside.ts - takes one record that stops its reader out of the way: the only forward move of an offset that there is, audited (laws.md L5).
+// Takes one record that stops its reader out of the way: the only forward move of an offset that
+// there is, audited (laws.md L5).
 import { hit } from "#failpoint";
 import { Unreadable } from "../../infra/avro/codec.ts";
 import type { Wire } from "../../infra/avro/wire.ts";
@@ -43,8 +44,14 @@ export interface SetAside {
   readonly event: Recorded<any> | undefined;
 }
 
-/** What would be set aside. Throws RewindRefused for any record but the one at which the group stands. */
-export const planAside = async (ports: AsidePorts, { stage, place }: Pick<AsideRequest, "stage" | "place">): Promise<Aside> => {
+/**
+ * What would be set aside. Throws RewindRefused for any record but the one at which the group
+ * stands.
+ */
+export const planAside = async (
+  ports: AsidePorts,
+  { stage, place }: Pick<AsideRequest, "stage" | "place">,
+): Promise<Aside> => {
   const { admin, kafka, topology, wire } = ports;
   const hosting = await findGroup(ports, stage);
   const { topic, partition, offset } = place;
@@ -58,13 +65,19 @@ export const planAside = async (ports: AsidePorts, { stage, place }: Pick<AsideR
       `${hosting.group} stands at ${topic}/${partition}@${stands}, and only the record at which it stands can be set aside`,
     );
   const record = (await kafka.pick({ places: [place] })).get(placeOf(place));
-  if (record === undefined) throw new RewindRefused(`the log holds no record at ${placeOf(place)}: the group waits for the next one`);
+  if (record === undefined)
+    throw new RewindRefused(`the log holds no record at ${placeOf(place)}: the group waits for the next one`);
   const read = topology.nodes.find((node) => node.is !== "edge" && node.from.name === topic)!;
   const event = readable(wire, (read as { readonly from: AnyTopic }).from, record, place);
   return { hosting, record, event, to: topology.deadLetters(event) };
 };
 
-const readable = (wire: Wire, topic: AnyTopic, { value }: ConsumedMessage, place: Position): Recorded<any> | undefined => {
+const readable = (
+  wire: Wire,
+  topic: AnyTopic,
+  { value }: ConsumedMessage,
+  place: Position,
+): Recorded<any> | undefined => {
   try {
     return wire.decode(topic, value, place);
   } catch (error) {
@@ -74,12 +87,15 @@ const readable = (wire: Wire, topic: AnyTopic, { value }: ConsumedMessage, place
 };
 
 /**
- * The order of effects, each of which may be the last before this process dies; the same command goes on:
- *  1 the audit, then the hold -> an operation that began and never ended; the group stays left until the command is run again, or the group released
- *  2 once nobody is in the group: the record into the dead letters -> written again, one letter, for it is named after the record
- *  3 the memory marks of the stages, else they would take the gap for lost memory -> a mark ahead of its offset is what a stage leaves that dies before it commits
- *  4 the offset, one on, read back and compared -> the group stands behind the record, and the command has nothing more to set aside
- *  5 the hold is ended: the workers join again
+ * The order of effects, each of which may be the last before this process dies; the same command
+ * goes on:
+ * 1 the audit, then the hold -> an operation that began and never ended; the group stays left until
+ * the command is run again, or the group released  2 once nobody is in the group: the record into
+ * the dead letters -> written again, one letter, for it is named after the record  3 the memory
+ * marks of the stages, else they would take the gap for lost memory -> a mark ahead of its offset
+ * is what a stage leaves that dies before it commits  4 the offset, one on, read back and compared
+ * -> the group stands behind the record, and the command has nothing more to set aside  5 the hold
+ * is ended: the workers join again
  */
 export const setAside = async (ports: AsidePorts, request: AsideRequest): Promise<SetAside> => {
   const { admin, pool, audit, produce, onStep } = ports;
@@ -106,7 +122,10 @@ export const setAside = async (ports: AsidePorts, request: AsideRequest): Promis
       throw new RewindRefused(
         `${group} is held by ${held.operation} (${held.kind}); end that first, or: tributary groups release ${group}`,
       );
-    const operation = held === null ? await beginOperation(audit, plan, { group, ...place }) : resumeOperation(audit, held.operation, plan);
+    const operation =
+      held === null
+        ? await beginOperation(audit, plan, { group, ...place })
+        : resumeOperation(audit, held.operation, plan);
     if (held === null)
       await holds.take({
         group,
@@ -133,7 +152,9 @@ export const setAside = async (ports: AsidePorts, request: AsideRequest): Promis
       await admin.setOffsets(group, topic, new Map([[partition, offset + 1]]));
       const now = (await admin.committed(group, topic)).get(partition);
       if (now !== offset + 1)
-        throw new Error(`${topic}/${partition} of ${group} stands at ${now} and not at ${offset + 1}; run the same command again`);
+        throw new Error(
+          `${topic}/${partition} of ${group} stands at ${now} and not at ${offset + 1}; run the same command again`,
+        );
       await operation.end("succeeded", { group, ...place, letter_in: aside.to });
       await holds.end(operation.id);
       onStep?.("the workers join again");
@@ -141,14 +162,18 @@ export const setAside = async (ports: AsidePorts, request: AsideRequest): Promis
     } catch (error) {
       const isRefused = error instanceof RewindRefused;
       await operation.end(isRefused ? "refused" : "failed", { problem: (error as Error).message });
-      // Nothing has moved when it is refused; after any other error the group stays held, and the same command goes on.
+      // Nothing has moved when it is refused; after any other error the group stays held, and the
+      // same command goes on.
       if (isRefused) await holds.end(operation.id);
       throw error;
     }
   });
 };
 
-/** Only where memory reaches up to the record: a mark further back says that memory was lost, and must go on saying so. */
+/**
+ * Only where memory reaches up to the record: a mark further back says that memory was lost, and
+ * must go on saying so.
+ */
 const moveMarks = async (
   { memories, topology }: AsidePorts,
   nodes: readonly string[],
@@ -159,6 +184,8 @@ const moveMarks = async (
     const memory = memories[node.memory.driver];
     const { mark } = await memory.load({ stage: node.name, keys: [], eventIds: [], topic, partition });
     if ((mark ?? 0) < offset) continue;
-    await memory.remember([{ stage: node.name, topic, partition, mark: offset + 1, changes: [], met: [], outcomes: [], forgets: [] }]);
+    await memory.remember([
+      { stage: node.name, topic, partition, mark: offset + 1, changes: [], met: [], outcomes: [], forgets: [] },
+    ]);
   }
 };

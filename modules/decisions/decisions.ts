@@ -1,4 +1,4 @@
-// modules/decisions/decisions.ts - decisions as messages of the log, for whoever makes them: the keeper, the command line.
+// Decisions as messages of the log, for whoever makes them: the keeper, the command line.
 
 import type { Wire } from "../../infra/avro/wire.ts";
 import { recordedDecision } from "../../processors/settle/decision-claim.ts";

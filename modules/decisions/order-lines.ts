@@ -1,4 +1,5 @@
-// modules/decisions/order-lines.ts - an order as it stands: its lines, who is credited for each, and what it earns; and whether a claim has been settled.
+// An order as it stands: its lines, who is credited for each, and what it earns; and whether a
+// claim has been settled.
 import type { Pool } from "pg";
 import { sql, transaction } from "../../infra/postgres/sql.ts";
 
@@ -38,6 +39,8 @@ export const isSettled = async (pool: Pool, clientId: number, claimId: string): 
   transaction(
     pool,
     [clientId],
-    async (tx) => (await tx.query(sql`select from memory_outcome where stage = 'settle' and event_id = ${claimId}`)).rows.length > 0,
+    async (tx) =>
+      (await tx.query(sql`select from memory_outcome where stage = 'settle' and event_id = ${claimId}`)).rows.length >
+      0,
     { isReadOnly: true },
   );

@@ -1,4 +1,5 @@
-// modules/edges/facts.ts - what an edge knows about the holder of a token: its client as the newest picture of the reference data has it.
+// What an edge knows about the holder of a token: its client as the newest picture of the reference
+// data has it.
 
 import { type Identify, identifyFor, pepperOf } from "../../domain/device-id.ts";
 import type { Reference } from "../../domain/reference/reference.ts";
@@ -8,11 +9,16 @@ import { consentDefaultOf } from "../../processors/admit/consent-default.ts";
 import type { UnixMs } from "../../stream/flow.ts";
 import type { Token } from "../access/tokens.ts";
 
-/** 100,000 devices are about 20 MB; a client with more of them at once pays two hashes for the rest. */
+/**
+ * 100,000 devices are about 20 MB; a client with more of them at once pays two hashes for the rest.
+ */
 const DEVICES_REMEMBERED = 100_000;
 const CLIENTS_REMEMBERED = 8;
 
-/** Throws Problem 503 while the client is not in the picture yet, 401 when it is archived: its tokens open nothing any more. */
+/**
+ * Throws Problem 503 while the client is not in the picture yet, 401 when it is archived: its
+ * tokens open nothing any more.
+ */
 export const factsOf = (secret: string, reference: () => Reference | undefined) => {
   const identities = new Map<number, Identify>();
   const identify = (clientId: number): Identify => {

@@ -1,9 +1,12 @@
-// modules/edges/ingest-path.ts - what way events took into the log, as the edges have written it down: hourly and at each change.
+// What way events took into the log, as the edges have written it down: hourly and at each change.
 import type pg from "pg";
 import { sql } from "../../infra/postgres/sql.ts";
 import type { UnixMs } from "../../stream/flow.ts";
 
-/** operational: into the log. primary_down: onto the disk of an edge, which drains it later. both_down: into object storage alone, or nowhere. */
+/**
+ * operational: into the log. primary_down: onto the disk of an edge, which drains it later.
+ * both_down: into object storage alone, or nowhere.
+ */
 export type IngestPathState = "operational" | "primary_down" | "both_down";
 
 export interface IngestPathCheck {
@@ -21,11 +24,16 @@ export interface IngestPath {
   /** The newest check of any edge. */
   readonly checked_at: UnixMs | null;
   readonly instances: readonly (IngestPathCheck & { readonly since: UnixMs })[];
-  /** The newest changes of all edges, the newest first; one that flaps pushes out those of others. */
+  /**
+   * The newest changes of all edges, the newest first; one that flaps pushes out those of others.
+   */
   readonly history: readonly IngestPathCheck[];
 }
 
-/** An edge that has missed two hourly checks has gone, or cannot reach Postgres: it says nothing about the way any more. */
+/**
+ * An edge that has missed two hourly checks has gone, or cannot reach Postgres: it says nothing
+ * about the way any more.
+ */
 const SILENT_MS = 2.5 * 3_600_000;
 const HISTORY = 100;
 const WORST: readonly IngestPathState[] = ["both_down", "primary_down", "operational"];

@@ -1,4 +1,4 @@
-// modules/edges/path-checks.ts - writes down what way events take into the log: hourly, and as soon as it has changed.
+// Writes down what way events take into the log: hourly, and as soon as it has changed.
 
 import type { Log } from "../../infra/runtime/log.ts";
 import type { Resource } from "../../infra/runtime/scope.ts";
@@ -9,7 +9,10 @@ import type { PathName, PathState } from "./path.ts";
 export interface PathCheckParts {
   readonly instance: string;
   readonly state: () => PathState;
-  /** Rejects while the log does not take a record: without any traffic the path would otherwise look well. */
+  /**
+   * Rejects while the log does not take a record: without any traffic the path would otherwise look
+   * well.
+   */
   readonly probe: () => Promise<void>;
   readonly record: (check: IngestPathCheck) => Promise<void>;
   readonly log: Pick<Log, "info" | "warn">;
@@ -24,9 +27,16 @@ const LOOK_MS = 5_000;
 /** Changes that Postgres has not taken yet; the oldest are given up. */
 const UNSAVED = 100;
 
-const stateOf: Readonly<Record<PathName, IngestPathState>> = { primary: "operational", standby: "primary_down", both_down: "both_down" };
+const stateOf: Readonly<Record<PathName, IngestPathState>> = {
+  primary: "operational",
+  standby: "primary_down",
+  both_down: "both_down",
+};
 
-/** The first check comes after `lookMs`: an edge that has just started does not know its way yet. What cannot be written down is written down later, in its order. */
+/**
+ * The first check comes after `lookMs`: an edge that has just started does not know its way yet.
+ * What cannot be written down is written down later, in its order.
+ */
 export const openPathChecks = (parts: PathCheckParts): Resource<null> => {
   const { everyMs = HOUR_MS, lookMs = LOOK_MS } = parts;
   const unsaved: IngestPathCheck[] = [];
@@ -48,10 +58,17 @@ export const openPathChecks = (parts: PathCheckParts): Resource<null> => {
     const now = parts.now();
     const isDue = now - checkedAt >= everyMs;
     // Between two hours only what requests have met counts: nobody probes every five seconds.
-    const { state, reason } = isDue || known !== "operational" ? await found() : { state: stateOf[parts.state().path], reason: null };
+    const { state, reason } =
+      isDue || known !== "operational" ? await found() : { state: stateOf[parts.state().path], reason: null };
     if (isDue || state !== known) {
       const { spooledEvents, lastResortEvents } = parts.state();
-      unsaved.push({ instance: parts.instance, state, checked_at: now, waiting_events: spooledEvents + lastResortEvents, reason });
+      unsaved.push({
+        instance: parts.instance,
+        state,
+        checked_at: now,
+        waiting_events: spooledEvents + lastResortEvents,
+        reason,
+      });
       if (unsaved.length > UNSAVED) unsaved.shift();
       if (state !== known) parts.log.info("ingest_path.is", { state, reason });
       known = state;

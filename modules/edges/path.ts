@@ -1,4 +1,5 @@
-// modules/edges/path.ts - where an edge's events are stored before it answers: in the log, else on its own disk, else in object storage; and how they get from there into the log.
+// Where an edge's events are stored before it answers: in the log, else on its own disk, else in
+// object storage; and how they get from there into the log.
 import { setTimeout as sleep } from "node:timers/promises";
 import { isUnnamed } from "../../infra/avro/wire.ts";
 import { unavailable } from "../../infra/http/problem.ts";
@@ -13,7 +14,9 @@ import type { OutputMessage, Produce } from "../../stream/messages.ts";
 
 /** Whose dead letters an event would be (contracts.md 3). */
 export type Kind = "clicks" | "pixel" | "s2s";
-/** In the order of what is left: the log; the spool on the disk; object storage alone, or nothing. */
+/**
+ * In the order of what is left: the log; the spool on the disk; object storage alone, or nothing.
+ */
 export type PathName = "primary" | "standby" | "both_down";
 
 export interface PathParts {
@@ -42,7 +45,10 @@ export interface PathState {
 }
 
 export interface Path {
-  /** Resolves once the events are stored for good, somewhere. Throws Problem 503 with Retry-After when no place takes them. */
+  /**
+   * Resolves once the events are stored for good, somewhere. Throws Problem 503 with Retry-After
+   * when no place takes them.
+   */
   readonly store: (messages: readonly OutputMessage[], kind: Kind) => Promise<void>;
   /** Throws Problem 503 while nothing can be stored: to be asked before a body is read. */
   readonly expectRoom: () => void;
@@ -51,19 +57,30 @@ export interface Path {
 
 /** Above it the spool is as good as full: the rest is for requests that are under way. */
 const FULL = 0.8;
-/** After every place has refused, one volley of requests finds out whether one takes events again. */
+/**
+ * After every place has refused, one volley of requests finds out whether one takes events again.
+ */
 const REFUSED_MS = 2_000;
 const PAUSE_MS = 1_000;
-/** On their way to the disk or to object storage: senders beyond it come again, so that a slow place costs no memory without end. */
+/**
+ * On their way to the disk or to object storage: senders beyond it come again, so that a slow place
+ * costs no memory without end.
+ */
 const MOST_UNDER_WAY = 64 * 1024 * 1024;
-/** When this little is left new events wait for it, some milliseconds, and then go into the log directly. */
+/**
+ * When this little is left new events wait for it, some milliseconds, and then go into the log
+ * directly.
+ */
 const NEARLY_DONE = 2_000;
 
 /**
- * Order of durable effects: an event is acknowledged by the log, or synced on the disk, or put into object storage; then its sender is answered. Killed before
- * that the sender sends again, the same ids. What timed out on its way to the log may be in it: stored here as well, it counts once all the same.
+ * Order of durable effects: an event is acknowledged by the log, or synced on the disk, or put into
+ * object storage; then its sender is answered. Killed before that the sender sends again, the same
+ * ids. What timed out on its way to the log may be in it: stored here as well, it counts once all
+ * the same.
  *
- * While anything waits on the disk new events go there too, so that the order of a device holds; the disk is drained before object storage. Throws Held.
+ * While anything waits on the disk new events go there too, so that the order of a device holds;
+ * the disk is drained before object storage. Throws Held.
  */
 export const openPath = async (parts: PathParts): Promise<Resource<Path>> => {
   const { publish, lastResort, log } = parts;
@@ -101,7 +118,8 @@ export const openPath = async (parts: PathParts): Promise<Resource<Path>> => {
   const keepSomewhere = async (messages: readonly OutputMessage[], kind: Kind): Promise<void> => {
     const inObjects = { name: "last_resort", put: () => lastResort.put(messages, kind) };
     const onDisk = { name: "spool", put: () => toDisk(messages, kind) };
-    // What is in object storage is sent after what is on the disk: while it holds anything, newer events of a device must not overtake it.
+    // What is in object storage is sent after what is on the disk: while it holds anything, newer
+    // events of a device must not overtake it.
     for (const place of lastResort.held().messages > 0 ? [inObjects, onDisk] : [onDisk, inObjects]) {
       try {
         await place.put();
@@ -118,7 +136,8 @@ export const openPath = async (parts: PathParts): Promise<Resource<Path>> => {
   };
   const keep = async (messages: readonly OutputMessage[], kind: Kind): Promise<void> => {
     const bytes = messages.reduce((sum, { key, value }) => sum + (key?.length ?? 0) + (value?.length ?? 0), 0);
-    // A single call of any size is taken when nothing is under way: it could never be taken otherwise.
+    // A single call of any size is taken when nothing is under way: it could never be taken
+    // otherwise.
     if (keptBytes > 0 && keptBytes + bytes > MOST_UNDER_WAY) throw tooManyWait();
     keptBytes += bytes;
     try {
@@ -131,7 +150,8 @@ export const openPath = async (parts: PathParts): Promise<Resource<Path>> => {
   const store: Path["store"] = async (messages, kind) => {
     if (messages.length === 0) return;
     await gate?.opened;
-    // The ids may have become known since these were encoded, while they waited here: what has none gets it on its way from the disk.
+    // The ids may have become known since these were encoded, while they waited here: what has none
+    // gets it on its way from the disk.
     if (waitingHere() === 0 && parts.isNamed() && !messages.some(({ value }) => isUnnamed(value))) {
       try {
         return await publish(messages);
@@ -186,7 +206,10 @@ export const openPath = async (parts: PathParts): Promise<Resource<Path>> => {
     await parts.probe();
     const sent = await drain();
     if (closing.signal.aborted) return;
-    log.info("failover.ended", { sent, seconds: began === undefined ? null : Math.round((performance.now() - began.at) / 1_000) });
+    log.info("failover.ended", {
+      sent,
+      seconds: began === undefined ? null : Math.round((performance.now() - began.at) / 1_000),
+    });
     began = undefined;
     refusedUntil = 0;
   };
@@ -213,7 +236,12 @@ export const openPath = async (parts: PathParts): Promise<Resource<Path>> => {
     const objects = lastResort.held();
     const isRefusing = performance.now() < refusedUntil;
     const oldest = Math.min(disk?.oldestAt ?? Number.POSITIVE_INFINITY, objects.oldestAt ?? Number.POSITIVE_INFINITY);
-    const path = objects.messages > 0 || isRefusing ? "both_down" : (disk?.messages ?? 0) > 0 || !parts.isNamed() ? "standby" : "primary";
+    const path =
+      objects.messages > 0 || isRefusing
+        ? "both_down"
+        : (disk?.messages ?? 0) > 0 || !parts.isNamed()
+          ? "standby"
+          : "primary";
     return {
       path,
       active: path !== "primary",

@@ -1,4 +1,5 @@
-// modules/explain/explanation.ts - gathers everything that is known about one event: what was read, what was considered, what was decided and what it earned.
+// Gathers everything that is known about one event: what was read, what was considered, what was
+// decided and what it earned.
 import type pg from "pg";
 import { type Contract, type Reference, type Rule, reference } from "../../domain/reference/reference.ts";
 import type { Clickhouse } from "../../infra/clickhouse/client.ts";
@@ -37,12 +38,18 @@ export interface Explanation {
   /** Newest first; of older ones those that the store has not merged away. */
   readonly versions: readonly Version[];
   readonly copies: Awaited<ReturnType<typeof copiesOf>>;
-  readonly order: { readonly order_key: string; readonly lines: readonly LineState[]; readonly waiting_refunds: number } | null;
+  readonly order: {
+    readonly order_key: string;
+    readonly lines: readonly LineState[];
+    readonly waiting_refunds: number;
+  } | null;
   readonly conversions: readonly ConversionOf[];
   readonly entries: readonly EntryOf[];
   readonly commissions: readonly CommissionOf[];
   /** As they were in force for the event: what it was decided by. */
-  readonly rules: readonly (Pick<Rule, "rule_id" | "version" | "name" | "priority" | "when"> & { readonly credits: Rule["then"] })[];
+  readonly rules: readonly (Pick<Rule, "rule_id" | "version" | "name" | "priority" | "when"> & {
+    readonly credits: Rule["then"];
+  })[];
   readonly contracts: readonly Contract[];
   /** Names of everybody who is mentioned. */
   readonly partners: Readonly<Record<number, string>>;
@@ -51,7 +58,10 @@ export interface Explanation {
 
 const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
-/** By the sender's id of each client, or by the log's own id. Empty when nobody sent such an event, or it is not stored yet. */
+/**
+ * By the sender's id of each client, or by the log's own id. Empty when nobody sent such an event,
+ * or it is not stored yet.
+ */
 const find = async (clickhouse: Clickhouse, id: string, clientIds: readonly number[]) => {
   const found = await Promise.all(
     clientIds.map(async (clientId) => {
@@ -64,7 +74,9 @@ const find = async (clickhouse: Clickhouse, id: string, clientIds: readonly numb
   return found.filter(({ rows }) => rows.length > 0);
 };
 
-/** One explanation for each of the clients that have such an event: two may have sent the same id. */
+/**
+ * One explanation for each of the clients that have such an event: two may have sent the same id.
+ */
 export const explain = async (
   stores: { readonly clickhouse: Clickhouse; readonly pool: pg.Pool },
   id: string,
@@ -90,7 +102,12 @@ const explanationOf = async (
   const first = rows.at(-1)!;
   const at = Math.min(newest.ts, first.received_at);
   const orderKey = orderKeyOf({ ...newest, value_minor: null } as unknown as EventReceived);
-  const money = await moneyOf(pool, clientId, [newest.event_id, ...(newest.merged_into === null ? [] : [newest.merged_into])], orderKey);
+  const money = await moneyOf(
+    pool,
+    clientId,
+    [newest.event_id, ...(newest.merged_into === null ? [] : [newest.merged_into])],
+    orderKey,
+  );
   const copies = await copiesOf(clickhouse, scopeOf(clientId), newest.event_id);
   const versions = rows.map(({ candidates, fraud_reasons, ...row }) => ({
     ...row,
@@ -115,7 +132,14 @@ const explanationOf = async (
     rules: then
       .rules(clientId)
       .filter(({ rule_id }) => ruleIds.has(rule_id))
-      .map(({ rule_id, version, name, priority, when, then: credits }) => ({ rule_id, version, name, priority, when, credits })),
+      .map(({ rule_id, version, name, priority, when, then: credits }) => ({
+        rule_id,
+        version,
+        name,
+        priority,
+        when,
+        credits,
+      })),
     contracts: contractsOf(clientId, money, then),
     ...namesOf(versions, money.conversions, money.entries, now),
   };
@@ -154,7 +178,9 @@ const contractsOf = (
     then.contract({ client_id, partner_id: one.partner_id, segment: one.segment, event_type: one.event_type }),
   );
   const named = new Set(money.entries.map(({ contract_id }) => contract_id));
-  const byId = new Map(found.filter((one) => one !== undefined && named.has(one.contract_id)).map((one) => [one!.contract_id, one!]));
+  const byId = new Map(
+    found.filter((one) => one !== undefined && named.has(one.contract_id)).map((one) => [one!.contract_id, one!]),
+  );
   return [...byId.values()];
 };
 
@@ -165,7 +191,9 @@ const namesOf = (
   now: ReturnType<Reference["at"]>,
 ) => {
   const mentioned = [...versions, ...versions.flatMap(({ candidates }) => candidates), ...conversions];
-  const partnerIds = new Set([...mentioned, ...entries].map(({ partner_id }) => partner_id).filter((id) => id !== null));
+  const partnerIds = new Set(
+    [...mentioned, ...entries].map(({ partner_id }) => partner_id).filter((id) => id !== null),
+  );
   const campaignIds = new Set(mentioned.map(({ campaign_id }) => campaign_id).filter((id) => id !== null));
   return {
     partners: Object.fromEntries([...partnerIds].map((id) => [id, now.partner(id)?.name ?? ""])),

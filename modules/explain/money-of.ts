@@ -1,4 +1,5 @@
-// modules/explain/money-of.ts - everything that Postgres knows of what an event earned: conversions, ledger entries with their lines, commissions.
+// Everything that Postgres knows of what an event earned: conversions, ledger entries with their
+// lines, commissions.
 import type { Pool } from "pg";
 import { transaction } from "../../infra/postgres/sql.ts";
 
@@ -82,8 +83,16 @@ select commission_id, conversion_id, status, amount_minor, currency, reason, yea
 from commissions where client_id = $1 and conversion_id = any ($2) order by conversion_id`;
 const orderOf = "select value from memory_state where stage = 'settle' and key = $1";
 
-/** Read at one moment. `eventIds`: the event and the one that it is a copy of; `orderKey` as in processors/attribute/claims.ts. */
-export const moneyOf = (pool: Pool, clientId: number, eventIds: readonly string[], orderKey: string): Promise<MoneyOf> =>
+/**
+ * Read at one moment. `eventIds`: the event and the one that it is a copy of; `orderKey` as in
+ * processors/attribute/claims.ts.
+ */
+export const moneyOf = (
+  pool: Pool,
+  clientId: number,
+  eventIds: readonly string[],
+  orderKey: string,
+): Promise<MoneyOf> =>
   transaction(
     pool,
     [clientId],
@@ -104,6 +113,8 @@ export const allClients = (pool: Pool): Promise<readonly number[]> =>
     pool,
     null,
     async (tx) =>
-      (await tx.query<{ client_id: number }>("select distinct client_id from clients order by 1")).rows.map((row) => row.client_id),
+      (await tx.query<{ client_id: number }>("select distinct client_id from clients order by 1")).rows.map(
+        (row) => row.client_id,
+      ),
     { role: "tributary_reference", isReadOnly: true },
   );

@@ -1,4 +1,5 @@
-// modules/facts/hints.ts - answers what events have in common: read in bulk from the sets of the velocity sink, then kept with each event, first answer for good.
+// Answers what events have in common: read in bulk from the sets of the velocity sink, then kept
+// with each event, first answer for good.
 import type { Redis } from "ioredis";
 import type { IdentityClickAsked, IdentityClicks } from "../../processors/attribute/identity-clicks.ts";
 import type { HintAsked, Hints } from "../../processors/score/hints.ts";
@@ -7,7 +8,10 @@ import { hintLifetimeSeconds, velocityKey } from "../../sinks/stores/redis.ts";
 import { sets } from "../../sinks/velocity/velocity.ts";
 
 /** One round trip; the first command that failed is thrown. */
-const answers = async (redis: Redis, commands: readonly (readonly [string, ...(string | number)[]])[]): Promise<readonly unknown[]> =>
+const answers = async (
+  redis: Redis,
+  commands: readonly (readonly [string, ...(string | number)[]])[],
+): Promise<readonly unknown[]> =>
   commands.length === 0
     ? []
     : ((await redis.pipeline(commands.map((command) => [...command])).exec()) ?? []).map(([error, answer]) => {
@@ -21,8 +25,8 @@ interface Asked {
 }
 
 /**
- * What was answered before, and for the others what `compute` finds: stored only where nothing is yet, and read back, so that of two owners of a
- * partition both go on with the first one's answer.
+ * What was answered before, and for the others what `compute` finds: stored only where nothing is
+ * yet, and read back, so that of two owners of a partition both go on with the first one's answer.
  */
 const answeredOnce = async <Question extends Asked>(
   redis: Redis,
@@ -45,28 +49,34 @@ const answeredOnce = async <Question extends Asked>(
       ["get", keyOf(one)],
     ]),
   );
-  for (const [n, { event_id }] of missing.entries()) known.set(event_id, (written[2 * n + 1] as string | null) ?? computed[n]!);
+  for (const [n, { event_id }] of missing.entries())
+    known.set(event_id, (written[2 * n + 1] as string | null) ?? computed[n]!);
   return known;
 };
 
-/** The view "hints" of a worker. Throws while Redis is away: the step is tried again, for an answer that was not kept would not stand. */
+/**
+ * The view "hints" of a worker. Throws while Redis is away: the step is tried again, for an answer
+ * that was not kept would not stand.
+ */
 export const redisHints = (redis: Redis, prefix = "tributary"): Hints => {
   const nothing = ["echo", ""] as const;
   const compute = async (asked: readonly HintAsked[]): Promise<readonly string[]> => {
     const found = await answers(
       redis,
-      asked.flatMap(({ client_id, event_id, at, did, address, click_id }): (readonly [string, ...(string | number)[]])[] => {
-        const conversions = address === null ? null : velocityKey(prefix, sets.conversionsOf(client_id, address, at));
-        const devices = click_id === null ? null : velocityKey(prefix, sets.devicesOf(client_id, click_id));
-        const countries = click_id === null ? null : velocityKey(prefix, sets.countriesOf(client_id, click_id));
-        return [
-          conversions === null ? nothing : ["scard", conversions],
-          conversions === null ? nothing : ["sismember", conversions, event_id],
-          devices === null ? nothing : ["scard", devices],
-          devices === null ? nothing : ["sismember", devices, did],
-          countries === null ? nothing : ["zrange", countries, 0, 0],
-        ];
-      }),
+      asked.flatMap(
+        ({ client_id, event_id, at, did, address, click_id }): (readonly [string, ...(string | number)[]])[] => {
+          const conversions = address === null ? null : velocityKey(prefix, sets.conversionsOf(client_id, address, at));
+          const devices = click_id === null ? null : velocityKey(prefix, sets.devicesOf(client_id, click_id));
+          const countries = click_id === null ? null : velocityKey(prefix, sets.countriesOf(client_id, click_id));
+          return [
+            conversions === null ? nothing : ["scard", conversions],
+            conversions === null ? nothing : ["sismember", conversions, event_id],
+            devices === null ? nothing : ["scard", devices],
+            devices === null ? nothing : ["sismember", devices, did],
+            countries === null ? nothing : ["zrange", countries, 0, 0],
+          ];
+        },
+      ),
     );
     return asked.map(({ address, click_id }, n) => {
       const [conversions, hasEvent, devices, hasDevice, countries] = found.slice(5 * n, 5 * n + 5);
@@ -87,7 +97,10 @@ export const redisHints = (redis: Redis, prefix = "tributary"): Hints => {
   };
 };
 
-/** Devices of a person that are asked for their clicks; nobody has more, and a shared account must not make a batch slow. */
+/**
+ * Devices of a person that are asked for their clicks; nobody has more, and a shared account must
+ * not make a batch slow.
+ */
 const devicesAsked = 20;
 
 /** The view "identity-clicks" of a worker. */
@@ -108,13 +121,25 @@ export const redisIdentityClicks = (redis: Redis, prefix = "tributary"): Identit
       asked.flatMap(({ client_id, at }, n) =>
         others[n]!.map(
           (did) =>
-            ["zrevrangebyscore", velocityKey(prefix, sets.clicksOf(client_id, did)), at, "-inf", "WITHSCORES", "LIMIT", 0, 1] as const,
+            [
+              "zrevrangebyscore",
+              velocityKey(prefix, sets.clicksOf(client_id, did)),
+              at,
+              "-inf",
+              "WITHSCORES",
+              "LIMIT",
+              0,
+              1,
+            ] as const,
         ),
       ),
     )) as readonly (readonly [] | readonly [string, string])[];
     let from = 0;
     return others.map((dids) => {
-      const own = clicks.slice(from, from + dids.length).filter((found) => found.length > 0) as readonly (readonly [string, string])[];
+      const own = clicks.slice(from, from + dids.length).filter((found) => found.length > 0) as readonly (readonly [
+        string,
+        string,
+      ])[];
       from += dids.length;
       // Of two clicks at one moment the lower id, so that the order of devices does not show.
       const [newest] = [...own].sort(([a, atA], [b, atB]) => Number(atB) - Number(atA) || (a < b ? -1 : 1));

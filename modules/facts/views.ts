@@ -1,4 +1,5 @@
-// modules/facts/views.ts - the pictures that stages look things up in, made of files, secrets and Redis when a stage first asks for them.
+// The pictures that stages look things up in, made of files, secrets and Redis when a stage first
+// asks for them.
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import type { Redis } from "ioredis";
@@ -31,8 +32,17 @@ const once = <T>(make: () => T): (() => T) => {
   };
 };
 
-/** What is not configured is told once and unknown from then on; what is configured and cannot be read is warned of, and unknown as well. */
-const optionalFile = <T>(variable: keyof Files, config: Files, log: Told, off: string, read: (bytes: Buffer) => T): T | null => {
+/**
+ * What is not configured is told once and unknown from then on; what is configured and cannot be
+ * read is warned of, and unknown as well.
+ */
+const optionalFile = <T>(
+  variable: keyof Files,
+  config: Files,
+  log: Told,
+  off: string,
+  read: (bytes: Buffer) => T,
+): T | null => {
   const file = config[variable];
   if (file === undefined) {
     log.info("enrichment.off", { off, needs: variable });
@@ -54,13 +64,18 @@ const readNetworks = (bytes: Buffer, file: string, log: Told): Networks => {
   return networks;
 };
 
-/** Reading a database that is none fails here, where it can be told and left out, and not at the first event. */
+/**
+ * Reading a database that is none fails here, where it can be told and left out, and not at the
+ * first event.
+ */
 const checked = (bytes: Buffer): Buffer => {
   placesOf(bytes);
   return bytes;
 };
 
-/** Without country data events go on, marked `geo_unavailable`. `now` only says whether data is old. */
+/**
+ * Without country data events go on, marked `geo_unavailable`. `now` only says whether data is old.
+ */
 export const readPlaces = (config: Files, log: Told, now: number): Places => {
   let country: Buffer | null = null;
   try {
@@ -82,7 +97,8 @@ export const readPlaces = (config: Files, log: Told, now: number): Places => {
 };
 
 /** Environments that share a Redis keep their hints apart. */
-export const hintPrefixOf = ({ KAFKA_TOPIC_PREFIX }: Pick<Config, "KAFKA_TOPIC_PREFIX">): string => `${KAFKA_TOPIC_PREFIX}tributary`;
+export const hintPrefixOf = ({ KAFKA_TOPIC_PREFIX }: Pick<Config, "KAFKA_TOPIC_PREFIX">): string =>
+  `${KAFKA_TOPIC_PREFIX}tributary`;
 
 /** By the names of their views, beside the view of the reference data. */
 export const viewsOf = (config: Config, redis: Redis, log: Told): Readonly<Record<string, Source>> => {

@@ -1,4 +1,5 @@
-// modules/groups/group-holds.ts - which consumer groups are held, by what and how far it has come; and which stages and sinks each group hosts.
+// Which consumer groups are held, by what and how far it has come; and which stages and sinks each
+// group hosts.
 import type pg from "pg";
 import { sql } from "../../infra/postgres/sql.ts";
 import type { UnixMs } from "../../stream/flow.ts";
@@ -40,7 +41,10 @@ const columns = sql`group_name, operation_id, kind, actor, reason, since, plan, 
 
 /** For commands. Group names are without the prefix of the cluster. */
 export const openHolds = (pool: pg.Pool): Holds => {
-  const changed = async (operation: string, change: { readonly text: string; readonly values: unknown[] }): Promise<void> => {
+  const changed = async (
+    operation: string,
+    change: { readonly text: string; readonly values: unknown[] },
+  ): Promise<void> => {
     const { rowCount } = await pool.query(change);
     if (rowCount === 0) throw new Error(`the hold of ${operation} is gone: somebody has released the group`);
   };
@@ -57,8 +61,11 @@ export const openHolds = (pool: pg.Pool): Holds => {
         try {
           return await work();
         } finally {
-          // Said, for Postgres hears of a closed connection only after a while, and whoever asks at once would be refused.
-          await client.query(sql`select pg_advisory_unlock(hashtext(${`tributary.group.${group}`}))`).catch(() => undefined);
+          // Said, for Postgres hears of a closed connection only after a while, and whoever asks at
+          // once would be refused.
+          await client
+            .query(sql`select pg_advisory_unlock(hashtext(${`tributary.group.${group}`}))`)
+            .catch(() => undefined);
         }
       } finally {
         client.release(true);
@@ -68,7 +75,8 @@ export const openHolds = (pool: pg.Pool): Holds => {
       const { rows } = await pool.query<HoldRow>(sql`select ${columns} from group_holds where group_name = ${group}`);
       return rows[0] === undefined ? null : holdOf(rows[0]);
     },
-    all: async () => (await pool.query<HoldRow>(sql`select ${columns} from group_holds order by since`)).rows.map(holdOf),
+    all: async () =>
+      (await pool.query<HoldRow>(sql`select ${columns} from group_holds order by since`)).rows.map(holdOf),
     take: async ({ group, operation, kind, actor, reason, plan = null }) => {
       const planned = plan === null ? null : JSON.stringify(plan);
       await pool.query(
@@ -86,7 +94,10 @@ export const openHolds = (pool: pg.Pool): Holds => {
   };
 };
 
-/** Of the given groups those that must be left or not be joined, with what holds them. One query, for workers that ask every second. */
+/**
+ * Of the given groups those that must be left or not be joined, with what holds them. One query,
+ * for workers that ask every second.
+ */
 export const heldAmong = async (pool: pg.Pool, groups: readonly string[]): Promise<ReadonlyMap<string, string>> => {
   const { rows } = await pool.query<{ group_name: string; operation_id: string; kind: string; actor: string }>(
     sql`select group_name, operation_id, kind, actor from group_holds where group_name = any (${groups}) and released_at is null`,

@@ -1,4 +1,5 @@
-// modules/groups/group-reads.ts - what is known of the consumer groups: who is in them, what they host, how far they are behind, what holds them.
+// What is known of the consumer groups: who is in them, what they host, how far they are behind,
+// what holds them.
 
 import type { Lag } from "../../infra/kafka/admin.ts";
 import { appendedAt } from "../../infra/kafka/peek.ts";
@@ -36,12 +37,17 @@ export const lagOf = async (
   topic: string,
 ): Promise<readonly PartitionLag[]> => {
   const known = (await admin.lag(group, [topic])).filter(({ committed }) => committed !== null);
-  const waiting = new Map(known.flatMap((one) => (one.lag > 0 ? [[one.partition, Math.max(one.committed!, one.low)] as const] : [])));
+  const waiting = new Map(
+    known.flatMap((one) => (one.lag > 0 ? [[one.partition, Math.max(one.committed!, one.low)] as const] : [])),
+  );
   const since = await appendedAt(kafka, topic, waiting);
   return known.map((one) => ({ ...one, waitingSince: since.get(one.partition) ?? null }));
 };
 
-/** In the order that data flows. A group that nobody hosts any more, and whose members are gone, is left out. */
+/**
+ * In the order that data flows. A group that nobody hosts any more, and whose members are gone, is
+ * left out.
+ */
 export const groupsNow = async (sources: Sources, now: number): Promise<readonly GroupRead[]> => {
   const { pool, admin, topology } = sources;
   const [told, holds] = await Promise.all([hostings(pool), openHolds(pool).all()]);
@@ -53,9 +59,10 @@ export const groupsNow = async (sources: Sources, now: number): Promise<readonly
     pool,
     nodes.map(({ name }) => name),
   );
-  const read = async ([group, { topic, hosts }]: readonly [string, { readonly topic: string; readonly hosts: readonly string[] }]): Promise<
-    readonly GroupRead[]
-  > => {
+  const read = async ([group, { topic, hosts }]: readonly [
+    string,
+    { readonly topic: string; readonly hosts: readonly string[] },
+  ]): Promise<readonly GroupRead[]> => {
     const state = states.get(group);
     const hold = holds.find((one) => one.group === group) ?? null;
     const isHosted = (state?.members.length ?? 0) > 0;
@@ -85,8 +92,13 @@ export const groupsNow = async (sources: Sources, now: number): Promise<readonly
   return found.sort((a, b) => order(a.group) - order(b.group));
 };
 
-const withRevision = (name: string, revisions: readonly { readonly stage: string; readonly revision: number }[]): string => {
+const withRevision = (
+  name: string,
+  revisions: readonly { readonly stage: string; readonly revision: number }[],
+): string => {
   const own = revisions.filter(({ stage }) => stage === name);
   // Two of them while a partition has had no event since the update.
-  return own.length === 0 ? name : `${name}@${[...new Set(own.map(({ revision }) => revision))].sort((a, b) => a - b).join("/")}`;
+  return own.length === 0
+    ? name
+    : `${name}@${[...new Set(own.map(({ revision }) => revision))].sort((a, b) => a - b).join("/")}`;
 };

@@ -1,4 +1,5 @@
-// modules/groups/hosting.ts - which consumer groups a worker hosts: a comma fuses stages (or sinks of one topic), a space adds one more group.
+// Which consumer groups a worker hosts: a comma fuses stages (or sinks of one topic), a space adds
+// one more group.
 import { type Chain, chain } from "../../stream/chain.ts";
 import { type AnyCopy, type AnySink, type AnyTopic, type Topology, writesRows } from "../../stream/flow.ts";
 
@@ -10,7 +11,10 @@ export type Group =
 const sinksOf = ({ nodes }: Topology, names: readonly string[]): readonly (AnySink | AnyCopy)[] =>
   names.flatMap((name) => nodes.filter((node) => node.is === "sink").filter((node) => node.name === name));
 
-/** Groups are named `tributary.<first stage or sink>`. Throws one Error with the problems of every group. */
+/**
+ * Groups are named `tributary.<first stage or sink>`. Throws one Error with the problems of every
+ * group.
+ */
 export const groupsOf = (topology: Topology, args: readonly string[]): readonly Group[] => {
   const problems: string[] = [];
   const groups = args.flatMap((arg): readonly Group[] => {
@@ -24,11 +28,14 @@ export const groupsOf = (topology: Topology, args: readonly string[]): readonly 
       const reads = sinks[0]!.from;
       const stranger = sinks.find(({ from }) => from !== reads);
       if (stranger !== undefined)
-        throw new Error(`${stranger.name} reads ${stranger.from.name}, the sinks before it ${reads.name}: put a space between`);
+        throw new Error(
+          `${stranger.name} reads ${stranger.from.name}, the sinks before it ${reads.name}: put a space between`,
+        );
       const name = `tributary.${sinks[0]!.name}`;
       const copy = sinks.find((one) => !writesRows(one)) as AnyCopy | undefined;
       if (copy === undefined) return [{ is: "sinks", name, reads, sinks: sinks.filter(writesRows) }];
-      if (sinks.length > 1) throw new Error(`${copy.name} copies records and shares its reading with nobody: put a space between`);
+      if (sinks.length > 1)
+        throw new Error(`${copy.name} copies records and shares its reading with nobody: put a space between`);
       return [{ is: "copy", name, reads, copy }];
     } catch (error) {
       problems.push((error as Error).message);
@@ -36,7 +43,8 @@ export const groupsOf = (topology: Topology, args: readonly string[]): readonly 
     }
   });
   const names = groups.map(({ name }) => name);
-  for (const name of new Set(names.filter((name, n) => names.indexOf(name) !== n))) problems.push(`${name} stands there twice`);
+  for (const name of new Set(names.filter((name, n) => names.indexOf(name) !== n)))
+    problems.push(`${name} stands there twice`);
   if (args.length === 0) {
     const known = topology.nodes.flatMap(({ is, name }) => (is === "edge" ? [] : name));
     problems.push(

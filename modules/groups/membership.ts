@@ -1,12 +1,19 @@
-// modules/groups/membership.ts - keeps this process in its consumer groups, and out of those that are held: leaves them in order, and joins again when released.
+// Keeps this process in its consumer groups, and out of those that are held: leaves them in order,
+// and joins again when released.
 import { setTimeout } from "node:timers/promises";
 import type { Consumer } from "../../infra/kafka/consumer.ts";
 import type { Log } from "../../infra/runtime/log.ts";
 import type { Resource } from "../../infra/runtime/scope.ts";
 
-/** What a command at the other end waits for is that the group is Empty; asking a second apart costs a worker one small query. */
+/**
+ * What a command at the other end waits for is that the group is Empty; asking a second apart costs
+ * a worker one small query.
+ */
 const ASKED_EVERY_MS = 1_000;
-/** laws.md K11: leaving can hang on requests in flight. Then the process ends, and its successor finds the hold before it joins. */
+/**
+ * laws.md K11: leaving can hang on requests in flight. Then the process ends, and its successor
+ * finds the hold before it joins.
+ */
 const LEFT_WITHIN_MS = 20_000;
 
 export interface Membership {
@@ -25,7 +32,10 @@ export interface MembershipSettings {
 }
 
 interface Member extends Membership {
-  /** By what the group is held; null when it is not. Resolves when the group has been left or joined accordingly. */
+  /**
+   * By what the group is held; null when it is not. Resolves when the group has been left or joined
+   * accordingly.
+   */
   readonly follow: (heldBy: string | null) => Promise<void>;
   readonly stop: () => Promise<void>;
 }
@@ -70,7 +80,8 @@ export const member = ({ group, join, sessionTimeoutMs, log }: Omit<MembershipSe
     check: () => {
       if (heldBy !== null && consumer === undefined) return `held by ${heldBy}`;
       if (consumer === undefined) throw new Error("the group is not joined yet");
-      // Readiness is progress, not a connection: a member that its group has not heard for a session does no work.
+      // Readiness is progress, not a connection: a member that its group has not heard for a
+      // session does no work.
       if (consumer.silentMs() >= sessionTimeoutMs) throw new Error("the group has not heard this member for a session");
       return undefined;
     },
@@ -89,8 +100,9 @@ export const member = ({ group, join, sessionTimeoutMs, log }: Omit<MembershipSe
 };
 
 /**
- * Resolves once every group is joined or known to be held: until `heldAmong` has answered once, nothing is joined. Later a question without an answer
- * changes nothing. What cannot be joined or left ends the process through `fail`.
+ * Resolves once every group is joined or known to be held: until `heldAmong` has answered once,
+ * nothing is joined. Later a question without an answer changes nothing. What cannot be joined or
+ * left ends the process through `fail`.
  */
 export const openMemberships = async (
   settings: readonly MembershipSettings[],

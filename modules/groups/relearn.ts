@@ -1,4 +1,5 @@
-// modules/groups/relearn.ts - rebuilds the fast memory of a stage: its group is left, the memory emptied, and the stage folds its input again with outputs discarded.
+// Rebuilds the fast memory of a stage: its group is left, the memory emptied, and the stage folds
+// its input again with outputs discarded.
 
 import { systemClock } from "../../infra/runtime/retry.ts";
 import { type Hold, type RewindPorts, RewindRefused, STALLED_MS, untilEmpty } from "./rewind.ts";
@@ -20,7 +21,12 @@ export interface RelearnPorts extends Pick<RewindPorts, "holds" | "forbidden" | 
   /** Empties the memory of the stage, its marks first; answers how many keys there were. */
   readonly forget: () => Promise<number>;
   readonly begin: (request: RelearnRequest, detail: object) => Promise<string>;
-  readonly ended: (operation: string, request: RelearnRequest, phase: "succeeded" | "failed", detail: object) => Promise<void>;
+  readonly ended: (
+    operation: string,
+    request: RelearnRequest,
+    phase: "succeeded" | "failed",
+    detail: object,
+  ) => Promise<void>;
 }
 
 export interface RelearnReport {
@@ -33,8 +39,10 @@ export interface RelearnReport {
 const ASKED_EVERY_MS = 500;
 
 /**
- * A stage notices that its memory is gone at its next event, which may take long to come: each partition goes back by the one event that it committed last,
- * whose output is the same again. A partition where that is forbidden, or whose last event is no longer in the log, waits for its next one.
+ * A stage notices that its memory is gone at its next event, which may take long to come: each
+ * partition goes back by the one event that it committed last, whose output is the same again. A
+ * partition where that is forbidden, or whose last event is no longer in the log, waits for its
+ * next one.
  */
 const nudges = async ({ admin, forbidden }: RelearnPorts, request: RelearnRequest): Promise<RewindPlan> => {
   const { group, topic } = request;
@@ -52,7 +60,10 @@ const nudges = async ({ admin, forbidden }: RelearnPorts, request: RelearnReques
 /** What a hold keeps of the request: stages of one group have memories of their own. */
 const textOf = ({ stage }: RelearnRequest): string => `relearn ${stage}`;
 
-const held = async (ports: RelearnPorts, request: RelearnRequest): Promise<{ readonly hold: Hold; readonly isResumed: boolean }> => {
+const held = async (
+  ports: RelearnPorts,
+  request: RelearnRequest,
+): Promise<{ readonly hold: Hold; readonly isResumed: boolean }> => {
   const { group, topic, actor, reason = null } = request;
   const found = await ports.holds.of(group);
   if (found?.kind === "relearn") {
@@ -69,7 +80,14 @@ const held = async (ports: RelearnPorts, request: RelearnRequest): Promise<{ rea
     );
   const operation = await ports.begin(request, {});
   // Dying from here on: the group stays left, and the same command goes on.
-  await ports.holds.take({ group, operation, kind: "relearn", actor, reason, plan: { topic, to: textOf(request), partitions: [] } });
+  await ports.holds.take({
+    group,
+    operation,
+    kind: "relearn",
+    actor,
+    reason,
+    plan: { topic, to: textOf(request), partitions: [] },
+  });
   return { hold: (await ports.holds.of(group))!, isResumed: false };
 };
 
@@ -99,8 +117,9 @@ const follow = async (ports: RelearnPorts, plan: RewindPlan): Promise<void> => {
 };
 
 /**
- * Resolves when the memory reaches as far as the group had committed. Whatever ends this process, the same call goes on. Throws RewindRefused when nothing
- * was touched; after any other error the group stays held once the memory may have been emptied.
+ * Resolves when the memory reaches as far as the group had committed. Whatever ends this process,
+ * the same call goes on. Throws RewindRefused when nothing was touched; after any other error the
+ * group stays held once the memory may have been emptied.
  */
 export const relearnStage = (ports: RelearnPorts, request: RelearnRequest): Promise<RelearnReport> =>
   ports.holds.alone(request.group, async () => {

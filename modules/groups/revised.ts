@@ -1,9 +1,13 @@
-// modules/groups/revised.ts - before the first batch of a partition is processed, it is written down which revisions of the stages decide from there on.
+// Before the first batch of a partition is processed, it is written down which revisions of the
+// stages decide from there on.
 import type { ProcessBatch, Retry } from "../../stream/messages.ts";
 
 export interface Revised {
   readonly process: ProcessBatch;
-  /** To be called whenever the group is joined anew: a partition may have been somebody else's meanwhile. */
+  /**
+   * To be called whenever the group is joined anew: a partition may have been somebody else's
+   * meanwhile.
+   */
   readonly onJoin: () => void;
 }
 
@@ -19,7 +23,8 @@ export const revised = (
     process: async (batch, control) => {
       const { topic, partition, messages } = batch;
       if (!recorded.has(partition)) {
-        // Dying after it costs nothing: the next owner finds the row, or writes one of its own from where it begins.
+        // Dying after it costs nothing: the next owner finds the row, or writes one of its own from
+        // where it begins.
         await retry("record", () => record(topic, partition, messages[0]!.offset), control.heartbeat);
         if (!control.isCurrent()) return;
         recorded.add(partition);

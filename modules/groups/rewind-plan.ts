@@ -1,4 +1,4 @@
-// modules/groups/rewind-plan.ts - where a rewind takes each partition of a group: never above what the group has committed. Pure.
+// Where a rewind takes each partition of a group: never above what the group has committed. Pure.
 import type { UnixMs } from "../../stream/flow.ts";
 
 /** Where to. A time means: the first record that the broker appended at or after it. */
@@ -14,7 +14,10 @@ export interface PartitionFound {
   readonly committed: number | null;
   /** The first offset that the log still holds. */
   readonly low: number;
-  /** The first offset appended at or after the time; the high watermark where nothing is newer, which may lie beyond what a lagging group has read. */
+  /**
+   * The first offset appended at or after the time; the high watermark where nothing is newer,
+   * which may lie beyond what a lagging group has read.
+   */
   readonly atTime: number | null;
   /** When the record at `low` was appended; null when nobody asked, or there is none. */
   readonly lowAt: UnixMs | null;
@@ -36,7 +39,9 @@ export interface RewindPlan {
   readonly topic: string;
   /** As it was asked for. */
   readonly to: string;
-  /** Partitions that the group has committed; those of `committed` = `target` stay where they are. */
+  /**
+   * Partitions that the group has committed; those of `committed` = `target` stay where they are.
+   */
   readonly partitions: readonly PartitionPlan[];
 }
 
@@ -47,7 +52,10 @@ const wantedOf = (to: RewindTo, { low, atTime }: PartitionFound): number => {
   return atTime;
 };
 
-/** min(committed, max(wanted, low)); null for a partition that was never committed, which is left alone. */
+/**
+ * min(committed, max(wanted, low)); null for a partition that was never committed, which is left
+ * alone.
+ */
 export const targetOf = (to: RewindTo, found: PartitionFound): number | null =>
   found.committed === null ? null : Math.min(found.committed, Math.max(wantedOf(to, found), found.low));
 
@@ -55,7 +63,8 @@ const gapOf = (to: RewindTo, { partition, low, lowAt }: PartitionFound): readonl
   // Where the log still begins with its first record nothing was ever removed.
   if (low === 0) return [];
   if (to.kind === "offset" && to.offset < low) return [{ partition, kind: "offsets", from: to.offset, until: low }];
-  if (to.kind === "time" && lowAt !== null && to.at < lowAt) return [{ partition, kind: "time", from: to.at, until: lowAt }];
+  if (to.kind === "time" && lowAt !== null && to.at < lowAt)
+    return [{ partition, kind: "time", from: to.at, until: lowAt }];
   return [];
 };
 
@@ -71,7 +80,10 @@ export const planOf = (
     target: targetOf(asked.to, one)!,
     low: one.low,
   }));
-  return { plan: { topic: asked.topic, to: asked.text, partitions }, gaps: known.flatMap((one) => gapOf(asked.to, one)) };
+  return {
+    plan: { topic: asked.topic, to: asked.text, partitions },
+    gaps: known.flatMap((one) => gapOf(asked.to, one)),
+  };
 };
 
 /** The partitions that go back. */
@@ -79,15 +91,19 @@ export const movesOf = ({ partitions }: RewindPlan): readonly PartitionPlan[] =>
   partitions.filter(({ committed, target }) => target < committed);
 
 /** How many records are read again. */
-export const eventsOf = (plan: RewindPlan): number => movesOf(plan).reduce((sum, { committed, target }) => sum + committed - target, 0);
+export const eventsOf = (plan: RewindPlan): number =>
+  movesOf(plan).reduce((sum, { committed, target }) => sum + committed - target, 0);
 
 /** Of what is read again, how much was read again when the group stands at these offsets. */
 export const caughtUp = (plan: RewindPlan, now: ReadonlyMap<number, number>): number =>
   movesOf(plan).reduce(
-    (sum, { partition, committed, target }) => sum + Math.min(committed, Math.max(target, now.get(partition) ?? target)) - target,
+    (sum, { partition, committed, target }) =>
+      sum + Math.min(committed, Math.max(target, now.get(partition) ?? target)) - target,
     0,
   );
 
 /** Law R10: partitions that stand further than they had committed. */
 export const forward = ({ partitions }: RewindPlan, now: ReadonlyMap<number, number>): readonly number[] =>
-  partitions.filter(({ partition, committed }) => (now.get(partition) ?? committed) > committed).map(({ partition }) => partition);
+  partitions
+    .filter(({ partition, committed }) => (now.get(partition) ?? committed) > committed)
+    .map(({ partition }) => partition);

@@ -1,4 +1,5 @@
-// modules/groups/rewind.ts - takes a consumer group back in the log: its workers leave, its offsets are set, read back and compared, its workers join again.
+// Takes a consumer group back in the log: its workers leave, its offsets are set, read back and
+// compared, its workers join again.
 import type { Admin, GroupState } from "../../infra/kafka/admin.ts";
 import { sinkReading } from "../../infra/kafka/consumer.ts";
 import { type Clock, systemClock } from "../../infra/runtime/retry.ts";
@@ -16,7 +17,9 @@ import {
   type RewindTo,
 } from "./rewind-plan.ts";
 
-/** Why a group is held, and how far what holds it has come. It outlives the process that wrote it. */
+/**
+ * Why a group is held, and how far what holds it has come. It outlives the process that wrote it.
+ */
 export interface Hold {
   readonly group: string;
   readonly operation: string;
@@ -25,21 +28,27 @@ export interface Hold {
   readonly reason: string | null;
   readonly since: UnixMs;
   /**
-   * Of a rewind, once the group had been left. A command that is run again goes on with these offsets and asks for no others. Of a relearn and a setting
-   * aside from the beginning, without partitions: its `to` says what must be asked for again.
+   * Of a rewind, once the group had been left. A command that is run again goes on with these
+   * offsets and asks for no others. Of a relearn and a setting aside from the beginning, without
+   * partitions: its `to` says what must be asked for again.
    */
   readonly plan: RewindPlan | null;
   /** Since when workers may join again; the hold stands until the group has caught up. */
   readonly releasedAt: UnixMs | null;
 }
 
-/** Where holds are kept; modules/groups/group-holds.ts. Changes name the operation, and throw when its hold is gone: somebody has released it. */
+/**
+ * Where holds are kept; modules/groups/group-holds.ts. Changes name the operation, and throw when
+ * its hold is gone: somebody has released it.
+ */
 export interface Holds {
   /** Runs the work of one command on a group at a time, or throws HeldElsewhere. */
   readonly alone: <T>(group: string, work: () => Promise<T>) => Promise<T>;
   readonly of: (group: string) => Promise<Hold | null>;
   readonly all: () => Promise<readonly Hold[]>;
-  readonly take: (hold: Pick<Hold, "group" | "operation" | "kind" | "actor" | "reason"> & Partial<Pick<Hold, "plan">>) => Promise<void>;
+  readonly take: (
+    hold: Pick<Hold, "group" | "operation" | "kind" | "actor" | "reason"> & Partial<Pick<Hold, "plan">>,
+  ) => Promise<void>;
   readonly keepPlan: (operation: string, plan: RewindPlan) => Promise<void>;
   readonly release: (operation: string) => Promise<void>;
   /** Nothing is left of it. */
@@ -54,11 +63,21 @@ export interface RewindPorts {
   readonly holds: Holds;
   /** When the records at these offsets were appended. */
   readonly appendedAt: (topic: string, offsets: ReadonlyMap<number, number>) => Promise<ReadonlyMap<number, UnixMs>>;
-  /** Why these partitions may not go back (law R12, an open replay), one sentence; null when they may. */
+  /**
+   * Why these partitions may not go back (law R12, an open replay), one sentence; null when they
+   * may.
+   */
   readonly forbidden: (group: string, topic: string, moves: readonly PartitionPlan[]) => Promise<string | null>;
-  /** Resolves with an id once the beginning can be read about; called before anything is touched. */
+  /**
+   * Resolves with an id once the beginning can be read about; called before anything is touched.
+   */
   readonly begin: (request: RewindRequest, plan: RewindPlan) => Promise<string>;
-  readonly ended: (operation: string, request: RewindRequest, phase: "succeeded" | "failed" | "refused", detail: object) => Promise<void>;
+  readonly ended: (
+    operation: string,
+    request: RewindRequest,
+    phase: "succeeded" | "failed" | "refused",
+    detail: object,
+  ) => Promise<void>;
   readonly onStep?: (text: string) => void;
   readonly onProgress?: (done: number, total: number) => void;
   readonly clock?: Clock;
@@ -85,11 +104,16 @@ export interface RewindReport extends RewindPlan {
   readonly isResumed: boolean;
 }
 
-/** laws.md 3: a killed member holds its group for a whole session, that of a sink being the longest. */
+/**
+ * laws.md 3: a killed member holds its group for a whole session, that of a sink being the longest.
+ */
 const EMPTY_WITHIN_MS = sinkReading.sessionTimeoutMs + 15_000;
 const SET_TRIES = 5;
 const ASKED_EVERY_MS = 500;
-/** Longer than a member that was killed while it joined keeps the others waiting, and than one write of a full fetch takes on a machine that is busy. */
+/**
+ * Longer than a member that was killed while it joined keeps the others waiting, and than one write
+ * of a full fetch takes on a machine that is busy.
+ */
 export const STALLED_MS = 300_000;
 
 const pause = (clock: Clock) => clock.sleep(ASKED_EVERY_MS);
@@ -104,8 +128,11 @@ export const planRewind = async (
     admin.committed(group, topic),
     to.kind === "time" ? admin.offsetsAt(topic, to.at) : null,
   ]);
-  // Only where something was removed, and the window reaches the beginning of what is left, can something of it be missing.
-  const cut = marks.filter(({ partition, low, high }) => low > 0 && low < high && atTime !== null && (atTime.get(partition) ?? low) <= low);
+  // Only where something was removed, and the window reaches the beginning of what is left, can
+  // something of it be missing.
+  const cut = marks.filter(
+    ({ partition, low, high }) => low > 0 && low < high && atTime !== null && (atTime.get(partition) ?? low) <= low,
+  );
   const lowAt = await appendedAt(topic, new Map(cut.map(({ partition, low }) => [partition, low])));
   const found = marks.map(
     ({ partition, low }): PartitionFound => ({
@@ -120,9 +147,15 @@ export const planRewind = async (
 };
 
 /** The first reason why this plan may not be carried out; null when it may. */
-const refusal = async (ports: RewindPorts, request: RewindRequest, plan: RewindPlan, gaps: readonly Gap[]): Promise<string | null> => {
+const refusal = async (
+  ports: RewindPorts,
+  request: RewindRequest,
+  plan: RewindPlan,
+  gaps: readonly Gap[],
+): Promise<string | null> => {
   const { group, topic } = request;
-  if (plan.partitions.length === 0) return `${group} has committed nothing of ${topic} yet: there is nothing to go back from`;
+  if (plan.partitions.length === 0)
+    return `${group} has committed nothing of ${topic} yet: there is nothing to go back from`;
   const moves = movesOf(plan);
   if (moves.length === 0)
     return `${group} stands at or before that point in every partition of ${topic}; a rewind only goes back, never forward`;
@@ -138,11 +171,16 @@ export const gapText = (gaps: readonly Gap[]): string => {
     const at = (ms: number) => new Date(ms).toISOString().slice(0, 16).replace("T", " ");
     return `${at(Math.min(...inTime.map(({ from }) => from)))} to ${at(Math.max(...inTime.map(({ until }) => until)))} UTC, in ${inTime.length} partitions`;
   }
-  return gaps.map(({ partition, from, until }) => `offsets ${from} to ${until - 1} of partition ${partition}`).join(", ");
+  return gaps
+    .map(({ partition, from, until }) => `offsets ${from} to ${until - 1} of partition ${partition}`)
+    .join(", ");
 };
 
 /** Polls until no member is left; throws naming those that stay. */
-export const untilEmpty = async ({ admin, clock = systemClock }: Pick<RewindPorts, "admin" | "clock">, group: string): Promise<void> => {
+export const untilEmpty = async (
+  { admin, clock = systemClock }: Pick<RewindPorts, "admin" | "clock">,
+  group: string,
+): Promise<void> => {
   const end = clock.now() + EMPTY_WITHIN_MS;
   for (;;) {
     const [state] = await admin.describeGroups([group]);
@@ -156,16 +194,22 @@ export const untilEmpty = async ({ admin, clock = systemClock }: Pick<RewindPort
     await pause(clock);
   }
 };
-const isEmpty = ({ state, members }: GroupState): boolean => (state === "Empty" || state === "Dead") && members.length === 0;
+const isEmpty = ({ state, members }: GroupState): boolean =>
+  (state === "Empty" || state === "Dead") && members.length === 0;
 
 /** Steps 1 and 2: what is written before the group is left. */
-const hold = async (ports: RewindPorts, request: RewindRequest): Promise<{ readonly held: Hold; readonly isResumed: boolean }> => {
+const hold = async (
+  ports: RewindPorts,
+  request: RewindRequest,
+): Promise<{ readonly held: Hold; readonly isResumed: boolean }> => {
   const { group, text, actor, reason = null } = request;
   const found = await finished(ports, request, await ports.holds.of(group));
   if (found !== null) {
     const { operation, kind, plan } = found;
     if (kind !== "rewind")
-      throw new RewindRefused(`${group} is held by ${operation} (${kind}); end that first, or: tributary groups release ${group}`);
+      throw new RewindRefused(
+        `${group} is held by ${operation} (${kind}); end that first, or: tributary groups release ${group}`,
+      );
     if (plan !== null && plan.to !== text)
       throw new RewindRefused(
         `another rewind of ${group} is open: ${operation} to ${plan.to}. To go on with it: the same command with --to ${plan.to}; to give it up: tributary groups release ${group}`,
@@ -177,12 +221,16 @@ const hold = async (ports: RewindPorts, request: RewindRequest): Promise<{ reado
   const problem = await refusal(ports, request, plan, gaps);
   if (problem !== null) throw new RewindRefused(problem);
   const operation = await ports.begin(request, plan);
-  // Dying before this line: an operation that has begun and never ended. After it: the group stays left, and the same command goes on.
+  // Dying before this line: an operation that has begun and never ended. After it: the group stays
+  // left, and the same command goes on.
   await ports.holds.take({ group, operation, kind: "rewind", actor, reason });
   return { held: (await ports.holds.of(group))!, isResumed: false };
 };
 
-/** A rewind whose group has caught up since is over: only its command was ended before it could see that. */
+/**
+ * A rewind whose group has caught up since is over: only its command was ended before it could see
+ * that.
+ */
 const finished = async (ports: RewindPorts, request: RewindRequest, found: Hold | null): Promise<Hold | null> => {
   if (found === null || found.plan === null || found.releasedAt === null) return found;
   const { plan, operation, group } = found;
@@ -192,7 +240,10 @@ const finished = async (ports: RewindPorts, request: RewindRequest, found: Hold 
   return null;
 };
 
-/** Steps 3 to 5, once nobody is in the group: what is committed now is what the rewind must never pass. Kept before anything moves. */
+/**
+ * Steps 3 to 5, once nobody is in the group: what is committed now is what the rewind must never
+ * pass. Kept before anything moves.
+ */
 const keptPlan = async (ports: RewindPorts, request: RewindRequest, held: Hold): Promise<RewindPlan> => {
   if (held.plan !== null) return held.plan;
   const { plan, gaps } = await planRewind(ports, request);
@@ -202,19 +253,25 @@ const keptPlan = async (ports: RewindPorts, request: RewindRequest, held: Hold):
   return plan;
 };
 
-/** Step 6. Dying between two tries costs nothing: the plan is kept, and setting the same offsets twice is setting them once. */
+/**
+ * Step 6. Dying between two tries costs nothing: the plan is kept, and setting the same offsets
+ * twice is setting them once.
+ */
 const setAndCompare = async (ports: RewindPorts, group: string, plan: RewindPlan): Promise<void> => {
   const { topic } = plan;
   const targets = new Map(movesOf(plan).map(({ partition, target }) => [partition, target]));
   let wrong: readonly PartitionPlan[] = [];
   for (let tries = 1; tries <= SET_TRIES; tries++) {
     await untilEmpty(ports, group);
-    await ports.admin.setOffsets(group, topic, targets).catch((error: Error) => ports.onStep?.(`not set: ${error.message}`));
+    await ports.admin
+      .setOffsets(group, topic, targets)
+      .catch((error: Error) => ports.onStep?.(`not set: ${error.message}`));
     const now = await ports.admin.committed(group, topic);
     wrong = plan.partitions.filter(({ partition, target }) => now.get(partition) !== target);
     // Law R10, asked of what is there and not of what was meant.
     const ahead = forward(plan, now);
-    if (ahead.length > 0) throw new Error(`partitions ${ahead.join(", ")} of ${topic} stand further than they had committed (law R10)`);
+    if (ahead.length > 0)
+      throw new Error(`partitions ${ahead.join(", ")} of ${topic} stand further than they had committed (law R10)`);
     if (wrong.length === 0) return;
     ports.onStep?.(`${wrong.length} partitions are not where they were set; try ${tries} of ${SET_TRIES}`);
   }
@@ -244,9 +301,10 @@ const follow = async (ports: RewindPorts, group: string, plan: RewindPlan): Prom
 };
 
 /**
- * Takes the group back to min(committed, `to`) in every partition and resolves when it has caught up (laws.md 3). Whatever ends this process, the same
- * call goes on from what is kept. Throws RewindRefused when nothing was touched; after any other error the group stays held once its offsets may
- * have moved.
+ * Takes the group back to min(committed, `to`) in every partition and resolves when it has caught
+ * up (laws.md 3). Whatever ends this process, the same call goes on from what is kept. Throws
+ * RewindRefused when nothing was touched; after any other error the group stays held once its
+ * offsets may have moved.
  */
 export const rewindGroup = (ports: RewindPorts, request: RewindRequest): Promise<RewindReport> =>
   ports.holds.alone(request.group, async () => {
@@ -263,7 +321,8 @@ export const rewindGroup = (ports: RewindPorts, request: RewindRequest): Promise
         plan = await keptPlan(ports, request, held);
         ports.onStep?.(`nobody is in the group; setting the offsets of ${movesOf(plan).length} partitions`);
         await setAndCompare(ports, group, plan);
-        // Step 7. Dying before the release: the group stays held. After it: the workers join, and the same command follows them.
+        // Step 7. Dying before the release: the group stays held. After it: the workers join, and
+        // the same command follows them.
         await ports.holds.release(operation);
         ports.onStep?.("the offsets are set, read back and compared; the workers join again");
       }
@@ -278,7 +337,8 @@ export const rewindGroup = (ports: RewindPorts, request: RewindRequest): Promise
     }
     await follow(ports, group, plan!);
     const seconds = (clock.now() - startedAt) / 1_000;
-    // Dying between the two: the hold stands, and the next rewind of the group finds it caught up and ends it.
+    // Dying between the two: the hold stands, and the next rewind of the group finds it caught up
+    // and ends it.
     await ports.ended(operation, request, "succeeded", { ...plan!, seconds });
     await ports.holds.end(operation);
     return { ...plan!, operation, group, events: eventsOf(plan!), seconds, isResumed };

@@ -1,4 +1,5 @@
-// modules/groups/rewinding.ts - what a rewind needs of the world: the broker, the holds and revisions in Postgres, the audit. For the command line and for tests of guarantees.
+// What a rewind needs of the world: the broker, the holds and revisions in Postgres, the audit. For
+// the command line and for tests of guarantees.
 import type { Pool } from "pg";
 import type { Admin } from "../../infra/kafka/admin.ts";
 import type { Kafka } from "../../infra/kafka/kafka.ts";
@@ -27,8 +28,9 @@ export interface Found {
 }
 
 /**
- * Who hosts it: the group that has members, else the one that was joined last, else the one of its own name that has committed something. Throws an Error
- * when there is none, or no such stage or sink.
+ * Who hosts it: the group that has members, else the one that was joined last, else the one of its
+ * own name that has committed something. Throws an Error when there is none, or no such stage or
+ * sink.
  */
 export const findGroup = async (
   { pool, admin, topology }: Pick<Rewinding, "pool" | "admin" | "topology">,
@@ -39,11 +41,15 @@ export const findGroup = async (
   const told = (await hostings(pool)).filter(({ nodes }) => nodes.includes(name));
   const own = { group: `tributary.${name}`, topic: node.from.name, nodes: [name] };
   const candidates: Found[] = [...told];
-  if (!told.some(({ group }) => group === own.group) && (await admin.committed(own.group, own.topic)).size > 0) candidates.push(own);
+  if (!told.some(({ group }) => group === own.group) && (await admin.committed(own.group, own.topic)).size > 0)
+    candidates.push(own);
   const [first] = candidates;
-  if (first === undefined) throw new Error(`nobody hosts ${name}, and nobody has: start a worker with it, see docs/operate.md`);
+  if (first === undefined)
+    throw new Error(`nobody hosts ${name}, and nobody has: start a worker with it, see docs/operate.md`);
   const states = await admin.describeGroups(candidates.map(({ group }) => group));
-  return candidates.find(({ group }) => states.some((state) => state.group === group && state.members.length > 0)) ?? first;
+  return (
+    candidates.find(({ group }) => states.some((state) => state.group === group && state.members.length > 0)) ?? first
+  );
 };
 
 /** Law R12: what another revision decided is not decided anew by going back. */
@@ -91,18 +97,29 @@ export const rewindPorts = (rewinding: Rewinding): RewindPorts => {
         return `${replay} is writing to ${hosting.nodes.join(", ")}; wait for it (tributary replay --follow ${replay}), or end it (--cancel ${replay})`;
       return otherRevision(rewinding, hosting, moves);
     },
-    begin: async (request, plan) => (await beginOperation(audit, planned(request), { ...plan, group: request.group })).id,
-    ended: (operation, request, phase, detail) => resumeOperation(audit, operation, planned(request)).end(phase, detail),
+    begin: async (request, plan) =>
+      (await beginOperation(audit, planned(request), { ...plan, group: request.group })).id,
+    ended: (operation, request, phase, detail) =>
+      resumeOperation(audit, operation, planned(request)).end(phase, detail),
   };
 };
 
-/** Ends a hold by hand, for what is not gone on with; the audit says who gave it up. Throws RewindRefused when the group is not held. */
-export const releaseGroup = ({ pool, audit }: Pick<Rewinding, "pool" | "audit">, group: string, releasedBy: string): Promise<Hold> => {
+/**
+ * Ends a hold by hand, for what is not gone on with; the audit says who gave it up. Throws
+ * RewindRefused when the group is not held.
+ */
+export const releaseGroup = (
+  { pool, audit }: Pick<Rewinding, "pool" | "audit">,
+  group: string,
+  releasedBy: string,
+): Promise<Hold> => {
   const holds = openHolds(pool);
   return holds.alone(group, async () => {
     const hold = await holds.of(group);
     if (hold === null)
-      throw new RewindRefused(`${group} is not held; held groups: ${(await holds.all()).map((one) => one.group).join(", ") || "none"}`);
+      throw new RewindRefused(
+        `${group} is not held; held groups: ${(await holds.all()).map((one) => one.group).join(", ") || "none"}`,
+      );
     const { operation, kind, actor, reason } = hold;
     const plan = { kind, actor, target: group, ...(reason !== null && { reason }) };
     // Dying between the two: the hold stands, and the same command says it once more.

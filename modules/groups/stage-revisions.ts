@@ -1,4 +1,5 @@
-// modules/groups/stage-revisions.ts - which revision of a stage decided what, by the offsets of its input (law R12, docs/decisions/0011).
+// Which revision of a stage decided what, by the offsets of its input (law R12,
+// docs/decisions/0011).
 import type pg from "pg";
 import { sql, transaction } from "../../infra/postgres/sql.ts";
 import type { UnixMs } from "../../stream/flow.ts";
@@ -8,7 +9,10 @@ export interface StageRevision {
   readonly topic: string;
   readonly partition: number;
   readonly revision: number;
-  /** The first offset of the partition that this revision decided on; what lies before it was decided by an earlier one. */
+  /**
+   * The first offset of the partition that this revision decided on; what lies before it was
+   * decided by an earlier one.
+   */
   readonly began: number;
   readonly since: UnixMs;
 }
@@ -23,7 +27,10 @@ interface Row {
 }
 
 /** Of every partition of these stages' inputs the revision in force. */
-export const revisionsInForce = async (pool: pg.Pool | pg.PoolClient, stages: readonly string[]): Promise<readonly StageRevision[]> =>
+export const revisionsInForce = async (
+  pool: pg.Pool | pg.PoolClient,
+  stages: readonly string[],
+): Promise<readonly StageRevision[]> =>
   (
     await pool.query<Row>(
       sql`select distinct on (stage, topic, partition) stage, topic, partition, revision, began, since from stage_revisions
@@ -32,14 +39,22 @@ export const revisionsInForce = async (pool: pg.Pool | pg.PoolClient, stages: re
   ).rows.map((row) => ({ ...row, began: Number(row.began) }));
 
 /**
- * To be called before the first batch of a partition that a worker took over: writes down where the partition went over to another revision, and nothing
- * when it did not. A stage that never had another one decided everything that there is: it began at 0. Throws while a rewind of the partition is
- * still catching up: what lies before its stored offset was decided by the former revision, and may only be decided anew by a reprocess.
+ * To be called before the first batch of a partition that a worker took over: writes down where the
+ * partition went over to another revision, and nothing when it did not. A stage that never had
+ * another one decided everything that there is: it began at 0. Throws while a rewind of the
+ * partition is still catching up: what lies before its stored offset was decided by the former
+ * revision, and may only be decided anew by a reprocess.
  */
 export const recordRevisions = (
   pool: pg.Pool,
   stages: readonly { readonly name: string; readonly revision: number }[],
-  at: { readonly group: string; readonly topic: string; readonly partition: number; readonly offset: number; readonly instance: string },
+  at: {
+    readonly group: string;
+    readonly topic: string;
+    readonly partition: number;
+    readonly offset: number;
+    readonly instance: string;
+  },
 ): Promise<void> =>
   transaction(pool, null, async (tx) => {
     const names = stages.map(({ name }) => name);

@@ -1,4 +1,5 @@
-// Looks at the machine and at a stack, and says what is wrong and how to mend it; `tributary doctor` prints it.
+// Looks at the machine and at a stack, and says what is wrong and how to mend it; `tributary
+// doctor` prints it.
 import { execFile } from "node:child_process";
 import { statfsSync } from "node:fs";
 import { join } from "node:path";
@@ -29,7 +30,10 @@ const CLOCK_SKEW_LIMIT_MS = 300;
 // A day of the demo, and the log segments that the broker lays out in advance.
 const DISK_NEEDED_BYTES = 5 * 1024 ** 3;
 
-/** Every check, those of the stores only for stores whose address is known (from the environment, else from `run.json`). Takes about a second. */
+/**
+ * Every check, those of the stores only for stores whose address is known (from the environment,
+ * else from `run.json`). Takes about a second.
+ */
 export async function doctor(home: Home, config: StackConfig): Promise<readonly Check[]> {
   const run = readJson<Run>(home.path("run.json"));
   const services = run?.services ?? {};
@@ -48,10 +52,13 @@ export async function doctor(home: Home, config: StackConfig): Promise<readonly 
     ["stack", () => checkRun(home, run)],
     ["ports", () => checkPorts(home)],
   ];
-  const kafka = config.KAFKA_BROKERS ?? (services.kafka !== undefined && "brokers" in services.kafka ? services.kafka.brokers : undefined);
+  const kafka =
+    config.KAFKA_BROKERS ??
+    (services.kafka !== undefined && "brokers" in services.kafka ? services.kafka.brokers : undefined);
   if (kafka !== undefined) checks.push(["kafka", () => checkKafka(kafka)]);
   const postgres = config.POSTGRES_ADMIN_URL ?? config.POSTGRES_URL ?? ownerUrl(home, services.postgres);
-  if (postgres !== undefined) checks.push(["postgres", () => checkPostgres(postgres)], ["clock", () => checkClock(postgres)]);
+  if (postgres !== undefined)
+    checks.push(["postgres", () => checkPostgres(postgres)], ["clock", () => checkClock(postgres)]);
   const clickhouse = urlOf(config.CLICKHOUSE_URL, services.clickhouse);
   if (clickhouse !== undefined) checks.push(["clickhouse", () => checkClickhouse(clickhouse)]);
   const redis = urlOf(config.REDIS_URL, services.redis);
@@ -87,9 +94,13 @@ function checkNode(): Finding {
 async function checkJava({ JAVA_HOME, PATH }: StackConfig): Promise<Finding> {
   const cure = "install a JDK 17 or newer, or set KAFKA_BROKERS to a running Kafka";
   try {
-    const { stderr } = await promisify(execFile)(JAVA_HOME === undefined ? "java" : join(JAVA_HOME, "bin", "java"), ["-version"], {
-      env: { PATH },
-    });
+    const { stderr } = await promisify(execFile)(
+      JAVA_HOME === undefined ? "java" : join(JAVA_HOME, "bin", "java"),
+      ["-version"],
+      {
+        env: { PATH },
+      },
+    );
     const version = Number(/version "(?:1\.)?(\d+)/.exec(stderr)?.[1] ?? 0);
     return version >= 17 ? good(`Java ${version}`) : bad(`Java ${version}`, cure);
   } catch {
@@ -101,10 +112,15 @@ async function checkJava({ JAVA_HOME, PATH }: StackConfig): Promise<Finding> {
 async function checkMaven(home: Home, { PATH, JAVA_HOME }: StackConfig): Promise<Finding> {
   if (jarsAreComplete(home)) return good("the jars are there");
   try {
-    const { stdout } = await promisify(execFile)("mvn", ["-v"], { env: { PATH, ...(JAVA_HOME !== undefined && { JAVA_HOME }) } });
+    const { stdout } = await promisify(execFile)("mvn", ["-v"], {
+      env: { PATH, ...(JAVA_HOME !== undefined && { JAVA_HOME }) },
+    });
     return good(`${stdout.split("\n")[0]}; the jars are fetched at the next start`);
   } catch {
-    return bad("no Maven was found, and the jars are not there", "install Maven, or set KAFKA_BROKERS and REDIS_URL to running servers");
+    return bad(
+      "no Maven was found, and the jars are not there",
+      "install Maven, or set KAFKA_BROKERS and REDIS_URL to running servers",
+    );
   }
 }
 
@@ -121,7 +137,10 @@ function checkRun(home: Home, run: Run | undefined): Finding {
   const runs = holder !== undefined && isAlive(holder);
   if (runs) return good(`runs as process ${holder.pid}${run?.ready ? "" : ", not ready yet"}`);
   if (run === undefined) return good("does not run");
-  return bad("run.json is left from a stack that ended without a word", "npm start ends what it left behind and writes a new one");
+  return bad(
+    "run.json is left from a stack that ended without a word",
+    "npm start ends what it left behind and writes a new one",
+  );
 }
 
 /** Ports of a stack that does not run must be free; those of a running one are its own. */
@@ -159,8 +178,13 @@ async function withPostgres<T>(url: string, ask: (client: pg.Client) => Promise<
 }
 
 async function checkPostgres(url: string): Promise<Finding> {
-  const version = await withPostgres(url, async (client) => (await client.query("SHOW server_version")).rows[0].server_version as string);
-  return Number.parseInt(version, 10) >= 15 ? good(`Postgres ${version}`) : bad(`Postgres ${version}`, "use Postgres 15 or newer");
+  const version = await withPostgres(
+    url,
+    async (client) => (await client.query("SHOW server_version")).rows[0].server_version as string,
+  );
+  return Number.parseInt(version, 10) >= 15
+    ? good(`Postgres ${version}`)
+    : bad(`Postgres ${version}`, "use Postgres 15 or newer");
 }
 
 async function checkClock(url: string): Promise<Finding> {
@@ -171,7 +195,9 @@ async function checkClock(url: string): Promise<Finding> {
     return Number(rows[0].now) - (before + Date.now()) / 2;
   });
   const detail = `${Math.abs(skewMs).toFixed(0)} ms between this machine and Postgres`;
-  return Math.abs(skewMs) <= CLOCK_SKEW_LIMIT_MS ? good(detail) : bad(detail, "let both machines keep their clocks by NTP");
+  return Math.abs(skewMs) <= CLOCK_SKEW_LIMIT_MS
+    ? good(detail)
+    : bad(detail, "let both machines keep their clocks by NTP");
 }
 
 async function checkClickhouse(url: string): Promise<Finding> {
@@ -187,7 +213,9 @@ async function checkClickhouse(url: string): Promise<Finding> {
   });
   const version = (await answer.text()).trim();
   if (!answer.ok) return bad(version.slice(0, 200), "see that the user and the password in CLICKHOUSE_URL are right");
-  return Number.parseInt(version, 10) >= 24 ? good(`ClickHouse ${version}`) : bad(`ClickHouse ${version}`, "use ClickHouse 24 or newer");
+  return Number.parseInt(version, 10) >= 24
+    ? good(`ClickHouse ${version}`)
+    : bad(`ClickHouse ${version}`, "use ClickHouse 24 or newer");
 }
 
 async function checkKafka(brokers: string): Promise<Finding> {
@@ -203,11 +231,15 @@ async function checkRedis(url: string): Promise<Finding> {
     return good("its address is known; versions are asked of embedded servers only");
   const info = await askRedis(target.hostname, Number(target.port || 6379), "INFO server");
   const version = /redis_version:(\S+)/.exec(info)?.[1] ?? "unknown";
-  return Number.parseInt(version, 10) >= 6 ? good(`Redis ${version}`) : bad(`Redis ${version}`, "use Redis 6.2 or newer");
+  return Number.parseInt(version, 10) >= 6
+    ? good(`Redis ${version}`)
+    : bad(`Redis ${version}`, "use Redis 6.2 or newer");
 }
 
 async function checkRegistry(url: string): Promise<Finding> {
   const answer = await fetch(`${url.replace(/\/$/, "")}/subjects`, { signal: AbortSignal.timeout(2_000) });
   const subjects = (await answer.json()) as readonly string[];
-  return answer.ok ? good(`${subjects.length} subjects`) : bad(`answered ${answer.status}`, "see that SCHEMA_REGISTRY_URL is right");
+  return answer.ok
+    ? good(`${subjects.length} subjects`)
+    : bad(`answered ${answer.status}`, "see that SCHEMA_REGISTRY_URL is right");
 }

@@ -1,11 +1,15 @@
-// modules/installation/seed-step.ts - the seed as a step of start-up: its secrets are kept beside the stack's own, and what it made goes into run.json.
+// The seed as a step of start-up: its secrets are kept beside the stack's own, and what it made
+// goes into run.json.
 
 import { openHome, readJson, writeJson } from "../../infra/embedded/home.ts";
 import type { Step } from "../../infra/embedded/supervisor.ts";
 import { openPool } from "../../infra/postgres/sql.ts";
 import { type KnownSecrets, seed } from "./seed.ts";
 
-/** A machine that is busy with its own start may not save a change in time; what was saved stays, and the next try goes on from there. */
+/**
+ * A machine that is busy with its own start may not save a change in time; what was saved stays,
+ * and the next try goes on from there.
+ */
 const MOST_TRIES = 5;
 /** Of Postgres; the cause of the error of a change that was not saved in time. */
 const TRANSACTION_TIMEOUT = "25P04";

@@ -1,4 +1,5 @@
-// modules/installation/seed.ts - three demo clients with partners, campaigns, links, contracts and rules, and the tokens that open them. Running it again changes nothing.
+// Three demo clients with partners, campaigns, links, contracts and rules, and the tokens that open
+// them. Running it again changes nothing.
 import type pg from "pg";
 import { demoUsers } from "../../infra/embedded/demo-users.ts";
 import { sql, transaction } from "../../infra/postgres/sql.ts";
@@ -8,12 +9,20 @@ import { saveUser, userOf } from "../access/users.ts";
 import type { ReferenceChanges } from "../reference/records.ts";
 import { writeReference } from "../reference/writer.ts";
 
-/** Tokens and secrets in plain text by name (`ingest:aurora-music`, `hmac:aurora-music`, `admin`, `service`): made once, kept by the caller in a file of mode 0600. */
+/**
+ * Tokens and secrets in plain text by name (`ingest:aurora-music`, `hmac:aurora-music`, `admin`,
+ * `service`): made once, kept by the caller in a file of mode 0600.
+ */
 export type KnownSecrets = Readonly<Record<string, string>>;
 
 /** The part `demo` of run.json. */
 export interface Demo {
-  readonly clients: readonly { readonly id: number; readonly slug: string; readonly ingest_token: string; readonly hmac_secret: string }[];
+  readonly clients: readonly {
+    readonly id: number;
+    readonly slug: string;
+    readonly ingest_token: string;
+    readonly hmac_secret: string;
+  }[];
   readonly admin_token: string;
   readonly service_token: string;
   readonly upload_tokens: readonly string[];
@@ -27,7 +36,10 @@ export interface Demo {
   readonly users: readonly { readonly email: string; readonly role: string }[];
 }
 
-/** Every contract and rule holds for any sale that the pipeline takes (24 months back), whenever the seed runs. */
+/**
+ * Every contract and rule holds for any sale that the pipeline takes (24 months back), whenever the
+ * seed runs.
+ */
 const since = "2020-01-01";
 
 /** One client of the demonstration. Ids are negative: places in the change that makes it. */
@@ -36,8 +48,17 @@ interface DemoClient {
   readonly changes: ReferenceChanges;
 }
 
-const purchasesOf = (partner: number) => ({ partner_id: partner, client_id: -1, event_type: "purchase", effective_from: since });
-const percent = (partner: number, rate: string, more: { readonly segment?: string; readonly event_type?: string } = {}) => ({
+const purchasesOf = (partner: number) => ({
+  partner_id: partner,
+  client_id: -1,
+  event_type: "purchase",
+  effective_from: since,
+});
+const percent = (
+  partner: number,
+  rate: string,
+  more: { readonly segment?: string; readonly event_type?: string } = {},
+) => ({
   ...purchasesOf(partner),
   type: "percent" as const,
   rate,
@@ -64,7 +85,10 @@ const link = (id: number, code: string, campaignId: number, partnerId: number) =
   partner_id: partnerId,
 });
 
-/** Three shops as they could be. All names are of organisations, all addresses of the kind that nobody owns. */
+/**
+ * Three shops as they could be. All names are of organisations, all addresses of the kind that
+ * nobody owns.
+ */
 const demoClients: readonly DemoClient[] = [
   {
     slug: "aurora-music",
@@ -80,7 +104,10 @@ const demoClients: readonly DemoClient[] = [
           payout: { currency: "USD", min_amount: "25.00" },
         },
         // Clicks of this one are credited and earn nothing: no contract was made.
-        { ...partner(-3, "Campus Playlist", "hello@campus-playlist.example", "campus-playlist"), payout: { currency: "USD" } },
+        {
+          ...partner(-3, "Campus Playlist", "hello@campus-playlist.example", "campus-playlist"),
+          payout: { currency: "USD" },
+        },
       ],
       campaigns: [
         campaign(-1, "CD catalogue", "https://shop.aurora-music.example/cds"),
@@ -135,7 +162,9 @@ const demoClients: readonly DemoClient[] = [
   {
     slug: "viento-travel",
     changes: {
-      clients: [{ client_id: -1, slug: "viento-travel", name: "Viento Travel", attribution: { click_window_days: 60 } }],
+      clients: [
+        { client_id: -1, slug: "viento-travel", name: "Viento Travel", attribution: { click_window_days: 60 } },
+      ],
       segments: [
         { client_id: -1, code: "VUELOS", name: "Vuelos" },
         { client_id: -1, code: "HOTELES", name: "Hoteles" },
@@ -161,7 +190,8 @@ const demoClients: readonly DemoClient[] = [
         percent(-1, "3"),
         percent(-1, "5", { segment: "VUELOS" }),
         percent(-1, "9.25", { segment: "HOTELES" }),
-        // The more this one sells in a month, the more of it is paid, and renewals by one traveller pay for a year.
+        // The more this one sells in a month, the more of it is paid, and renewals by one traveller
+        // pay for a year.
         {
           ...purchasesOf(-2),
           type: "tiered",
@@ -192,13 +222,16 @@ const demoClients: readonly DemoClient[] = [
 ];
 
 /**
- * Saves what is missing of the demonstration, and waits until all of it is in force. `known` are the secrets of an earlier run; `secrets` of the answer
- * are those and the new ones, for the caller to keep. Tokens and secrets known from before are saved again when the database was made anew.
+ * Saves what is missing of the demonstration, and waits until all of it is in force. `known` are
+ * the secrets of an earlier run; `secrets` of the answer are those and the new ones, for the caller
+ * to keep. Tokens and secrets known from before are saved again when the database was made anew.
  */
 export const seed = async (options: {
   readonly pool: pg.Pool;
   readonly known: KnownSecrets;
-  /** Where tracking links are served, e.g. https://go.example; without it `url` is the path alone. */
+  /**
+   * Where tracking links are served, e.g. https://go.example; without it `url` is the path alone.
+   */
   readonly trackingUrl?: string;
 }): Promise<{ readonly demo: Demo; readonly secrets: KnownSecrets }> => {
   const { pool } = options;
@@ -223,7 +256,12 @@ export const seed = async (options: {
     const hmacSecret = saved ?? secrets[`hmac:${slug}`] ?? newClientSecret();
     if (saved === undefined) await saveClientSecret(pool, id, hmacSecret);
     secrets[`hmac:${slug}`] = hmacSecret;
-    clients.push({ id, slug, ingest_token: await token(`ingest:${slug}`, "ingest", `demo ${slug}`, id), hmac_secret: hmacSecret });
+    clients.push({
+      id,
+      slug,
+      ingest_token: await token(`ingest:${slug}`, "ingest", `demo ${slug}`, id),
+      hmac_secret: hmacSecret,
+    });
   }
   const adminToken = await token("admin", "admin", "demo admin");
   const serviceToken = await token("service", "service", "demo service");
@@ -247,7 +285,10 @@ export const seed = async (options: {
   return { demo, secrets };
 };
 
-/** One a role: the manager has all shops of the demonstration, the client's own user the first, the partner is that shop's first. */
+/**
+ * One a role: the manager has all shops of the demonstration, the client's own user the first, the
+ * partner is that shop's first.
+ */
 const saveUsers = async (pool: pg.Pool, clientIds: readonly number[]): Promise<void> => {
   const [first] = clientIds;
   const [partner] = (
@@ -265,7 +306,13 @@ const saveUsers = async (pool: pg.Pool, clientIds: readonly number[]): Promise<v
   for (const { email, name, role } of demoUsers) {
     // One that was given another role since keeps it.
     if ((await userOf(pool, email)) !== undefined) continue;
-    await saveUser(pool, { email, name, role, partner_id: role === "partner" ? partner!.partner_id : null, client_ids: clientsOf[role] });
+    await saveUser(pool, {
+      email,
+      name,
+      role,
+      partner_id: role === "partner" ? partner!.partner_id : null,
+      client_ids: clientsOf[role],
+    });
   }
 };
 
@@ -274,7 +321,8 @@ const clientIdOf = (pool: pg.Pool, slug: string): Promise<number | undefined> =>
     pool,
     null,
     async (tx) =>
-      (await tx.query<{ client_id: number }>(sql`select client_id from clients where slug = ${slug} and version = 1`)).rows[0]?.client_id,
+      (await tx.query<{ client_id: number }>(sql`select client_id from clients where slug = ${slug} and version = 1`))
+        .rows[0]?.client_id,
     { role: "tributary_reference", isReadOnly: true },
   );
 
@@ -290,7 +338,12 @@ const linksOf = (pool: pg.Pool, clientIds: readonly number[], trackingUrl: strin
     { isReadOnly: true },
   );
 
-/** A saved change takes effect about two seconds later: an event that is received before would be decided without it. */
+/**
+ * A saved change takes effect about two seconds later: an event that is received before would be
+ * decided without it.
+ */
 const untilInForce = async (pool: pg.Pool): Promise<void> => {
-  await pool.query("select pg_sleep(greatest(0, extract(epoch from max(recorded_at) - clock_timestamp()))) from reference_changes");
+  await pool.query(
+    "select pg_sleep(greatest(0, extract(epoch from max(recorded_at) - clock_timestamp()))) from reference_changes",
+  );
 };

@@ -1,4 +1,5 @@
-// modules/installation/steps.ts - what must be done between the servers and the apps, in this order and at every start: topics, schemas, tables, demo clients.
+// What must be done between the servers and the apps, in this order and at every start: topics,
+// schemas, tables, demo clients.
 
 import type { AdminAccess } from "../../apps/cli/config.ts";
 import { openRegistry } from "../../infra/avro/registry.ts";
@@ -33,14 +34,22 @@ const prepareTopics: Step = {
 const prepareSchemas: Step = {
   name: "schemas",
   run: async ({ env }) => {
-    await openRegistry({ url: env.SCHEMA_REGISTRY_URL!, topicPrefix: env.KAFKA_TOPIC_PREFIX ?? "" }).apply(Object.values(topics));
+    await openRegistry({ url: env.SCHEMA_REGISTRY_URL!, topicPrefix: env.KAFKA_TOPIC_PREFIX ?? "" }).apply(
+      Object.values(topics),
+    );
   },
 };
 
-/** A step may move every row of a large table, and who waits for a turn waits for all steps of another. */
+/**
+ * A step may move every row of a large table, and who waits for a turn waits for all steps of
+ * another.
+ */
 const LONGEST_MS = 6 * 3_600_000;
 
-/** Both stores, each resumable; several callers at once take turns. `tell` hears every file that is applied. */
+/**
+ * Both stores, each resumable; several callers at once take turns. `tell` hears every file that is
+ * applied.
+ */
 export const migrateAll = async (
   { adminUrl, appPassword, clickhouseUrl }: AdminAccess,
   tell: (line: string) => void = () => undefined,
@@ -48,14 +57,20 @@ export const migrateAll = async (
   await migratePostgres(adminUrl, { appPassword, log: tell });
   const clickhouse = openClickhouse(clickhouseUrl, { name: "tributary-migrate", timeoutMs: LONGEST_MS });
   try {
-    // ClickHouse has no locks of its own: two callers at once would rename and drop each other's tables.
-    await inTurn(adminUrl, "tributary.migrate.clickhouse", LONGEST_MS, () => migrateClickhouse(clickhouse, { log: tell }));
+    // ClickHouse has no locks of its own: two callers at once would rename and drop each other's
+    // tables.
+    await inTurn(adminUrl, "tributary.migrate.clickhouse", LONGEST_MS, () =>
+      migrateClickhouse(clickhouse, { log: tell }),
+    );
   } finally {
     await clickhouse.close();
   }
 };
 
-/** Of both stores: which files are applied and which are pending (`clickhouse/010_x.sql`), and what makes `migrateAll` refuse. Writes nothing. */
+/**
+ * Of both stores: which files are applied and which are pending (`clickhouse/010_x.sql`), and what
+ * makes `migrateAll` refuse. Writes nothing.
+ */
 export const migrationStatus = async ({
   adminUrl,
   clickhouseUrl,
@@ -84,7 +99,11 @@ export const migrationStatus = async ({
 const prepareTables: Step = {
   name: "tables",
   run: ({ env }) =>
-    migrateAll({ adminUrl: env.POSTGRES_ADMIN_URL!, appPassword: env.POSTGRES_APP_PASSWORD!, clickhouseUrl: env.CLICKHOUSE_URL! }),
+    migrateAll({
+      adminUrl: env.POSTGRES_ADMIN_URL!,
+      appPassword: env.POSTGRES_APP_PASSWORD!,
+      clickhouseUrl: env.CLICKHOUSE_URL!,
+    }),
 };
 
 export const steps: readonly Step[] = [prepareTopics, prepareSchemas, prepareTables, seedStep];

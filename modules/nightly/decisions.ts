@@ -1,4 +1,4 @@
-// modules/nightly/decisions.ts - findings as decisions, one a finding and conversion, with ids that come out the same every time.
+// Findings as decisions, one a finding and conversion, with ids that come out the same every time.
 
 import { uuidOf } from "../../domain/ids.ts";
 import { decisionOnLine } from "../../processors/settle/decision-claim.ts";
@@ -19,7 +19,10 @@ export interface FlaggedConversion {
   readonly codes: readonly string[];
 }
 
-/** The client, the day of Mexico City as YYYY-MM-DD, and the scores from which its commissions are held and its credits refused. */
+/**
+ * The client, the day of Mexico City as YYYY-MM-DD, and the scores from which its commissions are
+ * held and its credits refused.
+ */
 export interface Night {
   readonly client_id: number;
   readonly day: string;
@@ -34,13 +37,24 @@ const isOf = ({ partner_id, from, to }: Finding, one: FlaggedConversion): boolea
   one.partner_id === partner_id && one.elapsed_ms >= from * HOUR_MS && one.elapsed_ms < to * HOUR_MS;
 
 /** What bears the code already is left out, so a pass that runs again decides nothing again. */
-export const decisionsOf = (findings: readonly Finding[], conversions: readonly FlaggedConversion[], night: Night): readonly Claim[] =>
+export const decisionsOf = (
+  findings: readonly Finding[],
+  conversions: readonly FlaggedConversion[],
+  night: Night,
+): readonly Claim[] =>
   findings.flatMap((finding) =>
     conversions
       .filter((one) => isOf(finding, one) && !one.codes.includes(finding.reason.code))
       .map(({ event }) =>
         decisionOnLine(night.client_id, event, {
-          decision_id: uuidOf("nightly", night.client_id, finding.partner_id, night.day, finding.reason.code, event.event_id),
+          decision_id: uuidOf(
+            "nightly",
+            night.client_id,
+            finding.partner_id,
+            night.day,
+            finding.reason.code,
+            event.event_id,
+          ),
           kind: "flag",
           actor: "job:nightly",
           partner_id: null,

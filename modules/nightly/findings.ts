@@ -1,4 +1,5 @@
-// modules/nightly/findings.ts - what a day's counts say about each partner: a flood of clicks, or conversions that come as evenly as no people's do.
+// What a day's counts say about each partner: a flood of clicks, or conversions that come as evenly
+// as no people's do.
 
 import type { NightlyThresholds } from "../../domain/reference/thresholds.ts";
 import type { FraudReason } from "../../schemas/generated.ts";
@@ -15,7 +16,10 @@ export interface PartnerCounts {
   readonly byHour: ReadonlyMap<number, number>;
 }
 
-/** A reason for every conversion of the day that was credited to the partner by a click, so many hours before it. */
+/**
+ * A reason for every conversion of the day that was credited to the partner by a click, so many
+ * hours before it.
+ */
 export interface Finding {
   readonly partner_id: number;
   readonly reason: FraudReason;
@@ -29,12 +33,19 @@ const FLOOD_WEIGHT = 40;
 const FLAT_WEIGHT = 30;
 const MILLION = 1_000_000;
 
-const floodOf = ({ partner_id, clicks, conversions }: PartnerCounts, { flood_clicks, flood_conversions_ppm }: NightlyThresholds) =>
+const floodOf = (
+  { partner_id, clicks, conversions }: PartnerCounts,
+  { flood_clicks, flood_conversions_ppm }: NightlyThresholds,
+) =>
   clicks > flood_clicks && conversions * MILLION < flood_conversions_ppm * clicks
     ? [
         {
           partner_id,
-          reason: { code: "click_flood", weight: FLOOD_WEIGHT, evidence: `${clicks} clicks in a day, ${conversions} conversions` },
+          reason: {
+            code: "click_flood",
+            weight: FLOOD_WEIGHT,
+            evidence: `${clicks} clicks in a day, ${conversions} conversions`,
+          },
           from: 0,
           to: Number.POSITIVE_INFINITY,
         },
@@ -47,9 +58,18 @@ const flatOf = ({ partner_id, byHour }: PartnerCounts, { flat_sample, flat_dista
     const { sample, distance } = flatnessOf(byHour, span);
     if (sample < flat_sample || distance > flat_distance) return [];
     const evidence = `${sample} conversions in ${span.name} after the click, ${distance.toFixed(3)} from an even spread`;
-    return [{ partner_id, reason: { code: "flat_distribution", weight: FLAT_WEIGHT, evidence }, from: span.from, to: span.to }];
+    return [
+      {
+        partner_id,
+        reason: { code: "flat_distribution", weight: FLAT_WEIGHT, evidence },
+        from: span.from,
+        to: span.to,
+      },
+    ];
   });
 
 /** By partner, floods first. The same counts give the same findings, for ever. */
 export const findingsOf = (partners: readonly PartnerCounts[], thresholds: NightlyThresholds): readonly Finding[] =>
-  [...partners].sort((a, b) => a.partner_id - b.partner_id).flatMap((one) => [...floodOf(one, thresholds), ...flatOf(one, thresholds)]);
+  [...partners]
+    .sort((a, b) => a.partner_id - b.partner_id)
+    .flatMap((one) => [...floodOf(one, thresholds), ...flatOf(one, thresholds)]);

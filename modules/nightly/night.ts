@@ -1,4 +1,5 @@
-// modules/nightly/night.ts - what the nightly pass finds in a client's day: counts from ClickHouse, findings, and the decisions that follow.
+// What the nightly pass finds in a client's day: counts from ClickHouse, findings, and the
+// decisions that follow.
 import { startOfDay } from "../../domain/calendar.ts";
 import type { Client } from "../../domain/reference/reference.ts";
 import type { Clickhouse } from "../../infra/clickhouse/client.ts";
@@ -34,7 +35,9 @@ const DAY_MS = 86_400_000;
 /** Days whose conversions make a distribution, the day itself included. */
 const DISTRIBUTION_DAYS = 7;
 const HOUR_MS = 3_600_000;
-/** A sender's clock is believed up to a day ahead; what it says is the key that rows are found by. */
+/**
+ * A sender's clock is believed up to a day ahead; what it says is the key that rows are found by.
+ */
 const AHEAD_MS = DAY_MS;
 
 const elapsed = "toUnixTimestamp64Milli(at) - toUnixTimestamp64Milli(clicked_at)";
@@ -44,7 +47,10 @@ const during = (from: UnixMs, to: UnixMs): Condition => {
   return cond`ts >= fromUnixTimestamp64Milli(${at(from)}) and ts < fromUnixTimestamp64Milli(${at(to + AHEAD_MS)}) and at >= fromUnixTimestamp64Milli(${at(from)}) and at < fromUnixTimestamp64Milli(${at(to)})`;
 };
 
-/** `day` is one of Mexico City, YYYY-MM-DD. Throws RangeError on another text, and what ClickHouse throws. */
+/**
+ * `day` is one of Mexico City, YYYY-MM-DD. Throws RangeError on another text, and what ClickHouse
+ * throws.
+ */
 export const readNight = async (clickhouse: Clickhouse, client: Client, day: string, now: UnixMs): Promise<Night> => {
   const scope = scopeOf(client.client_id);
   const from = startOfDay(day);
@@ -52,10 +58,19 @@ export const readNight = async (clickhouse: Clickhouse, client: Client, day: str
   const findings = findingsOf(await countsOf(clickhouse, scope, from, to), client.fraud_nightly);
   const conversions = findings.length === 0 ? [] : await conversionsOf(clickhouse, scope, from, to, findings);
   const { client_id, fraud_review: review_from, fraud_reject: reject_from } = client;
-  return { findings, conversions, decisions: decisionsOf(findings, conversions, { client_id, day, review_from, reject_from, at: now }) };
+  return {
+    findings,
+    conversions,
+    decisions: decisionsOf(findings, conversions, { client_id, day, review_from, reject_from, at: now }),
+  };
 };
 
-const countsOf = async (clickhouse: Clickhouse, scope: ClientScope, from: UnixMs, to: UnixMs): Promise<readonly PartnerCounts[]> => {
+const countsOf = async (
+  clickhouse: Clickhouse,
+  scope: ClientScope,
+  from: UnixMs,
+  to: UnixMs,
+): Promise<readonly PartnerCounts[]> => {
   const partner_id = count("partner_id");
   const clicks = await readRows(clickhouse, scope, {
     from: "events_current",
@@ -76,7 +91,8 @@ const countsOf = async (clickhouse: Clickhouse, scope: ClientScope, from: UnixMs
     groupBy: ["partner_id", "hour"],
   });
   const byHour = new Map<number, Map<number, number>>();
-  for (const row of hours) byHour.set(row.partner_id, (byHour.get(row.partner_id) ?? new Map()).set(row.hour, row.conversions));
+  for (const row of hours)
+    byHour.set(row.partner_id, (byHour.get(row.partner_id) ?? new Map()).set(row.hour, row.conversions));
   const clicksOf = new Map(clicks.map((row) => [row.partner_id, row.clicks]));
   const conversionsOf = new Map(conversions.map((row) => [row.partner_id, row.conversions]));
   return [...new Set([...clicksOf.keys(), ...byHour.keys()])].map((id) => ({

@@ -1,4 +1,5 @@
-// modules/operations/operations.ts - the audit of what is done to the log: one record before it begins, one with the same id when it ends (topic `operations`).
+// The audit of what is done to the log: one record before it begins, one with the same id when it
+// ends (topic `operations`).
 import { randomUUID } from "node:crypto";
 import { userInfo } from "node:os";
 import type { Wire } from "../../infra/avro/wire.ts";
@@ -6,7 +7,15 @@ import { type Operation, topics } from "../../schemas/generated.ts";
 import type { Produce } from "../../stream/messages.ts";
 
 export interface OperationPlan {
-  readonly kind: "rewind" | "replay" | "relearn" | "reprocess" | "restore" | "dead_letter_retry" | "dead_letter_discard" | "set_aside";
+  readonly kind:
+    | "rewind"
+    | "replay"
+    | "relearn"
+    | "reprocess"
+    | "restore"
+    | "dead_letter_retry"
+    | "dead_letter_discard"
+    | "set_aside";
   readonly actor: string;
   readonly target: string;
   readonly reason?: string;
@@ -35,7 +44,15 @@ const write = (
   said: object,
 ): Promise<void> => {
   const { operations } = topics;
-  const data: Operation = { operation_id: id, kind, phase, actor, target, reason: reason ?? null, detail: JSON.stringify(said) };
+  const data: Operation = {
+    operation_id: id,
+    kind,
+    phase,
+    actor,
+    target,
+    reason: reason ?? null,
+    detail: JSON.stringify(said),
+  };
   const now = Date.now();
   const position = { topic: operations.name, partition: -1, offset: -1 };
   const value = wire.encode(operations, { id, key: actor, at: now, receivedAt: now, position, data }, null);
@@ -49,7 +66,11 @@ export const resumeOperation = (ports: OperationPorts, id: string, plan: Operati
 });
 
 /** Resolves once the beginning is acknowledged: nothing is touched that nobody could read about. */
-export const beginOperation = async (ports: OperationPorts, plan: OperationPlan, detail: object): Promise<RunningOperation> => {
+export const beginOperation = async (
+  ports: OperationPorts,
+  plan: OperationPlan,
+  detail: object,
+): Promise<RunningOperation> => {
   const id = `op_${randomUUID()}`;
   await write(ports, id, plan, "started", detail);
   return resumeOperation(ports, id, plan);

@@ -1,4 +1,5 @@
-// modules/outbox/outbox.ts - the transactional outbox: rows that a change leaves for the log, and the relay that sends them in order.
+// The transactional outbox: rows that a change leaves for the log, and the relay that sends them in
+// order.
 import type { Pool, PoolClient } from "pg";
 import type { Wire } from "../../infra/avro/wire.ts";
 import { sql, transaction } from "../../infra/postgres/sql.ts";
@@ -9,11 +10,18 @@ import type { Waiting } from "../rollups/rollup-marks.ts";
 
 /** What goes to the log; its event id is made with the row. */
 export type Announced =
-  | { readonly topic: "reference.changes"; readonly client_id: null; readonly record: Omit<ReferenceChanged, "event_id"> }
+  | {
+      readonly topic: "reference.changes";
+      readonly client_id: null;
+      readonly record: Omit<ReferenceChanged, "event_id">;
+    }
   | { readonly topic: "domain.changes"; readonly client_id: number; readonly record: Omit<DomainChanged, "event_id"> };
 
 /** Every topic that the relay writes, by name. */
-export const outboxTopics = { "reference.changes": topics.referenceChanges, "domain.changes": topics.domainChanges } as const;
+export const outboxTopics = {
+  "reference.changes": topics.referenceChanges,
+  "domain.changes": topics.domainChanges,
+} as const;
 
 /** Inside the transaction of the change, which has set the clients concerned as its tenants. */
 export const announce = async (tx: PoolClient, announced: readonly Announced[]): Promise<void> => {
@@ -39,27 +47,36 @@ const messageOf = (wire: Wire, { event_id, written_at, topic: name, record }: Ou
   return { topic: name, key: event.key, value: wire.encode(topic, event, null) };
 };
 
-/** pg_snapshot_xmin: every transaction below it has ended, so no row can appear any more in front of those that are taken. */
+/**
+ * pg_snapshot_xmin: every transaction below it has ended, so no row can appear any more in front of
+ * those that are taken.
+ */
 const oldest = `
 select outbox_id, event_id, written_at, topic, record from outbox
 where sent_at is null and written_by < pg_snapshot_xmin(pg_current_snapshot())
 order by outbox_id limit $1`;
 
 /**
- * Sends at most `most` rows that wait and marks them as sent once the log has them. One caller at a time, whatever processes run: another answers "busy".
- * After a crash in between they are sent again, under the same ids. Answers how many were sent; throws what `produce` threw, and they wait on.
+ * Sends at most `most` rows that wait and marks them as sent once the log has them. One caller at a
+ * time, whatever processes run: another answers "busy".
+ * After a crash in between they are sent again, under the same ids. Answers how many were sent;
+ * throws what `produce` threw, and they wait on.
  */
 export const relayOutbox = (pool: Pool, wire: Wire, produce: Produce, most = 500): Promise<number | "busy"> =>
   transaction(
     pool,
     null,
     async (tx) => {
-      const { rows: lock } = await tx.query<{ taken: boolean }>("select pg_try_advisory_xact_lock(hashtext('tributary.outbox')) as taken");
+      const { rows: lock } = await tx.query<{ taken: boolean }>(
+        "select pg_try_advisory_xact_lock(hashtext('tributary.outbox')) as taken",
+      );
       if (!lock[0]!.taken) return "busy";
       const { rows } = await tx.query<OutboxRow>(oldest, [most]);
       if (rows.length === 0) return 0;
       await produce(rows.map((row) => messageOf(wire, row)));
-      await tx.query(sql`update outbox set sent_at = clock_timestamp() where outbox_id = any (${rows.map((row) => row.outbox_id)})`);
+      await tx.query(
+        sql`update outbox set sent_at = clock_timestamp() where outbox_id = any (${rows.map((row) => row.outbox_id)})`,
+      );
       return rows.length;
     },
     { role: "tributary_keeper" },
@@ -79,11 +96,15 @@ export const waitingOutbox = (pool: Pool): Promise<Waiting> =>
     { role: "tributary_keeper", isReadOnly: true },
   );
 
-/** Removes rows that were sent a week ago: by then nobody asks any more whether something was sent. Answers how many. */
+/**
+ * Removes rows that were sent a week ago: by then nobody asks any more whether something was sent.
+ * Answers how many.
+ */
 export const forgetSent = (pool: Pool): Promise<number> =>
   transaction(
     pool,
     null,
-    async (tx) => (await tx.query("delete from outbox where sent_at < clock_timestamp() - interval '7 days'")).rowCount ?? 0,
+    async (tx) =>
+      (await tx.query("delete from outbox where sent_at < clock_timestamp() - interval '7 days'")).rowCount ?? 0,
     { role: "tributary_keeper" },
   );

@@ -1,4 +1,5 @@
-// modules/privacy/suppressions.ts - the list of erased subjects: written before anything is erased, and kept in memory by whoever writes to a store.
+// The list of erased subjects: written before anything is erased, and kept in memory by whoever
+// writes to a store.
 import type { Pool } from "pg";
 import { type Hides, hidesOf, type SubjectKind, type SuppressedSubject } from "../../domain/suppression.ts";
 import { keepSnapshot, type Taken } from "../../infra/postgres/snapshot.ts";
@@ -6,15 +7,19 @@ import { sql, transaction } from "../../infra/postgres/sql.ts";
 import type { UnixMs } from "../../stream/flow.ts";
 import type { Withholds } from "../../stream/messages.ts";
 
-/** An erasure waits this long between the commit of its rows and its first delete: then every writer has them, or writes nothing. */
+/**
+ * An erasure waits this long between the commit of its rows and its first delete: then every writer
+ * has them, or writes nothing.
+ */
 export const knownWithinMs = 10_000;
 /** A picture of this age is asked for anew before it is used. */
 const FRESH_MS = 5_000;
 const POLL_MS = 1_000;
 
 /**
- * Adds subjects to the list, or moves the moment of one that is there on; none is ever taken off. Resolves when it is committed: from then on every writer
- * knows it within `knownWithinMs`. `subject` as `subjectOf` of domain/suppression.ts makes it.
+ * Adds subjects to the list, or moves the moment of one that is there on; none is ever taken off.
+ * Resolves when it is committed: from then on every writer knows it within `knownWithinMs`.
+ * `subject` as `subjectOf` of domain/suppression.ts makes it.
  */
 export const suppress = async (
   pool: Pool,
@@ -52,15 +57,18 @@ interface Picture {
 
 export interface Suppressions {
   /**
-   * What is to be hidden now: undefined when nobody was erased. Rejects with a transient error while nobody can know. With `isNow` everything that was
-   * committed before the call is known.
+   * What is to be hidden now: undefined when nobody was erased. Rejects with a transient error
+   * while nobody can know. With `isNow` everything that was committed before the call is known.
    */
   readonly hides: (isNow?: "now") => Promise<Hides | undefined>;
   readonly close: () => Promise<void>;
 }
 
 /** Keeps the list in memory, asking once a second whether it has grown. */
-export const openSuppressions = (pool: Pool, options: { readonly onError?: (error: unknown) => void } = {}): Suppressions => {
+export const openSuppressions = (
+  pool: Pool,
+  options: { readonly onError?: (error: unknown) => void } = {},
+): Suppressions => {
   let failure: unknown;
   const snapshot = keepSnapshot<Picture>((before) => take(pool, before), {
     pollMs: POLL_MS,
@@ -77,7 +85,8 @@ export const openSuppressions = (pool: Pool, options: { readonly onError?: (erro
       // A question under way may have been asked too early; the one after it was not.
       for (let tries = 0; tries < 2 && (taken === undefined || taken.value.askedAt < oldest); tries += 1)
         taken = await snapshot.upTo(taken === undefined ? 0 : taken.asOf + 1);
-      const isKnown = taken !== undefined && (isNow === "now" ? taken.value.askedAt >= oldest : ageOf(taken) <= knownWithinMs);
+      const isKnown =
+        taken !== undefined && (isNow === "now" ? taken.value.askedAt >= oldest : ageOf(taken) <= knownWithinMs);
       if (taken === undefined || !isKnown) throw new SuppressionsUnknown(failure);
       return taken.value.hides;
     },
@@ -101,8 +110,10 @@ const take = (pool: Pool, before: Taken<Picture> | undefined): Promise<Taken<Pic
         "select now() as as_of, coalesce((select max(revision) from suppressions), 0) as revision",
       );
       const { as_of: asOf, revision } = moment[0]!;
-      if (before !== undefined && before.value.revision === revision) return { asOf, value: { ...before.value, askedAt } };
-      // A lower revision than the known one: the database was restored from a backup. What was known of before stays hidden as well.
+      if (before !== undefined && before.value.revision === revision)
+        return { asOf, value: { ...before.value, askedAt } };
+      // A lower revision than the known one: the database was restored from a backup. What was
+      // known of before stays hidden as well.
       const isNewer = before !== undefined && before.value.revision < revision;
       const { rows } = await tx.query<SuppressedSubject>(
         sql`select client_id, kind, subject, since from suppressions where revision > ${isNewer ? before.value.revision : 0}`,

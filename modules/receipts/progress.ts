@@ -1,9 +1,13 @@
-// modules/receipts/progress.ts - whether everything that was accepted by some moment has gone through all stages and stands in the analytics store.
+// Whether everything that was accepted by some moment has gone through all stages and stands in the
+// analytics store.
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Admin } from "../../infra/kafka/admin.ts";
 import type { UnixMs } from "../../stream/flow.ts";
 
-/** Every group that an event passes on its way into the analytics store, and what it reads; a hop that is fused away has an empty topic. */
+/**
+ * Every group that an event passes on its way into the analytics store, and what it reads; a hop
+ * that is fused away has an empty topic.
+ */
 export const WAY: readonly (readonly [group: string, topic: string])[] = [
   ["tributary.enrich", "events.raw"],
   ["tributary.score", "events.enriched"],
@@ -12,7 +16,10 @@ export const WAY: readonly (readonly [group: string, topic: string])[] = [
   ["tributary.analytics", "events.attributed"],
 ];
 
-/** A request is answered at most this long after it came, so what came earlier is in the log. Four times the longest wait for the log. */
+/**
+ * A request is answered at most this long after it came, so what came earlier is in the log. Four
+ * times the longest wait for the log.
+ */
 const ANSWERED_WITHIN_MS = 30_000;
 /** A walk that meets a stage that stands still is given up; the next question begins another. */
 const WALK_MS = 60_000;
@@ -20,18 +27,21 @@ const ASKED_EVERY_MS = 100;
 
 export interface Progress {
   /**
-   * True when whatever was answered before now, of what came at `receivedAt`, is through; false when that is not sure within `waitMs`. Rejects while
-   * the log cannot be asked.
+   * True when whatever was answered before now, of what came at `receivedAt`, is through; false
+   * when that is not sure within `waitMs`. Rejects while the log cannot be asked.
    */
   readonly isThrough: (receivedAt: UnixMs, waitMs: number) => Promise<boolean>;
 }
 
 /**
- * Walks down the way: what the log holds at the beginning, then, once the first group has committed that, what the next topic holds, and so on. A group
- * commits when its outputs are acknowledged, a sink when its rows are written; so at the end everything from before the walk is stored. Walks run one
- * after the other, and whoever asks meanwhile shares the next. While this edge itself holds events that wait for the log (`isHolding`) nothing is through.
+ * Walks down the way: what the log holds at the beginning, then, once the first group has committed
+ * that, what the next topic holds, and so on. A group commits when its outputs are acknowledged, a
+ * sink when its rows are written; so at the end everything from before the walk is stored. Walks
+ * run one after the other, and whoever asks meanwhile shares the next. While this edge itself holds
+ * events that wait for the log (`isHolding`) nothing is through.
  *
- * Known gap: what another edge of the same installation holds is not seen here; a receipt asked of this one then calls such events duplicates until they are in.
+ * Known gap: what another edge of the same installation holds is not seen here; a receipt asked of
+ * this one then calls such events duplicates until they are in.
  */
 export const progressOf = (admin: () => Promise<Admin>, isHolding: () => boolean): Progress => {
   let throughUntil = 0;

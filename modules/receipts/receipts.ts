@@ -1,13 +1,26 @@
-// modules/receipts/receipts.ts - what the store knows of the events of one request.
+// What the store knows of the events of one request.
 import type { Clickhouse } from "../../infra/clickhouse/client.ts";
 import { bind, type ClientScope, cond, count, readRows, text } from "../../infra/clickhouse/query.ts";
 
 export type Fate = "attributed" | "unattributed" | "rejected_by_fraud" | "second_copy";
-const fates: readonly (Fate | undefined)[] = [undefined, "attributed", "unattributed", "rejected_by_fraud", "second_copy"];
+const fates: readonly (Fate | undefined)[] = [
+  undefined,
+  "attributed",
+  "unattributed",
+  "rejected_by_fraud",
+  "second_copy",
+];
 const fateOf = (code: number): Fate => fates[code] ?? "unattributed";
 
-/** How many events the request was the first to bring, by what became of them. `tag` as in processors/admit/batch-id.ts. */
-export const receiptCounts = async (clickhouse: Clickhouse, scope: ClientScope, tag: string): Promise<ReadonlyMap<Fate, number>> => {
+/**
+ * How many events the request was the first to bring, by what became of them. `tag` as in
+ * processors/admit/batch-id.ts.
+ */
+export const receiptCounts = async (
+  clickhouse: Clickhouse,
+  scope: ClientScope,
+  tag: string,
+): Promise<ReadonlyMap<Fate, number>> => {
   const rows = await readRows(clickhouse, scope, {
     from: "receipts",
     columns: { code: count("fate % 8"), events: count("count()") },
@@ -17,7 +30,9 @@ export const receiptCounts = async (clickhouse: Clickhouse, scope: ClientScope, 
   return new Map(rows.map(({ code, events }) => [fateOf(code), events]));
 };
 
-/** Which request first brought an event, and what became of it; undefined while it is not stored. */
+/**
+ * Which request first brought an event, and what became of it; undefined while it is not stored.
+ */
 export const receiptOf = async (
   clickhouse: Clickhouse,
   scope: ClientScope,

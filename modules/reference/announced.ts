@@ -1,4 +1,5 @@
-// modules/reference/announced.ts - what the log hears of a saved change of reference data: each new row once, and once for each client it concerns.
+// What the log hears of a saved change of reference data: each new row once, and once for each
+// client it concerns.
 import type { Announced } from "../outbox/outbox.ts";
 import type { Columns } from "./records.ts";
 
@@ -13,7 +14,10 @@ const kinds: Readonly<Record<string, readonly [entity: string, id: string]>> = {
   rules: ["rule", "rule_id"],
 };
 
-/** Ids and versions alone: a row may hold what one of its clients must not see of another, or an address of a person. */
+/**
+ * Ids and versions alone: a row may hold what one of its clients must not see of another, or an
+ * address of a person.
+ */
 export const announcedBy = (changeId: number, rows: ReadonlyMap<string, readonly Columns[]>): readonly Announced[] =>
   [...rows].flatMap(([table, all]) => {
     const [entity, idColumn] = kinds[table]!;

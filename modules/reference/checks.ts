@@ -1,4 +1,5 @@
-// modules/reference/checks.ts - what must hold between reference rows: who belongs to whom, and that no two contracts claim one day. Pure.
+// What must hold between reference rows: who belongs to whom, and that no two contracts claim one
+// day. Pure.
 import { amountProblems } from "./contract-terms.ts";
 import type { Drafted, DraftedSegment } from "./draft.ts";
 import type { Columns, EntityName, ReferenceProblem } from "./records.ts";
@@ -6,13 +7,17 @@ import type { Columns, EntityName, ReferenceProblem } from "./records.ts";
 /** The newest row of a thing as it will be once the change is saved. */
 export type Newest = (entity: EntityName, id: number) => Columns | undefined;
 
-/** Everything that is wrong between the rows of a change and what is saved. `contractsOf` are a partner's contracts with a client as they will be. */
+/**
+ * Everything that is wrong between the rows of a change and what is saved. `contractsOf` are a
+ * partner's contracts with a client as they will be.
+ */
 export const problemsBetween = (
   drafted: readonly Drafted[],
   newest: Newest,
   segmentsOf: (clientId: number) => readonly string[],
   contractsOf: (partnerId: number, clientId: number) => readonly Columns[],
-): readonly ReferenceProblem[] => drafted.flatMap((draft) => checks[draft.entity](draft, { newest, segmentsOf, contractsOf }));
+): readonly ReferenceProblem[] =>
+  drafted.flatMap((draft) => checks[draft.entity](draft, { newest, segmentsOf, contractsOf }));
 
 interface Around {
   readonly newest: Newest;
@@ -22,9 +27,16 @@ interface Around {
 type Check = (draft: Drafted, around: Around) => readonly ReferenceProblem[];
 
 const exists = (newest: Newest, entity: EntityName, id: number, field: string): readonly ReferenceProblem[] =>
-  newest(entity, id) === undefined ? [{ code: "unknown", field, message: `none of the ${entity} has the id ${id}` }] : [];
+  newest(entity, id) === undefined
+    ? [{ code: "unknown", field, message: `none of the ${entity} has the id ${id}` }]
+    : [];
 /** The partner, and that it works for the client. */
-const isPartnerOf = (newest: Newest, partnerId: number, clientId: number, field: string): readonly ReferenceProblem[] => {
+const isPartnerOf = (
+  newest: Newest,
+  partnerId: number,
+  clientId: number,
+  field: string,
+): readonly ReferenceProblem[] => {
   const partner = newest("partners", partnerId);
   if (partner === undefined) return exists(newest, "partners", partnerId, field);
   if (partner.client_ids.includes(clientId)) return [];
@@ -64,7 +76,8 @@ const checks: Readonly<Record<EntityName, Check>> = {
   rules: ({ record, field }, { newest }) => [
     ...exists(newest, "clients", record.client_id, `${field}.client_id`),
     ...isPartnerOf(newest, record.then.partner_id, record.client_id, `${field}.then.partner_id`),
-    ...(record.then.campaign_id === undefined || newest("campaigns", record.then.campaign_id)?.client_id === record.client_id
+    ...(record.then.campaign_id === undefined ||
+    newest("campaigns", record.then.campaign_id)?.client_id === record.client_id
       ? []
       : [
           {
@@ -92,7 +105,10 @@ const currencyProblems: Check = ({ record, field }, { newest }) => {
   return client === undefined ? [] : amountProblems(record, client.currency, field);
 };
 
-/** Two active contracts for one partner, client, segment and event type may not be in force on one day. Days compare as text. */
+/**
+ * Two active contracts for one partner, client, segment and event type may not be in force on one
+ * day. Days compare as text.
+ */
 const overlaps: Check = ({ id, record, field }, { contractsOf }) => {
   if (record.status !== "active") return [];
   const other = contractsOf(record.partner_id, record.client_id).find(
@@ -110,11 +126,21 @@ const overlaps: Check = ({ id, record, field }, { contractsOf }) => {
       ? `end that one first (effective_to: ${record.effective_from})`
       : `end this one by then (effective_to: ${other.effective_from})`;
   const span = `from ${other.effective_from}${other.effective_to === null ? " on" : ` until ${other.effective_to}`}`;
-  return [{ code: "conflict", field: `${field}.effective_from`, message: `contract ${other.contract_id} is in force ${span}: ${cure}` }];
+  return [
+    {
+      code: "conflict",
+      field: `${field}.effective_from`,
+      message: `contract ${other.contract_id} is in force ${span}: ${cure}`,
+    },
+  ];
 };
 
 /** Codes of a client's active segments once the change is saved. */
-export const segmentsAfter = (clientId: number, saved: Iterable<Columns>, drafted: readonly DraftedSegment[]): readonly string[] => {
+export const segmentsAfter = (
+  clientId: number,
+  saved: Iterable<Columns>,
+  drafted: readonly DraftedSegment[],
+): readonly string[] => {
   const active = new Map<string, boolean>();
   for (const row of saved) if (row.client_id === clientId) active.set(row.code, row.active);
   for (const { client_id, record } of drafted) if (client_id === clientId) active.set(record.code, record.active);

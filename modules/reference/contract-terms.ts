@@ -1,4 +1,5 @@
-// modules/reference/contract-terms.ts - what a contract pays, as people write it: which fields belong to which type, their limits, and the columns they become.
+// What a contract pays, as people write it: which fields belong to which type, their limits, and
+// the columns they become.
 import { z } from "zod";
 import { toDecimal, toMinor } from "../../domain/money.ts";
 import type { Cap, Tier } from "../../domain/reference/reference.ts";
@@ -12,7 +13,10 @@ const MONTHS_MOST = 120;
 const decimal = z.union([z.number(), z.string()], 'give a number or a text like "12.50"').transform(String);
 const rate = decimal
   .refine((text) => /^\d{1,9}(\.\d{1,4})?$/.test(text), "give percent with up to 4 decimals, e.g. 12.5")
-  .refine((text) => !/^\d/.test(text) || Number(text) <= 100, "a rate above 100 % would pay more than the sale: give at most 100");
+  .refine(
+    (text) => !/^\d/.test(text) || Number(text) <= 100,
+    "a rate above 100 % would pay more than the sale: give at most 100",
+  );
 const amount = decimal
   .refine((text) => !text.startsWith("-"), "an amount cannot be negative: give zero or more")
   .refine((text) => text.startsWith("-") || /^\d+(\.\d+)?$/.test(text), 'give a plain decimal amount, e.g. "50.00"')
@@ -22,7 +26,9 @@ const amount = decimal
   );
 const tier = z.strictObject({ from: amount, rate: rate.nullish(), amount: amount.nullish() });
 
-/** The fields of a contract that say what it pays. Amounts are decimals of the client's currency. */
+/**
+ * The fields of a contract that say what it pays. Amounts are decimals of the client's currency.
+ */
 export const termFields = {
   type: z.enum(["percent", "flat", "tiered", "recurring", "hybrid"], "give percent, flat, tiered, recurring or hybrid"),
   rate: rate.nullable().default(null),
@@ -50,7 +56,8 @@ type Complain = (path: readonly PropertyKey[], message: string) => void;
 export const checkTerms = (terms: Terms, complain: Complain): void => {
   const { type, rate, amount, tiers, months, min, max, cap } = terms;
   const belongs = (field: keyof Terms, types: readonly Terms["type"][], isGiven: boolean): void => {
-    if (isGiven && !types.includes(type)) complain([field], `a ${type} contract has none: leave it out, or make it ${types.join(" or ")}`);
+    if (isGiven && !types.includes(type))
+      complain([field], `a ${type} contract has none: leave it out, or make it ${types.join(" or ")}`);
   };
   belongs("rate", ["percent", "hybrid", "recurring"], rate !== null);
   belongs("amount", ["flat", "hybrid", "recurring"], amount !== null);
@@ -65,7 +72,8 @@ export const checkTerms = (terms: Terms, complain: Complain): void => {
   if (type === "recurring" && (rate === null) === (amount === null))
     complain(["rate"], "a recurring contract pays a rate or an amount: give one of the two");
   if (type === "tiered") checkTiers(terms, complain);
-  if (min !== null && max !== null && Number(min) > Number(max)) complain(["max"], "is below min: give at least as much");
+  if (min !== null && max !== null && Number(min) > Number(max))
+    complain(["max"], "is below min: give at least as much");
   if (cap !== null && Number(cap.amount) === 0)
     complain(["cap", "amount"], "nothing could ever be paid: give more than zero, or archive the contract");
 };
@@ -82,9 +90,12 @@ const checkTiers = ({ tiers, tier_mode, cap }: Terms, complain: Complain): void 
   };
   for (const [n, one] of tiers.entries()) {
     const before = tiers[n - 1];
-    if ((one.rate == null) === (one.amount == null)) complain(["tiers", n], "a tier pays a rate or an amount: give one of the two");
-    else if ((one.rate != null) !== isByRate) complain(["tiers", n], "all tiers pay a rate, or all pay an amount: make them alike");
-    if (!isByRate && !/^\d+$/.test(one.from)) complain(["tiers", n, "from"], "tiers that pay amounts count sales: give a whole number");
+    if ((one.rate == null) === (one.amount == null))
+      complain(["tiers", n], "a tier pays a rate or an amount: give one of the two");
+    else if ((one.rate != null) !== isByRate)
+      complain(["tiers", n], "all tiers pay a rate, or all pay an amount: make them alike");
+    if (!isByRate && !/^\d+$/.test(one.from))
+      complain(["tiers", n, "from"], "tiers that pay amounts count sales: give a whole number");
     if (n === 0 && Number(one.from) !== 0) complain(["tiers", 0, "from"], "the first tier begins at 0");
     if (before !== undefined && Number(one.from) <= Number(before.from))
       complain(["tiers", n, "from"], `overlaps the tier before it, which begins at ${before.from}: begin above that`);
@@ -96,7 +107,8 @@ const checkTiers = ({ tiers, tier_mode, cap }: Terms, complain: Complain): void 
         "a retroactive tier that pays less than the one before would take money back for selling more: pay at least as much",
       );
   }
-  if (cap?.period === "day") complain(["cap", "period"], "a tiered contract settles its month as a whole: cap the month or the lifetime");
+  if (cap?.period === "day")
+    complain(["cap", "period"], "a tiered contract settles its month as a whole: cap the month or the lifetime");
 };
 
 /** Every amount of a contract with its place. */
@@ -119,7 +131,13 @@ export const amountProblems = (terms: Terms, currency: string, field: string): r
     const read = toMinor(text, currency);
     return read.kind === "amount"
       ? []
-      : [{ code: "invalid" as const, field: `${field}.${place}`, message: `${read.why} (${currency}): give less digits` }];
+      : [
+          {
+            code: "invalid" as const,
+            field: `${field}.${place}`,
+            message: `${read.why} (${currency}): give less digits`,
+          },
+        ];
   });
 
 const minorOf = (text: string, currency: string): string => {
@@ -128,7 +146,10 @@ const minorOf = (text: string, currency: string): string => {
   return read.minor.toString();
 };
 
-/** As the table has it: minor units as digits, tiers as JSON of digits, and the currency beside them when there is an amount. */
+/**
+ * As the table has it: minor units as digits, tiers as JSON of digits, and the currency beside them
+ * when there is an amount.
+ */
 export const termColumns = (terms: Terms, currency: string): Columns => {
   const { type, rate, amount, tiers, tier_mode, months, min, max, cap } = terms;
   const minor = (text: string | null): string | null => (text === null ? null : minorOf(text, currency));
@@ -147,7 +168,9 @@ export const termColumns = (terms: Terms, currency: string): Columns => {
       type !== "tiered" || tiers === null
         ? null
         : tiers.map(({ from, rate, amount }) =>
-            amount == null ? { from: minorOf(from, currency), rate } : { from: BigInt(from).toString(), amount: minorOf(amount, currency) },
+            amount == null
+              ? { from: minorOf(from, currency), rate }
+              : { from: BigInt(from).toString(), amount: minorOf(amount, currency) },
           ),
   };
 };
@@ -181,12 +204,17 @@ export const termsOf = ({
       tiers == null
         ? null
         : tiers.map((one: Columns) =>
-            one.amount === undefined ? { from: text(one.from), rate: one.rate } : { from: one.from, amount: text(one.amount) },
+            one.amount === undefined
+              ? { from: text(one.from), rate: one.rate }
+              : { from: one.from, amount: text(one.amount) },
           ),
   };
 };
 
-/** As processors read it. Rows come from the writer above; one that anything else wrote is no tier, and its contract pays nothing. */
+/**
+ * As processors read it. Rows come from the writer above; one that anything else wrote is no tier,
+ * and its contract pays nothing.
+ */
 export const tiersOf = (saved: unknown): readonly Tier[] => {
   if (!Array.isArray(saved)) return [];
   const tiers = saved.map((one: Columns | null): Tier | undefined => {

@@ -1,10 +1,13 @@
-// modules/reference/draft.ts - turns a wanted change into rows, or into all that is wrong with it. Pure: what the database holds is given.
+// Turns a wanted change into rows, or into all that is wrong with it. Pure: what the database holds
+// is given.
 import type { z } from "zod";
 import type { Columns, EntityName, ReferenceChanges, ReferenceProblem } from "./records.ts";
 import { entities, segmentRecord } from "./records.ts";
 
 /** Newest rows by id, of the things that the change names and of the things these name. */
-export type KnownRows = Readonly<Record<EntityName, ReadonlyMap<number, Columns>>> & { readonly segments: ReadonlyMap<string, Columns> };
+export type KnownRows = Readonly<Record<EntityName, ReadonlyMap<number, Columns>>> & {
+  readonly segments: ReadonlyMap<string, Columns>;
+};
 export interface Drafted {
   readonly entity: EntityName;
   readonly id: number;
@@ -34,7 +37,10 @@ type Real = (entity: EntityName, id: number) => number | undefined;
 /** Puts real ids in the place of negative ones. */
 const resolved: Readonly<Record<EntityName, (record: any, real: (entity: EntityName, id: number) => number) => any>> = {
   clients: (record) => record,
-  partners: (record, real) => ({ ...record, client_ids: [...new Set(record.client_ids.map((id: number) => real("clients", id)))] }),
+  partners: (record, real) => ({
+    ...record,
+    client_ids: [...new Set(record.client_ids.map((id: number) => real("clients", id)))],
+  }),
   campaigns: (record, real) => ({
     ...record,
     client_id: real("clients", record.client_id),
@@ -65,25 +71,35 @@ const resolved: Readonly<Record<EntityName, (record: any, real: (entity: EntityN
 
 /** Ids are int4; negative ones stand for new things. */
 export const isId = (id: unknown): id is number => Number.isInteger(id) && id !== 0 && Math.abs(id as number) < 2 ** 31;
-const isObject = (value: unknown): value is Record<string, unknown> => typeof value === "object" && value !== null && !Array.isArray(value);
-/** Merge-patch of what is saved with what is given; `attribution`, `fraud` and `payout` are merged one level deep, hold_days and conditions replaced. */
+const isObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
+/**
+ * Merge-patch of what is saved with what is given; `attribution`, `fraud` and `payout` are merged
+ * one level deep, hold_days and conditions replaced.
+ */
 const merged = (saved: Columns, given: Record<string, unknown>): unknown => ({
   ...saved,
   ...Object.fromEntries(
     Object.entries(given).map(([key, value]) => [
       key,
-      ["attribution", "fraud", "payout"].includes(key) && isObject(value) && isObject(saved[key]) ? { ...saved[key], ...value } : value,
+      ["attribution", "fraud", "payout"].includes(key) && isObject(value) && isObject(saved[key])
+        ? { ...saved[key], ...value }
+        : value,
     ]),
   ),
 });
 
 const fieldOf = (base: string, path: readonly PropertyKey[]): string =>
   path.reduce<string>(
-    (field, part) => field + (typeof part === "number" || /^\d+$/.test(String(part)) ? `[${String(part)}]` : `.${String(part)}`),
+    (field, part) =>
+      field + (typeof part === "number" || /^\d+$/.test(String(part)) ? `[${String(part)}]` : `.${String(part)}`),
     base,
   );
 
-/** Where ids come from: `real` answers that of a thing, also for a negative one (undefined: nothing of this change), `fresh` makes one. */
+/**
+ * Where ids come from: `real` answers that of a thing, also for a negative one (undefined: nothing
+ * of this change), `fresh` makes one.
+ */
 export interface Ids {
   readonly real: Real;
   readonly fresh: (entity: EntityName) => number;
@@ -104,7 +120,11 @@ export const draftRecords = (changes: ReferenceChanges, saved: KnownRows, ids: I
         continue;
       }
       if (seen.has(found.id))
-        problems.push({ code: "invalid", field: `${field}.${entities[entity].id}`, message: `${found.id} is given twice: give it once` });
+        problems.push({
+          code: "invalid",
+          field: `${field}.${entities[entity].id}`,
+          message: `${found.id} is given twice: give it once`,
+        });
       seen.add(found.id);
       drafted.push(...draftOf(entity, found, field, ids.real, now, problems));
     }
@@ -118,16 +138,28 @@ interface Identified {
   readonly validFrom: unknown;
   readonly fields: Record<string, unknown>;
 }
-/** Which thing an entry means. A contract without an id is meant by its key, which is looked up later. */
-const identified = (entity: EntityName, entry: unknown, field: string, saved: KnownRows, ids: Ids): Identified | ReferenceProblem => {
+/**
+ * Which thing an entry means. A contract without an id is meant by its key, which is looked up
+ * later.
+ */
+const identified = (
+  entity: EntityName,
+  entry: unknown,
+  field: string,
+  saved: KnownRows,
+  ids: Ids,
+): Identified | ReferenceProblem => {
   if (!isObject(entry)) return { code: "invalid", field, message: "give an object" };
   const idField = entities[entity].id;
   const { [idField]: given, valid_from: validFrom, ...fields } = entry;
-  if (entity === "contracts" && given === undefined) return { id: ids.fresh(entity), before: undefined, validFrom, fields };
-  if (!isId(given)) return { code: "invalid", field: `${field}.${idField}`, message: "give an id, or a negative number for a new one" };
+  if (entity === "contracts" && given === undefined)
+    return { id: ids.fresh(entity), before: undefined, validFrom, fields };
+  if (!isId(given))
+    return { code: "invalid", field: `${field}.${idField}`, message: "give an id, or a negative number for a new one" };
   const id = ids.real(entity, given)!;
   const before = saved[entity].get(id);
-  if (given > 0 && before === undefined) return { code: "unknown", field: `${field}.${idField}`, message: `nothing has the id ${given}` };
+  if (given > 0 && before === undefined)
+    return { code: "unknown", field: `${field}.${idField}`, message: `nothing has the id ${given}` };
   return { id, before, validFrom, fields };
 };
 
@@ -161,7 +193,9 @@ const draftOf = (
     if (found === undefined) wrong("unknown", field, `${reference} is none of the ${kind} of this change`);
     return found ?? 0;
   });
-  return at === undefined ? [] : [{ entity, id, field, version: (before?.version ?? 0) + 1, valid_from: at, record: data }];
+  return at === undefined
+    ? []
+    : [{ entity, id, field, version: (before?.version ?? 0) + 1, valid_from: at, record: data }];
 };
 
 const issuesOf = (error: z.ZodError, field: string): readonly ReferenceProblem[] =>
@@ -171,7 +205,10 @@ const issuesOf = (error: z.ZodError, field: string): readonly ReferenceProblem[]
     message: issue.code === "unrecognized_keys" ? `there is no field ${issue.keys.join(", ")}` : issue.message,
   }));
 
-/** Segments have no id of their own: the client's and a code. `drafted` are the records of the same change. */
+/**
+ * Segments have no id of their own: the client's and a code. `drafted` are the records of the same
+ * change.
+ */
 export const draftSegments = (
   changes: ReferenceChanges,
   drafted: readonly Drafted[],
@@ -181,7 +218,8 @@ export const draftSegments = (
 ): Drafts<DraftedSegment> => {
   const problems: ReferenceProblem[] = [];
   const segments = new Map<string, DraftedSegment>();
-  const isClient = (id: number): boolean => saved.clients.has(id) || drafted.some((draft) => draft.entity === "clients" && draft.id === id);
+  const isClient = (id: number): boolean =>
+    saved.clients.has(id) || drafted.some((draft) => draft.entity === "clients" && draft.id === id);
   for (const [n, { client_id: given, valid_from: validFrom, ...fields }] of (changes.segments ?? []).entries()) {
     const field = `segments[${n}]`;
     const clientId = isId(given) ? real("clients", given) : undefined;
@@ -191,20 +229,37 @@ export const draftSegments = (
     }
     const key = `${clientId}:${fields.code}`;
     const before = saved.segments.get(key);
-    const parsed = segmentRecord.safeParse({ ...(before === undefined ? {} : { name: before.name, active: before.active }), ...fields });
+    const parsed = segmentRecord.safeParse({
+      ...(before === undefined ? {} : { name: before.name, active: before.active }),
+      ...fields,
+    });
     const at = validFromOf(validFrom, before === undefined ? always : now);
     if (!parsed.success) problems.push(...issuesOf(parsed.error, field));
-    if (at === undefined) problems.push({ code: "invalid", field: `${field}.valid_from`, message: "give an RFC 3339 time" });
-    if (segments.has(key)) problems.push({ code: "invalid", field: `${field}.code`, message: "is given twice: give it once" });
+    if (at === undefined)
+      problems.push({ code: "invalid", field: `${field}.valid_from`, message: "give an RFC 3339 time" });
+    if (segments.has(key))
+      problems.push({ code: "invalid", field: `${field}.code`, message: "is given twice: give it once" });
     if (unstorable.test(strings(fields))) problems.push({ code: "invalid", field, message: unstorableText });
     if (parsed.success && at !== undefined)
-      segments.set(key, { client_id: clientId, field, version: (before?.version ?? 0) + 1, valid_from: at, record: parsed.data });
+      segments.set(key, {
+        client_id: clientId,
+        field,
+        version: (before?.version ?? 0) + 1,
+        valid_from: at,
+        record: parsed.data,
+      });
   }
   const withSegments = new Set([...segments.values()].map(({ client_id }) => client_id));
   for (const { entity, version, id, field, valid_from } of drafted)
     if (entity === "clients" && version === 1 && !withSegments.has(id))
       for (const code of defaultSegments)
-        segments.set(`${id}:${code}`, { client_id: id, field, version: 1, valid_from, record: { code, name: code, active: true } });
+        segments.set(`${id}:${code}`, {
+          client_id: id,
+          field,
+          version: 1,
+          valid_from,
+          record: { code, name: code, active: true },
+        });
   return { drafted: [...segments.values()], problems };
 };
 
@@ -213,7 +268,8 @@ const withoutKnown = (row: Columns, idField: string): Columns =>
   Object.fromEntries(Object.entries(row).filter(([name]) => name !== idField && !bookkeeping.includes(name)));
 const validFromOf = (given: unknown, otherwise: string): string | undefined => {
   if (given === undefined) return otherwise;
-  const isTime = typeof given === "string" && /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d{1,9})?(Z|[+-]\d{2}:\d{2})$/.test(given);
+  const isTime =
+    typeof given === "string" && /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d{1,9})?(Z|[+-]\d{2}:\d{2})$/.test(given);
   return isTime && !Number.isNaN(Date.parse(given)) ? new Date(given).toISOString() : undefined;
 };
 /** Every text of a value, keys too. */

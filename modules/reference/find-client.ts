@@ -1,4 +1,4 @@
-// modules/reference/find-client.ts - finds a client by what a person types.
+// Finds a client by what a person types.
 import type pg from "pg";
 import { UsageError } from "../../apps/cli/csv-events.ts";
 import type { Client } from "../../domain/reference/reference.ts";
@@ -14,7 +14,9 @@ export const clientOf = async (pool: pg.Pool, slugOrId: string): Promise<Client>
     const at = snapshot.at(now, Number.MAX_SAFE_INTEGER);
     const client = at.client(/^\d+$/.test(slugOrId) ? Number(slugOrId) : (snapshot.clientIdOf(slugOrId) ?? -1));
     if (client === undefined)
-      throw new UsageError(`--client: there is no client ${slugOrId}; the demo clients are listed by: tributary status`);
+      throw new UsageError(
+        `--client: there is no client ${slugOrId}; the demo clients are listed by: tributary status`,
+      );
     return client;
   } finally {
     await opened.close();

@@ -1,4 +1,5 @@
-// modules/reference/known.ts - what the database holds around a wanted change. Asked in the role tributary_reference, under the lock of all changes.
+// What the database holds around a wanted change. Asked in the role tributary_reference, under the
+// lock of all changes.
 import type pg from "pg";
 import { named, type Sql, sql } from "../../infra/postgres/sql.ts";
 import { type Drafted, isId, type KnownRows, names } from "./draft.ts";
@@ -18,13 +19,21 @@ export const idsFor = async (
   return (entity, id) => (id < 0 ? real.get(`${entity}:${id}`) : id);
 };
 const ownIds = (changes: ReferenceChanges, entity: EntityName): readonly number[] => [
-  ...new Set(((changes[entity] ?? []) as readonly Columns[]).map((entry) => entry?.[entities[entity].id]).filter((id) => isId(id))),
+  ...new Set(
+    ((changes[entity] ?? []) as readonly Columns[])
+      .map((entry) => entry?.[entities[entity].id])
+      .filter((id) => isId(id)),
+  ),
 ];
-/** From the sequence: an id that was given is never given again, also when its change is refused. */
+/**
+ * From the sequence: an id that was given is never given again, also when its change is refused.
+ */
 export const freshIds = async (tx: pg.PoolClient, entity: EntityName, count: number): Promise<readonly number[]> => {
   if (count === 0) return [];
   const sequence = `${entities[entity].id}s`;
-  const { rows } = await tx.query<{ id: number }>(sql`select nextval(${sequence}::regclass)::int as id from generate_series(1, ${count})`);
+  const { rows } = await tx.query<{ id: number }>(
+    sql`select nextval(${sequence}::regclass)::int as id from generate_series(1, ${count})`,
+  );
   return rows.map(({ id }) => id);
 };
 
@@ -37,7 +46,9 @@ const newestRows = async (tx: pg.PoolClient, entity: EntityName, which: Sql): Pr
   return new Map(rows.map(({ row }) => [row[id], row]));
 };
 const byId = (tx: pg.PoolClient, entity: EntityName, ids: readonly number[]): Promise<ReadonlyMap<number, Columns>> =>
-  ids.length === 0 ? Promise.resolve(new Map()) : newestRows(tx, entity, sql`${named(entities[entity].id)} = any (${ids}::int[])`);
+  ids.length === 0
+    ? Promise.resolve(new Map())
+    : newestRows(tx, entity, sql`${named(entities[entity].id)} = any (${ids}::int[])`);
 
 /** The things that a change names. */
 export const ownRows = async (tx: pg.PoolClient, changes: ReferenceChanges): Promise<KnownRows> => {
@@ -48,7 +59,9 @@ export const ownRows = async (tx: pg.PoolClient, changes: ReferenceChanges): Pro
       entity,
       ownIds(changes, entity).filter((id) => id > 0),
     );
-  const clientIds = [...new Set([...ownIds(changes, "clients"), ...(changes.segments ?? []).map(({ client_id }) => client_id)])];
+  const clientIds = [
+    ...new Set([...ownIds(changes, "clients"), ...(changes.segments ?? []).map(({ client_id }) => client_id)]),
+  ];
   own.clients = await byId(
     tx,
     "clients",
@@ -57,8 +70,15 @@ export const ownRows = async (tx: pg.PoolClient, changes: ReferenceChanges): Pro
   return { ...(own as Record<EntityName, ReadonlyMap<number, Columns>>), segments: new Map() };
 };
 
-/** Adds what the drafted records refer to, the segments of their clients, and all contracts of the partners that get one. */
-export const rowsAround = async (tx: pg.PoolClient, drafted: readonly Drafted[], own: KnownRows): Promise<KnownRows> => {
+/**
+ * Adds what the drafted records refer to, the segments of their clients, and all contracts of the
+ * partners that get one.
+ */
+export const rowsAround = async (
+  tx: pg.PoolClient,
+  drafted: readonly Drafted[],
+  own: KnownRows,
+): Promise<KnownRows> => {
   const named = (pick: (record: any, entity: EntityName) => readonly (number | undefined)[]): readonly number[] => [
     ...new Set(drafted.flatMap(({ record, entity }) => pick(record, entity)).filter((id): id is number => isId(id))),
   ];
@@ -70,7 +90,11 @@ export const rowsAround = async (tx: pg.PoolClient, drafted: readonly Drafted[],
   const partners = await byId(
     tx,
     "partners",
-    named((record) => [record.partner_id, record.then?.partner_id, ...(record.patterns ?? []).map((pattern: any) => pattern.partner_id)]),
+    named((record) => [
+      record.partner_id,
+      record.then?.partner_id,
+      ...(record.patterns ?? []).map((pattern: any) => pattern.partner_id),
+    ]),
   );
   const clients = await byId(
     tx,
@@ -78,7 +102,10 @@ export const rowsAround = async (tx: pg.PoolClient, drafted: readonly Drafted[],
     named((record) => [record.client_id, ...(record.client_ids ?? [])]),
   );
   const contractors = named((record, entity) => (entity === "contracts" ? [record.partner_id] : []));
-  const contracts = contractors.length === 0 ? new Map() : await newestRows(tx, "contracts", sql`partner_id = any (${contractors}::int[])`);
+  const contracts =
+    contractors.length === 0
+      ? new Map()
+      : await newestRows(tx, "contracts", sql`partner_id = any (${contractors}::int[])`);
   const clientIds = [...new Set([...clients.keys(), ...own.clients.keys()])];
   const { rows } = await tx.query<{ row: Columns }>(sql`
     select distinct on (client_id, code) to_jsonb(t) as row from segments t where client_id = any (${clientIds}::int[])

@@ -1,4 +1,5 @@
-// modules/reference/names.ts - the names that only one thing may bear: a client's slug, a link's code, a partner's referral code.
+// The names that only one thing may bear: a client's slug, a link's code, a partner's referral
+// code.
 import type pg from "pg";
 import { type Sql, sql } from "../../infra/postgres/sql.ts";
 import type { Drafted } from "./draft.ts";
@@ -8,17 +9,26 @@ interface Holder {
   readonly id: number;
   readonly name: string;
 }
-/** Slugs and codes are claimed by the first row for good, a referral code by whoever's newest row has it. */
-const names: readonly { readonly entity: EntityName; readonly field: string; readonly holders: (wanted: readonly string[]) => Sql }[] = [
+/**
+ * Slugs and codes are claimed by the first row for good, a referral code by whoever's newest row
+ * has it.
+ */
+const names: readonly {
+  readonly entity: EntityName;
+  readonly field: string;
+  readonly holders: (wanted: readonly string[]) => Sql;
+}[] = [
   {
     entity: "clients",
     field: "slug",
-    holders: (wanted) => sql`select client_id as id, slug as name from clients where version = 1 and slug = any (${wanted})`,
+    holders: (wanted) =>
+      sql`select client_id as id, slug as name from clients where version = 1 and slug = any (${wanted})`,
   },
   {
     entity: "links",
     field: "code",
-    holders: (wanted) => sql`select link_id as id, code as name from links where version = 1 and code = any (${wanted})`,
+    holders: (wanted) =>
+      sql`select link_id as id, code as name from links where version = 1 and code = any (${wanted})`,
   },
   {
     entity: "partners",
@@ -30,8 +40,14 @@ const names: readonly { readonly entity: EntityName; readonly field: string; rea
   },
 ];
 
-/** What is taken, by a saved thing or by another of the same change. Asked under the lock, so nobody takes one in between. */
-export const takenNames = async (tx: pg.PoolClient, drafted: readonly Drafted[]): Promise<readonly ReferenceProblem[]> => {
+/**
+ * What is taken, by a saved thing or by another of the same change. Asked under the lock, so nobody
+ * takes one in between.
+ */
+export const takenNames = async (
+  tx: pg.PoolClient,
+  drafted: readonly Drafted[],
+): Promise<readonly ReferenceProblem[]> => {
   const problems: ReferenceProblem[] = [];
   for (const { entity, field, holders } of names) {
     const wanted = drafted.filter((draft) => draft.entity === entity && draft.record[field] !== null);

@@ -1,4 +1,5 @@
-// modules/reference/records.ts - the records that people and the API save (contracts.md, section 5): their fields, their limits, and the columns they become.
+// The records that people and the API save (contracts.md, section 5): their fields, their limits,
+// and the columns they become.
 import { z } from "zod";
 import { parseCondition } from "../../domain/conditions/condition.ts";
 import { digitsOf } from "../../domain/currencies.ts";
@@ -7,8 +8,11 @@ import { rules as fraudRules } from "../../processors/score/rules.ts";
 import { checkTerms, termFields, termsOf } from "./contract-terms.ts";
 
 const day = z.iso.date("give a day as YYYY-MM-DD; it is that day in America/Mexico_City");
-const words = (most: number) => z.string().trim().min(1, "give a text of at least one character").max(most, `at most ${most} characters`);
-const currency = z.string().refine((code) => digitsOf(code) !== undefined, "give an upper-case ISO 4217 code, e.g. MXN");
+const words = (most: number) =>
+  z.string().trim().min(1, "give a text of at least one character").max(most, `at most ${most} characters`);
+const currency = z
+  .string()
+  .refine((code) => digitsOf(code) !== undefined, "give an upper-case ISO 4217 code, e.g. MXN");
 const url = z
   .url({ protocol: /^https?$/, error: "give a full http or https URL" })
   .max(2_048, "at most 2,048 characters")
@@ -16,14 +20,21 @@ const url = z
     (text) => URL.canParse(text) && new URL(text).username === "" && new URL(text).password === "",
     "leave name and password out of the URL",
   );
-const id = z.int("give an integer id").refine((value) => value !== 0, "give an id, or a negative number for a thing of this change");
+const id = z
+  .int("give an integer id")
+  .refine((value) => value !== 0, "give an id, or a negative number for a thing of this change");
 const days = (most: number) => z.int("give whole days").min(1, "at least 1 day").max(most, `at most ${most} days`);
-const eventType = z.string().regex(/^[a-z][a-z0-9_.:-]{0,63}$/, "give an event name: lower case, digits and _ . : -, up to 64 characters");
+const eventType = z
+  .string()
+  .regex(/^[a-z][a-z0-9_.:-]{0,63}$/, "give an event name: lower case, digits and _ . : -, up to 64 characters");
 
 /** What the nightly pass calls a finding (docs/fraud.md). */
 const nightly = z
   .strictObject({
-    flood_clicks: z.int().min(100, "at least 100 clicks, or every quiet day floods").default(nightlyDefaults.flood_clicks),
+    flood_clicks: z
+      .int()
+      .min(100, "at least 100 clicks, or every quiet day floods")
+      .default(nightlyDefaults.flood_clicks),
     flood_conversions_ppm: z.int().min(0).max(1_000_000).default(nightlyDefaults.flood_conversions_ppm),
     flat_sample: z.int().min(20, "at least 20 conversions, or chance decides").default(nightlyDefaults.flat_sample),
     flat_distance: z.number().min(0).max(1).default(nightlyDefaults.flat_distance),
@@ -42,7 +53,8 @@ const client = z.strictObject({
   currency: currency.default("MXN"),
   attribution: z
     .strictObject({
-      // 90 days is how long a click is remembered (settlement.md, section 2): a longer window would promise what nobody can look up.
+      // 90 days is how long a click is remembered (settlement.md, section 2): a longer window would
+      // promise what nobody can look up.
       click_window_days: days(90).default(30),
       install_window_days: days(90).default(7),
       identity_link: z.boolean().default(false),
@@ -65,7 +77,10 @@ const client = z.strictObject({
             message: "this rule compares with nothing: leave it out",
           });
     })
-    .refine(({ review, reject }) => review <= reject, { path: ["reject"], error: "reject from the score of review on, not below it" })
+    .refine(({ review, reject }) => review <= reject, {
+      path: ["reject"],
+      error: "reject from the score of review on, not below it",
+    })
     .prefault({}),
   consent_default: z.int().min(0).max(255).default(0xff),
   jurisdiction: z.enum(["MX", "EU", "UK", "BR"]).default("MX"),
@@ -129,9 +144,17 @@ const link = z.strictObject({
   status: z.enum(["active", "archived"]).default("active"),
 });
 const inForce = { effective_from: day, effective_to: day.nullable().default(null) };
-const isForwards = ({ effective_from, effective_to }: { effective_from: string | null; effective_to: string | null }): boolean =>
-  effective_from === null || effective_to === null || effective_from < effective_to;
-const backwards = { path: ["effective_to"], error: "end after effective_from: it is the first day on which this is no longer in force" };
+const isForwards = ({
+  effective_from,
+  effective_to,
+}: {
+  effective_from: string | null;
+  effective_to: string | null;
+}): boolean => effective_from === null || effective_to === null || effective_from < effective_to;
+const backwards = {
+  path: ["effective_to"],
+  error: "end after effective_from: it is the first day on which this is no longer in force",
+};
 const contract = z
   .strictObject({
     partner_id: id,
@@ -143,7 +166,9 @@ const contract = z
     ...inForce,
   })
   .refine(isForwards, backwards)
-  .superRefine((terms, context) => checkTerms(terms, (path, message) => context.addIssue({ code: "custom", path: [...path], message })));
+  .superRefine((terms, context) =>
+    checkTerms(terms, (path, message) => context.addIssue({ code: "custom", path: [...path], message })),
+  );
 const rule = z
   .strictObject({
     client_id: id,
@@ -166,14 +191,20 @@ const rule = z
 /** What a row says, as JSON: column names, plain values. */
 export type Columns = Readonly<Record<string, any>>;
 
-/** One entity: where its rows are, which fields a saved record has and how it lies in columns where the two differ. */
+/**
+ * One entity: where its rows are, which fields a saved record has and how it lies in columns where
+ * the two differ.
+ */
 export interface Entity {
   readonly table: string;
   readonly id: string;
   readonly record: z.ZodType<any>;
   readonly toColumns: (record: any) => Columns;
   readonly toRecord: (columns: Columns) => any;
-  /** Fields that a later row of the same id may not change: what is already in the log points at them. */
+  /**
+   * Fields that a later row of the same id may not change: what is already in the log points at
+   * them.
+   */
   readonly fixed: readonly string[];
 }
 const same = (value: any): any => value;
@@ -213,13 +244,24 @@ export const entities = {
     id: "partner_id",
     record: partner,
     fixed: [],
-    toColumns: ({ payout, ...rest }) => ({ ...rest, payout_currency: payout.currency, payout_min_amount: payout.min_amount }),
+    toColumns: ({ payout, ...rest }) => ({
+      ...rest,
+      payout_currency: payout.currency,
+      payout_min_amount: payout.min_amount,
+    }),
     toRecord: ({ payout_currency, payout_min_amount, known_to: _, ...rest }) => ({
       ...rest,
       payout: { currency: payout_currency, min_amount: String(payout_min_amount) },
     }),
   },
-  campaigns: { table: "campaigns", id: "campaign_id", record: campaign, fixed: ["client_id"], toColumns: same, toRecord: same },
+  campaigns: {
+    table: "campaigns",
+    id: "campaign_id",
+    record: campaign,
+    fixed: ["client_id"],
+    toColumns: same,
+    toRecord: same,
+  },
   links: {
     table: "links",
     id: "link_id",
@@ -260,14 +302,25 @@ export type EntityName = "clients" | "partners" | "campaigns" | "links" | "contr
 export const segmentRecord = segment;
 
 type New<Schema extends z.ZodType> = z.input<Schema>;
-/** From which event time on the saved row says how things are (RFC 3339); left out: always for a new thing, from now on for a change. */
+/**
+ * From which event time on the saved row says how things are (RFC 3339); left out: always for a new
+ * thing, from now on for a change.
+ */
 interface From {
   readonly valid_from?: string;
 }
-/** A record with its id: a known one changes the fields given and keeps the rest; a negative one, chosen freely, makes a new thing. */
-type Save<Id extends string, Schema extends z.ZodType> = From & { readonly [K in Id]: number } & Readonly<Partial<New<Schema>>>;
+/**
+ * A record with its id: a known one changes the fields given and keeps the rest; a negative one,
+ * chosen freely, makes a new thing.
+ */
+type Save<Id extends string, Schema extends z.ZodType> = From & { readonly [K in Id]: number } & Readonly<
+    Partial<New<Schema>>
+  >;
 
-/** One saved change: all or nothing. A negative id stands for a new thing and may be referred to anywhere else in the same change. */
+/**
+ * One saved change: all or nothing. A negative id stands for a new thing and may be referred to
+ * anywhere else in the same change.
+ */
 export interface ReferenceChanges {
   readonly clients?: readonly Save<"client_id", typeof client>[];
   /** A new client without any gets MX, VD, DA, HA, IT and NW. */
@@ -280,12 +333,20 @@ export interface ReferenceChanges {
   readonly partners?: readonly Save<"partner_id", typeof partner>[];
   readonly campaigns?: readonly Save<"campaign_id", typeof campaign>[];
   readonly links?: readonly Save<"link_id", typeof link>[];
-  /** Without an id: the contract of this partner, client, segment, event type and effective_from, or a new one. */
-  readonly contracts?: readonly (Omit<Save<"contract_id", typeof contract>, "contract_id"> & { readonly contract_id?: number })[];
+  /**
+   * Without an id: the contract of this partner, client, segment, event type and effective_from, or
+   * a new one.
+   */
+  readonly contracts?: readonly (Omit<Save<"contract_id", typeof contract>, "contract_id"> & {
+    readonly contract_id?: number;
+  })[];
   readonly rules?: readonly Save<"rule_id", typeof rule>[];
 }
 
-/** One thing wrong with a change. `field` is its place (`contracts[0].rate`), `message` says what would be right. */
+/**
+ * One thing wrong with a change. `field` is its place (`contracts[0].rate`), `message` says what
+ * would be right.
+ */
 export interface ReferenceProblem {
   readonly code: "invalid" | "unknown" | "conflict";
   readonly field: string;

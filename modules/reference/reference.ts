@@ -1,4 +1,5 @@
-// modules/reference/reference.ts - the view "reference" of every process: all reference rows in memory, known to be complete up to a moment.
+// The view "reference" of every process: all reference rows in memory, known to be complete up to a
+// moment.
 import type pg from "pg";
 import { type Reference, type ReferenceRows, referenceOf } from "../../domain/reference/reference.ts";
 import { keepSnapshot, type Taken } from "../../infra/postgres/snapshot.ts";
@@ -9,11 +10,15 @@ import { joined, noRows, rowsAfter } from "./rows.ts";
 /** Answers with a view that holds everything recorded before `asOf`. */
 export type Source<T = unknown> = (asOf: UnixMs) => Promise<T>;
 
-/** One reader of several views, by name: `readOf({ reference: source, places: () => Promise.resolve(places) })`. Throws on a name that nobody serves. */
+/**
+ * One reader of several views, by name: `readOf({ reference: source, places: () =>
+ * Promise.resolve(places) })`. Throws on a name that nobody serves.
+ */
 export const readOf = (sources: Readonly<Record<string, Source>>): Read => {
   return async (view, asOf) => {
     const source = Object.hasOwn(sources, view.view) ? sources[view.view] : undefined;
-    if (source === undefined) throw new Error(`no view is named ${view.view}; this process serves ${Object.keys(sources).join(", ")}`);
+    if (source === undefined)
+      throw new Error(`no view is named ${view.view}; this process serves ${Object.keys(sources).join(", ")}`);
     return (await source(asOf)) as never;
   };
 };
@@ -39,19 +44,27 @@ interface Picture {
 }
 
 /**
- * What a commit may take after its row got `recorded_at` (2 s ahead) is bounded by 1 s, so a picture taken at database time T holds all that is
- * recorded up to T + 1 s, and an event needs one taken at most 1 s before it was received.
+ * What a commit may take after its row got `recorded_at` (2 s ahead) is bounded by 1 s, so a
+ * picture taken at database time T holds all that is recorded up to T + 1 s, and an event needs one
+ * taken at most 1 s before it was received.
  *
- *     stamped L      committed <= L + 1 s      recorded_at = L + 2 s <= received R      picture T >= R - 1 s >= L + 1 s: it has the row
+ * stamped L      committed <= L + 1 s      recorded_at = L + 2 s <= received R      picture T >= R
+ * - 1 s >= L + 1 s: it has the row
  */
 const allowanceMs = 1_000;
 
-/** Loads every row, asks for the newest change twice a second and loads what is new. Opens nothing but connections of `pool`; close it first. */
+/**
+ * Loads every row, asks for the newest change twice a second and loads what is new. Opens nothing
+ * but connections of `pool`; close it first.
+ */
 export const openReference = (
   pool: pg.Pool,
   options: { readonly pollMs?: number; readonly onError?: (error: unknown) => void } = {},
 ): OpenReference => {
-  const snapshot = keepSnapshot<Picture>((before) => take(pool, before), { pollMs: options.pollMs ?? 500, onError: options.onError });
+  const snapshot = keepSnapshot<Picture>((before) => take(pool, before), {
+    pollMs: options.pollMs ?? 500,
+    onError: options.onError,
+  });
   const source: Source<Reference> = async (asOf) => (await snapshot.upTo(asOf - allowanceMs)).value.reference;
   return {
     source,
@@ -73,8 +86,10 @@ const take = async (pool: pg.Pool, before: Taken<Picture> | undefined): Promise<
     const reference = { ...before.value.reference, asOf: newest.as_of };
     return { asOf: newest.as_of, value: { ...before.value, reference } };
   }
-  // Fewer changes than are known: the database was restored from a backup, and what it holds is the truth.
-  const known = before === undefined || before.value.change > newest.change ? { change: 0, rows: noRows } : before.value;
+  // Fewer changes than are known: the database was restored from a backup, and what it holds is the
+  // truth.
+  const known =
+    before === undefined || before.value.change > newest.change ? { change: 0, rows: noRows } : before.value;
   return transaction(
     pool,
     null,

@@ -1,28 +1,47 @@
-// modules/reference/rows.ts - reads the rows of reference data as processors know them: times in milliseconds, rates in parts per million.
+// Reads the rows of reference data as processors know them: times in milliseconds, rates in parts
+// per million.
 import type pg from "pg";
 import { startOfDay } from "../../domain/calendar.ts";
-import type { Campaign, CapPeriod, Client, Contract, Link, Partner, ReferenceRows, Rule } from "../../domain/reference/reference.ts";
+import type {
+  Campaign,
+  CapPeriod,
+  Client,
+  Contract,
+  Link,
+  Partner,
+  ReferenceRows,
+  Rule,
+} from "../../domain/reference/reference.ts";
 import { type Sql, sql } from "../../infra/postgres/sql.ts";
 import type { UnixMs } from "../../stream/flow.ts";
 import { capOf, tiersOf } from "./contract-terms.ts";
 
-/** Rows hold days of America/Mexico_City as people gave them; the calendar of the processors says when they begin. */
+/**
+ * Rows hold days of America/Mexico_City as people gave them; the calendar of the processors says
+ * when they begin.
+ */
 const startOf = (day: string | null): UnixMs | null => (day === null ? null : startOfDay(day));
 /** The last day belongs to it: over with the first millisecond of the next. */
 const endOf = (day: string | null): UnixMs | null => (day === null ? null : startOfDay(nextDay(day)));
-const nextDay = (day: string): string => new Date(Date.parse(`${day}T00:00:00Z`) + 86_400_000).toISOString().slice(0, 10);
+const nextDay = (day: string): string =>
+  new Date(Date.parse(`${day}T00:00:00Z`) + 86_400_000).toISOString().slice(0, 10);
 
 /** A row whose times are still days. */
 type InDays<Row, Times extends keyof Row> = Omit<Row, Times> & {
   readonly [Time in Times]: null extends Row[Time] ? string | null : string;
 };
 
-/** Everything that was saved after one change, oldest first. Needs a transaction in the role tributary_reference, which reads all tenants. */
+/**
+ * Everything that was saved after one change, oldest first. Needs a transaction in the role
+ * tributary_reference, which reads all tenants.
+ */
 export const rowsAfter = async (tx: pg.PoolClient, change: number): Promise<ReferenceRows> => {
   const read = async <Row extends object>(columns: Sql, table: string): Promise<readonly Row[]> => {
     const saved: Sql = { text: ` from ${table} r join reference_changes c using (change_id)`, values: [] };
     return (
-      await tx.query<Row>(sql`select ${columns}, c.recorded_at, r.valid_from ${saved} where change_id > ${change} order by change_id`)
+      await tx.query<Row>(
+        sql`select ${columns}, c.recorded_at, r.valid_from ${saved} where change_id > ${change} order by change_id`,
+      )
     ).rows;
   };
   // One connection: these go one after the other, whatever is awaited together.
@@ -69,7 +88,11 @@ export const rowsAfter = async (tx: pg.PoolClient, change: number): Promise<Refe
       effective_from: startOfDay(row.effective_from),
       effective_to: startOf(row.effective_to),
     })),
-    rules: rules.map((row) => ({ ...row, effective_from: startOf(row.effective_from), effective_to: startOf(row.effective_to) })),
+    rules: rules.map((row) => ({
+      ...row,
+      effective_from: startOf(row.effective_from),
+      effective_to: startOf(row.effective_to),
+    })),
   };
 };
 

@@ -1,4 +1,5 @@
-// modules/reference/writer.ts - saves a change of reference data, all or nothing, so that it takes effect everywhere at one known moment.
+// Saves a change of reference data, all or nothing, so that it takes effect everywhere at one known
+// moment.
 import pg from "pg";
 import { named, sql, transaction } from "../../infra/postgres/sql.ts";
 import type { UnixMs } from "../../stream/flow.ts";
@@ -9,15 +10,25 @@ import { termColumns } from "./contract-terms.ts";
 import { type Drafted, type DraftedSegment, draftRecords, draftSegments, type KnownRows } from "./draft.ts";
 import { freshIds, idsFor, ownRows, rowsAround } from "./known.ts";
 import { takenNames } from "./names.ts";
-import { type Columns, type EntityName, entities, type ReferenceChanges, type ReferenceProblem, ReferenceRefused } from "./records.ts";
+import {
+  type Columns,
+  type EntityName,
+  entities,
+  type ReferenceChanges,
+  type ReferenceProblem,
+  ReferenceRefused,
+} from "./records.ts";
 
 export interface SavedChange {
   readonly change_id: number;
-  /** From then on (receive time of an event) the change is what is known. About two seconds ahead. */
+  /**
+   * From then on (receive time of an event) the change is what is known. About two seconds ahead.
+   */
   readonly recorded_at: UnixMs;
   /**
-   * The commit took longer than the 1 s that readers allow it, as on a disk that stalls: an event that was received since `recorded_at` may have been
-   * decided without the change. Known gap, and nothing can close it from here: a row has to bear its time before it is committed.
+   * The commit took longer than the 1 s that readers allow it, as on a disk that stalls: an event
+   * that was received since `recorded_at` may have been decided without the change. Known gap, and
+   * nothing can close it from here: a row has to bear its time before it is committed.
    */
   readonly isLate: boolean;
   /** The id that a new thing got for its negative one. */
@@ -27,23 +38,33 @@ export interface SavedChange {
 }
 
 /**
- * How long a change may hold the lock that orders all of them, and so how old its stamp can be when it is committed. Readers count on 1 s
- * (reference.ts); the commit itself has what is left. Postgres ends the session of a transaction that takes longer.
+ * How long a change may hold the lock that orders all of them, and so how old its stamp can be when
+ * it is committed. Readers count on 1 s (reference.ts); the commit itself has what is left.
+ * Postgres ends the session of a transaction that takes longer.
  */
 const limitMs = 500;
 const allowanceMs = 1_000;
-/** How far ahead a change takes effect: the 1 s that a commit may take, and the 1 s by which a reader's picture may be old. */
+/**
+ * How far ahead a change takes effect: the 1 s that a commit may take, and the 1 s by which a
+ * reader's picture may be old.
+ */
 const leadMs = 2_000;
 
 /**
- * Runs `work` as one change: others wait, and its last statement writes when it takes effect. `work` adds rows with `change_id`. Throws when it is
- * not done after 500 ms; then nothing is saved and the same change can be tried again.
+ * Runs `work` as one change: others wait, and its last statement writes when it takes effect.
+ * `work` adds rows with `change_id`. Throws when it is not done after 500 ms; then nothing is saved
+ * and the same change can be tried again.
  */
 export const recordChange = async <T>(
   pool: pg.Pool,
   actor: string,
   work: (tx: pg.PoolClient, change: { readonly change_id: number; readonly now: string }) => Promise<T>,
-): Promise<{ readonly change_id: number; readonly recorded_at: UnixMs; readonly isLate: boolean; readonly result: T }> => {
+): Promise<{
+  readonly change_id: number;
+  readonly recorded_at: UnixMs;
+  readonly isLate: boolean;
+  readonly result: T;
+}> => {
   let stampedAt = 0;
   try {
     const saved = await transaction(pool, null, async (tx) => {
@@ -56,7 +77,8 @@ export const recordChange = async <T>(
       const change = begun[0]!;
       const result = await work(tx, change);
       stampedAt = performance.now();
-      // The last statement. Two changes never share a moment, and a clock that was set back does not put a change before its predecessor.
+      // The last statement. Two changes never share a moment, and a clock that was set back does
+      // not put a change before its predecessor.
       const { rows: stamped } = await tx.query<{ recorded_at: UnixMs }>(sql`
         insert into reference_changes (change_id, recorded_at, actor)
         select ${change.change_id}, greatest(
@@ -67,16 +89,20 @@ export const recordChange = async <T>(
     });
     return { ...saved, isLate: performance.now() - stampedAt > allowanceMs };
   } catch (error) {
-    // 25P04: transaction_timeout. The session was ended, so what arrives may also be the broken connection.
+    // 25P04: transaction_timeout. The session was ended, so what arrives may also be the broken
+    // connection.
     if (error instanceof pg.DatabaseError && error.code === "25P04")
-      throw new Error(`the change took longer than ${limitMs} ms and was not saved: try again, or split it`, { cause: error });
+      throw new Error(`the change took longer than ${limitMs} ms and was not saved: try again, or split it`, {
+        cause: error,
+      });
     throw error;
   }
 };
 
 /**
- * Validates and saves a change by `actor` (who or what asked for it). Throws ReferenceRefused with everything that is wrong, each with its field and
- * its cure. What it saves takes effect at `recorded_at`, in every process at once.
+ * Validates and saves a change by `actor` (who or what asked for it). Throws ReferenceRefused with
+ * everything that is wrong, each with its field and its cure. What it saves takes effect at
+ * `recorded_at`, in every process at once.
  */
 export const writeReference = async (pool: pg.Pool, actor: string, changes: ReferenceChanges): Promise<SavedChange> => {
   const { result, ...saved } = await recordChange(pool, actor, (tx, change) => write(tx, changes, change));
@@ -98,8 +124,10 @@ const write = async (
   const drafted = all.map((draft) => (draft.entity === "contracts" ? atItsKey(draft, around.contracts) : draft));
   const { drafted: segments, problems: segmentProblems } = draftSegments(changes, drafted, around, ids, now);
   const inDraft = new Map(drafted.map((draft) => [`${draft.entity}:${draft.id}`, draft]));
-  const newest = (entity: EntityName, id: number): Columns | undefined => inDraft.get(`${entity}:${id}`)?.record ?? around[entity].get(id);
-  const segmentsOf = (clientId: number): readonly string[] => segmentsAfter(clientId, around.segments.values(), segments);
+  const newest = (entity: EntityName, id: number): Columns | undefined =>
+    inDraft.get(`${entity}:${id}`)?.record ?? around[entity].get(id);
+  const segmentsOf = (clientId: number): readonly string[] =>
+    segmentsAfter(clientId, around.segments.values(), segments);
   const contractsOf = (partnerId: number, clientId: number): readonly Columns[] =>
     [
       ...[...around.contracts].filter(([id]) => !inDraft.has(`contracts:${id}`)).map(([, row]) => row),
@@ -108,7 +136,9 @@ const write = async (
   const wrong = [
     ...problems,
     ...segmentProblems,
-    ...(problems.length > 0 ? [] : [...givenTwice(drafted), ...problemsBetween(drafted, newest, segmentsOf, contractsOf)]),
+    ...(problems.length > 0
+      ? []
+      : [...givenTwice(drafted), ...problemsBetween(drafted, newest, segmentsOf, contractsOf)]),
     ...(await takenNames(tx, drafted)),
   ];
   if (wrong.length > 0) throw new ReferenceRefused(wrong);
@@ -128,13 +158,18 @@ const givenTwice = (drafted: readonly Drafted[]): readonly ReferenceProblem[] =>
     if (seen.has(draft.id)) again.push(draft);
     seen.add(draft.id);
   }
-  return again.map(({ id, field }) => ({ code: "invalid", field, message: `contract ${id} is given twice: give it once` }));
+  return again.map(({ id, field }) => ({
+    code: "invalid",
+    field,
+    message: `contract ${id} is given twice: give it once`,
+  }));
 };
 
 /** A contract is known by what it is for and since when: saving that again is its next version. */
 const atItsKey = (draft: Drafted, contracts: ReadonlyMap<number, Columns>): Drafted => {
   if (draft.version > 1) return draft;
-  const key = (row: Columns): string => JSON.stringify([row.partner_id, row.client_id, row.segment, row.event_type, row.effective_from]);
+  const key = (row: Columns): string =>
+    JSON.stringify([row.partner_id, row.client_id, row.segment, row.event_type, row.effective_from]);
   const found = [...contracts.values()].find((row) => key(row) === key(draft.record));
   return found === undefined ? draft : { ...draft, id: found.contract_id, version: found.version + 1 };
 };
@@ -152,16 +187,24 @@ const insertAll = async (
   const add = (table: string, row: Columns): void => void rows.set(table, [...(rows.get(table) ?? []), row]);
   for (const { entity, id, version, valid_from, record } of drafted) {
     const { table, id: idField, toColumns } = entities[entity];
-    add(table, { ...toColumns(record), [idField]: id, version, valid_from, ...derived(entity, id, record, drafted, around, segmentsOf) });
+    add(table, {
+      ...toColumns(record),
+      [idField]: id,
+      version,
+      valid_from,
+      ...derived(entity, id, record, drafted, around, segmentsOf),
+    });
   }
-  // A client's row carries its active segments, so a change of these is also a new row of the client.
+  // A client's row carries its active segments, so a change of these is also a new row of the
+  // client.
   const isDrafted = new Set(drafted.flatMap(({ entity, id }) => (entity === "clients" ? id : [])));
   for (const clientId of new Set(segments.map(({ client_id }) => client_id))) {
     const row = around.clients.get(clientId);
     if (!isDrafted.has(clientId) && row !== undefined)
       add("clients", { ...row, version: row.version + 1, valid_from: now, segments: segmentsOf(clientId) });
   }
-  for (const { client_id, version, valid_from, record } of segments) add("segments", { ...record, client_id, version, valid_from });
+  for (const { client_id, version, valid_from, record } of segments)
+    add("segments", { ...record, client_id, version, valid_from });
 
   const tenants = [...rows.values()]
     .flat()
@@ -169,7 +212,9 @@ const insertAll = async (
   await tx.query(sql`select set_config('app.clients', ${[...new Set(tenants)].join(",")}, true)`);
   for (const [table, all] of rows) {
     const json = JSON.stringify(all.map((row) => ({ ...row, change_id: changeId })));
-    await tx.query(sql`insert into ${named(table)} select * from jsonb_populate_recordset(null::${named(table)}, ${json}::jsonb)`);
+    await tx.query(
+      sql`insert into ${named(table)} select * from jsonb_populate_recordset(null::${named(table)}, ${json}::jsonb)`,
+    );
   }
   await announce(tx, announcedBy(changeId, rows));
 };
@@ -184,7 +229,8 @@ const derived = (
   segmentsOf: (clientId: number) => readonly string[],
 ): Columns => {
   if (entity === "clients") return { segments: segmentsOf(id) };
-  if (entity === "partners") return { known_to: [...new Set([...record.client_ids, ...(around.partners.get(id)?.known_to ?? [])])] };
+  if (entity === "partners")
+    return { known_to: [...new Set([...record.client_ids, ...(around.partners.get(id)?.known_to ?? [])])] };
   if (entity === "contracts") {
     const client = drafted.find((draft) => draft.entity === "clients" && draft.id === record.client_id)?.record;
     return termColumns(record, (client ?? around.clients.get(record.client_id)).currency);

@@ -1,4 +1,5 @@
-// modules/repair/incident.ts - the state machine of a probed store: what one probe's answer makes of what is known, and what has to be done and told. Pure.
+// The state machine of a probed store: what one probe's answer makes of what is known, and what has
+// to be done and told. Pure.
 import type { UnixMs } from "../../stream/flow.ts";
 import type { Alert } from "../alerts/alert.ts";
 
@@ -15,7 +16,10 @@ export interface Probe {
   readonly since: UnixMs;
   readonly lastOkAt: UnixMs | null;
   readonly lastError: string | null;
-  /** The first of the failures in a row: the downtime counts from it, so it is short by less than one interval. */
+  /**
+   * The first of the failures in a row: the downtime counts from it, so it is short by less than
+   * one interval.
+   */
   readonly failingSince: UnixMs | null;
   readonly incidentId: string | null;
   /** Restarts of the last hour, oldest first. */
@@ -36,11 +40,17 @@ export interface Step {
 export const INTERVAL_MS = 60_000;
 export const RECHECK_MS = 10_000;
 const FAILURES = 3;
-/** contracts.md 5: a store that was restarted so often within an hour is not restarted again: what kills it comes back with it. */
+/**
+ * contracts.md 5: a store that was restarted so often within an hour is not restarted again: what
+ * kills it comes back with it.
+ */
 const RESTARTS = 3;
 const HOUR_MS = 3_600_000;
 
-/** `canRestart`: somebody could restart this store at all; otherwise the third failure leads from failing to down. */
+/**
+ * `canRestart`: somebody could restart this store at all; otherwise the third failure leads from
+ * failing to down.
+ */
 export const step = (before: Probe, { at, error }: Seen, canRestart: boolean): Step => {
   const restartedAt = before.restartedAt.filter((time) => at - time < HOUR_MS);
   const quiet = (probe: Probe): Step => ({ probe, isRestart: false, alerts: [] });
@@ -62,14 +72,17 @@ export const step = (before: Probe, { at, error }: Seen, canRestart: boolean): S
     const probe: Probe = { ...known, state: "down", since: at };
     return { ...quiet(probe), alerts: [down(probe, at, "critical", `still fails after its restart: ${error}`)] };
   }
-  if (failures < FAILURES) return quiet({ ...known, state: "failing", since: before.state === "failing" ? before.since : at });
+  if (failures < FAILURES)
+    return quiet({ ...known, state: "failing", since: before.state === "failing" ? before.since : at });
 
   const incidentId = `inc_${before.name}_${failingSince}`;
   const failed = `${failures} probes in a row failed: ${error}`;
   const isWornOut = canRestart && restartedAt.length >= RESTARTS;
   if (!canRestart || isWornOut) {
     const probe: Probe = { ...known, state: "down", since: at, incidentId };
-    const reason = isWornOut ? `${failed}; it was restarted ${RESTARTS} times within an hour and is left alone now` : failed;
+    const reason = isWornOut
+      ? `${failed}; it was restarted ${RESTARTS} times within an hour and is left alone now`
+      : failed;
     return { ...quiet(probe), alerts: [down(probe, at, "critical", reason)] };
   }
   const probe: Probe = { ...known, state: "restarting", since: at, incidentId, restartedAt: [...restartedAt, at] };

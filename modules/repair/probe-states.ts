@@ -1,4 +1,4 @@
-// modules/repair/probe-states.ts - what is known of each probed store, and which keeper probes it: a row a store, held by a lease.
+// What is known of each probed store, and which keeper probes it: a row a store, held by a lease.
 import type { Pool } from "pg";
 import { sql, transaction } from "../../infra/postgres/sql.ts";
 import type { UnixMs } from "../../stream/flow.ts";
@@ -18,9 +18,13 @@ export interface ProbeRow {
 }
 
 const role = { role: "tributary_keeper" } as const;
-const columns = "name, state, failures, since, checked_at, last_ok_at, last_error, failing_since, incident_id, restarted_at";
+const columns =
+  "name, state, failures, since, checked_at, last_ok_at, last_error, failing_since, incident_id, restarted_at";
 
-/** Takes or renews the lease of a store, by the clock of the database; undefined while another holder has it. */
+/**
+ * Takes or renews the lease of a store, by the clock of the database; undefined while another
+ * holder has it.
+ */
 export const takeProbe = (pool: Pool, name: string, holder: string, leaseMs: number): Promise<ProbeRow | undefined> =>
   transaction(
     pool,
@@ -37,8 +41,9 @@ export const takeProbe = (pool: Pool, name: string, holder: string, leaseMs: num
   );
 
 /**
- * Saves what is known with the alerts that it makes, both or neither, and renews the lease. False when another holder has taken the store meanwhile: then
- * nothing is saved. `isMailed`: their mail went out while this database was away.
+ * Saves what is known with the alerts that it makes, both or neither, and renews the lease. False
+ * when another holder has taken the store meanwhile: then nothing is saved. `isMailed`: their mail
+ * went out while this database was away.
  */
 export const saveProbe = (
   pool: Pool,
@@ -71,13 +76,20 @@ export const releaseProbes = (pool: Pool, holder: string): Promise<void> =>
     pool,
     null,
     async (tx) =>
-      void (await tx.query(sql`update probe_states set leased_by = null, leased_until = '-infinity' where leased_by = ${holder}`)),
+      void (await tx.query(
+        sql`update probe_states set leased_by = null, leased_until = '-infinity' where leased_by = ${holder}`,
+      )),
     role,
   );
 
 /** All of them, in the order of their names. */
 export const listProbes = (pool: Pool): Promise<readonly ProbeRow[]> =>
-  transaction(pool, null, async (tx) => (await tx.query<ProbeRow>(`select ${columns} from probe_states order by name`)).rows, {
-    ...role,
-    isReadOnly: true,
-  });
+  transaction(
+    pool,
+    null,
+    async (tx) => (await tx.query<ProbeRow>(`select ${columns} from probe_states order by name`)).rows,
+    {
+      ...role,
+      isReadOnly: true,
+    },
+  );

@@ -1,4 +1,5 @@
-// modules/repair/probes.ts - the four probes: real round trips, so that an open port of a store that does no work is not taken for health.
+// The four probes: real round trips, so that an open port of a store that does no work is not taken
+// for health.
 import { randomUUID } from "node:crypto";
 import type { Redis } from "ioredis";
 import type { Pool } from "pg";
@@ -16,7 +17,10 @@ export interface ProbePorts {
   readonly redis: Redis;
   readonly objects: Objects;
   readonly pool: Pool;
-  /** Age in seconds of the oldest conversion that is not in `product_sales` yet; rejects while the log cannot be asked. */
+  /**
+   * Age in seconds of the oldest conversion that is not in `product_sales` yet; rejects while the
+   * log cannot be asked.
+   */
   readonly syncLag: () => Promise<number>;
   readonly topicPrefix: string;
 }
@@ -65,14 +69,18 @@ export const openProbes = ({
   },
   relational_store: async () => {
     await pool.query("select 1");
-    // The log has a probe of its own in /health: while it cannot be asked, nothing is said of the lag.
+    // The log has a probe of its own in /health: while it cannot be asked, nothing is said of the
+    // lag.
     const seconds = await syncLag().catch(() => 0);
     if (seconds > SYNC_LAG_LIMIT_SEC)
       throw new Error(`sales reach Postgres ${Math.round(seconds)} s late, more than ${SYNC_LAG_LIMIT_SEC} s`);
   },
 });
 
-/** The answer of a probe: null, or its error in one line. What hangs counts as failed after `withinMs`. */
+/**
+ * The answer of a probe: null, or its error in one line. What hangs counts as failed after
+ * `withinMs`.
+ */
 export const answerOf = async (look: Look, withinMs: number): Promise<string | null> => {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_, reject) => {

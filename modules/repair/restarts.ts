@@ -1,4 +1,4 @@
-// modules/repair/restarts.ts - who restarts a store: the command of the configuration, else the embedded stack, else nobody.
+// Who restarts a store: the command of the configuration, else the embedded stack, else nobody.
 import { execFile } from "node:child_process";
 import { join } from "node:path";
 import { controlOf } from "../../infra/embedded/control.ts";
@@ -7,25 +7,38 @@ import type { Run } from "../../infra/embedded/supervisor.ts";
 import type { Log } from "../../infra/runtime/log.ts";
 import type { ProbeName } from "./incident.ts";
 
-/** How the stores that may be restarted are called by supervisors; object storage and Postgres are not among them (interface.md). */
-const services: Readonly<Partial<Record<ProbeName, "clickhouse" | "redis">>> = { analytics_store: "clickhouse", cache_store: "redis" };
+/**
+ * How the stores that may be restarted are called by supervisors; object storage and Postgres are
+ * not among them (interface.md).
+ */
+const services: Readonly<Partial<Record<ProbeName, "clickhouse" | "redis">>> = {
+  analytics_store: "clickhouse",
+  cache_store: "redis",
+};
 
 /** Resolves when the restart was carried out, which does not say that the store is well. */
 export type Restart = () => Promise<void>;
 
-// ClickHouse may load its parts for minutes; whoever restarts it waits for that or does not, the next probe tells.
+// ClickHouse may load its parts for minutes; whoever restarts it waits for that or does not, the
+// next probe tells.
 const COMMAND_MS = 120_000;
 const OUTPUT_LOGGED = 2_000;
 
 export interface RestartSettings {
-  /** RESTART_COMMAND: words, quotes around those with spaces; `{service}` stands for clickhouse or redis. Run without a shell. */
+  /**
+   * RESTART_COMMAND: words, quotes around those with spaces; `{service}` stands for clickhouse or
+   * redis. Run without a shell.
+   */
   readonly command?: string | undefined;
   /** Folder of the embedded stack, if this process runs on one. */
   readonly home?: string | undefined;
   readonly log: Pick<Log, "info" | "warn">;
 }
 
-/** Asked before each step, for a stack may come and go; undefined: nobody can restart this store, it is only told of. */
+/**
+ * Asked before each step, for a stack may come and go; undefined: nobody can restart this store, it
+ * is only told of.
+ */
 export const restartOf = (name: ProbeName, { command, home, log }: RestartSettings): Restart | undefined => {
   const service = services[name];
   if (service === undefined) return undefined;
@@ -35,27 +48,39 @@ export const restartOf = (name: ProbeName, { command, home, log }: RestartSettin
   return () => controlOf(run).restart(service);
 };
 
-/** No shell sees it: what stands between quotes is one word, and nothing else has a meaning. Throws on a quote that is not closed. */
+/**
+ * No shell sees it: what stands between quotes is one word, and nothing else has a meaning. Throws
+ * on a quote that is not closed.
+ */
 export const wordsOf = (command: string, service: string): readonly string[] => {
   const words: string[] = [];
   const word = /\s*((?:[^\s"']|"[^"]*"|'[^']*')+)\s*/y;
   while (word.lastIndex < command.length) {
     const [, found] = word.exec(command) ?? [];
     if (found === undefined) throw new Error("RESTART_COMMAND: a quote is not closed");
-    words.push(found.replace(/"([^"]*)"|'([^']*)'/g, (_, double, single) => double ?? single).replaceAll("{service}", service));
+    words.push(
+      found.replace(/"([^"]*)"|'([^']*)'/g, (_, double, single) => double ?? single).replaceAll("{service}", service),
+    );
   }
   return words;
 };
 
 const runCommand = ([file, ...args]: readonly string[], service: string, log: RestartSettings["log"]): Promise<void> =>
   new Promise((resolve, reject) => {
-    execFile(file!, args, { timeout: COMMAND_MS, killSignal: "SIGKILL", windowsHide: true }, (error, stdout, stderr) => {
-      const output = `${stdout}${stderr}`.trim().slice(-OUTPUT_LOGGED);
-      if (error === null) {
-        log.info("restart.done", { service, output });
-        return resolve();
-      }
-      log.warn("restart.failed", { service, output, error });
-      reject(new Error(`the restart command ${error.killed ? `did not end within ${COMMAND_MS / 1_000} s` : "failed"}`));
-    });
+    execFile(
+      file!,
+      args,
+      { timeout: COMMAND_MS, killSignal: "SIGKILL", windowsHide: true },
+      (error, stdout, stderr) => {
+        const output = `${stdout}${stderr}`.trim().slice(-OUTPUT_LOGGED);
+        if (error === null) {
+          log.info("restart.done", { service, output });
+          return resolve();
+        }
+        log.warn("restart.failed", { service, output, error });
+        reject(
+          new Error(`the restart command ${error.killed ? `did not end within ${COMMAND_MS / 1_000} s` : "failed"}`),
+        );
+      },
+    );
   });

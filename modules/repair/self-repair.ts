@@ -1,4 +1,5 @@
-// modules/repair/self-repair.ts - watches one store: probes it, has it restarted once an incident, keeps what is known, and tells it. One keeper a store.
+// Watches one store: probes it, has it restarted once an incident, keeps what is known, and tells
+// it. One keeper a store.
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Log } from "../../infra/runtime/log.ts";
 import type { Schedule } from "../../infra/runtime/schedule.ts";
@@ -9,7 +10,10 @@ import type { ProbeRow } from "./probe-states.ts";
 import { answerOf, type Look } from "./probes.ts";
 import type { Restart } from "./restarts.ts";
 
-/** Where states are kept; modules/repair/probe-states.ts bound to a pool and a holder. All reject while Postgres is away. */
+/**
+ * Where states are kept; modules/repair/probe-states.ts bound to a pool and a holder. All reject
+ * while Postgres is away.
+ */
 export interface ProbeBook {
   readonly take: (name: ProbeName, leaseMs: number) => Promise<ProbeRow | undefined>;
   readonly save: (
@@ -34,21 +38,43 @@ export interface Repair {
   readonly timing?: { readonly intervalMs?: number; readonly recheckMs?: number; readonly probeMs?: number };
 }
 
-/** A store that answers a round trip in more than this is of no use to anybody; ClickHouse under full load needs about one second. */
+/**
+ * A store that answers a round trip in more than this is of no use to anybody; ClickHouse under
+ * full load needs about one second.
+ */
 const PROBE_MS = 10_000;
-/** A probe, a restart by force and a slow start, the re-check: what lies between two renewals of the lease. */
+/**
+ * A probe, a restart by force and a slow start, the re-check: what lies between two renewals of the
+ * lease.
+ */
 const RESTART_LEASE_MS = 180_000;
 const CLOSING_ASKED_MS = 250;
-/** While Postgres is away, what is to be told waits in memory; an incident makes three alerts at most. */
+/**
+ * While Postgres is away, what is to be told waits in memory; an incident makes three alerts at
+ * most.
+ */
 const MOST_PENDING = 30;
 
 /**
- * The order of durable effects: state and alerts are saved in one transaction, then the store is restarted, then the alerts are told. A keeper that dies
- * before the restart has used it up all the same: its successor finds `restarting`, looks again, and tells `down` if nothing has changed: one restart an
- * incident, never two; so does one that is told to stop while a store restarts. One that dies before telling leaves unmailed alerts, which are tried again every minute for an hour. While Postgres is away the
- * keeper that holds a store goes on with what it remembers, and saves it later; the others stand still.
+ * The order of durable effects: state and alerts are saved in one transaction, then the store is
+ * restarted, then the alerts are told. A keeper that dies before the restart has used it up all the
+ * same: its successor finds `restarting`, looks again, and tells `down` if nothing has changed: one
+ * restart an incident, never two; so does one that is told to stop while a store restarts. One that
+ * dies before telling leaves unmailed alerts, which are tried again every minute for an hour. While
+ * Postgres is away the keeper that holds a store goes on with what it remembers, and saves it
+ * later; the others stand still.
  */
-export const selfRepair = ({ name, look, restart, book, tell, log, show, clock = Date.now, timing = {} }: Repair): Schedule => {
+export const selfRepair = ({
+  name,
+  look,
+  restart,
+  book,
+  tell,
+  log,
+  show,
+  clock = Date.now,
+  timing = {},
+}: Repair): Schedule => {
   const { intervalMs = INTERVAL_MS, recheckMs = RECHECK_MS, probeMs = PROBE_MS } = timing;
   // Two rounds may be missed before another keeper takes over.
   const leaseMs = intervalMs + probeMs + Math.min(20_000, intervalMs);
@@ -126,7 +152,9 @@ export const selfRepair = ({ name, look, restart, book, tell, log, show, clock =
       if (!(await keep(second, leaseMs))) return "busy";
     }
     await tellAll();
-    if (isSaved) for (const alert of await book.unmailed(name).catch(() => [])) if (!isClosing()) await tell(alert).catch(() => undefined);
+    if (isSaved)
+      for (const alert of await book.unmailed(name).catch(() => []))
+        if (!isClosing()) await tell(alert).catch(() => undefined);
     return 1;
   };
 
@@ -137,7 +165,10 @@ export const selfRepair = ({ name, look, restart, book, tell, log, show, clock =
   return { name: `probe-${name.replace("_", "-")}`, pauseMs: intervalMs, fromStart: true, work: round };
 };
 
-/** Resolves when `work` is done, or soon after the keeper was told to stop: a restart may take longer than a process has to end (laws.md L4). */
+/**
+ * Resolves when `work` is done, or soon after the keeper was told to stop: a restart may take
+ * longer than a process has to end (laws.md L4).
+ */
 const unlessClosing = async (work: Promise<unknown>, isClosing: () => boolean): Promise<void> => {
   let isDone = false;
   const done = work.finally(() => {

@@ -1,4 +1,5 @@
-// modules/replays/live-traffic.ts - whether live traffic flows, and whether it is kept waiting: by the log itself, records that a group at work should have committed by now.
+// Whether live traffic flows, and whether it is kept waiting: by the log itself, records that a
+// group at work should have committed by now.
 import type { Admin } from "../../infra/kafka/admin.ts";
 import { type Topology, writesRows } from "../../stream/flow.ts";
 
@@ -13,9 +14,17 @@ export interface LiveTraffic {
 const LATE_AFTER_MS = 3_000;
 const ASKED_EVERY_MS = 1_000;
 
-/** Asked at most once a second. A group without members is stopped, held or hosted under another name: nobody waits for it. */
-export const liveTrafficOf = (admin: Admin, { nodes }: Topology, clock: () => number = Date.now): (() => Promise<LiveTraffic>) => {
-  // A copy of the log gathers a file before it commits: it is late by design, and nobody waits for it.
+/**
+ * Asked at most once a second. A group without members is stopped, held or hosted under another
+ * name: nobody waits for it.
+ */
+export const liveTrafficOf = (
+  admin: Admin,
+  { nodes }: Topology,
+  clock: () => number = Date.now,
+): (() => Promise<LiveTraffic>) => {
+  // A copy of the log gathers a file before it commits: it is late by design, and nobody waits for
+  // it.
   const reading = nodes.filter((node) => node.is === "stage" || (node.is === "sink" && writesRows(node)));
   const readers = reading.map(({ name, from }) => ({ group: `tributary.${name}`, topic: from.name }));
   const entrances = [...new Set(nodes.flatMap((node) => (node.is === "edge" ? [node.to.name] : [])))];
@@ -27,18 +36,26 @@ export const liveTrafficOf = (admin: Admin, { nodes }: Topology, clock: () => nu
     const live = readers.filter(({ group }) => (states.find((one) => one.group === group)?.members.length ?? 0) > 0);
     const read = [...new Set(live.map(({ topic }) => topic))];
     const due = new Map(
-      await Promise.all(read.map(async (topic) => [topic, await admin.offsetsAt(topic, clock() - LATE_AFTER_MS)] as const)),
+      await Promise.all(
+        read.map(async (topic) => [topic, await admin.offsetsAt(topic, clock() - LATE_AFTER_MS)] as const),
+      ),
     );
     const late = await Promise.all(
       live.map(async ({ group, topic }) => {
         const committed = await admin.committed(group, topic);
-        return [...committed].reduce((sum, [partition, offset]) => sum + Math.max(0, (due.get(topic)?.get(partition) ?? 0) - offset), 0);
+        return [...committed].reduce(
+          (sum, [partition, offset]) => sum + Math.max(0, (due.get(topic)?.get(partition) ?? 0) - offset),
+          0,
+        );
       }),
     );
     return late.reduce((sum, one) => sum + one, 0);
   };
   const look = async (): Promise<LiveTraffic> => {
-    const [late, marks] = await Promise.all([lateOnes(), Promise.all(entrances.map((topic) => admin.watermarks(topic)))]);
+    const [late, marks] = await Promise.all([
+      lateOnes(),
+      Promise.all(entrances.map((topic) => admin.watermarks(topic))),
+    ]);
     const now = marks.flat().reduce((sum, { high }) => sum + high, 0);
     const isFlowing = ends !== undefined && now > ends;
     ends = now;

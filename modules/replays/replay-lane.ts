@@ -1,4 +1,5 @@
-// modules/replays/replay-lane.ts - reads a window of the log and has it written to the stores again, nothing computed anew, and makes way for live traffic.
+// Reads a window of the log and has it written to the stores again, nothing computed anew, and
+// makes way for live traffic.
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Pool } from "pg";
 import type { Admin } from "../../infra/kafka/admin.ts";
@@ -19,23 +20,36 @@ export interface LanePorts extends WritePorts {
 // About 12,000 events of 600 bytes: as many as a live sink joins at full rate.
 const fetch = { minBytes: 1, maxWaitTimeInMs: 500, maxBytesPerPartition: 2 * 1024 * 1024, maxBytes: 8 * 1024 * 1024 };
 const PARTITIONS_AT_ONCE = 64;
-/** While live traffic is late a turn is made this often, so that a group which stands for good does not stop whoever came to repair it. */
+/**
+ * While live traffic is late a turn is made this often, so that a group which stands for good does
+ * not stop whoever came to repair it.
+ */
 const PATIENCE_MS = 10_000;
 const ASKED_AGAIN_MS = 500;
-/** While live traffic flows, two thirds of the time and of the stores are left to it (bench/replay.ts). */
+/**
+ * While live traffic flows, two thirds of the time and of the stores are left to it
+ * (bench/replay.ts).
+ */
 const RESTS = 2;
 
 /** The turn is over; what is left is for the next one. */
 class TurnOver extends Error {}
 
 /**
- * Works off a replay that was claimed, from where it stands to its end, or until `isOver` says so. "done" when everything has been written. Rejects with
- * LaneLost when it is another's by now, and with whatever a store or the log threw: then it stays open, and goes on from its position.
+ * Works off a replay that was claimed, from where it stands to its end, or until `isOver` says so.
+ * "done" when everything has been written. Rejects with LaneLost when it is another's by now, and
+ * with whatever a store or the log threw: then it stays open, and goes on from its position.
  *
- * Of each batch: 1 read; 2 write, and mark what was touched, as a live sink does; 3 position and counts, in one statement. Dying after 2 writes the same
- * rows again under the same keys and versions, and counts them once.
+ * Of each batch: 1 read; 2 write, and mark what was touched, as a live sink does; 3 position and
+ * counts, in one statement. Dying after 2 writes the same rows again under the same keys and
+ * versions, and counts them once.
  */
-export const workOff = async (replay: Replay, owner: string, ports: LanePorts, isOver: () => boolean): Promise<"done" | "interrupted"> => {
+export const workOff = async (
+  replay: Replay,
+  owner: string,
+  ports: LanePorts,
+  isOver: () => boolean,
+): Promise<"done" | "interrupted"> => {
   const owned = ownedReplay(ports.pool, replay.replay_id, owner);
   const sinks = replayableSinks(ports.topology).filter(({ name }) => replay.sinks.includes(name));
   const ranges = replay.ranges ?? (await decided(replay, owned, sinks, ports));
@@ -66,8 +80,9 @@ export const workOff = async (replay: Replay, owner: string, ports: LanePorts, i
       });
     await writes.settled();
   } catch (error) {
-    // Nothing may be under way when the replay is left: this process may claim it again at once, as the same owner, and a write that ends late would then
-    // move the position of the new attempt back, and count its records twice.
+    // Nothing may be under way when the replay is left: this process may claim it again at once, as
+    // the same owner, and a write that ends late would then move the position of the new attempt
+    // back, and count its records twice.
     isLeft = true;
     const settled = writes.settled();
     if (error instanceof TurnOver) {
@@ -114,7 +129,10 @@ const paceOf = (traffic: LanePorts["traffic"], isOver: () => boolean) => {
   };
 };
 
-const offsetsOf = (ranges: readonly Segment[], offsetOf: (range: Segment) => number): ReadonlyMap<string, ReadonlyMap<number, number>> => {
+const offsetsOf = (
+  ranges: readonly Segment[],
+  offsetOf: (range: Segment) => number,
+): ReadonlyMap<string, ReadonlyMap<number, number>> => {
   const topics = new Map<string, Map<number, number>>();
   for (const range of ranges) {
     const own = topics.get(range.topic) ?? new Map<number, number>();
@@ -123,7 +141,9 @@ const offsetsOf = (ranges: readonly Segment[], offsetOf: (range: Segment) => num
   return topics;
 };
 
-/** Which records: by the time at which the broker appended them, up to the end that the log has now. */
+/**
+ * Which records: by the time at which the broker appended them, up to the end that the log has now.
+ */
 export const rangesOf = async (
   admin: Admin,
   topics: readonly string[],
@@ -142,16 +162,26 @@ export const rangesOf = async (
   return found.flat().filter(({ start, end }) => start < end);
 };
 
-const decided = async (replay: Replay, owned: OwnedReplay, sinks: readonly AnySink[], ports: LanePorts): Promise<readonly Segment[]> => {
+const decided = async (
+  replay: Replay,
+  owned: OwnedReplay,
+  sinks: readonly AnySink[],
+  ports: LanePorts,
+): Promise<readonly Segment[]> => {
   const topics = [...new Set(sinks.map(({ from }) => from.name))];
   const ranges = await rangesOf(ports.admin, topics, replay);
-  const earlier = (await earlierReplays(ports.pool, replay)).filter((one) => replay.sinks.every((sink) => one.sinks.includes(sink)));
+  const earlier = (await earlierReplays(ports.pool, replay)).filter((one) =>
+    replay.sinks.every((sink) => one.sinks.includes(sink)),
+  );
   const skipping = ranges.map((range) => ({ ...range, ...skippedOf(range, replay, earlier) }));
   await owned.decide(skipping);
   return skipping;
 };
 
-/** What an earlier lane has written of the range since this replay was asked for; of several the largest, what the others wrote is written again. */
+/**
+ * What an earlier lane has written of the range since this replay was asked for; of several the
+ * largest, what the others wrote is written again.
+ */
 export const skippedOf = (
   range: Segment,
   { met }: Pick<Replay, "met">,

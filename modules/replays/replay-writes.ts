@@ -1,4 +1,5 @@
-// modules/replays/replay-writes.ts - the writing half of the replay lane: the sinks' own runner, a few writes under way, and a position that never passes a write.
+// The writing half of the replay lane: the sinks' own runner, a few writes under way, and a
+// position that never passes a write.
 import { setTimeout as sleep } from "node:timers/promises";
 import type { AnySink, Topology } from "../../stream/flow.ts";
 import type { InputBatch, InputMessage, Letter, ProcessBatch, SinkPorts, Withholds } from "../../stream/messages.ts";
@@ -10,7 +11,10 @@ export interface WritePorts extends Pick<SinkPorts, "wire" | "stores" | "retry" 
   readonly withholds: () => Promise<Withholds | undefined>;
 }
 
-/** While one writes, the other maps what it writes next; a partition always has the same one, which keeps its order. */
+/**
+ * While one writes, the other maps what it writes next; a partition always has the same one, which
+ * keeps its order.
+ */
 const RUNNERS = 2;
 /** Two fetches of 600-byte events, about 15 MiB: one that is written, one that is mapped. */
 const MOST_UNDER_WAY = 30_000;
@@ -30,7 +34,10 @@ interface UnderWay {
 export interface ReplayWrites {
   /** The offset before which everything has been handed over. */
   readonly positionOf: (range: Segment) => number;
-  /** Hands a batch over. The promise ends when it is written and the position has moved; batches of a partition end in their order. */
+  /**
+   * Hands a batch over. The promise ends when it is written and the position has moved; batches of
+   * a partition end in their order.
+   */
   readonly write: (batch: InputBatch) => Promise<void>;
   /** Resolves when there is room for more. Rejects with the first write that failed. */
   readonly room: (heartbeat: () => Promise<void>) => Promise<void>;
@@ -40,7 +47,11 @@ export interface ReplayWrites {
 
 export const openWrites = (
   replay: Replay,
-  { sinks, ranges, owned }: { readonly sinks: readonly AnySink[]; readonly ranges: readonly Segment[]; readonly owned: OwnedReplay },
+  {
+    sinks,
+    ranges,
+    owned,
+  }: { readonly sinks: readonly AnySink[]; readonly ranges: readonly Segment[]; readonly owned: OwnedReplay },
   ports: WritePorts,
 ): ReplayWrites => {
   const handed = new Map(Object.entries(replay.positions));
@@ -60,7 +71,8 @@ export const openWrites = (
     stores: ports.stores,
     retry: ports.retry,
     log: ports.log,
-    // A token is remembered by the store: one that had been used before would swallow the very rows that are to come back.
+    // A token is remembered by the store: one that had been used before would swallow the very rows
+    // that are to come back.
     run: `${replay.replay_id}/${replay.attempts}`,
     withholds: async () => {
       const isWithheld = await ports.withholds();
@@ -71,7 +83,8 @@ export const openWrites = (
         return true;
       };
     },
-    // What is refused now was refused when it came and is a dead letter since then; a second one would count as another event. It is told instead.
+    // What is refused now was refused when it came and is a dead letter since then; a second one
+    // would count as another event. It is told instead.
     deadLetters: ports.topology.deadLetters,
     deadLetter: ({ position, stage, code, message }: Letter) => {
       const text = `offset ${position.offset}, ${stage}: ${code}: ${message}`.slice(0, 500);
@@ -90,7 +103,9 @@ export const openWrites = (
     }),
   );
 
-  /** The sinks' part. Committing is ours: it comes when the batch before this one has been counted. */
+  /**
+   * The sinks' part. Committing is ours: it comes when the batch before this one has been counted.
+   */
   const stored = async (batch: InputBatch): Promise<void> => {
     if (batch.messages.length === 0) return;
     let isWritten = false;
@@ -110,7 +125,8 @@ export const openWrites = (
     const segment = segments.get(place);
     if (segment === undefined) return;
     const from = positionOf(segment);
-    // A reading begins before it is told where, and may come again after a pause: what was handed over is not handed over again.
+    // A reading begins before it is told where, and may come again after a pause: what was handed
+    // over is not handed over again.
     const messages = batch.messages.filter(({ offset }) => offset >= from && offset < segment.end);
     const [first] = messages;
     if (first === undefined) return;
@@ -123,10 +139,13 @@ export const openWrites = (
     messagesUnderWay += messages.length;
     const before = lastOf.get(place) ?? Promise.resolve();
     const end = (async () => {
-      // The batch before it must have come through: a position that passed over a failed write would lose rows in silence.
+      // The batch before it must have come through: a position that passed over a failed write
+      // would lose rows in silence.
       await Promise.all([before, stored({ ...batch, messages: given })]);
       const gone =
-        first.offset > from ? [{ file: fileOf(segment), message: `offsets ${from} to ${first.offset - 1} are no longer in the log` }] : [];
+        first.offset > from
+          ? [{ file: fileOf(segment), message: `offsets ${from} to ${first.offset - 1} are no longer in the log` }]
+          : [];
       await owned.advance({
         place,
         next,

@@ -1,10 +1,14 @@
-// modules/replays/replays.ts - windows of the log that are written to the stores again: asked for, claimed by one lane at a time, moved on, ended.
+// Windows of the log that are written to the stores again: asked for, claimed by one lane at a
+// time, moved on, ended.
 import { randomUUID } from "node:crypto";
 import type { Pool, PoolClient } from "pg";
 import { sql, transaction } from "../../infra/postgres/sql.ts";
 import type { UnixMs } from "../../stream/flow.ts";
 
-/** One partition's part of a window: [start, end), of which [skip_from, skip_to) was written by an earlier lane since this replay was asked for. */
+/**
+ * One partition's part of a window: [start, end), of which [skip_from, skip_to) was written by an
+ * earlier lane since this replay was asked for.
+ */
 export interface Segment {
   readonly topic: string;
   readonly partition: number;
@@ -15,7 +19,8 @@ export interface Segment {
 }
 /** By `placeOf`: the offset to go on from. */
 export type Positions = Readonly<Record<string, number>>;
-export const placeOf = ({ topic, partition }: { readonly topic: string; readonly partition: number }): string => `${topic}-${partition}`;
+export const placeOf = ({ topic, partition }: { readonly topic: string; readonly partition: number }): string =>
+  `${topic}-${partition}`;
 
 export type ReplayState = "waiting" | "running" | "done" | "failed" | "cancelled";
 export interface Replay {
@@ -48,7 +53,10 @@ export interface ReplayError {
   readonly message: string;
 }
 
-/** A lane that has not moved for so long may be taken over; it says that it lives every third of this. */
+/**
+ * A lane that has not moved for so long may be taken over; it says that it lives every third of
+ * this.
+ */
 export const leaseMs = 10_000;
 /** The first of each kind tell enough. */
 const ERRORS_KEPT = 100;
@@ -73,11 +81,15 @@ export interface WantedReplay {
 }
 
 /**
- * Asks for a window. One that covers it and has not begun is joined: its answer is the answer. One that has begun is not, for what was lost behind its
- * position, or came after it had decided where to end, is nothing that it brings back: then the new one waits its turn, and remembers where the lane stands
- * now, since what that writes from here on need not be written again.
+ * Asks for a window. One that covers it and has not begun is joined: its answer is the answer. One
+ * that has begun is not, for what was lost behind its position, or came after it had decided where
+ * to end, is nothing that it brings back: then the new one waits its turn, and remembers where the
+ * lane stands now, since what that writes from here on need not be written again.
  */
-export const requestReplay = (pool: Pool, wanted: WantedReplay): Promise<{ readonly replay_id: string; readonly isJoined: boolean }> =>
+export const requestReplay = (
+  pool: Pool,
+  wanted: WantedReplay,
+): Promise<{ readonly replay_id: string; readonly isJoined: boolean }> =>
   inTurn(pool, async (tx) => {
     const { rows: open } = await tx.query<Replay>(
       `select ${columns} from replays where state in ('waiting', 'running') order by created_at`,
@@ -107,14 +119,24 @@ export const listReplays = async (pool: Pool, limit: number): Promise<readonly R
 
 /** What waits or runs, the oldest first. */
 export const openReplays = async (pool: Pool): Promise<readonly Replay[]> =>
-  (await pool.query<Replay>(`select ${columns} from replays where state in ('waiting', 'running') order by created_at`)).rows;
-
-/** Replays of which something had been written when `replay` was asked for, or was since, and that came through. */
-export const earlierReplays = async (pool: Pool, replay: Replay): Promise<readonly Replay[]> =>
-  (await pool.query<Replay>(`select ${columns} from replays where replay_id = any ($1) and state = 'done'`, [Object.keys(replay.met)]))
+  (await pool.query<Replay>(`select ${columns} from replays where state in ('waiting', 'running') order by created_at`))
     .rows;
 
-/** The replay whose turn it is: the oldest that is open. `busy` while another owner works on it, undefined when none is open. */
+/**
+ * Replays of which something had been written when `replay` was asked for, or was since, and that
+ * came through.
+ */
+export const earlierReplays = async (pool: Pool, replay: Replay): Promise<readonly Replay[]> =>
+  (
+    await pool.query<Replay>(`select ${columns} from replays where replay_id = any ($1) and state = 'done'`, [
+      Object.keys(replay.met),
+    ])
+  ).rows;
+
+/**
+ * The replay whose turn it is: the oldest that is open. `busy` while another owner works on it,
+ * undefined when none is open.
+ */
 export const claimReplay = (pool: Pool, owner: string): Promise<Replay | "busy" | undefined> =>
   inTurn(pool, async (tx) => {
     const { rows: first } = await tx.query<{ replay_id: string; is_free: boolean }>(`
@@ -132,7 +154,10 @@ export const claimReplay = (pool: Pool, owner: string): Promise<Replay | "busy" 
     return rows[0]!;
   });
 
-/** Another process works on this replay now, or somebody has cancelled it: nothing more is to be written. */
+/**
+ * Another process works on this replay now, or somebody has cancelled it: nothing more is to be
+ * written.
+ */
 export class LaneLost extends Error {
   readonly verdict = "transient";
   constructor(replayId: string) {
@@ -164,11 +189,10 @@ export interface Advance {
 
 export const ownedReplay = (pool: Pool, replayId: string, owner: string): OwnedReplay => {
   const change = async (assignments: string, ...values: readonly unknown[]): Promise<void> => {
-    const { rowCount } = await pool.query(`update replays set ${assignments} where replay_id = $1 and owner = $2 and state = 'running'`, [
-      replayId,
-      owner,
-      ...values,
-    ]);
+    const { rowCount } = await pool.query(
+      `update replays set ${assignments} where replay_id = $1 and owner = $2 and state = 'running'`,
+      [replayId, owner, ...values],
+    );
     if (rowCount !== 1) throw new LaneLost(replayId);
   };
   return {

@@ -1,11 +1,16 @@
-// modules/replays/report.ts - a replay as people see it: the report of contracts.md 4, and the waiting for its end. Shared by the HTTP route, the command line and the fault suite.
+// A replay as people see it: the report of contracts.md 4, and the waiting for its end. Shared by
+// the HTTP route, the command line and the fault suite.
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Pool } from "pg";
 import { type AnySink, type Topology, writesRows } from "../../stream/flow.ts";
 import { placeOf, type Replay, type ReplayError, type ReplayState, readReplay } from "./replays.ts";
 
-/** The sinks that a replay may name: those that write rows of what stages have made. A copy of the raw log is no reading of it. */
-export const replayableSinks = ({ nodes }: Topology): readonly AnySink[] => nodes.filter((node) => node.is === "sink").filter(writesRows);
+/**
+ * The sinks that a replay may name: those that write rows of what stages have made. A copy of the
+ * raw log is no reading of it.
+ */
+export const replayableSinks = ({ nodes }: Topology): readonly AnySink[] =>
+  nodes.filter((node) => node.is === "sink").filter(writesRows);
 
 export interface ReplayReport {
   /** Everything was written again: it has ended, and nothing was refused. */
@@ -38,7 +43,9 @@ export const reportOf = (replay: Replay): ReplayReport => ({
   from: iso(replay.from_at)!,
   to: iso(replay.to_at ?? replay.started_at),
   sinks: replay.sinks,
-  files_scanned: (replay.ranges ?? []).filter((range) => (replay.positions[placeOf(range)] ?? range.start) > range.start).length,
+  files_scanned: (replay.ranges ?? []).filter(
+    (range) => (replay.positions[placeOf(range)] ?? range.start) > range.start,
+  ).length,
   events_requeued: replay.requeued,
   events_skipped_duplicate: replay.skipped,
   events_suppressed: replay.suppressed,
@@ -53,7 +60,10 @@ export const progressOf = ({ ranges, positions }: Replay): { readonly done: numb
 
 export const hasEnded = ({ state }: Replay): boolean => state === "done" || state === "failed" || state === "cancelled";
 
-/** Nothing has moved for a while: no keeper runs, or a store is away. The replay itself is not touched by this. */
+/**
+ * Nothing has moved for a while: no keeper runs, or a store is away. The replay itself is not
+ * touched by this.
+ */
 export class ReplayStalled extends Error {
   readonly replay: Replay;
   constructor(replay: Replay, seconds: number) {
@@ -70,13 +80,18 @@ export class ReplayStalled extends Error {
 const ASKED_EVERY_MS = 250;
 
 /**
- * Resolves with the replay once it has ended, however it did. Rejects with ReplayStalled when neither it nor any replay before it has moved for `stalledMs`,
- * with the signal's reason when it fires; the lane goes on all the same.
+ * Resolves with the replay once it has ended, however it did. Rejects with ReplayStalled when
+ * neither it nor any replay before it has moved for `stalledMs`, with the signal's reason when it
+ * fires; the lane goes on all the same.
  */
 export const awaitReplay = async (
   pool: Pool,
   replayId: string,
-  options: { readonly stalledMs: number; readonly onProgress?: (replay: Replay) => void; readonly signal?: AbortSignal },
+  options: {
+    readonly stalledMs: number;
+    readonly onProgress?: (replay: Replay) => void;
+    readonly signal?: AbortSignal;
+  },
 ): Promise<Replay> => {
   let seen = "";
   let movedAt = performance.now();

@@ -1,4 +1,5 @@
-// modules/reports/earned-by-day.ts - commission money of each day, from the ledger itself: money has one source, and it is not a count of events.
+// Commission money of each day, from the ledger itself: money has one source, and it is not a count
+// of events.
 import type { Pool } from "pg";
 import { transaction } from "../../infra/postgres/sql.ts";
 import type { UnixMs } from "../../stream/flow.ts";
@@ -24,6 +25,11 @@ export const earnedByDay = (
   clientIds: readonly number[],
   { from, to }: { readonly from: UnixMs; readonly to: UnixMs },
 ): Promise<readonly EarnedByDay[]> =>
-  transaction(pool, clientIds, async (tx) => (await tx.query<EarnedByDay>(byDay, [clientIds, new Date(from), new Date(to)])).rows, {
-    isReadOnly: true,
-  });
+  transaction(
+    pool,
+    clientIds,
+    async (tx) => (await tx.query<EarnedByDay>(byDay, [clientIds, new Date(from), new Date(to)])).rows,
+    {
+      isReadOnly: true,
+    },
+  );

@@ -1,4 +1,4 @@
-// modules/reports/report.ts - what was sold and earned: by month for the `report` command, in total for the live screen.
+// What was sold and earned: by month for the `report` command, in total for the live screen.
 import type { Pool, PoolClient } from "pg";
 import { toDecimal } from "../../domain/money.ts";
 import { transaction } from "../../infra/postgres/sql.ts";
@@ -35,9 +35,10 @@ export interface Summary {
 }
 
 /**
- * Refunds are found by order when asked, not when written: sale and refund may come from two partitions at once, in any order. A refund without an
- * amount returns all that it concerns, and never is more given back than was sold (as in processors/settle/refund.ts). MXN is what an event without
- * a currency is in (contracts.md 1). An order belongs to the month of its first line.
+ * Refunds are found by order when asked, not when written: sale and refund may come from two
+ * partitions at once, in any order. A refund without an amount returns all that it concerns, and
+ * never is more given back than was sold (as in processors/settle/refund.ts). MXN is what an event
+ * without a currency is in (contracts.md 1). An order belongs to the month of its first line.
  */
 const byMonth = `
 with line as (
@@ -89,13 +90,17 @@ interface MonthRow {
   readonly commission: bigint;
 }
 
-/** Orders, gross revenue, refunds and commissions of one client, by month of the sale and currency, oldest first. */
+/**
+ * Orders, gross revenue, refunds and commissions of one client, by month of the sale and currency,
+ * oldest first.
+ */
 export const report = (pool: Pool, clientId: number, _by: "month"): Promise<{ readonly rows: readonly ReportRow[] }> =>
   transaction(
     pool,
     [clientId],
     async (tx) => {
-      // Tables that have just grown look empty to the planner, and nested loops over 7,000 sales took it 17 s; hashes cost the same whatever it believes.
+      // Tables that have just grown look empty to the planner, and nested loops over 7,000 sales
+      // took it 17 s; hashes cost the same whatever it believes.
       await tx.query("set local enable_nestloop = off");
       const { rows } = await tx.query<MonthRow>(byMonth, [clientId]);
       return {
@@ -118,10 +123,16 @@ interface SumRow {
   readonly amount: bigint;
 }
 
-const sums = async (tx: PoolClient, text: string, clientIds: readonly number[]): Promise<(clientId: number) => readonly Amount[]> => {
+const sums = async (
+  tx: PoolClient,
+  text: string,
+  clientIds: readonly number[],
+): Promise<(clientId: number) => readonly Amount[]> => {
   const { rows } = await tx.query<SumRow>(text, [clientIds]);
   return (clientId) =>
-    rows.filter((row) => row.client_id === clientId).map(({ currency, amount }) => ({ currency, amount: toDecimal(amount, currency) }));
+    rows
+      .filter((row) => row.client_id === clientId)
+      .map(({ currency, amount }) => ({ currency, amount: toDecimal(amount, currency) }));
 };
 
 const soldByClient = `
@@ -135,7 +146,10 @@ select currency, sum(amount_minor)::bigint as amount from ledger_lines where cli
 const conversionsByClient = `
 select client_id, count(*)::int as conversions from conversions where client_id = any ($1) and status = 'credited' group by 1`;
 
-/** Credited conversions, gross revenue and net commissions of each client, and whether the ledger of all of them balances; read at one moment. */
+/**
+ * Credited conversions, gross revenue and net commissions of each client, and whether the ledger of
+ * all of them balances; read at one moment.
+ */
 export const summary = (pool: Pool, clientIds: readonly number[]): Promise<Summary> =>
   transaction(
     pool,
@@ -143,7 +157,9 @@ export const summary = (pool: Pool, clientIds: readonly number[]): Promise<Summa
     async (tx) => {
       const revenueOf = await sums(tx, soldByClient, clientIds);
       const commissionOf = await sums(tx, earnedByClient, clientIds);
-      const { rows: counted } = await tx.query<{ client_id: number; conversions: number }>(conversionsByClient, [clientIds]);
+      const { rows: counted } = await tx.query<{ client_id: number; conversions: number }>(conversionsByClient, [
+        clientIds,
+      ]);
       const { rows: lines } = await tx.query<{ currency: string; amount: bigint }>(linesByCurrency, [clientIds]);
       return {
         clients: clientIds.map((clientId) => ({

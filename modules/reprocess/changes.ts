@@ -1,4 +1,5 @@
-// modules/reprocess/changes.ts - what differs about one line or event, and the decision that would write it. Equal changes are equal decisions, whenever they are found.
+// What differs about one line or event, and the decision that would write it. Equal changes are
+// equal decisions, whenever they are found.
 import { uuidOf } from "../../domain/ids.ts";
 import type { Wire } from "../../infra/avro/wire.ts";
 import { decisionOnRow } from "../../processors/settle/decision-claim.ts";
@@ -48,7 +49,11 @@ export interface Deciding {
 }
 
 const messageOf = ({ wire }: Deciding, claim: Claim): OutputMessage => decisionMessages(wire, [claim])[0]!;
-const saidBy = ({ actor, reason, now }: Deciding): Omit<Decision, "scope" | "decision_id" | "kind" | "review" | "overrides"> => ({
+const saidBy = ({
+  actor,
+  reason,
+  now,
+}: Deciding): Omit<Decision, "scope" | "decision_id" | "kind" | "review" | "overrides"> => ({
   actor,
   partner_id: null,
   campaign_id: null,
@@ -64,8 +69,9 @@ const outcomeOf = ({ enrichment, fraud, credit }: EventAttributed, review: strin
   JSON.stringify([enrichment, fraud, credit, review, overrides]);
 
 /**
- * `today` carries the version that it was computed against, and that version is a part of the id: code, rules and windows are not, for what they make of
- * an event is. So a run that was killed, or comes again over another window, decides the same thing under the same id, which counts once.
+ * `today` carries the version that it was computed against, and that version is a part of the id:
+ * code, rules and windows are not, for what they make of an event is. So a run that was killed, or
+ * comes again over another window, decides the same thing under the same id, which counts once.
  */
 export const changeOf = (
   deciding: Deciding,
@@ -95,7 +101,10 @@ export const changeOf = (
   };
 };
 
-/** The line is credited again as it is; `conversion` is what it holds now, so that it is credited again once. */
+/**
+ * The line is credited again as it is; `conversion` is what it holds now, so that it is credited
+ * again once.
+ */
 export const recreditOf = (
   deciding: Deciding,
   line: { readonly order_key: string; readonly at: UnixMs; readonly row: EventAttributed; readonly conversion: string },
@@ -109,7 +118,10 @@ export const recreditOf = (
     parts: [],
     before: held,
     after: held,
-    message: messageOf(deciding, decisionOnRow(line.order_key, line.row, "line", { ...saidBy(deciding), decision_id, kind: "recredit" })),
+    message: messageOf(
+      deciding,
+      decisionOnRow(line.order_key, line.row, "line", { ...saidBy(deciding), decision_id, kind: "recredit" }),
+    ),
   };
 };
 

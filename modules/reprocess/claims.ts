@@ -1,4 +1,5 @@
-// modules/reprocess/claims.ts - what was said about the orders of a window, as it stands in the topic `claims`: read once, kept as bytes, decoded when it is asked for.
+// What was said about the orders of a window, as it stands in the topic `claims`: read once, kept
+// as bytes, decoded when it is asked for.
 import { MERGE_WINDOW_MS } from "../../processors/settle/merge-copy.ts";
 import { type Claim, type Enrichment, type EventAttributed, type Fraud, topics } from "../../schemas/generated.ts";
 import type { Position, Recorded } from "../../stream/flow.ts";
@@ -19,7 +20,10 @@ export interface Claims {
   /** By the record key of `claims`. */
   readonly orders: ReadonlyMap<string, KeptOrder>;
   readonly decode: (kept: KeptClaim) => Recorded<Claim>;
-  /** The row that attribute made of a conversion, with what a later reprocessing found out; undefined: the event is no conversion of an order that is kept. */
+  /**
+   * The row that attribute made of a conversion, with what a later reprocessing found out;
+   * undefined: the event is no conversion of an order that is kept.
+   */
   readonly rowOf: (eventId: string) => EventAttributed | undefined;
 }
 
@@ -27,8 +31,9 @@ export interface Claims {
 const SKEW_MS = 60_000;
 
 /**
- * Copies of one sale merge within 48 h of each other, so a line whose first copy lies in the window is a matter of conversions received at most 48 h
- * around it, and of the decisions up to now. Refunds are left out: they never change who is credited.
+ * Copies of one sale merge within 48 h of each other, so a line whose first copy lies in the window
+ * is a matter of conversions received at most 48 h around it, and of the decisions up to now.
+ * Refunds are left out: they never change who is credited.
  */
 export const readClaims = async (ports: ReprocessPorts, settings: ReprocessSettings): Promise<Claims> => {
   const from = settings.from - MERGE_WINDOW_MS;
@@ -52,7 +57,8 @@ export const readClaims = async (ports: ReprocessPorts, settings: ReprocessSetti
       const { data, receivedAt, key } = event;
       if (data.kind === "conversion") {
         const isNear = receivedAt >= from && receivedAt < to;
-        if ((isNear || orders.has(key)) && !conversions.has(event.id)) conversions.set(event.id, keep(key, event, source.value!));
+        if ((isNear || orders.has(key)) && !conversions.has(event.id))
+          conversions.set(event.id, keep(key, event, source.value!));
       } else if (data.decision !== null && orders.has(key)) {
         keep(key, event, source.value!);
         const { kind, scope } = data.decision;

@@ -1,4 +1,5 @@
-// modules/reprocess/compare.ts - whether a row says something else today. What only explains (candidates, versions of rules, build dates) is no difference.
+// Whether a row says something else today. What only explains (candidates, versions of rules, build
+// dates) is no difference.
 import type { Credit, Enrichment, Fraud } from "../../schemas/generated.ts";
 import type { ReprocessStage } from "./ports.ts";
 
@@ -40,8 +41,10 @@ export const isSameCredit = (a: Credit, b: Credit): boolean => !differs(creditSa
 export const changedParts = (before: Parts, after: Parts, stage: ReprocessStage): readonly Part[] => {
   const parts: Part[] = [];
   if (!isSameCredit(before.credit, after.credit)) parts.push("credit");
-  if ((stage === "enrich" || stage === "score") && differs(fraudSays(before.fraud), fraudSays(after.fraud))) parts.push("fraud");
-  if (stage === "enrich" && differs(enrichmentSays(before.enrichment), enrichmentSays(after.enrichment))) parts.push("enrichment");
+  if ((stage === "enrich" || stage === "score") && differs(fraudSays(before.fraud), fraudSays(after.fraud)))
+    parts.push("fraud");
+  if (stage === "enrich" && differs(enrichmentSays(before.enrichment), enrichmentSays(after.enrichment)))
+    parts.push("enrichment");
   return parts;
 };
 

@@ -1,4 +1,5 @@
-// modules/reprocess/difference.ts - what stands beside what today's code and reference data make of it: computed, summed up, and nothing written.
+// What stands beside what today's code and reference data make of it: computed, summed up, and
+// nothing written.
 import { monthsAfter, startOfDay } from "../../domain/calendar.ts";
 import type { UnixMs } from "../../stream/flow.ts";
 import type { Change, Deciding, Held } from "./changes.ts";
@@ -15,7 +16,12 @@ export interface Difference {
   /** What --yes writes: one decision each. */
   readonly changes: readonly Change[];
   /** By what credited before and after, most frequent first. */
-  readonly byReason: readonly { readonly from: string; readonly to: string; readonly lines: number; readonly events: number }[];
+  readonly byReason: readonly {
+    readonly from: string;
+    readonly to: string;
+    readonly lines: number;
+    readonly events: number;
+  }[];
   readonly conversions: {
     readonly gained: number;
     readonly lost: number;
@@ -46,7 +52,10 @@ const nothingRecomputed: RecomputedCounts = {
   decided: 0,
 };
 
-/** `tell` hears how far the reading is. Throws TooMuch, and what its ports throw; leaves nothing anywhere. */
+/**
+ * `tell` hears how far the reading is. Throws TooMuch, and what its ports throw; leaves nothing
+ * anywhere.
+ */
 export const differenceOf = async (
   ports: ReprocessPorts,
   settings: ReprocessSettings,
@@ -65,7 +74,12 @@ export const differenceOf = async (
   }
   const today = await openToday(ports.read, ports.now);
   tell("events", 0);
-  const recomputed = await recompute(ports, settings, { claims, today, deciding, tell: (read) => tell("events", read) });
+  const recomputed = await recompute(ports, settings, {
+    claims,
+    today,
+    deciding,
+    tell: (read) => tell("events", read),
+  });
   tell("lines", claims.orders.size);
   const compared = await compareLines(ports, settings, claims, recomputed.rowOf, deciding);
   const changes = [...compared.changes, ...recomputed.changes];
@@ -108,7 +122,8 @@ const summed = (
   };
 };
 
-const partnerIn = ({ partner_id, because }: Held): string => (partner_id === null ? because : `${because} partner ${partner_id}`);
+const partnerIn = ({ partner_id, because }: Held): string =>
+  partner_id === null ? because : `${because} partner ${partner_id}`;
 /** What changed beside the credit is named when the credit did not. */
 const wordsOf = ({ before, after, parts }: Change): { readonly from: string; readonly to: string } => {
   const [from, to] = [partnerIn(before), partnerIn(after)];
@@ -118,5 +133,7 @@ const wordsOf = ({ before, after, parts }: Change): { readonly from: string; rea
 
 /** Of months that payments may have been made for. */
 export const closedMonthsOf = ({ money }: Difference): readonly string[] => [
-  ...new Set(money.filter(({ closed }) => closed).map(({ year, month }) => `${year}-${String(month).padStart(2, "0")}`)),
+  ...new Set(
+    money.filter(({ closed }) => closed).map(({ year, month }) => `${year}-${String(month).padStart(2, "0")}`),
+  ),
 ];

@@ -1,4 +1,5 @@
-// modules/reprocess/lines.ts - settles the orders of the window again with today's rows in their claims, and compares each line with the one that settle remembers.
+// Settles the orders of the window again with today's rows in their claims, and compares each line
+// with the one that settle remembers.
 import { emptyOrder, type Line, type OrderState, order, rowOf } from "../../processors/settle/order.ts";
 import { settle } from "../../processors/settle/settle.ts";
 import { type Claim, type EventAttributed, topics } from "../../schemas/generated.ts";
@@ -17,13 +18,19 @@ export interface LineCounts {
   readonly lines: number;
   /** Settle has not met them yet, or began the order with another copy. */
   readonly not_settled: number;
-  /** Not met in events.raw near their window, as after a long outage of the log: compared as they were read then. */
+  /**
+   * Not met in events.raw near their window, as after a long outage of the log: compared as they
+   * were read then.
+   */
   readonly not_read: number;
   /** Would differ, and a person has decided about them. */
   readonly decided: number;
 }
 
-/** What a person decides; a finding of a job belongs to what is known about the order, whoever is credited. */
+/**
+ * What a person decides; a finding of a job belongs to what is known about the order, whoever is
+ * credited.
+ */
 const byPeople: ReadonlySet<string> = new Set(["assign", "reattribute", "take_back", "release", "reject"]);
 const computed: ReadonlySet<string> = new Set(["reprocess", "recredit"]);
 
@@ -48,20 +55,35 @@ const settledAgain = (
     const kind = claim.data.decision?.kind;
     if (kind !== undefined && (computed.has(kind) || (!hasDecisions && byPeople.has(kind)))) continue;
     const today = claim.data.kind === "conversion" ? rowOfToday(claim.id) : undefined;
-    const read: Recorded<Claim> = today === undefined ? claim : { ...claim, data: { ...claim.data, attributed: today } };
+    const read: Recorded<Claim> =
+      today === undefined ? claim : { ...claim, data: { ...claim.data, attributed: today } };
     const outcome = settle(read, state, null);
     if (outcome.kind === "emit") state = outcome.state;
   }
   return state;
 };
 
-const load = async ({ memory }: ReprocessPorts, kept: readonly KeptOrder[]): Promise<ReadonlyMap<string, OrderState>> => {
+const load = async (
+  { memory }: ReprocessPorts,
+  kept: readonly KeptOrder[],
+): Promise<ReadonlyMap<string, OrderState>> => {
   const keys = kept.map(keyOf);
-  const { versions } = await memory.load({ stage: "settle", keys, eventIds: [], topic: topics.claims.name, partition: 0 });
-  return new Map([...versions].flatMap(([key, found]) => (found.length === 0 ? [] : [[key, order.stateOf([key], [found.at(-1)!.value])]])));
+  const { versions } = await memory.load({
+    stage: "settle",
+    keys,
+    eventIds: [],
+    topic: topics.claims.name,
+    partition: 0,
+  });
+  return new Map(
+    [...versions].flatMap(([key, found]) =>
+      found.length === 0 ? [] : [[key, order.stateOf([key], [found.at(-1)!.value])]],
+    ),
+  );
 };
 
-const isIn = (line: Line, { from, to }: ReprocessSettings): boolean => line.received_at >= from && line.received_at < to;
+const isIn = (line: Line, { from, to }: ReprocessSettings): boolean =>
+  line.received_at >= from && line.received_at < to;
 
 /** In pieces, so that neither memory nor the loop of this process is held for long. */
 const eachOrder = async (
@@ -125,13 +147,21 @@ export const compareLines = async (
       if (rowOfToday(made.event_id) === undefined) counts.not_read += 1;
       const line = state?.lines.find(({ product_key }) => product_key === made.product_key);
       if (line === undefined || line.event_id !== made.event_id) counts.not_settled += 1;
-      else one(kept, line.is_decided ? (without.lines.find(({ product_key }) => product_key === made.product_key) ?? made) : made, line);
+      else
+        one(
+          kept,
+          line.is_decided ? (without.lines.find(({ product_key }) => product_key === made.product_key) ?? made) : made,
+          line,
+        );
     }
   });
   return { changes, counts };
 };
 
-/** Every line of the window that somebody is credited for, credited again; which of them moves money is seen when it is settled. */
+/**
+ * Every line of the window that somebody is credited for, credited again; which of them moves money
+ * is seen when it is settled.
+ */
 export const creditedLines = async (
   ports: ReprocessPorts,
   settings: ReprocessSettings,

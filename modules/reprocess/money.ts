@@ -1,4 +1,5 @@
-// modules/reprocess/money.ts - what the decisions would move: settle and commission themselves, folded over what they remember, with nothing remembered.
+// What the decisions would move: settle and commission themselves, folded over what they remember,
+// with nothing remembered.
 import { type Claim, type Conversion, type LedgerEntry, topics } from "../../schemas/generated.ts";
 import { chain } from "../../stream/chain.ts";
 import type { Recorded } from "../../stream/flow.ts";
@@ -30,7 +31,11 @@ const NO_PARTITION = { topic: topics.claims.name, partition: 0 } as const;
 export const moneyOf = async (ports: ReprocessPorts, changes: readonly Change[]): Promise<MovedMoney> => {
   const durable = overlay(ports.memory);
   const fold = (stage: string) =>
-    shadow(chain(ports.topology, [stage]), { wire: ports.wire, memories: { fast: inMemory("fast"), durable }, read: ports.read });
+    shadow(chain(ports.topology, [stage]), {
+      wire: ports.wire,
+      memories: { fast: inMemory("fast"), durable },
+      read: ports.read,
+    });
   const settled = fold("settle");
   const committed = fold("commission");
   const sums = new Map<string, Moved>();
@@ -55,8 +60,15 @@ export const moneyOf = async (ports: ReprocessPorts, changes: readonly Change[])
     }
   }
   const moves = [...byDecision].filter(([, own]) => [...own.values()].some((sum) => sum !== 0n)).map(([id]) => id);
-  return { moved: [...sums.values()].filter(({ commission_minor }) => commission_minor !== 0n).sort(inOrder), moves: new Set(moves) };
+  return {
+    moved: [...sums.values()].filter(({ commission_minor }) => commission_minor !== 0n).sort(inOrder),
+    moves: new Set(moves),
+  };
 };
 
 const inOrder = (a: Moved, b: Moved): number =>
-  a.client_id - b.client_id || a.partner_id - b.partner_id || a.year - b.year || a.month - b.month || (a.currency < b.currency ? -1 : 1);
+  a.client_id - b.client_id ||
+  a.partner_id - b.partner_id ||
+  a.year - b.year ||
+  a.month - b.month ||
+  (a.currency < b.currency ? -1 : 1);

@@ -1,4 +1,4 @@
-// modules/reprocess/ports.ts - what reprocessing asks of the world, and what it is asked to do. Nothing here can write.
+// What reprocessing asks of the world, and what it is asked to do. Nothing here can write.
 
 import type { Wire } from "../../infra/avro/wire.ts";
 import type { Credit, Enrichment, Fraud } from "../../schemas/generated.ts";
@@ -6,7 +6,10 @@ import type { AnyTopic, Read, Topology, UnixMs } from "../../stream/flow.ts";
 import type { Memory } from "../../stream/memory/memory.ts";
 import type { InputBatch, Withholds } from "../../stream/messages.ts";
 
-/** From which stage on events are computed anew; what stages before it found out is taken as it was recorded. `commission`: who is credited stays. */
+/**
+ * From which stage on events are computed anew; what stages before it found out is taken as it was
+ * recorded. `commission`: who is credited stays.
+ */
 export const stages = ["enrich", "score", "attribute", "commission"] as const;
 export type ReprocessStage = (typeof stages)[number];
 
@@ -32,7 +35,10 @@ export interface StandingRow {
   readonly credit: Credit;
 }
 
-/** Messages of a topic that were appended in a span, of each partition in their order. `until` null: to the end that the topic has now. */
+/**
+ * Messages of a topic that were appended in a span, of each partition in their order. `until` null:
+ * to the end that the topic has now.
+ */
 export type ReadSpan = (
   topic: AnyTopic,
   span: { readonly from: UnixMs; readonly until: UnixMs | null },
@@ -43,7 +49,9 @@ export interface ReprocessPorts {
   readonly topology: Topology;
   /** Opened for every topic of the topology. */
   readonly wire: Wire;
-  /** Serves the pictures of today; hints need not be among them, for those are read off the events. */
+  /**
+   * Serves the pictures of today; hints need not be among them, for those are read off the events.
+   */
   readonly read: Read;
   /** What settle and commission remember; only read. */
   readonly memory: Pick<Memory, "load">;
@@ -53,7 +61,10 @@ export interface ReprocessPorts {
     clientId: number,
     events: readonly { readonly event_id: string; readonly ts: UnixMs }[],
   ) => Promise<ReadonlyMap<string, StandingRow>>;
-  /** What belongs to an erased subject, of which nothing may be read or written any more; undefined: nobody was erased. */
+  /**
+   * What belongs to an erased subject, of which nothing may be read or written any more; undefined:
+   * nobody was erased.
+   */
   readonly withholds?: Withholds | undefined;
   /** When it is decided; also what is "today". */
   readonly now: UnixMs;

@@ -1,4 +1,5 @@
-// modules/reprocess/read.ts - the messages of a batch as events, of one client or of all, without those of erased subjects; what nobody can read has its dead letter already and is passed over.
+// The messages of a batch as events, of one client or of all, without those of erased subjects;
+// what nobody can read has its dead letter already and is passed over.
 import { decodeBatch } from "../../stream/decode.ts";
 import type { Recorded, Topic } from "../../stream/flow.ts";
 import type { InputBatch, InputMessage } from "../../stream/messages.ts";
@@ -13,12 +14,16 @@ export const decoded = async <T>(
   // Record keys begin with the client: what belongs to another one need not be decoded.
   const prefix = `${clientId}:`;
   const messages =
-    clientId === null ? batch.messages : batch.messages.filter(({ key }) => key?.toString("latin1", 0, prefix.length) === prefix);
+    clientId === null
+      ? batch.messages
+      : batch.messages.filter(({ key }) => key?.toString("latin1", 0, prefix.length) === prefix);
   if (messages.length === 0) return [];
   const learn = async (ids: readonly number[]): Promise<void> => {
     await Promise.all(ids.map((id) => wire.learn(id)));
   };
   const { given } = await decodeBatch(topic, { ...batch, messages }, { wire, learn });
   if (withholds === undefined) return given;
-  return given.filter(({ event, source }) => !withholds(event, { topic: batch.topic, partition: batch.partition, offset: source.offset }));
+  return given.filter(
+    ({ event, source }) => !withholds(event, { topic: batch.topic, partition: batch.partition, offset: source.offset }),
+  );
 };

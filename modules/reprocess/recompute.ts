@@ -1,4 +1,5 @@
-// modules/reprocess/recompute.ts - reads the window of events.raw, and before it as far as journeys last, through today's stages: what they make of every event.
+// Reads the window of events.raw, and before it as far as journeys last, through today's stages:
+// what they make of every event.
 
 import { nothingFound } from "../../domain/nothing-found.ts";
 import { orderKeyOf } from "../../processors/attribute/claims.ts";
@@ -44,7 +45,10 @@ const DAY_MS = 86_400_000;
 /** Of a client that is not known (contracts.md 5). */
 const DEFAULT_JOURNEY_DAYS = 30;
 
-/** The longest that anything before an event can matter to it: the longest window in which a client counts clicks. */
+/**
+ * The longest that anything before an event can matter to it: the longest window in which a client
+ * counts clicks.
+ */
 const journeyMs = ({ reference }: Today, now: UnixMs): number => {
   const at = reference.at(now, now);
   const days = reference.clientIds.map((id) => at.client(id)?.click_window_days ?? DEFAULT_JOURNEY_DAYS);
@@ -61,18 +65,36 @@ export const recompute = async (
     today,
     deciding,
     tell,
-  }: { readonly claims: Claims; readonly today: Today; readonly deciding: Deciding; readonly tell: (read: number) => void },
+  }: {
+    readonly claims: Claims;
+    readonly today: Today;
+    readonly deciding: Deciding;
+    readonly tell: (read: number) => void;
+  },
 ): Promise<Recomputed> => {
   const { wire, limits } = ports;
   const { from, to, stage } = settings;
   const all = ["enrich", "score", "attribute"];
   const hosted = chain(ports.topology, all.slice(all.indexOf(stage)));
-  const fold = shadow(hosted, { wire, memories: { fast: inMemory("fast"), durable: inMemory("durable") }, read: today.read });
+  const fold = shadow(hosted, {
+    wire,
+    memories: { fast: inMemory("fast"), durable: inMemory("durable") },
+    read: today.read,
+  });
   const todays = new Map<string, Buffer>();
   const changes = new Map<string, Change>();
-  const count = { read: 0, events: 0, not_stored: 0, would_be_claims: 0, would_be_no_claims: 0, would_be_dropped: 0, decided: 0 };
+  const count = {
+    read: 0,
+    events: 0,
+    not_stored: 0,
+    would_be_claims: 0,
+    would_be_no_claims: 0,
+    would_be_dropped: 0,
+    decided: 0,
+  };
   const isIn = ({ receivedAt }: Recorded<unknown>): boolean => receivedAt >= from && receivedAt < to;
-  const isNear = ({ receivedAt }: Recorded<unknown>): boolean => receivedAt >= from - MERGE_WINDOW_MS && receivedAt < to + MERGE_WINDOW_MS;
+  const isNear = ({ receivedAt }: Recorded<unknown>): boolean =>
+    receivedAt >= from - MERGE_WINDOW_MS && receivedAt < to + MERGE_WINDOW_MS;
 
   /** The event as the first stage here is given it: with what the stages before found out. */
   const given = (event: Recorded<EventReceived>, recorded: Recordings | undefined): Recorded<any> => {
@@ -90,8 +112,17 @@ export const recompute = async (
   };
 
   const compare = (made: Recorded<EventAttributed>, standing: StandingRow): void => {
-    const target = { ...withStanding(standing, made.data, stage), version: standing.version, merged_into: standing.merged_into };
-    const before: EventAttributed = { ...target, enrichment: standing.enrichment, fraud: standing.fraud, credit: standing.credit };
+    const target = {
+      ...withStanding(standing, made.data, stage),
+      version: standing.version,
+      merged_into: standing.merged_into,
+    };
+    const before: EventAttributed = {
+      ...target,
+      enrichment: standing.enrichment,
+      fraud: standing.fraud,
+      credit: standing.credit,
+    };
     const parts = changedParts(before, target, stage);
     if (parts.length === 0) return;
     const isDecided = standing.credit.candidates.some(({ method }) => method === "decision");
@@ -142,7 +173,8 @@ export const recompute = async (
       const isConversion = isClaim && (event.data as Claim).kind === "conversion";
       if (isConversion && claimed.has(event.id)) {
         // The first time that it came is the one that was settled.
-        if (!todays.has(event.id)) todays.set(event.id, wire.encode(topics.eventsAttributed, { ...event, data: row }, null));
+        if (!todays.has(event.id))
+          todays.set(event.id, wire.encode(topics.eventsAttributed, { ...event, data: row }, null));
         continue;
       }
       if (!isIn(event)) continue;

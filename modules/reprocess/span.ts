@@ -1,4 +1,5 @@
-// modules/reprocess/span.ts - a span of a topic: from the archive what Kafka has let go, then from Kafka, each partition in the order of its offsets.
+// A span of a topic: from the archive what Kafka has let go, then from Kafka, each partition in the
+// order of its offsets.
 
 import type { Progress } from "../../apps/cli/progress.ts";
 import type { Admin } from "../../infra/kafka/admin.ts";
@@ -15,7 +16,10 @@ export interface Archived {
 }
 
 export interface SpanSettings {
-  readonly kafka: { readonly admin: () => Promise<Pick<Admin, "watermarks" | "offsetsAt" | "close">>; readonly replay: Kafka["replay"] };
+  readonly kafka: {
+    readonly admin: () => Promise<Pick<Admin, "watermarks" | "offsetsAt" | "close">>;
+    readonly replay: Kafka["replay"];
+  };
   /** What an archive holds of a topic from a time on; null: nothing is archived here. */
   readonly archived: Archived | null;
   /** From then on every message must be there; what lies before may be missing, and is told. */
@@ -24,7 +28,8 @@ export interface SpanSettings {
   readonly progress: (unit: string) => Progress;
 }
 
-const partitionsIn = (partitions: readonly number[]): string => `partition${partitions.length === 1 ? "" : "s"} ${partitions.join(", ")}`;
+const partitionsIn = (partitions: readonly number[]): string =>
+  `partition${partitions.length === 1 ? "" : "s"} ${partitions.join(", ")}`;
 
 /** Throws Refused when a part of what is needed is nowhere. */
 export const spansOf =
@@ -43,7 +48,8 @@ export const spansOf =
     for (const { partition, low, high } of marks)
       total += Math.max(0, (ends?.get(partition) ?? high) - Math.max(low, starts.get(partition) ?? low));
 
-    // Offsets begin at 0, so whatever begins later has lost its beginning; whether the span lies there is a matter of where it starts.
+    // Offsets begin at 0, so whatever begins later has lost its beginning; whether the span lies
+    // there is a matter of where it starts.
     const cut = marks.filter(({ partition, low }) => low > 0 && (starts.get(partition) ?? low) <= low);
     const begins = cut.length === 0 || archived === null ? null : await archived.begins(topic.name);
     /** Partitions of which something is nowhere, since `from` and since `needed`. */
@@ -62,7 +68,8 @@ export const spansOf =
         if (batch.messages.length > 0) await onBatch(batch);
         tell.at(done, total);
       }
-      // From offset 0 on there is nothing that could be missing; else the archive must be older than what is asked for.
+      // From offset 0 on there is nothing that could be missing; else the archive must be older
+      // than what is asked for.
       const isWhole = next === low && !hasGap;
       const isSince = (at: UnixMs): boolean => isWhole && (first === 0 || (begins !== null && begins <= at));
       if (!isSince(from)) short.push(partition);

@@ -1,4 +1,5 @@
-// modules/reprocess/today.ts - facts of today: valid at event time as known now; hints as they were recorded on each event, for those are read only once (law R14).
+// Facts of today: valid at event time as known now; hints as they were recorded on each event, for
+// those are read only once (law R14).
 
 import { type Reference, reference } from "../../domain/reference/reference.ts";
 import { type IdentityClicks, identityClicks } from "../../processors/attribute/identity-clicks.ts";
@@ -16,7 +17,8 @@ export interface Today {
 
 export const openToday = async (read: Read, now: UnixMs): Promise<Today> => {
   const known = await read(reference, now);
-  // Saved this moment counts as well: whoever corrects a rule and reprocesses at once means the corrected one.
+  // Saved this moment counts as well: whoever corrects a rule and reprocesses at once means the
+  // corrected one.
   const today: Reference = { ...known, asOf: now, at: (validAt) => known.at(validAt, Number.MAX_SAFE_INTEGER) };
   const hinted = new Map<string, FraudHints>();
   const linked = new Map<string, string>();
@@ -29,7 +31,8 @@ export const openToday = async (read: Read, now: UnixMs): Promise<Today> => {
   };
   return {
     reference: today,
-    read: async (view, asOf) => (Object.hasOwn(served, view.view) ? served[view.view] : await read(view, asOf)) as never,
+    read: async (view, asOf) =>
+      (Object.hasOwn(served, view.view) ? served[view.view] : await read(view, asOf)) as never,
     recorded: (eventId, { fraud, credit }) => {
       if (fraud.hints !== null) hinted.set(eventId, fraud.hints);
       const link = credit.candidates.find(({ method }) => method === "identity");

@@ -1,4 +1,4 @@
-// modules/reprocess/write.ts - publishes the decisions of a difference and follows settle until it has answered each of them.
+// Publishes the decisions of a difference and follows settle until it has answered each of them.
 import { topics } from "../../schemas/generated.ts";
 import type { Memory } from "../../stream/memory/memory.ts";
 import { decodeOutcome } from "../../stream/memory/outcome.ts";
@@ -21,8 +21,9 @@ const ASKED_EVERY_MS = 200;
 const PATIENCE_MS = 30_000;
 
 /**
- * The order of durable effects: 1 decisions into `claims`, acknowledged, 2 settle answers each once. Dying in 1 leaves some unwritten: a further run
- * finds those alone, and whatever is still under way has the id that it had.
+ * The order of durable effects: 1 decisions into `claims`, acknowledged, 2 settle answers each
+ * once. Dying in 1 leaves some unwritten: a further run finds those alone, and whatever is still
+ * under way has the id that it had.
  */
 export const writeChanges = async (
   { produce, memory }: { readonly produce: Produce; readonly memory: Pick<Memory, "load"> },
@@ -38,7 +39,13 @@ export const writeChanges = async (
   let heard = performance.now();
   while (waiting.size > 0 && performance.now() - heard < PATIENCE_MS) {
     const eventIds = [...waiting].slice(0, AT_ONCE);
-    const { outcomes } = await memory.load({ stage: "settle", keys: [], eventIds, topic: topics.claims.name, partition: 0 });
+    const { outcomes } = await memory.load({
+      stage: "settle",
+      keys: [],
+      eventIds,
+      topic: topics.claims.name,
+      partition: 0,
+    });
     for (const [id, bytes] of outcomes) {
       waiting.delete(id);
       if (decodeOutcome(bytes).messages.length === 0) overtaken += 1;

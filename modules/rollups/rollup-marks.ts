@@ -1,4 +1,5 @@
-// modules/rollups/rollup-marks.ts - takes the oldest marks, has their minutes computed, and clears each mark only if it has not moved meanwhile.
+// Takes the oldest marks, has their minutes computed, and clears each mark only if it has not moved
+// meanwhile.
 import type { Pool } from "pg";
 import { sql, transaction } from "../../infra/postgres/sql.ts";
 import type { UnixMs } from "../../stream/flow.ts";
@@ -35,24 +36,36 @@ with given as (select * from json_to_recordset($1::json) as given (client_id int
 select (select count(*) from cleared)::int as cleared, (select count(*) from moved)::int as moved`;
 
 /**
- * Hands the marks of the `hours` client-hours that wait longest to `work`, all minutes of an hour together, and settles them when it is done. One caller
- * at a time, whatever processes run: another answers "busy". Answers the number of marks that were handed over; throws what `work` threw, and all of
- * them stay.
+ * Hands the marks of the `hours` client-hours that wait longest to `work`, all minutes of an hour
+ * together, and settles them when it is done. One caller at a time, whatever processes run: another
+ * answers "busy". Answers the number of marks that were handed over; throws what `work` threw, and
+ * all of them stay.
  *
- * Known gap: a caller that lost its connection (and so the lock) while a statement of `work` goes on may write under an old mark after its successor
- * has looked; a group that emptied in these seconds then shows its old counts until its minute is touched again.
+ * Known gap: a caller that lost its connection (and so the lock) while a statement of `work` goes
+ * on may write under an old mark after its successor has looked; a group that emptied in these
+ * seconds then shows its old counts until its minute is touched again.
  */
-export const takeMarks = (pool: Pool, hours: number, work: (marks: readonly RollupMark[]) => Promise<void>): Promise<number | "busy"> =>
+export const takeMarks = (
+  pool: Pool,
+  hours: number,
+  work: (marks: readonly RollupMark[]) => Promise<void>,
+): Promise<number | "busy"> =>
   transaction(
     pool,
     null,
     async (tx) => {
-      const { rows: lock } = await tx.query<{ taken: boolean }>("select pg_try_advisory_xact_lock(hashtext('tributary.rollups')) as taken");
+      const { rows: lock } = await tx.query<{ taken: boolean }>(
+        "select pg_try_advisory_xact_lock(hashtext('tributary.rollups')) as taken",
+      );
       if (!lock[0]!.taken) return "busy";
       const { rows } = await tx.query<RollupMark & { read_at: UnixMs }>(oldest, [hours]);
       if (rows.length === 0) return 0;
       await work(rows);
-      const given = rows.map(({ client_id, minute, sequence }) => ({ client_id, minute, sequence: sequence.toString() }));
+      const given = rows.map(({ client_id, minute, sequence }) => ({
+        client_id,
+        minute,
+        sequence: sequence.toString(),
+      }));
       await tx.query(settled, [JSON.stringify(given), new Date(rows[0]!.read_at)]);
       return rows.length;
     },

@@ -1,4 +1,4 @@
-// modules/rollups/rollup-reads.ts - what dashboards ask of the rollups: figures of a client by day, by hour or by minute.
+// What dashboards ask of the rollups: figures of a client by day, by hour or by minute.
 
 import type { Clickhouse } from "../../infra/clickhouse/client.ts";
 import { bind, type ClientScope, cond, count, minor, readRows, text } from "../../infra/clickhouse/query.ts";
@@ -12,7 +12,10 @@ export interface Span {
   readonly to: UnixMs;
 }
 
-/** Sums of the seven counts, each over the rows of one group; revenue is never added across currencies, so name `currency` among the groups. */
+/**
+ * Sums of the seven counts, each over the rows of one group; revenue is never added across
+ * currencies, so name `currency` among the groups.
+ */
 export const figures = {
   events: count("sum(events)"),
   clicks: count("sum(clicks)"),
@@ -30,11 +33,19 @@ export const within = (grain: Grain, { from, to }: Span) => [
   cond`bucket < toDateTime(intDiv(${bind("Int64", to)}, 1000), 'UTC')`,
 ];
 
-/** Figures of each day of Mexico City (YYYY-MM-DD), by client and currency, oldest first. Days on which nothing counts are left out. */
+/**
+ * Figures of each day of Mexico City (YYYY-MM-DD), by client and currency, oldest first. Days on
+ * which nothing counts are left out.
+ */
 export const figuresByDay = (clickhouse: Clickhouse, scope: ClientScope, span: Span) =>
   readRows(clickhouse, scope, {
     from: "rollups",
-    columns: { client_id: count("client_id"), day: text("toDate(bucket, 'America/Mexico_City')"), currency: text("currency"), ...figures },
+    columns: {
+      client_id: count("client_id"),
+      day: text("toDate(bucket, 'America/Mexico_City')"),
+      currency: text("currency"),
+      ...figures,
+    },
     where: [...within("day", span), cond`events > 0`],
     groupBy: ["client_id", "day", "currency"],
     orderBy: ["client_id", "day", "currency"],

@@ -1,4 +1,5 @@
-// modules/rollups/rollups.ts - computes minutes anew from the events that count, then the hours and days above them; groups that emptied become zeros.
+// Computes minutes anew from the events that count, then the hours and days above them; groups that
+// emptied become zeros.
 
 import type { Clickhouse } from "../../infra/clickhouse/client.ts";
 import type { RollupMark } from "./rollup-marks.ts";
@@ -10,7 +11,8 @@ const target = `insert into rollups (client_id, grain, bucket, ${groups}, ${coun
 
 const HOUR = 3_600;
 const secondsOf = (ms: number): number => Math.trunc(ms / 1_000);
-const tuples = (rows: readonly (readonly (number | bigint)[])[]): string => rows.map((row) => `(${row.join(", ")})`).join(", ");
+const tuples = (rows: readonly (readonly (number | bigint)[])[]): string =>
+  rows.map((row) => `(${row.join(", ")})`).join(", ");
 
 /** Each touched hour of each client once, as (client, first second). */
 const hoursOf = (marks: readonly RollupMark[]): readonly (readonly [number, number])[] => {
@@ -23,8 +25,9 @@ const hoursOf = (marks: readonly RollupMark[]): readonly (readonly [number, numb
 };
 
 /**
- * The sort key of `events` ends in a client's hour, so that is what is read; all marked minutes of it are counted in one pass. The groups that are
- * there already are added with zeros, and a group without an event keeps nothing else.
+ * The sort key of `events` ends in a client's hour, so that is what is read; all marked minutes of
+ * it are counted in one pass. The groups that are there already are added with zeros, and a group
+ * without an event keeps nothing else.
  */
 const minutes = (marks: readonly RollupMark[]): string => `${target}
 with marks as (
@@ -56,7 +59,8 @@ group by client_id, bucket, ${groups}`;
 /** Buckets are listed one by one, for so the sort key finds them. */
 const listed = (hours: readonly (readonly [number, number])[], from: number, to: number, step: number): string => {
   const found = new Map<string, readonly [number, number]>();
-  for (const [client, hour] of hours) for (let at = hour + from; at < hour + to; at += step) found.set(`${client}/${at}`, [client, at]);
+  for (const [client, hour] of hours)
+    for (let at = hour + from; at < hour + to; at += step) found.set(`${client}/${at}`, [client, at]);
   return tuples([...found.values()]);
 };
 
@@ -75,13 +79,15 @@ where grain = 'hour' and (client_id, bucket) in (${listed(hours, -25 * HOUR, 26 
 group by client_id, day, ${groups}`;
 
 /**
- * Three inserts, however many clients: minutes, hours, days. Computing again from the same events gives the same rows, and of two computations of one
- * minute the one under the newer mark stays. Throws the server's error; then some grains may be newer than others until it is called again.
+ * Three inserts, however many clients: minutes, hours, days. Computing again from the same events
+ * gives the same rows, and of two computations of one minute the one under the newer mark stays.
+ * Throws the server's error; then some grains may be newer than others until it is called again.
  */
 export const computeRollups = async (clickhouse: Clickhouse, marks: readonly RollupMark[]): Promise<void> => {
   if (marks.length === 0) return;
   const hours = hoursOf(marks);
-  // Ids, times and sequences are numbers: nothing of them can be anything else than a number in the text. A list of thousands is longer than the parser's own limit.
+  // Ids, times and sequences are numbers: nothing of them can be anything else than a number in the
+  // text. A list of thousands is longer than the parser's own limit.
   for (const query of [minutes(marks), hoursAbove(hours), daysAbove(hours)])
     await clickhouse.command({
       query,

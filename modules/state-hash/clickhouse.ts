@@ -1,4 +1,5 @@
-// modules/state-hash/clickhouse.ts - what the analytics tables hold, as one hash a table: equal when the same rows are read from them, however they are stored.
+// What the analytics tables hold, as one hash a table: equal when the same rows are read from them,
+// however they are stored.
 
 import type { Clickhouse } from "../../infra/clickhouse/client.ts";
 import { volatileEventColumns } from "../../sinks/analytics/events.ts";
@@ -13,7 +14,9 @@ interface Hashed {
   /** Rows that nobody reads, and that may be there or not. */
   readonly where?: string;
 }
-/** Everything that sinks fill. Of `events` the reasons stand beside each column in the migrations. */
+/**
+ * Everything that sinks fill. Of `events` the reasons stand beside each column in the migrations.
+ */
 export const hashedAnalytics: readonly Hashed[] = [
   { table: "events", key: ["client_id", "event_id"], volatile: volatileEventColumns },
   {
@@ -21,11 +24,23 @@ export const hashedAnalytics: readonly Hashed[] = [
     key: ["client_id", "event_id"],
     volatile: [],
     // A row past its time goes with the next merge of its part, whenever that is.
-    where: "toDateTime(toUInt32(intDiv(reinterpretAsUInt64(reverse(substring(batch, 1, 6))), 1000)), 'UTC') + interval 32 day > now()",
+    where:
+      "toDateTime(toUInt32(intDiv(reinterpretAsUInt64(reverse(substring(batch, 1, 6))), 1000)), 'UTC') + interval 32 day > now()",
   },
   {
     table: "rollups",
-    key: ["client_id", "grain", "bucket", "event_type", "source", "partner_id", "campaign_id", "country", "device", "currency"],
+    key: [
+      "client_id",
+      "grain",
+      "bucket",
+      "event_type",
+      "source",
+      "partner_id",
+      "campaign_id",
+      "country",
+      "device",
+      "currency",
+    ],
     // The sequence of the mark that asked for the computation.
     volatile: ["version"],
     // A group that emptied stays as zeros, and is not there where it never was.
@@ -39,11 +54,16 @@ export const unhashedAnalytics: Readonly<Record<string, string>> = {
 };
 
 /**
- * The sum (modulo 2^256) of the SHA-256 of every row as FINAL reads it. A sum does not depend on the order of rows, so nothing is sorted and memory
- * stays that of one block. About 1.3 us a row of 800 bytes. Columns go by name: an altered table has them in another order than a new one.
- * The answer tells figures of all clients and shows no row, so it needs no scope. Throws the server's error.
+ * The sum (modulo 2^256) of the SHA-256 of every row as FINAL reads it. A sum does not depend on
+ * the order of rows, so nothing is sorted and memory stays that of one block. About 1.3 us a row of
+ * 800 bytes. Columns go by name: an altered table has them in another order than a new one.
+ * The answer tells figures of all clients and shows no row, so it needs no scope. Throws the
+ * server's error.
  */
-export const hashAnalytics = async (clickhouse: Clickhouse, names: readonly string[]): Promise<readonly TableHash[]> => {
+export const hashAnalytics = async (
+  clickhouse: Clickhouse,
+  names: readonly string[],
+): Promise<readonly TableHash[]> => {
   const found: TableHash[] = [];
   for (const { table, volatile, where } of hashedAnalytics) {
     if (!names.includes(table)) continue;
@@ -63,10 +83,15 @@ from ${table} final where ${where ?? "1"} settings do_not_merge_across_partition
 const TOLD = 5;
 
 /**
- * What differs between a table here and the same table of another database of this server: one sentence a row, `<key>: <column> <here> / <there>`, the first five
- * rows. Null is told as `-`. Throws RangeError on a table that is not hashed, and the server's error.
+ * What differs between a table here and the same table of another database of this server: one
+ * sentence a row, `<key>: <column> <here> / <there>`, the first five rows. Null is told as `-`.
+ * Throws RangeError on a table that is not hashed, and the server's error.
  */
-export const differingRows = async (clickhouse: Clickhouse, table: string, other: string): Promise<readonly string[]> => {
+export const differingRows = async (
+  clickhouse: Clickhouse,
+  table: string,
+  other: string,
+): Promise<readonly string[]> => {
   const hashed = hashedAnalytics.find((one) => one.table === table);
   if (hashed === undefined) throw new RangeError(`not a table that is hashed: ${table}`);
   const columns = (await columnsOf(clickhouse, table)).filter((column) => !hashed.volatile.includes(column));
@@ -83,7 +108,12 @@ settings do_not_merge_across_partitions_select_final = 1`,
     query_params: { other },
     format: "JSONEachRow",
   });
-  const rows = await answer.json<{ key: string; missing_here: number; missing_there: number; told: readonly string[] }>();
+  const rows = await answer.json<{
+    key: string;
+    missing_here: number;
+    missing_there: number;
+    told: readonly string[];
+  }>();
   return rows.map(({ key, missing_here, missing_there, told }) =>
     missing_here ? `${key} is only there` : missing_there ? `${key} is only here` : `${key}: ${told.join(", ")}`,
   );

@@ -1,8 +1,11 @@
-// modules/state-hash/postgres.ts - what the tables of sales and money hold, as one hash a table: equal when they hold the same rows.
+// What the tables of sales and money hold, as one hash a table: equal when they hold the same rows.
 import type { Pool, PoolClient } from "pg";
 import { named, sql, transaction } from "../../infra/postgres/sql.ts";
 
-/** One table as it stands: how many rows, and a hash of all of them that does not depend on their order. */
+/**
+ * One table as it stands: how many rows, and a hash of all of them that does not depend on their
+ * order.
+ */
 export interface TableHash {
   readonly store: "clickhouse" | "postgres";
   readonly table: string;
@@ -11,7 +14,10 @@ export interface TableHash {
   readonly hash: string;
 }
 
-/** Tables that are a reading of the log, each with the columns that two readings of it need not agree on. */
+/**
+ * Tables that are a reading of the log, each with the columns that two readings of it need not
+ * agree on.
+ */
 export const hashedTables: Readonly<Record<string, readonly string[]>> = {
   product_sales: [],
   conversions: [],
@@ -25,8 +31,10 @@ export const hashedTables: Readonly<Record<string, readonly string[]>> = {
 const READER = "tributary_reference";
 
 /**
- * The exclusive or of the SHA-256 of every row, in one statement a table and one moment for all: nothing is sorted, and memory stays that of one row.
- * The key of each table makes its rows distinct, so none cancels another out. Columns go by name. `pool` must allow the time that reading takes.
+ * The exclusive or of the SHA-256 of every row, in one statement a table and one moment for all:
+ * nothing is sorted, and memory stays that of one row.
+ * The key of each table makes its rows distinct, so none cancels another out. Columns go by name.
+ * `pool` must allow the time that reading takes.
  */
 export const hashTables = (pool: Pool, names: readonly string[]): Promise<readonly TableHash[]> =>
   readingAll(pool, async (tx) => {
@@ -48,12 +56,18 @@ export const hashTables = (pool: Pool, names: readonly string[]): Promise<readon
 /** 256 digits of 0 and 1 as 64 of hex. */
 const hexOf = (bits: string): string => BigInt(`0b${bits}`).toString(16).padStart(64, "0");
 
-/** As the application's role, with every client there is among its tenants: row-level security stays on. Texts of rows do not depend on the session. */
+/**
+ * As the application's role, with every client there is among its tenants: row-level security stays
+ * on. Texts of rows do not depend on the session.
+ */
 const readingAll = async <T>(pool: Pool, work: (tx: PoolClient) => Promise<T>): Promise<T> => {
   const clients = await transaction(
     pool,
     null,
-    async (tx) => (await tx.query<{ client_id: number }>("select distinct client_id from clients")).rows.map(({ client_id }) => client_id),
+    async (tx) =>
+      (await tx.query<{ client_id: number }>("select distinct client_id from clients")).rows.map(
+        ({ client_id }) => client_id,
+      ),
     { role: READER, isReadOnly: true },
   );
   return transaction(

@@ -1,4 +1,5 @@
-// modules/state-hash/state-hash.ts - the state hash H: one SHA-256 over every table that is a reading of the log, in both stores. What guarantees are proven with.
+// The state hash H: one SHA-256 over every table that is a reading of the log, in both stores. What
+// guarantees are proven with.
 import { createHash } from "node:crypto";
 import type { Pool } from "pg";
 import type { Clickhouse } from "../../infra/clickhouse/client.ts";
@@ -13,15 +14,24 @@ export interface StateHash {
 }
 
 /** Every table that can be asked for. */
-export const hashableTables: readonly string[] = [...hashedAnalytics.map(({ table }) => table), ...Object.keys(hashedTables)];
+export const hashableTables: readonly string[] = [
+  ...hashedAnalytics.map(({ table }) => table),
+  ...Object.keys(hashedTables),
+];
 
 /**
- * Says what the stores hold now; two calls are only to be compared when nothing is under way between them, rollups that wait included. Both connections
- * must allow a statement as long as reading a table takes. Throws RangeError on an unknown name.
+ * Says what the stores hold now; two calls are only to be compared when nothing is under way
+ * between them, rollups that wait included. Both connections must allow a statement as long as
+ * reading a table takes. Throws RangeError on an unknown name.
  */
-export const stateHash = async (pool: Pool, clickhouse: Clickhouse, names: readonly string[] = hashableTables): Promise<StateHash> => {
+export const stateHash = async (
+  pool: Pool,
+  clickhouse: Clickhouse,
+  names: readonly string[] = hashableTables,
+): Promise<StateHash> => {
   const unknown = names.filter((name) => !hashableTables.includes(name));
-  if (unknown.length > 0) throw new RangeError(`not a table that is hashed: ${unknown.join(", ")}; known: ${hashableTables.join(", ")}`);
+  if (unknown.length > 0)
+    throw new RangeError(`not a table that is hashed: ${unknown.join(", ")}; known: ${hashableTables.join(", ")}`);
   const tables = [...(await hashAnalytics(clickhouse, names)), ...(await hashTables(pool, names))];
   const total = createHash("sha256");
   for (const { store, table, rows, hash } of tables) total.update(`${store}.${table} ${rows} ${hash}\n`);

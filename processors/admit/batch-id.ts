@@ -1,4 +1,5 @@
-// processors/admit/batch-id.ts - the id that a batch is answered with: it says whose it is, when it came and what of it was taken, and carries its own proof.
+// The id that a batch is answered with: it says whose it is, when it came and what of it was taken,
+// and carries its own proof.
 import { createHmac, timingSafeEqual } from "node:crypto";
 import { derive } from "../../domain/derive.ts";
 import type { UnixMs } from "../../stream/flow.ts";
@@ -15,7 +16,10 @@ export interface Batch {
   readonly tag: string;
 }
 
-/** 1 format + 4 client + 6 time + 4 random + 2 accepted + 2 rejected + 2 withheld + 12 MAC = 33 bytes = 44 characters, without spare bits. */
+/**
+ * 1 format + 4 client + 6 time + 4 random + 2 accepted + 2 rejected + 2 withheld + 12 MAC = 33
+ * bytes = 44 characters, without spare bits.
+ */
 const FORMAT = 1;
 const CLIENT_AT = 1;
 const TIME_AT = 5;
@@ -29,7 +33,10 @@ const TEXT = /^bat_([A-Za-z0-9_-]{44})$/;
 
 export const batchIdKey = (secret: string): Buffer => derive(secret, `batch-id:${FORMAT}`);
 
-/** The tag of a batch that arrives now; `random` are 4 random bytes, which keep batches of one millisecond apart. */
+/**
+ * The tag of a batch that arrives now; `random` are 4 random bytes, which keep batches of one
+ * millisecond apart.
+ */
 export const batchTag = (receivedAt: UnixMs, random: Uint8Array): string => {
   if (random.length !== ACCEPTED_AT - RANDOM_AT) throw new RangeError("a batch takes 4 random bytes");
   const bytes = Buffer.alloc(ACCEPTED_AT - TIME_AT);
@@ -44,7 +51,10 @@ const macOf = (head: Buffer, key: Buffer): Buffer =>
     .digest()
     .subarray(0, BYTES - MAC_AT);
 
-/** The id of a batch of at most 65,535 events. Throws RangeError when a number does not fit its field. */
+/**
+ * The id of a batch of at most 65,535 events. Throws RangeError when a number does not fit its
+ * field.
+ */
 export const mintBatchId = (batch: Omit<Batch, "received_at">, key: Buffer): string => {
   const bytes = Buffer.alloc(BYTES);
   bytes.writeUInt8(FORMAT, 0);
@@ -57,12 +67,16 @@ export const mintBatchId = (batch: Omit<Batch, "received_at">, key: Buffer): str
   return `bat_${bytes.toString("base64url")}`;
 };
 
-/** What a batch id says, or undefined when it is not one of ours: another form, one bit changed. Compared in constant time. */
+/**
+ * What a batch id says, or undefined when it is not one of ours: another form, one bit changed.
+ * Compared in constant time.
+ */
 export const readBatchId = (text: string, key: Buffer): Batch | undefined => {
   const body = TEXT.exec(text)?.[1];
   if (body === undefined) return undefined;
   const bytes = Buffer.from(body, "base64url");
-  if (bytes[0] !== FORMAT || !timingSafeEqual(macOf(bytes.subarray(0, MAC_AT), key), bytes.subarray(MAC_AT))) return undefined;
+  if (bytes[0] !== FORMAT || !timingSafeEqual(macOf(bytes.subarray(0, MAC_AT), key), bytes.subarray(MAC_AT)))
+    return undefined;
   return {
     client_id: bytes.readUInt32BE(CLIENT_AT),
     received_at: bytes.readUIntBE(TIME_AT, RANDOM_AT - TIME_AT),

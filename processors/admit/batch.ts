@@ -1,4 +1,5 @@
-// processors/admit/batch.ts - the edge of POST /ingest/batch: a body of up to 10,000 events becomes records of the log, each event answered for itself.
+// The edge of POST /ingest/batch: a body of up to 10,000 events becomes records of the log, each
+// event answered for itself.
 import { isAscii, isUtf8 } from "node:buffer";
 import type { Identify } from "../../domain/device-id.ts";
 import type { EventReceived } from "../../schemas/generated.ts";
@@ -18,14 +19,19 @@ export interface BatchFacts {
   /** Beside the six that every client has. */
   readonly segments: readonly string[];
   readonly consentDefault: number;
-  /** The token is used on visitors' own devices, so the request's address and browser are theirs. */
+  /**
+   * The token is used on visitors' own devices, so the request's address and browser are theirs.
+   */
   readonly isClientSide: boolean;
   readonly identify: Identify;
   /** What the events of this request are found by (batch-id.ts); left out where nobody asks. */
   readonly batchId?: string;
 }
 
-/** The body as a whole cannot be used: 400, nothing of it is taken. `pointer` is a JSON Pointer to the place. */
+/**
+ * The body as a whole cannot be used: 400, nothing of it is taken. `pointer` is a JSON Pointer to
+ * the place.
+ */
 export class BadBody extends Error {
   readonly code: "bad_json" | "bad_events";
   readonly pointer: string;
@@ -44,12 +50,17 @@ const MAX_USER_AGENT = 1_024;
 /** Segments of the specification; a client adds its own. */
 const COMMON_SEGMENTS = ["MX", "VD", "DA", "HA", "IT", "NW"] as const;
 
-/** Reads the raw bytes of a body (UTF-8 JSON) and checks its envelope. Throws BadBody with the place of the problem. */
+/**
+ * Reads the raw bytes of a body (UTF-8 JSON) and checks its envelope. Throws BadBody with the place
+ * of the problem.
+ */
 export const acceptsBatch = (body: unknown): BatchBody => {
   const text = textOf(body);
   const parsed = parsedOf(text);
-  const events = typeof parsed === "object" && parsed !== null ? (parsed as { readonly events?: unknown }).events : undefined;
-  if (!Array.isArray(events)) throw new BadBody("bad_events", "/events", 'events must be a list: send {"events": [...]}');
+  const events =
+    typeof parsed === "object" && parsed !== null ? (parsed as { readonly events?: unknown }).events : undefined;
+  if (!Array.isArray(events))
+    throw new BadBody("bad_events", "/events", 'events must be a list: send {"events": [...]}');
   if (events.length === 0 || events.length > MAX_EVENTS)
     throw new BadBody("bad_events", "/events", `events holds ${events.length} items: send 1 to ${MAX_EVENTS}`);
   return { events, texts: textsOf(text) };
@@ -62,7 +73,8 @@ const textOf = (body: unknown): string => {
   if (!(body instanceof Uint8Array)) throw new BadBody("bad_json", "", 'the body is empty: send {"events": [...]}');
   const given = Buffer.from(body.buffer, body.byteOffset, body.length);
   const bytes = given.subarray(given.subarray(0, 3).equals(BYTE_ORDER_MARK) ? BYTE_ORDER_MARK.length : 0);
-  // Nearly every body is ASCII, and copying one is several times cheaper than decoding it; TextDecoder takes 0.9 us an event.
+  // Nearly every body is ASCII, and copying one is several times cheaper than decoding it;
+  // TextDecoder takes 0.9 us an event.
   if (isAscii(bytes)) return bytes.toString("latin1");
   if (!isUtf8(bytes)) throw new BadBody("bad_json", "", "the body is not valid UTF-8");
   return bytes.toString("utf8");
@@ -74,12 +86,23 @@ const parsedOf = (text: string): unknown => {
   } catch (problem) {
     // the message quotes the body, which may hold personal data: only the position goes out
     const position = /position (\d+)/.exec((problem as Error).message)?.[1];
-    throw new BadBody("bad_json", "", `the body is not JSON${position === undefined ? "" : ` (at character ${position})`}`);
+    throw new BadBody(
+      "bad_json",
+      "",
+      `the body is not JSON${position === undefined ? "" : ` (at character ${position})`}`,
+    );
   }
 };
 
-/** Pure: the same body, arrival and facts give the same records, so a sender may repeat a request without counting anything twice. */
-export const admitBatch = (body: BatchBody, arrival: Arrival, facts: BatchFacts): readonly Admission<EventReceived>[] => {
+/**
+ * Pure: the same body, arrival and facts give the same records, so a sender may repeat a request
+ * without counting anything twice.
+ */
+export const admitBatch = (
+  body: BatchBody,
+  arrival: Arrival,
+  facts: BatchFacts,
+): readonly Admission<EventReceived>[] => {
   const terms = termsOf(body, arrival, facts);
   return body.events.map((event) => admitEvent(event, terms));
 };

@@ -1,6 +1,10 @@
-// processors/admit/event-types.ts - the event types that ingestion knows, what each must bring, and which of its props is its amount of money.
+// The event types that ingestion knows, what each must bring, and which of its props is its amount
+// of money.
 
-/** `amount`: the prop that becomes value_minor. Required props as in the specification's table ("Events"); a refund without an amount is a full one. */
+/**
+ * `amount`: the prop that becomes value_minor. Required props as in the specification's table
+ * ("Events"); a refund without an amount is a full one.
+ */
 export interface EventType {
   readonly required: readonly string[];
   readonly amount: "revenue" | "price" | "cart_value" | "lead_value" | "amount" | null;

@@ -1,4 +1,5 @@
-// processors/admit/event.ts - one tracking event as a sender wrote it becomes a record of the log, or a refusal that names the rule it broke.
+// One tracking event as a sender wrote it becomes a record of the log, or a refusal that names the
+// rule it broke.
 
 import type { Identify } from "../../domain/device-id.ts";
 import { leadKey } from "../../domain/lead-key.ts";
@@ -55,7 +56,10 @@ const PLACEHOLDERS: ReadonlySet<string> = new Set([
 const noWarnings: readonly string[] = [];
 const noProps: Props = {};
 
-/** Every rule of contracts.md 2, in the order in which a sender would repair them; the first one broken is named. */
+/**
+ * Every rule of contracts.md 2, in the order in which a sender would repair them; the first one
+ * broken is named.
+ */
 export const admitEvent = (given: unknown, terms: Terms): Admission<EventReceived> => {
   try {
     if (typeof given !== "object" || given === null || Array.isArray(given))
@@ -79,10 +83,14 @@ const recordOf = (given: Given, terms: Terms): EventReceived => {
 
   const sent = propsOf(given.props);
   const props = shape.mayBePersonal ? withoutPersonalData(sent, terms, warnings) : sent;
-  const clean = (text: string | null): string | null => (text === null || !shape.mayBePersonal ? text : cleanText(text, terms, warnings));
+  const clean = (text: string | null): string | null =>
+    text === null || !shape.mayBePersonal ? text : cleanText(text, terms, warnings);
   const url = clean(textOf(given.url, "url") ?? (typeof props.url === "string" && props.url !== "" ? props.url : null));
   const known = eventTypeOf(type);
-  const lifted = known === undefined ? liftCustom(props, terms.segments, warnings) : liftKnown(known, props, terms.segments, url, warnings);
+  const lifted =
+    known === undefined
+      ? liftCustom(props, terms.segments, warnings)
+      : liftKnown(known, props, terms.segments, url, warnings);
   const customName = known !== undefined ? null : type === "custom" ? nameIn(props) : type;
   const t = known === undefined ? "custom" : type;
   const ip = addressIn(given.ip);
@@ -92,7 +100,16 @@ const recordOf = (given: Given, terms: Terms): EventReceived => {
   return {
     event_id:
       senderEventId === null
-        ? contentEventId({ client_id: terms.clientId, did, t, custom_name: customName, ts, order_id: lifted.order_id, url, props })
+        ? contentEventId({
+            client_id: terms.clientId,
+            did,
+            t,
+            custom_name: customName,
+            ts,
+            order_id: lifted.order_id,
+            url,
+            props,
+          })
         : sentEventId(terms.clientId, senderEventId),
     sender_event_id: senderEventId,
     client_id: terms.clientId,
@@ -151,9 +168,14 @@ const typeOf = (given: unknown): string =>
 const timeOf = (given: unknown, terms: Terms): UnixMs => {
   if (!Number.isInteger(given)) return refuse("bad_ts", "ts", "must be an integer: Unix time in milliseconds");
   const ts = given as number;
-  if (ts > terms.newest) return refuse("ts_in_future", "ts", "lies more than 24 hours ahead: send Unix time in milliseconds, UTC");
+  if (ts > terms.newest)
+    return refuse("ts_in_future", "ts", "lies more than 24 hours ahead: send Unix time in milliseconds, UTC");
   if (ts < terms.oldest)
-    return refuse("ts_too_old", "ts", "lies more than 24 months back, which is as long as events are kept: send milliseconds, not seconds");
+    return refuse(
+      "ts_too_old",
+      "ts",
+      "lies more than 24 months back, which is as long as events are kept: send milliseconds, not seconds",
+    );
   return ts;
 };
 
@@ -171,7 +193,9 @@ const deviceOf = (given: unknown, terms: Terms, warnings: string[]): string => {
 
 const propsOf = (given: unknown): Props => {
   if (given === undefined || given === null) return noProps;
-  return typeof given === "object" && !Array.isArray(given) ? (given as Props) : refuse("bad_props", "props", "must be an object");
+  return typeof given === "object" && !Array.isArray(given)
+    ? (given as Props)
+    : refuse("bad_props", "props", "must be an object");
 };
 
 const textOf = (given: unknown, field: string): string | null => {
@@ -201,11 +225,19 @@ const clickIdOf = (given: unknown): string | null => {
 };
 
 const sessionOf = (given: unknown): string | null =>
-  typeof given === "string" && given !== "" ? cut(given, MAX_SESSION) : typeof given === "number" ? String(given) : null;
+  typeof given === "string" && given !== ""
+    ? cut(given, MAX_SESSION)
+    : typeof given === "number"
+      ? String(given)
+      : null;
 
-/** `name` is somebody's name (contracts.md, personal data) and is hashed; the name of an event of type custom comes in one of these. */
+/**
+ * `name` is somebody's name (contracts.md, personal data) and is hashed; the name of an event of
+ * type custom comes in one of these.
+ */
 const nameIn = (props: Props): string | null => {
-  for (const name of [props.custom_name, props.event_name]) if (typeof name === "string" && CUSTOM_NAME.test(name)) return name;
+  for (const name of [props.custom_name, props.event_name])
+    if (typeof name === "string" && CUSTOM_NAME.test(name)) return name;
   return null;
 };
 

@@ -1,4 +1,4 @@
-// processors/admit/props.ts - reads the props that decide money and matching out of the free-form ones.
+// Reads the props that decide money and matching out of the free-form ones.
 import { digitsOf } from "../../domain/currencies.ts";
 import { toMinor } from "../../domain/money.ts";
 import { type EventType, REFUND_REASONS } from "./event-types.ts";
@@ -23,8 +23,17 @@ const AMOUNTS = ["price", "revenue", "cart_value", "lead_value"] as const;
 
 const isAbsent = (value: unknown): boolean => value === undefined || value === null || value === "";
 
-/** Props of an event of a known type: whatever is missing, mistyped or out of range refuses it (contracts.md 2). `url` has been looked for before. */
-export const liftKnown = (type: EventType, props: Props, segments: ReadonlySet<string>, url: string | null, warnings: string[]): Lifted => {
+/**
+ * Props of an event of a known type: whatever is missing, mistyped or out of range refuses it
+ * (contracts.md 2). `url` has been looked for before.
+ */
+export const liftKnown = (
+  type: EventType,
+  props: Props,
+  segments: ReadonlySet<string>,
+  url: string | null,
+  warnings: string[],
+): Lifted => {
   for (const name of type.required) {
     const isMissing = name === "url" ? url === null : isAbsent(props[name]);
     if (isMissing) refuse("missing_prop", `props.${name}`, `is required for this event type: send props.${name}`);
@@ -44,7 +53,10 @@ export const liftKnown = (type: EventType, props: Props, segments: ReadonlySet<s
   };
 };
 
-/** Props of a custom event are the sender's own: only its amount (`revenue`, else `value`) is held to the rules, what else does not fit stays in props. */
+/**
+ * Props of a custom event are the sender's own: only its amount (`revenue`, else `value`) is held
+ * to the rules, what else does not fit stays in props.
+ */
 export const liftCustom = (props: Props, segments: ReadonlySet<string>, warnings: string[]): Lifted => {
   const name = isAbsent(props.revenue) && typeof props.value === "number" && props.value >= 0 ? "value" : "revenue";
   const hasAmount = !isAbsent(props[name]);
@@ -67,7 +79,10 @@ export const fittingId = (value: unknown): string | undefined => {
 
 const idOf = (props: Props, name: string): string | null => {
   if (isAbsent(props[name])) return null;
-  return fittingId(props[name]) ?? refuse("bad_prop", `props.${name}`, `must be a text of 1 to ${MAX_ID} characters or an integer`);
+  return (
+    fittingId(props[name]) ??
+    refuse("bad_prop", `props.${name}`, `must be a text of 1 to ${MAX_ID} characters or an integer`)
+  );
 };
 
 const isQuantity = (value: unknown): value is number =>
@@ -98,7 +113,8 @@ const amountOf = (props: Props, name: string, currency: string, warnings: string
   const amount = toMinor(given, currency);
   if (amount.kind === "bad_amount")
     return refuse("bad_amount", `props.${name}`, `${amount.why}: send an amount like 1234.50 in ${currency}`);
-  if (amount.minor < 0n) return refuse("bad_amount", `props.${name}`, "is negative: send 0 or more, and refunds as events of type refund");
+  if (amount.minor < 0n)
+    return refuse("bad_amount", `props.${name}`, "is negative: send 0 or more, and refunds as events of type refund");
   if (amount.isRounded && warnings !== null) warnings.push("amount_rounded");
   return amount.minor;
 };

@@ -1,4 +1,5 @@
-// processors/admit/refuse.ts - how a rule of admission ends an event: thrown where the rule is checked, an ordinary outcome where the event is admitted.
+// How a rule of admission ends an event: thrown where the rule is checked, an ordinary outcome
+// where the event is admitted.
 import type { Refusal } from "../../stream/flow.ts";
 
 /** Not an Error: it needs no stack, and a batch of bad events must not cost one for each. */
@@ -9,7 +10,10 @@ export class Refused {
   }
 }
 
-/** Ends the event: `code` is stable, `field` says where, `message` says what is wrong and what to send instead. The same bytes are always refused. */
+/**
+ * Ends the event: `code` is stable, `field` says where, `message` says what is wrong and what to
+ * send instead. The same bytes are always refused.
+ */
 export const refuse = (code: string, field: string | null, message: string): never => {
   throw new Refused({ code, field, message, retryable: false });
 };

@@ -1,4 +1,5 @@
-// processors/admit/shape.ts - the rules that hold for any JSON inside an event, whatever its names mean: size, depth, keys, text, numbers.
+// The rules that hold for any JSON inside an event, whatever its names mean: size, depth, keys,
+// text, numbers.
 import { isPersonalKey } from "../../domain/personal-data.ts";
 import { refuse } from "./refuse.ts";
 
@@ -7,10 +8,16 @@ const MAX_DEPTH = 32;
 const MAX_KEYS = 1_000;
 const MAX_TEXT = 65_536;
 const MAX_EVENT_BYTES = 1_048_576;
-/** JSON writes one UTF-16 unit in at most six bytes (a \u escape), so below this no event can be too large and none needs measuring. */
+/**
+ * JSON writes one UTF-16 unit in at most six bytes (a \u escape), so below this no event can be too
+ * large and none needs measuring.
+ */
 const SURELY_FITS = Math.floor(MAX_EVENT_BYTES / 6);
 
-/** What is known of the texts of a whole body before it is parsed; each saves a look at every text of every event. */
+/**
+ * What is known of the texts of a whole body before it is parsed; each saves a look at every text
+ * of every event.
+ */
 export interface Texts {
   /** Only an escape gets U+0000 or a lone surrogate into JSON that is valid UTF-8. */
   readonly mayBeBroken: boolean;
@@ -18,7 +25,8 @@ export interface Texts {
   readonly mayHoldEmail: boolean;
 }
 export const textsOf = (body: string): Texts => {
-  // some libraries escape every letter beyond ASCII, so only these escapes count; one may stand for an @ as well
+  // some libraries escape every letter beyond ASCII, so only these escapes count; one may stand for
+  // an @ as well
   const hasEscapes = body.includes("\\u");
   return {
     mayBeBroken: hasEscapes && (body.includes("\\u0000") || body.includes("\\ud") || body.includes("\\uD")),
@@ -37,7 +45,10 @@ export interface Shape {
 }
 
 type KeyKind = "plain" | "personal" | "forbidden";
-/** Keys repeat from event to event; what a key is, is decided once. Emptied when a sender makes up too many. */
+/**
+ * Keys repeat from event to event; what a key is, is decided once. Emptied when a sender makes up
+ * too many.
+ */
 const kinds = new Map<string, KeyKind>();
 const MAX_KNOWN_KEYS = 10_000;
 const MAX_KNOWN_KEY_LENGTH = 64;
@@ -100,7 +111,8 @@ const walk = (value: unknown, path: string, depth: number, texts: Texts, shape: 
     if (texts.mayBeBroken || key.length > MAX_TEXT) checkText(key, path, texts, shape);
     else shape.size += key.length + 4;
     const held = (value as Record<string, unknown>)[key];
-    // most values are ordinary strings and numbers: seen to here, without a call that would have to build their path first
+    // most values are ordinary strings and numbers: seen to here, without a call that would have to
+    // build their path first
     if (typeof held === "string" && !texts.mayBeBroken && held.length <= MAX_TEXT) {
       shape.size += held.length + 3;
       if (texts.mayHoldEmail && !shape.mayBePersonal && holdsAt(held)) shape.mayBePersonal = true;
@@ -110,7 +122,8 @@ const walk = (value: unknown, path: string, depth: number, texts: Texts, shape: 
 };
 
 /**
- * Walks an event once. Refuses with too_deep, too_many_keys, bad_key, bad_text, bad_number or event_too_large.
+ * Walks an event once. Refuses with too_deep, too_many_keys, bad_key, bad_text, bad_number or
+ * event_too_large.
  */
 export const checkShape = (event: object, texts: Texts): Shape => {
   const shape: Shape = { size: 0, keys: 0, mayBePersonal: false };

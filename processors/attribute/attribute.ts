@@ -1,4 +1,5 @@
-// processors/attribute/attribute.ts - decides who is credited for an event, says why nobody else is, and sends what concerns an order on to settle.
+// Decides who is credited for an event, says why nobody else is, and sends what concerns an order
+// on to settle.
 import type { Candidate, Claim, Credit, EventAttributed, EventScored } from "../../schemas/generated.ts";
 import { type Emitted, emit, type Processor } from "../../stream/flow.ts";
 import { claimKindOf, orderKeyOf } from "./claims.ts";
@@ -25,7 +26,9 @@ interface Out {
 const defaultClickDays = 30;
 const defaultInstallDays = 7;
 
-/** Reasons that an event itself may end with; a contender's other faults only explain the contender. */
+/**
+ * Reasons that an event itself may end with; a contender's other faults only explain the contender.
+ */
 const reasons: ReadonlySet<Fault | null> = new Set<Fault>([
   "bad_click_id",
   "click_expired",
@@ -35,31 +38,45 @@ const reasons: ReadonlySet<Fault | null> = new Set<Fault>([
 ]);
 
 /**
- * Precedence: the click id on the event, then the partner whom its source names, then the first matching rule, then the click of
- * the same person on another device, where the client switched that on; of these the first without a fault wins.
- * Judged with the client's windows and the status of everybody at event time. A rejected fraud score credits nobody. Every event goes on as version 1:
- * claims to settle, which alone writes their rows, all others to the store. Only a click with a good click id changes the journey.
+ * Precedence: the click id on the event, then the partner whom its source names, then the first
+ * matching rule, then the click of the same person on another device, where the client switched
+ * that on; of these the first without a fault wins.
+ * Judged with the client's windows and the status of everybody at event time. A rejected fraud
+ * score credits nobody. Every event goes on as version 1:
+ * claims to settle, which alone writes their rows, all others to the store. Only a click with a
+ * good click id changes the journey.
  */
 export const attribute: Processor<EventScored, Out, Journey, AttributeFacts> = (input, journey, facts) => {
   const { event, enrichment, fraud } = input.data;
   const kind = claimKindOf(event, facts.reference);
-  const credit = creditFor({ input, facts, windowDays: windowOf(event.t, event.client_id, facts) }, journey, kind !== null);
+  const credit = creditFor(
+    { input, facts, windowDays: windowOf(event.t, event.client_id, facts) },
+    journey,
+    kind !== null,
+  );
   const attributed: EventAttributed = { event, enrichment, fraud, credit, version: 1, merged_into: null };
   const emitted: Emitted<Out> =
     kind === null
       ? { output: "attributed", data: attributed }
-      : { output: "claims", data: { client_id: event.client_id, order_key: orderKeyOf(event), kind, attributed, decision: null } };
+      : {
+          output: "claims",
+          data: { client_id: event.client_id, order_key: orderKeyOf(event), kind, attributed, decision: null },
+        };
   return emit<Out, Journey>([emitted], journeyAfter(event.t, event.click_id, journey, facts));
 };
 
 const windowOf = (type: string, clientId: number, { reference }: AttributeFacts): number => {
   const client = reference.client(clientId);
-  return type === "install" ? (client?.install_window_days ?? defaultInstallDays) : (client?.click_window_days ?? defaultClickDays);
+  return type === "install"
+    ? (client?.install_window_days ?? defaultInstallDays)
+    : (client?.click_window_days ?? defaultClickDays);
 };
 
 const journeyAfter = (type: string, clickId: string | null, journey: Journey, { clickOf }: AttributeFacts): Journey => {
   const click = type === "click" && clickId !== null ? clickOf(clickId) : null;
-  return click === null ? journey : withClick(journey, { click_id: clickId!, at: click.clicked_at, link_id: click.link_id });
+  return click === null
+    ? journey
+    : withClick(journey, { click_id: clickId!, at: click.clicked_at, link_id: click.link_id });
 };
 
 const creditFor = (case_: Case, journey: Journey, isClaim: boolean): Credit => {
@@ -85,11 +102,16 @@ const creditFor = (case_: Case, journey: Journey, isClaim: boolean): Credit => {
   };
 };
 
-/** The click that the credit tells about: the one that won through identity, else the event's own. */
+/**
+ * The click that the credit tells about: the one that won through identity, else the event's own.
+ */
 const clickIdOf = (own: string | null, winner: Contender | undefined): string | null =>
   winner?.method === "identity" ? winner.reference : own;
 
-/** Those whom the event itself names or is linked to, in the order in which they win. Most events name nobody. */
+/**
+ * Those whom the event itself names or is linked to, in the order in which they win. Most events
+ * name nobody.
+ */
 const contendersOn = (case_: Case): readonly Contender[] => {
   const { click_id, partner_ref } = case_.input.data.event;
   const { identityClick } = case_.facts;
@@ -103,8 +125,12 @@ const contendersOn = (case_: Case): readonly Contender[] => {
   return contenders;
 };
 
-/** What kept the foremost of them from the credit; when nothing did that an event can end with, there was simply no click. */
-const reasonIn = (contenders: readonly Contender[]): string => contenders.find(({ fault }) => reasons.has(fault))?.fault ?? "no_click";
+/**
+ * What kept the foremost of them from the credit; when nothing did that an event can end with,
+ * there was simply no click.
+ */
+const reasonIn = (contenders: readonly Contender[]): string =>
+  contenders.find(({ fault }) => reasons.has(fault))?.fault ?? "no_click";
 
 const noCandidates: readonly Candidate[] = [];
 const candidatesOf = (

@@ -1,4 +1,4 @@
-// processors/attribute/claims.ts - which events say something about an order, and the key under which all of one order meet.
+// Which events say something about an order, and the key under which all of one order meet.
 
 import type { ReferenceAt } from "../../domain/reference/reference.ts";
 import type { Claim, EventReceived } from "../../schemas/generated.ts";
@@ -6,17 +6,22 @@ import type { Claim, EventReceived } from "../../schemas/generated.ts";
 const conversions: ReadonlySet<string> = new Set(["purchase", "ext_purchase", "lead_submit", "install"]);
 const ofAnOrder: ReadonlySet<string> = new Set(["purchase", "ext_purchase", "refund"]);
 
-/** Null when the event is no claim. A custom event is one when any partner of the client earns on its name at event time (settlement.md 1). */
+/**
+ * Null when the event is no claim. A custom event is one when any partner of the client earns on
+ * its name at event time (settlement.md 1).
+ */
 export const claimKindOf = (event: EventReceived, reference: ReferenceAt): Claim["kind"] | null => {
   if (conversions.has(event.t)) return "conversion";
   if (event.t === "refund") return "refund";
-  const isCommissioned = event.t === "custom" && event.custom_name !== null && reference.isCommissioned(event.client_id, event.custom_name);
+  const isCommissioned =
+    event.t === "custom" && event.custom_name !== null && reference.isCommissioned(event.client_id, event.custom_name);
   return isCommissioned ? "conversion" : null;
 };
 
 /**
- * The first that applies: the order (all of one order meet on one partition, so none of it can race), the lead, the device of an install, the source's
- * own key, the hash of a pulled sale, the event itself (settlement.md 1).
+ * The first that applies: the order (all of one order meet on one partition, so none of it can
+ * race), the lead, the device of an install, the source's own key, the hash of a pulled sale, the
+ * event itself (settlement.md 1).
  */
 export const orderKeyOf = (event: EventReceived): string => {
   if (event.order_id !== null && ofAnOrder.has(event.t)) return `o:${event.order_id}`;

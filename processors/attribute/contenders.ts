@@ -1,4 +1,5 @@
-// processors/attribute/contenders.ts - everybody who could be credited for an event, in the order in which they win, each with what is wrong with it.
+// Everybody who could be credited for an event, in the order in which they win, each with what is
+// wrong with it.
 
 import { parseCondition } from "../../domain/conditions/condition.ts";
 import { compile, type Evaluate } from "../../domain/conditions/evaluate.ts";
@@ -9,7 +10,10 @@ import type { Recorded, UnixMs } from "../../stream/flow.ts";
 import type { AttributeFacts } from "./facts.ts";
 import type { Journey } from "./journey.ts";
 
-/** Why a contender cannot be credited. The first five can be an event's reason (contracts.md 2); the others only explain a candidate. */
+/**
+ * Why a contender cannot be credited. The first five can be an event's reason (contracts.md 2); the
+ * others only explain a candidate.
+ */
 export type Fault =
   | "bad_click_id"
   | "click_expired"
@@ -47,11 +51,18 @@ const referenceLength = 128;
 const timeFault = (clickedAt: UnixMs, at: UnixMs, windowDays: number): Fault | null =>
   clickedAt > at ? "click_after_conversion" : at - clickedAt > windowDays * dayMs ? "click_expired" : null;
 
-/** Partner, campaign and link as they were at event time. An archived link ends its part of the campaign. */
-const statusFault = (to: { partner_id: number; campaign_id: number | null; link: Link | null }, case_: Case): Fault | null => {
+/**
+ * Partner, campaign and link as they were at event time. An archived link ends its part of the
+ * campaign.
+ */
+const statusFault = (
+  to: { partner_id: number; campaign_id: number | null; link: Link | null },
+  case_: Case,
+): Fault | null => {
   const { reference } = case_.facts;
   const partner = reference.partner(to.partner_id);
-  if (partner?.status !== "active" || !partner.client_ids.includes(case_.input.data.event.client_id)) return "partner_inactive";
+  if (partner?.status !== "active" || !partner.client_ids.includes(case_.input.data.event.client_id))
+    return "partner_inactive";
   if (to.link !== null && to.link.status !== "active") return "campaign_inactive";
   return to.campaign_id === null || isRunning(to.campaign_id, case_) ? null : "campaign_inactive";
 };
@@ -66,7 +77,10 @@ const isRunning = (campaignId: number, { input, facts }: Case): boolean => {
   );
 };
 
-/** The click id on the event. One whose MAC is good counts, also when its click event never arrived; one of another client's link is no proof here. */
+/**
+ * The click id on the event. One whose MAC is good counts, also when its click event never arrived;
+ * one of another client's link is no proof here.
+ */
 export const clickOnEvent = (clickId: string, case_: Case): Contender => {
   const { input, facts, windowDays } = case_;
   const click = facts.clickOf(clickId);
@@ -75,7 +89,9 @@ export const clickOnEvent = (clickId: string, case_: Case): Contender => {
     return clickContender(clickId, undefined, "bad_click_id");
   const fault =
     timeFault(click.clicked_at, input.at, windowDays) ??
-    (link === undefined ? "bad_click_id" : statusFault({ partner_id: link.partner_id, campaign_id: link.campaign_id, link }, case_));
+    (link === undefined
+      ? "bad_click_id"
+      : statusFault({ partner_id: link.partner_id, campaign_id: link.campaign_id, link }, case_));
   return clickContender(clickId, link, fault);
 };
 
@@ -90,10 +106,17 @@ const clickContender = (clickId: string, link: Link | undefined, fault: Fault | 
   fault,
 });
 
-/** The click of the same person on another device: judged like one on the event, and last in line. */
-export const clickThroughIdentity = (clickId: string, case_: Case): Contender => ({ ...clickOnEvent(clickId, case_), method: "identity" });
+/**
+ * The click of the same person on another device: judged like one on the event, and last in line.
+ */
+export const clickThroughIdentity = (clickId: string, case_: Case): Contender => ({
+  ...clickOnEvent(clickId, case_),
+  method: "identity",
+});
 
-/** Clicks of the same device before the event, which it did not carry: never credited, only named. */
+/**
+ * Clicks of the same device before the event, which it did not carry: never credited, only named.
+ */
 export const remembered = ({ clicks }: Journey, { input, facts, windowDays }: Case): readonly Contender[] =>
   clicks
     .filter(({ click_id, at }) => click_id !== input.data.event.click_id && at <= input.at)
@@ -101,7 +124,10 @@ export const remembered = ({ clicks }: Journey, { input, facts, windowDays }: Ca
       clickContender(click_id, facts.reference.link(link_id), timeFault(at, input.at, windowDays) ?? "not_carried"),
     );
 
-/** The partner whom a mapped source or an upload names: by referral code, then by link code, then by id, among the client's partners (contracts.md 2). */
+/**
+ * The partner whom a mapped source or an upload names: by referral code, then by link code, then by
+ * id, among the client's partners (contracts.md 2).
+ */
 export const partnerOnEvent = (reference: string, case_: Case): Contender => {
   const { client_id, source } = case_.input.data.event;
   const named = partnerNamed(reference, client_id, case_.facts.reference);
@@ -127,7 +153,9 @@ export const partnerNamed = (
   const link = reference.linkByCode(clientId, text);
   if (link !== undefined) return { partner_id: link.partner_id, campaign_id: link.campaign_id, link };
   const byId = /^[1-9]\d{0,9}$/.test(text) ? reference.partner(Number(text)) : undefined;
-  return byId?.client_ids.includes(clientId) ? { partner_id: byId.partner_id, campaign_id: null, link: null } : undefined;
+  return byId?.client_ids.includes(clientId)
+    ? { partner_id: byId.partner_id, campaign_id: null, link: null }
+    : undefined;
 };
 
 /** The rules that match, in the order in which they win. */
@@ -149,14 +177,20 @@ export const matchingRules = (case_: Case): readonly Contender[] => {
       link_id: null,
       rule_id: rule.rule_id,
       rule_version: rule.version,
-      fault: evaluate === null ? "bad_condition" : statusFault({ partner_id: rule.then.partner_id, campaign_id, link: null }, case_),
+      fault:
+        evaluate === null
+          ? "bad_condition"
+          : statusFault({ partner_id: rule.then.partner_id, campaign_id, link: null }, case_),
     });
   }
   return matching;
 };
 export const noContenders: readonly Contender[] = [];
 
-/** Compiled once a row and forgotten with it. Null: the row holds no condition; whoever saves rules refuses such, and here it must not stop a worker. */
+/**
+ * Compiled once a row and forgotten with it. Null: the row holds no condition; whoever saves rules
+ * refuses such, and here it must not stop a worker.
+ */
 const compiled = (when: Condition): Evaluate | null => {
   const known = closures.get(when);
   if (known !== undefined) return known;

@@ -1,4 +1,5 @@
-// processors/attribute/identity-clicks.ts - the click of the same person on another device: a hint, read once across keys and kept with the event.
+// The click of the same person on another device: a hint, read once across keys and kept with the
+// event.
 
 import type { ReferenceAt } from "../../domain/reference/reference.ts";
 import type { EventScored } from "../../schemas/generated.ts";
@@ -14,15 +15,30 @@ export interface IdentityClickAsked {
 }
 
 export interface IdentityClicks {
-  /** One bulk read for a batch: by event id, the newest click id before it on another device of its person. The first answer stands for 8 days (law R14). */
+  /**
+   * One bulk read for a batch: by event id, the newest click id before it on another device of its
+   * person. The first answer stands for 8 days (law R14).
+   */
   readonly lookUp: (asked: readonly IdentityClickAsked[]) => Promise<ReadonlyMap<string, string>>;
 }
 export const identityClicks: View<IdentityClicks> = { view: "identity-clicks" };
 
-/** Claims of a known person alone may ask, and only where the client has switched it on (contracts.md 2). */
-export const identityClickAskedBy = (input: Recorded<EventScored>, reference: ReferenceAt): IdentityClickAsked | null => {
+/**
+ * Claims of a known person alone may ask, and only where the client has switched it on
+ * (contracts.md 2).
+ */
+export const identityClickAskedBy = (
+  input: Recorded<EventScored>,
+  reference: ReferenceAt,
+): IdentityClickAsked | null => {
   const { event, enrichment } = input.data;
   if (enrichment.person === null || reference.client(event.client_id)?.identity_link !== true) return null;
   if (claimKindOf(event, reference) !== "conversion") return null;
-  return { client_id: event.client_id, event_id: event.event_id, at: input.at, did: event.did, person: enrichment.person };
+  return {
+    client_id: event.client_id,
+    event_id: event.event_id,
+    at: input.at,
+    did: event.did,
+    person: enrichment.person,
+  };
 };

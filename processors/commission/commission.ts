@@ -1,4 +1,5 @@
-// processors/commission/commission.ts - turns what a partner is credited for into balanced ledger entries with a receipt, and takes it back with the sale.
+// Turns what a partner is credited for into balanced ledger entries with a receipt, and takes it
+// back with the sale.
 
 import { divideHalfEven } from "../../domain/money.ts";
 import type { Contract } from "../../domain/reference/reference.ts";
@@ -22,7 +23,10 @@ type Sale = Recorded<Conversion>;
 
 const DAY_MS = 86_400_000;
 
-/** What a contract answers to a sale: what it earns, what the month gains beside it, and what is to be remembered. */
+/**
+ * What a contract answers to a sale: what it earns, what the month gains beside it, and what is to
+ * be remembered.
+ */
 interface Decided {
   readonly answer: Worth | Nothing;
   readonly adjustment: Adjustment | null;
@@ -40,14 +44,21 @@ const committed = (entries: readonly LedgerEntry[], memory: CommissionMemory): E
     memory,
   );
 
-/** Amounts inside a contract are in its own currency, and nothing says what they are in another one. */
+/**
+ * Amounts inside a contract are in its own currency, and nothing says what they are in another one.
+ */
 const hasAmounts = ({ amount_minor, tiers, min_minor, max_minor, cap }: Contract): boolean =>
   amount_minor !== null || tiers.length > 0 || min_minor !== null || max_minor !== null || cap !== null;
 
 /** Types whose sales are worth something each, then the limits, then the cap of the period. */
 const decideOne = (sale: Conversion, contract: Contract, memory: CommissionMemory): Decided => {
   const { worth, memory: met } = worthOf(sale, contract, memory);
-  const result = (answer: Worth | Nothing, after: CommissionMemory): Decided => ({ answer, adjustment: null, units: null, memory: after });
+  const result = (answer: Worth | Nothing, after: CommissionMemory): Decided => ({
+    answer,
+    adjustment: null,
+    units: null,
+    memory: after,
+  });
   if (worth.kind === "nothing") return result(worth, met);
   const within = bounded(worth, contract);
   const { cap, currency, contract_id } = contract;
@@ -56,7 +67,10 @@ const decideOne = (sale: Conversion, contract: Contract, memory: CommissionMemor
   const count = countIn(met, key, contract_id);
   const answer = capped(within, cap, currency, count.paid_minor);
   if (answer.kind === "nothing" || answer.amountMinor === 0n) return result(answer, met);
-  return result(answer, withCount(met, key, contract_id, { ...count, paid_minor: count.paid_minor + answer.amountMinor }));
+  return result(
+    answer,
+    withCount(met, key, contract_id, { ...count, paid_minor: count.paid_minor + answer.amountMinor }),
+  );
 };
 
 const worthOf = (
@@ -76,17 +90,30 @@ const worthOf = (
 };
 
 const decide = (sale: Conversion, contract: Contract | undefined, memory: CommissionMemory): Decided => {
-  const refused = (reason: NothingReason): Decided => ({ answer: nothing(reason), adjustment: null, units: null, memory });
+  const refused = (reason: NothingReason): Decided => ({
+    answer: nothing(reason),
+    adjustment: null,
+    units: null,
+    memory,
+  });
   if (contract === undefined) return refused("no_contract");
   if (hasAmounts(contract) && contract.currency === null) return refused("incomplete_contract");
   if (hasAmounts(contract) && contract.currency !== sale.currency) return refused("currency_mismatch");
   return contract.type === "tiered" ? earnByVolume(sale, contract, memory) : decideOne(sale, contract, memory);
 };
 
-const wonHeldOf = (adjustment: Adjustment | null): bigint => (adjustment !== null && adjustment.heldMinor > 0n ? adjustment.heldMinor : 0n);
+const wonHeldOf = (adjustment: Adjustment | null): bigint =>
+  adjustment !== null && adjustment.heldMinor > 0n ? adjustment.heldMinor : 0n;
 
-/** A conversion always has an outcome (law M10): an entry that earns, or one that moves nothing and says why. */
-const earn = (sale: Sale, before: CommissionMemory, { contract, holdDays }: Contracts): Emit<Committed, CommissionMemory> => {
+/**
+ * A conversion always has an outcome (law M10): an entry that earns, or one that moves nothing and
+ * says why.
+ */
+const earn = (
+  sale: Sale,
+  before: CommissionMemory,
+  { contract, holdDays }: Contracts,
+): Emit<Committed, CommissionMemory> => {
   const { answer, adjustment, units, memory } = decide(sale.data, contract, before);
   const amountMinor = answer.kind === "worth" ? answer.amountMinor : 0n;
   const isEarning = amountMinor !== 0n;
@@ -107,13 +134,16 @@ const earn = (sale: Sale, before: CommissionMemory, { contract, holdDays }: Cont
     amount_minor: amountMinor,
     reason: isEarning ? sale.data.review : none,
     formula: answer.kind === "worth" && isEarning ? answer.formula : `nothing: ${none}`,
-    inputs: shown ? JSON.stringify({ ...answer.inputs, hold_days: holdDays, amount_minor: amountMinor.toString() }) : "{}",
+    inputs: shown
+      ? JSON.stringify({ ...answer.inputs, hold_days: holdDays, amount_minor: amountMinor.toString() })
+      : "{}",
     reverses_entry_id: null,
   });
   const kept = remember(memory, sale, {
     is: "conversion",
     ...terms,
-    // What the volume wins back or loses by a refund of this sale is held as the sale was, also when the sale itself earned nothing.
+    // What the volume wins back or loses by a refund of this sale is held as the sale was, also
+    // when the sale itself earned nothing.
     held: sale.data.review !== null,
     payable_from: contract === undefined ? null : payableFrom,
     entry_id: isEarning ? entry.entry_id : null,
@@ -128,21 +158,36 @@ const earn = (sale: Sale, before: CommissionMemory, { contract, holdDays }: Cont
   });
   if (adjustment === null || contract === undefined) return committed([entry], kept);
   const { contract_id, version, segment } = contract;
-  const beside = { contract_id, contract_version: version, segment, payable_from: payableFrom, reverses_entry_id: null };
+  const beside = {
+    contract_id,
+    contract_version: version,
+    segment,
+    payable_from: payableFrom,
+    reverses_entry_id: null,
+  };
   return committed([entry, adjustmentFor(sale, adjustment, beside)], kept);
 };
 
-/** What must have been taken back once `refunded` of the line is: in proportion, so that a whole refund takes back exactly what was earned. */
+/**
+ * What must have been taken back once `refunded` of the line is: in proportion, so that a whole
+ * refund takes back exactly what was earned.
+ */
 const targetOf = (earnedMinor: bigint, { refunded_minor, line_value_minor }: Conversion): bigint =>
   line_value_minor === 0n ? earnedMinor : divideHalfEven(earnedMinor * refunded_minor, line_value_minor);
 
-/** Takes back with the terms of the sale, whatever the contract says by now, from the account that it was booked to; the sale's period gets the room. */
+/**
+ * Takes back with the terms of the sale, whatever the contract says by now, from the account that
+ * it was booked to; the sale's period gets the room.
+ */
 const reverse = (change: Sale, memory: CommissionMemory): Emit<Committed, CommissionMemory> => {
   const sale = conversionIn(memory, conversionKey(change.data.conversion_id));
   if (sale === undefined) return committed([nothingBack(change, undefined, "not_credited")], memory);
   const targetMinor = targetOf(sale.earned_minor, change.data);
   const partMinor = targetMinor - sale.reversed_minor;
-  const entry = sale.entry_id === null ? nothingBack(change, sale, sale.reason ?? "not_credited") : takenBack(change, sale, partMinor);
+  const entry =
+    sale.entry_id === null
+      ? nothingBack(change, sale, sale.reason ?? "not_credited")
+      : takenBack(change, sale, partMinor);
   const { contract_id, contract_version, cap_period, contract_segment: segment, payable_from } = sale;
   const { adjustment, unitsBack, memory: counted } = returnVolume(change.data, sale, partMinor, memory);
   const kept = (after: CommissionMemory): CommissionMemory =>
@@ -161,7 +206,10 @@ const reverse = (change: Sale, memory: CommissionMemory): Emit<Committed, Commis
   if (cap_period === null || partMinor === 0n) return committed([entry], kept(memory));
   const key = periodKey(cap_period, change.data.occurred_at, segment, change.data.event_type);
   const count = countIn(memory, key, contract_id);
-  return committed([entry], kept(withCount(memory, key, contract_id, { ...count, paid_minor: count.paid_minor - partMinor })));
+  return committed(
+    [entry],
+    kept(withCount(memory, key, contract_id, { ...count, paid_minor: count.paid_minor - partMinor })),
+  );
 };
 
 const nothingBack = (change: Sale, sale: Earned | undefined, reason: string): LedgerEntry =>
@@ -189,7 +237,8 @@ const takenBack = (change: Sale, sale: Earned, partMinor: bigint): LedgerEntry =
     contract_id: sale.contract_id,
     contract_version: sale.contract_version,
     commission_type: sale.commission_type,
-    formula: "amount = reversed before - earned x refunded / line value, the quotient rounded half to even to the minor unit",
+    formula:
+      "amount = reversed before - earned x refunded / line value, the quotient rounded half to even to the minor unit",
     inputs: JSON.stringify({
       earned_minor: sale.earned_minor.toString(),
       refunded_minor: change.data.refunded_minor.toString(),
@@ -213,7 +262,10 @@ const release = (change: Sale, memory: CommissionMemory): Emit<Committed, Commis
   return committed([releaseEntry(change, sale), adjustmentFor(change, adjustment, beside)], kept);
 };
 
-/** Answers each conversion record with one entry, and with a second one when a tier was won or lost (settlement.md 4); amounts are minor units. */
+/**
+ * Answers each conversion record with one entry, and with a second one when a tier was won or lost
+ * (settlement.md 4); amounts are minor units.
+ */
 export const commission: Processor<Conversion, Committed, CommissionMemory, Contracts> = (change, memory, facts) => {
   if (change.data.kind === "reversed") return reverse(change, memory);
   return change.data.kind === "released" ? release(change, memory) : earn(change, memory, facts);

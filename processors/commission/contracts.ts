@@ -1,4 +1,5 @@
-// processors/commission/contracts.ts - what commission looks up: the contract of a sale as it was known when the claim came, and the client's hold.
+// What commission looks up: the contract of a sale as it was known when the claim came, and the
+// client's hold.
 
 import { type Contract, reference } from "../../domain/reference/reference.ts";
 import type { Conversion } from "../../schemas/generated.ts";

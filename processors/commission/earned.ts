@@ -1,4 +1,5 @@
-// processors/commission/earned.ts - what commission remembers: of a conversion what it earned, of a period what was counted, of a customer since when.
+// What commission remembers: of a conversion what it earned, of a period what was counted, of a
+// customer since when.
 
 import type { Cap, CapPeriod } from "../../domain/reference/reference.ts";
 import { remembersBy, type UnixMs } from "../../stream/flow.ts";
@@ -16,16 +17,25 @@ export interface Earned {
   readonly contract_id: number | null;
   readonly contract_version: number | null;
   readonly commission_type: string | null;
-  /** The contract's own segment: with the sale's time and type it names the counts that a refund returns to. */
+  /**
+   * The contract's own segment: with the sale's time and type it names the counts that a refund
+   * returns to.
+   */
   readonly contract_segment: string | null;
   readonly cap_period: CapPeriod | null;
-  /** What the sale added to the volume of its month (tiered contracts), and what of that refunds took out again. */
+  /**
+   * What the sale added to the volume of its month (tiered contracts), and what of that refunds
+   * took out again.
+   */
   readonly units: bigint | null;
   readonly units_back: bigint;
   /** What the month won by this sale while it is under review, which is held with it. */
   readonly won_held: bigint;
 }
-/** How a tiered contract pays. Units are minor units of value, or millionths of a sale; prices are minor units a million units. */
+/**
+ * How a tiered contract pays. Units are minor units of value, or millionths of a sale; prices are
+ * minor units a million units.
+ */
 export interface Scale {
   readonly mode: "marginal" | "retroactive";
   readonly per: "value" | "sale";
@@ -61,7 +71,8 @@ export type CommissionMemory = Readonly<Record<string, Kept>>;
 const FORMAT = 1;
 const decoder = new TextDecoder();
 
-// JSON has no bigints, so they are digits. Written out by hand: every conversion comes by here, and a replacer or reviver is called for each field.
+// JSON has no bigints, so they are digits. Written out by hand: every conversion comes by here, and
+// a replacer or reviver is called for each field.
 const plainCount = (count: Count) => ({
   paid_minor: count.paid_minor.toString(),
   units: count.units.toString(),
@@ -78,7 +89,10 @@ const plainScale = ({ steps, cap, ...rest }: Scale) => ({
 const plainOf = (kept: Kept): object => {
   if (kept.is === "customer") return kept;
   if (kept.is === "counts")
-    return { is: kept.is, of: Object.fromEntries(Object.entries(kept.of).map(([id, count]) => [id, plainCount(count)])) };
+    return {
+      is: kept.is,
+      of: Object.fromEntries(Object.entries(kept.of).map(([id, count]) => [id, plainCount(count)])),
+    };
   return {
     ...kept,
     earned_minor: kept.earned_minor.toString(),
@@ -106,11 +120,16 @@ const countOf = (count: Plain<Count>): Count => ({
 });
 const decode = (bytes: Uint8Array): Kept => {
   const { format, ...kept } = JSON.parse(decoder.decode(bytes));
-  if (format !== FORMAT) throw new Error(`a commission was remembered in format ${format}, and only ${FORMAT} is known`);
+  if (format !== FORMAT)
+    throw new Error(`a commission was remembered in format ${format}, and only ${FORMAT} is known`);
   if (kept.is === "customer") return kept;
   if (kept.is === "counts")
-    return { is: kept.is, of: Object.fromEntries(Object.entries<Plain<Count>>(kept.of).map(([id, count]) => [id, countOf(count)])) };
-  // Conversions came first and alone: what was written then does not say what it is, and belongs to no cap and no volume.
+    return {
+      is: kept.is,
+      of: Object.fromEntries(Object.entries<Plain<Count>>(kept.of).map(([id, count]) => [id, countOf(count)])),
+    };
+  // Conversions came first and alone: what was written then does not say what it is, and belongs to
+  // no cap and no volume.
   return {
     ...kept,
     is: "conversion",
@@ -124,7 +143,10 @@ const decode = (bytes: Uint8Array): Kept => {
   };
 };
 
-/** One value a conversion, a period of a contract's segment and type, a customer: none grows with the number of a partner's sales. */
+/**
+ * One value a conversion, a period of a contract's segment and type, a customer: none grows with
+ * the number of a partner's sales.
+ */
 export const earned = remembersBy<Kept>({
   name: "earned",
   keyedBy: "client_id:partner_id",
@@ -142,13 +164,25 @@ export const customerIn = (memory: CommissionMemory, key: string): UnixMs | unde
   const kept = memory[key];
   return kept?.is === "customer" ? kept.since : undefined;
 };
-const noCount: Count = { paid_minor: 0n, units: 0n, adjusted_minor: 0n, adjusted_held_minor: 0n, adjustments: 0, scale: null };
+const noCount: Count = {
+  paid_minor: 0n,
+  units: 0n,
+  adjusted_minor: 0n,
+  adjusted_held_minor: 0n,
+  adjustments: 0,
+  scale: null,
+};
 /** What the contract has counted under that key so far. */
 export const countIn = (memory: CommissionMemory, key: string, contractId: number): Count => {
   const kept = memory[key];
   return (kept?.is === "counts" ? kept.of[contractId] : undefined) ?? noCount;
 };
-export const withCount = (memory: CommissionMemory, key: string, contractId: number, count: Count): CommissionMemory => {
+export const withCount = (
+  memory: CommissionMemory,
+  key: string,
+  contractId: number,
+  count: Count,
+): CommissionMemory => {
   const kept = memory[key];
   return { ...memory, [key]: { is: "counts", of: { ...(kept?.is === "counts" ? kept.of : {}), [contractId]: count } } };
 };

@@ -1,4 +1,4 @@
-// processors/commission/entry.ts - the balanced ledger entries that answer one conversion record.
+// The balanced ledger entries that answer one conversion record.
 
 import { monthOf } from "../../domain/calendar.ts";
 import { derivedId, prefixed, uuidOf } from "../../domain/ids.ts";
@@ -64,8 +64,10 @@ export const entryFor = ({ id, data }: Recorded<Conversion>, terms: EntryTerms):
 };
 
 /**
- * The second entry of a change that moved its month to another tier. It belongs to the month and not to the sale, so that a sale that was wholly refunded
- * stands at zero: in the place of a conversion it names `tier_` and an id of contract and month, and its version counts the month's adjustments.
+ * The second entry of a change that moved its month to another tier. It belongs to the month and
+ * not to the sale, so that a sale that was wholly refunded stands at zero: in the place of a
+ * conversion it names `tier_` and an id of contract and month, and its version counts the month's
+ * adjustments.
  */
 export const adjustmentFor = (
   change: Recorded<Conversion>,
@@ -96,7 +98,10 @@ export const adjustmentFor = (
   return {
     ...entry,
     entry_id: prefixed("led", derivedId("commission", change.id, "entries", 1)),
-    conversion_id: prefixed("tier", uuidOf("tier", client_id, partner_id, contract.contract_id, monthName(occurred_at))),
+    conversion_id: prefixed(
+      "tier",
+      uuidOf("tier", client_id, partner_id, contract.contract_id, monthName(occurred_at)),
+    ),
     conversion_version: number,
     campaign_id: null,
     segment: contract.segment,

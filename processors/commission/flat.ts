@@ -1,4 +1,4 @@
-// processors/commission/flat.ts - a fixed amount for each sale, whatever it is worth.
+// A fixed amount for each sale, whatever it is worth.
 import { moneyOf, nothing, type SaleType } from "./worth.ts";
 
 export const flat: SaleType = ({ currency }, { amount_minor }) => {

@@ -1,4 +1,4 @@
-// processors/commission/hybrid.ts - a fixed amount for each sale and a share of its value on top.
+// A fixed amount for each sale and a share of its value on top.
 import { moneyOf, nothing, percentOf, type SaleType, shareOf } from "./worth.ts";
 
 export const hybrid: SaleType = ({ line_value_minor, currency }, { rate_ppm, amount_minor }) => {

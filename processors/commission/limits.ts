@@ -1,10 +1,14 @@
-// processors/commission/limits.ts - what a contract says on top of its type: at least and at most so much a sale, and a cap on the sum of a period.
+// What a contract says on top of its type: at least and at most so much a sale, and a cap on the
+// sum of a period.
 import type { Cap, Contract } from "../../domain/reference/reference.ts";
 import { LEDGER_MAX, larger, moneyOf, type Nothing, nothing, smaller, type Worth } from "./worth.ts";
 
 const PERIOD_WORDS = { day: "a day", month: "a month", lifetime: "in all" } as const;
 
-/** The minimum and the maximum of one sale. An amount that no ledger entry can hold becomes the largest one that it can. */
+/**
+ * The minimum and the maximum of one sale. An amount that no ledger entry can hold becomes the
+ * largest one that it can.
+ */
 export const bounded = (worth: Worth, { min_minor, max_minor, currency }: Contract): Worth => {
   let { amountMinor, formula, inputs } = worth;
   if (min_minor !== null && currency !== null) {
@@ -27,7 +31,11 @@ export const roomOf = (cap: Cap, paidMinor: bigint): bigint => larger(cap.amount
 /** How a receipt speaks of a cap. */
 export const capWords = (cap: Cap, currency: string, paidMinor: bigint) => ({
   formula: `, at most what is left of ${moneyOf(cap.amount_minor, currency)} ${PERIOD_WORDS[cap.period]}`,
-  inputs: { cap_period: cap.period, cap_minor: cap.amount_minor.toString(), cap_used_before_minor: paidMinor.toString() },
+  inputs: {
+    cap_period: cap.period,
+    cap_minor: cap.amount_minor.toString(),
+    cap_used_before_minor: paidMinor.toString(),
+  },
 });
 
 /** Clamps to what the cap has left after `paidMinor`; nothing left means nothing earned. */
@@ -36,5 +44,10 @@ export const capped = (worth: Worth, cap: Cap, currency: string, paidMinor: bigi
   const inputs = { ...worth.inputs, ...words.inputs };
   const room = roomOf(cap, paidMinor);
   if (room === 0n && worth.amountMinor > 0n) return nothing("cap_reached", inputs);
-  return { kind: "worth", amountMinor: smaller(worth.amountMinor, room), formula: worth.formula + words.formula, inputs };
+  return {
+    kind: "worth",
+    amountMinor: smaller(worth.amountMinor, room),
+    formula: worth.formula + words.formula,
+    inputs,
+  };
 };

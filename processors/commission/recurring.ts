@@ -1,4 +1,5 @@
-// processors/commission/recurring.ts - pays for the sales of a customer, a share or an amount each, for some months after the first one or for life.
+// Pays for the sales of a customer, a share or an amount each, for some months after the first one
+// or for life.
 
 import { dayOf, monthsAfter, startOfDay } from "../../domain/calendar.ts";
 import type { Contract } from "../../domain/reference/reference.ts";
@@ -8,25 +9,36 @@ import { flat } from "./flat.ts";
 import { percent } from "./percent.ts";
 import { type Nothing, nothing, type Worth } from "./worth.ts";
 
-/** What the months count from: the customer's earliest sale that this partner was ever credited with under such a contract. */
+/**
+ * What the months count from: the customer's earliest sale that this partner was ever credited with
+ * under such a contract.
+ */
 export interface Recurring {
   readonly answer: Worth | Nothing;
   readonly since: UnixMs;
 }
 
-/** `since` is what is remembered of the customer. Months end as their last day begins in Mexico City, so a sale on that day earns nothing. */
+/**
+ * `since` is what is remembered of the customer. Months end as their last day begins in Mexico
+ * City, so a sale on that day earns nothing.
+ */
 export const recurring = (sale: Conversion, contract: Contract, since: UnixMs | undefined): Recurring => {
   const first = since === undefined ? sale.occurred_at : Math.min(since, sale.occurred_at);
-  if ((contract.rate_ppm === null) === (contract.amount_minor === null)) return { answer: nothing("incomplete_contract"), since: first };
+  if ((contract.rate_ppm === null) === (contract.amount_minor === null))
+    return { answer: nothing("incomplete_contract"), since: first };
   const worth = contract.rate_ppm === null ? flat(sale, contract) : percent(sale, contract);
   const { months } = contract;
   const until = months === null ? null : monthsAfter(dayOf(first), months);
   const counted = { customer_since: dayOf(first), months, paid_until: until };
-  if (until !== null && sale.occurred_at >= startOfDay(until)) return { answer: nothing("months_over", counted), since: first };
+  if (until !== null && sale.occurred_at >= startOfDay(until))
+    return { answer: nothing("months_over", counted), since: first };
   if (worth.kind === "nothing") return { answer: worth, since: first };
   const span =
     months === null
       ? "for every sale of the customer"
       : `for ${months} ${months === 1 ? "month" : "months"} from the customer's first sale on`;
-  return { answer: { ...worth, formula: `${worth.formula}; ${span}`, inputs: { ...worth.inputs, ...counted } }, since: first };
+  return {
+    answer: { ...worth, formula: `${worth.formula}; ${span}`, inputs: { ...worth.inputs, ...counted } },
+    since: first,
+  };
 };

@@ -1,4 +1,5 @@
-// processors/commission/release.ts - a held commission becomes payable: one balanced entry that moves it between the partner's accounts and earns nothing.
+// A held commission becomes payable: one balanced entry that moves it between the partner's
+// accounts and earns nothing.
 import type { Conversion, EntryLine, LedgerEntry } from "../../schemas/generated.ts";
 import type { Recorded } from "../../stream/flow.ts";
 import type { Earned } from "./earned.ts";
@@ -12,7 +13,10 @@ const moved = (amountMinor: bigint): readonly EntryLine[] =>
         { account: "payable:partner", amount_minor: -amountMinor },
       ];
 
-/** What is left of the earning after what was taken back moves; nothing when it is not held. Amounts are minor units of the sale's currency. */
+/**
+ * What is left of the earning after what was taken back moves; nothing when it is not held. Amounts
+ * are minor units of the sale's currency.
+ */
 export const releaseEntry = (change: Recorded<Conversion>, sale: Earned | undefined): LedgerEntry => {
   const isHeld = sale?.held === true && sale.entry_id !== null;
   const leftMinor = isHeld ? sale.earned_minor - sale.reversed_minor : 0n;
@@ -25,7 +29,9 @@ export const releaseEntry = (change: Recorded<Conversion>, sale: Earned | undefi
     contract_id: sale?.contract_id ?? null,
     contract_version: sale?.contract_version ?? null,
     commission_type: sale?.commission_type ?? null,
-    formula: isHeld ? "released = earned - reversed before; from held to payable, the partner gains nothing by it" : "nothing to release",
+    formula: isHeld
+      ? "released = earned - reversed before; from held to payable, the partner gains nothing by it"
+      : "nothing to release",
     inputs: isHeld
       ? JSON.stringify({
           earned_minor: sale.earned_minor.toString(),

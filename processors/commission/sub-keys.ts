@@ -1,11 +1,14 @@
-// processors/commission/sub-keys.ts - the names under which commission remembers things of one partner at one client.
+// The names under which commission remembers things of one partner at one client.
 
 import { dayOf, monthOf } from "../../domain/calendar.ts";
 import type { CapPeriod } from "../../domain/reference/reference.ts";
 import type { Conversion } from "../../schemas/generated.ts";
 import type { UnixMs } from "../../stream/flow.ts";
 
-/** Names of custom events, segments and customers are free text: what separates the parts of a key is written as its code. */
+/**
+ * Names of custom events, segments and customers are free text: what separates the parts of a key
+ * is written as its code.
+ */
 const part = (text: string): string =>
   /[%|:*]/.test(text) ? text.replace(/[%|:*]/g, (sign) => `%${sign.charCodeAt(0).toString(16)}`) : text;
 /** A contract for all segments counts all of them together. */
@@ -16,19 +19,36 @@ export const monthName = (at: UnixMs): string => {
   const { year, month } = monthOf(at);
   return `${year}-${String(month).padStart(2, "0")}`;
 };
-const PERIOD_NAMES: Readonly<Record<CapPeriod, (at: UnixMs) => string>> = { day: dayOf, month: monthName, lifetime: () => "all" };
+const PERIOD_NAMES: Readonly<Record<CapPeriod, (at: UnixMs) => string>> = {
+  day: dayOf,
+  month: monthName,
+  lifetime: () => "all",
+};
 
 /** What was earned by one conversion. */
 export const conversionKey = (conversionId: string): string => `cnv:${part(conversionId)}`;
-/** What a contract has counted in the period of a sale: tiers by month, caps by theirs. `segment` is the contract's. */
+/**
+ * What a contract has counted in the period of a sale: tiers by month, caps by theirs. `segment` is
+ * the contract's.
+ */
 export const periodKey = (period: CapPeriod, at: UnixMs, segment: string | null, eventType: string): string =>
   `period:${PERIOD_NAMES[period](at)}:${scope(segment)}:${part(eventType)}`;
 /** Since when a customer buys. `segment` is the contract's. */
 export const customerKey = (segment: string | null, eventType: string, customer: string): string =>
   `customer:${scope(segment)}:${part(eventType)}:${part(customer)}`;
 
-/** Everything that a change may meet: its contract, for its segment or for all of them, is only known when it is decided. */
-export const subKeysOf = ({ conversion_id, kind, segment, event_type, occurred_at, customer }: Conversion): readonly string[] => {
+/**
+ * Everything that a change may meet: its contract, for its segment or for all of them, is only
+ * known when it is decided.
+ */
+export const subKeysOf = ({
+  conversion_id,
+  kind,
+  segment,
+  event_type,
+  occurred_at,
+  customer,
+}: Conversion): readonly string[] => {
   const keys = [conversionKey(conversion_id)];
   // Asked once: every conversion comes by here, whatever its contract has use for.
   const periods = [dayOf(occurred_at), monthName(occurred_at), PERIOD_NAMES.lifetime(occurred_at)];

@@ -1,10 +1,14 @@
-// processors/commission/tiered.ts - what a month's volume earns: each part of it at its own tier (marginal), or all of it at the tier that it reached (retroactive).
+// What a month's volume earns: each part of it at its own tier (marginal), or all of it at the tier
+// that it reached (retroactive).
 import { divideHalfEven } from "../../domain/money.ts";
 import type { Contract } from "../../domain/reference/reference.ts";
 import type { Scale } from "./earned.ts";
 import { type Inputs, moneyOf, percentOf, plain, WHOLE_PPM } from "./worth.ts";
 
-/** How a tiered contract pays; undefined when what is stored makes no sense: such a contract pays nothing rather than anything. */
+/**
+ * How a tiered contract pays; undefined when what is stored makes no sense: such a contract pays
+ * nothing rather than anything.
+ */
 export const scaleOf = ({ tiers, tier_mode, currency, cap }: Contract): Scale | undefined => {
   const per = tiers[0]?.rate_ppm == null ? "sale" : "value";
   const unit = per === "sale" ? WHOLE_PPM : 1n;
@@ -13,7 +17,8 @@ export const scaleOf = ({ tiers, tier_mode, currency, cap }: Contract): Scale | 
     return price === null ? [] : { from: from * unit, price };
   });
   const isAscending = steps.every(({ from }, n) => (n === 0 ? from === 0n : from > steps[n - 1]!.from));
-  if (currency === null || steps.length === 0 || steps.length < tiers.length || !isAscending || cap?.period === "day") return undefined;
+  if (currency === null || steps.length === 0 || steps.length < tiers.length || !isAscending || cap?.period === "day")
+    return undefined;
   return { mode: tier_mode, per, currency, steps, cap };
 };
 
@@ -32,17 +37,25 @@ const exactOf = (units: bigint, { mode, steps }: Scale, reached: number): bigint
 };
 
 /** What a volume earns before caps, rounded half to even once, in minor units. */
-export const totalOf = (units: bigint, scale: Scale): bigint => divideHalfEven(exactOf(units, scale, reachedBy(units, scale)), WHOLE_PPM);
+export const totalOf = (units: bigint, scale: Scale): bigint =>
+  divideHalfEven(exactOf(units, scale, reachedBy(units, scale)), WHOLE_PPM);
 
-/** What a sale adds to a volume, at the prices of the tier that is reached with it. The difference of two rounded totals: their sum is exact. */
+/**
+ * What a sale adds to a volume, at the prices of the tier that is reached with it. The difference
+ * of two rounded totals: their sum is exact.
+ */
 export const addedBy = (before: bigint, after: bigint, scale: Scale): bigint => {
   const reached = reachedBy(after, scale);
-  return divideHalfEven(exactOf(after, scale, reached), WHOLE_PPM) - divideHalfEven(exactOf(before, scale, reached), WHOLE_PPM);
+  return (
+    divideHalfEven(exactOf(after, scale, reached), WHOLE_PPM) -
+    divideHalfEven(exactOf(before, scale, reached), WHOLE_PPM)
+  );
 };
 
 /** Whether no part of a sale lies in a tier that pays. */
 export const isUnpaid = (before: bigint, after: bigint, scale: Scale): boolean =>
-  exactOf(after, scale, reachedBy(after, scale)) === exactOf(before, scale, reachedBy(after, scale)) && scale.steps[0]!.price === 0n;
+  exactOf(after, scale, reachedBy(after, scale)) === exactOf(before, scale, reachedBy(after, scale)) &&
+  scale.steps[0]!.price === 0n;
 
 const tierWords = ({ per, currency, steps }: Scale): string =>
   steps
@@ -68,7 +81,10 @@ export const saleFormula = (after: bigint, scale: Scale): string => {
 
 const unitsText = (units: bigint, { per }: Scale): string => (per === "value" ? units.toString() : plain(units, 6));
 
-/** The tiers and the volume before and after, as a receipt lists them; a sale that was partly refunded counts in part. */
+/**
+ * The tiers and the volume before and after, as a receipt lists them; a sale that was partly
+ * refunded counts in part.
+ */
 export const volumeInputs = (month: string, before: bigint, after: bigint, scale: Scale): Inputs => ({
   currency: scale.currency,
   month,

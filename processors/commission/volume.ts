@@ -1,4 +1,5 @@
-// processors/commission/volume.ts - a tiered contract settles its month as a whole: after every sale and refund, what was paid is what the volume earns, within the cap.
+// A tiered contract settles its month as a whole: after every sale and refund, what was paid is
+// what the volume earns, within the cap.
 
 import { divideHalfEven } from "../../domain/money.ts";
 import type { Contract } from "../../domain/reference/reference.ts";
@@ -37,14 +38,20 @@ const spareOf = (scale: Scale, month: Count, lifetime: Count): bigint => {
   const most = smaller(LEDGER_MAX - month.paid_minor, LEDGER_MAX);
   return scale.cap === null ? most : smaller(roomOf(scale.cap, usedOf(scale, month, lifetime)), most);
 };
-const paidMore = (count: Count, amountMinor: bigint): Count => ({ ...count, paid_minor: count.paid_minor + amountMinor });
+const paidMore = (count: Count, amountMinor: bigint): Count => ({
+  ...count,
+  paid_minor: count.paid_minor + amountMinor,
+});
 const isSame = (a: Scale, b: Scale): boolean =>
   a.mode === b.mode &&
   a.per === b.per &&
   a.steps.length === b.steps.length &&
   a.steps.every(({ from, price }, n) => from === b.steps[n]!.from && price === b.steps[n]!.price);
 
-/** Losses are taken from what is held first and from the rest then, and gains refill a rest below zero first: so both are zero when the sum is. */
+/**
+ * Losses are taken from what is held first and from the rest then, and gains refill a rest below
+ * zero first: so both are zero when the sum is.
+ */
 const heldPartOf = (amountMinor: bigint, isHeld: boolean, { adjusted_minor, adjusted_held_minor }: Count): bigint => {
   if (amountMinor < 0n) return -smaller(adjusted_held_minor, -amountMinor);
   if (!isHeld) return 0n;
@@ -60,11 +67,15 @@ interface Moved {
   readonly scale: Scale;
   readonly isHeld: boolean;
 }
-/** Brings what was paid to what the volume earns: up as far as the cap has room, down without a limit, and never to less than nothing. */
+/**
+ * Brings what was paid to what the volume earns: up as far as the cap has room, down without a
+ * limit, and never to less than nothing.
+ */
 const adjusted = (change: Conversion, { before, month, lifetime, scale, isHeld }: Moved) => {
   const goal = totalOf(month.units, scale);
   const missing = goal - month.paid_minor;
-  const amountMinor = missing <= 0n ? missing : smaller(missing, larger(spareOf(scale, month, lifetime), -month.paid_minor));
+  const amountMinor =
+    missing <= 0n ? missing : smaller(missing, larger(spareOf(scale, month, lifetime), -month.paid_minor));
   if (amountMinor === 0n) return { month, lifetime, adjustment: null };
   const cap = scale.cap === null ? null : capWords(scale.cap, scale.currency, usedOf(scale, month, lifetime));
   const heldMinor = heldPartOf(amountMinor, isHeld, month);
@@ -115,7 +126,10 @@ const remembered = (
   return month.scale?.cap?.period === "lifetime" ? withCount(counted, keys.lifetime, contractId, lifetime) : counted;
 };
 
-/** Counts a sale. `units` is what it added to the volume; null when it added nothing and nothing was changed. */
+/**
+ * Counts a sale. `units` is what it added to the volume; null when it added nothing and nothing was
+ * changed.
+ */
 export const earnByVolume = (
   sale: Conversion,
   contract: Contract,
@@ -145,7 +159,8 @@ export const earnByVolume = (
     scale,
     isHeld: sale.review !== null,
   });
-  const reason = added > 0n ? "cap_reached" : isUnpaid(before.units, after, scale) ? "below_first_tier" : "rounds_to_zero";
+  const reason =
+    added > 0n ? "cap_reached" : isUnpaid(before.units, after, scale) ? "below_first_tier" : "rounds_to_zero";
   return {
     answer:
       amountMinor === 0n
@@ -161,7 +176,10 @@ export const earnByVolume = (
 const unitsBackOf = (units: bigint, { refunded_minor, line_value_minor }: Conversion): bigint =>
   line_value_minor === 0n ? units : divideHalfEven(units * refunded_minor, line_value_minor);
 
-/** Takes a refund out of the volume of its sale's month, whatever the contract says by now. `partMinor` is what the refund itself takes back. */
+/**
+ * Takes a refund out of the volume of its sale's month, whatever the contract says by now.
+ * `partMinor` is what the refund itself takes back.
+ */
 export const returnVolume = (
   change: Conversion,
   sale: Earned,
@@ -207,7 +225,8 @@ export const releaseVolume = (change: Conversion, sale: Earned, memory: Commissi
       heldMinor: -releasedMinor,
       number: count.adjustments + 1,
       reason: "released",
-      formula: "released = what the month won by this sale and did not lose again; from held to payable, the partner gains nothing by it",
+      formula:
+        "released = what the month won by this sale and did not lose again; from held to payable, the partner gains nothing by it",
       inputs: {
         won_minor: sale.won_held.toString(),
         held_before_minor: count.adjusted_held_minor.toString(),

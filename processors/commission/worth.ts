@@ -1,4 +1,4 @@
-// processors/commission/worth.ts - what a contract makes of one sale before limits: an amount with its receipt, or nothing and why.
+// What a contract makes of one sale before limits: an amount with its receipt, or nothing and why.
 
 import { divideHalfEven, toDecimal } from "../../domain/money.ts";
 import type { Contract } from "../../domain/reference/reference.ts";
@@ -29,7 +29,10 @@ export interface Nothing {
   readonly reason: NothingReason;
   readonly inputs: Inputs;
 }
-/** A contract type whose sales are worth something one by one. Amounts are minor units of the sale's currency. */
+/**
+ * A contract type whose sales are worth something one by one. Amounts are minor units of the sale's
+ * currency.
+ */
 export type SaleType = (sale: Conversion, contract: Contract) => Worth | Nothing;
 
 /** Rates are parts per million; so are parts of a sale that was refunded. */

@@ -1,4 +1,5 @@
-// processors/enrich/browser.ts - what a user agent says about itself: device, browser, operating system, and whether it calls itself a bot.
+// What a user agent says about itself: device, browser, operating system, and whether it calls
+// itself a bot.
 import bowser from "bowser";
 import { isbot } from "isbot";
 import { memo } from "../../domain/memo.ts";
@@ -35,4 +36,6 @@ const parse = (text: string): UserAgent => {
 export const noUserAgent: UserAgent = { device: "unknown", browser: null, os: null, isBot: false, error: null };
 
 /** Pure: the same text, the same answer. An empty text is a missing one. */
-export const userAgentOf: (text: string) => UserAgent = memo(userAgentsRemembered, (text) => (text === "" ? noUserAgent : parse(text)));
+export const userAgentOf: (text: string) => UserAgent = memo(userAgentsRemembered, (text) =>
+  text === "" ? noUserAgent : parse(text),
+);

@@ -1,9 +1,12 @@
-// processors/enrich/consent.ts - the consent in force for an event, and what of the event may go on under it (contracts.md 5).
+// The consent in force for an event, and what of the event may go on under it (contracts.md 5).
 import type { EventReceived } from "../../schemas/generated.ts";
 import { type Signals, signalsIn } from "./signals.ts";
 
 const analytics = 0x01;
-/** Global Privacy Control turns analytics (0x01) and DSP export (0x04) off, Do Not Track DSP export; bit 7 is reserved and kept. */
+/**
+ * Global Privacy Control turns analytics (0x01) and DSP export (0x04) off, Do Not Track DSP export;
+ * bit 7 is reserved and kept.
+ */
 const afterGpc = ~0x05;
 const afterDnt = ~0x04;
 
@@ -11,19 +14,27 @@ const afterDnt = ~0x04;
 export const maskInForce = (given: number, { hasGpc, hasDnt }: Signals): number =>
   given & (hasGpc ? afterGpc : -1) & (hasDnt ? afterDnt : -1);
 
-/** Somebody is owed something by these, so they are stored and credited without the analytics bit. */
+/**
+ * Somebody is owed something by these, so they are stored and credited without the analytics bit.
+ */
 const contractual: ReadonlySet<string> = new Set(["purchase", "ext_purchase", "refund", "lead_submit", "install"]);
 
 /** The way and the device of a visitor who did not agree to be seen. */
 const withheld = { url: null, ref: null, ip: null, ua: null } as const;
 
-/** The event as it may be stored: itself, itself without what is withheld, or null when nothing of it may. */
+/**
+ * The event as it may be stored: itself, itself without what is withheld, or null when nothing of
+ * it may.
+ */
 export const allowedBy = (consent: number, event: EventReceived): EventReceived | null => {
   if ((consent & analytics) !== 0) return event;
   return contractual.has(event.t) ? { ...event, ...withheld } : null;
 };
 
-/** An event of which nothing may be stored: enrich ends it. Most events agree to be seen, and nothing about them is parsed for it. */
+/**
+ * An event of which nothing may be stored: enrich ends it. Most events agree to be seen, and
+ * nothing about them is parsed for it.
+ */
 export const isWithheld = (event: EventReceived): boolean => {
   const mask = (event.consent & analytics) === 0 ? 0 : maskInForce(event.consent, signalsIn(event));
   return (mask & analytics) === 0 && !contractual.has(event.t);

@@ -1,4 +1,5 @@
-// processors/enrich/enrich.ts - adds to an event what can be looked up about it: place, network, device, bot flag, person; and lets go on what consent allows.
+// Adds to an event what can be looked up about it: place, network, device, bot flag, person; and
+// lets go on what consent allows.
 
 import { addressOfVisitor, userAgentOfVisitor } from "../../domain/visitor.ts";
 import type { EventEnriched, EventReceived } from "../../schemas/generated.ts";
@@ -14,15 +15,19 @@ const noErrors: readonly string[] = [];
 const analytics = 0x01;
 
 /**
- * What cannot be found out is null, and `errors` names each look-up that failed: none of them blocks. An address or a user agent that was taken from
- * a request which the visitor's device did not send is the server's, so it says nothing about the visitor and is left out. What consent withholds is
- * read here for the last time: a country, a kind of network and a kind of device remain of it.
+ * What cannot be found out is null, and `errors` names each look-up that failed: none of them
+ * blocks. An address or a user agent that was taken from a request which the visitor's device did
+ * not send is the server's, so it says nothing about the visitor and is left out. What consent
+ * withholds is read here for the last time: a country, a kind of network and a kind of device
+ * remain of it.
  */
-export const enrich: Processor<EventReceived, { enriched: EventEnriched }, Person | null, EnrichFacts, "no_analytics_consent"> = (
-  input,
-  known,
-  facts,
-) => {
+export const enrich: Processor<
+  EventReceived,
+  { enriched: EventEnriched },
+  Person | null,
+  EnrichFacts,
+  "no_analytics_consent"
+> = (input, known, facts) => {
   const event = input.data;
   const signals = signalsIn(event);
   const consent = maskInForce(event.consent, signals);
@@ -33,7 +38,8 @@ export const enrich: Processor<EventReceived, { enriched: EventEnriched }, Perso
   const ua = userAgentOfVisitor(event);
   const userAgent = ua === null ? noUserAgent : userAgentOf(ua);
   const place = address === null ? noPlace : facts.placeOf(address);
-  // A country that the sender gave is not overwritten, and then what the address says of region and city is another place's.
+  // A country that the sender gave is not overwritten, and then what the address says of region and
+  // city is another place's.
   const isGiven = signals.country !== null;
   const placeError = isGiven && place.error === "geo_unavailable" ? null : place.error;
   const canLink = isLinkable(event, consent);

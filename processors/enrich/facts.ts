@@ -1,4 +1,4 @@
-// processors/enrich/facts.ts - the facts of enrich: where addresses are, and the keys under which account ids are hashed.
+// The facts of enrich: where addresses are, and the keys under which account ids are hashed.
 import type { EventReceived } from "../../schemas/generated.ts";
 import type { FactsFor } from "../../stream/flow.ts";
 import { type IdentityKeys, identityKeys } from "./identity-keys.ts";

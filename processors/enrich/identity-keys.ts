@@ -1,4 +1,4 @@
-// processors/enrich/identity-keys.ts - keyed hashes of identifiers, by client: a view, so that no stage holds a secret.
+// Keyed hashes of identifiers, by client: a view, so that no stage holds a secret.
 
 import { type Identify, identifyFor, pepperOf } from "../../domain/device-id.ts";
 import type { View } from "../../stream/flow.ts";

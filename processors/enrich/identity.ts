@@ -1,4 +1,5 @@
-// processors/enrich/identity.ts - whom a device belongs to: identifiers that its events show, the edges they prove, and what of it is remembered.
+// Whom a device belongs to: identifiers that its events show, the edges they prove, and what of it
+// is remembered.
 
 import type { Identify } from "../../domain/device-id.ts";
 import type { EventReceived, IdentityEdge } from "../../schemas/generated.ts";
@@ -23,11 +24,20 @@ const noOne: Person = { email: null, login: null };
 export const noIdentifiers: Identifiers = { email: null, login: null };
 
 const dayMs = 86_400_000;
-/** An edge that nobody shows again is let go with the profile it belongs to: 90 days after it was last seen (contracts.md 5, Retention). */
+/**
+ * An edge that nobody shows again is let go with the profile it belongs to: 90 days after it was
+ * last seen (contracts.md 5, Retention).
+ */
 export const edgeLifetimeMs = 90 * dayMs;
-/** Who is logged in shows the same identifier with every event: the memory moves once a day, the edge too. */
+/**
+ * Who is logged in shows the same identifier with every event: the memory moves once a day, the
+ * edge too.
+ */
 const renewedAfterMs = dayMs;
-/** Both ends of the edge were in one event of the device itself or of the server that knows it: there is nothing to guess. */
+/**
+ * Both ends of the edge were in one event of the device itself or of the server that knows it:
+ * there is nothing to guess.
+ */
 const certain = 100;
 
 const mayIdentify = /"(?:email|user_id|login_id)":/;
@@ -48,12 +58,18 @@ const placeholders: ReadonlySet<string> = new Set([
 ]);
 const longestLogin = 256;
 
-/** A device without a real id would join strangers, and so would an identifier without a visitor's agreement to be known. */
+/**
+ * A device without a real id would join strangers, and so would an identifier without a visitor's
+ * agreement to be known.
+ */
 const analyticsAndPersonalization = 0x03;
 export const isLinkable = (event: EventReceived, consent: number): boolean =>
   (consent & analyticsAndPersonalization) === analyticsAndPersonalization && !event.warnings.includes("weak_did");
 
-/** E-mails were hashed at the edge under the client's pepper; account ids are the sender's own and get their key here. */
+/**
+ * E-mails were hashed at the edge under the client's pepper; account ids are the sender's own and
+ * get their key here.
+ */
 export const identifiersIn = (event: EventReceived, identify: (clientId: number) => Identify): Identifiers => {
   if (!mayIdentify.test(event.props)) return noIdentifiers;
   const props = propsOf(event.props);
@@ -78,8 +94,9 @@ const propsOf = (text: string): Readonly<Record<string, unknown>> => {
 };
 
 /**
- * A person by the strongest identifier: two devices that showed one e-mail are the same person, whatever accounts they used. What the event shows itself
- * comes before what its device is remembered for.
+ * A person by the strongest identifier: two devices that showed one e-mail are the same person,
+ * whatever accounts they used. What the event shows itself comes before what its device is
+ * remembered for.
  */
 export const personOf = (shown: Identifiers, known: Person | null, at: UnixMs): string | null => {
   if (shown.email !== null) return `email:${shown.email}`;
@@ -92,11 +109,18 @@ export const personOf = (shown: Identifiers, known: Person | null, at: UnixMs): 
 };
 
 /**
- * What the device is known by after this event: the same object when nothing is new. Another value of a kind that is known is another person at the
- * same device, and nothing of the one before goes over to them.
+ * What the device is known by after this event: the same object when nothing is new. Another value
+ * of a kind that is known is another person at the same device, and nothing of the one before goes
+ * over to them.
  */
-export const personAfter = (known: Person | null, identifiers: Identifiers, event: Recorded<EventReceived>): Person | null => {
-  const isOther = kinds.some((kind) => identifiers[kind] !== null && known?.[kind] != null && known[kind].identifier !== identifiers[kind]);
+export const personAfter = (
+  known: Person | null,
+  identifiers: Identifiers,
+  event: Recorded<EventReceived>,
+): Person | null => {
+  const isOther = kinds.some(
+    (kind) => identifiers[kind] !== null && known?.[kind] != null && known[kind].identifier !== identifiers[kind],
+  );
   // An event that comes late does not take a device back from whoever has shown themselves since.
   if (isOther && kinds.some((kind) => (known?.[kind]?.at ?? 0) > event.at)) return known;
   const before = isOther ? noOne : (known ?? noOne);
@@ -124,13 +148,21 @@ export const edgesOf = (identifiers: Identifiers, at: UnixMs): readonly Identity
       });
 
 /**
- * Claims and clicks must know their person, and whatever else shows an identifier teaches it. Page views and what belongs to browsing are nearly all
- * traffic: they read no memory, and are of the person whom they name themselves.
+ * Claims and clicks must know their person, and whatever else shows an identifier teaches it. Page
+ * views and what belongs to browsing are nearly all traffic: they read no memory, and are of the
+ * person whom they name themselves.
  */
 const readers: ReadonlySet<string> = new Set(["click", "purchase", "ext_purchase", "lead_submit", "install"]);
-const browsing: ReadonlySet<string> = new Set(["page_view", "view_product", "add_to_cart", "begin_checkout", "form_start"]);
+const browsing: ReadonlySet<string> = new Set([
+  "page_view",
+  "view_product",
+  "add_to_cart",
+  "begin_checkout",
+  "form_start",
+]);
 const hasUse = ({ data: event }: Recorded<EventReceived>): boolean =>
-  !event.warnings.includes("weak_did") && (readers.has(event.t) || (!browsing.has(event.t) && mayIdentify.test(event.props)));
+  !event.warnings.includes("weak_did") &&
+  (readers.has(event.t) || (!browsing.has(event.t) && mayIdentify.test(event.props)));
 
 type Packed = readonly ([string, string, UnixMs] | null)[];
 
@@ -143,7 +175,9 @@ export const person: MemoryOf<Person | null> = remembers<Person | null>({
   when: hasUse,
   encode: (known) =>
     Buffer.from(
-      JSON.stringify(kinds.map((kind) => (known?.[kind] ? [known[kind].identifier, known[kind].event_id, known[kind].at] : null))),
+      JSON.stringify(
+        kinds.map((kind) => (known?.[kind] ? [known[kind].identifier, known[kind].event_id, known[kind].at] : null)),
+      ),
     ),
   decode: (bytes) => {
     const [email, login] = (JSON.parse(Buffer.from(bytes).toString()) as Packed).map((packed) =>

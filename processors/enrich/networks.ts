@@ -1,11 +1,16 @@
-// processors/enrich/networks.ts - what kind of network an address belongs to: the operator's list of ranges and autonomous systems.
+// What kind of network an address belongs to: the operator's list of ranges and autonomous systems.
 import ipaddr from "ipaddr.js";
 
-/** isp: a network whose system is known and on no list of others; unknown: nothing to say it with. */
+/**
+ * isp: a network whose system is known and on no list of others; unknown: nothing to say it with.
+ */
 export type NetworkClass = "hosting" | "vpn" | "isp" | "unknown";
 
 export interface Networks {
-  /** The class that the list gives to an address in canonical form, or to its autonomous system; the narrowest range wins, a system comes last. */
+  /**
+   * The class that the list gives to an address in canonical form, or to its autonomous system; the
+   * narrowest range wins, a system comes last.
+   */
   readonly classOf: (address: string, asn: number | null) => NetworkClass | undefined;
 }
 /** One line that could not be used, with its number from 1. */
@@ -18,7 +23,10 @@ export interface NetworkProblem {
 const classes: Readonly<Record<string, NetworkClass>> = { hosting: "hosting", vpn: "vpn", tor: "vpn", isp: "isp" };
 const system = /^AS(\d{1,10})$/i;
 
-/** Addresses as bits in front of their prefix: a look-up is one map read for each length that the list uses. */
+/**
+ * Addresses as bits in front of their prefix: a look-up is one map read for each length that the
+ * list uses.
+ */
 interface Family {
   readonly ranges: Map<number, Map<string, NetworkClass>>;
   lengths: readonly number[];
@@ -34,10 +42,13 @@ const prefixOf = (bytes: readonly number[], length: number): string => {
 };
 
 /**
- * Reads a list: on each line a range (`203.0.113.0/24`, or one address) or a system (`AS64500`), then `hosting`, `vpn`, `tor` or `isp`; `#` begins a
- * comment. Lines that are none of this are told and left out, so that one typing error does not switch off a whole list.
+ * Reads a list: on each line a range (`203.0.113.0/24`, or one address) or a system (`AS64500`),
+ * then `hosting`, `vpn`, `tor` or `isp`; `#` begins a comment. Lines that are none of this are told
+ * and left out, so that one typing error does not switch off a whole list.
  */
-export const networksOf = (text: string): { readonly networks: Networks; readonly problems: readonly NetworkProblem[] } => {
+export const networksOf = (
+  text: string,
+): { readonly networks: Networks; readonly problems: readonly NetworkProblem[] } => {
   const problems: NetworkProblem[] = [];
   const four = family();
   const six = family();
@@ -78,7 +89,9 @@ export const networksOf = (text: string): { readonly networks: Networks; readonl
 
 const rangeOf = (text: string): { readonly bytes: readonly number[]; readonly length: number } | undefined => {
   if (!ipaddr.isValidCIDR(text) && !ipaddr.isValid(text)) return undefined;
-  const [address, length] = ipaddr.isValidCIDR(text) ? ipaddr.parseCIDR(text) : ([ipaddr.parse(text), undefined] as const);
+  const [address, length] = ipaddr.isValidCIDR(text)
+    ? ipaddr.parseCIDR(text)
+    : ([ipaddr.parse(text), undefined] as const);
   const bytes = address.toByteArray();
   return { bytes, length: length ?? bytes.length * 8 };
 };

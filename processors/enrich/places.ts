@@ -1,11 +1,15 @@
-// processors/enrich/places.ts - where an address is and what kind of network it belongs to: the view that enrich looks up, and how an app makes it from data files.
+// Where an address is and what kind of network it belongs to: the view that enrich looks up, and
+// how an app makes it from data files.
 import ipaddr from "ipaddr.js";
 import { type CityResponse, type Response as Mmdb, Reader } from "mmdb-lib";
 import { memo } from "../../domain/memo.ts";
 import type { View } from "../../stream/flow.ts";
 import type { NetworkClass, Networks } from "./networks.ts";
 
-/** What is known of an address; null what is not, `error` why when something went wrong. An address that no country owns is no error. */
+/**
+ * What is known of an address; null what is not, `error` why when something went wrong. An address
+ * that no country owns is no error.
+ */
 export interface Place {
   /** ISO 3166-1 alpha-2 */
   readonly country: string | null;
@@ -24,7 +28,10 @@ export interface Places {
 }
 export const places: View<Places> = { view: "places" };
 
-/** Bytes of MaxMind databases, and the list of networks; null what an operator has not given: then all that it would tell is unknown. */
+/**
+ * Bytes of MaxMind databases, and the list of networks; null what an operator has not given: then
+ * all that it would tell is unknown.
+ */
 export interface PlaceData {
   readonly country: Buffer | null;
   readonly city: Buffer | null;
@@ -34,7 +41,8 @@ export interface PlaceData {
 const nothing: PlaceData = { country: null, city: null, asn: null, networks: null };
 
 /**
- * The documentation ranges (RFC 5737) belong to nobody, so demo and test traffic uses them; the countries are made up. Keyed by the first three octets.
+ * The documentation ranges (RFC 5737) belong to nobody, so demo and test traffic uses them; the
+ * countries are made up. Keyed by the first three octets.
  */
 const demoCountries: Readonly<Record<string, string>> = { "192.0.2": "MX", "198.51.100": "US", "203.0.113": "ES" };
 
@@ -45,8 +53,10 @@ const addressesRemembered = 20_000;
 export const noPlace: Place = { country: null, region: null, city: null, asn: null, asn_class: "unknown", error: null };
 
 /**
- * Looks addresses up in MaxMind databases: countries by `country_code` or `country.iso_code`, cities and regions as city files name them. Without
- * country data (null) only the demo ranges are known and every other public address is answered with `geo_unavailable`. Throws when a buffer is no such database.
+ * Looks addresses up in MaxMind databases: countries by `country_code` or `country.iso_code`,
+ * cities and regions as city files name them. Without country data (null) only the demo ranges are
+ * known and every other public address is answered with `geo_unavailable`. Throws when a buffer is
+ * no such database.
  */
 export const placesOf = (country: Buffer | null, more: Partial<PlaceData> = {}): Places => {
   const data = { ...nothing, ...more, country };
@@ -61,7 +71,8 @@ export const placesOf = (country: Buffer | null, more: Partial<PlaceData> = {}):
     placeOf: memo(addressesRemembered, (address) => placeIn(readers, address)),
   };
 };
-const readerOf = <Found extends Mmdb>(data: Buffer | null): Reader<Found> | null => (data === null ? null : new Reader<Found>(data));
+const readerOf = <Found extends Mmdb>(data: Buffer | null): Reader<Found> | null =>
+  data === null ? null : new Reader<Found>(data);
 
 /** Both spellings of the country occur; mmdb-lib knows the second alone. */
 type CountryRecord = CityResponse & { readonly country_code?: string };
@@ -74,7 +85,8 @@ interface Readers {
 }
 
 const placeIn = (readers: Readers, given: string): Place => {
-  // The parser also takes 0x7f.1 and 127.1; edges have refused what is no address, so a failure here is an edge that let one through.
+  // The parser also takes 0x7f.1 and 127.1; edges have refused what is no address, so a failure
+  // here is an edge that let one through.
   if (!ipaddr.isValid(given)) return { ...noPlace, error: "bad_address" };
   const address = ipaddr.process(given);
   const text = address.toString();
@@ -82,17 +94,25 @@ const placeIn = (readers: Readers, given: string): Place => {
   if (demo !== undefined) return { ...noPlace, country: demo, asn_class: classIn(readers, text, null) };
   // Private, carrier-grade NAT, loopback, tunnels and the like are in no country and of no network.
   if (address.range() !== "unicast") return noPlace;
-  if (readers.country === null && readers.city === null) return { ...noPlace, ...networkIn(readers, text), error: "geo_unavailable" };
+  if (readers.country === null && readers.city === null)
+    return { ...noPlace, ...networkIn(readers, text), error: "geo_unavailable" };
   try {
     const found = readers.city?.get(text) ?? null;
     const country = countryIn(found) ?? countryIn(readers.country?.get(text) ?? null);
-    return { country, region: found?.subdivisions?.[0]?.iso_code ?? null, city: nameIn(found), ...networkIn(readers, text), error: null };
+    return {
+      country,
+      region: found?.subdivisions?.[0]?.iso_code ?? null,
+      city: nameIn(found),
+      ...networkIn(readers, text),
+      error: null,
+    };
   } catch {
     return { ...noPlace, error: "geo_failed" };
   }
 };
 
-const countryIn = (found: CountryRecord | null): string | null => found?.country_code ?? found?.country?.iso_code ?? null;
+const countryIn = (found: CountryRecord | null): string | null =>
+  found?.country_code ?? found?.country?.iso_code ?? null;
 /** English, so that one city has one name in every report. */
 const nameIn = (found: CountryRecord | null): string | null => found?.city?.names?.en ?? null;
 
@@ -105,6 +125,9 @@ const networkIn = (readers: Readers, text: string): Pick<Place, "asn" | "asn_cla
   return { asn, asn_class: classIn(readers, text, asn) };
 };
 
-/** A system that is known and on no list is taken for an access provider's; without a list nothing can be said of it. */
+/**
+ * A system that is known and on no list is taken for an access provider's; without a list nothing
+ * can be said of it.
+ */
 const classIn = ({ networks }: Readers, text: string, asn: number | null): NetworkClass =>
   networks === null ? "unknown" : (networks.classOf(text, asn) ?? (asn === null ? "unknown" : "isp"));

@@ -1,4 +1,5 @@
-// processors/enrich/signals.ts - the few props that enrich reads: privacy signals of the browser, and a country that the sender knows better.
+// The few props that enrich reads: privacy signals of the browser, and a country that the sender
+// knows better.
 import type { EventReceived } from "../../schemas/generated.ts";
 
 export interface Signals {
@@ -9,10 +10,16 @@ export interface Signals {
 }
 
 const none: Signals = { hasGpc: false, hasDnt: false, country: null };
-/** Parsing the props of every event would cost more than the rest of the stage: only a text that holds one of the names is parsed. */
+/**
+ * Parsing the props of every event would cost more than the rest of the stage: only a text that
+ * holds one of the names is parsed.
+ */
 const maySignal = /"(?:gpc|dnt|country)"/;
 
-/** A signal stands in the props (what the pixel read in the browser) or in the warnings (what an edge read in a header); either is enough. */
+/**
+ * A signal stands in the props (what the pixel read in the browser) or in the warnings (what an
+ * edge read in a header); either is enough.
+ */
 export const signalsIn = (event: EventReceived): Signals => {
   const props = maySignal.test(event.props) ? propsOf(event.props) : undefined;
   if (props === undefined && event.warnings.length === 0) return none;
@@ -34,7 +41,8 @@ const propsOf = (text: string): Readonly<Record<string, unknown>> | undefined =>
     const props: unknown = JSON.parse(text);
     return typeof props === "object" && props !== null ? (props as Record<string, unknown>) : undefined;
   } catch {
-    // Edges write this text themselves; if one ever writes it wrongly, the event goes on without signals.
+    // Edges write this text themselves; if one ever writes it wrongly, the event goes on without
+    // signals.
     return undefined;
   }
 };

@@ -1,4 +1,5 @@
-// processors/score/facts.ts - the facts of score: where the client draws its lines, the keys that prove a click or an identifier, and hints.
+// The facts of score: where the client draws its lines, the keys that prove a click or an
+// identifier, and hints.
 
 import { type Reference, type ReferenceAt, reference } from "../../domain/reference/reference.ts";
 import type { EventEnriched, FraudHints } from "../../schemas/generated.ts";

@@ -1,4 +1,5 @@
-// processors/score/hints.ts - hints: what other events have in common with a claim or a click. Read once across keys, then kept with the event.
+// Hints: what other events have in common with a claim or a click. Read once across keys, then kept
+// with the event.
 
 import { addressOfVisitor } from "../../domain/visitor.ts";
 import type { EventEnriched, FraudHints } from "../../schemas/generated.ts";
@@ -18,12 +19,18 @@ export interface HintAsked {
 }
 
 export interface Hints {
-  /** One bulk read for a batch, by event id. The first answer that an event got is its answer for 8 days, whatever came since (law R14). */
+  /**
+   * One bulk read for a batch, by event id. The first answer that an event got is its answer for 8
+   * days, whatever came since (law R14).
+   */
   readonly lookUp: (asked: readonly HintAsked[]) => Promise<ReadonlyMap<string, FraudHints>>;
 }
 export const hints: View<Hints> = { view: "hints" };
 
-/** Claims and clicks alone may ask: everything else is far too frequent, and earns nothing (settlement.md 5). */
+/**
+ * Claims and clicks alone may ask: everything else is far too frequent, and earns nothing
+ * (settlement.md 5).
+ */
 export const hintAskedBy = (input: Recorded<EventEnriched>, clickOf: ClickKeys["clickOf"]): HintAsked | null => {
   const { event } = input.data;
   const isSale = isConversion(input);

@@ -1,4 +1,4 @@
-// processors/score/rules.ts - all inline fraud rules, and what a client has made of them.
+// All inline fraud rules, and what a client has made of them.
 import type { FraudRule, RuleSetting } from "./rule.ts";
 import { addressClass } from "./rules/address-class.ts";
 import { botUserAgent } from "./rules/bot-user-agent.ts";
@@ -11,8 +11,9 @@ import { impossibleInstall } from "./rules/impossible-install.ts";
 import { selfReferral } from "./rules/self-referral.ts";
 
 /**
- * Nine that an event, its click id or a hint can show, in the order of their reasons. The tenth, an order that another partner claims, is found by
- * settle, which alone sees both; click floods and flat distributions need whole days (settlement.md 7).
+ * Nine that an event, its click id or a hint can show, in the order of their reasons. The tenth, an
+ * order that another partner claims, is found by settle, which alone sees both; click floods and
+ * flat distributions need whole days (settlement.md 7).
  */
 export const rules: readonly FraudRule[] = [
   botUserAgent,
@@ -29,7 +30,10 @@ export const rules: readonly FraudRule[] = [
 /** By code; a rule that is absent is as it is shipped. */
 export type RuleSettings = Readonly<Record<string, RuleSetting>>;
 
-/** The rules that are on for a client, with its weights and thresholds; worked out once for each row of the client. */
+/**
+ * The rules that are on for a client, with its weights and thresholds; worked out once for each row
+ * of the client.
+ */
 export const rulesFor = (settings: RuleSettings | undefined): readonly FraudRule[] => {
   if (settings === undefined) return rules;
   const known = adjusted.get(settings);

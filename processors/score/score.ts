@@ -1,4 +1,4 @@
-// processors/score/score.ts - says how far an event can be trusted: 0 to 100, the client's band, and every reason.
+// Says how far an event can be trusted: 0 to 100, the client's band, and every reason.
 
 import type { Click } from "../../domain/click-id.ts";
 import type { EventEnriched, EventReceived, EventScored, FraudBand, FraudReason } from "../../schemas/generated.ts";
@@ -12,7 +12,10 @@ import { rulesFor } from "./rules.ts";
 const highest = 100;
 const noReasons: readonly FraudReason[] = [];
 
-/** Adds up the weights of all reasons, 100 at most. Never drops, never rejects: a risky event is stored like any other, it only earns nothing. */
+/**
+ * Adds up the weights of all reasons, 100 at most. Never drops, never rejects: a risky event is
+ * stored like any other, it only earns nothing.
+ */
 export const score: Processor<EventEnriched, { scored: EventScored }, null, ScoreFacts> = (input, _, facts) => {
   const { event, enrichment } = input.data;
   const click = event.click_id === null ? null : facts.clickOf(event.click_id);
@@ -29,7 +32,12 @@ export const score: Processor<EventEnriched, { scored: EventScored }, null, Scor
     canReject ||= rule.isNeverAlone !== true;
   }
   const total = Math.min(highest, points);
-  const fraud = { score: total, band: bandOf(total, facts, canReject), reasons: reasons ?? noReasons, hints: facts.hints };
+  const fraud = {
+    score: total,
+    band: bandOf(total, facts, canReject),
+    reasons: reasons ?? noReasons,
+    hints: facts.hints,
+  };
   return emit([{ output: "scored", data: { event, enrichment, fraud } }]);
 };
 
@@ -41,10 +49,14 @@ const reasonFor = ({ code, weight, threshold, evidence }: FraudRule, seen: Seen)
 const bandOf = (points: number, { review, reject }: ScoreFacts, canReject: boolean): FraudBand =>
   points >= reject && canReject ? "reject" : points >= review ? "review" : "ok";
 
-/** The partner whom the click or the source names; who else might be credited is decided later, and by nobody's own doing. */
+/**
+ * The partner whom the click or the source names; who else might be credited is decided later, and
+ * by nobody's own doing.
+ */
 const isPartnersOwn = (event: EventReceived, click: Click | null, { reference, identifyOf }: ScoreFacts): boolean => {
   const link = click === null ? undefined : reference.link(click.link_id);
-  const named = link ?? (event.partner_ref === null ? undefined : partnerNamed(event.partner_ref, event.client_id, reference));
+  const named =
+    link ?? (event.partner_ref === null ? undefined : partnerNamed(event.partner_ref, event.client_id, reference));
   const email = named === undefined ? null : (reference.partner(named.partner_id)?.email_sha256 ?? null);
   if (email === null) return false;
   return identifiersIn(event, identifyOf).email === identifyOf(event.client_id).hashed(email);

@@ -1,15 +1,20 @@
-// processors/settle/credit-line.ts - gives a line to its partner and takes it back, writing one conversion record for each change.
+// Gives a line to its partner and takes it back, writing one conversion record for each change.
 
 import { derivedId, prefixed } from "../../domain/ids.ts";
 import type { Claim, Conversion, EventAttributed } from "../../schemas/generated.ts";
 import type { Recorded } from "../../stream/flow.ts";
 import { type Line, rowOf } from "./order.ts";
 
-/** What one claim changes: the claim, and the conversion records so far, whose number makes the next id. */
+/**
+ * What one claim changes: the claim, and the conversion records so far, whose number makes the next
+ * id.
+ */
 export interface Changes {
   readonly cause: Recorded<Claim>;
   readonly records: Conversion[];
-  /** What is changed by a decision, at once or when its line comes, is so under the decision's id. */
+  /**
+   * What is changed by a decision, at once or when its line comes, is so under the decision's id.
+   */
   readonly decisionId?: string;
 }
 
@@ -51,7 +56,10 @@ const recordOf = (
   rule_version: credit.rule_version,
 });
 
-/** Opens a conversion of the line for the partner of its row; what was refunded already is taken back at once, so the order of arrival does not show in the sum. */
+/**
+ * Opens a conversion of the line for the partner of its row; what was refunded already is taken
+ * back at once, so the order of arrival does not show in the sum.
+ */
 export const creditLine = (changes: Changes, line: Line, row: EventAttributed): Line => {
   const credited: Line = {
     ...line,
@@ -62,17 +70,35 @@ export const creditLine = (changes: Changes, line: Line, row: EventAttributed): 
     conversion_version: 1,
   };
   changes.records.push(
-    recordOf(changes, credited, row, { kind: "credited", value_minor: line.value_minor, refunded_minor: 0n, reason: null }),
+    recordOf(changes, credited, row, {
+      kind: "credited",
+      value_minor: line.value_minor,
+      refunded_minor: 0n,
+      reason: null,
+    }),
   );
   return line.refunded_minor > 0n || line.is_returned
     ? takeBack(changes, credited, line.refunded_minor, line.refund_reason, row)
     : credited;
 };
 
-/** Takes `part` of a credited line back from the partner who holds it; `line` already counts it as refunded. An open line has nobody to take from. */
-export const takeBack = (changes: Changes, line: Line, part: bigint, reason: string | null, row?: EventAttributed): Line => {
+/**
+ * Takes `part` of a credited line back from the partner who holds it; `line` already counts it as
+ * refunded. An open line has nobody to take from.
+ */
+export const takeBack = (
+  changes: Changes,
+  line: Line,
+  part: bigint,
+  reason: string | null,
+  row?: EventAttributed,
+): Line => {
   if (line.status !== "credited") return line;
-  const next: Line = { ...line, status: line.is_returned ? "reversed" : "credited", conversion_version: line.conversion_version + 1 };
+  const next: Line = {
+    ...line,
+    status: line.is_returned ? "reversed" : "credited",
+    conversion_version: line.conversion_version + 1,
+  };
   const change = { kind: "reversed", value_minor: part, refunded_minor: line.refunded_minor, reason } as const;
   changes.records.push(recordOf(changes, next, row ?? rowOf(line), change));
   return next;
@@ -80,7 +106,12 @@ export const takeBack = (changes: Changes, line: Line, part: bigint, reason: str
 
 /** Takes all that is left from whoever holds the line. */
 export const closeLine = (changes: Changes, line: Line, reason: string): Line =>
-  takeBack(changes, { ...line, refunded_minor: line.value_minor, is_returned: true }, line.value_minor - line.refunded_minor, reason);
+  takeBack(
+    changes,
+    { ...line, refunded_minor: line.value_minor, is_returned: true },
+    line.value_minor - line.refunded_minor,
+    reason,
+  );
 
 /** The commission of a credited line is no longer held; what was taken back of it stays so. */
 export const releaseLine = (changes: Changes, line: Line, reason: string): Line => {
@@ -90,8 +121,17 @@ export const releaseLine = (changes: Changes, line: Line, reason: string): Line 
   return next;
 };
 
-/** The line is worth, or reviewed, differently now: its conversion is closed, and another opened unless nothing is left to credit. */
-export const creditAgain = (changes: Changes, before: Line, after: Line, row: EventAttributed, reason: string): Line => {
+/**
+ * The line is worth, or reviewed, differently now: its conversion is closed, and another opened
+ * unless nothing is left to credit.
+ */
+export const creditAgain = (
+  changes: Changes,
+  before: Line,
+  after: Line,
+  row: EventAttributed,
+  reason: string,
+): Line => {
   const closed = closeLine(changes, before, reason);
   if (after.is_returned) return { ...after, status: "reversed", conversion_version: closed.conversion_version };
   return creditLine(changes, after, row);

@@ -1,4 +1,5 @@
-// processors/settle/decide.ts - what a decision makes of a line: another partner, none, a commission that is released or held, a row with more fraud reasons.
+// What a decision makes of a line: another partner, none, a commission that is released or held, a
+// row with more fraud reasons.
 import type { Credit, Decision, EventAttributed, Fraud } from "../../schemas/generated.ts";
 import type { UnixMs } from "../../stream/flow.ts";
 import { type Changes, closeLine, creditAgain, creditLine, releaseLine } from "./credit-line.ts";
@@ -10,7 +11,10 @@ const highestScore = 100;
 const HELD = "fraud_review";
 const REJECTED = "fraud_rejected";
 
-/** Who won before a decision lost to it; an outcome beside the closed reasons of an unattributed event. */
+/**
+ * Who won before a decision lost to it; an outcome beside the closed reasons of an unattributed
+ * event.
+ */
 const OVERRULED = "overruled";
 
 interface Decided {
@@ -33,7 +37,10 @@ const creditByDecision = (before: Credit, { decision_id, partner_id, campaign_id
   link_id: null,
   rule_id: null,
   rule_version: null,
-  candidates: [...overruled(before), { method: "decision", reference: decision_id, partner_id, campaign_id, outcome: "won" }],
+  candidates: [
+    ...overruled(before),
+    { method: "decision", reference: decision_id, partner_id, campaign_id, outcome: "won" },
+  ],
 });
 
 const creditOfNobody = (before: Credit, decisionId: string, reason: string): Credit => ({
@@ -46,7 +53,10 @@ const creditOfNobody = (before: Credit, decisionId: string, reason: string): Cre
   link_id: null,
   rule_id: null,
   rule_version: null,
-  candidates: [...overruled(before), { method: "decision", reference: decisionId, partner_id: null, campaign_id: null, outcome: reason }],
+  candidates: [
+    ...overruled(before),
+    { method: "decision", reference: decisionId, partner_id: null, campaign_id: null, outcome: reason },
+  ],
 });
 
 /** The score with the decision's reasons, each code once; the same one when none is new. */
@@ -60,19 +70,32 @@ const flagged = (before: Fraud, { flags, review_from, reject_from }: Decision): 
   );
   const found = score >= reject_from ? "reject" : score >= review_from ? "review" : "ok";
   // Reasons are only added, so a band never falls, whatever the client's lines have become since.
-  return { score, band: found === "ok" || before.band === "reject" ? before.band : found, reasons, hints: before.hints };
+  return {
+    score,
+    band: found === "ok" || before.band === "reject" ? before.band : found,
+    reasons,
+    hints: before.hints,
+  };
 };
 
-/** Of the closed reasons of an unattributed event; the words of whoever decided stay with the decision. */
+/**
+ * Of the closed reasons of an unattributed event; the words of whoever decided stay with the
+ * decision.
+ */
 const lostFor = ({ kind }: Decision): string => (kind === "reject" ? REJECTED : "manual");
 
-const nextVersion = (row: EventAttributed, over: Partial<Pick<EventAttributed, "credit" | "fraud">>): EventAttributed => ({
+const nextVersion = (
+  row: EventAttributed,
+  over: Partial<Pick<EventAttributed, "credit" | "fraud">>,
+): EventAttributed => ({
   ...row,
   ...over,
   version: row.version + 1,
 });
 
-/** A row of an event that is no claim: no money hangs on it. Null when the decision changes nothing. */
+/**
+ * A row of an event that is no claim: no money hangs on it. Null when the decision changes nothing.
+ */
 const decideEvent = (row: EventAttributed, decision: Decision, today: EventAttributed): EventAttributed | null => {
   const { credit } = row;
   const isHeldBySomebody = credit.partner_id !== null;
@@ -83,7 +106,9 @@ const decideEvent = (row: EventAttributed, decision: Decision, today: EventAttri
       return nextVersion(row, { credit: creditByDecision(credit, decision) });
     case "take_back":
     case "reject":
-      return isHeldBySomebody ? nextVersion(row, { credit: creditOfNobody(credit, decision.decision_id, lostFor(decision)) }) : null;
+      return isHeldBySomebody
+        ? nextVersion(row, { credit: creditOfNobody(credit, decision.decision_id, lostFor(decision)) })
+        : null;
     case "release":
     case "recredit":
       return null;
@@ -93,14 +118,26 @@ const decideEvent = (row: EventAttributed, decision: Decision, today: EventAttri
       const fraud = flagged(row.fraud, decision);
       if (fraud === row.fraud) return null;
       const isLost = fraud.band === "reject" && isHeldBySomebody && credit.method !== "decision";
-      return nextVersion(row, { fraud, ...(isLost && { credit: creditOfNobody(credit, decision.decision_id, REJECTED) }) });
+      return nextVersion(row, {
+        fraud,
+        ...(isLost && { credit: creditOfNobody(credit, decision.decision_id, REJECTED) }),
+      });
     }
   }
 };
 
-const unheld = (line: Line): Line => ({ ...line, status: "open", partner_id: null, campaign_id: null, is_decided: true });
+const unheld = (line: Line): Line => ({
+  ...line,
+  status: "open",
+  partner_id: null,
+  campaign_id: null,
+  is_decided: true,
+});
 
-/** Reverses the old credit, then adds the new one; the same partner keeps the line, and what was decided about it before. */
+/**
+ * Reverses the old credit, then adds the new one; the same partner keeps the line, and what was
+ * decided about it before.
+ */
 const give = (changes: Changes, line: Line, decision: Decision): Decided => {
   if (line.partner_id === decision.partner_id) return { line: { ...line, is_decided: true }, row: null };
   if (line.partner_id !== null && decision.kind === "assign") return { line, row: null };
@@ -122,7 +159,8 @@ const takeAway = (changes: Changes, line: Line, decision: Decision): Decided => 
 const release = (changes: Changes, line: Line, decision: Decision): Decided => {
   if (line.review === null) return { line, row: null };
   if (line.partner_id === null) return { line: { ...line, review: null }, row: null };
-  // All of it was given back, so nothing is held; should the line be worth something again, it is so without a review.
+  // All of it was given back, so nothing is held; should the line be worth something again, it is
+  // so without a review.
   const released = line.status === "credited" ? releaseLine(changes, line, decision.reason) : { ...line, review: null };
   return { line: { ...released, is_decided: true }, row: null };
 };
@@ -165,15 +203,26 @@ const decideLine = (changes: Changes, line: Line, decision: Decision): Decided =
   }
 };
 
-/** Who is credited for an order is decided for all of it, also for lines that come late; a review is released, or found, on what is there. */
-const isForAll = ({ kind }: Decision): boolean => kind === "assign" || kind === "reattribute" || kind === "take_back" || kind === "reject";
+/**
+ * Who is credited for an order is decided for all of it, also for lines that come late; a review is
+ * released, or found, on what is there.
+ */
+const isForAll = ({ kind }: Decision): boolean =>
+  kind === "assign" || kind === "reattribute" || kind === "take_back" || kind === "reject";
 
-/** A line that has just come: decisions that wait for it are applied in the order in which they came. `rows`: its further versions; `decisions`: what goes on waiting. */
+/**
+ * A line that has just come: decisions that wait for it are applied in the order in which they
+ * came. `rows`: its further versions; `decisions`: what goes on waiting.
+ */
 export const decideWaiting = (
   changes: Changes,
   line: Line,
   waiting: readonly WaitingDecision[],
-): { readonly line: Line; readonly rows: readonly EventAttributed[]; readonly decisions: readonly WaitingDecision[] } => {
+): {
+  readonly line: Line;
+  readonly rows: readonly EventAttributed[];
+  readonly decisions: readonly WaitingDecision[];
+} => {
   const rows: EventAttributed[] = [];
   const decisions: WaitingDecision[] = [];
   let decided = line;
@@ -194,7 +243,10 @@ const canWait = ({ kind }: Decision): boolean => kind !== "reprocess" && kind !=
 
 type Rows = readonly { readonly row: EventAttributed; readonly at: UnixMs }[];
 
-/** A decision that has just come: applied to the lines it is about. Where there is none yet it waits, as a refund does. */
+/**
+ * A decision that has just come: applied to the lines it is about. Where there is none yet it
+ * waits, as a refund does.
+ */
 export const decideOrder = (
   changes: Changes,
   asked: WaitingDecision,
@@ -215,8 +267,15 @@ export const decideOrder = (
   return { rows, state: { ...order, lines, decisions: waits ? [...order.decisions, asked] : order.decisions } };
 };
 
-/** The first decision brings the event's bytes; from then on what was last written counts, so that versions have no gap and no second author. */
-const decideOther = ({ cause }: Changes, decision: Decision, order: OrderState): { readonly rows: Rows; readonly state: OrderState } => {
+/**
+ * The first decision brings the event's bytes; from then on what was last written counts, so that
+ * versions have no gap and no second author.
+ */
+const decideOther = (
+  { cause }: Changes,
+  decision: Decision,
+  order: OrderState,
+): { readonly rows: Rows; readonly state: OrderState } => {
   const { attributed } = cause.data;
   const { event_id, ts } = attributed.event;
   const known = order.events.find((event) => event.event_id === event_id);

@@ -1,8 +1,14 @@
-// processors/settle/decision-claim.ts - a decision as a claim: under the key of the order it is about, with the event it is about.
+// A decision as a claim: under the key of the order it is about, with the event it is about.
 
 import { nothingFound } from "../../domain/nothing-found.ts";
 import type { ReferenceAt } from "../../domain/reference/reference.ts";
-import { type Claim, type Decision, type EventAttributed, type EventReceived, topics } from "../../schemas/generated.ts";
+import {
+  type Claim,
+  type Decision,
+  type EventAttributed,
+  type EventReceived,
+  topics,
+} from "../../schemas/generated.ts";
 import type { Recorded } from "../../stream/flow.ts";
 import { claimKindOf, orderKeyOf } from "../attribute/claims.ts";
 
@@ -19,7 +25,9 @@ export const decisionOnOrder = (clientId: number, orderId: string, said: Said): 
   decision: { ...whole, ...said, scope: "order" },
 });
 
-/** The line that a conversion made, or is a copy of; only what names the line is read of its event. */
+/**
+ * The line that a conversion made, or is a copy of; only what names the line is read of its event.
+ */
 export const decisionOnLine = (
   clientId: number,
   event: Pick<EventReceived, "event_id" | "t"> & Partial<EventReceived>,
@@ -35,7 +43,10 @@ export const decisionOnLine = (
   };
 };
 
-/** The line that the event made, or is a copy of; or the event itself, when it is no claim. `reference`: as it was at event time. */
+/**
+ * The line that the event made, or is a copy of; or the event itself, when it is no claim.
+ * `reference`: as it was at event time.
+ */
 export const decisionOnEvent = (attributed: EventAttributed, reference: ReferenceAt, said: Said): Claim => ({
   client_id: attributed.event.client_id,
   order_key: orderKeyOf(attributed.event),
@@ -44,8 +55,16 @@ export const decisionOnEvent = (attributed: EventAttributed, reference: Referenc
   decision: { ...whole, ...said, scope: claimKindOf(attributed.event, reference) === "conversion" ? "line" : "event" },
 });
 
-/** The line that settle remembers under the order's key, or the event itself when it is none; `today` is what is made of it now, with the version that it is to follow. */
-export const decisionOnRow = (orderKey: string, today: EventAttributed, scope: "line" | "event", said: Said): Claim => ({
+/**
+ * The line that settle remembers under the order's key, or the event itself when it is none;
+ * `today` is what is made of it now, with the version that it is to follow.
+ */
+export const decisionOnRow = (
+  orderKey: string,
+  today: EventAttributed,
+  scope: "line" | "event",
+  said: Said,
+): Claim => ({
   client_id: today.event.client_id,
   order_key: orderKey,
   kind: "decision",
@@ -66,8 +85,13 @@ export const recordedDecision = (claim: Claim): Recorded<Claim> => {
   };
 };
 
-/** Claims carry an event. This one is never stored: only what names an order and its line is read of it. */
-const blank = (known: Pick<EventReceived, "event_id" | "client_id" | "t" | "ts"> & Partial<EventReceived>): EventAttributed => {
+/**
+ * Claims carry an event. This one is never stored: only what names an order and its line is read of
+ * it.
+ */
+const blank = (
+  known: Pick<EventReceived, "event_id" | "client_id" | "t" | "ts"> & Partial<EventReceived>,
+): EventAttributed => {
   const event: EventReceived = {
     sender_event_id: null,
     did: "",

@@ -1,14 +1,22 @@
-// processors/settle/merge-copy.ts - what a second copy of one sale adds to the first: fields that were missing, and a server's money in place of a pixel's.
+// What a second copy of one sale adds to the first: fields that were missing, and a server's money
+// in place of a pixel's.
 import type { Credit, Enrichment, EventAttributed, EventReceived } from "../../schemas/generated.ts";
 
-/** Browser and server copies of one sale come within this time of each other (contracts.md 2); the span of Meta's deduplication. */
+/**
+ * Browser and server copies of one sale come within this time of each other (contracts.md 2); the
+ * span of Meta's deduplication.
+ */
 export const MERGE_WINDOW_MS = 48 * 3_600_000;
 
-/** Whose amount, currency and quantity stand: the first one known, but a server's before a pixel's. */
+/**
+ * Whose amount, currency and quantity stand: the first one known, but a server's before a pixel's.
+ */
 export const isMoneyTaken = (first: EventReceived, copy: EventReceived, hasServerMoney: boolean): boolean =>
   copy.value_minor !== null && (first.value_minor === null || (!hasServerMoney && !copy.client_side));
 
-/** Address, browser text, consent and props stay those of the first copy: they describe its sender. */
+/**
+ * Address, browser text, consent and props stay those of the first copy: they describe its sender.
+ */
 const mergedEvent = (first: EventReceived, copy: EventReceived, takesMoney: boolean): EventReceived => ({
   event_id: first.event_id,
   sender_event_id: first.sender_event_id,
@@ -61,10 +69,19 @@ const mergedEnrichment = (first: Enrichment, copy: Enrichment): Enrichment => ({
   edges: first.edges,
 });
 
-const sameFields = <T extends object>(a: T, b: T): boolean => (Object.keys(a) as (keyof T)[]).every((field) => a[field] === b[field]);
+const sameFields = <T extends object>(a: T, b: T): boolean =>
+  (Object.keys(a) as (keyof T)[]).every((field) => a[field] === b[field]);
 
-/** The first copy's row with what the second one adds, one version up; the same row when it adds nothing. */
-export const mergeCopy = (first: EventAttributed, copy: EventAttributed, takesMoney: boolean, takesCredit: boolean): EventAttributed => {
+/**
+ * The first copy's row with what the second one adds, one version up; the same row when it adds
+ * nothing.
+ */
+export const mergeCopy = (
+  first: EventAttributed,
+  copy: EventAttributed,
+  takesMoney: boolean,
+  takesCredit: boolean,
+): EventAttributed => {
   const event = mergedEvent(first.event, copy.event, takesMoney);
   const enrichment = mergedEnrichment(first.enrichment, copy.enrichment);
   if (!takesCredit && sameFields(event, first.event) && sameFields(enrichment, first.enrichment)) return first;
@@ -78,7 +95,10 @@ export const mergeCopy = (first: EventAttributed, copy: EventAttributed, takesMo
   };
 };
 
-/** The credit shown on an event is the credit that was settled, and a copy is credited to nobody: what would have won lost to the first copy. */
+/**
+ * The credit shown on an event is the credit that was settled, and a copy is credited to nobody:
+ * what would have won lost to the first copy.
+ */
 const creditOfCopy = (credit: Credit): Credit => ({
   status: "unattributed",
   method: null,

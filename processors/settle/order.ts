@@ -1,15 +1,21 @@
-// processors/settle/order.ts - what settle remembers of one order: its lines, who holds them, and the refunds and decisions that still wait for something to change.
+// What settle remembers of one order: its lines, who holds them, and the refunds and decisions that
+// still wait for something to change.
 import type { Decision, EventAttributed } from "../../schemas/generated.ts";
 import { remembers, type UnixMs } from "../../stream/flow.ts";
 
 /** Money without a currency is in this one (contracts.md 1). */
 export const DEFAULT_CURRENCY = "MXN";
 
-/** A line of an order: what one conversion key names. Fields that a record has too bear its names. */
+/**
+ * A line of an order: what one conversion key names. Fields that a record has too bear its names.
+ */
 export interface Line {
   /** product_id, or empty: for a line without a product, and for whatever is no order. */
   readonly product_key: string;
-  /** open: nobody is credited; credited: `partner_id` is; reversed: was, and all of it has been taken back. */
+  /**
+   * open: nobody is credited; credited: `partner_id` is; reversed: was, and all of it has been
+   * taken back.
+   */
   readonly status: "open" | "credited" | "reversed";
   readonly partner_id: number | null;
   readonly campaign_id: number | null;
@@ -28,18 +34,26 @@ export interface Line {
   readonly is_returned: boolean;
   /** Why the commission is held. */
   readonly review: string | null;
-  /** Who is credited was decided: no copy and no later finding changes it, only another decision. */
+  /**
+   * Who is credited was decided: no copy and no later finding changes it, only another decision.
+   */
   readonly is_decided: boolean;
   /** The newest conversion that this line opened, and the version of its newest record. */
   readonly conversion_id: string | null;
   readonly conversion_version: number;
   /** How many second copies have come. */
   readonly copies: number;
-  /** The row of the first copy as it was last written, as text: few lines are ever touched again, so few are ever read. */
+  /**
+   * The row of the first copy as it was last written, as text: few lines are ever touched again, so
+   * few are ever read.
+   */
   readonly row: string;
 }
 
-/** A refund with something left to take back: it came before its sale, is larger than what it found, or is of all, whatever comes. */
+/**
+ * A refund with something left to take back: it came before its sale, is larger than what it found,
+ * or is of all, whatever comes.
+ */
 export interface WaitingRefund {
   readonly event_id: string;
   /** Null: of the whole order. */
@@ -51,7 +65,10 @@ export interface WaitingRefund {
   readonly reason: string;
 }
 
-/** A decision that also concerns lines which come later: it came before its line, or is about the whole order. */
+/**
+ * A decision that also concerns lines which come later: it came before its line, or is about the
+ * whole order.
+ */
 export interface WaitingDecision {
   /** Null: of the whole order. */
   readonly product_key: string | null;
@@ -73,12 +90,18 @@ export interface OrderState {
 
 export const emptyOrder: OrderState = { lines: [], refunds: [], decisions: [], events: [] };
 
-/** The only form so far; an older one is recognised by its number, whatever fields come later. Decisions came later: an order without one does not name them. */
+/**
+ * The only form so far; an older one is recognised by its number, whatever fields come later.
+ * Decisions came later: an order without one does not name them.
+ */
 const FORMAT = 1;
 
 const decoder = new TextDecoder();
 
-/** JSON has no bigint. Copies with the amounts as text cost a tenth of a replacer, which is called for every field. */
+/**
+ * JSON has no bigint. Copies with the amounts as text cost a tenth of a replacer, which is called
+ * for every field.
+ */
 export const rowText = (row: EventAttributed): string =>
   row.event.value_minor === null
     ? JSON.stringify(row)
@@ -90,7 +113,10 @@ export const rowOf = (line: Pick<Line, "row">): EventAttributed => {
   return row;
 };
 
-/** First a line of JSON with everything but the rows, then each row on a line of its own: a text inside JSON would be escaped again each time. */
+/**
+ * First a line of JSON with everything but the rows, then each row on a line of its own: a text
+ * inside JSON would be escaped again each time.
+ */
 const encode = ({ lines, refunds, decisions, events }: OrderState): Uint8Array => {
   const head = JSON.stringify({
     format: FORMAT,
@@ -119,7 +145,12 @@ const decode = (bytes: Uint8Array): OrderState => {
     line.is_decided ??= false;
   }
   for (const refund of refunds) if (refund.left_minor !== null) refund.left_minor = BigInt(refund.left_minor);
-  return { lines, refunds, decisions, events: events.map((event_id: string, n: number) => ({ event_id, row: rows[lines.length + n] })) };
+  return {
+    lines,
+    refunds,
+    decisions,
+    events: events.map((event_id: string, n: number) => ({ event_id, row: rows[lines.length + n] })),
+  };
 };
 
 /** One order a key; durable, for it decides money. */

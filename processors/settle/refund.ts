@@ -1,4 +1,4 @@
-// processors/settle/refund.ts - finds what a refund takes back: from the lines that are there, and from those that come after it.
+// Finds what a refund takes back: from the lines that are there, and from those that come after it.
 
 import { digitsOf } from "../../domain/currencies.ts";
 import { divideHalfEven, split } from "../../domain/money.ts";
@@ -30,8 +30,9 @@ const propsIn = (text: string): { readonly reason?: unknown; readonly currency?:
 };
 
 /**
- * What the refund asks for. A reason outside the closed list (contracts.md 2) is `other`. An edge gives an amount without a currency the default
- * one; here such an amount is in whatever the sale was in.
+ * What the refund asks for. A reason outside the closed list (contracts.md 2) is `other`. An edge
+ * gives an amount without a currency the default one; here such an amount is in whatever the sale
+ * was in.
  */
 export const refundOf = ({ id, data }: Recorded<Claim>): WaitingRefund => {
   const { product_id, value_minor, currency, props } = data.attributed.event;
@@ -45,12 +46,17 @@ export const refundOf = ({ id, data }: Recorded<Claim>): WaitingRefund => {
   };
 };
 
-/** An amount in another currency than the line's says nothing about the line; a refund of all does. */
+/**
+ * An amount in another currency than the line's says nothing about the line; a refund of all does.
+ */
 const concerns = (refund: WaitingRefund, line: Line): boolean =>
   (refund.product_key === null || refund.product_key === line.product_key) &&
   (refund.left_minor === null || refund.currency === null || refund.currency === line.currency);
 
-/** The refund in the currency of the first line that it meets, if it has none of its own: 5.00 of the default currency is 5 yen. */
+/**
+ * The refund in the currency of the first line that it meets, if it has none of its own: 5.00 of
+ * the default currency is 5 yen.
+ */
 const inCurrencyOf = (refund: WaitingRefund, line: Line | undefined): WaitingRefund => {
   if (refund.currency !== null || refund.left_minor === null || line === undefined) return refund;
   const scaled = refund.left_minor * 10n ** BigInt(digitsOf(line.currency) ?? DEFAULT_DIGITS);
@@ -60,12 +66,21 @@ const inCurrencyOf = (refund: WaitingRefund, line: Line | undefined): WaitingRef
 const roomOf = (line: Line): bigint => line.value_minor - line.refunded_minor;
 const least = (a: bigint, b: bigint): bigint => (a < b ? a : b);
 
-/** A line worth nothing is given back by a refund of all and by one that names it, never by a share of an amount. */
+/**
+ * A line worth nothing is given back by a refund of all and by one that names it, never by a share
+ * of an amount.
+ */
 const withRefund = (line: Line, refund: WaitingRefund, part: bigint): Line => {
   const refunded = line.refunded_minor + part;
-  const isReturned = line.value_minor > 0n ? refunded === line.value_minor : refund.left_minor === null || refund.product_key !== null;
+  const isReturned =
+    line.value_minor > 0n ? refunded === line.value_minor : refund.left_minor === null || refund.product_key !== null;
   if (part === 0n && (line.is_returned || !isReturned)) return line;
-  return { ...line, refunded_minor: refunded, refund_reason: refund.reason, is_returned: line.is_returned || isReturned };
+  return {
+    ...line,
+    refunded_minor: refunded,
+    refund_reason: refund.reason,
+    is_returned: line.is_returned || isReturned,
+  };
 };
 
 /** What is left to wait: a refund of all stays, so that it also finds lines that come late. */
@@ -75,8 +90,9 @@ const lessTaken = (refund: WaitingRefund, taken: bigint): readonly WaitingRefund
 };
 
 /**
- * A refund that has just come. Its amount is spread over the lines by what is left of each (largest remainder), clamped to their sum; each part
- * is taken from the partner who holds the line now. What finds no line waits.
+ * A refund that has just come. Its amount is spread over the lines by what is left of each (largest
+ * remainder), clamped to their sum; each part is taken from the partner who holds the line now.
+ * What finds no line waits.
  */
 export const refund = (changes: Changes, order: OrderState, asked: WaitingRefund): OrderState => {
   if (asked.left_minor !== null && asked.left_minor <= 0n) return order;
@@ -96,7 +112,10 @@ export const refund = (changes: Changes, order: OrderState, asked: WaitingRefund
   return { ...order, lines, refunds: [...order.refunds, ...lessTaken(given, taken)] };
 };
 
-/** A line that has just come, or has just become worth more: refunds that wait for it take their part, in the order in which they came. */
+/**
+ * A line that has just come, or has just become worth more: refunds that wait for it take their
+ * part, in the order in which they came.
+ */
 export const settleWaiting = (
   line: Line,
   waiting: readonly WaitingRefund[],

@@ -1,4 +1,5 @@
-// processors/settle/reprocess.ts - what today's code and rules make of a line or of another event: a further version of its row, and its credit moved where it belongs.
+// What today's code and rules make of a line or of another event: a further version of its row, and
+// its credit moved where it belongs.
 import type { Credit, Decision, EventAttributed } from "../../schemas/generated.ts";
 import { type Changes, closeLine, creditLine } from "./credit-line.ts";
 import { type Line, rowOf, rowText } from "./order.ts";
@@ -9,8 +10,10 @@ const REASON = "reprocessed";
 const isDecided = ({ candidates }: Credit): boolean => candidates.some(({ method }) => method === "decision");
 
 /**
- * The claim carries the row as it is made today, under the version that it was computed against: where anything else has changed the line since, it says
- * nothing any more. What a person has decided stands, unless the decision overrides it. The old credit is reversed, then the new one added (law M7).
+ * The claim carries the row as it is made today, under the version that it was computed against:
+ * where anything else has changed the line since, it says nothing any more. What a person has
+ * decided stands, unless the decision overrides it. The old credit is reversed, then the new one
+ * added (law M7).
  */
 export const reprocessLine = (
   changes: Changes,
@@ -35,16 +38,32 @@ export const reprocessLine = (
   return { line: credit.partner_id === null ? open : creditLine(changes, open, row), row };
 };
 
-/** Its commission is taken back and earned anew, with the contract as it is known now; who is credited stays, and so does the row. */
+/**
+ * Its commission is taken back and earned anew, with the contract as it is known now; who is
+ * credited stays, and so does the row.
+ */
 export const recreditLine = (changes: Changes, line: Line): { readonly line: Line; readonly row: null } => {
   if (line.status !== "credited") return { line, row: null };
   closeLine(changes, line, REASON);
   return { line: creditLine(changes, line, rowOf(line)), row: null };
 };
 
-/** Of an event that is no line: `row` as it was last written, or as the claim brings it when nothing has been decided about it yet. */
-export const reprocessEvent = (row: EventAttributed, decision: Decision, today: EventAttributed): EventAttributed | null => {
+/**
+ * Of an event that is no line: `row` as it was last written, or as the claim brings it when nothing
+ * has been decided about it yet.
+ */
+export const reprocessEvent = (
+  row: EventAttributed,
+  decision: Decision,
+  today: EventAttributed,
+): EventAttributed | null => {
   if (today.version !== row.version) return null;
   const stands = isDecided(row.credit) && !decision.overrides;
-  return { ...row, enrichment: today.enrichment, fraud: today.fraud, credit: stands ? row.credit : today.credit, version: row.version + 1 };
+  return {
+    ...row,
+    enrichment: today.enrichment,
+    fraud: today.fraud,
+    credit: stands ? row.credit : today.credit,
+    version: row.version + 1,
+  };
 };

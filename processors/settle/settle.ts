@@ -1,4 +1,5 @@
-// processors/settle/settle.ts - the life of one order: its first copy counts, a second copy is merged, a refund takes back, a decision has the last word.
+// The life of one order: its first copy counts, a second copy is merged, a refund takes back, a
+// decision has the last word.
 
 import { divideHalfEven } from "../../domain/money.ts";
 import type { Claim, Conversion, Decision, EventAttributed } from "../../schemas/generated.ts";
@@ -11,12 +12,18 @@ import { refund, refundOf, settleWaiting } from "./refund.ts";
 
 type Settled = { readonly conversions: Conversion; readonly attributed: EventAttributed };
 
-const isCredited = ({ credit }: EventAttributed): boolean => credit.status === "attributed" && credit.partner_id !== null;
-const saleValueOf = ({ event }: EventAttributed): bigint => (event.value_minor !== null && event.value_minor > 0n ? event.value_minor : 0n);
+const isCredited = ({ credit }: EventAttributed): boolean =>
+  credit.status === "attributed" && credit.partner_id !== null;
+const saleValueOf = ({ event }: EventAttributed): bigint =>
+  event.value_minor !== null && event.value_minor > 0n ? event.value_minor : 0n;
 const currencyOf = ({ event }: EventAttributed): string => event.currency ?? DEFAULT_CURRENCY;
 
-/** An order has a line for each product; every other key (a lead, an install, a source's own) names one thing. */
-const productKeyOf = ({ order_key, attributed }: Claim): string => (order_key.startsWith("o:") ? (attributed.event.product_id ?? "") : "");
+/**
+ * An order has a line for each product; every other key (a lead, an install, a source's own) names
+ * one thing.
+ */
+const productKeyOf = ({ order_key, attributed }: Claim): string =>
+  order_key.startsWith("o:") ? (attributed.event.product_id ?? "") : "";
 
 /** Conversions carry the time of their sale, so that commission finds the contract of then. */
 const emitted = (
@@ -68,7 +75,8 @@ const firstCopy = (claim: Recorded<Claim>, order: OrderState): Emit<Settled, Ord
 
 /** What was refunded of a line in another currency keeps its share of the line. */
 const refundedOf = (line: Line, valueMinor: bigint, currency: string): bigint => {
-  if (currency !== line.currency) return line.value_minor === 0n ? 0n : divideHalfEven(line.refunded_minor * valueMinor, line.value_minor);
+  if (currency !== line.currency)
+    return line.value_minor === 0n ? 0n : divideHalfEven(line.refunded_minor * valueMinor, line.value_minor);
   return line.refunded_minor < valueMinor ? line.refunded_minor : valueMinor;
 };
 
@@ -89,20 +97,34 @@ const revalued = (line: Line, row: EventAttributed, change: Pick<Line, "has_serv
   };
 };
 
-/** It counts never again. In time it fills what the first copy lacked; a line that somebody holds keeps its partner, and waits for a decision when another one claims it. */
+/**
+ * It counts never again. In time it fills what the first copy lacked; a line that somebody holds
+ * keeps its partner, and waits for a decision when another one claims it.
+ */
 const secondCopy = (claim: Recorded<Claim>, order: OrderState, line: Line): Emit<Settled, OrderState> => {
   const copy = claim.data.attributed;
   const changes: Changes = { cause: claim, records: [] };
   const copyRow = { row: rowOfCopy(copy, line.event_id), at: claim.at };
   if (Math.abs(claim.receivedAt - line.received_at) > MERGE_WINDOW_MS)
-    return emitted([copyRow], changes, { ...order, lines: withLine(order.lines, { ...line, copies: line.copies + 1 }) });
+    return emitted([copyRow], changes, {
+      ...order,
+      lines: withLine(order.lines, { ...line, copies: line.copies + 1 }),
+    });
 
   const first = rowOf(line);
   const takesMoney = isMoneyTaken(first.event, copy.event, line.has_server_money);
   const takesCredit = line.status === "open" && !line.is_decided && isCredited(copy);
   const isDisputed =
-    line.status !== "open" && !line.is_decided && isCredited(copy) && copy.credit.partner_id !== line.partner_id && line.review === null;
-  const review = isDisputed ? "claimed_by_another_partner" : takesCredit && copy.fraud.band === "review" ? "fraud_review" : line.review;
+    line.status !== "open" &&
+    !line.is_decided &&
+    isCredited(copy) &&
+    copy.credit.partner_id !== line.partner_id &&
+    line.review === null;
+  const review = isDisputed
+    ? "claimed_by_another_partner"
+    : takesCredit && copy.fraud.band === "review"
+      ? "fraud_review"
+      : line.review;
   const row = mergeCopy(first, copy, takesMoney, takesCredit);
   const { line: merged, refunds } = settleWaiting(
     revalued(line, row, { has_server_money: line.has_server_money || (takesMoney && !copy.event.client_side), review }),
@@ -110,7 +132,9 @@ const secondCopy = (claim: Recorded<Claim>, order: OrderState, line: Line): Emit
   );
   /** The segment chooses the contract, so a segment that was missing changes money too. */
   const isMoneyChanged =
-    merged.value_minor !== line.value_minor || merged.currency !== line.currency || row.event.product_line !== first.event.product_line;
+    merged.value_minor !== line.value_minor ||
+    merged.currency !== line.currency ||
+    row.event.product_line !== first.event.product_line;
 
   let settled = merged;
   if (takesCredit) settled = creditLine(changes, merged, row);
@@ -137,8 +161,10 @@ const decisionClaim = (claim: Recorded<Claim>, decision: Decision, order: OrderS
 };
 
 /**
- * Decides what a claim changes of its order (settlement.md 3). Every claim but a decision leaves the row of its own event; a sale that is credited leaves a
- * conversion, whatever takes it back a record on the same conversion. It neither drops nor rejects: every claim that can be read has its outcome.
+ * Decides what a claim changes of its order (settlement.md 3). Every claim but a decision leaves
+ * the row of its own event; a sale that is credited leaves a conversion, whatever takes it back a
+ * record on the same conversion. It neither drops nor rejects: every claim that can be read has its
+ * outcome.
  */
 export const settle: Processor<Claim, Settled, OrderState> = (claim, order) => {
   if (claim.data.decision !== null) return decisionClaim(claim, claim.data.decision, order);

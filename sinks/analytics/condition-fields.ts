@@ -1,4 +1,5 @@
-// sinks/analytics/condition-fields.ts - where the store keeps each field that a condition may ask for (domain/conditions/fields.ts reads the same from an event).
+// Where the store keeps each field that a condition may ask for (domain/conditions/fields.ts reads
+// the same from an event).
 import { pathOf, queryNameOf } from "../../domain/conditions/fields.ts";
 import { urlForm } from "../../domain/conditions/url-parts.ts";
 import { literal, piece, plainPiece } from "../../infra/clickhouse/pieces.ts";
@@ -18,7 +19,11 @@ export interface AnyValue extends TextValue {
 }
 
 const always = plainPiece("1");
-const column = (name: string): TextValue => ({ isThere: always, isText: always, text: plainPiece(`toString(${name})`) });
+const column = (name: string): TextValue => ({
+  isThere: always,
+  isText: always,
+  text: plainPiece(`toString(${name})`),
+});
 const nullable = (expression: string): TextValue => {
   const isThere = plainPiece(`isNotNull(${expression})`);
   return { isThere, isText: isThere, text: plainPiece(`ifNull(toString(${expression}), '')`) };
@@ -65,7 +70,10 @@ export const textValueOf = (field: string): TextValue => {
 };
 export const anyValueOf = (field: string): AnyValue => inProps(pathOf(field));
 
-/** The first parameter of that name: its undecoded value in a list of one, or an empty list. Its bytes may be no UTF-8; then it is missing. */
+/**
+ * The first parameter of that name: its undecoded value in a list of one, or an empty list. Its
+ * bytes may be no UTF-8; then it is missing.
+ */
 const queryValue = (name: string): TextValue => {
   const pieces = piece`splitByChar('&', ${partsOf("url")}[3])`;
   const first = piece`arrayFirst(p -> decodeURLFormComponent(splitByChar('=', p)[1]) = ${bind("String", name)}, ${pieces})`;
@@ -75,8 +83,9 @@ const queryValue = (name: string): TextValue => {
 };
 
 /**
- * The store's parser takes no integer of more than 64 bits, and gives up the whole text for one: such are written as decimals, which both read as the
- * nearest double. Only a text that it cannot read is touched; a list of them takes two passes, for each takes the comma behind it along.
+ * The store's parser takes no integer of more than 64 bits, and gives up the whole text for one:
+ * such are written as decimals, which both read as the nearest double. Only a text that it cannot
+ * read is touched; a list of them takes two passes, for each takes the comma behind it along.
  */
 const bigInteger = literal("([:,[]-?[0-9]{19,21})([],}])");
 const asDecimal = literal("\\1.0\\2");

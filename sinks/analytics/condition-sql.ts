@@ -1,4 +1,5 @@
-// sinks/analytics/condition-sql.ts - gives a rule's condition its meaning in the language of the store: the same as the closure of domain/conditions/evaluate.ts.
+// Gives a rule's condition its meaning in the language of the store: the same as the closure of
+// domain/conditions/evaluate.ts.
 import { type Leaf, walk } from "../../domain/conditions/condition.ts";
 import { type Bound, boundOf, dateForm, firstDayFrom } from "../../domain/conditions/dates.ts";
 import { decimalOf } from "../../domain/conditions/decimal.ts";
@@ -10,8 +11,10 @@ import { bind, type Condition } from "../../infra/clickhouse/query.ts";
 import { type AnyValue, anyValueOf, type TextValue, textValueOf } from "./condition-fields.ts";
 
 /**
- * A checked condition over the columns of `events` and `events_current`, as one of a query's `where`: `readRows(clickhouse, scope, { where: [matching(rule.when)] })`.
- * Every leaf is 0 or 1 and never NULL, so that `not` means the same as in the closure. Whatever a person wrote is bound. Throws RangeError on an unchecked condition.
+ * A checked condition over the columns of `events` and `events_current`, as one of a query's
+ * `where`: `readRows(clickhouse, scope, { where: [matching(rule.when)] })`.
+ * Every leaf is 0 or 1 and never NULL, so that `not` means the same as in the closure. Whatever a
+ * person wrote is bound. Throws RangeError on an unchecked condition.
  */
 export const matching = (condition: RuleCondition): Condition =>
   walk<Condition>(condition, {
@@ -32,7 +35,8 @@ const leafOf = (leaf: Leaf): Condition => {
   return kind === "any" ? anyLeaf(leaf, anyValueOf(leaf.field)) : textLeaf(leaf, textValueOf(leaf.field));
 };
 
-const texts = (value: unknown): readonly string[] => (Array.isArray(value) ? value : [value]).filter((item) => typeof item === "string");
+const texts = (value: unknown): readonly string[] =>
+  (Array.isArray(value) ? value : [value]).filter((item) => typeof item === "string");
 const isOne = ({ value }: Leaf): boolean => !Array.isArray(value) || value.length === 1;
 const unless = (isSo: boolean, part: Condition): Condition => (isSo ? part : piece`(not ${part})`);
 
@@ -56,7 +60,10 @@ const textLeaf = (leaf: Leaf, { isThere, isText, text }: TextValue): Condition =
   }
 };
 
-/** Bytes against bytes: nothing of the text is a pattern, and UTF-8 lets no letter begin inside another. */
+/**
+ * Bytes against bytes: nothing of the text is a pattern, and UTF-8 lets no letter begin inside
+ * another.
+ */
 const partOf = ({ op, value }: Leaf, text: Condition): Condition => {
   const asked = bind("String", value as string);
   if (op === "contains") return piece`(position(${text}, ${asked}) > 0)`;
@@ -83,24 +90,31 @@ const anyLeaf = (leaf: Leaf, value: AnyValue): Condition => {
   }
 };
 
-/** A value equals one of its own type only: each type that is asked for is a comparison of its own. */
+/**
+ * A value equals one of its own type only: each type that is asked for is a comparison of its own.
+ */
 const equalsAny = (leaf: Leaf, value: AnyValue): Condition => {
   const asked = Array.isArray(leaf.value) ? leaf.value : [leaf.value];
   const numbers = asked.filter((item) => typeof item === "number");
   const truths = asked.filter((item) => typeof item === "boolean");
   const parts: Condition[] = [];
-  if (texts(asked).length > 0) parts.push(piece`(${value.isText} and has(${bind("Array(String)", texts(asked))}, ${value.text}))`);
+  if (texts(asked).length > 0)
+    parts.push(piece`(${value.isText} and has(${bind("Array(String)", texts(asked))}, ${value.text}))`);
   if (numbers.length > 0)
     parts.push(
       piece`(${value.isNumber} and has(arrayMap(bits -> reinterpretAsFloat64(bits), ${bind("Array(UInt64)", listOf(numbers.map(bitsOf)))}), ${value.number}))`,
     );
   if (truths.length > 0)
-    parts.push(piece`(${value.isTruth} and has(${bind("Array(UInt8)", listOf(truths.map(Number)))}, toUInt8(${value.truth})))`);
+    parts.push(
+      piece`(${value.isTruth} and has(${bind("Array(UInt8)", listOf(truths.map(Number)))}, toUInt8(${value.truth})))`,
+    );
   return parts.length === 1 ? parts[0]! : joined(parts, " or ");
 };
 
 const view = new DataView(new ArrayBuffer(8));
-/** The 64 bits of a number: as a text it could be read as its neighbour. 0 and -0 are one number. */
+/**
+ * The 64 bits of a number: as a text it could be read as its neighbour. 0 and -0 are one number.
+ */
 const bitsOf = (value: number): string => {
   view.setFloat64(0, value === 0 ? 0 : value);
   return view.getBigUint64(0).toString();
@@ -108,8 +122,11 @@ const bitsOf = (value: number): string => {
 const float = (value: number): Condition => piece`reinterpretAsFloat64(${bind("UInt64", bitsOf(value))})`;
 
 const orderLeaf = ({ op, value: asked }: Leaf, value: AnyValue): Condition => {
-  const [low, high] = (op === "between" ? (asked as readonly unknown[]) : [asked, asked]).map((bound) => boundOf(bound, "any"));
-  if (low === undefined || high === undefined) throw new RangeError(`${op} cannot compare with ${JSON.stringify(asked)}`);
+  const [low, high] = (op === "between" ? (asked as readonly unknown[]) : [asked, asked]).map((bound) =>
+    boundOf(bound, "any"),
+  );
+  if (low === undefined || high === undefined)
+    throw new RangeError(`${op} cannot compare with ${JSON.stringify(asked)}`);
   return low.unit === "number"
     ? piece`(${value.isNumber} and ${numberOrder(op, value.number, low.from, high.from)})`
     : piece`(${value.isText} and ${dateOrder(op, value.text, low, high)})`;
@@ -124,8 +141,9 @@ const numberOrder = (op: Leaf["op"], given: Condition, low: number, high: number
 };
 
 /**
- * Every comparison of dates asks whether the beginning of what is given lies at or after some moment (evaluate.ts, inOrder). An instant is compared
- * with the moment; a day with the first day that begins there, so that the store need not know when days begin in Mexico City.
+ * Every comparison of dates asks whether the beginning of what is given lies at or after some
+ * moment (evaluate.ts, inOrder). An instant is compared with the moment; a day with the first day
+ * that begins there, so that the store need not know when days begin in Mexico City.
  */
 const dateOrder = (op: Leaf["op"], text: Condition, low: Bound, high: Bound): Condition => {
   const from = (at: number): Condition =>
@@ -143,8 +161,13 @@ const dateOrder = (op: Leaf["op"], text: Condition, low: Bound, high: Bound): Co
   return piece`arrayExists(g -> length(g) > 0 and ${whenDate(holds)}, [extractGroups(${text}, ${literal(dateForm)})])`;
 };
 
-/** `holds` with `isDay`, `day` and `at` for what the groups `g` say; 0 for a date that no calendar or clock has, as in dates.ts. */
-const whenDate = (holds: Condition): Condition => piece`arrayExists((y, m, d) -> ${plainPiece(isDate)} and arrayExists((day, isDay) ->
+/**
+ * `holds` with `isDay`, `day` and `at` for what the groups `g` say; 0 for a date that no calendar
+ * or clock has, as in dates.ts.
+ */
+const whenDate = (
+  holds: Condition,
+): Condition => piece`arrayExists((y, m, d) -> ${plainPiece(isDate)} and arrayExists((day, isDay) ->
   arrayExists(at -> ${holds}, [${plainPiece(instant)}]), [${plainPiece(dayNumber)}], [g[8] = '']),
   [toInt64OrZero(g[1])], [toInt64OrZero(g[2])], [toInt64OrZero(g[3])])`;
 
@@ -152,7 +175,9 @@ const isDate =
   "y >= 100 and m between 1 and 12 and d between 1 and multiIf(m in (4, 6, 9, 11), 30, m != 2, 31, y % 4 = 0 and (y % 100 != 0 or y % 400 = 0), 29, 28)" +
   " and not (y = 9999 and m = 12 and d = 31) and toUInt8OrZero(g[4]) <= 23 and toUInt8OrZero(g[5]) <= 59 and toUInt8OrZero(g[6]) <= 59" +
   " and toUInt8OrZero(substring(g[8], 2, 2)) <= 23 and toUInt8OrZero(substring(g[8], 5, 2)) <= 59";
-/** Days since 1970-01-01 by the rules of the Gregorian calendar, with the year beginning in March. */
+/**
+ * Days since 1970-01-01 by the rules of the Gregorian calendar, with the year beginning in March.
+ */
 const dayNumber =
   "(y - (m < 3)) * 365 + intDiv(y - (m < 3), 4) - intDiv(y - (m < 3), 100) + intDiv(y - (m < 3), 400)" +
   " + intDiv(153 * (m + if(m > 2, -3, 9)) + 2, 5) + d - 719469";
@@ -161,7 +186,9 @@ const instant =
   " + toInt64OrZero(substring(concat(g[7], '000'), 1, 3))" +
   " - if(startsWith(g[8], '-'), -1, 1) * (toInt64OrZero(substring(g[8], 2, 2)) * 60 + toInt64OrZero(substring(g[8], 5, 2))) * 60000";
 
-/** An amount without a currency is in pesos, with 2 decimals; with an unknown one it is no amount. */
+/**
+ * An amount without a currency is in pesos, with 2 decimals; with an unknown one it is no amount.
+ */
 const codesOf = (digits: number): string => (codesByDigits.get(digits) ?? []).map((code) => `'${code}'`).join(", ");
 const digits = plainPiece(
   `multiIf(currency is null, 2, ${[2, 0, 3, 4].map((count) => `currency in (${codesOf(count)}), ${count}`).join(", ")}, -1)`,
@@ -170,8 +197,9 @@ const hasAmount = piece`(isNotNull(value_minor) and ${digits} >= 0)`;
 const mostDigits = 4;
 
 /**
- * Compares minor units with whole numbers: for each number of decimals the smallest amount that is not below the asked one (for the order), and the
- * one that equals it, if there is any. So nothing is rounded, whatever was asked.
+ * Compares minor units with whole numbers: for each number of decimals the smallest amount that is
+ * not below the asked one (for the order), and the one that equals it, if there is any. So nothing
+ * is rounded, whatever was asked.
  */
 const moneyLeaf = ({ op, value }: Leaf): Condition => {
   if (op === "exists") return unless(value === true, piece`isNotNull(value_minor)`);
@@ -210,7 +238,9 @@ const clamped = (value: bigint): bigint => (value > beyond ? beyond : value < -b
 const fractionOf = (number: number, digits: number): { readonly over: bigint; readonly under: bigint } => {
   const decimal = decimalOf(number);
   const shift = digits - decimal.digits;
-  return shift >= 0 ? { over: decimal.units * 10n ** BigInt(shift), under: 1n } : { over: decimal.units, under: 10n ** BigInt(-shift) };
+  return shift >= 0
+    ? { over: decimal.units * 10n ** BigInt(shift), under: 1n }
+    : { over: decimal.units, under: 10n ** BigInt(-shift) };
 };
 const atLeast = (number: number, digits: number): bigint => {
   const { over, under } = fractionOf(number, digits);
@@ -226,8 +256,13 @@ const exact = (number: number, digits: number): bigint | undefined => {
   return over % under === 0n ? clamped(over / under) : undefined;
 };
 const scaled = (numbers: readonly number[], scale: (number: number, digits: number) => bigint | undefined): string =>
-  listOf(everyScale((count) => listOf(numbers.map((number) => scale(number, count)).filter((amount) => amount !== undefined))));
-const everyScale = <T>(of: (digits: number) => T): readonly T[] => Array.from({ length: mostDigits + 1 }, (_, count) => of(count));
+  listOf(
+    everyScale((count) =>
+      listOf(numbers.map((number) => scale(number, count)).filter((amount) => amount !== undefined)),
+    ),
+  );
+const everyScale = <T>(of: (digits: number) => T): readonly T[] =>
+  Array.from({ length: mostDigits + 1 }, (_, count) => of(count));
 
 /** A list of numbers as the store reads one: the client would quote those that are texts here. */
 const listOf = (items: readonly (bigint | number | string)[]): string => `[${items.join(",")}]`;

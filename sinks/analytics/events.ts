@@ -1,4 +1,4 @@
-// sinks/analytics/events.ts - an attributed event as a row of the analytics table.
+// An attributed event as a row of the analytics table.
 
 import type { NativeType, NativeValue } from "../../infra/clickhouse/native.ts";
 import type { EventAttributed } from "../../schemas/generated.ts";
@@ -15,7 +15,9 @@ export interface EventRow {
   readonly values: readonly Value[];
 }
 
-/** In the order in which `eventRows` lists the values. `stored_at` and `rank` are the store's own. */
+/**
+ * In the order in which `eventRows` lists the values. `stored_at` and `rank` are the store's own.
+ */
 export const eventColumns = {
   client_id: "UInt32",
   event_id: "UUID",
@@ -87,8 +89,10 @@ export const eventColumns = {
 } as const satisfies Readonly<Record<string, NativeType>>;
 
 /**
- * Columns that two readings of one log need not agree on. Hints are read across keys: a claim's stand for good, another event's for 8 days.
- * `reference_as_of` says that Postgres was away when credit was decided; when it is decided again, Postgres is there.
+ * Columns that two readings of one log need not agree on. Hints are read across keys: a claim's
+ * stand for good, another event's for 8 days.
+ * `reference_as_of` says that Postgres was away when credit was decided; when it is decided again,
+ * Postgres is there.
  */
 export const volatileEventColumns: readonly string[] = [
   "received_at",
@@ -101,14 +105,20 @@ export const volatileEventColumns: readonly string[] = [
   "reference_as_of",
 ];
 
-/** Consent to analytics, the lowest bit of the mask. Without it only these are stored, and without what tells a visitor's way and device. */
+/**
+ * Consent to analytics, the lowest bit of the mask. Without it only these are stored, and without
+ * what tells a visitor's way and device.
+ */
 const ANALYTICS = 0x01;
 const storedAnyway: ReadonlySet<string> = new Set(["purchase", "ext_purchase", "refund", "lead_submit", "install"]);
 
 /** Most events have no reasons and no candidates. */
 const json = (items: readonly object[]): string => (items.length === 0 ? "[]" : JSON.stringify(items));
 
-/** One row a version; none where consent to analytics is missing and the event is neither order, lead nor install (contracts.md 5). */
+/**
+ * One row a version; none where consent to analytics is missing and the event is neither order,
+ * lead nor install (contracts.md 5).
+ */
 export const eventRows = ({ data, receivedAt, position }: Recorded<EventAttributed>): readonly EventRow[] => {
   const { event, enrichment, fraud, credit } = data;
   const isSeen = (enrichment.consent & ANALYTICS) !== 0;
@@ -191,7 +201,10 @@ export const eventRows = ({ data, receivedAt, position }: Recorded<EventAttribut
   ];
 };
 
-/** The newest version of an event wins, of equal versions the later one in the log, whatever comes in which order. `ts` is part of the key by its hour. */
+/**
+ * The newest version of an event wins, of equal versions the later one in the log, whatever comes
+ * in which order. `ts` is part of the key by its hour.
+ */
 export const events: Table<EventRow> = {
   name: "events",
   store: "clickhouse",

@@ -1,4 +1,5 @@
-// sinks/analytics/finding-columns.ts - the columns in which `events` keeps what scoring and attribution found, as every reader of them names them.
+// The columns in which `events` keeps what scoring and attribution found, as every reader of them
+// names them.
 import { count, optional, text, unixMs } from "../../infra/clickhouse/query.ts";
 
 export const findingColumns = {

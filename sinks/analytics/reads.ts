@@ -1,6 +1,18 @@
-// sinks/analytics/reads.ts - what the live screen, the command line and the tests ask about stored events.
+// What the live screen, the command line and the tests ask about stored events.
 import type { Clickhouse } from "../../infra/clickhouse/client.ts";
-import { bind, type ClientScope, cond, count, flag, minor, optional, readRows, text, texts, unixMs } from "../../infra/clickhouse/query.ts";
+import {
+  bind,
+  type ClientScope,
+  cond,
+  count,
+  flag,
+  minor,
+  optional,
+  readRows,
+  text,
+  texts,
+  unixMs,
+} from "../../infra/clickhouse/query.ts";
 import { findingColumns } from "./finding-columns.ts";
 
 export interface EventCounts {
@@ -13,7 +25,11 @@ export interface EventCounts {
 export const eventCounts = (clickhouse: Clickhouse, scope: ClientScope): Promise<readonly EventCounts[]> =>
   readRows(clickhouse, scope, {
     from: "events_current",
-    columns: { client_id: count("client_id"), events: count("count()"), attributed: count("countIf(credit_status = 'attributed')") },
+    columns: {
+      client_id: count("client_id"),
+      events: count("count()"),
+      attributed: count("countIf(credit_status = 'attributed')"),
+    },
     groupBy: ["client_id"],
     orderBy: ["client_id"],
   });
@@ -44,7 +60,10 @@ export const freshness = async (clickhouse: Clickhouse, scope: ClientScope, sinc
   return row!;
 };
 
-/** The versions of one event, the one that stands first: of others those that no merge has dropped yet. What an explanation begins with; finds second copies too. */
+/**
+ * The versions of one event, the one that stands first: of others those that no merge has dropped
+ * yet. What an explanation begins with; finds second copies too.
+ */
 export const eventVersions = (clickhouse: Clickhouse, scope: ClientScope, eventId: string) =>
   readRows(clickhouse, scope, {
     from: "events",

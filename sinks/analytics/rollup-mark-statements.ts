@@ -1,4 +1,4 @@
-// sinks/analytics/rollup-mark-statements.ts - the statement that marks minutes as touched.
+// The statement that marks minutes as touched.
 import type { Statements } from "../stores/postgres.ts";
 
 /** `marked_at` stays: it is the oldest touch that waits. */

@@ -1,4 +1,5 @@
-// sinks/analytics/rollup-marks.ts - the minutes that stored events belong to, each marked once a write, for whoever computes rollups anew.
+// The minutes that stored events belong to, each marked once a write, for whoever computes rollups
+// anew.
 import type { Table, UnixMs } from "../../stream/flow.ts";
 
 export interface TouchedMinute {
@@ -9,8 +10,13 @@ export interface TouchedMinute {
 
 const MINUTE_MS = 60_000;
 
-/** Each minute of each client once. By `ts`, which no version of an event changes: so the minute of an older version is marked too. */
-export const minutesOf = (rows: readonly { readonly client_id: number; readonly ts: UnixMs }[]): readonly TouchedMinute[] => {
+/**
+ * Each minute of each client once. By `ts`, which no version of an event changes: so the minute of
+ * an older version is marked too.
+ */
+export const minutesOf = (
+  rows: readonly { readonly client_id: number; readonly ts: UnixMs }[],
+): readonly TouchedMinute[] => {
   const minutes = new Map<number, Set<number>>();
   for (const { client_id, ts } of rows) {
     const minute = Math.floor(ts / MINUTE_MS);
@@ -18,7 +24,9 @@ export const minutesOf = (rows: readonly { readonly client_id: number; readonly 
     if (own === undefined) minutes.set(client_id, new Set([minute]));
     else own.add(minute);
   }
-  return [...minutes].flatMap(([client_id, own]) => [...own].map((minute) => ({ client_id, minute: minute * MINUTE_MS })));
+  return [...minutes].flatMap(([client_id, own]) =>
+    [...own].map((minute) => ({ client_id, minute: minute * MINUTE_MS })),
+  );
 };
 
 export const rollupMarks: Table<TouchedMinute> = {

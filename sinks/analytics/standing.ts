@@ -1,7 +1,18 @@
-// sinks/analytics/standing.ts - the newest row of each of many events, with all that stages found out about it: what a recomputation is compared with.
+// The newest row of each of many events, with all that stages found out about it: what a
+// recomputation is compared with.
 
 import type { Clickhouse } from "../../infra/clickhouse/client.ts";
-import { bind, type ClientScope, cond, count, flag, optional, readRows, text, texts } from "../../infra/clickhouse/query.ts";
+import {
+  bind,
+  type ClientScope,
+  cond,
+  count,
+  flag,
+  optional,
+  readRows,
+  text,
+  texts,
+} from "../../infra/clickhouse/query.ts";
 import type { Candidate, Credit, Enrichment, Fraud, FraudReason } from "../../schemas/generated.ts";
 import type { UnixMs } from "../../stream/flow.ts";
 import { findingColumns } from "./finding-columns.ts";
@@ -17,7 +28,10 @@ export interface Standing {
 /** Ids in one statement: about 40 kB of text. */
 const IDS_AT_ONCE = 1_000;
 
-/** By event id; an event without a row is absent. `ts` is part of the key by its hour, so that only those parts are read. Identity edges have a table of their own. */
+/**
+ * By event id; an event without a row is absent. `ts` is part of the key by its hour, so that only
+ * those parts are read. Identity edges have a table of their own.
+ */
 export const standingRows = async (
   clickhouse: Clickhouse,
   scope: ClientScope,
@@ -31,9 +45,16 @@ export const standingRows = async (
   return found;
 };
 
-const rowsOf = (clickhouse: Clickhouse, scope: ClientScope, events: readonly { readonly event_id: string; readonly ts: UnixMs }[]) => {
+const rowsOf = (
+  clickhouse: Clickhouse,
+  scope: ClientScope,
+  events: readonly { readonly event_id: string; readonly ts: UnixMs }[],
+) => {
   const times = events.map(({ ts }) => ts);
-  const [first, last] = times.reduce(([low, high], ts) => [Math.min(low, ts), Math.max(high, ts)], [times[0]!, times[0]!]);
+  const [first, last] = times.reduce(
+    ([low, high], ts) => [Math.min(low, ts), Math.max(high, ts)],
+    [times[0]!, times[0]!],
+  );
   return readRows(clickhouse, scope, {
     from: "events",
     columns: {

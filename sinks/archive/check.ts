@@ -1,4 +1,5 @@
-// sinks/archive/check.ts - law C11 from the data alone: the files of the archive cover what was committed, without gap, overlap or damage; and how far it is behind.
+// Law C11 from the data alone: the files of the archive cover what was committed, without gap,
+// overlap or damage; and how far it is behind.
 import type { Admin } from "../../infra/kafka/admin.ts";
 import type { Objects } from "../../infra/objects/objects.ts";
 import type { UnixMs } from "../../stream/flow.ts";
@@ -10,7 +11,10 @@ import { filesOf, hoursOf, readFile, type Span } from "./read.ts";
 export const ARCHIVE_GROUP = "tributary.archive";
 export const ARCHIVED_TOPIC = "events.raw";
 
-/** Offsets of a partition that no file holds, or that two files hold; `hour` is that of the file behind, or the last one. */
+/**
+ * Offsets of a partition that no file holds, or that two files hold; `hour` is that of the file
+ * behind, or the last one.
+ */
 export interface Stretch {
   readonly partition: number;
   readonly from: number;
@@ -34,7 +38,9 @@ export const seamsOf = (files: readonly ArchiveFile[]): Pick<ArchiveState, "gaps
   const gaps: Stretch[] = [];
   const overlaps: Stretch[] = [];
   const ends = new Map<number, number>();
-  for (const { partition, first, last, hour } of [...files].sort((a, b) => a.partition - b.partition || a.first - b.first)) {
+  for (const { partition, first, last, hour } of [...files].sort(
+    (a, b) => a.partition - b.partition || a.first - b.first,
+  )) {
     const end = ends.get(partition) ?? first;
     if (first > end) gaps.push({ partition, from: end, until: first, hour: hourText(hour) });
     if (first < end) overlaps.push({ partition, from: first, until: Math.min(end, last + 1), hour: hourText(hour) });
@@ -43,7 +49,10 @@ export const seamsOf = (files: readonly ArchiveFile[]): Pick<ArchiveState, "gaps
   return { gaps, overlaps };
 };
 
-/** What no file holds before the first and behind the last one of a partition, between the log's beginning (`low`) and what was committed. */
+/**
+ * What no file holds before the first and behind the last one of a partition, between the log's
+ * beginning (`low`) and what was committed.
+ */
 export const uncoveredEnds = (
   files: readonly ArchiveFile[],
   committed: ReadonlyMap<number, number>,
@@ -52,7 +61,11 @@ export const uncoveredEnds = (
   const covered = new Map<number, { readonly first: number; readonly end: number; readonly hour: UnixMs }>();
   for (const { partition, first, last, hour } of files) {
     const known = covered.get(partition);
-    covered.set(partition, { first: Math.min(known?.first ?? first, first), end: Math.max(known?.end ?? 0, last + 1), hour });
+    covered.set(partition, {
+      first: Math.min(known?.first ?? first, first),
+      end: Math.max(known?.end ?? 0, last + 1),
+      hour,
+    });
   }
   return [...committed].flatMap(([partition, until]) => {
     const known = covered.get(partition);
@@ -87,10 +100,15 @@ export interface CheckSettings extends Span {
 }
 
 /**
- * Law C11. Whatever the group of the archive has committed must stand in files, from the beginning of the archive or of the log, whichever is later
- * known to hold; files beyond the committed offset are being written. With a span only its hours are looked at, and the log is not asked about.
+ * Law C11. Whatever the group of the archive has committed must stand in files, from the beginning
+ * of the archive or of the log, whichever is later known to hold; files beyond the committed offset
+ * are being written. With a span only its hours are looked at, and the log is not asked about.
  */
-export const checkArchive = async (objects: Objects, admin: Admin, settings: CheckSettings = {}): Promise<ArchiveState> => {
+export const checkArchive = async (
+  objects: Objects,
+  admin: Admin,
+  settings: CheckSettings = {},
+): Promise<ArchiveState> => {
   const { verify = true, topic = ARCHIVED_TOPIC, onFile = () => undefined } = settings;
   const isWhole = settings.from === undefined && settings.to === undefined;
   // Asked first: what is committed now is stored by the time that the files are listed.
@@ -109,7 +127,15 @@ export const checkArchive = async (objects: Objects, admin: Admin, settings: Che
       if (message !== undefined) damaged.push({ key: file.key, message });
       onFile(n + 1);
     }
-  damaged.push(...(await missingFiles(objects, topic, settings, new Set(files.map((file) => noticeKey(file, file.first))), committed)));
+  damaged.push(
+    ...(await missingFiles(
+      objects,
+      topic,
+      settings,
+      new Set(files.map((file) => noticeKey(file, file.first))),
+      committed,
+    )),
+  );
   return {
     hours: [...new Set(files.map(({ hour }) => hourText(hour)))].sort(),
     files: files.length,
@@ -121,7 +147,10 @@ export const checkArchive = async (objects: Objects, admin: Admin, settings: Che
   };
 };
 
-/** Announced and committed, and yet not there (`present` holds the announcements of files). What is not committed is still being written. */
+/**
+ * Announced and committed, and yet not there (`present` holds the announcements of files). What is
+ * not committed is still being written.
+ */
 const missingFiles = async (
   objects: Objects,
   topic: string,
@@ -140,14 +169,22 @@ const missingFiles = async (
   return missing;
 };
 
-/** An hour that is not over may still be written; so long may a record wait before somebody must look (contracts.md 2, `wal_ok`). */
+/**
+ * An hour that is not over may still be written; so long may a record wait before somebody must
+ * look (contracts.md 2, `wal_ok`).
+ */
 export const ARCHIVE_TOLERANCE_MS = 5 * 60_000;
 
 /**
- * Records that were appended more than `toleratedMs` ago and are not archived; 0 when the archive keeps up. Rejects while the log cannot be asked.
+ * Records that were appended more than `toleratedMs` ago and are not archived; 0 when the archive
+ * keeps up. Rejects while the log cannot be asked.
  * The age of the oldest is more than that: an exact one would take a read of the record.
  */
-export const archiveBehind = async (admin: Admin, toleratedMs = ARCHIVE_TOLERANCE_MS, now = Date.now()): Promise<number> => {
+export const archiveBehind = async (
+  admin: Admin,
+  toleratedMs = ARCHIVE_TOLERANCE_MS,
+  now = Date.now(),
+): Promise<number> => {
   const [marks, due, committed] = await Promise.all([
     admin.watermarks(ARCHIVED_TOPIC),
     admin.offsetsAt(ARCHIVED_TOPIC, now - toleratedMs),

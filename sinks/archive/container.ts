@@ -1,4 +1,5 @@
-// sinks/archive/container.ts - records of a partition as an Avro object container file, which any Avro tool reads: the bytes of the log, offsets, append times.
+// Records of a partition as an Avro object container file, which any Avro tool reads: the bytes of
+// the log, offsets, append times.
 import { createHash } from "node:crypto";
 import { promisify } from "node:util";
 import { type DeflateRaw, deflateRaw, inflateRaw } from "node:zlib";
@@ -6,7 +7,10 @@ import type avro from "avsc";
 import { typeOf } from "../../infra/avro/avro.ts";
 import type { UnixMs } from "../../stream/flow.ts";
 
-/** One record as it lay in the log. `value` begins with byte 0 and the id of its schema, which lies in `archive/schemas`. */
+/**
+ * One record as it lay in the log. `value` begins with byte 0 and the id of its schema, which lies
+ * in `archive/schemas`.
+ */
 export interface ArchivedRecord {
   readonly offset: number;
   readonly appended_at: UnixMs;
@@ -26,7 +30,10 @@ export interface Contents {
   readonly appended_to: UnixMs;
   /** Before compression. */
   readonly bytes: number;
-  /** SHA-256 of the records as Avro, before compression: the same whatever version of zlib has written the file. */
+  /**
+   * SHA-256 of the records as Avro, before compression: the same whatever version of zlib has
+   * written the file.
+   */
   readonly sha256: string;
 }
 
@@ -68,13 +75,19 @@ const schema = {
 // https://avro.apache.org/docs/1.12.0/specification/#object-container-files
 const MAGIC = Buffer.from("Obj\x01");
 const SYNC_BYTES = 16;
-/** Each block costs a compressor of 270 KiB; encoding one keeps everything else waiting for 2 ms. */
+/**
+ * Each block costs a compressor of 270 KiB; encoding one keeps everything else waiting for 2 ms.
+ */
 const BLOCK_BYTES = 1024 * 1024;
-/** A piece of output is a turn of the event loop; by default there would be one for every 16 KiB. */
+/**
+ * A piece of output is a turn of the event loop; by default there would be one for every 16 KiB.
+ */
 const PIECE_BYTES = 512 * 1024;
 /** Level 1 costs a third of level 6 for files that are a tenth larger. */
 const LEVEL = 1;
-const compress = promisify<Buffer, { level: number; chunkSize: number }, Buffer>(deflateRaw as never as (...given: any[]) => DeflateRaw);
+const compress = promisify<Buffer, { level: number; chunkSize: number }, Buffer>(
+  deflateRaw as never as (...given: any[]) => DeflateRaw,
+);
 const inflate = promisify<Buffer, { maxOutputLength: number; chunkSize: number }, Buffer>(inflateRaw as never);
 /** A block holds one record at least, and the log takes none above 16 MiB. */
 const LARGEST_BLOCK = 32 * 1024 * 1024;
@@ -91,7 +104,9 @@ interface Metadata {
 const long = (value: number): Buffer => longType.toBuffer(value);
 
 /** Blocks of encoded records, each of about BLOCK_BYTES; a block is overwritten by the next. */
-const blocksOf = function* (records: readonly ArchivedRecord[]): Iterable<{ readonly count: number; readonly bytes: Buffer }> {
+const blocksOf = function* (
+  records: readonly ArchivedRecord[],
+): Iterable<{ readonly count: number; readonly bytes: Buffer }> {
   let slab = Buffer.allocUnsafeSlow(BLOCK_BYTES);
   let at = 0;
   let count = 0;
@@ -103,7 +118,8 @@ const blocksOf = function* (records: readonly ArchivedRecord[]): Iterable<{ read
       n++;
       continue;
     }
-    // It did not fit (a negative answer, and nothing is lost): close the block, or take a larger slab for a record that is larger than one.
+    // It did not fit (a negative answer, and nothing is lost): close the block, or take a larger
+    // slab for a record that is larger than one.
     if (count > 0) yield { count, bytes: slab.subarray(0, at) };
     else slab = Buffer.allocUnsafeSlow(slab.length * 2);
     at = 0;
@@ -112,7 +128,10 @@ const blocksOf = function* (records: readonly ArchivedRecord[]): Iterable<{ read
   if (count > 0) yield { count, bytes: slab.subarray(0, at) };
 };
 
-/** Of at least one record, in the order of their offsets. The same records make the same contents, and the same file under one version of zlib. */
+/**
+ * Of at least one record, in the order of their offsets. The same records make the same contents,
+ * and the same file under one version of zlib.
+ */
 export const writeContainer = async (
   topic: string,
   partition: number,
@@ -120,7 +139,8 @@ export const writeContainer = async (
 ): Promise<{ readonly file: Buffer; readonly contents: Contents }> => {
   const { offset: first, appended_at: appended_from } = records[0]!;
   const { offset: last, appended_at: appended_to } = records.at(-1)!;
-  // Between blocks stands a mark that a reader which lost its way looks for; it follows from the name, so that a file can be written again.
+  // Between blocks stands a mark that a reader which lost its way looks for; it follows from the
+  // name, so that a file can be written again.
   const sync = createHash("sha256").update(`${topic}/${partition}/${first}-${last}`).digest().subarray(0, SYNC_BYTES);
   const hash = createHash("sha256");
   const blocks: Buffer[] = [];
@@ -132,7 +152,17 @@ export const writeContainer = async (
     blocks.push(long(block.count), long(packed.length), packed, sync);
   }
   const sha256 = hash.digest("hex");
-  const contents: Contents = { topic, partition, first, last, records: records.length, appended_from, appended_to, bytes, sha256 };
+  const contents: Contents = {
+    topic,
+    partition,
+    first,
+    last,
+    records: records.length,
+    appended_from,
+    appended_to,
+    bytes,
+    sha256,
+  };
   const metadata: Metadata = {
     "avro.schema": Buffer.from(SCHEMA_TEXT),
     "avro.codec": Buffer.from("deflate"),
@@ -141,7 +171,9 @@ export const writeContainer = async (
   return { file: Buffer.concat([MAGIC, metaType.toBuffer(metadata), sync, ...blocks]), contents };
 };
 
-/** Everything in a file, once it is known to be what was written. Throws Damaged, naming the key. */
+/**
+ * Everything in a file, once it is known to be what was written. Throws Damaged, naming the key.
+ */
 export const readContainer = async (
   key: string,
   file: Buffer,
@@ -153,7 +185,9 @@ export const readContainer = async (
   }
 };
 
-const read = async (file: Buffer): Promise<{ readonly records: readonly ArchivedRecord[]; readonly contents: Contents }> => {
+const read = async (
+  file: Buffer,
+): Promise<{ readonly records: readonly ArchivedRecord[]; readonly contents: Contents }> => {
   if (!file.subarray(0, MAGIC.length).equals(MAGIC)) throw new Error("it does not begin as an Avro file");
   let at = MAGIC.length;
   const next = <T>(type: avro.Type): T => {
@@ -175,7 +209,10 @@ const read = async (file: Buffer): Promise<{ readonly records: readonly Archived
     const count = next<number>(longType);
     const length = next<number>(longType);
     if (length < 0 || at + length + SYNC_BYTES > file.length) throw new Error("it is cut short");
-    const block = await inflate(file.subarray(at, at + length), { maxOutputLength: LARGEST_BLOCK, chunkSize: PIECE_BYTES });
+    const block = await inflate(file.subarray(at, at + length), {
+      maxOutputLength: LARGEST_BLOCK,
+      chunkSize: PIECE_BYTES,
+    });
     at += length;
     if (!file.subarray(at, at + SYNC_BYTES).equals(sync)) throw new Error("a block does not end where it should");
     at += SYNC_BYTES;
@@ -189,6 +226,7 @@ const read = async (file: Buffer): Promise<{ readonly records: readonly Archived
     }
   }
   if (hash.digest("hex") !== contents.sha256) throw new Error("its checksum is not the one that it was written with");
-  if (records.length !== contents.records) throw new Error(`it holds ${records.length} records instead of ${contents.records}`);
+  if (records.length !== contents.records)
+    throw new Error(`it holds ${records.length} records instead of ${contents.records}`);
   return { records, contents };
 };

@@ -1,4 +1,5 @@
-// sinks/archive/names.ts - where what lies in the archive: `archive/<topic>/<hour>/<partition>-<first>-<last>.avro`, each file announced by `<partition>-<first>.json` beside it.
+// Where what lies in the archive: `archive/<topic>/<hour>/<partition>-<first>-<last>.avro`, each
+// file announced by `<partition>-<first>.json` beside it.
 import type { UnixMs } from "../../stream/flow.ts";
 
 export const HOUR_MS = 3_600_000;
@@ -21,9 +22,11 @@ export const folderOf = (topic: string): string => `archive/${topic}/`;
 export const hourText = (hour: UnixMs): string => new Date(hour).toISOString().slice(0, 13);
 export const hourOf = (at: UnixMs): UnixMs => Math.floor(at / HOUR_MS) * HOUR_MS;
 
-// Names sort as numbers: up to 100 partitions, and 10^12 offsets, which are 20 years of a partition at its share of a million events a minute.
+// Names sort as numbers: up to 100 partitions, and 10^12 offsets, which are 20 years of a partition
+// at its share of a million events a minute.
 const padded = (number: number, digits: number): string => String(number).padStart(digits, "0");
-const placeOf = (topic: string, hour: UnixMs, partition: number): string => `${folderOf(topic)}${hourText(hour)}/${padded(partition, 2)}-`;
+const placeOf = (topic: string, hour: UnixMs, partition: number): string =>
+  `${folderOf(topic)}${hourText(hour)}/${padded(partition, 2)}-`;
 
 export interface Place {
   readonly topic: string;
@@ -44,7 +47,15 @@ const NOTICE = /^archive\/([^/]+)\/(\d{4}-\d\d-\d\dT\d\d)\/(\d+)-(\d+)\.json$/;
 export const fileOf = (key: string, bytes: number): ArchiveFile | undefined => {
   const [, topic, hour, partition, first, last] = FILE.exec(key) ?? [];
   if (topic === undefined) return undefined;
-  return { key, topic, hour: hourAt(hour!), partition: Number(partition), first: Number(first), last: Number(last), bytes };
+  return {
+    key,
+    topic,
+    hour: hourAt(hour!),
+    partition: Number(partition),
+    first: Number(first),
+    last: Number(last),
+    bytes,
+  };
 };
 /** Undefined for a key that announces no file. */
 export const noticeOf = (key: string): (Place & { readonly first: number }) | undefined => {

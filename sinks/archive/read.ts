@@ -1,4 +1,5 @@
-// sinks/archive/read.ts - what lies in the archive: hours, the files of an hour, the records of a file, and a partition's past for whoever relearns it.
+// What lies in the archive: hours, the files of an hour, the records of a file, and a partition's
+// past for whoever relearns it.
 
 import type { Objects } from "../../infra/objects/objects.ts";
 import type { UnixMs } from "../../stream/flow.ts";
@@ -17,8 +18,15 @@ export interface Span {
   readonly to?: UnixMs;
 }
 
-/** Hours in which something is stored, oldest first: one question an hour, however many files it has. */
-export const hoursOf = async function* (objects: Objects, topic: string, { from, to }: Span = {}): AsyncIterable<UnixMs> {
+/**
+ * Hours in which something is stored, oldest first: one question an hour, however many files it
+ * has.
+ */
+export const hoursOf = async function* (
+  objects: Objects,
+  topic: string,
+  { from, to }: Span = {},
+): AsyncIterable<UnixMs> {
   const folder = folderOf(topic);
   // A key of the first hour sorts behind the bare name of its folder.
   let after = from === undefined ? "" : `${folder}${hourText(hourOf(from))}`;
@@ -47,7 +55,10 @@ export const filesOf = async function* (objects: Objects, topic: string, span: S
   }
 };
 
-/** Every record of a file, verified. Throws Damaged, also when the file holds something else than its name says. */
+/**
+ * Every record of a file, verified. Throws Damaged, also when the file holds something else than
+ * its name says.
+ */
 export const readFile = async (
   objects: Objects,
   { key, partition, first, last }: ArchiveFile,

@@ -1,4 +1,5 @@
-// sinks/archive/restore.ts - brings a window of the archive back into a topic of its own: what it would bring, and then file by file, going on where it was stopped.
+// Brings a window of the archive back into a topic of its own: what it would bring, and then file
+// by file, going on where it was stopped.
 import { createHash } from "node:crypto";
 import { hit } from "#failpoint";
 import { ObjectMissing, type Objects } from "../../infra/objects/objects.ts";
@@ -10,7 +11,10 @@ import { type ArchiveFile, HOUR_MS, hourOf, hourText } from "./names.ts";
 import { filesOf, messageOf, readFile } from "./read.ts";
 import type { Withheld } from "./withheld.ts";
 
-/** Records that the broker appended from `from` on and before `to`; of one client, if given: every key begins with its id. */
+/**
+ * Records that the broker appended from `from` on and before `to`; of one client, if given: every
+ * key begins with its id.
+ */
 export interface Window {
   readonly topic: string;
   readonly from: UnixMs;
@@ -67,18 +71,25 @@ export const planRestore = async (
   }
   const present = new Set(files.map(({ hour }) => hour));
   const missing: string[] = [];
-  for (let hour = hourOf(window.from); hour < window.to; hour += HOUR_MS) if (!present.has(hour)) missing.push(hourText(hour));
+  for (let hour = hourOf(window.from); hour < window.to; hour += HOUR_MS)
+    if (!present.has(hour)) missing.push(hourText(hour));
   return { files: files.length, events, bytes, missing_hours: missing, gaps: seamsOf(files).gaps, damaged };
 };
 
-/** How far a restore has come; kept beside the archive under the name of its window, so that the same command goes on with it. */
+/**
+ * How far a restore has come; kept beside the archive under the name of its window, so that the
+ * same command goes on with it.
+ */
 export interface RestoreState {
   readonly topic: string;
   readonly from: UnixMs;
   readonly to: UnixMs;
   readonly client_id: number | null;
   readonly operation_id: string;
-  /** The last file whose records are acknowledged; files are brought back in the order of their names. */
+  /**
+   * The last file whose records are acknowledged; files are brought back in the order of their
+   * names.
+   */
   readonly done: string;
   readonly files: number;
   readonly events: number;
@@ -109,9 +120,11 @@ export interface RestorePorts {
 }
 
 /**
- * Keys and values come back byte for byte, with the place they had as a header; the same key chooses the same partition, and within it their order is the
- * old one. For each file: 1. its records are produced and acknowledged -> dying here brings the file back twice, and ids make twice once;
- * 2. the state names it -> the same command goes on behind it. Throws Damaged: what cannot be read is not passed over in silence.
+ * Keys and values come back byte for byte, with the place they had as a header; the same key
+ * chooses the same partition, and within it their order is the old one. For each file: 1. its
+ * records are produced and acknowledged -> dying here brings the file back twice, and ids make
+ * twice once; 2. the state names it -> the same command goes on behind it. Throws Damaged: what
+ * cannot be read is not passed over in silence.
  */
 export const restore = async (
   objects: Objects,
@@ -147,7 +160,12 @@ export const restore = async (
     }
     if (back.length > 0) await produce(back);
     hit("after-restored");
-    await save({ done: file.key, files: state.files + 1, events: state.events + back.length, suppressed: state.suppressed + suppressed });
+    await save({
+      done: file.key,
+      files: state.files + 1,
+      events: state.events + back.length,
+      suppressed: state.suppressed + suppressed,
+    });
     onFile?.(n + 1, files.length, state);
   }
   await save({ finished_at: Date.now() });
@@ -155,4 +173,6 @@ export const restore = async (
 };
 
 const present = (headers: InputMessage["headers"]): Readonly<Record<string, string | Buffer>> =>
-  Object.fromEntries(Object.entries(headers).filter((entry): entry is [string, string | Buffer] => entry[1] !== undefined));
+  Object.fromEntries(
+    Object.entries(headers).filter((entry): entry is [string, string | Buffer] => entry[1] !== undefined),
+  );

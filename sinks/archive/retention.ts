@@ -1,11 +1,14 @@
-// sinks/archive/retention.ts - deletes hours that are older than events are kept.
+// Deletes hours that are older than events are kept.
 
 import type { Objects } from "../../infra/objects/objects.ts";
 import type { UnixMs } from "../../stream/flow.ts";
 import { folderOf, hourText } from "./names.ts";
 import { hoursOf } from "./read.ts";
 
-/** As long as events are kept anywhere (contracts.md 5, retention); older ones would come back by a restore. */
+/**
+ * As long as events are kept anywhere (contracts.md 5, retention); older ones would come back by a
+ * restore.
+ */
 export const KEPT_MONTHS = 24;
 
 /** Hours that begin before this time are deleted. */
@@ -16,10 +19,16 @@ export const keptSince = (now: UnixMs): UnixMs => {
 };
 
 /**
- * Answers the number of files that were deleted. Of each file the records go before the announcement, so that whoever dies in between leaves an
- * announcement in an hour that the next run deletes. Schemas stay: they are few, and younger hours need them.
+ * Answers the number of files that were deleted. Of each file the records go before the
+ * announcement, so that whoever dies in between leaves an announcement in an hour that the next run
+ * deletes. Schemas stay: they are few, and younger hours need them.
  */
-export const deleteOldHours = async (objects: Objects, topic: string, now: UnixMs, isClosing: () => boolean): Promise<number> => {
+export const deleteOldHours = async (
+  objects: Objects,
+  topic: string,
+  now: UnixMs,
+  isClosing: () => boolean,
+): Promise<number> => {
   let files = 0;
   for await (const hour of hoursOf(objects, topic, { to: keptSince(now) })) {
     const keys: string[] = [];

@@ -1,18 +1,27 @@
-// sinks/archive/withheld.ts - which archived records may not come back: those of erased subjects.
+// Which archived records may not come back: those of erased subjects.
 
 import type { Wire } from "../../infra/avro/wire.ts";
 import type { Objects } from "../../infra/objects/objects.ts";
 import type { AnyTopic } from "../../stream/flow.ts";
 import type { InputMessage, Withholds } from "../../stream/messages.ts";
 
-/** Asked before each file: undefined when everything may come back, so that nothing is decoded. Rejects with a transient error while nobody knows. */
+/**
+ * Asked before each file: undefined when everything may come back, so that nothing is decoded.
+ * Rejects with a transient error while nobody knows.
+ */
 export type Withheld = () => Promise<((message: InputMessage, partition: number) => boolean) | undefined>;
 
 /**
- * `withholds` as a sink's runner asks it. While anybody is erased, what cannot be read cannot be known to be of nobody, and stays away too. The schemas
- * that records may name are learnt from the archive, once; again when that failed.
+ * `withholds` as a sink's runner asks it. While anybody is erased, what cannot be read cannot be
+ * known to be of nobody, and stays away too. The schemas that records may name are learnt from the
+ * archive, once; again when that failed.
  */
-export const withheldBy = (objects: Objects, wire: Wire, topic: AnyTopic, withholds: () => Promise<Withholds | undefined>): Withheld => {
+export const withheldBy = (
+  objects: Objects,
+  wire: Wire,
+  topic: AnyTopic,
+  withholds: () => Promise<Withholds | undefined>,
+): Withheld => {
   let learnt: Promise<void> | undefined;
   const learnAll = async (): Promise<void> => {
     for await (const { key } of objects.list("archive/schemas/")) {

@@ -1,4 +1,5 @@
-// sinks/archive/write.ts - stores batches of the log as files, so that they join without gap or overlap whoever dies when, and whoever else is at it.
+// Stores batches of the log as files, so that they join without gap or overlap whoever dies when,
+// and whoever else is at it.
 import { hit } from "#failpoint";
 import { ObjectMissing, type Objects } from "../../infra/objects/objects.ts";
 import type { UnixMs } from "../../stream/flow.ts";
@@ -14,12 +15,16 @@ type Message = CopiedBatch["messages"][number];
 
 const recordOf = ({ offset, appendedAt, key, value, headers }: Message): ArchivedRecord => {
   const names = Object.keys(headers);
-  const asBuffer = (held: Buffer | string | undefined): Buffer | null => (held === undefined ? null : Buffer.from(held));
+  const asBuffer = (held: Buffer | string | undefined): Buffer | null =>
+    held === undefined ? null : Buffer.from(held);
   const list = names.length === 0 ? NO_HEADERS : names.map((name) => ({ name, value: asBuffer(headers[name]) }));
   return { offset, appended_at: appendedAt, key, value, headers: list };
 };
 
-/** Up to where the first record's hour ends. Should the broker's clock step back, the records stay in the file that is open. */
+/**
+ * Up to where the first record's hour ends. Should the broker's clock step back, the records stay
+ * in the file that is open.
+ */
 const endOfHour = (messages: readonly Message[]): number => {
   const limit = hourOf(messages[0]!.appendedAt) + HOUR_MS;
   const beyond = messages.findIndex(({ appendedAt }) => appendedAt >= limit);
@@ -27,23 +32,29 @@ const endOfHour = (messages: readonly Message[]): number => {
 };
 
 /**
- * What `keep` of a copy is for the archive. A file is announced before it is written: of several members that store from one offset on (one was killed,
- * or stopped and woke again), the announcement of one stands, and all of them write that very file. Every file begins where one has ended, since an
- * offset is committed at the end of a file, or inside of one that stands, whose end is then looked for; hence there is one chain of files, whatever dies
- * when. In order, for each file:
+ * What `keep` of a copy is for the archive. A file is announced before it is written: of several
+ * members that store from one offset on (one was killed, or stopped and woke again), the
+ * announcement of one stands, and all of them write that very file. Every file begins where one has
+ * ended, since an offset is committed at the end of a file, or inside of one that stands, whose end
+ * is then looked for; hence there is one chain of files, whatever dies when. In order, for each
+ * file:
  * 1. the schemas that its records name -> dying here leaves schemas that are stored again
- * 2. the announcement, if there is none at this offset -> the next member reads the same records from the log, and writes the file that was announced
- * 3. the file -> the next member finds it and goes on behind it
- * and then the runner commits the offset.
+ * 2. the announcement, if there is none at this offset -> the next member reads the same records
+ * from the log, and writes the file that was announced 3. the file -> the next member finds it and
+ * goes on behind it and then the runner commits the offset.
  */
-export const archiver = (objects: Objects, schemaOf: (schemaId: number) => Promise<object | null>): CopyPorts["keep"] => {
+export const archiver = (
+  objects: Objects,
+  schemaOf: (schemaId: number) => Promise<object | null>,
+): CopyPorts["keep"] => {
   /** By partition: where the next batch begins, if it follows. */
   const expected = new Map<string, number>();
   const knownIds = new Set<number>();
 
   const storeSchemas = async (messages: readonly Message[]): Promise<void> => {
     const ids = new Set<number>();
-    for (const { value } of messages) if (value !== null && value.length > 5 && value[0] === 0) ids.add(value.readUInt32BE(1));
+    for (const { value } of messages)
+      if (value !== null && value.length > 5 && value[0] === 0) ids.add(value.readUInt32BE(1));
     for (const id of ids) {
       if (knownIds.has(id)) continue;
       const schema = await schemaOf(id);
@@ -58,7 +69,10 @@ export const archiver = (objects: Objects, schemaOf: (schemaId: number) => Promi
     return false;
   };
 
-  /** Where the file ends that holds this record; the record's own offset when none does. Asked only where no file is known to have ended. */
+  /**
+   * Where the file ends that holds this record; the record's own offset when none does. Asked only
+   * where no file is known to have ended.
+   */
   const endOfStored = async ({ topic, partition }: CopiedBatch, { offset, appendedAt }: Message): Promise<number> => {
     for (const hour of [hourOf(appendedAt), hourOf(appendedAt) + HOUR_MS])
       for await (const { key, bytes } of objects.list(prefixOf({ topic, hour, partition }))) {
@@ -75,7 +89,10 @@ export const archiver = (objects: Objects, schemaOf: (schemaId: number) => Promi
     return JSON.parse(String(await objects.get(key))) as Contents;
   };
 
-  /** The offset behind the file that begins with the first of these messages; that offset itself when the file needs more than is at hand. */
+  /**
+   * The offset behind the file that begins with the first of these messages; that offset itself
+   * when the file needs more than is at hand.
+   */
   const storeFile = async (batch: CopiedBatch, messages: readonly Message[]): Promise<number> => {
     const { topic, partition } = batch;
     const place: Place = { topic, partition, hour: hourOf(messages[0]!.appendedAt as UnixMs) };
@@ -93,7 +110,8 @@ export const archiver = (objects: Objects, schemaOf: (schemaId: number) => Promi
         partition,
         records.filter(({ offset }) => offset <= last),
       );
-      if (made.contents.sha256 !== sha256) throw new Error(`${key} was announced with other contents than the log holds`);
+      if (made.contents.sha256 !== sha256)
+        throw new Error(`${key} was announced with other contents than the log holds`);
     }
     await objects.put(key, made.file);
     hit("after-file");

@@ -1,4 +1,4 @@
-// sinks/conversions/conversions.ts - each conversion as its newest record left it.
+// Each conversion as its newest record left it.
 import type { Conversion } from "../../schemas/generated.ts";
 import type { Recorded, Table, UnixMs } from "../../stream/flow.ts";
 import { contentHash } from "../ledger/content-hash.ts";
@@ -65,7 +65,10 @@ export const conversionRows = ({ data }: Recorded<Conversion>): readonly Convers
   },
 ];
 
-/** The newest version of a conversion wins; another content under a version that is there is refused. */
+/**
+ * The newest version of a conversion wins; another content under a version that is there is
+ * refused.
+ */
 export const conversions: Table<ConversionRow> = {
   name: "conversions",
   store: "postgres",

@@ -1,4 +1,5 @@
-// sinks/conversions/statements.ts - the statements that keep the newest version of each conversion and refuse a second content of one version.
+// The statements that keep the newest version of each conversion and refuse a second content of one
+// version.
 import type { Statements } from "../stores/postgres.ts";
 
 const given = `json_to_recordset($1::json) as given (
@@ -24,7 +25,10 @@ on conflict (client_id, conversion_id) do update set
   content_hash = excluded.content_hash
 where kept.version < excluded.version`;
 
-/** Only the newest version is kept, so an older one that had two contents is not seen here; the ledger entry of each keeps its own hash. */
+/**
+ * Only the newest version is kept, so an older one that had two contents is not seen here; the
+ * ledger entry of each keeps its own hash.
+ */
 const oneContent = `
 select refuse_second_content('conversion', given.conversion_id || ' version ' || given.version)
 from ${given} join conversions as kept using (client_id, conversion_id, version)

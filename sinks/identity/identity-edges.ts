@@ -1,4 +1,5 @@
-// sinks/identity/identity-edges.ts - the identity edges that events prove: which device showed which identifier, when, and until when that holds.
+// The identity edges that events prove: which device showed which identifier, when, and until when
+// that holds.
 import type { EventAttributed } from "../../schemas/generated.ts";
 import type { Recorded, Table, UnixMs } from "../../stream/flow.ts";
 

@@ -1,7 +1,10 @@
-// sinks/identity/statements.ts - the statement that joins what was seen of an identity edge with what is known of it.
+// The statement that joins what was seen of an identity edge with what is known of it.
 import type { Statements } from "../stores/postgres.ts";
 
-/** Keys are sorted, so that two writers wait for each other and never deadlock. Of two events at one moment the lower id is the evidence. */
+/**
+ * Keys are sorted, so that two writers wait for each other and never deadlock. Of two events at one
+ * moment the lower id is the evidence.
+ */
 const joined = `
 insert into identity_edges as kept
   (client_id, did, kind, identifier, method, confidence, evidence_event_id, first_seen, last_seen, expires_at)

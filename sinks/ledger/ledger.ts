@@ -1,4 +1,4 @@
-// sinks/ledger/ledger.ts - ledger entries with their lines, and the commission that the entries of a conversion add up to.
+// Ledger entries with their lines, and the commission that the entries of a conversion add up to.
 import type { LedgerEntry } from "../../schemas/generated.ts";
 import type { Recorded, Table, UnixMs } from "../../stream/flow.ts";
 import { contentHash } from "./content-hash.ts";
@@ -73,8 +73,9 @@ export const ledgerRows = ({ data }: Recorded<LedgerEntry>): readonly LedgerRow[
 ];
 
 /**
- * An entry that is there stays as it is; another content under its id is refused. Commissions follow in the same transaction from all entries of the
- * touched conversions, so that what was redelivered or came late adds up to the same.
+ * An entry that is there stays as it is; another content under its id is refused. Commissions
+ * follow in the same transaction from all entries of the touched conversions, so that what was
+ * redelivered or came late adds up to the same.
  */
 export const ledger: Table<LedgerRow> = {
   name: "ledger_entries",

@@ -1,4 +1,4 @@
-// sinks/ledger/statements.ts - the statements that add entries and lines to the ledger, and compute commissions from it.
+// The statements that add entries and lines to the ledger, and compute commissions from it.
 import type { Statements } from "../stores/postgres.ts";
 
 const entries = `
@@ -15,7 +15,10 @@ from json_to_recordset($1::json) as given (
 order by client_id, entry_id
 on conflict (client_id, entry_id) do nothing`;
 
-/** A statement of its own: it sees what the one before it wrote, and what another owner wrote while that one waited. */
+/**
+ * A statement of its own: it sees what the one before it wrote, and what another owner wrote while
+ * that one waited.
+ */
 const oneContent = `
 select refuse_second_content('ledger entry', given.entry_id)
 from json_to_recordset($1::json) as given (client_id int, entry_id text, content_hash text)
@@ -32,8 +35,9 @@ order by client_id, entry_id, line
 on conflict (client_id, entry_id, line) do nothing`;
 
 /**
- * The first entry tells whose commission it is and under which contract; the amount is the sum of all. Found by conversion alone, for the policy adds the
- * tenants: with the client named twice the planner expects a single row and takes any index.
+ * The first entry tells whose commission it is and under which contract; the amount is the sum of
+ * all. Found by conversion alone, for the policy adds the tenants: with the client named twice the
+ * planner expects a single row and takes any index.
  */
 const commissions = `
 with summed as (
@@ -63,4 +67,8 @@ on conflict (client_id, conversion_id) do update set
   contract_id = excluded.contract_id, contract_version = excluded.contract_version, receipt = excluded.receipt
 where kept.version < excluded.version`;
 
-export const ledgerStatements: Statements = { ledger_entries: [entries, oneContent], ledger_lines: [lines], commissions: [commissions] };
+export const ledgerStatements: Statements = {
+  ledger_entries: [entries, oneContent],
+  ledger_lines: [lines],
+  commissions: [commissions],
+};

@@ -1,4 +1,4 @@
-// sinks/product-sales/product-sales.ts - the sales and refunds among attributed events, attributed or not, for reports.
+// The sales and refunds among attributed events, attributed or not, for reports.
 import type { EventAttributed } from "../../schemas/generated.ts";
 import type { Recorded, Table, UnixMs } from "../../stream/flow.ts";
 
@@ -27,7 +27,10 @@ export interface SaleRow {
 const saleTypes: ReadonlySet<string> = new Set(["purchase", "ext_purchase", "refund"]);
 
 /** One row for a purchase, ext_purchase or refund; none for any other event. */
-export const saleRows = ({ at, data: { event, fraud, credit, version, merged_into } }: Recorded<EventAttributed>): readonly SaleRow[] =>
+export const saleRows = ({
+  at,
+  data: { event, fraud, credit, version, merged_into },
+}: Recorded<EventAttributed>): readonly SaleRow[] =>
   saleTypes.has(event.t)
     ? [
         {

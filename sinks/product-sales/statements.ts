@@ -1,11 +1,14 @@
-// sinks/product-sales/statements.ts - the statement that keeps the newest version of each sale and refund.
+// The statement that keeps the newest version of each sale and refund.
 import type { Statements } from "../stores/postgres.ts";
 
 const columns =
   "client_id, event_id, version, t, order_id, product_id, segment, quantity, value_minor, currency, occurred_at, did, credit_status, credit_reason, " +
   "partner_id, campaign_id, fraud_band, merged_into";
 
-/** Keys are sorted, so that two writers wait for each other and never deadlock; of one key only the newest version is touched. */
+/**
+ * Keys are sorted, so that two writers wait for each other and never deadlock; of one key only the
+ * newest version is touched.
+ */
 const newest = `
 insert into product_sales as kept (${columns})
 select distinct on (client_id, event_id)

@@ -1,4 +1,4 @@
-// sinks/stores/clickhouse.ts - how a sink's rows get into ClickHouse: one insert a call, repeated safely under its token.
+// How a sink's rows get into ClickHouse: one insert a call, repeated safely under its token.
 import { Readable } from "node:stream";
 import { finished } from "node:stream/promises";
 import type { Clickhouse } from "../../infra/clickhouse/client.ts";
@@ -13,25 +13,34 @@ const tables: Readonly<Record<string, ReturnType<typeof nativeBlocks>>> = { even
 
 export interface ClickhouseStore {
   /**
-   * Writes positional rows as one insert, hence one block a month. The same insert under the same token is answered without being written again; that
-   * only saves work after a lost answer, for tables are idempotent by key and version. Throws the server's error with its numeric `code`.
+   * Writes positional rows as one insert, hence one block a month. The same insert under the same
+   * token is answered without being written again; that only saves work after a lost answer, for
+   * tables are idempotent by key and version. Throws the server's error with its numeric `code`.
    */
   readonly insert: (table: string, rows: readonly unknown[], token: string) => Promise<void>;
-  /** The same shape as in Postgres: runs `work` with a `write` whose calls are one insert each, told apart inside the token. */
+  /**
+   * The same shape as in Postgres: runs `work` with a `write` whose calls are one insert each, told
+   * apart inside the token.
+   */
   readonly within: (
     batch: { readonly tenants: readonly number[]; readonly token: string },
     work: (write: Write) => Promise<void>,
   ) => Promise<void>;
 }
 
-// Above the rows and bytes of any fetch: what is given as one insert stays one block, so that its token stands for all of it.
+// Above the rows and bytes of any fetch: what is given as one insert stays one block, so that its
+// token stands for all of it.
 const oneBlock = {
   min_insert_block_size_rows: "4000000",
   min_insert_block_size_bytes: "1000000000",
-  // Copies inside of one block are as rare as others, and readers merge what they read (FINAL): looking for them here was a third of an insert.
+  // Copies inside of one block are as rare as others, and readers merge what they read (FINAL):
+  // looking for them here was a third of an insert.
   optimize_on_insert: 0,
 } as const;
-/** Blocks that are kept for the next insert: of a store, one is written at a time, two while a replay runs in the same process. */
+/**
+ * Blocks that are kept for the next insert: of a store, one is written at a time, two while a
+ * replay runs in the same process.
+ */
 const KEPT_BLOCKS = 2;
 
 export const clickhouseStore = (clickhouse: Clickhouse): ClickhouseStore => {
@@ -47,7 +56,8 @@ export const clickhouseStore = (clickhouse: Clickhouse): ClickhouseStore => {
       values: Readable.from([bytes]),
       clickhouse_settings: { ...oneBlock, insert_deduplicate: 1, insert_deduplication_token: token },
     });
-    // It says nothing; unread it would hold its connection, and one that breaks has not been heard to the end: the insert comes again under its token.
+    // It says nothing; unread it would hold its connection, and one that breaks has not been heard
+    // to the end: the insert comes again under its token.
     await finished(stream.resume());
     // Of an insert that failed the bytes may be on their way still.
     if (kept.length < KEPT_BLOCKS) kept.push(block);

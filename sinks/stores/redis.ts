@@ -1,15 +1,22 @@
-// sinks/stores/redis.ts - how a sink's rows get into Redis: members of sets, one round trip a write. Losing them costs hints, never money.
+// How a sink's rows get into Redis: members of sets, one round trip a write. Losing them costs
+// hints, never money.
 import type { Redis } from "ioredis";
 import type { Write } from "../../stream/flow.ts";
 import type { VelocityRow } from "../velocity/velocity.ts";
 
-/** A day more than the log: whatever a rewind can read again still finds what it found (settlement.md 5). */
+/**
+ * A day more than the log: whatever a rewind can read again still finds what it found
+ * (settlement.md 5).
+ */
 export const hintLifetimeSeconds = 8 * 86_400;
 /** Of a device or a person the newest count; the rest would only make a hot key grow. */
 const newestKept = 50;
 
 export interface RedisStore {
-  /** Runs `work`; each of its writes is one round trip. Members are idempotent, so neither tenants nor `token` are of use here. */
+  /**
+   * Runs `work`; each of its writes is one round trip. Members are idempotent, so neither tenants
+   * nor `token` are of use here.
+   */
   readonly within: (
     batch: { readonly tenants: readonly number[]; readonly token: string },
     work: (write: Write) => Promise<void>,

@@ -1,4 +1,4 @@
-// stream/memory/in-memory.ts - the twin of both drivers for tests, simulation and the bench: one process, nothing kept.
+// The twin of both drivers for tests, simulation and the bench: one process, nothing kept.
 import type { Loaded, Memory, Remembering, Version } from "./memory.ts";
 
 interface StageMemory {
@@ -8,7 +8,10 @@ interface StageMemory {
   readonly marks: Map<string, number>;
 }
 
-/** Behaves as Redis does (`fast`) or as Postgres does (`durable`); the contract suite holds it to that. */
+/**
+ * Behaves as Redis does (`fast`) or as Postgres does (`durable`); the contract suite holds it to
+ * that.
+ */
 export const inMemory = (driver: "fast" | "durable"): Memory => {
   const stages = new Map<string, StageMemory>();
   const of = (stage: string): StageMemory => {

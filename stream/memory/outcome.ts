@@ -1,4 +1,5 @@
-// stream/memory/outcome.ts - the recorded outcome of an event: the very messages that were produced for it, so that it can be answered again.
+// The recorded outcome of an event: the very messages that were produced for it, so that it can be
+// answered again.
 import avro from "avsc";
 
 export interface RecordedMessage {
@@ -35,10 +36,14 @@ const type = avro.Type.forSchema({
   ],
 });
 
-/** Outcomes live as long as the ledger: the first byte says how the rest is written, so that another form can stand beside this one. */
+/**
+ * Outcomes live as long as the ledger: the first byte says how the rest is written, so that another
+ * form can stand beside this one.
+ */
 const FORMAT = 1;
 
-export const encodeOutcome = (outcome: RecordedOutcome): Buffer => Buffer.concat([Buffer.of(FORMAT), type.toBuffer(outcome)]);
+export const encodeOutcome = (outcome: RecordedOutcome): Buffer =>
+  Buffer.concat([Buffer.of(FORMAT), type.toBuffer(outcome)]);
 
 /** Throws on bytes that this version cannot read: a recorded decision is never guessed. */
 export const decodeOutcome = (bytes: Uint8Array): RecordedOutcome => {

@@ -1,8 +1,11 @@
-// stream/memory/overlay.ts - durable memory that is only read: what is remembered on top of it stays in this process.
+// Durable memory that is only read: what is remembered on top of it stays in this process.
 import { inMemory } from "./in-memory.ts";
 import type { Memory, Version } from "./memory.ts";
 
-/** Of each key the version above, else the one underneath. `remember` touches nothing that anybody else can see. */
+/**
+ * Of each key the version above, else the one underneath. `remember` touches nothing that anybody
+ * else can see.
+ */
 export const overlay = (under: Pick<Memory, "load">): Memory => {
   const above = inMemory("durable");
   return {
@@ -15,7 +18,8 @@ export const overlay = (under: Pick<Memory, "load">): Memory => {
         mark: below.mark,
       };
     },
-    // What was met may stand underneath, where nothing is compared: there is no second owner of a shadow.
+    // What was met may stand underneath, where nothing is compared: there is no second owner of a
+    // shadow.
     remember: (batch) => above.remember(batch.map((one) => ({ ...one, met: [] }))),
   };
 };

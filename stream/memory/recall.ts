@@ -1,4 +1,5 @@
-// stream/memory/recall.ts - which of the loaded values an event meets, and what a batch adds to them. Pure; one rule a driver.
+// Which of the loaded values an event meets, and what a batch adds to them. Pure; one rule a
+// driver.
 import type { Position, Recorded } from "../flow.ts";
 import type { Change, Loaded, Remembering, Version } from "./memory.ts";
 
@@ -43,14 +44,16 @@ const newest = (loaded: Loaded): Recall => {
 };
 
 /**
- * Versions of a key that stand before a batch begins are only needed by events that come again, which are seldom far back; versions made inside
- * a batch all stay until the next one. 100 versions of a journey (about 1 KB each) bound a hot key to 0.1 MB and what one batch adds.
+ * Versions of a key that stand before a batch begins are only needed by events that come again,
+ * which are seldom far back; versions made inside a batch all stay until the next one. 100 versions
+ * of a journey (about 1 KB each) bound a hot key to 0.1 MB and what one batch adds.
  */
 const KEPT_VERSIONS = 100;
 
 /**
- * Fast: the newest version older than the event, its own left out: an event that comes again, at the same place or later, meets what it met the
- * first time as long as nobody else has written in between.
+ * Fast: the newest version older than the event, its own left out: an event that comes again, at
+ * the same place or later, meets what it met the first time as long as nobody else has written in
+ * between.
  */
 const byPosition = (loaded: Loaded): Recall => {
   interface Kept {
@@ -65,7 +68,11 @@ const byPosition = (loaded: Loaded): Recall => {
     const known = keys.get(key);
     if (known !== undefined) return known;
     const versions = [...(loaded.versions.get(key) ?? [])];
-    const kept = { versions, eventIds: new Set(versions.map(({ eventId }) => eventId)), firstOffset: Number.POSITIVE_INFINITY };
+    const kept = {
+      versions,
+      eventIds: new Set(versions.map(({ eventId }) => eventId)),
+      firstOffset: Number.POSITIVE_INFINITY,
+    };
     keys.set(key, kept);
     return kept;
   };
@@ -102,4 +109,5 @@ const byPosition = (loaded: Loaded): Recall => {
   };
 };
 
-export const recall = (driver: "fast" | "durable", loaded: Loaded): Recall => (driver === "durable" ? newest(loaded) : byPosition(loaded));
+export const recall = (driver: "fast" | "durable", loaded: Loaded): Recall =>
+  driver === "durable" ? newest(loaded) : byPosition(loaded);

@@ -1,9 +1,18 @@
-// stream/testing/drive.ts - runs a topology in memory: the same runner and fold as the worker's, on a log, memories and facts that live in this process.
+// Runs a topology in memory: the same runner and fold as the worker's, on a log, memories and facts
+// that live in this process.
 
 import { inMemoryWire, type Wire } from "../../infra/avro/wire.ts";
 import { chain } from "../chain.ts";
 import { deadLetterOf } from "../dead-letters.ts";
-import { type AnyTopic, type Read, type Recorded, type Topic, type Topology, type UnixMs, writesRows } from "../flow.ts";
+import {
+  type AnyTopic,
+  type Read,
+  type Recorded,
+  type Topic,
+  type Topology,
+  type UnixMs,
+  writesRows,
+} from "../flow.ts";
 import { inMemory } from "../memory/in-memory.ts";
 import type { Memories } from "../memory/memory.ts";
 import type { BatchCounts, OutputMessage, ProcessBatch, RunnerPorts } from "../messages.ts";
@@ -28,7 +37,10 @@ export interface Driven {
   readonly messages: (topic: string) => readonly LoggedMessage[];
   /** Rows that the sinks of this name would write for what their topics hold now. */
   readonly rows: (sink: string) => readonly unknown[];
-  /** What later events find when they look something up; until it is called, nothing can be looked up. */
+  /**
+   * What later events find when they look something up; until it is called, nothing can be looked
+   * up.
+   */
   readonly know: (read: Read) => void;
   /** Writes and reads the messages of this log. */
   readonly wire: Wire;
@@ -58,7 +70,10 @@ export const drive = (topology: Topology, settings: DriveSettings = {}): Driven 
   const stages = nodes.filter((node) => node.is === "stage");
   const sinks = nodes.filter((node) => node.is === "sink").filter(writesRows);
   const topics = [
-    ...new Set<AnyTopic>([...stages.flatMap((node) => [node.from, ...Object.values(node.to)]), ...sinks.map(({ from }) => from)]),
+    ...new Set<AnyTopic>([
+      ...stages.flatMap((node) => [node.from, ...Object.values(node.to)]),
+      ...sinks.map(({ from }) => from),
+    ]),
   ];
   const wire = inMemoryWire(topics);
   const log = inMemoryLog(Object.fromEntries(topics.map(({ name, partitions }) => [name, partitions])));
@@ -107,12 +122,15 @@ export const drive = (topology: Topology, settings: DriveSettings = {}): Driven 
     for (let isMoving = true; isMoving; ) {
       isMoving = false;
       for (const { hosted, process, next } of groups)
-        for (const partition of next.keys()) if (await step(hosted.reads.name, partition, process, next)) isMoving = true;
+        for (const partition of next.keys())
+          if (await step(hosted.reads.name, partition, process, next)) isMoving = true;
     }
   };
 
   const decoded = <T>(topic: Topic<T>): readonly Recorded<T>[] =>
-    log.all(topic.name).map(({ value, partition, offset }) => wire.decode(topic, value, { topic: topic.name, partition, offset }));
+    log
+      .all(topic.name)
+      .map(({ value, partition, offset }) => wire.decode(topic, value, { topic: topic.name, partition, offset }));
 
   return {
     send: async (topic, ...events) => {

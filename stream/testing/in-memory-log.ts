@@ -1,4 +1,5 @@
-// stream/testing/in-memory-log.ts - a log in one process: partitioned by key as the real one, with offsets, and nothing kept. For tests and the bench.
+// A log in one process: partitioned by key as the real one, with offsets, and nothing kept. For
+// tests and the bench.
 
 import type { InputMessage, OutputMessage } from "../messages.ts";
 import { partitionOf } from "../partitioner.ts";

@@ -1,4 +1,5 @@
-// The platform API over HTTP: the order of checks, every role at every route, tokens that must not be taken, and alerts that are mailed once.
+// The platform API over HTTP: the order of checks, every role at every route, tokens that must not
+// be taken, and alerts that are mailed once.
 import { createHmac } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Route } from "../../apps/api/route.ts";
@@ -120,7 +121,8 @@ describe("a token is refused", () => {
       "signed with the public key as a secret": `${confused}.${createHmac("sha256", JSON.stringify(key)).update(confused).digest("base64url")}`,
       "with other claims under its signature": `${head}.${part({ ...JSON.parse(Buffer.from(claims, "base64url").toString()), email: "viewer@demo.tributary.test" })}.${signature}`,
     };
-    for (const [what, token] of Object.entries(bad)) expect((await ask("/api/system/health", { token })).status, what).toBe(401);
+    for (const [what, token] of Object.entries(bad))
+      expect((await ask("/api/system/health", { token })).status, what).toBe(401);
   });
 });
 
@@ -139,19 +141,34 @@ describe("the order of checks", () => {
     expect((await post(service, `"${"x".repeat(300_000)}"`)).status).toBe(413);
     expect((await post(service, "{}", { "content-type": "text/plain" })).status).toBe(415);
     expect((await post(service, "{")).body.code).toBe("bad_request");
-    for (const body of ["[]", "null", "{}", '{"__proto__":{"a":1}}', `${"[".repeat(40)}${"]".repeat(40)}`, JSON.stringify({ a: "\0" })])
+    for (const body of [
+      "[]",
+      "null",
+      "{}",
+      '{"__proto__":{"a":1}}',
+      `${"[".repeat(40)}${"]".repeat(40)}`,
+      JSON.stringify({ a: "\0" }),
+    ])
       expect((await post(service, body)).body.code).toBe("validation_failed");
     // The role comes before the body, the type before the role.
     const viewer = await running.token("viewer@demo.tributary.test");
     const retry = { method: "POST", token: viewer, body: "{" };
     expect((await ask("/api/dead-letters/none/retry", retry)).status).toBe(403);
-    expect((await ask("/api/dead-letters/none/retry", { ...retry, headers: { "content-type": "text/plain" } })).status).toBe(415);
+    expect(
+      (await ask("/api/dead-letters/none/retry", { ...retry, headers: { "content-type": "text/plain" } })).status,
+    ).toBe(415);
     const token = await admin();
-    expect((await ask("/api/dead-letters/none/discard", { method: "POST", token, body: {} })).body.code).toBe("validation_failed");
-    expect((await ask("/api/dead-letters/none/discard", { method: "POST", token, body: { reason: "gone" } })).status).toBe(404);
+    expect((await ask("/api/dead-letters/none/discard", { method: "POST", token, body: {} })).body.code).toBe(
+      "validation_failed",
+    );
+    expect(
+      (await ask("/api/dead-letters/none/discard", { method: "POST", token, body: { reason: "gone" } })).status,
+    ).toBe(404);
     expect((await ask("/api/dead-letters?limit=101", { token })).body.errors[0].pointer).toBe("/limit");
     expect((await ask("/api/dead-letters?order=x", { token })).status).toBe(400);
-    expect((await ask("/api/dead-letters?kind=s2s&limit=1", { token })).body).toMatchObject({ data: expect.any(Array) });
+    expect((await ask("/api/dead-letters?kind=s2s&limit=1", { token })).body).toMatchObject({
+      data: expect.any(Array),
+    });
   });
 
   test("every answer has its request id and is kept by nobody", async () => {
@@ -172,7 +189,11 @@ test("health has the fields of the specification", async () => {
   const { status, body } = await ask("/api/health");
   expect(status).toBe(200);
   expect(body).toEqual({
-    ...{ status: expect.stringMatching(/^(ok|degraded)$/), version: expect.any(String), uptime_sec: expect.any(Number) },
+    ...{
+      status: expect.stringMatching(/^(ok|degraded)$/),
+      version: expect.any(String),
+      uptime_sec: expect.any(Number),
+    },
     ...{ analytics_store: "ok", cache_store: "ok", relational_store: "ok" },
   });
   const { body: detailed } = await ask("/api/system/health", { token: await admin() });

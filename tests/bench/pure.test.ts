@@ -1,4 +1,5 @@
-// The gate against slow drift: no pure step costs more than it did, measured as CPU time against JSON.parse of the same event in the same process.
+// The gate against slow drift: no pure step costs more than it did, measured as CPU time against
+// JSON.parse of the same event in the same process.
 import { execFileSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
@@ -11,15 +12,20 @@ const FACTOR = 1.3;
 /** A seventh of a parse, 0.2 us: of the smallest steps the clock itself is a part. */
 const SLACK = 0.15;
 /**
- * In some processes V8 settles one or two of the cheapest steps at twice their usual cost, each time others (one run in four on a quiet machine). So a step has to
- * be slow in every attempt.
+ * In some processes V8 settles one or two of the cheapest steps at twice their usual cost, each
+ * time others (one run in four on a quiet machine). So a step has to be slow in every attempt.
  */
 const ATTEMPTS = 5;
 
-/** What is slow in a process of its own. The compiled code is what runs: here every import would be a look-up of the test runner's. */
+/**
+ * What is slow in a process of its own. The compiled code is what runs: here every import would be
+ * a look-up of the test runner's.
+ */
 const slowSteps = (): ReadonlyMap<string, string> => {
   const node = ["--max-old-space-size=512", "--max-semi-space-size=64"];
-  const ratios = JSON.parse(execFileSync(process.execPath, [...node, at("dist/bench/main.js"), "pure", "--json"], { encoding: "utf8" }));
+  const ratios = JSON.parse(
+    execFileSync(process.execPath, [...node, at("dist/bench/main.js"), "pure", "--json"], { encoding: "utf8" }),
+  );
   expect(Object.keys(ratios).sort(), "steps; a new one gets its ratio by: npm run bench -- pure --json").toEqual(
     Object.keys(stored).sort(),
   );
@@ -38,5 +44,8 @@ test("no pure step has become slower than its stored ratio allows", { timeout: 1
     const again = slowSteps();
     slow = new Map([...again].filter(([step]) => slow.has(step)));
   }
-  expect([...slow.values()], "if this is the price of something, say so in the commit that changes bench/pure.ratios.json").toEqual([]);
+  expect(
+    [...slow.values()],
+    "if this is the price of something, say so in the commit that changes bench/pure.ratios.json",
+  ).toEqual([]);
 });

@@ -1,4 +1,5 @@
-// The journal and the schedule: what was meant to be sent is known whatever dies, and a seed draws the same for ever.
+// The journal and the schedule: what was meant to be sent is known whatever dies, and a seed draws
+// the same for ever.
 import { appendFileSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -53,7 +54,9 @@ test("a seed draws the same faults for its seventh cycle, whether or not the six
 });
 
 test("every fault is drawn sooner or later, and none that cannot be made here", () => {
-  const drawn = new Set(Array.from({ length: 2_000 }, (_, n) => planOf(1, n, everything).faults.map(({ name }) => name)).flat());
+  const drawn = new Set(
+    Array.from({ length: 2_000 }, (_, n) => planOf(1, n, everything).faults.map(({ name }) => name)).flat(),
+  );
   expect(faults.filter(({ name }) => !drawn.has(name)).map(({ name }) => name)).toEqual([]);
   const poor = { proxies: false, folders: false, isOurs: false };
   const possible = Array.from({ length: 300 }, (_, n) => planOf(1, n, poor).faults).flat();

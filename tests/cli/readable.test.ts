@@ -20,7 +20,14 @@ const operation = {
 };
 const written = wire.encode(
   topics.operations,
-  { id: "op_1", key: "ada@example.com", at: 0, receivedAt: 0, position: { topic: "operations", partition: 0, offset: 0 }, data: operation },
+  {
+    id: "op_1",
+    key: "ada@example.com",
+    at: 0,
+    receivedAt: 0,
+    position: { topic: "operations", partition: 0, offset: 0 },
+    data: operation,
+  },
   null,
 );
 const seen = (more: Partial<SeenRecord>): SeenRecord => ({
@@ -45,7 +52,10 @@ describe("a record", () => {
     }));
 
   test("of a dead-letter topic is read as what its stage was given, with its headers", async () => {
-    const headers = { [letterHeaders.topic]: Buffer.from("operations"), [letterHeaders.code]: Buffer.from("refused_by_store") };
+    const headers = {
+      [letterHeaders.topic]: Buffer.from("operations"),
+      [letterHeaders.code]: Buffer.from("refused_by_store"),
+    };
     const letter = await readable(wire, seen({ topic: "s2s.dlq", headers }));
     expect(letter.headers).toEqual({ [letterHeaders.topic]: "operations", [letterHeaders.code]: "refused_by_store" });
     expect(letter.event?.data).toEqual(operation);
@@ -69,14 +79,29 @@ describe("a record", () => {
         other_minor: 3n,
       }),
     ).toEqual({
-      entry: { currency: "MXN", amount_minor: "1234.56 MXN", lines: [{ minor: "-0.05 MXN" }, { minor: "7 JPY", currency: "JPY" }] },
+      entry: {
+        currency: "MXN",
+        amount_minor: "1234.56 MXN",
+        lines: [{ minor: "-0.05 MXN" }, { minor: "7 JPY", currency: "JPY" }],
+      },
       other_minor: "3",
     }));
 
   test("belongs to a client wherever its type keeps it", () => {
     const of = (data: unknown, key: string | null = null) =>
-      clientIdOf({ topic: "t", partition: 0, offset: 0, appended_at: "", key, event: { id: "", at: "", received_at: "", data } });
-    expect([of({ client_id: 4 }), of({ event: { client_id: 5 } }), of({ attributed: { event: { client_id: 6 } } })]).toEqual([4, 5, 6]);
+      clientIdOf({
+        topic: "t",
+        partition: 0,
+        offset: 0,
+        appended_at: "",
+        key,
+        event: { id: "", at: "", received_at: "", data },
+      });
+    expect([
+      of({ client_id: 4 }),
+      of({ event: { client_id: 5 } }),
+      of({ attributed: { event: { client_id: 6 } } }),
+    ]).toEqual([4, 5, 6]);
     expect([of({}, "7:device"), of({}, "ada")]).toEqual([7, null]);
   });
 });
@@ -104,11 +129,14 @@ describe("where to go back to", () => {
     expect(rewindToOf("offset:17", now)).toEqual({ kind: "offset", offset: 17 });
     expect(rewindToOf("earliest", now)).toEqual({ kind: "earliest" });
   });
-  test.each(["14:05", "2026-11-21T14:05", "2026-11-21", "2h", "-2", "offset:-1", "latest", ""])("is not %j: nothing is guessed", (text) =>
-    expect(() => rewindToOf(text, now)).toThrow("is not a time; give it with its zone"),
+  test.each(["14:05", "2026-11-21T14:05", "2026-11-21", "2h", "-2", "offset:-1", "latest", ""])(
+    "is not %j: nothing is guessed",
+    (text) => expect(() => rewindToOf(text, now)).toThrow("is not a time; give it with its zone"),
   );
   test("is not to come", () => expect(() => rewindToOf("2026-11-21T17:01Z", now)).toThrow("has not come yet"));
-  test("names its flag when it is wrong", () => expect(() => momentOf("--since", "soon", now)).toThrow("--since: soon"));
+  test("names its flag when it is wrong", () =>
+    expect(() => momentOf("--since", "soon", now)).toThrow("--since: soon"));
 });
 
-test("spans are told in the unit that fits", () => expect([41.6, 180, 18_000].map(spanOf)).toEqual(["42 s", "3 min", "5 h"]));
+test("spans are told in the unit that fits", () =>
+  expect([41.6, 180, 18_000].map(spanOf)).toEqual(["42 s", "3 min", "5 h"]));

@@ -1,4 +1,5 @@
-// tests/cli/reprocess.laws.test.ts - whatever happened under a wrong rule: after reprocessing the world is the one in which the rule had been right from the start.
+// Whatever happened under a wrong rule: after reprocessing the world is the one in which the rule
+// had been right from the start.
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { ReferenceRows, Rule } from "../../domain/reference/reference.ts";
@@ -11,7 +12,9 @@ import { clickBefore, pageView, purchase, refund, type Written } from "../suppor
 const partnerIds = [21, 22, 23];
 const everybody: Partial<ReferenceRows> = {
   partners: partnerIds.map((partner_id) => partner({ partner_id })),
-  contracts: partnerIds.map((partner_id, n) => contract({ contract_id: 60 + n, partner_id, rate_ppm: BigInt(33_333 * (n + 1)) })),
+  contracts: partnerIds.map((partner_id, n) =>
+    contract({ contract_id: 60 + n, partner_id, rate_ppm: BigInt(33_333 * (n + 1)) }),
+  ),
 };
 interface Happened {
   readonly event: Written;
@@ -31,31 +34,54 @@ const sales = fc
     revenue: fc.constantFrom("100.00", "33.33", "0.05"),
     hour: hours,
   })
-  .map(({ order, product, isPixel, coupon, hasClick, revenue, hour }) => (): Happened & { readonly isClientSide: boolean } => ({
-    event: purchase(
-      { event_id: `sale-${++made}`, did: `device-${made}`, ts: noon, ...(hasClick && { svc_click_id: clickBefore(hourMs) }) },
-      { order_id: order, product_id: product, revenue, ...(coupon !== null && { coupon }) },
-    ),
-    receivedAt: noon + hour * hourMs,
-    isClientSide: isPixel,
-  }));
+  .map(
+    ({ order, product, isPixel, coupon, hasClick, revenue, hour }) =>
+      (): Happened & { readonly isClientSide: boolean } => ({
+        event: purchase(
+          {
+            event_id: `sale-${++made}`,
+            did: `device-${made}`,
+            ts: noon,
+            ...(hasClick && { svc_click_id: clickBefore(hourMs) }),
+          },
+          { order_id: order, product_id: product, revenue, ...(coupon !== null && { coupon }) },
+        ),
+        receivedAt: noon + hour * hourMs,
+        isClientSide: isPixel,
+      }),
+  );
 const refunds = fc
-  .record({ order: fc.constantFrom("o1", "o2", "o3"), amount: fc.constantFrom(undefined, "10.00", "33.33"), hour: hours })
+  .record({
+    order: fc.constantFrom("o1", "o2", "o3"),
+    amount: fc.constantFrom(undefined, "10.00", "33.33"),
+    hour: hours,
+  })
   .map(({ order, amount, hour }) => () => ({
-    event: refund({ event_id: `refund-${++made}`, ts: noon }, { order_id: order, ...(amount !== undefined && { amount }) }),
+    event: refund(
+      { event_id: `refund-${++made}`, ts: noon },
+      { order_id: order, ...(amount !== undefined && { amount }) },
+    ),
     receivedAt: noon + hour * hourMs,
     isClientSide: false,
   }));
 const visits = fc.record({ path: fc.constantFrom("a", "b"), hour: hours }).map(({ path, hour }) => () => ({
-  event: pageView({ event_id: `visit-${++made}`, did: `device-${made}`, ts: noon, url: `https://shop.example/${path}` }),
+  event: pageView({
+    event_id: `visit-${++made}`,
+    did: `device-${made}`,
+    ts: noon,
+    url: `https://shop.example/${path}`,
+  }),
   receivedAt: noon + hour * hourMs,
   isClientSide: true,
 }));
 const histories = fc
-  .array(fc.oneof({ weight: 5, arbitrary: sales }, { weight: 2, arbitrary: refunds }, { weight: 1, arbitrary: visits }), {
-    minLength: 1,
-    maxLength: 9,
-  })
+  .array(
+    fc.oneof({ weight: 5, arbitrary: sales }, { weight: 2, arbitrary: refunds }, { weight: 1, arbitrary: visits }),
+    {
+      minLength: 1,
+      maxLength: 9,
+    },
+  )
   .map((makes) => makes.map((make) => make()).sort((a, b) => a.receivedAt - b.receivedAt));
 
 const conditions: fc.Arbitrary<Rule["when"]> = fc.constantFrom(
@@ -74,7 +100,10 @@ const rules = (rule_id: number) =>
     .map(({ when, partner_id, status }) => rule({ rule_id, when, status, ...crediting(partner_id) }));
 const ruleSets = fc.tuple(rules(51), rules(52));
 
-const toldTo = async (world: Reprocessed, history: Iterable<Happened & { readonly isClientSide: boolean }>): Promise<void> => {
+const toldTo = async (
+  world: Reprocessed,
+  history: Iterable<Happened & { readonly isClientSide: boolean }>,
+): Promise<void> => {
   for (const { event, ...over } of history) await world.post([event], over);
 };
 const creditOf = ({ credit, merged_into }: EventAttributed) => ({
@@ -86,7 +115,8 @@ const creditOf = ({ credit, merged_into }: EventAttributed) => ({
   rule_id: credit.rule_id,
   merged_into,
 });
-const creditsIn = (world: Reprocessed) => Object.fromEntries([...world.current()].map(([id, row]) => [id, creditOf(row)]));
+const creditsIn = (world: Reprocessed) =>
+  Object.fromEntries([...world.current()].map(([id, row]) => [id, creditOf(row)]));
 /** What lies on each account of each partner, by month. */
 const accountsIn = (world: Reprocessed): Readonly<Record<string, bigint>> => {
   const sums: Record<string, bigint> = {};
@@ -108,7 +138,10 @@ test("credits and money are those of a world in which the rules had been right, 
         ...everybody,
         rules: [...wrong, ...right.map((one) => ({ ...one, version: 2, recorded_at: noon + 7 * dayMs }))],
       };
-      const [actual, ideal] = [reprocessed({ ...everybody, rules: wrong }), reprocessed({ ...everybody, rules: right })];
+      const [actual, ideal] = [
+        reprocessed({ ...everybody, rules: wrong }),
+        reprocessed({ ...everybody, rules: right }),
+      ];
       await toldTo(actual, history);
       await toldTo(ideal, history);
       actual.learn(today);

@@ -1,11 +1,22 @@
-// tests/cli/reprocess.test.ts - a wrong rule was deployed: reprocessing says exactly what is different today, and writes it once.
+// A wrong rule was deployed: reprocessing says exactly what is different today, and writes it once.
 import { describe, expect, test } from "vitest";
 import type { ReferenceRows, Rule } from "../../domain/reference/reference.ts";
 import { closedMonthsOf, isClosed } from "../../modules/reprocess/difference.ts";
 import { defaultLimits, stages } from "../../modules/reprocess/ports.ts";
 import { decisionOnOrder } from "../../processors/settle/decision-claim.ts";
 import { type DecisionKind, topics } from "../../schemas/generated.ts";
-import { campaign, client, clientId, contract, crediting, dayMs, hourMs, noon, partner, rule } from "../support/builders.ts";
+import {
+  campaign,
+  client,
+  clientId,
+  contract,
+  crediting,
+  dayMs,
+  hourMs,
+  noon,
+  partner,
+  rule,
+} from "../support/builders.ts";
 import { later, type Reprocessed, reprocessed } from "../support/reprocessing.ts";
 import { click, clickBefore, pageView, purchase, refund, type Written } from "../support/shop.ts";
 
@@ -51,16 +62,36 @@ const decided = (kind: DecisionKind, order_id: string, partner_id: number | null
 
 describe("a rule that was wrong", () => {
   test("is seen in every sale that it credited, and in no other", async () => {
-    const { difference } = await sold(order("o1"), order("o2"), order("o3", {}, {}), order("o4", { svc_click_id: clickBefore(hourMs) }));
+    const { difference } = await sold(
+      order("o1"),
+      order("o2"),
+      order("o3", {}, {}),
+      order("o4", { svc_click_id: clickBefore(hourMs) }),
+    );
     const found = await difference(after);
-    expect(found.changes.map(({ order_id, before: was, after: is }) => [order_id, was.partner_id, is.partner_id])).toEqual([
+    expect(
+      found.changes.map(({ order_id, before: was, after: is }) => [order_id, was.partner_id, is.partner_id]),
+    ).toEqual([
       ["o1", wrong, good],
       ["o2", wrong, good],
     ]);
-    expect(found.conversions).toEqual({ gained: 0, lost: 0, moved: [{ from_partner: wrong, to_partner: good, lines: 2 }] });
-    expect(found.byReason).toEqual([{ from: `rule partner ${wrong}`, to: `rule partner ${good}`, lines: 2, events: 0 }]);
+    expect(found.conversions).toEqual({
+      gained: 0,
+      lost: 0,
+      moved: [{ from_partner: wrong, to_partner: good, lines: 2 }],
+    });
+    expect(found.byReason).toEqual([
+      { from: `rule partner ${wrong}`, to: `rule partner ${good}`, lines: 2, events: 0 },
+    ]);
     expect(found.lines).toMatchObject({ lines: 4, not_settled: 0 });
-    expect(found.money.map(({ partner_id, month, commission_minor, closed }) => [partner_id, month, commission_minor, closed])).toEqual([
+    expect(
+      found.money.map(({ partner_id, month, commission_minor, closed }) => [
+        partner_id,
+        month,
+        commission_minor,
+        closed,
+      ]),
+    ).toEqual([
       [good, 6, 10_00n, false],
       [wrong, 6, -20_00n, false],
     ]);
@@ -83,7 +114,14 @@ describe("a rule that was wrong", () => {
       const key = `${partner_id} ${year}-${month} ${currency}`;
       expect((earnings()[key] ?? 0n) - (was[key] ?? 0n)).toBe(commission_minor);
     }
-    expect([...current().values()].map(({ version, credit }) => [version, credit.method, credit.partner_id, credit.rule_version])).toEqual([
+    expect(
+      [...current().values()].map(({ version, credit }) => [
+        version,
+        credit.method,
+        credit.partner_id,
+        credit.rule_version,
+      ]),
+    ).toEqual([
       [2, "rule", good, 2],
       [2, "rule", good, 2],
     ]);
@@ -103,7 +141,10 @@ describe("a rule that was wrong", () => {
     const { difference, write, stored, entries } = await sold(order("o1"), order("o2"));
     const found = await difference(after);
     await write(found);
-    const [rows, booked] = [new Set(stored().map((row) => JSON.stringify([row.event.event_id, row.version]))), entries().length];
+    const [rows, booked] = [
+      new Set(stored().map((row) => JSON.stringify([row.event.event_id, row.version]))),
+      entries().length,
+    ];
     const ids = new Set(entries().map(({ entry_id }) => entry_id));
     await write(found);
     expect(new Set(stored().map((row) => JSON.stringify([row.event.event_id, row.version])))).toEqual(rows);
@@ -117,7 +158,9 @@ describe("a rule that was wrong", () => {
     const found = await difference(after);
     await write({ ...found, changes: found.changes.slice(0, 1) });
     const again = await difference(after, { now: later + hourMs, from: noon - hourMs, to: noon + hourMs });
-    expect(again.changes.map(({ decision_id }) => decision_id)).toEqual(found.changes.slice(1).map(({ decision_id }) => decision_id));
+    expect(again.changes.map(({ decision_id }) => decision_id)).toEqual(
+      found.changes.slice(1).map(({ decision_id }) => decision_id),
+    );
     await write(again);
     expect(earnings()).toEqual({ [`${good} 2026-6 MXN`]: 15_00n });
   });
@@ -136,7 +179,10 @@ describe("a rule that was wrong", () => {
   test("gains a credit that nobody had, and loses one that nobody should have", async () => {
     const gained = reprocessed(everybody);
     await gained.post([order("o1")]);
-    expect((await gained.difference({ ...everybody, rules: [corrected] })).conversions).toMatchObject({ gained: 1, lost: 0 });
+    expect((await gained.difference({ ...everybody, rules: [corrected] })).conversions).toMatchObject({
+      gained: 1,
+      lost: 0,
+    });
     const { difference } = await sold(order("o1"));
     const found = await difference({ ...everybody, rules: [mistaken, { ...corrected, status: "inactive" }] });
     expect(found.conversions).toMatchObject({ gained: 0, lost: 1 });
@@ -144,14 +190,18 @@ describe("a rule that was wrong", () => {
   });
 
   test("takes refunds along: what was given back is given back by the new partner", async () => {
-    const { difference, write, earnings } = await sold(order("o1"), refund({ event_id: "refund-1" }, { order_id: "o1", amount: "40.00" }));
+    const { difference, write, earnings } = await sold(
+      order("o1"),
+      refund({ event_id: "refund-1" }, { order_id: "o1", amount: "40.00" }),
+    );
     await write(await difference(after));
     expect(earnings()).toEqual({ [`${good} 2026-6 MXN`]: 3_00n });
   });
 });
 
 describe("a sale that was told twice", () => {
-  const server = (): Written => order("o1", { event_id: "server", did: "server", svc_click_id: clickBefore(hourMs) }, {});
+  const server = (): Written =>
+    order("o1", { event_id: "server", did: "server", svc_click_id: clickBefore(hourMs) }, {});
 
   test("keeps the credit that its second copy brought", async () => {
     const { difference } = await sold(order("o1", {}, {}), server());
@@ -159,7 +209,10 @@ describe("a sale that was told twice", () => {
   });
 
   test("gets today's credit of whichever copy brings one", async () => {
-    const { difference, write, current } = await sold(order("o1", {}, {}), order("o1", { event_id: "server", did: "server" }));
+    const { difference, write, current } = await sold(
+      order("o1", {}, {}),
+      order("o1", { event_id: "server", did: "server" }),
+    );
     const found = await difference(after);
     expect(found.conversions.moved).toEqual([{ from_partner: wrong, to_partner: good, lines: 1 }]);
     await write(found);
@@ -207,7 +260,11 @@ describe("events that are no sale", () => {
     const today = { ...everybody, rules: [pages, fixed] };
     made.learn(today);
     const found = await made.difference(today);
-    expect(found).toMatchObject({ money: [], byReason: [{ lines: 0, events: 1 }], events: { events: 2, not_stored: 0 } });
+    expect(found).toMatchObject({
+      money: [],
+      byReason: [{ lines: 0, events: 1 }],
+      events: { events: 2, not_stored: 0 },
+    });
     await made.write(found);
     expect([...made.current().values()].map(({ version, credit }) => [version, credit.partner_id])).toEqual(
       expect.arrayContaining([
@@ -226,7 +283,10 @@ describe("other reference data", () => {
     const made = reprocessed({ ...everybody, campaigns: [rows("ended", noon - dayMs)] });
     await made.post([order("o1", { svc_click_id: clickBefore(hourMs) }, {})]);
     const today = { ...everybody, campaigns: [rows("ended", noon - dayMs), rows("active", noon + dayMs)] };
-    expect(await made.difference(today)).toMatchObject({ conversions: { gained: 1 }, byReason: [{ from: "campaign_inactive" }] });
+    expect(await made.difference(today)).toMatchObject({
+      conversions: { gained: 1 },
+      byReason: [{ from: "campaign_inactive" }],
+    });
   });
 
   test("a score with today's thresholds holds, or releases, a commission", async () => {
@@ -241,7 +301,11 @@ describe("other reference data", () => {
     const found = await made.difference(today, { stage: "score" });
     expect([first.fraud.band, found.changes.map(({ parts }) => parts)]).toEqual(["review", [["fraud", "review"]]]);
     await made.write(found);
-    expect([...made.current().values()][0]).toMatchObject({ version: 2, fraud: { band: "ok" }, credit: { partner_id: 21 } });
+    expect([...made.current().values()][0]).toMatchObject({
+      version: 2,
+      fraud: { band: "ok" },
+      credit: { partner_id: 21 },
+    });
     expect((await made.difference(today, { stage: "attribute" })).changes).toEqual([]);
   });
 
@@ -279,17 +343,30 @@ test("where nothing is different, no stage finds a difference", async () => {
   const made = reprocessed(before);
   await made.post([
     click(clickBefore(2 * dayMs), { did: "phone", ts: noon - 2 * dayMs }),
-    pageView({ event_id: "visit", ua: "Mozilla/5.0 (iPhone; CPU iPhone OS 17_0 like Mac OS X)", props: { email: "ana@example.com" } }),
+    pageView({
+      event_id: "visit",
+      ua: "Mozilla/5.0 (iPhone; CPU iPhone OS 17_0 like Mac OS X)",
+      props: { email: "ana@example.com" },
+    }),
     pageView({ event_id: "unseen", consent: 0 }),
     order("o1"),
-    order("o2", { svc_click_id: clickBefore(hourMs), ua: "Googlebot/2.1 (+http://www.google.com/bot.html)" }, { user_id: "ana" }),
+    order(
+      "o2",
+      { svc_click_id: clickBefore(hourMs), ua: "Googlebot/2.1 (+http://www.google.com/bot.html)" },
+      { user_id: "ana" },
+    ),
     order("o3", { consent: 0, url: "https://shop.example/" }),
     order("o3", { event_id: "copy", did: "server" }),
     refund({ event_id: "refund" }, { order_id: "o1" }),
   ]);
   for (const stage of stages) {
     const found = await made.difference(before, { stage });
-    expect([stage, found.changes.map(({ parts }) => parts), found.lines.not_settled, found.lines.not_read]).toEqual([stage, [], 0, 0]);
+    expect([stage, found.changes.map(({ parts }) => parts), found.lines.not_settled, found.lines.not_read]).toEqual([
+      stage,
+      [],
+      0,
+      0,
+    ]);
     expect(found.events).toMatchObject({
       not_stored: stage === "commission" ? 0 : expect.any(Number),
       would_be_claims: 0,
@@ -299,13 +376,18 @@ test("where nothing is different, no stage finds a difference", async () => {
 });
 
 test("journeys are read, so that clicks which the event did not carry are named as before", async () => {
-  const { difference } = await sold(click(clickBefore(2 * dayMs), { did: "device-o1", ts: noon - 2 * dayMs }), order("o1"));
+  const { difference } = await sold(
+    click(clickBefore(2 * dayMs), { did: "device-o1", ts: noon - 2 * dayMs }),
+    order("o1"),
+  );
   expect((await difference(after)).changes).toHaveLength(1);
 });
 
 test("of an erased subject nothing is read, and nothing is written (R4)", async () => {
   const { difference } = await sold(order("o1"), order("o2"));
-  const found = await difference(after, { withholds: ({ data }) => (data.event ?? data.attributed?.event ?? data).order_id === "o1" });
+  const found = await difference(after, {
+    withholds: ({ data }) => (data.event ?? data.attributed?.event ?? data).order_id === "o1",
+  });
   expect(found.changes.map(({ order_id }) => order_id)).toEqual(["o2"]);
 });
 

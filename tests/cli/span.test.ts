@@ -1,4 +1,5 @@
-// tests/cli/span.test.ts - a span of the log comes from the archive as far as Kafka has let it go, and what is nowhere is refused or told.
+// A span of the log comes from the archive as far as Kafka has let it go, and what is nowhere is
+// refused or told.
 import { expect, test } from "vitest";
 import { Refused } from "../../infra/runtime/output.ts";
 import { spansOf } from "../../modules/reprocess/span.ts";
@@ -8,7 +9,10 @@ import { inMemoryLog } from "../../stream/testing/in-memory-log.ts";
 import { hourMs, noon } from "../support/builders.ts";
 
 const topic = topics.eventsRaw;
-/** A log of one partition in which message n was appended n hours after noon, and everything before `low` is gone; the archive holds `archived`. */
+/**
+ * A log of one partition in which message n was appended n hours after noon, and everything before
+ * `low` is gone; the archive holds `archived`.
+ */
 const given = (
   { high, low, archived }: { readonly high: number; readonly low: number; readonly archived: readonly number[] },
   begins?: number,
@@ -19,7 +23,8 @@ const given = (
   const all = (from: number, until: number): readonly InputMessage[] => log.read(topic.name, 0, from, until - from);
   const past: Past = async function* (name, partition, from, until) {
     const messages = all(0, high).filter(({ offset }) => archived.includes(offset) && offset >= from && offset < until);
-    for (const message of messages) yield { topic: name, partition, messages: [message], from: message.offset, until: message.offset + 1 };
+    for (const message of messages)
+      yield { topic: name, partition, messages: [message], from: message.offset, until: message.offset + 1 };
   };
   const notes: string[] = [];
   const read: number[] = [];
@@ -36,7 +41,13 @@ const given = (
           }),
           replay: async ({ from: starts, until: ends, onBatch }) => {
             const messages = all(starts!.get(topic.name)!.get(0)!, ends?.get(topic.name)?.get(0) ?? high);
-            const batch = { topic: topic.name, partition: 0, messages, highWatermark: high, appendedAt: noon } as InputBatch;
+            const batch = {
+              topic: topic.name,
+              partition: 0,
+              messages,
+              highWatermark: high,
+              appendedAt: noon,
+            } as InputBatch;
             if (messages.length > 0)
               await onBatch(
                 batch as never,
@@ -48,9 +59,13 @@ const given = (
         archived: { since: () => past, begins: async () => (begins === undefined ? null : noon + begins * hourMs) },
         needed: noon + needed * hourMs,
         progress: () => ({ at: () => undefined, note: (text) => notes.push(text), done: () => undefined }),
-      })(topic, { from: noon + from * hourMs, until: until === null ? null : noon + until * hourMs }, ({ messages }) => {
-        read.push(...messages.map(({ offset }) => offset));
-      }),
+      })(
+        topic,
+        { from: noon + from * hourMs, until: until === null ? null : noon + until * hourMs },
+        ({ messages }) => {
+          read.push(...messages.map(({ offset }) => offset));
+        },
+      ),
   };
 };
 

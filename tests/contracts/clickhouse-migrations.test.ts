@@ -1,4 +1,5 @@
-// The steps that make the tables of ClickHouse can be repeated, resumed and never edited; and what the view `events_current` leaves out.
+// The steps that make the tables of ClickHouse can be repeated, resumed and never edited; and what
+// the view `events_current` leaves out.
 import { copyFileSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -39,7 +40,11 @@ test("a run that failed goes on with the step that failed, and says which and wh
   step("002_b.sql", "create table if not exists b (n Nonsense) engine = MergeTree order by n");
   step("003_c.sql", "create or replace view c as select * from b");
   await expect(migrate(clickhouse, { folder })).rejects.toThrow(/002_b\.sql: .*Nonsense/s);
-  expect(await status(clickhouse, folder)).toMatchObject({ applied: [{ number: 1 }], pending: ["002_b.sql", "003_c.sql"], problems: [] });
+  expect(await status(clickhouse, folder)).toMatchObject({
+    applied: [{ number: 1 }],
+    pending: ["002_b.sql", "003_c.sql"],
+    problems: [],
+  });
   step("002_b.sql", "create table if not exists b (n UInt8) engine = MergeTree order by n");
   expect(await migrate(clickhouse, { folder })).toEqual({ applied: ["002_b.sql", "003_c.sql"] });
   expect(await migrate(clickhouse, { folder })).toEqual({ applied: [] });
@@ -75,7 +80,11 @@ test("rows that were stored before the table moved are there afterwards, and a l
     });
     await migrate(there);
     const dids = async () =>
-      (await (await there.query({ query: "select did from events final", format: "JSONCompactEachRow" })).json<[string]>()).flat();
+      (
+        await (
+          await there.query({ query: "select did from events final", format: "JSONCompactEachRow" })
+        ).json<[string]>()
+      ).flat();
     expect(await dids()).toEqual(["before"]);
     await there.command({
       query:
@@ -100,7 +109,8 @@ test("two who migrate at once take turns: each step is done once, and the rows s
   try {
     await migrate(there, { folder: before });
     await there.command({
-      query: "insert into events (client_id, event_id, ts, version) select 1, generateUUIDv4(), now64(3), 1 from numbers(1000)",
+      query:
+        "insert into events (client_id, event_id, ts, version) select 1, generateUUIDv4(), now64(3), 1 from numbers(1000)",
     });
     const access = { adminUrl: postgres.adminUrl, appPassword: postgres.appPassword, clickhouseUrl };
     const moving = shipped().filter((name) => name >= "120");
@@ -217,7 +227,12 @@ test("what is current leaves out copies, old versions, and what must not be coun
   const { rows: stored, last_received_at } = await freshness(clickhouse, scope, before - 60_000);
   expect([4, 5]).toContain(stored);
   expect(last_received_at).toBe(noon + 5);
-  expect(await freshness(clickhouse, scopeOf(3), 0)).toEqual({ rows: 0, last_received_at: null, p50_ms: null, p99_ms: null });
+  expect(await freshness(clickhouse, scopeOf(3), 0)).toEqual({
+    rows: 0,
+    last_received_at: null,
+    p50_ms: null,
+    p99_ms: null,
+  });
   const lead = await clickhouse.query({
     query: `select url, ref, ip, ua from events where event_id = '${id(3)}' and client_id = 2`,
     format: "JSONEachRow",

@@ -1,4 +1,5 @@
-// tests/contracts/commissions.test.ts - commissions of every type of contract, from what people save to what stands in the ledger, on a real Postgres.
+// Commissions of every type of contract, from what people save to what stands in the ledger, on a
+// real Postgres.
 import type pg from "pg";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { ReferenceChanges } from "../../modules/reference/records.ts";
@@ -22,7 +23,10 @@ beforeAll(async () => {
 afterAll(() => database.drop());
 
 let shops = 0;
-/** What a shop with one contract and one partner books for a history, through facts read from the saved contract and into the tables. */
+/**
+ * What a shop with one contract and one partner books for a history, through facts read from the
+ * saved contract and into the tables.
+ */
 const booked = async (
   terms: object,
   happenings: (parties: { client_id: number; partner_id: number; occurred_at: number }) => readonly Happening[],
@@ -34,21 +38,28 @@ const booked = async (
     contracts: [{ client_id: -1, partner_id: -1, event_type: "purchase", effective_from: "2020-01-01", ...terms }],
   } as ReferenceChanges);
   const client_id = saved.idOf("clients", -1);
-  const made = history(happenings({ client_id, partner_id: saved.idOf("partners", -1), occurred_at: saved.recorded_at }));
+  const made = history(
+    happenings({ client_id, partner_id: saved.idOf("partners", -1), occurred_at: saved.recorded_at }),
+  );
   const events = made.map((event) => ({ ...event, at: event.data.occurred_at, receivedAt: saved.recorded_at }));
   const reference = openReference(pool, { pollMs: 100 });
   const factsOf = await contracts.load(events, reference.read);
   await reference.close();
   const entries: readonly LedgerEntry[] = committed(events, factsOf);
   const rows = entries.flatMap((one) => ledgerRows(recorded(topics.ledgerEntries, one)));
-  await postgresStore(pool).within({ tenants: [client_id], token: `commissions/${shops}` }, (write) => ledger.write(rows, write));
+  await postgresStore(pool).within({ tenants: [client_id], token: `commissions/${shops}` }, (write) =>
+    ledger.write(rows, write),
+  );
   const kept = await database.adminPool.query<{
     commission_id: string;
     amount_minor: bigint;
     status: string;
     type: string;
     version: number;
-  }>("select commission_id, amount_minor, status, type, version from commissions where client_id = $1 order by commission_id", [client_id]);
+  }>(
+    "select commission_id, amount_minor, status, type, version from commissions where client_id = $1 order by commission_id",
+    [client_id],
+  );
   return { entries, commissions: kept.rows };
 };
 
@@ -124,7 +135,11 @@ test("what a month's tiers won stands beside the sales, and is nothing when all 
     { commission_id: "cms_1", amount_minor: 10_00n, status: "pending", type: "tiered", version: 1 },
     { commission_id: month, amount_minor: 5_00n, status: "pending", type: "tiered", version: 1 },
   ]);
-  const refunded = await booked(terms, (over) => [...sold(over), { refundOf: 0, minor: 100_00n }, { refundOf: 1, minor: 100_00n }]);
+  const refunded = await booked(terms, (over) => [
+    ...sold(over),
+    { refundOf: 0, minor: 100_00n },
+    { refundOf: 1, minor: 100_00n },
+  ]);
   expect(refunded.commissions).toMatchObject([
     { commission_id: "cms_0", amount_minor: 0n, status: "reversed" },
     { commission_id: "cms_1", amount_minor: 0n, status: "reversed" },
@@ -133,15 +148,22 @@ test("what a month's tiers won stands beside the sales, and is nothing when all 
 });
 
 test("tiers that something else stored without sense pay nothing and stop nothing", async () => {
-  const { entries } = await booked({ type: "tiered", tiers: [{ from: 0, rate: 5 }] }, (over) => [{ sale: 100_00n, over }]);
+  const { entries } = await booked({ type: "tiered", tiers: [{ from: 0, rate: 5 }] }, (over) => [
+    { sale: 100_00n, over },
+  ]);
   expect(entries).toMatchObject([{ amount_minor: 5_00n }]);
-  await database.adminPool.query(`update segment_commissions set tiers = '[{"from": "-1"}, null, 7, "x"]' where type = 'tiered'`);
+  await database.adminPool.query(
+    `update segment_commissions set tiers = '[{"from": "-1"}, null, 7, "x"]' where type = 'tiered'`,
+  );
   const reference = openReference(pool, { pollMs: 100 });
   await reference.ready;
   const { rows } = await database.adminPool.query<{ client_id: number; partner_id: number }>(
     "select client_id, partner_id from segment_commissions where type = 'tiered' order by contract_id desc limit 1",
   );
   const known = reference.reference()!.at(Date.now() + 10_000, Date.now() + 10_000);
-  expect(known.contract({ ...rows[0]!, segment: null, event_type: "purchase" })).toMatchObject({ type: "tiered", tiers: [] });
+  expect(known.contract({ ...rows[0]!, segment: null, event_type: "purchase" })).toMatchObject({
+    type: "tiered",
+    tiers: [],
+  });
   await reference.close();
 });

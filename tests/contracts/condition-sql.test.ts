@@ -1,4 +1,5 @@
-// Law of a rule's condition: the closure that decides live and the expression that asks the store pick the same events, whatever the condition and the rows.
+// Law of a rule's condition: the closure that decides live and the expression that asks the store
+// pick the same events, whatever the condition and the rows.
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { parseCondition } from "../../domain/conditions/condition.ts";
@@ -24,7 +25,8 @@ afterAll(() => clickhouse.close());
 let lastTenant = 2_000_000_000 + (Date.now() % 1_000_000) * 100;
 const uuid = (n: number): string => `00000000-0000-8000-8000-${n.toString(16).padStart(12, "0")}`;
 
-// What rows and conditions have in common, so that they meet: edges of every kind of value, and what one side might read otherwise than the other.
+// What rows and conditions have in common, so that they meet: edges of every kind of value, and
+// what one side might read otherwise than the other.
 const words = [
   "",
   "a",
@@ -44,7 +46,23 @@ const words = [
   "mobile",
   "shop.example",
 ];
-const numbers = [0, 1, -1, 3, 0.1, 0.3, 2.5, 1e-7, 1e21, -1e21, 1e20, 2 ** 53, 123_456_789_012_345_680_000, 5e-324, 1.7e308];
+const numbers = [
+  0,
+  1,
+  -1,
+  3,
+  0.1,
+  0.3,
+  2.5,
+  1e-7,
+  1e21,
+  -1e21,
+  1e20,
+  2 ** 53,
+  123_456_789_012_345_680_000,
+  5e-324,
+  1.7e308,
+];
 const dates = [
   "2026-06-15",
   "2026-06-16",
@@ -83,8 +101,12 @@ const number = fc.oneof(
 );
 const date = fc.oneof(
   fc.constantFrom(...dates),
-  fc.date({ min: new Date("1890-01-01"), max: new Date("2310-01-01"), noInvalidDate: true }).map((it) => it.toISOString()),
-  fc.date({ min: new Date("1890-01-01"), max: new Date("2310-01-01"), noInvalidDate: true }).map((it) => it.toISOString().slice(0, 10)),
+  fc
+    .date({ min: new Date("1890-01-01"), max: new Date("2310-01-01"), noInvalidDate: true })
+    .map((it) => it.toISOString()),
+  fc
+    .date({ min: new Date("1890-01-01"), max: new Date("2310-01-01"), noInvalidDate: true })
+    .map((it) => it.toISOString().slice(0, 10)),
 );
 const url = fc.oneof(
   fc.constantFrom(
@@ -109,7 +131,10 @@ const url = fc.oneof(
     "",
   ),
   fc
-    .tuple(fc.constantFrom("https://", "http://", "x:", "//", ""), fc.stringMatching(/^[a-zA-Z.:@/?#&=%+0-9[\]ñ ]{0,12}$/))
+    .tuple(
+      fc.constantFrom("https://", "http://", "x:", "//", ""),
+      fc.stringMatching(/^[a-zA-Z.:@/?#&=%+0-9[\]ñ ]{0,12}$/),
+    )
     .map((it) => it.join("")),
 );
 const value: fc.Arbitrary<unknown> = fc.oneof(
@@ -124,12 +149,23 @@ const value: fc.Arbitrary<unknown> = fc.oneof(
 const props = fc.oneof(
   {
     weight: 9,
-    arbitrary: fc.record({ x: value, "ñ k": value, coupon: value, length: value }, { requiredKeys: [] }).map((it) => JSON.stringify(it)),
+    arbitrary: fc
+      .record({ x: value, "ñ k": value, coupon: value, length: value }, { requiredKeys: [] })
+      .map((it) => JSON.stringify(it)),
   },
   { weight: 1, arbitrary: fc.constantFrom("{", "[]", '["x"]', '"x"', "null", "7", "") },
 );
 const orNull = <T>(it: fc.Arbitrary<T>): fc.Arbitrary<T | null> => fc.option(it, { freq: 4 });
-const amounts = [0n, 1n, -1n, 99_95n, 100_00n, 9_007_199_254_740_993n, 9_223_372_036_854_775_807n, -9_223_372_036_854_775_808n];
+const amounts = [
+  0n,
+  1n,
+  -1n,
+  99_95n,
+  100_00n,
+  9_007_199_254_740_993n,
+  9_223_372_036_854_775_807n,
+  -9_223_372_036_854_775_808n,
+];
 const event = fc.record({
   t: fc.constantFrom("purchase", "custom", "page_view"),
   custom_name: orNull(fc.constantFrom("signup", "purchase")),
@@ -150,8 +186,29 @@ const looked = fc.record({
 });
 
 const textField = fc.oneof(
-  fc.constantFrom("t", "source", "url", "url.host", "url.path", "ref", "ref.host", "country", "region", "city", "device", "browser"),
-  fc.constantFrom("product_line", "currency", "coupon", "url.query.q", "url.query.utm_source", "url.query.x", "url.query.'"),
+  fc.constantFrom(
+    "t",
+    "source",
+    "url",
+    "url.host",
+    "url.path",
+    "ref",
+    "ref.host",
+    "country",
+    "region",
+    "city",
+    "device",
+    "browser",
+  ),
+  fc.constantFrom(
+    "product_line",
+    "currency",
+    "coupon",
+    "url.query.q",
+    "url.query.utm_source",
+    "url.query.x",
+    "url.query.'",
+  ),
 );
 const someText = fc.oneof(
   word,
@@ -193,10 +250,28 @@ const of = (field: fc.Arbitrary<string>, comparison: fc.Arbitrary<{ op: string; 
 const leaf = fc
   .oneof(
     of(textField, fc.oneof(exists, part, equal(someText)) as fc.Arbitrary<{ op: string; value: unknown }>),
-    of(fc.constant("value"), fc.oneof(exists, equal(number), ordered(number)) as fc.Arbitrary<{ op: string; value: unknown }>),
     of(
-      fc.constantFrom("props.x", "props.ñ k", "props.x.y", "props.length", "props.x.length", "props.x.0", "props.coupon", "props.none"),
-      fc.oneof(exists, part, equal(fc.oneof(someText, number, fc.boolean())), ordered(number), ordered(date)) as fc.Arbitrary<{
+      fc.constant("value"),
+      fc.oneof(exists, equal(number), ordered(number)) as fc.Arbitrary<{ op: string; value: unknown }>,
+    ),
+    of(
+      fc.constantFrom(
+        "props.x",
+        "props.ñ k",
+        "props.x.y",
+        "props.length",
+        "props.x.length",
+        "props.x.0",
+        "props.coupon",
+        "props.none",
+      ),
+      fc.oneof(
+        exists,
+        part,
+        equal(fc.oneof(someText, number, fc.boolean())),
+        ordered(number),
+        ordered(date),
+      ) as fc.Arbitrary<{
         op: string;
         value: unknown;
       }>,
@@ -239,8 +314,14 @@ const pickedByClosure = (rows: readonly EventAttributed[], asked: Condition): re
   const evaluate = compile(asked);
   return rows.filter((row) => evaluate(new Subject(row)).matches).map((row) => row.event.event_id);
 };
-const rowsOf = (given: readonly (readonly [Partial<EventAttributed["event"]>, Partial<EventAttributed["enrichment"]>])[]) =>
-  given.map(([one, more], n) => ({ ...attributed(), event: received({ ...one, event_id: uuid(n + 1) }), enrichment: enrichment(more) }));
+const rowsOf = (
+  given: readonly (readonly [Partial<EventAttributed["event"]>, Partial<EventAttributed["enrichment"]>])[],
+) =>
+  given.map(([one, more], n) => ({
+    ...attributed(),
+    event: received({ ...one, event_id: uuid(n + 1) }),
+    enrichment: enrichment(more),
+  }));
 
 describe("the closure and the query pick the same events", () => {
   test("for single comparisons of every field and operator", async () => {

@@ -1,4 +1,5 @@
-// The index of the dead letters in Postgres: the same life as in memory, tenants apart, two keepers that do not take one letter twice, and a recovered store that wakes what it had refused.
+// The index of the dead letters in Postgres: the same life as in memory, tenants apart, two keepers
+// that do not take one letter twice, and a recovered store that wakes what it had refused.
 import type pg from "pg";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { uuidOf } from "../../domain/ids.ts";
@@ -16,7 +17,13 @@ import {
   parkLetters,
   wakeLetters,
 } from "../../modules/dead-letters/letter-index.ts";
-import { countLetters, discardOpen, failuresOf, listLetters, makeDue } from "../../modules/dead-letters/letter-reads.ts";
+import {
+  countLetters,
+  discardOpen,
+  failuresOf,
+  listLetters,
+  makeDue,
+} from "../../modules/dead-letters/letter-reads.ts";
 import { type FreshDatabase, freshDatabase } from "../support/fresh-database.ts";
 import { inMemoryLetters } from "../support/in-memory-letters.ts";
 
@@ -34,7 +41,12 @@ afterAll(() => database.drop());
 
 const uuid = (n: number) => `00000000-0000-8000-8000-${String(n).padStart(12, "0")}`;
 const failure = (n: number, over: Partial<Failure> = {}): Failure => ({
-  failure_id: uuidOf(over.stage ?? "analytics", over.source?.topic ?? "", over.source?.partition ?? 1, over.source?.offset ?? n),
+  failure_id: uuidOf(
+    over.stage ?? "analytics",
+    over.source?.topic ?? "",
+    over.source?.partition ?? 1,
+    over.source?.offset ?? n,
+  ),
   kind: "s2s",
   root: uuid(n),
   subject: uuid(1_000 + n),
@@ -75,7 +87,11 @@ describe("the index", () => {
 
   test("takes the failures of two readers at once, and a large batch", async () => {
     const many = Array.from({ length: 500 }, (_, n) => failure(n));
-    await Promise.all([index(...many), index(...many), index(...many.map((_, n) => failure(n, { stage: "product-sales" })))]);
+    await Promise.all([
+      index(...many),
+      index(...many),
+      index(...many.map((_, n) => failure(n, { stage: "product-sales" }))),
+    ]);
     expect((await countLetters(pool, {}, null)).map(({ stage, count }) => [stage, count])).toEqual([
       ["analytics", 500],
       ["product-sales", 500],
@@ -109,7 +125,16 @@ describe("the index", () => {
       // One comes back with its header, the other by its subject alone.
       const place = (n: number) => ({ topic: "events.attributed", partition: 3, offset: attempt * 10 + n });
       await both(failure(1, { root: uuid(50 + attempt), source: place(1), failed_at: at + 1 }));
-      await both(failure(2, { subject: null, event_id: null, client_id: null, stage: "enrich", source: place(2), failed_at: at + 2 }));
+      await both(
+        failure(2, {
+          subject: null,
+          event_id: null,
+          client_id: null,
+          stage: "enrich",
+          source: place(2),
+          failed_at: at + 2,
+        }),
+      );
       await expectSame();
       if (attempt >= 9) expect((await all()).map(({ state }) => state)).toEqual(["parked", "parked"]);
     }
@@ -162,7 +187,9 @@ describe("attempts", () => {
     const [one, other] = await claimLetters(pool, 10, now + DAY, MINUTE);
     await parkLetters(pool, [one!], "its bytes are gone");
     await discardClaimed(pool, [other!], "erased", now);
-    expect((await all()).map(({ letter_id, state, message, closed_by }) => [letter_id, state, message, closed_by]).sort()).toEqual(
+    expect(
+      (await all()).map(({ letter_id, state, message, closed_by }) => [letter_id, state, message, closed_by]).sort(),
+    ).toEqual(
       [
         [one!.letter_id, "parked", "its bytes are gone", null],
         [other!.letter_id, "discarded", failure(2).message, "keeper"],
@@ -183,7 +210,13 @@ test("each state is counted, and the depth is what is open", async () => {
   await markPassed(pool, claimed, now);
   expect(await letterDepth(pool)).toEqual({ clicks: 2, pixel: 2, s2s: 2 });
   const states = (await countLetters(pool, {}, null)).map(({ kind, state, count }) => `${kind} ${state} ${count}`);
-  expect(states.sort()).toEqual(["clicks waiting 2", "pixel waiting 2", "s2s discarded 1", "s2s reprocessed 1", "s2s waiting 2"]);
+  expect(states.sort()).toEqual([
+    "clicks waiting 2",
+    "pixel waiting 2",
+    "s2s discarded 1",
+    "s2s reprocessed 1",
+    "s2s waiting 2",
+  ]);
   expect((await openLetters(pool)).reduce((sum, { count }) => sum + count, 0)).toBe(6);
 });
 
@@ -199,16 +232,25 @@ test("a store that turned healthy wakes what it had refused before, once, and no
   const stages = { analytics_store: ["analytics"], relational_store: ["product-sales"], cache_store: [] };
   await database.adminPool.query("update probe_states set state = 'down', since = now()");
   expect(await wakeLetters(pool, stages)).toBe(0);
-  await database.adminPool.query("update probe_states set state = 'healthy', since = now() where name = 'analytics_store'");
+  await database.adminPool.query(
+    "update probe_states set state = 'healthy', since = now() where name = 'analytics_store'",
+  );
   expect(await wakeLetters(pool, stages)).toBe(1);
   expect(await wakeLetters(pool, stages)).toBe(0);
-  expect((await claimLetters(pool, 10, Date.now() + 1_000, MINUTE)).map(({ letter_id }) => letter_id)).toEqual([letterIdOf(failure(1))]);
+  expect((await claimLetters(pool, 10, Date.now() + 1_000, MINUTE)).map(({ letter_id }) => letter_id)).toEqual([
+    letterIdOf(failure(1)),
+  ]);
 });
 
 describe("tenants", () => {
   test("see their own letters; what nobody can read is for operators alone", async () => {
-    await index(failure(1), failure(2, { client_id: 8 }), failure(3, { client_id: null, event_id: null, subject: null }));
-    const seen = async (scope: readonly number[] | null) => (await all({}, scope)).map(({ client_id }) => client_id).sort();
+    await index(
+      failure(1),
+      failure(2, { client_id: 8 }),
+      failure(3, { client_id: null, event_id: null, subject: null }),
+    );
+    const seen = async (scope: readonly number[] | null) =>
+      (await all({}, scope)).map(({ client_id }) => client_id).sort();
     expect(await seen([7])).toEqual([7]);
     expect(await seen([7, 8])).toEqual([7, 8]);
     expect(await seen([])).toEqual([]);
@@ -225,7 +267,9 @@ describe("tenants", () => {
 });
 
 test("pages follow each other without a gap, newest first, and filters narrow them", async () => {
-  await index(...Array.from({ length: 25 }, (_, n) => failure(n, { failed_at: now - (n % 5) * 1_000, code: n % 2 ? "a" : "b" })));
+  await index(
+    ...Array.from({ length: 25 }, (_, n) => failure(n, { failed_at: now - (n % 5) * 1_000, code: n % 2 ? "a" : "b" })),
+  );
   const seen: Letter[] = [];
   for (let after: Letter | undefined; ; after = seen.at(-1)) {
     const page = await listLetters(pool, {}, { scope: null, limit: 7, ...(after && { after }) });
@@ -233,9 +277,13 @@ test("pages follow each other without a gap, newest first, and filters narrow th
     if (page.length < 7) break;
   }
   expect([seen.length, new Set(seen.map(({ letter_id }) => letter_id)).size]).toEqual([25, 25]);
-  expect(seen.map(({ last_failed_at }) => last_failed_at)).toEqual(seen.map(({ last_failed_at }) => last_failed_at).sort((a, b) => b - a));
+  expect(seen.map(({ last_failed_at }) => last_failed_at)).toEqual(
+    seen.map(({ last_failed_at }) => last_failed_at).sort((a, b) => b - a),
+  );
   expect((await all({ code: "a", since: now - 1_500 })).length).toBe(
     seen.filter((one) => one.code === "a" && one.last_failed_at >= now - 1_500).length,
   );
-  expect((await all({ event_id: "e3", stage: "analytics", kind: "s2s", client_id: 7, states: ["waiting"] })).length).toBe(1);
+  expect(
+    (await all({ event_id: "e3", stage: "analytics", kind: "s2s", client_id: 7, states: ["waiting"] })).length,
+  ).toBe(1);
 });

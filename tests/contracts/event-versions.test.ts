@@ -1,4 +1,5 @@
-// Which of the rows of one event is explained, and compared with what a recomputation says: the one that readers of the tables see, merged or not.
+// Which of the rows of one event is explained, and compared with what a recomputation says: the one
+// that readers of the tables see, merged or not.
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type Clickhouse, openClickhouse } from "../../infra/clickhouse/client.ts";
 import { migrate } from "../../infra/clickhouse/migrate.ts";
@@ -39,7 +40,9 @@ interface Written {
 /** An insert of its own, so a part of its own. */
 const write = async ({ n, offset, country, version = 1 }: Written): Promise<void> => {
   const data = attributed({ client_id, event_id: idOf(n) }, { enrichment: { country }, version });
-  const rows = eventRows(recorded(topics.eventsAttributed, data, { position: { topic: "events.raw", partition: 0, offset } }));
+  const rows = eventRows(
+    recorded(topics.eventsAttributed, data, { position: { topic: "events.raw", partition: 0, offset } }),
+  );
   const values = rows.map((row) => row.values);
   await clickhouseStore(clickhouse).insert("events", values, `${n}-${offset}-${version}`);
 };

@@ -1,6 +1,14 @@
-// What Postgres keeps of groups that go back: who holds them, with which offsets, what workers host, and which revision of a stage decided what (law R12).
+// What Postgres keeps of groups that go back: who holds them, with which offsets, what workers
+// host, and which revision of a stage decided what (law R12).
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { HeldElsewhere, heldAmong, hostings, openHolds, openReplayOf, tellHosting } from "../../modules/groups/group-holds.ts";
+import {
+  HeldElsewhere,
+  heldAmong,
+  hostings,
+  openHolds,
+  openReplayOf,
+  tellHosting,
+} from "../../modules/groups/group-holds.ts";
 import type { Holds } from "../../modules/groups/rewind.ts";
 import { recordRevisions, revisionsInForce } from "../../modules/groups/stage-revisions.ts";
 import { type FreshDatabase, freshDatabase } from "../support/fresh-database.ts";
@@ -24,7 +32,14 @@ describe("a hold", () => {
   test("keeps workers out until it is released, and stands until it is ended", async () => {
     const operation = await taken("a");
     expect(await heldAmong(database.pool(), ["a", "b"])).toEqual(new Map([["a", "op_a (rewind, ada)"]]));
-    expect(await holds.of("a")).toMatchObject({ group: "a", operation, kind: "rewind", reason: "a test", plan: null, releasedAt: null });
+    expect(await holds.of("a")).toMatchObject({
+      group: "a",
+      operation,
+      kind: "rewind",
+      reason: "a test",
+      plan: null,
+      releasedAt: null,
+    });
     await holds.keepPlan(operation, plan);
     await holds.release(operation);
     expect(await heldAmong(database.pool(), ["a"])).toEqual(new Map());
@@ -64,7 +79,13 @@ test("a replay that nobody asked for stands in nobody's way", async () => {
 
 describe("a revision", () => {
   const record = (revision: number, partition: number, offset: number, topic = "in", stage = "walk") =>
-    recordRevisions(database.pool(), [{ name: stage, revision }], { group: "g", topic, partition, offset, instance: "one" });
+    recordRevisions(database.pool(), [{ name: stage, revision }], {
+      group: "g",
+      topic,
+      partition,
+      offset,
+      instance: "one",
+    });
   const inForce = async (stage = "walk") =>
     (await revisionsInForce(database.pool(), [stage])).map(
       ({ topic, partition, revision, began }) => `${topic}/${partition} ${revision}@${began}`,
@@ -98,7 +119,11 @@ describe("a revision", () => {
 
   test("does not begin inside of what a rewind still reads again", async () => {
     await holds.take({ group: "g", operation: "op_g", kind: "rewind", actor: "ada", reason: null });
-    await holds.keepPlan("op_g", { topic: "in", to: "earliest", partitions: [{ partition: 1, committed: 90, target: 0, low: 0 }] });
+    await holds.keepPlan("op_g", {
+      topic: "in",
+      to: "earliest",
+      partitions: [{ partition: 1, committed: 90, target: 0, low: 0 }],
+    });
     await holds.release("op_g");
     await expect(record(2, 1, 50)).rejects.toThrow(
       /walk has revision 2 now, and in\/1 still reads again up to 90 .*op_g.*let the former version catch up first/,

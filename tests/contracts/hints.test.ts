@@ -15,7 +15,12 @@ let made = 0;
 /** An environment of its own for each case. */
 const fresh = () => {
   const prefix = `test:${process.pid}:${Date.now()}:${++made}`;
-  return { prefix, store: redisStore(redis, prefix), hints: redisHints(redis, prefix), clicks: redisIdentityClicks(redis, prefix) };
+  return {
+    prefix,
+    store: redisStore(redis, prefix),
+    hints: redisHints(redis, prefix),
+    clicks: redisIdentityClicks(redis, prefix),
+  };
 };
 const seen = (store: ReturnType<typeof redisStore>, events: readonly EventAttributed[], at = noon) =>
   store.within({ tenants: [], token: "" }, (write) =>
@@ -24,7 +29,8 @@ const seen = (store: ReturnType<typeof redisStore>, events: readonly EventAttrib
       write,
     ),
   );
-const sale = (n: number, over: Partial<EventAttributed["event"]> = {}) => attributed({ event_id: `sale ${n}`, ip: "8.8.8.8", ...over });
+const sale = (n: number, over: Partial<EventAttributed["event"]> = {}) =>
+  attributed({ event_id: `sale ${n}`, ip: "8.8.8.8", ...over });
 const asked = (over: Partial<HintAsked> = {}): HintAsked => ({
   client_id: clientId,
   event_id: "asking",
@@ -39,7 +45,11 @@ test("conversions of an address count once each, within their hour, by client; t
   const { store, hints } = fresh();
   await seen(store, [sale(1), sale(2), sale(2), sale(3, { client_id: 8 }), sale(4, { ip: "9.9.9.9" })]);
   await seen(store, [sale(5)], noon + hourMs);
-  const answers = await hints.lookUp([asked(), asked({ event_id: "sale 1" }), asked({ event_id: "elsewhere", address: "1.1.1.1" })]);
+  const answers = await hints.lookUp([
+    asked(),
+    asked({ event_id: "sale 1" }),
+    asked({ event_id: "elsewhere", address: "1.1.1.1" }),
+  ]);
   expect([...answers].map(([id, { address_conversions }]) => [id, address_conversions])).toEqual([
     ["asking", 2],
     ["sale 1", 1],
@@ -54,7 +64,9 @@ test("an answer stands, whatever comes after it, and for everybody who asks", as
   await seen(store, [sale(2), sale(3)]);
   expect(await hints.lookUp([asked()])).toEqual(first);
   expect((await hints.lookUp([asked({ event_id: "later" })])).get("later")?.address_conversions).toBe(3);
-  const others = await Promise.all([1, 2, 3, 4].map(() => redisHints(redis, prefix).lookUp([asked({ event_id: "raced" })])));
+  const others = await Promise.all(
+    [1, 2, 3, 4].map(() => redisHints(redis, prefix).lookUp([asked({ event_id: "raced" })])),
+  );
   expect(new Set(others.map((answer) => JSON.stringify([...answer]))).size).toBe(1);
 });
 
@@ -65,7 +77,10 @@ test("other devices of a click id and the country of the click are known; an id 
     attributed({ t: "click", did: "d1", ...clicked }, { credit: clickCredit(), enrichment: { country: "ES" } }),
     ...["d1", "d2", "d3"].map((did, n) => attributed({ event_id: `${n}`, did, ...clicked }, { credit: clickCredit() })),
   ]);
-  const answers = await hints.lookUp([asked({ ...clicked, address: null }), asked({ event_id: "b", click_id: "c2", address: null })]);
+  const answers = await hints.lookUp([
+    asked({ ...clicked, address: null }),
+    asked({ event_id: "b", click_id: "c2", address: null }),
+  ]);
   expect([...answers.values()]).toEqual([
     { address_conversions: null, click_devices: 2, click_country: "ES" },
     { address_conversions: null, click_devices: 0, click_country: null },

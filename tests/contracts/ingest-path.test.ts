@@ -1,4 +1,5 @@
-// What the edges have written down of their way into the log, read back from a real Postgres: the worst of them now, since when, and every change.
+// What the edges have written down of their way into the log, read back from a real Postgres: the
+// worst of them now, since when, and every change.
 import type pg from "pg";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type IngestPathState, ingestPath, recordIngestPath } from "../../modules/edges/ingest-path.ts";
@@ -30,7 +31,13 @@ test("the worst edge is the state, changes are the history, and hourly checks th
   const path = await ingestPath(pool, start + 4 * HOUR);
   expect(path).toMatchObject({ state: "primary_down", since: start + 2.5 * HOUR, checked_at: start + 3.5 * HOUR });
   expect(path.instances).toMatchObject([
-    { instance: "ingest", state: "primary_down", since: start + 2.5 * HOUR, checked_at: start + 3.5 * HOUR, waiting_events: 90 },
+    {
+      instance: "ingest",
+      state: "primary_down",
+      since: start + 2.5 * HOUR,
+      checked_at: start + 3.5 * HOUR,
+      waiting_events: 90,
+    },
     { instance: "ingest-standby", state: "operational", since: start + 0.5 * HOUR },
   ]);
   expect(path.history.map(({ instance, state, checked_at: at }) => [instance, state, at])).toEqual([

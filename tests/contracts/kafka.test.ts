@@ -1,4 +1,5 @@
-// What infra/kafka/kafka.ts promises of the log, on a real broker of its own: it is stopped and killed here. The numbers are those of the facts about kafkajs in the design.
+// What infra/kafka/kafka.ts promises of the log, on a real broker of its own: it is stopped and
+// killed here. The numbers are those of the facts about kafkajs in the design.
 import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Stack } from "../../infra/embedded/supervisor.ts";
@@ -53,7 +54,11 @@ const newTopic = async (partitions = 1, compacted = false): Promise<string> => {
 };
 const newGroup = () => `g-${randomUUID()}`;
 const numbered = (topic: string, count: number, from = 0): OutgoingMessage[] =>
-  Array.from({ length: count }, (_, n) => ({ topic, key: `k${(from + n) % 50}`, value: Buffer.from(String(from + n)) }));
+  Array.from({ length: count }, (_, n) => ({
+    topic,
+    key: `k${(from + n) % 50}`,
+    value: Buffer.from(String(from + n)),
+  }));
 const fill = async (count: number, partitions = 1): Promise<string> => {
   const topic = await newTopic(partitions);
   await producer.send(numbered(topic, count));
@@ -61,7 +66,8 @@ const fill = async (count: number, partitions = 1): Promise<string> => {
 };
 const numbersOf = ({ messages }: ConsumedBatch) => messages.map(({ value }) => Number(value));
 const nextOf = ({ messages }: ConsumedBatch) => messages.at(-1)!.offset + 1;
-const committedSum = async (group: string, topic: string) => [...(await admin.committed(group, topic)).values()].reduce((a, b) => a + b, 0);
+const committedSum = async (group: string, topic: string) =>
+  [...(await admin.committed(group, topic)).values()].reduce((a, b) => a + b, 0);
 
 const consuming = async (
   settings: Omit<ConsumerSettings, "onCrash" | "onBatch"> & {
@@ -111,7 +117,12 @@ describe("writing and reading", () => {
     expect(batches[0]).toMatchObject({ topic, partition: 0, highWatermark: 3 });
     expect(Math.abs(Date.now() - batches[0]!.appendedAt)).toBeLessThan(60_000);
     expect(batches[0]!.messages.map(({ appendedAt, ...message }) => message)).toEqual([
-      { offset: 0, key: Buffer.from("a"), value: Buffer.from("1"), headers: { why: Buffer.from("test"), raw: Buffer.from([1, 2]) } },
+      {
+        offset: 0,
+        key: Buffer.from("a"),
+        value: Buffer.from("1"),
+        headers: { why: Buffer.from("test"), raw: Buffer.from([1, 2]) },
+      },
       { offset: 1, key: null, value: Buffer.from("2"), headers: {} },
       { offset: 2, key: Buffer.from("c"), value: null, headers: {} },
     ]);
@@ -131,8 +142,10 @@ describe("writing and reading", () => {
       },
     });
     expect(wrong).toEqual([]);
-    // A request that failed in part is repeated whole, so what counts is where a value stands first.
-    for (const [key, values] of byKey) expect([...new Set(values)]).toEqual(upTo(10_000).filter((n) => `k${n % 50}` === key));
+    // A request that failed in part is repeated whole, so what counts is where a value stands
+    // first.
+    for (const [key, values] of byKey)
+      expect([...new Set(values)]).toEqual(upTo(10_000).filter((n) => `k${n % 50}` === key));
   });
 
   test("a group without a position begins at the beginning (K8)", async () => {
@@ -156,7 +169,11 @@ describe("a batch that is not finished comes again", () => {
   test("a throw ends the consumer once, whatever was thrown, and the next one begins where the commits ended (K4 K5 K12 K13)", async () => {
     const topic = await fill(20);
     const group = newGroup();
-    for (const error of [new TypeError("bug"), new Error("plain"), Object.assign(new Error("retriable"), { retriable: true })]) {
+    for (const error of [
+      new TypeError("bug"),
+      new Error("plain"),
+      Object.assign(new Error("retriable"), { retriable: true }),
+    ]) {
       const { crashes, stop } = await consuming({ group, topics: [topic], onBatch: () => Promise.reject(error) });
       await until(() => crashes.length > 0);
       await stop();
@@ -248,7 +265,8 @@ describe("stopping", () => {
         topics: [topic],
         reading: { ...stageReading, fetch: { ...stageReading.fetch, maxBytesPerPartition: 20_000 } },
         onBatch: async (batch, control) => {
-          // Small effects, each followed by a commit, so that a stop meets every step; those under way are finished.
+          // Small effects, each followed by a commit, so that a stop meets every step; those under
+          // way are finished.
           for (const message of batch.messages.slice(0, 40)) {
             if (!control.isCurrent()) return;
             await new Promise((resolve) => setImmediate(resolve));
@@ -407,7 +425,8 @@ describe("a broker that does not answer", () => {
     } finally {
       process.kill(pid(), "SIGCONT");
     }
-    // A broker that stood still for long may first have to lead its partitions again: what was under way then fails, and who comes next gets through.
+    // A broker that stood still for long may first have to lead its partitions again: what was
+    // under way then fails, and who comes next gets through.
     const again = async () =>
       edge.publish(numbered(topic, 10, 200)).then(
         () => edge.isAvailable(),
@@ -446,7 +465,8 @@ describe("a broker that does not answer", () => {
     await stack.ready("kafka");
     expect(pid()).not.toBe(killed);
     await producer.send(numbered(topic, 10, 510));
-    // A consumer that finds no broker for long enough ends, and its process with it; the next one goes on from the commits.
+    // A consumer that finds no broker for long enough ends, and its process with it; the next one
+    // goes on from the commits.
     await until(async () => {
       if (readers.at(-1)!.crashes.length > 0) readers.push(await consuming(settings));
       return seen().size >= 520;
@@ -459,7 +479,9 @@ describe("a broker that does not answer", () => {
 describe("looking at the broker", () => {
   test("a plan names what is missing or other; applying it leaves partitions alone", async () => {
     const name = `t-${randomUUID()}`;
-    expect(await admin.plan([{ name, partitions: 2, retentionMs: 1_000 }])).toMatchObject([{ topic: name, what: "missing" }]);
+    expect(await admin.plan([{ name, partitions: 2, retentionMs: 1_000 }])).toMatchObject([
+      { topic: name, what: "missing" },
+    ]);
     expect(await admin.apply([{ name, partitions: 2, retentionMs: 1_000 }])).toEqual([]);
     expect(await admin.plan([{ name, partitions: 2, retentionMs: 1_000 }])).toEqual([]);
     expect(await admin.apply([{ name, partitions: 4, retentionMs: 9_000 }])).toEqual([
@@ -474,14 +496,18 @@ describe("looking at the broker", () => {
     const group = newGroup();
     const first = await consuming({ group, topics: [topic] });
     await until(() => first.seen.length >= 10);
-    expect(await admin.describeGroups([group])).toMatchObject([{ group, state: "Stable", members: [{ clientId: "contract" }] }]);
+    expect(await admin.describeGroups([group])).toMatchObject([
+      { group, state: "Stable", members: [{ clientId: "contract" }] },
+    ]);
     await first.stop();
     expect(await admin.describeGroups([group])).toMatchObject([{ state: "Empty" }]);
     const between = Date.now() + 1;
     await until(() => Date.now() > between + 1);
     await producer.send(numbered(topic, 5, 10));
     expect(await admin.offsetsAt(topic, between)).toEqual(new Map([[0, 10]]));
-    expect(await admin.lag(group, [topic])).toEqual([{ group, topic, partition: 0, committed: 10, low: 0, high: 15, lag: 5 }]);
+    expect(await admin.lag(group, [topic])).toEqual([
+      { group, topic, partition: 0, committed: 10, low: 0, high: 15, lag: 5 },
+    ]);
     await admin.setOffsets(group, topic, new Map([[0, 12]]));
     expect(await admin.committed(group, topic)).toEqual(new Map([[0, 12]]));
     const second = await consuming({ group, topics: [topic] });
@@ -504,7 +530,9 @@ describe("looking at the broker", () => {
     });
     expect(offsets[0]).toEqual(upTo(zero!.high));
     expect(offsets[1]).toEqual(upTo(one!.high).slice(-3));
-    await expect(kafka.replay({ topics: [topic], onBatch: () => Promise.reject(new Error("enough")) })).rejects.toThrow("enough");
+    await expect(kafka.replay({ topics: [topic], onBatch: () => Promise.reject(new Error("enough")) })).rejects.toThrow(
+      "enough",
+    );
   });
 
   test("an open client that does nothing sets no timers (K20)", async () => {

@@ -1,4 +1,5 @@
-// What every memory must do, on the twin in memory and on real servers alike: one suite a kind of driver.
+// What every memory must do, on the twin in memory and on real servers alike: one suite a kind of
+// driver.
 import { randomUUID } from "node:crypto";
 import { Redis } from "ioredis";
 import pg from "pg";
@@ -34,7 +35,8 @@ const fresh = (memory: Memory) => {
   const place = { stage, topic: "read", partition: 1 };
   return {
     place,
-    load: (keys: readonly string[], eventIds: readonly string[] = []): Promise<Loaded> => memory.load({ ...place, keys, eventIds }),
+    load: (keys: readonly string[], eventIds: readonly string[] = []): Promise<Loaded> =>
+      memory.load({ ...place, keys, eventIds }),
     remembering: (over: Partial<Remembering> = {}): Remembering => ({
       ...place,
       mark: 1,
@@ -132,7 +134,9 @@ const behavesAsDurable = (memory: Memory): void => {
   test("the newest value of a key stands, with its version", async () => {
     const { load, remember } = fresh(memory);
     await remember({ changes: [change("k", "a", 1, "A", 1)], met: [{ key: "k", version: 0 }] });
-    expect(await remember({ changes: [change("k", "b", 2, "B", 4)], met: [{ key: "k", version: 1 }] })).toBe("remembered");
+    expect(await remember({ changes: [change("k", "b", 2, "B", 4)], met: [{ key: "k", version: 1 }] })).toBe(
+      "remembered",
+    );
     const loaded = await load(["k"]);
     expect(told(loaded, "k")).toEqual(["b@2=B"]);
     expect(loaded.versions.get("k")![0]!.version).toBe(4);
@@ -151,7 +155,11 @@ const behavesAsDurable = (memory: Memory): void => {
   test("an outcome that has appeared since the load refuses the batch, and leaves nothing of it", async () => {
     const { load, remember } = fresh(memory);
     await remember({ outcomes: [outcome("e", "first")] });
-    const late = { mark: 9, changes: [change("k", "e", 1, "B", 1)], outcomes: [outcome("d", "x"), outcome("e", "second")] };
+    const late = {
+      mark: 9,
+      changes: [change("k", "e", 1, "B", 1)],
+      outcomes: [outcome("d", "x"), outcome("e", "second")],
+    };
     expect(await remember(late)).toBe("moved");
     const loaded = await load(["k"], ["d", "e"]);
     expect([loaded.versions.size, loaded.mark, [...loaded.outcomes.values()].map(String)]).toEqual([0, 1, ["first"]]);
@@ -172,7 +180,10 @@ const behavesAsDurable = (memory: Memory): void => {
   test("one stage that has moved holds back all stages of the batch", async () => {
     const [one, other] = [fresh(memory), fresh(memory)];
     await other.remember({ outcomes: [outcome("e", "first")] });
-    const batch = [one.remembering({ changes: [change("k", "e", 1, "A", 1)] }), other.remembering({ outcomes: [outcome("e", "again")] })];
+    const batch = [
+      one.remembering({ changes: [change("k", "e", 1, "A", 1)] }),
+      other.remembering({ outcomes: [outcome("e", "again")] }),
+    ];
     expect(await memory.remember(batch)).toBe("moved");
     expect((await one.load(["k"])).versions.size).toBe(0);
   });
@@ -201,9 +212,17 @@ const behavesAsDurable = (memory: Memory): void => {
     for (let round = 0; round < 10; round++) {
       const key = `k${round}`;
       const verdicts = await Promise.all([
-        remember({ met: [{ key, version: 0 }], changes: [change(key, "a", 1, "A", 1)], outcomes: [outcome(`a${round}`, "")] }),
+        remember({
+          met: [{ key, version: 0 }],
+          changes: [change(key, "a", 1, "A", 1)],
+          outcomes: [outcome(`a${round}`, "")],
+        }),
         remember({ met: [{ key, version: 0 }], changes: [], outcomes: [outcome(`b${round}`, "")] }),
-        remember({ met: [{ key, version: 0 }], changes: [change(key, "c", 1, "C", 1)], outcomes: [outcome(`c${round}`, "")] }),
+        remember({
+          met: [{ key, version: 0 }],
+          changes: [change(key, "c", 1, "C", 1)],
+          outcomes: [outcome(`c${round}`, "")],
+        }),
       ]);
       expect([verdicts[0], verdicts[2]].filter((verdict) => verdict === "remembered")).toHaveLength(1);
     }
@@ -232,7 +251,9 @@ describe("fast memory in Redis", () => {
     expect(await remember({ mark: 9, changes: [change("k", "f", 6, "B")] })).toBe("lost");
     expect(await load(["k"])).toMatchObject({ mark: null });
     // Learnt again from its beginning it is whole.
-    expect(await remember({ mark: 9, changes: [change("k", "e", 1, "A"), change("k", "f", 6, "B")] })).toBe("remembered");
+    expect(await remember({ mark: 9, changes: [change("k", "e", 1, "A"), change("k", "f", 6, "B")] })).toBe(
+      "remembered",
+    );
     expect(told(await load(["k"]), "k")).toEqual(["e@1=A", "f@6=B"]);
   });
 

@@ -1,4 +1,5 @@
-// Migrations go forward only, one transaction a file; a failed one is taken up again, an edited one refused with the cure.
+// Migrations go forward only, one transaction a file; a failed one is taken up again, an edited one
+// refused with the cure.
 import { appendFileSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -30,7 +31,9 @@ beforeEach(async () => {
 test("the shipped files bring an empty database up, and a second run finds nothing to do", async () => {
   const shipped = await migrate(database.adminUrl, { appPassword: database.appPassword });
   expect(shipped.applied[0]).toBe("001_reference.sql");
-  expect(await tables()).toEqual(expect.arrayContaining(["clients", "reference_changes", "segment_commissions", "tokens"]));
+  expect(await tables()).toEqual(
+    expect.arrayContaining(["clients", "reference_changes", "segment_commissions", "tokens"]),
+  );
   expect(await migrate(database.adminUrl, { appPassword: database.appPassword })).toEqual({ applied: [] });
   const { applied, pending, problems } = await status(database.adminUrl);
   expect([applied.map((row) => row.file), pending, problems]).toEqual([shipped.applied, [], []]);
@@ -47,7 +50,9 @@ test("a file that fails leaves nothing of itself, what came before stands, and t
   file("001_one.sql", "create table one (id int primary key);");
   file("002_two.sql", "create table two (id int);\n\n-- breaks\ninsert into one values (1), (1);\n");
   file("003_three.sql", "create table three (id int);");
-  await expect(run()).rejects.toThrow(/^002_two\.sql, line 4: duplicate key value violates unique constraint "one_pkey" \(23505\)/);
+  await expect(run()).rejects.toThrow(
+    /^002_two\.sql, line 4: duplicate key value violates unique constraint "one_pkey" \(23505\)/,
+  );
   expect(await tables()).toEqual(["migrations", "one"]);
   expect((await status(database.adminUrl, folder)).pending).toEqual(["002_two.sql", "003_three.sql"]);
   file("002_two.sql", "create table two (id int);");
@@ -57,7 +62,9 @@ test("a file that fails leaves nothing of itself, what came before stands, and t
 
 test("the error shows the server's own words and the statement", async () => {
   file("001_one.sql", "select 1;\nselect nothing_here from nowhere;");
-  await expect(run()).rejects.toThrow(/line 2: relation "nowhere" does not exist \(42P01\)[\s\S]*in: select nothing_here from nowhere/);
+  await expect(run()).rejects.toThrow(
+    /line 2: relation "nowhere" does not exist \(42P01\)[\s\S]*in: select nothing_here from nowhere/,
+  );
 });
 
 describe("an applied file", () => {
@@ -81,7 +88,9 @@ describe("an applied file", () => {
   test("that is gone tells of a newer version of the code", async () => {
     rmSync(join(folder, "001_one.sql"));
     file("002_two.sql", "create table two (id int);");
-    await expect(run()).rejects.toThrow(/001_one\.sql was applied and is not among the files here: the database is newer than this code/);
+    await expect(run()).rejects.toThrow(
+      /001_one\.sql was applied and is not among the files here: the database is newer than this code/,
+    );
   });
 });
 

@@ -1,4 +1,5 @@
-// The store reads a block as the rows that it was made of, and each column of the code has the type that it has in the store.
+// The store reads a block as the rows that it was made of, and each column of the code has the type
+// that it has in the store.
 import fc from "fast-check";
 import { afterAll, expect, test } from "vitest";
 import { openClickhouse } from "../../infra/clickhouse/client.ts";
@@ -10,7 +11,9 @@ const clickhouse = openClickhouse(sharedStack().env.CLICKHOUSE_URL!);
 afterAll(() => clickhouse.close());
 
 const select = async <T>(query: string): Promise<readonly T[]> =>
-  (await clickhouse.query({ query, format: "JSONEachRow", clickhouse_settings: { date_time_output_format: "iso" } })).json<T>();
+  (
+    await clickhouse.query({ query, format: "JSONEachRow", clickhouse_settings: { date_time_output_format: "iso" } })
+  ).json<T>();
 
 test("each column has the type that it has in the store", async () => {
   const stored = await select<{ name: string; type: string }>(
@@ -50,21 +53,28 @@ const told = (type: string, value: unknown): unknown => {
 
 test("whatever a row holds, the store reads it back", async () => {
   const names = Object.entries(eventColumns);
-  const row = fc.tuple(...names.map(([name, type]) => (name === "client_id" ? fc.constant(client_id) : arbitraryOf(type))));
+  const row = fc.tuple(
+    ...names.map(([name, type]) => (name === "client_id" ? fc.constant(client_id) : arbitraryOf(type))),
+  );
   let round = 0;
   await fc.assert(
-    fc.asyncProperty(fc.uniqueArray(row, { minLength: 1, maxLength: 20, selector: (values) => values[1] }), async (rows) => {
-      // One month, for an insert takes parts in at most a hundred.
-      const ts = Date.UTC(2026, 6, 1) + round++;
-      const given = rows.map((values) => values.map((value, n) => (names[n]![0] === "ts" ? ts : value)));
-      await clickhouseStore(clickhouse).insert("events", given, `native ${ts} ${Math.random()}`);
-      const stored = await select<Record<string, unknown>>(
-        `select ${names.map(([name]) => name).join(", ")} from events where client_id = ${client_id} and ts = fromUnixTimestamp64Milli(${ts})`,
-      );
-      const byId = new Map(stored.map((one) => [one.event_id, one]));
-      for (const values of given)
-        expect(byId.get(values[1])).toEqual(Object.fromEntries(names.map(([name, type], n) => [name, told(type, values[n])])));
-    }),
+    fc.asyncProperty(
+      fc.uniqueArray(row, { minLength: 1, maxLength: 20, selector: (values) => values[1] }),
+      async (rows) => {
+        // One month, for an insert takes parts in at most a hundred.
+        const ts = Date.UTC(2026, 6, 1) + round++;
+        const given = rows.map((values) => values.map((value, n) => (names[n]![0] === "ts" ? ts : value)));
+        await clickhouseStore(clickhouse).insert("events", given, `native ${ts} ${Math.random()}`);
+        const stored = await select<Record<string, unknown>>(
+          `select ${names.map(([name]) => name).join(", ")} from events where client_id = ${client_id} and ts = fromUnixTimestamp64Milli(${ts})`,
+        );
+        const byId = new Map(stored.map((one) => [one.event_id, one]));
+        for (const values of given)
+          expect(byId.get(values[1])).toEqual(
+            Object.fromEntries(names.map(([name, type], n) => [name, told(type, values[n])])),
+          );
+      },
+    ),
     { numRuns: 20 },
   );
   await clickhouse.command({

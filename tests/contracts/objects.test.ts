@@ -1,4 +1,5 @@
-// One contract for every object storage: a folder, S3 (our own server, which checks signatures), and the twin in memory that other tests use.
+// One contract for every object storage: a folder, S3 (our own server, which checks signatures),
+// and the twin in memory that other tests use.
 import { mkdtempSync, readdirSync, rmSync, symlinkSync, utimesSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -75,7 +76,9 @@ describe.each(Object.entries(stores))("object storage in %s", (_, open) => {
   });
 
   test("of those who put a new object at once one wins, and what is there is left alone", async () => {
-    const won = await Promise.all(Array.from({ length: 10 }, (_, n) => objects.putNew("four/race", Buffer.from(`racer ${n}`))));
+    const won = await Promise.all(
+      Array.from({ length: 10 }, (_, n) => objects.putNew("four/race", Buffer.from(`racer ${n}`))),
+    );
     expect(won.filter(Boolean)).toHaveLength(1);
     expect(await text(objects, "four/race")).toBe(`racer ${won.indexOf(true)}`);
     expect(await objects.putNew("four/race", Buffer.from("late"))).toBe(false);
@@ -84,7 +87,22 @@ describe.each(Object.entries(stores))("object storage in %s", (_, open) => {
   });
 
   test("refuses keys that could leave the store", async () => {
-    for (const key of ["../x", "a/../b", "a/..", "/a", "a//b", "a/", "", ".", "a/./b", "ä", "a b", "a\\b", "a\0", "x".repeat(513)]) {
+    for (const key of [
+      "../x",
+      "a/../b",
+      "a/..",
+      "/a",
+      "a//b",
+      "a/",
+      "",
+      ".",
+      "a/./b",
+      "ä",
+      "a b",
+      "a\\b",
+      "a\0",
+      "x".repeat(513),
+    ]) {
       await expect(objects.put(key, Buffer.from("x")), key).rejects.toThrow("is no key of an object");
       await expect(objects.get(key), key).rejects.toThrow("is no key of an object");
     }
@@ -140,7 +158,10 @@ test("an object that is gone when it is looked at is not listed; one that cannot
 test("a wrong secret is refused for good, and nothing is stored", async () => {
   const objects = openObjects(s3.url({ secret: "another" }));
   const error = await objects.put("five/x", Buffer.from("x")).catch((thrown) => thrown);
-  expect([error.message, classify(error)]).toEqual([expect.stringContaining("put five/x: SignatureDoesNotMatch"), "fatal"]);
+  expect([error.message, classify(error)]).toEqual([
+    expect.stringContaining("put five/x: SignatureDoesNotMatch"),
+    "fatal",
+  ]);
   expect(s3.held.has("five/x")).toBe(false);
 });
 

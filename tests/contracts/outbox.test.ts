@@ -1,10 +1,18 @@
-// The outbox on a real Postgres and a real log: a change and what the log hears of it are there together, in order, and never twice under two ids.
+// The outbox on a real Postgres and a real log: a change and what the log hears of it are there
+// together, in order, and never twice under two ids.
 import type pg from "pg";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
 import { inMemoryWire } from "../../infra/avro/wire.ts";
 import { openKafka } from "../../infra/kafka/kafka.ts";
 import { transaction } from "../../infra/postgres/sql.ts";
-import { type Announced, announce, forgetSent, outboxTopics, relayOutbox, waitingOutbox } from "../../modules/outbox/outbox.ts";
+import {
+  type Announced,
+  announce,
+  forgetSent,
+  outboxTopics,
+  relayOutbox,
+  waitingOutbox,
+} from "../../modules/outbox/outbox.ts";
 import { ReferenceRefused } from "../../modules/reference/records.ts";
 import { openReference } from "../../modules/reference/reference.ts";
 import { writeReference } from "../../modules/reference/writer.ts";
@@ -144,7 +152,11 @@ test("the application adds to the outbox for its own clients and reads nothing b
 });
 
 test("on the broker the reference topic is compacted, and readers find changes in the order of saving", async () => {
-  const kafka = openKafka({ brokers: sharedStack().env.KAFKA_BROKERS!, clientId: "outbox", topicPrefix: `outbox${Date.now()}.` });
+  const kafka = openKafka({
+    brokers: sharedStack().env.KAFKA_BROKERS!,
+    clientId: "outbox",
+    topicPrefix: `outbox${Date.now()}.`,
+  });
   const declared = topicSettings.filter(({ name }) => name in outboxTopics);
   const admin = await kafka.admin();
   const producer = kafka.producer();
@@ -153,14 +165,19 @@ test("on the broker the reference topic is compacted, and readers find changes i
     await admin.apply(declared);
     expect(await admin.plan(declared)).toEqual([]);
     names += 1;
-    const { idOf } = await writeReference(pool, "test", { clients: [{ client_id: -1, slug: `log-${names}`, name: "Log" }] });
-    for (const name of ["A", "B", "C"]) await writeReference(pool, "test", { clients: [{ client_id: idOf("clients", -1), name }] });
+    const { idOf } = await writeReference(pool, "test", {
+      clients: [{ client_id: -1, slug: `log-${names}`, name: "Log" }],
+    });
+    for (const name of ["A", "B", "C"])
+      await writeReference(pool, "test", { clients: [{ client_id: idOf("clients", -1), name }] });
     while ((await relayOutbox(pool, wire, producer.send)) !== 0);
     const found: ReferenceChanged[] = [];
     await kafka.replay({
       topics: ["reference.changes"],
       onBatch: ({ messages }) =>
-        void found.push(...messages.map(({ value }) => read({ topic: "reference.changes", value }) as ReferenceChanged)),
+        void found.push(
+          ...messages.map(({ value }) => read({ topic: "reference.changes", value }) as ReferenceChanged),
+        ),
     });
     expect(found.filter(({ entity }) => entity === "client").map(({ version }) => version)).toEqual([1, 2, 3, 4]);
   } finally {
@@ -171,7 +188,9 @@ test("on the broker the reference topic is compacted, and readers find changes i
 
 test("two seconds after a change every process knows it, and none is in force before they do", async () => {
   names += 1;
-  const { idOf } = await writeReference(pool, "test", { clients: [{ client_id: -1, slug: `known-${names}`, name: "Before" }] });
+  const { idOf } = await writeReference(pool, "test", {
+    clients: [{ client_id: -1, slug: `known-${names}`, name: "Before" }],
+  });
   const clientId = idOf("clients", -1);
   const processes = [openReference(pool), openReference(pool), openReference(pool)];
   try {

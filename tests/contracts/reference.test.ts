@@ -1,4 +1,5 @@
-// Reference data on a real Postgres: a change is whole, in force everywhere at one moment, and never visible with a time already passed.
+// Reference data on a real Postgres: a change is whole, in force everywhere at one moment, and
+// never visible with a time already passed.
 import { createServer, type Socket, connect as tcp } from "node:net";
 import fc from "fast-check";
 import type pg from "pg";
@@ -31,7 +32,8 @@ const open = (from: pg.Pool = pool, pollMs = 100): OpenReference => {
   opened.push(one);
   return one;
 };
-const databaseNow = async (): Promise<number> => (await pool.query<{ now: number }>("select clock_timestamp() as now")).rows[0]!.now;
+const databaseNow = async (): Promise<number> =>
+  (await pool.query<{ now: number }>("select clock_timestamp() as now")).rows[0]!.now;
 const until = async (what: string, isSo: () => boolean | Promise<boolean>, withinMs = 5_000): Promise<void> => {
   for (const deadline = Date.now() + withinMs; !(await isSo()); await new Promise((resolve) => setTimeout(resolve, 10)))
     if (Date.now() > deadline) throw new Error(`${what} did not come within ${withinMs} ms`);
@@ -49,9 +51,20 @@ const shop = (over: Partial<ReferenceChanges> = {}): ReferenceChanges => {
   return {
     clients: [{ client_id: -1, slug: `shop-${shops}`, name: `Shop ${shops}` }],
     partners: [{ partner_id: -1, name: "Partner", email: "partner@shop.example", client_ids: [-1] }],
-    campaigns: [{ campaign_id: -1, client_id: -1, name: "Campaign", status: "active", destination_url: "https://shop.example/" }],
+    campaigns: [
+      { campaign_id: -1, client_id: -1, name: "Campaign", status: "active", destination_url: "https://shop.example/" },
+    ],
     links: [{ link_id: -1, campaign_id: -1, partner_id: -1, code: `shop-${shops}` }],
-    contracts: [{ client_id: -1, partner_id: -1, event_type: "purchase", type: "percent", rate: "10", effective_from: "2024-01-01" }],
+    contracts: [
+      {
+        client_id: -1,
+        partner_id: -1,
+        event_type: "purchase",
+        type: "percent",
+        rate: "10",
+        effective_from: "2024-01-01",
+      },
+    ],
     ...over,
   };
 };
@@ -84,9 +97,17 @@ describe("a saved change", () => {
       segments: ["MX", "VD", "DA", "HA", "IT", "NW"],
     });
     const sale = { client_id: clientId, partner_id: saved.idOf("partners", -1), segment: "MX", event_type: "purchase" };
-    expect(at.contract(sale)).toMatchObject({ contract_id: saved.contractIds[0], version: 1, rate_ppm: 100_000n, amount_minor: null });
+    expect(at.contract(sale)).toMatchObject({
+      contract_id: saved.contractIds[0],
+      version: 1,
+      rate_ppm: 100_000n,
+      amount_minor: null,
+    });
     expect(at.contract(sale)?.effective_from).toBe(startOfDay("2024-01-01"));
-    expect(at.link(saved.idOf("links", -1))).toMatchObject({ client_id: clientId, campaign_id: saved.idOf("campaigns", -1) });
+    expect(at.link(saved.idOf("links", -1))).toMatchObject({
+      client_id: clientId,
+      campaign_id: saved.idOf("campaigns", -1),
+    });
     expect(one.reference()!.clientIdOf(`shop-${shops}`)).toBe(clientId);
   });
 
@@ -97,7 +118,12 @@ describe("a saved change", () => {
     await writeReference(pool, "test", { clients: [{ client_id: id, jurisdiction: "EU", fraud: { rules } }] });
     const later = await writeReference(pool, "test", { clients: [{ client_id: id, fraud: { review: 30 } }] });
     const known = (await open().read(reference, later.recorded_at)).at(Date.now(), later.recorded_at);
-    expect(known.client(id)).toMatchObject({ jurisdiction: "EU", fraud_rules: rules, fraud_review: 30, fraud_reject: 70 });
+    expect(known.client(id)).toMatchObject({
+      jurisdiction: "EU",
+      fraud_rules: rules,
+      fraud_review: 30,
+      fraud_reject: 70,
+    });
     expect(known.partner(saved.idOf("partners", -1))?.email_sha256).toMatch(/^[0-9a-f]{64}$/);
   });
 
@@ -138,7 +164,11 @@ describe("a saved change", () => {
     expect(at.at(now, now).campaign(campaignId)).toMatchObject({ name: "Campaign", status: "paused" });
     expect(at.at(now - 60_000, now).campaign(campaignId)?.status).toBe("active");
     expect(at.at(now, now - 1).campaign(campaignId)?.status).toBe("active");
-    expect(at.at(now, now).client(clientId)).toMatchObject({ click_window_days: 60, install_window_days: 7, name: `Shop ${shops}` });
+    expect(at.at(now, now).client(clientId)).toMatchObject({
+      click_window_days: 60,
+      install_window_days: 7,
+      name: `Shop ${shops}`,
+    });
   });
 
   test("of segments shows in the client at the same moment", async () => {
@@ -224,14 +254,29 @@ describe("a saved change", () => {
         { from: 0n, rate_ppm: null, amount_minor: 5_00n },
         { from: 10n, rate_ppm: null, amount_minor: 7_25n },
       ]);
-      expect(contract("lead_submit")).toMatchObject({ amount_minor: 12_00n, rate_ppm: null, months: 6, tiers: [], cap: null });
-      expect(contract("ext_purchase")).toMatchObject({ amount_minor: 1_00n, rate_ppm: 5_000n, min_minor: 2_00n, max_minor: 3_50n });
+      expect(contract("lead_submit")).toMatchObject({
+        amount_minor: 12_00n,
+        rate_ppm: null,
+        months: 6,
+        tiers: [],
+        cap: null,
+      });
+      expect(contract("ext_purchase")).toMatchObject({
+        amount_minor: 1_00n,
+        rate_ppm: 5_000n,
+        min_minor: 2_00n,
+        max_minor: 3_50n,
+      });
     }
   });
 
   test("may end a contract and begin its successor at once", async () => {
     const saved = await writeReference(pool, "test", shop());
-    const parties = { client_id: saved.idOf("clients", -1), partner_id: saved.idOf("partners", -1), event_type: "purchase" };
+    const parties = {
+      client_id: saved.idOf("clients", -1),
+      partner_id: saved.idOf("partners", -1),
+      event_type: "purchase",
+    };
     const changed = await writeReference(pool, "test", {
       contracts: [
         { contract_id: saved.contractIds[0]!, effective_to: "2025-07-01" },
@@ -239,7 +284,8 @@ describe("a saved change", () => {
       ],
     });
     const at = await open().read(reference, changed.recorded_at);
-    const rate = (validAt: number) => at.at(validAt, changed.recorded_at).contract({ ...parties, segment: null })?.rate_ppm;
+    const rate = (validAt: number) =>
+      at.at(validAt, changed.recorded_at).contract({ ...parties, segment: null })?.rate_ppm;
     expect([rate(startOfDay("2025-07-01") - 1), rate(startOfDay("2025-07-01"))]).toEqual([100_000n, 80_000n]);
   });
 
@@ -277,11 +323,23 @@ describe("a change is refused", () => {
   });
 
   test.each([
-    ["a rate above 100 %", { rate: 100.0001 }, "contracts[0].rate: a rate above 100 % would pay more than the sale: give at most 100"],
+    [
+      "a rate above 100 %",
+      { rate: 100.0001 },
+      "contracts[0].rate: a rate above 100 % would pay more than the sale: give at most 100",
+    ],
     ["a negative rate", { rate: -1 }, "contracts[0].rate: give percent with up to 4 decimals, e.g. 12.5"],
-    ["a rate of five decimals", { rate: "1.00001" }, "contracts[0].rate: give percent with up to 4 decimals, e.g. 12.5"],
+    [
+      "a rate of five decimals",
+      { rate: "1.00001" },
+      "contracts[0].rate: give percent with up to 4 decimals, e.g. 12.5",
+    ],
     ["a tiny rate", { rate: 1e-9 }, "contracts[0].rate: give percent with up to 4 decimals, e.g. 12.5"],
-    ["a type that nobody knows", { type: "bonus" }, "contracts[0].type: give percent, flat, tiered, recurring or hybrid"],
+    [
+      "a type that nobody knows",
+      { type: "bonus" },
+      "contracts[0].type: give percent, flat, tiered, recurring or hybrid",
+    ],
     ["no rate", { rate: null }, "contracts[0].rate: a percent contract needs one: give percent, e.g. 12.5"],
     [
       "an amount that its type has not",
@@ -303,14 +361,22 @@ describe("a change is refused", () => {
       { type: "flat", rate: null, amount: "100000000000000" },
       "contracts[0].amount: an amount is too large: give at most 14 digits before the point",
     ],
-    ["an amount above what is exact", { min: "10000000000000.01" }, "contracts[0].min: is too large (MXN): give less digits"],
+    [
+      "an amount above what is exact",
+      { min: "10000000000000.01" },
+      "contracts[0].min: is too large (MXN): give less digits",
+    ],
     [
       "an amount of too many decimals",
       { max: "1.005" },
       "contracts[0].max: has more than the 2 decimals of its currency (MXN): give less digits",
     ],
     ["a maximum below its minimum", { min: 5, max: "4.99" }, "contracts[0].max: is below min: give at least as much"],
-    ["a cap without its amount", { cap: { period: "day" } }, 'contracts[0].cap.amount: give a number or a text like "12.50"'],
+    [
+      "a cap without its amount",
+      { cap: { period: "day" } },
+      'contracts[0].cap.amount: give a number or a text like "12.50"',
+    ],
     [
       "a cap of nothing",
       { cap: { period: "day", amount: 0 } },
@@ -328,7 +394,11 @@ describe("a change is refused", () => {
       { type: "recurring", amount: 5 },
       "contracts[0].rate: a recurring contract pays a rate or an amount: give one of the two",
     ],
-    ["no tiers", { type: "tiered", rate: null }, "contracts[0].tiers: a tiered contract needs them: give at least one, the first from 0"],
+    [
+      "no tiers",
+      { type: "tiered", rate: null },
+      "contracts[0].tiers: a tiered contract needs them: give at least one, the first from 0",
+    ],
     ["a first tier above 0", tiered([{ from: 1, rate: 5 }]), "contracts[0].tiers[0].from: the first tier begins at 0"],
     [
       "tiers that overlap",
@@ -415,7 +485,11 @@ describe("a change is refused", () => {
 
   test("contract whose every amount is at its limit is saved, and one currency has no decimals", async () => {
     const largest = "10000000000000.00";
-    await writeReference(pool, "test", shop({ contracts: [{ ...flatOf(largest), cap: { period: "lifetime", amount: largest } }] }));
+    await writeReference(
+      pool,
+      "test",
+      shop({ contracts: [{ ...flatOf(largest), cap: { period: "lifetime", amount: largest } }] }),
+    );
     const inYen = { clients: [{ client_id: -1, slug: "in-yen", name: "Tokyo", currency: "JPY" }] };
     expect(await refusal(shop({ ...inYen, contracts: [flatOf("5.0")] }))).toEqual([
       "contracts[0].amount: has more than the 0 decimals of its currency (JPY): give less digits",
@@ -445,8 +519,18 @@ describe("a change is refused", () => {
     });
   });
 
-  test.each<[string, (ids: { client: number; partner: number; campaign: number; link: number; other: number }) => unknown, RegExp]>([
-    ["an unknown client", () => ({ clients: [{ client_id: 999_999, name: "X" }] }), /^clients\[0\]\.client_id: nothing has the id 999999$/],
+  test.each<
+    [
+      string,
+      (ids: { client: number; partner: number; campaign: number; link: number; other: number }) => unknown,
+      RegExp,
+    ]
+  >([
+    [
+      "an unknown client",
+      () => ({ clients: [{ client_id: 999_999, name: "X" }] }),
+      /^clients\[0\]\.client_id: nothing has the id 999999$/,
+    ],
     [
       "an id of no kind",
       () => ({ clients: [{ client_id: "7", name: "X" }] }),
@@ -464,13 +548,17 @@ describe("a change is refused", () => {
     ],
     [
       "a taken link code",
-      ({ campaign, partner }) => ({ links: [{ link_id: -1, campaign_id: campaign, partner_id: partner, code: "taken" }] }),
+      ({ campaign, partner }) => ({
+        links: [{ link_id: -1, campaign_id: campaign, partner_id: partner, code: "taken" }],
+      }),
       /^links\[0\]\.code: taken belongs to another of the links: choose another$/,
     ],
     [
       "a taken referral code",
       ({ client }) => ({
-        partners: [{ partner_id: -1, name: "X", email: "x@shop.example", client_ids: [client], referral_code: "taken" }],
+        partners: [
+          { partner_id: -1, name: "X", email: "x@shop.example", client_ids: [client], referral_code: "taken" },
+        ],
       }),
       /^partners\[0\]\.referral_code: taken belongs to another of the partners: choose another$/,
     ],
@@ -478,7 +566,14 @@ describe("a change is refused", () => {
       "a partner that does not work for the client",
       ({ client, other }) => ({
         contracts: [
-          { client_id: client, partner_id: other, event_type: "install", type: "percent", rate: 1, effective_from: "2024-01-01" },
+          {
+            client_id: client,
+            partner_id: other,
+            event_type: "install",
+            type: "percent",
+            rate: 1,
+            effective_from: "2024-01-01",
+          },
         ],
       }),
       /^contracts\[0\]\.partner_id: partner \d+ does not work for client \d+: add the client to its client_ids first$/,
@@ -566,7 +661,13 @@ describe("a change is refused", () => {
     [
       "one contract by its key twice",
       ({ client, partner }) => {
-        const contract = { client_id: client, partner_id: partner, event_type: "purchase", type: "percent", effective_from: "2024-01-01" };
+        const contract = {
+          client_id: client,
+          partner_id: partner,
+          event_type: "purchase",
+          type: "percent",
+          effective_from: "2024-01-01",
+        };
         return {
           contracts: [
             { ...contract, rate: 1 },
@@ -578,7 +679,9 @@ describe("a change is refused", () => {
     ],
     [
       "a negative id that nothing bears",
-      ({ client }) => ({ partners: [{ partner_id: -1, name: "X", email: "x@shop.example", client_ids: [client, -5] }] }),
+      ({ client }) => ({
+        partners: [{ partner_id: -1, name: "X", email: "x@shop.example", client_ids: [client, -5] }],
+      }),
       /^partners\[0\]: -5 is none of the clients of this change$/,
     ],
     [
@@ -631,7 +734,9 @@ describe("the order of changes", () => {
     let isDone = false;
     const watch = async (): Promise<void> => {
       while (!isDone) {
-        const { rows } = await pool.query<{ change_id: number }>("select change_id from reference_changes order by change_id");
+        const { rows } = await pool.query<{ change_id: number }>(
+          "select change_id from reference_changes order by change_id",
+        );
         const newest = Math.max(0, ...watched);
         for (const { change_id: id } of rows) {
           if (!watched.has(id) && id < newest) gaps += 1;
@@ -673,12 +778,18 @@ describe("the picture", () => {
     const one = open();
     await one.ready;
     const saved = await writeReference(pool, "test", shop());
-    await until("the client", () => one.reference()!.at(Date.now(), forever).client(saved.idOf("clients", -1)) !== undefined, 1_000);
+    await until(
+      "the client",
+      () => one.reference()!.at(Date.now(), forever).client(saved.idOf("clients", -1)) !== undefined,
+      1_000,
+    );
   });
   test("answers by the name of the view, and names what it has when asked for another", async () => {
     const read = readOf({ places: () => Promise.resolve("somewhere") });
     expect(await read({ view: "places" }, 0)).toBe("somewhere");
-    await expect(read({ view: "toString" }, 0)).rejects.toThrow("no view is named toString; this process serves places");
+    await expect(read({ view: "toString" }, 0)).rejects.toThrow(
+      "no view is named toString; this process serves places",
+    );
   });
 
   test("goes on with what it knows while Postgres is away, says since when, and catches up", async () => {
@@ -703,7 +814,9 @@ describe("the picture", () => {
       const saved = await writeReference(pool, "test", shop());
       gate.open();
       await until("the return", () => one.staleSince() === undefined);
-      expect((await one.read(reference, saved.recorded_at)).at(Date.now(), forever).client(saved.idOf("clients", -1))).toBeDefined();
+      expect(
+        (await one.read(reference, saved.recorded_at)).at(Date.now(), forever).client(saved.idOf("clients", -1)),
+      ).toBeDefined();
     } finally {
       await one.close();
       await away.end();
@@ -752,7 +865,11 @@ describe("as known when received", () => {
           for (const { status, validFrom, rate } of steps)
             await writeReference(pool, "test", {
               campaigns: [
-                { campaign_id: campaignId, status, ...(validFrom !== undefined && { valid_from: new Date(validFrom).toISOString() }) },
+                {
+                  campaign_id: campaignId,
+                  status,
+                  ...(validFrom !== undefined && { valid_from: new Date(validFrom).toISOString() }),
+                },
               ],
               contracts: [
                 {
@@ -764,7 +881,9 @@ describe("as known when received", () => {
                 },
               ],
             });
-          const { rows: moments } = await pool.query<{ recorded_at: number }>("select recorded_at from reference_changes order by 1");
+          const { rows: moments } = await pool.query<{ recorded_at: number }>(
+            "select recorded_at from reference_changes order by 1",
+          );
           const newest = moments.at(-1)!.recorded_at;
           const picture: Reference = await one.read(reference, newest);
           for (const knownAt of moments.slice(-6).flatMap(({ recorded_at }) => [recorded_at - 1, recorded_at]))
@@ -778,7 +897,9 @@ describe("as known when received", () => {
               where partner_id = ${partners.partner_id} and recorded_at <= ${new Date(knownAt)} order by version desc limit 1`);
               const at = picture.at(validAt, knownAt);
               expect(at.campaign(campaignId)?.status).toBe(rows[0]?.status);
-              expect(at.contract({ ...partners, segment: null, event_type: "purchase" })?.rate_ppm).toBe(contracts[0]?.ppm);
+              expect(at.contract({ ...partners, segment: null, event_type: "purchase" })?.rate_ppm).toBe(
+                contracts[0]?.ppm,
+              );
             }
         },
       ),
@@ -813,9 +934,10 @@ describe("the seed", () => {
     const [rule] = at.rules(aurora!.id);
     expect(rule?.when).toEqual({ field: "props.product_id", op: "eq", value: "cd" });
     expect(at.partner(rule!.then.partner_id)?.name).toBe("Indie Radio Network");
-    expect(at.contract({ client_id: aurora!.id, partner_id: rule!.then.partner_id, segment: null, event_type: "purchase" })?.rate_ppm).toBe(
-      100_000n,
-    );
+    expect(
+      at.contract({ client_id: aurora!.id, partner_id: rule!.then.partner_id, segment: null, event_type: "purchase" })
+        ?.rate_ppm,
+    ).toBe(100_000n);
     for (const { link_id, client_id, code, url } of demo.links) {
       expect(at.link(link_id)).toMatchObject({ client_id, code, status: "active" });
       expect(url).toBe(`https://go.example/c/${code}`);
@@ -828,16 +950,22 @@ describe("the seed", () => {
     }
     const tokens = openTokens(pool, { pollMs: 100 });
     await tokens.ready;
-    for (const { id, ingest_token } of demo.clients) expect(tokens.find(ingest_token)).toMatchObject({ kind: "ingest", client_id: id });
+    for (const { id, ingest_token } of demo.clients)
+      expect(tokens.find(ingest_token)).toMatchObject({ kind: "ingest", client_id: id });
     expect(tokens.find(demo.admin_token)?.kind).toBe("admin");
     expect(tokens.find(demo.service_token)?.kind).toBe("service");
     await tokens.close();
-    const texts = await transaction(pool, [aurora!.id], async (tx) => JSON.stringify((await tx.query("select * from tokens")).rows));
+    const texts = await transaction(pool, [aurora!.id], async (tx) =>
+      JSON.stringify((await tx.query("select * from tokens")).rows),
+    );
     expect(texts).not.toContain(aurora!.ingest_token);
   });
 });
 
-/** A TCP door before Postgres that can be shut: what is open breaks, what comes is refused, and it counts. */
+/**
+ * A TCP door before Postgres that can be shut: what is open breaks, what comes is refused, and it
+ * counts.
+ */
 const openGate = async (target: URL) => {
   const sockets = new Set<Socket>();
   let isShut = false;

@@ -1,4 +1,5 @@
-// What infra/avro/registry.ts and the wire promise together, on the embedded registry: ids before the first event, compatibility, the schemas of other writers.
+// What infra/avro/registry.ts and the wire promise together, on the embedded registry: ids before
+// the first event, compatibility, the schemas of other writers.
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { topic, Unreadable } from "../../infra/avro/codec.ts";
 import { IncompatibleSchema, openRegistry, type Registry, RegistryAway } from "../../infra/avro/registry.ts";
@@ -32,7 +33,14 @@ const withNote = paymentsWith<Payment & { readonly note: string }>({ ...text("no
 const withoutDefault = paymentsWith<Payment & { readonly must: string }>(text("must"));
 
 const read = { topic: "payments", partition: 0, offset: 0 };
-const payment = <T extends Payment>(data: T): Recorded<T> => ({ id: data.id, key: data.id, at: 1, receivedAt: 2, position: read, data });
+const payment = <T extends Payment>(data: T): Recorded<T> => ({
+  id: data.id,
+  key: data.id,
+  at: 1,
+  receivedAt: 2,
+  position: read,
+  data,
+});
 
 const here = workshop();
 let registry: Registry;
@@ -74,7 +82,9 @@ test("an id that the registry does not know makes a value unreadable for good", 
   const value = wire.encode(payments, payment({ id: "p1", amount_minor: 1n }), null);
   value.writeUInt32BE(4_000_000, 1);
   await wire.learn(4_000_000);
-  expect(() => wire.decode(payments, value, read)).toThrow(new Unreadable("unknown_schema", "no schema has the id 4000000"));
+  expect(() => wire.decode(payments, value, read)).toThrow(
+    new Unreadable("unknown_schema", "no schema has the id 4000000"),
+  );
 });
 
 test("a schema that could not read what is in the log is refused", async () => {

@@ -1,4 +1,5 @@
-// Replays as Postgres keeps them: calls that find each other, one lane at a time, a position and counts that only the owner moves.
+// Replays as Postgres keeps them: calls that find each other, one lane at a time, a position and
+// counts that only the owner moves.
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { skippedOf } from "../../modules/replays/replay-lane.ts";
 import {
@@ -55,7 +56,8 @@ test("of fifty calls at once one makes the replay and the others join it", async
 test("a window is joined by what lies within it, in time and in sinks, and by nothing else", async () => {
   const pool = database.pool();
   const { replay_id } = await requestReplay(pool, wanted(6));
-  const joins = async (over: Partial<WantedReplay>) => (await requestReplay(pool, wanted(1, over))).replay_id === replay_id;
+  const joins = async (over: Partial<WantedReplay>) =>
+    (await requestReplay(pool, wanted(1, over))).replay_id === replay_id;
   expect(await joins({})).toBe(true);
   expect(await joins({ sinks: ["ledger"], to: now })).toBe(true);
   expect(await joins({ from: now - 7 * hourMs })).toBe(false);
@@ -88,7 +90,12 @@ test("the oldest is worked off first, one at a time; a lane that says nothing an
   await owned.advance({ ...step, next: 200 });
   await database.adminPool.query("update replays set lease_until = now() - interval '1 second'");
   const two = await claimed("two");
-  expect([two.replay_id, two.attempts, two.positions, two.requeued]).toEqual([first.replay_id, 2, { "events.attributed-0": 200 }, 90]);
+  expect([two.replay_id, two.attempts, two.positions, two.requeued]).toEqual([
+    first.replay_id,
+    2,
+    { "events.attributed-0": 200 },
+    90,
+  ]);
   const moves = [() => owned.advance({ ...step, next: 300 }), owned.renew, owned.release, () => owned.end("done")];
   for (const move of moves) await expect(move()).rejects.toBeInstanceOf(LaneLost);
   await ownedReplay(pool, two.replay_id, "two").end("done");
@@ -101,12 +108,31 @@ test("position and counts are of one statement, and the report adds up", async (
   const owned = ownedReplay(pool, (await claimed("one")).replay_id, "one");
   await owned.decide([segment(), segment({ partition: 1, start: 5, end: 9 })]);
   await owned.advance({ ...step, next: 200 });
-  await owned.advance({ ...step, next: 300, requeued: 99, suppressed: 0, refused: 1, errors: [{ file: "f", message: "m" }] });
+  await owned.advance({
+    ...step,
+    next: 300,
+    requeued: 99,
+    suppressed: 0,
+    refused: 1,
+    errors: [{ file: "f", message: "m" }],
+  });
   const midway = (await readReplay(pool, replay_id))!;
-  expect([progressOf(midway), hasEnded(midway), reportOf(midway).ok]).toEqual([{ done: 200, total: 204 }, false, false]);
+  expect([progressOf(midway), hasEnded(midway), reportOf(midway).ok]).toEqual([
+    { done: 200, total: 204 },
+    false,
+    false,
+  ]);
   await owned.end("done");
   expect(reportOf((await readReplay(pool, replay_id))!)).toMatchObject({
-    ...{ ok: false, state: "done", hours: 6, files_scanned: 1, events_requeued: 189, events_skipped_duplicate: 0, events_suppressed: 10 },
+    ...{
+      ok: false,
+      state: "done",
+      hours: 6,
+      files_scanned: 1,
+      events_requeued: 189,
+      events_skipped_duplicate: 0,
+      events_suppressed: 10,
+    },
     errors: [{ file: "f", message: "m" }],
   });
 });
@@ -134,7 +160,10 @@ test("what an earlier lane has written since a replay was asked for is not writt
   const skipped = (met: Replay["met"], range = segment()) => skippedOf(range, { met }, earlier);
   expect(skipped({ rpl_a: { "events.attributed-0": 200 } })).toEqual({ skip_from: 200, skip_to: 260 });
   expect(skipped({ rpl_a: {} }), "it had not begun: all of it came after").toEqual({ skip_from: 150, skip_to: 260 });
-  expect(skipped({ rpl_a: { "events.attributed-0": 260 } }), "it was through before").toEqual({ skip_from: 0, skip_to: 0 });
+  expect(skipped({ rpl_a: { "events.attributed-0": 260 } }), "it was through before").toEqual({
+    skip_from: 0,
+    skip_to: 0,
+  });
   expect(skipped({ rpl_a: {} }, segment({ start: 170, end: 180 }))).toEqual({ skip_from: 170, skip_to: 180 });
   expect(skipped({ rpl_a: {} }, segment({ partition: 7 }))).toEqual({ skip_from: 0, skip_to: 0 });
 });

@@ -1,4 +1,5 @@
-// The report by month: orders and money as sold, refunds beside them, commissions from the ledger; months are those of Mexico City.
+// The report by month: orders and money as sold, refunds beside them, commissions from the ledger;
+// months are those of Mexico City.
 import { afterAll, describe, expect, test } from "vitest";
 import { openPool } from "../../infra/postgres/sql.ts";
 import { report, summary } from "../../modules/reports/report.ts";
@@ -30,7 +31,11 @@ const tell = (tenant: number, ...told: readonly Told[]) =>
     tenant,
     told.flatMap(({ at = noon, merged_into = null, ...event }) => {
       const event_id = `00000000-0000-8000-8000-${String(++lastEvent).padStart(12, "0")}`;
-      return saleRows(recorded(topics.eventsAttributed, attributed({ client_id: tenant, event_id, ...event }, { merged_into }), { at }));
+      return saleRows(
+        recorded(topics.eventsAttributed, attributed({ client_id: tenant, event_id, ...event }, { merged_into }), {
+          at,
+        }),
+      );
     }),
   );
 const post = (tenant: number, ...entries: readonly Partial<LedgerEntry>[]) =>
@@ -67,7 +72,12 @@ test("a month begins at midnight in Mexico City, to the millisecond", async () =
 
 test("lines of one order are one order, and a second copy counts nowhere", async () => {
   const tenant = nextTenant();
-  await tell(tenant, {}, { product_id: "sku2", value_minor: 50_00n }, { merged_into: "00000000-0000-8000-8000-000000000001" });
+  await tell(
+    tenant,
+    {},
+    { product_id: "sku2", value_minor: 50_00n },
+    { merged_into: "00000000-0000-8000-8000-000000000001" },
+  );
   expect(await rowsOf(tenant)).toEqual([{ ...june, revenue: "150.00" }]);
 });
 
@@ -88,7 +98,13 @@ test("free orders, orders without an amount and currencies of other decimals are
 });
 
 describe("what was refunded", () => {
-  const julyRefund = (over: Told): Told => ({ t: "refund", product_id: null, quantity: null, at: noon + 40 * 86_400_000, ...over });
+  const julyRefund = (over: Told): Told => ({
+    t: "refund",
+    product_id: null,
+    quantity: null,
+    at: noon + 40 * 86_400_000,
+    ...over,
+  });
   const refundedBy = async (...refunds: readonly Told[]) => {
     const tenant = nextTenant();
     // Refunds first: they may come before their sale.
@@ -103,13 +119,16 @@ describe("what was refunded", () => {
     expect(await refundedBy({ value_minor: null, currency: null, product_id: "sku2" })).toBe("50.00"));
   test("is the order, where neither amount nor product is named", async () =>
     expect(await refundedBy({ value_minor: null, currency: null })).toBe("150.00"));
-  test("is never more than the line", async () => expect(await refundedBy({ value_minor: 80_00n, product_id: "sku2" })).toBe("50.00"));
+  test("is never more than the line", async () =>
+    expect(await refundedBy({ value_minor: 80_00n, product_id: "sku2" })).toBe("50.00"));
   test("is never more than the order", async () =>
-    expect(await refundedBy({ value_minor: 100_00n }, { value_minor: 30_00n, product_id: "sku1" }, { value_minor: 40_00n })).toBe(
-      "150.00",
-    ));
-  test("is nothing in another currency", async () => expect(await refundedBy({ value_minor: 30_00n, currency: "USD" })).toBe("0.00"));
-  test("is nothing of another order", async () => expect(await refundedBy({ value_minor: 30_00n, order_id: "o9" })).toBe("0.00"));
+    expect(
+      await refundedBy({ value_minor: 100_00n }, { value_minor: 30_00n, product_id: "sku1" }, { value_minor: 40_00n }),
+    ).toBe("150.00"));
+  test("is nothing in another currency", async () =>
+    expect(await refundedBy({ value_minor: 30_00n, currency: "USD" })).toBe("0.00"));
+  test("is nothing of another order", async () =>
+    expect(await refundedBy({ value_minor: 30_00n, order_id: "o9" })).toBe("0.00"));
 });
 
 test("commissions are the sum of the ledger by month of the sale, also where nothing was sold", async () => {

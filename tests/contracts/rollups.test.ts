@@ -1,4 +1,5 @@
-// Law C7 and R1 for rollups: they say what a fresh count of the stored events says, whatever is written again, lost, restored or moved by a decision.
+// Law C7 and R1 for rollups: they say what a fresh count of the stored events says, whatever is
+// written again, lost, restored or moved by a decision.
 import fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { inMemoryWire } from "../../infra/avro/wire.ts";
@@ -66,7 +67,10 @@ const nowhere = {
   },
 };
 let groups = 0;
-/** What the analytics sink does until nothing waits for its group; a new group begins at the start of the log, as a replay does. */
+/**
+ * What the analytics sink does until nothing waits for its group; a new group begins at the start
+ * of the log, as a replay does.
+ */
 const read = async (group = `replay${++groups}`): Promise<void> => {
   const admin = await kafka.admin();
   const process = sinkRunner([analytics], {
@@ -105,7 +109,8 @@ const read = async (group = `replay${++groups}`): Promise<void> => {
 
 /** Until no mark waits. Marks of other suites on this stack are computed as well. */
 const settle = async (): Promise<void> => {
-  for (let taken: number | "busy" = 1; taken !== 0; ) taken = await takeMarks(pool, 50, (marks) => computeRollups(clickhouse, marks));
+  for (let taken: number | "busy" = 1; taken !== 0; )
+    taken = await takeMarks(pool, 50, (marks) => computeRollups(clickhouse, marks));
 };
 
 /** Every row of a tenant's rollups, zeros too, without the version. */
@@ -115,7 +120,9 @@ const rollupsOf = async (tenant: number, ...where: readonly Condition[]) =>
     columns: {
       grain: text("grain"),
       at: count("toUnixTimestamp(bucket)"),
-      group: text("concat(event_type, '/', source, '/', toString(partner_id), '/', country, '/', device, '/', currency)"),
+      group: text(
+        "concat(event_type, '/', source, '/', toString(partner_id), '/', country, '/', device, '/', currency)",
+      ),
       events: count("events"),
       clicks: count("clicks"),
       conversions: count("conversions"),
@@ -139,7 +146,9 @@ const counted = (tenant: number, bucketOf: string) =>
       events: count("count()"),
       clicks: count("countIf(t = 'click')"),
       conversions: count("countIf(t in ('purchase', 'ext_purchase', 'lead_submit', 'install'))"),
-      unattributed: count("countIf(credit_status = 'unattributed' and t in ('purchase', 'ext_purchase', 'lead_submit', 'install'))"),
+      unattributed: count(
+        "countIf(credit_status = 'unattributed' and t in ('purchase', 'ext_purchase', 'lead_submit', 'install'))",
+      ),
       revenue_minor: minor("sumIf(toInt128(ifNull(value_minor, 0)), t in ('purchase', 'ext_purchase'))"),
       review: count("countIf(fraud_band = 'review')"),
       rejected: count("countIf(fraud_band = 'reject')"),
@@ -150,7 +159,12 @@ const counted = (tenant: number, bucketOf: string) =>
 const rolled = (tenant: number, grain: Grain) =>
   readRows(clickhouse, scopeOf(tenant), {
     from: "rollups",
-    columns: { bucket_at: count("toUnixTimestamp(bucket)"), partner: count("partner_id"), currency_of: text("currency"), ...figures },
+    columns: {
+      bucket_at: count("toUnixTimestamp(bucket)"),
+      partner: count("partner_id"),
+      currency_of: text("currency"),
+      ...figures,
+    },
     where: [...within(grain, span), cond`events > ${bind("UInt64", 0)}`],
     groupBy: ["bucket_at", "partner", "currency_of"],
     orderBy: ["bucket_at", "partner", "currency_of"],
@@ -172,13 +186,17 @@ const eventsOf = (client_id: number, n: number): readonly EventAttributed[] =>
         client_id,
         event_id: uuid(i + 1),
         did: `d${i % 7}`,
-        // Over three days, two hours of which lie on the two sides of midnight in Mexico City (06:00Z).
+        // Over three days, two hours of which lie on the two sides of midnight in Mexico City
+        // (06:00Z).
         ts: noon + (i % 3) * 11 * hourMs + (i % 13) * 60_000 + (i % 60) * 1_000,
         t: (["page_view", "click", "purchase", "refund", "lead_submit"] as const)[i % 5]!,
         order_id: `o${i}`,
         currency: i % 4 === 0 ? "USD" : "MXN",
       },
-      { credit: i % 2 === 0 ? clickCredit({ partner_id: 21 + (i % 3) }) : {}, fraud: { band: i % 9 === 0 ? "review" : "ok" } },
+      {
+        credit: i % 2 === 0 ? clickCredit({ partner_id: 21 + (i % 3) }) : {},
+        fraud: { band: i % 9 === 0 ? "review" : "ok" },
+      },
     ),
   );
 
@@ -194,7 +212,8 @@ test("each client and day says in its rollups what its events say, in every grai
 
 test("a sale of five in the evening and one of seven lie on two days of Mexico City when midnight is between them", async () => {
   const tenant = nextTenant();
-  const sale = (n: number, ts: number) => attributed({ client_id: tenant, event_id: uuid(n), order_id: `o${n}`, ts, value_minor: 10_00n });
+  const sale = (n: number, ts: number) =>
+    attributed({ client_id: tenant, event_id: uuid(n), order_id: `o${n}`, ts, value_minor: 10_00n });
   await publish(sale(1, Date.UTC(2026, 5, 16, 5, 59, 59, 999)), sale(2, Date.UTC(2026, 5, 16, 6)));
   await read("live");
   await settle();
@@ -226,8 +245,11 @@ test("rows that were lost leave the rollups when their minutes are touched, and 
   await read("live");
   await settle();
   const before = await rollupsOf(tenant);
-  const lose = (query: string) => clickhouse.command({ query, query_params: { tenant }, clickhouse_settings: { mutations_sync: "1" } });
-  await lose("alter table events delete where client_id = {tenant:UInt32} and event_id < '00000000-0000-8000-8000-000000000032'");
+  const lose = (query: string) =>
+    clickhouse.command({ query, query_params: { tenant }, clickhouse_settings: { mutations_sync: "1" } });
+  await lose(
+    "alter table events delete where client_id = {tenant:UInt32} and event_id < '00000000-0000-8000-8000-000000000032'",
+  );
   await lose("alter table rollups delete where client_id = {tenant:UInt32} and grain = 'hour'");
   const touched = minutesOf(eventsOf(tenant, 120).map(({ event }) => event));
   await postgresStore(pool).within({ tenants: [tenant], token: "" }, (write) => rollupMarks.write(touched, write));
@@ -250,21 +272,26 @@ test("a decision that moves a conversion to another partner leaves zeros behind,
   await read("live");
   await settle();
   const days = (await rollupsOf(tenant)).filter(({ grain }) => grain === "day");
-  expect(days.map(({ group, events, conversions, revenue_minor }) => ({ group, events, conversions, revenue_minor }))).toEqual([
+  expect(
+    days.map(({ group, events, conversions, revenue_minor }) => ({ group, events, conversions, revenue_minor })),
+  ).toEqual([
     { group: "purchase/pixel/21//unknown/MXN", events: 0, conversions: 0, revenue_minor: 0n },
     { group: "purchase/pixel/22//unknown/MXN", events: 1, conversions: 1, revenue_minor: 50_00n },
   ]);
   await publish(attributed(sale, { version: 3, credit: clickCredit({ partner_id: 22 }), merged_into: uuid(9) }));
   await read("live");
   await settle();
-  expect((await rollupsOf(tenant)).every(({ events, revenue_minor }) => events === 0 && revenue_minor === 0n)).toBe(true);
+  expect((await rollupsOf(tenant)).every(({ events, revenue_minor }) => events === 0 && revenue_minor === 0n)).toBe(
+    true,
+  );
   await expectEqualSides(tenant);
 });
 
 test("amounts at the limit of 64 bits are added without overflow", async () => {
   const tenant = nextTenant();
   const most = 9_223_372_036_854_775_807n;
-  const sale = (n: number) => attributed({ client_id: tenant, event_id: uuid(n), order_id: `o${n}`, value_minor: most });
+  const sale = (n: number) =>
+    attributed({ client_id: tenant, event_id: uuid(n), order_id: `o${n}`, value_minor: most });
   await publish(sale(1), sale(2), sale(3));
   await read("live");
   await settle();
@@ -275,7 +302,9 @@ test("a minute that is touched while it is computed stays marked, and counts its
   const tenant = nextTenant();
   const store = postgresStore(pool);
   const touch = () =>
-    store.within({ tenants: [tenant], token: "" }, (write) => write("rollup_marks", [{ client_id: tenant, minute: noon }]));
+    store.within({ tenants: [tenant], token: "" }, (write) =>
+      write("rollup_marks", [{ client_id: tenant, minute: noon }]),
+    );
   await settle();
   await touch();
   const first: bigint[] = [];
@@ -298,7 +327,10 @@ test("of two computations of one minute the one under the newer mark stays, whic
   const tenant = nextTenant();
   const put = (n: number) =>
     clickhouseStore(clickhouse).within({ tenants: [tenant], token: `${started}/${tenant}/${n}` }, (write) =>
-      analytics.into.write(analytics.rows(recorded(topics.eventsAttributed, attributed({ client_id: tenant, event_id: uuid(n) }))), write),
+      analytics.into.write(
+        analytics.rows(recorded(topics.eventsAttributed, attributed({ client_id: tenant, event_id: uuid(n) }))),
+        write,
+      ),
     );
   const counts = async () => (await rollupsOf(tenant)).map(({ grain, events }) => [grain, events]);
   await put(1);
@@ -326,7 +358,10 @@ test("a computation that fails leaves every mark where it was", async () => {
 
 test("whatever versions come in whatever batches, rollups end as a fresh count", async () => {
   const version = fc.record({ id: fc.nat({ max: 6 }), version: fc.integer({ min: 1, max: 4 }) });
-  /** One version of an event has one content: nobody's, a partner's, or a second copy. Its time never changes. */
+  /**
+   * One version of an event has one content: nobody's, a partner's, or a second copy. Its time
+   * never changes.
+   */
   const contentOf = (client_id: number, id: number, version: number): EventAttributed => {
     const partner_id = [null, 21, 22][(id * 7 + version * 5) % 3]!;
     const over = { version, merged_into: (id + version) % 4 === 0 ? uuid(99) : null };
@@ -336,21 +371,26 @@ test("whatever versions come in whatever batches, rollups end as a fresh count",
     );
   };
   await fc.assert(
-    fc.asyncProperty(fc.array(fc.array(version, { minLength: 1, maxLength: 8 }), { minLength: 1, maxLength: 4 }), async (batches) => {
-      const tenant = nextTenant();
-      for (const [n, batch] of batches.entries()) {
-        const rows = batch.flatMap((one) => analytics.rows(recorded(topics.eventsAttributed, contentOf(tenant, one.id, one.version))));
-        await clickhouseStore(clickhouse).within({ tenants: [tenant], token: `${started}/${tenant}/${n}` }, (write) =>
-          analytics.into.write(rows, write),
-        );
-        const { of, into } = analytics.into.marks!;
-        const marks = of(rows);
-        await postgresStore(pool).within({ tenants: [tenant], token: "" }, (write) => into.write(marks, write));
-        if (n % 2 === 0) await settle();
-      }
-      await settle();
-      await expectEqualSides(tenant);
-    }),
+    fc.asyncProperty(
+      fc.array(fc.array(version, { minLength: 1, maxLength: 8 }), { minLength: 1, maxLength: 4 }),
+      async (batches) => {
+        const tenant = nextTenant();
+        for (const [n, batch] of batches.entries()) {
+          const rows = batch.flatMap((one) =>
+            analytics.rows(recorded(topics.eventsAttributed, contentOf(tenant, one.id, one.version))),
+          );
+          await clickhouseStore(clickhouse).within({ tenants: [tenant], token: `${started}/${tenant}/${n}` }, (write) =>
+            analytics.into.write(rows, write),
+          );
+          const { of, into } = analytics.into.marks!;
+          const marks = of(rows);
+          await postgresStore(pool).within({ tenants: [tenant], token: "" }, (write) => into.write(marks, write));
+          if (n % 2 === 0) await settle();
+        }
+        await settle();
+        await expectEqualSides(tenant);
+      },
+    ),
     { numRuns: 10 },
   );
 });
@@ -370,8 +410,8 @@ test("commission of a day is a sum of the ledger, by the day of the sale", async
       ],
     });
   const midnight = Date.UTC(2026, 5, 16, 6);
-  const rows = [entry(1, midnight - 1, 10_00n), entry(2, midnight, 7_00n), entry(3, midnight + 1, -2_00n)].flatMap((data) =>
-    ledgerRows(recorded(topics.ledgerEntries, data)),
+  const rows = [entry(1, midnight - 1, 10_00n), entry(2, midnight, 7_00n), entry(3, midnight + 1, -2_00n)].flatMap(
+    (data) => ledgerRows(recorded(topics.ledgerEntries, data)),
   );
   await postgresStore(pool).within({ tenants: [tenant], token: "" }, (write) => ledger.write(rows, write));
   expect((await earnedByDay(pool, [tenant], span)).map(({ day, amount_minor }) => [day, amount_minor])).toEqual([

@@ -1,4 +1,5 @@
-// Laws T2 and T3: a tenant sees its own rows and no others, by the catalog and under interleaved load on two connections.
+// Laws T2 and T3: a tenant sees its own rows and no others, by the catalog and under interleaved
+// load on two connections.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { sql, transaction } from "../../infra/postgres/sql.ts";
 import { newClientSecret, saveClientSecret } from "../../modules/access/client-secrets.ts";
@@ -17,12 +18,31 @@ beforeAll(async () => {
   for (let n = 1; n <= 4; n += 1) {
     const { idOf } = await writeReference(pool, "test", {
       clients: [{ client_id: -1, slug: `client-${n}`, name: canary(n) }],
-      partners: [{ partner_id: -1, name: `${canary(n)} partner`, email: `partner-${n}@canary.example`, client_ids: [-1] }],
+      partners: [
+        { partner_id: -1, name: `${canary(n)} partner`, email: `partner-${n}@canary.example`, client_ids: [-1] },
+      ],
       campaigns: [{ campaign_id: -1, client_id: -1, name: canary(n), destination_url: "https://shop.example/" }],
       links: [{ link_id: -1, campaign_id: -1, partner_id: -1, code: `canary-${n}` }],
-      contracts: [{ client_id: -1, partner_id: -1, event_type: "purchase", type: "percent", rate: n, effective_from: "2020-01-01" }],
-      // biome-ignore lint/suspicious/noThenProperty: the wire name of what a rule does
-      rules: [{ rule_id: -1, client_id: -1, name: canary(n), when: { field: "t", op: "eq", value: "x" }, then: { partner_id: -1 } }],
+      contracts: [
+        {
+          client_id: -1,
+          partner_id: -1,
+          event_type: "purchase",
+          type: "percent",
+          rate: n,
+          effective_from: "2020-01-01",
+        },
+      ],
+      rules: [
+        {
+          rule_id: -1,
+          client_id: -1,
+          name: canary(n),
+          when: { field: "t", op: "eq", value: "x" },
+          // biome-ignore lint/suspicious/noThenProperty: the wire name of what a rule does
+          then: { partner_id: -1 },
+        },
+      ],
     });
     clients.push(idOf("clients", -1));
     await createToken(pool, { kind: "ingest", label: canary(n), client_id: idOf("clients", -1) });
@@ -43,7 +63,9 @@ describe("the catalog", () => {
     const { rows } = await database.adminPool.query<{ relname: string }>(sql`
       select relname from pg_class where relname = any (${await tenantTables()}) and not (relrowsecurity and relforcerowsecurity)`);
     expect(rows).toEqual([]);
-    expect(await tenantTables()).toEqual(expect.arrayContaining(["campaigns", "client_secrets", "clients", "partners", "tokens"]));
+    expect(await tenantTables()).toEqual(
+      expect.arrayContaining(["campaigns", "client_secrets", "clients", "partners", "tokens"]),
+    );
   });
   test("whatever the application may write is checked on the way in as on the way out", async () => {
     const { rows } = await database.adminPool.query(sql`
@@ -59,7 +81,9 @@ describe("the catalog", () => {
     expect(rows).toEqual([]);
   });
   test("the application role owns nothing, does not bypass, truncate, refer, trigger or delete reference rows", async () => {
-    const owned = await database.adminPool.query("select relname from pg_class where relowner = 'tributary_app'::regrole");
+    const owned = await database.adminPool.query(
+      "select relname from pg_class where relowner = 'tributary_app'::regrole",
+    );
     expect(owned.rows).toEqual([]);
     const role = await database.adminPool.query(
       "select rolsuper, rolbypassrls, rolcreatedb, rolcreaterole from pg_roles where rolname = 'tributary_app'",
@@ -72,7 +96,16 @@ describe("the catalog", () => {
     expect(rows).toEqual([]);
   });
   test("reference rows are insert-only by grant", async () => {
-    const tables = ["reference_changes", "clients", "segments", "partners", "campaigns", "links", "segment_commissions", "rules"];
+    const tables = [
+      "reference_changes",
+      "clients",
+      "segments",
+      "partners",
+      "campaigns",
+      "links",
+      "segment_commissions",
+      "rules",
+    ];
     const { rows } = await database.adminPool.query(sql`
       select table_name, string_agg(privilege_type, ',' order by privilege_type) as may from information_schema.role_table_grants
       where grantee = 'tributary_app' and table_name = any (${tables}) group by 1`);
@@ -99,11 +132,13 @@ describe("without tenants", () => {
     for (const set of [null, []] as const)
       for (const table of await tenantTables()) {
         const count = await transaction(pool, set, async (tx) => {
-          const { rows } = await tx.query<{ n: number }>(`select count(*)::int as n from "${table}"`).catch((error: Error) => {
-            // The secrets cannot even be asked for.
-            if (!/permission denied/.test(error.message)) throw error;
-            return { rows: [{ n: 0 }] };
-          });
+          const { rows } = await tx
+            .query<{ n: number }>(`select count(*)::int as n from "${table}"`)
+            .catch((error: Error) => {
+              // The secrets cannot even be asked for.
+              if (!/permission denied/.test(error.message)) throw error;
+              return { rows: [{ n: 0 }] };
+            });
           return rows[0]!.n;
         });
         expect([table, count]).toEqual([table, 0]);
@@ -121,7 +156,11 @@ describe("without tenants", () => {
     await transaction(pool, [clients[0]!], async (tx) =>
       expect((await tx.query("select label from tokens")).rows).toEqual([{ label: canary(1) }]),
     );
-    for (const statement of ["update tokens set revoked_at = now()", "delete from tokens", "select * from client_secrets"])
+    for (const statement of [
+      "update tokens set revoked_at = now()",
+      "delete from tokens",
+      "select * from client_secrets",
+    ])
       await expect(transaction(pool, clients, (tx) => tx.query(statement))).rejects.toThrow(/permission denied/);
     const secrets = await transaction(pool, [clients[1]!], (tx) => tx.query("select client_id from client_secrets"), {
       role: "tributary_secrets",
@@ -152,15 +191,19 @@ describe("with tenants", () => {
   test("a partner is seen by each of its clients and by a client that it left, whose newest row says so", async () => {
     const pool = database.pool();
     const shared = await writeReference(pool, "test", {
-      partners: [{ partner_id: -1, name: "Shared", email: "shared@canary.example", client_ids: [clients[0]!, clients[1]!] }],
+      partners: [
+        { partner_id: -1, name: "Shared", email: "shared@canary.example", client_ids: [clients[0]!, clients[1]!] },
+      ],
     });
     const partnerId = shared.idOf("partners", -1);
     await writeReference(pool, "test", { partners: [{ partner_id: partnerId, client_ids: [clients[1]!] }] });
     const seen = (client: number) =>
       transaction(pool, [client], async (tx) =>
-        (await tx.query(sql`select client_ids from partners where partner_id = ${partnerId} order by version desc limit 1`)).rows.map(
-          (row) => row.client_ids,
-        ),
+        (
+          await tx.query(
+            sql`select client_ids from partners where partner_id = ${partnerId} order by version desc limit 1`,
+          )
+        ).rows.map((row) => row.client_ids),
       );
     expect(await seen(clients[0]!)).toEqual([[clients[1]]]);
     expect(await seen(clients[1]!)).toEqual([[clients[1]]]);

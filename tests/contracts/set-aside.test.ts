@@ -1,4 +1,5 @@
-// The one legal forward move: a record that stops its reader goes into the dead letters, and the group on behind it; killed at any step, the same command goes on.
+// The one legal forward move: a record that stops its reader goes into the dead letters, and the
+// group on behind it; killed at any step, the same command goes on.
 import { Redis } from "ioredis";
 import type pg from "pg";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
@@ -63,10 +64,27 @@ const ports = (over: Partial<AsidePorts> = {}): AsidePorts => ({
 });
 const request = () => ({ stage: "settle", place, actor: "me@cli", reason: "stops at a value of 0" });
 const markOf = async () =>
-  (await ports().memories.durable.load({ stage: "settle", keys: [], eventIds: [], topic: "claims", partition: place.partition })).mark;
+  (
+    await ports().memories.durable.load({
+      stage: "settle",
+      keys: [],
+      eventIds: [],
+      topic: "claims",
+      partition: place.partition,
+    })
+  ).mark;
 const remember = (mark: number) =>
   ports().memories.durable.remember([
-    { stage: "settle", topic: "claims", partition: place.partition, mark, changes: [], met: [], outcomes: [], forgets: [] },
+    {
+      stage: "settle",
+      topic: "claims",
+      partition: place.partition,
+      mark,
+      changes: [],
+      met: [],
+      outcomes: [],
+      forgets: [],
+    },
   ]);
 const committed = async () => (await admin.committed(GROUP, "claims")).get(place.partition);
 const lettersAt = async () => {
@@ -118,10 +136,9 @@ test("the record lies in the dead letters, parked; memory and offset stand behin
   expect(await markOf()).toBe(place.offset + 1);
   expect(await openHolds(pool).all()).toEqual([]);
   expect(await lettersAt()).toEqual([expect.stringMatching(/^dl_[0-9a-f]{32} parked set_aside$/)]);
-  expect((await saidOf(done.operation)).map(({ kind, phase, actor, reason }) => `${kind} ${phase} ${actor} ${reason}`)).toEqual([
-    "set_aside started me@cli stops at a value of 0",
-    "set_aside succeeded me@cli stops at a value of 0",
-  ]);
+  expect(
+    (await saidOf(done.operation)).map(({ kind, phase, actor, reason }) => `${kind} ${phase} ${actor} ${reason}`),
+  ).toEqual(["set_aside started me@cli stops at a value of 0", "set_aside succeeded me@cli stops at a value of 0"]);
 });
 
 test("only the record at which the group stands, of the topic that it reads, and only one that is there", async () => {
@@ -133,7 +150,9 @@ test("only the record at which the group stands, of the topic that it reads, and
   ] as const)
     await expect(setAside(ports(), { ...request(), place: other })).rejects.toThrow(why);
   await admin.setOffsets(GROUP, "claims", new Map([[place.partition, 20]]));
-  await expect(setAside(ports(), { ...request(), place: { ...place, offset: 20 } })).rejects.toThrow("the log holds no record");
+  await expect(setAside(ports(), { ...request(), place: { ...place, offset: 20 } })).rejects.toThrow(
+    "the log holds no record",
+  );
   expect(await openHolds(pool).all()).toEqual([]);
   expect(await lettersAt()).toEqual([]);
 });
@@ -172,11 +191,17 @@ test("of one that was ended only the same record goes on, and giving it up is on
   const { operation } = (await openHolds(pool).of(GROUP))!;
   // The group stands where it would if the record before had been set aside.
   const before = { ...request(), place: { ...place, offset: place.offset - 1 } };
-  await expect(setAside(ports(), before)).rejects.toThrow(`which sets claims/${place.partition}@${place.offset} aside; run that again`);
+  await expect(setAside(ports(), before)).rejects.toThrow(
+    `which sets claims/${place.partition}@${place.offset} aside; run that again`,
+  );
   expect((await openHolds(pool).of(GROUP))?.operation).toBe(operation);
   await releaseGroup(ports(), GROUP, "ada@cli");
   expect(await openHolds(pool).all()).toEqual([]);
-  expect((await saidOf(operation)).at(-1)).toMatchObject({ phase: "failed", target: GROUP, detail: '{"released_by":"ada@cli"}' });
+  expect((await saidOf(operation)).at(-1)).toMatchObject({
+    phase: "failed",
+    target: GROUP,
+    detail: '{"released_by":"ada@cli"}',
+  });
   await expect(releaseGroup(ports(), GROUP, "ada@cli")).rejects.toThrow(`${GROUP} is not held; held groups: none`);
 });
 

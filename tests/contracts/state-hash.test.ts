@@ -1,4 +1,5 @@
-// The state hash of the stores: equal rows, equal hash, whatever the order, the batches and the columns that may differ; one other value, another hash.
+// The state hash of the stores: equal rows, equal hash, whatever the order, the batches and the
+// columns that may differ; one other value, another hash.
 import { afterAll, expect, test } from "vitest";
 import { openClickhouse } from "../../infra/clickhouse/client.ts";
 import { openPool } from "../../infra/postgres/sql.ts";
@@ -40,7 +41,8 @@ const sales = [1, 2, 3].map((n) =>
     batch_id: batchTag(Date.now(), Buffer.from([0, 0, 0, n])),
   }),
 );
-const rowsOf = (receivedAt = noon) => sales.flatMap((data) => eventRows({ ...recorded(topics.eventsAttributed, data), receivedAt }));
+const rowsOf = (receivedAt = noon) =>
+  sales.flatMap((data) => eventRows({ ...recorded(topics.eventsAttributed, data), receivedAt }));
 const now = () => stateHash(pool, clickhouse);
 
 test("the same rows in another order, in other batches and received at another time are the same state", async () => {
@@ -50,7 +52,9 @@ test("the same rows in another order, in other batches and received at another t
   await write(productSales, saleRowsOf);
   await write(
     ledger,
-    ledgerRows(recorded(topics.ledgerEntries, entry({ client_id, entry_id: `led_${run}`, conversion_id: `cnv_${run}` }))),
+    ledgerRows(
+      recorded(topics.ledgerEntries, entry({ client_id, entry_id: `led_${run}`, conversion_id: `cnv_${run}` })),
+    ),
   );
   await computeRollups(
     clickhouse,
@@ -94,7 +98,10 @@ test("of two copies of one event the later one in the log stands, whichever was 
 });
 
 test("an event that was decided while Postgres was away is the same state as when it is decided again", async () => {
-  const data = attributed({ client_id, event_id: uuid(60), ts: noon }, { credit: clickCredit({ reference_as_of: noon - 5_000 }) });
+  const data = attributed(
+    { client_id, event_id: uuid(60), ts: noon },
+    { credit: clickCredit({ reference_as_of: noon - 5_000 }) },
+  );
   await write(events, eventRows(recorded(topics.eventsAttributed, data)));
   const before = await now();
   const again = { ...data, credit: { ...data.credit, reference_as_of: null } };
@@ -118,7 +125,9 @@ from events where event_id != '${sales[1]!.event.event_id}'`,
   } finally {
     await clickhouse.command({ query: `drop database ${other}` });
   }
-  await expect(differingRows(clickhouse, "migrations", other)).rejects.toThrow("not a table that is hashed: migrations");
+  await expect(differingRows(clickhouse, "migrations", other)).rejects.toThrow(
+    "not a table that is hashed: migrations",
+  );
 });
 
 test("one lost row and one changed value are another state, and the tables are named", async () => {
@@ -138,7 +147,8 @@ test("one lost row and one changed value are another state, and the tables are n
 
 test("every table of the analytics store is hashed or says why not", async () => {
   const answer = await clickhouse.query({
-    query: "select name from system.tables where database = currentDatabase() and engine not in ('View', 'MaterializedView')",
+    query:
+      "select name from system.tables where database = currentDatabase() and engine not in ('View', 'MaterializedView')",
     format: "JSONEachRow",
   });
   const names = (await answer.json<{ name: string }>()).map(({ name }) => name);

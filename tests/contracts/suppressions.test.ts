@@ -1,4 +1,5 @@
-// The list of erased subjects on a real database: known everywhere soon after its commit, kept for good, by tenant, and honest when nobody can read it.
+// The list of erased subjects on a real database: known everywhere soon after its commit, kept for
+// good, by tenant, and honest when nobody can read it.
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { identifyFor, pepperOf } from "../../domain/device-id.ts";
 import { subjectOf } from "../../domain/suppression.ts";
@@ -31,7 +32,11 @@ test("an empty list asks nothing, and a subject is known in another process soon
     return known;
   });
   const { name } = topics.eventsAttributed;
-  expect([hides(ofDevice("phone"), name), hides(ofDevice("tablet"), name), hides(ofDevice("desk"), name)]).toEqual([true, true, false]);
+  expect([hides(ofDevice("phone"), name), hides(ofDevice("tablet"), name), hides(ofDevice("desk"), name)]).toEqual([
+    true,
+    true,
+    false,
+  ]);
   await list.close();
 });
 
@@ -40,7 +45,9 @@ test("a subject that is erased again is hidden up to the later moment, and none 
   await suppress(pool, clientId, [subject("twice")], why);
   await suppress(pool, clientId, [subject("twice")], { ...why, since: noon - hourMs });
   await suppress(pool, clientId, [subject("twice")], { ...why, since: noon + hourMs, reason: "again" });
-  const { rows } = await database.adminPool.query("select since, reason from suppressions where subject = $1", [subject("twice").subject]);
+  const { rows } = await database.adminPool.query("select since, reason from suppressions where subject = $1", [
+    subject("twice").subject,
+  ]);
   expect(rows).toEqual([{ since: noon + hourMs, reason: "again" }]);
   const remove = transaction(pool, [clientId], (tx) => tx.query("delete from suppressions"));
   await expect(remove).rejects.toThrow("permission denied");

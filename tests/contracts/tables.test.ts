@@ -1,4 +1,5 @@
-// Law of every table that sinks write: rows written twice, in any order and in any batches, leave it as rows written once, newest version last (R1, R2, I5).
+// Law of every table that sinks write: rows written twice, in any order and in any batches, leave
+// it as rows written once, newest version last (R1, R2, I5).
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type Clickhouse, openClickhouse } from "../../infra/clickhouse/client.ts";
@@ -39,12 +40,18 @@ let lastToken = 0;
 const token = (): string => `test/${started}/${++lastToken}`;
 const uuid = (n: number): string => `00000000-0000-8000-8000-${n.toString(16).padStart(12, "0")}`;
 
-const write = async <Row>(table: Table<Row>, rows: readonly Row[], tenants = [...new Set(rows.map(table.tenantOf))]): Promise<void> => {
+const write = async <Row>(
+  table: Table<Row>,
+  rows: readonly Row[],
+  tenants = [...new Set(rows.map(table.tenantOf))],
+): Promise<void> => {
   const store = table.store === "clickhouse" ? clickhouseStore(clickhouse) : postgresStore(app);
   await store.within({ tenants, token: token() }, (each) => table.write(rows, each));
 };
 
-/** All rows of a tenant, without its id and without the columns that two readings need not agree on. */
+/**
+ * All rows of a tenant, without its id and without the columns that two readings need not agree on.
+ */
 const inClickhouse = async (tenant: number): Promise<unknown> => {
   const result = await clickhouse.query({
     query: `select * except (client_id, ${volatileEventColumns.join(", ")}) from events final where client_id = {tenant:UInt32} order by event_id`,
@@ -65,13 +72,19 @@ const inPostgres =
     return (await Promise.all(read)).map(({ rows }) => rows);
   };
 
-/** Claims of one order over time: a sale that a second copy changes and a person assigns, the copy itself, a refund. */
+/**
+ * Claims of one order over time: a sale that a second copy changes and a person assigns, the copy
+ * itself, a refund.
+ */
 const attributedHistory = (client_id: number): readonly EventAttributed[] => [
   attributed({ client_id, event_id: uuid(1) }),
   attributed({ client_id, event_id: uuid(2), did: "d2" }, { merged_into: uuid(1) }),
   attributed({ client_id, event_id: uuid(1), value_minor: 99_99n }, { version: 2, credit: clickCredit() }),
   attributed({ client_id, event_id: uuid(3), t: "refund", value_minor: null, currency: null }),
-  attributed({ client_id, event_id: uuid(1), value_minor: 99_99n }, { version: 3, credit: clickCredit({ partner_id: 22 }) }),
+  attributed(
+    { client_id, event_id: uuid(1), value_minor: 99_99n },
+    { version: 3, credit: clickCredit({ partner_id: 22 }) },
+  ),
   attributed({ client_id, event_id: uuid(4), order_id: "o2", value_minor: 9_223_372_036_854_775_807n }),
 ];
 const conversionHistory = (client_id: number): readonly Conversion[] => [
@@ -142,7 +155,10 @@ const ledgerHistory = (client_id: number): readonly LedgerEntry[] => [
   }),
 ];
 
-/** One device shows two identifiers, one of them three times; another device shows the same. Event time is the sender's here. */
+/**
+ * One device shows two identifiers, one of them three times; another device shows the same. Event
+ * time is the sender's here.
+ */
 const identityHistory = (client_id: number): readonly EventAttributed[] =>
   [
     { n: 1, did: "d1", kind: "email", who: "a", at: noon },
@@ -165,7 +181,13 @@ interface Case<T, Row> {
 }
 const cases: readonly Case<any, any>[] = [
   { topic: topics.eventsAttributed, table: events, rows: eventRows, history: attributedHistory, content: inClickhouse },
-  { topic: topics.eventsAttributed, table: productSales, rows: saleRows, history: attributedHistory, content: inPostgres("product_sales") },
+  {
+    topic: topics.eventsAttributed,
+    table: productSales,
+    rows: saleRows,
+    history: attributedHistory,
+    content: inPostgres("product_sales"),
+  },
   {
     topic: topics.eventsAttributed,
     table: identityEdges,
@@ -173,7 +195,13 @@ const cases: readonly Case<any, any>[] = [
     history: identityHistory,
     content: inPostgres("identity_edges"),
   },
-  { topic: topics.conversions, table: conversions, rows: conversionRows, history: conversionHistory, content: inPostgres("conversions") },
+  {
+    topic: topics.conversions,
+    table: conversions,
+    rows: conversionRows,
+    history: conversionHistory,
+    content: inPostgres("conversions"),
+  },
   {
     topic: topics.ledgerEntries,
     table: ledger,
@@ -225,7 +253,10 @@ test("a repeated insert under its token is answered and not written again", asyn
   const store = clickhouseStore(clickhouse);
   await store.insert("events", values, `repeat/${tenant}`);
   await store.insert("events", values, `repeat/${tenant}`);
-  const physical = await clickhouse.query({ query: `select count() as n from events where client_id = ${tenant}`, format: "JSONEachRow" });
+  const physical = await clickhouse.query({
+    query: `select count() as n from events where client_id = ${tenant}`,
+    format: "JSONEachRow",
+  });
   expect(await physical.json()).toEqual([{ n: "1" }]);
 });
 
@@ -244,8 +275,10 @@ test("rows that a store refuses for their data are called so, and nothing of the
   const good = attributed({ client_id: tenant, event_id: uuid(1) });
   const noUuid = attributed({ client_id: tenant, event_id: "not a uuid" });
   const nul = attributed({ client_id: tenant, event_id: uuid(2), order_id: "a\0b" });
-  const rowsFor = <Row>(rows: (event: Recorded<EventAttributed>) => readonly Row[], ...data: readonly EventAttributed[]) =>
-    data.flatMap((one) => rows(recorded(topics.eventsAttributed, one)));
+  const rowsFor = <Row>(
+    rows: (event: Recorded<EventAttributed>) => readonly Row[],
+    ...data: readonly EventAttributed[]
+  ) => data.flatMap((one) => rows(recorded(topics.eventsAttributed, one)));
   expect((await refusal(write(events, rowsFor(eventRows, good, noUuid)))).verdict).toBe("data");
   expect((await refusal(write(productSales, rowsFor(saleRows, good, noUuid)))).verdict).toBe("data");
   expect((await refusal(write(productSales, rowsFor(saleRows, good, nul)))).verdict).toBe("data");
@@ -257,7 +290,12 @@ describe("the ledger", () => {
   const writeEntry = (tenant: number, over: Partial<LedgerEntry>) =>
     write(
       ledger,
-      ledgerRows(recorded(topics.ledgerEntries, ledgerEntry({ client_id: tenant, entry_id: "led_1", conversion_id: "cnv_1", ...over }))),
+      ledgerRows(
+        recorded(
+          topics.ledgerEntries,
+          ledgerEntry({ client_id: tenant, entry_id: "led_1", conversion_id: "cnv_1", ...over }),
+        ),
+      ),
     );
 
   test("refuses an entry whose lines do not sum to zero, when the transaction ends", async () => {
@@ -291,7 +329,10 @@ describe("the ledger", () => {
     await writeEntry(tenant, {});
     const before = await inPostgres("ledger_entries", "ledger_lines", "commissions")(tenant);
     const { verdict, message } = await refusal(writeEntry(tenant, { amount_minor: 11_00n, lines: lines(11_00n) }));
-    expect({ verdict, message }).toEqual({ verdict: "data", message: `ledger entry led_1 is there with another content` });
+    expect({ verdict, message }).toEqual({
+      verdict: "data",
+      message: `ledger entry led_1 is there with another content`,
+    });
     expect(await inPostgres("ledger_entries", "ledger_lines", "commissions")(tenant)).toEqual(before);
   });
 
@@ -355,28 +396,37 @@ describe("the ledger", () => {
 
 test("a second content under a version of a conversion is refused", async () => {
   const tenant = nextTenant();
-  const rowsWith = (over: Partial<Conversion>) => conversionRows(recorded(topics.conversions, conversion({ client_id: tenant, ...over })));
+  const rowsWith = (over: Partial<Conversion>) =>
+    conversionRows(recorded(topics.conversions, conversion({ client_id: tenant, ...over })));
   await write(conversions, rowsWith({}));
   expect((await refusal(write(conversions, rowsWith({ partner_id: 22 })))).verdict).toBe("data");
 });
 
 test("every table of the sinks forces row-level security, and a transaction without tenants sees nothing", async () => {
   const names = ["product_sales", "conversions", "ledger_entries", "ledger_lines", "commissions"];
-  const { rows } = await admin.query("select relname from pg_class where relname = any ($1) and relrowsecurity and relforcerowsecurity", [
-    names,
-  ]);
+  const { rows } = await admin.query(
+    "select relname from pg_class where relname = any ($1) and relrowsecurity and relforcerowsecurity",
+    [names],
+  );
   expect(rows).toHaveLength(names.length);
   const tenant = nextTenant();
   await write(conversions, conversionRows(recorded(topics.conversions, conversion({ client_id: tenant }))));
   expect((await app.query("select * from conversions")).rows).toEqual([]);
-  const foreign = write(conversions, conversionRows(recorded(topics.conversions, conversion({ client_id: nextTenant() }))), [tenant]);
+  const foreign = write(
+    conversions,
+    conversionRows(recorded(topics.conversions, conversion({ client_id: nextTenant() }))),
+    [tenant],
+  );
   expect(await refusal(foreign)).toMatchObject({ code: "42501", verdict: "fatal" });
 });
 
 test("times keep their milliseconds in both stores", async () => {
   const tenant = nextTenant();
   const at = noon + 123;
-  const data = attributed({ client_id: tenant, event_id: uuid(1), ts: at }, { credit: clickCredit({ clicked_at: at - 1 }) });
+  const data = attributed(
+    { client_id: tenant, event_id: uuid(1), ts: at },
+    { credit: clickCredit({ clicked_at: at - 1 }) },
+  );
   await write(events, eventRows(recorded(topics.eventsAttributed, data, { at, receivedAt: at + 1 })));
   await write(productSales, saleRows(recorded(topics.eventsAttributed, data, { at })));
   const result = await clickhouse.query({
@@ -384,24 +434,37 @@ test("times keep their milliseconds in both stores", async () => {
     format: "JSONEachRow",
   });
   expect(await result.json()).toEqual([{ ts: String(at), clicked_at: String(at - 1), at: String(at) }]);
-  expect((await admin.query("select occurred_at from product_sales where client_id = $1", [tenant])).rows).toEqual([{ occurred_at: at }]);
+  expect((await admin.query("select occurred_at from product_sales where client_id = $1", [tenant])).rows).toEqual([
+    { occurred_at: at },
+  ]);
 });
 
 test("an identity edge keeps its first evidence, its last sight and its latest expiry", async () => {
   const tenant = nextTenant();
-  const rows = identityHistory(tenant).flatMap((data) => edgeRows(recorded(topics.eventsAttributed, data, { at: data.event.ts })));
+  const rows = identityHistory(tenant).flatMap((data) =>
+    edgeRows(recorded(topics.eventsAttributed, data, { at: data.event.ts })),
+  );
   await write(identityEdges, rows);
   const { rows: kept } = await admin.query(
     "select evidence_event_id, first_seen, last_seen, expires_at from identity_edges where client_id = $1 and did = 'd1' and kind = 'email'",
     [tenant],
   );
-  expect(kept).toEqual([{ evidence_event_id: uuid(2), first_seen: noon - 1_000, last_seen: noon + 1_000, expires_at: noon + 1_001 }]);
+  expect(kept).toEqual([
+    { evidence_event_id: uuid(2), first_seen: noon - 1_000, last_seen: noon + 1_000, expires_at: noon + 1_001 },
+  ]);
 });
 
 test("what enrichment and hints add to an event stands in its columns, and retention is read from its consent", async () => {
   const tenant = nextTenant();
   const hints = { address_conversions: 3, click_devices: 1, click_country: "ES" };
-  const place = { country: "MX", region: "CMX", city: "Mexico City", asn: 64_500, asn_class: "hosting", person: "email:x" };
+  const place = {
+    country: "MX",
+    region: "CMX",
+    city: "Mexico City",
+    asn: 64_500,
+    asn_class: "hosting",
+    person: "email:x",
+  };
   const rows = [0xff, 0xff & ~0x40].map((consent, n) =>
     attributed({ client_id: tenant, event_id: uuid(n + 1) }, { enrichment: { ...place, consent }, fraud: { hints } }),
   );

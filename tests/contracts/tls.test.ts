@@ -1,4 +1,5 @@
-// The whole product over TLS: every store by its URL, every app by certificate files; and whoever shows a wrong certificate is refused.
+// The whole product over TLS: every store by its URL, every app by certificate files; and whoever
+// shows a wrong certificate is refused.
 import { writeFileSync } from "node:fs";
 import { request } from "node:https";
 import { connect, type Socket } from "node:net";
@@ -59,7 +60,10 @@ const frontOf = async (target: string): Promise<Front> => {
   return { port: (front.address() as { port: number }).port, seen };
 };
 
-/** Puts files beside the data of the server, readable by its user alone, and switches TLS on without a restart. */
+/**
+ * Puts files beside the data of the server, readable by its user alone, and switches TLS on without
+ * a restart.
+ */
 const encryptPostgres = async (adminUrl: string): Promise<void> => {
   const owner = new pg.Client({ connectionString: adminUrl });
   await owner.connect();
@@ -67,7 +71,12 @@ const encryptPostgres = async (adminUrl: string): Promise<void> => {
     await owner.query(
       `copy (select regexp_split_to_table(${owner.escapeLiteral(text.trim())}, '\n')) to program 'umask 077; cat > ${name}'`,
     );
-  for (const setting of ["ssl_cert_file = 'tls.crt'", "ssl_key_file = 'tls.key'", "ssl_min_protocol_version = 'TLSv1.3'", "ssl = on"])
+  for (const setting of [
+    "ssl_cert_file = 'tls.crt'",
+    "ssl_key_file = 'tls.key'",
+    "ssl_min_protocol_version = 'TLSv1.3'",
+    "ssl = on",
+  ])
     await owner.query(`alter system set ${setting}`);
   await owner.query("select pg_reload_conf()");
   await owner.end();
@@ -85,14 +94,18 @@ beforeAll(async () => {
   writeFileSync(file("own.crt"), own.cert);
   writeFileSync(file("own.key"), own.key);
   kafka = await startTlsKafka(here.home, authority, own, USER);
-  const config = stackConfig({ ...ownConfig().inherited, KAFKA_BROKERS: `127.0.0.1:${kafka.plain}` } as NodeJS.ProcessEnv);
+  const config = stackConfig({
+    ...ownConfig().inherited,
+    KAFKA_BROKERS: `127.0.0.1:${kafka.plain}`,
+  } as NodeJS.ProcessEnv);
   stack = await here.start({ config, services: ["kafka", "postgres", "clickhouse", "redis", "registry"], steps });
   await encryptPostgres(stack.env.POSTGRES_ADMIN_URL!);
   clickhouse = await frontOf(stack.env.CLICKHOUSE_URL!);
   redis = await frontOf(stack.env.REDIS_URL!);
   registry = await frontOf(stack.env.SCHEMA_REGISTRY_URL!);
   env = {
-    // What the machine does not know as an authority is named by Node's own variable, for every store at once.
+    // What the machine does not know as an authority is named by Node's own variable, for every
+    // store at once.
     NODE_EXTRA_CA_CERTS: file("authority.pem"),
     TLS_CERT_FILE: file("own.crt"),
     TLS_KEY_FILE: file("own.key"),
@@ -113,15 +126,23 @@ afterAll(async () => {
   await here.clear();
 });
 
-const post = (url: string, token: string, body: string): Promise<{ status: number; text: string; protocol: string | null }> =>
+const post = (
+  url: string,
+  token: string,
+  body: string,
+): Promise<{ status: number; text: string; protocol: string | null }> =>
   new Promise((resolve, reject) => {
     const headers = { Authorization: `Bearer ${token}`, "Content-Type": "application/json" };
-    const sent = request(url, { method: "POST", ca: authority.cert, servername: "localhost", headers, agent: false }, async (answer) => {
-      const protocol = (answer.socket as TLSSocket).getProtocol();
-      let text = "";
-      for await (const part of answer) text += part;
-      resolve({ status: answer.statusCode!, text, protocol });
-    });
+    const sent = request(
+      url,
+      { method: "POST", ca: authority.cert, servername: "localhost", headers, agent: false },
+      async (answer) => {
+        const protocol = (answer.socket as TLSSocket).getProtocol();
+        let text = "";
+        for await (const part of answer) text += part;
+        resolve({ status: answer.statusCode!, text, protocol });
+      },
+    );
     sent.once("error", reject).end(body);
   });
 
@@ -152,7 +173,10 @@ describe("with TLS everywhere", () => {
     await until("the sale is stored", 60_000, async () => {
       const { rows } = await owner.query("select order_id from product_sales where order_id = 'TLS-1'");
       expect(rows).toHaveLength(1);
-      const stored = await analytics.query({ query: "select count() as n from events where order_id = 'TLS-1'", format: "JSONEachRow" });
+      const stored = await analytics.query({
+        query: "select count() as n from events where order_id = 'TLS-1'",
+        format: "JSONEachRow",
+      });
       expect(await stored.json()).toEqual([{ n: "1" }]);
     });
     // Nobody took a way beside.
@@ -177,12 +201,14 @@ describe("with TLS everywhere", () => {
     writeFileSync(file("mine.crt"), mine.cert);
     writeFileSync(file("mine.key"), mine.key);
     for (const mechanism of ["plain", "scram-sha-512"])
-      expect(await topicsOf(`kafkas://${USER.name}:${USER.password}@localhost:${kafka.password}?sasl=${mechanism}&${ca}`)).toContain(
-        "events.raw",
-      );
+      expect(
+        await topicsOf(`kafkas://${USER.name}:${USER.password}@localhost:${kafka.password}?sasl=${mechanism}&${ca}`),
+      ).toContain("events.raw");
     const files = `${ca}&cert=${file("mine.crt")}&key=${file("mine.key")}`;
     expect(await topicsOf(`kafkas://localhost:${kafka.mutual}?${files}`)).toContain("events.raw");
-    await expect(topicsOf(`kafkas://${USER.name}:wrong@localhost:${kafka.password}?${ca}`)).rejects.toThrow(/authentication/i);
+    await expect(topicsOf(`kafkas://${USER.name}:wrong@localhost:${kafka.password}?${ca}`)).rejects.toThrow(
+      /authentication/i,
+    );
     await expect(topicsOf(`kafkas://localhost:${kafka.mutual}?${ca}`)).rejects.toThrow();
   }, 60_000);
 });
@@ -191,7 +217,9 @@ describe("a certificate that nobody vouches for is refused by", () => {
   const untrusted = /self-signed|unable to verify|unable to get local issuer/i;
 
   test("Kafka", async () => {
-    await expect(openKafka({ brokers: `kafkas://localhost:${kafka.password}`, clientId: "tls-test" }).admin()).rejects.toThrow(untrusted);
+    await expect(
+      openKafka({ brokers: `kafkas://localhost:${kafka.password}`, clientId: "tls-test" }).admin(),
+    ).rejects.toThrow(untrusted);
   }, 60_000);
 
   test("Postgres", async () => {

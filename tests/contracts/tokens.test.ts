@@ -1,4 +1,5 @@
-// Opaque tokens: only their hash is kept, they open what they were made for, and a revoked one is dead everywhere within a second.
+// Opaque tokens: only their hash is kept, they open what they were made for, and a revoked one is
+// dead everywhere within a second.
 import { createHash } from "node:crypto";
 import type pg from "pg";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -24,10 +25,15 @@ afterAll(async () => {
 });
 
 const until = async (what: string, isSo: () => boolean | Promise<boolean>, withinMs = 5_000): Promise<void> => {
-  for (const deadline = performance.now() + withinMs; !(await isSo()); await new Promise((resolve) => setTimeout(resolve, 5)))
+  for (
+    const deadline = performance.now() + withinMs;
+    !(await isSo());
+    await new Promise((resolve) => setTimeout(resolve, 5))
+  )
     if (performance.now() > deadline) throw new Error(`${what} did not come within ${withinMs} ms`);
 };
-const known = (token: string) => until("the token", () => here.find(token) !== undefined && there.find(token) !== undefined, 1_000);
+const known = (token: string) =>
+  until("the token", () => here.find(token) !== undefined && there.find(token) !== undefined, 1_000);
 const ingest = (client: number, more: { client_side?: boolean } = {}) =>
   createToken(pool, { kind: "ingest", label: "test", client_id: client, ...more });
 
@@ -60,11 +66,11 @@ test("a revoked token is dead in every process within a second, and the others l
 
 test("a token is revoked once, and one that does not exist never", async () => {
   const { token_id } = await ingest(7);
-  expect([await revokeToken(pool, token_id), await revokeToken(pool, token_id), await revokeToken(pool, 999_999)]).toEqual([
-    true,
-    false,
-    false,
-  ]);
+  expect([
+    await revokeToken(pool, token_id),
+    await revokeToken(pool, token_id),
+    await revokeToken(pool, 999_999),
+  ]).toEqual([true, false, false]);
 });
 
 test("nothing but a whole live token is found", async () => {
@@ -94,16 +100,26 @@ test("a new upload token kills the partner's old one in the same moment", async 
 
 describe("made wrongly", () => {
   test.each([
-    ["an ingest token without a client", { kind: "ingest" as const, label: "x" }, /^client_id: an ingest token belongs to a client$/],
+    [
+      "an ingest token without a client",
+      { kind: "ingest" as const, label: "x" },
+      /^client_id: an ingest token belongs to a client$/,
+    ],
     [
       "an admin token with a client",
       { kind: "admin" as const, label: "x", client_id: 1 },
       /^client_id: a token of kind admin belongs to no client$/,
     ],
-    ["an upload token without a partner", { kind: "upload" as const, label: "x" }, /^partner_id: an upload token belongs to a partner$/],
+    [
+      "an upload token without a partner",
+      { kind: "upload" as const, label: "x" },
+      /^partner_id: an upload token belongs to a partner$/,
+    ],
   ])("%s is refused", (_, wanted, message) => expect(createToken(pool, wanted)).rejects.toThrow(message));
   test("a given text of another form is refused", () =>
-    expect(createToken(pool, { kind: "admin", label: "x" }, "secret")).rejects.toThrow(/^token: not of the form trb_admin_/));
+    expect(createToken(pool, { kind: "admin", label: "x" }, "secret")).rejects.toThrow(
+      /^token: not of the form trb_admin_/,
+    ));
 });
 
 test("a token made earlier can be saved into a database made anew, any number of times, but not once it was revoked", async () => {
@@ -118,7 +134,11 @@ test("a token made earlier can be saved into a database made anew, any number of
 test("a hundred tokens made and revoked at once are all seen", async () => {
   const made = await Promise.all(Array.from({ length: 100 }, (_, n) => ingest(n + 1)));
   await Promise.all(made.filter((_, n) => n % 2 === 0).map(({ token_id }) => revokeToken(pool, token_id)));
-  await until("all of them", () => made.every(({ token }, n) => (there.find(token) === undefined) === (n % 2 === 0)), 2_000);
+  await until(
+    "all of them",
+    () => made.every(({ token }, n) => (there.find(token) === undefined) === (n % 2 === 0)),
+    2_000,
+  );
 });
 
 test("writers take turns, so that a poll which sees one change has seen all before it", async () => {
@@ -142,8 +162,11 @@ test("writers take turns, so that a poll which sees one change has seen all befo
 
 test("the last use is written lazily, and at the close", async () => {
   const lastUse = async (id: number): Promise<number | null> =>
-    (await database.adminPool.query<{ last_used_at: number | null }>(`select last_used_at from tokens where token_id = ${id}`)).rows[0]!
-      .last_used_at;
+    (
+      await database.adminPool.query<{ last_used_at: number | null }>(
+        `select last_used_at from tokens where token_id = ${id}`,
+      )
+    ).rows[0]!.last_used_at;
   const [often, once, never] = [await ingest(7), await ingest(7), await ingest(7)];
   const process = openTokens(pool, { writeUsesMs: 50 });
   await process.ready;

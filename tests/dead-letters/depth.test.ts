@@ -1,4 +1,5 @@
-// What `dlq_depth` adds up: the index, what it has not read, and what waits for a store that is down; the last number stands while nobody can be asked.
+// What `dlq_depth` adds up: the index, what it has not read, and what waits for a store that is
+// down; the last number stands while nobody can be asked.
 import { describe, expect, test } from "vitest";
 import type { Admin, Lag } from "../../infra/kafka/admin.ts";
 import { lastKnown, sumOf, unreadLetters, waitingForStores } from "../../modules/dead-letters/letter-depth.ts";
@@ -18,7 +19,12 @@ describe("the sum", () => {
 });
 
 test("the last answer stands while there is no new one; before the first there is none", async () => {
-  const answers: (Readonly<Record<string, number>> | Error)[] = [new Error("away"), { s2s: 4 }, new Error("away"), { s2s: 1 }];
+  const answers: (Readonly<Record<string, number>> | Error)[] = [
+    new Error("away"),
+    { s2s: 4 },
+    new Error("away"),
+    { s2s: 1 },
+  ];
   const ask = lastKnown(async () => {
     const answer = answers.shift()!;
     if (answer instanceof Error) throw answer;
@@ -53,7 +59,10 @@ test("what the index has not read is open; what nobody has any more is not", asy
 });
 
 describe("events that wait for a store", () => {
-  /** 40 records wait before the group that the store holds up, the first `old` of them for more than a minute. */
+  /**
+   * 40 records wait before the group that the store holds up, the first `old` of them for more than
+   * a minute.
+   */
   const standing = (held: string, old: number) => async () =>
     ({
       lag: async (group: string, [topic]: readonly string[]) => [
@@ -69,14 +78,22 @@ describe("events that wait for a store", () => {
       clicks: 40,
       s2s: 0,
     });
-    expect(await waitingForStores(standing("tributary.analytics", 40), { cache: false, analytics: true }, noon)).toEqual({
+    expect(
+      await waitingForStores(standing("tributary.analytics", 40), { cache: false, analytics: true }, noon),
+    ).toEqual({
       clicks: 0,
       s2s: 40,
     });
   });
   test("do not before, nor behind a store that is well", async () => {
-    expect(await waitingForStores(standing("tributary.enrich", 0), { cache: true, analytics: false }, noon)).toEqual({ clicks: 0, s2s: 0 });
-    expect(await waitingForStores(standing("tributary.enrich", 9), { cache: false, analytics: true }, noon)).toEqual({ clicks: 0, s2s: 0 });
+    expect(await waitingForStores(standing("tributary.enrich", 0), { cache: true, analytics: false }, noon)).toEqual({
+      clicks: 0,
+      s2s: 0,
+    });
+    expect(await waitingForStores(standing("tributary.enrich", 9), { cache: false, analytics: true }, noon)).toEqual({
+      clicks: 0,
+      s2s: 0,
+    });
   });
   test("are not asked for while both are well", async () => {
     const nobody = () => Promise.reject(new Error("asked"));

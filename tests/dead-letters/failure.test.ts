@@ -1,4 +1,5 @@
-// What a dead letter holds and where it goes when it is tried again, for each topic that it can come from.
+// What a dead letter holds and where it goes when it is tried again, for each topic that it can
+// come from.
 import { describe, expect, test } from "vitest";
 import { uuidOf } from "../../domain/ids.ts";
 import { hidesOf } from "../../domain/suppression.ts";
@@ -8,7 +9,17 @@ import { topics } from "../../schemas/generated.ts";
 import { deadLetterOf, letterHeaders } from "../../stream/dead-letters.ts";
 import type { Topic } from "../../stream/flow.ts";
 import type { InputMessage } from "../../stream/messages.ts";
-import { attributed, claim, conversion, enriched, noon, purchase, received, recorded, scored } from "../support/builders.ts";
+import {
+  attributed,
+  claim,
+  conversion,
+  enriched,
+  noon,
+  purchase,
+  received,
+  recorded,
+  scored,
+} from "../support/builders.ts";
 
 const wire = inMemoryWire(letterSources);
 const ROOT = "00000000-0000-8000-8000-0000000000aa";
@@ -16,14 +27,27 @@ const SECOND = 1_000;
 const kept = (stage: string, topic: string, value: Buffer | null, key = "k", read = topic): InputMessage => {
   const position = { topic: read, partition: 3, offset: 17 };
   const made = deadLetterOf(
-    { to: "s2s.dlq", stage, code: "c", message: "m", position, key: Buffer.from(key), value, headers: { traceparent: "00-ab" } },
+    {
+      to: "s2s.dlq",
+      stage,
+      code: "c",
+      message: "m",
+      position,
+      key: Buffer.from(key),
+      value,
+      headers: { traceparent: "00-ab" },
+    },
     noon,
   );
   return { offset: 0, key: Buffer.from(key), value, headers: made.headers! };
 };
 const bytesOf = <T>(topic: Topic<T>, data: T): Buffer =>
   Buffer.from(
-    wire.encode(topic, recorded(topic, data, { at: noon - SECOND, receivedAt: noon }), { topic: topic.name, partition: 0, offset: 1 }),
+    wire.encode(topic, recorded(topic, data, { at: noon - SECOND, receivedAt: noon }), {
+      topic: topic.name,
+      partition: 0,
+      offset: 1,
+    }),
   );
 const reentry = (message: InputMessage) => reentryOf(wire, message, ROOT, undefined);
 const back = async <T>(stage: string, topic: Topic<T>, data: T) => {
@@ -36,13 +60,25 @@ const back = async <T>(stage: string, topic: Topic<T>, data: T) => {
 
 describe("a letter of", () => {
   const event = purchase({ did: "d9" });
-  const asReceived = async (message: { readonly topic: string; readonly value: Buffer | null; readonly key: string }) => {
+  const asReceived = async (message: {
+    readonly topic: string;
+    readonly value: Buffer | null;
+    readonly key: string;
+  }) => {
     expect([message.topic, message.key]).toEqual(["events.raw", "7:d9"]);
-    const { id, at, receivedAt, data } = wire.decode(topics.eventsRaw, message.value, { topic: "events.raw", partition: 0, offset: 5 });
+    const { id, at, receivedAt, data } = wire.decode(topics.eventsRaw, message.value, {
+      topic: "events.raw",
+      partition: 0,
+      offset: 5,
+    });
     expect([id, at, receivedAt, data]).toEqual([event.event_id, noon - SECOND, noon, event]);
   };
   test("events.raw goes back as it is", async () =>
-    expect(await back("enrich", topics.eventsRaw, event)).toMatchObject({ topic: "events.raw", isSame: true, key: "k" }));
+    expect(await back("enrich", topics.eventsRaw, event)).toMatchObject({
+      topic: "events.raw",
+      isSame: true,
+      key: "k",
+    }));
   test("a stage that is hosted alone goes back as the event that an edge took: same id, times and content", async () => {
     await asReceived(await back("score", topics.eventsEnriched, enriched(event)));
     await asReceived(await back("attribute", topics.eventsScored, scored(event)));
@@ -53,7 +89,8 @@ describe("a letter of", () => {
     if (typeof message === "string") throw new Error(message);
     await asReceived({ ...message, key: String(message.key) });
   });
-  test("a sink of events is decided anew", async () => asReceived(await back("analytics", topics.eventsAttributed, attributed(event))));
+  test("a sink of events is decided anew", async () =>
+    asReceived(await back("analytics", topics.eventsAttributed, attributed(event))));
   test("a row that a decision or a second copy had changed goes back itself: the event alone would not bring the change", async () =>
     expect(await back("analytics", topics.eventsAttributed, attributed(event, { version: 2 }))).toMatchObject({
       topic: "events.attributed",
@@ -64,8 +101,14 @@ describe("a letter of", () => {
   test("a decision and a conversion are no events and go back to where they came from", async () => {
     const decision = claim({ kind: "decision" });
     expect(await back("settle", topics.claims, decision)).toMatchObject({ topic: "claims", isSame: true, key: "k" });
-    expect(await back("commission", topics.conversions, conversion())).toMatchObject({ topic: "conversions", isSame: true });
-    expect(await back("conversions", topics.conversions, conversion())).toMatchObject({ topic: "conversions", isSame: true });
+    expect(await back("commission", topics.conversions, conversion())).toMatchObject({
+      topic: "conversions",
+      isSame: true,
+    });
+    expect(await back("conversions", topics.conversions, conversion())).toMatchObject({
+      topic: "conversions",
+      isSame: true,
+    });
   });
   test.each([null, Buffer.alloc(0), Buffer.from([0]), Buffer.from("not a record of ours")])(
     "bytes that nobody can read goes back as they are: %s",
@@ -83,7 +126,9 @@ describe("a letter of", () => {
       ["settle", topics.claims, claim({ attributed: attributed(event) })],
       ["settle", topics.claims, claim({ attributed: attributed(event), kind: "decision" })],
     ] as const)
-      expect(await reentryOf(wire, kept(stage, topic.name, bytesOf(topic as Topic<any>, data)), ROOT, hides)).toBe("erased");
+      expect(await reentryOf(wire, kept(stage, topic.name, bytesOf(topic as Topic<any>, data)), ROOT, hides)).toBe(
+        "erased",
+      );
   });
   test("nobody who reads the pipeline has no way back", async () => {
     expect(await reentry({ offset: 0, key: null, value: Buffer.from("x"), headers: {} })).toBe("no_way_back");
@@ -95,7 +140,12 @@ describe("a failure", () => {
   const place = { topic: "pixel.dlq", partition: 1, offset: 8 };
   test("names the event and its client, where the record can be read", async () =>
     expect(
-      await failureOf(wire, kept("analytics", "events.attributed", bytesOf(topics.eventsAttributed, attributed())), place, noon + 5),
+      await failureOf(
+        wire,
+        kept("analytics", "events.attributed", bytesOf(topics.eventsAttributed, attributed())),
+        place,
+        noon + 5,
+      ),
     ).toMatchObject({
       kind: "pixel",
       stage: "analytics",
@@ -153,7 +203,11 @@ describe("a failure", () => {
         [letterHeaders.firstFailedAt]: "soon",
       },
     };
-    expect(await failureOf(wire, absurd, place, noon)).toMatchObject({ source: place, message: "ab", first_failed_at: noon });
+    expect(await failureOf(wire, absurd, place, noon)).toMatchObject({
+      source: place,
+      message: "ab",
+      first_failed_at: noon,
+    });
   });
 });
 
@@ -162,5 +216,9 @@ test("a person reads the record, or its bytes", async () => {
     record: { id: received().event_id, data: { t: "page_view" } },
     hex: null,
   });
-  expect(await shownOf(wire, kept("enrich", "events.raw", Buffer.from([0, 255])))).toEqual({ record: null, hex: "00ff", bytes: 2 });
+  expect(await shownOf(wire, kept("enrich", "events.raw", Buffer.from([0, 255])))).toEqual({
+    record: null,
+    hex: "00ff",
+    bytes: 2,
+  });
 });

@@ -1,4 +1,5 @@
-// What a failure makes of a letter: when it is tried again, when it is parked, and which failures belong together.
+// What a failure makes of a letter: when it is tried again, when it is parked, and which failures
+// belong together.
 import { describe, expect, test } from "vitest";
 import {
   type Failure,
@@ -47,7 +48,9 @@ const retrying = (letter: Letter): Letter => ({
 
 describe("the waits", () => {
   test("are 1, 5 and 25 minutes, 2 and 12 hours, then every 12 hours", () =>
-    expect([0, 1, 2, 3, 4, 5, 9].map((attempts) => waitBefore(attempts, 0) / 60_000)).toEqual([1, 5, 25, 120, 720, 720, 720]));
+    expect([0, 1, 2, 3, 4, 5, 9].map((attempts) => waitBefore(attempts, 0) / 60_000)).toEqual([
+      1, 5, 25, 120, 720, 720, 720,
+    ]));
   test("are up to a fifth longer, never shorter", () => {
     expect(waitBefore(0, 0.999_999)).toBeLessThanOrEqual(72_000);
     expect(waitBefore(0, 0.5)).toBe(66_000);
@@ -59,8 +62,16 @@ describe("a letter", () => {
     expect(only(nothing, failure())).toMatchObject({ state: "waiting", attempts: 0, next_attempt_at: noon + 60_000 }));
   test("that fails again waits longer, and keeps its first failure and the place of its bytes", () => {
     const first = only(nothing, failure());
-    const again = only(knowing(retrying(first)), at(6, { failed_at: noon + 70_000, kept: { topic: "s2s.dlq", partition: 0, offset: 77 } }));
-    expect(again).toMatchObject({ letter_id: first.letter_id, state: "waiting", attempts: 1, next_attempt_at: noon + 70_000 + 300_000 });
+    const again = only(
+      knowing(retrying(first)),
+      at(6, { failed_at: noon + 70_000, kept: { topic: "s2s.dlq", partition: 0, offset: 77 } }),
+    );
+    expect(again).toMatchObject({
+      letter_id: first.letter_id,
+      state: "waiting",
+      attempts: 1,
+      next_attempt_at: noon + 70_000 + 300_000,
+    });
     expect([again.first_failed_at, again.kept.offset]).toEqual([noon, 9]);
   });
   test("is parked at the tenth failed attempt, and parked again when a person tries it in vain", () => {
@@ -76,10 +87,18 @@ describe("a letter", () => {
   test("that was set aside waits for a person, each time", () => {
     const aside = only(nothing, failure({ code: "set_aside" }));
     expect(aside).toMatchObject({ state: "parked", next_attempt_at: null, attempts: 0 });
-    expect(only(knowing(retrying(aside)), at(6, { code: "set_aside" }))).toMatchObject({ state: "parked", attempts: 1 });
+    expect(only(knowing(retrying(aside)), at(6, { code: "set_aside" }))).toMatchObject({
+      state: "parked",
+      attempts: 1,
+    });
   });
   test("that had been taken for passed is opened again by a late failure", () => {
-    const passed: Letter = { ...only(nothing, failure()), state: "reprocessed", next_attempt_at: null, closed_at: noon };
+    const passed: Letter = {
+      ...only(nothing, failure()),
+      state: "reprocessed",
+      next_attempt_at: null,
+      closed_at: noon,
+    };
     expect(only(knowing(passed), at(6))).toMatchObject({ state: "waiting", attempts: 1, closed_at: null });
   });
   test("that waits is told of a second copy of its event and waits on as before", () => {
@@ -108,7 +127,11 @@ describe("a letter", () => {
 
 describe("failures", () => {
   test("told twice are one: produced twice, or read again", () => {
-    const first = indexFailures(nothing, [failure(), failure({ kept: { topic: "s2s.dlq", partition: 0, offset: 10 } })], never);
+    const first = indexFailures(
+      nothing,
+      [failure(), failure({ kept: { topic: "s2s.dlq", partition: 0, offset: 10 } })],
+      never,
+    );
     expect([first.letters.length, first.failures.length]).toEqual([1, 1]);
     const known = { letters: first.letters, failures: new Set([failure().failure_id]) };
     expect(indexFailures(known, [failure()], never)).toEqual({ letters: [], failures: [] });
@@ -116,14 +139,27 @@ describe("failures", () => {
   test("read again after their letter was given up are told already", () => {
     const copy = at(6, { root: "00000000-0000-8000-8000-0000000000fc" });
     const { letters } = indexFailures(nothing, [failure(), copy], never);
-    const given: Letter = { ...letters[0]!, state: "discarded", next_attempt_at: null, closed_at: noon, closed_by: "x", close_reason: "y" };
+    const given: Letter = {
+      ...letters[0]!,
+      state: "discarded",
+      next_attempt_at: null,
+      closed_at: noon,
+      closed_by: "x",
+      close_reason: "y",
+    };
     const known = { letters: [given], failures: new Set([failure().failure_id, copy.failure_id]) };
-    expect([letters.length, indexFailures(known, [failure(), copy], never)]).toEqual([1, { letters: [], failures: [] }]);
+    expect([letters.length, indexFailures(known, [failure(), copy], never)]).toEqual([
+      1,
+      { letters: [], failures: [] },
+    ]);
   });
   test("of two readers of one record are two letters", () =>
     expect(indexFailures(nothing, [failure(), failure({ stage: "product-sales" })], never).letters).toHaveLength(2));
   test("of what nobody can read belong together by what travels in the header alone", () => {
-    const [one, other] = [at(1, { subject: null }), at(2, { subject: null, root: "00000000-0000-8000-8000-0000000000fd" })];
+    const [one, other] = [
+      at(1, { subject: null }),
+      at(2, { subject: null, root: "00000000-0000-8000-8000-0000000000fd" }),
+    ];
     expect(indexFailures(nothing, [one, other], never).letters).toHaveLength(2);
     expect(indexFailures(nothing, [one, at(3, { subject: null })], never).letters).toHaveLength(1);
   });

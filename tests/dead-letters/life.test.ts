@@ -1,4 +1,5 @@
-// Law C4 by a model: whatever fails, is killed, comes twice or is read again, every refused record is one letter in one state, and every event is stored once.
+// Law C4 by a model: whatever fails, is killed, comes twice or is read again, every refused record
+// is one letter in one state, and every event is stored once.
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { Unreadable } from "../../infra/avro/codec.ts";
@@ -22,7 +23,10 @@ const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 const sum = (counts: Iterable<number>): number => [...counts].reduce((all, one) => all + one, 0);
 
-/** A reader of the raw log, which writes on without headers, and a sink behind it; each refuses what it is told to until it is mended. */
+/**
+ * A reader of the raw log, which writes on without headers, and a sink behind it; each refuses what
+ * it is told to until it is mended.
+ */
 const world = (random: () => number) => {
   const wire = inMemoryWire(letterSources);
   const names = ["events.raw", "events.attributed", ...Object.values(letterTopics)];
@@ -80,13 +84,19 @@ const world = (random: () => number) => {
     const rows: string[] = [];
     for (const message of messages) {
       try {
-        const { data } = wire.decode<any>(topic as never, message.value, { topic: topic.name, partition, offset: message.offset });
+        const { data } = wire.decode<any>(topic as never, message.value, {
+          topic: topic.name,
+          partition,
+          offset: message.offset,
+        });
         const event: EventReceived = stage === "enrich" ? data : (data as EventAttributed).event;
         if (refused[stage].has(event.event_id))
           outputs.push(letter(stage, "refused_by_store", topic.name, partition, message, event.source));
         else if (stage === "analytics") rows.push(event.event_id);
         else {
-          const value = Buffer.from(wire.encode(topics.eventsAttributed, recorded(topics.eventsAttributed, attributed(event)), null));
+          const value = Buffer.from(
+            wire.encode(topics.eventsAttributed, recorded(topics.eventsAttributed, attributed(event)), null),
+          );
           outputs.push({ topic: "events.attributed", key: message.key, value });
         }
       } catch (error) {
@@ -129,7 +139,8 @@ const world = (random: () => number) => {
       park: index.park,
       discard: index.discard,
     },
-    pick: async (places) => new Map(places.map((place) => [placeOf(place), log.read(place.topic, place.partition, place.offset, 1)[0]!])),
+    pick: async (places) =>
+      new Map(places.map((place) => [placeOf(place), log.read(place.topic, place.partition, place.offset, 1)[0]!])),
     produce: async (messages) => {
       effect();
       log.append(messages);
@@ -155,7 +166,10 @@ const world = (random: () => number) => {
     underWay: index.underWay,
     passed: (letters) => index.passed(letters, now),
   });
-  /** Dies at the n-th effect of the work (null: never), and its successor begins without what it had in mind. */
+  /**
+   * Dies at the n-th effect of the work (null: never), and its successor begins without what it had
+   * in mind.
+   */
   const surviving = async (dies: number | null, work: () => Promise<unknown> | unknown): Promise<void> => {
     diesIn = dies;
     try {
@@ -181,18 +195,21 @@ const world = (random: () => number) => {
       ]);
     },
     /** The same bytes as others before: each record is a letter of its own all the same. */
-    garbage: (isNull: boolean) => log.append([{ topic: "events.raw", key: "g", value: isNull ? null : Buffer.from("garbage") }]),
+    garbage: (isNull: boolean) =>
+      log.append([{ topic: "events.raw", key: "g", value: isNull ? null : Buffer.from("garbage") }]),
     resend: (n: number) => {
       const all = log
         .all("events.raw")
         .filter(({ headers, value }) => Object.keys(headers).length === 0 && value !== null && value[0] === 0);
-      if (all.length > 0) log.append([{ topic: "events.raw", key: all[n % all.length]!.key, value: all[n % all.length]!.value }]);
+      if (all.length > 0)
+        log.append([{ topic: "events.raw", key: all[n % all.length]!.key, value: all[n % all.length]!.value }]);
     },
     mend: (n: number) => {
       const all = [...refused.enrich, ...refused.analytics];
       for (const set of Object.values(refused)) set.delete(all[n % Math.max(1, all.length)] ?? "");
     },
-    read: (stage: "enrich" | "analytics", n: number, dies: number | null) => surviving(dies, () => read(stage, n % PARTITIONS, 3)),
+    read: (stage: "enrich" | "analytics", n: number, dies: number | null) =>
+      surviving(dies, () => read(stage, n % PARTITIONS, 3)),
     index: (n: number, dies: number | null) =>
       surviving(dies, () => readIndex(["s2s.dlq", "pixel.dlq"][Math.floor(n / PARTITIONS) % 2]!, n % PARTITIONS, 3)),
     /** After a while, so that something is due. */
@@ -212,12 +229,21 @@ const world = (random: () => number) => {
       const open = index.all().filter(({ state }) => state === "waiting" || state === "parked");
       const one = open[n % Math.max(1, open.length)];
       if (one !== undefined)
-        index.change(one.letter_id, { state: "discarded", next_attempt_at: null, closed_at: now, closed_by: "me", close_reason: "no" });
+        index.change(one.letter_id, {
+          state: "discarded",
+          next_attempt_at: null,
+          closed_at: now,
+          closed_by: "me",
+          close_reason: "no",
+        });
     },
   };
   const quiet = async (): Promise<void> => {
     diesIn = null;
-    for (let before = -1; before !== sum(names.map((name) => log.all(name).length)) + sum([...committed.values()].flat()); ) {
+    for (
+      let before = -1;
+      before !== sum(names.map((name) => log.all(name).length)) + sum([...committed.values()].flat());
+    ) {
       before = sum(names.map((name) => log.all(name).length)) + sum([...committed.values()].flat());
       for (let partition = 0; partition < PARTITIONS; partition += 1) {
         read("enrich", partition, 1_000);
@@ -236,7 +262,10 @@ const number = fc.nat(1_000);
 const dies = fc.option(fc.nat(2), { freq: 3 });
 const reader = fc.constantFrom("enrich" as const, "analytics" as const);
 const step: fc.Arbitrary<(of: Steps) => unknown> = fc.oneof(
-  { weight: 3, arbitrary: fc.tuple(fc.option(reader, { freq: 3 }), fc.boolean()).map((given) => (of: Steps) => of.event(...given)) },
+  {
+    weight: 3,
+    arbitrary: fc.tuple(fc.option(reader, { freq: 3 }), fc.boolean()).map((given) => (of: Steps) => of.event(...given)),
+  },
   { weight: 1, arbitrary: fc.boolean().map((isNull) => (of: Steps) => of.garbage(isNull)) },
   { weight: 1, arbitrary: number.map((n) => (of: Steps) => of.resend(n)) },
   { weight: 1, arbitrary: number.map((n) => (of: Steps) => of.mend(n)) },
@@ -249,7 +278,10 @@ const step: fc.Arbitrary<(of: Steps) => unknown> = fc.oneof(
   { weight: 1, arbitrary: number.map((n) => (of: Steps) => of.discard(n)) },
 );
 
-/** Every record of the dead-letter topics is a failure that is told once; letters are counted by state, and nothing is left over. */
+/**
+ * Every record of the dead-letter topics is a failure that is told once; letters are counted by
+ * state, and nothing is left over.
+ */
 const expectConserved = async ({ index, log, wire }: World): Promise<void> => {
   const letters = index.all();
   const byState = letterStates.map((state) => letters.filter((letter) => letter.state === state).length);
@@ -275,7 +307,11 @@ test("dead letters in = reprocessed + discarded + waiting + parked, whatever hap
       );
       // Everything is mended, and the keeper goes on by itself.
       for (const set of Object.values(made.refused)) set.clear();
-      for (let rounds = 0; made.index.all().some(({ state }) => state === "waiting" || state === "retrying"); rounds += 1) {
+      for (
+        let rounds = 0;
+        made.index.all().some(({ state }) => state === "waiting" || state === "retrying");
+        rounds += 1
+      ) {
         expect(rounds).toBeLessThan(20);
         made.pass(15 * HOUR);
         while ((await sendDue(made.ports, 100)) > 0);
@@ -287,7 +323,8 @@ test("dead letters in = reprocessed + discarded + waiting + parked, whatever hap
           .all("events.raw")
           .flatMap(({ value }) =>
             value !== null && value[0] === 0
-              ? made.wire.decode(topics.eventsRaw, value, { topic: "events.raw", partition: 0, offset: 0 }).data.event_id
+              ? made.wire.decode(topics.eventsRaw, value, { topic: "events.raw", partition: 0, offset: 0 }).data
+                  .event_id
               : [],
           ),
       );
@@ -305,7 +342,10 @@ test("a keeper that is killed between sending and marking sends again, and the l
   await made.quiet();
   made.steps.mend(0);
   made.pass(2 * 60_000);
-  const killed = { ...made.ports, claims: { ...made.ports.claims, sent: async () => Promise.reject(new Error("killed")) } };
+  const killed = {
+    ...made.ports,
+    claims: { ...made.ports.claims, sent: async () => Promise.reject(new Error("killed")) },
+  };
   await expect(sendDue(killed, 10)).rejects.toThrow("killed");
   await made.quiet();
   expect(made.index.all().map(({ state }) => state)).toEqual(["retrying"]);
@@ -327,7 +367,8 @@ test("a retried letter is not called passed while a reader, or the index, is beh
   for (let n = 0; n < 4; n += 1) {
     await made.steps.see();
     expect(made.index.all()[0]!.state).toBe("retrying");
-    // The raw log is read on, then the sink refuses the event again; only then the index hears of it.
+    // The raw log is read on, then the sink refuses the event again; only then the index hears of
+    // it.
     if (n === 0) for (const partition of [0, 1]) await made.steps.read("enrich", partition, null);
     if (n === 1) for (const partition of [0, 1]) await made.steps.read("analytics", partition, null);
   }

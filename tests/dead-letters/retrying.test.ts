@@ -1,4 +1,5 @@
-// Which of the letters that are due go on their way: those of one root share one message, made of whatever bytes of it are still there.
+// Which of the letters that are due go on their way: those of one root share one message, made of
+// whatever bytes of it are still there.
 import { expect, test } from "vitest";
 import { inMemoryWire } from "../../infra/avro/wire.ts";
 import { placeOf } from "../../infra/kafka/pick.ts";

@@ -1,4 +1,5 @@
-// The main job: 6,919 real purchases through the command line become commissions, to the cent, although every process of the product is killed on the way.
+// The main job: 6,919 real purchases through the command line become commissions, to the cent,
+// although every process of the product is killed on the way.
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -15,7 +16,10 @@ interface Month {
   readonly commission: bigint;
 }
 
-/** What must come out, worked out here from the file alone: days moved, cents counted, 10 % of each sale rounded half to even, summed by month. */
+/**
+ * What must come out, worked out here from the file alone: days moved, cents counted, 10 % of each
+ * sale rounded half to even, summed by month.
+ */
 const expectedMonths = (lastDay: string): ReadonlyMap<string, Month> => {
   const [, ...lines] = readFileSync(join(root, FILE), "utf8").trim().split("\n");
   const sales = lines.map((line) => line.trim().split(","));
@@ -49,15 +53,26 @@ afterAll(() => product?.clear());
 const lengthOf = async (topic: string): Promise<number> =>
   (await product.admin.watermarks(topic)).reduce((sum, { low, high }) => sum + high - low, 0);
 const reported = async (): Promise<ReadonlyMap<string, Month>> => {
-  const { code, stdout, stderr } = await product.tributary("report", "--client", "aurora-music", "--by", "month", "--json").done;
+  const { code, stdout, stderr } = await product.tributary(
+    "report",
+    "--client",
+    "aurora-music",
+    "--by",
+    "month",
+    "--json",
+  ).done;
   expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
   const { rows } = JSON.parse(stdout) as {
     rows: { month: string; currency: string; orders: number; revenue: string; refunded: string; commission: string }[];
   };
-  for (const { currency, refunded } of rows) expect({ currency, refunded }).toEqual({ currency: "USD", refunded: "0.00" });
+  for (const { currency, refunded } of rows)
+    expect({ currency, refunded }).toEqual({ currency: "USD", refunded: "0.00" });
   const cents = (text: string): bigint => BigInt(text.replace(".", ""));
   return new Map(
-    rows.map(({ month, orders, revenue, commission }) => [month, { orders, revenue: cents(revenue), commission: cents(commission) }]),
+    rows.map(({ month, orders, revenue, commission }) => [
+      month,
+      { orders, revenue: cents(revenue), commission: cents(commission) },
+    ]),
   );
 };
 const counts = async () => {
@@ -72,8 +87,11 @@ let lastDay = "";
 test("the file goes in, although the edge and both workers are killed on the way", async () => {
   const days = [yesterdayInMexico()];
   const sending = product.tributary(...SEND.split(" "));
-  // The edge dies while the file is being sent, each worker once the first of its outputs lie in the log.
-  await until("the first purchases are in the log", 20_000, async () => expect(await lengthOf("events.raw")).toBeGreaterThan(0));
+  // The edge dies while the file is being sent, each worker once the first of its outputs lie in
+  // the log.
+  await until("the first purchases are in the log", 20_000, async () =>
+    expect(await lengthOf("events.raw")).toBeGreaterThan(0),
+  );
   const edge = product.replaced("ingest", 60_000);
   expect(sending.child.exitCode).toBeNull();
   await until("the first are attributed", 30_000, async () => expect(await lengthOf("claims")).toBeGreaterThan(0));
@@ -101,7 +119,13 @@ test("orders, revenue and commissions of every month are those of an independent
   const months = [...found.values()];
   expect(months.reduce((sum, { orders }) => sum + orders, 0)).toBe(ORDERS);
   expect(months.reduce((sum, { revenue }) => sum + revenue, 0n)).toBe(244_091_94n);
-  expect(await counts()).toMatchObject({ entries: ORDERS, conversions: ORDERS, commissions: ORDERS, sales: ORDERS, balance: "0" });
+  expect(await counts()).toMatchObject({
+    entries: ORDERS,
+    conversions: ORDERS,
+    commissions: ORDERS,
+    sales: ORDERS,
+    balance: "0",
+  });
 });
 
 test("ClickHouse holds every purchase once, credited by the rule", async () => {
@@ -125,7 +149,10 @@ test("sending the file again changes nothing", async () => {
   const before = { months: await reported(), counts: await counts() };
   const inLog = await lengthOf("events.raw");
   const { code, stdout } = await product.tributary(...SEND.split(" ")).done;
-  expect({ code, stdout }).toMatchObject({ code: 0, stdout: expect.stringContaining(`${ORDERS} accepted, 0 rejected`) });
+  expect({ code, stdout }).toMatchObject({
+    code: 0,
+    stdout: expect.stringContaining(`${ORDERS} accepted, 0 rejected`),
+  });
   expect(await lengthOf("events.raw")).toBe(inLog + ORDERS);
   await product.quiet(60_000);
   expect({ months: await reported(), counts: await counts() }).toEqual(before);

@@ -1,4 +1,4 @@
-// tests/e2e/decisions.test.ts - an operator and the nightly pass decide about orders on real servers, and the ledger follows.
+// An operator and the nightly pass decide about orders on real servers, and the ledger follows.
 import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { dayOf, startOfDay } from "../../domain/calendar.ts";
@@ -10,7 +10,12 @@ import { type Product, startProduct, until } from "../support/e2e-product.ts";
 const HOUR = 3_600_000;
 let product: Product;
 let shop: { readonly id: number; readonly token: string };
-let links: readonly { readonly code: string; readonly link_id: number; readonly client_id: number; readonly partner_id: number }[];
+let links: readonly {
+  readonly code: string;
+  readonly link_id: number;
+  readonly client_id: number;
+  readonly partner_id: number;
+}[];
 const start = Date.now();
 
 beforeAll(async () => {
@@ -21,7 +26,12 @@ beforeAll(async () => {
 afterAll(() => product?.clear());
 
 const clickId = (linkId: number, at: number, n: number): string =>
-  mint(linkId, at, new Uint8Array([0, 0, 0, 0, 0, 0, n >> 8, n & 255]), clickIdKey(product.stack.env.TRIBUTARY_SECRET!, 1));
+  mint(
+    linkId,
+    at,
+    new Uint8Array([0, 0, 0, 0, 0, 0, n >> 8, n & 255]),
+    clickIdKey(product.stack.env.TRIBUTARY_SECRET!, 1),
+  );
 const send = async (events: readonly object[]): Promise<void> => {
   const answer = await fetch(`${product.ingestUrl}/ingest/batch`, {
     method: "POST",
@@ -82,13 +92,25 @@ describe("an operator", () => {
     const shown = await decide("assign", "--order", "A-1", "--partner", String(first));
     expect(shown.stdout).toContain("no_click");
     expect(shown.stderr).toContain("nothing was decided");
-    const assigned = JSON.parse((await decide("assign", "--order", "A-1", "--partner", String(first), "--yes", "--json")).stdout);
+    const assigned = JSON.parse(
+      (await decide("assign", "--order", "A-1", "--partner", String(first), "--yes", "--json")).stdout,
+    );
     expect(assigned.status).toBe("applied");
     expect(await booked("A-1", 1)).toEqual([
       { kind: "earned", partner_id: first, amount: 12_000, lines: "expense:client 12000, payable:partner -12000" },
     ]);
 
-    const again = ["reattribute", "--order", "A-1", "--partner", String(second), "--yes", "--json", "--id", randomUUID()];
+    const again = [
+      "reattribute",
+      "--order",
+      "A-1",
+      "--partner",
+      String(second),
+      "--yes",
+      "--json",
+      "--id",
+      randomUUID(),
+    ];
     await decide(...again);
     await decide(...again);
     const entries = await booked("A-1", 3);
@@ -106,13 +128,19 @@ describe("an operator", () => {
 
   test("releases a held commission", async () => {
     await send([
-      purchase("A-2", { ua: "Googlebot/2.1 (+http://www.google.com/bot.html)", svc_click_id: clickId(links[0]!.link_id, start - HOUR, 1) }),
+      purchase("A-2", {
+        ua: "Googlebot/2.1 (+http://www.google.com/bot.html)",
+        svc_click_id: clickId(links[0]!.link_id, start - HOUR, 1),
+      }),
     ]);
     const [held] = await booked("A-2", 1);
     expect(held!.lines).toBe("expense:client 12000, held:partner -12000");
     await decide("release", "--order", "A-2", "--yes");
     const entries = await booked("A-2", 2);
-    expect(entries.map(({ kind, lines }) => [kind, lines])).toContainEqual(["adjustment", "held:partner 12000, payable:partner -12000"]);
+    expect(entries.map(({ kind, lines }) => [kind, lines])).toContainEqual([
+      "adjustment",
+      "held:partner 12000, payable:partner -12000",
+    ]);
     expect(
       await product.rows(
         "select m.status, m.amount_minor::int as amount from commissions m join conversions c using (client_id, conversion_id) where order_id = 'A-2'",

@@ -1,4 +1,5 @@
-// `tributary explain` on the whole product: a sale, its refund, a sale that nobody is credited for, and an id that nobody sent.
+// `tributary explain` on the whole product: a sale, its refund, a sale that nobody is credited for,
+// and an id that nobody sent.
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { clickIdKey, mint } from "../../domain/click-id.ts";
 import { type Product, startProduct, until } from "../support/e2e-product.ts";
@@ -53,13 +54,23 @@ test("a sale: who was considered, by what it was decided, what it earned and wha
     if (told.entries.length < 2) throw new Error(`${told.entries.length} entries`);
     return told;
   });
-  expect(found.versions[0]).toMatchObject({ version: 1, credit_method: "click", sender_event_id: "explained", value_minor: "100000" });
+  expect(found.versions[0]).toMatchObject({
+    version: 1,
+    credit_method: "click",
+    sender_event_id: "explained",
+    value_minor: "100000",
+  });
   expect(found.versions[0].candidates.map(({ method, outcome }: any) => [method, outcome])).toEqual([
     ["click", "won"],
     ["rule", "lower_precedence"],
   ]);
-  expect(found.order).toMatchObject({ order_key: "o:explained", lines: [{ status: "credited", refunded_minor: "25000" }] });
-  expect(found.conversions).toMatchObject([{ status: "credited", version: 2, refunded_minor: "25000", reason: "item_returned" }]);
+  expect(found.order).toMatchObject({
+    order_key: "o:explained",
+    lines: [{ status: "credited", refunded_minor: "25000" }],
+  });
+  expect(found.conversions).toMatchObject([
+    { status: "credited", version: 2, refunded_minor: "25000", reason: "item_returned" },
+  ]);
   expect(found.entries.map(({ kind, amount_minor }: any) => [kind, amount_minor])).toEqual([
     ["earned", "12000"],
     ["reversal", "-3000"],

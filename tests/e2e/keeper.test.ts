@@ -1,4 +1,5 @@
-// The keeper as a process: two of them share the work without doing it twice, one that is killed leaves nothing undone, and a stop is clean.
+// The keeper as a process: two of them share the work without doing it twice, one that is killed
+// leaves nothing undone, and a stop is clean.
 import { type ChildProcess, spawn } from "node:child_process";
 import { createServer } from "node:net";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -46,7 +47,13 @@ const keeper = async () => {
   const port = await freePort();
   const { POSTGRES_ADMIN_URL: _, ...given } = env;
   const child = spawn(process.execPath, ["dist/apps/keeper/main.js"], {
-    env: { PATH: process.env.PATH, ...given, OPS_PORT: String(port), INSTANCE_NAME: `keeper-${port}`, LOG_LEVEL: "warn" },
+    env: {
+      PATH: process.env.PATH,
+      ...given,
+      OPS_PORT: String(port),
+      INSTANCE_NAME: `keeper-${port}`,
+      LOG_LEVEL: "warn",
+    },
     stdio: ["ignore", "inherit", "inherit"],
   });
   started.add(child);
@@ -121,10 +128,14 @@ test("two keepers compute and send everything once, a killed one is made up for,
       topics: ["reference.changes"],
       onBatch: ({ messages }) => {
         for (const { value, offset } of messages)
-          found.push(wire.decode(topics.referenceChanges, value, { topic: "reference.changes", partition: 0, offset }).data);
+          found.push(
+            wire.decode(topics.referenceChanges, value, { topic: "reference.changes", partition: 0, offset }).data,
+          );
       },
     });
-    return found.filter(({ entity, entity_id }) => entity === "client" && entity_id === String(saved.idOf("clients", -1)));
+    return found.filter(
+      ({ entity, entity_id }) => entity === "client" && entity_id === String(saved.idOf("clients", -1)),
+    );
   };
   await until("the announced change", async () => (await announced()).length >= 2);
   expect((await announced()).map(({ version }) => version)).toEqual([1, 2]);

@@ -1,4 +1,5 @@
-// A sender asks what became of a batch, on the whole product: what was stored, what had been there before, what is still under way; and nobody else learns it.
+// A sender asks what became of a batch, on the whole product: what was stored, what had been there
+// before, what is still under way; and nobody else learns it.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { clickIdKey, mint } from "../../domain/click-id.ts";
 import { type Product, startProduct, until } from "../support/e2e-product.ts";
@@ -14,7 +15,15 @@ afterAll(() => product.clear());
 let last = 0;
 const event = (t: string, props: object, more: object = {}) => {
   last += 1;
-  return { t, ts: Date.now() - 60_000, cid: client.id, did: `device-${last}`, event_id: `receipt-${last}`, props, ...more };
+  return {
+    t,
+    ts: Date.now() - 60_000,
+    cid: client.id,
+    did: `device-${last}`,
+    event_id: `receipt-${last}`,
+    props,
+    ...more,
+  };
 };
 const view = (more: object = {}) => event("page_view", { url: "https://www.casa-verde.example/" }, more);
 const purchase = (order: string, more: object = {}) =>
@@ -30,7 +39,10 @@ const send = async (events: readonly object[]): Promise<string> => {
   return ((await answer.json()) as { batch_id: string }).batch_id;
 };
 const ask = (path: string, { token = client.token, method = "GET" }: { token?: string | null; method?: string } = {}) =>
-  fetch(`${product.ingestUrl}/ingest/receipts/${path}`, { method, headers: token === null ? {} : { authorization: `Bearer ${token}` } });
+  fetch(`${product.ingestUrl}/ingest/receipts/${path}`, {
+    method,
+    headers: token === null ? {} : { authorization: `Bearer ${token}` },
+  });
 const receipt = async (path: string): Promise<any> => (await ask(path)).json();
 const settled = (batch: string): Promise<any> =>
   until("nothing of the batch is in flight", 30_000, async () => {
@@ -38,11 +50,26 @@ const settled = (batch: string): Promise<any> =>
     if (found.events?.in_flight !== 0) throw new Error(JSON.stringify(found));
     return found;
   });
-const counts = { stored: 0, duplicate: 0, attributed: 0, unattributed: 0, rejected_by_fraud: 0, in_flight: 0, withheld: 0 };
+const counts = {
+  stored: 0,
+  duplicate: 0,
+  attributed: 0,
+  unattributed: 0,
+  rejected_by_fraud: 0,
+  in_flight: 0,
+  withheld: 0,
+};
 
 test("a batch sent again shows duplicates, whatever kind of events, and its first receipt stays as it was", async () => {
-  const link = (product.stack.run.demo as any).links.find((one: any) => one.client_id === client.id && one.code === "verde-jardin");
-  const clicked = mint(link.link_id, Date.now() - 3_600_000, new Uint8Array(8), clickIdKey(product.stack.env.TRIBUTARY_SECRET!, 1));
+  const link = (product.stack.run.demo as any).links.find(
+    (one: any) => one.client_id === client.id && one.code === "verde-jardin",
+  );
+  const clicked = mint(
+    link.link_id,
+    Date.now() - 3_600_000,
+    new Uint8Array(8),
+    clickIdKey(product.stack.env.TRIBUTARY_SECRET!, 1),
+  );
   const events = [
     view(),
     view(),
@@ -61,11 +88,22 @@ test("a batch sent again shows duplicates, whatever kind of events, and its firs
   };
   expect(await settled(first)).toEqual(expected);
   const second = await send(events);
-  expect(await settled(second)).toMatchObject({ accepted: 5, rejected: 1, events: { ...counts, duplicate: 4, withheld: 1 } });
+  expect(await settled(second)).toMatchObject({
+    accepted: 5,
+    rejected: 1,
+    events: { ...counts, duplicate: 4, withheld: 1 },
+  });
   expect(await receipt(first)).toEqual(expected);
 
-  expect((await receipt(`${first}?event_id=receipt-4`)).event).toMatchObject({ event_id: "receipt-4", fate: "attributed", version: 1 });
-  expect((await receipt(`${first}?event_id=receipt-3`)).event).toMatchObject({ fate: "unattributed", reason: "no_click" });
+  expect((await receipt(`${first}?event_id=receipt-4`)).event).toMatchObject({
+    event_id: "receipt-4",
+    fate: "attributed",
+    version: 1,
+  });
+  expect((await receipt(`${first}?event_id=receipt-3`)).event).toMatchObject({
+    fate: "unattributed",
+    reason: "no_click",
+  });
   expect((await receipt(`${second}?event_id=receipt-1`)).event).toMatchObject({ fate: "duplicate" });
   expect((await receipt(`${second}?event_id=receipt-4`)).event).toMatchObject({ fate: "duplicate" });
   expect((await ask(`${first}?event_id=never-sent`)).status).toBe(404);
@@ -76,7 +114,9 @@ test("a second copy of a sale is a duplicate that names the first", async () => 
   const batch = await send([sale, purchase("copied")]);
   expect((await settled(batch)).events).toEqual({ ...counts, stored: 1, unattributed: 1, duplicate: 1 });
   // Two devices are two partitions, so either may have come first.
-  const both = await Promise.all([last - 1, last].map(async (n) => (await receipt(`${batch}?event_id=receipt-${n}`)).event));
+  const both = await Promise.all(
+    [last - 1, last].map(async (n) => (await receipt(`${batch}?event_id=receipt-${n}`)).event),
+  );
   expect(both.toSorted((a, b) => (a.fate < b.fate ? -1 : 1))).toMatchObject([
     { fate: "duplicate", merged_into: expect.stringMatching(/^[0-9a-f-]{36}$/) },
     { fate: "unattributed", merged_into: null },
@@ -90,7 +130,10 @@ test("what is accepted and not yet through is in flight", async () => {
   try {
     batch = await send([view(), purchase("waiting")]);
     expect((await receipt(batch)).events).toEqual({ ...counts, in_flight: 2 });
-    expect((await receipt(`${batch}?event_id=receipt-${last}`)).event).toEqual({ event_id: `receipt-${last}`, fate: "in_flight" });
+    expect((await receipt(`${batch}?event_id=receipt-${last}`)).event).toEqual({
+      event_id: `receipt-${last}`,
+      fate: "in_flight",
+    });
   } finally {
     process.kill(pid!, "SIGCONT");
   }
@@ -108,7 +151,10 @@ describe("who asks for something else", () => {
   });
   test("without a token, with a wrong method or question, is told so in this order", async () => {
     const unknown = await ask("bat_x", { token: null });
-    expect([unknown.status, unknown.headers.get("content-type")]).toEqual([401, expect.stringContaining("application/problem+json")]);
+    expect([unknown.status, unknown.headers.get("content-type")]).toEqual([
+      401,
+      expect.stringContaining("application/problem+json"),
+    ]);
     const posted = await ask("bat_x", { token: null, method: "POST" });
     expect([posted.status, posted.headers.get("allow")]).toEqual([405, "GET, HEAD, OPTIONS"]);
     expect((await ask("bat_x", { method: "OPTIONS" })).status).toBe(204);

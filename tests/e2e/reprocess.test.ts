@@ -1,4 +1,5 @@
-// tests/e2e/reprocess.test.ts - a rule is saved wrong, sales come, the rule is corrected: one command shows what differs, and with --yes the ledger is right.
+// A rule is saved wrong, sales come, the rule is corrected: one command shows what differs, and
+// with --yes the ledger is right.
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { openPool } from "../../infra/postgres/sql.ts";
 import { apps } from "../../modules/installation/product.ts";
@@ -14,7 +15,9 @@ beforeAll(async () => {
   const needed = ["ingest", "worker-chain", "worker-money"];
   product = await startProduct(apps.filter(({ name }) => needed.includes(name)));
   shop = product.client("casa-verde");
-  const { links } = product.stack.run.demo as { links: readonly { readonly client_id: number; readonly partner_id: number }[] };
+  const { links } = product.stack.run.demo as {
+    links: readonly { readonly client_id: number; readonly partner_id: number }[];
+  };
   partners = links.filter(({ client_id }) => client_id === shop.id).map(({ partner_id }) => partner_id);
 });
 afterAll(() => product?.clear());
@@ -24,7 +27,9 @@ const saved = async (changes: ReferenceChanges) => {
   const pool = openPool(product.stack.env.POSTGRES_URL!, { max: 1 });
   const change = await writeReference(pool, "test", changes);
   await pool.end();
-  await until("the change is in force", 10_000, async () => expect(Date.now()).toBeGreaterThan(change.recorded_at + 500));
+  await until("the change is in force", 10_000, async () =>
+    expect(Date.now()).toBeGreaterThan(change.recorded_at + 500),
+  );
   return change;
 };
 const send = async (events: readonly object[]): Promise<void> => {
@@ -41,7 +46,14 @@ const purchase = (order: string, coupon?: string) => ({
   ts: Date.now(),
   cid: shop.id,
   did: `device-${order}`,
-  props: { order_id: order, product_id: "maceta", quantity: 1, revenue: "1000.00", currency: "MXN", ...(coupon && { coupon }) },
+  props: {
+    order_id: order,
+    product_id: "maceta",
+    quantity: 1,
+    revenue: "1000.00",
+    currency: "MXN",
+    ...(coupon && { coupon }),
+  },
 });
 const visit = (n: number) => ({
   event_id: `visit-${n}`,
@@ -59,10 +71,12 @@ const current = () =>
   product.clickhouse<{ id: string; version: number; partner_id: number | null; credit_method: string | null }>(
     "select sender_event_id as id, version, partner_id, credit_method from events_current where order_id like 'R-%' or url like '%/abril' order by id",
   );
-const reprocess = (...args: readonly string[]) => product.tributary("reprocess", "--from", "-1h", "--client", "casa-verde", ...args).done;
+const reprocess = (...args: readonly string[]) =>
+  product.tributary("reprocess", "--from", "-1h", "--client", "casa-verde", ...args).done;
 const hashes = async (): Promise<string> => {
   await product.quiet(30_000);
-  return (await product.tributary("hash", "--json", "--tables", "events,conversions,ledger_entries,product_sales").done).stdout;
+  return (await product.tributary("hash", "--json", "--tables", "events,conversions,ledger_entries,product_sales").done)
+    .stdout;
 };
 
 test("a run that cannot begin ends, with the reason", async () => {
@@ -103,8 +117,12 @@ test("a wrong rule is seen through, set right by decisions, and set right once",
   expect(written).toMatchObject({ code: 0 });
   const said = JSON.parse(written.stdout);
   expect(said).toMatchObject({ decisions: 3, written: { decisions: 3, applied: 3, overtaken: 0, waiting: 0 } });
-  const gain = Number(said.money.find(({ partner_id }: { partner_id: number }) => partner_id === good).commission_minor);
-  await until("the ledger is right", 30_000, async () => expect(await earned()).toEqual([{ partner_id: good, amount: gain }]));
+  const gain = Number(
+    said.money.find(({ partner_id }: { partner_id: number }) => partner_id === good).commission_minor,
+  );
+  await until("the ledger is right", 30_000, async () =>
+    expect(await earned()).toEqual([{ partner_id: good, amount: gain }]),
+  );
   const rows = await until("the events show their second version", 30_000, async () => {
     const found = await current();
     expect(found.map(({ version }) => version)).toEqual([2, 2, 1, 2]);
@@ -122,7 +140,12 @@ test("a wrong rule is seen through, set right by decisions, and set right once",
   expect(again).toMatchObject({ code: 0 });
   expect(again.stdout).toContain("nothing differs");
   expect(await hashes()).toBe(state);
-  const operations = (await product.read<{ kind: string; phase: string; detail: string }>("operations")).map((one) => one.event().data);
-  expect(operations.filter(({ kind }) => kind === "reprocess").map(({ phase }) => phase)).toEqual(["started", "succeeded"]);
+  const operations = (await product.read<{ kind: string; phase: string; detail: string }>("operations")).map(
+    (one) => one.event().data,
+  );
+  expect(operations.filter(({ kind }) => kind === "reprocess").map(({ phase }) => phase)).toEqual([
+    "started",
+    "succeeded",
+  ]);
   expect(operations[0]!.detail).toContain('"decisions":3');
 }, 180_000);

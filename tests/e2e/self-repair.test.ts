@@ -1,4 +1,5 @@
-// Self-repair on real servers: stores that hang are restarted once, one that nobody restarts goes down, and each is told once and once again when it is back.
+// Self-repair on real servers: stores that hang are restarted once, one that nobody restarts goes
+// down, and each is told once and once again when it is back.
 import { mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -17,7 +18,8 @@ import { type Outage, toldOnce } from "../../modules/alerts/told-once.ts";
 import { type RunningApi, startApi } from "../support/api.ts";
 import { sharedStack } from "../support/shared-stack.ts";
 
-// Minutes in the product. A probe that hangs for this long has failed, so it is what bounds a busy machine.
+// Minutes in the product. A probe that hangs for this long has failed, so it is what bounds a busy
+// machine.
 const TIMING = { intervalMs: 500, recheckMs: 1_500, probeMs: 4_000 };
 const { env } = sharedStack();
 const folder = mkdtempSync(join(tmpdir(), "tributary-repair-"));
@@ -31,9 +33,14 @@ const stops: (() => unknown)[] = [];
 beforeAll(async () => {
   running = await startApi(env);
   // Keepers of other suites were killed: their leases would have to run out.
-  await transaction(pool, null, (tx) => tx.query("update probe_states set leased_by = null, leased_until = '-infinity'"), {
-    role: "tributary_keeper",
-  });
+  await transaction(
+    pool,
+    null,
+    (tx) => tx.query("update probe_states set leased_by = null, leased_until = '-infinity'"),
+    {
+      role: "tributary_keeper",
+    },
+  );
 });
 afterAll(async () => {
   for (const stop of stops.reverse()) await stop();
@@ -44,7 +51,11 @@ afterAll(async () => {
 });
 
 /** A keeper of these stores alone; the same code as the process hosts. */
-const keeper = (instance: string, stores: readonly string[], change: Readonly<Record<string, string | undefined>> = {}) => {
+const keeper = (
+  instance: string,
+  stores: readonly string[],
+  change: Readonly<Record<string, string | undefined>> = {},
+) => {
   const log = openLog({ app: "keeper", level: "silent" });
   const metrics = openMetrics({ app: "keeper", version: "0", commit: "0" });
   const { KAFKA_BROKERS, POSTGRES_URL, CLICKHOUSE_URL, REDIS_URL, TRIBUTARY_HOME } = env as Record<string, string>;
@@ -119,13 +130,15 @@ test("ClickHouse and Redis that hang are restarted once each, and told once when
   const first = keeper("keeper-one", stores);
   await until("both are probed and healthy", 60_000, async () => {
     const probed = (await shown()).filter(({ name }) => stores.includes(name));
-    for (const { state, checked_at: at } of probed) expect([state, at === null ? null : Date.parse(at) > began]).toEqual(["healthy", true]);
+    for (const { state, checked_at: at } of probed)
+      expect([state, at === null ? null : Date.parse(at) > began]).toEqual(["healthy", true]);
   });
   const states = following();
   await states.look();
   const from = Date.now();
   for (const name of ["clickhouse", "redis"]) await control.signal(name, "SIGSTOP");
-  for (const { name, state } of await control.status()) if (["clickhouse", "redis"].includes(name)) expect(state).toBe("paused");
+  for (const { name, state } of await control.status())
+    if (["clickhouse", "redis"].includes(name)) expect(state).toBe("paused");
 
   const health = async () => ((await (await fetch(`${running.url}/api/health`)).json()) as { status: string }).status;
   await until("the platform says that stores are down", 30_000, async () => expect(await health()).toBe("down"));
@@ -178,7 +191,10 @@ test("object storage that is gone goes down without a restart, is told by the ke
     expect((await alertsSince(from)).every(({ mailed_at }) => mailed_at !== null)).toBe(true),
   );
   const told = await proven([{ service: store, from, to }]);
-  expect(told.map(({ status, severity }) => `${status} ${severity}`).sort()).toEqual(["down critical", "recovered normal"]);
+  expect(told.map(({ status, severity }) => `${status} ${severity}`).sort()).toEqual([
+    "down critical",
+    "recovered normal",
+  ]);
 });
 
 test("a keeper that dies in a restart has used it up: its successor looks again, tells the end, and restarts nothing", async () => {

@@ -1,4 +1,5 @@
-// `npm start` as a person meets it: the story told twice in one folder, its data found again, and Ctrl-C, which stops everything it started and nothing else.
+// `npm start` as a person meets it: the story told twice in one folder, its data found again, and
+// Ctrl-C, which stops everything it started and nothing else.
 import { type ChildProcess, spawn } from "node:child_process";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -46,12 +47,21 @@ const expectStory = (ran: Ran): void => {
     "refund 250.00 refund",
     "purchase - refused",
   ]);
-  const booked = lines.filter((line) => /^story-\S+-order-\d/.test(line)).map((line) => line.split(/ +/).slice(1, 5).join(" "));
-  expect(booked.map((line) => line.replace(/ \d+ /, " "))).toEqual(["earned 120.00 MXN", "reversal -30.00 MXN", "earned 10.00 MXN"]);
+  const booked = lines
+    .filter((line) => /^story-\S+-order-\d/.test(line))
+    .map((line) => line.split(/ +/).slice(1, 5).join(" "));
+  expect(booked.map((line) => line.replace(/ \d+ /, " "))).toEqual([
+    "earned 120.00 MXN",
+    "reversal -30.00 MXN",
+    "earned 10.00 MXN",
+  ]);
   expect(lines).toContain("ledger balance of casa-verde: 0.00 MXN");
   expect(lines).toContain("everything came out as the story says");
 };
-/** Every process that descends from this one, each with its start time, so that a later process of the same number is another. */
+/**
+ * Every process that descends from this one, each with its start time, so that a later process of
+ * the same number is another.
+ */
 const descendants = (ancestor: number): ReadonlyMap<number, string> => {
   const parents = readdirSync("/proc")
     .filter((name) => /^\d+$/.test(name))
@@ -102,7 +112,10 @@ test("the next start finds both stories, and Ctrl-C stops everything it started 
   expect(seen.size).toBeGreaterThanOrEqual(9);
   const { services } = JSON.parse(readFileSync(run, "utf8"));
   const clickhouse = openClickhouse(services.clickhouse.url);
-  const answer = await clickhouse.query({ query: "select toUInt32(uniqExact(event_id)) as events from events", format: "JSONEachRow" });
+  const answer = await clickhouse.query({
+    query: "select toUInt32(uniqExact(event_id)) as events from events",
+    format: "JSONEachRow",
+  });
   expect(await answer.json()).toEqual([{ events: 18 }]);
   await clickhouse.close();
 

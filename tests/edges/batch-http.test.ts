@@ -1,4 +1,5 @@
-// tests/edges/batch-http.test.ts - POST /ingest/batch and GET /health on real servers: what is answered, what is in the log, and what a hostile sender can not do.
+// POST /ingest/batch and GET /health on real servers: what is answered, what is in the log, and
+// what a hostile sender can not do.
 import { mkdtempSync, readdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { request as httpRequest } from "node:http";
 import { connect, createServer, type Socket } from "node:net";
@@ -12,7 +13,15 @@ import { openKafka } from "../../infra/kafka/kafka.ts";
 import { openPool } from "../../infra/postgres/sql.ts";
 import { until } from "../../infra/runtime/until.ts";
 import { revokeToken } from "../../modules/access/tokens.ts";
-import { addedToLog, freePort, newTokens, pidOf, type RunningIngest, startIngest, whileFrozen } from "../support/ingest.ts";
+import {
+  addedToLog,
+  freePort,
+  newTokens,
+  pidOf,
+  type RunningIngest,
+  startIngest,
+  whileFrozen,
+} from "../support/ingest.ts";
 import { sharedStack } from "../support/shared-stack.ts";
 
 const stack = sharedStack();
@@ -67,7 +76,10 @@ const send = (
     ...(body === undefined ? {} : { body: body as string }),
   });
 
-/** Bytes as they are, for what no well-behaved client sends; resolves with the status, or 0 when the connection was only closed. */
+/**
+ * Bytes as they are, for what no well-behaved client sends; resolves with the status, or 0 when the
+ * connection was only closed.
+ */
 const sendBytes = (...parts: readonly (string | Buffer)[]): Promise<number> =>
   new Promise((resolve) => {
     const socket = connect(Number(new URL(ingest.url).port), "127.0.0.1");
@@ -84,7 +96,9 @@ const sendBytes = (...parts: readonly (string | Buffer)[]): Promise<number> =>
 
 describe("what is acknowledged is in the log", () => {
   test("ten thousand events are answered with their counts after all of them are in the log, each once", async () => {
-    const events = Array.from({ length: 10_000 }, (_, n) => event({ event_id: `many-${n}-${Date.now()}`, did: `d-${n % 500}` }));
+    const events = Array.from({ length: 10_000 }, (_, n) =>
+      event({ event_id: `many-${n}-${Date.now()}`, did: `d-${n % 500}` }),
+    );
     const added = await addedToLog(stack, async () => {
       const answer = await send(bodyOf(...events));
       expect(answer.status).toBe(200);
@@ -96,12 +110,16 @@ describe("what is acknowledged is in the log", () => {
         batch_id: expect.stringMatching(/^bat_[A-Za-z0-9_-]{44}$/),
       });
     });
-    expect(new Set(added.map(({ sender_event_id }) => sender_event_id))).toEqual(new Set(events.map(({ event_id }) => event_id)));
+    expect(new Set(added.map(({ sender_event_id }) => sender_event_id))).toEqual(
+      new Set(events.map(({ event_id }) => event_id)),
+    );
     expect(added).toHaveLength(10_000);
   });
 
   test.each([0, 3, 9])("a bad event at index %d is named, and the others are taken", async (bad) => {
-    const events = Array.from({ length: 10 }, (_, n) => (n === bad ? event({ event_id: "bad-one", did: "" }) : event()));
+    const events = Array.from({ length: 10 }, (_, n) =>
+      n === bad ? event({ event_id: "bad-one", did: "" }) : event(),
+    );
     const added = await addedToLog(stack, async () => {
       const answer = (await (await send(bodyOf(...events))).json()) as Record<string, unknown>;
       expect(answer).toMatchObject({
@@ -147,10 +165,17 @@ describe("what is acknowledged is in the log", () => {
 
   test("no personal data in plain text is in the log", async () => {
     const [record] = await addedToLog(stack, async () => {
-      await send(bodyOf(event({ url: "https://shop.example/?m=luz@example.com", props: { Email: "luz@example.com" } })));
+      await send(
+        bodyOf(event({ url: "https://shop.example/?m=luz@example.com", props: { Email: "luz@example.com" } })),
+      );
     });
     expect(JSON.stringify(record)).not.toContain("luz@");
-    expect(record).toMatchObject({ source: "batch", warnings: ["pii_hashed"], ip_source: "request", ua_source: "request" });
+    expect(record).toMatchObject({
+      source: "batch",
+      warnings: ["pii_hashed"],
+      ip_source: "request",
+      ua_source: "request",
+    });
   });
 });
 
@@ -162,7 +187,10 @@ describe("the order of checks", () => {
 
   test("path, then method, then token, then kind, then size, then body", async () => {
     const nothing = { method: "POST" };
-    expect(await problem(await fetch(`${ingest.url}/nothing`, nothing))).toMatchObject({ status: 404, code: "not_found" });
+    expect(await problem(await fetch(`${ingest.url}/nothing`, nothing))).toMatchObject({
+      status: 404,
+      code: "not_found",
+    });
     expect((await fetch(`${ingest.url}/ingest/batch/`, nothing)).status).toBe(404);
     expect((await fetch(`${ingest.url}/Ingest/batch`, nothing)).status).toBe(404);
     const wrongMethod = await fetch(`${ingest.url}/ingest/batch`, { method: "DELETE" });
@@ -170,9 +198,14 @@ describe("the order of checks", () => {
     expect(await problem(wrongMethod)).toMatchObject({ status: 405, code: "method_not_allowed" });
     expect((await fetch(`${ingest.url}/ingest/batch`, { method: "OPTIONS" })).status).toBe(204);
     expect(
-      await problem(await fetch(`${ingest.url}/ingest/batch`, { ...nothing, body: "{", headers: { "content-type": "text/csv" } })),
+      await problem(
+        await fetch(`${ingest.url}/ingest/batch`, { ...nothing, body: "{", headers: { "content-type": "text/csv" } }),
+      ),
     ).toMatchObject({ status: 401, code: "unauthorized" });
-    expect(await problem(await send("{", { "content-type": "text/csv" }))).toMatchObject({ status: 415, code: "unsupported_media_type" });
+    expect(await problem(await send("{", { "content-type": "text/csv" }))).toMatchObject({
+      status: 415,
+      code: "unsupported_media_type",
+    });
     expect(await problem(await send("{"))).toMatchObject({ status: 400, code: "bad_request" });
     expect(await problem(await send('{"events":[]}'))).toMatchObject({
       status: 400,
@@ -190,18 +223,22 @@ describe("the order of checks", () => {
     expect(answer.headers.get("cache-control")).toBe("no-store");
   });
 
-  test.each(["", "Bearer", "Bearer x y", "Basic abc", "Bearer trb_ingest_unknown", `Bearer trb_ingest_${"A".repeat(43)}`])(
-    "%j opens nothing",
-    async (authorization) => {
-      const answer = await fetch(`${ingest.url}/ingest/batch`, {
-        method: "POST",
-        body: bodyOf(event()),
-        headers: { authorization, "content-type": "application/json" },
-      });
-      expect(answer.status).toBe(401);
-      expect(answer.headers.get("www-authenticate")).toContain("Bearer");
-    },
-  );
+  test.each([
+    "",
+    "Bearer",
+    "Bearer x y",
+    "Basic abc",
+    "Bearer trb_ingest_unknown",
+    `Bearer trb_ingest_${"A".repeat(43)}`,
+  ])("%j opens nothing", async (authorization) => {
+    const answer = await fetch(`${ingest.url}/ingest/batch`, {
+      method: "POST",
+      body: bodyOf(event()),
+      headers: { authorization, "content-type": "application/json" },
+    });
+    expect(answer.status).toBe(401);
+    expect(answer.headers.get("www-authenticate")).toContain("Bearer");
+  });
 
   test("tokens of another kind, in the address or beside a second one open nothing", async () => {
     expect((await send(bodyOf(event()), {}, { token: stack.demo.admin_token })).status).toBe(401);
@@ -214,7 +251,16 @@ describe("the order of checks", () => {
           port,
           path: "/ingest/batch",
           method: "POST",
-          headers: ["Host", "x", "Authorization", `Bearer ${token}`, "Authorization", `Bearer ${token}`, "Content-Length", "0"],
+          headers: [
+            "Host",
+            "x",
+            "Authorization",
+            `Bearer ${token}`,
+            "Authorization",
+            `Bearer ${token}`,
+            "Content-Length",
+            "0",
+          ],
         },
         (answer) => {
           answer.resume();
@@ -284,7 +330,8 @@ describe("the limit of 100 requests a minute", () => {
       expect(await statuses(60, token)).toEqual({ 200: 60 });
     });
     await until("Redis answers again", 5_000, async () => {
-      if (((await (await fetch(`${ingest.url}/health`)).json()) as { cache_store: string }).cache_store !== "ok") throw new Error("down");
+      if (((await (await fetch(`${ingest.url}/health`)).json()) as { cache_store: string }).cache_store !== "ok")
+        throw new Error("down");
     });
     const later = await statuses(60, token);
     expect(later).toEqual({ 200: 40, 429: 20 });
@@ -293,7 +340,9 @@ describe("the limit of 100 requests a minute", () => {
 
 describe("bodies", () => {
   test("a gzipped body is taken", async () => {
-    expect(await (await send(gzipSync(bodyOf(event())), { "content-encoding": "gzip" })).json()).toMatchObject({ accepted: 1 });
+    expect(await (await send(gzipSync(bodyOf(event())), { "content-encoding": "gzip" })).json()).toMatchObject({
+      accepted: 1,
+    });
   });
   test.each([
     ["a gzip bomb", () => gzipSync(Buffer.alloc(200 * 1024 * 1024))],
@@ -320,7 +369,9 @@ describe("bodies", () => {
   test("a body that would fill the heap is refused before it is parsed", async () => {
     for (const piece of ['{"1":0},', "[],"]) {
       const began = performance.now();
-      expect((await send(gzipSync(`{"events":[${piece.repeat(3_000_000)}0]}`), { "content-encoding": "gzip" })).status).toBe(413);
+      expect(
+        (await send(gzipSync(`{"events":[${piece.repeat(3_000_000)}0]}`), { "content-encoding": "gzip" })).status,
+      ).toBe(413);
       expect(performance.now() - began).toBeLessThan(3_000);
     }
   });
@@ -339,13 +390,18 @@ describe("bodies", () => {
     const auth = `Authorization: Bearer ${anyToken()}\r\nContent-Type: application/json\r\n`;
     const body = bodyOf(event());
     expect(
-      await sendBytes(`POST /ingest/batch HTTP/1.1\r\nHost: x\r\n${auth}Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n`),
+      await sendBytes(
+        `POST /ingest/batch HTTP/1.1\r\nHost: x\r\n${auth}Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n`,
+      ),
     ).toBe(400);
     expect(await sendBytes(`POST /ingest/batch HTTP/1.1\r\nHost: x\r\nX: ${"x".repeat(100_000)}\r\n\r\n`)).toBe(400);
     expect(await sendBytes("GARBAGE\r\n\r\n")).toBe(400);
     expect(await sendBytes(`POST /%zz HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n`)).toBe(404);
     expect(
-      await sendBytes(`POST /ingest/batch HTTP/1.1\r\nHost: x\r\n${auth}Expect: magic\r\nContent-Length: ${body.length}\r\n\r\n`, body),
+      await sendBytes(
+        `POST /ingest/batch HTTP/1.1\r\nHost: x\r\n${auth}Expect: magic\r\nContent-Length: ${body.length}\r\n\r\n`,
+        body,
+      ),
     ).toBe(200);
   });
 });
@@ -391,13 +447,30 @@ describe("hostile senders", () => {
     });
     const hostile = fc.oneof(
       fc.jsonValue(),
-      fc.constantFrom<unknown>(2 ** 53, -1, 1e21, 0.1 + 0.2, "$" + "{jndi:ldap://x}", "'; drop table x", "\r\nX: y", "x".repeat(70_000), {
-        $ne: 1,
-      }),
+      fc.constantFrom<unknown>(
+        2 ** 53,
+        -1,
+        1e21,
+        0.1 + 0.2,
+        "$" + "{jndi:ldap://x}",
+        "'; drop table x",
+        "\r\nX: y",
+        "x".repeat(70_000),
+        {
+          $ne: 1,
+        },
+      ),
     );
     const mutated = fc
       .tuple(
-        fc.constantFrom(...Object.keys(good), "props.revenue", "props.order_id", "props.quantity", "props.currency", "props.email"),
+        fc.constantFrom(
+          ...Object.keys(good),
+          "props.revenue",
+          "props.order_id",
+          "props.quantity",
+          "props.currency",
+          "props.email",
+        ),
         hostile,
       )
       .map(([field, value]) => {
@@ -409,7 +482,11 @@ describe("hostile senders", () => {
       fc.asyncProperty(fc.array(mutated, { minLength: 1, maxLength: 20 }), async (events) => {
         const answer = await send(bodyOf(...events));
         expect(answer.status).toBe(200);
-        const { accepted, rejected, errors } = (await answer.json()) as { accepted: number; rejected: number; errors: unknown[] };
+        const { accepted, rejected, errors } = (await answer.json()) as {
+          accepted: number;
+          rejected: number;
+          errors: unknown[];
+        };
         expect([accepted + rejected, errors.length]).toEqual([events.length, rejected]);
       }),
       { numRuns: 150 },
@@ -460,7 +537,9 @@ describe("servers that are away", () => {
         expect((await fetch(`${ingest.opsUrl}/readyz`)).status).toBe(200);
       });
       await until("nothing waits any more", 60_000, async () => {
-        const report = (await (await fetch(`${ingest.url}/health`)).json()) as { failover: { active: boolean; spooled_events: number } };
+        const report = (await (await fetch(`${ingest.url}/health`)).json()) as {
+          failover: { active: boolean; spooled_events: number };
+        };
         if (report.failover.active) throw new Error(JSON.stringify(report.failover));
       });
       expect((await send(bodyOf(event({ event_id: "after" })))).status).toBe(200);
@@ -483,7 +562,10 @@ describe("servers that are away", () => {
         for (const id of ["nameless-1", "nameless-2"])
           expect((await send(bodyOf(event({ event_id: id })), {}, { url: alone.url })).status).toBe(200);
         const report = (await (await fetch(`${alone.url}/health`)).json()) as object;
-        expect(report).toMatchObject({ status: "degraded", failover: { active: true, path: "standby", spooled_events: 2 } });
+        expect(report).toMatchObject({
+          status: "degraded",
+          failover: { active: true, path: "standby", spooled_events: 2 },
+        });
         await new Promise<void>((resolve) => proxy.listen(port, "127.0.0.1", resolve));
         await until("nothing waits any more", 60_000, async () => {
           const { failover } = (await (await fetch(`${alone.url}/health`)).json()) as { failover: { active: boolean } };
@@ -502,7 +584,11 @@ describe("servers that are away", () => {
     // Folders that cannot be made, since files are in the way.
     writeFileSync(join(home, "spool"), "");
     const objects = join(home, "objects");
-    const poor = await startIngest({ ...stack.env, TRIBUTARY_HOME: home, OBJECT_STORE_URL: pathToFileURL(objects).href });
+    const poor = await startIngest({
+      ...stack.env,
+      TRIBUTARY_HOME: home,
+      OBJECT_STORE_URL: pathToFileURL(objects).href,
+    });
     const sendPoor = (id: string) => send(bodyOf(event({ event_id: id })), {}, { url: poor.url });
     try {
       await poor.ready();
@@ -537,7 +623,10 @@ describe("servers that are away", () => {
   });
 
   test("without Postgres from the start requests are told to come again, and the process lives", async () => {
-    const lonely = await startIngest({ ...stack.env, POSTGRES_URL: `postgres://nobody:none@127.0.0.1:${await freePort()}/none` });
+    const lonely = await startIngest({
+      ...stack.env,
+      POSTGRES_URL: `postgres://nobody:none@127.0.0.1:${await freePort()}/none`,
+    });
     try {
       const answer = await send(bodyOf(event()), {}, { url: lonely.url });
       expect([answer.status, answer.headers.get("retry-after")]).toEqual([503, "2"]);
@@ -586,7 +675,11 @@ describe("servers that are away", () => {
     const body = bodyOf(...Array.from({ length: 10_000 }, () => event()));
     const added = await addedToLog(stack, async () => {
       const answered = new Promise<string>((resolve, reject) => {
-        const headers = { authorization: `Bearer ${anyToken()}`, "content-type": "application/json", expect: "100-continue" };
+        const headers = {
+          authorization: `Bearer ${anyToken()}`,
+          "content-type": "application/json",
+          expect: "100-continue",
+        };
         const request = httpRequest(`${short.url}/ingest/batch`, { method: "POST", headers }, async (answer) => {
           let text = "";
           for await (const chunk of answer) text += chunk;
@@ -623,7 +716,9 @@ describe("health", () => {
       last_pull_stats: { errors: 0 },
       failover: { active: false, path: "primary", spooled_events: 0, last_resort_events: 0, oldest_sec: 0 },
       // No worker runs here, so nothing is archived: tests/guarantees/archive.test.ts sees it true.
-      recovery: { health_check: { analytics_ok: true, wal_ok: expect.any(Boolean), relational_ok: true, cache_ok: true } },
+      recovery: {
+        health_check: { analytics_ok: true, wal_ok: expect.any(Boolean), relational_ok: true, cache_ok: true },
+      },
       time_zone_data: expect.stringMatching(/^20\d\d[a-z]$/),
     });
     expect(answer.status).toBe(200);

@@ -1,4 +1,5 @@
-// Who asks the platform API, beside an identity provider that is sick and an address that guesses: whose fault an answer says it is.
+// Who asks the platform API, beside an identity provider that is sick and an address that guesses:
+// whose fault an answer says it is.
 import { createServer, type IncomingMessage, type RequestListener } from "node:http";
 import type { AddressInfo } from "node:net";
 import { exportJWK, generateKeyPair, SignJWT } from "jose";

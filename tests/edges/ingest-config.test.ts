@@ -1,4 +1,4 @@
-// tests/edges/ingest-config.test.ts - the configuration of the ingest host tells all of its problems at once, and no secret.
+// The configuration of the ingest host tells all of its problems at once, and no secret.
 import { expect, test } from "vitest";
 import { readConfig } from "../../apps/ingest/config.ts";
 
@@ -44,7 +44,8 @@ test("all problems are told at once, by the names of the variables", () => {
     LOG_LEVEL: "loud",
     INSTANCE_NAME: "a/b",
   });
-  for (const name of ["PORT", "KAFKA_BROKERS", "TRUSTED_PROXIES", "LOG_LEVEL", "INSTANCE_NAME"]) expect(told).toContain(`  ${name}: `);
+  for (const name of ["PORT", "KAFKA_BROKERS", "TRUSTED_PROXIES", "LOG_LEVEL", "INSTANCE_NAME"])
+    expect(told).toContain(`  ${name}: `);
   expect(problems({ TLS_CERT_FILE: "a.pem" })).toContain("TLS_CERT_FILE and TLS_KEY_FILE: must be given together");
 });
 

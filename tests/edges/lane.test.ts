@@ -1,30 +1,33 @@
-// tests/edges/lane.test.ts - works run in the order of their coming, never more at once than fit, and none is forgotten.
+// Works run in the order of their coming, never more at once than fit, and none is forgotten.
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { heapOf, openLane } from "../../infra/http/lane.ts";
 
 test("never more runs at once than fits, the order is kept, and all of it ends", async () => {
   await fc.assert(
-    fc.asyncProperty(fc.array(fc.tuple(fc.integer({ min: 1, max: 15 }), fc.boolean()), { maxLength: 30 }), async (works) => {
-      const inTurn = openLane(10);
-      const started: number[] = [];
-      let running: number[] = [];
-      const results = await Promise.allSettled(
-        works.map(([weight, fails], n) =>
-          inTurn(weight, async () => {
-            started.push(n);
-            running.push(weight);
-            expect(running.length === 1 || running.reduce((sum, each) => sum + each, 0) <= 10).toBe(true);
-            await new Promise((resolve) => setImmediate(resolve));
-            running.splice(running.indexOf(weight), 1);
-            if (fails) throw new Error("failed");
-          }),
-        ),
-      );
-      expect(started).toEqual(works.map((_, n) => n));
-      expect(results.map(({ status }) => status === "rejected")).toEqual(works.map(([, fails]) => fails));
-      running = [];
-    }),
+    fc.asyncProperty(
+      fc.array(fc.tuple(fc.integer({ min: 1, max: 15 }), fc.boolean()), { maxLength: 30 }),
+      async (works) => {
+        const inTurn = openLane(10);
+        const started: number[] = [];
+        let running: number[] = [];
+        const results = await Promise.allSettled(
+          works.map(([weight, fails], n) =>
+            inTurn(weight, async () => {
+              started.push(n);
+              running.push(weight);
+              expect(running.length === 1 || running.reduce((sum, each) => sum + each, 0) <= 10).toBe(true);
+              await new Promise((resolve) => setImmediate(resolve));
+              running.splice(running.indexOf(weight), 1);
+              if (fails) throw new Error("failed");
+            }),
+          ),
+        );
+        expect(started).toEqual(works.map((_, n) => n));
+        expect(results.map(({ status }) => status === "rejected")).toEqual(works.map(([, fails]) => fails));
+        running = [];
+      },
+    ),
   );
 });
 

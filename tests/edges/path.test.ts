@@ -1,4 +1,5 @@
-// The path of an edge: the log, else its disk, else object storage, else 503; what waits goes first, in order, and an edge under load comes back from its disk to the log.
+// The path of an edge: the log, else its disk, else object storage, else 503; what waits goes
+// first, in order, and an edge under load comes back from its disk to the log.
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -58,7 +59,12 @@ test("events go into the log, then onto the disk while it is away, and from ther
   expect([log, path.state().path]).toEqual([serial(0, 5), "primary"]);
   world.isUp = false;
   for (const text of serial(5, 20)) await store(text);
-  expect(path.state()).toMatchObject({ path: "standby", active: true, spooledEvents: 15, byKind: { s2s: 15, clicks: 0, pixel: 0 } });
+  expect(path.state()).toMatchObject({
+    path: "standby",
+    active: true,
+    spooledEvents: 15,
+    byKind: { s2s: 15, clicks: 0, pixel: 0 },
+  });
   world.isUp = true;
   for (const text of serial(20, 40)) await store(text);
   await until("the disk is drained", () => !path.state().active);
@@ -87,7 +93,8 @@ test("an edge that never pauses gets back to the log, and no event is overtaken"
   isStopping = true;
   await Promise.all(senders);
   await until("all is in the log", () => new Set(log).size === next);
-  // Eight senders at once: each waits for its answer, so no event is in front of one that was sent eight before it.
+  // Eight senders at once: each waits for its answer, so no event is in front of one that was sent
+  // eight before it.
   for (const [at, text] of log.entries()) expect(Math.abs(Number(text) - at - 1)).toBeLessThan(16);
   await stop();
 });
@@ -126,7 +133,11 @@ test("without a disk events go to object storage, without that they are refused,
   expect(refusal).toBeInstanceOf(Problem);
   expect([refusal.status, refusal.headers["Retry-After"]]).toEqual([503, "2"]);
   expect(() => path.expectRoom()).toThrow(Problem);
-  expect(told.filter((event) => event !== "drain.waits")).toEqual(["spool.not_written", "failover.began", "last_resort.not_written"]);
+  expect(told.filter((event) => event !== "drain.waits")).toEqual([
+    "spool.not_written",
+    "failover.began",
+    "last_resort.not_written",
+  ]);
   expect(log).toEqual([]);
   await stop();
 });

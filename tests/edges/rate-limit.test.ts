@@ -1,4 +1,5 @@
-// tests/edges/rate-limit.test.ts - the window of one process is exact: no stretch of its length holds more than the limit, and not one request less is let through.
+// The window of one process is exact: no stretch of its length holds more than the limit, and not
+// one request less is let through.
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { localWindow } from "../../infra/http/rate-limit.ts";
@@ -20,7 +21,10 @@ test("whenever requests come, no stretch of a window holds more than the limit",
         expect(verdict.isAllowed).toBe(before < limit);
         expect(verdict.remaining).toBe(Math.max(0, limit - before - 1));
         if (verdict.isAllowed) allowed.push(now);
-        else expect(window.take("a", now + verdict.resetMs).isAllowed, "a place is free only after its window").toBe(false);
+        else
+          expect(window.take("a", now + verdict.resetMs).isAllowed, "a place is free only after its window").toBe(
+            false,
+          );
       }
     }),
   );

@@ -1,4 +1,5 @@
-// POST /admin/wal-replay from outside: the order of checks, every wrong number of hours, and an answer for who waits where no keeper runs.
+// POST /admin/wal-replay from outside: the order of checks, every wrong number of hours, and an
+// answer for who waits where no keeper runs.
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { openPool } from "../../infra/postgres/sql.ts";
 import { until } from "../../infra/runtime/until.ts";
@@ -14,7 +15,11 @@ let admin: string;
 let ofClient: string;
 const path = (query = "") => `${ingest.url}/admin/wal-replay${query}`;
 const post = (query: string, token: string | undefined = admin, over: RequestInit = {}) =>
-  fetch(path(query), { method: "POST", ...(token !== undefined && { headers: { authorization: `Bearer ${token}` } }), ...over });
+  fetch(path(query), {
+    method: "POST",
+    ...(token !== undefined && { headers: { authorization: `Bearer ${token}` } }),
+    ...over,
+  });
 
 beforeAll(async () => {
   ingest = await startIngest(stack.env);
@@ -35,7 +40,11 @@ test.each(["0", "-1", "49", "1.5", "6;drop", "", "6e0", "0x6", " 6", "six", "006
   async (hours) => {
     const response = await post(`?hours=${hours.includes("&") ? hours : encodeURIComponent(hours)}`);
     const body = (await response.json()) as { code: string; errors: unknown };
-    expect([response.status, body.code, body.errors]).toMatchObject([400, "validation_failed", [{ pointer: "/hours" }]]);
+    expect([response.status, body.code, body.errors]).toMatchObject([
+      400,
+      "validation_failed",
+      [{ pointer: "/hours" }],
+    ]);
   },
 );
 
@@ -66,7 +75,15 @@ test("whoever hangs up has asked all the same; a call that comes when the lane h
   expect(await left).toBe("AbortError");
   const owned = ownedReplay(pool, replay.replay_id, "test");
   await owned.decide([{ topic: "conversions", partition: 0, start: 0, end: 4, skip_from: 0, skip_to: 0 }]);
-  await owned.advance({ place: "conversions-0", next: 4, requeued: 3, skipped: 0, suppressed: 1, refused: 0, errors: [] });
+  await owned.advance({
+    place: "conversions-0",
+    next: 4,
+    requeued: 3,
+    skipped: 0,
+    suppressed: 1,
+    refused: 0,
+    errors: [],
+  });
   const shown = await fetch(path(`/${replay.replay_id}`), { headers: { authorization: `Bearer ${admin}` } });
   expect(await shown.json()).toMatchObject({ state: "running", records_done: 4, records_total: 4, ok: false });
   const again = post("?hours=3");
@@ -80,13 +97,28 @@ test("whoever hangs up has asked all the same; a call that comes when the lane h
   expect(await claimReplay(pool, "test")).toMatchObject({ replay_id: next.replay_id });
   const second = ownedReplay(pool, next.replay_id, "test");
   await second.decide([{ topic: "conversions", partition: 0, start: 2, end: 6, skip_from: 4, skip_to: 5 }]);
-  await second.advance({ place: "conversions-0", next: 6, requeued: 3, skipped: 1, suppressed: 0, refused: 0, errors: [] });
+  await second.advance({
+    place: "conversions-0",
+    next: 6,
+    requeued: 3,
+    skipped: 1,
+    suppressed: 0,
+    refused: 0,
+    errors: [],
+  });
   await second.end("done");
   const response = await again;
   expect([response.status, await response.json()]).toEqual([
     200,
     {
-      ...{ ok: true, replay_id: next.replay_id, hours: 3, from: expect.any(String), to: expect.any(String), files_scanned: 1 },
+      ...{
+        ok: true,
+        replay_id: next.replay_id,
+        hours: 3,
+        from: expect.any(String),
+        to: expect.any(String),
+        files_scanned: 1,
+      },
       ...{ events_requeued: 3, events_skipped_duplicate: 1, events_suppressed: 0, errors: [] },
     },
   ]);
@@ -101,5 +133,8 @@ test("a replay that an operator ends answers who waits for it", async () => {
   });
   expect(await cancelReplay(pool, replay)).toBe(true);
   const response = await waiting;
-  expect([response.status, await response.json()]).toMatchObject([200, { ok: false, replay_id: replay, events_requeued: 0 }]);
+  expect([response.status, await response.json()]).toMatchObject([
+    200,
+    { ok: false, replay_id: replay, events_requeued: 0 },
+  ]);
 });

@@ -1,5 +1,5 @@
-// Law C11: the archive covers the log, without gap or overlap, whatever is killed when; a restore brings back the very bytes; memory that was lost is
-// relearnt from it where the log has let go.
+// Law C11: the archive covers the log, without gap or overlap, whatever is killed when; a restore
+// brings back the very bytes; memory that was lost is relearnt from it where the log has let go.
 import { type ChildProcess, spawn } from "node:child_process";
 import { closeSync, existsSync, openSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -79,10 +79,16 @@ const lagOf = async (group: string): Promise<number> => {
 test("a worker killed while it announces, after a file and before it commits leaves no gap and no overlap, and the bytes of the log", async () => {
   const seed = newSeed("archive under kill -9");
   const proofs: string[] = [];
-  // Two members that share the partitions before there is anything to read, so that the group is waited for once. Whoever comes after them reads what has come since as well, and would cut every file elsewhere.
+  // Two members that share the partitions before there is anything to read, so that the group is
+  // waited for once. Whoever comes after them reads what has come since as well, and would cut
+  // every file elsewhere.
   const kills = [["after-announcement", 2] as const, ["after-file", 1] as const];
   const dying = await Promise.all(
-    kills.map(async ([failpoint, passing]) => ({ failpoint, passing, ...(await worker("archive", failpoint, passing)) })),
+    kills.map(async ([failpoint, passing]) => ({
+      failpoint,
+      passing,
+      ...(await worker("archive", failpoint, passing)),
+    })),
   );
   for (const { log } of dying)
     await until("both members have joined", 60_000, () => {
@@ -116,7 +122,9 @@ test("a worker killed while it announces, after a file and before it commits lea
   for (const { partition, offset, key, value } of inLog)
     expect(archived.get(`${partition}@${offset}`)).toBe(`${key?.toString("hex")} ${value?.toString("hex")}`);
   expect(await archiveBehind(product.admin, 0)).toBe(0);
-  const health = (await (await fetch(`${product.ingestUrl}/health`)).json()) as { recovery: { health_check: { wal_ok: boolean } } };
+  const health = (await (await fetch(`${product.ingestUrl}/health`)).json()) as {
+    recovery: { health_check: { wal_ok: boolean } };
+  };
   expect(health.recovery.health_check.wal_ok).toBe(true);
   console.log(`hits: ${proofs.join(", ")}; ${state.files} files, ${state.events} events`);
 }, 240_000);
@@ -139,7 +147,12 @@ test("a byte that has changed in a file is told with the file, and so are a file
   expect(await checkArchive(objects, product.admin)).toMatchObject({ gaps: [], damaged: [] });
 });
 
-const sinceBegan = () => ["--from", new Date(began - 60_000).toISOString(), "--to", new Date(Date.now() + 60_000).toISOString()];
+const sinceBegan = () => [
+  "--from",
+  new Date(began - 60_000).toISOString(),
+  "--to",
+  new Date(Date.now() + 60_000).toISOString(),
+];
 
 test("a restore that cannot begin ends, with the reason, and has done nothing", async () => {
   const env = { ...environmentOf(product.stack.home), SCHEMA_REGISTRY_URL: "http://127.0.0.1:1" };
@@ -164,10 +177,14 @@ test("a restore shows what it would do, brings back the very bytes to the same p
     FAILPOINTS: "after-restored=5",
     FAILPOINT_LOG: join(product.stack.home, "restore.hits"),
   };
-  const dying = spawn(process.execPath, ["--conditions=faults", "dist/apps/cli/main.js", "restore", ...window, "--yes"], {
-    cwd: root,
-    env,
-  });
+  const dying = spawn(
+    process.execPath,
+    ["--conditions=faults", "dist/apps/cli/main.js", "restore", ...window, "--yes"],
+    {
+      cwd: root,
+      env,
+    },
+  );
   expect(await new Promise((resolve) => dying.once("exit", (_code, signal) => resolve(signal)))).toBe("SIGKILL");
   const done = await product.tributary("restore", ...window, "--yes", "--json").done;
   expect(done.stderr).toContain("going on behind archive/events.raw/");
@@ -175,7 +192,8 @@ test("a restore shows what it would do, brings back the very bytes to the same p
   expect(restored).toMatchObject({ files: plan.files, events: inLog.length, suppressed: 0 });
 
   const back = await product.read("events.restored");
-  // The file during which it was killed came twice; its records follow each other in order both times.
+  // The file during which it was killed came twice; its records follow each other in order both
+  // times.
   expect(back.length).toBeGreaterThan(inLog.length);
   const byPlace = new Map(inLog.map((record) => [`${ARCHIVED_TOPIC}/${record.partition}@${record.offset}`, record]));
   const seen = new Set<string>();

@@ -1,5 +1,6 @@
-// Each event counts once: random logs with kills between all steps, redeliveries, ids sent twice, batches cut anywhere, rewinds, and owners that
-// overlap while they know different facts. At the end every id has one content, and what is remembered is as if each event had come once.
+// Each event counts once: random logs with kills between all steps, redeliveries, ids sent twice,
+// batches cut anywhere, rewinds, and owners that overlap while they know different facts. At the
+// end every id has one content, and what is remembered is as if each event had come once.
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { type Step, type Sum, step, toys } from "../support/toy.ts";
@@ -18,12 +19,27 @@ const stepOf = fc.record({
   place: fc.constantFrom("p1", "p2", "p3"),
 });
 const action = fc.oneof(
-  { weight: 4, arbitrary: fc.record({ does: fc.constant("publish" as const), steps: fc.array(stepOf, { minLength: 1, maxLength: 5 }) }) },
+  {
+    weight: 4,
+    arbitrary: fc.record({
+      does: fc.constant("publish" as const),
+      steps: fc.array(stepOf, { minLength: 1, maxLength: 5 }),
+    }),
+  },
   { weight: 6, arbitrary: fc.record({ does: fc.constant("work" as const), ...place, factor }) },
   { weight: 3, arbitrary: fc.record({ does: fc.constant("die" as const), ...place, factor, at: fc.nat({ max: 12 }) }) },
   { weight: 2, arbitrary: fc.record({ does: fc.constant("hold" as const), ...place, factor }) },
   { weight: 2, arbitrary: fc.record({ does: fc.constant("wake" as const), which: fc.nat({ max: 5 }) }) },
-  { weight: 3, arbitrary: fc.record({ does: fc.constant("overlap" as const), ...place, factor, other: factor, at: fc.nat({ max: 8 }) }) },
+  {
+    weight: 3,
+    arbitrary: fc.record({
+      does: fc.constant("overlap" as const),
+      ...place,
+      factor,
+      other: factor,
+      at: fc.nat({ max: 8 }),
+    }),
+  },
   { weight: 1, arbitrary: fc.record({ does: fc.constant("rewind" as const), group }) },
 );
 type Action = typeof action extends fc.Arbitrary<infer T> ? T : never;
@@ -31,12 +47,19 @@ type Action = typeof action extends fc.Arbitrary<infer T> ? T : never;
 /** Rates are facts of settle alone, so that the outputs of the first chain can be compared too. */
 const readOf = (of: Group, value: number) => (async () => (of === "settle" ? value : 1)) as never;
 
-const play = async (made: World, actions: readonly Action[], contentOf: (id: number, drawn: Partial<Step>) => Step): Promise<void> => {
+const play = async (
+  made: World,
+  actions: readonly Action[],
+  contentOf: (id: number, drawn: Partial<Step>) => Step,
+): Promise<void> => {
   const asleep: (() => Promise<void>)[] = [];
   for (const one of actions) {
     if (one.does === "publish") publish(made, ...one.steps.map(({ id, ...drawn }) => contentOf(id, drawn)));
     if (one.does === "work")
-      await worker(made, { hosting: groups[one.group], read: readOf(one.group, one.factor) }).step(one.partition, one.most);
+      await worker(made, { hosting: groups[one.group], read: readOf(one.group, one.factor) }).step(
+        one.partition,
+        one.most,
+      );
     if (one.does === "die") {
       let effects = 0;
       const around = () => {
@@ -46,17 +69,23 @@ const play = async (made: World, actions: readonly Action[], contentOf: (id: num
       await mortal.step(one.partition, one.most).catch((error) => expect(error).toBeInstanceOf(Killed));
     }
     if (one.does === "hold")
-      asleep.push(worker(made, { hosting: groups[one.group], read: readOf(one.group, one.factor) }).hold(one.partition, one.most));
+      asleep.push(
+        worker(made, { hosting: groups[one.group], read: readOf(one.group, one.factor) }).hold(one.partition, one.most),
+      );
     if (one.does === "wake") await asleep.splice(one.which, 1)[0]?.();
     if (one.does === "overlap") {
-      // The second owner takes the whole partition over while the first one stands at one of its effects, and the first one does not notice.
+      // The second owner takes the whole partition over while the first one stands at one of its
+      // effects, and the first one does not notice.
       let effects = 0;
       const around = async () => {
         if (effects++ !== one.at) return;
         const second = worker(made, { hosting: groups[one.group], read: readOf(one.group, one.other) });
         await second.step(one.partition, one.most + 1);
       };
-      await worker(made, { hosting: groups[one.group], read: readOf(one.group, one.factor), around }).hold(one.partition, one.most)();
+      await worker(made, { hosting: groups[one.group], read: readOf(one.group, one.factor), around }).hold(
+        one.partition,
+        one.most,
+      )();
     }
     if (one.does === "rewind")
       for (const at of made.committed.keys()) if (at.startsWith(`${groups[one.group][0]}/`)) made.committed.set(at, 0);
@@ -79,7 +108,9 @@ const contents = (made: World, topic: keyof typeof toys): ReadonlyMap<string, Re
 };
 const distinct = (made: World, topic: "sums" | "paid"): readonly Sum[] =>
   [...contents(made, topic).values()].flatMap((values) =>
-    [...values].map((hex) => made.wire.decode(toys[topic], Buffer.from(hex, "hex"), { topic: "", partition: 0, offset: 0 }).data),
+    [...values].map(
+      (hex) => made.wire.decode(toys[topic], Buffer.from(hex, "hex"), { topic: "", partition: 0, offset: 0 }).data,
+    ),
   );
 const byOrder = (sums: readonly Sum[]): ReadonlyMap<string, readonly Sum[]> => {
   const orders = new Map<string, Sum[]>();
@@ -90,12 +121,19 @@ const hasOneContent = (made: World, topic: keyof typeof toys): void => {
   for (const [id, values] of contents(made, topic)) expect(values.size, `contents of ${id} in ${topic}`).toBe(1);
 };
 
-/** The sums of an order are one story: the n-th adds to the one before, none is missing, none is told twice. */
+/**
+ * The sums of an order are one story: the n-th adds to the one before, none is missing, none is
+ * told twice.
+ */
 const tellsOneStory = (made: World): void => {
   const orders = byOrder(distinct(made, "sums"));
   for (const [order, sums] of orders) {
     const inOrder = sums
-      .map(({ total, cause }) => ({ total, factor: Number(/ x(\d+) /.exec(cause)![1]), n: Number(/ n(\d+)$/.exec(cause)![1]) }))
+      .map(({ total, cause }) => ({
+        total,
+        factor: Number(/ x(\d+) /.exec(cause)![1]),
+        n: Number(/ n(\d+)$/.exec(cause)![1]),
+      }))
       .sort((a, b) => a.n - b.n);
     expect(
       inOrder.map(({ n }) => n),

@@ -1,4 +1,5 @@
-// Dead letters end to end, law C4: garbage and refused rows become letters that health counts; mended, they come through once, also when the keeper is killed between sending and marking.
+// Dead letters end to end, law C4: garbage and refused rows become letters that health counts;
+// mended, they come through once, also when the keeper is killed between sending and marking.
 import { type ChildProcess, spawn } from "node:child_process";
 import { closeSync, openSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -21,7 +22,9 @@ afterAll(async () => {
 });
 
 /** Outside of the supervisor, which would start it again with the same failpoint. */
-const keeper = async (failpoints: string): Promise<{ readonly hits: () => string; readonly died: Promise<NodeJS.Signals | null> }> => {
+const keeper = async (
+  failpoints: string,
+): Promise<{ readonly hits: () => string; readonly died: Promise<NodeJS.Signals | null> }> => {
   const name = `keeper-${keepers.length}`;
   const log = join(product.stack.home, `${name}.hits`);
   const output = openSync(join(product.stack.home, "logs", `${name}.log`), "a");
@@ -41,7 +44,10 @@ const keeper = async (failpoints: string): Promise<{ readonly hits: () => string
   });
   closeSync(output);
   keepers.push(child);
-  return { hits: () => readFileSync(log, "utf8"), died: new Promise((resolve) => child.once("exit", (_code, signal) => resolve(signal))) };
+  return {
+    hits: () => readFileSync(log, "utf8"),
+    died: new Promise((resolve) => child.once("exit", (_code, signal) => resolve(signal))),
+  };
 };
 const dlq = async <T = any>(...args: readonly string[]): Promise<T> => {
   const { code, stdout, stderr } = await product.tributary("dlq", ...args, "--json").done;
@@ -63,9 +69,11 @@ const depthIs = (s2s: number) =>
     }),
   );
 const states = async (): Promise<readonly string[]> =>
-  (await product.rows("select stage, code, state, count(*)::int as count from dead_letters group by 1, 2, 3 order by 1, 2, 3")).map(
-    ({ stage, code, state, count }) => `${stage} ${code} ${state} ${count}`,
-  );
+  (
+    await product.rows(
+      "select stage, code, state, count(*)::int as count from dead_letters group by 1, 2, 3 order by 1, 2, 3",
+    )
+  ).map(({ stage, code, state, count }) => `${stage} ${code} ${state} ${count}`);
 const statesAre = (...expected: readonly string[]) =>
   until("the letters are as they must be", 60_000, async () => expect(await states()).toEqual(expected));
 
@@ -90,7 +98,8 @@ test("garbage and refused rows are counted, and what is mended comes through onc
   ];
   for (const event of events) sent.set(event.event_id, event);
 
-  // A mapping that is wrong in each of two stores: one refuses an event, the other a record that holds none.
+  // A mapping that is wrong in each of two stores: one refuses an event, the other a record that
+  // holds none.
   await product.rows("alter table product_sales add constraint mapping check (order_id <> 'dlq-refused-1')");
   await product.rows("alter table conversions add constraint mapping check (order_id <> 'dlq-refused-2')");
   const first = await keeper("dlq-produced=1");
@@ -98,13 +107,24 @@ test("garbage and refused rows are counted, and what is mended comes through onc
   expect(await post(product.ingestUrl, token, events)).toMatchObject({ status: 200, accepted: events.length });
   journal.end("load", "ok");
   const producer = product.kafka.producer();
-  await producer.send([1, 2, 3, 4].map((n) => ({ topic: "events.raw", key: `g${n % 2}`, value: n === 1 ? null : Buffer.from("garbage") })));
+  await producer.send(
+    [1, 2, 3, 4].map((n) => ({
+      topic: "events.raw",
+      key: `g${n % 2}`,
+      value: n === 1 ? null : Buffer.from("garbage"),
+    })),
+  );
   await producer.close();
   await product.quiet(60_000);
   await depthIs(6);
-  await statesAre("conversions refused_by_store waiting 1", "enrich not_framed waiting 4", "product-sales refused_by_store waiting 1");
+  await statesAre(
+    "conversions refused_by_store waiting 1",
+    "enrich not_framed waiting 4",
+    "product-sales refused_by_store waiting 1",
+  );
 
-  // On a busy machine a minute passes, and the keeper that is to die over the mended letters would die over the garbage.
+  // On a busy machine a minute passes, and the keeper that is to die over the mended letters would
+  // die over the garbage.
   await product.rows("update dead_letters set next_attempt_at = now() + interval '1 hour'");
 
   // Each says what it is: the event as JSON with its client, the bytes where nobody can read them.
@@ -166,25 +186,31 @@ test("garbage and refused rows are counted, and what is mended comes through onc
   // Garbage that is tried again is garbage again: the same four letters, one attempt further.
   await dlq("retry", "--code", "not_framed", "--yes");
   await until("every attempt has failed", 60_000, async () =>
-    expect(await product.rows("select attempts from dead_letters where code = 'not_framed' and state = 'waiting'")).toEqual(
-      Array.from({ length: 4 }, () => ({ attempts: 1 })),
-    ),
+    expect(
+      await product.rows("select attempts from dead_letters where code = 'not_framed' and state = 'waiting'"),
+    ).toEqual(Array.from({ length: 4 }, () => ({ attempts: 1 }))),
   );
   await depthIs(4);
   const refusedUsage = await product.tributary("dlq", "discard", "--code", "not_framed", "--yes").done;
   expect(refusedUsage.code).toBe(2);
-  expect(await dlq("discard", "--code", "not_framed", "--reason", "garbage of a test", "--yes")).toMatchObject({ letters: 4 });
+  expect(await dlq("discard", "--code", "not_framed", "--reason", "garbage of a test", "--yes")).toMatchObject({
+    letters: 4,
+  });
   await depthIs(0);
 
   const operations = (await product.read("operations"))
     .map(({ event }) => event().data)
     .filter(({ kind }) => kind.startsWith("dead_letter"));
   expect(operations.map(({ kind, phase }) => `${kind} ${phase}`)).toEqual(
-    ["dead_letter_retry", "dead_letter_retry", "dead_letter_discard"].flatMap((kind) => [`${kind} started`, `${kind} succeeded`]),
+    ["dead_letter_retry", "dead_letter_retry", "dead_letter_discard"].flatMap((kind) => [
+      `${kind} started`,
+      `${kind} succeeded`,
+    ]),
   );
   expect(operations.at(-1)).toMatchObject({ actor: expect.stringContaining("@cli"), reason: "garbage of a test" });
 
-  // C4: every failure in the topic is told once in the index, every letter has one state; the index read from its first record again changes nothing.
+  // C4: every failure in the topic is told once in the index, every letter has one state; the index
+  // read from its first record again changes nothing.
   const records = await product.read("s2s.dlq");
   const failures = new Set(
     records.map(

@@ -1,4 +1,5 @@
-// Of two owners of a partition that overlap and know different facts, only the first is heard: on a real Postgres, whatever the batches and the timing.
+// Of two owners of a partition that overlap and know different facts, only the first is heard: on a
+// real Postgres, whatever the batches and the timing.
 import { randomUUID } from "node:crypto";
 import fc from "fast-check";
 import pg from "pg";
@@ -15,50 +16,77 @@ afterAll(() => pool.end());
 const made = (): World => world({ fast: inMemory("fast"), durable: postgresMemory(pool) });
 const knowing = (factor: number) => (async () => factor) as never;
 
-/** Reads a partition from its beginning on its own, as an owner does that does not know of the other one. */
+/**
+ * Reads a partition from its beginning on its own, as an owner does that does not know of the other
+ * one.
+ */
 const readAll = async (within: World, owner: Worker, topic: string, partition: number, most: number): Promise<void> => {
   for (let next = 0; ; ) {
     const messages = within.log.read(topic, partition, next, most);
     if (messages.length === 0) return;
-    const control = { commit: async () => undefined, heartbeat: async () => undefined, isCurrent: () => true, seek: () => undefined };
+    const control = {
+      commit: async () => undefined,
+      heartbeat: async () => undefined,
+      isCurrent: () => true,
+      seek: () => undefined,
+    };
     await owner.process({ topic, partition, messages }, control);
     next = messages.at(-1)!.offset + 1;
   }
 };
 const sumsOf = (within: World): readonly Sum[] =>
-  within.log.all("toy.sums").map(({ value }) => within.wire.decode(toys.sums, value, { topic: "", partition: 0, offset: 0 }).data);
+  within.log
+    .all("toy.sums")
+    .map(({ value }) => within.wire.decode(toys.sums, value, { topic: "", partition: 0, offset: 0 }).data);
 
-const claims = fc.array(fc.record({ id: fc.nat({ max: 15 }), order: fc.nat({ max: 2 }), worth: fc.integer({ min: 1, max: 9 }) }), {
-  minLength: 5,
-  maxLength: 30,
-});
+const claims = fc.array(
+  fc.record({ id: fc.nat({ max: 15 }), order: fc.nat({ max: 2 }), worth: fc.integer({ min: 1, max: 9 }) }),
+  {
+    minLength: 5,
+    maxLength: 30,
+  },
+);
 
 test("every event is decided once, and both owners tell the same story", () =>
   fc.assert(
-    fc.asyncProperty(claims, fc.integer({ min: 1, max: 6 }), fc.integer({ min: 1, max: 6 }), async (drawn, most, mostOther) => {
-      const within = made();
-      const run = randomUUID();
-      publish(within, ...drawn.map(({ id, order, worth }): Step => step(`${run}-${id}`, { order: `${run}-${order}`, worth })));
-      await settleDown([worker(within, { hosting: ["check", "walk", "point"] })], within);
-      const owner = worker(within, { hosting: ["settle"], read: knowing(3) });
-      const zombie = worker(within, { hosting: ["settle"], read: knowing(7) });
-      await Promise.all(
-        [0, 1].flatMap((partition) => [
-          readAll(within, owner, "toy.claims", partition, most),
-          readAll(within, zombie, "toy.claims", partition, mostOther),
-        ]),
-      );
-      const contents = new Map<string, Set<string>>();
-      for (const sum of sumsOf(within)) contents.set(sum.id, (contents.get(sum.id) ?? new Set()).add(JSON.stringify(sum)));
-      for (const [id, told] of contents) expect([...told], id).toHaveLength(1);
-      expect(contents.size).toBe(new Set(drawn.map(({ id }) => id)).size);
-      // The n-th sum of an order adds its own worth, times the factor of whoever was heard, to the one before.
-      for (let order = 0; order <= 2; order++) {
-        const sums = [...new Map(sumsOf(within).map((sum) => [sum.id, sum])).values()].filter((sum) => sum.order === `${run}-${order}`);
-        const inOrder = sums.map(({ total, cause }) => ({ total, n: Number(/ n(\d+)$/.exec(cause)![1]) })).sort((a, b) => a.n - b.n);
-        expect(inOrder.map(({ n }) => n)).toEqual(inOrder.map((_, n) => n + 1));
-      }
-    }),
+    fc.asyncProperty(
+      claims,
+      fc.integer({ min: 1, max: 6 }),
+      fc.integer({ min: 1, max: 6 }),
+      async (drawn, most, mostOther) => {
+        const within = made();
+        const run = randomUUID();
+        publish(
+          within,
+          ...drawn.map(({ id, order, worth }): Step => step(`${run}-${id}`, { order: `${run}-${order}`, worth })),
+        );
+        await settleDown([worker(within, { hosting: ["check", "walk", "point"] })], within);
+        const owner = worker(within, { hosting: ["settle"], read: knowing(3) });
+        const zombie = worker(within, { hosting: ["settle"], read: knowing(7) });
+        await Promise.all(
+          [0, 1].flatMap((partition) => [
+            readAll(within, owner, "toy.claims", partition, most),
+            readAll(within, zombie, "toy.claims", partition, mostOther),
+          ]),
+        );
+        const contents = new Map<string, Set<string>>();
+        for (const sum of sumsOf(within))
+          contents.set(sum.id, (contents.get(sum.id) ?? new Set()).add(JSON.stringify(sum)));
+        for (const [id, told] of contents) expect([...told], id).toHaveLength(1);
+        expect(contents.size).toBe(new Set(drawn.map(({ id }) => id)).size);
+        // The n-th sum of an order adds its own worth, times the factor of whoever was heard, to the
+        // one before.
+        for (let order = 0; order <= 2; order++) {
+          const sums = [...new Map(sumsOf(within).map((sum) => [sum.id, sum])).values()].filter(
+            (sum) => sum.order === `${run}-${order}`,
+          );
+          const inOrder = sums
+            .map(({ total, cause }) => ({ total, n: Number(/ n(\d+)$/.exec(cause)![1]) }))
+            .sort((a, b) => a.n - b.n);
+          expect(inOrder.map(({ n }) => n)).toEqual(inOrder.map((_, n) => n + 1));
+        }
+      },
+    ),
     { numRuns: 25 },
   ));
 

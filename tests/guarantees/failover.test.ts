@@ -1,6 +1,16 @@
-// Failover of the edges: whatever becomes of the log, of an edge or of a disk, what was answered with 200 is in the log afterwards, under its own id and in the order of its device.
+// Failover of the edges: whatever becomes of the log, of an edge or of a disk, what was answered
+// with 200 is in the log afterwards, under its own id and in the order of its device.
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
-import { appendFileSync, closeSync, existsSync, mkdirSync, openSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import {
+  appendFileSync,
+  closeSync,
+  existsSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -42,7 +52,11 @@ const post = async (url: string, device: string, from: number, count: number): P
   try {
     const response = await fetch(`${url}/ingest/batch`, {
       method: "POST",
-      headers: { authorization: `Bearer ${tokens[used % tokens.length]}`, "content-type": "application/json", connection: "close" },
+      headers: {
+        authorization: `Bearer ${tokens[used % tokens.length]}`,
+        "content-type": "application/json",
+        connection: "close",
+      },
       body: JSON.stringify({ events }),
       signal: AbortSignal.timeout(20_000),
     });
@@ -58,7 +72,10 @@ const sent = (device: string, from: number, count: number): void => {
   for (let n = 0; n < count; n += 1) acknowledged.push(`${device}-${from + n}`);
 };
 
-/** Sends batch after batch of one device, the same again until it is taken, and goes on with the other edge when one does not answer. */
+/**
+ * Sends batch after batch of one device, the same again until it is taken, and goes on with the
+ * other edge when one does not answer.
+ */
 const sender = (device: string, urls: readonly string[], batch = 20) => {
   const answers = new Map<string, number>();
   let isStopping = false;
@@ -91,7 +108,8 @@ interface Failover {
   readonly last_resort_events: number;
 }
 const failoverOf = async (url: string): Promise<Failover> =>
-  ((await (await fetch(`${url}/health`, { signal: AbortSignal.timeout(10_000) })).json()) as { failover: Failover }).failover;
+  ((await (await fetch(`${url}/health`, { signal: AbortSignal.timeout(10_000) })).json()) as { failover: Failover })
+    .failover;
 const drained = (url: string) =>
   until("nothing waits at the edge any more", 60_000, async () => {
     const failover = await failoverOf(url);
@@ -105,14 +123,19 @@ const whileFrozen = async (work: () => Promise<void>): Promise<void> => {
   const kafka = product.stack.pid("kafka")!;
   product.stack.kill("kafka", "SIGSTOP");
   try {
-    await until("Kafka stands still", 5_000, () => expect(readFileSync(`/proc/${kafka}/stat`, "utf8").split(") ")[1]![0]).toBe("T"));
+    await until("Kafka stands still", 5_000, () =>
+      expect(readFileSync(`/proc/${kafka}/stat`, "utf8").split(") ")[1]![0]).toBe("T"),
+    );
     await work();
   } finally {
     product.stack.kill("kafka", "SIGCONT");
   }
 };
 
-/** Everything acknowledged so far is there; of each device events come first in the order in which they were acknowledged. */
+/**
+ * Everything acknowledged so far is there; of each device events come first in the order in which
+ * they were acknowledged.
+ */
 const expectStored = async (): Promise<{ readonly stored: number; readonly again: number }> => {
   // A broker that has just come back does not lead all of its partitions at once.
   const records = await until("the log can be read", 60_000, () => product.read<EventReceived>("events.raw"));
@@ -163,7 +186,8 @@ test("a log that stands still, and one that is killed, under load: edges answer 
   const held = await expectStored();
   const answers = senders.map((one) => Object.fromEntries(one.answers));
   console.log(`${held.stored} events, ${held.again} of them twice in the log; answers ${JSON.stringify(answers)}`);
-  // A broker that has just come back may be asked for more than it takes at once; anything but 200 and 503 would be a fault.
+  // A broker that has just come back may be asked for more than it takes at once; anything but 200
+  // and 503 would be a fault.
   for (const said of senders.flatMap((one) => [...one.answers.keys()])) expect(["0: 200", "0: 503"]).toContain(said);
 }, 180_000);
 
@@ -174,7 +198,8 @@ test("kill -9 of the first edge under load: senders go on with the standby, and 
   const { was, is } = await product.replaced("ingest", 60_000);
   expect(is).not.toBe(was);
   await until("every sender has been answered by the standby", 30_000, () => {
-    for (const { answers } of senders) if (!((answers.get("1: 200") ?? 0) > 3)) throw new Error(JSON.stringify([...answers]));
+    for (const { answers } of senders)
+      if (!((answers.get("1: 200") ?? 0) > 3)) throw new Error(JSON.stringify([...answers]));
   });
   for (const { stop } of senders) await stop();
   for (const url of urls) await drained(url);
@@ -184,7 +209,11 @@ test("kill -9 of the first edge under load: senders go on with the standby, and 
 }, 120_000);
 
 /** An edge outside of the supervisor, which would start it again. */
-const edgeApart = async (name: string, more: Readonly<Record<string, string>>, command: (node: readonly string[]) => readonly string[]) => {
+const edgeApart = async (
+  name: string,
+  more: Readonly<Record<string, string>>,
+  command: (node: readonly string[]) => readonly string[],
+) => {
   const [port, opsPort] = [await freePort(), await freePort()];
   const file = join(product.stack.home, "logs", `${name}.log`);
   const output = openSync(file, "a");

@@ -1,4 +1,5 @@
-// Law R14: a hint is read once and recorded on the event; credit once given does not change because a hint would now read otherwise.
+// Law R14: a hint is read once and recorded on the event; credit once given does not change because
+// a hint would now read otherwise.
 import { Redis } from "ioredis";
 import { afterAll, expect, test } from "vitest";
 import { clickIdKey, mint } from "../../domain/click-id.ts";
@@ -14,7 +15,18 @@ import { redisStore } from "../../sinks/stores/redis.ts";
 import { type VelocityRow, velocity } from "../../sinks/velocity/velocity.ts";
 import { drive } from "../../stream/testing/drive.ts";
 import { pipeline } from "../../topology.ts";
-import { client, hourMs, link, linkId, noon, partner, purchase, reads, received, referenceWith } from "../support/builders.ts";
+import {
+  client,
+  hourMs,
+  link,
+  linkId,
+  noon,
+  partner,
+  purchase,
+  reads,
+  received,
+  referenceWith,
+} from "../support/builders.ts";
 import { sharedStack } from "../support/shared-stack.ts";
 
 const redis = new Redis(sharedStack().env.REDIS_URL!);
@@ -25,7 +37,10 @@ const key = clickIdKey(secret, 1);
 const clickOn = (onLink: number, before: number): string => mint(onLink, noon - before, new Uint8Array(8), key);
 let made = 0;
 
-/** The whole pipeline in memory, with its hints on a real Redis that the velocity sink fills when it is told to. */
+/**
+ * The whole pipeline in memory, with its hints on a real Redis that the velocity sink fills when it
+ * is told to.
+ */
 const shop = (isLinked: boolean) => {
   const prefix = `r14:${process.pid}:${Date.now()}:${++made}`;
   const known = referenceWith({
@@ -47,10 +62,16 @@ const shop = (isLinked: boolean) => {
   return {
     ...driven,
     post: (...events: readonly Partial<EventReceived>[]) =>
-      driven.send(topics.eventsRaw, ...events.map((event) => ({ data: received(event), at: event.ts ?? noon, receivedAt: noon }))),
+      driven.send(
+        topics.eventsRaw,
+        ...events.map((event) => ({ data: received(event), at: event.ts ?? noon, receivedAt: noon })),
+      ),
     sink: () =>
-      store.within({ tenants: [], token: "" }, (write) => velocity.write(driven.rows("velocity") as readonly VelocityRow[], write)),
-    saleOf: (id: string) => driven.read(topics.eventsAttributed).findLast(({ data }) => data.event.event_id === id)!.data,
+      store.within({ tenants: [], token: "" }, (write) =>
+        velocity.write(driven.rows("velocity") as readonly VelocityRow[], write),
+      ),
+    saleOf: (id: string) =>
+      driven.read(topics.eventsAttributed).findLast(({ data }) => data.event.event_id === id)!.data,
   };
 };
 const uuid = (n: number): string => `00000000-0000-8000-8000-${String(n).padStart(12, "0")}`;
@@ -114,7 +135,9 @@ test("the 21st conversion of an address in an hour is suspect, and stays so; the
   await run.post(buy(121));
   await run.sink();
   const before = [120, 121].map((n) => run.saleOf(uuid(n)).fraud);
-  expect(before.map(({ hints: hint, reasons }) => [hint?.address_conversions, reasons.map(({ code }) => code)])).toEqual([
+  expect(
+    before.map(({ hints: hint, reasons }) => [hint?.address_conversions, reasons.map(({ code }) => code)]),
+  ).toEqual([
     [19, []],
     [20, ["conversions_per_address"]],
   ]);

@@ -1,4 +1,5 @@
-// Three stages in one worker or in three: the same outputs, byte for byte, and the same dead letters with the bytes that each stage was given.
+// Three stages in one worker or in three: the same outputs, byte for byte, and the same dead
+// letters with the bytes that each stage was given.
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { type Step, step } from "../support/toy.ts";
@@ -23,7 +24,9 @@ const lying = (made: World, topic: string): readonly string[] =>
     .all(topic)
     .map(({ partition, offset, key, value }) => `${partition}@${offset} ${key} ${value?.toString("hex")}`)
     .sort();
-/** Outputs on another key come together from several partitions, between which no order is promised. */
+/**
+ * Outputs on another key come together from several partitions, between which no order is promised.
+ */
 const contents = (made: World, topic: string): readonly string[] =>
   made.log
     .all(topic)
@@ -32,7 +35,10 @@ const contents = (made: World, topic: string): readonly string[] =>
 const letters = (made: World): readonly string[] =>
   made.log
     .all("toy.dlq")
-    .map(({ key, value, headers }) => `${headers["tributary-stage"]} ${headers["tributary-code"]} ${key} ${value?.toString("hex")}`)
+    .map(
+      ({ key, value, headers }) =>
+        `${headers["tributary-stage"]} ${headers["tributary-code"]} ${key} ${value?.toString("hex")}`,
+    )
     .sort();
 
 const steps = fc
@@ -49,13 +55,18 @@ const steps = fc
 
 test("one worker of three stages and three workers of one write the same bytes, however the batches are cut", () =>
   fc.assert(
-    fc.asyncProperty(steps, fc.integer({ min: 1, max: 20 }), fc.integer({ min: 1, max: 20 }), async (drawn, most, mostApart) => {
-      const [one, three] = [await host(fused, drawn, most), await host(apart, drawn, mostApart)];
-      expect(lying(one, "toy.out")).toEqual(lying(three, "toy.out"));
-      expect(contents(one, "toy.claims")).toEqual(contents(three, "toy.claims"));
-      expect(letters(one)).toEqual(letters(three));
-      expect(one.log.all("toy.checked")).toEqual([]);
-    }),
+    fc.asyncProperty(
+      steps,
+      fc.integer({ min: 1, max: 20 }),
+      fc.integer({ min: 1, max: 20 }),
+      async (drawn, most, mostApart) => {
+        const [one, three] = [await host(fused, drawn, most), await host(apart, drawn, mostApart)];
+        expect(lying(one, "toy.out")).toEqual(lying(three, "toy.out"));
+        expect(contents(one, "toy.claims")).toEqual(contents(three, "toy.claims"));
+        expect(letters(one)).toEqual(letters(three));
+        expect(one.log.all("toy.checked")).toEqual([]);
+      },
+    ),
     { numRuns: 200 },
   ));
 

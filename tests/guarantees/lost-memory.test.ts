@@ -1,4 +1,5 @@
-// Memory that ends before the committed offset was lost: fast memory relearns in silence before it goes on, durable memory decides again from its mark.
+// Memory that ends before the committed offset was lost: fast memory relearns in silence before it
+// goes on, durable memory decides again from its mark.
 import { expect, test } from "vitest";
 import { inMemory } from "../../stream/memory/in-memory.ts";
 import type { Memory } from "../../stream/memory/memory.ts";
@@ -17,7 +18,8 @@ const losing = (made: World, memories: { readonly fast?: Memory; readonly durabl
   ...made,
   memories: { ...made.memories, ...memories },
 });
-const outputs = (made: World, topic: string): readonly string[] => made.log.all(topic).map(({ value }) => value!.toString("hex"));
+const outputs = (made: World, topic: string): readonly string[] =>
+  made.log.all(topic).map(({ value }) => value!.toString("hex"));
 
 test("emptied fast memory is relearned before the next event, and nothing is put out again", async () => {
   const made = world();
@@ -43,7 +45,8 @@ test("memory that is emptied while a batch is folded, and again while it is rele
   const before = outputs(made, "toy.out").length;
   let current = inMemory("fast");
   let calls = 0;
-  // Loaded from whole memory, remembered in empty one: the driver tells, and nothing of the batch is out.
+  // Loaded from whole memory, remembered in empty one: the driver tells, and nothing of the batch
+  // is out.
   const emptied: Memory = {
     load: (wanted) => current.load(wanted),
     remember: async (batch) => {

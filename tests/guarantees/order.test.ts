@@ -1,11 +1,19 @@
-// The order of durable effects: decode, load and fold, remember, produce, commit, count. Whatever fails, nothing after it has happened.
+// The order of durable effects: decode, load and fold, remember, produce, commit, count. Whatever
+// fails, nothing after it has happened.
 import { expect, test } from "vitest";
 import { retry } from "../../infra/runtime/retry.ts";
 import { step, toys } from "../support/toy.ts";
 import { Killed, publish, type WorkerSettings, type World, worker, world } from "../support/world.ts";
 
 const whole = ["check", "walk", "point"];
-const normal = ["load walk", "load point", "remember walk,point", "produce toy.out,toy.claims,toy.dlq", "commit 3", "count"];
+const normal = [
+  "load walk",
+  "load point",
+  "remember walk,point",
+  "produce toy.out,toy.claims,toy.dlq",
+  "commit 3",
+  "count",
+];
 /** A claim, a plain step and a reject, all on one partition. */
 const busy = (): World => {
   const made = world();
@@ -13,7 +21,8 @@ const busy = (): World => {
   return made;
 };
 const partition = 0;
-const readable = (made: World): number => [0, 1, 2].find((n) => made.log.read("toy.raw", n, 0, 1).length > 0) ?? partition;
+const readable = (made: World): number =>
+  [0, 1, 2].find((n) => made.log.read("toy.raw", n, 0, 1).length > 0) ?? partition;
 const run = async (made: World, settings: Partial<WorkerSettings> = {}, control = {}): Promise<unknown> => {
   try {
     await worker(made, { hosting: whole, ...settings }).step(readable(made), 100, control);
@@ -109,7 +118,11 @@ test("memory that moved under the fold makes it load and fold again, and nothing
   await run(made);
   let overtakes = 1;
   const claims = (factor: number, around?: WorkerSettings["around"]) =>
-    worker(made, { hosting: ["settle"], read: (async () => factor) as never, ...(around === undefined ? {} : { around }) });
+    worker(made, {
+      hosting: ["settle"],
+      read: (async () => factor) as never,
+      ...(around === undefined ? {} : { around }),
+    });
   const place = [0, 1].find((n) => made.log.read("toy.claims", n, 0, 1).length > 0)!;
   made.effects.length = 0;
   await claims(7, async (effect, when) => {
@@ -143,7 +156,8 @@ test("a message that no processor survives stops the worker there, after what ca
       error: (event: string, fields?: object) => told.push(`${event} ${(fields as { offset: number }).offset}`),
     } as never,
   });
-  for (const stops of [1, 2, 3]) expect(await run(made, { ports: stopsOf(stops) })).toMatchObject({ name: "ProcessorThrew", offset: 2 });
+  for (const stops of [1, 2, 3])
+    expect(await run(made, { ports: stopsOf(stops) })).toMatchObject({ name: "ProcessorThrew", offset: 2 });
   expect([...made.committed.values()]).toEqual([2]);
   expect(made.log.all("toy.out")).toHaveLength(2);
   expect(told).toEqual(["stage.stopped", "stage.stopped", "stage.stuck 2"]);

@@ -1,4 +1,5 @@
-// Garbage straight into every topic: good neighbours pass, each piece lies in the dead letters with its own bytes and the reason, and no worker has stopped.
+// Garbage straight into every topic: good neighbours pass, each piece lies in the dead letters with
+// its own bytes and the reason, and no worker has stopped.
 import { createHash, randomBytes } from "node:crypto";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -116,7 +117,8 @@ test("garbage in every topic becomes dead letters with its own bytes, and everyt
   await producer.close();
   await product.quiet(60_000);
 
-  // Without those that the keeper sent again meanwhile, a minute after each failure: they carry their letter.
+  // Without those that the keeper sent again meanwhile, a minute after each failure: they carry
+  // their letter.
   const letters = (await product.read("s2s.dlq")).filter(({ headers }) => headers[letterHeaders.letter] === undefined);
   const described = ({ headers, key, value }: Stored) => ({
     topic: headers[letterHeaders.topic],
@@ -147,7 +149,8 @@ test("garbage in every topic becomes dead letters with its own bytes, and everyt
   const lying = new Map<string, Stored>();
   for (const topic of TOPICS)
     for (const one of await product.read(topic))
-      if (one.headers.sent !== undefined && one.headers[letterHeaders.letter] === undefined) lying.set(one.headers.sent, one);
+      if (one.headers.sent !== undefined && one.headers[letterHeaders.letter] === undefined)
+        lying.set(one.headers.sent, one);
   for (const { headers } of letters) {
     const { partition, offset } = lying.get(headers.sent!)!;
     expect([headers[letterHeaders.partition], headers[letterHeaders.offset]]).toEqual([`${partition}`, `${offset}`]);
@@ -159,6 +162,8 @@ test("garbage in every topic becomes dead letters with its own bytes, and everyt
   expect(workers.map((name) => product.stack.pid(name))).toEqual(pids);
   expect((await product.lags()).filter(({ lag }) => lag > 0)).toEqual([]);
   const held = await expectLaws(product, "poison", journal, sent);
-  console.log(`${garbage.length} pieces of garbage, ${letters.length} dead letters; ${held.events} good events, ${held.orders} orders`);
+  console.log(
+    `${garbage.length} pieces of garbage, ${letters.length} dead letters; ${held.events} good events, ${held.orders} orders`,
+  );
   expect(held.events).toBe(400);
 }, 180_000);

@@ -1,4 +1,5 @@
-// A worker that is killed -9 is replaced: its stages have caught up within 30 s, its sinks within 60 s, while events keep coming.
+// A worker that is killed -9 is replaced: its stages have caught up within 30 s, its sinks within
+// 60 s, while events keep coming.
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { randomFrom } from "../../infra/runtime/random.ts";
@@ -31,7 +32,15 @@ test("every group of a killed worker has caught up in time, and nothing is lost 
   const { id } = product.client("aurora-music");
   const journal = openJournal(join(product.stack.home, "replacement.journal"));
   const next = eventsOf(random, "replacement", id);
-  const load = startLoad({ url: product.ingestUrl, tokens: await product.tokens(id, 6), next, random, journal, batch: 20, pauseMs: 500 });
+  const load = startLoad({
+    url: product.ingestUrl,
+    tokens: await product.tokens(id, 6),
+    next,
+    random,
+    journal,
+    batch: 20,
+    pauseMs: 500,
+  });
   await until("the load has reached the ledger", 60_000, async () => {
     const marks = await product.admin.watermarks("ledger.entries");
     if (!marks.some(({ high }) => high > 0)) throw new Error("not yet");
@@ -49,14 +58,18 @@ test("every group of a killed worker has caught up in time, and nothing is lost 
     Object.values(reading)
       .flat()
       .map(async ([group, topic, withinMs]) => {
-        // Lag 0 while events keep coming, for readers that gather a second's worth: all is read that lay there when the first event after the kill had come.
+        // Lag 0 while events keep coming, for readers that gather a second's worth: all is read
+        // that lay there when the first event after the kill had come.
         const marks = await until(`something comes for ${group}`, withinMs, async () => {
           if ((await lengthOf(topic)) <= atKill.get(topic)!) throw new Error("nothing yet");
           return product.admin.watermarks(topic);
         });
         await until(`${group} has caught up`, withinMs, async () => {
           const committed = await product.admin.committed(group, topic);
-          const left = marks.reduce((sum, { partition, high }) => sum + Math.max(0, high - (committed.get(partition) ?? 0)), 0);
+          const left = marks.reduce(
+            (sum, { partition, high }) => sum + Math.max(0, high - (committed.get(partition) ?? 0)),
+            0,
+          );
           if (left > 0) throw new Error(`it lags by ${left}`);
         });
         const ms = performance.now() - killedAt;
@@ -71,4 +84,5 @@ test("every group of a killed worker has caught up in time, and nothing is lost 
   console.log(`caught up after: ${times.join(", ")}; ${held.events} events, ${held.orders} orders`);
 }, 180_000);
 
-const lengthOf = async (topic: string): Promise<number> => (await product.admin.watermarks(topic)).reduce((sum, { high }) => sum + high, 0);
+const lengthOf = async (topic: string): Promise<number> =>
+  (await product.admin.watermarks(topic)).reduce((sum, { high }) => sum + high, 0);

@@ -1,4 +1,5 @@
-// Replay: writing a window of the log to the stores again changes nothing, brings back what was lost, and never brings an erased person back (R1, R2, R4, R6).
+// Replay: writing a window of the log to the stores again changes nothing, brings back what was
+// lost, and never brings an erased person back (R1, R2, R4, R6).
 import { join } from "node:path";
 import type pg from "pg";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -27,7 +28,9 @@ const seed = newSeed("replay");
 const random = randomFrom(seed);
 
 beforeAll(async () => {
-  product = await startProduct(apps.filter(({ name }) => ["ingest", "worker-chain", "worker-money", "keeper"].includes(name)));
+  product = await startProduct(
+    apps.filter(({ name }) => ["ingest", "worker-chain", "worker-money", "keeper"].includes(name)),
+  );
   const { env, run } = product.stack;
   pool = openPool(env.POSTGRES_URL!, { timeoutMs: 60_000 });
   owner = openPool(env.POSTGRES_ADMIN_URL!, { timeoutMs: 60_000, max: 2 });
@@ -57,7 +60,11 @@ const state = async (): Promise<StateHash> => {
   return stateHash(pool, clickhouse);
 };
 const called = async (hours: number | string, signal?: AbortSignal): Promise<Response> =>
-  fetch(`${product.ingestUrl}/admin/wal-replay?hours=${hours}`, { method: "POST", headers: admin, ...(signal && { signal }) });
+  fetch(`${product.ingestUrl}/admin/wal-replay?hours=${hours}`, {
+    method: "POST",
+    headers: admin,
+    ...(signal && { signal }),
+  });
 const replayed = async (hours: number): Promise<ReplayReport> => {
   const response = await called(hours);
   const body = (await response.json()) as ReplayReport;
@@ -90,9 +97,16 @@ test("a replay of 1, 6 and 48 hours changes nothing, and says exactly what it wr
   const records = await recordsInLog();
   for (const hours of [1, 6, 48]) {
     const report = await replayed(hours);
-    expect(report).toMatchObject({ hours, events_requeued: records, events_skipped_duplicate: 0, events_suppressed: 0 });
+    expect(report).toMatchObject({
+      hours,
+      events_requeued: records,
+      events_skipped_duplicate: 0,
+      events_suppressed: 0,
+    });
     expect(Object.keys(report)).toEqual(
-      "ok replay_id hours from to files_scanned events_requeued events_skipped_duplicate events_suppressed errors".split(" "),
+      "ok replay_id hours from to files_scanned events_requeued events_skipped_duplicate events_suppressed errors".split(
+        " ",
+      ),
     );
     expectSame(before, await state());
   }
@@ -100,7 +114,9 @@ test("a replay of 1, 6 and 48 hours changes nothing, and says exactly what it wr
 
 test("rows that were deleted, a dropped partition and an emptied Redis are as before", async () => {
   const before = await state();
-  const month = (await product.clickhouse<{ month: string }>("select toString(toYYYYMM(max(ts))) as month from events"))[0]!.month;
+  const month = (
+    await product.clickhouse<{ month: string }>("select toString(toYYYYMM(max(ts))) as month from events")
+  )[0]!.month;
   await clickhouse.command({ query: `alter table events drop partition ${month}` });
   await clickhouse.command({ query: "truncate table rollups" });
   await clickhouse.command({
@@ -137,8 +153,11 @@ test("calls of overlapping windows share one lane, and one that is killed midway
   const left = called(6, leaving.signal).catch((error: Error) => error.name);
   const replayId = await until("a lane is midway", 30_000, async () => {
     const [newest] = await listReplays(pool, 1);
-    const moved = (newest?.ranges ?? []).filter((range) => (newest!.positions[placeOf(range)] ?? range.start) > range.start);
-    if (newest?.state !== "running" || !moved.some(({ topic }) => topic === "events.attributed")) throw new Error(`${newest?.state}`);
+    const moved = (newest?.ranges ?? []).filter(
+      (range) => (newest!.positions[placeOf(range)] ?? range.start) > range.start,
+    );
+    if (newest?.state !== "running" || !moved.some(({ topic }) => topic === "events.attributed"))
+      throw new Error(`${newest?.state}`);
     return newest.replay_id;
   });
   leaving.abort();
@@ -167,12 +186,18 @@ test("calls of overlapping windows share one lane, and one that is killed midway
 }, 120_000);
 
 test("what an erased person did does not come back, and everything else does", async () => {
-  const [{ did }] = (await product.clickhouse<{ did: string }>("select did from events where t = 'purchase' order by did limit 1")) as [
-    { did: string },
-  ];
-  const records = (await product.read("events.attributed")).filter(({ event }) => event().data.event.did === did).length;
+  const [{ did }] = (await product.clickhouse<{ did: string }>(
+    "select did from events where t = 'purchase' order by did limit 1",
+  )) as [{ did: string }];
+  const records = (await product.read("events.attributed")).filter(
+    ({ event }) => event().data.event.did === did,
+  ).length;
   const ofConversions = (await product.read("conversions")).filter(({ event }) => event().data.customer === did).length;
-  await suppress(pool, clientId, [{ kind: "did", subject: did }], { since: Date.now(), reason: "asked to be forgotten", actor: "test" });
+  await suppress(pool, clientId, [{ kind: "did", subject: did }], {
+    since: Date.now(),
+    reason: "asked to be forgotten",
+    actor: "test",
+  });
   await clickhouse.command({ query: "truncate table events" });
   await clickhouse.command({ query: "truncate table rollups" });
   for (const table of ["product_sales", "identity_edges"]) await owner.query(`delete from ${table}`);

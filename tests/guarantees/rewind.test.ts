@@ -1,4 +1,5 @@
-// A rewind changes nothing that is stored, brings lost rows back, moves no partition forward and survives the death of its command at any step (laws R1, R2, R10, R12, K10).
+// A rewind changes nothing that is stored, brings lost rows back, moves no partition forward and
+// survives the death of its command at any step (laws R1, R2, R10, R12, K10).
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { openClickhouse } from "../../infra/clickhouse/client.ts";
@@ -25,7 +26,15 @@ beforeAll(async () => {
   const { id } = product.client("aurora-music");
   journal = openJournal(join(product.stack.home, "rewind.journal"));
   const tokens = await product.tokens(id, 4);
-  load = startLoad({ url: product.ingestUrl, tokens, next: eventsOf(random, "rewind", id), random, journal, batch: 20, pauseMs: 300 });
+  load = startLoad({
+    url: product.ingestUrl,
+    tokens,
+    next: eventsOf(random, "rewind", id),
+    random,
+    journal,
+    batch: 20,
+    pauseMs: 300,
+  });
   await until("the load has reached the ledger", PATIENCE_MS, async () => {
     if (!(await product.admin.watermarks("ledger.entries")).some(({ high }) => high > 0)) throw new Error("not yet");
   });
@@ -60,7 +69,10 @@ test("the chain, settle and commission go back under load, and every law holds",
   for (const [stage, group, topic] of goingBack) {
     const before = await committedOf(group, topic);
     const { stdout } = await succeeds("rewind", stage, "--to", "earliest", "--yes", "--json", "--reason", "a test");
-    const report = JSON.parse(stdout) as { partitions: { partition: number; committed: number; target: number }[]; events: number };
+    const report = JSON.parse(stdout) as {
+      partitions: { partition: number; committed: number; target: number }[];
+      events: number;
+    };
     expect(report.events).toBeGreaterThan(0);
     for (const { partition, committed, target } of report.partitions) {
       expect(target).toBe(0);
@@ -110,13 +122,16 @@ test("killed at every step and run again, the command ends what it began", async
       // A worker that starts meanwhile is ready, says why it waits, and stays out.
       await product.replaced("worker-chain", 90_000);
       const { ops_url } = product.stack.run.apps["worker-chain"] as unknown as { ops_url: string };
-      expect(await (await fetch(`${ops_url}/readyz`)).text()).toMatch(/tributary\.enrich: held by op_[0-9a-f-]+ \(rewind, /);
+      expect(await (await fetch(`${ops_url}/readyz`)).text()).toMatch(
+        /tributary\.enrich: held by op_[0-9a-f-]+ \(rewind, /,
+      );
       await until("its killed predecessor is forgotten and nobody has joined", PATIENCE_MS, async () => {
         const [state] = await product.admin.describeGroups([group]);
         if (state?.members.length !== 0) throw new Error(`it is ${state?.state}`);
       });
     }
-    for (const [partition, offset] of await committedOf(group, topic)) expect(offset, step).toBeLessThanOrEqual(committed.get(partition)!);
+    for (const [partition, offset] of await committedOf(group, topic))
+      expect(offset, step).toBeLessThanOrEqual(committed.get(partition)!);
     await succeeds("rewind", "enrich", "--to", "earliest", "--yes");
     expect(await committedOf(group, topic)).toEqual(committed);
     expect(await product.rows("select * from group_holds")).toEqual([]);
@@ -135,7 +150,12 @@ test("a group that lags is not taken forward by the broker's answer to a time at
     admin: product.admin,
     appendedAt: (topic: string, offsets: ReadonlyMap<number, number>) => appendedAt(product.kafka, topic, offsets),
   };
-  const { plan } = await planRewind(ports, { group: "lagging", topic: "claims", to: { kind: "time", at: soon }, text: "now" });
+  const { plan } = await planRewind(ports, {
+    group: "lagging",
+    topic: "claims",
+    to: { kind: "time", at: soon },
+    text: "now",
+  });
   expect(new Map(plan.partitions.map(({ partition, target }) => [partition, target]))).toEqual(half);
 });
 
@@ -153,7 +173,9 @@ test("going back over another revision is refused and names what is for that", a
   );
   const refused = await product.tributary("rewind", "enrich", "--to", "earliest", "--yes").done;
   expect(refused.code, said(refused)).toBe(3);
-  expect(refused.stderr).toMatch(/score decides events\.raw\/0 with revision 1 from offset 2 on.*tributary reprocess --stage score/);
+  expect(refused.stderr).toMatch(
+    /score decides events\.raw\/0 with revision 1 from offset 2 on.*tributary reprocess --stage score/,
+  );
   const fused = await product.tributary("rewind", "product-sales", "--to", "-1h").done;
   expect([fused.code, fused.stderr.includes("tributary rewind analytics")], said(fused)).toEqual([3, true]);
 });
@@ -163,7 +185,8 @@ test("a stage learns again what Redis forgot, and writes nothing", async () => {
   const { stdout } = await succeeds("relearn", "attribute", "--yes", "--json");
   expect(JSON.parse(stdout).events).toBeGreaterThan(0);
   await product.quiet(PATIENCE_MS);
-  // One event of each partition is read again, so that the stage looks at its memory; its output is the same again.
+  // One event of each partition is read again, so that the stage looks at its memory; its output is
+  // the same again.
   expect((await product.read("events.attributed")).length - length).toBeLessThanOrEqual(12);
   expect(await hashNow()).toBe(before);
   const durable = await product.tributary("relearn", "settle", "--yes").done;

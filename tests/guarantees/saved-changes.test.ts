@@ -1,5 +1,6 @@
-// A change of reference data decides the same events live and on a rewind, to the millisecond, however slow its transaction and however old the picture
-// of the worker (settlement.md 5): on a real Postgres and a real log.
+// A change of reference data decides the same events live and on a rewind, to the millisecond,
+// however slow its transaction and however old the picture of the worker (settlement.md 5): on a
+// real Postgres and a real log.
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { reference } from "../../domain/reference/reference.ts";
 import { topic } from "../../infra/avro/codec.ts";
@@ -34,7 +35,15 @@ const record = {
   ],
 };
 const told = (name: string) =>
-  topic<Told>({ name, keyedBy: "id", partitions: 2, checked: false, record, idOf: ({ id }) => id, keyOf: ({ id }) => id });
+  topic<Told>({
+    name,
+    keyedBy: "id",
+    partitions: 2,
+    checked: false,
+    record,
+    idOf: ({ id }) => id,
+    keyOf: ({ id }) => id,
+  });
 const topics = { asked: told("asked"), answered: told("answered") };
 const names: FactsFor<Told, string> = {
   name: "names",
@@ -53,12 +62,17 @@ const asking = topology(
 );
 
 const wire = inMemoryWire(Object.values(topics));
-const kafka = openKafka({ brokers: sharedStack().env.KAFKA_BROKERS!, clientId: "saved-changes", topicPrefix: `saved${Date.now()}.` });
+const kafka = openKafka({
+  brokers: sharedStack().env.KAFKA_BROKERS!,
+  clientId: "saved-changes",
+  topicPrefix: `saved${Date.now()}.`,
+});
 const producer = kafka.producer();
 let database: FreshDatabase;
 beforeAll(async () => {
   database = await freshDatabase();
-  // A commit that takes 0.2 s of the 0.5 s that a change has: what is saved is stamped long before anybody can see it.
+  // A commit that takes 0.2 s of the 0.5 s that a change has: what is saved is stamped long before
+  // anybody can see it.
   await database.adminPool.query(`
     create function stall() returns trigger language plpgsql as $$ begin perform pg_sleep(0.2); return null; end $$;
     create constraint trigger stall after insert on reference_changes deferrable initially deferred for each row execute function stall()`);
@@ -71,7 +85,10 @@ afterAll(async () => {
   await database.drop();
 });
 
-/** A worker with a picture of its own, polled as rarely as told; `answers` are what it decided, by event. */
+/**
+ * A worker with a picture of its own, polled as rarely as told; `answers` are what it decided, by
+ * event.
+ */
 const join = async (group: string, pollMs: number) => {
   const pictures = openReference(database.pool({ max: 2 }), { pollMs });
   await pictures.ready;
@@ -107,7 +124,11 @@ const join = async (group: string, pollMs: number) => {
   return {
     answers,
     has: async (count: number) => {
-      for (const deadline = Date.now() + 20_000; answers.size < count; await new Promise((resolve) => setTimeout(resolve, 10))) {
+      for (
+        const deadline = Date.now() + 20_000;
+        answers.size < count;
+        await new Promise((resolve) => setTimeout(resolve, 10))
+      ) {
         if (crash !== undefined) throw crash;
         if (Date.now() > deadline) throw new Error(`${group} decided ${answers.size} of ${count} events`);
       }
@@ -121,7 +142,10 @@ const join = async (group: string, pollMs: number) => {
 
 test("a change whose commit is slow decides the same events live, in a worker with an old picture, and after a rewind", async () => {
   const pool = database.pool({ max: 2 });
-  /** On a busy machine the rest of the change may take longer than the 0.3 s that are left: then it is not saved, and is tried again. */
+  /**
+   * On a busy machine the rest of the change may take longer than the 0.3 s that are left: then it
+   * is not saved, and is tried again.
+   */
   const save = async (change: ReferenceChanges, tries = 10): Promise<SavedChange> => {
     try {
       return await writeReference(pool, "test", change);
@@ -150,10 +174,13 @@ test("a change whose commit is slow decides the same events live, in a worker wi
         data: { id, client_id, name: "" },
       };
     });
-    await producer.send(events.map((event) => ({ topic: "asked", key: event.key, value: wire.encode(topics.asked, event, null) })));
+    await producer.send(
+      events.map((event) => ({ topic: "asked", key: event.key, value: wire.encode(topics.asked, event, null) })),
+    );
     await new Promise((resolve) => setTimeout(resolve, 5));
   };
-  // Events arrive before, while and after the change is saved, and past the moment at which it takes effect.
+  // Events arrive before, while and after the change is saved, and past the moment at which it
+  // takes effect.
   const changes: { readonly name: string; readonly recorded_at: number }[] = [];
   for (const name of ["second", "third"]) {
     let isSaved = false;

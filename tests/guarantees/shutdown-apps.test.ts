@@ -1,4 +1,5 @@
-// The real processes told to stop under load: they end with 0 in time, everything under way is answered and committed, and a frozen log is no reason to lie.
+// The real processes told to stop under load: they end with 0 in time, everything under way is
+// answered and committed, and a frozen log is no reason to lie.
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -20,13 +21,18 @@ afterAll(() => product?.clear());
 /** Laws.md L4. */
 const STOP_MS = 20_000;
 
-/** Sends SIGTERM; resolves when the process has ended with 0 in time, with the milliseconds that it took. */
+/**
+ * Sends SIGTERM; resolves when the process has ended with 0 in time, with the milliseconds that it
+ * took.
+ */
 const stopped = async (name: string): Promise<number> => {
   const from = product.told.length;
   const began = performance.now();
   const { was, is } = await product.replaced(name, 60_000, "SIGTERM");
   expect(is).not.toBe(was);
-  const ended = product.told.slice(from).find((text) => text.startsWith(`${name} exited`) || text.startsWith(`${name} was ended`));
+  const ended = product.told
+    .slice(from)
+    .find((text) => text.startsWith(`${name} exited`) || text.startsWith(`${name} was ended`));
   expect(ended).toMatch(new RegExp(`^${name} exited with code 0;`));
   const ms = performance.now() - began;
   // From the signal to its successor being ready, which is longer than what the law bounds.
@@ -40,7 +46,8 @@ test("workers stopped under load commit what they have processed: nothing is los
   const next = eventsOf(random, "workers", client);
   const load = startLoad({ url: product.ingestUrl, tokens, next, random, journal, batch: 40, pauseMs: 50 });
   const times: string[] = [];
-  for (const name of ["worker-chain", "worker-money", "worker-chain"]) times.push(`${name} ${Math.round(await stopped(name))} ms`);
+  for (const name of ["worker-chain", "worker-money", "worker-chain"])
+    times.push(`${name} ${Math.round(await stopped(name))} ms`);
   await load.stop();
   await product.quiet(60_000);
   const held = await expectLaws(product, "workers", journal, load.sent);
@@ -72,7 +79,8 @@ test("an edge stopped under load answers what is under way, and what it has ackn
   // Or nothing would be proven.
   expect(answered).toBeLessThan(requests.length);
   const ms = await stopped("ingest");
-  for (const answer of await Promise.all(requests)) expect(answer).toMatchObject({ status: 200, accepted: 3_000, rejected: 0 });
+  for (const answer of await Promise.all(requests))
+    expect(answer).toMatchObject({ status: 200, accepted: 3_000, rejected: 0 });
   await product.quiet(60_000);
   const held = await expectLaws(product, "edge", journal, sent);
   console.log(`from SIGTERM to the successor: ${Math.round(ms)} ms; ${held.events} events, ${held.orders} orders`);
@@ -100,13 +108,17 @@ test("while Kafka stands still the edge answers from its own disk, and everythin
   const kafka = product.stack.pid("kafka")!;
   product.stack.kill("kafka", "SIGSTOP");
   try {
-    await until("Kafka stands still", 5_000, () => expect(readFileSync(`/proc/${kafka}/stat`, "utf8").split(") ")[1]![0]).toBe("T"));
+    await until("Kafka stands still", 5_000, () =>
+      expect(readFileSync(`/proc/${kafka}/stat`, "utf8").split(") ")[1]![0]).toBe("T"),
+    );
     for (let n = 0; n < 4; n += 1) expect(await send(next(100))).toMatchObject({ status: 200, accepted: 100 });
     expect(await failover()).toMatchObject({ active: true, spooled_events: 400 });
   } finally {
     product.stack.kill("kafka", "SIGCONT");
   }
-  await until("the disk of the edge is drained", 60_000, async () => expect(await failover()).toMatchObject({ active: false }));
+  await until("the disk of the edge is drained", 60_000, async () =>
+    expect(await failover()).toMatchObject({ active: false }),
+  );
   expect(product.stack.pid("kafka")).toBe(kafka);
   await product.quiet(60_000);
   const held = await expectLaws(product, "frozen", journal, sent);

@@ -1,4 +1,5 @@
-// SIGTERM at any moment under load: the worker exits 0 in time, and what it committed is exactly what it processed: nothing lost, nothing twice.
+// SIGTERM at any moment under load: the worker exits 0 in time, and what it committed is exactly
+// what it processed: nothing lost, nothing twice.
 import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { readConfig } from "../../apps/worker/config.ts";
@@ -60,7 +61,8 @@ const walked = async (): Promise<readonly string[]> => {
   await kafka.replay({
     topics: ["toy.walked"],
     onBatch: ({ messages }) => {
-      for (const { value } of messages) ids.push(wire.decode(toys.walked, value, { topic: "", partition: 0, offset: 0 }).id);
+      for (const { value } of messages)
+        ids.push(wire.decode(toys.walked, value, { topic: "", partition: 0, offset: 0 }).id);
     },
   });
   return ids;
@@ -73,7 +75,14 @@ test("a worker that is told to stop finishes its batch, commits it and leaves; t
     producer.send(
       Array.from({ length: count }, () => {
         const data = step(`s${published++}`, { place: `p${published % 7}` });
-        const event = { id: data.id, key: data.place, at: 1, receivedAt: 1, position: { topic: "", partition: 0, offset: 0 }, data };
+        const event = {
+          id: data.id,
+          key: data.place,
+          at: 1,
+          receivedAt: 1,
+          position: { topic: "", partition: 0, offset: 0 },
+          data,
+        };
         return { topic: "toy.raw", key: data.place, value: wire.encode(toys.raw, event, null) };
       }),
     );
@@ -96,7 +105,9 @@ test("a worker that is told to stop finishes its batch, commits it and leaves; t
   const last = await started();
   const admin = await kafka.admin();
   await expect
-    .poll(async () => (await admin.lag("tributary.check", ["toy.raw"])).reduce((sum, { lag }) => sum + lag, 0), { timeout: 30_000 })
+    .poll(async () => (await admin.lag("tributary.check", ["toy.raw"])).reduce((sum, { lag }) => sum + lag, 0), {
+      timeout: 30_000,
+    })
     .toBe(0);
   await admin.close();
   last.terminate();

@@ -1,4 +1,5 @@
-// A fixed selection of the guarantee suite (apps/chaos): real processes and servers are killed, cut off and emptied under load, and every law is asked of the data.
+// A fixed selection of the guarantee suite (apps/chaos): real processes and servers are killed, cut
+// off and emptied under load, and every law is asked of the data.
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -30,7 +31,26 @@ test.each([
   {
     what: "an edge killed right after its answers, a worker killed, and Redis emptied",
     faults: ["kill the edge after its answer", "kill worker-chain", "Redis emptied"],
-    proves: ["C1", "C2", "C3", "C7", "C10", "C11", "R3", "R11", "M1", "M3", "M7", "M10", "M11", "I2", "I5", "I6", "L3", "T1"],
+    proves: [
+      "C1",
+      "C2",
+      "C3",
+      "C7",
+      "C10",
+      "C11",
+      "R3",
+      "R11",
+      "M1",
+      "M3",
+      "M7",
+      "M10",
+      "M11",
+      "I2",
+      "I5",
+      "I6",
+      "L3",
+      "T1",
+    ],
   },
   {
     what: "stages that die at a step of the runner while the broker is killed",

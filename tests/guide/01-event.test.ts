@@ -1,4 +1,5 @@
-// Chapter 1: an event. What a sender writes, what the edge makes of it, and why sending it again is harmless.
+// Chapter 1: an event. What a sender writes, what the edge makes of it, and why sending it again is
+// harmless.
 import { expect, test } from "vitest";
 import { clickIdKey, mint, verify } from "../../domain/click-id.ts";
 import { type EventReceived, topics } from "../../schemas/generated.ts";
@@ -6,8 +7,9 @@ import type { Refusal } from "../../stream/flow.ts";
 import { clientId, hourMs, linkId, noon, secondMs } from "../support/builders.ts";
 import { admit, pageView, purchase, token, type Written } from "../support/shop.ts";
 
-// An event is a fact: somebody saw a page, bought a thing, gave it back. It arrives as JSON at an edge. The edge is thin: it parses, admits
-// or refuses, writes to the log, and answers once the log has it. What it writes is the same record whatever the door: EventReceived.
+// An event is a fact: somebody saw a page, bought a thing, gave it back. It arrives as JSON at an
+// edge. The edge is thin: it parses, admits or refuses, writes to the log, and answers once the log
+// has it. What it writes is the same record whatever the door: EventReceived.
 
 const taken = (event: Written, receivedAt = noon): EventReceived => {
   const [admission] = admit([event], receivedAt);
@@ -32,15 +34,20 @@ test("a purchase becomes a record: its fields lifted out of the props, its money
     source: "batch",
   }));
 
-// Money is never a floating-point number. A text with more digits than its currency has is a mistake somewhere, so it is refused; a JSON number
-// has been rounded once already, by whoever wrote it, and is rounded half to even, with a warning on the event.
+// Money is never a floating-point number. A text with more digits than its currency has is a
+// mistake somewhere, so it is refused; a JSON number has been rounded once already, by whoever
+// wrote it, and is rounded half to even, with a warning on the event.
 
 test("0.1 + 0.2 is thirty cents", () =>
-  expect(taken(purchase({}, { revenue: 0.1 + 0.2 }))).toMatchObject({ value_minor: 30n, warnings: ["amount_rounded"] }));
+  expect(taken(purchase({}, { revenue: 0.1 + 0.2 }))).toMatchObject({
+    value_minor: 30n,
+    warnings: ["amount_rounded"],
+  }));
 test("a text with a third decimal is refused", () =>
   expect(refused(purchase({}, { revenue: "10.005" }))).toMatchObject({ code: "bad_amount", field: "props.revenue" }));
 
-// A body holds up to 10,000 events. One bad event costs nobody else anything, and its refusal names the place and the cure.
+// A body holds up to 10,000 events. One bad event costs nobody else anything, and its refusal names
+// the place and the cure.
 
 test("each event is answered for itself", () => {
   const answers = admit([pageView(), purchase({ did: "" }), pageView({ ts: noon - secondMs })]);
@@ -48,27 +55,40 @@ test("each event is answered for itself", () => {
   expect(answers[1]).toMatchObject({ refusal: { code: "bad_did", field: "did", retryable: false } });
 });
 
-// Networks fail after the work is done, so every sender sends some events twice. An id makes the two one. Give an event_id and it is taken
-// (per client: two clients may both have an event "1"); give none and the id follows from what the event says.
+// Networks fail after the work is done, so every sender sends some events twice. An id makes the
+// two one. Give an event_id and it is taken (per client: two clients may both have an event "1");
+// give none and the id follows from what the event says.
 
 test("the same event sent again has the same id, whatever address or browser it comes from", () =>
   expect(taken(purchase({ ip: "192.0.2.1", ua: "Safari" })).event_id).toBe(taken(purchase()).event_id));
-test("another order is another event", () => expect(taken(purchase({}, { order_id: "o2" })).event_id).not.toBe(taken(purchase()).event_id));
+test("another order is another event", () =>
+  expect(taken(purchase({}, { order_id: "o2" })).event_id).not.toBe(taken(purchase()).event_id));
 test("with an event_id the rest may even differ: the sender says that it is the same", () =>
-  expect(taken(purchase({ event_id: "e1" }, { revenue: "1.00" })).event_id).toBe(taken(purchase({ event_id: "e1" })).event_id));
+  expect(taken(purchase({ event_id: "e1" }, { revenue: "1.00" })).event_id).toBe(
+    taken(purchase({ event_id: "e1" })).event_id,
+  ));
 
-// There are two times. `ts` is when it happened, by the sender's clock; the envelope's `receivedAt` is when the edge took it. A clock that runs
-// ahead by less than a day is forgiven: the event counts as of its arrival, but keeps its own ts, so that a resend is still the same event.
+// There are two times. `ts` is when it happened, by the sender's clock; the envelope's `receivedAt`
+// is when the edge took it. A clock that runs ahead by less than a day is forgiven: the event
+// counts as of its arrival, but keeps its own ts, so that a resend is still the same event.
 
 test("a clock an hour ahead: the event happened when it came", () => {
   const [admission] = admit([pageView({ ts: noon + hourMs })], noon);
-  expect(admission).toMatchObject({ kind: "accepted", at: noon, data: { ts: noon + hourMs, warnings: ["ts_clamped"] } });
+  expect(admission).toMatchObject({
+    kind: "accepted",
+    at: noon,
+    data: { ts: noon + hourMs, warnings: ["ts_clamped"] },
+  });
 });
 test("seconds instead of milliseconds: refused, with a hint", () =>
-  expect(refused(pageView({ ts: noon / 1_000 }))).toMatchObject({ code: "ts_too_old", message: expect.stringContaining("milliseconds") }));
+  expect(refused(pageView({ ts: noon / 1_000 }))).toMatchObject({
+    code: "ts_too_old",
+    message: expect.stringContaining("milliseconds"),
+  }));
 
-// Nothing that identifies a person reaches the log in plain text. A device id becomes HMAC(pepper of the client, SHA-256(id)): equal for equal
-// devices of one client, unrelated between clients, and not to be guessed back without the secret. E-mails are found wherever they hide.
+// Nothing that identifies a person reaches the log in plain text. A device id becomes HMAC(pepper
+// of the client, SHA-256(id)): equal for equal devices of one client, unrelated between clients,
+// and not to be guessed back without the secret. E-mails are found wherever they hide.
 
 test("a device is the same device within its client, and a stranger to every other", () => {
   const [other] = admit([pageView({ cid: 8 })], noon, token({ clientId: 8 }));
@@ -79,14 +99,18 @@ test("a device is the same device within its client, and a stranger to every oth
 });
 test("an e-mail is hashed under any key, inside any text, and even in a URL", () => {
   const event = taken(
-    pageView({ url: "https://shop.example/?for=ana@example.com", props: { note: "ask Ana@Example.com", Email: "ana@example.com" } }),
+    pageView({
+      url: "https://shop.example/?for=ana@example.com",
+      props: { note: "ask Ana@Example.com", Email: "ana@example.com" },
+    }),
   );
   expect(JSON.stringify(event)).not.toMatch(/ana@example/i);
   expect(event.warnings).toEqual(["pii_hashed"]);
 });
 
-// One more id deserves a look: the click id that a tracking link puts on a visit. It carries link and time and a MAC over both, so whoever holds
-// the key reads who sent the visitor without asking any store; and whoever does not, cannot make one.
+// One more id deserves a look: the click id that a tracking link puts on a visit. It carries link
+// and time and a MAC over both, so whoever holds the key reads who sent the visitor without asking
+// any store; and whoever does not, cannot make one.
 
 test("a click id says which link was clicked and when, and one changed bit makes it worthless", () => {
   const key = clickIdKey("a secret", 1);
@@ -97,7 +121,8 @@ test("a click id says which link was clicked and when, and one changed bit makes
   expect(verify(bytes.toString("base64url"), [key])).toBeUndefined();
 });
 
-// In the log a record lies under a key. All events of one device share a partition, hence an order: that is what makes memory possible later on.
+// In the log a record lies under a key. All events of one device share a partition, hence an order:
+// that is what makes memory possible later on.
 
 test("the key of an event is its client and its device", () => {
   const event = taken(pageView());

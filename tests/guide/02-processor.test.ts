@@ -1,4 +1,5 @@
-// Chapter 2: a processor. A pure function from (event, state, facts) to an outcome, and how it is tested: given, when, then.
+// Chapter 2: a processor. A pure function from (event, state, facts) to an outcome, and how it is
+// tested: given, when, then.
 import { describe, expect, test } from "vitest";
 import { enrich } from "../../processors/enrich/enrich.ts";
 import { identityKeysOf } from "../../processors/enrich/identity-keys.ts";
@@ -10,8 +11,9 @@ import { drop, emit, type Processor, reject } from "../../stream/flow.ts";
 import { attributed, claim, clickCredit, partnerId, received, recorded } from "../support/builders.ts";
 import { given } from "../support/given.ts";
 
-// Here is a whole one. Its type lists everything it may do: the record it takes, the outputs it may write to and with what, what it
-// remembers, what it may look up, and every reason for which it may say no. The compiler holds it to that list.
+// Here is a whole one. Its type lists everything it may do: the record it takes, the outputs it may
+// write to and with what, what it remembers, what it may look up, and every reason for which it may
+// say no. The compiler holds it to that list.
 
 interface Out {
   readonly greeted: EventReceived;
@@ -41,9 +43,11 @@ describe("every event ends in exactly one of three ways", () => {
       .then({ rejects: "nobody_there" }));
 });
 
-// A throw is none of the three. It means that the code is wrong, not the event, and it stops the worker (chapter 6).
+// A throw is none of the three. It means that the code is wrong, not the event, and it stops the
+// worker (chapter 6).
 
-// Reasons are closed unions: they become labels of metrics and codes of dead letters, so a new one must be listed where the type is.
+// Reasons are closed unions: they become labels of metrics and codes of dead letters, so a new one
+// must be listed where the type is.
 
 test("a reason that nobody listed does not compile", () => {
   // @ts-expect-error "tired" is not a reason of this processor
@@ -51,9 +55,10 @@ test("a reason that nobody listed does not compile", () => {
   expect(sloppy(visit(), 0, twice)).toMatchObject({ kind: "drop" });
 });
 
-// Pure means: no clock, no I/O, no randomness. Time comes in with the event, ids are derived from the id of the input, and whatever must be
-// looked up was looked up for the whole batch before the first event was folded. So the same arguments have the same outcome for ever, which
-// is why a batch may come twice, a window may be replayed, and a simulation runs the very code that pays.
+// Pure means: no clock, no I/O, no randomness. Time comes in with the event, ids are derived from
+// the id of the input, and whatever must be looked up was looked up for the whole batch before the
+// first event was folded. So the same arguments have the same outcome for ever, which is why a
+// batch may come twice, a window may be replayed, and a simulation runs the very code that pays.
 
 test("asked twice, settle gives the same records, ids included", () => {
   const sale = recorded(topics.claims, claim());
@@ -62,8 +67,9 @@ test("asked twice, settle gives the same records, ids included", () => {
   expect(once).not.toBe(again);
 });
 
-// The real ones read the same way. `enrich` has facts (which country owns an address) and remembers whom a device belongs to: of this one nobody yet,
-// hence null. A look-up that fails is written on the event and blocks nothing.
+// The real ones read the same way. `enrich` has facts (which country owns an address) and remembers
+// whom a device belongs to: of this one nobody yet, hence null. A look-up that fails is written on
+// the event and blocks nothing.
 
 const nothingKnown = { ...placesOf(null), ...identityKeysOf("the secret of an installation") };
 
@@ -77,8 +83,8 @@ test("enrich finds a country for an address of the documentation range, and says
     .then({ emits: { enriched: { enrichment: { country: null, errors: ["geo_unavailable"] } } } });
 });
 
-// Policies are drops with a name. A visitor who did not agree to be seen is not seen; what somebody is owed something by is kept without
-// address and way.
+// Policies are drops with a name. A visitor who did not agree to be seen is not seen; what somebody
+// is owed something by is kept without address and way.
 
 test("without consent to analytics a page view ends in enrich, and a purchase goes on unseen", () => {
   const unseen = { consent: 0xff & ~0x01, ip: "192.0.2.1", url: "https://shop.example/thanks" };
@@ -88,13 +94,22 @@ test("without consent to analytics a page view ends in enrich, and a purchase go
     .then({ emits: { enriched: { event: { order_id: "o1", ip: null, url: null } } } });
 });
 
-// `settle` has memory but no facts. Its state is the life of one order, and it only ever emits: whatever can be read has an outcome.
+// `settle` has memory but no facts. Its state is the life of one order, and it only ever emits:
+// whatever can be read has an outcome.
 
 test("a credited sale opens a conversion for its partner; the same order paid twice does not open another", () => {
   const sale = (event_id: string) =>
-    recorded(topics.claims, claim({ attributed: attributed({ event_id, source: "batch" }, { credit: clickCredit() }) }));
+    recorded(
+      topics.claims,
+      claim({ attributed: attributed({ event_id, source: "batch" }, { credit: clickCredit() }) }),
+    );
   const first = given(settle, { state: emptyOrder, facts: null }).when(sale("first"));
-  first.then({ emits: { attributed: { version: 1 }, conversions: { kind: "credited", partner_id: partnerId, value_minor: 100_00n } } });
+  first.then({
+    emits: {
+      attributed: { version: 1 },
+      conversions: { kind: "credited", partner_id: partnerId, value_minor: 100_00n },
+    },
+  });
   given(settle, { state: first.outcome.state!, facts: null })
     .when(sale("second"))
     .then({ emits: { attributed: { merged_into: "first" } } });

@@ -1,12 +1,14 @@
-// Chapter 3: the pipeline. A click and a purchase become a credited conversion and a balanced entry in the ledger, in this process.
+// Chapter 3: the pipeline. A click and a purchase become a credited conversion and a balanced entry
+// in the ledger, in this process.
 import { expect, test } from "vitest";
 import { topics } from "../../schemas/generated.ts";
 import { hourMs, noon } from "../support/builders.ts";
 import { printed } from "../support/printed.ts";
 import { click, clickBefore, pageView, purchase, shop } from "../support/shop.ts";
 
-// topology.ts is the pipeline as a value: edges, stages and sinks, and the topics between them. A worker runs it on Kafka; here drive() runs the same
-// value through the same runner on a log in memory. There is one client, one partner with one link, and a contract of 10 % of every purchase.
+// topology.ts is the pipeline as a value: edges, stages and sinks, and the topics between them. A
+// worker runs it on Kafka; here drive() runs the same value through the same runner on a log in
+// memory. There is one client, one partner with one link, and a contract of 10 % of every purchase.
 
 const clicked = clickBefore(hourMs);
 /** A visitor follows the link at eleven, looks around, and buys for 100.00 at noon. */
@@ -16,8 +18,9 @@ const visit = [
   purchase({ svc_click_id: clicked }),
 ];
 
-// Three stages look at every event of a device in its order: enrich, score, attribute. What says something about an order goes on as a claim,
-// under the order's own key. settle decides what becomes of the order, commission what is owed for it.
+// Three stages look at every event of a device in its order: enrich, score, attribute. What says
+// something about an order goes on as a claim, under the order's own key. settle decides what
+// becomes of the order, commission what is owed for it.
 
 test("three events go in; what comes out of each stage", async () => {
   const { post, read } = shop();
@@ -34,7 +37,8 @@ test("three events go in; what comes out of each stage", async () => {
   });
 });
 
-// Records are composed. An event that has been through the chain is what was received, plus one part from each stage that looked at it.
+// Records are composed. An event that has been through the chain is what was received, plus one
+// part from each stage that looked at it.
 
 test("the stored purchase holds what each stage found out", async () => {
   const { post, stored } = shop();
@@ -67,7 +71,8 @@ test("the conversion names its sale, its partner and its worth", async () => {
   ]);
 });
 
-// The entry is what is owed. It is never edited; its lines add up to nothing, so money neither appears nor disappears; and it is its own receipt:
+// The entry is what is owed. It is never edited; its lines add up to nothing, so money neither
+// appears nor disappears; and it is its own receipt:
 // the formula, what went into it, the version of the contract, the month, and when it can be paid.
 
 test("the entry, as an accountant reads it", async () => {
@@ -107,7 +112,8 @@ test("after a refund of everything the account stands where it began", async () 
   for (const { lines } of entries()) expect(lines.reduce((sum, { amount_minor }) => sum + amount_minor, 0n)).toBe(0n);
 });
 
-// Sinks turn what lies in the topics into rows. They are readings of the log and nothing more: a lost table is read again.
+// Sinks turn what lies in the topics into rows. They are readings of the log and nothing more: a
+// lost table is read again.
 
 test("what the stores would hold", async () => {
   const { post, rows } = shop();
@@ -116,11 +122,15 @@ test("what the stores would hold", async () => {
   expect(Object.fromEntries(sizes)).toEqual({ analytics: 3, "product-sales": 1, conversions: 1, ledger: 1 });
 });
 
-// Stages on one key can share a worker: the topics between them are skipped, and their events are handed over in memory. What comes out is the
-// same, byte for byte, so hosting is a question of cost alone.
+// Stages on one key can share a worker: the topics between them are skipped, and their events are
+// handed over in memory. What comes out is the same, byte for byte, so hosting is a question of
+// cost alone.
 
 test("one worker for three stages or one for each: the same bytes, and nothing on the topics that were skipped", async () => {
-  const [apart, fused] = [shop(), shop({}, { hosting: [["enrich", "score", "attribute"], ["settle"], ["commission"]] })];
+  const [apart, fused] = [
+    shop(),
+    shop({}, { hosting: [["enrich", "score", "attribute"], ["settle"], ["commission"]] }),
+  ];
   for (const { post } of [apart, fused]) await post(visit);
   for (const name of ["events.attributed", "claims", "conversions", "ledger.entries"]) {
     const [one, other] = [apart, fused].map(({ messages }) =>

@@ -1,17 +1,21 @@
-// Chapter 4: memory. What a stage remembers, and why every event counts once although it may come any number of times.
+// Chapter 4: memory. What a stage remembers, and why every event counts once although it may come
+// any number of times.
 import { describe, expect, test } from "vitest";
 import { topics } from "../../schemas/generated.ts";
 import { hourMs, noon, secondMs } from "../support/builders.ts";
 import { click, clickBefore, purchase, refund, type Shop, shop, type Written } from "../support/shop.ts";
 
-// The log delivers at least once: a worker that dies between its work and its commit leaves a batch that comes again. Senders retry, operators
-// rewind. So the question is never whether an event comes twice, only what the second time does.
+// The log delivers at least once: a worker that dies between its work and its commit leaves a batch
+// that comes again. Senders retry, operators rewind. So the question is never whether an event
+// comes twice, only what the second time does.
 
 /** The messages of a topic as bytes, each content once. */
 const contents = ({ messages }: Shop, topic: { readonly name: string }): ReadonlySet<string> =>
   new Set(messages(topic.name).map(({ value }) => value!.toString("hex")));
 const recalled = ({ counts }: Shop, stage: string): number =>
-  counts.flatMap(({ stages }) => stages.filter((counted) => counted.stage === stage)).reduce((sum, counted) => sum + counted.recalled, 0);
+  counts
+    .flatMap(({ stages }) => stages.filter((counted) => counted.stage === stage))
+    .reduce((sum, counted) => sum + counted.recalled, 0);
 /** What the partner is owed after all. */
 const balance = ({ entries }: Shop): bigint => entries().reduce((sum, { amount_minor }) => sum + amount_minor, 0n);
 
@@ -19,7 +23,8 @@ const clicked = clickBefore(hourMs);
 const sale = purchase({ svc_click_id: clicked });
 
 describe("fast memory explains", () => {
-  // attribute remembers the last clicks of each device, in Redis. They earn nothing; they answer the partner who asks "they clicked, why no credit?"
+  // attribute remembers the last clicks of each device, in Redis. They earn nothing; they answer
+  // the partner who asks "they clicked, why no credit?"
   test("a purchase that lost its click id on the way earns nothing, but its click is named", async () => {
     const { post, stored } = shop();
     await post([click(clicked, { ts: noon - hourMs }), purchase()]);
@@ -30,7 +35,8 @@ describe("fast memory explains", () => {
     });
   });
 
-  // A remembered value has a version for each event that changed it, and an event meets the newest version older than its own place in the log.
+  // A remembered value has a version for each event that changed it, and an event meets the newest
+  // version older than its own place in the log.
   // So a stage that is sent back meets its past as it was, not what it has learnt since.
   test("read again, a purchase does not meet a click that came after it", async () => {
     const made = shop();
@@ -44,8 +50,9 @@ describe("fast memory explains", () => {
 });
 
 describe("durable memory decides once", () => {
-  // Where money is decided, the outcome of each event is remembered too, in Postgres, and before it is produced (tests/guarantees/order.test.ts). An
-  // event that was decided before is answered with its recorded outcome, word for word, and nothing is decided again.
+  // Where money is decided, the outcome of each event is remembered too, in Postgres, and before it
+  // is produced (tests/guarantees/order.test.ts). An event that was decided before is answered with
+  // its recorded outcome, word for word, and nothing is decided again.
   test("the same purchase sent twice leaves the same bytes twice, and one conversion", async () => {
     const made = shop();
     await made.post([sale]);
@@ -54,7 +61,8 @@ describe("durable memory decides once", () => {
     expect([contents(made, topics.conversions).size, contents(made, topics.ledgerEntries).size]).toEqual([1, 1]);
     expect(recalled(made, "settle")).toBe(1);
   });
-  // Under another id this would be a second copy, whose amount would win because it comes from the server (below). Under the same id it is old news.
+  // Under another id this would be a second copy, whose amount would win because it comes from the
+  // server (below). Under the same id it is old news.
   test("sent again under its id with another amount, it is still what it was", async () => {
     const made = shop();
     await made.post([{ ...sale, event_id: "e1" }], { isClientSide: true });
@@ -64,7 +72,8 @@ describe("durable memory decides once", () => {
       ["credited", 100_00n],
     ]);
   });
-  // Rows are keyed by these ids, so writing them twice leaves a table as writing them once. That is the whole of "counts once".
+  // Rows are keyed by these ids, so writing them twice leaves a table as writing them once. That is
+  // the whole of "counts once".
   test("every chain sent back to its first message writes what it had written", async () => {
     const made = shop();
     await made.post([click(clicked, { ts: noon - hourMs }), sale, refund({ ts: noon + 1 }, { amount: "40.00" })]);
@@ -76,8 +85,9 @@ describe("durable memory decides once", () => {
 });
 
 describe("the life of an order", () => {
-  // Two doors may see one sale: the browser on the thank-you page, and the shop's server. They are two events of one order line, so settle
-  // meets the second with the first in its hand: it counts no more, but it may bring what the first one lacked.
+  // Two doors may see one sale: the browser on the thank-you page, and the shop's server. They are
+  // two events of one order line, so settle meets the second with the first in its hand: it counts
+  // no more, but it may bring what the first one lacked.
   test("a second copy is merged: one conversion, and the credit that only the browser knew of", async () => {
     const made = shop();
     await made.post([purchase({ did: "server" })]);
@@ -91,8 +101,8 @@ describe("the life of an order", () => {
     ]);
   });
 
-  // Different devices write to different partitions, so a refund may overtake its sale. Then it waits in the order until there is something to
-  // take back.
+  // Different devices write to different partitions, so a refund may overtake its sale. Then it
+  // waits in the order until there is something to take back.
   test("a refund before its sale waits for it", async () => {
     const made = shop();
     await made.post([refund()]);

@@ -5,8 +5,9 @@ import type { Credit, LedgerEntry } from "../../schemas/generated.ts";
 import { campaign, crediting, dayMs, hourMs, link, noon, partner, rule, secondMs } from "../support/builders.ts";
 import { click, clickBefore, forged, pageView, purchase, shop, type Written } from "../support/shop.ts";
 
-// One event has one winner. The order in which candidates win is total: the click id that the event carries, then the partner whom its source
-// names, then the first matching rule. The first of them that nothing speaks against is credited. All of them are written down.
+// One event has one winner. The order in which candidates win is total: the click id that the event
+// carries, then the partner whom its source names, then the first matching rule. The first of them
+// that nothing speaks against is credited. All of them are written down.
 
 const outcomeOf = async (
   event: Written,
@@ -16,7 +17,8 @@ const outcomeOf = async (
   await post([event]);
   return { credit: stored()[0]!.credit, entries: entries() };
 };
-const creditOf = async (event: Written, rows?: Partial<ReferenceRows>): Promise<Credit> => (await outcomeOf(event, rows)).credit;
+const creditOf = async (event: Written, rows?: Partial<ReferenceRows>): Promise<Credit> =>
+  (await outcomeOf(event, rows)).credit;
 
 const anHourAgo = clickBefore(hourMs);
 
@@ -32,15 +34,16 @@ describe("by click", () => {
       clicked_at: noon - hourMs,
     }));
 
-  // No store is asked whether the click happened. The id proves it: whoever lost every cache, or never got the click event, still credits it.
+  // No store is asked whether the click happened. The id proves it: whoever lost every cache, or
+  // never got the click event, still credits it.
   test("a click whose own event never arrived counts like any other", async () => {
     const { post, stored } = shop();
     await post([pageView({ svc_click_id: anHourAgo })]);
     expect(stored()).toMatchObject([{ event: { t: "page_view" }, credit: { method: "click" } }]);
   });
 
-  // The window is the client's, 30 days unless it says otherwise, and it is measured between two event times: click and purchase. When the events
-  // arrived plays no part.
+  // The window is the client's, 30 days unless it says otherwise, and it is measured between two
+  // event times: click and purchase. When the events arrived plays no part.
   test("a click counts up to the last millisecond of its window, and not one longer", async () => {
     expect(await creditOf(purchase({ svc_click_id: clickBefore(30 * dayMs) }))).toMatchObject({ status: "attributed" });
     expect(await creditOf(purchase({ svc_click_id: clickBefore(30 * dayMs + 1) }))).toMatchObject({
@@ -50,7 +53,9 @@ describe("by click", () => {
     });
   });
   test("a click after the purchase did not cause it", async () =>
-    expect(await creditOf(purchase({ svc_click_id: clickBefore(-1) }))).toMatchObject({ reason: "click_after_conversion" }));
+    expect(await creditOf(purchase({ svc_click_id: clickBefore(-1) }))).toMatchObject({
+      reason: "click_after_conversion",
+    }));
 
   // A bad click id spoils the credit, never the sale: the shop did sell something.
   test("a forged click id earns nothing, and the purchase is stored all the same", async () =>
@@ -66,8 +71,12 @@ describe("by click", () => {
   // Partner, campaign and link are judged as they were at event time (chapter 7).
   test("a paused campaign and a partner who left earn nothing, and each says so", async () => {
     const event = purchase({ svc_click_id: anHourAgo });
-    expect(await creditOf(event, { campaigns: [campaign({ status: "paused" })] })).toMatchObject({ reason: "campaign_inactive" });
-    expect(await creditOf(event, { partners: [partner({ client_ids: [] })] })).toMatchObject({ reason: "partner_inactive" });
+    expect(await creditOf(event, { campaigns: [campaign({ status: "paused" })] })).toMatchObject({
+      reason: "campaign_inactive",
+    });
+    expect(await creditOf(event, { partners: [partner({ client_ids: [] })] })).toMatchObject({
+      reason: "partner_inactive",
+    });
   });
 });
 
@@ -101,18 +110,25 @@ describe("by rule", () => {
         { method: "rule", partner_id: 22, outcome: "won" },
       ],
     }));
-  // Nobody is credited by guesswork: a click that the purchase did not carry, or a rule that does not match, is not near enough.
+  // Nobody is credited by guesswork: a click that the purchase did not carry, or a rule that does
+  // not match, is not near enough.
   test("nothing carried and nothing matched: no click", async () =>
-    expect(await creditOf(purchase({}, { coupon: "ELEVEN" }), rows)).toMatchObject({ reason: "no_click", candidates: [] }));
+    expect(await creditOf(purchase({}, { coupon: "ELEVEN" }), rows)).toMatchObject({
+      reason: "no_click",
+      candidates: [],
+    }));
 });
 
 describe("by trust", () => {
-  // score gives points for what looks wrong. A little suspicion holds the money for a person to look at; much of it credits nobody.
+  // score gives points for what looks wrong. A little suspicion holds the money for a person to
+  // look at; much of it credits nobody.
   const robot = "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)";
   test("a purchase by a self-declared bot is credited, and its commission is held", async () =>
     expect(await outcomeOf(purchase({ svc_click_id: anHourAgo, ua: robot }))).toMatchObject({
       credit: { status: "attributed" },
-      entries: [{ held: true, reason: "fraud_review", lines: [{ account: "expense:client" }, { account: "held:partner" }] }],
+      entries: [
+        { held: true, reason: "fraud_review", lines: [{ account: "expense:client" }, { account: "held:partner" }] },
+      ],
     }));
   test("a bot that buys a second after its click credits nobody, though its click id is good", async () =>
     expect(await outcomeOf(purchase({ svc_click_id: clickBefore(secondMs), ua: robot }))).toMatchObject({
@@ -121,13 +137,14 @@ describe("by trust", () => {
     }));
 });
 
-// Not every credit earns. Without a contract the conversion has its entry too: it moves nothing and says why. So conversions and entries can
-// always be laid side by side.
+// Not every credit earns. Without a contract the conversion has its entry too: it moves nothing and
+// says why. So conversions and entries can always be laid side by side.
 test("a credited sale without a contract has an entry of nothing", async () =>
   expect((await outcomeOf(purchase({ svc_click_id: anHourAgo }), { contracts: [] })).entries).toMatchObject([
     { kind: "none", amount_minor: 0n, reason: "no_contract", lines: [] },
   ]));
 
-// And clicks are credited like everything else: that is how a report can say which partner's visitors came, looked, and did not buy.
+// And clicks are credited like everything else: that is how a report can say which partner's
+// visitors came, looked, and did not buy.
 test("a click is credited to its own partner", async () =>
   expect(await creditOf(click(anHourAgo, { ts: noon - hourMs }))).toMatchObject({ method: "click", partner_id: 21 }));

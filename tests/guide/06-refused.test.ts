@@ -1,4 +1,5 @@
-// Chapter 6: what is refused. Bytes that nobody can read, events that a stage rejects, and code that throws: three different things.
+// Chapter 6: what is refused. Bytes that nobody can read, events that a stage rejects, and code
+// that throws: three different things.
 import { describe, expect, test } from "vitest";
 import { topics } from "../../schemas/generated.ts";
 import { letterHeaders } from "../../stream/dead-letters.ts";
@@ -9,10 +10,14 @@ import { hourMs, received, recorded } from "../support/builders.ts";
 import { clickBefore, pageView, purchase, type Shop, shop } from "../support/shop.ts";
 import { rateOf, sent, step, toy, toys } from "../support/toy.ts";
 
-// An edge tells the sender what it refuses (chapter 1). Once a message is in the log there is nobody to tell, so it is never thrown away: its bytes
-// go to a dead-letter topic as they came, with headers that say where, why and how often, and the partition goes on.
+// An edge tells the sender what it refuses (chapter 1). Once a message is in the log there is
+// nobody to tell, so it is never thrown away: its bytes go to a dead-letter topic as they came,
+// with headers that say where, why and how often, and the partition goes on.
 
-const headersOf = ({ headers }: LoggedMessage, ...names: readonly (keyof typeof letterHeaders)[]): Readonly<Record<string, string>> =>
+const headersOf = (
+  { headers }: LoggedMessage,
+  ...names: readonly (keyof typeof letterHeaders)[]
+): Readonly<Record<string, string>> =>
   Object.fromEntries(names.map((name) => [name, String(headers[letterHeaders[name]])]));
 const rawOf = ({ messages }: Shop): readonly LoggedMessage[] => messages(topics.eventsRaw.name);
 const sale = purchase({ svc_click_id: clickBefore(hourMs) });
@@ -56,7 +61,8 @@ describe("bytes that nobody can read", () => {
     expect(made.messages("s2s.dlq").map((letter) => headersOf(letter, "code"))).toEqual([{ code: "unreadable_body" }]);
   });
 
-  // Where money is decided a value carries the hash of its own content: Avro would not notice that a digit has changed.
+  // Where money is decided a value carries the hash of its own content: Avro would not notice that
+  // a digit has changed.
   test("include a claim whose order was altered in the log, although it still reads as a claim", async () => {
     const made = shop();
     await made.post([sale]);
@@ -94,8 +100,9 @@ test.each([
   expect(pipeline.deadLetters(recorded(topics.eventsRaw, received({ source })))).toBe(letters),
 );
 
-// No stage of this pipeline rejects anything: what its edges let in, it can decide. The grammar has rejects for those that cannot, so the rest of
-// this chapter runs on a toy (tests/support/toy.ts) whose stage `check` rejects negative numbers, drops 13, and has a bug at 666.
+// No stage of this pipeline rejects anything: what its edges let in, it can decide. The grammar has
+// rejects for those that cannot, so the rest of this chapter runs on a toy (tests/support/toy.ts)
+// whose stage `check` rejects negative numbers, drops 13, and has a bug at 666.
 
 const toyed = () => drive(toy, { read: rateOf(1) });
 
@@ -109,18 +116,25 @@ describe("an event that a stage rejects", () => {
     expect(letter!.value).toEqual(messages("toy.raw")[1]!.value);
   });
 
-  // Nothing may leak: an event is emitted, dropped or rejected, and the runner counts which, after the offset is committed.
+  // Nothing may leak: an event is emitted, dropped or rejected, and the runner counts which, after
+  // the offset is committed.
   test("is counted, so that what goes in can be laid beside what comes out", async () => {
     const { send, counts } = toyed();
     await send(toys.raw, ...[2, -1, 13, 4, -7].map((worth, n) => sent(step(`s${n}`, { worth }))));
     const [checked] = counts.flatMap(({ stages }) => stages.filter(({ stage }) => stage === "check"));
-    expect(checked).toMatchObject({ events: 5, emitting: 2, dropped: new Map([["unlucky", 1]]), rejected: new Map([["negative", 2]]) });
+    expect(checked).toMatchObject({
+      events: 5,
+      emitting: 2,
+      dropped: new Map([["unlucky", 1]]),
+      rejected: new Map([["negative", 2]]),
+    });
   });
 });
 
 describe("a processor that throws", () => {
-  // Then the code is wrong, and whatever comes after might be decided wrongly too. A dead letter would hide that. So the worker lets through what
-  // came before, stops exactly there, and starts again at the same offset until somebody has mended it.
+  // Then the code is wrong, and whatever comes after might be decided wrongly too. A dead letter
+  // would hide that. So the worker lets through what came before, stops exactly there, and starts
+  // again at the same offset until somebody has mended it.
   test("stops its worker at that event: what came before is out, what comes after waits, and no letter is written", async () => {
     const { send, read, messages } = toyed();
     const events = [step("before"), step("bad", { worth: 666 }), step("after")].map((one) => sent(one));

@@ -1,4 +1,5 @@
-// Chapter 7: reference data. Contracts change, campaigns pause, rules are corrected; what was decided stays as it was, however often it is decided.
+// Chapter 7: reference data. Contracts change, campaigns pause, rules are corrected; what was
+// decided stays as it was, however often it is decided.
 import { describe, expect, test } from "vitest";
 import {
   campaign,
@@ -16,16 +17,24 @@ import {
 } from "../support/builders.ts";
 import { clickBefore, purchase, shop } from "../support/shop.ts";
 
-// Two clocks rule a row. `valid_from` (for terms `effective_from`) says from when on things are so, in event time. `recorded_at` says since when
-// we know it. Rows are appended, never edited. A stage asks for what is valid at the event's time, as it was known when the event was received:
+// Two clocks rule a row. `valid_from` (for terms `effective_from`) says from when on things are so,
+// in event time. `recorded_at` says since when we know it. Rows are appended, never edited. A stage
+// asks for what is valid at the event's time, as it was known when the event was received:
 // both stand on the event, so the answer is the same today, in a year, and in a rewind.
 
 const sale = purchase({ svc_click_id: clickBefore(hourMs) });
 const later = purchase({ svc_click_id: clickBefore(hourMs), ts: noon + 2 * hourMs }, { order_id: "o2" });
 
-/** 10 %, and since one o'clock 20 %: the second row does not replace the first, it stands beside it. */
+/**
+ * 10 %, and since one o'clock 20 %: the second row does not replace the first, it stands beside it.
+ */
 const tenPercent = contract();
-const twentyPercent = contract({ version: 2, rate_ppm: 200_000n, recorded_at: noon + hourMs, valid_from: noon + hourMs });
+const twentyPercent = contract({
+  version: 2,
+  rate_ppm: 200_000n,
+  recorded_at: noon + hourMs,
+  valid_from: noon + hourMs,
+});
 
 describe("a contract that is changed", () => {
   test("pays later sales by its new version", async () => {
@@ -39,8 +48,9 @@ describe("a contract that is changed", () => {
     ]);
   });
 
-  // Recorded outcomes would be reason enough for the past to stay (chapter 4). Here are the facts alone: a pipeline that remembers nothing and
-  // knows everything decides the old sale as the first one did.
+  // Recorded outcomes would be reason enough for the past to stay (chapter 4). Here are the facts
+  // alone: a pipeline that remembers nothing and knows everything decides the old sale as the first
+  // one did.
   test("does not change the past, not even for a pipeline that has never seen it", async () => {
     const { post, entries } = shop({ contracts: [tenPercent, twentyPercent] });
     await post([sale]);
@@ -60,18 +70,31 @@ describe("a contract that is changed", () => {
     const { post, learn, entries } = shop({ contracts: [tenPercent] });
     await post([sale]);
     learn({ contracts: [tenPercent, twentyPercent] });
-    await post([{ ...sale, t: "refund", ts: noon + 2 * hourMs, props: { order_id: "o1", amount: "50.00", reason: "item_returned" } }], {
-      receivedAt: noon + 2 * hourMs,
-    });
-    expect(entries().map(({ kind, amount_minor, contract_version }) => [kind, amount_minor, contract_version])).toEqual([
-      ["earned", 10_00n, 1],
-      ["reversal", -5_00n, 1],
-    ]);
+    await post(
+      [
+        {
+          ...sale,
+          t: "refund",
+          ts: noon + 2 * hourMs,
+          props: { order_id: "o1", amount: "50.00", reason: "item_returned" },
+        },
+      ],
+      {
+        receivedAt: noon + 2 * hourMs,
+      },
+    );
+    expect(entries().map(({ kind, amount_minor, contract_version }) => [kind, amount_minor, contract_version])).toEqual(
+      [
+        ["earned", 10_00n, 1],
+        ["reversal", -5_00n, 1],
+      ],
+    );
   });
 });
 
 describe("a campaign that is paused", () => {
-  // Paused at noon, and saved at noon. Things like campaigns, links and partners have a past: before noon it ran, and that stays true.
+  // Paused at noon, and saved at noon. Things like campaigns, links and partners have a past:
+  // before noon it ran, and that stays true.
   const campaigns = [campaign(), campaign({ status: "paused", recorded_at: noon, valid_from: noon })];
   const creditOf = async (ts: number, receivedAt: number) => {
     const { post, stored } = shop({ campaigns });
@@ -79,13 +102,15 @@ describe("a campaign that is paused", () => {
     return stored()[0]!.credit;
   };
 
-  test("credits nobody from then on", async () => expect(await creditOf(noon, noon)).toMatchObject({ reason: "campaign_inactive" }));
+  test("credits nobody from then on", async () =>
+    expect(await creditOf(noon, noon)).toMatchObject({ reason: "campaign_inactive" }));
   test("still credits a sale of before that arrives late", async () =>
     expect(await creditOf(noon - 1, noon + hourMs)).toMatchObject({ status: "attributed", partner_id: 21 }));
 });
 
 describe("a campaign that was paused an hour ago, as somebody notes only now", () => {
-  // valid_from lies before recorded_at. What was received in between was judged by what was known, and is judged so for ever.
+  // valid_from lies before recorded_at. What was received in between was judged by what was known,
+  // and is judged so for ever.
   const campaigns = [campaign(), campaign({ status: "paused", recorded_at: noon, valid_from: noon - hourMs })];
   test.each([
     ["received before the note, credits", noon - 1, { status: "attributed", partner_id: 21 }],
@@ -98,8 +123,9 @@ describe("a campaign that was paused an hour ago, as somebody notes only now", (
 });
 
 describe("a mistake that is corrected", () => {
-  // At noon somebody notes that the coupon has belonged to partner 22 since January. Whoever was credited before keeps it: on that day this is
-  // what was known. Changing it is a decision with a name and a reason of its own, not a side effect of saving a form.
+  // At noon somebody notes that the coupon has belonged to partner 22 since January. Whoever was
+  // credited before keeps it: on that day this is what was known. Changing it is a decision with a
+  // name and a reason of its own, not a side effect of saving a form.
   const coupon = (over: object) => rule({ when: { field: "coupon", op: "eq", value: "TEN" }, ...over });
   const rows = {
     partners: [partner(), partner({ partner_id: 22 })],
@@ -119,8 +145,9 @@ describe("a mistake that is corrected", () => {
   });
 });
 
-// Stages get a picture that is complete for everything recorded before the newest event of their batch. One that could not be refreshed is used all
-// the same, for a store that is away must not stop the log; but then the event says as of when it was judged.
+// Stages get a picture that is complete for everything recorded before the newest event of their
+// batch. One that could not be refreshed is used all the same, for a store that is away must not
+// stop the log; but then the event says as of when it was judged.
 
 test("an event that came after the newest picture says how old that is", async () => {
   const { post, stored } = shop();
@@ -139,11 +166,15 @@ test("an event that came after the newest picture says how old that is", async (
 const ratesBy = (...contracts: readonly ReturnType<typeof contract>[]) => {
   const { at } = referenceWith({ contracts });
   return (validAt: number, knownAt: number) =>
-    at(validAt, knownAt).contract({ client_id: clientId, partner_id: partnerId, segment: null, event_type: "purchase" })?.rate_ppm;
+    at(validAt, knownAt).contract({ client_id: clientId, partner_id: partnerId, segment: null, event_type: "purchase" })
+      ?.rate_ppm;
 };
 
 test("20 % from noon on, agreed at one o'clock: one question, four answers", () => {
-  const rate = ratesBy(tenPercent, contract({ contract_id: 62, rate_ppm: 200_000n, effective_from: noon, recorded_at: noon + hourMs }));
+  const rate = ratesBy(
+    tenPercent,
+    contract({ contract_id: 62, rate_ppm: 200_000n, effective_from: noon, recorded_at: noon + hourMs }),
+  );
   expect({
     "before noon, as known at noon": rate(noon - 1, noon),
     "after noon, as known at noon": rate(noon + 1, noon),
@@ -157,7 +188,8 @@ test("20 % from noon on, agreed at one o'clock: one question, four answers", () 
   });
 });
 
-// Terms differ from things in one point: of a contract only the newest known version counts, in force or not.
+// Terms differ from things in one point: of a contract only the newest known version counts, in
+// force or not.
 
 test("a contract that was shortened does not live on in its older version", () => {
   const rate = ratesBy(tenPercent, contract({ version: 2, effective_to: noon, recorded_at: noon }));

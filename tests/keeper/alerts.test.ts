@@ -8,7 +8,12 @@ import { reportAlert } from "../../modules/alerts/report.ts";
 import { teller } from "../../modules/alerts/tell.ts";
 import { restartOf, wordsOf } from "../../modules/repair/restarts.ts";
 
-const body = { service: "analytics_store", status: "down", reason: "no answer within 10 s", timestamp: "2026-11-21T12:00:00.000Z" };
+const body = {
+  service: "analytics_store",
+  status: "down",
+  reason: "no answer within 10 s",
+  timestamp: "2026-11-21T12:00:00.000Z",
+};
 const alertOf = (given: object) => {
   const read = readAlert(given);
   if ("wrong" in read) throw new Error(JSON.stringify(read.wrong));
@@ -20,7 +25,9 @@ test("the body of the specification is an alert; the same words at the same time
   expect(alert).toMatchObject({ ...body, severity: "normal" });
   expect(alertOf(body).incident_id).toBe(alert.incident_id);
   expect(alertOf({ ...body, reason: "other" }).incident_id).not.toBe(alert.incident_id);
-  expect(alertOf({ ...body, status: "recovered", duration: "2 min", incident_id: "inc_1" })).toMatchObject({ incident_id: "inc_1" });
+  expect(alertOf({ ...body, status: "recovered", duration: "2 min", incident_id: "inc_1" })).toMatchObject({
+    incident_id: "inc_1",
+  });
 });
 
 test.each<[string, object, string]>([
@@ -37,12 +44,18 @@ test.each<[string, object, string]>([
 });
 
 test("unknown fields and bodies that are no object are refused", () => {
-  for (const wrong of [{ ...body, to: "x@y.example" }, null, [], "down", undefined]) expect("wrong" in readAlert(wrong)).toBe(true);
+  for (const wrong of [{ ...body, to: "x@y.example" }, null, [], "down", undefined])
+    expect("wrong" in readAlert(wrong)).toBe(true);
 });
 
 test("no line break reaches a header, whatever the alert holds", () => {
   const breaks = "x\r\nBcc: a@b.example\u2028y\u0085z\0";
-  const { subject, messageId, text } = mailOf({ ...alertOf(body), service: breaks, incident_id: breaks, reason: breaks });
+  const { subject, messageId, text } = mailOf({
+    ...alertOf(body),
+    service: breaks,
+    incident_id: breaks,
+    reason: breaks,
+  });
   // biome-ignore lint/suspicious/noControlCharactersInRegex: it is these that must not be there
   for (const header of [subject, messageId]) expect(header).not.toMatch(/[\u0000-\u001f\u007f\u0085\u2028\u2029]/);
   expect(text).toContain("Bcc: a@b.example");
@@ -55,7 +68,9 @@ test("a mail says what, since when and how grave; sent again it has the same id"
   const up = mailOf({ ...alertOf(body), status: "recovered", duration: "2 min 12 s", incident_id: "inc_1" });
   expect(up.subject).toBe("[Tributary] analytics_store has recovered after 2 min 12 s");
   expect(up.text).toContain("Downtime:  2 min 12 s");
-  expect(up.messageId).toBe(mailOf({ ...alertOf(body), status: "recovered", duration: "other", incident_id: "inc_1" }).messageId);
+  expect(up.messageId).toBe(
+    mailOf({ ...alertOf(body), status: "recovered", duration: "other", incident_id: "inc_1" }).messageId,
+  );
   expect(up.messageId).not.toBe(down.messageId);
 });
 
@@ -91,7 +106,9 @@ test("whoever answers in the place of the API is told by its status", async () =
   const proxy = createServer((_, response) => response.writeHead(502, { "content-type": "text/html" }).end("<html>"));
   await new Promise<void>((resolve) => proxy.listen(0, "127.0.0.1", resolve));
   const url = `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`;
-  await expect(reportAlert({ url, token: "t" }, alertOf(body))).rejects.toThrow("the platform API answered 502: no reason");
+  await expect(reportAlert({ url, token: "t" }, alertOf(body))).rejects.toThrow(
+    "the platform API answered 502: no reason",
+  );
   await new Promise((resolve) => proxy.close(resolve));
 });
 
@@ -99,7 +116,8 @@ test("an alert that could be neither kept nor mailed leaves both reasons in the 
   const away = (what: string) => () => Promise.reject(new Error(`${what} is away`));
   const logged: string[] = [];
   const pool = { connect: away("Postgres") } as never;
-  const warn = (event: string, { error }: { error?: unknown } = {}) => void logged.push(`${event}: ${(error as Error).message}`);
+  const warn = (event: string, { error }: { error?: unknown } = {}) =>
+    void logged.push(`${event}: ${(error as Error).message}`);
   const tell = teller(pool, { send: away("the mail server"), close: () => undefined }, { warn });
   await expect(tell(alertOf(body))).rejects.toThrow("the mail server is away");
   expect(logged).toEqual(["alert.not_kept: Postgres is away", "alert.not_mailed: the mail server is away"]);

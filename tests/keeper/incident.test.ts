@@ -1,4 +1,5 @@
-// The state machine of a probed store: every transition of the specification (interface.md, "Component probe") and of contracts.md 5.
+// The state machine of a probed store: every transition of the specification (interface.md,
+// "Component probe") and of contracts.md 5.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { durationOf, type Probe, type Seen, type Step, step } from "../../modules/repair/incident.ts";
@@ -6,25 +7,62 @@ import { durationOf, type Probe, type Seen, type Step, step } from "../../module
 const T0 = Date.UTC(2026, 10, 21, 12);
 const minute = 60_000;
 const healthy: Probe = {
-  ...{ name: "analytics_store", state: "healthy", failures: 0, since: T0, lastOkAt: T0, lastError: null, failingSince: null },
+  ...{
+    name: "analytics_store",
+    state: "healthy",
+    failures: 0,
+    since: T0,
+    lastOkAt: T0,
+    lastError: null,
+    failingSince: null,
+  },
   ...{ incidentId: null, restartedAt: [] },
 };
 /** In an incident since a minute after T0. */
 const incident = { incidentId: `inc_analytics_store_${T0 + minute}`, failingSince: T0 + minute };
-const failing = (failures: number): Probe => ({ ...healthy, state: "failing", failures, failingSince: T0 + minute, since: T0 + minute });
-const restarting: Probe = { ...failing(3), ...incident, state: "restarting", since: T0 + 3 * minute, restartedAt: [T0 + 3 * minute] };
+const failing = (failures: number): Probe => ({
+  ...healthy,
+  state: "failing",
+  failures,
+  failingSince: T0 + minute,
+  since: T0 + minute,
+});
+const restarting: Probe = {
+  ...failing(3),
+  ...incident,
+  state: "restarting",
+  since: T0 + 3 * minute,
+  restartedAt: [T0 + 3 * minute],
+};
 const down: Probe = { ...failing(4), ...incident, state: "down", since: T0 + 4 * minute };
 const ok = (at: number): Seen => ({ at, error: null });
 const bad = (at: number): Seen => ({ at, error: "no answer within 10 s" });
-const toldBy = ({ alerts }: Step) => alerts.map(({ status, severity, duration }) => [status, severity, ...(duration ? [duration] : [])]);
+const toldBy = ({ alerts }: Step) =>
+  alerts.map(({ status, severity, duration }) => [status, severity, ...(duration ? [duration] : [])]);
 
 describe("a store that can be restarted", () => {
   test.each<[string, Probe, Seen, Probe["state"], number, boolean, unknown[]]>([
     ["healthy: a probe that succeeds changes nothing", healthy, ok(T0 + minute), "healthy", 0, false, []],
     ["healthy: the first failure makes it failing", healthy, bad(T0 + minute), "failing", 1, false, []],
-    ["failing: a success makes it healthy and nobody is told", failing(2), ok(T0 + 3 * minute), "healthy", 0, false, []],
+    [
+      "failing: a success makes it healthy and nobody is told",
+      failing(2),
+      ok(T0 + 3 * minute),
+      "healthy",
+      0,
+      false,
+      [],
+    ],
     ["failing: the second failure only counts", failing(1), bad(T0 + 2 * minute), "failing", 2, false, []],
-    ["failing: the third one restarts it and tells", failing(2), bad(T0 + 3 * minute), "restarting", 3, true, [["down", "normal"]]],
+    [
+      "failing: the third one restarts it and tells",
+      failing(2),
+      bad(T0 + 3 * minute),
+      "restarting",
+      3,
+      true,
+      [["down", "normal"]],
+    ],
     [
       "restarting: a success ends the incident with its downtime",
       restarting,
@@ -34,7 +72,15 @@ describe("a store that can be restarted", () => {
       false,
       [["recovered", "normal", "2 min 12 s"]],
     ],
-    ["restarting: a failure leads down, critically", restarting, bad(T0 + 3 * minute + 12_000), "down", 4, false, [["down", "critical"]]],
+    [
+      "restarting: a failure leads down, critically",
+      restarting,
+      bad(T0 + 3 * minute + 12_000),
+      "down",
+      4,
+      false,
+      [["down", "critical"]],
+    ],
     ["down: a failure is told to nobody", down, bad(T0 + 5 * minute), "down", 5, false, []],
     [
       "down: a success ends the incident with its downtime",
@@ -95,7 +141,11 @@ test("whatever probes answer, an incident has one restart at most, each alert on
       const alerts = new Set<string>();
       const restarts = new Map<string, number>();
       for (const [n, isOk] of answers.entries()) {
-        const { probe: after, isRestart, alerts: told } = step(probe, isOk ? ok(T0 + n * minute) : bad(T0 + n * minute), canRestart);
+        const {
+          probe: after,
+          isRestart,
+          alerts: told,
+        } = step(probe, isOk ? ok(T0 + n * minute) : bad(T0 + n * minute), canRestart);
         for (const { incident_id, status, severity, duration } of told) {
           const key = `${incident_id} ${status} ${severity}`;
           expect(alerts.has(key)).toBe(false);

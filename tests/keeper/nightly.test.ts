@@ -1,4 +1,4 @@
-// tests/keeper/nightly.test.ts - when the nightly pass is due, in Mexico City.
+// When the nightly pass is due, in Mexico City.
 import { expect, test } from "vitest";
 import { dueDay } from "../../apps/keeper/schedules/nightly.ts";
 

@@ -1,4 +1,4 @@
-// tests/keeper/replay-lane.test.ts - how a lane leaves a replay: whatever ends its turn, no write of it is under way any more.
+// How a lane leaves a replay: whatever ends its turn, no write of it is under way any more.
 import type { Pool } from "pg";
 import { expect, test } from "vitest";
 import { inMemoryWire } from "../../infra/avro/wire.ts";
@@ -9,16 +9,54 @@ import type { SinkPorts } from "../../stream/messages.ts";
 import { step, stepsSink, toys } from "../support/toy.ts";
 
 const wire = inMemoryWire(Object.values(toys));
-const segmentOf = (partition: number): Segment => ({ topic: toys.out.name, partition, start: 0, end: 1, skip_from: 0, skip_to: 0 });
+const segmentOf = (partition: number): Segment => ({
+  topic: toys.out.name,
+  partition,
+  start: 0,
+  end: 1,
+  skip_from: 0,
+  skip_to: 0,
+});
 const batchOf = (partition: number) => {
   const data = step(`of-${partition}`);
-  const event = { id: data.id, key: data.place, at: 1, receivedAt: 2, position: { topic: toys.out.name, partition, offset: 0 }, data };
-  const message = { appendedAt: 2, offset: 0, key: Buffer.from(data.place), value: wire.encode(toys.out, event, null), headers: {} };
+  const event = {
+    id: data.id,
+    key: data.place,
+    at: 1,
+    receivedAt: 2,
+    position: { topic: toys.out.name, partition, offset: 0 },
+    data,
+  };
+  const message = {
+    appendedAt: 2,
+    offset: 0,
+    key: Buffer.from(data.place),
+    value: wire.encode(toys.out, event, null),
+    headers: {},
+  };
   return { topic: toys.out.name, partition, messages: [message], highWatermark: 1, appendedAt: 2 };
 };
 const replay = {
-  ...{ replay_id: "rpl_1", attempts: 1, state: "running", actor: "a test", hours: 1, from_at: 0, to_at: null, sinks: ["steps"], met: {} },
-  ...{ ranges: [segmentOf(0), segmentOf(1)], positions: {}, requeued: 0, skipped: 0, suppressed: 0, refused: 0, errors: [] },
+  ...{
+    replay_id: "rpl_1",
+    attempts: 1,
+    state: "running",
+    actor: "a test",
+    hours: 1,
+    from_at: 0,
+    to_at: null,
+    sinks: ["steps"],
+    met: {},
+  },
+  ...{
+    ranges: [segmentOf(0), segmentOf(1)],
+    positions: {},
+    requeued: 0,
+    skipped: 0,
+    suppressed: 0,
+    refused: 0,
+    errors: [],
+  },
   ...{ created_at: 0, started_at: 0, moved_at: 0 },
 } as unknown as Replay;
 
@@ -57,8 +95,17 @@ test("a lane that the log fails leaves its replay when the last write has ended,
     replay,
     "one",
     {
-      ...{ wire, pool, stores: { clickhouse: store, postgres: store, redis: store }, kafka: kafka as Kafka, admin: {} as never },
-      ...{ topology: { name: "toy", nodes: [stepsSink], deadLetters: () => "dead.letters" }, withholds: async () => undefined },
+      ...{
+        wire,
+        pool,
+        stores: { clickhouse: store, postgres: store, redis: store },
+        kafka: kafka as Kafka,
+        admin: {} as never,
+      },
+      ...{
+        topology: { name: "toy", nodes: [stepsSink], deadLetters: () => "dead.letters" },
+        withholds: async () => undefined,
+      },
       traffic: async () => ({ late: 0, isFlowing: false }),
       ...{ retry: (_, once) => once(), log: { info: () => undefined, warn: () => undefined, error: () => undefined } },
     },

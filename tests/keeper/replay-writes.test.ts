@@ -1,4 +1,4 @@
-// tests/keeper/replay-writes.test.ts - what a replay writes, into a store that remembers the tokens of its inserts as ClickHouse does.
+// What a replay writes, into a store that remembers the tokens of its inserts as ClickHouse does.
 import { expect, test } from "vitest";
 import { inMemoryWire } from "../../infra/avro/wire.ts";
 import { openWrites } from "../../modules/replays/replay-writes.ts";
@@ -9,7 +9,14 @@ import { type Step, step, stepsSink, toys } from "../support/toy.ts";
 const wire = inMemoryWire(Object.values(toys));
 const segment: Segment = { topic: toys.out.name, partition: 0, start: 0, end: 2, skip_from: 0, skip_to: 0 };
 const messages = [step("a"), step("b")].map((data, offset) => {
-  const event = { id: data.id, key: data.place, at: 1, receivedAt: 2, position: { topic: toys.out.name, partition: 0, offset }, data };
+  const event = {
+    id: data.id,
+    key: data.place,
+    at: 1,
+    receivedAt: 2,
+    position: { topic: toys.out.name, partition: 0, offset },
+    data,
+  };
   return { offset, key: Buffer.from(data.place), value: wire.encode(toys.out, event, null), headers: {} };
 });
 
@@ -30,7 +37,17 @@ const forgetful = () => {
 };
 const replayOf = (replay_id: string, attempts: number): Replay =>
   ({
-    ...{ replay_id, attempts, state: "running", actor: "a test", hours: 1, from_at: 0, to_at: null, sinks: ["steps"], met: {} },
+    ...{
+      replay_id,
+      attempts,
+      state: "running",
+      actor: "a test",
+      hours: 1,
+      from_at: 0,
+      to_at: null,
+      sinks: ["steps"],
+      met: {},
+    },
     ...{ ranges: [segment], positions: {}, requeued: 0, skipped: 0, suppressed: 0, refused: 0, errors: [] },
     ...{ created_at: 0, started_at: 0, moved_at: 0 },
   }) as unknown as Replay;

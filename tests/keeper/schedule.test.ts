@@ -1,4 +1,5 @@
-// Work that is done again and again: one run at a time, a failure is told and tried again, and a stop waits for what is under way.
+// Work that is done again and again: one run at a time, a failure is told and tried again, and a
+// stop waits for what is under way.
 import { expect, test } from "vitest";
 import { keepDoing, type Schedule } from "../../infra/runtime/schedule.ts";
 
@@ -44,7 +45,10 @@ test("runs follow each other and never overlap, and each is counted", async () =
 });
 
 test("a run that fails is told and tried again: a warning where it may heal, an error where somebody must look", async () => {
-  const errors: unknown[] = [Object.assign(new Error("away"), { code: "ECONNREFUSED" }), new TypeError("a fault of the code")];
+  const errors: unknown[] = [
+    Object.assign(new Error("away"), { code: "ECONNREFUSED" }),
+    new TypeError("a fault of the code"),
+  ];
   const { stop, told, counts } = keeping({
     work: async () => {
       const error = errors.shift();

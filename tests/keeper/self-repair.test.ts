@@ -1,4 +1,5 @@
-// One watched store, with a book in memory: what happens when Postgres is away, when the lease goes to another, and when nobody can be told.
+// One watched store, with a book in memory: what happens when Postgres is away, when the lease goes
+// to another, and when nobody can be told.
 import { expect, test } from "vitest";
 import type { Alert } from "../../modules/alerts/alert.ts";
 import type { ProbeRow } from "../../modules/repair/probe-states.ts";
@@ -6,7 +7,15 @@ import { selfRepair } from "../../modules/repair/self-repair.ts";
 
 const T0 = Date.UTC(2026, 10, 21, 12);
 const fresh: ProbeRow = {
-  ...{ name: "relational_store", state: "healthy", failures: 0, since: T0, checked_at: null, last_ok_at: null, last_error: null },
+  ...{
+    name: "relational_store",
+    state: "healthy",
+    failures: 0,
+    since: T0,
+    checked_at: null,
+    last_ok_at: null,
+    last_error: null,
+  },
   ...{ failing_since: null, incident_id: null, restarted_at: [] },
 };
 
@@ -52,7 +61,8 @@ const watched = (name: "relational_store" | "cache_store" = "relational_store") 
           if (world.holder !== "me") return false;
           world.row = row;
           if (row.state !== "healthy") world.order.push(`saved ${row.state}`);
-          for (const one of alerts) if (!world.kept.some(({ alert }) => alert === one.alert)) world.kept.push({ ...one });
+          for (const one of alerts)
+            if (!world.kept.some(({ alert }) => alert === one.alert)) world.kept.push({ ...one });
           return true;
         }),
       unmailed: () => asked(() => []),

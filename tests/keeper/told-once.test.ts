@@ -1,4 +1,5 @@
-// The checker of law L2 finds what it is for: an alert too many, one that is missing, a mail twice, a recovery without its downtime.
+// The checker of law L2 finds what it is for: an alert too many, one that is missing, a mail twice,
+// a recovery without its downtime.
 import { expect, test } from "vitest";
 import { toldOnce } from "../../modules/alerts/told-once.ts";
 
@@ -31,7 +32,12 @@ test.each<[string, Parameters<typeof toldOnce>[1], readonly string[], RegExp]>([
   ["it returns without having been away", [back], [mails[1]!], /recovered and was never down/],
   ["the downtime is missing", [down, { ...back, duration: null }], mails, /recovered without a downtime/],
   ["it is told too late", [{ ...down, told_at: T0 + 4 * minute }, back], mails, /told 240000 ms after it had gone/],
-  ["it is two incidents", [down, back, { ...down, incident_id: "inc_b" }], [...mails, "inc_b.down.normal"], /2 incidents/],
+  [
+    "it is two incidents",
+    [down, back, { ...down, incident_id: "inc_b" }],
+    [...mails, "inc_b.down.normal"],
+    /2 incidents/,
+  ],
 ])("broken when %s", (_, alerts, came, says) => {
   expect(toldOnce([outage], alerts, came, timing).join("; ")).toMatch(says);
 });

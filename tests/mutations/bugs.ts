@@ -1,4 +1,5 @@
-// tests/mutations/bugs.ts - bugs that were planted on purpose, and the law that must catch each (laws.md 6). A place that is gone fails the run: the bug must follow the code.
+// Bugs that were planted on purpose, and the law that must catch each (laws.md 6). A place that is
+// gone fails the run: the bug must follow the code.
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: texts of code, in which templates stand
 
 /** Named tests must fail, and nothing but the bug may be the reason: they pass without it. */
@@ -41,7 +42,13 @@ export const bugs: readonly Bug[] = [
     number: "2",
     says: "isCurrent not asked between steps",
     laws: ["I6"],
-    edits: [{ file: "stream/runner.ts", find: "if (!control.isCurrent()) return;", plant: "if (control === undefined) return;" }],
+    edits: [
+      {
+        file: "stream/runner.ts",
+        find: "if (!control.isCurrent()) return;",
+        plant: "if (control === undefined) return;",
+      },
+    ],
     test: { files: ["tests/guarantees/order.test.ts"], named: "an owner that lost its partition" },
   },
   {
@@ -112,7 +119,8 @@ export const bugs: readonly Bug[] = [
       {
         file: "domain/money.ts",
         find: "  const quotient = over / under;\n",
-        plant: "  if (under > 0n) return BigInt(Math.round(Number(over) / Number(under)));\n  const quotient = over / under;\n",
+        plant:
+          "  if (under > 0n) return BigInt(Math.round(Number(over) / Number(under)));\n  const quotient = over / under;\n",
       },
     ],
     test: { files: ["tests/processors/money.test.ts"], named: "a half goes to the even one" },
@@ -122,10 +130,21 @@ export const bugs: readonly Bug[] = [
     number: "9",
     says: "months cut in UTC",
     laws: ["M12"],
-    edits: [{ file: "domain/calendar.ts", find: 'const TIME_ZONE = "America/Mexico_City";', plant: 'const TIME_ZONE = "UTC";' }],
+    edits: [
+      {
+        file: "domain/calendar.ts",
+        find: 'const TIME_ZONE = "America/Mexico_City";',
+        plant: 'const TIME_ZONE = "UTC";',
+      },
+    ],
     test: { files: ["tests/processors/calendar.test.ts"], named: "a month begins at 06:00Z on the 1st" },
   },
-  { number: "10", says: "signature verified over re-serialised JSON", laws: ["section 8, lead push"], waitsFor: "leads (issue 10)" },
+  {
+    number: "10",
+    says: "signature verified over re-serialised JSON",
+    laws: ["section 8, lead push"],
+    waitsFor: "leads (issue 10)",
+  },
   {
     number: "11",
     says: "error while producing a dead letter swallowed",
@@ -134,10 +153,14 @@ export const bugs: readonly Bug[] = [
       {
         file: "stream/sink-runner.ts",
         find: '    if (letters.length > 0) await retry("produce", () => ports.produce(letters), heartbeat);',
-        plant: '    if (letters.length > 0) await retry("produce", () => ports.produce(letters), heartbeat).catch(() => undefined);',
+        plant:
+          '    if (letters.length > 0) await retry("produce", () => ports.produce(letters), heartbeat).catch(() => undefined);',
       },
     ],
-    test: { files: ["tests/stream/sink-runner.test.ts"], named: "a dead letter that cannot be written holds every offset" },
+    test: {
+      files: ["tests/stream/sink-runner.test.ts"],
+      named: "a dead letter that cannot be written holds every offset",
+    },
   },
   {
     number: "12",
@@ -165,7 +188,12 @@ export const bugs: readonly Bug[] = [
     ],
     cycles: { faults: "kill the edge after", cycles: 3 },
   },
-  { number: "14", says: "a dashboard reads an additive materialised view", laws: ["C7", "R1"], waitsFor: "dashboards (issue 14)" },
+  {
+    number: "14",
+    says: "a dashboard reads an additive materialised view",
+    laws: ["C7", "R1"],
+    waitsFor: "dashboards (issue 14)",
+  },
   {
     number: "14, of today",
     says: "rollups add up every stored row instead of reading the deduplicated ones",
@@ -181,7 +209,8 @@ export const bugs: readonly Bug[] = [
       {
         file: "domain/click-id.ts",
         find: "if (key === undefined || !timingSafeEqual(macOf(bytes.subarray(0, MAC_AT), key), bytes.subarray(MAC_AT))) return undefined;",
-        plant: "if (key === undefined || macOf(bytes.subarray(0, MAC_AT), key).length < timingSafeEqual.length) return undefined;",
+        plant:
+          "if (key === undefined || macOf(bytes.subarray(0, MAC_AT), key).length < timingSafeEqual.length) return undefined;",
       },
     ],
     test: { files: ["tests/processors/click-id.test.ts"], named: "a click id with any one bit changed is refused" },
@@ -224,6 +253,9 @@ export const bugs: readonly Bug[] = [
         plant: "if (knownAt > 0 && row.valid_from <= validAt) return row;",
       },
     ],
-    test: { files: ["tests/processors/reference.test.ts"], named: "what was recorded after an event was received is unknown to it" },
+    test: {
+      files: ["tests/processors/reference.test.ts"],
+      named: "what was recorded after an event was received is unknown to it",
+    },
   },
 ];

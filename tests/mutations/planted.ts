@@ -1,4 +1,5 @@
-// tests/mutations/planted.ts - `npm run test:planted`: plants one bug at a time into a copy of the sources and demands that the law named for it catches it.
+// `npm run test:planted`: plants one bug at a time into a copy of the sources and demands that the
+// law named for it catches it.
 import { type SpawnSyncReturns, spawnSync } from "node:child_process";
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -20,20 +21,30 @@ interface Caught {
 }
 
 const node = (folder: string, args: readonly string[], timeout: number): SpawnSyncReturns<string> =>
-  spawnSync(process.execPath, args, { cwd: folder, encoding: "utf8", timeout, killSignal: "SIGTERM", maxBuffer: 64 * 1024 * 1024 });
+  spawnSync(process.execPath, args, {
+    cwd: folder,
+    encoding: "utf8",
+    timeout,
+    killSignal: "SIGTERM",
+    maxBuffer: 64 * 1024 * 1024,
+  });
 
 /** Everything that git knows, with the libraries and servers of this folder. */
 const copyOf = (): string => {
   const folder = mkdtempSync(join(tmpdir(), "tributary-planted-"));
   const files = spawnSync("git", ["ls-files", "-z"], { cwd: root, encoding: "utf8" }).stdout.split("\0");
-  for (const file of files) if (file !== "" && existsSync(join(root, file))) cpSync(join(root, file), join(folder, file));
+  for (const file of files)
+    if (file !== "" && existsSync(join(root, file))) cpSync(join(root, file), join(folder, file));
   symlinkSync(join(root, "node_modules"), join(folder, "node_modules"));
   mkdirSync(join(folder, ".tributary"));
   symlinkSync(join(root, ".tributary", "jars"), join(folder, ".tributary", "jars"));
   return folder;
 };
 
-/** Answers how to take it out again. Throws when its place is no longer there, or there more than once in a sense that is not meant. */
+/**
+ * Answers how to take it out again. Throws when its place is no longer there, or there more than
+ * once in a sense that is not meant.
+ */
 const plant = (folder: string, { number, edits = [] }: Bug): (() => void) => {
   const before = new Map<string, string>();
   for (const { file, find, plant: bug } of edits) {
@@ -41,7 +52,9 @@ const plant = (folder: string, { number, edits = [] }: Bug): (() => void) => {
     const text = readFileSync(path, "utf8");
     if (!before.has(path)) before.set(path, text);
     if (!text.includes(find))
-      throw new Error(`bug ${number}: its place in ${file} is gone; plant it where the code is now (tests/mutations/bugs.ts)`);
+      throw new Error(
+        `bug ${number}: its place in ${file} is gone; plant it where the code is now (tests/mutations/bugs.ts)`,
+      );
     writeFileSync(
       path,
       text.replaceAll(find, () => bug),
@@ -67,9 +80,13 @@ const byTest = (folder: string, { files, named }: ByTest): Omit<Caught, "seconds
   const ran = node(folder, args, TESTS_MS);
   if (!existsSync(output)) throw new Error(`the tests did not run: ${ran.stderr.slice(-600)}`);
   const report = JSON.parse(readFileSync(output, "utf8")) as {
-    readonly testResults: readonly { readonly assertionResults: readonly { readonly fullName: string; readonly status: string }[] }[];
+    readonly testResults: readonly {
+      readonly assertionResults: readonly { readonly fullName: string; readonly status: string }[];
+    }[];
   };
-  const failed = report.testResults.flatMap(({ assertionResults }) => assertionResults.filter(({ status }) => status === "failed"));
+  const failed = report.testResults.flatMap(({ assertionResults }) =>
+    assertionResults.filter(({ status }) => status === "failed"),
+  );
   const found = failed.find(({ fullName }) => fullName.includes(named));
   return {
     by: files.join(", "),
@@ -83,8 +100,19 @@ const byCycles = (folder: string, { faults, cycles }: ByCycles, laws: readonly s
   const by = `${cycles} cycles of "${faults}" on real servers`;
   rmSync(results, { recursive: true, force: true });
   const compiled = node(folder, ["node_modules/typescript/bin/tsc", "-p", "tsconfig.json"], TESTS_MS);
-  if (compiled.status !== 0) return { by, isCaught: false, evidence: `it does not compile: ${compiled.stdout.slice(0, 300)}` };
-  const args = ["dist/apps/chaos/main.js", "--seed", "15", "--cycles", String(cycles), "--faults", faults, "--results", results];
+  if (compiled.status !== 0)
+    return { by, isCaught: false, evidence: `it does not compile: ${compiled.stdout.slice(0, 300)}` };
+  const args = [
+    "dist/apps/chaos/main.js",
+    "--seed",
+    "15",
+    "--cycles",
+    String(cycles),
+    "--faults",
+    faults,
+    "--results",
+    results,
+  ];
   const ran = node(folder, args, CYCLES_MS);
   const file = join(results, "seed-15.json");
   if (!existsSync(file)) return { by, isCaught: false, evidence: `no cycle ended: ${ran.stderr.slice(-300)}` };
@@ -120,7 +148,9 @@ const tried = (folder: string, bug: Bug, isFast: boolean): readonly Caught[] => 
   }
 };
 
-const { values } = parseArgs({ options: { only: { type: "string" }, fast: { type: "boolean" }, write: { type: "boolean" } } });
+const { values } = parseArgs({
+  options: { only: { type: "string" }, fast: { type: "boolean" }, write: { type: "boolean" } },
+});
 const chosen = bugs.filter(({ number }) => values.only === undefined || values.only.split(";").includes(number));
 const folder = copyOf();
 const rows: (readonly string[])[] = [];
@@ -141,8 +171,17 @@ try {
     if (all.length === 0) rows.push([number, says, laws.join(" "), "not tried: it needs real servers", "", ""]);
     for (const { by, isCaught, evidence, seconds } of all) {
       if (!isCaught) missed += 1;
-      rows.push([number, says, laws.join(" "), isCaught ? "caught" : "MISSED", by, evidence.replaceAll("|", "/").replaceAll("\n", " ")]);
-      console.log(`${number} ${says}: ${isCaught ? "caught" : "MISSED"} by ${by} in ${seconds.toFixed(0)} s: ${evidence}`);
+      rows.push([
+        number,
+        says,
+        laws.join(" "),
+        isCaught ? "caught" : "MISSED",
+        by,
+        evidence.replaceAll("|", "/").replaceAll("\n", " "),
+      ]);
+      console.log(
+        `${number} ${says}: ${isCaught ? "caught" : "MISSED"} by ${by} in ${seconds.toFixed(0)} s: ${evidence}`,
+      );
     }
   }
 } finally {
@@ -156,7 +195,11 @@ console.log(
   )}`,
 );
 if (values.write === true) {
-  const lines = [`| ${headers.join(" | ")} |`, `|${headers.map(() => "---").join("|")}|`, ...rows.map((row) => `| ${row.join(" | ")} |`)];
+  const lines = [
+    `| ${headers.join(" | ")} |`,
+    `|${headers.map(() => "---").join("|")}|`,
+    ...rows.map((row) => `| ${row.join(" | ")} |`),
+  ];
   const about = `Written by \`npm run test:planted -- --write\`. Each bug is planted into a copy of the sources (tests/mutations/bugs.ts); the test or the cycles named here
 must fail, and in the law named here. Without a bug the same tests pass, and the same cycles break no law (guarantees.md).`;
   writeFileSync(join(root, "docs", "planted-bugs.md"), `# Planted bugs\n\n${about}\n\n${lines.join("\n")}\n`);

@@ -1,4 +1,5 @@
-// What runs the tests named for a planted bug: those that need no server, whatever folder they lie in.
+// What runs the tests named for a planted bug: those that need no server, whatever folder they lie
+// in.
 import { defineConfig } from "vitest/config";
 
 export default defineConfig({

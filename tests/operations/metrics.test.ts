@@ -1,4 +1,5 @@
-// The metrics are a promise to whoever graphs them: they are on a recorded page, named by one convention, and every panel and alert asks for one that exists.
+// The metrics are a promise to whoever graphs them: they are on a recorded page, named by one
+// convention, and every panel and alert asks for one that exists.
 import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import { parse } from "yaml";
@@ -46,20 +47,30 @@ for (const { name, type, labels } of metrics)
 const bare = (expr: string): string => expr.replace(/\b(by|without|on|ignoring)\s*\([^)]*\)|\{[^}]*\}|\[[^\]]*\]/g, "");
 /** Every word that is neither a function nor an operator. */
 const namesIn = (expr: string): readonly string[] =>
-  [...bare(expr).matchAll(/\b[a-z]\w*\b(?!\s*\()/g)].map(([word]) => word).filter((word) => !/^(or|and|unless|bool)$/.test(word));
+  [...bare(expr).matchAll(/\b[a-z]\w*\b(?!\s*\()/g)]
+    .map(([word]) => word)
+    .filter((word) => !/^(or|and|unless|bool)$/.test(word));
 const labelsIn = (expr: string): readonly string[] => [
-  ...[...expr.matchAll(/\b(?:by|without|on|ignoring)\s*\(([^)]*)\)/g)].flatMap(([, list]) => list!.split(",").map((one) => one.trim())),
-  ...[...expr.matchAll(/\{([^}]*)\}/g)].flatMap(([, list]) => [...list!.matchAll(/(\w+)\s*[=!]/g)].map(([, label]) => label!)),
+  ...[...expr.matchAll(/\b(?:by|without|on|ignoring)\s*\(([^)]*)\)/g)].flatMap(([, list]) =>
+    list!.split(",").map((one) => one.trim()),
+  ),
+  ...[...expr.matchAll(/\{([^}]*)\}/g)].flatMap(([, list]) =>
+    [...list!.matchAll(/(\w+)\s*[=!]/g)].map(([, label]) => label!),
+  ),
 ];
 
 describe("the list of metrics", () => {
   test("is the recorded one", () => {
     const page = readFileSync("docs/metrics.md", "utf8");
     const rows = ours.map(
-      ({ name, type, labels, help }) => `| \`${name}\` | ${type} | ${labels.map((label) => `\`${label}\``).join(" ")} | ${help} |`,
+      ({ name, type, labels, help }) =>
+        `| \`${name}\` | ${type} | ${labels.map((label) => `\`${label}\``).join(" ")} | ${help} |`,
     );
     const recorded = page.split("\n").filter((line) => line.startsWith("| `"));
-    expect(recorded, "run: node scripts/run.mjs apps/cli/generate/metrics-page.js, and tell operators in CHANGELOG.md").toEqual(rows);
+    expect(
+      recorded,
+      "run: node scripts/run.mjs apps/cli/generate/metrics-page.js, and tell operators in CHANGELOG.md",
+    ).toEqual(rows);
   });
 
   test("has the prefix, base units and the names that people graph already", () => {
@@ -97,18 +108,24 @@ describe("dashboards and alerts", () => {
   });
 
   test("a name that does not exist is found out", () => {
-    expect(namesIn('sum by (le) (rate(tributary_gone_total{a="b"}[5m])) - max(up)')).toEqual(["tributary_gone_total", "up"]);
+    expect(namesIn('sum by (le) (rate(tributary_gone_total{a="b"}[5m])) - max(up)')).toEqual([
+      "tributary_gone_total",
+      "up",
+    ]);
     expect(labelsIn('sum by (le, x) (rate(a_total{b="c", d!="e"}[5m]))')).toEqual(["le", "x", "b", "d"]);
   });
 
   test("brackets are balanced in every query", () => {
     for (const { expr } of queries)
-      for (const [open, close] of ["()", "{}", "[]"]) expect(expr.split(open!).length, expr).toBe(expr.split(close!).length);
+      for (const [open, close] of ["()", "{}", "[]"])
+        expect(expr.split(open!).length, expr).toBe(expr.split(close!).length);
   });
 
   test("every metric of ours is on the dashboard", () => {
     const shown = new Set(queries.flatMap(({ expr }) => namesIn(expr)));
-    const hidden = ours.filter(({ name }) => ![name, `${name}_bucket`].some((one) => shown.has(one))).map(({ name }) => name);
+    const hidden = ours
+      .filter(({ name }) => ![name, `${name}_bucket`].some((one) => shown.has(one)))
+      .map(({ name }) => name);
     expect(hidden).toEqual([]);
   });
 

@@ -1,4 +1,5 @@
-// The routes of the platform API and the table of who may call them: each route has its row, with the same credential and the same roles.
+// The routes of the platform API and the table of who may call them: each route has its row, with
+// the same credential and the same roles.
 import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import { parse } from "yaml";

@@ -8,7 +8,13 @@ import { clickKeys, clickKeysOf } from "../../processors/attribute/click-keys.ts
 import { attributeFacts } from "../../processors/attribute/facts.ts";
 import { type IdentityClickAsked, identityClicks } from "../../processors/attribute/identity-clicks.ts";
 import { type Journey, journey } from "../../processors/attribute/journey.ts";
-import { type Enrichment, type EventAttributed, type EventReceived, type Fraud, topics } from "../../schemas/generated.ts";
+import {
+  type Enrichment,
+  type EventAttributed,
+  type EventReceived,
+  type Fraud,
+  topics,
+} from "../../schemas/generated.ts";
 import {
   campaign,
   campaignId,
@@ -34,7 +40,8 @@ import {
 const key = clickIdKey("a secret of these tests", 1);
 const keys = clickKeysOf([key]);
 /** A click this long before noon. */
-const clickBefore = (elapsedMs: number, onLink = linkId): string => mint(onLink, noon - elapsedMs, new Uint8Array(8), key);
+const clickBefore = (elapsedMs: number, onLink = linkId): string =>
+  mint(onLink, noon - elapsedMs, new Uint8Array(8), key);
 const forged = (id: string): string => id.slice(0, -1) + (id.endsWith("A") ? "B" : "A");
 const noClicks: Journey = { clicks: [] };
 
@@ -56,7 +63,8 @@ const outcomeOf = (event: Partial<EventReceived>, given: Given = {}) => {
     referenceAsOf: given.referenceAsOf ?? null,
     identityClick: given.identityClick ?? null,
   });
-  if (outcome.kind !== "emit" || outcome.events.length !== 1) throw new Error(`attribute emits one event, not ${outcome.kind}`);
+  if (outcome.kind !== "emit" || outcome.events.length !== 1)
+    throw new Error(`attribute emits one event, not ${outcome.kind}`);
   return { emitted: outcome.events[0]!, journey: outcome.state };
 };
 const attributedOf = (event: Partial<EventReceived>, given?: Given): EventAttributed => {
@@ -73,7 +81,8 @@ const unattributed = (reason: string) => ({
   campaign_id: null,
   link_id: null,
 });
-const coupon = (over: Parameters<typeof rule>[0] = {}) => rule({ when: { field: "coupon", op: "eq", value: "TEN" }, ...over });
+const coupon = (over: Parameters<typeof rule>[0] = {}) =>
+  rule({ when: { field: "coupon", op: "eq", value: "TEN" }, ...over });
 
 describe("a click id on the event", () => {
   test("credits the partner of its link", () => {
@@ -89,12 +98,15 @@ describe("a click id on the event", () => {
       rule_version: null,
       clicked_at: noon - hourMs,
       window_days: 30,
-      candidates: [{ method: "click", reference: click_id, partner_id: partnerId, campaign_id: campaignId, outcome: "won" }],
+      candidates: [
+        { method: "click", reference: click_id, partner_id: partnerId, campaign_id: campaignId, outcome: "won" },
+      ],
       reference_as_of: null,
     });
   });
 
-  test("is missing: nobody is credited", () => expect(creditOf(sale())).toMatchObject({ ...unattributed("no_click"), candidates: [] }));
+  test("is missing: nobody is credited", () =>
+    expect(creditOf(sale())).toMatchObject({ ...unattributed("no_click"), candidates: [] }));
 
   test.each([
     ["one bit is wrong", forged(clickBefore(hourMs))],
@@ -109,7 +121,9 @@ describe("a click id on the event", () => {
   );
 
   test("of another client's link proves nothing here, and does not name that client's partner", () =>
-    expect(creditOf(sale({ click_id: clickBefore(hourMs) }), { rows: { links: [link({ client_id: 8 })] } })).toMatchObject({
+    expect(
+      creditOf(sale({ click_id: clickBefore(hourMs) }), { rows: { links: [link({ client_id: 8 })] } }),
+    ).toMatchObject({
       ...unattributed("bad_click_id"),
       candidates: [{ partner_id: null, campaign_id: null }],
     }));
@@ -122,7 +136,8 @@ describe("a click id on the event", () => {
 });
 
 describe("the window", () => {
-  test("includes its last millisecond", () => expect(creditOf(sale({ click_id: clickBefore(30 * dayMs) })).status).toBe("attributed"));
+  test("includes its last millisecond", () =>
+    expect(creditOf(sale({ click_id: clickBefore(30 * dayMs) })).status).toBe("attributed"));
   test("ends", () =>
     expect(creditOf(sale({ click_id: clickBefore(30 * dayMs + 1) }))).toMatchObject({
       ...unattributed("click_expired"),
@@ -131,11 +146,18 @@ describe("the window", () => {
       candidates: [{ partner_id: partnerId, outcome: "click_expired" }],
     }));
   test("of an install is shorter", () => {
-    expect(creditOf({ t: "install", click_id: clickBefore(7 * dayMs) })).toMatchObject({ status: "attributed", window_days: 7 });
-    expect(creditOf({ t: "install", click_id: clickBefore(7 * dayMs + 1) })).toMatchObject(unattributed("click_expired"));
+    expect(creditOf({ t: "install", click_id: clickBefore(7 * dayMs) })).toMatchObject({
+      status: "attributed",
+      window_days: 7,
+    });
+    expect(creditOf({ t: "install", click_id: clickBefore(7 * dayMs + 1) })).toMatchObject(
+      unattributed("click_expired"),
+    );
   });
   test("is the client's own", () =>
-    expect(creditOf(sale({ click_id: clickBefore(2 * dayMs) }), { rows: { clients: [client({ click_window_days: 1 })] } })).toMatchObject({
+    expect(
+      creditOf(sale({ click_id: clickBefore(2 * dayMs) }), { rows: { clients: [client({ click_window_days: 1 })] } }),
+    ).toMatchObject({
       ...unattributed("click_expired"),
       window_days: 1,
     }));
@@ -146,7 +168,8 @@ describe("the window", () => {
       window_days: 30,
     });
   });
-  test("opens with the click itself", () => expect(creditOf(sale({ click_id: clickBefore(0) })).status).toBe("attributed"));
+  test("opens with the click itself", () =>
+    expect(creditOf(sale({ click_id: clickBefore(0) })).status).toBe("attributed"));
   test("does not open before the click", () =>
     expect(creditOf(sale({ click_id: clickBefore(-1) }))).toMatchObject(unattributed("click_after_conversion")));
 });
@@ -169,12 +192,14 @@ describe("whoever is not active at event time earns nothing", () => {
   );
 
   test("a campaign runs from its first moment on", () =>
-    expect(creditOf(sale({ click_id }), { rows: { campaigns: [campaign({ starts_at: noon, ends_at: noon + 1 })] } }).status).toBe(
-      "attributed",
-    ));
+    expect(
+      creditOf(sale({ click_id }), { rows: { campaigns: [campaign({ starts_at: noon, ends_at: noon + 1 })] } }).status,
+    ).toBe("attributed"));
   test("a campaign of another client, named by a rule", () =>
     expect(
-      creditOf(sale(), { rows: { campaigns: [campaign({ client_id: 8 })], rules: [rule(crediting(partnerId, campaignId))] } }),
+      creditOf(sale(), {
+        rows: { campaigns: [campaign({ client_id: 8 })], rules: [rule(crediting(partnerId, campaignId))] },
+      }),
     ).toMatchObject(unattributed("campaign_inactive")));
   test("a partner paused after the sale still earns", () => {
     const partners = [partner(), partner({ status: "paused", valid_from: noon + 1, recorded_at: longAgo + 1 })];
@@ -206,15 +231,20 @@ describe("a partner named by the source", () => {
       candidates: [{ method: "partner_param", reference: "NOBODY", partner_id: null, outcome: "unknown_partner" }],
     }));
   test("must be one of the client's own", () =>
-    expect(creditOf(sale({ partner_ref: "22" }), { rows: { partners: [partner({ partner_id: 22, client_ids: [8] })] } })).toMatchObject({
+    expect(
+      creditOf(sale({ partner_ref: "22" }), { rows: { partners: [partner({ partner_id: 22, client_ids: [8] })] } }),
+    ).toMatchObject({
       candidates: [{ partner_id: null, outcome: "unknown_partner" }],
     }));
   test("who is paused earns nothing", () =>
-    expect(creditOf(sale({ partner_ref: "21" }), { rows: { partners: [partner({ status: "paused" })] } })).toMatchObject(
-      unattributed("partner_inactive"),
-    ));
+    expect(
+      creditOf(sale({ partner_ref: "21" }), { rows: { partners: [partner({ status: "paused" })] } }),
+    ).toMatchObject(unattributed("partner_inactive")));
   test("of an upload is the uploader, unless the row has a valid click id", () => {
-    expect(creditOf(sale({ source: "upload", partner_ref: "22" }), { rows })).toMatchObject({ method: "upload", partner_id: 22 });
+    expect(creditOf(sale({ source: "upload", partner_ref: "22" }), { rows })).toMatchObject({
+      method: "upload",
+      partner_id: 22,
+    });
     expect(creditOf(sale({ source: "upload", partner_ref: "22", click_id: clickBefore(1) }), { rows })).toMatchObject({
       method: "click",
       partner_id: partnerId,
@@ -230,7 +260,9 @@ describe("a partner named by the source", () => {
 describe("a rule", () => {
   const tenOff = sale({ props: '{"coupon":"TEN"}' });
   test("that matches credits its partner, in its version", () =>
-    expect(creditOf(tenOff, { rows: { rules: [coupon({ version: 3, ...crediting(partnerId, campaignId) })] } })).toMatchObject({
+    expect(
+      creditOf(tenOff, { rows: { rules: [coupon({ version: 3, ...crediting(partnerId, campaignId) })] } }),
+    ).toMatchObject({
       status: "attributed",
       method: "rule",
       partner_id: partnerId,
@@ -241,9 +273,14 @@ describe("a rule", () => {
       candidates: [{ method: "rule", reference: "51", outcome: "won" }],
     }));
   test("that does not match is no candidate", () =>
-    expect(creditOf(sale(), { rows: { rules: [coupon()] } })).toMatchObject({ ...unattributed("no_click"), candidates: [] }));
+    expect(creditOf(sale(), { rows: { rules: [coupon()] } })).toMatchObject({
+      ...unattributed("no_click"),
+      candidates: [],
+    }));
   test("comes after a click and after a named partner, and says so", () =>
-    expect(creditOf({ ...tenOff, click_id: clickBefore(1), partner_ref: "21" }, { rows: { rules: [coupon()] } })).toMatchObject({
+    expect(
+      creditOf({ ...tenOff, click_id: clickBefore(1), partner_ref: "21" }, { rows: { rules: [coupon()] } }),
+    ).toMatchObject({
       method: "click",
       rule_id: null,
       candidates: [
@@ -266,12 +303,9 @@ describe("a rule", () => {
       coupon({ rule_id: 2, when: two }),
       coupon({ rule_id: 9, priority: 1 }),
     ];
-    expect(creditOf(tenOff, { rows: { rules } }).candidates.map(({ reference, outcome }) => `${reference} ${outcome}`)).toEqual([
-      "9 won",
-      "2 lower_precedence",
-      "3 lower_precedence",
-      "4 lower_precedence",
-    ]);
+    expect(
+      creditOf(tenOff, { rows: { rules } }).candidates.map(({ reference, outcome }) => `${reference} ${outcome}`),
+    ).toEqual(["9 won", "2 lower_precedence", "3 lower_precedence", "4 lower_precedence"]);
   });
   test("for an inactive partner leaves the place to the next", () =>
     expect(
@@ -281,7 +315,10 @@ describe("a rule", () => {
           rules: [coupon({ priority: 1, ...crediting(22) }), coupon({ rule_id: 52 })],
         },
       }),
-    ).toMatchObject({ rule_id: 52, candidates: [{ partner_id: 22, outcome: "partner_inactive" }, { outcome: "won" }] }));
+    ).toMatchObject({
+      rule_id: 52,
+      candidates: [{ partner_id: 22, outcome: "partner_inactive" }, { outcome: "won" }],
+    }));
   test("counts from its first to before its last moment", () => {
     const during = (effective_from: number | null, effective_to: number | null) =>
       creditOf(tenOff, { rows: { rules: [coupon({ effective_from, effective_to })] } }).status;
@@ -311,7 +348,9 @@ describe("a rejected score", () => {
       candidates: [{ outcome: "fraud_rejected" }, { outcome: "unknown_partner" }, { outcome: "fraud_rejected" }],
     }));
   test("in review is credited: the commission is held later", () =>
-    expect(creditOf(sale({ click_id: clickBefore(1) }), { fraud: { score: 60, band: "review" } }).status).toBe("attributed"));
+    expect(creditOf(sale({ click_id: clickBefore(1) }), { fraud: { score: 60, band: "review" } }).status).toBe(
+      "attributed",
+    ));
 });
 
 test.each(["purchase", "ext_purchase", "lead_submit", "install"])(
@@ -322,7 +361,9 @@ test.each(["purchase", "ext_purchase", "lead_submit", "install"])(
 describe("the journey", () => {
   const onPhone = { click_id: clickBefore(hourMs), at: noon - hourMs, link_id: linkId };
   test("grows by a click whose id is good", () =>
-    expect(outcomeOf({ t: "click", click_id: onPhone.click_id }, { at: noon - hourMs }).journey).toEqual({ clicks: [onPhone] }));
+    expect(outcomeOf({ t: "click", click_id: onPhone.click_id }, { at: noon - hourMs }).journey).toEqual({
+      clicks: [onPhone],
+    }));
   test.each([
     ["a forged click", { t: "click", click_id: forged(onPhone.click_id) }],
     ["a click without an id", { t: "click" }],
@@ -348,12 +389,20 @@ describe("the journey", () => {
     expect(creditOf(sale(), { journey: { clicks: [onPhone] } })).toMatchObject({
       ...unattributed("no_click"),
       candidates: [
-        { method: "click", reference: onPhone.click_id, partner_id: partnerId, campaign_id: campaignId, outcome: "not_carried" },
+        {
+          method: "click",
+          reference: onPhone.click_id,
+          partner_id: partnerId,
+          campaign_id: campaignId,
+          outcome: "not_carried",
+        },
       ],
     }));
   test("names an older click beside the one that won, and not that one twice", () => {
     const carried = { click_id: clickBefore(1), at: noon - 1, link_id: linkId };
-    expect(creditOf(sale({ click_id: carried.click_id }), { journey: { clicks: [carried, onPhone] } }).candidates).toMatchObject([
+    expect(
+      creditOf(sale({ click_id: carried.click_id }), { journey: { clicks: [carried, onPhone] } }).candidates,
+    ).toMatchObject([
       { reference: carried.click_id, outcome: "won" },
       { reference: onPhone.click_id, outcome: "not_carried" },
     ]);
@@ -365,7 +414,8 @@ describe("the journey", () => {
       candidates: [{ outcome: "click_expired" }],
     });
   });
-  test("explains claims alone", () => expect(creditOf({ t: "click" }, { journey: { clicks: [onPhone] } }).candidates).toEqual([]));
+  test("explains claims alone", () =>
+    expect(creditOf({ t: "click" }, { journey: { clicks: [onPhone] } }).candidates).toEqual([]));
   test("stays as it is when a click is older than all that are kept", () => {
     const full = { clicks: [1, 2, 3, 4, 5].map((n) => ({ click_id: `c${n}`, at: noon - n, link_id: linkId })) };
     expect(outcomeOf({ t: "click", click_id: onPhone.click_id }, { journey: full }).journey).toBe(full);
@@ -405,7 +455,11 @@ describe("where an event goes", () => {
       "conversion s:generic:shop:x",
     ],
     ["a pulled sale without an order, by its hash", { t: "ext_purchase", sale_hash: "h" }, "conversion p:h"],
-    ["a lead that nothing else names, by itself", { t: "lead_submit" }, "conversion e:00000000-0000-8000-8000-000000000001"],
+    [
+      "a lead that nothing else names, by itself",
+      { t: "lead_submit" },
+      "conversion e:00000000-0000-8000-8000-000000000001",
+    ],
     [
       "a sale that came with a lead's key, by itself",
       { t: "purchase", lead_key: "k" },
@@ -419,7 +473,9 @@ describe("where an event goes", () => {
   test("a custom event that somebody earns on at event time is a claim", () => {
     const signup = { t: "custom", custom_name: "signup", order_id: "o9" };
     expect(destination(signup, { contracts: [contract({ event_type: "signup" })] })).toMatch(/^conversion e:/);
-    expect(destination(signup, { contracts: [contract({ event_type: "signup", effective_from: noon + 1 })] })).toBe("attributed");
+    expect(destination(signup, { contracts: [contract({ event_type: "signup", effective_from: noon + 1 })] })).toBe(
+      "attributed",
+    );
     expect(destination(signup, { contracts: [contract({ event_type: "signup", client_id: 8 })] })).toBe("attributed");
   });
 
@@ -476,11 +532,16 @@ const anyEvent = fc.record({
 const anyGiven = fc.record({
   fraud: fc.constantFrom<Partial<Fraud>[]>({}, { score: 50, band: "review" }, { score: 90, band: "reject" }),
   enrichment: fc.constantFrom({ consent: 0xff }, { consent: 0xfe }),
-  journey: fc.constantFrom(noClicks, { clicks: [{ click_id: clickBefore(2 * hourMs), at: noon - 2 * hourMs, link_id: linkId }] }),
+  journey: fc.constantFrom(noClicks, {
+    clicks: [{ click_id: clickBefore(2 * hourMs), at: noon - 2 * hourMs, link_id: linkId }],
+  }),
   rows: fc.record({
     partners: fc
       .tuple(fc.constantFrom("active", "paused"), fc.constantFrom("active", "archived"))
-      .map(([one, two]) => [partner({ status: one as "active" }), partner({ partner_id: 22, status: two as "active" })]),
+      .map(([one, two]) => [
+        partner({ status: one as "active" }),
+        partner({ partner_id: 22, status: two as "active" }),
+      ]),
     campaigns: fc.constantFrom("active", "ended").map((status) => [campaign({ status: status as "active" })]),
     rules: fc.subarray([coupon(), coupon({ rule_id: 52, ...crediting(22) }), rule({ rule_id: 53 })]),
   }),
@@ -527,8 +588,11 @@ describe("whatever happens", () => {
       }),
     ));
   test("every reason is one that is documented", () => {
-    const documented = /^(no_click|bad_click_id|click_expired|click_after_conversion|partner_inactive|campaign_inactive|fraud_rejected)$/;
-    fc.assert(fc.property(anyEvent, anyGiven, (event, given) => documented.test(creditOf(event, given).reason ?? "no_click")));
+    const documented =
+      /^(no_click|bad_click_id|click_expired|click_after_conversion|partner_inactive|campaign_inactive|fraud_rejected)$/;
+    fc.assert(
+      fc.property(anyEvent, anyGiven, (event, given) => documented.test(creditOf(event, given).reason ?? "no_click")),
+    );
   });
 });
 
@@ -555,11 +619,17 @@ describe("a click of the same person on another device", () => {
       candidates: [{ method: "identity", outcome: "click_expired" }],
     }));
   test("earns nothing for a sale that is too risky", () =>
-    expect(creditOf(sale(), { identityClick: elsewhere, fraud: { score: 90, band: "reject" } }).reason).toBe("fraud_rejected"));
+    expect(creditOf(sale(), { identityClick: elsewhere, fraud: { score: 90, band: "reject" } }).reason).toBe(
+      "fraud_rejected",
+    ));
   test("that the event carries itself stands once among the candidates", () =>
     expect(creditOf(sale({ click_id: elsewhere }), { identityClick: elsewhere }).candidates).toHaveLength(1));
 
-  const askedFor = async (isOn: boolean, event: Partial<EventReceived>, enrichment: Partial<Enrichment> = { person: "email:x" }) => {
+  const askedFor = async (
+    isOn: boolean,
+    event: Partial<EventReceived>,
+    enrichment: Partial<Enrichment> = { person: "email:x" },
+  ) => {
     const asked: IdentityClickAsked[] = [];
     const known = referenceWith({ clients: [client({ identity_link: isOn })] });
     const input = recorded(topics.eventsScored, scored(event, { enrichment }));
@@ -567,7 +637,10 @@ describe("a click of the same person on another device", () => {
       asked.push(...all);
       return new Map([[input.id, elsewhere]]);
     };
-    const facts = await attributeFacts.load([input], reads([reference, known], [clickKeys, keys], [identityClicks, { lookUp }]));
+    const facts = await attributeFacts.load(
+      [input],
+      reads([reference, known], [clickKeys, keys], [identityClicks, { lookUp }]),
+    );
     return { asked, found: facts(input).identityClick };
   };
   test("is asked for where the client switched it on", async () =>

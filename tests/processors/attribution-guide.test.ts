@@ -1,4 +1,5 @@
-// tests/processors/attribution-guide.test.ts - the worked examples of docs/attribution.md, read from the page itself: what stands there is what is decided.
+// The worked examples of docs/attribution.md, read from the page itself: what stands there is what
+// is decided.
 import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import { clickIdKey, mint } from "../../domain/click-id.ts";
@@ -173,7 +174,9 @@ describe("who is credited", () => {
     }).toEqual({ credited, by, reason, considered });
   });
   test("every reason in the examples is explained", () => {
-    const explained = new Set(rowsUnder("| reason | what it says | what to do |").map(([reason]) => reason!.replaceAll("`", "")));
+    const explained = new Set(
+      rowsUnder("| reason | what it says | what to do |").map(([reason]) => reason!.replaceAll("`", "")),
+    );
     for (const [, , , , , reason] of decided) if (reason !== "") expect(explained).toContain(reason);
   });
 });
@@ -186,11 +189,19 @@ test.each(rowsUnder("| rules that match | wins |"))("of the rules %s wins %s", (
     const [, name, priority, count] = /^(\w): priority (\d+), (\d+) comparisons?$/.exec(text)!;
     return {
       name,
-      rule: rule({ rule_id: n + 1, priority: Number(priority), when: leaves(Number(count)), ...crediting(n === 0 ? partnerId : norteId) }),
+      rule: rule({
+        rule_id: n + 1,
+        priority: Number(priority),
+        when: leaves(Number(count)),
+        ...crediting(n === 0 ? partnerId : norteId),
+      }),
     };
   });
   const facts = {
-    reference: referenceWith({ partners: [verde, norte], rules: given.map((one) => one.rule).toReversed() }).at(noon, noon),
+    reference: referenceWith({ partners: [verde, norte], rules: given.map((one) => one.rule).toReversed() }).at(
+      noon,
+      noon,
+    ),
     clickOf: () => null,
     identityClick: null,
     referenceAsOf: null,
@@ -202,14 +213,20 @@ test.each(rowsUnder("| rules that match | wins |"))("of the rules %s wins %s", (
 });
 
 describe("conditions", () => {
-  const examples = rowsUnder("| condition | event | matches |").map((cells) => cells.map((cell) => cell.replaceAll("`", "")));
+  const examples = rowsUnder("| condition | event | matches |").map((cells) =>
+    cells.map((cell) => cell.replaceAll("`", "")),
+  );
   test("all are read", () => expect(examples).toHaveLength(21));
   test.each(examples)("%s asked of %s: %s", (when, event, matches) => {
     const parsed = parseCondition(JSON.parse(when!));
     if (parsed.kind === "problems") throw new Error(JSON.stringify(parsed.problems));
     const { props = {}, value_minor = null, ...fields } = JSON.parse(event!);
     const subject = new Subject(
-      scored({ ...fields, props: JSON.stringify(props), value_minor: value_minor === null ? null : BigInt(value_minor) }),
+      scored({
+        ...fields,
+        props: JSON.stringify(props),
+        value_minor: value_minor === null ? null : BigInt(value_minor),
+      }),
     );
     expect(compile(parsed.condition)(subject).matches ? "yes" : "no").toBe(matches);
   });

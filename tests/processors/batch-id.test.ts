@@ -34,8 +34,9 @@ test("one changed character makes it nobody's", () =>
     }),
   ));
 
-test.each(["", "bat_", "bat_x", `bat_${"A".repeat(44)}`, `bat_${"A".repeat(45)}`, `cnv_${"A".repeat(44)}`])("%s is none", (text) =>
-  expect(readBatchId(text, key)).toBeUndefined(),
+test.each(["", "bat_", "bat_x", `bat_${"A".repeat(44)}`, `bat_${"A".repeat(45)}`, `cnv_${"A".repeat(44)}`])(
+  "%s is none",
+  (text) => expect(readBatchId(text, key)).toBeUndefined(),
 );
 
 test("the tags of batches stand in the order of their time", () =>

@@ -1,9 +1,14 @@
-// tests/processors/calendar.test.ts - days and months of Mexico City, against the dates that people know and against Intl.
+// Days and months of Mexico City, against the dates that people know and against Intl.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { dayOf, monthOf, monthsAfter, startOfDay } from "../../domain/calendar.ts";
 
-const wall = new Intl.DateTimeFormat("en-CA", { timeZone: "America/Mexico_City", year: "numeric", month: "2-digit", day: "2-digit" });
+const wall = new Intl.DateTimeFormat("en-CA", {
+  timeZone: "America/Mexico_City",
+  year: "numeric",
+  month: "2-digit",
+  day: "2-digit",
+});
 const instants = fc.integer({ min: Date.UTC(1990, 0, 1), max: Date.UTC(2060, 0, 1) });
 
 describe("months of Mexico City", () => {

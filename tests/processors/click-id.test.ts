@@ -1,4 +1,4 @@
-// tests/processors/click-id.test.ts - a click id proves itself, and nothing else passes for one.
+// A click id proves itself, and nothing else passes for one.
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { clickIdKey, mint, verify } from "../../domain/click-id.ts";
@@ -36,7 +36,15 @@ test("a click id with any one bit changed is refused", () => {
 });
 
 test("no other text stands for the same click id", () => {
-  for (const text of [`${clickId}=`, ` ${clickId}`, `${clickId}\n`, clickId.slice(1), `${clickId}A`, clickId.replace(/./, "+"), ""])
+  for (const text of [
+    `${clickId}=`,
+    ` ${clickId}`,
+    `${clickId}\n`,
+    clickId.slice(1),
+    `${clickId}A`,
+    clickId.replace(/./, "+"),
+    "",
+  ])
     expect(verify(text, [key])).toBeUndefined();
 });
 

@@ -1,4 +1,5 @@
-// tests/processors/commission-contracts.test.ts - contracts that change, that count together or apart, and the entries of tiers that were won and lost.
+// Contracts that change, that count together or apart, and the entries of tiers that were won and
+// lost.
 import { describe, expect, test } from "vitest";
 import type { Contract } from "../../domain/reference/reference.ts";
 import type { LedgerEntry } from "../../schemas/generated.ts";
@@ -11,7 +12,10 @@ const entriesOf = (happenings: readonly Happening[], contractOf: (n: number) => 
   committed(history(happenings), ({ data }) => terms({ contract: contractOf(Number(data.change_id.slice(4))) }));
 const amountsOf = (happenings: readonly Happening[], contractOf: (n: number) => Contract): readonly bigint[] =>
   entriesOf(happenings, contractOf).map(({ amount_minor }) => amount_minor);
-const sale = (minor: bigint, over: Extract<Happening, { sale: bigint }>["over"] = {}): Happening => ({ sale: minor, over });
+const sale = (minor: bigint, over: Extract<Happening, { sale: bigint }>["over"] = {}): Happening => ({
+  sale: minor,
+  over,
+});
 const all = 10n ** 18n;
 
 const steps = [
@@ -26,7 +30,13 @@ describe("a tier adjustment", () => {
   const [won, lost] = entries.filter(({ kind }) => kind === "tier_adjustment");
 
   test("stands beside the sale that won the tier, and belongs to the month", () => {
-    expect(entries.map(({ kind }) => kind)).toEqual(["earned", "earned", "tier_adjustment", "reversal", "tier_adjustment"]);
+    expect(entries.map(({ kind }) => kind)).toEqual([
+      "earned",
+      "earned",
+      "tier_adjustment",
+      "reversal",
+      "tier_adjustment",
+    ]);
     expect(won).toMatchObject({
       amount_minor: 30_00n,
       reason: "tier_won",
@@ -91,8 +101,14 @@ describe("a tier adjustment", () => {
       [sale(600_00n), sale(600_00n, reviewed), { refundOf: 1, minor: all }, { refundOf: 0, minor: all }],
       () => retroactive,
     );
-    expect(held[2]).toMatchObject({ held: true, lines: [{ amount_minor: 30_00n }, { account: "held:partner", amount_minor: -30_00n }] });
-    expect(held[4]).toMatchObject({ held: true, lines: [{ amount_minor: -30_00n }, { account: "held:partner", amount_minor: 30_00n }] });
+    expect(held[2]).toMatchObject({
+      held: true,
+      lines: [{ amount_minor: 30_00n }, { account: "held:partner", amount_minor: -30_00n }],
+    });
+    expect(held[4]).toMatchObject({
+      held: true,
+      lines: [{ amount_minor: -30_00n }, { account: "held:partner", amount_minor: 30_00n }],
+    });
     expect(held.length).toBe(6);
   });
 });
@@ -111,7 +127,10 @@ describe("a contract that got other terms", () => {
 
   test("takes back by the terms that the month was settled with, though it is of another type by now", () => {
     const percent = written({ type: "percent", rate: 50 });
-    expect(amountsOf([sale(100_00n), { refundOf: 0, minor: 40_00n }], (n) => (n === 0 ? marginal : percent))).toEqual([5_00n, -2_00n]);
+    expect(amountsOf([sale(100_00n), { refundOf: 0, minor: 40_00n }], (n) => (n === 0 ? marginal : percent))).toEqual([
+      5_00n,
+      -2_00n,
+    ]);
   });
 
   test("and a cap below what was paid takes nothing back, and never leaves a month below nothing", () => {
@@ -147,7 +166,11 @@ describe("a contract that got other terms", () => {
   test("by a cap counts what was earned since it has one", () => {
     const capped = written({ type: "percent", rate: 10, cap: { period: "month", amount: 12 } });
     const free = written({ type: "percent", rate: 10 });
-    expect(amountsOf([sale(100_00n), sale(100_00n), sale(100_00n)], (n) => (n === 0 ? free : capped))).toEqual([10_00n, 10_00n, 2_00n]);
+    expect(amountsOf([sale(100_00n), sale(100_00n), sale(100_00n)], (n) => (n === 0 ? free : capped))).toEqual([
+      10_00n,
+      10_00n,
+      2_00n,
+    ]);
   });
 
   test("and a refund of a sale from before a cap returns no room", () => {
@@ -160,7 +183,11 @@ describe("a contract that got other terms", () => {
   test("by its successor counts from the beginning, and late sales of the first one go on with its count", () => {
     const first = { ...marginal, contract_id: 1 };
     const second = { ...marginal, contract_id: 2 };
-    expect(amountsOf([sale(1_000_00n), sale(100_00n), sale(100_00n)], (n) => (n === 1 ? second : first))).toEqual([50_00n, 5_00n, 10_00n]);
+    expect(amountsOf([sale(1_000_00n), sale(100_00n), sale(100_00n)], (n) => (n === 1 ? second : first))).toEqual([
+      50_00n,
+      5_00n,
+      10_00n,
+    ]);
   });
 });
 
@@ -169,11 +196,9 @@ describe("what is counted together", () => {
   const hotels = { segment: "VD" };
 
   test("are all segments, for a contract of all of them", () => {
-    expect(amountsOf([sale(1_000_00n, flights), sale(100_00n, hotels), sale(100_00n, { segment: null })], () => marginal)).toEqual([
-      50_00n,
-      10_00n,
-      10_00n,
-    ]);
+    expect(
+      amountsOf([sale(1_000_00n, flights), sale(100_00n, hotels), sale(100_00n, { segment: null })], () => marginal),
+    ).toEqual([50_00n, 10_00n, 10_00n]);
   });
 
   test("is one segment, for a contract of that one", () => {
@@ -184,7 +209,10 @@ describe("what is counted together", () => {
   });
 
   test("is one event type", () => {
-    expect(amountsOf([sale(1_000_00n), sale(100_00n, { event_type: "ext_purchase" })], () => marginal)).toEqual([50_00n, 5_00n]);
+    expect(amountsOf([sale(1_000_00n), sale(100_00n, { event_type: "ext_purchase" })], () => marginal)).toEqual([
+      50_00n,
+      5_00n,
+    ]);
   });
 
   test("is what one partner sells", () => {
@@ -214,16 +242,27 @@ describe("the months of a recurring contract", () => {
   });
 
   test("begin earlier when an earlier sale comes late", () => {
-    expect(amountsOf([at(noon), at(noon - 20 * dayMs), at(noon + 20 * dayMs)], () => monthly)).toEqual([10_00n, 10_00n, 0n]);
+    expect(amountsOf([at(noon), at(noon - 20 * dayMs), at(noon + 20 * dayMs)], () => monthly)).toEqual([
+      10_00n,
+      10_00n,
+      0n,
+    ]);
   });
 
   test("go on with a contract's successor", () => {
-    expect(amountsOf([at(noon), at(noon + 40 * dayMs)], (n) => ({ ...monthly, contract_id: n + 1 }))).toEqual([10_00n, 0n]);
+    expect(amountsOf([at(noon), at(noon + 40 * dayMs)], (n) => ({ ...monthly, contract_id: n + 1 }))).toEqual([
+      10_00n,
+      0n,
+    ]);
   });
 
   test("do not begin anew when all was refunded", () => {
     const happenings = [at(noon), { refundOf: 0, minor: all }, at(noon + 40 * dayMs)];
-    expect(entriesOf(happenings, () => monthly)[2]).toMatchObject({ kind: "none", reason: "months_over", amount_minor: 0n });
+    expect(entriesOf(happenings, () => monthly)[2]).toMatchObject({
+      kind: "none",
+      reason: "months_over",
+      amount_minor: 0n,
+    });
   });
 
   test("are told by the receipt", () => {
@@ -231,12 +270,23 @@ describe("the months of a recurring contract", () => {
     expect(first?.formula).toBe(
       "amount = line value x 10 %, rounded half to even to the minor unit; for 1 month from the customer's first sale on",
     );
-    expect(JSON.parse(first?.inputs ?? "")).toMatchObject({ customer_since: "2026-06-15", months: 1, paid_until: "2026-07-15" });
+    expect(JSON.parse(first?.inputs ?? "")).toMatchObject({
+      customer_since: "2026-06-15",
+      months: 1,
+      paid_until: "2026-07-15",
+    });
   });
 });
 
 test("a cap, a minimum and a maximum are told by the receipt", () => {
-  const one = written({ type: "hybrid", amount: 1, rate: 2, min: "2.50", max: 9, cap: { period: "lifetime", amount: 10 } });
+  const one = written({
+    type: "hybrid",
+    amount: 1,
+    rate: 2,
+    min: "2.50",
+    max: 9,
+    cap: { period: "lifetime", amount: 10 },
+  });
   const [first] = entriesOf([sale(50_00n)], () => one);
   expect(first?.formula).toBe(
     "amount = 1.00 MXN + line value x 2 %, the product rounded half to even to the minor unit, at least 2.50 MXN, at most 9.00 MXN, at most what is left of 10.00 MXN in all",

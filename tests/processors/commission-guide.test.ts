@@ -1,4 +1,5 @@
-// tests/processors/commission-guide.test.ts - the worked examples of docs/commissions.md, read from the page itself: what stands there is what is paid.
+// The worked examples of docs/commissions.md, read from the page itself: what stands there is what
+// is paid.
 import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import { toDecimal, toMinor } from "../../domain/money.ts";
@@ -55,7 +56,10 @@ const happeningsOf = (rows: readonly Row[]): readonly Happening[] => {
     const [amount = "", currency = "MXN"] = value.split(" ");
     if (what === "refund") return { refundOf: names.indexOf(name), minor: minorOf(amount, currency) };
     names.push(name);
-    return { sale: minorOf(amount, currency), over: { occurred_at: noonOf(on), currency, customer } satisfies Partial<Conversion> };
+    return {
+      sale: minorOf(amount, currency),
+      over: { occurred_at: noonOf(on), currency, customer } satisfies Partial<Conversion>,
+    };
   });
 };
 
@@ -75,7 +79,8 @@ describe.each(examples)("$section: $contract", ({ contract, rows }) => {
 
   test("pays as the page says", () => {
     const byChange = new Map<string, LedgerEntry[]>();
-    for (const entry of entriesOf(happeningsOf(rows))) byChange.set(entry.change_id, [...(byChange.get(entry.change_id) ?? []), entry]);
+    for (const entry of entriesOf(happeningsOf(rows)))
+      byChange.set(entry.change_id, [...(byChange.get(entry.change_id) ?? []), entry]);
     const paid = [...byChange.values()].map(([own, adjustment], n) => ({
       ...rows[n]!,
       earns: toDecimal(own!.amount_minor, own!.currency),
@@ -86,7 +91,8 @@ describe.each(examples)("$section: $contract", ({ contract, rows }) => {
   });
 
   test("can be computed again from its receipts", () => {
-    for (const entry of entriesOf(happeningsOf(rows))) if (entry.kind !== "none") expect(computedAgain(entry)).toBe(entry.amount_minor);
+    for (const entry of entriesOf(happeningsOf(rows)))
+      if (entry.kind !== "none") expect(computedAgain(entry)).toBe(entry.amount_minor);
   });
 
   test("is nothing after all when everything is refunded", () => {

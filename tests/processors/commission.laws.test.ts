@@ -1,11 +1,20 @@
-// tests/processors/commission.laws.test.ts - what holds for every contract and every history of sales and refunds: the money laws M1, M3, M7, M10, M11 and M12.
+// What holds for every contract and every history of sales and refunds: the money laws M1, M3, M7,
+// M10, M11 and M12.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { digitsOf } from "../../domain/currencies.ts";
 import type { Contract, Tier } from "../../domain/reference/reference.ts";
 import type { LedgerEntry } from "../../schemas/generated.ts";
 import { contract, dayMs, noon } from "../support/builders.ts";
-import { capPeriodOf, computedAgain, type Happening, history, sumOf, takenBack, volumeEarns } from "../support/contract-builders.ts";
+import {
+  capPeriodOf,
+  computedAgain,
+  type Happening,
+  history,
+  sumOf,
+  takenBack,
+  volumeEarns,
+} from "../support/contract-builders.ts";
 import { committed, pixelSale, refund, sale, settled, terms } from "../support/money-builders.ts";
 
 const maxMinor = 2n ** 63n - 1n;
@@ -14,13 +23,20 @@ const rates = fc.bigInt({ min: 0n, max: 1_000_000n });
 const inPesos = { currency: "MXN" } as const;
 
 const ascending = fc
-  .tuple(fc.uniqueArray(fc.bigInt({ min: 1n, max: 1_000_00n }), { maxLength: 3 }), fc.array(rates, { minLength: 4, maxLength: 4 }))
-  .map(([from, prices]) => [0n, ...from.toSorted((a, b) => (a < b ? -1 : 1))].map((one, n) => ({ from: one, price: prices[n]! })));
+  .tuple(
+    fc.uniqueArray(fc.bigInt({ min: 1n, max: 1_000_00n }), { maxLength: 3 }),
+    fc.array(rates, { minLength: 4, maxLength: 4 }),
+  )
+  .map(([from, prices]) =>
+    [0n, ...from.toSorted((a, b) => (a < b ? -1 : 1))].map((one, n) => ({ from: one, price: prices[n]! })),
+  );
 const tiers = fc
   .tuple(ascending, fc.boolean())
   .map(([steps, isByRate]): readonly Tier[] =>
     steps.map(({ from, price }) =>
-      isByRate ? { from, rate_ppm: price, amount_minor: null } : { from: from % 7n, rate_ppm: null, amount_minor: price / 100n },
+      isByRate
+        ? { from, rate_ppm: price, amount_minor: null }
+        : { from: from % 7n, rate_ppm: null, amount_minor: price / 100n },
     ),
   );
 const isSound = (all: readonly Tier[]): boolean => all.every(({ from }, n) => n === 0 || from > all[n - 1]!.from);
@@ -33,7 +49,9 @@ const tiered = fc
   .map((over) => contract({ type: "tiered", rate_ppm: null, ...inPesos, ...over }));
 const limits = fc
   .tuple(fc.option(amounts), fc.option(amounts))
-  .map(([a, b]) => (a === null || b === null || a <= b ? { min_minor: a, max_minor: b } : { min_minor: b, max_minor: a }));
+  .map(([a, b]) =>
+    a === null || b === null || a <= b ? { min_minor: a, max_minor: b } : { min_minor: b, max_minor: a },
+  );
 const oneByOne = fc
   .record({
     type: fc.constantFrom("percent", "flat", "hybrid", "recurring"),
@@ -70,7 +88,10 @@ const sales: fc.Arbitrary<Happening> = fc
     review: fc.constantFrom(null, null, null, "fraud_review"),
   })
   .map(({ sale: value, ...over }) => ({ sale: value, over }));
-const refunds: fc.Arbitrary<Happening> = fc.record({ refundOf: fc.nat(7), minor: fc.bigInt({ min: 0n, max: 600_00n }) });
+const refunds: fc.Arbitrary<Happening> = fc.record({
+  refundOf: fc.nat(7),
+  minor: fc.bigInt({ min: 0n, max: 600_00n }),
+});
 const releases: fc.Arbitrary<Happening> = fc.record({ releaseOf: fc.nat(7) });
 const histories = fc.array(
   fc.oneof({ weight: 6, arbitrary: sales }, { weight: 4, arbitrary: refunds }, { weight: 1, arbitrary: releases }),
@@ -79,12 +100,18 @@ const histories = fc.array(
 
 const entriesOf = (happenings: readonly Happening[], one: Contract): readonly LedgerEntry[] =>
   committed(history(happenings), () => terms({ contract: one }));
-const holds = (law: (happenings: readonly Happening[], one: Contract, entries: readonly LedgerEntry[]) => void, of = contracts): void =>
+const holds = (
+  law: (happenings: readonly Happening[], one: Contract, entries: readonly LedgerEntry[]) => void,
+  of = contracts,
+): void =>
   fc.assert(
     fc.property(histories, of, (happenings, one) => law(happenings, one, entriesOf(happenings, one))),
     { numRuns: 300 },
   );
-const grouped = (entries: readonly LedgerEntry[], keyOf: (entry: LedgerEntry) => string): ReadonlyMap<string, bigint> => {
+const grouped = (
+  entries: readonly LedgerEntry[],
+  keyOf: (entry: LedgerEntry) => string,
+): ReadonlyMap<string, bigint> => {
   const sums = new Map<string, bigint>();
   for (const one of entries) sums.set(keyOf(one), (sums.get(keyOf(one)) ?? 0n) + one.amount_minor);
   return sums;
@@ -204,7 +231,8 @@ describe("for every contract and every history", () => {
           max_minor: null,
           amount_minor: one.amount_minor === null ? null : maxMinor,
         });
-        for (const { amount_minor } of entries) expect(amount_minor <= maxMinor && amount_minor >= -maxMinor).toBe(true);
+        for (const { amount_minor } of entries)
+          expect(amount_minor <= maxMinor && amount_minor >= -maxMinor).toBe(true);
         expect(sumOf(entriesOf(takenBack(happenings), one))).toBe(0n);
       }),
       { numRuns: 300 },
@@ -228,7 +256,8 @@ describe("tiers without a cap", () => {
     holds((happenings, one, entries) => {
       if (one.tiers[0]!.rate_ppm === null) return;
       const paid = grouped(entries, ({ year, month }) => `${year}-${String(month).padStart(2, "0")}`);
-      for (const [month, units] of volumeOf(happenings, one)) expect(paid.get(month) ?? 0n).toBe(volumeEarns(units, one));
+      for (const [month, units] of volumeOf(happenings, one))
+        expect(paid.get(month) ?? 0n).toBe(volumeEarns(units, one));
     }, uncapped);
   });
 
@@ -262,10 +291,20 @@ describe("tiers without a cap", () => {
   test("that count sales pay for as many as there are, a partly refunded one in part", () => {
     const counted = uncapped.filter(({ tiers: all }) => all[0]!.rate_ppm === null);
     fc.assert(
-      fc.property(fc.integer({ min: 1, max: 12 }), fc.integer({ min: 0, max: 100 }), counted, (count, refunded, one) => {
-        const happenings: readonly Happening[] = [...Array(count).fill({ sale: 100n }), { refundOf: 0, minor: BigInt(refunded) }];
-        expect(sumOf(entriesOf(happenings, one))).toBe(volumeEarns(BigInt(count) * 1_000_000n - BigInt(refunded) * 10_000n, one));
-      }),
+      fc.property(
+        fc.integer({ min: 1, max: 12 }),
+        fc.integer({ min: 0, max: 100 }),
+        counted,
+        (count, refunded, one) => {
+          const happenings: readonly Happening[] = [
+            ...Array(count).fill({ sale: 100n }),
+            { refundOf: 0, minor: BigInt(refunded) },
+          ];
+          expect(sumOf(entriesOf(happenings, one))).toBe(
+            volumeEarns(BigInt(count) * 1_000_000n - BigInt(refunded) * 10_000n, one),
+          );
+        },
+      ),
     );
   });
 
@@ -331,7 +370,9 @@ test("of one line at most one partner has earned anything, whatever is said abou
   fc.assert(
     fc.property(fc.array(claims, { maxLength: 10 }), contracts, (made, one) => {
       const entries = committed(settled(...made.map((make) => make())).conversions, () => terms({ contract: one }));
-      const earning = [...grouped(entries, ({ partner_id }) => String(partner_id)).values()].filter((sum) => sum !== 0n);
+      const earning = [...grouped(entries, ({ partner_id }) => String(partner_id)).values()].filter(
+        (sum) => sum !== 0n,
+      );
       expect(earning.length <= 1).toBe(true);
     }),
     { numRuns: 300 },

@@ -1,17 +1,34 @@
-// tests/processors/commission.test.ts - what a conversion earns, what is taken back, and the receipt of both (settlement.md 4).
+// What a conversion earns, what is taken back, and the receipt of both (settlement.md 4).
 import { describe, expect, test } from "vitest";
 import { type Contract, reference } from "../../domain/reference/reference.ts";
 import { commission } from "../../processors/commission/commission.ts";
 import { contracts } from "../../processors/commission/contracts.ts";
 import { earned } from "../../processors/commission/earned.ts";
 import { topics } from "../../schemas/generated.ts";
-import { client, contract, conversion, dayMs, longAgo, noon, reads, recorded, referenceWith } from "../support/builders.ts";
+import {
+  client,
+  contract,
+  conversion,
+  dayMs,
+  longAgo,
+  noon,
+  reads,
+  recorded,
+  referenceWith,
+} from "../support/builders.ts";
 import { change, committed, entry, refund, sale, settled, terms } from "../support/money-builders.ts";
 
 const inPesos = { currency: "MXN" } as const;
 const rateFrom = (from: bigint, rate_ppm: bigint) => ({ from, rate_ppm, amount_minor: null });
 const reversed = (refunded: bigint, over: Parameters<typeof change>[0] = {}) =>
-  change({ change_id: `chg_${refunded}`, kind: "reversed", version: 2, refunded_minor: refunded, reason: "item_returned", ...over });
+  change({
+    change_id: `chg_${refunded}`,
+    kind: "reversed",
+    version: 2,
+    refunded_minor: refunded,
+    reason: "item_returned",
+    ...over,
+  });
 
 describe("a percent contract", () => {
   test("earns its share of the line, balanced, with a receipt", () => {
@@ -19,7 +36,8 @@ describe("a percent contract", () => {
     expect(entered).toEqual(
       entry({
         entry_id: entered!.entry_id,
-        inputs: '{"line_value_minor":"10000","currency":"MXN","rate_ppm":"100000","hold_days":30,"amount_minor":"1000"}',
+        inputs:
+          '{"line_value_minor":"10000","currency":"MXN","rate_ppm":"100000","hold_days":30,"amount_minor":"1000"}',
       }),
     );
     expect(entered?.entry_id).toMatch(/^led_[0-9a-f]{32}$/);
@@ -31,7 +49,9 @@ describe("a percent contract", () => {
     ["more than a half up", 17n, 100_000n, 2n],
     ["less than a half down", 14n, 100_000n, 1n],
   ])("rounds %s", (_, value, rate_ppm, amount) => {
-    const [entered] = committed([change({ line_value_minor: value })], () => terms({ contract: contract({ rate_ppm }) }));
+    const [entered] = committed([change({ line_value_minor: value })], () =>
+      terms({ contract: contract({ rate_ppm }) }),
+    );
     expect(entered?.amount_minor).toBe(amount);
   });
 
@@ -41,9 +61,10 @@ describe("a percent contract", () => {
     [1_000_000n, "100 %"],
     [50n, "0.005 %"],
   ])("of %d parts per million reads %s", (rate_ppm, text) => {
-    expect(committed([change({ line_value_minor: 10n ** 9n })], () => terms({ contract: contract({ rate_ppm }) }))[0]?.formula).toContain(
-      `x ${text},`,
-    );
+    expect(
+      committed([change({ line_value_minor: 10n ** 9n })], () => terms({ contract: contract({ rate_ppm }) }))[0]
+        ?.formula,
+    ).toContain(`x ${text},`);
   });
 
   test("pays in the currency of the sale, whatever the client's", () => {
@@ -56,7 +77,10 @@ describe("a percent contract", () => {
   });
 
   test("belongs to the month of the sale in Mexico City", () => {
-    expect(committed([change({ occurred_at: Date.UTC(2026, 0, 1, 6) - 1 })])[0]).toMatchObject({ year: 2025, month: 12 });
+    expect(committed([change({ occurred_at: Date.UTC(2026, 0, 1, 6) - 1 })])[0]).toMatchObject({
+      year: 2025,
+      month: 12,
+    });
     expect(committed([change({ occurred_at: Date.UTC(2026, 0, 1, 6) })])[0]).toMatchObject({ year: 2026, month: 1 });
   });
 });
@@ -104,18 +128,38 @@ describe("a conversion that earns nothing has an entry without lines that says w
       nothing({ type: "tiered", ...inPesos, tiers: [{ from: 0n, rate_ppm: null, amount_minor: null }] }),
       "incomplete_contract",
     ],
-    ["tiers that begin above zero", {}, nothing({ type: "tiered", ...inPesos, tiers: [rateFrom(1n, 1n)] }), "incomplete_contract"],
+    [
+      "tiers that begin above zero",
+      {},
+      nothing({ type: "tiered", ...inPesos, tiers: [rateFrom(1n, 1n)] }),
+      "incomplete_contract",
+    ],
     [
       "tiers out of order",
       {},
       nothing({ type: "tiered", ...inPesos, tiers: [rateFrom(0n, 1n), rateFrom(5n, 1n), rateFrom(4n, 1n)] }),
       "incomplete_contract",
     ],
-    ["a flat amount", { currency: "USD" }, nothing({ type: "flat", ...inPesos, amount_minor: 5_00n }), "currency_mismatch"],
+    [
+      "a flat amount",
+      { currency: "USD" },
+      nothing({ type: "flat", ...inPesos, amount_minor: 5_00n }),
+      "currency_mismatch",
+    ],
     ["a minimum", { currency: "USD" }, nothing({ ...inPesos, min_minor: 1n }), "currency_mismatch"],
     ["a maximum", { currency: "USD" }, nothing({ ...inPesos, max_minor: 1n }), "currency_mismatch"],
-    ["a cap", { currency: "USD" }, nothing({ ...inPesos, cap: { period: "day", amount_minor: 1n } }), "currency_mismatch"],
-    ["tiers", { currency: "USD" }, nothing({ type: "tiered", ...inPesos, tiers: [rateFrom(0n, 1n)] }), "currency_mismatch"],
+    [
+      "a cap",
+      { currency: "USD" },
+      nothing({ ...inPesos, cap: { period: "day", amount_minor: 1n } }),
+      "currency_mismatch",
+    ],
+    [
+      "tiers",
+      { currency: "USD" },
+      nothing({ type: "tiered", ...inPesos, tiers: [rateFrom(0n, 1n)] }),
+      "currency_mismatch",
+    ],
   ] as const)("%s", (_, over, facts, reason) => {
     expect(committed([change(over)], facts)).toMatchObject([
       { kind: "none", amount_minor: 0n, lines: [], reason, payable_from: null, held: false },
@@ -124,7 +168,13 @@ describe("a conversion that earns nothing has an entry without lines that says w
 
   test("and nothing is taken back from it", () => {
     const entries = committed([change(), reversed(100_00n)], () => terms({ contract: undefined }));
-    expect(entries[1]).toMatchObject({ kind: "none", amount_minor: 0n, lines: [], reason: "no_contract", reverses_entry_id: null });
+    expect(entries[1]).toMatchObject({
+      kind: "none",
+      amount_minor: 0n,
+      lines: [],
+      reason: "no_contract",
+      reverses_entry_id: null,
+    });
   });
 
   test("a reversal of what was never credited", () => {
@@ -172,7 +222,12 @@ describe("a refund", () => {
   test("keeps the month and the hold of its sale", () => {
     const [credited, taken] = settled(sale({ at: noon - 40 * dayMs }), refund({ at: noon })).conversions;
     const entries = committed([credited!, taken!]);
-    expect(entries[1]).toMatchObject({ year: 2026, month: 5, payable_from: entries[0]!.payable_from, occurred_at: noon - 40 * dayMs });
+    expect(entries[1]).toMatchObject({
+      year: 2026,
+      month: 5,
+      payable_from: entries[0]!.payable_from,
+      occurred_at: noon - 40 * dayMs,
+    });
   });
 });
 
@@ -203,7 +258,8 @@ describe("conversions beside each other", () => {
   });
 
   test("are told apart whatever text is in their names, and no name holds the sign that ends a record key", () => {
-    const named = (over: Parameters<typeof conversion>[0]) => earned.keysOf(recorded(topics.conversions, conversion(over)));
+    const named = (over: Parameters<typeof conversion>[0]) =>
+      earned.keysOf(recorded(topics.conversions, conversion(over)));
     const names = [
       { segment: "*" },
       { segment: null },
@@ -217,11 +273,23 @@ describe("conversions beside each other", () => {
   });
 
   test("written before periods were counted are read as they are", () => {
-    const old = { format: 1, entry_id: "led_1", reason: null, earned_minor: "1000", reversed_minor: "0", held: false, payable_from: noon };
+    const old = {
+      format: 1,
+      entry_id: "led_1",
+      reason: null,
+      earned_minor: "1000",
+      reversed_minor: "0",
+      held: false,
+      payable_from: noon,
+    };
     const key = "7:21|cnv:cnv_1";
-    const bytes = Buffer.from(JSON.stringify({ ...old, contract_id: 61, contract_version: 1, commission_type: "percent" }));
+    const bytes = Buffer.from(
+      JSON.stringify({ ...old, contract_id: 61, contract_version: 1, commission_type: "percent" }),
+    );
     const outcome = commission(reversed(100_00n), earned.stateOf([key], [bytes]), terms());
-    expect(outcome).toMatchObject({ events: [{ data: { kind: "reversal", amount_minor: -10_00n, reverses_entry_id: "led_1" } }] });
+    expect(outcome).toMatchObject({
+      events: [{ data: { kind: "reversal", amount_minor: -10_00n, reverses_entry_id: "led_1" } }],
+    });
   });
 
   test("remembered in a form that is not known are an error, never nothing", () => {
@@ -243,8 +311,12 @@ describe("the facts of a commission", () => {
       contract({ contract_id: 1, rate_ppm: 1n, effective_from: longAgo, effective_to: noon }),
       contract({ contract_id: 2, rate_ppm: 2n, effective_from: noon }),
     ];
-    expect((await factsOf({ contracts: contractsOfTheYear }, change({ occurred_at: noon - 1 }, noon))).contract?.contract_id).toBe(1);
-    expect((await factsOf({ contracts: contractsOfTheYear }, change({ occurred_at: noon }, noon))).contract?.contract_id).toBe(2);
+    expect(
+      (await factsOf({ contracts: contractsOfTheYear }, change({ occurred_at: noon - 1 }, noon))).contract?.contract_id,
+    ).toBe(1);
+    expect(
+      (await factsOf({ contracts: contractsOfTheYear }, change({ occurred_at: noon }, noon))).contract?.contract_id,
+    ).toBe(2);
   });
 
   test("are those known when the claim was received", async () => {

@@ -18,7 +18,8 @@ const verdictOn = (condition: unknown, { event = {}, enrichment = {}, props = {}
   if (parsed.kind === "problems") throw new Error(JSON.stringify(parsed.problems));
   return compile(parsed.condition)(new Subject(scored({ props: JSON.stringify(props), ...event }, { enrichment })));
 };
-const matches = (field: string, op: string, value: unknown, given?: Given): boolean => verdictOn({ field, op, value }, given).matches;
+const matches = (field: string, op: string, value: unknown, given?: Given): boolean =>
+  verdictOn({ field, op, value }, given).matches;
 const problemsOf = (condition: unknown): readonly string[] => {
   const parsed = parseCondition(condition);
   return parsed.kind === "problems" ? parsed.problems.map(({ code, pointer }) => `${code} ${pointer}`) : [];
@@ -76,7 +77,18 @@ describe("the fields", () => {
 });
 
 describe("a field that is missing", () => {
-  const present = { gt: 1, gte: 1, lt: 1, lte: 1, between: [1, 2], eq: "x", in: ["x"], contains: "x", starts_with: "x", ends_with: "x" };
+  const present = {
+    gt: 1,
+    gte: 1,
+    lt: 1,
+    lte: 1,
+    between: [1, 2],
+    eq: "x",
+    in: ["x"],
+    contains: "x",
+    starts_with: "x",
+    ends_with: "x",
+  };
   test.each([...Object.entries(present), ["exists", true] as const])("is false for %s", (op, value) => {
     expect(matches("props.x", op, value)).toBe(false);
     expect(matches("props.x", op, value, { props: { x: null } })).toBe(false);
@@ -96,7 +108,9 @@ describe("a field that is missing", () => {
     ["between", [0, 1], false],
     ["exists", true, false],
     ["exists", false, true],
-  ])("is the same for an amount: %s %j is %s", (op, value, expected) => expect(matches("value", op, value)).toBe(expected));
+  ])("is the same for an amount: %s %j is %s", (op, value, expected) =>
+    expect(matches("value", op, value)).toBe(expected),
+  );
 });
 
 describe("there is no coercion", () => {
@@ -126,7 +140,9 @@ describe("texts", () => {
     ["ends_with", "%", false],
     ["eq", "50%_off", true],
     ["eq", "50%_OFF", false],
-  ])("are literal, letter by letter: %s %s is %s", (op, value, expected) => expect(matches("coupon", op, value, coupon)).toBe(expected));
+  ])("are literal, letter by letter: %s %s is %s", (op, value, expected) =>
+    expect(matches("coupon", op, value, coupon)).toBe(expected),
+  );
 });
 
 describe("amounts are exact decimals in the event's currency", () => {
@@ -151,14 +167,18 @@ describe("amounts are exact decimals in the event's currency", () => {
   ])("%o %s %j is %s", (given, op, value, expected) => expect(matches("value", op, value, given)).toBe(expected));
   test("and stand in one order with every number of two decimals", () =>
     fc.assert(
-      fc.property(fc.integer({ min: -1_000_000, max: 1_000_000 }), fc.integer({ min: -1_000_000, max: 1_000_000 }), (a, b) => {
-        const given = amount(BigInt(a), "MXN");
-        expect([
-          matches("value", "lt", b / 100, given),
-          matches("value", "eq", b / 100, given),
-          matches("value", "gt", b / 100, given),
-        ]).toEqual([a < b, a === b, a > b]);
-      }),
+      fc.property(
+        fc.integer({ min: -1_000_000, max: 1_000_000 }),
+        fc.integer({ min: -1_000_000, max: 1_000_000 }),
+        (a, b) => {
+          const given = amount(BigInt(a), "MXN");
+          expect([
+            matches("value", "lt", b / 100, given),
+            matches("value", "eq", b / 100, given),
+            matches("value", "gt", b / 100, given),
+          ]).toEqual([a < b, a === b, a > b]);
+        },
+      ),
     ));
 });
 
@@ -180,7 +200,9 @@ describe("dates are those of Mexico City", () => {
     ["gte", "2026-06-15T12:00:00Z", "2026-06-15T06:00:00-06:00", true],
     ["gt", "2026-06-15", "soon", false],
     ["gt", "2026-06-15", "2027-02-30", false],
-  ])("%s %s is asked of %s: %s", (op, value, x, expected) => expect(matches("props.x", op, value, on(x))).toBe(expected));
+  ])("%s %s is asked of %s: %s", (op, value, x, expected) =>
+    expect(matches("props.x", op, value, on(x))).toBe(expected),
+  );
   test("between includes both days", () =>
     expect(
       ["2026-05-31", "2026-06-01", "2026-06-30T23:00:00-06:00", "2026-07-01"].map((x) =>
@@ -193,14 +215,20 @@ describe("the leaf that decided", () => {
   test("of all is the first that failed, else the last", () => {
     expect(verdictOn({ all: [isPage, isMobile] })).toEqual({ matches: false, path: "/all/1" });
     expect(verdictOn({ all: [isMobile, isPage] })).toEqual({ matches: false, path: "/all/0" });
-    expect(verdictOn({ all: [isPage, isMobile] }, { enrichment: { device: "mobile" } })).toEqual({ matches: true, path: "/all/1" });
+    expect(verdictOn({ all: [isPage, isMobile] }, { enrichment: { device: "mobile" } })).toEqual({
+      matches: true,
+      path: "/all/1",
+    });
   });
   test("of any is the first that held, else the last", () => {
     expect(verdictOn({ any: [isMobile, isPage] })).toEqual({ matches: true, path: "/any/1" });
     expect(verdictOn({ any: [isMobile, isMobile] })).toEqual({ matches: false, path: "/any/1" });
   });
   test("is named through not and nested groups", () => {
-    expect(verdictOn({ not: { any: [isMobile, { all: [isPage] }] } })).toEqual({ matches: false, path: "/not/any/1/all/0" });
+    expect(verdictOn({ not: { any: [isMobile, { all: [isPage] }] } })).toEqual({
+      matches: false,
+      path: "/not/any/1/all/0",
+    });
     expect(verdictOn(isPage)).toEqual({ matches: true, path: "" });
   });
 });
@@ -234,7 +262,9 @@ const anySubject = fc.record({
 const plainly = (condition: Condition, given: Given): boolean => {
   if ("all" in condition) return condition.all.every((part) => plainly(part, given));
   if ("any" in condition) return condition.any.some((part) => plainly(part, given));
-  return "not" in condition ? !plainly(condition.not, given) : matches(condition.field, condition.op, condition.value, given);
+  return "not" in condition
+    ? !plainly(condition.not, given)
+    : matches(condition.field, condition.op, condition.value, given);
 };
 const shallowEnough = (condition: Condition): boolean => parseCondition(condition).kind === "condition";
 
@@ -288,15 +318,17 @@ describe("what is refused, with its place", () => {
     ["a day that no calendar has", { field: "props.d", op: "gte", value: "2026-02-30" }, "bad_value /value"],
     ["a stretch of one end", { field: "value", op: "between", value: [1] }, "bad_value /value"],
     ["a stretch backwards", { field: "value", op: "between", value: [2, 1] }, "bad_value /value"],
-    ["a stretch from a number to a day", { field: "props.d", op: "between", value: [1, "2026-01-01"] }, "bad_value /value"],
+    [
+      "a stretch from a number to a day",
+      { field: "props.d", op: "between", value: [1, "2026-01-01"] },
+      "bad_value /value",
+    ],
   ])("%s", (_, condition, problem) => expect(problemsOf(condition)).toContain(problem));
 
   test("all faults are told at once", () =>
-    expect(problemsOf({ all: [{ ...isPage, field: "x" }, { ...isPage, op: "x" }, { not: { ...isPage, value: 1 } }] })).toEqual([
-      "unknown_field /all/0/field",
-      "unknown_op /all/1/op",
-      "bad_value /all/2/not/value",
-    ]));
+    expect(
+      problemsOf({ all: [{ ...isPage, field: "x" }, { ...isPage, op: "x" }, { not: { ...isPage, value: 1 } }] }),
+    ).toEqual(["unknown_field /all/0/field", "unknown_op /all/1/op", "bad_value /all/2/not/value"]));
   test("more comparisons than the limit", () => {
     expect(problemsOf({ all: Array(maxLeaves).fill(isPage) })).toEqual([]);
     expect(problemsOf({ all: Array(maxLeaves + 1).fill(isPage) })).toEqual([`too_many_leaves /all/${maxLeaves}`]);

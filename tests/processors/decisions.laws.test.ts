@@ -1,10 +1,21 @@
-// tests/processors/decisions.laws.test.ts - sales, copies, refunds and decisions in any order: the money laws M1, M7 and M10, R3 and R11 hold.
+// Sales, copies, refunds and decisions in any order: the money laws M1, M7 and M10, R3 and R11
+// hold.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { Claim, Conversion, LedgerEntry } from "../../schemas/generated.ts";
 import type { Recorded } from "../../stream/flow.ts";
 import { hourMs, noon } from "../support/builders.ts";
-import { committed, decide, flag, pixelSale, refund, reprocess, type Settlement, sale, settled } from "../support/money-builders.ts";
+import {
+  committed,
+  decide,
+  flag,
+  pixelSale,
+  refund,
+  reprocess,
+  type Settlement,
+  sale,
+  settled,
+} from "../support/money-builders.ts";
 
 const products = fc.constantFrom("a", "b");
 const partners = fc.constantFrom(21, 22, 23);
@@ -29,11 +40,13 @@ const refunds = fc
   .record({ product_id: fc.option(products), value_minor: amounts, receivedAt: receipts })
   .map((said) => () => refund(said));
 const lines = fc.option(products).map((line) => (line === null ? {} : { line }));
-const decisions = fc.tuple(fc.constantFrom("assign", "reattribute", "take_back", "release", "reject"), partners, lines).map(
-  ([kind, partner, line]) =>
-    () =>
-      decide(kind, { ...line, partner_id: kind === "assign" || kind === "reattribute" ? partner : null }),
-);
+const decisions = fc
+  .tuple(fc.constantFrom("assign", "reattribute", "take_back", "release", "reject"), partners, lines)
+  .map(
+    ([kind, partner, line]) =>
+      () =>
+        decide(kind, { ...line, partner_id: kind === "assign" || kind === "reattribute" ? partner : null }),
+  );
 const flags = fc.tuple(fc.constantFrom("click_flood", "flat_distribution"), fc.constantFrom(30, 40, 80), lines).map(
   ([code, weight, line]) =>
     () =>
@@ -43,7 +56,12 @@ const flags = fc.tuple(fc.constantFrom("click_flood", "flat_distribution"), fc.c
 const reprocessed = fc
   .tuple(
     fc.integer({ min: 1, max: 4 }),
-    fc.record({ partner: fc.option(partners), line: products, review: fc.constantFrom(null, "fraud_review"), overrides: fc.boolean() }),
+    fc.record({
+      partner: fc.option(partners),
+      line: products,
+      review: fc.constantFrom(null, "fraud_review"),
+      overrides: fc.boolean(),
+    }),
   )
   .map(
     ([version, said]) =>
@@ -73,7 +91,9 @@ const histories = fc
     return [...claims, ...again.flatMap((n) => claims[n] ?? [])];
   });
 
-const holds = (law: (claims: readonly Recorded<Claim>[], settlement: Settlement, entries: readonly LedgerEntry[]) => void): void =>
+const holds = (
+  law: (claims: readonly Recorded<Claim>[], settlement: Settlement, entries: readonly LedgerEntry[]) => void,
+): void =>
   fc.assert(
     fc.property(histories, (claims) => {
       const settlement = settled(...claims);
@@ -85,7 +105,9 @@ const distinct = (events: readonly Recorded<Conversion>[]): readonly Conversion[
   ...new Map(events.map((event) => [event.id, event.data])).values(),
 ];
 const isClosing = (one: Conversion): boolean => one.kind === "reversed" && one.refunded_minor === one.line_value_minor;
-const once = (entries: readonly LedgerEntry[]): readonly LedgerEntry[] => [...new Map(entries.map((one) => [one.entry_id, one])).values()];
+const once = (entries: readonly LedgerEntry[]): readonly LedgerEntry[] => [
+  ...new Map(entries.map((one) => [one.entry_id, one])).values(),
+];
 
 describe("for every sequence of claims and decisions about one order", () => {
   test("at no time are two partners credited for one line: the old credit is reversed, then the new one added (M7)", () => {
@@ -108,7 +130,9 @@ describe("for every sequence of claims and decisions about one order", () => {
         expect(data.version).toBe((before?.version ?? 0) + 1);
         expect(data.kind === "credited").toBe(before === undefined);
         expect(data.partner_id).toBe(before?.partner_id ?? data.partner_id);
-        expect(data.refunded_minor).toBe((before?.refunded_minor ?? 0n) + (data.kind === "reversed" ? data.value_minor : 0n));
+        expect(data.refunded_minor).toBe(
+          (before?.refunded_minor ?? 0n) + (data.kind === "reversed" ? data.value_minor : 0n),
+        );
         expect(data.refunded_minor <= data.line_value_minor).toBe(true);
         if (data.kind === "released") expect([before?.review === null, data.review]).toEqual([false, null]);
         seen.set(data.conversion_id, data);
@@ -130,7 +154,8 @@ describe("for every sequence of claims and decisions about one order", () => {
       }
       const stored = claims.filter(({ data }) => data.kind !== "decision").map(({ id }) => id);
       expect(new Set(versions.keys())).toEqual(new Set(stored));
-      for (const seen of versions.values()) expect([...seen].sort((a, b) => a - b)).toEqual([...seen].map((_, n) => n + 1));
+      for (const seen of versions.values())
+        expect([...seen].sort((a, b) => a - b)).toEqual([...seen].map((_, n) => n + 1));
       const changes = new Set(claims.map(({ id }) => id)).size - versions.size;
       const further = [...versions.values()].reduce((sum, seen) => sum + seen.size - 1, 0);
       // A claim about the whole order changes at most both of its lines.
@@ -202,16 +227,21 @@ describe("for every sequence of claims and decisions about one order", () => {
 
 test("a decision by which somebody is credited may come before the sale, between its lines or after them", () => {
   fc.assert(
-    fc.property(fc.array(fc.option(partners), { minLength: 1, maxLength: 4 }), partners, fc.nat(4), (credited, partner, place) => {
-      const claims = credited.map((one, n) => sale({ partner: one, product_id: `p${n}` }));
-      const decision = decide("reattribute", { partner_id: partner });
-      const told = settled(...claims.slice(0, place), decision, ...claims.slice(place));
-      const net = committed(told.conversions).reduce<Record<number, bigint>>((sums, { partner_id, amount_minor }) => {
-        sums[partner_id] = (sums[partner_id] ?? 0n) + amount_minor;
-        return sums;
-      }, {});
-      expect(net[partner]).toBe(10_00n * BigInt(credited.length));
-      for (const [id, sum] of Object.entries(net)) if (Number(id) !== partner) expect(sum).toBe(0n);
-    }),
+    fc.property(
+      fc.array(fc.option(partners), { minLength: 1, maxLength: 4 }),
+      partners,
+      fc.nat(4),
+      (credited, partner, place) => {
+        const claims = credited.map((one, n) => sale({ partner: one, product_id: `p${n}` }));
+        const decision = decide("reattribute", { partner_id: partner });
+        const told = settled(...claims.slice(0, place), decision, ...claims.slice(place));
+        const net = committed(told.conversions).reduce<Record<number, bigint>>((sums, { partner_id, amount_minor }) => {
+          sums[partner_id] = (sums[partner_id] ?? 0n) + amount_minor;
+          return sums;
+        }, {});
+        expect(net[partner]).toBe(10_00n * BigInt(credited.length));
+        for (const [id, sum] of Object.entries(net)) if (Number(id) !== partner) expect(sum).toBe(0n);
+      },
+    ),
   );
 });

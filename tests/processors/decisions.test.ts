@@ -1,4 +1,5 @@
-// tests/processors/decisions.test.ts - what a decision makes of an order (settlement.md 3.4): who is credited, what is held, and what it leaves alone.
+// What a decision makes of an order (settlement.md 3.4): who is credited, what is held, and what it
+// leaves alone.
 import { describe, expect, test } from "vitest";
 import { decisionOnEvent } from "../../processors/settle/decision-claim.ts";
 import { order } from "../../processors/settle/order.ts";
@@ -18,8 +19,10 @@ import {
 } from "../support/money-builders.ts";
 
 const rival = 22;
-const kinds = ({ conversions }: Settlement) => conversions.map(({ data }) => `${data.kind} ${data.value_minor} to ${data.partner_id}`);
-const credits = ({ rows }: Settlement) => rows.map(({ version, credit }) => `v${version} ${credit.partner_id ?? credit.reason}`);
+const kinds = ({ conversions }: Settlement) =>
+  conversions.map(({ data }) => `${data.kind} ${data.value_minor} to ${data.partner_id}`);
+const credits = ({ rows }: Settlement) =>
+  rows.map(({ version, credit }) => `v${version} ${credit.partner_id ?? credit.reason}`);
 const accounts = ({ conversions }: Settlement): Readonly<Record<string, bigint>> => {
   const sums: Record<string, bigint> = {};
   for (const { lines } of committed(conversions))
@@ -39,8 +42,15 @@ describe("a decision who is credited", () => {
   test("stands on the row with its id and what it overruled, and on the record as what caused it", () => {
     const decision = decide("reattribute", { partner_id: rival });
     const { rows, conversions } = settled(sale(), decision);
-    expect(rows.at(-1)!.credit).toMatchObject({ status: "attributed", method: "decision", partner_id: rival, link_id: null });
-    expect(rows.at(-1)!.credit.candidates.map(({ method, reference, outcome }) => [method, reference, outcome])).toEqual([
+    expect(rows.at(-1)!.credit).toMatchObject({
+      status: "attributed",
+      method: "decision",
+      partner_id: rival,
+      link_id: null,
+    });
+    expect(
+      rows.at(-1)!.credit.candidates.map(({ method, reference, outcome }) => [method, reference, outcome]),
+    ).toEqual([
       ["click", "click", "overruled"],
       ["decision", decision.id, "won"],
     ]);
@@ -76,7 +86,10 @@ describe("a decision who is credited", () => {
   test("takes the credit back, and no copy gives it again", () => {
     const told = settled(sale(), decide("reject"), pixelSale({ partner: rival }));
     expect(kinds(told)).toEqual(["credited 10000 to 21", "reversed 10000 to 21"]);
-    expect(told.rows[1]).toMatchObject({ version: 2, credit: { status: "unattributed", reason: "fraud_rejected", partner_id: null } });
+    expect(told.rows[1]).toMatchObject({
+      version: 2,
+      credit: { status: "unattributed", reason: "fraud_rejected", partner_id: null },
+    });
   });
 
   test("ends a dispute: another partner's copy holds the commission no more", () => {
@@ -85,18 +98,31 @@ describe("a decision who is credited", () => {
   });
 
   test("is followed by another one", () => {
-    const told = settled(sale(), decide("take_back"), decide("assign", { partner_id: rival }), decide("reattribute", { partner_id: 23 }));
+    const told = settled(
+      sale(),
+      decide("take_back"),
+      decide("assign", { partner_id: rival }),
+      decide("reattribute", { partner_id: 23 }),
+    );
     expect(netByPartner(told.conversions)).toEqual({ 21: 0n, 22: 0n, 23: 100_00n });
     expect(credits(told)).toEqual(["v1 21", "v2 manual", "v3 22", "v4 23"]);
   });
 
   test("about one line leaves the others alone", () => {
-    const told = settled(sale(), sale({ product_id: "sku2" }), decide("reattribute", { partner_id: rival, line: "sku2" }));
+    const told = settled(
+      sale(),
+      sale({ product_id: "sku2" }),
+      decide("reattribute", { partner_id: rival, line: "sku2" }),
+    );
     expect(netByPartner(told.conversions)).toEqual({ 21: 100_00n, 22: 100_00n });
   });
 
   test("waits for its sale as a refund does, and finds lines that come late", () => {
-    const told = settled(decide("assign", { partner_id: rival }), sale({ partner: null }), sale({ partner: null, product_id: "sku2" }));
+    const told = settled(
+      decide("assign", { partner_id: rival }),
+      sale({ partner: null }),
+      sale({ partner: null, product_id: "sku2" }),
+    );
     expect(kinds(told)).toEqual(["credited 10000 to 22", "credited 10000 to 22"]);
     expect(credits(told)).toEqual(["v1 no_click", "v2 22", "v1 no_click", "v2 22"]);
   });
@@ -116,19 +142,34 @@ describe("a held commission", () => {
     const told = settled(held(), decide("release"));
     const [earned, released] = committed(told.conversions);
     expect(earned!.lines).toContainEqual({ account: "held:partner", amount_minor: -10_00n });
-    expect(released).toMatchObject({ kind: "adjustment", amount_minor: 0n, held: false, reason: "agreed with the shop" });
+    expect(released).toMatchObject({
+      kind: "adjustment",
+      amount_minor: 0n,
+      held: false,
+      reason: "agreed with the shop",
+    });
     expect(released!.lines).toEqual([
       { account: "held:partner", amount_minor: 10_00n },
       { account: "payable:partner", amount_minor: -10_00n },
     ]);
-    expect(JSON.parse(released!.inputs)).toMatchObject({ earned_minor: "1000", reversed_before_minor: "0", released_minor: "1000" });
+    expect(JSON.parse(released!.inputs)).toMatchObject({
+      earned_minor: "1000",
+      reversed_before_minor: "0",
+      released_minor: "1000",
+    });
     expect(accounts(told)).toEqual({ "expense:client": 10_00n, "held:partner": 0n, "payable:partner": -10_00n });
   });
 
   test("is refunded from what is payable once it was released, and released without what was refunded before", () => {
     const half = { value_minor: 50_00n };
-    expect(accounts(settled(held(), decide("release"), refund(half)))).toMatchObject({ "held:partner": 0n, "payable:partner": -5_00n });
-    expect(accounts(settled(held(), refund(half), decide("release")))).toMatchObject({ "held:partner": 0n, "payable:partner": -5_00n });
+    expect(accounts(settled(held(), decide("release"), refund(half)))).toMatchObject({
+      "held:partner": 0n,
+      "payable:partner": -5_00n,
+    });
+    expect(accounts(settled(held(), refund(half), decide("release")))).toMatchObject({
+      "held:partner": 0n,
+      "payable:partner": -5_00n,
+    });
   });
 
   test("that is not held is not released", () => {
@@ -146,7 +187,11 @@ describe("a held commission", () => {
 describe("a finding of the nightly pass", () => {
   test("adds to the score, and from the client's line on holds the commission", () => {
     const told = settled(sale(), flag("click_flood", 40));
-    expect(told.rows.at(-1)).toMatchObject({ version: 2, fraud: { score: 40, band: "review" }, credit: { partner_id: partnerId } });
+    expect(told.rows.at(-1)).toMatchObject({
+      version: 2,
+      fraud: { score: 40, band: "review" },
+      credit: { partner_id: partnerId },
+    });
     expect(accounts(told)).toMatchObject({ "payable:partner": 0n, "held:partner": -10_00n });
   });
 
@@ -158,7 +203,11 @@ describe("a finding of the nightly pass", () => {
 
   test("together with another one takes the credit back", () => {
     const told = settled(sale(), flag("click_flood", 40), flag("flat_distribution", 30));
-    expect(told.rows.at(-1)).toMatchObject({ version: 3, fraud: { score: 70, band: "reject" }, credit: { reason: "fraud_rejected" } });
+    expect(told.rows.at(-1)).toMatchObject({
+      version: 3,
+      fraud: { score: 70, band: "reject" },
+      credit: { reason: "fraud_rejected" },
+    });
     expect(netByPartner(told.conversions)).toEqual({ 21: 0n });
   });
 
@@ -168,13 +217,20 @@ describe("a finding of the nightly pass", () => {
 
   test("moves nothing that a person has decided", () => {
     const told = settled(sale(), decide("reattribute", { partner_id: partnerId }), flag("click_flood", 80));
-    expect(told.rows.at(-1)).toMatchObject({ version: 2, fraud: { band: "reject" }, credit: { partner_id: partnerId } });
+    expect(told.rows.at(-1)).toMatchObject({
+      version: 2,
+      fraud: { band: "reject" },
+      credit: { partner_id: partnerId },
+    });
     expect(kinds(told)).toEqual(["credited 10000 to 21"]);
   });
 });
 
 describe("a decision about an event that is no claim", () => {
-  const page = attributed({ t: "page_view", order_id: null, product_id: null, value_minor: null }, { credit: clickCredit() });
+  const page = attributed(
+    { t: "page_view", order_id: null, product_id: null, value_minor: null },
+    { credit: clickCredit() },
+  );
   const known = referenceWith().at(noon, noon);
   const about = (partner_id: number) => {
     const { decision } = decide("reattribute", { partner_id }).data;
@@ -184,7 +240,9 @@ describe("a decision about an event that is no claim", () => {
   test("is its next version, from the bytes inside the decision", () => {
     const told = settled(about(rival));
     expect(told.conversions).toEqual([]);
-    expect(told.rows).toMatchObject([{ event: page.event, version: 2, credit: { partner_id: rival, method: "decision" } }]);
+    expect(told.rows).toMatchObject([
+      { event: page.event, version: 2, credit: { partner_id: rival, method: "decision" } },
+    ]);
   });
 
   test("goes on from what was decided last, whatever version the decision was made on", () => {
@@ -201,19 +259,28 @@ describe("what today's rules make of a line", () => {
 
   test("credits nobody, or somebody for the first time", () => {
     expect(netByPartner(settled(sale(), reprocess(1, { partner: null })).conversions)).toEqual({ 21: 0n });
-    expect(netByPartner(settled(sale({ partner: null }), reprocess(1, { partner: rival })).conversions)).toEqual({ 22: 100_00n });
+    expect(netByPartner(settled(sale({ partner: null }), reprocess(1, { partner: rival })).conversions)).toEqual({
+      22: 100_00n,
+    });
   });
 
   test("says nothing once another claim has changed the line", () => {
     const told = settled(sale(), decide("reattribute", { partner_id: 23 }), reprocess(1, { partner: rival }));
     expect(credits(told)).toEqual(["v1 21", "v2 23"]);
-    expect(credits(settled(sale(), reprocess(1, { partner: rival }), reprocess(1, { partner: 23 })))).toEqual(["v1 21", "v2 22"]);
+    expect(credits(settled(sale(), reprocess(1, { partner: rival }), reprocess(1, { partner: 23 })))).toEqual([
+      "v1 21",
+      "v2 22",
+    ]);
   });
 
   test("leaves what a person has decided, unless it overrides", () => {
     const decided = decide("assign", { partner_id: partnerId });
-    expect(netByPartner(settled(sale(), decided, reprocess(1, { partner: rival })).conversions)).toEqual({ 21: 100_00n });
-    expect(netByPartner(settled(sale(), decided, reprocess(1, { partner: rival, overrides: true })).conversions)).toEqual({
+    expect(netByPartner(settled(sale(), decided, reprocess(1, { partner: rival })).conversions)).toEqual({
+      21: 100_00n,
+    });
+    expect(
+      netByPartner(settled(sale(), decided, reprocess(1, { partner: rival, overrides: true })).conversions),
+    ).toEqual({
       21: 0n,
       22: 100_00n,
     });
@@ -236,7 +303,9 @@ describe("what today's rules make of a line", () => {
   });
 
   test("never waits for a line", () => {
-    expect(credits(settled(reprocess(1, { partner: rival }), decide("recredit", { line: "sku1" }), sale()))).toEqual(["v1 21"]);
+    expect(credits(settled(reprocess(1, { partner: rival }), decide("recredit", { line: "sku1" }), sale()))).toEqual([
+      "v1 21",
+    ]);
   });
 });
 
@@ -257,7 +326,11 @@ test("an order that was remembered before there were decisions is met without an
   const line = { product_key: "sku1", status: "open", value_minor: "10000", refunded_minor: "0" };
   const bytes = Buffer.from(`${JSON.stringify({ format: 1, lines: [line], refunds: [] })}\n{}`);
   const state = order.stateOf([key], [bytes]);
-  expect(state).toMatchObject({ lines: [{ value_minor: 100_00n, is_decided: false, row: "{}" }], decisions: [], events: [] });
+  expect(state).toMatchObject({
+    lines: [{ value_minor: 100_00n, is_decided: false, row: "{}" }],
+    decisions: [],
+    events: [],
+  });
 });
 
 test("an order with decisions is remembered as it was", () => {

@@ -1,4 +1,4 @@
-// tests/processors/device-id.test.ts - identifiers become keyed hashes, the same ones with and without the memory of the latest.
+// Identifiers become keyed hashes, the same ones with and without the memory of the latest.
 import { createHash, createHmac } from "node:crypto";
 import fc from "fast-check";
 import { expect, test } from "vitest";
@@ -12,11 +12,15 @@ test("a device id is kept as HMAC(pepper of the client, SHA-256(device id))", ()
 });
 
 test("what a browser hashed before is kept as the same value", () => {
-  expect(keyedHash(pepper, createHash("sha256").update("ana@example.com").digest("hex"))).toBe(identifierHash(pepper, "ana@example.com"));
+  expect(keyedHash(pepper, createHash("sha256").update("ana@example.com").digest("hex"))).toBe(
+    identifierHash(pepper, "ana@example.com"),
+  );
 });
 
 test("equal device ids of two clients do not meet", () => {
-  expect(identifierHash(pepperOf("a secret of the installation", 8), "device-1")).not.toBe(identifierHash(pepper, "device-1"));
+  expect(identifierHash(pepperOf("a secret of the installation", 8), "device-1")).not.toBe(
+    identifierHash(pepper, "device-1"),
+  );
 });
 
 test("the memory of the latest ids changes no answer, however small it is", () => {

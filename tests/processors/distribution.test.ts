@@ -1,4 +1,4 @@
-// tests/processors/distribution.test.ts - the nightly pass over distributions; every worked example of docs/fraud.md runs here.
+// The nightly pass over distributions; every worked example of docs/fraud.md runs here.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { nightlyDefaults } from "../../domain/reference/thresholds.ts";
@@ -23,14 +23,20 @@ const spread = (from: number, to: number, inHour: (hour: number) => number): Rea
 
 describe("a click flood", () => {
   test("is more than 10,000 clicks a day of which fewer than one in 10,000 converts", () => {
-    expect(found({ clicks: 40_000, conversions: 3 })).toEqual(["click_flood +40: 40000 clicks in a day, 3 conversions"]);
+    expect(found({ clicks: 40_000, conversions: 3 })).toEqual([
+      "click_flood +40: 40000 clicks in a day, 3 conversions",
+    ]);
     expect(found({ clicks: 40_000, conversions: 4 })).toEqual([]);
-    expect(found({ clicks: 10_001, conversions: 1 })).toEqual(["click_flood +40: 10001 clicks in a day, 1 conversions"]);
+    expect(found({ clicks: 10_001, conversions: 1 })).toEqual([
+      "click_flood +40: 10001 clicks in a day, 1 conversions",
+    ]);
     expect(found({ clicks: 10_000, conversions: 0 })).toEqual([]);
   });
 
   test("is judged by the client's own numbers", () => {
-    expect(found({ clicks: 600, conversions: 1 }, { ...nightlyDefaults, flood_clicks: 500, flood_conversions_ppm: 2_000 })).toHaveLength(1);
+    expect(
+      found({ clicks: 600, conversions: 1 }, { ...nightlyDefaults, flood_clicks: 500, flood_conversions_ppm: 2_000 }),
+    ).toHaveLength(1);
   });
 });
 
@@ -72,12 +78,16 @@ describe("times from click to conversion", () => {
 
   test("have a distance between 0 and 1, the same for any multiple of them", () => {
     fc.assert(
-      fc.property(fc.array(fc.nat(50), { minLength: 22, maxLength: 22 }), fc.integer({ min: 2, max: 9 }), (each, times) => {
-        const one = flatnessOf(new Map(each.map((n, at) => [at + 2, n])), hours);
-        const many = flatnessOf(new Map(each.map((n, at) => [at + 2, n * times])), hours);
-        expect(one.distance >= 0 && one.distance <= 1).toBe(true);
-        expect(many.distance).toBeCloseTo(one.distance);
-      }),
+      fc.property(
+        fc.array(fc.nat(50), { minLength: 22, maxLength: 22 }),
+        fc.integer({ min: 2, max: 9 }),
+        (each, times) => {
+          const one = flatnessOf(new Map(each.map((n, at) => [at + 2, n])), hours);
+          const many = flatnessOf(new Map(each.map((n, at) => [at + 2, n * times])), hours);
+          expect(one.distance >= 0 && one.distance <= 1).toBe(true);
+          expect(many.distance).toBeCloseTo(one.distance);
+        },
+      ),
     );
   });
 });
@@ -115,12 +125,20 @@ describe("a finding", () => {
       night,
     );
     expect(told.map(({ order_key, kind }) => [order_key, kind])).toEqual([["o:o1", "decision"]]);
-    expect(told[0]!.decision).toMatchObject({ kind: "flag", scope: "line", actor: "job:nightly", review_from: 40, reject_from: 70 });
+    expect(told[0]!.decision).toMatchObject({
+      kind: "flag",
+      scope: "line",
+      actor: "job:nightly",
+      review_from: 40,
+      reject_from: 70,
+    });
   });
 
   test("has the same decision ids whenever the pass runs, others for each conversion, day and client", () => {
     const idsOf = (over: Partial<typeof night>) =>
-      decisionsOf(flat, [conversion(1), conversion(2)], { ...night, ...over }).map(({ decision }) => decision!.decision_id);
+      decisionsOf(flat, [conversion(1), conversion(2)], { ...night, ...over }).map(
+        ({ decision }) => decision!.decision_id,
+      );
     expect(idsOf({ at: noon + 1 })).toEqual(idsOf({}));
     expect(new Set([...idsOf({}), ...idsOf({ day: "2026-06-16" }), ...idsOf({ client_id: 8 })]).size).toBe(6);
   });

@@ -12,18 +12,22 @@ import { type Enrichment, type EventReceived, topics } from "../../schemas/gener
 import { noon, reads, received, recorded } from "../support/builders.ts";
 import { given } from "../support/given.ts";
 
-const data = readFileSync(createRequire(import.meta.url).resolve("@ip-location-db/geo-whois-asn-country-mmdb/geo-whois-asn-country.mmdb"));
+const data = readFileSync(
+  createRequire(import.meta.url).resolve("@ip-location-db/geo-whois-asn-country-mmdb/geo-whois-asn-country.mmdb"),
+);
 const keys = identityKeysOf("a secret of these tests");
 const world = placesOf(data);
 const facts = { ...world, ...keys };
 const iphone =
   "Mozilla/5.0 (iPhone; CPU iPhone OS 17_0 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/17.0 Mobile/15E148 Safari/604.1";
-const chrome = "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/126.0.0.0 Safari/537.36";
+const chrome =
+  "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/126.0.0.0 Safari/537.36";
 const googlebot = "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)";
 
 const enrichmentOf = (event: Partial<EventReceived>, where: Places = world): Enrichment => {
   const outcome = enrich(recorded(topics.eventsRaw, received(event)), null, { ...where, ...keys });
-  if (outcome.kind !== "emit" || outcome.events.length !== 1) throw new Error(`enrich emits one event, not ${outcome.kind}`);
+  if (outcome.kind !== "emit" || outcome.events.length !== 1)
+    throw new Error(`enrich emits one event, not ${outcome.kind}`);
   return outcome.events[0]!.data.enrichment;
 };
 /** The event that goes on, or null when it does not. */
@@ -46,18 +50,33 @@ describe("the country", () => {
     ["198.51.100.77", "US"],
     ["203.0.113.77", "ES"],
     ["::ffff:203.0.113.77", "ES"],
-  ])("of the documentation address %s is made up: %s", (ip, country) => expect(enrichmentOf({ ip }).country).toBe(country));
+  ])("of the documentation address %s is made up: %s", (ip, country) =>
+    expect(enrichmentOf({ ip }).country).toBe(country),
+  );
 
-  test.each(["10.1.2.3", "127.0.0.1", "169.254.1.1", "100.64.0.1", "::1", "fe80::1", "fd00::1", "::ffff:192.168.1.1", "2001:db8::1"])(
-    "of %s is unknown, and that is no error",
-    (ip) => expect(enrichmentOf({ ip })).toMatchObject({ country: null, errors: [] }),
+  test.each([
+    "10.1.2.3",
+    "127.0.0.1",
+    "169.254.1.1",
+    "100.64.0.1",
+    "::1",
+    "fe80::1",
+    "fd00::1",
+    "::ffff:192.168.1.1",
+    "2001:db8::1",
+  ])("of %s is unknown, and that is no error", (ip) =>
+    expect(enrichmentOf({ ip })).toMatchObject({ country: null, errors: [] }),
   );
 
   test("of a purchase that a server sent without an address is unknown: the address is the server's", () =>
-    expect(enrichmentOf({ source: "batch", client_side: false, ip: "8.8.8.8", ip_source: "request" }).country).toBeNull());
+    expect(
+      enrichmentOf({ source: "batch", client_side: false, ip: "8.8.8.8", ip_source: "request" }).country,
+    ).toBeNull());
 
   test("is known when a server names its visitor's address", () =>
-    expect(enrichmentOf({ source: "batch", client_side: false, ip: "8.8.8.8", ip_source: "event" }).country).toBe("US"));
+    expect(enrichmentOf({ source: "batch", client_side: false, ip: "8.8.8.8", ip_source: "event" }).country).toBe(
+      "US",
+    ));
 
   test("is known from a request of the visitor's own device", () =>
     expect(enrichmentOf({ client_side: true, ip: "8.8.8.8", ip_source: "request" }).country).toBe("US"));
@@ -70,12 +89,17 @@ describe("the country", () => {
   test("that the sender gave in another form is not taken for one", () =>
     expect(enrichmentOf({ ip: "8.8.8.8", props: '{"country":"France"}' }).country).toBe("US"));
 
-  test("stands beside the build date of the data", () => expect(enrichmentOf({ ip: "8.8.8.8" }).geo_built).toMatch(/^20\d\d-\d\d-\d\d$/));
+  test("stands beside the build date of the data", () =>
+    expect(enrichmentOf({ ip: "8.8.8.8" }).geo_built).toMatch(/^20\d\d-\d\d-\d\d$/));
 });
 
 describe("a look-up that fails blocks nothing", () => {
   test("no country data: the event goes on and says so", () =>
-    expect(enrichmentOf({ ip: "8.8.8.8" }, placesOf(null))).toMatchObject({ country: null, geo_built: null, errors: ["geo_unavailable"] }));
+    expect(enrichmentOf({ ip: "8.8.8.8" }, placesOf(null))).toMatchObject({
+      country: null,
+      geo_built: null,
+      errors: ["geo_unavailable"],
+    }));
 
   test("an address that is none", () =>
     expect(enrichmentOf({ ip: "not an address" })).toMatchObject({ country: null, errors: ["bad_address"] }));
@@ -90,9 +114,19 @@ describe("a look-up that fails blocks nothing", () => {
 
 describe("the user agent", () => {
   test("of a phone", () =>
-    expect(enrichmentOf({ ua: iphone })).toMatchObject({ device: "mobile", browser: "Safari", os: "iOS", is_bot: false }));
+    expect(enrichmentOf({ ua: iphone })).toMatchObject({
+      device: "mobile",
+      browser: "Safari",
+      os: "iOS",
+      is_bot: false,
+    }));
   test("of a desktop", () =>
-    expect(enrichmentOf({ ua: chrome })).toMatchObject({ device: "desktop", browser: "Chrome", os: "Windows", is_bot: false }));
+    expect(enrichmentOf({ ua: chrome })).toMatchObject({
+      device: "desktop",
+      browser: "Chrome",
+      os: "Windows",
+      is_bot: false,
+    }));
   test("of a bot is flagged, and the event goes on", () =>
     expect(enrichmentOf({ ua: googlebot })).toMatchObject({ device: "unknown", is_bot: true }));
   test("of the server that sent a batch says nothing about the visitor", () =>
@@ -102,8 +136,10 @@ describe("the user agent", () => {
       is_bot: false,
     }));
   test("may be missing, empty or nonsense", () => {
-    for (const ua of [null, ""]) expect(enrichmentOf({ ua })).toMatchObject({ device: "unknown", is_bot: false, errors: [] });
-    for (const ua of ["x", "\u0000"]) expect(enrichmentOf({ ua })).toMatchObject({ device: "unknown", browser: null, errors: [] });
+    for (const ua of [null, ""])
+      expect(enrichmentOf({ ua })).toMatchObject({ device: "unknown", is_bot: false, errors: [] });
+    for (const ua of ["x", "\u0000"])
+      expect(enrichmentOf({ ua })).toMatchObject({ device: "unknown", browser: null, errors: [] });
   });
 });
 
@@ -114,7 +150,8 @@ describe("the consent in force", () => {
   test("loses DSP export under Do Not Track", () => expect(enrichmentOf({ props: '{"dnt":"1"}' }).consent).toBe(0xfb));
   test("follows a signal that an edge read in a header", () =>
     expect(enrichmentOf({ t: "install", warnings: ["gpc"] }).consent).toBe(0xfa));
-  test("is untouched by a signal that is off", () => expect(enrichmentOf({ props: '{"gpc":false,"dnt":0}' }).consent).toBe(0xff));
+  test("is untouched by a signal that is off", () =>
+    expect(enrichmentOf({ props: '{"gpc":false,"dnt":0}' }).consent).toBe(0xff));
   test("is never widened", () =>
     fc.assert(
       fc.property(fc.integer({ min: 0, max: 255 }), fc.boolean(), fc.boolean(), (consent, gpc, dnt) => {
@@ -136,12 +173,19 @@ describe("without consent to analytics (bit 0x01)", () => {
         .when(recorded(topics.eventsRaw, received({ t, consent })))
         .then({ drops: "no_analytics_consent" }),
   );
-  test.each(["purchase", "ext_purchase", "refund", "lead_submit", "install"])("a %s goes on, without the visitor's way and device", (t) => {
-    const event = { t, consent, order_id: "o1", click_id: "a click", value_minor: 100_00n, ...way };
-    expect(stored(event)).toEqual(received({ ...event, ...unseen }));
-  });
+  test.each(["purchase", "ext_purchase", "refund", "lead_submit", "install"])(
+    "a %s goes on, without the visitor's way and device",
+    (t) => {
+      const event = { t, consent, order_id: "o1", click_id: "a click", value_minor: 100_00n, ...way };
+      expect(stored(event)).toEqual(received({ ...event, ...unseen }));
+    },
+  );
   test("a country and a kind of device are all that remains of address and user agent", () =>
-    expect(enrichmentOf({ t: "purchase", consent, ...way })).toMatchObject({ country: "US", device: "mobile", consent }));
+    expect(enrichmentOf({ t: "purchase", consent, ...way })).toMatchObject({
+      country: "US",
+      device: "mobile",
+      consent,
+    }));
   test("it makes no difference whether the visitor or the browser said no", () => {
     expect(stored({ props: '{"gpc":1}' })).toBeNull();
     expect(stored({ warnings: ["gpc"] })).toBeNull();

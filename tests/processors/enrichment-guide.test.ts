@@ -39,7 +39,9 @@ test("every rule stands on the page with its weight and threshold, in the order 
   ));
 
 test("every column that the page names is one of the table, or computed from one", () => {
-  const named = tableUnder("What is added").flatMap(([columns]) => [...columns!.matchAll(/`([a-z_*]+)`/g)].map(([, name]) => name!));
+  const named = tableUnder("What is added").flatMap(([columns]) =>
+    [...columns!.matchAll(/`([a-z_*]+)`/g)].map(([, name]) => name!),
+  );
   expect(named.length).toBeGreaterThan(12);
   for (const name of named.filter((it) => it !== "hint_*" && it !== "extended_retention"))
     expect(Object.keys(eventColumns)).toContain(name);
@@ -56,38 +58,48 @@ test("the list of networks that is shown can be read", () => {
 const secret = "the secret of this page";
 const key = clickIdKey(secret, 1);
 const email = "ana@example.com";
-const reference = referenceWith({ partners: [partner({ email_sha256: createHash("sha256").update(email).digest("hex") })] });
+const reference = referenceWith({
+  partners: [partner({ email_sha256: createHash("sha256").update(email).digest("hex") })],
+});
 
 describe("the worked example", () => {
-  test.each(tableUnder("Worked examples"))("%s, %s after the click, seen: %s", (t, after, seen, reasons, points, band) => {
-    const has = (words: string): boolean => seen!.includes(words);
-    const numberOf = (words: string): number | null => (has(words) ? Number(new RegExp(`(\\d+) ${words}`).exec(seen!)![1]) : null);
-    const elapsed = after === "" ? null : Number.parseFloat(after!) * 1_000;
-    const event = {
-      t: t!,
-      click_id: elapsed === null ? null : mint(linkId, noon - elapsed, new Uint8Array(8), key),
-      props: has("e-mail") ? JSON.stringify({ email: identifierHash(pepperOf(secret, clientId), email) }) : "{}",
-    };
-    const enrichment = {
-      is_bot: has("a bot"),
-      asn_class: has("data centre") ? "hosting" : "unknown",
-      country: has("from Mexico") ? "MX" : "ES",
-    };
-    const outcome = score(recorded(topics.eventsEnriched, enriched(event, enrichment)), null, {
-      review: 40,
-      reject: 70,
-      rules: undefined,
-      hints: {
-        address_conversions: numberOf("other conversions"),
-        click_devices: numberOf("other devices"),
-        click_country: elapsed === null ? null : "ES",
-      },
-      clickOf: clickKeysOf([key]).clickOf,
-      identifyOf: identityKeysOf(secret).identifyOf,
-      reference: reference.at(noon, noon),
-    });
-    if (outcome.kind !== "emit") throw new Error(outcome.kind);
-    const { fraud } = outcome.events[0]!.data;
-    expect([fraud.reasons.map(({ code }) => code).join(", "), String(fraud.score), fraud.band]).toEqual([reasons, points, band]);
-  });
+  test.each(tableUnder("Worked examples"))(
+    "%s, %s after the click, seen: %s",
+    (t, after, seen, reasons, points, band) => {
+      const has = (words: string): boolean => seen!.includes(words);
+      const numberOf = (words: string): number | null =>
+        has(words) ? Number(new RegExp(`(\\d+) ${words}`).exec(seen!)![1]) : null;
+      const elapsed = after === "" ? null : Number.parseFloat(after!) * 1_000;
+      const event = {
+        t: t!,
+        click_id: elapsed === null ? null : mint(linkId, noon - elapsed, new Uint8Array(8), key),
+        props: has("e-mail") ? JSON.stringify({ email: identifierHash(pepperOf(secret, clientId), email) }) : "{}",
+      };
+      const enrichment = {
+        is_bot: has("a bot"),
+        asn_class: has("data centre") ? "hosting" : "unknown",
+        country: has("from Mexico") ? "MX" : "ES",
+      };
+      const outcome = score(recorded(topics.eventsEnriched, enriched(event, enrichment)), null, {
+        review: 40,
+        reject: 70,
+        rules: undefined,
+        hints: {
+          address_conversions: numberOf("other conversions"),
+          click_devices: numberOf("other devices"),
+          click_country: elapsed === null ? null : "ES",
+        },
+        clickOf: clickKeysOf([key]).clickOf,
+        identifyOf: identityKeysOf(secret).identifyOf,
+        reference: reference.at(noon, noon),
+      });
+      if (outcome.kind !== "emit") throw new Error(outcome.kind);
+      const { fraud } = outcome.events[0]!.data;
+      expect([fraud.reasons.map(({ code }) => code).join(", "), String(fraud.score), fraud.band]).toEqual([
+        reasons,
+        points,
+        band,
+      ]);
+    },
+  );
 });

@@ -1,4 +1,4 @@
-// tests/processors/fraud-guide.test.ts - the tables of docs/fraud.md, read from the page itself: what stands there is what happens.
+// The tables of docs/fraud.md, read from the page itself: what stands there is what happens.
 import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import { toDecimal, toMinor } from "../../domain/money.ts";
@@ -33,7 +33,8 @@ const minorOf = (text: string): bigint => {
   if (read.kind === "bad_amount") throw new Error(`${text} ${read.why}`);
   return read.minor;
 };
-const partnerIn = (text: string): number | null => (text.includes("nobody") ? null : Number(/to (\d+)/.exec(text)?.[1]));
+const partnerIn = (text: string): number | null =>
+  text.includes("nobody") ? null : Number(/to (\d+)/.exec(text)?.[1]);
 const claimOf = (text: string): Recorded<Claim> => {
   const [what] = text.split(" ");
   switch (what) {
@@ -59,23 +60,28 @@ const claimOf = (text: string): Recorded<Claim> => {
   }
 };
 
-describe.each(tablesOf("what comes").map((rows) => [rows.map(([what]) => what).join(", "), rows] as const))("%s", (_, rows) => {
-  test("comes out as the page says", () => {
-    const claims = rows.map(([what]) => claimOf(what!));
-    const told = claims.map((__, n) => {
-      const after = settled(...claims.slice(0, n + 1));
-      const row = after.rows.filter(({ event, merged_into }) => event.t === "purchase" && merged_into === null).at(-1);
-      const lines = committed(after.conversions).flatMap((entry) => entry.lines);
-      const owed = (account: string) =>
-        toDecimal(
-          lines.reduce((sum, line) => (line.account === account ? sum - line.amount_minor : sum), 0n),
-          "MXN",
-        );
-      return [rows[n]![0], String(row?.credit.partner_id ?? ""), owed("payable:partner"), owed("held:partner")];
+describe.each(tablesOf("what comes").map((rows) => [rows.map(([what]) => what).join(", "), rows] as const))(
+  "%s",
+  (_, rows) => {
+    test("comes out as the page says", () => {
+      const claims = rows.map(([what]) => claimOf(what!));
+      const told = claims.map((__, n) => {
+        const after = settled(...claims.slice(0, n + 1));
+        const row = after.rows
+          .filter(({ event, merged_into }) => event.t === "purchase" && merged_into === null)
+          .at(-1);
+        const lines = committed(after.conversions).flatMap((entry) => entry.lines);
+        const owed = (account: string) =>
+          toDecimal(
+            lines.reduce((sum, line) => (line.account === account ? sum - line.amount_minor : sum), 0n),
+            "MXN",
+          );
+        return [rows[n]![0], String(row?.credit.partner_id ?? ""), owed("payable:partner"), owed("held:partner")];
+      });
+      expect(told).toEqual(rows);
     });
-    expect(told).toEqual(rows);
-  });
-});
+  },
+);
 
 test("floods are those of the page", () => {
   const rows = tablesOf("clicks").flat();
@@ -97,7 +103,9 @@ test("flat distributions are those of the page", () => {
       if (how === "at once") return hour === span.from ? Number(conversions) : 0;
       return (Number(conversions) * Math.log((hour + 1) / hour)) / Math.log(span.to / span.from);
     };
-    const byHour = new Map(Array.from({ length: span.to - span.from }, (_, n) => [span.from + n, inHour(span.from + n)]));
+    const byHour = new Map(
+      Array.from({ length: span.to - span.from }, (_, n) => [span.from + n, inHour(span.from + n)]),
+    );
     const { sample, distance } = flatnessOf(byHour, span);
     const isFlat = findingsOf([{ partner_id: 21, clicks: 0, conversions: 0, byHour }], nightlyDefaults).length === 1;
     expect([name, how, String(Math.round(sample)), distance.toFixed(2), isFlat ? "yes" : "no"]).toEqual(row);

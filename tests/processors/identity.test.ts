@@ -22,7 +22,11 @@ const shows = (props: object, event: Partial<EventReceived> = {}): Partial<Event
 });
 
 let events = 0;
-const meets = (known: Person | null, event: Partial<EventReceived>, at = noon): { enrichment: Enrichment; known: Person | null } => {
+const meets = (
+  known: Person | null,
+  event: Partial<EventReceived>,
+  at = noon,
+): { enrichment: Enrichment; known: Person | null } => {
   events += 1;
   const input = recorded(topics.eventsRaw, received({ event_id: `event ${events}`, ...event }), { at });
   const keys = person.keysOf(input);
@@ -38,25 +42,32 @@ describe("an event that shows an identifier", () => {
   test("is the evidence of an edge: which, how, how sure, until when", () =>
     expect(meets(null, shows({ email: ana })).enrichment).toMatchObject({
       person: `email:${ana}`,
-      edges: [{ kind: "email", identifier: ana, method: "email_on_event", confidence: 100, expires_at: noon + 90 * dayMs }],
+      edges: [
+        { kind: "email", identifier: ana, method: "email_on_event", confidence: 100, expires_at: noon + 90 * dayMs },
+      ],
     }));
   test("an account id gets the client's key before it is kept", () => {
     const { enrichment } = meets(null, shows({ user_id: "u-17" }));
-    expect(enrichment.edges).toMatchObject([{ kind: "login", identifier: hashed("login:u-17"), method: "login_on_event" }]);
+    expect(enrichment.edges).toMatchObject([
+      { kind: "login", identifier: hashed("login:u-17"), method: "login_on_event" },
+    ]);
     expect(JSON.stringify(enrichment)).not.toContain("u-17");
   });
   test("a number is an account id too, and login_id one by another name", () =>
-    expect([shows({ user_id: 17 }), shows({ login_id: " 17 " })].map((event) => meets(null, event).enrichment.person)).toEqual(
-      Array(2).fill(`login:${hashed("login:17")}`),
-    ));
-  test.each(["", "0", "null", "guest", "Anonymous", "undefined", "x".repeat(257), true, {}])("the account id %j is nobody's", (user_id) =>
-    expect(meets(null, shows({ user_id })).enrichment).toMatchObject({ person: null, edges: [] }),
+    expect(
+      [shows({ user_id: 17 }), shows({ login_id: " 17 " })].map((event) => meets(null, event).enrichment.person),
+    ).toEqual(Array(2).fill(`login:${hashed("login:17")}`)));
+  test.each(["", "0", "null", "guest", "Anonymous", "undefined", "x".repeat(257), true, {}])(
+    "the account id %j is nobody's",
+    (user_id) => expect(meets(null, shows({ user_id })).enrichment).toMatchObject({ person: null, edges: [] }),
   );
   test("an e-mail that is no keyed hash never gets this far: it is not kept", () =>
     expect(meets(null, shows({ email: "ana@example.com" })).enrichment).toMatchObject({ person: null, edges: [] }));
   test("equal identifiers of two clients do not meet", () => {
     const plain = createHash("sha256").update("login:17").digest("hex");
-    const [mine, theirs] = [clientId, 8].map((client_id) => meets(null, shows({ user_id: "17" }, { client_id })).enrichment.person);
+    const [mine, theirs] = [clientId, 8].map(
+      (client_id) => meets(null, shows({ user_id: "17" }, { client_id })).enrichment.person,
+    );
     expect(mine).not.toBe(theirs);
     expect([mine, theirs]).not.toContain(`login:${plain}`);
   });
@@ -65,7 +76,10 @@ describe("an event that shows an identifier", () => {
 describe("a device", () => {
   const known = meets(null, shows({ email: ana })).known;
   test("that showed an e-mail is that person at its next sale", () =>
-    expect(meets(known, { t: "purchase" }, noon + hourMs).enrichment).toMatchObject({ person: `email:${ana}`, edges: [] }));
+    expect(meets(known, { t: "purchase" }, noon + hourMs).enrichment).toMatchObject({
+      person: `email:${ana}`,
+      edges: [],
+    }));
   test("is nobody's again 90 days after it was last shown", () => {
     expect(meets(known, { t: "purchase" }, noon + 90 * dayMs).enrichment.person).toBe(`email:${ana}`);
     expect(meets(known, { t: "purchase" }, noon + 90 * dayMs + 1).enrichment.person).toBeNull();
@@ -113,15 +127,16 @@ describe("nobody is linked", () => {
 });
 
 describe("memory", () => {
-  const reads = (event: Partial<EventReceived>) => person.keysOf(recorded(topics.eventsRaw, received(event))).length > 0;
+  const reads = (event: Partial<EventReceived>) =>
+    person.keysOf(recorded(topics.eventsRaw, received(event))).length > 0;
   test("is read by claims, clicks and whatever teaches it", () =>
-    expect([{ t: "purchase" }, { t: "click" }, { t: "install" }, shows({ email: ana }), shows({ user_id: 1 })].map(reads)).toEqual(
-      Array(5).fill(true),
-    ));
+    expect(
+      [{ t: "purchase" }, { t: "click" }, { t: "install" }, shows({ email: ana }), shows({ user_id: 1 })].map(reads),
+    ).toEqual(Array(5).fill(true)));
   test("is not read by page views, whatever they show, nor by events of no use for it", () =>
-    expect([{}, { props: JSON.stringify({ email: ana }) }, { t: "add_to_cart" }, shows({ colour: "red" })].map(reads)).toEqual(
-      Array(4).fill(false),
-    ));
+    expect(
+      [{}, { props: JSON.stringify({ email: ana }) }, { t: "add_to_cart" }, shows({ colour: "red" })].map(reads),
+    ).toEqual(Array(4).fill(false)));
   test("gives back what was put in", () =>
     fc.assert(
       fc.property(
@@ -138,7 +153,13 @@ describe("memory", () => {
 test("whatever a device shows in whatever order, no person is joined with another's identifier of the same kind", () =>
   fc.assert(
     fc.property(
-      fc.array(fc.record({ email: fc.constantFrom(ana, eve), user_id: fc.constantFrom("1", "2"), which: fc.integer({ min: 1, max: 3 }) })),
+      fc.array(
+        fc.record({
+          email: fc.constantFrom(ana, eve),
+          user_id: fc.constantFrom("1", "2"),
+          which: fc.integer({ min: 1, max: 3 }),
+        }),
+      ),
       (shown) => {
         let known: Person | null = null;
         for (const [n, { email, user_id, which }] of shown.entries()) {

@@ -1,4 +1,4 @@
-// tests/processors/ids.test.ts - derived ids: always the same, never shared by different parts.
+// Derived ids: always the same, never shared by different parts.
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { derivedId, prefixed, uuidOf } from "../../domain/ids.ts";
@@ -6,7 +6,11 @@ import { derivedId, prefixed, uuidOf } from "../../domain/ids.ts";
 const parts = fc.array(fc.oneof(fc.string(), fc.integer()), { minLength: 1, maxLength: 5 });
 
 test("an id is a version 8 UUID of RFC 9562", () => {
-  fc.assert(fc.property(parts, (list) => /^[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/.test(uuidOf(...list))));
+  fc.assert(
+    fc.property(parts, (list) =>
+      /^[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/.test(uuidOf(...list)),
+    ),
+  );
 });
 
 test("an id never changes: what is in the log stays findable", () => {

@@ -1,4 +1,5 @@
-// tests/processors/money.test.ts - law M11: rounding half to even once, parts that sum to the total, currencies with 0, 2 and 3 decimals.
+// Law M11: rounding half to even once, parts that sum to the total, currencies with 0, 2 and 3
+// decimals.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { digitsOf } from "../../domain/currencies.ts";
@@ -49,7 +50,9 @@ describe("reading", () => {
     ["-0", "MXN", 0n],
     ["1.2", "KWD", 1200n],
     ["17", "JPY", 17n],
-  ])("the text %s %s is %d minor units", (value, currency, expected) => expect(toMinor(value, currency)).toEqual(amount(expected)));
+  ])("the text %s %s is %d minor units", (value, currency, expected) =>
+    expect(toMinor(value, currency)).toEqual(amount(expected)),
+  );
 
   test.each([
     Number.NaN,
@@ -80,7 +83,13 @@ describe("reading", () => {
   });
 
   test("codes without minor units are no currencies", () => {
-    expect(["XXX", "XAU", "mxn", "EURO", ""].map(digitsOf)).toEqual([undefined, undefined, undefined, undefined, undefined]);
+    expect(["XXX", "XAU", "mxn", "EURO", ""].map(digitsOf)).toEqual([
+      undefined,
+      undefined,
+      undefined,
+      undefined,
+      undefined,
+    ]);
     expect(() => toMinor(1, "XXX")).toThrow(RangeError);
   });
 });

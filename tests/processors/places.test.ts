@@ -24,7 +24,10 @@ const city = mmdb(
   },
   "2026-07-01",
 );
-const asn = mmdb({ "8.8.8.0/24": { autonomous_system_number: 64_500 }, "200.33.0.0/16": { autonomous_system_number: 64_501 } });
+const asn = mmdb({
+  "8.8.8.0/24": { autonomous_system_number: 64_500 },
+  "200.33.0.0/16": { autonomous_system_number: 64_501 },
+});
 const { networks } = networksOf("AS64500 hosting\n1.2.3.0/24 vpn # a provider\n");
 const everything = placesOf(country, { city, asn, networks });
 
@@ -65,16 +68,31 @@ test("a city file that breaks while it is read blocks nothing", () => {
 
 describe("on the event", () => {
   const enrichmentOf = (event: Partial<EventReceived>, where: Places = everything): Enrichment => {
-    const outcome = enrich(recorded(topics.eventsRaw, received(event)), null, { ...where, ...identityKeysOf("a secret") });
+    const outcome = enrich(recorded(topics.eventsRaw, received(event)), null, {
+      ...where,
+      ...identityKeysOf("a secret"),
+    });
     if (outcome.kind !== "emit") throw new Error(outcome.kind);
     return outcome.events[0]!.data.enrichment;
   };
   test("stand city, region and network of the visitor", () =>
-    expect(enrichmentOf({ ip: "200.33.146.1" })).toMatchObject({ city: "Mexico City", region: "CMX", asn: 64_501, asn_class: "isp" }));
+    expect(enrichmentOf({ ip: "200.33.146.1" })).toMatchObject({
+      city: "Mexico City",
+      region: "CMX",
+      asn: 64_501,
+      asn_class: "isp",
+    }));
   test("stand none of them when the address is a server's", () =>
-    expect(enrichmentOf({ ip: "200.33.146.1", ip_source: "request", client_side: false })).toMatchObject({ city: null, asn: null }));
+    expect(enrichmentOf({ ip: "200.33.146.1", ip_source: "request", client_side: false })).toMatchObject({
+      city: null,
+      asn: null,
+    }));
   test("a country that the sender gave stands alone: the address may be somewhere else", () =>
-    expect(enrichmentOf({ ip: "200.33.146.1", props: '{"country":"US"}' })).toMatchObject({ country: "US", region: null, city: null }));
+    expect(enrichmentOf({ ip: "200.33.146.1", props: '{"country":"US"}' })).toMatchObject({
+      country: "US",
+      region: null,
+      city: null,
+    }));
   test("without consent to analytics a country and a kind of network remain", () =>
     expect(enrichmentOf({ t: "purchase", ip: "8.8.8.8", consent: 0xfe })).toMatchObject({
       country: "US",
@@ -91,21 +109,18 @@ describe("a list of networks", () => {
     const lines = ["203.0.113.0/24 hosting", "203.0.113.64/26 vpn", "203.0.113.65 isp"];
     for (const text of [lines.join("\n"), [...lines].reverse().join("\n")]) {
       const list = networksOf(text).networks;
-      expect(["203.0.113.1", "203.0.113.64", "203.0.113.65", "203.0.114.1"].map((ip) => list.classOf(ip, null))).toEqual([
-        "hosting",
-        "vpn",
-        "isp",
-        undefined,
-      ]);
+      expect(
+        ["203.0.113.1", "203.0.113.64", "203.0.113.65", "203.0.114.1"].map((ip) => list.classOf(ip, null)),
+      ).toEqual(["hosting", "vpn", "isp", undefined]);
     }
   });
   test("knows IPv6, takes TOR for an anonymiser, and any case", () => {
     const list = networksOf("2001:db8::/33 TOR\r\nas64511 Hosting").networks;
-    expect([list.classOf("2001:db8:1::1", null), list.classOf("2001:db8:8000::1", null), list.classOf("8.8.8.8", 64_511)]).toEqual([
-      "vpn",
-      undefined,
-      "hosting",
-    ]);
+    expect([
+      list.classOf("2001:db8:1::1", null),
+      list.classOf("2001:db8:8000::1", null),
+      list.classOf("8.8.8.8", 64_511),
+    ]).toEqual(["vpn", undefined, "hosting"]);
   });
   test("tells each line that it cannot use, and uses the others", () => {
     const { networks: list, problems } = networksOf(

@@ -1,7 +1,14 @@
-// What a stage may know: reference data valid at one event time, as known at one moment. First in sentences, then against a model that reads every row.
+// What a stage may know: reference data valid at one event time, as known at one moment. First in
+// sentences, then against a model that reads every row.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { type Campaign, type Contract, type Reference, type Rule, referenceOf } from "../../domain/reference/reference.ts";
+import {
+  type Campaign,
+  type Contract,
+  type Reference,
+  type Rule,
+  referenceOf,
+} from "../../domain/reference/reference.ts";
 import {
   campaign,
   campaignId,
@@ -82,7 +89,9 @@ describe("of rows recorded in the same millisecond", () => {
 
 describe("contracts", () => {
   test("the contract of the segment comes before the one for all segments", () => {
-    const reference = referenceWith({ contracts: [contract(), contract({ contract_id: 62, segment: "MX", rate_ppm: 50_000n })] });
+    const reference = referenceWith({
+      contracts: [contract(), contract({ contract_id: 62, segment: "MX", rate_ppm: 50_000n })],
+    });
     expect(reference.at(noon, noon).contract(sale)?.contract_id).toBe(62);
     expect(reference.at(noon, noon).contract({ ...sale, segment: "VD" })?.contract_id).toBe(61);
     expect(reference.at(noon, noon).contract({ ...sale, segment: null })?.contract_id).toBe(61);
@@ -90,11 +99,19 @@ describe("contracts", () => {
   test("a contract is in force from its first millisecond up to, not including, its end", () => {
     const reference = referenceWith({ contracts: [contract({ effective_from: noon, effective_to: noon + dayMs })] });
     const found = (at: number) => reference.at(at, noon + 2 * dayMs).contract(sale)?.contract_id;
-    expect([found(noon - 1), found(noon), found(noon + dayMs - 1), found(noon + dayMs)]).toEqual([undefined, 61, 61, undefined]);
+    expect([found(noon - 1), found(noon), found(noon + dayMs - 1), found(noon + dayMs)]).toEqual([
+      undefined,
+      61,
+      61,
+      undefined,
+    ]);
   });
   test("a contract that was shortened does not live on in its older row", () => {
     const reference = referenceWith({
-      contracts: [contract(), contract({ version: 2, recorded_at: noon, valid_from: noon, effective_to: noon - dayMs })],
+      contracts: [
+        contract(),
+        contract({ version: 2, recorded_at: noon, valid_from: noon, effective_to: noon - dayMs }),
+      ],
     });
     expect(reference.at(noon, noon - 1).contract(sale)?.version).toBe(1);
     expect(reference.at(noon, noon).contract(sale)).toBeUndefined();
@@ -162,7 +179,11 @@ describe("names", () => {
   });
   test("the partners of a client are those that list it then", () => {
     const reference = referenceWith({
-      partners: [partner(), partner({ recorded_at: noon, valid_from: noon, client_ids: [8] }), partner({ partner_id: 22 })],
+      partners: [
+        partner(),
+        partner({ recorded_at: noon, valid_from: noon, client_ids: [8] }),
+        partner({ partner_id: 22 }),
+      ],
     });
     const ids = (validAt: number) =>
       reference
@@ -173,7 +194,11 @@ describe("names", () => {
     expect(ids(noon)).toEqual([22]);
   });
   test("the partners of a client come once each, lowest id first, however often they have changed", () => {
-    const partners = [partner({ partner_id: 23 }), partner(), partner({ partner_id: 23, recorded_at: noon, client_ids: [8, clientId] })];
+    const partners = [
+      partner({ partner_id: 23 }),
+      partner(),
+      partner({ partner_id: 23, recorded_at: noon, client_ids: [8, clientId] }),
+    ];
     const ids = (id: number) =>
       referenceWith({ partners })
         .at(noon, noon)
@@ -182,7 +207,9 @@ describe("names", () => {
     expect([ids(clientId), ids(8), ids(9)]).toEqual([[partnerId, 23], [23], []]);
   });
   test("a link is found by its id, as known", () => {
-    const reference = referenceWith({ links: [link(), link({ recorded_at: noon, valid_from: noon, status: "archived" })] });
+    const reference = referenceWith({
+      links: [link(), link({ recorded_at: noon, valid_from: noon, status: "archived" })],
+    });
     expect(reference.at(noon, noon - 1).link(linkId)?.status).toBe("active");
     expect(reference.at(noon, noon).link(linkId)?.status).toBe("archived");
   });
@@ -190,16 +217,27 @@ describe("names", () => {
 
 describe("against a model that reads every row", () => {
   const moment = fc.integer({ min: 0, max: 20 });
-  /** Rows in the order in which they were recorded; no two at one moment, as the database has it. */
-  const history = <Row extends { readonly recorded_at: number }>(row: fc.Arbitrary<Row>): fc.Arbitrary<readonly Row[]> =>
-    fc.uniqueArray(row, { selector: ({ recorded_at }) => recorded_at, maxLength: 12 });
+  /**
+   * Rows in the order in which they were recorded; no two at one moment, as the database has it.
+   */
+  const history = <Row extends { readonly recorded_at: number }>(
+    row: fc.Arbitrary<Row>,
+  ): fc.Arbitrary<readonly Row[]> => fc.uniqueArray(row, { selector: ({ recorded_at }) => recorded_at, maxLength: 12 });
   const newest = <Row extends { readonly recorded_at: number }>(rows: readonly Row[]): Row | undefined =>
-    rows.reduce<Row | undefined>((best, row) => (best === undefined || row.recorded_at > best.recorded_at ? row : best), undefined);
+    rows.reduce<Row | undefined>(
+      (best, row) => (best === undefined || row.recorded_at > best.recorded_at ? row : best),
+      undefined,
+    );
 
   test("a thing is its newest row that was known and valid", () => {
     const rows = history(
       fc
-        .record({ recorded_at: moment, valid_from: moment, campaign_id: fc.integer({ min: 1, max: 3 }), name: fc.string() })
+        .record({
+          recorded_at: moment,
+          valid_from: moment,
+          campaign_id: fc.integer({ min: 1, max: 3 }),
+          name: fc.string(),
+        })
         .map((over): Campaign => campaign(over)),
     );
     fc.assert(
@@ -232,7 +270,10 @@ describe("against a model that reads every row", () => {
           (id) => newest(contracts.filter((row) => row.contract_id === id && row.recorded_at <= knownAt)) ?? [],
         );
         const inForce = known.filter(
-          (row) => row.status === "active" && row.effective_from <= validAt && (row.effective_to === null || validAt < row.effective_to),
+          (row) =>
+            row.status === "active" &&
+            row.effective_from <= validAt &&
+            (row.effective_to === null || validAt < row.effective_to),
         );
         const at = referenceOf(referenceRows({ contracts }), 20).at(validAt, knownAt);
         const found = at.contract(sale);
@@ -263,7 +304,10 @@ describe("against a model that reads every row", () => {
       fc.property(rows, fc.array(fc.tuple(moment, moment), { minLength: 1, maxLength: 6 }), (rules, questions) => {
         const reference = referenceOf(referenceRows({ rules }), 20);
         for (const [validAt, knownAt] of questions) {
-          const fresh = referenceOf(referenceRows({ rules: rules.filter(({ recorded_at }) => recorded_at <= knownAt) }), 20);
+          const fresh = referenceOf(
+            referenceRows({ rules: rules.filter(({ recorded_at }) => recorded_at <= knownAt) }),
+            20,
+          );
           expect(ruleIds(reference, validAt, knownAt)).toEqual(ruleIds(fresh, validAt, knownAt));
         }
       }),

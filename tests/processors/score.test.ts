@@ -12,7 +12,18 @@ import { type HintAsked, hints } from "../../processors/score/hints.ts";
 import { rules } from "../../processors/score/rules.ts";
 import { score } from "../../processors/score/score.ts";
 import { type Enrichment, type EventReceived, type Fraud, type FraudHints, topics } from "../../schemas/generated.ts";
-import { client, clientId, enriched, linkId, longAgo, noon, partner, reads, recorded, referenceWith } from "../support/builders.ts";
+import {
+  client,
+  clientId,
+  enriched,
+  linkId,
+  longAgo,
+  noon,
+  partner,
+  reads,
+  recorded,
+  referenceWith,
+} from "../support/builders.ts";
 
 const secret = "a secret of these tests";
 const key = clickIdKey(secret, 1);
@@ -35,7 +46,8 @@ const hinted = (over: Partial<FraudHints>): ScoreFacts =>
 
 const fraudOf = (event: Partial<EventReceived>, enrichment: Partial<Enrichment> = {}, facts = usual): Fraud => {
   const outcome = score(recorded(topics.eventsEnriched, enriched(event, enrichment)), null, facts);
-  if (outcome.kind !== "emit" || outcome.events.length !== 1) throw new Error(`score emits one event, not ${outcome.kind}`);
+  if (outcome.kind !== "emit" || outcome.events.length !== 1)
+    throw new Error(`score emits one event, not ${outcome.kind}`);
   expect(outcome.events[0]!.data).toMatchObject(enriched(event, enrichment));
   return outcome.events[0]!.data.fraud;
 };
@@ -62,8 +74,12 @@ describe("a purchase after its click", () => {
     }));
   test("after 3 s is not", () => expect(fraudOf({ t: "purchase", click_id: clickBefore(3_000) }).score).toBe(0));
   test("by a bot is refused", () =>
-    expect(fraudOf({ t: "purchase", click_id: clickBefore(500) }, { is_bot: true })).toMatchObject({ score: 90, band: "reject" }));
-  test("of an app is another matter", () => expect(fraudOf({ t: "ext_purchase", click_id: clickBefore(500) }).score).toBe(0));
+    expect(fraudOf({ t: "purchase", click_id: clickBefore(500) }, { is_bot: true })).toMatchObject({
+      score: 90,
+      band: "reject",
+    }));
+  test("of an app is another matter", () =>
+    expect(fraudOf({ t: "ext_purchase", click_id: clickBefore(500) }).score).toBe(0));
 });
 
 describe("an install after its click", () => {
@@ -78,7 +94,8 @@ describe("an install after its click", () => {
     }));
   test("within 10 s is held", () =>
     expect(fraudOf({ t: "install", click_id: clickBefore(2_000) })).toMatchObject({ score: 40, band: "review" }));
-  test("after 10 s is not suspect", () => expect(fraudOf({ t: "install", click_id: clickBefore(10_000) }).score).toBe(0));
+  test("after 10 s is not suspect", () =>
+    expect(fraudOf({ t: "install", click_id: clickBefore(10_000) }).score).toBe(0));
 });
 
 describe("a click id proves nothing", () => {
@@ -88,7 +105,9 @@ describe("a click id proves nothing", () => {
     expect(fraudOf({ t: "install", click_id: forged }).score).toBe(0);
   });
   test("of another service", () => expect(fraudOf({ t: "install", click_id: "gclid-123" }).score).toBe(0));
-  test.each(["install", "purchase"])("about the %s before it", (t) => expect(fraudOf({ t, click_id: clickBefore(-1) }).score).toBe(0));
+  test.each(["install", "purchase"])("about the %s before it", (t) =>
+    expect(fraudOf({ t, click_id: clickBefore(-1) }).score).toBe(0),
+  );
 });
 
 test("the client draws the lines", () => {
@@ -123,10 +142,13 @@ describe("conversions of one address in an hour", () => {
     expect(fraudOf({ t: "purchase" }, {}, hinted({ address_conversions: 19 })).score).toBe(0);
     expect(fraudOf({ t: "purchase" }, {}, hinted({ address_conversions: 20 }))).toMatchObject({
       score: 30,
-      reasons: [{ code: "conversions_per_address", weight: 30, evidence: "conversion 21 from this address in the hour" }],
+      reasons: [
+        { code: "conversions_per_address", weight: 30, evidence: "conversion 21 from this address in the hour" },
+      ],
     });
   });
-  test("do not make a click suspect", () => expect(fraudOf({ t: "click" }, {}, hinted({ address_conversions: 100 })).score).toBe(0));
+  test("do not make a click suspect", () =>
+    expect(fraudOf({ t: "click" }, {}, hinted({ address_conversions: 100 })).score).toBe(0));
 });
 
 describe("an address in a data centre or behind a VPN", () => {
@@ -136,7 +158,9 @@ describe("an address in a data centre or behind a VPN", () => {
       reasons: [{ code: "address_class", weight: 25, evidence: `${asn_class} network AS64500` }],
     }),
   );
-  test.each(["isp", "unknown"])("of class %s is as good as any", (asn_class) => expect(fraudOf({}, { asn_class }).score).toBe(0));
+  test.each(["isp", "unknown"])("of class %s is as good as any", (asn_class) =>
+    expect(fraudOf({}, { asn_class }).score).toBe(0),
+  );
   test("never refuses alone, however strict a client is; with a reason of the event itself it may", () => {
     const strict = factsWith({ review: 10, reject: 20 });
     expect(fraudOf({}, { asn_class: "vpn" }, strict)).toMatchObject({ score: 25, band: "review" });
@@ -203,7 +227,8 @@ describe("a client", () => {
     const off = factsWith({ rules: { ua_bot: { active: false } } });
     expect(fraudOf({}, { ...bot, asn_class: "vpn" }, off).reasons.map(({ code }) => code)).toEqual(["address_class"]);
   });
-  test("may weigh a rule anew", () => expect(fraudOf({}, bot, factsWith({ rules: { ua_bot: { weight: 5 } } })).score).toBe(5));
+  test("may weigh a rule anew", () =>
+    expect(fraudOf({}, bot, factsWith({ rules: { ua_bot: { weight: 5 } } })).score).toBe(5));
   test("may draw a rule's line elsewhere", () => {
     const slow = factsWith({ rules: { click_to_purchase: { threshold: 60_000 } } });
     expect(fraudOf({ t: "purchase", click_id: clickBefore(59_999) }, {}, slow).score).toBe(30);
@@ -241,24 +266,40 @@ test("switching a rule off never makes an event more suspect, and a higher thres
         );
         expect(fewer.score).toBeLessThanOrEqual(all.score);
         expect(fewer.reasons).toEqual(all.reasons.filter(({ code }) => !off.includes(code)));
-        const wider = fraudOf(event, seen, factsWith({ hints: hint, rules: { click_to_purchase: { threshold: 10_000 } } }));
+        const wider = fraudOf(
+          event,
+          seen,
+          factsWith({ hints: hint, rules: { click_to_purchase: { threshold: 10_000 } } }),
+        );
         expect(wider.score).toBeGreaterThanOrEqual(all.score);
       },
     ),
   ));
 
-const load = (batch: Parameters<typeof scoreFacts.load>[0], rows: Partial<ReferenceRows> = {}, answers = new Map<string, FraudHints>()) => {
+const load = (
+  batch: Parameters<typeof scoreFacts.load>[0],
+  rows: Partial<ReferenceRows> = {},
+  answers = new Map<string, FraudHints>(),
+) => {
   const asked: HintAsked[] = [];
   const lookUp = async (all: readonly HintAsked[]) => {
     asked.push(...all);
     return answers;
   };
-  const known = reads([reference, referenceWith(rows)], [clickKeys, keys], [identityKeys, identity], [hints, { lookUp }]);
+  const known = reads(
+    [reference, referenceWith(rows)],
+    [clickKeys, keys],
+    [identityKeys, identity],
+    [hints, { lookUp }],
+  );
   return scoreFacts.load(batch, known).then((factsOf) => ({ factsOf, asked }));
 };
 
 test("thresholds are those in force at event time, and a client that is not known has the usual ones", async () => {
-  const clients = [client(), client({ fraud_review: 10, fraud_reject: 20, valid_from: noon, recorded_at: longAgo + 1 })];
+  const clients = [
+    client(),
+    client({ fraud_review: 10, fraud_reject: 20, valid_from: noon, recorded_at: longAgo + 1 }),
+  ];
   const batch = [noon - 1, noon].map((at) => recorded(topics.eventsEnriched, enriched(), { at, receivedAt: noon }));
   const stranger = recorded(topics.eventsEnriched, enriched({ client_id: 999 }));
   const { factsOf } = await load([...batch, stranger], { clients });
@@ -276,7 +317,14 @@ describe("hints", () => {
     const all = ["page_view", "custom", "refund", "purchase", "ext_purchase", "lead_submit", "install", "click"];
     const { asked } = await load(all.map((t) => of({ t, event_id: t, click_id, ip: "8.8.8.8" })));
     expect(asked.map(({ event_id }) => event_id)).toEqual(all.slice(3));
-    expect(asked[0]).toEqual({ client_id: clientId, event_id: "purchase", at: noon, did: "d1", address: "8.8.8.8", click_id });
+    expect(asked[0]).toEqual({
+      client_id: clientId,
+      event_id: "purchase",
+      at: noon,
+      did: "d1",
+      address: "8.8.8.8",
+      click_id,
+    });
     expect(asked.at(-1)!.address).toBeNull();
   });
   test("are not asked about a server's address, nor about a click id that anybody can make up", async () => {
@@ -285,7 +333,10 @@ describe("hints", () => {
   });
   test("reach the event that they were asked for", async () => {
     const hint = { address_conversions: 4, click_devices: null, click_country: null };
-    const [sale, other] = [of({ t: "purchase", event_id: "a", ip: "8.8.8.8" }), of({ t: "purchase", event_id: "b", ip: "8.8.8.8" })];
+    const [sale, other] = [
+      of({ t: "purchase", event_id: "a", ip: "8.8.8.8" }),
+      of({ t: "purchase", event_id: "b", ip: "8.8.8.8" }),
+    ];
     const { factsOf } = await load([sale, other], {}, new Map([["a", hint]]));
     expect([sale, other].map((event) => factsOf(event).hints)).toEqual([hint, null]);
   });

@@ -1,10 +1,19 @@
-// tests/processors/settle.laws.test.ts - what holds for every sequence of claims: the money laws M1, M3, M7, M10 and M11, R3, R8 and R9.
+// What holds for every sequence of claims: the money laws M1, M3, M7, M10 and M11, R3, R8 and R9.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { type Claim, type Conversion, type LedgerEntry, topics } from "../../schemas/generated.ts";
 import type { Recorded } from "../../stream/flow.ts";
 import { contract, hourMs, noon } from "../support/builders.ts";
-import { committed, netByPartner, pixelSale, refund, type Settlement, sale, settled, terms } from "../support/money-builders.ts";
+import {
+  committed,
+  netByPartner,
+  pixelSale,
+  refund,
+  type Settlement,
+  sale,
+  settled,
+  terms,
+} from "../support/money-builders.ts";
 
 const maxMinor = 2n ** 63n - 1n;
 const amounts = fc.oneof(
@@ -40,7 +49,10 @@ const refunds = fc
 /** Anything that can be said about one order, some of it twice. */
 const histories = fc
   .tuple(
-    fc.array(fc.oneof({ weight: 3, arbitrary: sales }, { weight: 2, arbitrary: refunds }), { minLength: 1, maxLength: 12 }),
+    fc.array(fc.oneof({ weight: 3, arbitrary: sales }, { weight: 2, arbitrary: refunds }), {
+      minLength: 1,
+      maxLength: 12,
+    }),
     fc.array(fc.nat(11), { maxLength: 3 }),
   )
   .map(([made, again]): readonly Recorded<Claim>[] => {
@@ -52,7 +64,12 @@ const rates = fc.bigInt({ min: 1n, max: 1_000_000n });
 const entriesOf = ({ conversions }: Settlement, rate_ppm: bigint): readonly LedgerEntry[] =>
   committed(conversions, () => terms({ contract: contract({ rate_ppm }) }));
 const holds = (
-  law: (claims: readonly Recorded<Claim>[], settlement: Settlement, entries: readonly LedgerEntry[], rate_ppm: bigint) => void,
+  law: (
+    claims: readonly Recorded<Claim>[],
+    settlement: Settlement,
+    entries: readonly LedgerEntry[],
+    rate_ppm: bigint,
+  ) => void,
 ): void =>
   fc.assert(
     fc.property(histories, rates, (claims, rate_ppm) => {
@@ -62,14 +79,22 @@ const holds = (
     { numRuns: 300 },
   );
 
-const sumBy = <Row>(rows: readonly Row[], keyOf: (row: Row) => string, amountOf: (row: Row) => bigint): ReadonlyMap<string, bigint> => {
+const sumBy = <Row>(
+  rows: readonly Row[],
+  keyOf: (row: Row) => string,
+  amountOf: (row: Row) => bigint,
+): ReadonlyMap<string, bigint> => {
   const sums = new Map<string, bigint>();
   for (const row of rows) sums.set(keyOf(row), (sums.get(keyOf(row)) ?? 0n) + amountOf(row));
   return sums;
 };
-const distinct = <T>(events: readonly Recorded<T>[]): readonly T[] => [...new Map(events.map((event) => [event.id, event.data])).values()];
+const distinct = <T>(events: readonly Recorded<T>[]): readonly T[] => [
+  ...new Map(events.map((event) => [event.id, event.data])).values(),
+];
 const isClosed = (changes: readonly Conversion[], id: string): boolean =>
-  changes.some((one) => one.conversion_id === id && one.kind === "reversed" && one.refunded_minor === one.line_value_minor);
+  changes.some(
+    (one) => one.conversion_id === id && one.kind === "reversed" && one.refunded_minor === one.line_value_minor,
+  );
 
 describe("for every sequence of claims about one order", () => {
   test("at no time are two partners credited for one line (M7)", () => {
@@ -106,7 +131,9 @@ describe("for every sequence of claims about one order", () => {
         const before = seen.get(data.conversion_id);
         expect(data.kind).toBe(before === undefined ? "credited" : "reversed");
         expect(data.version).toBe((before?.version ?? 0) + 1);
-        expect(data.refunded_minor).toBe((before?.refunded_minor ?? 0n) + (data.kind === "reversed" ? data.value_minor : 0n));
+        expect(data.refunded_minor).toBe(
+          (before?.refunded_minor ?? 0n) + (data.kind === "reversed" ? data.value_minor : 0n),
+        );
         expect(data.value_minor >= 0n && data.refunded_minor <= data.line_value_minor).toBe(true);
         expect(data.occurred_at).toBe(before?.occurred_at ?? data.occurred_at);
         seen.set(data.conversion_id, data);
@@ -117,12 +144,18 @@ describe("for every sequence of claims about one order", () => {
   test("every claim leaves the row of its event, copies merged, and versions without a gap (R3)", () => {
     holds((claims, { rows }) => {
       const versions = new Map<string, Set<number>>();
-      for (const row of rows) versions.set(row.event.event_id, (versions.get(row.event.event_id) ?? new Set()).add(row.version));
+      for (const row of rows)
+        versions.set(row.event.event_id, (versions.get(row.event.event_id) ?? new Set()).add(row.version));
       expect(new Set(versions.keys())).toEqual(new Set(claims.map((claim) => claim.id)));
-      for (const seen of versions.values()) expect([...seen].sort((a, b) => a - b)).toEqual([...seen].map((_, n) => n + 1));
-      const current = rows.filter((row) => row.merged_into === null && row.event.t === "purchase").map((row) => row.event.event_id);
+      for (const seen of versions.values())
+        expect([...seen].sort((a, b) => a - b)).toEqual([...seen].map((_, n) => n + 1));
+      const current = rows
+        .filter((row) => row.merged_into === null && row.event.t === "purchase")
+        .map((row) => row.event.event_id);
       const lines = new Set(
-        claims.filter((claim) => claim.data.kind === "conversion").map((claim) => claim.data.attributed.event.product_id),
+        claims
+          .filter((claim) => claim.data.kind === "conversion")
+          .map((claim) => claim.data.attributed.event.product_id),
       );
       expect(new Set(current).size).toBe(lines.size);
     });
@@ -132,7 +165,9 @@ describe("for every sequence of claims about one order", () => {
     holds((_, { conversions, rows }) => {
       const shown = new Map(
         rows.flatMap((row) =>
-          row.event.t !== "refund" && row.credit.partner_id !== null ? [[row.event.event_id, row.credit.partner_id]] : [],
+          row.event.t !== "refund" && row.credit.partner_id !== null
+            ? [[row.event.event_id, row.credit.partner_id]]
+            : [],
         ),
       );
       const credited = new Map(conversions.map(({ data }) => [data.event_id, data.partner_id]));
@@ -166,7 +201,8 @@ describe("for every sequence of claims about one order", () => {
         (one) => one.amount_minor,
       )) {
         expect(sum >= 0n).toBe(true);
-        if (isClosed(changes, id) && changes.some((one) => one.conversion_id === id && one.kind === "reversed")) expect(sum).toBe(0n);
+        if (isClosed(changes, id) && changes.some((one) => one.conversion_id === id && one.kind === "reversed"))
+          expect(sum).toBe(0n);
       }
     });
   });
@@ -186,7 +222,10 @@ describe("for every sequence of claims about one order", () => {
   test("every record can be written to the log and read back", () => {
     const room = Buffer.alloc(65_536);
     holds((_, { conversions, rows }, entries) => {
-      const passes = <T>(topic: (typeof topics)[keyof typeof topics] & { readonly idOf: (data: T) => string }, data: T) => {
+      const passes = <T>(
+        topic: (typeof topics)[keyof typeof topics] & { readonly idOf: (data: T) => string },
+        data: T,
+      ) => {
         const event = {
           id: topic.idOf(data),
           key: "",
@@ -234,7 +273,8 @@ describe("for every sequence of claims about one order", () => {
 });
 
 describe("the order of arrival does not show in the final money", () => {
-  const linesOf = (values: readonly bigint[]) => values.map((value_minor, n) => sale({ product_id: `p${n}`, value_minor }));
+  const linesOf = (values: readonly bigint[]) =>
+    values.map((value_minor, n) => sale({ product_id: `p${n}`, value_minor }));
   const smallAmounts = fc.bigInt({ min: 0n, max: 1_000_00n });
 
   test("a refund before the sale, between its lines or after it takes back the same", () => {
@@ -276,8 +316,13 @@ describe("the order of arrival does not show in the final money", () => {
         fc.option(smallAmounts),
         fc.shuffledSubarray([0, 1, 2], { minLength: 3 }),
         (seen, told, back, places) => {
-          const claims = [pixelSale({ value_minor: seen }), sale({ value_minor: told, partner: null }), refund({ value_minor: back })];
-          const net = (order: readonly number[]) => netByPartner(settled(...order.map((n) => claims[n]!)).conversions)[21];
+          const claims = [
+            pixelSale({ value_minor: seen }),
+            sale({ value_minor: told, partner: null }),
+            refund({ value_minor: back }),
+          ];
+          const net = (order: readonly number[]) =>
+            netByPartner(settled(...order.map((n) => claims[n]!)).conversions)[21];
           const expected = told - (back === null || back > told ? told : back);
           expect(net(places)).toBe(expected);
         },

@@ -1,4 +1,4 @@
-// tests/processors/settle.test.ts - the life of one order: first copy, second copy, refund (settlement.md 3).
+// The life of one order: first copy, second copy, refund (settlement.md 3).
 import { describe, expect, test } from "vitest";
 import { order } from "../../processors/settle/order.ts";
 import { settle } from "../../processors/settle/settle.ts";
@@ -62,7 +62,9 @@ describe("the first copy of a line", () => {
 
   test("of a lead, an install or a source's own key is one line whatever its product", () => {
     const lead = { order_key: "l:hash", t: "lead_submit", order_id: null };
-    expect(settled(sale({ ...lead, product_id: "loan" }), sale({ ...lead, product_id: null })).conversions).toHaveLength(1);
+    expect(
+      settled(sale({ ...lead, product_id: "loan" }), sale({ ...lead, product_id: null })).conversions,
+    ).toHaveLength(1);
   });
 
   test("of a custom event bears the event's name", () => {
@@ -72,7 +74,10 @@ describe("the first copy of a line", () => {
 
   test("worth nothing, or without a value, is credited all the same", () => {
     expect(kinds(settled(sale({ value_minor: 0n })))).toEqual(["credited 0 to 21"]);
-    expect(settled(sale({ value_minor: null, currency: null })).conversions[0]?.data).toMatchObject({ value_minor: 0n, currency: "MXN" });
+    expect(settled(sale({ value_minor: null, currency: null })).conversions[0]?.data).toMatchObject({
+      value_minor: 0n,
+      currency: "MXN",
+    });
   });
 
   test("carries the time of the sale", () => {
@@ -93,7 +98,12 @@ describe("a second copy", () => {
     expect(rows[1]).toMatchObject({
       version: 1,
       merged_into: first.id,
-      credit: { status: "unattributed", reason: "duplicate_order", partner_id: null, candidates: [{ outcome: "duplicate_order" }] },
+      credit: {
+        status: "unattributed",
+        reason: "duplicate_order",
+        partner_id: null,
+        candidates: [{ outcome: "duplicate_order" }],
+      },
     });
   });
 
@@ -116,7 +126,9 @@ describe("a second copy", () => {
   test("of the server brings its money: the line is reversed and credited again", () => {
     const first = pixelSale();
     const { conversions, rows } = settled(first, sale({ value_minor: 116_00n }));
-    expect(conversions.map(({ data }) => [data.kind, data.version, data.value_minor, data.refunded_minor, data.reason])).toEqual([
+    expect(
+      conversions.map(({ data }) => [data.kind, data.version, data.value_minor, data.refunded_minor, data.reason]),
+    ).toEqual([
       ["credited", 1, 100_00n, 0n, null],
       ["reversed", 2, 100_00n, 100_00n, "changed_money"],
       ["credited", 1, 116_00n, 0n, null],
@@ -140,17 +152,27 @@ describe("a second copy", () => {
   });
 
   test("of the pixel brings the money that the server did not know", () => {
-    expect(netByPartner(settled(sale({ value_minor: null }), pixelSale({ value_minor: 70_00n })).conversions)).toEqual({ 21: 70_00n });
+    expect(netByPartner(settled(sale({ value_minor: null }), pixelSale({ value_minor: 70_00n })).conversions)).toEqual({
+      21: 70_00n,
+    });
   });
 
   test("with another currency reverses and credits again", () => {
     const { conversions } = settled(pixelSale({ currency: "USD" }), sale({ currency: "MXN" }));
-    expect(conversions.map(({ data }) => `${data.kind} ${data.currency}`)).toEqual(["credited USD", "reversed USD", "credited MXN"]);
+    expect(conversions.map(({ data }) => `${data.kind} ${data.currency}`)).toEqual([
+      "credited USD",
+      "reversed USD",
+      "credited MXN",
+    ]);
   });
 
   test("that knows the segment reverses and credits again, for the segment chooses the contract", () => {
     const { conversions } = settled(pixelSale({ product_line: null }), sale({ product_line: "VD" }));
-    expect(conversions.map(({ data }) => `${data.kind} ${data.segment}`)).toEqual(["credited null", "reversed null", "credited VD"]);
+    expect(conversions.map(({ data }) => `${data.kind} ${data.segment}`)).toEqual([
+      "credited null",
+      "reversed null",
+      "credited VD",
+    ]);
   });
 
   test("with a valid credit takes an open line", () => {
@@ -160,12 +182,18 @@ describe("a second copy", () => {
     expect(conversions.map(({ data }) => data)).toMatchObject([
       { kind: "credited", partner_id: rival, event_id: first.id, cause_event_id: copy.id, value_minor: 100_00n },
     ]);
-    expect(rows[1]).toMatchObject({ version: 2, event: { event_id: first.id }, credit: { status: "attributed", partner_id: rival } });
+    expect(rows[1]).toMatchObject({
+      version: 2,
+      event: { event_id: first.id },
+      credit: { status: "attributed", partner_id: rival },
+    });
     expect(rows[2]).toMatchObject({ merged_into: first.id, credit: { status: "unattributed" } });
   });
 
   test("under a fraud review takes an open line for review", () => {
-    expect(settled(sale({ partner: null }), pixelSale({ band: "review" })).conversions[0]?.data.review).toBe("fraud_review");
+    expect(settled(sale({ partner: null }), pixelSale({ band: "review" })).conversions[0]?.data.review).toBe(
+      "fraud_review",
+    );
   });
 
   test("without a credit leaves the line with its partner", () => {
@@ -237,7 +265,11 @@ describe("a refund", () => {
   });
 
   test("of a product finds its line", () => {
-    const { conversions } = settled(sale(), sale({ product_id: "sku2" }), refund({ product_id: "sku2", value_minor: 10_00n }));
+    const { conversions } = settled(
+      sale(),
+      sale({ product_id: "sku2" }),
+      refund({ product_id: "sku2", value_minor: 10_00n }),
+    );
     expect(conversions[2]?.data).toMatchObject({ product_id: "sku2", value_minor: 10_00n });
   });
 
@@ -249,11 +281,17 @@ describe("a refund", () => {
 
   test("is clamped to the sale", () => {
     expect(netByPartner(settled(sale(), refund({ value_minor: 150_00n })).conversions)).toEqual({ 21: 0n });
-    expect(kinds(settled(sale(), refund(), refund({ value_minor: 1n })))).toEqual(["credited 10000 to 21", "reversed 10000 to 21"]);
+    expect(kinds(settled(sale(), refund(), refund({ value_minor: 1n })))).toEqual([
+      "credited 10000 to 21",
+      "reversed 10000 to 21",
+    ]);
   });
 
   test("before its sale waits, and is settled when the sale comes", () => {
-    expect(kinds(settled(refund({ value_minor: 30_00n }), sale()))).toEqual(["credited 10000 to 21", "reversed 3000 to 21"]);
+    expect(kinds(settled(refund({ value_minor: 30_00n }), sale()))).toEqual([
+      "credited 10000 to 21",
+      "reversed 3000 to 21",
+    ]);
     expect(kinds(settled(refund(), sale(), sale({ product_id: "sku2" })))).toEqual([
       "credited 10000 to 21",
       "reversed 10000 to 21",
@@ -269,7 +307,10 @@ describe("a refund", () => {
 
   test("of an open line is remembered for the credit that comes later", () => {
     const { conversions } = settled(sale({ partner: null }), refund({ value_minor: 30_00n }), pixelSale());
-    expect(conversions.map(({ data }) => `${data.kind} ${data.value_minor}`)).toEqual(["credited 10000", "reversed 3000"]);
+    expect(conversions.map(({ data }) => `${data.kind} ${data.value_minor}`)).toEqual([
+      "credited 10000",
+      "reversed 3000",
+    ]);
   });
 
   test("survives a change of money", () => {
@@ -284,7 +325,10 @@ describe("a refund", () => {
   });
 
   test("of all leaves nothing to credit again when the money changes", () => {
-    expect(kinds(settled(pixelSale(), refund(), sale({ value_minor: 120_00n })))).toEqual(["credited 10000 to 21", "reversed 10000 to 21"]);
+    expect(kinds(settled(pixelSale(), refund(), sale({ value_minor: 120_00n })))).toEqual([
+      "credited 10000 to 21",
+      "reversed 10000 to 21",
+    ]);
   });
 
   test("in another currency than the sale finds nothing by amount, and everything when it is of all", () => {
@@ -306,7 +350,10 @@ describe("a refund", () => {
   test("of a line worth nothing reverses it once", () => {
     const free = sale({ value_minor: 0n });
     expect(kinds(settled(free, refund(), refund()))).toEqual(["credited 0 to 21", "reversed 0 to 21"]);
-    expect(kinds(settled(free, refund({ product_id: "sku1", value_minor: 5_00n })))).toEqual(["credited 0 to 21", "reversed 0 to 21"]);
+    expect(kinds(settled(free, refund({ product_id: "sku1", value_minor: 5_00n })))).toEqual([
+      "credited 0 to 21",
+      "reversed 0 to 21",
+    ]);
     expect(kinds(settled(free, refund({ value_minor: 5_00n })))).toEqual(["credited 0 to 21"]);
     expect(kinds(settled(refund(), free))).toEqual(["credited 0 to 21", "reversed 0 to 21"]);
   });

@@ -1,4 +1,5 @@
-// Which records speak of somebody who was erased: by device, e-mail, phone, lead and order, in every topic that stores are written from, up to the moment.
+// Which records speak of somebody who was erased: by device, e-mail, phone, lead and order, in
+// every topic that stores are written from, up to the moment.
 import { expect, test } from "vitest";
 import { identifyFor, pepperOf } from "../../domain/device-id.ts";
 import { leadKey } from "../../domain/lead-key.ts";
@@ -25,7 +26,9 @@ test("a device is hidden up to the moment of its erasure, and what it does later
   const at = (ms: number) => hides(recorded(eventsAttributed, attributed({ did }), { at: ms }), eventsAttributed.name);
   expect([at(noon - hourMs), at(noon), at(noon + 1)]).toEqual([true, true, false]);
   expect(hidesAttributed(hides, { did: "another" })).toBe(false);
-  expect(hidesAttributed(hides, { did, client_id: clientId + 1 }), "a device of another client is another device").toBe(false);
+  expect(hidesAttributed(hides, { did, client_id: clientId + 1 }), "a device of another client is another device").toBe(
+    false,
+  );
 });
 
 test("the later of two erasures of one subject counts", () => {
@@ -42,7 +45,13 @@ test("an e-mail is found in props, in an address, as a person and as an identity
   expect(hidesAttributed(hides, { props: JSON.stringify({ form: { email } }) })).toBe(true);
   expect(hidesAttributed(hides, { url: `https://shop.example/?mail=${email}` })).toBe(true);
   expect(hidesAttributed(hides, {}, { enrichment: enrichment({ person: `email:${email}` }) })).toBe(true);
-  const edge = { kind: "email" as const, identifier: email, method: "email_on_event", confidence: 100, expires_at: noon };
+  const edge = {
+    kind: "email" as const,
+    identifier: email,
+    method: "email_on_event",
+    confidence: 100,
+    expires_at: noon,
+  };
   expect(hidesAttributed(hides, {}, { enrichment: enrichment({ edges: [edge] }) })).toBe(true);
   expect(hidesAttributed(hides, { props: JSON.stringify({ email: identify.plain("somebody else") }) })).toBe(false);
 });
@@ -60,10 +69,16 @@ test("a phone is found by its digits, a lead by the client's own id, an order by
 test("the raw event, and a conversion by its customer or order, are hidden too; the ledger keeps its amounts", () => {
   const ofDevice = erased("did", "phone");
   expect(ofDevice(recorded(eventsRaw, received({ did })), eventsRaw.name)).toBe(true);
-  expect(ofDevice(recorded(conversions, conversion({ customer: did, occurred_at: noon })), conversions.name)).toBe(true);
-  expect(ofDevice(recorded(conversions, conversion({ customer: did, occurred_at: noon + 1 })), conversions.name)).toBe(false);
+  expect(ofDevice(recorded(conversions, conversion({ customer: did, occurred_at: noon })), conversions.name)).toBe(
+    true,
+  );
+  expect(ofDevice(recorded(conversions, conversion({ customer: did, occurred_at: noon + 1 })), conversions.name)).toBe(
+    false,
+  );
   const ofOrder = erased("order_id", "o9");
-  expect(ofOrder(recorded(conversions, conversion({ order_id: "o9", occurred_at: noon })), conversions.name)).toBe(true);
+  expect(ofOrder(recorded(conversions, conversion({ order_id: "o9", occurred_at: noon })), conversions.name)).toBe(
+    true,
+  );
   expect(
     erased("email", "ana@shop.example")(
       recorded(conversions, conversion({ customer: `email:${email}`, occurred_at: noon })),

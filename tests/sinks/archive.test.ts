@@ -1,4 +1,5 @@
-// The archive holds the log byte for byte: files join without gap or overlap whoever dies when, and whoever else stores the same records.
+// The archive holds the log byte for byte: files join without gap or overlap whoever dies when, and
+// whoever else stores the same records.
 import { randomBytes } from "node:crypto";
 import avro from "avsc";
 import fc from "fast-check";
@@ -37,7 +38,8 @@ const batchOf = (messages: readonly Message[], partition = 7): CopiedBatch => ({
   messages,
   highWatermark: messages.at(-1)!.offset + 1,
 });
-const range = (from: number, until: number): readonly number[] => Array.from({ length: until - from }, (_, n) => from + n);
+const range = (from: number, until: number): readonly number[] =>
+  Array.from({ length: until - from }, (_, n) => from + n);
 const noSchema = async () => null;
 const still = async () => undefined;
 const listed = async (objects: Objects): Promise<readonly ArchiveFile[]> => {
@@ -88,14 +90,18 @@ test("a file of which any byte has changed is never taken for what was written",
   );
   const before = await readContainer("k", file);
   await fc.assert(
-    fc.asyncProperty(fc.integer({ min: 0, max: file.length - 1 }), fc.integer({ min: 1, max: 255 }), async (at, change) => {
-      const broken = Buffer.from(file);
-      broken[at]! ^= change;
-      // A byte that says nothing of the records (a name in the metadata) may differ.
-      const read = await readContainer("k", broken).catch((error: Error) => error);
-      if (read instanceof Error) expect(read.message).toMatch(/^k is damaged: /);
-      else expect(read.records).toEqual(before.records);
-    }),
+    fc.asyncProperty(
+      fc.integer({ min: 0, max: file.length - 1 }),
+      fc.integer({ min: 1, max: 255 }),
+      async (at, change) => {
+        const broken = Buffer.from(file);
+        broken[at]! ^= change;
+        // A byte that says nothing of the records (a name in the metadata) may differ.
+        const read = await readContainer("k", broken).catch((error: Error) => error);
+        if (read instanceof Error) expect(read.message).toMatch(/^k is damaged: /);
+        else expect(read.records).toEqual(before.records);
+      },
+    ),
     { numRuns: 200 },
   );
   for (const length of [0, 3, 40, file.length - 20, file.length - 1])
@@ -121,7 +127,11 @@ test("a file lies in the hour of its first record, is named after its offsets, a
   const hours = [];
   for await (const hour of hoursOf(objects, "events.raw")) hours.push(new Date(hour).getUTCHours());
   expect(hours).toEqual([16, 17]);
-  expect(fileOf(fileKey({ topic: "events.raw", hour: START, partition: 11 }, 5, 9), 1)).toMatchObject({ partition: 11, first: 5, last: 9 });
+  expect(fileOf(fileKey({ topic: "events.raw", hour: START, partition: 11 }, 5, 9), 1)).toMatchObject({
+    partition: 11,
+    first: 5,
+    last: 9,
+  });
 });
 
 test("a clock of the broker that steps back opens no further file", async () => {
@@ -179,17 +189,25 @@ test("what stands is left alone after a rewind to the middle of a file", async (
   ]);
 });
 
-/** A member of the group: reads from what was committed when it came, in cuts of its own, and is killed or frozen between any two effects. */
+/**
+ * A member of the group: reads from what was committed when it came, in cuts of its own, and is
+ * killed or frozen between any two effects.
+ */
 interface Member {
   readonly cuts: readonly number[];
   /** Effects until it dies. */
   readonly lives: number;
-  /** Begins where an earlier one had committed: one that was stopped and has not heard of the others. */
+  /**
+   * Begins where an earlier one had committed: one that was stopped and has not heard of the
+   * others.
+   */
   readonly isLate: boolean;
 }
 const LOG = range(0, 60).map((n) => messageOf(n, { appendedAt: START + n * 120_000 }));
 
-const runMembers = async (members: readonly Member[]): Promise<{ readonly objects: InMemoryObjects; readonly committed: number }> => {
+const runMembers = async (
+  members: readonly Member[],
+): Promise<{ readonly objects: InMemoryObjects; readonly committed: number }> => {
   let lives = Number.POSITIVE_INFINITY;
   const objects = inMemoryObjects(() => {
     if (lives-- <= 0) throw new Error("killed");
@@ -260,7 +278,8 @@ test("a partition's past is read from where memory ends to where the log begins,
     withheld: async () => (message, partition) => partition === 7 && message.offset % 2 === 1,
   });
   const even: number[] = [];
-  for await (const { messages } of forgetful("events.raw", 7, 15, 20)) even.push(...messages.map(({ offset }) => offset));
+  for await (const { messages } of forgetful("events.raw", 7, 15, 20))
+    even.push(...messages.map(({ offset }) => offset));
   expect(even).toEqual([16, 18]);
   for await (const _ of past("claims", 7, 0, 45)) throw new Error("claims is not archived");
 });
@@ -300,7 +319,15 @@ test("gaps and overlaps are told with their partition and offsets", () => {
 
 test("what was committed and lies before the first file of a partition, or behind its last one, is told, however many files there are", () => {
   const hour = START - (START % HOUR_MS);
-  const files = range(0, 200_000).map((n) => ({ key: "", topic: "events.raw", hour, partition: 0, first: 10 + n, last: 10 + n, bytes: 1 }));
+  const files = range(0, 200_000).map((n) => ({
+    key: "",
+    topic: "events.raw",
+    hour,
+    partition: 0,
+    first: 10 + n,
+    last: 10 + n,
+    bytes: 1,
+  }));
   expect(uncoveredEnds(files, new Map([[0, 200_015]]), new Map([[0, 4]]))).toEqual([
     { partition: 0, from: 4, until: 10, hour: "2026-11-21T16" },
     { partition: 0, from: 200_010, until: 200_015, hour: "2026-11-21T16" },
@@ -320,7 +347,10 @@ test("a file that was renamed is told as damaged, and what lies beside it is rea
   await objects.put(is, await objects.get(was));
   await objects.delete(was);
   const plan = await planRestore(objects, { topic: "events.raw", from: START - HOUR_MS, to: START + HOUR_MS });
-  expect(plan).toMatchObject({ events: 2, damaged: [{ key: is, message: `${is} is damaged: it holds 7-2-3: it was renamed` }] });
+  expect(plan).toMatchObject({
+    events: 2,
+    damaged: [{ key: is, message: `${is} is damaged: it holds 7-2-3: it was renamed` }],
+  });
 });
 
 test("what could not be learnt while the store was away is learnt when it is back", async () => {

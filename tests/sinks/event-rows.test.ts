@@ -20,7 +20,8 @@ test("every field of an event stands in the column of its name", () => {
     merged_into: "the merged_into",
   });
   const row = rowOf(data);
-  for (const name of [...eventFields.split(" "), ...placeFields.split(" "), "merged_into"]) expect(row[name]).toBe(`the ${name}`);
+  for (const name of [...eventFields.split(" "), ...placeFields.split(" "), "merged_into"])
+    expect(row[name]).toBe(`the ${name}`);
   expect(row).toMatchObject({
     client_id: data.event.client_id,
     version: 3,
@@ -33,7 +34,9 @@ test("every field of an event stands in the column of its name", () => {
 
 test("the credit stands beside the event, and every candidate with the reason why it lost", () => {
   const candidates = [{ method: "click", reference: "x", partner_id: 22, campaign_id: null, outcome: "click_expired" }];
-  const row = rowOf(attributed({}, { credit: clickCredit({ candidates, rule_id: 51, rule_version: 2, reference_as_of: 5 }) }));
+  const row = rowOf(
+    attributed({}, { credit: clickCredit({ candidates, rule_id: 51, rule_version: 2, reference_as_of: 5 }) }),
+  );
   expect(row).toMatchObject({
     credit_status: "attributed",
     credit_method: "click",
@@ -61,7 +64,20 @@ test("an amount that a JSON number would round is written digit by digit", () =>
 
 test("without consent to analytics an order is stored without address and way, and a page view not at all", () => {
   const silent = { consent: 0xfe };
-  const order = attributed({ url: "https://shop.example/x", ref: "https://r.example/", ip: "192.0.2.1", ua: "UA" }, { enrichment: silent });
-  expect(rowOf(order)).toMatchObject({ order_id: "o1", value_minor: "10000", url: null, ref: null, ip: null, ua: null, consent: 0xfe });
-  expect(eventRows(recorded(topics.eventsAttributed, attributed({ t: "page_view" }, { enrichment: silent })))).toEqual([]);
+  const order = attributed(
+    { url: "https://shop.example/x", ref: "https://r.example/", ip: "192.0.2.1", ua: "UA" },
+    { enrichment: silent },
+  );
+  expect(rowOf(order)).toMatchObject({
+    order_id: "o1",
+    value_minor: "10000",
+    url: null,
+    ref: null,
+    ip: null,
+    ua: null,
+    consent: 0xfe,
+  });
+  expect(eventRows(recorded(topics.eventsAttributed, attributed({ t: "page_view" }, { enrichment: silent })))).toEqual(
+    [],
+  );
 });

@@ -1,4 +1,5 @@
-// The last resort: what was put is sent once, in order, and then gone; counted without being read; and an edge that never comes back is no reason to forget.
+// The last resort: what was put is sent once, in order, and then gone; counted without being read;
+// and an edge that never comes back is no reason to forget.
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

@@ -1,10 +1,12 @@
-// How rows become a block in ClickHouse's Native format; that the store reads back what was written is in tests/contracts/native.test.ts.
+// How rows become a block in ClickHouse's Native format; that the store reads back what was written
+// is in tests/contracts/native.test.ts.
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { Block, type NativeColumn, type NativeType, NotOfColumn, nativeBlocks } from "../../infra/clickhouse/native.ts";
 import { classify } from "../../stream/errors.ts";
 
-const columnsOf = (...types: readonly NativeType[]): readonly NativeColumn[] => types.map((type, n) => ({ name: `c${n}`, type }));
+const columnsOf = (...types: readonly NativeType[]): readonly NativeColumn[] =>
+  types.map((type, n) => ({ name: `c${n}`, type }));
 const bytesOf = (type: NativeType, ...values: readonly unknown[]) => {
   const { bytes } = nativeBlocks(columnsOf(type))(
     values.map((value) => [value]),
@@ -27,7 +29,9 @@ test("a value is written as the store keeps it: the lowest byte first, a text be
   expect(bytesOf("UInt16", 258)).toEqual([2, 1]);
   expect(bytesOf("Int64", "-2")).toEqual([254, 255, 255, 255, 255, 255, 255, 255]);
   expect(bytesOf("DateTime64(3, 'UTC')", -1)).toEqual([255, 255, 255, 255, 255, 255, 255, 255]);
-  expect(bytesOf("UUID", "00010203-0405-8607-8809-0a0b0c0d0e0f")).toEqual([7, 134, 5, 4, 3, 2, 1, 0, 15, 14, 13, 12, 11, 10, 9, 136]);
+  expect(bytesOf("UUID", "00010203-0405-8607-8809-0a0b0c0d0e0f")).toEqual([
+    7, 134, 5, 4, 3, 2, 1, 0, 15, 14, 13, 12, 11, 10, 9, 136,
+  ]);
   expect(bytesOf("Nullable(Bool)", true, null)).toEqual([0, 1, 1, 0]);
   expect(bytesOf("Array(String)", ["a"], [], ["b", "é"])).toEqual([
     ...[1, 0, 0, 0, 0, 0, 0, 0],
@@ -38,14 +42,19 @@ test("a value is written as the store keeps it: the lowest byte first, a text be
 });
 
 test("a text of any length and any characters stands as UTF-8 behind its length in bytes", () => {
-  const text = fc.oneof(fc.string({ unit: "grapheme", maxLength: 200 }), fc.string({ unit: "binary", maxLength: 20_000 }));
+  const text = fc.oneof(
+    fc.string({ unit: "grapheme", maxLength: 200 }),
+    fc.string({ unit: "binary", maxLength: 20_000 }),
+  );
   fc.assert(
     fc.property(text, (given) => {
       const written = Buffer.from(bytesOf("String", given));
       const utf8 = Buffer.from(given);
       const head = written.length - utf8.length;
       expect(written.subarray(head).equals(utf8)).toBe(true);
-      expect([...written.subarray(0, head)].reduce((sum, byte, n) => sum + (byte & 0x7f) * 128 ** n, 0)).toBe(utf8.length);
+      expect([...written.subarray(0, head)].reduce((sum, byte, n) => sum + (byte & 0x7f) * 128 ** n, 0)).toBe(
+        utf8.length,
+      );
     }),
   );
 });

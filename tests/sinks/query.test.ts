@@ -1,11 +1,14 @@
-// A query on tenants' rows cannot be built without naming its clients, and no condition can widen it (law T5).
+// A query on tenants' rows cannot be built without naming its clients, and no condition can widen
+// it (law T5).
 import { expect, test } from "vitest";
 import { bind, type ClientScope, cond, count, scopeOf, select, text } from "../../infra/clickhouse/query.ts";
 
 const columns = { n: count("count()") };
 
 test("a query without a scope is refused, and so is one that somebody made by hand", () => {
-  expect(() => select(undefined as unknown as ClientScope, { from: "events", columns })).toThrow("without a client scope");
+  expect(() => select(undefined as unknown as ClientScope, { from: "events", columns })).toThrow(
+    "without a client scope",
+  );
   expect(() => select({ clients: [1] }, { from: "events", columns })).toThrow("without a client scope");
 });
 
@@ -45,7 +48,11 @@ test("the scope comes first, values are bound, and each condition stays inside i
 test.each(["1) or (1", "t in (select t from events)", "1 -- ", "1; drop table events", "1 union all", "1 /* "])(
   "an expression that could leave the scope is refused: %s",
   (expression) => {
-    expect(() => select(scopeOf(1), { from: "events", columns, where: [{ expression, values: [] }] })).toThrow(/are taken|do not match/);
-    expect(() => select(scopeOf(1), { from: "events", columns: { n: count(expression) } })).toThrow(/are taken|do not match/);
+    expect(() => select(scopeOf(1), { from: "events", columns, where: [{ expression, values: [] }] })).toThrow(
+      /are taken|do not match/,
+    );
+    expect(() => select(scopeOf(1), { from: "events", columns: { n: count(expression) } })).toThrow(
+      /are taken|do not match/,
+    );
   },
 );

@@ -12,8 +12,12 @@ test("a conversion stands under its visitor's address, by the hour", () => {
   expect(rowsOf(sale)).toEqual([
     { client_id: clientId, set: sets.conversionsOf(clientId, "8.8.8.8", noon), member: sale.event.event_id, at: null },
   ]);
-  expect(sets.conversionsOf(clientId, "8.8.8.8", noon)).not.toBe(sets.conversionsOf(clientId, "8.8.8.8", noon + hourMs));
-  expect(sets.conversionsOf(clientId, "8.8.8.8", noon)).toBe(sets.conversionsOf(clientId, "8.8.8.8", noon + hourMs - 1));
+  expect(sets.conversionsOf(clientId, "8.8.8.8", noon)).not.toBe(
+    sets.conversionsOf(clientId, "8.8.8.8", noon + hourMs),
+  );
+  expect(sets.conversionsOf(clientId, "8.8.8.8", noon)).toBe(
+    sets.conversionsOf(clientId, "8.8.8.8", noon + hourMs - 1),
+  );
 });
 
 test("a server's address is nobody's, and page views count nowhere", () => {
@@ -37,10 +41,15 @@ test("a device stands under its person, who is nobody's without one", () =>
   ]));
 
 test("neither addresses nor click ids can be read in the names, and every name holds its client", () => {
-  const data = attributed({ ip: "203.0.113.77", click_id: "a-click-id" }, { credit: clickCredit(), enrichment: { person: "email:x" } });
+  const data = attributed(
+    { ip: "203.0.113.77", click_id: "a-click-id" },
+    { credit: clickCredit(), enrichment: { person: "email:x" } },
+  );
   for (const name of namesOf(data)) {
     expect(name).toMatch(new RegExp(`^${clientId}:`));
     expect(name).not.toMatch(/203\.0\.113|a-click-id/);
   }
-  expect(sets.conversionsOf(7, "8.8.8.8", noon).split(":")[2]).not.toBe(sets.conversionsOf(8, "8.8.8.8", noon).split(":")[2]);
+  expect(sets.conversionsOf(7, "8.8.8.8", noon).split(":")[2]).not.toBe(
+    sets.conversionsOf(8, "8.8.8.8", noon).split(":")[2],
+  );
 });

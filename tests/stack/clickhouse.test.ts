@@ -1,4 +1,5 @@
-// The front of the embedded ClickHouse, asked through the client that the product uses in production.
+// The front of the embedded ClickHouse, asked through the client that the product uses in
+// production.
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { Readable } from "node:stream";
@@ -24,23 +25,45 @@ afterAll(async () => {
   await here.clear();
 });
 
-const rows = async (query: string, options: object = {}) => (await client.query({ query, format: "JSONEachRow", ...options })).json();
+const rows = async (query: string, options: object = {}) =>
+  (await client.query({ query, format: "JSONEachRow", ...options })).json();
 const insert = (values: readonly unknown[], token: string) =>
-  client.insert({ table: "sales", values, format: "JSONCompactEachRow", clickhouse_settings: { insert_deduplication_token: token } });
+  client.insert({
+    table: "sales",
+    values,
+    format: "JSONCompactEachRow",
+    clickhouse_settings: { insert_deduplication_token: token },
+  });
 
 test("large integers and decimals arrive exactly, as texts", async () => {
-  expect(await rows("SELECT 9007199254740993::UInt64 AS n, 0.1234::Decimal(18, 4) AS d, currentDatabase() AS db")).toEqual([
-    { n: "9007199254740993", d: "0.1234", db: "tributary" },
-  ]);
+  expect(
+    await rows("SELECT 9007199254740993::UInt64 AS n, 0.1234::Decimal(18, 4) AS d, currentDatabase() AS db"),
+  ).toEqual([{ n: "9007199254740993", d: "0.1234", db: "tributary" }]);
 });
 
 test("parameters are bound as values, whatever they contain", async () => {
   const text = "it's \\ a\ttab\n{b:String} -- é '; DROP TABLE sales";
   const query = `SELECT {a:String} AS a, {b:Array(String)} AS b, {c:Nullable(String)} AS c, 2 IN {d:Array(UInt8)} AS d, {e:DateTime64(3)}::String AS e,
       '{a:String}' AS untouched, {m:Map(String, UInt8)} AS m /* {a:String} */ FROM numbers({n:UInt32}) LIMIT {n:UInt32}`;
-  const query_params = { a: text, b: ["x'y", "z\\"], c: null, d: [1, 2], e: new Date(1_700_000_000_123), m: { k: 1 }, n: 1 };
+  const query_params = {
+    a: text,
+    b: ["x'y", "z\\"],
+    c: null,
+    d: [1, 2],
+    e: new Date(1_700_000_000_123),
+    m: { k: 1 },
+    n: 1,
+  };
   expect(await rows(query, { query_params })).toEqual([
-    { a: text, b: ["x'y", "z\\"], c: null, d: 1, e: expect.stringMatching(/^2023-11-14 .*\.123$/), untouched: "{a:String}", m: { k: 1 } },
+    {
+      a: text,
+      b: ["x'y", "z\\"],
+      c: null,
+      d: 1,
+      e: expect.stringMatching(/^2023-11-14 .*\.123$/),
+      untouched: "{a:String}",
+      m: { k: 1 },
+    },
   ]);
   expect(await rows("SELECT count() AS n FROM {t:Identifier}", { query_params: { t: "sales" } })).toEqual([{ n: "0" }]);
 });
@@ -48,7 +71,9 @@ test("parameters are bound as values, whatever they contain", async () => {
 test("a setting of one statement does not outlive it", async () => {
   const query = "SELECT getSetting('max_execution_time') AS seconds, getSetting('max_threads') AS threads";
   const before = await rows(query);
-  expect(await rows(query, { clickhouse_settings: { max_execution_time: 7, max_threads: 1 } })).toEqual([{ seconds: 7, threads: 1 }]);
+  expect(await rows(query, { clickhouse_settings: { max_execution_time: 7, max_threads: 1 } })).toEqual([
+    { seconds: 7, threads: 1 },
+  ]);
   await client.command({ query: "SET max_threads = 1" });
   for (let lane = 0; lane < 4; lane += 1) expect(await rows(query)).toEqual(before);
 });
@@ -57,7 +82,9 @@ test("an error carries the code and type of a server", async () => {
   await expect(rows("SELECT * FROM nowhere")).rejects.toMatchObject({ code: "60", type: "UNKNOWN_TABLE" });
   await expect(rows("SELEC 1")).rejects.toMatchObject({ code: "62", type: "SYNTAX_ERROR" });
   await expect(rows("SELECT {missing:String}")).rejects.toMatchObject({ code: "456", type: "UNKNOWN_QUERY_PARAMETER" });
-  await expect(insert([["not a number", 1, "x", 1]], "e")).rejects.toMatchObject({ type: expect.stringMatching(/^CANNOT_PARSE/) });
+  await expect(insert([["not a number", 1, "x", 1]], "e")).rejects.toMatchObject({
+    type: expect.stringMatching(/^CANNOT_PARSE/),
+  });
   const origin = new URL(stack.env.CLICKHOUSE_URL!).origin;
   const statusOf = async (sql: string) => {
     const answer = await fetch(`${origin}/`, { method: "POST", body: sql });
@@ -105,13 +132,20 @@ test("an insert counts once per token, and FINAL keeps the highest version", asy
 
 test("rows may name their columns, come as objects, or come from a query", async () => {
   await client.insert({ table: "sales", columns: ["id", "version"], values: [[10, 1]], format: "JSONCompactEachRow" });
-  await client.insert({ table: "tributary.sales", values: [{ id: 11, version: 1, name: "given" }], format: "JSONEachRow" });
+  await client.insert({
+    table: "tributary.sales",
+    values: [{ id: 11, version: 1, name: "given" }],
+    format: "JSONEachRow",
+  });
   await client.command({
     query: "INSERT INTO sales (id, version) SELECT number + {from:UInt64}, 1 FROM numbers(2)",
     query_params: { from: 12 },
     clickhouse_settings: { max_execution_time: 5 },
   });
-  await client.command({ query: "INSERT INTO sales (id, version) VALUES (14, 1)", clickhouse_settings: { async_insert: 0 } });
+  await client.command({
+    query: "INSERT INTO sales (id, version) VALUES (14, 1)",
+    clickhouse_settings: { async_insert: 0 },
+  });
   expect(await rows("SELECT id, name FROM sales FINAL WHERE id BETWEEN 10 AND 14 ORDER BY id")).toEqual([
     { id: "10", name: "none" },
     { id: "11", name: "given" },
@@ -172,7 +206,10 @@ test("changes of tables take settings too", async () => {
     "-- a comment before it\nDROP TABLE IF EXISTS other;",
   ];
   for (const query of statements) await expect(client.command({ query, ...settings }), query).resolves.toBeDefined();
-  await client.command({ query: "ALTER TABLE sales DELETE WHERE id = 14", clickhouse_settings: { mutations_sync: "1" } });
+  await client.command({
+    query: "ALTER TABLE sales DELETE WHERE id = 14",
+    clickhouse_settings: { mutations_sync: "1" },
+  });
   await client.command({ query: "OPTIMIZE TABLE sales FINAL", clickhouse_settings: { max_execution_time: 5 } });
   expect(await rows("SELECT count() AS n FROM sales WHERE id = 14")).toEqual([{ n: "0" }]);
   expect(await rows("SELECT id FROM big GROUP BY id")).toEqual([{ id: "9007199254740993" }]);

@@ -1,4 +1,5 @@
-// The control door of a stack: what another process may do to one of its processes by name, and who may not.
+// The control door of a stack: what another process may do to one of its processes by name, and who
+// may not.
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
@@ -44,7 +45,9 @@ test("what was stopped stays down until it is started", async () => {
   expect(await control.status()).toEqual([{ name: "redis", pid: null, state: "stopped" }]);
   const before = here.told.length;
   const starts = Promise.all([control.start("redis"), control.start("redis")]);
-  await until("redis is being started", 10_000, async () => expect((await control.status())[0]?.state).not.toBe("stopped"));
+  await until("redis is being started", 10_000, async () =>
+    expect((await control.status())[0]?.state).not.toBe("stopped"),
+  );
   await starts;
   expect(await control.status()).toMatchObject([{ name: "redis", state: "running" }]);
   expect(here.told.slice(before).filter((text) => text.includes("starts as process"))).toHaveLength(1);
@@ -52,7 +55,11 @@ test("what was stopped stays down until it is started", async () => {
 
 test("an unknown name is told with those that there are, a wrong token with nothing", async () => {
   const { control } = runOf();
-  await expect(controlOf({ control }).restart("kafka")).rejects.toThrow("Nothing of the name kafka runs in this stack; there are redis.");
-  await expect(controlOf({ control: { ...control, token: "no" } }).stop("redis")).rejects.toThrow("the token of run.json is needed");
+  await expect(controlOf({ control }).restart("kafka")).rejects.toThrow(
+    "Nothing of the name kafka runs in this stack; there are redis.",
+  );
+  await expect(controlOf({ control: { ...control, token: "no" } }).stop("redis")).rejects.toThrow(
+    "the token of run.json is needed",
+  );
   expect(() => controlOf({})).toThrow("start it again: npm start");
 });

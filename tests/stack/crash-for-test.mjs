@@ -1,4 +1,5 @@
-// Starts a stack in the folder that is given and is then killed by the test, as a supervisor that crashes.
+// Starts a stack in the folder that is given and is then killed by the test, as a supervisor that
+// crashes.
 import { startStack } from "../../dist/apps/stack/supervisor.js";
 
 const stack = await startStack({ home: process.argv[2], services: ["redis", "postgres"] });

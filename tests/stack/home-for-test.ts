@@ -1,4 +1,5 @@
-// A folder for one stack of a test, and the start of a stack in it, both gone when the test file is.
+// A folder for one stack of a test, and the start of a stack in it, both gone when the test file
+// is.
 import { lstatSync, mkdtempSync, realpathSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
@@ -40,14 +41,20 @@ export function workshop(): Workshop {
     home,
     told,
     start: async (options = {}) => {
-      const stack = await startStack({ home, config: ownConfig(), onEvent: (event) => void told.push(event.text), ...options });
+      const stack = await startStack({
+        home,
+        config: ownConfig(),
+        onEvent: (event) => void told.push(event.text),
+        ...options,
+      });
       stacks.push(stack);
       return stack;
     },
     clear: async () => {
       for (const stack of stacks) await stack.stop();
       const data = join(home, "postgres");
-      // The folder of a test is for its owner alone, so when root runs it the data lie where the server's user can get.
+      // The folder of a test is for its owner alone, so when root runs it the data lie where the
+      // server's user can get.
       if (lstatSync(data, { throwIfNoEntry: false })?.isSymbolicLink())
         rmSync(dirname(realpathSync(data)), { recursive: true, force: true });
       rmSync(home, { recursive: true, force: true });

@@ -1,4 +1,5 @@
-// The whole embedded stack with its real servers: from an empty folder, over kills, to a second start that finds everything again.
+// The whole embedded stack with its real servers: from an empty folder, over kills, to a second
+// start that finds everything again.
 
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -18,7 +19,11 @@ let firstEnv: Stack["env"];
 afterAll(() => here.clear());
 
 const kafka = () =>
-  new Kafka({ brokers: [stack.env.KAFKA_BROKERS!], logLevel: logLevel.NOTHING, retry: { retries: 10, initialRetryTime: 50 } });
+  new Kafka({
+    brokers: [stack.env.KAFKA_BROKERS!],
+    logLevel: logLevel.NOTHING,
+    retry: { retries: 10, initialRetryTime: 50 },
+  });
 
 async function inPostgres(sql: string): Promise<unknown[]> {
   const client = new pg.Client({ connectionString: stack.env.POSTGRES_ADMIN_URL });
@@ -31,7 +36,10 @@ async function inPostgres(sql: string): Promise<unknown[]> {
 }
 
 async function inClickhouse(sql: string): Promise<string> {
-  const answer = await fetch(`${new URL(stack.env.CLICKHOUSE_URL!).origin}/?database=tributary`, { method: "POST", body: sql });
+  const answer = await fetch(`${new URL(stack.env.CLICKHOUSE_URL!).origin}/?database=tributary`, {
+    method: "POST",
+    body: sql,
+  });
   const text = await answer.text();
   if (!answer.ok) throw new Error(text);
   return text.trim();
@@ -68,7 +76,15 @@ describe("an empty folder", () => {
     stack = await here.start();
     expect(performance.now() - began).toBeLessThan(60_000);
     firstEnv = stack.env;
-    expect(Object.keys(stack.run.services).sort()).toEqual(["clickhouse", "identity", "kafka", "mail", "postgres", "redis", "registry"]);
+    expect(Object.keys(stack.run.services).sort()).toEqual([
+      "clickhouse",
+      "identity",
+      "kafka",
+      "mail",
+      "postgres",
+      "redis",
+      "registry",
+    ]);
 
     const admin = kafka().admin();
     await admin.connect();
@@ -85,9 +101,15 @@ describe("an empty folder", () => {
   });
 
   test("the broker takes no topic that nobody created", async () => {
-    const producer = new Kafka({ brokers: [stack.env.KAFKA_BROKERS!], logLevel: logLevel.NOTHING, retry: { retries: 0 } }).producer();
+    const producer = new Kafka({
+      brokers: [stack.env.KAFKA_BROKERS!],
+      logLevel: logLevel.NOTHING,
+      retry: { retries: 0 },
+    }).producer();
     await producer.connect();
-    await expect(producer.send({ topic: "typo", messages: [{ value: "x" }] })).rejects.toThrow(/does not host this topic-partition/);
+    await expect(producer.send({ topic: "typo", messages: [{ value: "x" }] })).rejects.toThrow(
+      /does not host this topic-partition/,
+    );
     await producer.disconnect();
   });
 });
@@ -108,14 +130,22 @@ describe("the registry", () => {
       message: expect.stringContaining("incompatible with an earlier schema"),
     });
     expect(await (await fetch(`${url}/subjects/sales-value/versions`)).json()).toEqual([1, 2]);
-    expect(await (await fetch(`${url}/subjects/sales-value/versions/latest`)).json()).toMatchObject({ subject: "sales-value", version: 2 });
+    expect(await (await fetch(`${url}/subjects/sales-value/versions/latest`)).json()).toMatchObject({
+      subject: "sales-value",
+      version: 2,
+    });
     expect(await (await fetch(`${url}/schemas/ids/${id}`)).json()).toEqual({ schema: schema() });
-    expect(await (await fetch(`${url}/config/sales-value`)).json()).toEqual({ compatibilityLevel: "BACKWARD_TRANSITIVE" });
+    expect(await (await fetch(`${url}/config/sales-value`)).json()).toEqual({
+      compatibilityLevel: "BACKWARD_TRANSITIVE",
+    });
   });
 
   test("answers what is not there, or is no schema, with Confluent's codes", async () => {
     const codeOf = async (path: string, body?: object) => {
-      const answer = await fetch(`${stack.env.SCHEMA_REGISTRY_URL}${path}`, body && { method: "POST", body: JSON.stringify(body) });
+      const answer = await fetch(
+        `${stack.env.SCHEMA_REGISTRY_URL}${path}`,
+        body && { method: "POST", body: JSON.stringify(body) },
+      );
       return ((await answer.json()) as { error_code: number }).error_code;
     };
     expect(await codeOf("/subjects/none/versions")).toBe(40_401);
@@ -137,7 +167,11 @@ describe("the identity provider", () => {
       issuer,
       audience: stack.env.OIDC_AUDIENCE!,
     });
-    expect(payload).toMatchObject({ sub: "partner@demo.tributary.test", email: "partner@demo.tributary.test", email_verified: true });
+    expect(payload).toMatchObject({
+      sub: "partner@demo.tributary.test",
+      email: "partner@demo.tributary.test",
+      email_verified: true,
+    });
     expect(payload.exp! - payload.iat!).toBe(900);
     expect(protectedHeader).toMatchObject({ alg: "RS256", typ: "at+jwt" });
     await expect(demoToken(issuer, "guessed", "admin@demo.tributary.test")).rejects.toThrow("gave no token");
@@ -152,7 +186,9 @@ test("each store that is killed comes back by itself with its data", async () =>
   for (const name of names) {
     expect(startOf(before[name]!)).toBeUndefined();
     expect(stack.pid(name)).not.toBe(before[name]);
-    expect(here.told).toContainEqual(expect.stringMatching(new RegExp(`^${name} (was ended by SIGKILL|exited with code)`)));
+    expect(here.told).toContainEqual(
+      expect.stringMatching(new RegExp(`^${name} (was ended by SIGKILL|exited with code)`)),
+    );
   }
   expect(await highWatermark("sales")).toBe("1");
   expect(await inPostgres("SELECT id FROM sales")).toEqual([{ id: 1 }]);

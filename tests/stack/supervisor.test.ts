@@ -1,4 +1,5 @@
-// What the supervisor does when something is in its way: other stacks, crashed ones, taken ports, damaged folders, dying children.
+// What the supervisor does when something is in its way: other stacks, crashed ones, taken ports,
+// damaged folders, dying children.
 import { fork, spawn } from "node:child_process";
 import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
@@ -11,7 +12,12 @@ import { until } from "../../infra/runtime/until.ts";
 import { doctor } from "../../modules/installation/doctor.ts";
 import { ownConfig, workshop } from "./home-for-test.ts";
 
-const app: App = { name: "ingest", module: "../tests/stack/app-for-test.mjs", args: ["one", "two"], env: { EXTRA: "yes" } };
+const app: App = {
+  name: "ingest",
+  module: "../tests/stack/app-for-test.mjs",
+  args: ["one", "two"],
+  env: { EXTRA: "yes" },
+};
 const jsonOf = (file: string) => JSON.parse(readFileSync(file, "utf8"));
 
 describe("a stack with an app", () => {
@@ -27,7 +33,9 @@ describe("a stack with an app", () => {
           name: "topics",
           run: async ({ env, publish }) => {
             order.push(
-              env.REDIS_URL !== undefined && here.told.every((text) => !text.startsWith("ingest")) ? "before the app" : "too late",
+              env.REDIS_URL !== undefined && here.told.every((text) => !text.startsWith("ingest"))
+                ? "before the app"
+                : "too late",
             );
             publish({ admin_token: "t" });
           },
@@ -40,11 +48,18 @@ describe("a stack with an app", () => {
     expect(run).toEqual({
       ready: true,
       apps: {
-        ingest: { url: expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+$/), ops_url: expect.any(String), pid: stack.pid("ingest") },
+        ingest: {
+          url: expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+$/),
+          ops_url: expect.any(String),
+          pid: stack.pid("ingest"),
+        },
       },
       services: { redis: { url: stack.env.REDIS_URL, pid: stack.pid("redis") } },
       demo: { admin_token: "t" },
-      control: { url: expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+$/), token: expect.stringMatching(/^[\w-]{43}$/) },
+      control: {
+        url: expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+$/),
+        token: expect.stringMatching(/^[\w-]{43}$/),
+      },
     });
     expect(statSync(join(here.home, "run.json")).mode & 0o777).toBe(0o600);
     expect(statSync(join(here.home, "secrets.json")).mode & 0o777).toBe(0o600);
@@ -76,7 +91,9 @@ describe("a stack with an app", () => {
   });
 
   test("refuses a second stack in its folder with the number of the process that has it", async () => {
-    await expect(here.start({ services: ["redis"] })).rejects.toThrow(`Tributary already runs in ${here.home} as process ${process.pid}`);
+    await expect(here.start({ services: ["redis"] })).rejects.toThrow(
+      `Tributary already runs in ${here.home} as process ${process.pid}`,
+    );
   });
 
   test("is well in the eyes of the doctor", async () => {
@@ -131,7 +148,9 @@ test("a child that cannot be stopped hides no reason of a failed start, and keep
 test("a service that cannot start is told with the last words of its log", async () => {
   const here = workshop();
   const dying: App = { name: "ingest", module: "../tests/stack/no-such-app.mjs" };
-  await expect(here.start({ services: [], apps: [dying] })).rejects.toThrow("no-such-app.mjs is missing; compile first: npm run build.");
+  await expect(here.start({ services: [], apps: [dying] })).rejects.toThrow(
+    "no-such-app.mjs is missing; compile first: npm run build.",
+  );
   await here.clear();
 });
 
@@ -147,7 +166,9 @@ test("half-written data of a store are told with the cure, and left alone", asyn
   await expect(here.start({ services: ["kafka"] })).rejects.toThrow(
     `${kafka} holds no complete Kafka data; remove that folder to start with an empty log.`,
   );
-  await expect(here.start({ services: ["postgres"] })).rejects.toThrow(`${postgres} holds no complete Postgres data; remove that folder`);
+  await expect(here.start({ services: ["postgres"] })).rejects.toThrow(
+    `${postgres} holds no complete Postgres data; remove that folder`,
+  );
   expect([kafka, postgres].map((folder) => existsSync(join(folder, "half")))).toEqual([true, true]);
   const fresh = await here.start({ services: ["postgres"], fresh: true });
   expect(fresh.pid("postgres")).toBeDefined();

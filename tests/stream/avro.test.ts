@@ -1,4 +1,5 @@
-// What is written faster is written the same: strings against the plain encoding of Avro, records that are passed on against records written anew.
+// What is written faster is written the same: strings against the plain encoding of Avro, records
+// that are passed on against records written anew.
 import type avro from "avsc";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
@@ -20,7 +21,9 @@ describe("a string", () => {
   const any = fc.oneof(
     fc.string({ unit: "grapheme", maxLength: 100 }),
     fc.string({ unit: "grapheme-ascii", maxLength: 100 }),
-    fc.tuple(fc.string({ unit: "grapheme", maxLength: 3 }), fc.integer({ min: 1, max: 9_000 })).map(([one, times]) => one.repeat(times)),
+    fc
+      .tuple(fc.string({ unit: "grapheme", maxLength: 3 }), fc.integer({ min: 1, max: 9_000 }))
+      .map(([one, times]) => one.repeat(times)),
   );
   test("is its length in bytes and its UTF-8, whatever it holds and wherever it stands", () => {
     fc.assert(
@@ -59,7 +62,12 @@ const outer = (name: string, inner: object) => ({
   ],
 });
 const wideOf = fc.record(
-  Object.fromEntries(fields.map(({ name }, n) => [name, n % 3 === 0 ? fc.option(fc.string()) : n % 3 === 1 ? fc.integer() : fc.string()])),
+  Object.fromEntries(
+    fields.map(({ name }, n) => [
+      name,
+      n % 3 === 0 ? fc.option(fc.string()) : n % 3 === 1 ? fc.integer() : fc.string(),
+    ]),
+  ),
 );
 /** The library as it comes: types that know nothing of where a record was read. */
 const anew = (type: avro.Type, value: object): Buffer => type.toBuffer(structuredClone(value));

@@ -23,7 +23,8 @@ test("stages that follow each other on one key are one chain, named after the fi
   });
 });
 
-test("a chain ends where the key changes", () => expect(saying("point", "settle")).toContain("their partitions differ"));
+test("a chain ends where the key changes", () =>
+  expect(saying("point", "settle")).toContain("their partitions differ"));
 
 test("stages that do not follow each other are refused", () =>
   expect(saying("check", "point")).toContain("point reads toy.walked, which check does not write"));

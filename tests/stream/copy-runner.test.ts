@@ -1,4 +1,5 @@
-// A copy of the log: stored, then committed, then counted; then the partition rests while the log gathers. A store that is away holds up nothing but the copy.
+// A copy of the log: stored, then committed, then counted; then the partition rests while the log
+// gathers. A store that is away holds up nothing but the copy.
 import { expect, test } from "vitest";
 import { groupsOf } from "../../modules/groups/hosting.ts";
 import { copyRunner } from "../../stream/copy-runner.ts";
@@ -11,7 +12,13 @@ const copy: AnyCopy = { is: "sink", name: "archive", from: toys.raw, into: { nam
 const batchOf = (first: number, count: number, highWatermark: number): CopiedBatch => ({
   topic: "toy.raw",
   partition: 2,
-  messages: Array.from({ length: count }, (_, n) => ({ offset: first + n, key: null, value: null, headers: {}, appendedAt: 1_000 + n })),
+  messages: Array.from({ length: count }, (_, n) => ({
+    offset: first + n,
+    key: null,
+    value: null,
+    headers: {},
+    appendedAt: 1_000 + n,
+  })),
   highWatermark,
 });
 
@@ -84,6 +91,8 @@ test("a partition that was lost meanwhile is not committed", async () => {
 });
 
 test("a copy is a group of its own, which shares its reading with nobody", () => {
-  expect(groupsOf(pipeline, ["archive"])).toMatchObject([{ is: "copy", name: "tributary.archive", reads: { name: "events.raw" } }]);
+  expect(groupsOf(pipeline, ["archive"])).toMatchObject([
+    { is: "copy", name: "tributary.archive", reads: { name: "events.raw" } },
+  ]);
   expect(() => groupsOf(pipeline, ["archive,analytics"])).toThrow("put a space between");
 });

@@ -83,6 +83,8 @@ test("a dead letter that cannot be written holds the offset of its stage, whatev
     isCurrent: () => true,
     seek: () => undefined,
   };
-  await expect(refusing({ topic: settle.reads.name, partition: 0, messages }, control)).rejects.toThrow("the log refuses it");
+  await expect(refusing({ topic: settle.reads.name, partition: 0, messages }, control)).rejects.toThrow(
+    "the log refuses it",
+  );
   expect(committed).toEqual([]);
 });

@@ -24,7 +24,10 @@ test("facts change between events, and what was decided before stays when a stag
   await driven.rewind("settle");
   const totals = driven.read(toys.sums).map(({ data }) => data.total);
   expect(totals).toEqual([2, 202, 2, 202]);
-  expect(driven.counts.filter(({ chain }) => chain === "settle").at(-1)!.stages[0]).toMatchObject({ events: 2, recalled: 2 });
+  expect(driven.counts.filter(({ chain }) => chain === "settle").at(-1)!.stages[0]).toMatchObject({
+    events: 2,
+    recalled: 2,
+  });
 });
 
 test("looking something up that nobody gave is an error, not an absence", async () => {

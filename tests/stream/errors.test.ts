@@ -9,7 +9,8 @@ import { LogGap, MembershipLost } from "../../infra/kafka/consumer.ts";
 import { LogUnavailable, Overloaded } from "../../infra/kafka/producer.ts";
 import { classify, isSettling } from "../../stream/errors.ts";
 
-const like = (name: string, fields: object = {}, message = "something") => Object.assign(new Error(message), { name }, fields);
+const like = (name: string, fields: object = {}, message = "something") =>
+  Object.assign(new Error(message), { name }, fields);
 const postgres = (code: string) => like("error", { code, severity: "ERROR" });
 const clickhouse = (code: string, type: string) => like("ClickHouseError", { code, type });
 const redis = (message: string) => like("ReplyError", {}, message);
@@ -26,9 +27,15 @@ test.each([
   ["a refused connection", like("Error", { code: "ECONNREFUSED" })],
   ["a full disk", like("Error", { code: "ENOSPC" })],
   ["fetch to a dead host", new TypeError("fetch failed", { cause: like("Error", { code: "ECONNRESET" }) })],
-  ["all addresses of a host refused", new AggregateError([like("Error", { code: "ECONNREFUSED" }), like("Error", { code: "ETIMEDOUT" })])],
+  [
+    "all addresses of a host refused",
+    new AggregateError([like("Error", { code: "ECONNREFUSED" }), like("Error", { code: "ETIMEDOUT" })]),
+  ],
   ["a closed connection of Kafka", new kafkajs.KafkaJSConnectionError("closed")],
-  ["a timeout of Kafka inside a retry wrapper", like("KafkaJSNumberOfRetriesExceeded", { cause: like("KafkaJSRequestTimeoutError") })],
+  [
+    "a timeout of Kafka inside a retry wrapper",
+    like("KafkaJSNumberOfRetriesExceeded", { cause: like("KafkaJSRequestTimeoutError") }),
+  ],
   ["a Kafka partition without leader", kafka("LEADER_NOT_AVAILABLE", true)],
   ["a Postgres that shuts down", postgres("57P01")],
   ["a Postgres deadlock", postgres("40P01")],
@@ -77,6 +84,13 @@ test("a broker that settles says so itself or inside of the client's wrappers, a
   });
   expect(isSettling(like("KafkaJSProtocolError", { type: "GROUP_LOAD_IN_PROGRESS" }))).toBe(true);
   expect(isSettling(inside)).toBe(true);
-  for (const other of [like("KafkaJSProtocolError", { type: "UNKNOWN_TOPIC_OR_PARTITION" }), new Error("x"), null, undefined, "x", 1])
+  for (const other of [
+    like("KafkaJSProtocolError", { type: "UNKNOWN_TOPIC_OR_PARTITION" }),
+    new Error("x"),
+    null,
+    undefined,
+    "x",
+    1,
+  ])
     expect(isSettling(other)).toBe(false);
 });

@@ -1,4 +1,5 @@
-// A crash test must be able to kill a process at a named place and prove that it did; production must not.
+// A crash test must be able to kill a process at a named place and prove that it did; production
+// must not.
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -1,4 +1,5 @@
-// What is read of a fetch is what the client would have read, and what we do not read is left to it.
+// What is read of a fetch is what the client would have read, and what we do not read is left to
+// it.
 import { createRequire } from "node:module";
 import { isDeepStrictEqual } from "node:util";
 import fc from "fast-check";
@@ -76,7 +77,8 @@ test("a batch that is cut short, compressed or a mark of a transaction is left t
     records: [{ timestampDelta: 0, key: null, value: Buffer.from("v"), headers: {} }],
   });
   expect(readRecordBatch(batch, 0)?.batch.records).toHaveLength(1);
-  for (let length = 0; length < batch.length; length++) expect(readRecordBatch(batch.subarray(0, length), 0)).toBeNull();
+  for (let length = 0; length < batch.length; length++)
+    expect(readRecordBatch(batch.subarray(0, length), 0)).toBeNull();
   for (const attributes of [1, 2, 3, 4, 0x20]) {
     const marked = Buffer.from(batch);
     marked.writeInt16BE(attributes, 21);

@@ -1,4 +1,5 @@
-// What one stage makes of one batch: states met in order, duplicates inside a batch, bytes of what is refused.
+// What one stage makes of one batch: states met in order, duplicates inside a batch, bytes of what
+// is refused.
 import { expect, test } from "vitest";
 import { inMemoryWire } from "../../infra/avro/wire.ts";
 import { chain } from "../../stream/chain.ts";
@@ -14,14 +15,25 @@ const given = (data: Step, offset: number, position = { topic: "toy.raw", partit
   event: { id: data.id, key: data.place, at: 1, receivedAt: 2, position, data },
   source: { offset, key: Buffer.from(data.place), value: Buffer.from(`original ${offset}`), headers: {} },
 });
-const claim = (data: Step, offset: number): Given => ({ ...given(data, offset), event: { ...given(data, offset).event, key: data.order } });
+const claim = (data: Step, offset: number): Given => ({
+  ...given(data, offset),
+  event: { ...given(data, offset).event, key: data.order },
+});
 const decodedSums = (outputs: readonly { readonly value: Buffer | null }[]): readonly Sum[] =>
   outputs.map(({ value }) => wire.decode(toys.sums, value, { topic: "toy.sums", partition: 0, offset: 0 }).data);
 
 test("an event meets what those before it in the batch have left", () => {
   const [walk] = hostedOf("walk");
-  const { outputs, remembers } = fold(walk!, [given(step("a"), 0), given(step("b"), 1), given(step("c"), 2)], () => null, nothing, wire);
-  const seen = outputs.map(({ value }) => wire.decode(toys.walked, value, { topic: "", partition: 0, offset: 0 }).data.seen);
+  const { outputs, remembers } = fold(
+    walk!,
+    [given(step("a"), 0), given(step("b"), 1), given(step("c"), 2)],
+    () => null,
+    nothing,
+    wire,
+  );
+  const seen = outputs.map(
+    ({ value }) => wire.decode(toys.walked, value, { topic: "", partition: 0, offset: 0 }).data.seen,
+  );
   expect(seen).toEqual(["", "a", "a,b"]);
   expect(remembers?.changes.map(({ eventId, offset, value }) => [eventId, offset, String(value)])).toEqual([
     ["a", 0, '["a"]'],
@@ -37,8 +49,16 @@ test("the state as received makes no version", () => {
 
 test("an event meets the newest version older than itself, whatever has been written later", () => {
   const [walk] = hostedOf("walk");
-  const version = (eventId: string, offset: number) => ({ eventId, offset, version: 0, value: Buffer.from(`["${eventId}"]`) });
-  const loaded = { ...nothing, versions: new Map([["here", [version("old", 3), version("a", 5), version("young", 9)]]]) };
+  const version = (eventId: string, offset: number) => ({
+    eventId,
+    offset,
+    version: 0,
+    value: Buffer.from(`["${eventId}"]`),
+  });
+  const loaded = {
+    ...nothing,
+    versions: new Map([["here", [version("old", 3), version("a", 5), version("young", 9)]]]),
+  };
   const { next, outputs, remembers } = fold(walk!, [given(step("a"), 5)], () => null, loaded, wire);
   expect(next).toEqual([]);
   expect(wire.decode(toys.walked, outputs[0]!.value!, { topic: "", partition: 0, offset: 0 }).data.seen).toBe("old");
@@ -48,7 +68,9 @@ test("an event meets the newest version older than itself, whatever has been wri
 test("an event that comes twice in fast memory meets what it met the first time, and is remembered once", () => {
   const [walk] = hostedOf("walk");
   const { outputs, remembers } = fold(walk!, [given(step("a"), 0), given(step("a"), 1)], () => null, nothing, wire);
-  const [first, second] = outputs.map(({ value }) => wire.decode(toys.walked, value, { topic: "", partition: 0, offset: 0 }).data);
+  const [first, second] = outputs.map(
+    ({ value }) => wire.decode(toys.walked, value, { topic: "", partition: 0, offset: 0 }).data,
+  );
   expect(second).toEqual(first);
   expect(remembers?.changes).toHaveLength(1);
 });
@@ -58,7 +80,13 @@ test("an event that comes twice in durable memory is answered with its first out
   let factor = 1;
   const changing = () => factor++;
   const order = { order: "o", worth: 10 };
-  const { outputs, remembers, counts } = fold(settle!, [claim(step("a", order), 0), claim(step("a", order), 1)], changing, nothing, wire);
+  const { outputs, remembers, counts } = fold(
+    settle!,
+    [claim(step("a", order), 0), claim(step("a", order), 1)],
+    changing,
+    nothing,
+    wire,
+  );
   expect(outputs[1]!.value!.equals(outputs[0]!.value!)).toBe(true);
   expect(decodedSums(outputs).map(({ total }) => total)).toEqual([10, 10]);
   expect(remembers?.outcomes.map(({ eventId }) => eventId)).toEqual(["a"]);
@@ -69,7 +97,13 @@ test("an outcome recorded earlier is answered although the event would now be de
   const [settle] = hostedOf("settle");
   const before = fold(settle!, [claim(step("a", { order: "o", worth: 10 }), 0)], () => 1, nothing, wire);
   const outcomes = new Map(before.remembers!.outcomes.map(({ eventId, bytes }) => [eventId, bytes]));
-  const again = fold(settle!, [claim(step("a", { order: "o", worth: 99 }), 7)], () => 5, { ...nothing, outcomes }, wire);
+  const again = fold(
+    settle!,
+    [claim(step("a", { order: "o", worth: 99 }), 7)],
+    () => 5,
+    { ...nothing, outcomes },
+    wire,
+  );
   expect(again.outputs).toEqual(before.outputs);
   expect(again.remembers).toMatchObject({ changes: [], met: [], outcomes: [] });
 });
@@ -78,7 +112,13 @@ test("a drop is recorded too, and answered with nothing", () => {
   const [settle] = hostedOf("settle");
   const before = fold(settle!, [claim(step("a", { order: "o", worth: 0 }), 0)], () => 1, nothing, wire);
   const outcomes = new Map(before.remembers!.outcomes.map(({ eventId, bytes }) => [eventId, bytes]));
-  const again = fold(settle!, [claim(step("a", { order: "o", worth: 10 }), 1)], () => 1, { ...nothing, outcomes }, wire);
+  const again = fold(
+    settle!,
+    [claim(step("a", { order: "o", worth: 10 }), 1)],
+    () => 1,
+    { ...nothing, outcomes },
+    wire,
+  );
   expect(before.counts.dropped).toEqual(new Map([["nothing", 1]]));
   expect(again).toMatchObject({ outputs: [], counts: { recalled: 1 } });
 });
@@ -87,7 +127,10 @@ test("durable versions count the changes of a key, however the batch is cut", ()
   const [settle] = hostedOf("settle");
   const claims = ["a", "b", "c"].map((id, offset) => claim(step(id, { order: "o" }), offset));
   const { remembers } = fold(settle!, claims, () => 1, nothing, wire);
-  expect(remembers).toMatchObject({ met: [{ key: "o", version: 0 }], changes: [{ key: "o", version: 3, eventId: "c" }] });
+  expect(remembers).toMatchObject({
+    met: [{ key: "o", version: 0 }],
+    changes: [{ key: "o", version: 3, eventId: "c" }],
+  });
 });
 
 test("a reject leaves nothing behind and keeps the bytes of the log when the stage is the first one hosted", () => {
@@ -102,7 +145,11 @@ test("a reject of a later stage keeps the bytes that its own topic would hold", 
   const [, walk] = hostedOf("check", "walk");
   const one = given(step("a", { worth: 1000 }), 4);
   const { refused, remembers } = fold(walk!, [one], () => null, nothing, wire);
-  const event: Recorded<Step> = wire.decode(toys.checked, refused[0]!.value, { topic: "elsewhere", partition: 9, offset: 9 });
+  const event: Recorded<Step> = wire.decode(toys.checked, refused[0]!.value, {
+    topic: "elsewhere",
+    partition: 9,
+    offset: 9,
+  });
   expect(event).toEqual(one.event);
   expect(refused[0]!.key).toEqual(Buffer.from("here"));
   expect(remembers).toMatchObject({ changes: [], outcomes: [] });
@@ -112,7 +159,11 @@ test("an output on another key starts a chain of its own, one on the same key ke
   const [point] = hostedOf("point");
   const { outputs } = fold(point!, [given(step("a", { order: "o" }), 5)], () => 1, nothing, wire);
   const read = { topic: "read", partition: 1, offset: 77 };
-  expect(wire.decode(toys.out, outputs[0]!.value!, read).position).toEqual({ topic: "toy.raw", partition: 0, offset: 5 });
+  expect(wire.decode(toys.out, outputs[0]!.value!, read).position).toEqual({
+    topic: "toy.raw",
+    partition: 0,
+    offset: 5,
+  });
   expect(wire.decode(toys.claims, outputs[1]!.value!, read).position).toEqual(read);
 });
 
@@ -132,7 +183,12 @@ test("a processor that throws names the message at which the worker stops", () =
 
 test("only the newest hundred versions of a key stay beside those of the batch, and older events are counted as truncated", () => {
   const [walk] = hostedOf("walk");
-  const versions = Array.from({ length: 105 }, (_, n) => ({ eventId: `e${n}`, offset: n, version: 0, value: Buffer.from("[]") }));
+  const versions = Array.from({ length: 105 }, (_, n) => ({
+    eventId: `e${n}`,
+    offset: n,
+    version: 0,
+    value: Buffer.from("[]"),
+  }));
   const loaded = { ...nothing, versions: new Map([["here", versions]]) };
   expect(fold(walk!, [given(step("x"), 200)], () => null, loaded, wire).remembers?.forgets).toEqual([
     { key: "here", eventIds: ["e0", "e1", "e2", "e3", "e4"], before: 4 },

@@ -40,13 +40,15 @@ test("sinks of two topics are not fused", () =>
 
 test("a stage and a sink are not fused", () => expect(told("pay,paid")).toContain("paid is a sink, not a stage"));
 
-test("a group that stands there twice is refused", () => expect(told("settle", "settle")).toBe("tributary.settle stands there twice"));
+test("a group that stands there twice is refused", () =>
+  expect(told("settle", "settle")).toBe("tributary.settle stands there twice"));
 
 test("without groups the usage names all that can be hosted", () =>
   expect(told()).toContain("known: check walk point settle pay sums more-sums paid"));
 
 test("every variable that is missing or wrong is told at once, and no value is", () => {
-  const read = () => readConfig({ KAFKA_BROKERS: "b:1", REDIS_URL: "redis-without-scheme", TRIBUTARY_SECRET: "short", OPS_PORT: "" });
+  const read = () =>
+    readConfig({ KAFKA_BROKERS: "b:1", REDIS_URL: "redis-without-scheme", TRIBUTARY_SECRET: "short", OPS_PORT: "" });
   expect(read).toThrow(
     /SCHEMA_REGISTRY_URL: .*\n.*REDIS_URL: .*\n.*POSTGRES_URL: .*\n.*CLICKHOUSE_URL: .*\n.*OBJECT_STORE_URL: .*\n.*TRIBUTARY_SECRET: /,
   );

@@ -1,4 +1,5 @@
-// tests/stream/kafka-connection.test.ts - what a broken connection to the log leaves behind: nothing. The client's own connection against a server that speaks by hand.
+// What a broken connection to the log leaves behind: nothing. The client's own connection against a
+// server that speaks by hand.
 import { once } from "node:events";
 import { createRequire } from "node:module";
 import { type AddressInfo, createServer, type Server, type Socket } from "node:net";
@@ -10,7 +11,13 @@ const inside = createRequire(import.meta.url);
 const Connection = inside("kafkajs/src/network/connection.js");
 const socketFactory = inside("kafkajs/src/network/socketFactory.js")();
 
-const quiet = { namespace: () => quiet, debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
+const quiet = {
+  namespace: () => quiet,
+  debug: () => undefined,
+  info: () => undefined,
+  warn: () => undefined,
+  error: () => undefined,
+};
 const answered = { decode: async (payload: Buffer) => payload, parse: async (payload: Buffer) => payload.toString() };
 const question = { apiKey: 18, apiName: "Question", apiVersion: 0, encode: async () => ({ buffer: Buffer.from("?") }) };
 

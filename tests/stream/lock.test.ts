@@ -1,4 +1,5 @@
-// A folder has one holder, also when several processes start at the same time on the note of one that is gone.
+// A folder has one holder, also when several processes start at the same time on the note of one
+// that is gone.
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

@@ -87,7 +87,10 @@ test("events in = emitted + recalled + dropped + rejected can be read off", asyn
 test("the age of a large write is told by a sample of it", async () => {
   const metrics = metricsOf();
   const receivedAt = Array.from({ length: 10_000 }, (_, n) => 100_000 - (n < 9_000 ? 1_100 : 8_000));
-  metrics.countWrite({ sink: "analytics", table: "events", rows: 10_000, rejected: 0, seconds: 0.1, receivedAt }, 100_000);
+  metrics.countWrite(
+    { sink: "analytics", table: "events", rows: 10_000, rejected: 0, seconds: 0.1, receivedAt },
+    100_000,
+  );
   const text = await metrics.text();
   expect(text).toContain('tributary_rows_written_total{sink="analytics",table="events",app="worker"} 10000');
   const [, upToTwo] = /event_age_seconds_bucket\{le="2",app="worker",sink="analytics"\} (\d+)/.exec(text)!;
@@ -103,7 +106,9 @@ test("a partition that moved away leaves no lag behind", async () => {
   );
   metrics.setLag("tributary.enrich", [{ topic: "events.raw", partition: 1, lag: 7, seconds: 2 }]);
   const text = await metrics.text();
-  expect(text).toContain('kafka_consumergroup_group_lag{group="tributary.enrich",topic="events.raw",partition="1",app="worker"} 7');
+  expect(text).toContain(
+    'kafka_consumergroup_group_lag{group="tributary.enrich",topic="events.raw",partition="1",app="worker"} 7',
+  );
   expect(text).not.toContain('partition="0"');
 });
 
@@ -115,7 +120,12 @@ test("a log line has one name, its fields, and neither secrets nor personal data
   const lines: string[] = [];
   const log = openLog({ app: "worker", to: { write: (line) => lines.push(line) } }).with({ stage: "enrich" });
   const error = new Error("boom", { cause: new Error("inner") });
-  log.error("stage.stopped", { error, partition: 3, email: "a@b.mx", headers: { authorization: "Bearer x", "x-svc-signature": "ab" } });
+  log.error("stage.stopped", {
+    error,
+    partition: 3,
+    email: "a@b.mx",
+    headers: { authorization: "Bearer x", "x-svc-signature": "ab" },
+  });
   const line = JSON.parse(lines[0]!);
   expect(line).toMatchObject({ level: "error", event: "stage.stopped", app: "worker", stage: "enrich", partition: 3 });
   expect(line.error.message).toContain("boom");

@@ -1,4 +1,4 @@
-// tests/stream/overlay.test.ts - what is remembered on top of durable memory is met from then on, and leaves no trace underneath.
+// What is remembered on top of durable memory is met from then on, and leaves no trace underneath.
 import { expect, test } from "vitest";
 import { inMemory } from "../../stream/memory/in-memory.ts";
 import type { Memory, Remembering } from "../../stream/memory/memory.ts";

@@ -5,7 +5,9 @@ import kafkajs from "kafkajs";
 import { expect, test } from "vitest";
 import { murmur2, partitionOf } from "../../stream/partitioner.ts";
 
-const theirs = createRequire(import.meta.url)("kafkajs/src/producer/partitioners/default/murmur2.js") as (key: Buffer) => number;
+const theirs = createRequire(import.meta.url)("kafkajs/src/producer/partitioners/default/murmur2.js") as (
+  key: Buffer,
+) => number;
 
 test("murmur2 equals that of kafkajs on any key", () =>
   fc.assert(
@@ -30,7 +32,9 @@ test("the partition equals that of the client's default", () => {
   const partitionMetadata = Array.from({ length: 12 }, (_, partitionId) => ({ partitionId, leader: 1 })) as never[];
   fc.assert(
     fc.property(fc.string({ unit: "binary", maxLength: 60 }), (key) => {
-      expect(partitionOf(Buffer.from(key), 12)).toBe(byDefault({ topic: "t", partitionMetadata, message: { key, value: null } }));
+      expect(partitionOf(Buffer.from(key), 12)).toBe(
+        byDefault({ topic: "t", partitionMetadata, message: { key, value: null } }),
+      );
     }),
   );
 });

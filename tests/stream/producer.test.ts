@@ -1,7 +1,14 @@
-// How messages wait for the log: gathered without a fixed linger, bounded, in order, and given up in time. The client is a stand-in; tests/contracts/kafka.test.ts has the real one.
+// How messages wait for the log: gathered without a fixed linger, bounded, in order, and given up
+// in time. The client is a stand-in; tests/contracts/kafka.test.ts has the real one.
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import type { ClientProducer } from "../../infra/kafka/kafka.ts";
-import { LogUnavailable, type OutgoingMessage, Overloaded, openProducer, type ProducerSettings } from "../../infra/kafka/producer.ts";
+import {
+  LogUnavailable,
+  type OutgoingMessage,
+  Overloaded,
+  openProducer,
+  type ProducerSettings,
+} from "../../infra/kafka/producer.ts";
 
 interface Request {
   readonly client: number;
@@ -11,7 +18,11 @@ interface Request {
   readonly fail: (error: Error) => void;
 }
 const away = Object.assign(new Error("away"), { name: "KafkaJSConnectionError" });
-const message = (value: string | number, topic = "events.raw"): OutgoingMessage => ({ topic, key: "k", value: Buffer.from(String(value)) });
+const message = (value: string | number, topic = "events.raw"): OutgoingMessage => ({
+  topic,
+  key: "k",
+  value: Buffer.from(String(value)),
+});
 const many = (count: number, from = 0) => Array.from({ length: count }, (_, n) => message(from + n));
 
 /** A producer over clients that keep each request until the test answers it. */
@@ -176,7 +187,9 @@ describe("publish", () => {
     const call = producer.publish([message(1)]);
     const told = expect(call).rejects.toMatchObject({ type: "MESSAGE_TOO_LARGE" });
     await turn();
-    requests[0]!.fail(Object.assign(new Error("too large"), { name: "KafkaJSProtocolError", type: "MESSAGE_TOO_LARGE" }));
+    requests[0]!.fail(
+      Object.assign(new Error("too large"), { name: "KafkaJSProtocolError", type: "MESSAGE_TOO_LARGE" }),
+    );
     await told;
   });
 

@@ -1,4 +1,5 @@
-// The steps of a relearn against a broker in this process: what fails is on record and holds nobody for nothing, and stages of one group are not mistaken for each other.
+// The steps of a relearn against a broker in this process: what fails is on record and holds nobody
+// for nothing, and stages of one group are not mistaken for each other.
 import { expect, test } from "vitest";
 import { type RelearnPorts, type RelearnRequest, relearnStage } from "../../modules/groups/relearn.ts";
 import { type Hold, RewindRefused } from "../../modules/groups/rewind.ts";
@@ -15,7 +16,8 @@ const world = () => {
     ms += pause;
   };
   const find = (operation: string) => [...holds.values()].find((hold) => hold.operation === operation)!;
-  const put = (operation: string, change: Partial<Hold>) => void holds.set(find(operation).group, { ...find(operation), ...change });
+  const put = (operation: string, change: Partial<Hold>) =>
+    void holds.set(find(operation).group, { ...find(operation), ...change });
   const ports = (stage: string): RelearnPorts => ({
     clock: { now: () => ms, random: () => 0.5, sleep: async (pause) => pass(pause) },
     holds: {
@@ -32,7 +34,8 @@ const world = () => {
       watermarks: async () => [{ partition: 0, low: 0, high: 80 }],
       committed: async () => new Map(committed),
       offsetsAt: async () => new Map(),
-      setOffsets: async (_, __, offsets) => void [...offsets].map(([partition, offset]) => committed.set(partition, offset)),
+      setOffsets: async (_, __, offsets) =>
+        void [...offsets].map(([partition, offset]) => committed.set(partition, offset)),
       describeGroups: async ([group]) => [
         {
           group: group!,
@@ -59,7 +62,12 @@ const away = async () => {
 test("a relearn empties the memory, goes back by one, and leaves no hold", async () => {
   const { ports, holds, audit, emptied, committed } = world();
   expect(await relearnStage(ports("enrich"), request("enrich"))).toMatchObject({ operation: "op_0", events: 80 });
-  expect([emptied, committed.get(0), holds.size, audit]).toEqual([["enrich"], 79, 0, ["op_0 started", "op_0 succeeded"]]);
+  expect([emptied, committed.get(0), holds.size, audit]).toEqual([
+    ["enrich"],
+    79,
+    0,
+    ["op_0 started", "op_0 succeeded"],
+  ]);
 });
 
 test("a group that is not left is given back, and the failure is on record", async () => {

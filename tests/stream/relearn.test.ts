@@ -1,4 +1,5 @@
-// Fast memory that was lost is the same again, also where the log has let go of what it was made of: the archive is read first, in silence.
+// Fast memory that was lost is the same again, also where the log has let go of what it was made
+// of: the archive is read first, in silence.
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { pastOf } from "../../sinks/archive/read.ts";
@@ -20,7 +21,11 @@ const remembered = async (memory: Memory): Promise<unknown> =>
   Promise.all(
     stages.map(async (stage) => {
       const { versions, truncated } = await memory.load({ stage, keys, eventIds: [], topic: "toy.raw", partition: 0 });
-      return [stage, [...versions].map(([key, list]) => [key, list.map((one) => ({ ...one, value: String(one.value) }))]), [...truncated]];
+      return [
+        stage,
+        [...versions].map(([key, list]) => [key, list.map((one) => ({ ...one, value: String(one.value) }))]),
+        [...truncated],
+      ];
     }),
   );
 const outputs = (made: World): readonly string[] =>
@@ -40,7 +45,12 @@ const withoutPast = async (made: World, share: number) => {
     for (const part of [all.slice(0, Math.ceil(low / 2)), all.slice(Math.ceil(low / 2), low + 1)])
       if (part.length > 0)
         await keep(
-          { topic: "toy.raw", partition, messages: part.map((message) => ({ ...message, appendedAt: 1_000 })), highWatermark: all.length },
+          {
+            topic: "toy.raw",
+            partition,
+            messages: part.map((message) => ({ ...message, appendedAt: 1_000 })),
+            highWatermark: all.length,
+          },
           async () => undefined,
         );
   }
@@ -53,42 +63,65 @@ const withoutPast = async (made: World, share: number) => {
 };
 
 const steps = fc
-  .array(fc.record({ place: fc.constantFrom(...places), worth: fc.constantFrom(-1, 1, 2, 4, 13, 1000), order: fc.constantFrom("", "o") }), {
-    minLength: 1,
-    maxLength: 60,
-  })
+  .array(
+    fc.record({
+      place: fc.constantFrom(...places),
+      worth: fc.constantFrom(-1, 1, 2, 4, 13, 1000),
+      order: fc.constantFrom("", "o"),
+    }),
+    {
+      minLength: 1,
+      maxLength: 60,
+    },
+  )
   .map((drawn) => drawn.map((one, n): Step => step(`s${n}`, one)));
 
 test(
   "what is remembered after a loss is what was remembered before, wherever the log begins by then",
   () =>
     fc.assert(
-      fc.asyncProperty(steps, fc.double({ min: 0, max: 1, noNaN: true }), fc.integer({ min: 1, max: 20 }), async (drawn, share, most) => {
-        const whole = world();
-        publish(whole, ...drawn);
-        await settleDown([worker(whole, { hosting: journey })], whole, most);
-        // One more event a place lets the stages notice; what they put out shows what they met, and that nothing was put out again.
-        const late = places.map((place) => step(`late ${place}`, { place, order: "o" }));
+      fc.asyncProperty(
+        steps,
+        fc.double({ min: 0, max: 1, noNaN: true }),
+        fc.integer({ min: 1, max: 20 }),
+        async (drawn, share, most) => {
+          const whole = world();
+          publish(whole, ...drawn);
+          await settleDown([worker(whole, { hosting: journey })], whole, most);
+          // One more event a place lets the stages notice; what they put out shows what they met, and
+          // that nothing was put out again.
+          const late = places.map((place) => step(`late ${place}`, { place, order: "o" }));
 
-        const { log, past } = await withoutPast(whole, share);
-        const fast = inMemory("fast");
-        const lost: World = { ...whole, log, memories: { ...whole.memories, fast }, committed: new Map(whole.committed) };
-        const told: string[] = [];
-        publish(lost, ...late);
-        const say = (line: string) => void told.push(line);
-        await settleDown(
-          [worker(lost, { hosting: journey, ports: { past, log: { info: () => undefined, warn: say, error: say } } })],
-          lost,
-          most,
-        );
-        expect(told.filter((line) => line === "memory.truncated")).toEqual([]);
+          const { log, past } = await withoutPast(whole, share);
+          const fast = inMemory("fast");
+          const lost: World = {
+            ...whole,
+            log,
+            memories: { ...whole.memories, fast },
+            committed: new Map(whole.committed),
+          };
+          const told: string[] = [];
+          publish(lost, ...late);
+          const say = (line: string) => void told.push(line);
+          await settleDown(
+            [
+              worker(lost, {
+                hosting: journey,
+                ports: { past, log: { info: () => undefined, warn: say, error: say } },
+              }),
+            ],
+            lost,
+            most,
+          );
+          expect(told.filter((line) => line === "memory.truncated")).toEqual([]);
 
-        const never = world();
-        publish(never, ...drawn, ...late);
-        await settleDown([worker(never, { hosting: journey })], never, most);
-        expect(await remembered(fast)).toEqual(await remembered(never.memories.fast));
-        expect([...outputs(lost)].sort()).toEqual([...outputs(never)].sort());
-      }),
+          const never = world();
+          publish(never, ...drawn, ...late);
+          await settleDown([worker(never, { hosting: journey })], never, most);
+          expect(await remembered(fast)).toEqual(await remembered(never.memories.fast));
+          expect([...outputs(lost)].sort()).toEqual([...outputs(never)].sort());
+        },
+      ),
       { numRuns: 100 },
     ),
   60_000,
@@ -103,7 +136,10 @@ test("what neither the log nor the archive holds is told, with its offsets", asy
   const told: object[] = [];
   publish(lost, step("late"));
   const warn = (line: string, fields?: object) => void told.push({ line, ...fields });
-  await settleDown([worker(lost, { hosting: journey, ports: { log: { info: () => undefined, warn, error: warn } } })], lost);
+  await settleDown(
+    [worker(lost, { hosting: journey, ports: { log: { info: () => undefined, warn, error: warn } } })],
+    lost,
+  );
   expect(told).toMatchObject([
     { line: "memory.lost", from: 0 },
     { line: "memory.truncated", from: 0, found: 6 },

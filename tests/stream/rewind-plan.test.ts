@@ -1,4 +1,5 @@
-// Where a rewind takes a group: never above what it has committed, whatever the broker answers (law R10), and never silently into what retention removed.
+// Where a rewind takes a group: never above what it has committed, whatever the broker answers (law
+// R10), and never silently into what retention removed.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import {
@@ -12,7 +13,10 @@ import {
   targetOf,
 } from "../../modules/groups/rewind-plan.ts";
 
-/** A partition as a broker may describe it: lagging or not, cut or not, committed or not. `atTime` of a time to which nothing is newer is the high watermark. */
+/**
+ * A partition as a broker may describe it: lagging or not, cut or not, committed or not. `atTime`
+ * of a time to which nothing is newer is the high watermark.
+ */
 const partitions: fc.Arbitrary<PartitionFound> = fc
   .record({
     low: fc.nat(1_000),
@@ -55,24 +59,40 @@ describe("the target of a partition", () => {
       }),
     ));
   test("is the committed offset when the broker answers the high watermark of a lagging group", () =>
-    expect(targetOf({ kind: "time", at: 9_999 }, { partition: 0, low: 0, committed: 40, atTime: 100, lowAt: null })).toBe(40));
+    expect(
+      targetOf({ kind: "time", at: 9_999 }, { partition: 0, low: 0, committed: 40, atTime: 100, lowAt: null }),
+    ).toBe(40));
   test("is the offset by time when that is older", () =>
-    expect(targetOf({ kind: "time", at: 5 }, { partition: 0, low: 0, committed: 40, atTime: 12, lowAt: null })).toBe(12));
-  test("of a partition that was never committed there is none", () =>
-    expect(planned({ kind: "earliest" }, [{ partition: 0, low: 0, committed: null, atTime: null, lowAt: null }]).plan.partitions).toEqual(
-      [],
+    expect(targetOf({ kind: "time", at: 5 }, { partition: 0, low: 0, committed: 40, atTime: 12, lowAt: null })).toBe(
+      12,
     ));
+  test("of a partition that was never committed there is none", () =>
+    expect(
+      planned({ kind: "earliest" }, [{ partition: 0, low: 0, committed: null, atTime: null, lowAt: null }]).plan
+        .partitions,
+    ).toEqual([]));
 });
 
 describe("what retention has removed", () => {
-  const cut = (lowAt: number | null, low = 100): PartitionFound => ({ partition: 2, low, committed: 400, atTime: low, lowAt });
+  const cut = (lowAt: number | null, low = 100): PartitionFound => ({
+    partition: 2,
+    low,
+    committed: 400,
+    atTime: low,
+    lowAt,
+  });
   test("is named when the wanted time lies before the first record that is left", () =>
-    expect(planned({ kind: "time", at: 1_000 }, [cut(5_000)]).gaps).toEqual([{ partition: 2, kind: "time", from: 1_000, until: 5_000 }]));
+    expect(planned({ kind: "time", at: 1_000 }, [cut(5_000)]).gaps).toEqual([
+      { partition: 2, kind: "time", from: 1_000, until: 5_000 },
+    ]));
   test("is named when the wanted offset does", () =>
-    expect(planned({ kind: "offset", offset: 40 }, [cut(null)]).gaps).toEqual([{ partition: 2, kind: "offsets", from: 40, until: 100 }]));
+    expect(planned({ kind: "offset", offset: 40 }, [cut(null)]).gaps).toEqual([
+      { partition: 2, kind: "offsets", from: 40, until: 100 },
+    ]));
   test("is nothing where the log still holds its first record", () =>
     expect(planned({ kind: "time", at: 0 }, [cut(5_000, 0)]).gaps).toEqual([]));
-  test("does not matter to who wants as far as there is", () => expect(planned({ kind: "earliest" }, [cut(5_000)]).gaps).toEqual([]));
+  test("does not matter to who wants as far as there is", () =>
+    expect(planned({ kind: "earliest" }, [cut(5_000)]).gaps).toEqual([]));
 });
 
 test("a group has caught up exactly when every partition has passed what it had committed", () =>
@@ -94,7 +114,9 @@ test("a group has caught up exactly when every partition has passed what it had 
   ));
 
 test("a partition that stands further than it had committed is told", () => {
-  const { plan } = planned({ kind: "offset", offset: 10 }, [{ partition: 0, low: 0, committed: 40, atTime: null, lowAt: null }]);
+  const { plan } = planned({ kind: "offset", offset: 10 }, [
+    { partition: 0, low: 0, committed: 40, atTime: null, lowAt: null },
+  ]);
   expect(forward(plan, new Map([[0, 41]]))).toEqual([0]);
   expect(forward(plan, new Map([[0, 40]]))).toEqual([]);
   expect(forward(plan, new Map())).toEqual([]);

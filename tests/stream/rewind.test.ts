@@ -1,13 +1,25 @@
-// The steps of a rewind against a broker in this process: whichever step the command dies at, the same command ends what it began, and no partition goes forward.
+// The steps of a rewind against a broker in this process: whichever step the command dies at, the
+// same command ends what it began, and no partition goes forward.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { Clock } from "../../infra/runtime/retry.ts";
-import { type Hold, type Holds, type RewindPorts, RewindRefused, type RewindRequest, rewindGroup } from "../../modules/groups/rewind.ts";
+import {
+  type Hold,
+  type Holds,
+  type RewindPorts,
+  RewindRefused,
+  type RewindRequest,
+  rewindGroup,
+} from "../../modules/groups/rewind.ts";
 
 class Killed extends Error {}
 
-/** A group of two partitions with a worker that leaves when it is held, and reads on when it is not. */
-const world = (settings: { readonly committed?: readonly number[]; readonly high?: readonly number[]; readonly low?: number } = {}) => {
+/**
+ * A group of two partitions with a worker that leaves when it is held, and reads on when it is not.
+ */
+const world = (
+  settings: { readonly committed?: readonly number[]; readonly high?: readonly number[]; readonly low?: number } = {},
+) => {
   const committed = new Map((settings.committed ?? [80, 60]).map((offset, partition) => [partition, offset]));
   const high = settings.high ?? [100, 60];
   const low = settings.low ?? 0;
@@ -50,7 +62,8 @@ const world = (settings: { readonly committed?: readonly number[]; readonly high
     take: async (hold) => void holds.set(hold.group, { plan: null, ...hold, since: ms, releasedAt: null }),
     keepPlan: async (operation, plan) => put(operation, { plan }),
     release: async (operation) => put(operation, { releasedAt: ms }),
-    end: async (operation) => void holds.delete([...holds.values()].find((one) => one.operation === operation)?.group ?? ""),
+    end: async (operation) =>
+      void holds.delete([...holds.values()].find((one) => one.operation === operation)?.group ?? ""),
   };
   const ports: RewindPorts = {
     clock,
@@ -58,7 +71,8 @@ const world = (settings: { readonly committed?: readonly number[]; readonly high
     admin: {
       watermarks: async () => high.map((end, partition) => ({ partition, low, high: end })),
       committed: async () => new Map(committed),
-      // Nothing is newer than the time: the broker's answer that would skip what a lagging group has not read.
+      // Nothing is newer than the time: the broker's answer that would skip what a lagging group
+      // has not read.
       offsetsAt: async (_, at) => new Map(high.map((end, partition) => [partition, Math.min(end, at)])),
       setOffsets: async (_, __, offsets) => {
         if (members > 0) throw new Error("UNKNOWN_MEMBER_ID");
@@ -101,7 +115,11 @@ const world = (settings: { readonly committed?: readonly number[]; readonly high
       };
     return {
       ...ports,
-      admin: { ...ports.admin, setOffsets: watched("set", ports.admin.setOffsets), committed: watched("committed", ports.admin.committed) },
+      admin: {
+        ...ports.admin,
+        setOffsets: watched("set", ports.admin.setOffsets),
+        committed: watched("committed", ports.admin.committed),
+      },
       begin: watched("begin", ports.begin),
       ended: watched("ended", ports.ended),
       holds: {
@@ -156,7 +174,9 @@ describe("a rewind", () => {
 
   test("is refused when retention has cut the window, and done in part when that is wanted", async () => {
     const { ports, audit } = world({ low: 10 });
-    await expect(rewindGroup(ports, request(5))).rejects.toThrow(/retention has removed a part of that window: .*--partial/);
+    await expect(rewindGroup(ports, request(5))).rejects.toThrow(
+      /retention has removed a part of that window: .*--partial/,
+    );
     expect(audit).toEqual([]);
     const { partitions } = await rewindGroup(ports, request(5, { isPartial: true }));
     expect(partitions.map(({ target }) => target)).toEqual([10, 10]);
@@ -176,7 +196,9 @@ describe("a rewind", () => {
       ...ports,
       admin: {
         ...ports.admin,
-        describeGroups: async () => [{ group: "g", state: "Stable", members: [{ memberId: "m", clientId: "deaf", host: "/h" }] }],
+        describeGroups: async () => [
+          { group: "g", state: "Stable", members: [{ memberId: "m", clientId: "deaf", host: "/h" }] },
+        ],
       },
     };
     await expect(rewindGroup(stubborn, request(5))).rejects.toThrow(/still Stable after 45 s, with deaf/);
@@ -186,7 +208,9 @@ describe("a rewind", () => {
   test("leaves the group held when it does not take its offsets", async () => {
     const { ports, holds } = world();
     const deaf = { ...ports, admin: { ...ports.admin, setOffsets: async () => undefined } };
-    await expect(rewindGroup(deaf, request(5))).rejects.toThrow(/partitions 0, 1 of t do not take their offsets; g stays held/);
+    await expect(rewindGroup(deaf, request(5))).rejects.toThrow(
+      /partitions 0, 1 of t do not take their offsets; g stays held/,
+    );
     expect(holds.get("g")?.releasedAt).toBeNull();
   });
 
@@ -215,7 +239,8 @@ test("killed at any step and run again, it moves no partition forward and ends a
           await ran.catch((error) => {
             if (!(error instanceof Killed) && !(error instanceof RewindRefused)) throw error;
           });
-          // While the group is left nothing is read: what is committed lies at or below what was committed before.
+          // While the group is left nothing is read: what is committed lies at or below what was
+          // committed before.
           const hold = made.holds.get("g");
           if (hold !== undefined && hold.releasedAt === null && made.members() === 0)
             for (const [partition, offset] of made.committed)
@@ -226,7 +251,8 @@ test("killed at any step and run again, it moves no partition forward and ends a
         if (end instanceof Error) expect(end).toBeInstanceOf(RewindRefused);
         expect([...made.holds]).toEqual([]);
         // Nothing that was read is left out: the group has passed where it was.
-        for (const [partition, offset] of made.committed) expect(offset).toBeGreaterThanOrEqual(wasCommitted.get(partition)!);
+        for (const [partition, offset] of made.committed)
+          expect(offset).toBeGreaterThanOrEqual(wasCommitted.get(partition)!);
       },
     ),
     { numRuns: 300 },

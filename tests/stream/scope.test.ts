@@ -18,7 +18,8 @@ const opening = async (scope: Scope, name: string, closed: string[], stop: () =>
 test("resources are closed in reverse, each after the one before", async () => {
   const closed: string[] = [];
   const scope = openScope(quiet, () => {});
-  for (const name of ["postgres", "kafka", "http"]) await opening(scope, name, closed, () => new Promise((done) => setImmediate(done)));
+  for (const name of ["postgres", "kafka", "http"])
+    await opening(scope, name, closed, () => new Promise((done) => setImmediate(done)));
   expect(await scope.close()).toEqual([]);
   expect(closed).toEqual(["http", "kafka", "postgres"]);
 });

@@ -1,4 +1,5 @@
-// How a topic gets into stores: one write a fetch, bad rows set aside and nothing else, offsets last.
+// How a topic gets into stores: one write a fetch, bad rows set aside and nothing else, offsets
+// last.
 import { expect, test } from "vitest";
 import { inMemoryWire } from "../../infra/avro/wire.ts";
 import { deadLetterOf } from "../../stream/dead-letters.ts";
@@ -31,7 +32,14 @@ const storing = (into = table("postgres")): AnySink =>
   }) as AnySink;
 const messagesOf = (...steps: readonly Step[]): readonly InputMessage[] =>
   steps.map((data, offset) => {
-    const event = { id: data.id, key: data.place, at: 1, receivedAt: 2, position: { topic: "toy.raw", partition: 0, offset }, data };
+    const event = {
+      id: data.id,
+      key: data.place,
+      at: 1,
+      receivedAt: 2,
+      position: { topic: "toy.raw", partition: 0, offset },
+      data,
+    };
     return { offset, key: Buffer.from(data.place), value: wire.encode(toys.out, event, null), headers: {} };
   });
 
@@ -48,7 +56,8 @@ const running = (sinks: readonly AnySink[], over: Partial<SinkPorts> = {}) => {
       await work(async (_, given) => void rows.push(...(given as Row[])));
       effects.push(`write ${rows.map(({ id }) => id).join(",")} for ${[...tenants].join(",")}`);
       tokens.push(token);
-      if (rows.some(({ worth }) => worth === -1)) throw Object.assign(new Error("worth must be positive"), { verdict: "data" });
+      if (rows.some(({ worth }) => worth === -1))
+        throw Object.assign(new Error("worth must be positive"), { verdict: "data" });
       stored.push(...rows);
     },
   };
@@ -155,7 +164,9 @@ test("a dead letter that cannot be written holds every offset", async () => {
 });
 
 test("an error that is not of the data stops the sink and sets nothing aside", async () => {
-  const { give, letters, effects } = running([storing({ ...table("postgres"), write: () => Promise.reject(new Error("no such table")) })]);
+  const { give, letters, effects } = running([
+    storing({ ...table("postgres"), write: () => Promise.reject(new Error("no such table")) }),
+  ]);
   await expect(give(0, messagesOf(step("a"), step("b")))).rejects.toThrow("no such table");
   expect([letters, effects]).toEqual([[], ["stage.stuck"]]);
 });
@@ -177,19 +188,34 @@ test("a partition that was lost is not committed, the others are", async () => {
 
 test("sinks of two topics are not hosted together", () => {
   const other = { ...storing(), from: toys.raw } as AnySink;
-  expect(() => sinkRunner([storing(), other], {} as never)).toThrow("to-rows reads toy.raw and to-rows reads toy.out: host them apart");
+  expect(() => sinkRunner([storing(), other], {} as never)).toThrow(
+    "to-rows reads toy.raw and to-rows reads toy.out: host them apart",
+  );
 });
 
 test("what a write touched is marked after the rows and before the offsets, refused rows or not", async () => {
   const touched = table("postgres", "touched");
-  const into = { ...table("clickhouse"), marks: marks((rows: readonly Row[]) => [{ id: `mark of ${rows.length}`, worth: 7 }], touched) };
+  const into = {
+    ...table("clickhouse"),
+    marks: marks((rows: readonly Row[]) => [{ id: `mark of ${rows.length}`, worth: 7 }], touched),
+  };
   const { effects, give, letters } = running([storing(into)]);
   await give(0, messagesOf(step("a", { worth: 1 }), step("b", { worth: -1 })));
-  expect(effects).toEqual(["write a,b for 1,-1", "write a for 1", "write b for -1", "write mark of 2 for 7", "letters 1", "commit 0@2"]);
+  expect(effects).toEqual([
+    "write a,b for 1,-1",
+    "write a for 1",
+    "write b for -1",
+    "write mark of 2 for 7",
+    "letters 1",
+    "commit 0@2",
+  ]);
   expect(letters).toHaveLength(1);
 });
 test("a mark that cannot be written holds the offsets and makes no dead letter", async () => {
-  const into = { ...table("clickhouse"), marks: marks((_: readonly Row[]) => [{ id: "mark", worth: -1 }], table("postgres", "touched")) };
+  const into = {
+    ...table("clickhouse"),
+    marks: marks((_: readonly Row[]) => [{ id: "mark", worth: -1 }], table("postgres", "touched")),
+  };
   const { effects, give } = running([storing(into)]);
   await expect(give(0, messagesOf(step("a", { worth: 1 })))).rejects.toThrow("worth must be positive");
   expect(effects.filter((effect) => /letters|commit/.test(effect))).toEqual([]);

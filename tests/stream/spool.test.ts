@@ -1,4 +1,5 @@
-// The spool: what was acknowledged is read back, once marked never again, in its order, whatever byte a crash cut it at; what was not stored says so.
+// The spool: what was acknowledged is read back, once marked never again, in its order, whatever
+// byte a crash cut it at; what was not stored says so.
 import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -16,8 +17,13 @@ const fresh = (): string => {
   return join(workshop, String(folders));
 };
 const schemas = { notes: { type: "record", name: "Note", fields: [] } };
-const opened = (folder: string, more: Partial<SpoolSettings> = {}): Promise<Spool> => openSpool({ folder, schemas, ...more });
-const note = (text: string): OutputMessage => ({ topic: "notes", key: Buffer.from(`key of ${text}`), value: Buffer.from(text) });
+const opened = (folder: string, more: Partial<SpoolSettings> = {}): Promise<Spool> =>
+  openSpool({ folder, schemas, ...more });
+const note = (text: string): OutputMessage => ({
+  topic: "notes",
+  key: Buffer.from(`key of ${text}`),
+  value: Buffer.from(text),
+});
 const textsOf = (messages: readonly OutputMessage[]): string[] => messages.map(({ value }) => value!.toString());
 
 /** Everything that it holds, drained. */
@@ -42,7 +48,15 @@ describe("what is appended", () => {
     const seen: unknown[] = [];
     await spool.drain(async (given, under) => void seen.push(given, under));
     expect(seen).toEqual([
-      [messages[0], { topic: "others", key: Buffer.from("text"), value: null, headers: { a: Buffer.from("1"), b: Buffer.from([1, 2]) } }],
+      [
+        messages[0],
+        {
+          topic: "others",
+          key: Buffer.from("text"),
+          value: null,
+          headers: { a: Buffer.from("1"), b: Buffer.from([1, 2]) },
+        },
+      ],
       schemas,
     ]);
     await spool.close();
@@ -220,49 +234,56 @@ describe("after a crash", () => {
 
   test("any order of appends, drains, crashes with half an append, and restarts keeps what was acknowledged, in order", async () => {
     const step = fc.oneof(
-      fc.record({ do: fc.constant("append" as const), sizes: fc.array(fc.integer({ min: 1, max: 60 }), { minLength: 1, maxLength: 5 }) }),
+      fc.record({
+        do: fc.constant("append" as const),
+        sizes: fc.array(fc.integer({ min: 1, max: 60 }), { minLength: 1, maxLength: 5 }),
+      }),
       fc.record({ do: fc.constant("drain" as const), isMarked: fc.boolean() }),
       fc.record({ do: fc.constant("crash" as const), half: fc.uint8Array({ maxLength: 40 }) }),
       fc.record({ do: fc.constant("restart" as const) }),
     );
     await fc.assert(
-      fc.asyncProperty(fc.array(step, { maxLength: 25 }), fc.integer({ min: 1, max: 600 }), async (steps, segmentBytes) => {
-        let folder = fresh();
-        let spool = await opened(folder, { segmentBytes });
-        let expected: string[] = [];
-        let serial = 0;
-        for (const given of steps) {
-          if (given.do === "append") {
-            const texts = given.sizes.map((size, n) => `${serial + n} ${"x".repeat(size)}`);
-            serial += texts.length;
-            await Promise.all(texts.map((text) => spool.append([note(text)], "x")));
-            expected.push(...texts);
-          } else if (given.do === "drain") {
-            let sent: string[] = [];
-            const send = async (messages: readonly OutputMessage[]): Promise<void> => {
-              sent = textsOf(messages);
-              if (!given.isMarked) throw new Error("killed before the mark");
-            };
-            await spool.drain(send).catch(() => undefined);
-            expect(sent).toEqual(expected.slice(0, sent.length));
-            if (given.isMarked) expected = expected.slice(sent.length);
-          } else if (given.do === "crash") {
-            const image = imageOf(folder);
-            const last = segmentsIn(image).at(-1);
-            if (last !== undefined) writeFileSync(join(image, last), given.half, { flag: "a" });
-            await spool.close();
-            folder = image;
-            spool = await opened(folder, { segmentBytes });
-          } else {
-            await spool.close();
-            spool = await opened(folder, { segmentBytes });
+      fc.asyncProperty(
+        fc.array(step, { maxLength: 25 }),
+        fc.integer({ min: 1, max: 600 }),
+        async (steps, segmentBytes) => {
+          let folder = fresh();
+          let spool = await opened(folder, { segmentBytes });
+          let expected: string[] = [];
+          let serial = 0;
+          for (const given of steps) {
+            if (given.do === "append") {
+              const texts = given.sizes.map((size, n) => `${serial + n} ${"x".repeat(size)}`);
+              serial += texts.length;
+              await Promise.all(texts.map((text) => spool.append([note(text)], "x")));
+              expected.push(...texts);
+            } else if (given.do === "drain") {
+              let sent: string[] = [];
+              const send = async (messages: readonly OutputMessage[]): Promise<void> => {
+                sent = textsOf(messages);
+                if (!given.isMarked) throw new Error("killed before the mark");
+              };
+              await spool.drain(send).catch(() => undefined);
+              expect(sent).toEqual(expected.slice(0, sent.length));
+              if (given.isMarked) expected = expected.slice(sent.length);
+            } else if (given.do === "crash") {
+              const image = imageOf(folder);
+              const last = segmentsIn(image).at(-1);
+              if (last !== undefined) writeFileSync(join(image, last), given.half, { flag: "a" });
+              await spool.close();
+              folder = image;
+              spool = await opened(folder, { segmentBytes });
+            } else {
+              await spool.close();
+              spool = await opened(folder, { segmentBytes });
+            }
+            expect(spool.state().messages).toBe(expected.length);
           }
-          expect(spool.state().messages).toBe(expected.length);
-        }
-        expect(await drained(spool)).toEqual(expected);
-        expect(spool.state().bytes).toBe(0);
-        await spool.close();
-      }),
+          expect(await drained(spool)).toEqual(expected);
+          expect(spool.state().bytes).toBe(0);
+          await spool.close();
+        },
+      ),
       { numRuns: 60 },
     );
   });

@@ -1,4 +1,5 @@
-// The servers of apps over TLS: 1.3 at least, certificates renewed under open connections, and no start with a certificate that cannot work.
+// The servers of apps over TLS: 1.3 at least, certificates renewed under open connections, and no
+// start with a certificate that cannot work.
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { Agent, request } from "node:https";
 import { connect as connectPlain } from "node:net";
@@ -52,7 +53,10 @@ const agentFor = (options: object = {}) => {
   return agent;
 };
 /** What is answered, and the certificate and socket that it came by. */
-const get = (port: number, agent: Agent): Promise<{ text: string; protocol: string | null; serial: string; socket: TLSSocket }> =>
+const get = (
+  port: number,
+  agent: Agent,
+): Promise<{ text: string; protocol: string | null; serial: string; socket: TLSSocket }> =>
   new Promise((resolve, reject) => {
     const asked = request({ host: "127.0.0.1", port, path: "/livez", agent }, async (response) => {
       const socket = response.socket as TLSSocket;

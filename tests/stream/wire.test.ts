@@ -1,8 +1,17 @@
-// The wire format: framed values, ids resolved at start, and what becomes of an id that nobody has told us.
+// The wire format: framed values, ids resolved at start, and what becomes of an id that nobody has
+// told us.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { topic, Unreadable } from "../../infra/avro/codec.ts";
-import { inMemoryWire, openWire, type SchemaIds, type Schemed, UnknownSchema, wireWithoutIds, withIds } from "../../infra/avro/wire.ts";
+import {
+  inMemoryWire,
+  openWire,
+  type SchemaIds,
+  type Schemed,
+  UnknownSchema,
+  wireWithoutIds,
+  withIds,
+} from "../../infra/avro/wire.ts";
 import type { Recorded } from "../../stream/flow.ts";
 
 interface Note {
@@ -17,7 +26,11 @@ const declared = {
   keyOf: ({ id }: Note) => id,
 };
 const field = (name: string) => ({ name, type: "string" });
-const notes = topic<Note>({ ...declared, name: "notes", record: { type: "record", name: "Note", fields: [field("id"), field("text")] } });
+const notes = topic<Note>({
+  ...declared,
+  name: "notes",
+  record: { type: "record", name: "Note", fields: [field("id"), field("text")] },
+});
 /** As a later release writes it: one field more, with a default. */
 const newerNotes = topic<Note & { readonly mood: string }>({
   ...declared,
@@ -47,11 +60,14 @@ const refusal = (step: () => unknown): string => {
 test("what is encoded is decoded, whatever its size and however many before it", () => {
   const wire = inMemoryWire([notes]);
   fc.assert(
-    fc.property(fc.array(fc.tuple(fc.string(), fc.integer({ min: 0, max: 300_000 })), { minLength: 1, maxLength: 20 }), (texts) => {
-      const values = texts.map(([text, padding]) => wire.encode(notes, note(text + "x".repeat(padding)), null));
-      for (const [n, [text, padding]] of texts.entries())
-        expect(wire.decode(notes, values[n]!, read)).toEqual(note(text + "x".repeat(padding)));
-    }),
+    fc.property(
+      fc.array(fc.tuple(fc.string(), fc.integer({ min: 0, max: 300_000 })), { minLength: 1, maxLength: 20 }),
+      (texts) => {
+        const values = texts.map(([text, padding]) => wire.encode(notes, note(text + "x".repeat(padding)), null));
+        for (const [n, [text, padding]] of texts.entries())
+          expect(wire.decode(notes, values[n]!, read)).toEqual(note(text + "x".repeat(padding)));
+      },
+    ),
     { numRuns: 30 },
   );
 });
@@ -78,7 +94,9 @@ test.each([
   ["a header alone", Buffer.from([0, 0, 0, 0, 1])],
   ["another magic byte", Buffer.from([1, 0, 0, 0, 1, 2, 3])],
   ["JSON", Buffer.from('{"id":"n1"}')],
-])("%s is not framed", (_, value) => expect(refusal(() => inMemoryWire([notes]).decode(notes, value, read))).toBe("not_framed"));
+])("%s is not framed", (_, value) =>
+  expect(refusal(() => inMemoryWire([notes]).decode(notes, value, read))).toBe("not_framed"),
+);
 
 test("a cut body is unreadable", () => {
   const wire = inMemoryWire([notes]);
@@ -137,7 +155,9 @@ describe("an id not met before", () => {
 
 test("opening says in one sentence which schemas are not registered and what to do", async () => {
   const nobody: SchemaIds = { idOf: async () => null, schemaOf: async () => null };
-  await expect(openWire([notes], nobody)).rejects.toThrow("the schema of notes is not registered; run: npx tributary schemas apply");
+  await expect(openWire([notes], nobody)).rejects.toThrow(
+    "the schema of notes is not registered; run: npx tributary schemas apply",
+  );
 });
 
 describe("values written before their id was known", () => {
@@ -159,7 +179,10 @@ describe("values written before their id was known", () => {
     // What waits on the disk may have to be sent again.
     expect(before.readUInt32BE(1)).toBe(0);
     expect(asked).toEqual([{ name: "notes", schema: notes.schema }]);
-    const today = await openWire([newerNotes], { idOf: async () => 8, schemaOf: async (id) => (id === 7 ? notes.schema : null) });
+    const today = await openWire([newerNotes], {
+      idOf: async () => 8,
+      schemaOf: async (id) => (id === 7 ? notes.schema : null),
+    });
     await today.learn(7);
     expect(today.decode(newerNotes, sent[0]!.value, read).data).toEqual({ id: "n1", text: "kept", mood: "calm" });
   });

@@ -1,4 +1,5 @@
-// The platform API in this process, on the servers of the suite, with an identity provider and a mail server of its own.
+// The platform API in this process, on the servers of the suite, with an identity provider and a
+// mail server of its own.
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -22,8 +23,13 @@ export interface RunningApi {
   /** Mails that came, oldest first. */
   readonly mails: () => readonly string[];
   readonly token: (email: string) => Promise<string>;
-  /** A token with any claims, signed with the provider's own key: good in all that is not changed. */
-  readonly signed: (claims: Readonly<Record<string, unknown>>, header?: Readonly<Record<string, unknown>>) => Promise<string>;
+  /**
+   * A token with any claims, signed with the provider's own key: good in all that is not changed.
+   */
+  readonly signed: (
+    claims: Readonly<Record<string, unknown>>,
+    header?: Readonly<Record<string, unknown>>,
+  ) => Promise<string>;
   /** The provider's public key as it publishes it. */
   readonly publicKey: () => Promise<Record<string, string>>;
   readonly close: () => Promise<void>;
@@ -31,9 +37,18 @@ export interface RunningApi {
 
 export const startApi = async (env: Readonly<Record<string, string>>): Promise<RunningApi> => {
   const folder = mkdtempSync(join(tmpdir(), "tributary-api-"));
-  const [port, opsPort, mailPort, identityPort] = [await freePort(), await freePort(), await freePort(), await freePort()];
+  const [port, opsPort, mailPort, identityPort] = [
+    await freePort(),
+    await freePort(),
+    await freePort(),
+    await freePort(),
+  ];
   const mail = await serveMail({ port: mailPort, folder: join(folder, "mail") });
-  const identity = await serveIdentity({ port: identityPort, folder: join(folder, "identity"), loginSecret: LOGIN_SECRET });
+  const identity = await serveIdentity({
+    port: identityPort,
+    folder: join(folder, "identity"),
+    loginSecret: LOGIN_SECRET,
+  });
   const issuer = `http://127.0.0.1:${identityPort}`;
   const smtpUrl = `smtp://127.0.0.1:${mailPort}/?from=tributary@demo.tributary.test&to=operations@demo.tributary.test`;
   const log = openLog({ app: "api", level: "silent" });
@@ -70,7 +85,8 @@ export const startApi = async (env: Readonly<Record<string, string>>): Promise<R
         .setProtectedHeader({ alg: "RS256", kid: jwk.kid, typ: "at+jwt", ...header })
         .sign(await importJWK(jwk, "RS256"));
     },
-    publicKey: async () => ((await (await fetch(`${issuer}/jwks`)).json()) as { keys: Record<string, string>[] }).keys[0]!,
+    publicKey: async () =>
+      ((await (await fetch(`${issuer}/jwks`)).json()) as { keys: Record<string, string>[] }).keys[0]!,
     close: async () => {
       const problems = await scope.close();
       await Promise.all([identity.close(), mail.close()]);

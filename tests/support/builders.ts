@@ -1,4 +1,4 @@
-// tests/support/builders.ts - records and reference rows with fixed, boring defaults: a test states only what matters to it.
+// Records and reference rows with fixed, boring defaults: a test states only what matters to it.
 
 import { nothingFound } from "../../domain/nothing-found.ts";
 import {
@@ -40,7 +40,9 @@ export const partnerId = 21;
 export const campaignId = 31;
 export const linkId = 41;
 
-/** Wraps data as the runner would: id and key come from the topic, event and receive time are noon. */
+/**
+ * Wraps data as the runner would: id and key come from the topic, event and receive time are noon.
+ */
 export const recorded = <T>(
   topic: Topic<T>,
   data: T,
@@ -107,7 +109,11 @@ export const purchase = (over: Partial<EventReceived> = {}): EventReceived =>
     ...over,
   });
 
-export const enrichment = (over: Partial<Enrichment> = {}): Enrichment => ({ ...nothingFound.enrichment, consent: 0xff, ...over });
+export const enrichment = (over: Partial<Enrichment> = {}): Enrichment => ({
+  ...nothingFound.enrichment,
+  consent: 0xff,
+  ...over,
+});
 
 export const fraud = (over: Partial<Fraud> = {}): Fraud => ({ ...nothingFound.fraud, ...over });
 
@@ -317,7 +323,10 @@ export const rule = (over: Partial<Rule> = {}): Rule => ({
   ...over,
 });
 
-/** One client with one partner, campaign, link and contract, and no rules; a list that is given replaces its default. */
+/**
+ * One client with one partner, campaign, link and contract, and no rules; a list that is given
+ * replaces its default.
+ */
 export const referenceRows = (over: Partial<ReferenceRows> = {}): ReferenceRows => ({
   clients: [client()],
   partners: [partner()],
@@ -328,9 +337,13 @@ export const referenceRows = (over: Partial<ReferenceRows> = {}): ReferenceRows 
   ...over,
 });
 
-export const referenceWith = (over: Partial<ReferenceRows> = {}): Reference => referenceOf(referenceRows(over), noon + dayMs);
+export const referenceWith = (over: Partial<ReferenceRows> = {}): Reference =>
+  referenceOf(referenceRows(over), noon + dayMs);
 
-/** A reader for facts loaders: answers with the values given, and throws for a view that nobody gave. */
+/**
+ * A reader for facts loaders: answers with the values given, and throws for a view that nobody
+ * gave.
+ */
 export const reads =
   (...known: readonly (readonly [View<any>, unknown])[]): Read =>
   (view) => {

@@ -1,4 +1,5 @@
-// tests/support/certificates.ts - an authority of the test's own and certificates that it signs, in DER written here: a machine needs no openssl.
+// An authority of the test's own and certificates that it signs, in DER written here: a machine
+// needs no openssl.
 import { createPublicKey, generateKeyPairSync, type KeyObject, randomBytes, sign } from "node:crypto";
 
 export interface Certificate {
@@ -18,7 +19,8 @@ const der = (tag: number, ...parts: readonly Uint8Array[]): Buffer => {
 };
 const sequence = (...parts: readonly Uint8Array[]) => der(0x30, ...parts);
 const oid = (...bytes: readonly number[]) => der(0x06, Buffer.from(bytes));
-const time = (ms: number) => der(0x17, Buffer.from(`${new Date(ms).toISOString().replace(/[-:T]/g, "").slice(2, 14)}Z`));
+const time = (ms: number) =>
+  der(0x17, Buffer.from(`${new Date(ms).toISOString().replace(/[-:T]/g, "").slice(2, 14)}Z`));
 const named = (name: string) => sequence(der(0x31, sequence(oid(0x55, 4, 3), der(0x0c, Buffer.from(name)))));
 const extension = (id: Uint8Array, value: Uint8Array) => sequence(id, der(0x04, value));
 const ecdsaWithSha256 = sequence(oid(0x2a, 0x86, 0x48, 0xce, 0x3d, 4, 3, 2));

@@ -1,4 +1,5 @@
-// tests/support/contract-builders.ts - contracts as people write them, histories of sales and refunds for commission, and receipts computed again by hand.
+// Contracts as people write them, histories of sales and refunds for commission, and receipts
+// computed again by hand.
 import { monthOf } from "../../domain/calendar.ts";
 import { divideHalfEven } from "../../domain/money.ts";
 import type { Contract } from "../../domain/reference/reference.ts";
@@ -10,7 +11,10 @@ import type { Recorded } from "../../stream/flow.ts";
 import { clientId, contract, longAgo, noon, partnerId } from "./builders.ts";
 import { change } from "./money-builders.ts";
 
-/** What a stage knows of a contract that somebody wrote for purchases in this currency: through the checks and columns of saving. Throws on a refused one. */
+/**
+ * What a stage knows of a contract that somebody wrote for purchases in this currency: through the
+ * checks and columns of saving. Throws on a refused one.
+ */
 export const written = (terms: object, currency = "MXN"): Contract => {
   const record = entities.contracts.record.parse({
     partner_id: partnerId,
@@ -37,13 +41,19 @@ export const written = (terms: object, currency = "MXN"): Contract => {
   });
 };
 
-/** One thing that happens: a sale, a refund of the sale with that number (of what is left at most), or the release of its review. */
+/**
+ * One thing that happens: a sale, a refund of the sale with that number (of what is left at most),
+ * or the release of its review.
+ */
 export type Happening =
   | { readonly sale: bigint; readonly over?: Partial<Conversion> }
   | { readonly refundOf: number; readonly minor: bigint }
   | { readonly releaseOf: number };
 
-/** The change records of a history; refunds of a sale that was not made, or of which nothing is left, do not happen. */
+/**
+ * The change records of a history; refunds of a sale that was not made, or of which nothing is
+ * left, do not happen.
+ */
 export const history = (happenings: readonly Happening[]): readonly Recorded<Conversion>[] => {
   const sales: { readonly data: Conversion; refunded: bigint; version: number; isClosed: boolean }[] = [];
   return happenings.flatMap((one, n) => {
@@ -78,13 +88,21 @@ export const takenBack = (happenings: readonly Happening[]): readonly Happening[
   ...happenings.map((_, n) => ({ refundOf: n, minor: 10n ** 30n })),
 ];
 
-export const sumOf = (entries: readonly LedgerEntry[]): bigint => entries.reduce((sum, { amount_minor }) => sum + amount_minor, 0n);
+export const sumOf = (entries: readonly LedgerEntry[]): bigint =>
+  entries.reduce((sum, { amount_minor }) => sum + amount_minor, 0n);
 
-/** What tiers make of a volume, said as simply as it can be: unit by unit of tiers, nothing of the code under test. */
+/**
+ * What tiers make of a volume, said as simply as it can be: unit by unit of tiers, nothing of the
+ * code under test.
+ */
 export const volumeEarns = (units: bigint, { tiers, tier_mode }: Pick<Contract, "tiers" | "tier_mode">): bigint => {
   const scale = tiers[0]?.rate_ppm === null ? 1_000_000n : 1n;
-  const priced = tiers.map(({ from, rate_ppm, amount_minor }) => ({ from: from * scale, price: rate_ppm ?? amount_minor! }));
-  if (tier_mode === "retroactive") return divideHalfEven(units * priced.filter(({ from }) => from <= units).at(-1)!.price, 1_000_000n);
+  const priced = tiers.map(({ from, rate_ppm, amount_minor }) => ({
+    from: from * scale,
+    price: rate_ppm ?? amount_minor!,
+  }));
+  if (tier_mode === "retroactive")
+    return divideHalfEven(units * priced.filter(({ from }) => from <= units).at(-1)!.price, 1_000_000n);
   let left = units;
   let sum = 0n;
   for (const { from, price } of priced.toReversed())
@@ -110,7 +128,10 @@ const tiersIn = ({ tiers, tier_mode }: any): Pick<Contract, "tiers" | "tier_mode
   })),
 });
 
-/** The amount of an entry from the numbers of its receipt alone, as a partner would compute it; the formula's words say the same. */
+/**
+ * The amount of an entry from the numbers of its receipt alone, as a partner would compute it; the
+ * formula's words say the same.
+ */
 export const computedAgain = ({ kind, commission_type, inputs: text }: LedgerEntry): bigint => {
   const inputs = JSON.parse(text);
   if (inputs.released_minor !== undefined) return 0n;
@@ -125,12 +146,18 @@ export const computedAgain = ({ kind, commission_type, inputs: text }: LedgerEnt
   const withinCap = (amount: bigint): bigint => (room === undefined || amount <= room ? amount : room > 0n ? room : 0n);
   if (commission_type === "tiered") {
     const terms = tiersIn(inputs);
-    const after = inputs.volume_after_minor === undefined ? millionths(inputs.sales_after) : big(inputs.volume_after_minor);
-    const before = inputs.volume_before_minor === undefined ? millionths(inputs.sales_before) : big(inputs.volume_before_minor);
+    const after =
+      inputs.volume_after_minor === undefined ? millionths(inputs.sales_after) : big(inputs.volume_after_minor);
+    const before =
+      inputs.volume_before_minor === undefined ? millionths(inputs.sales_before) : big(inputs.volume_before_minor);
     if (kind === "tier_adjustment") {
       const missing = volumeEarns(after, terms) - big(inputs.earned_before_minor);
       const upToZero = big(inputs.earned_before_minor) < 0n ? -big(inputs.earned_before_minor) : 0n;
-      return missing <= 0n ? missing : withinCap(missing) > upToZero || missing < upToZero ? withinCap(missing) : upToZero;
+      return missing <= 0n
+        ? missing
+        : withinCap(missing) > upToZero || missing < upToZero
+          ? withinCap(missing)
+          : upToZero;
     }
     if (terms.tier_mode === "marginal") return withinCap(volumeEarns(after, terms) - volumeEarns(before, terms));
     const unit = terms.tiers[0]!.rate_ppm === null ? 1_000_000n : 1n;
@@ -144,10 +171,12 @@ export const computedAgain = ({ kind, commission_type, inputs: text }: LedgerEnt
     return withinCap(volumeEarns(after, reached) - volumeEarns(before, reached));
   }
   let amount = big(inputs.flat_minor);
-  if (inputs.rate_ppm !== undefined) amount += divideHalfEven(big(inputs.line_value_minor) * big(inputs.rate_ppm), 1_000_000n);
+  if (inputs.rate_ppm !== undefined)
+    amount += divideHalfEven(big(inputs.line_value_minor) * big(inputs.rate_ppm), 1_000_000n);
   if (inputs.min_minor !== undefined && amount < big(inputs.min_minor)) amount = big(inputs.min_minor);
   if (inputs.max_minor !== undefined && amount > big(inputs.max_minor)) amount = big(inputs.max_minor);
-  if (inputs.ledger_max_minor !== undefined && amount > big(inputs.ledger_max_minor)) amount = big(inputs.ledger_max_minor);
+  if (inputs.ledger_max_minor !== undefined && amount > big(inputs.ledger_max_minor))
+    amount = big(inputs.ledger_max_minor);
   return withinCap(amount);
 };
 

@@ -3,10 +3,13 @@ import type { Reporter, TestModule } from "vitest/node";
 
 const counts = { passed: 0, failed: 0, skipped: 0 };
 
-// After vitest's own summary, which is written last. A run that fails without a failed test (a set-up that threw) has not passed either.
+// After vitest's own summary, which is written last. A run that fails without a failed test (a
+// set-up that threw) has not passed either.
 process.once("exit", (code) => {
   const failed = counts.failed === 0 && code !== 0 ? 1 : counts.failed;
-  process.stdout.write(`\n${counts.passed} passed, ${failed} failed${counts.skipped > 0 ? `, ${counts.skipped} skipped` : ""}\n`);
+  process.stdout.write(
+    `\n${counts.passed} passed, ${failed} failed${counts.skipped > 0 ? `, ${counts.skipped} skipped` : ""}\n`,
+  );
 });
 
 export default class CountReporter implements Reporter {

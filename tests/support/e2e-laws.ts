@@ -1,4 +1,5 @@
-// tests/support/e2e-laws.ts - the laws at quiescence, each counted from the data (log, tables) against the journal of the sender, never from metrics.
+// The laws at quiescence, each counted from the data (log, tables) against the journal of the
+// sender, never from metrics.
 import { expect } from "vitest";
 import { Unreadable } from "../../infra/avro/codec.ts";
 import { UnknownSchema } from "../../infra/avro/wire.ts";
@@ -48,13 +49,22 @@ export interface Held {
   readonly commission: bigint;
 }
 
-/** Of everything that was sent under `run`: C2, C3, I2, M1, M10, R11 and the money itself. Answers with what there is, for the output. */
-export const expectLaws = async (product: Product, run: string, journal: Journal, sent: ReadonlyMap<string, SentEvent>): Promise<Held> => {
+/**
+ * Of everything that was sent under `run`: C2, C3, I2, M1, M10, R11 and the money itself. Answers
+ * with what there is, for the output.
+ */
+export const expectLaws = async (
+  product: Product,
+  run: string,
+  journal: Journal,
+  sent: ReadonlyMap<string, SentEvent>,
+): Promise<Held> => {
   const outcomes = journal.outcomes();
   const ok = [...outcomes].filter(([, outcome]) => outcome === "ok").map(([id]) => id);
   expect(ok.length).toBeGreaterThan(0);
 
-  // C2, I2: every acknowledged event once, and nothing but what was acknowledged or left without an answer.
+  // C2, I2: every acknowledged event once, and nothing but what was acknowledged or left without an
+  // answer.
   const stored = await product.clickhouse<{ id: string; rows: number; t: string; order_id: string | null }>(
     `select sender_event_id as id, toUInt32(count()) as rows, any(t) as t, any(order_id) as order_id from events final
      where startsWith(sender_event_id, '${run}-') group by id`,
@@ -62,30 +72,39 @@ export const expectLaws = async (product: Product, run: string, journal: Journal
   const storedIds = new Set(stored.map(({ id }) => id));
   expect({ lost: ok.filter((id) => !storedIds.has(id)) }).toEqual({ lost: [] });
   expect({ twice: stored.filter(({ rows }) => rows !== 1) }).toEqual({ twice: [] });
-  expect({ phantoms: [...storedIds].filter((id) => !["ok", "unknown"].includes(outcomes.get(id) ?? "never sent")) }).toEqual({
+  expect({
+    phantoms: [...storedIds].filter((id) => !["ok", "unknown"].includes(outcomes.get(id) ?? "never sent")),
+  }).toEqual({
     phantoms: [],
   });
 
-  // C3: records of events.raw = stored + duplicates + dead letters + dropped; here nothing is dropped, and dead is only what nobody can read.
+  // C3: records of events.raw = stored + duplicates + dead letters + dropped; here nothing is
+  // dropped, and dead is only what nobody can read.
   const log = await readable<EventReceived>(product, "events.raw");
   const raw = log.events.filter(({ data }) => data.sender_event_id?.startsWith(`${run}-`));
   const distinct = new Set(raw.map(({ id }) => id));
   expect({ records: raw.length, stored: stored.length }).toEqual({ records: raw.length, stored: distinct.size });
-  const letters = (await product.read("s2s.dlq")).filter(({ headers }) => headers[letterHeaders.topic] === "events.raw");
+  const letters = (await product.read("s2s.dlq")).filter(
+    ({ headers }) => headers[letterHeaders.topic] === "events.raw",
+  );
   expect({ dead: letters.length }).toEqual({ dead: log.unreadable });
 
   for (const topic of ["claims", "conversions", "ledger.entries"])
     expectOneContent((await readable<Claim | Conversion | LedgerEntry>(product, topic)).events);
-  const versions = (await readable<EventAttributed>(product, "events.attributed")).events.map(({ data }) => data.version);
+  const versions = (await readable<EventAttributed>(product, "events.attributed")).events.map(
+    ({ data }) => data.version,
+  );
   expect(new Set(versions)).toEqual(new Set([1]));
 
-  // The money: one commission an order, however many copies came, worked out here from what was sent.
+  // The money: one commission an order, however many copies came, worked out here from what was
+  // sent.
   const orders = new Map<string, bigint>();
   for (const id of storedIds) {
     const { order_id: order, revenue } = sent.get(id)!.props;
     if (order !== undefined) orders.set(order, tenthOf(revenue!));
   }
-  // So that the questions below do not wait for autovacuum to learn how large the tables have become.
+  // So that the questions below do not wait for autovacuum to learn how large the tables have
+  // become.
   await product.rows("analyze conversions, ledger_entries, ledger_lines");
   const booked = await product.rows<{ order_id: string; entries: number; amount: string }>(
     `select order_id, count(*)::int as entries, sum(entry.amount_minor)::text as amount
@@ -94,7 +113,8 @@ export const expectLaws = async (product: Product, run: string, journal: Journal
   expect({ twice: booked.filter(({ entries }) => entries !== 1) }).toEqual({ twice: [] });
   expect(new Map(booked.map(({ order_id: order, amount }) => [order, BigInt(amount)]))).toEqual(orders);
 
-  // M10: every conversion has its one outcome. M1: what is booked balances, entry by entry and in all.
+  // M10: every conversion has its one outcome. M1: what is booked balances, entry by entry and in
+  // all.
   const [laws] = await product.rows(`select
     (select count(*)::int from conversions where not exists (select from ledger_entries entry
       where entry.client_id = conversions.client_id and entry.conversion_id = conversions.conversion_id and entry.kind in ('earned', 'none'))) as unpaid,

@@ -1,8 +1,12 @@
-// tests/support/e2e-load.ts - a sender that keeps a journal: what it meant to send is on the disk before it sends, what came of it after.
+// A sender that keeps a journal: what it meant to send is on the disk before it sends, what came of
+// it after.
 import { createHash } from "node:crypto";
 import { closeSync, fdatasyncSync, openSync, readFileSync, writeSync } from "node:fs";
 
-/** A seed of its own for every run, unless TEST_SEED repeats an earlier one; printed, so that it can be. */
+/**
+ * A seed of its own for every run, unless TEST_SEED repeats an earlier one; printed, so that it can
+ * be.
+ */
 export const newSeed = (name: string): number => {
   const seed = Number(process.env.TEST_SEED ?? Date.now() % 1_000_000);
   console.log(`${name}: seed ${seed} (TEST_SEED=${seed} repeats it)`);
@@ -18,7 +22,10 @@ export interface SentEvent {
   readonly props: { readonly order_id?: string; readonly revenue?: string; readonly [name: string]: unknown };
 }
 
-/** Events of aurora-music: half are sales of CDs, which its rule credits with 10 %; some sales come a second time under another id, as from a shop's own server. */
+/**
+ * Events of aurora-music: half are sales of CDs, which its rule credits with 10 %; some sales come
+ * a second time under another id, as from a shop's own server.
+ */
 export const eventsOf = (random: () => number, run: string, clientId: number) => {
   let number = 0;
   const sales: SentEvent[] = [];
@@ -51,7 +58,10 @@ export type Outcome = "ok" | "fail" | "unknown";
 export interface Journal {
   readonly intend: (op: string, events: readonly SentEvent[]) => void;
   readonly end: (op: string, outcome: Outcome) => void;
-  /** Read back from the file: event ids by what became of the last try that held them; an `ok` stays. */
+  /**
+   * Read back from the file: event ids by what became of the last try that held them; an `ok`
+   * stays.
+   */
   readonly outcomes: () => ReadonlyMap<string, Outcome>;
   readonly close: () => void;
 }
@@ -63,7 +73,11 @@ export const openJournal = (file: string): Journal => {
   };
   return {
     intend: (op, events) =>
-      write({ op, hash: createHash("sha256").update(JSON.stringify(events)).digest("hex"), ids: events.map(({ event_id }) => event_id) }),
+      write({
+        op,
+        hash: createHash("sha256").update(JSON.stringify(events)).digest("hex"),
+        ids: events.map(({ event_id }) => event_id),
+      }),
     end: (op, outcome) => write({ op, outcome }),
     outcomes: () => {
       const lines = readFileSync(file, "utf8").trim().split("\n");
@@ -75,7 +89,8 @@ export const openJournal = (file: string): Journal => {
         const outcome = line.outcome ?? "unknown";
         for (const id of idsOf.get(line.op)!) {
           const before = found.get(id);
-          if (before === undefined || outcome === "ok" || (before === "unknown" && line.outcome === undefined)) found.set(id, outcome);
+          if (before === undefined || outcome === "ok" || (before === "unknown" && line.outcome === undefined))
+            found.set(id, outcome);
           else if (before !== "ok" && outcome === "unknown") found.set(id, "unknown");
         }
       }
@@ -92,7 +107,12 @@ export interface Answer {
   readonly rejected: number;
 }
 /** One request on a connection of its own. Rejects when no answer comes. */
-export const post = async (url: string, token: string, events: readonly SentEvent[], deadlineMs = 15_000): Promise<Answer> => {
+export const post = async (
+  url: string,
+  token: string,
+  events: readonly SentEvent[],
+  deadlineMs = 15_000,
+): Promise<Answer> => {
   const response = await fetch(`${url}/ingest/batch`, {
     method: "POST",
     headers: { authorization: `Bearer ${token}`, "content-type": "application/json", connection: "close" },
@@ -124,7 +144,10 @@ export interface Load {
   readonly answers: () => Readonly<Record<string, number>>;
   readonly stop: () => Promise<void>;
 }
-/** Sends batch after batch until it is stopped. What was not answered is tried again with the same ids, or given up: then its fate stays unknown. */
+/**
+ * Sends batch after batch until it is stopped. What was not answered is tried again with the same
+ * ids, or given up: then its fate stays unknown.
+ */
 export const startLoad = (settings: LoadSettings): Load => {
   const { url, tokens, next, random, journal, batch, pauseMs, patience = 0.7 } = settings;
   const sent = new Map<string, SentEvent>();
@@ -139,7 +162,8 @@ export const startLoad = (settings: LoadSettings): Load => {
       const { status, accepted, rejected } = await post(url, token, events);
       said = String(status);
       if (status === 200) {
-        if (accepted !== events.length || rejected !== 0) throw new Error(`${op}: ${accepted} accepted of ${events.length}`);
+        if (accepted !== events.length || rejected !== 0)
+          throw new Error(`${op}: ${accepted} accepted of ${events.length}`);
         outcome = "ok";
       } else if (status < 500) outcome = "fail";
     } finally {
@@ -153,10 +177,12 @@ export const startLoad = (settings: LoadSettings): Load => {
       const events = next(batch);
       for (const event of events) sent.set(event.event_id, event);
       for (let tries = 1; ; tries += 1) {
-        const outcome = await attempt(`${number}.${tries}`, tokens[(number + tries) % tokens.length]!, events).catch((error: Error) => {
-          if (error.message.includes("accepted of")) throw error;
-          return "unknown" as const;
-        });
+        const outcome = await attempt(`${number}.${tries}`, tokens[(number + tries) % tokens.length]!, events).catch(
+          (error: Error) => {
+            if (error.message.includes("accepted of")) throw error;
+            return "unknown" as const;
+          },
+        );
         await pause();
         if (outcome === "ok" || isStopping || random() > patience) break;
       }

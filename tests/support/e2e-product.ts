@@ -1,4 +1,4 @@
-// tests/support/e2e-product.ts - the whole product on servers of its own, for tests that kill parts of it and count what is left.
+// The whole product on servers of its own, for tests that kill parts of it and count what is left.
 import { type ChildProcess, spawn } from "node:child_process";
 import { cpSync, existsSync } from "node:fs";
 import { join } from "node:path";
@@ -61,20 +61,36 @@ export interface Product {
   readonly tokens: (clientId: number, count: number) => Promise<readonly string[]>;
   readonly ingestUrl: string;
   readonly read: <T = any>(topic: string) => Promise<readonly Stored<T>[]>;
-  /** In the order that data flows, so that zeros read one after the other mean that nothing is under way. */
+  /**
+   * In the order that data flows, so that zeros read one after the other mean that nothing is under
+   * way.
+   */
   readonly lags: () => Promise<readonly GroupLag[]>;
   /** Until every group has read everything. */
   readonly quiet: (deadlineMs: number) => Promise<void>;
   /** Starts the command line; `done` resolves when it ends. */
   readonly tributary: (...args: readonly string[]) => { readonly child: ChildProcess; readonly done: Promise<Ran> };
   /** SIGKILL by default. Resolves when the process of that name has another number, with both. */
-  readonly replaced: (name: string, deadlineMs: number, kill?: NodeJS.Signals) => Promise<{ readonly was: number; readonly is: number }>;
+  readonly replaced: (
+    name: string,
+    deadlineMs: number,
+    kill?: NodeJS.Signals,
+  ) => Promise<{ readonly was: number; readonly is: number }>;
   readonly clear: () => Promise<void>;
 }
 
 /** A process whose output is kept. */
-export const spawned = (args: readonly string[], env: Readonly<Record<string, string | undefined>>, isLeader = false) => {
-  const child = spawn(process.execPath, [...args], { cwd: root, env, stdio: ["ignore", "pipe", "pipe"], detached: isLeader });
+export const spawned = (
+  args: readonly string[],
+  env: Readonly<Record<string, string | undefined>>,
+  isLeader = false,
+) => {
+  const child = spawn(process.execPath, [...args], {
+    cwd: root,
+    env,
+    stdio: ["ignore", "pipe", "pipe"],
+    detached: isLeader,
+  });
   let stdout = "";
   let stderr = "";
   child.stdout.on("data", (text) => (stdout += text));
@@ -103,7 +119,8 @@ export const environmentOf = (home: string): Readonly<Record<string, string | un
 /** Starts everything in a folder of its own; for beforeAll, with `clear` in afterAll. */
 export const startProduct = async (apps: readonly App[] = productApps): Promise<Product> => {
   for (const { module } of apps)
-    if (!existsSync(join(root, "dist", module))) throw new Error(`dist/${module} is missing; compile first: npm run build`);
+    if (!existsSync(join(root, "dist", module)))
+      throw new Error(`dist/${module} is missing; compile first: npm run build`);
   const here = workshop();
   const stack = await here.start({ services: ["kafka", "postgres", "clickhouse", "redis", "registry"], steps, apps });
   const { env } = stack;
@@ -113,7 +130,8 @@ export const startProduct = async (apps: readonly App[] = productApps): Promise<
   const owner: pg.Pool = openPool(env.POSTGRES_ADMIN_URL!, { max: 2 });
   const app: pg.Pool = openPool(env.POSTGRES_URL!, { max: 1 });
   const analytics = openClickhouse(env.CLICKHOUSE_URL!);
-  // A copy of the log waits up to a minute for its next file, on purpose: tests/guarantees/archive.test.ts waits for that one.
+  // A copy of the log waits up to a minute for its next file, on purpose:
+  // tests/guarantees/archive.test.ts waits for that one.
   const groups = groupsOf(
     pipeline,
     productApps.filter(({ module }) => module.startsWith("apps/worker/")).flatMap(({ args }) => args ?? []),
@@ -172,7 +190,11 @@ export const startProduct = async (apps: readonly App[] = productApps): Promise<
       // Known everywhere within a second; sooner they would be refused.
       const known = async (token: string): Promise<void> => {
         const headers = { authorization: `Bearer ${token}`, "content-type": "application/json" };
-        const { status } = await fetch(`${stack.run.apps.ingest!.url}/ingest/batch`, { method: "POST", headers, body: "{}" });
+        const { status } = await fetch(`${stack.run.apps.ingest!.url}/ingest/batch`, {
+          method: "POST",
+          headers,
+          body: "{}",
+        });
         if (status !== 400) throw new Error(`the edge answers ${status}`);
       };
       await until("the edge knows the newest token", 10_000, () => known(made.at(-1)!));
@@ -196,7 +218,8 @@ export const startProduct = async (apps: readonly App[] = productApps): Promise<
       return { was, is };
     },
     clear: async () => {
-      if (process.env.KEEP_LOGS !== undefined) cpSync(join(here.home, "logs"), process.env.KEEP_LOGS, { recursive: true });
+      if (process.env.KEEP_LOGS !== undefined)
+        cpSync(join(here.home, "logs"), process.env.KEEP_LOGS, { recursive: true });
       await admin.close();
       await owner.end();
       await app.end();

@@ -1,4 +1,4 @@
-// tests/support/fresh-database.ts - an empty database of its own on the shared Postgres, so that a suite may break it.
+// An empty database of its own on the shared Postgres, so that a suite may break it.
 import pg from "pg";
 import { migrate } from "../../infra/postgres/migrate.ts";
 import { openPool } from "../../infra/postgres/sql.ts";
@@ -14,9 +14,14 @@ export interface FreshDatabase {
 }
 
 let made = 0;
-/** Migrated unless `empty`. Roles belong to the whole server, so the password stays that of the stack. */
+/**
+ * Migrated unless `empty`. Roles belong to the whole server, so the password stays that of the
+ * stack.
+ */
 export const freshDatabase = async (options: { readonly empty?: boolean } = {}): Promise<FreshDatabase> => {
-  const { POSTGRES_ADMIN_URL: server, POSTGRES_APP_PASSWORD: appPassword } = sharedStack().env as Readonly<Record<string, string>>;
+  const { POSTGRES_ADMIN_URL: server, POSTGRES_APP_PASSWORD: appPassword } = sharedStack().env as Readonly<
+    Record<string, string>
+  >;
   made += 1;
   const name = `test_${process.pid}_${Date.now()}_${made}`;
   const urlOf = (change: (url: URL) => void): string => {

@@ -1,10 +1,16 @@
-// tests/support/given.ts - given a state and facts, when an event comes, then this is its outcome.
+// Given a state and facts, when an event comes, then this is its outcome.
 import { expect } from "vitest";
 import type { Outcome, Processor, Recorded } from "../../stream/flow.ts";
 
-/** What is stated is checked; objects are matched by the fields that they name, lists by their whole length. */
+/**
+ * What is stated is checked; objects are matched by the fields that they name, lists by their whole
+ * length.
+ */
 interface Expected<Out, State, Reason> {
-  /** By output: the data of the one event that goes there, or of all of them in order. No output but these gets anything. */
+  /**
+   * By output: the data of the one event that goes there, or of all of them in order. No output but
+   * these gets anything.
+   */
   readonly emits?: { readonly [Name in keyof Out]?: DeepPartial<Out[Name]> | readonly DeepPartial<Out[Name]>[] };
   readonly drops?: Reason;
   readonly rejects?: Reason;
@@ -28,7 +34,10 @@ export const given = <In, Out, State, Facts, Reason extends string>(
   },
 });
 
-const check = <Out, State, Reason>(outcome: Outcome<Out, State, Reason>, expected: Expected<Out, State, Reason>): void => {
+const check = <Out, State, Reason>(
+  outcome: Outcome<Out, State, Reason>,
+  expected: Expected<Out, State, Reason>,
+): void => {
   const kind = expected.rejects !== undefined ? "reject" : expected.drops !== undefined ? "drop" : "emit";
   expect(outcome, `became ${outcome.kind}`).toMatchObject({ kind });
   if (outcome.kind !== "emit") expect(outcome.reason).toBe(expected.rejects ?? expected.drops);
@@ -40,7 +49,9 @@ const check = <Out, State, Reason>(outcome: Outcome<Out, State, Reason>, expecte
   if ("state" in expected) expect(outcome.state).toEqual(expected.state);
 };
 
-const byOutput = (events: readonly { readonly output: PropertyKey; readonly data: unknown }[]): Record<string, unknown[]> => {
+const byOutput = (
+  events: readonly { readonly output: PropertyKey; readonly data: unknown }[],
+): Record<string, unknown[]> => {
   const outputs: Record<string, unknown[]> = {};
   for (const { output, data } of events) {
     const name = String(output);

@@ -1,4 +1,4 @@
-// tests/support/in-memory-letters.ts - the index of the dead letters in one process, by the same rules as the one in Postgres.
+// The index of the dead letters in one process, by the same rules as the one in Postgres.
 import { type Failure, indexFailures, type Letter, mayBeClaimed } from "../../modules/dead-letters/letter.ts";
 import type { Attempt } from "../../modules/dead-letters/letter-index.ts";
 import type { UnixMs } from "../../stream/flow.ts";
@@ -27,18 +27,34 @@ export const inMemoryLetters = (random: () => number = () => 0) => {
     claim: async (most: number, now: UnixMs, leaseMs: number): Promise<readonly Letter[]> => {
       const due = [...letters.values()].filter((letter) => mayBeClaimed(letter, now)).slice(0, most);
       for (const letter of due)
-        letters.set(letter.letter_id, { ...letter, state: "retrying", next_attempt_at: null, sent_at: null, lease_until: now + leaseMs });
+        letters.set(letter.letter_id, {
+          ...letter,
+          state: "retrying",
+          next_attempt_at: null,
+          sent_at: null,
+          lease_until: now + leaseMs,
+        });
       return due.map(({ letter_id }) => letters.get(letter_id)!);
     },
     sent: async (sent: readonly Attempt[], now: UnixMs) => void attempt(sent, () => ({ sent_at: now })),
     underWay: async (): Promise<readonly Attempt[]> =>
       [...letters.values()].filter(({ state, sent_at }) => state === "retrying" && sent_at !== null),
     passed: async (sent: readonly Attempt[], now: UnixMs) =>
-      attempt(sent, ({ sent_at }) => (sent_at === null ? {} : { state: "reprocessed", lease_until: null, closed_at: now })),
-    park: async (sent: readonly Attempt[], message: string) => void attempt(sent, () => ({ state: "parked", lease_until: null, message })),
+      attempt(sent, ({ sent_at }) =>
+        sent_at === null ? {} : { state: "reprocessed", lease_until: null, closed_at: now },
+      ),
+    park: async (sent: readonly Attempt[], message: string) =>
+      void attempt(sent, () => ({ state: "parked", lease_until: null, message })),
     discard: async (sent: readonly Attempt[], reason: string, now: UnixMs) =>
-      void attempt(sent, () => ({ state: "discarded", lease_until: null, closed_at: now, closed_by: "keeper", close_reason: reason })),
+      void attempt(sent, () => ({
+        state: "discarded",
+        lease_until: null,
+        closed_at: now,
+        closed_by: "keeper",
+        close_reason: reason,
+      })),
     /** What a person does. */
-    change: (letterId: string, change: Partial<Letter>) => void letters.set(letterId, { ...letters.get(letterId)!, ...change }),
+    change: (letterId: string, change: Partial<Letter>) =>
+      void letters.set(letterId, { ...letters.get(letterId)!, ...change }),
   };
 };

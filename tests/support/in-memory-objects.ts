@@ -1,4 +1,5 @@
-// tests/support/in-memory-objects.ts - object storage in this process; it passes the contract suite, so that it may stand for the real ones.
+// Object storage in this process; it passes the contract suite, so that it may stand for the real
+// ones.
 import { checkKey, ObjectMissing, type Objects } from "../../infra/objects/objects.ts";
 
 export interface InMemoryObjects extends Objects {
@@ -26,7 +27,8 @@ export const inMemoryObjects = (before: (effect: string) => void = () => undefin
       return Buffer.from(body);
     },
     list: async function* (prefix, after = "") {
-      for (const key of [...held.keys()].sort()) if (key.startsWith(prefix) && key > after) yield { key, bytes: held.get(key)!.length };
+      for (const key of [...held.keys()].sort())
+        if (key.startsWith(prefix) && key > after) yield { key, bytes: held.get(key)!.length };
     },
     delete: async (key) => {
       before(`delete ${checkKey(key)}`);

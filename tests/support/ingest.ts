@@ -1,4 +1,5 @@
-// The ingest host in this process, on the servers of the suite: what edge suites send to and read back from the log.
+// The ingest host in this process, on the servers of the suite: what edge suites send to and read
+// back from the log.
 import { readFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { readConfig } from "../../apps/ingest/config.ts";
@@ -42,7 +43,13 @@ export const startIngest = async (env: Readonly<Record<string, string>>): Promis
   });
   started += 1;
   const name = `ingest-test-${started}`;
-  const config = readConfig({ ...env, PORT: String(port), OPS_PORT: String(opsPort), INSTANCE_NAME: name, LOG_LEVEL: "silent" });
+  const config = readConfig({
+    ...env,
+    PORT: String(port),
+    OPS_PORT: String(opsPort),
+    INSTANCE_NAME: name,
+    LOG_LEVEL: "silent",
+  });
   await ingest(config, log)(scope);
   return {
     name,
@@ -64,7 +71,10 @@ export const startIngest = async (env: Readonly<Record<string, string>>): Promis
 export const pidOf = (stack: SharedStack, service: string): number =>
   JSON.parse(readFileSync(`${stack.env.TRIBUTARY_HOME}/run.json`, "utf8")).services[service].pid;
 
-/** Runs `work` while that server is frozen: its connections stay open and nothing is answered, which is worse than a dead one. */
+/**
+ * Runs `work` while that server is frozen: its connections stay open and nothing is answered, which
+ * is worse than a dead one.
+ */
 export const whileFrozen = async (pid: number, work: () => Promise<void>): Promise<void> => {
   process.kill(pid, "SIGSTOP");
   try {
@@ -78,12 +88,20 @@ export const whileFrozen = async (pid: number, work: () => Promise<void>): Promi
 };
 
 /** Makes ingest tokens of a client; every process knows them within a second. */
-export const newTokens = async (stack: SharedStack, clientId: number, count: number): Promise<{ tokenId: number; token: string }[]> => {
+export const newTokens = async (
+  stack: SharedStack,
+  clientId: number,
+  count: number,
+): Promise<{ tokenId: number; token: string }[]> => {
   const pool = openPool(stack.env.POSTGRES_URL!, { max: 1 });
   try {
     const made: { tokenId: number; token: string }[] = [];
     for (let n = 0; n < count; n += 1) {
-      const { token_id: tokenId, token } = await createToken(pool, { kind: "ingest", label: "test", client_id: clientId });
+      const { token_id: tokenId, token } = await createToken(pool, {
+        kind: "ingest",
+        label: "test",
+        client_id: clientId,
+      });
       made.push({ tokenId, token });
     }
     return made;
@@ -100,14 +118,16 @@ export const addedToLog = async (stack: SharedStack, work: () => Promise<void>):
   try {
     const before = new Map((await admin.watermarks("events.raw")).map(({ partition, high }) => [partition, high]));
     await work();
-    // A broker that has just started, or stood still, does not lead all of its partitions at once, and loads its groups first.
+    // A broker that has just started, or stood still, does not lead all of its partitions at once,
+    // and loads its groups first.
     return await until("the log can be read", 60_000, async () => {
       const found: EventReceived[] = [];
       await kafka.replay({
         topics: ["events.raw"],
         from: new Map([["events.raw", before]]),
         onBatch: ({ topic, partition, messages }) => {
-          for (const { offset, value } of messages) found.push(wire.decode(topics.eventsRaw, value, { topic, partition, offset }).data);
+          for (const { offset, value } of messages)
+            found.push(wire.decode(topics.eventsRaw, value, { topic, partition, offset }).data);
         },
       });
       return found;

@@ -1,9 +1,13 @@
-// tests/support/mmdb.ts - a MaxMind database with a handful of IPv4 networks, made in memory: what an operator would bring.
+// A MaxMind database with a handful of IPv4 networks, made in memory: what an operator would bring.
 
 type Value = string | number | { readonly [key: string]: Value } | readonly Value[];
 
 const typed = (type: number, size: number): Buffer =>
-  type <= 7 ? (size < 29 ? Buffer.from([(type << 5) | size]) : Buffer.from([(type << 5) | 29, size - 29])) : Buffer.from([size, type - 7]);
+  type <= 7
+    ? size < 29
+      ? Buffer.from([(type << 5) | size])
+      : Buffer.from([(type << 5) | 29, size - 29])
+    : Buffer.from([size, type - 7]);
 const unsigned = (value: number): Buffer => {
   const bytes = Buffer.alloc(4);
   bytes.writeUInt32BE(value);
@@ -20,7 +24,10 @@ const encode = (value: Value): Buffer => {
 
 const marker = Buffer.concat([Buffer.from([0xab, 0xcd, 0xef]), Buffer.from("MaxMind.com")]);
 
-/** A database in which these networks (`"8.8.8.0/24"`) have these records; built on 2026-06-01 unless said otherwise. */
+/**
+ * A database in which these networks (`"8.8.8.0/24"`) have these records; built on 2026-06-01
+ * unless said otherwise.
+ */
 export const mmdb = (networks: Readonly<Record<string, Value>>, built = "2026-06-01"): Buffer => {
   type Node = [Node | number | null, Node | number | null];
   const root: Node = [null, null];

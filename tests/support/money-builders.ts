@@ -1,4 +1,5 @@
-// tests/support/money-builders.ts - claims, entries and the two money stages driven as a worker drives them: through remembered bytes and recorded outcomes.
+// Claims, entries and the two money stages driven as a worker drives them: through remembered bytes
+// and recorded outcomes.
 import { commission } from "../../processors/commission/commission.ts";
 import type { Contracts } from "../../processors/commission/contracts.ts";
 import { earned } from "../../processors/commission/earned.ts";
@@ -17,7 +18,17 @@ import {
   topics,
 } from "../../schemas/generated.ts";
 import type { Emitted, MemoryOf, Outcome, Recorded, UnixMs } from "../../stream/flow.ts";
-import { attributed, campaignId, clickCredit, clientId, contract, conversion, noon, partnerId, recorded } from "./builders.ts";
+import {
+  attributed,
+  campaignId,
+  clickCredit,
+  clientId,
+  contract,
+  conversion,
+  noon,
+  partnerId,
+  recorded,
+} from "./builders.ts";
 
 interface Said extends Partial<EventReceived> {
   /** The partner whose click is credited; null: nobody. */
@@ -35,9 +46,17 @@ const someId = (): string => `00000000-0000-8000-8000-${(++made).toString(16).pa
 const claimOf = (kind: Claim["kind"], said: Said): Recorded<Claim> => {
   const { partner, band, at = noon, receivedAt = at, order_key, ...event } = said;
   const credit: Partial<Credit> =
-    partner === null || partner === undefined ? {} : clickCredit({ partner_id: partner, candidates: [candidate(partner)] });
+    partner === null || partner === undefined
+      ? {}
+      : clickCredit({ partner_id: partner, candidates: [candidate(partner)] });
   const row = attributed({ event_id: someId(), ...event }, { credit, fraud: { band: band ?? "ok" } });
-  const data: Claim = { client_id: clientId, order_key: order_key ?? `o:${row.event.order_id}`, kind, attributed: row, decision: null };
+  const data: Claim = {
+    client_id: clientId,
+    order_key: order_key ?? `o:${row.event.order_id}`,
+    kind,
+    attributed: row,
+    decision: null,
+  };
   return recorded(topics.claims, data, { at, receivedAt });
 };
 const candidate = (partner: number) => ({
@@ -53,13 +72,18 @@ export const sale = (said: Said = {}): Recorded<Claim> =>
   claimOf("conversion", { partner: partnerId, source: "batch", client_side: false, ...said });
 
 /** The same purchase as the browser saw it. */
-export const pixelSale = (said: Said = {}): Recorded<Claim> => sale({ source: "pixel", client_side: true, did: "d2", ...said });
+export const pixelSale = (said: Said = {}): Recorded<Claim> =>
+  sale({ source: "pixel", client_side: true, did: "d2", ...said });
 
-/** A refund of all of order o1; `value_minor` makes it one of an amount, `product_id` one of a line. */
+/**
+ * A refund of all of order o1; `value_minor` makes it one of an amount, `product_id` one of a line.
+ */
 export const refund = (said: Said = {}): Recorded<Claim> =>
   claimOf("refund", { t: "refund", product_id: null, product_line: null, quantity: null, value_minor: null, ...said });
 
-/** A decision of a person about all of order o1; `line` makes it one about the line of that product. */
+/**
+ * A decision of a person about all of order o1; `line` makes it one about the line of that product.
+ */
 export const decide = (
   kind: Decision["kind"],
   said: Partial<Omit<Decision, "kind" | "scope">> & { readonly line?: string; readonly receivedAt?: UnixMs } = {},
@@ -86,10 +110,18 @@ export const decide = (
   return recorded(topics.claims, data, { at: receivedAt });
 };
 
-/** What today's rules make of the line of a product of order o1, computed against a version of its row; `partner` null: nobody is credited. */
+/**
+ * What today's rules make of the line of a product of order o1, computed against a version of its
+ * row; `partner` null: nobody is credited.
+ */
 export const reprocess = (
   version: number,
-  said: { readonly partner: number | null; readonly line?: string; readonly review?: string | null; readonly overrides?: boolean },
+  said: {
+    readonly partner: number | null;
+    readonly line?: string;
+    readonly review?: string | null;
+    readonly overrides?: boolean;
+  },
 ): Recorded<Claim> => {
   const { partner, line = "sku1", ...over } = said;
   const claim = decide("reprocess", { line, actor: "job:reprocess", ...over });
@@ -99,7 +131,13 @@ export const reprocess = (
 
 /** A finding of the nightly pass about order o1, judged by the lines that a new client has. */
 export const flag = (code: string, weight: number, said: Parameters<typeof decide>[1] = {}): Recorded<Claim> =>
-  decide("flag", { actor: "job:nightly", flags: [{ code, weight, evidence: code }], review_from: 40, reject_from: 70, ...said });
+  decide("flag", {
+    actor: "job:nightly",
+    flags: [{ code, weight, evidence: code }],
+    review_from: 40,
+    reject_from: 70,
+    ...said,
+  });
 
 /** 10.00 MXN earned by partner 21 for 100.00 MXN. */
 export const entry = (over: Partial<LedgerEntry> = {}): LedgerEntry => ({
@@ -143,7 +181,10 @@ export const change = (over: Partial<Conversion> = {}, receivedAt: UnixMs = noon
 /** Ten percent, thirty days of hold. */
 export const terms = (over: Partial<Contracts> = {}): Contracts => ({ contract: contract(), holdDays: 30, ...over });
 
-/** Folds events in their order: each meets the newest remembered bytes, and one decided before is answered with its record. */
+/**
+ * Folds events in their order: each meets the newest remembered bytes, and one decided before is
+ * answered with its record.
+ */
 const driven = <In, Out, State>(
   events: readonly Recorded<In>[],
   memory: MemoryOf<State>,
@@ -172,18 +213,27 @@ export interface Settlement {
   readonly rows: readonly EventAttributed[];
 }
 
-/** What settle makes of claims, in their order; a claim that comes twice is answered twice with the same records. */
+/**
+ * What settle makes of claims, in their order; a claim that comes twice is answered twice with the
+ * same records.
+ */
 export const settled = (...claims: readonly Recorded<Claim>[]): Settlement => {
   const conversions: Recorded<Conversion>[] = [];
   const rows: EventAttributed[] = [];
   for (const { event, emits } of driven(claims, order, (claim, state) => settle(claim, state, null)))
     for (const emit of emits)
       if (emit.output === "attributed") rows.push(emit.data);
-      else conversions.push(recorded(topics.conversions, emit.data, { at: emit.at ?? event.at, receivedAt: event.receivedAt }));
+      else
+        conversions.push(
+          recorded(topics.conversions, emit.data, { at: emit.at ?? event.at, receivedAt: event.receivedAt }),
+        );
   return { conversions, rows };
 };
 
-/** The entries that answer conversion records, in their order; everybody has the same terms unless said otherwise. */
+/**
+ * The entries that answer conversion records, in their order; everybody has the same terms unless
+ * said otherwise.
+ */
 export const committed = (
   conversions: readonly Recorded<Conversion>[],
   factsOf: (event: Recorded<Conversion>) => Contracts = () => terms(),
@@ -196,6 +246,7 @@ export const committed = (
 export const netByPartner = (conversions: readonly Recorded<Conversion>[]): Readonly<Record<number, bigint>> => {
   const net: Record<number, bigint> = {};
   for (const { data } of conversions)
-    net[data.partner_id] = (net[data.partner_id] ?? 0n) + (data.kind === "credited" ? data.value_minor : -data.value_minor);
+    net[data.partner_id] =
+      (net[data.partner_id] ?? 0n) + (data.kind === "credited" ? data.value_minor : -data.value_minor);
   return net;
 };

@@ -1,4 +1,4 @@
-// tests/support/printed.ts - a ledger entry as an accountant reads it, for tests whose readers are people.
+// A ledger entry as an accountant reads it, for tests whose readers are people.
 import { dayOf } from "../../domain/calendar.ts";
 import { toDecimal } from "../../domain/money.ts";
 import type { LedgerEntry } from "../../schemas/generated.ts";

@@ -1,8 +1,14 @@
-// tests/support/reprocessing.ts - a shop whose past can be reprocessed: the ports of reprocessing on a log and memories that live in this process.
+// A shop whose past can be reprocessed: the ports of reprocessing on a log and memories that live
+// in this process.
 
 import type { ReferenceRows } from "../../domain/reference/reference.ts";
 import { type Difference, differenceOf } from "../../modules/reprocess/difference.ts";
-import { defaultLimits, type ReprocessPorts, type ReprocessSettings, type StandingRow } from "../../modules/reprocess/ports.ts";
+import {
+  defaultLimits,
+  type ReprocessPorts,
+  type ReprocessSettings,
+  type StandingRow,
+} from "../../modules/reprocess/ports.ts";
 import type { EventAttributed } from "../../schemas/generated.ts";
 import type { UnixMs } from "../../stream/flow.ts";
 import { inMemory } from "../../stream/memory/in-memory.ts";
@@ -23,7 +29,10 @@ export interface Reprocessed extends Shop {
   readonly write: (difference: Difference) => Promise<void>;
   /** The newest version of each event. */
   readonly current: () => ReadonlyMap<string, EventAttributed>;
-  /** What each partner has earned in each month after all, by `partner year-month currency`; nothing is left out. */
+  /**
+   * What each partner has earned in each month after all, by `partner year-month currency`; nothing
+   * is left out.
+   */
   readonly earnings: () => Readonly<Record<string, bigint>>;
 }
 

@@ -1,4 +1,5 @@
-// tests/support/s3-server.ts - the part of the S3 protocol that the product uses, in this process: signatures are computed again, not believed.
+// The part of the S3 protocol that the product uses, in this process: signatures are computed
+// again, not believed.
 import { createHash, createHmac, timingSafeEqual } from "node:crypto";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -25,9 +26,14 @@ const hmac = (key: Buffer | string, text: string): Buffer => createHmac("sha256"
 const encoded = (text: string): string =>
   encodeURIComponent(text).replace(/[!'()*]/g, (letter) => `%${letter.charCodeAt(0).toString(16).toUpperCase()}`);
 
-/** https://docs.aws.amazon.com/AmazonS3/latest/API/sig-v4-header-based-auth.html. Null: the request is what its sender signed. */
+/**
+ * https://docs.aws.amazon.com/AmazonS3/latest/API/sig-v4-header-based-auth.html. Null: the request
+ * is what its sender signed.
+ */
 const signatureProblem = ({ method, url, headers }: IncomingMessage, body: Buffer): string | null => {
-  const given = /^AWS4-HMAC-SHA256 Credential=([^,]+), SignedHeaders=([^,]+), Signature=([0-9a-f]{64})$/.exec(headers.authorization ?? "");
+  const given = /^AWS4-HMAC-SHA256 Credential=([^,]+), SignedHeaders=([^,]+), Signature=([0-9a-f]{64})$/.exec(
+    headers.authorization ?? "",
+  );
   if (given === null) return "AccessDenied";
   const [, credential, signedHeaders, signature] = given as unknown as [string, string, string, string];
   const [key, day, region, service, end] = credential.split("/");
@@ -38,7 +44,8 @@ const signatureProblem = ({ method, url, headers }: IncomingMessage, body: Buffe
   if (payload !== "UNSIGNED-PAYLOAD" && payload !== sha256(body)) return "XAmzContentSHA256Mismatch";
   const { pathname, searchParams } = new URL(url!, "http://x");
   const names = signedHeaders.split(";");
-  for (const needed of ["host", "x-amz-content-sha256", "x-amz-date"]) if (!names.includes(needed)) return "AccessDenied";
+  for (const needed of ["host", "x-amz-content-sha256", "x-amz-date"])
+    if (!names.includes(needed)) return "AccessDenied";
   const canonical = [
     method,
     pathname
@@ -55,7 +62,10 @@ const signatureProblem = ({ method, url, headers }: IncomingMessage, body: Buffe
     payload,
   ].join("\n");
   const signed = ["AWS4-HMAC-SHA256", at, `${day}/${region}/s3/aws4_request`, sha256(canonical)].join("\n");
-  const signing = [day!, region, "s3", "aws4_request"].reduce<Buffer | string>((secret, part) => hmac(secret, part), `AWS4${SECRET}`);
+  const signing = [day!, region, "s3", "aws4_request"].reduce<Buffer | string>(
+    (secret, part) => hmac(secret, part),
+    `AWS4${SECRET}`,
+  );
   const right = hmac(signing, signed);
   return timingSafeEqual(right, Buffer.from(signature, "hex")) ? null : "SignatureDoesNotMatch";
 };
@@ -71,7 +81,9 @@ export const startS3 = async (): Promise<S3Server> => {
   const list = (searchParams: URLSearchParams): string => {
     const [prefix, after] = [searchParams.get("prefix") ?? "", searchParams.get("start-after") ?? ""];
     const all = [...held.keys()].sort().filter((key) => key.startsWith(prefix) && key > after);
-    const entries = all.slice(0, PAGE).map((key) => `<Contents><Key>${key}</Key><Size>${held.get(key)!.length}</Size></Contents>`);
+    const entries = all
+      .slice(0, PAGE)
+      .map((key) => `<Contents><Key>${key}</Key><Size>${held.get(key)!.length}</Size></Contents>`);
     return `<?xml version="1.0"?><ListBucketResult><Name>${BUCKET}</Name><KeyCount>${entries.length}</KeyCount><IsTruncated>${all.length > PAGE}</IsTruncated>${entries.join("")}</ListBucketResult>`;
   };
   const answer = (request: IncomingMessage, response: ServerResponse, body: Buffer): void => {

@@ -1,4 +1,5 @@
-// tests/support/shop.ts - the whole pipeline in memory behind its real edge: events go in as a sender writes them, and every topic can be read.
+// The whole pipeline in memory behind its real edge: events go in as a sender writes them, and
+// every topic can be read.
 
 import { clickIdKey, mint } from "../../domain/click-id.ts";
 import { identifyFor, pepperOf } from "../../domain/device-id.ts";
@@ -9,7 +10,13 @@ import { identityClicks } from "../../processors/attribute/identity-clicks.ts";
 import { identityKeys, identityKeysOf } from "../../processors/enrich/identity-keys.ts";
 import { places, placesOf } from "../../processors/enrich/places.ts";
 import { hints } from "../../processors/score/hints.ts";
-import { type Conversion, type EventAttributed, type EventReceived, type LedgerEntry, topics } from "../../schemas/generated.ts";
+import {
+  type Conversion,
+  type EventAttributed,
+  type EventReceived,
+  type LedgerEntry,
+  topics,
+} from "../../schemas/generated.ts";
 import type { Admission, Arrival, Read, UnixMs } from "../../stream/flow.ts";
 import { type Driven, type DriveSettings, drive } from "../../stream/testing/drive.ts";
 import { pipeline } from "../../topology.ts";
@@ -19,7 +26,8 @@ const secret = "the secret of an installation";
 const clickKey = clickIdKey(secret, 1);
 
 /** The click id that a tracking link gave out this long before noon. */
-export const clickBefore = (elapsedMs: number, onLink = linkId): string => mint(onLink, noon - elapsedMs, new Uint8Array(8), clickKey);
+export const clickBefore = (elapsedMs: number, onLink = linkId): string =>
+  mint(onLink, noon - elapsedMs, new Uint8Array(8), clickKey);
 /** The same id with its last character changed: the right form, the wrong proof. */
 export const forged = (clickId: string): string => clickId.slice(0, -1) + (clickId.endsWith("A") ? "B" : "A");
 
@@ -33,20 +41,37 @@ export const pageView = (over: Written = {}): Written => ({
   url: "https://shop.example/",
   ...over,
 });
-export const click = (clickId: string, over: Written = {}): Written => pageView({ t: "click", svc_click_id: clickId, ...over });
+export const click = (clickId: string, over: Written = {}): Written =>
+  pageView({ t: "click", svc_click_id: clickId, ...over });
 /** One unit of sku1 for 100.00 MXN in order o1. */
 export const purchase = (over: Written = {}, props: Written = {}): Written =>
   pageView({
     t: "purchase",
     url: undefined,
-    props: { order_id: "o1", product_id: "sku1", product_line: "MX", quantity: 1, revenue: "100.00", currency: "MXN", ...props },
+    props: {
+      order_id: "o1",
+      product_id: "sku1",
+      product_line: "MX",
+      quantity: 1,
+      revenue: "100.00",
+      currency: "MXN",
+      ...props,
+    },
     ...over,
   });
 /** All of order o1, unless an amount is given. */
 export const refund = (over: Written = {}, props: Written = {}): Written =>
-  pageView({ t: "refund", url: undefined, props: { order_id: "o1", currency: "MXN", reason: "item_returned", ...props }, ...over });
+  pageView({
+    t: "refund",
+    url: undefined,
+    props: { order_id: "o1", currency: "MXN", reason: "item_returned", ...props },
+    ...over,
+  });
 
-/** What the edge knows about the token of the shop's own server; a visitor's browser has one that is marked as such. */
+/**
+ * What the edge knows about the token of the shop's own server; a visitor's browser has one that is
+ * marked as such.
+ */
 export const token = (over: Partial<BatchFacts> = {}): BatchFacts => ({
   clientId,
   segments: [],
@@ -55,16 +80,31 @@ export const token = (over: Partial<BatchFacts> = {}): BatchFacts => ({
   identify: identifyFor(pepperOf(secret, over.clientId ?? clientId), 100),
   ...over,
 });
-const arrival = (receivedAt: UnixMs): Arrival => ({ receivedAt, sender: String(clientId), address: null, header: () => undefined });
+const arrival = (receivedAt: UnixMs): Arrival => ({
+  receivedAt,
+  sender: String(clientId),
+  address: null,
+  header: () => undefined,
+});
 
 /** How POST /ingest/batch answers for each of these events. */
-export const admit = (events: readonly Written[], receivedAt: UnixMs = noon, facts = token()): readonly Admission<EventReceived>[] =>
+export const admit = (
+  events: readonly Written[],
+  receivedAt: UnixMs = noon,
+  facts = token(),
+): readonly Admission<EventReceived>[] =>
   admitBatch(acceptsBatch(JSON.stringify({ events })), arrival(receivedAt), facts);
 
 export interface Shop extends Driven {
   /** Through the edge into the log, then through every stage. Throws when the edge refuses one. */
-  readonly post: (events: readonly Written[], over?: { readonly receivedAt?: UnixMs; readonly isClientSide?: boolean }) => Promise<void>;
-  /** Reference data as of now; what it knew before must stand in the rows too, for rows are never edited. */
+  readonly post: (
+    events: readonly Written[],
+    over?: { readonly receivedAt?: UnixMs; readonly isClientSide?: boolean },
+  ) => Promise<void>;
+  /**
+   * Reference data as of now; what it knew before must stand in the rows too, for rows are never
+   * edited.
+   */
   readonly learn: (rows: Partial<ReferenceRows>) => void;
   /** What lies in the three topics that end the chain, in the order in which it was written. */
   readonly stored: () => readonly EventAttributed[];
@@ -85,7 +125,10 @@ export const knowing = (rows: Partial<ReferenceRows>): Read =>
     [identityClicks, nothingInCommon],
   );
 
-/** One client with one partner, campaign, link and a contract of 10 % (tests/support/builders.ts), unless rows say otherwise. */
+/**
+ * One client with one partner, campaign, link and a contract of 10 % (tests/support/builders.ts),
+ * unless rows say otherwise.
+ */
 export const shop = (rows: Partial<ReferenceRows> = {}, settings: Omit<DriveSettings, "read"> = {}): Shop => {
   const driven = drive(pipeline, { ...settings, read: knowing(rows) });
   const dataOf = <T>(events: readonly { readonly data: T }[]): readonly T[] => events.map(({ data }) => data);
@@ -95,7 +138,8 @@ export const shop = (rows: Partial<ReferenceRows> = {}, settings: Omit<DriveSett
       driven.send(
         topics.eventsRaw,
         ...admit(events, receivedAt, token({ isClientSide })).map((admission) => {
-          if (admission.kind === "refused") throw new Error(`the edge refused ${admission.refusal.field}: ${admission.refusal.message}`);
+          if (admission.kind === "refused")
+            throw new Error(`the edge refused ${admission.refusal.field}: ${admission.refusal.message}`);
           return { data: admission.data, at: admission.at, receivedAt };
         }),
       ),

@@ -1,4 +1,5 @@
-// The servers of docker-compose.yml on free ports, in a project of their own, for all suites of one run: topics, schemas, tables and demo clients are there.
+// The servers of docker-compose.yml on free ports, in a project of their own, for all suites of one
+// run: topics, schemas, tables and demo clients are there.
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

@@ -1,4 +1,5 @@
-// tests/support/tls-kafka.ts - a real broker with four doors: plain, TLS with a password, TLS with the client's own certificate, and its controller's.
+// A real broker with four doors: plain, TLS with a password, TLS with the client's own certificate,
+// and its controller's.
 import { execFile, spawn } from "node:child_process";
 import { mkdirSync, openSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -27,7 +28,12 @@ export const startTlsKafka = async (
 ): Promise<TlsKafka> => {
   const home = openHome(folder);
   await fetchJars(home);
-  const [plain, password, mutual, controller] = [await freePort(), await freePort(), await freePort(), await freePort()];
+  const [plain, password, mutual, controller] = [
+    await freePort(),
+    await freePort(),
+    await freePort(),
+    await freePort(),
+  ];
   const at = (name: string) => join(folder, "tls-kafka", name);
   mkdirSync(at("data"), { recursive: true });
   writeFileSync(at("own.pem"), own.key + own.cert, { mode: 0o600 });

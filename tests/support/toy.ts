@@ -1,4 +1,5 @@
-// tests/support/toy.ts - a pipeline without a domain: three stages on one key, then two that decide money on other keys; for tests of the machinery.
+// A pipeline without a domain: three stages on one key, then two that decide money on other keys;
+// for tests of the machinery.
 import { topic } from "../../infra/avro/codec.ts";
 import {
   type AnySink,
@@ -16,7 +17,10 @@ import {
 } from "../../stream/flow.ts";
 import { topology } from "../../stream/topology.ts";
 
-/** Something happened at a `place`; when it belongs to an `order` it is worth something. Ids of what stages make follow from the input's. */
+/**
+ * Something happened at a `place`; when it belongs to an `order` it is worth something. Ids of what
+ * stages make follow from the input's.
+ */
 export interface Step {
   readonly id: string;
   readonly place: string;
@@ -57,7 +61,15 @@ const steps = (name: string, keyedBy: "place" | "order") =>
     keyOf: (data) => data[keyedBy],
   });
 const sums = (name: string, keyedBy: "order" | "owner") =>
-  topic<Sum>({ name, keyedBy, partitions: 2, checked: true, record: sumRecord, idOf: ({ id }) => id, keyOf: (data) => data[keyedBy] });
+  topic<Sum>({
+    name,
+    keyedBy,
+    partitions: 2,
+    checked: true,
+    record: sumRecord,
+    idOf: ({ id }) => id,
+    keyOf: (data) => data[keyedBy],
+  });
 
 export const toys = {
   raw: steps("toy.raw", "place"),
@@ -69,7 +81,10 @@ export const toys = {
   paid: sums("toy.paid", "owner"),
 };
 
-const bytes = { encode: (value: unknown) => Buffer.from(JSON.stringify(value)), decode: (value: Uint8Array) => JSON.parse(String(value)) };
+const bytes = {
+  encode: (value: unknown) => Buffer.from(JSON.stringify(value)),
+  decode: (value: Uint8Array) => JSON.parse(String(value)),
+};
 
 /** The number that facts hold, e.g. a rate that changes while two owners overlap. */
 export const rate: View<number> = { view: "rate" };
@@ -93,15 +108,24 @@ const check: Processor<Step, { checked: Step }, null, null, "negative" | "unluck
   return emit([{ output: "checked", data }]);
 };
 
-/** Remembers the last three steps of a place, and writes down what it met. Refuses what the check lets through: worth 1000 and more. */
+/**
+ * Remembers the last three steps of a place, and writes down what it met. Refuses what the check
+ * lets through: worth 1000 and more.
+ */
 const walk: Processor<Step, { walked: Step }, readonly string[], null, "too_much"> = ({ data }, journey) => {
   if (data.worth >= 1000) return reject("too_much");
   const walked = { ...data, seen: journey.join(",") };
   return emit([{ output: "walked", data: walked }], data.worth % 2 === 0 ? [...journey, data.id].slice(-3) : journey);
 };
 
-/** Counts odd and even worths of a place under keys of their own; steps with an order are claims. */
-const point: Processor<Step, { out: Step; claims: Step }, Readonly<Record<string, number>>, number> = ({ data }, counts, factor) => {
+/**
+ * Counts odd and even worths of a place under keys of their own; steps with an order are claims.
+ */
+const point: Processor<Step, { out: Step; claims: Step }, Readonly<Record<string, number>>, number> = (
+  { data },
+  counts,
+  factor,
+) => {
   const parity = data.worth % 2 === 0 ? "even" : "odd";
   const count = (counts[parity] ?? 0) + 1;
   const pointed = { ...data, seen: `${data.seen};${parity}${count};x${factor}` };
@@ -114,17 +138,29 @@ interface Order {
   readonly total: number;
   readonly steps: number;
 }
-/** What an order is worth so far, at today's rate: facts decide, so deciding twice would tell two stories. */
+/**
+ * What an order is worth so far, at today's rate: facts decide, so deciding twice would tell two
+ * stories.
+ */
 const settle: Processor<Step, { sums: Sum }, Order, number, "nothing"> = ({ data }, order, factor) => {
   if (data.worth === 0) return drop("nothing", order);
   const total = order.total + data.worth * factor;
   const owner = `owner${data.order.length % 2}`;
-  const sum = { id: `${data.id}/sum`, order: data.order, owner, total, cause: `${data.id} x${factor} n${order.steps + 1}` };
+  const sum = {
+    id: `${data.id}/sum`,
+    order: data.order,
+    owner,
+    total,
+    cause: `${data.id} x${factor} n${order.steps + 1}`,
+  };
   return emit([{ output: "sums", data: sum }], { total, steps: order.steps + 1 });
 };
 const pay: Processor<Sum, { paid: Sum }, Readonly<Record<string, number>>> = ({ data }, paidSoFar) => {
   const total = (paidSoFar[data.order] ?? 0) + data.total;
-  return emit([{ output: "paid", data: { ...data, id: `${data.id}/paid`, total } }], { ...paidSoFar, [data.order]: total });
+  return emit([{ output: "paid", data: { ...data, id: `${data.id}/paid`, total } }], {
+    ...paidSoFar,
+    [data.order]: total,
+  });
 };
 
 export const toy = topology(
@@ -157,7 +193,13 @@ export const toy = topology(
     name: "settle",
     from: toys.claims,
     run: settle,
-    memory: remembers<Order>({ name: "orders", keyedBy: "order", driver: "durable", initial: { total: 0, steps: 0 }, ...bytes }),
+    memory: remembers<Order>({
+      name: "orders",
+      keyedBy: "order",
+      driver: "durable",
+      initial: { total: 0, steps: 0 },
+      ...bytes,
+    }),
     facts: rates,
     to: { sums: toys.sums },
   }),
@@ -165,12 +207,25 @@ export const toy = topology(
     name: "pay",
     from: toys.sums,
     run: pay,
-    memory: remembersBy<number>({ name: "paid", keyedBy: "owner", driver: "durable", keysOf: ({ data }) => [data.order], ...bytes }),
+    memory: remembersBy<number>({
+      name: "paid",
+      keyedBy: "owner",
+      driver: "durable",
+      keysOf: ({ data }) => [data.order],
+      ...bytes,
+    }),
     to: { paid: toys.paid },
   }),
 );
 
-export const step = (id: string, over: Partial<Step> = {}): Step => ({ id, place: "here", order: "", worth: 2, seen: "", ...over });
+export const step = (id: string, over: Partial<Step> = {}): Step => ({
+  id,
+  place: "here",
+  order: "",
+  worth: 2,
+  seen: "",
+  ...over,
+});
 export const sent = (data: Step, at = 1_000) => ({ data, at });
 
 /** One row a step, in a store of the test's own. */
@@ -178,5 +233,11 @@ export const stepsSink = sink<Step, Step>({
   name: "steps",
   from: toys.out,
   rows: ({ data }) => [data],
-  into: { name: "steps", store: "clickhouse", key: ["id"], tenantOf: () => 1, write: (rows, write) => write("steps", rows) },
+  into: {
+    name: "steps",
+    store: "clickhouse",
+    key: ["id"],
+    tenantOf: () => 1,
+    write: (rows, write) => write("steps", rows),
+  },
 }) as AnySink;

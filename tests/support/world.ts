@@ -1,4 +1,5 @@
-// tests/support/world.ts - a log, memories and committed offsets in this process, a vector of all effects, and workers that can die at any of them.
+// A log, memories and committed offsets in this process, a vector of all effects, and workers that
+// can die at any of them.
 
 import { inMemoryWire, type Wire } from "../../infra/avro/wire.ts";
 import { chain } from "../../stream/chain.ts";
@@ -52,7 +53,9 @@ export interface WorkerSettings {
 export interface Worker {
   readonly name: string;
   readonly process: ProcessBatch;
-  /** One batch of one partition from the committed offset on; false when there is nothing to read. */
+  /**
+   * One batch of one partition from the committed offset on; false when there is nothing to read.
+   */
   readonly step: (partition: number, most: number, control?: Partial<Control>) => Promise<boolean>;
   /** A batch as this worker read it earlier: what a zombie holds in its hands. */
   readonly hold: (partition: number, most: number) => () => Promise<void>;
@@ -76,7 +79,9 @@ export const worker = (within: World, { hosting, around, ports = {}, ...settings
     memories: { fast: watched(within.memories.fast), durable: watched(within.memories.durable) },
     read: settings.read ?? rateOf(1),
     produce: (messages) =>
-      effect(`produce ${[...new Set(messages.map(({ topic }) => topic))].join(",")}`, async () => within.log.append(messages)),
+      effect(`produce ${[...new Set(messages.map(({ topic }) => topic))].join(",")}`, async () =>
+        within.log.append(messages),
+      ),
     deadLetters: toy.deadLetters,
     deadLetter: (letter) => deadLetterOf(letter, 0),
     retry: (_, step) => step(),
@@ -124,7 +129,8 @@ export const worker = (within: World, { hosting, around, ports = {}, ...settings
 export const settleDown = async (workers: readonly Worker[], within: World, most = 100): Promise<void> => {
   for (let isMoving = true; isMoving; ) {
     isMoving = false;
-    for (const one of workers) for (let partition = 0; partition < 3; partition++) if (await one.step(partition, most)) isMoving = true;
+    for (const one of workers)
+      for (let partition = 0; partition < 3; partition++) if (await one.step(partition, most)) isMoving = true;
   }
   within.effects.push("quiet");
 };

@@ -1,4 +1,5 @@
-// Imports flow one way: apps -> topology -> processors | sinks -> schemas -> stream/flow. This test walks every import and prints the arrow that does not.
+// Imports flow one way: apps -> topology -> processors | sinks -> schemas -> stream/flow. This test
+// walks every import and prints the arrow that does not.
 import { readdirSync, readFileSync } from "node:fs";
 import { dirname, join, normalize } from "node:path";
 import { expect, test } from "vitest";
@@ -13,7 +14,9 @@ const files = [
   ),
 ];
 
-/** What each part may import besides itself: everything below it; pure parts skip the outside world. */
+/**
+ * What each part may import besides itself: everything below it; pure parts skip the outside world.
+ */
 const allowed: Readonly<Record<string, readonly string[]>> = {
   schemas: [],
   stream: ["schemas"],
@@ -50,7 +53,10 @@ const owed: ReadonlySet<string> = new Set([
   "stream/shadow.ts -> infra/avro/wire.ts",
   "stream/testing/drive.ts -> infra/avro/wire.ts",
 ]);
-/** What reads the world, or writes to it, has no place in a pure function. Small pure parsers are fine. */
+/**
+ * What reads the world, or writes to it, has no place in a pure function. Small pure parsers are
+ * fine.
+ */
 const pureLibraries = new Set(["node:buffer", "node:crypto", "bowser", "isbot", "ipaddr.js", "mmdb-lib", "big.js"]);
 const importsOf = (file: string): readonly string[] =>
   [...readFileSync(file, "utf8").matchAll(/^(?:import|export)\s[^;]*?from\s+"([^"]+)"|^import\s+"([^"]+)"/gm)].map(
@@ -58,7 +64,8 @@ const importsOf = (file: string): readonly string[] =>
   );
 
 /** An app is a part of its own: none imports another. */
-const partOf = (file: string): string => (file.startsWith("apps/") ? file.split("/").slice(0, 2).join("/") : file.split("/")[0]!);
+const partOf = (file: string): string =>
+  file.startsWith("apps/") ? file.split("/").slice(0, 2).join("/") : file.split("/")[0]!;
 
 test("imports flow one way", () => {
   const wrong = files.flatMap((file) => {
@@ -106,7 +113,8 @@ test("one module touches each client library", () => {
 });
 
 test("only the configuration of an app reads the environment", () => {
-  // The armed failpoints are loaded under `node --conditions=faults` alone and are told by the environment which one to hit.
+  // The armed failpoints are loaded under `node --conditions=faults` alone and are told by the
+  // environment which one to hit.
   const readers = /^(apps\/[a-z]+\/config|infra\/embedded\/config|stream\/failpoint\.armed)\.ts$/;
   const wrong = files.filter((file) => !readers.test(file) && /process\.env/.test(readFileSync(file, "utf8")));
   expect(wrong).toEqual([]);

@@ -28,7 +28,11 @@ declare const visits: MemoryOf<Visits>;
 declare const otherMemory: MemoryOf<{ readonly last: string }>;
 declare const enriched: (event: EventReceived) => EventEnriched;
 
-const plain: Processor<EventReceived, { enriched: EventEnriched }> = (event) => emit([{ output: "enriched", data: enriched(event.data) }]);
+const RAW = topics.eventsRaw;
+const RICH = topics.eventsEnriched;
+
+const plain: Processor<EventReceived, { enriched: EventEnriched }> = (event) =>
+  emit([{ output: "enriched", data: enriched(event.data) }]);
 const looking: Processor<EventReceived, { enriched: EventEnriched }, null, Places> = (event) =>
   emit([{ output: "enriched", data: enriched(event.data) }]);
 const remembering: Processor<EventReceived, { enriched: EventEnriched }, Visits> = (event, state) =>
@@ -40,46 +44,47 @@ interface Fork {
 declare const forked: Processor<EventReceived, Fork>;
 
 export const wired = [
-  stage({ name: "a", from: topics.eventsRaw, run: plain, to: { enriched: topics.eventsEnriched } }),
-  stage({ name: "b", from: topics.eventsRaw, run: looking, facts: places, to: { enriched: topics.eventsEnriched } }),
-  stage({ name: "c", from: topics.eventsRaw, run: remembering, memory: visits, to: { enriched: topics.eventsEnriched } }),
+  stage({ name: "a", from: RAW, run: plain, to: { enriched: RICH } }),
+  stage({ name: "b", from: RAW, run: looking, facts: places, to: { enriched: RICH } }),
+  stage({ name: "c", from: RAW, run: remembering, memory: visits, to: { enriched: RICH } }),
 ];
 
 export const inputs = [
   // @ts-expect-error a richer input than the processor reads
-  stage({ name: "a", from: topics.eventsEnriched, run: plain, to: { enriched: topics.eventsEnriched } }),
+  stage({ name: "a", from: RICH, run: plain, to: { enriched: RICH } }),
   // @ts-expect-error another record altogether
-  stage({ name: "a", from: topics.conversions, run: plain, to: { enriched: topics.eventsEnriched } }),
+  stage({ name: "a", from: topics.conversions, run: plain, to: { enriched: RICH } }),
 ];
 export const outputs = [
   // @ts-expect-error an output written to a topic of a richer record
-  stage({ name: "a", from: topics.eventsRaw, run: plain, to: { enriched: topics.eventsScored } }),
+  stage({ name: "a", from: RAW, run: plain, to: { enriched: topics.eventsScored } }),
   // @ts-expect-error an output left out
-  stage({ name: "a", from: topics.eventsRaw, run: forked, to: { enriched: topics.eventsEnriched } }),
+  stage({ name: "a", from: RAW, run: forked, to: { enriched: RICH } }),
   // @ts-expect-error an output misspelt
-  stage({ name: "a", from: topics.eventsRaw, run: plain, to: { enrichd: topics.eventsEnriched } }),
+  stage({ name: "a", from: RAW, run: plain, to: { enrichd: RICH } }),
   // @ts-expect-error an output that the processor does not have
-  stage({ name: "a", from: topics.eventsRaw, run: plain, to: { enriched: topics.eventsEnriched, raw: topics.eventsRaw } }),
+  stage({ name: "a", from: RAW, run: plain, to: { enriched: RICH, raw: RAW } }),
   // @ts-expect-error two outputs swapped
-  stage({ name: "a", from: topics.eventsRaw, run: forked, to: { enriched: topics.eventsRaw, raw: topics.eventsEnriched } }),
+  stage({ name: "a", from: RAW, run: forked, to: { enriched: RAW, raw: RICH } }),
 ];
 export const needs = [
   // @ts-expect-error facts forgotten
-  stage({ name: "b", from: topics.eventsRaw, run: looking, to: { enriched: topics.eventsEnriched } }),
+  stage({ name: "b", from: RAW, run: looking, to: { enriched: RICH } }),
   // @ts-expect-error facts of another stage
-  stage({ name: "b", from: topics.eventsRaw, run: looking, facts: otherFacts, to: { enriched: topics.eventsEnriched } }),
+  stage({ name: "b", from: RAW, run: looking, facts: otherFacts, to: { enriched: RICH } }),
   // @ts-expect-error facts given to a processor that looks up nothing
-  stage({ name: "a", from: topics.eventsRaw, run: plain, facts: places, to: { enriched: topics.eventsEnriched } }),
+  stage({ name: "a", from: RAW, run: plain, facts: places, to: { enriched: RICH } }),
   // @ts-expect-error memory forgotten
-  stage({ name: "c", from: topics.eventsRaw, run: remembering, to: { enriched: topics.eventsEnriched } }),
+  stage({ name: "c", from: RAW, run: remembering, to: { enriched: RICH } }),
   // @ts-expect-error memory of another stage
-  stage({ name: "c", from: topics.eventsRaw, run: remembering, memory: otherMemory, to: { enriched: topics.eventsEnriched } }),
+  stage({ name: "c", from: RAW, run: remembering, memory: otherMemory, to: { enriched: RICH } }),
   // @ts-expect-error memory given to a processor that remembers nothing
-  stage({ name: "a", from: topics.eventsRaw, run: plain, memory: visits, to: { enriched: topics.eventsEnriched } }),
+  stage({ name: "a", from: RAW, run: plain, memory: visits, to: { enriched: RICH } }),
 ];
 
-// @ts-expect-error emits to an output that it does not declare
-export const toNowhere: Processor<EventReceived, { enriched: EventEnriched }> = (event) => emit([{ output: "scored", data: event.data }]);
+export const toNowhere: Processor<EventReceived, { enriched: EventEnriched }> = (event) =>
+  // @ts-expect-error emits to an output that it does not declare
+  emit([{ output: "scored", data: event.data }]);
 export const swapped: Processor<EventReceived, Fork> = (event) =>
   // @ts-expect-error emits one output's data on another
   emit([{ output: "enriched", data: event.data }]);
@@ -99,8 +104,9 @@ export const rejectsWithState: Processor<EventReceived, { raw: EventReceived }, 
 export const unlisted: Processor<EventReceived, { raw: EventReceived }, null, null, "bad"> = () => reject("worse");
 // @ts-expect-error drops although no reason is listed
 export const reasonless: Processor<EventReceived, { raw: EventReceived }> = () => drop("bad");
-// @ts-expect-error a processor is synchronous
-export const waiting: Processor<EventReceived, { raw: EventReceived }> = async (event) => emit([{ output: "raw", data: event.data }]);
+export const waiting: Processor<EventReceived, { raw: EventReceived }> = async (event) =>
+  // @ts-expect-error a processor is synchronous
+  emit([{ output: "raw", data: event.data }]);
 // @ts-expect-error returns nothing on some path
 export const forgetful: Processor<EventReceived, { raw: EventReceived }> = (event) => {
   if (event.at > 0) return emit([{ output: "raw", data: event.data }]);
@@ -133,9 +139,9 @@ declare const accepts: (body: unknown) => Body;
 declare const admit: Edge<Body, Places, EventReceived>["admit"];
 declare const admitOther: Edge<{ readonly rows: string }, Places, EventReceived>["admit"];
 export const edges = [
-  edge({ name: "batch", on: "POST /ingest/batch", accepts, admit, to: topics.eventsRaw }),
+  edge({ name: "batch", on: "POST /ingest/batch", accepts, admit, to: RAW }),
   // @ts-expect-error events for another topic
   edge({ name: "batch", on: "POST /ingest/batch", accepts, admit, to: topics.eventsScored }),
   // @ts-expect-error a body that admit does not take
-  edge({ name: "batch", on: "POST /ingest/batch", accepts, admit: admitOther, to: topics.eventsRaw }),
+  edge({ name: "batch", on: "POST /ingest/batch", accepts, admit: admitOther, to: RAW }),
 ];

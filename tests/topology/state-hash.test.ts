@@ -1,4 +1,5 @@
-// The state hash leaves nothing out in silence: whatever a sink fills is hashed, or is named here with the reason why not.
+// The state hash leaves nothing out in silence: whatever a sink fills is hashed, or is named here
+// with the reason why not.
 import { expect, test } from "vitest";
 import { differingTables, hashableTables, type StateHash } from "../../modules/state-hash/state-hash.ts";
 import type { AnySink } from "../../stream/flow.ts";
@@ -19,6 +20,11 @@ test("tables differ by their rows, by their hash, and when only one state holds 
     tables: tables.map(([table, rows, hash]) => ({ store: "postgres", table, rows, hash })),
     hash: "",
   });
-  expect(differingTables(state(["a", 1, "x"], ["b", 1, "x"]), state(["a", 1, "x"], ["b", 2, "x"]))).toEqual(["postgres.b"]);
-  expect(differingTables(state(["a", 1, "x"]), state(["a", 1, "y"], ["c", 0, "z"]))).toEqual(["postgres.a", "postgres.c"]);
+  expect(differingTables(state(["a", 1, "x"], ["b", 1, "x"]), state(["a", 1, "x"], ["b", 2, "x"]))).toEqual([
+    "postgres.b",
+  ]);
+  expect(differingTables(state(["a", 1, "x"]), state(["a", 1, "y"], ["c", 0, "z"]))).toEqual([
+    "postgres.a",
+    "postgres.c",
+  ]);
 });

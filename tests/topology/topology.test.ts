@@ -22,7 +22,12 @@ test("a sound graph is taken as it is", () => {
     "sound",
     toDeadLetters,
     door("door"),
-    sink<EventReceived, EventReceived>({ name: "rows", from: topics.eventsRaw, rows: (event) => [event.data], into: rows }),
+    sink<EventReceived, EventReceived>({
+      name: "rows",
+      from: topics.eventsRaw,
+      rows: (event) => [event.data],
+      into: rows,
+    }),
   );
   expect(sound.nodes.map((node) => node.name)).toEqual(["door", "rows"]);
 });
@@ -32,7 +37,12 @@ test("a topic that nobody writes is told with its reader", () =>
     topology(
       "t",
       toDeadLetters,
-      sink<EventReceived, EventReceived>({ name: "rows", from: topics.eventsRaw, rows: (event) => [event.data], into: rows }),
+      sink<EventReceived, EventReceived>({
+        name: "rows",
+        from: topics.eventsRaw,
+        rows: (event) => [event.data],
+        into: rows,
+      }),
     ),
   ).toThrow("rows: nobody writes events.raw"));
 
@@ -65,7 +75,12 @@ test("a name borne twice is refused, and every problem is told at once", () => {
       toDeadLetters,
       door("a"),
       door("a"),
-      sink<EventScored, EventReceived>({ name: "b", from: topics.eventsScored, rows: (event) => [event.data.event], into: rows }),
+      sink<EventScored, EventReceived>({
+        name: "b",
+        from: topics.eventsScored,
+        rows: (event) => [event.data.event],
+        into: rows,
+      }),
     );
   expect(build).toThrow("a: two nodes bear this name");
   expect(build).toThrow("b: nobody writes events.scored");
@@ -73,7 +88,9 @@ test("a name borne twice is refused, and every problem is told at once", () => {
 
 test("topics of one key that are not co-partitioned are refused", () => {
   const fewer = { ...topics.eventsRaw, name: "fewer", partitions: 3 };
-  expect(() => topology("t", toDeadLetters, door("door"), pass("split", topics.eventsRaw, fewer))).toThrow("make them equal");
+  expect(() => topology("t", toDeadLetters, door("door"), pass("split", topics.eventsRaw, fewer))).toThrow(
+    "make them equal",
+  );
 });
 
 test("the drawing names every node and topic", () => {
@@ -82,8 +99,14 @@ test("the drawing names every node and topic", () => {
       "sound",
       toDeadLetters,
       door("door"),
-      sink<EventReceived, EventReceived>({ name: "rows", from: topics.eventsRaw, rows: (event) => [event.data], into: rows }),
+      sink<EventReceived, EventReceived>({
+        name: "rows",
+        from: topics.eventsRaw,
+        rows: (event) => [event.data],
+        into: rows,
+      }),
     ),
   );
-  for (const part of ["flowchart LR", "events.raw", "by client_id:did", "POST /x", "postgres rows"]) expect(drawing).toContain(part);
+  for (const part of ["flowchart LR", "events.raw", "by client_id:did", "POST /x", "postgres rows"])
+    expect(drawing).toContain(part);
 });

@@ -1,4 +1,5 @@
-// When a worker is in its groups and when it is not: held ones are left in order and joined again, and a Postgres that is silent changes nothing.
+// When a worker is in its groups and when it is not: held ones are left in order and joined again,
+// and a Postgres that is silent changes nothing.
 import { setTimeout } from "node:timers/promises";
 import { afterEach, expect, test } from "vitest";
 import type { Consumer } from "../../infra/kafka/consumer.ts";

@@ -1,4 +1,5 @@
-// Which revision decides from where on is written down before the first batch of a partition, once a membership, and nothing is processed without it.
+// Which revision decides from where on is written down before the first batch of a partition, once
+// a membership, and nothing is processed without it.
 import { expect, test } from "vitest";
 import { revised } from "../../modules/groups/revised.ts";
 import type { Control, InputBatch, Retry } from "../../stream/messages.ts";
@@ -35,7 +36,15 @@ test("once a partition, before its first batch, and again after the group was jo
   await process(batch(3, 1), control());
   onJoin();
   await process(batch(0, 12), control());
-  expect(effects).toEqual(["record 0@5", "process 0@5", "process 0@9", "record 3@1", "process 3@1", "record 0@12", "process 0@12"]);
+  expect(effects).toEqual([
+    "record 0@5",
+    "process 0@5",
+    "process 0@9",
+    "record 3@1",
+    "process 3@1",
+    "record 0@12",
+    "process 0@12",
+  ]);
 });
 
 test("a revision that may not decide there stops the worker before anything is processed", async () => {

@@ -1,4 +1,5 @@
-// apps/api/routes/dead-letters.ts - the routes of dead letters: listed, made due again, given up. For administrators: a letter may be nobody's.
+// The routes of dead letters: listed, made due again, given up. For administrators: a letter may be
+// nobody's.
 import type { Pool } from "pg";
 import { z } from "zod";
 import { orUnavailable, Problem } from "../../../infra/http/problem.ts";
@@ -9,7 +10,10 @@ import type { Caller, Reply, Route } from "../route.ts";
 
 export interface DeadLetterPorts {
   readonly pool: Pool;
-  /** Opened when first needed; rejects while the log cannot be written: nothing is done that nobody could read about. */
+  /**
+   * Opened when first needed; rejects while the log cannot be written: nothing is done that nobody
+   * could read about.
+   */
   readonly audit: () => Promise<ActionPorts["audit"]>;
 }
 
@@ -42,10 +46,15 @@ export const deadLetterRoutes = ({ pool, audit }: DeadLetterPorts): readonly Rou
         };
         const after = cursor === undefined ? undefined : cursorOf(cursor);
         // One more than asked for tells whether there are more.
-        const found = await stored(() => listLetters(pool, filter, { scope: null, limit: limit + 1, ...(after && { after }) }));
+        const found = await stored(() =>
+          listLetters(pool, filter, { scope: null, limit: limit + 1, ...(after && { after }) }),
+        );
         const data = found.slice(0, limit);
         const last = found.length > limit ? data.at(-1) : undefined;
-        return { status: 200, body: { data: data.map(shown), has_more: last !== undefined, next_cursor: last ? textOf(last) : null } };
+        return {
+          status: 200,
+          body: { data: data.map(shown), has_more: last !== undefined, next_cursor: last ? textOf(last) : null },
+        };
       },
     },
     {
@@ -64,7 +73,9 @@ export const deadLetterRoutes = ({ pool, audit }: DeadLetterPorts): readonly Rou
       answer: async ({ params, caller, body }) => {
         const { reason } = acceptable(discard, body);
         const ports = { pool, audit: await stored(audit) };
-        return answerOf(await stored(() => discardLetter(ports, params.id!, { actor: actorOf(caller), reason, scope: null })));
+        return answerOf(
+          await stored(() => discardLetter(ports, params.id!, { actor: actorOf(caller), reason, scope: null })),
+        );
       },
     },
   ];
@@ -81,14 +92,22 @@ const answerOf = (found: Letter | "wrong_state" | undefined): Reply => {
 const acceptable = <T>(schema: z.ZodType<T>, given: unknown): T => {
   const parsed = schema.safeParse(given);
   if (parsed.success) return parsed.data;
-  const errors = parsed.error.issues.map(({ path, code, message }) => ({ pointer: `/${path.join("/")}`, code, detail: message }));
+  const errors = parsed.error.issues.map(({ path, code, message }) => ({
+    pointer: `/${path.join("/")}`,
+    code,
+    detail: message,
+  }));
   throw new Problem("validation_failed", "the query or the body is not acceptable", { errors });
 };
 
-const stored = <T>(work: () => Promise<T>): Promise<T> => work().catch(orUnavailable("dead letters cannot be read or changed now", 2));
+const stored = <T>(work: () => Promise<T>): Promise<T> =>
+  work().catch(orUnavailable("dead letters cannot be read or changed now", 2));
 
 const TIMES = new Set(["first_failed_at", "last_failed_at", "next_attempt_at", "sent_at", "closed_at"]);
-/** Times as RFC 3339. The lease is the keeper's own, root and subject are how letters of one event are told. */
+/**
+ * Times as RFC 3339. The lease is the keeper's own, root and subject are how letters of one event
+ * are told.
+ */
 const shown = ({ lease_until: _, root: __, subject: ___, ...letter }: Letter) =>
   Object.fromEntries(
     Object.entries(letter).map(([name, value]) => [
@@ -101,7 +120,9 @@ const textOf = ({ last_failed_at, letter_id }: Letter): string =>
   Buffer.from(JSON.stringify([last_failed_at, letter_id])).toString("base64url");
 const cursorOf = (text: string): LetterCursor => {
   try {
-    const [at, id] = z.tuple([z.number().int(), z.string().max(200)]).parse(JSON.parse(Buffer.from(text, "base64url").toString()));
+    const [at, id] = z
+      .tuple([z.number().int(), z.string().max(200)])
+      .parse(JSON.parse(Buffer.from(text, "base64url").toString()));
     return { last_failed_at: at, letter_id: id };
   } catch {
     throw new Problem("validation_failed", "the cursor is none of ours", {

@@ -1,4 +1,5 @@
-// apps/api/routes/system.ts - the routes of monitoring: how the stores are, what the keeper knows of each, and the door for alerts.
+// The routes of monitoring: how the stores are, what the keeper knows of each, and the door for
+// alerts.
 import type { Pool } from "pg";
 import { orUnavailable, Problem, unavailable } from "../../../infra/http/problem.ts";
 import { type Alert, readAlert } from "../../../modules/alerts/alert.ts";
@@ -50,10 +51,21 @@ export const systemRoutes = (ports: SystemPorts): readonly Route[] => {
       auth: "user",
       roles: ["admin", "viewer"],
       answer: async () => {
-        const path = await ingestPath(ports.pool).catch(orUnavailable("the checks of the way into the log cannot be read now", 2));
-        const told = <T extends { readonly checked_at: number }>(check: T) => ({ ...check, checked_at: iso(check.checked_at) });
+        const path = await ingestPath(ports.pool).catch(
+          orUnavailable("the checks of the way into the log cannot be read now", 2),
+        );
+        const told = <T extends { readonly checked_at: number }>(check: T) => ({
+          ...check,
+          checked_at: iso(check.checked_at),
+        });
         const instances = path.instances.map((check) => ({ ...told(check), since: iso(check.since) }));
-        const body = { ...path, since: iso(path.since), checked_at: iso(path.checked_at), instances, history: path.history.map(told) };
+        const body = {
+          ...path,
+          since: iso(path.since),
+          checked_at: iso(path.checked_at),
+          instances,
+          history: path.history.map(told),
+        };
         return { status: 200, body };
       },
     },
@@ -87,7 +99,8 @@ const basicHealth = async ({ version, startedAt, pool, analytics, cache, relatio
     listProbes(pool).catch(() => []),
   ]);
   const isDown = [analyticsStore, cacheStore, relationalStore].includes("down");
-  // Object storage and the sync of sales are not asked here: what the keeper has found of them counts.
+  // Object storage and the sync of sales are not asked here: what the keeper has found of them
+  // counts.
   const isDegraded = probes.some(({ state }) => state === "restarting" || state === "down");
   return {
     status: isDown ? "down" : isDegraded ? "degraded" : "ok",

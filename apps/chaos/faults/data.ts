@@ -1,4 +1,4 @@
-// apps/chaos/faults/data.ts - bad and lost data: garbage in topics, one device that is nearly all traffic, an emptied Redis.
+// Bad and lost data: garbage in topics, one device that is nearly all traffic, an emptied Redis.
 import { randomBytes } from "node:crypto";
 import { until } from "../../../infra/runtime/until.ts";
 import { between, type Fault, pause } from "./fault.ts";
@@ -29,7 +29,10 @@ const poison: Fault = {
           .map(({ what, value }) => ({ topic, key: `garbage-${what}-${between(random, 0, 1e6)}`, value })),
       );
       await producer.send(messages);
-      return { took: messages.length > 0, what: `${messages.length} pieces in ${new Set(messages.map(({ topic }) => topic)).size} topics` };
+      return {
+        took: messages.length > 0,
+        what: `${messages.length} pieces in ${new Set(messages.map(({ topic }) => topic)).size} topics`,
+      };
     } finally {
       await producer.close();
     }

@@ -1,4 +1,5 @@
-// apps/chaos/faults/disks.ts - a full disk under one folder: the proof is that the system itself says ENOSPC, and that who writes there says so too.
+// A full disk under one folder: the proof is that the system itself says ENOSPC, and that who
+// writes there says so too.
 import { empty, fill, type Mounted } from "../mounts.ts";
 import { between, type Fault, pause } from "./fault.ts";
 

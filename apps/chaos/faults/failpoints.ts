@@ -1,4 +1,5 @@
-// apps/chaos/faults/failpoints.ts - members that die at a named step of the runner, zombies that wake after their group has gone on, and members that come and go.
+// Members that die at a named step of the runner, zombies that wake after their group has gone on,
+// and members that come and go.
 import { type ChildProcess, spawn } from "node:child_process";
 import { closeSync, existsSync, openSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -19,7 +20,10 @@ interface Member {
   readonly hits: string;
   readonly joined: () => Promise<void>;
 }
-/** One more worker beside those of the stack, which would start it again with the same failpoint. It shares the partitions of its group. */
+/**
+ * One more worker beside those of the stack, which would start it again with the same failpoint. It
+ * shares the partitions of its group.
+ */
 const member = async ({ target }: Scene, group: string, failpoint?: string): Promise<Member> => {
   const port = await freePort();
   const name = `member-${group.split(",")[0]}-${port}`;
@@ -51,7 +55,8 @@ const member = async ({ target }: Scene, group: string, failpoint?: string): Pro
     });
   return { child, died, hits, joined };
 };
-const lastHit = (file: string): string => (existsSync(file) ? readFileSync(file, "utf8").trim().split("\n").at(-1)! : "never hit");
+const lastHit = (file: string): string =>
+  existsSync(file) ? readFileSync(file, "utf8").trim().split("\n").at(-1)! : "never hit";
 
 const dies = (name: string, of: readonly string[], at: readonly string[]): Fault => ({
   name,
@@ -80,7 +85,8 @@ const zombie: Fault = {
       await one.joined();
       one.child.kill("SIGSTOP");
       const generation = await sizeOf(scene, group);
-      // Its session is 10 s: a peer takes its partitions over, and it knows nothing of that when it wakes.
+      // Its session is 10 s: a peer takes its partitions over, and it knows nothing of that when it
+      // wakes.
       const after = await until("the group has gone on without it", JOIN_MS, async () => {
         const now = await sizeOf(scene, group);
         if (now >= generation) throw new Error(`${now} members`);
@@ -88,14 +94,19 @@ const zombie: Fault = {
       });
       one.child.kill("SIGCONT");
       await pause(between(scene.random, 500, 2_000));
-      return { took: true, what: `a member of ${group} slept while its group went from ${generation} to ${after} members` };
+      return {
+        took: true,
+        what: `a member of ${group} slept while its group went from ${generation} to ${after} members`,
+      };
     } finally {
       one.child.kill("SIGKILL");
     }
   },
 };
 const sizeOf = ({ target }: Scene, group: string): Promise<number> =>
-  target.withAdmin(async (admin) => (await admin.describeGroups([`tributary.${group.split(",")[0]}`]))[0]?.members.length ?? 0);
+  target.withAdmin(
+    async (admin) => (await admin.describeGroups([`tributary.${group.split(",")[0]}`]))[0]?.members.length ?? 0,
+  );
 
 const storm: Fault = {
   name: "rebalance storm",

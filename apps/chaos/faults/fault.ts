@@ -1,4 +1,4 @@
-// apps/chaos/faults/fault.ts - what a fault is: it does its damage under load, heals it, and proves that it took effect.
+// What a fault is: it does its damage under load, heals it, and proves that it took effect.
 import type { Generator } from "../generator.ts";
 import type { Finding } from "../laws/law.ts";
 import type { Load } from "../load.ts";
@@ -27,11 +27,17 @@ export interface Fault {
   readonly name: string;
   /** Its number in the list of faults of laws.md. */
   readonly id: string;
-  /** proxies: only where every service has one before it; folders: only where a small file system can be mounted. */
+  /**
+   * proxies: only where every service has one before it; folders: only where a small file system
+   * can be mounted.
+   */
   readonly needs?: "proxies" | "folders";
   /** The proxy whose weather it makes: one at a time. */
   readonly before?: string;
-  /** It stops the load and waits for quiescence before and after; at most one of this kind in a cycle, and last. */
+  /**
+   * It stops the load and waits for quiescence before and after; at most one of this kind in a
+   * cycle, and last.
+   */
   readonly isAlone?: boolean;
   /** How often it is drawn; 1 by default. */
   readonly weight?: number;
@@ -40,5 +46,6 @@ export interface Fault {
 }
 
 export const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
-export const between = (random: () => number, low: number, high: number): number => Math.floor(low + random() * (high - low));
+export const between = (random: () => number, low: number, high: number): number =>
+  Math.floor(low + random() * (high - low));
 export const pick = <T>(random: () => number, from: readonly T[]): T => from[Math.floor(random() * from.length)]!;

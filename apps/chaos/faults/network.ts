@@ -1,4 +1,5 @@
-// apps/chaos/faults/network.ts - bad weather between the product and one of its stores; the proof is what the proxy has done to the bytes.
+// Bad weather between the product and one of its stores; the proof is what the proxy has done to
+// the bytes.
 import type { Damage, Weather } from "../proxy.ts";
 import type { Fronted } from "../target.ts";
 import { between, type Fault, pause } from "./fault.ts";
@@ -93,7 +94,8 @@ const fault = (storm: Storm, name: Fronted): Fault => ({
     await pause(ms);
     const damage = proxy.damage();
     proxy.weather({});
-    // What was swallowed never comes: connections that wait for it are broken, as a router does that comes back.
+    // What was swallowed never comes: connections that wait for it are broken, as a router does
+    // that comes back.
     if (damage.swallowed > 0) proxy.reset();
     const seen = storm.seen(damage);
     const done = Object.entries(damage).filter(([, count]) => count > 0);
@@ -123,4 +125,7 @@ const cut: Fault = {
   },
 };
 
-export const networkFaults: readonly Fault[] = [...storms.flatMap((storm) => storm.of.map((name) => fault(storm, name))), cut];
+export const networkFaults: readonly Fault[] = [
+  ...storms.flatMap((storm) => storm.of.map((name) => fault(storm, name))),
+  cut,
+];

@@ -1,4 +1,5 @@
-// apps/chaos/faults/processes.ts - kill -9, orderly stops and pauses of every process; their proof is another process number, the exit, or state T in /proc.
+// Kill -9, orderly stops and pauses of every process; their proof is another process number, the
+// exit, or state T in /proc.
 import { readFileSync } from "node:fs";
 import { until } from "../../../infra/runtime/until.ts";
 import { kept, unless } from "../laws/law.ts";
@@ -128,7 +129,10 @@ const orderly = (name: string): Fault => ({
         `${name} ended and came back within ${Math.round(ms)} ms`,
       ),
     );
-    return { took: true, what: `${name} ${pid} -> ${is} after SIGTERM${wasKilled ? ", with an error in its log" : ""}` };
+    return {
+      took: true,
+      what: `${name} ${pid} -> ${is} after SIGTERM${wasKilled ? ", with an error in its log" : ""}`,
+    };
   },
 });
 

@@ -1,4 +1,5 @@
-// apps/chaos/faults/time.ts - going back: replays, rewinds, rows and partitions that are deleted and brought back; the state hash before and after is the proof and the law.
+// Going back: replays, rewinds, rows and partitions that are deleted and brought back; the state
+// hash before and after is the proof and the law.
 import { execFile } from "node:child_process";
 import { differingTables, type StateHash, stateHash } from "../../../modules/state-hash/state-hash.ts";
 import { searchPath } from "../config.ts";
@@ -8,15 +9,21 @@ import { between, type Fault, type Proof, pick, type Scene } from "./fault.ts";
 
 const COMMAND_MS = 240_000;
 
-export const hashOf = ({ target }: Pick<Scene, "target">): Promise<StateHash> => stateHash(target.pool, target.clickhouse);
+export const hashOf = ({ target }: Pick<Scene, "target">): Promise<StateHash> =>
+  stateHash(target.pool, target.clickhouse);
 
-/** The command line as an operator types it. Answers what it printed; throws with what it said on stderr. */
+/**
+ * The command line as an operator types it. Answers what it printed; throws with what it said on
+ * stderr.
+ */
 const tributary = ({ target }: Scene, ...args: readonly string[]): Promise<string> =>
   new Promise((resolve, reject) => {
     const env = { PATH: searchPath(), TRIBUTARY_HOME: target.home };
     const options = { cwd: target.root, env, timeout: COMMAND_MS, maxBuffer: 64 * 1024 * 1024 };
     execFile(process.execPath, ["dist/apps/cli/main.js", ...args], options, (error, stdout, stderr) =>
-      error === null ? resolve(stdout) : reject(new Error(`tributary ${args.join(" ")}: ${stderr.trim().slice(-600) || error.message}`)),
+      error === null
+        ? resolve(stdout)
+        : reject(new Error(`tributary ${args.join(" ")}: ${stderr.trim().slice(-600) || error.message}`)),
     );
   });
 
@@ -44,7 +51,8 @@ const replay = async (scene: Scene, hours: number): Promise<number> => {
   const report = (await response.json()) as ReplayAnswer;
   // Records that nobody can read are told as errors; they were dead letters before, and stay so.
   const failed = (report.errors ?? []).filter(({ message }) => !UNREADABLE.test(message));
-  if (response.status !== 200 || failed.length > 0) throw new Error(`the replay answered ${response.status}: ${JSON.stringify(report)}`);
+  if (response.status !== 200 || failed.length > 0)
+    throw new Error(`the replay answered ${response.status}: ${JSON.stringify(report)}`);
   return report.events_requeued ?? 0;
 };
 
@@ -62,7 +70,10 @@ const replays: Fault = {
   },
 };
 
-/** Deletes behind the back of everything, proves that it is gone, and brings it back with one replay. */
+/**
+ * Deletes behind the back of everything, proves that it is gone, and brings it back with one
+ * replay.
+ */
 const lost = (name: string, remove: (scene: Scene) => Promise<string>): Fault => ({
   name,
   id: "R2",
@@ -71,7 +82,8 @@ const lost = (name: string, remove: (scene: Scene) => Promise<string>): Fault =>
     const before = await hashOf(scene);
     let removed = "";
     let gone: readonly string[] = [];
-    // Twice, with nothing new between: what the first replay left behind (tokens, notes of what was seen) must not swallow the second one.
+    // Twice, with nothing new between: what the first replay left behind (tokens, notes of what was
+    // seen) must not swallow the second one.
     for (let n = 0; n < 2; n += 1) {
       removed = await remove(scene);
       gone = differingTables(before, await hashOf(scene));
@@ -111,7 +123,14 @@ const emptied = lost("all tables emptied and replayed", async ({ target }) => {
   const connection = await target.pool.connect();
   try {
     await connection.query("set session_replication_role = replica");
-    for (const table of ["product_sales", "conversions", "ledger_lines", "ledger_entries", "commissions", "identity_edges"])
+    for (const table of [
+      "product_sales",
+      "conversions",
+      "ledger_lines",
+      "ledger_entries",
+      "commissions",
+      "identity_edges",
+    ])
       await connection.query(`delete from ${table}`);
     await connection.query("set session_replication_role = origin");
     await target.redis.flushall();
@@ -121,7 +140,10 @@ const emptied = lost("all tables emptied and replayed", async ({ target }) => {
   return "every row of nine tables and all of Redis";
 });
 
-/** What `tributary rewind` moves: a stage with those that are hosted behind it, or a sink with those beside it. */
+/**
+ * What `tributary rewind` moves: a stage with those that are hosted behind it, or a sink with those
+ * beside it.
+ */
 const rewound = ["enrich", "settle", "commission", "analytics", "conversions", "ledger"];
 interface RewindPlan {
   readonly partitions: readonly { readonly partition: number; readonly committed: number; readonly target: number }[];
@@ -159,7 +181,10 @@ const rebuild: Fault = {
   run: async (scene) => {
     const live = await hashOf(scene);
     const { differing, records, seconds } = await rebuildInto(scene.target, live, scene.tell);
-    scene.find("R5", unless(differing, `H ${short(live)} live and rebuilt from ${records} records in ${seconds.toFixed(0)} s`));
+    scene.find(
+      "R5",
+      unless(differing, `H ${short(live)} live and rebuilt from ${records} records in ${seconds.toFixed(0)} s`),
+    );
     return { took: records > 0, what: `${records} records of three topics were read into empty stores` };
   },
 };

@@ -1,4 +1,4 @@
-// apps/chaos/laws/all.ts - every law of the suite in the order of their ids, and how they are asked.
+// Every law of the suite in the order of their ids, and how they are asked.
 import { conservation, tenants } from "./conservation.ts";
 import type { Evidence, Finding, Law } from "./law.ts";
 import { liveness } from "./liveness.ts";
@@ -9,7 +9,9 @@ export const laws: readonly Law[] = [...conservation, ...replays, ...money, ...o
 
 export type Judgement = Finding & { readonly id: string; readonly says: string };
 
-/** Asks every law; one that cannot be asked because its question fails is broken, never left out. */
+/**
+ * Asks every law; one that cannot be asked because its question fails is broken, never left out.
+ */
 export const judge = async (evidence: Evidence): Promise<readonly Judgement[]> => {
   const found: Judgement[] = [];
   for (const { id, says, check } of laws) {

@@ -1,4 +1,4 @@
-// apps/chaos/laws/conservation.ts - C: what was answered is stored, what is stored was sent, and the sums add up.
+// C: what was answered is stored, what is stored was sent, and the sums add up.
 
 import { openObjects } from "../../../infra/objects/open.ts";
 import { until } from "../../../infra/runtime/until.ts";
@@ -14,7 +14,9 @@ export const conservation: readonly Law[] = [
     says: "of every answer accepted + rejected = submitted, and errors agree with rejected",
     check: ({ journal }) => {
       const answers = journal.answers();
-      const wrong = answers.filter((said) => said.accepted + said.rejected !== said.submitted || said.errors !== said.rejected);
+      const wrong = answers.filter(
+        (said) => said.accepted + said.rejected !== said.submitted || said.errors !== said.rejected,
+      );
       return unless(
         wrong.map((said) => JSON.stringify(said)),
         `${answers.length} answers, ${answers.reduce((sum, { rejected }) => sum + rejected, 0)} events refused in them`,
@@ -33,7 +35,9 @@ export const conservation: readonly Law[] = [
       return unless(
         [
           ...ok.filter((id) => !inLog.has(id)).map((id) => `${id} was acknowledged and is not in the log`),
-          ...ok.filter((id) => id.startsWith(cycle) && !inTable.has(id)).map((id) => `${id} was acknowledged and is not in events`),
+          ...ok
+            .filter((id) => id.startsWith(cycle) && !inTable.has(id))
+            .map((id) => `${id} was acknowledged and is not in events`),
           ...[...inLog].filter((id) => (outcomes.get(id) ?? "fail") === "fail").map((id) => `${id} is a phantom`),
         ],
         `${ok.length} acknowledged, ${inLog.size} in the log, ${[...outcomes.values()].filter((outcome) => outcome === "unknown").length} unknown`,
@@ -54,8 +58,11 @@ export const conservation: readonly Law[] = [
       const stored = await target.select<{ client_id: number; ids: string; rows: string }>(
         `select client_id, uniqExact(event_id) as ids, count() as rows from events final where startsWith(sender_event_id, '${session}') group by client_id`,
       );
-      const found = new Map(stored.map(({ client_id: id, ids, rows }) => [id, { ids: Number(ids), rows: Number(rows) }]));
-      // The keeper may have sent a letter again since everything was quiet: its next letter follows within seconds.
+      const found = new Map(
+        stored.map(({ client_id: id, ids, rows }) => [id, { ids: Number(ids), rows: Number(rows) }]),
+      );
+      // The keeper may have sent a letter again since everything was quiet: its next letter follows
+      // within seconds.
       const unread = () => {
         const letters = new Set(log.letters.map(({ at }) => at));
         return log.unreadable.filter((at) => !letters.has(at));
@@ -79,7 +86,9 @@ export const conservation: readonly Law[] = [
         [
           ...[...byClient].flatMap(([client, { distinct }]) => {
             const { ids = 0, rows = 0 } = found.get(client) ?? {};
-            return ids === distinct && rows === distinct ? [] : [`client ${client}: ${distinct} in the log, ${ids} stored in ${rows} rows`];
+            return ids === distinct && rows === distinct
+              ? []
+              : [`client ${client}: ${distinct} in the log, ${ids} stored in ${rows} rows`];
           }),
           ...unreadable,
           ...unstored,
@@ -98,7 +107,8 @@ export const conservation: readonly Law[] = [
         const states = await target.rows<{ state: string; kind: string; n: number }>(
           "select state, kind, count(*)::int as n from dead_letters group by state, kind",
         );
-        const sum = (of: readonly string[]) => states.filter(({ state }) => of.includes(state)).reduce((all, { n }) => all + n, 0);
+        const sum = (of: readonly string[]) =>
+          states.filter(({ state }) => of.includes(state)).reduce((all, { n }) => all + n, 0);
         const failures = new Set(
           (
             await target.rows<{ at: string }>(
@@ -106,9 +116,13 @@ export const conservation: readonly Law[] = [
             )
           ).map(({ at }) => at),
         );
-        const missing = log.letters.filter(({ at }) => !failures.has(at)).map(({ at }) => `${at} is a dead letter and not in the index`);
+        const missing = log.letters
+          .filter(({ at }) => !failures.has(at))
+          .map(({ at }) => `${at} is a dead letter and not in the index`);
         const waiting = sum(["waiting", "retrying", "parked"]);
-        const health = (await (await fetch(`${target.run().apps.ingest!.url}/health`, { signal: AbortSignal.timeout(5_000) })).json()) as {
+        const health = (await (
+          await fetch(`${target.run().apps.ingest!.url}/health`, { signal: AbortSignal.timeout(5_000) })
+        ).json()) as {
           dlq_depth?: Readonly<Record<string, number | null>>;
         };
         const told = Object.values(health.dlq_depth ?? {}).reduce<number>((all, count) => all + (count ?? 0), 0);
@@ -168,7 +182,9 @@ export const conservation: readonly Law[] = [
       return ids.length === 0
         ? open("the killed edge had acknowledged nothing")
         : unless(
-            ids.filter((id) => !inLog.has(id)).map((id) => `${id} was acknowledged by an edge that was killed right after, and is lost`),
+            ids
+              .filter((id) => !inLog.has(id))
+              .map((id) => `${id} was acknowledged by an edge that was killed right after, and is lost`),
             `${ids.length} events of ${asked.length} answers that were followed by kill -9 are in the log`,
           );
     },
@@ -179,11 +195,17 @@ export const conservation: readonly Law[] = [
     check: async ({ target }) => {
       const objects = openObjects(target.env.OBJECT_STORE_URL!);
       try {
-        const { files, events, gaps, overlaps, damaged } = await target.withAdmin((admin) => checkArchive(objects, admin));
+        const { files, events, gaps, overlaps, damaged } = await target.withAdmin((admin) =>
+          checkArchive(objects, admin),
+        );
         const at = (what: string) => (one: { partition: number; from: number; until: number }) =>
           `${what} in partition ${one.partition} from ${one.from} to ${one.until}`;
         return unless(
-          [...gaps.map(at("gap")), ...overlaps.map(at("overlap")), ...damaged.map(({ key, message }) => `${key}: ${message}`)],
+          [
+            ...gaps.map(at("gap")),
+            ...overlaps.map(at("overlap")),
+            ...damaged.map(({ key, message }) => `${key}: ${message}`),
+          ],
           `${files} files with ${events} events, every one read and its checksum compared`,
         );
       } finally {
@@ -199,7 +221,9 @@ export const tenants: readonly Law[] = [
     says: "every amount of a tenant is a multiple of its own prime, in every store",
     check: async ({ target, generator, session }) => {
       const primeOf = new Map([...generator.sales.values()].map(({ tenant }) => [tenant.id, tenant.prime]));
-      const cases = [...primeOf].map(([id, prime]) => `(client_id = ${id} and value_minor % ${prime} <> 0)`).join(" or ");
+      const cases = [...primeOf]
+        .map(([id, prime]) => `(client_id = ${id} and value_minor % ${prime} <> 0)`)
+        .join(" or ");
       if (cases === "") return open("nothing was sold");
       const [inEvents] = await target.select<{ n: string }>(
         `select count() as n from events final where startsWith(sender_event_id, '${session}') and t = 'purchase' and (${cases})`,
@@ -208,7 +232,9 @@ export const tenants: readonly Law[] = [
         `select count(*)::int as n from product_sales where t = 'purchase' and order_id like '${session}%' and (${cases})`,
       );
       const wrong = Number(inEvents!.n) + inSales!.n;
-      return wrong === 0 ? kept(`${primeOf.size} tenants, primes ${[...primeOf.values()].join(", ")}`) : unless([`${wrong} rows`], "");
+      return wrong === 0
+        ? kept(`${primeOf.size} tenants, primes ${[...primeOf.values()].join(", ")}`)
+        : unless([`${wrong} rows`], "");
     },
   },
   elsewhere("T2", "row-level security is forced on every tenant table", "tests/contracts/row-level-security.test.ts"),

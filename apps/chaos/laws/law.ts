@@ -1,11 +1,14 @@
-// apps/chaos/laws/law.ts - what a law of the suite is: an id, a sentence, and a check that looks at the data alone.
+// What a law of the suite is: an id, a sentence, and a check that looks at the data alone.
 import type { Generator } from "../generator.ts";
 import type { Journal } from "../journal.ts";
 import type { LogPicture } from "../log-picture.ts";
 import type { Target } from "../target.ts";
 import type { Watched } from "../watcher.ts";
 
-/** `open`: nothing of this cycle could prove or break it; `missing`: the part it speaks of does not exist yet; `elsewhere`: a test of its own proves it. */
+/**
+ * `open`: nothing of this cycle could prove or break it; `missing`: the part it speaks of does not
+ * exist yet; `elsewhere`: a test of its own proves it.
+ */
 export type Verdict = "kept" | "broken" | "open" | "missing" | "elsewhere";
 export interface Finding {
   readonly verdict: Verdict;
@@ -26,7 +29,10 @@ export interface Evidence {
   readonly watched: Watched;
   /** Nobody else sends to this installation. */
   readonly isOurs: boolean;
-  /** What faults of this cycle found out by themselves, by law: the hash before and after a replay, offsets of a rewind. */
+  /**
+   * What faults of this cycle found out by themselves, by law: the hash before and after a replay,
+   * offsets of a rewind.
+   */
   readonly findings: ReadonlyMap<string, readonly Finding[]>;
   /** How long quiescence took after the last heal, and what it waited for. */
   readonly quietMs: number;

@@ -1,4 +1,5 @@
-// apps/chaos/laws/liveness.ts - L: after the last heal everything is read again in time, nothing grows without bound, and a dead store is told.
+// L: after the last heal everything is read again in time, nothing grows without bound, and a dead
+// store is told.
 import { elsewhere, foundBy, kept, type Law, open, unless } from "./law.ts";
 
 /** laws.md L1. */
@@ -17,7 +18,11 @@ export const liveness: readonly Law[] = [
           )
         : unless([`it took ${(quietMs / 1_000).toFixed(1)} s`], ""),
   },
-  elsewhere("L2", "health is not ok within 3 probes of a dead store, and ok again after it; one alert, one recovery", "tests/keeper"),
+  elsewhere(
+    "L2",
+    "health is not ok within 3 probes of a dead store, and ok again after it; one alert, one recovery",
+    "tests/keeper",
+  ),
   {
     id: "L3",
     says: "buffers are bounded: no process of the product takes more than 700 MiB",
@@ -31,5 +36,9 @@ export const liveness: readonly Law[] = [
     },
   },
   foundBy("L4", "told to stop, a process ends by itself within 20 s, and committed = processed", "orderly stop"),
-  elsewhere("L5", "a stage that cannot go on says so: the third stop at one offset alerts", "tests/guarantees/order.test.ts"),
+  elsewhere(
+    "L5",
+    "a stage that cannot go on says so: the third stop at one offset alerts",
+    "tests/guarantees/order.test.ts",
+  ),
 ];

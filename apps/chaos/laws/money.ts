@@ -1,4 +1,5 @@
-// apps/chaos/laws/money.ts - M: entries balance, every conversion has its one outcome, and the commissions are those that the sender works out for itself.
+// M: entries balance, every conversion has its one outcome, and the commissions are those that the
+// sender works out for itself.
 import type { Sale } from "../generator.ts";
 import { type Evidence, elsewhere, type Law, missing, unless } from "./law.ts";
 
@@ -8,8 +9,15 @@ const shareOf = (cents: bigint, percent: bigint): bigint => {
   return rest > 50n || (rest === 50n && whole % 2n === 1n) ? whole + 1n : whole;
 };
 
-/** Orders of this cycle by what they must have earned: sold and not refunded, of sales whose terms do not depend on others. */
-const expectedOf = ({ generator, events, cycle }: Evidence): ReadonlyMap<string, { readonly sale: Sale; readonly earned: bigint }> => {
+/**
+ * Orders of this cycle by what they must have earned: sold and not refunded, of sales whose terms
+ * do not depend on others.
+ */
+const expectedOf = ({
+  generator,
+  events,
+  cycle,
+}: Evidence): ReadonlyMap<string, { readonly sale: Sale; readonly earned: bigint }> => {
   const stored = new Set(events.filter(({ t }) => t === "purchase").map(({ order_id: order }) => order));
   const taken = new Set(events.filter(({ t }) => t === "refund").map(({ order_id: order }) => order));
   // Of an order that fraud rules held back another law says what becomes of it.
@@ -40,7 +48,10 @@ export const money: readonly Law[] = [
           "entries do not balance",
           "(select 1 from ledger_lines group by client_id, entry_id, currency having sum(amount_minor) <> 0) odd",
         ),
-        count("currencies do not balance", "(select 1 from ledger_lines group by currency having sum(amount_minor) <> 0) odd"),
+        count(
+          "currencies do not balance",
+          "(select 1 from ledger_lines group by currency having sum(amount_minor) <> 0) odd",
+        ),
         count(
           "amounts have no lines",
           "ledger_entries e where amount_minor <> 0 and not exists (select from ledger_lines l where l.client_id = e.client_id and l.entry_id = e.entry_id)",
@@ -107,11 +118,16 @@ export const money: readonly Law[] = [
     check: async (evidence) => {
       // Of others' orders something may be under way.
       const ours = `select client_id, conversion_id from conversions where order_id like '${evidence.session}%'`;
-      const entries = "select from ledger_entries e where e.client_id = c.client_id and e.conversion_id = c.conversion_id";
+      const entries =
+        "select from ledger_entries e where e.client_id = c.client_id and e.conversion_id = c.conversion_id";
       const wrong = await asked(
         evidence,
-        count("conversions without an outcome", `(${ours}) c where not exists (${entries} and e.kind in ('earned', 'none'))`),
-        // A change is what opens a line or takes back from it; volume tiers may move what other sales earned beside it.
+        count(
+          "conversions without an outcome",
+          `(${ours}) c where not exists (${entries} and e.kind in ('earned', 'none'))`,
+        ),
+        // A change is what opens a line or takes back from it; volume tiers may move what other
+        // sales earned beside it.
         count(
           "changes without their one entry",
           `(select 1 from (${ours}) c join ledger_entries using (client_id, conversion_id) group by client_id, change_id

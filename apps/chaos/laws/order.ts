@@ -1,4 +1,5 @@
-// apps/chaos/laws/order.ts - R and I: one id has one content and one row, versions count changes, offsets never jump, and going back changes nothing.
+// R and I: one id has one content and one row, versions count changes, offsets never jump, and
+// going back changes nothing.
 import { type Evidence, elsewhere, foundBy, kept, type Law, missing, open, unless } from "./law.ts";
 
 /** Versions of an event are 1, 2, ... without a gap, and the table shows the newest. */
@@ -26,13 +27,28 @@ export const replays: readonly Law[] = [
     id: "R3",
     says: "versions count changes: 1, 2, ... without a gap, and the newest is shown",
     check: (evidence) =>
-      unless(versionsOf(evidence), `${evidence.events.length} events of this cycle, ${evidence.log.decisions.size} decisions`),
+      unless(
+        versionsOf(evidence),
+        `${evidence.events.length} events of this cycle, ${evidence.log.decisions.size} decisions`,
+      ),
   },
-  elsewhere("R4", "nothing of an erased person returns", "tests/guarantees/replay.test.ts for replays; erasure itself comes with issue 12"),
-  foundBy("R5", "everything rebuilt into empty stores, each stage from its own input, is the live state (H)", "rebuild"),
+  elsewhere(
+    "R4",
+    "nothing of an erased person returns",
+    "tests/guarantees/replay.test.ts for replays; erasure itself comes with issue 12",
+  ),
+  foundBy(
+    "R5",
+    "everything rebuilt into empty stores, each stage from its own input, is the live state (H)",
+    "rebuild",
+  ),
   elsewhere("R6", "a replay under live traffic and faults changes nothing", "tests/guarantees/replay.test.ts"),
   elsewhere("R7", "overlapping replays, and one killed midway, give the same H", "tests/guarantees/replay.test.ts"),
-  elsewhere("R8", "outcomes do not depend on batch cuts or hosting", "tests/guarantees/hosting.test.ts, counts-once.test.ts"),
+  elsewhere(
+    "R8",
+    "outcomes do not depend on batch cuts or hosting",
+    "tests/guarantees/hosting.test.ts, counts-once.test.ts",
+  ),
   elsewhere("R9", "no clock, randomness, locale or environment in processors", "tests/topology/imports.test.ts"),
   foundBy("R10", "a rewind moves no partition forward", "rewind"),
   {
@@ -45,7 +61,8 @@ export const replays: readonly Law[] = [
           .filter(({ t, merged_into: merged }) => t === "purchase" && merged === null)
           .map((event) => [event.event_id, event.credit_status === "attributed" ? event.partner_id : null]),
       );
-      // A line that was refunded as a whole is still shown as credited to the partner whose sale it was.
+      // A line that was refunded as a whole is still shown as credited to the partner whose sale it
+      // was.
       const settled = await target.rows<{ event_id: string; partner_id: number }>(
         `select event_id::text as event_id, partner_id from conversions where order_id like '${session}%'`,
       );
@@ -53,12 +70,17 @@ export const replays: readonly Law[] = [
       const wrong = [
         ...log.contradictions.map((id) => `${id} has two contents`),
         ...[...shown].flatMap(([id, partner]) =>
-          (credited.get(id) ?? null) === partner ? [] : [`event ${id} shows partner ${partner}, settled was ${credited.get(id) ?? null}`],
+          (credited.get(id) ?? null) === partner
+            ? []
+            : [`event ${id} shows partner ${partner}, settled was ${credited.get(id) ?? null}`],
         ),
       ];
       const records = [...log.told.values()].flatMap((ids) => [...ids.values()]);
       const again = records.reduce((sum, told) => sum + told.records - 1, 0);
-      return unless(wrong, `${records.length} ids, ${again} records came again with the same content; ${shown.size} credits shown`);
+      return unless(
+        wrong,
+        `${records.length} ids, ${again} records came again with the same content; ${shown.size} credits shown`,
+      );
     },
   },
   elsewhere("R12", "new code reaches the past only through reprocess", "tests/contracts of rewind and reprocess"),
@@ -76,7 +98,9 @@ export const order: readonly Law[] = [
     id: "I2",
     says: "one event id is one row, however often and by whomever it was sent",
     check: ({ events, log, session }) => {
-      const again = [...log.raw.values()].filter(({ senderId, records }) => records > 1 && senderId?.startsWith(session) === true);
+      const again = [...log.raw.values()].filter(
+        ({ senderId, records }) => records > 1 && senderId?.startsWith(session) === true,
+      );
       return unless(
         events.filter(({ rows }) => rows !== 1).map(({ id, rows }) => `${id} has ${rows} rows`),
         `${events.length} rows; ${again.length} events of this session came more than once`,

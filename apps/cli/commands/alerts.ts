@@ -1,4 +1,4 @@
-// apps/cli/commands/alerts.ts - what the keeper has told of the stores, and the mails that the embedded stack has kept.
+// What the keeper has told of the stores, and the mails that the embedded stack has kept.
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Command } from "commander";
@@ -9,17 +9,22 @@ import { homeOf } from "../config.ts";
 import { withPool } from "../connections.ts";
 import { UsageError } from "../csv-events.ts";
 
-const second = (at: number | null): string | null => (at === null ? null : `${new Date(at).toISOString().slice(0, 19)}Z`);
+const second = (at: number | null): string | null =>
+  at === null ? null : `${new Date(at).toISOString().slice(0, 19)}Z`;
 const numberOf = (text: string, name: string): number => {
   const number = Number(text);
-  if (!Number.isInteger(number) || number < 1 || number > 1_000) throw new UsageError(`${name}: ${text} is no number from 1 to 1000`);
+  if (!Number.isInteger(number) || number < 1 || number > 1_000)
+    throw new UsageError(`${name}: ${text} is no number from 1 to 1000`);
   return number;
 };
 
 const alerts = ({ limit, json }: { limit: string; json?: boolean }): Promise<void> =>
   withPool(async (pool) => {
     const found = await listAlerts(pool, numberOf(limit, "--limit"));
-    if (json) return printJson({ data: found.map((row) => ({ ...row, told_at: second(row.told_at), mailed_at: second(row.mailed_at) })) });
+    if (json)
+      return printJson({
+        data: found.map((row) => ({ ...row, told_at: second(row.told_at), mailed_at: second(row.mailed_at) })),
+      });
     const mailOf = (mailedAt: number | null, error: string | null) =>
       mailedAt !== null ? "sent" : error === null ? "kept" : `failed: ${error}`;
     print(
@@ -44,7 +49,12 @@ const probes = ({ json }: { json?: boolean }): Promise<void> =>
     const found = await listProbes(pool);
     const isoOf = ({ since, checked_at, last_ok_at, failing_since, restarted_at, ...row }: (typeof found)[number]) => ({
       ...row,
-      ...{ since: second(since), checked_at: second(checked_at), last_ok_at: second(last_ok_at), failing_since: second(failing_since) },
+      ...{
+        since: second(since),
+        checked_at: second(checked_at),
+        last_ok_at: second(last_ok_at),
+        failing_since: second(failing_since),
+      },
       restarted_at: restarted_at.map(second),
     });
     if (json) return printJson({ data: found.map(isoOf) });
@@ -88,7 +98,13 @@ const listMails = ({ limit, json }: { limit: string; json?: boolean }): void => 
     .map((file, n) => {
       const mail = readFileSync(join(folder(), file), "utf8");
       const at = second(Number(file.split("-")[0]));
-      return { number: n + 1, at, to: headOf(mail, "To"), subject: headOf(mail, "Subject"), file: join(folder(), file) };
+      return {
+        number: n + 1,
+        at,
+        to: headOf(mail, "To"),
+        subject: headOf(mail, "Subject"),
+        file: join(folder(), file),
+      };
     });
   if (json) {
     printJson({ data: rows });

@@ -1,4 +1,4 @@
-// apps/cli/commands/archive.ts - what the archive holds, whether it is whole, and bringing a window of it back.
+// What the archive holds, whether it is whole, and bringing a window of it back.
 import type { Command } from "commander";
 import { openRegistry } from "../../../infra/avro/registry.ts";
 import { openWire } from "../../../infra/avro/wire.ts";
@@ -12,7 +12,14 @@ import { topics } from "../../../schemas/generated.ts";
 import { ARCHIVE_GROUP, ARCHIVED_TOPIC, checkArchive } from "../../../sinks/archive/check.ts";
 import { type ArchiveFile, hourText } from "../../../sinks/archive/names.ts";
 import { filesOf } from "../../../sinks/archive/read.ts";
-import { planRestore, type RestorePlan, type RestoreState, restore, restoreState, type Window } from "../../../sinks/archive/restore.ts";
+import {
+  planRestore,
+  type RestorePlan,
+  type RestoreState,
+  restore,
+  restoreState,
+  type Window,
+} from "../../../sinks/archive/restore.ts";
 import { withheldBy } from "../../../sinks/archive/withheld.ts";
 import { archivedSchema } from "../../../sinks/archive/write.ts";
 import { addresses, objectStoreUrl } from "../config.ts";
@@ -41,7 +48,12 @@ const byHour = (files: readonly ArchiveFile[]): readonly Row[] => {
   for (const { hour, first, last, bytes } of files) {
     const name = hourText(hour);
     const sum = rows.get(name) ?? { hour: name, files: 0, events: 0, bytes: 0 };
-    rows.set(name, { hour: name, files: sum.files + 1, events: sum.events + last - first + 1, bytes: sum.bytes + bytes });
+    rows.set(name, {
+      hour: name,
+      files: sum.files + 1,
+      events: sum.events + last - first + 1,
+      bytes: sum.bytes + bytes,
+    });
   }
   return [...rows.values()];
 };
@@ -49,7 +61,11 @@ const byHour = (files: readonly ArchiveFile[]): readonly Row[] => {
 const stretches = (
   what: string,
   list: readonly { readonly partition: number; readonly from: number; readonly until: number; readonly hour: string }[],
-) => list.map(({ partition, from, until, hour }) => `${what}: ${ARCHIVED_TOPIC}/${partition} from ${from} to ${until - 1}, at ${hour}`);
+) =>
+  list.map(
+    ({ partition, from, until, hour }) =>
+      `${what}: ${ARCHIVED_TOPIC}/${partition} from ${from} to ${until - 1}, at ${hour}`,
+  );
 
 interface ShowOptions {
   readonly from?: string;
@@ -68,14 +84,17 @@ const show = ({ from, to, verify = false, json }: ShowOptions): Promise<void> =>
     for await (const file of filesOf(objects, ARCHIVED_TOPIC, span)) files.push(file);
     const progress = openProgress("files", json);
     const admin = await kafkaOf().admin();
-    const checked = await checkArchive(objects, admin, { ...span, verify, onFile: (done) => progress.at(done, files.length) }).finally(() =>
-      admin.close(),
-    );
+    const checked = await checkArchive(objects, admin, {
+      ...span,
+      verify,
+      onFile: (done) => progress.at(done, files.length),
+    }).finally(() => admin.close());
     if (verify) progress.done();
     const { gaps, overlaps, damaged } = checked;
     const hours = byHour(files);
     if (json) printJson({ hours, gaps, overlaps, damaged, verified: verify });
-    else if (hours.length === 0) print("nothing is archived yet; a file is closed about a minute after its first event");
+    else if (hours.length === 0)
+      print("nothing is archived yet; a file is closed about a minute after its first event");
     else {
       print(
         table(
@@ -83,7 +102,9 @@ const show = ({ from, to, verify = false, json }: ShowOptions): Promise<void> =>
           hours.map((row) => [row.hour, row.files, row.events, row.bytes]),
         ),
       );
-      print(`${files.length} files, ${checked.events} events, ${checked.bytes} bytes${verify ? ", every checksum compared" : ""}`);
+      print(
+        `${files.length} files, ${checked.events} events, ${checked.bytes} bytes${verify ? ", every checksum compared" : ""}`,
+      );
     }
     const problems = [
       ...stretches("gap", gaps),
@@ -122,7 +143,10 @@ const tellPlan = (plan: RestorePlan, { from, to }: Window): void => {
 const notArchived = async ({ to }: Window): Promise<number> => {
   const admin = await kafkaOf().admin();
   try {
-    const [ends, committed] = [await admin.offsetsAt(ARCHIVED_TOPIC, to), await admin.committed(ARCHIVE_GROUP, ARCHIVED_TOPIC)];
+    const [ends, committed] = [
+      await admin.offsetsAt(ARCHIVED_TOPIC, to),
+      await admin.committed(ARCHIVE_GROUP, ARCHIVED_TOPIC),
+    ];
     return [...ends].reduce((sum, [partition, end]) => sum + Math.max(0, end - (committed.get(partition) ?? 0)), 0);
   } finally {
     await admin.close();
@@ -175,8 +199,8 @@ const restoreWindow = (options: RestoreOptions): Promise<void> =>
         if (!rows[0]!.got) throw new Refused("another restore is under way; wait for it: tributary tail operations");
         const isGoingOn = before !== null && before.finished_at === null;
         const suppressions = openSuppressions(pool);
-        const state = await bringBack(objects, window, plan, isGoingOn ? before : null, options, suppressions).finally(() =>
-          suppressions.close(),
+        const state = await bringBack(objects, window, plan, isGoingOn ? before : null, options, suppressions).finally(
+          () => suppressions.close(),
         );
         if (options.json) printJson({ plan, restored: state });
         else
@@ -215,10 +239,13 @@ const bringBack = async (
     target,
     ...(options.reason !== undefined && { reason: options.reason }),
   };
-  if (before !== null) tell(`going on behind ${before.done === "" ? "the beginning" : before.done}, ${before.events} events are there`);
+  if (before !== null)
+    tell(`going on behind ${before.done === "" ? "the beginning" : before.done}, ${before.events} events are there`);
   try {
     const operation =
-      before === null ? await beginOperation(ports, audit, { ...plan, damaged: 0 }) : resumeOperation(ports, before.operation_id, audit);
+      before === null
+        ? await beginOperation(ports, audit, { ...plan, damaged: 0 })
+        : resumeOperation(ports, before.operation_id, audit);
     const begun = before ?? { operation_id: operation.id, done: "", files: 0, events: 0, suppressed: 0 };
     try {
       const state = await restore(objects, window, begun, {

@@ -1,4 +1,4 @@
-// apps/cli/commands/broker.ts - topics and schemas: what the broker and the registry hold against what the repository declares.
+// Topics and schemas: what the broker and the registry hold against what the repository declares.
 import type { Command } from "commander";
 import { openRegistry } from "../../../infra/avro/registry.ts";
 import type { Admin } from "../../../infra/kafka/admin.ts";
@@ -58,7 +58,11 @@ const schemas = async (isApplied: boolean, json: boolean | undefined): Promise<v
 
 export const brokerCommands = (program: Command): void => {
   const ofTopics = program.command("topics").description("topics of the broker against topics.yaml");
-  ofTopics.command("plan").description("shows the differences; changes nothing").option("--json", "as JSON").action(planTopics);
+  ofTopics
+    .command("plan")
+    .description("shows the differences; changes nothing")
+    .option("--json", "as JSON")
+    .action(planTopics);
   ofTopics
     .command("apply")
     .description("creates what is missing and corrects configuration")

@@ -1,4 +1,5 @@
-// apps/cli/commands/chaos.ts - `tributary chaos`: breaks the running stack on purpose, shows what is broken and healed as it happens, and ends with a verdict a law.
+// `tributary chaos`: breaks the running stack on purpose, shows what is broken and healed as it
+// happens, and ends with a verdict a law.
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import type { Command } from "commander";
@@ -30,7 +31,9 @@ const numberOf = (option: string, text: string, most: number): number => {
   return number;
 };
 
-/** The stack of `npm start` when it runs here, else one that is started for this and stopped again. */
+/**
+ * The stack of `npm start` when it runs here, else one that is started for this and stopped again.
+ */
 const openVictim = async (seed: number) => {
   const home = homeOf();
   if (existsSync(join(home, "run.json"))) {
@@ -46,7 +49,8 @@ const openVictim = async (seed: number) => {
 const chaos = async (options: ChaosOptions): Promise<void> => {
   if (options.list) return print(faults.map(({ id, name }) => `${id.padEnd(5)} ${name}`).join("\n"));
   const minutes = numberOf("--minutes", options.minutes, 24 * 60);
-  const seed = options.seed === undefined ? Date.now() % MOST_SEED : numberOf("--seed", options.seed, Number.MAX_SAFE_INTEGER);
+  const seed =
+    options.seed === undefined ? Date.now() % MOST_SEED : numberOf("--seed", options.seed, Number.MAX_SAFE_INTEGER);
   const only = options.faults?.split(",") ?? [];
   for (const name of only)
     if (!faults.some((fault) => fault.name.startsWith(name) || fault.id === name))
@@ -77,7 +81,8 @@ const chaos = async (options: ChaosOptions): Promise<void> => {
     });
     if (options.json) printJson({ seed, ...summary });
     else print(summaryText(summary));
-    if (summary.violations > 0) throw new Error(`a law was broken; logs and journal lie in ${join(target.home, "chaos-results")}`);
+    if (summary.violations > 0)
+      throw new Error(`a law was broken; logs and journal lie in ${join(target.home, "chaos-results")}`);
   } finally {
     process.off("SIGINT", leave);
     process.off("SIGTERM", leave);
@@ -88,7 +93,9 @@ const chaos = async (options: ChaosOptions): Promise<void> => {
 export const chaosCommands = (program: Command): void => {
   program
     .command("chaos")
-    .description("breaks the embedded stack of this machine on purpose, while events come, and asks every law whether it still holds")
+    .description(
+      "breaks the embedded stack of this machine on purpose, while events come, and asks every law whether it still holds",
+    )
     .option("--minutes <n>", "a cycle that has begun then is finished", "5")
     .option("--seed <n>", "the same seed breaks the same things in the same order")
     .option("--faults <names>", "only these: names or beginnings of names, with commas between")

@@ -1,4 +1,4 @@
-// apps/cli/commands/data.ts - data in and numbers out: send a CSV file, report by month.
+// Data in and numbers out: send a CSV file, report by month.
 import { existsSync } from "node:fs";
 import type { Command } from "commander";
 import { toDecimal } from "../../../domain/money.ts";
@@ -41,7 +41,9 @@ const sendFile = async (file: string, options: SendOptions): Promise<void> => {
   for (const url of urls) if (!URL.canParse(url)) throw new UsageError(`--url: ${url} is no address`);
   const token = options.token ?? readRun().demo?.clients.find(({ id }) => id === client.client_id)?.ingest_token;
   if (token === undefined)
-    throw new UsageError(`--token: ${client.slug} is no demo client; make one: tributary tokens create --client ${client.slug}`);
+    throw new UsageError(
+      `--token: ${client.slug} is no demo client; make one: tributary tokens create --client ${client.slug}`,
+    );
   const sent = await send(
     { file, urls, token, clientId: client.client_id, mapping, shiftTo: options.shiftTo, batchSize, now: Date.now() },
     openProgress("rows", options.json),
@@ -51,12 +53,16 @@ const sendFile = async (file: string, options: SendOptions): Promise<void> => {
     print(
       `${sent.rows} rows sent, ${sent.accepted} accepted, ${sent.rejected} rejected${sent.shiftDays === 0 ? "" : `; all dates moved by ${sent.shiftDays} days`}`,
     );
-  for (const { line, field, code, message } of sent.refused.slice(0, SHOWN)) tell(`line ${line}: ${field ?? "row"}: ${message} (${code})`);
+  for (const { line, field, code, message } of sent.refused.slice(0, SHOWN))
+    tell(`line ${line}: ${field ?? "row"}: ${message} (${code})`);
   if (sent.refused.length > SHOWN) tell(`and ${sent.rejected - SHOWN} more`);
   if (sent.rejected > 0) process.exitCode = 1;
 };
 
-/** The report writes every amount with all digits of its currency, so without the point it is minor units. */
+/**
+ * The report writes every amount with all digits of its currency, so without the point it is minor
+ * units.
+ */
 const minorOf = (text: string): bigint => BigInt(text.replace(".", ""));
 /** One row a currency: amounts of two currencies are never added. */
 const totals = (rows: readonly ReportRow[]): readonly ReportRow[] =>
@@ -84,7 +90,12 @@ const reportMonths = (options: { client: string; by: string; json?: boolean }): 
     const found = await report(pool, client.client_id, "month");
     if (options.json) return printJson(found);
     const cells = (row: ReportRow) => [row.month, row.currency, row.orders, row.revenue, row.refunded, row.commission];
-    print(table(["month", "currency", "orders", "revenue", "refunded", "commission"], [...found.rows, ...totals(found.rows)].map(cells)));
+    print(
+      table(
+        ["month", "currency", "orders", "revenue", "refunded", "commission"],
+        [...found.rows, ...totals(found.rows)].map(cells),
+      ),
+    );
   });
 
 export const dataCommands = (program: Command): void => {
@@ -97,9 +108,15 @@ export const dataCommands = (program: Command): void => {
       "which column holds which field; fields other than did, ts, t, event_id, url, ref, ip, ua, consent and svc_click_id are props",
     )
     .option("--set <field=value,...>", "fields that are the same in every row")
-    .option("--shift-to <day>", "moves all dates by the same number of days, so that the last one is yesterday, today or YYYY-MM-DD")
+    .option(
+      "--shift-to <day>",
+      "moves all dates by the same number of days, so that the last one is yesterday, today or YYYY-MM-DD",
+    )
     .option("--token <token>", "ingest token; by default the demo client's")
-    .option("--url <url,...>", "the edge, and others to go on with when it does not answer; by default those that run here")
+    .option(
+      "--url <url,...>",
+      "the edge, and others to go on with when it does not answer; by default those that run here",
+    )
     .option("--batch <n>", "events a request", "1000")
     .option("--json", "as JSON")
     .addHelpText(

@@ -1,4 +1,5 @@
-// apps/cli/commands/dead-letters.ts - `tributary dlq`: what lies in the dead letters, why, and what is done with it. Changes are shown first and made with --yes.
+// `tributary dlq`: what lies in the dead letters, why, and what is done with it. Changes are shown
+// first and made with --yes.
 import type { Command } from "commander";
 import { Redis } from "ioredis";
 import type pg from "pg";
@@ -10,8 +11,19 @@ import { redisMemory } from "../../../infra/redis/fast-memory.ts";
 import { print, printJson, table, tell } from "../../../infra/runtime/output.ts";
 import { discardLetters, findLetter, retryLetters } from "../../../modules/dead-letters/actions.ts";
 import { letterSources, shownOf } from "../../../modules/dead-letters/failure.ts";
-import { type Letter, type LetterKind, type LetterState, letterKinds, letterStates } from "../../../modules/dead-letters/letter.ts";
-import { countLetters, failuresOf, type LetterFilter, listLetters } from "../../../modules/dead-letters/letter-reads.ts";
+import {
+  type Letter,
+  type LetterKind,
+  type LetterState,
+  letterKinds,
+  letterStates,
+} from "../../../modules/dead-letters/letter.ts";
+import {
+  countLetters,
+  failuresOf,
+  type LetterFilter,
+  listLetters,
+} from "../../../modules/dead-letters/letter-reads.ts";
 import { type AsidePorts, planAside, setAside } from "../../../modules/dead-letters/set-aside.ts";
 import { actorOf } from "../../../modules/operations/operations.ts";
 import { clientOf } from "../../../modules/reference/find-client.ts";
@@ -55,7 +67,9 @@ const filterOf = async (pool: pg.Pool, ids: readonly string[], options: Options)
   return {
     ...(ids.length > 0 && { ids }),
     ...(kind !== undefined && { kind: oneOf<LetterKind>("--kind", kind, letterKinds) }),
-    ...(state !== undefined && { states: state.split(",").map((one) => oneOf<LetterState>("--state", one, letterStates)) }),
+    ...(state !== undefined && {
+      states: state.split(",").map((one) => oneOf<LetterState>("--state", one, letterStates)),
+    }),
     ...(stage !== undefined && { stage }),
     ...(code !== undefined && { code }),
     ...(client !== undefined && { client_id: (await clientOf(pool, client)).client_id }),
@@ -64,16 +78,16 @@ const filterOf = async (pool: pg.Pool, ids: readonly string[], options: Options)
   };
 };
 
-const time = (at: number | null): string | null => (at === null ? null : new Date(at).toISOString().slice(0, 19).replace("T", " "));
+const time = (at: number | null): string | null =>
+  at === null ? null : new Date(at).toISOString().slice(0, 19).replace("T", " ");
 const shown = (letter: Letter) => ({
   ...letter,
   source: placeOf(letter.source),
   kept: placeOf(letter.kept),
   ...Object.fromEntries(
-    (["first_failed_at", "last_failed_at", "next_attempt_at", "lease_until", "sent_at", "closed_at"] as const).map((name) => [
-      name,
-      letter[name] === null ? null : new Date(letter[name]).toISOString(),
-    ]),
+    (["first_failed_at", "last_failed_at", "next_attempt_at", "lease_until", "sent_at", "closed_at"] as const).map(
+      (name) => [name, letter[name] === null ? null : new Date(letter[name]).toISOString()],
+    ),
   ),
 });
 
@@ -92,7 +106,8 @@ const countTable = async (pool: pg.Pool, filter: LetterFilter): Promise<number> 
 const list = (options: Options): Promise<void> =>
   withPool(async (pool) => {
     const limit = Number(options.limit ?? 20);
-    if (!Number.isInteger(limit) || limit < 0 || limit > 1_000) throw new UsageError(`--limit: ${options.limit} is not 0 to 1,000`);
+    if (!Number.isInteger(limit) || limit < 0 || limit > 1_000)
+      throw new UsageError(`--limit: ${options.limit} is not 0 to 1,000`);
     const filter = await filterOf(pool, [], options);
     const letters = await listLetters(pool, filter, { scope: null, limit });
     if (options.json) return printJson({ counts: await countLetters(pool, filter, null), data: letters.map(shown) });
@@ -129,7 +144,8 @@ const contentsOf = async (wire: Wire, letters: readonly Letter[]) => {
   return Promise.all(
     letters.map(async (letter) => {
       const record = kept.get(placeOf(letter.kept));
-      if (record === undefined) return { ...shown(letter), record: null, hex: null, bytes: null, key: null, headers: {} };
+      if (record === undefined)
+        return { ...shown(letter), record: null, hex: null, bytes: null, key: null, headers: {} };
       const headers = Object.fromEntries(Object.entries(record.headers).map(([name, value]) => [name, String(value)]));
       return { ...shown(letter), ...(await shownOf(wire, record)), key: record.key?.toString() ?? null, headers };
     }),
@@ -142,10 +158,14 @@ const show = (id: string, { json }: Options): Promise<void> =>
     const letter = await findLetter(pool, id, null);
     if (letter === undefined) throw new Error(`there is no letter ${id}; see: tributary dlq list`);
     const [contents] = await contentsOf(await openLetterWire(), [letter]);
-    const failures = (await failuresOf(pool, id)).map((one) => ({ ...one, failed_at: new Date(one.failed_at).toISOString() }));
+    const failures = (await failuresOf(pool, id)).map((one) => ({
+      ...one,
+      failed_at: new Date(one.failed_at).toISOString(),
+    }));
     const { record, hex, bytes, headers, key, ...facts } = contents!;
     if (json) return printJson({ ...facts, key, bytes, record, hex, headers, failures });
-    for (const [name, value] of Object.entries({ ...facts, key, bytes })) if (value !== null) print(`${name.padEnd(16)} ${value}`);
+    for (const [name, value] of Object.entries({ ...facts, key, bytes }))
+      if (value !== null) print(`${name.padEnd(16)} ${value}`);
     print(
       `\nheaders\n${Object.entries(headers)
         .map(([name, value]) => `  ${name}: ${value}`)
@@ -168,7 +188,9 @@ const lettersIn = (count: number): string => (count === 1 ? "1 letter" : `${coun
 
 const narrowed = (ids: readonly string[], filter: LetterFilter, options: Options): void => {
   if (ids.length === 0 && Object.keys(filter).length === 0 && options.all !== true)
-    throw new UsageError("name letters, or filter them (--kind, --state, --stage, --code, --client, --event, --since), or say --all");
+    throw new UsageError(
+      "name letters, or filter them (--kind, --state, --stage, --code, --client, --event, --since), or say --all",
+    );
 };
 
 /** Shows what is concerned; with --yes does it. */
@@ -179,7 +201,8 @@ const change =
       const asked = await filterOf(pool, ids, options);
       narrowed(ids, asked, options);
       const { reason } = options;
-      if (verb === "discard" && (reason ?? "").trim() === "") throw new UsageError("--reason: say why; it is kept with each letter");
+      if (verb === "discard" && (reason ?? "").trim() === "")
+        throw new UsageError("--reason: say why; it is kept with each letter");
       const filter = { ...asked, states: asked.states?.filter((one) => states.includes(one)) ?? states };
       if (!options.yes) {
         const counts = await countLetters(pool, filter, null);
@@ -194,7 +217,8 @@ const change =
         verb === "retry"
           ? await retryLetters({ pool, audit }, filter, by)
           : await discardLetters({ pool, audit }, filter, { actor: by, reason: reason! });
-      if (options.json) return printJson({ letters: done.ids.length, operation: done.operation, ids: done.ids, done: true });
+      if (options.json)
+        return printJson({ letters: done.ids.length, operation: done.operation, ids: done.ids, done: true });
       print(
         `${lettersIn(done.ids.length)} ${verb === "retry" ? "due now; the keeper sends within seconds" : "given up"}; ${done.operation}`,
       );
@@ -222,14 +246,16 @@ const exported = (options: Options): Promise<void> =>
 const PLACE = /^([a-z.]+)\/(\d{1,6})@(\d{1,15})$/;
 const placeIn = (text: string): Position => {
   const [, topic, partition, offset] = PLACE.exec(text) ?? [];
-  if (topic === undefined) throw new UsageError(`${text} is not <topic>/<partition>@<offset>, as the log line stage.stuck names them`);
+  if (topic === undefined)
+    throw new UsageError(`${text} is not <topic>/<partition>@<offset>, as the log line stage.stuck names them`);
   return { topic, partition: Number(partition), offset: Number(offset) };
 };
 
 const aside = (stage: string, place: string, options: Options): Promise<void> =>
   withRewinding(async (rewinding) => {
     const { reason } = options;
-    if (reason === undefined || reason.trim() === "") throw new UsageError("--reason: say why; it is kept in the audit and in the letter");
+    if (reason === undefined || reason.trim() === "")
+      throw new UsageError("--reason: say why; it is kept in the audit and in the letter");
     const { topicPrefix } = addresses();
     const redis = new Redis(redisUrl(), { lazyConnect: true, maxRetriesPerRequest: 1 });
     try {
@@ -243,7 +269,14 @@ const aside = (stage: string, place: string, options: Options): Promise<void> =>
       const request = { stage, place: placeIn(place), actor: actorOf(), reason };
       if (!options.yes) {
         const { hosting, event, to } = await planAside(ports, request);
-        const answer = { group: hosting.group, nodes: hosting.nodes, place, event_id: event?.id ?? null, to, done: false };
+        const answer = {
+          group: hosting.group,
+          nodes: hosting.nodes,
+          place,
+          event_id: event?.id ?? null,
+          to,
+          done: false,
+        };
         if (options.json) return printJson(answer);
         print(`${hosting.group} (${hosting.nodes.join(", ")}) stands at ${place}`);
         print(event === undefined ? "nobody can read the record" : `the record is ${event.id}`);
@@ -262,7 +295,9 @@ const aside = (stage: string, place: string, options: Options): Promise<void> =>
   });
 
 export const deadLetterCommands = (program: Command): void => {
-  const dlq = program.command("dlq").description("dead letters: what was refused, why, and what becomes of it (docs/dead-letters.md)");
+  const dlq = program
+    .command("dlq")
+    .description("dead letters: what was refused, why, and what becomes of it (docs/dead-letters.md)");
   const filtered = (command: Command): Command =>
     command
       .option("--kind <kind>", letterKinds.join(", "))
@@ -301,7 +336,10 @@ export const deadLetterCommands = (program: Command): void => {
     .requiredOption("--reason <text>", "why, in words; kept with each letter")
     .option("--all", "every one")
     .option("--yes", "do it")
-    .addHelpText("before", "Example:\n  $ tributary dlq discard --code not_framed --stage enrich --reason 'test garbage' --yes\n")
+    .addHelpText(
+      "before",
+      "Example:\n  $ tributary dlq discard --code not_framed --stage enrich --reason 'test garbage' --yes\n",
+    )
     .action(change("discard", ["waiting", "retrying", "parked"]));
   filtered(dlq.command("export"))
     .description("every letter with its record, one JSON object a line, on stdout")
@@ -309,7 +347,9 @@ export const deadLetterCommands = (program: Command): void => {
     .action(exported);
   dlq
     .command("set-aside <stage> <place>")
-    .description("takes the one record that stops a stage out of its way, into the dead letters; place: <topic>/<partition>@<offset>")
+    .description(
+      "takes the one record that stops a stage out of its way, into the dead letters; place: <topic>/<partition>@<offset>",
+    )
     .requiredOption("--reason <text>", "why, in words; kept in the audit and in the letter")
     .option("--yes", "do it")
     .option("--json", "as JSON")

@@ -1,4 +1,4 @@
-// apps/cli/commands/decide.ts - decisions of an operator about an order: shows the order first, and decides with --yes.
+// Decisions of an operator about an order: shows the order first, and decides with --yes.
 import { randomUUID } from "node:crypto";
 import { userInfo } from "node:os";
 import type { Command } from "commander";
@@ -55,7 +55,9 @@ const checkPartner = async (pool: pg.Pool, client: Client, partnerId: number | n
     const at = (await opened.read(reference, now)).at(now, Number.MAX_SAFE_INTEGER);
     if (at.partner(partnerId)?.client_ids.includes(client.client_id)) return;
     const known = at.partnersOf(client.client_id).map(({ partner_id, name }) => `${partner_id} ${name}`);
-    throw new UsageError(`--partner: ${partnerId} does not work for ${client.slug}; these do: ${known.join(", ") || "nobody"}`);
+    throw new UsageError(
+      `--partner: ${partnerId} does not work for ${client.slug}; these do: ${known.join(", ") || "nobody"}`,
+    );
   } finally {
     await opened.close();
   }
@@ -111,7 +113,9 @@ const decide = (kind: DecisionKind, needsPartner: boolean) => (options: DecideOp
   });
 
 export const decideCommands = (program: Command): void => {
-  const decisions = program.command("decide").description("decides about an order; shows it first, and decides with --yes");
+  const decisions = program
+    .command("decide")
+    .description("decides about an order; shows it first, and decides with --yes");
   const add = (name: string, kind: DecisionKind, what: string, needsPartner = false): void => {
     const command = decisions
       .command(name)
@@ -119,7 +123,8 @@ export const decideCommands = (program: Command): void => {
       .requiredOption("--client <slug or id>", "whose order it is")
       .requiredOption("--order <id>", "the shop's own order id")
       .requiredOption("--reason <text>", "why, in words; kept with the decision");
-    if (needsPartner) command.requiredOption("--partner <id>", "who is credited").option("--campaign <id>", "for which campaign");
+    if (needsPartner)
+      command.requiredOption("--partner <id>", "who is credited").option("--campaign <id>", "for which campaign");
     command
       .option("--id <uuid>", "of the decision: the same one again counts once")
       .option("--yes", "decide it")

@@ -1,4 +1,5 @@
-// apps/cli/commands/explain-print.ts - an explanation as a person reads it on a terminal: the event, its versions, who was considered and why not, and what it earned.
+// An explanation as a person reads it on a terminal: the event, its versions, who was considered
+// and why not, and what it earned.
 import { dayOf, startOfDay } from "../../../domain/calendar.ts";
 import { toDecimal } from "../../../domain/money.ts";
 import { table } from "../../../infra/runtime/output.ts";
@@ -43,12 +44,16 @@ const section = (title: string, ...lines: readonly string[]): readonly string[] 
 
 export const printed = (found: Explanation): string => {
   const newest = found.versions[0]!;
-  const partner = (id: number | null): string => (id === null ? "nobody" : `partner ${id} ${found.partners[id] ?? ""}`.trimEnd());
+  const partner = (id: number | null): string =>
+    id === null ? "nobody" : `partner ${id} ${found.partners[id] ?? ""}`.trimEnd();
   const campaign = (id: number | null): string => (id === null ? "-" : `${id} ${found.campaigns[id] ?? ""}`.trimEnd());
   return [
     ...head(found, newest, partner, campaign),
     ...section("Versions, newest first", versionsTable(found.versions)),
-    ...section(`Considered for version ${newest.version}`, candidatesTable(newest.candidates, found, partner, campaign)),
+    ...section(
+      `Considered for version ${newest.version}`,
+      candidatesTable(newest.candidates, found, partner, campaign),
+    ),
     ...section(`Fraud: ${newest.fraud_score} of 100, band ${newest.fraud_band}`, fraudTable(newest)),
     ...section(
       "Rules that were looked at, as in force then",
@@ -60,7 +65,9 @@ export const printed = (found: Explanation): string => {
     ...orderSection(found, partner),
     ...section(
       "Second copies of this sale",
-      ...found.copies.map((copy) => `${copy.sender_event_id ?? copy.event_id} by ${copy.source}, received ${time(copy.received_at)}`),
+      ...found.copies.map(
+        (copy) => `${copy.sender_event_id ?? copy.event_id} by ${copy.source}, received ${time(copy.received_at)}`,
+      ),
     ),
     ...conversionsSection(found, partner, campaign),
     ...ledgerSection(found, partner),
@@ -85,13 +92,15 @@ const head = (found: Explanation, newest: Version, partner: Name, campaign: Name
   );
   if (newest.warnings.length > 0) lines.push(`  altered      ${newest.warnings.join(", ")}`);
   if (newest.enrich_errors.length > 0) lines.push(`  not looked up ${newest.enrich_errors.join(", ")}`);
-  if (newest.merged_into !== null) lines.push(`  merged       a second copy of ${newest.merged_into}: it counts nowhere`);
+  if (newest.merged_into !== null)
+    lines.push(`  merged       a second copy of ${newest.merged_into}: it counts nowhere`);
   lines.push(
     newest.credit_status === "attributed"
       ? `  credited to  ${partner(newest.partner_id)}, campaign ${campaign(newest.campaign_id)}, by ${newest.credit_method}${byWhat(newest)}`
       : `  credited to  nobody: ${inWords(newest.credit_reason ?? "no reason")}`,
   );
-  if (newest.reference_as_of !== null) lines.push(`  facts        as of ${time(newest.reference_as_of)}: they could not be refreshed`);
+  if (newest.reference_as_of !== null)
+    lines.push(`  facts        as of ${time(newest.reference_as_of)}: they could not be refreshed`);
   return lines;
 };
 
@@ -116,7 +125,12 @@ const versionsTable = (versions: readonly Version[]): string =>
     ]),
   );
 
-const candidatesTable = (candidates: readonly Candidate[], found: Explanation, partner: Name, campaign: Name): string =>
+const candidatesTable = (
+  candidates: readonly Candidate[],
+  found: Explanation,
+  partner: Name,
+  campaign: Name,
+): string =>
   candidates.length === 0
     ? "nobody: the event carries no click id and no partner, and no rule matches"
     : table(
@@ -162,7 +176,11 @@ const orderSection = ({ order }: Explanation, partner: Name): readonly string[] 
         ),
       );
 
-const conversionsSection = ({ conversions, commissions }: Explanation, partner: Name, campaign: Name): readonly string[] =>
+const conversionsSection = (
+  { conversions, commissions }: Explanation,
+  partner: Name,
+  campaign: Name,
+): readonly string[] =>
   section(
     "Conversions",
     ...conversions.map((one) => {
@@ -170,7 +188,8 @@ const conversionsSection = ({ conversions, commissions }: Explanation, partner: 
       const lines = [
         `${one.conversion_id} version ${one.version}, ${one.status}: ${money(one.value_minor, one.currency)} to ${partner(one.partner_id)}, campaign ${campaign(one.campaign_id)}, by ${one.method}`,
       ];
-      if (one.refunded_minor !== 0n) lines.push(`  given back ${money(one.refunded_minor, one.currency)}: ${one.reason ?? "no reason"}`);
+      if (one.refunded_minor !== 0n)
+        lines.push(`  given back ${money(one.refunded_minor, one.currency)}: ${one.reason ?? "no reason"}`);
       if (one.review !== null) lines.push(`  under review: ${one.review}`);
       if (earned !== undefined)
         lines.push(
@@ -194,7 +213,8 @@ const ledgerSection = ({ entries, contracts }: Explanation, partner: Name): read
         `  ${entry.formula}`,
         `  receipt ${JSON.stringify(entry.inputs)}`,
         ...entry.lines.map(
-          ({ account, amount_minor }) => `  ${account.padEnd(24)} ${money(BigInt(amount_minor), entry.currency).padStart(18)}`,
+          ({ account, amount_minor }) =>
+            `  ${account.padEnd(24)} ${money(BigInt(amount_minor), entry.currency).padStart(18)}`,
         ),
       ].join("\n");
     }),

@@ -1,4 +1,4 @@
-// apps/cli/commands/explain.ts - tells of one event what was considered, what was decided, on which facts, and what it earned.
+// Tells of one event what was considered, what was decided, on which facts, and what it earned.
 import type { Command } from "commander";
 import { openClickhouse } from "../../../infra/clickhouse/client.ts";
 import { print, printJson } from "../../../infra/runtime/output.ts";
@@ -29,7 +29,9 @@ const explainEvent = (id: string, { client, json }: { client?: string; json?: bo
 export const explainCommands = (program: Command): void => {
   program
     .command("explain <event_id>")
-    .description("why an event was credited as it was, and what it earned: versions, candidates, fraud, rules, contracts, ledger")
+    .description(
+      "why an event was credited as it was, and what it earned: versions, candidates, fraud, rules, contracts, ledger",
+    )
     .option("--client <slug or id>", "whose event it is; without it all clients are asked")
     .option("--json", "everything, as JSON; amounts in minor units")
     .addHelpText(

@@ -1,4 +1,4 @@
-// apps/cli/commands/fraud.ts - the nightly pass by hand: shows what it finds and whom it concerns, and decides with --yes.
+// The nightly pass by hand: shows what it finds and whom it concerns, and decides with --yes.
 import type { Command } from "commander";
 import { dayOf, startOfDay } from "../../../domain/calendar.ts";
 import { toDecimal } from "../../../domain/money.ts";
@@ -64,7 +64,10 @@ const nightlyByHand = (options: { client: string; day: string; yes?: boolean; js
     try {
       const night = await readNight(clickhouse, client, options.day, now);
       if (options.json)
-        printJson({ findings: night.findings, decisions: night.decisions.map(({ order_key, decision }) => ({ order_key, ...decision })) });
+        printJson({
+          findings: night.findings,
+          decisions: night.decisions.map(({ order_key, decision }) => ({ order_key, ...decision })),
+        });
       else showNight(night);
       if (night.decisions.length === 0) return;
       if (!options.yes) return tell("nothing was decided; add --yes to decide it");
@@ -80,7 +83,9 @@ export const fraudCommands = (program: Command): void => {
     .command("fraud")
     .description("what is found over many events")
     .command("nightly")
-    .description("the pass of 03:30 by hand: floods of clicks, conversions that come too evenly; shows first, decides with --yes")
+    .description(
+      "the pass of 03:30 by hand: floods of clicks, conversions that come too evenly; shows first, decides with --yes",
+    )
     .requiredOption("--client <slug or id>", "whose events")
     .requiredOption("--day <YYYY-MM-DD>", "a day of Mexico City that is over")
     .option("--yes", "decide it")

@@ -1,4 +1,4 @@
-// apps/cli/commands/groups.ts - the consumer groups and how far they are behind.
+// The consumer groups and how far they are behind.
 import type { Command } from "commander";
 import { print, printJson, table, tell } from "../../../infra/runtime/output.ts";
 import { type GroupRead, groupsNow } from "../../../modules/groups/group-reads.ts";
@@ -23,7 +23,8 @@ const read = (): Promise<readonly GroupRead[]> =>
 const heldBy = ({ hold }: GroupRead): string | null => {
   if (hold === null) return null;
   const state = hold.releasedAt === null ? "held" : "catching up";
-  const to = hold.plan === null || hold.kind !== "rewind" ? "" : ` to ${hold.plan.to}, ${movesOf(hold.plan).length} partitions`;
+  const to =
+    hold.plan === null || hold.kind !== "rewind" ? "" : ` to ${hold.plan.to}, ${movesOf(hold.plan).length} partitions`;
   return `${state}: ${hold.kind}${to} by ${hold.actor} (${hold.operation})`;
 };
 
@@ -90,7 +91,9 @@ export const groupCommands = (program: Command): void => {
     .action(release);
   program
     .command("lag")
-    .description("how far each group is behind the log, in records and in seconds since the oldest of them was appended")
+    .description(
+      "how far each group is behind the log, in records and in seconds since the oldest of them was appended",
+    )
     .option("--json", "by partition, as JSON")
     .addHelpText("before", "Examples:\n  $ tributary lag\n  $ tributary lag --json\n")
     .action(lag);

@@ -1,4 +1,4 @@
-// apps/cli/commands/hash.ts - `tributary hash`: what the stores hold, as one number; beside another one, which tables differ.
+// `tributary hash`: what the stores hold, as one number; beside another one, which tables differ.
 import { readFileSync } from "node:fs";
 import type { Command } from "commander";
 import { openClickhouse } from "../../../infra/clickhouse/client.ts";
@@ -12,8 +12,13 @@ import { UsageError } from "../csv-events.ts";
 /** Reading 100 million rows takes about three minutes. */
 const READING_MS = 600_000;
 
-/** As the command line sees the stores, for commands that hash before and after. Tells when rollups are still on the way. */
-export const hashNow = async (names: readonly string[] = hashableTables): Promise<StateHash & { readonly waiting_minutes: number }> => {
+/**
+ * As the command line sees the stores, for commands that hash before and after. Tells when rollups
+ * are still on the way.
+ */
+export const hashNow = async (
+  names: readonly string[] = hashableTables,
+): Promise<StateHash & { readonly waiting_minutes: number }> => {
   const { postgresUrl, clickhouseUrl } = addresses();
   const pool = openPool(postgresUrl, { name: "tributary-ops", max: 1, timeoutMs: READING_MS });
   const clickhouse = openClickhouse(clickhouseUrl, { name: "tributary-ops", timeoutMs: READING_MS, connections: 1 });
@@ -33,13 +38,16 @@ const readEarlier = (file: string): StateHash => {
   } catch {
     // told below, as any other file that is not what it must be
   }
-  throw new UsageError(`--compare: ${file} is not the output of \`tributary hash --json\`; write it with: tributary hash --json > ${file}`);
+  throw new UsageError(
+    `--compare: ${file} is not the output of \`tributary hash --json\`; write it with: tributary hash --json > ${file}`,
+  );
 };
 
 const show = async (options: { json?: boolean; tables?: string; compare?: string }): Promise<void> => {
   const names = options.tables?.split(",").map((name) => name.trim()) ?? hashableTables;
   const unknown = names.filter((name) => !hashableTables.includes(name));
-  if (unknown.length > 0) throw new UsageError(`--tables: ${unknown.join(", ")} is none of ${hashableTables.join(", ")}`);
+  if (unknown.length > 0)
+    throw new UsageError(`--tables: ${unknown.join(", ")} is none of ${hashableTables.join(", ")}`);
   const earlier = options.compare === undefined ? undefined : readEarlier(options.compare);
   const now = await hashNow(names);
   if (now.waiting_minutes > 0)

@@ -1,4 +1,4 @@
-// apps/cli/commands/installation.ts - what runs and where, what is wrong, and a user token for curl.
+// What runs and where, what is wrong, and a user token for curl.
 import type { Command } from "commander";
 import { stackConfig } from "../../../infra/embedded/config.ts";
 import { openHome, secretsOf } from "../../../infra/embedded/home.ts";
@@ -27,7 +27,9 @@ const pathLine = (path: IngestPath | null): string => {
   if (path === null) return "ingest path: not known, Postgres does not answer";
   if (path.state === null || path.since === null) return "ingest path: no edge has checked it yet";
   const bad = path.instances.filter(({ state }) => state !== "operational");
-  const details = bad.map(({ instance, state, waiting_events: waiting }) => `${instance} ${state}, ${waiting} events wait`);
+  const details = bad.map(
+    ({ instance, state, waiting_events: waiting }) => `${instance} ${state}, ${waiting} events wait`,
+  );
   return [`ingest path: ${path.state} since ${new Date(path.since).toISOString()}`, ...details].join("; ");
 };
 
@@ -55,7 +57,8 @@ const status = async ({ json }: { json?: boolean }): Promise<void> => {
       ],
     ),
   );
-  for (const client of run.demo?.clients ?? []) print(`client ${client.id} ${client.slug}: ingest token ${client.ingest_token}`);
+  for (const client of run.demo?.clients ?? [])
+    print(`client ${client.id} ${client.slug}: ingest token ${client.ingest_token}`);
   print(pathLine(path));
   print(run.ready ? "ready" : "starting");
 };
@@ -74,10 +77,13 @@ const examine = async ({ json }: { json?: boolean }): Promise<void> => {
 const login = async ({ as }: { as: string }): Promise<void> => {
   const run = readRun();
   const issuer = run.services.identity?.url;
-  if (issuer === undefined) throw new Error("the embedded identity provider does not run here; tokens come from your own provider");
+  if (issuer === undefined)
+    throw new Error("the embedded identity provider does not run here; tokens come from your own provider");
   const known = run.demo?.users ?? [];
   if (!known.some(({ email }) => email === as))
-    throw new UsageError(`--as: nobody of the demo is called ${as}; there are ${known.map(({ email }) => email).join(", ")}`);
+    throw new UsageError(
+      `--as: nobody of the demo is called ${as}; there are ${known.map(({ email }) => email).join(", ")}`,
+    );
   print(await demoToken(issuer, secretsOf(openHome(homeOf())).login, as));
 };
 

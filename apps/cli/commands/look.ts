@@ -1,4 +1,5 @@
-// apps/cli/commands/look.ts - looks into topics: a few records, those that come, and what was done to the log. Reads alone, and leaves no trace.
+// Looks into topics: a few records, those that come, and what was done to the log. Reads alone, and
+// leaves no trace.
 import type { Command } from "commander";
 import { Unreadable } from "../../../infra/avro/codec.ts";
 import { openRegistry } from "../../../infra/avro/registry.ts";
@@ -30,7 +31,11 @@ const withEyes = async <T>(work: (eyes: Eyes) => Promise<T>): Promise<T> => {
   // Whoever reads the output may have seen enough (`| head`).
   process.stdout.on("error", () => undefined);
   try {
-    return await work({ kafka, admin, wire: await openWire(Object.values(topics), openRegistry({ url: registryUrl, topicPrefix })) });
+    return await work({
+      kafka,
+      admin,
+      wire: await openWire(Object.values(topics), openRegistry({ url: registryUrl, topicPrefix })),
+    });
   } finally {
     await admin.close();
   }
@@ -46,7 +51,8 @@ const numberOf = (flag: string, text: string, most: number): number => {
 };
 
 /** One record a line, so that what comes can be piped. */
-const lineOf = (one: Readable): string => JSON.stringify(one, (_, part) => (typeof part === "bigint" ? part.toString() : part));
+const lineOf = (one: Readable): string =>
+  JSON.stringify(one, (_, part) => (typeof part === "bigint" ? part.toString() : part));
 
 const show = (one: Readable, isJson = false): void => {
   if (isJson) {
@@ -58,7 +64,8 @@ const show = (one: Readable, isJson = false): void => {
     `${topic}/${partition}@${offset}  ${appended_at}  key ${key ?? "none"}${event === undefined ? "" : `  event time ${event.at}  id ${event.id}`}`,
   );
   for (const [name, text] of Object.entries(headers ?? {})) print(`  ${name}: ${text}`);
-  if (unreadable !== undefined) print(`  cannot be read: ${unreadable.why}\n  ${unreadable.bytes} bytes: ${unreadable.hex}`);
+  if (unreadable !== undefined)
+    print(`  cannot be read: ${unreadable.why}\n  ${unreadable.bytes} bytes: ${unreadable.hex}`);
   else print(`  ${JSON.stringify(withAmounts(event?.data), null, 2).replaceAll("\n", "\n  ")}`);
 };
 
@@ -74,9 +81,11 @@ const peek = (topic: string, options: PeekOptions): Promise<void> => {
   checkTopic(topic);
   const count = numberOf("-n", options.n, MOST);
   const only = options.partition === undefined ? undefined : numberOf("--partition", options.partition, 10_000);
-  const offset = options.offset === undefined ? undefined : numberOf("--offset", options.offset, Number.MAX_SAFE_INTEGER);
+  const offset =
+    options.offset === undefined ? undefined : numberOf("--offset", options.offset, Number.MAX_SAFE_INTEGER);
   if (offset !== undefined && only === undefined) throw new UsageError("--offset: name the --partition too");
-  if (offset !== undefined && options.at !== undefined) throw new UsageError("--at and --offset both say where: give one");
+  if (offset !== undefined && options.at !== undefined)
+    throw new UsageError("--at and --offset both say where: give one");
   const now = Date.now();
   const at = options.at === undefined ? undefined : momentOf("--at", options.at, now);
   return withEyes(async ({ kafka, admin, wire }) => {
@@ -85,7 +94,10 @@ const peek = (topic: string, options: PeekOptions): Promise<void> => {
     const atTime = at === undefined ? undefined : await admin.offsetsAt(topic, at);
     // Without a place the newest ones.
     const from = new Map(
-      marks.map(({ partition, low, high }) => [partition, Math.max(low, offset ?? atTime?.get(partition) ?? high - count)]),
+      marks.map(({ partition, low, high }) => [
+        partition,
+        Math.max(low, offset ?? atTime?.get(partition) ?? high - count),
+      ]),
     );
     const seen = [...(await peekAt(kafka, { topic, from, count }))].sort(
       (a, b) => a.appendedAt - b.appendedAt || a.partition - b.partition || a.offset - b.offset,
@@ -94,7 +106,9 @@ const peek = (topic: string, options: PeekOptions): Promise<void> => {
     const chosen = isNewest ? seen.slice(Math.max(0, seen.length - count)) : seen.slice(0, count);
     for (const record of chosen) show(await readable(wire, record), options.json);
     if (chosen.length === 0)
-      tell(`nothing lies there; ${topic} holds ${marks.map(({ partition, low, high }) => `${partition}: ${low} to ${high}`).join(", ")}`);
+      tell(
+        `nothing lies there; ${topic} holds ${marks.map(({ partition, low, high }) => `${partition}: ${low} to ${high}`).join(", ")}`,
+      );
   });
 };
 
@@ -102,14 +116,16 @@ const tail = (topic: string, options: { client?: string; grep?: string; json?: b
   checkTopic(topic);
   return withEyes(async ({ kafka, admin, wire }) => {
     const { client } = options;
-    const clientId = client === undefined ? undefined : await withPool(async (pool) => (await clientOf(pool, client)).client_id);
+    const clientId =
+      client === undefined ? undefined : await withPool(async (pool) => (await clientOf(pool, client)).client_id);
     const from = new Map((await admin.watermarks(topic)).map(({ partition, high }) => [partition, high]));
     const ending = new AbortController();
     process.once("SIGINT", () => ending.abort(new Error("ended")));
     process.stdout.once("error", () => ending.abort(new Error("nobody reads")));
     tell(`waiting for what comes to ${topic}; Ctrl-C ends it`);
     const isWanted = (one: Readable): boolean =>
-      (clientId === undefined || clientIdOf(one) === clientId) && (options.grep === undefined || lineOf(one).includes(options.grep));
+      (clientId === undefined || clientIdOf(one) === clientId) &&
+      (options.grep === undefined || lineOf(one).includes(options.grep));
     try {
       await kafka.replay({
         topics: [topic],
@@ -134,7 +150,10 @@ interface Done {
   readonly at: UnixMs;
   readonly operation: Operation;
 }
-/** What these records of the audit say. One that nobody can read is told and passed over: the others are needed all the same. */
+/**
+ * What these records of the audit say. One that nobody can read is told and passed over: the others
+ * are needed all the same.
+ */
 export const operationsIn = async (
   wire: Wire,
   records: readonly Pick<SeenRecord, "topic" | "partition" | "offset" | "value">[],

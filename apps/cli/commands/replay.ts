@@ -1,4 +1,5 @@
-// apps/cli/commands/replay.ts - `tributary replay`: writes a window of the log to the stores again; says before what it will read, and after what it did.
+// `tributary replay`: writes a window of the log to the stores again; says before what it will
+// read, and after what it did.
 
 import type { Command } from "commander";
 import type pg from "pg";
@@ -45,7 +46,10 @@ interface ReplayOptions {
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 const MOST_HOURS = 24 * 366;
-/** What one keeper did on two cores without live traffic (bench/replay.ts); the last replay that came through says it better. */
+/**
+ * What one keeper did on two cores without live traffic (bench/replay.ts); the last replay that
+ * came through says it better.
+ */
 const EVENTS_A_SECOND = 20_000;
 const STALLED_MS = 75_000;
 const ROLLUPS_MS = 600_000;
@@ -55,16 +59,19 @@ const sinksOf = (text: string | undefined): readonly AnySink[] => {
   if (text === undefined) return all;
   const names = text.split(",").map((name) => name.trim());
   const unknown = names.filter((name) => !all.some((sink) => sink.name === name));
-  if (unknown.length > 0) throw new UsageError(`--sink: ${unknown.join(", ")} is none of ${all.map(({ name }) => name).join(", ")}`);
+  if (unknown.length > 0)
+    throw new UsageError(`--sink: ${unknown.join(", ")} is none of ${all.map(({ name }) => name).join(", ")}`);
   return all.filter(({ name }) => names.includes(name));
 };
 
 const windowOf = ({ hours, from, to }: ReplayOptions, now: number): Pick<WantedReplay, "hours" | "from" | "to"> => {
-  if ((hours === undefined) === (from === undefined)) throw new UsageError("give the window: --hours 6, or --from <time> [--to <time>]");
+  if ((hours === undefined) === (from === undefined))
+    throw new UsageError("give the window: --hours 6, or --from <time> [--to <time>]");
   if (hours !== undefined) {
     if (to !== undefined) throw new UsageError("--to: goes with --from; --hours ends now");
     const count = /^\d{1,4}$/.test(hours) ? Number(hours) : 0;
-    if (count < 1 || count > MOST_HOURS) throw new UsageError(`--hours: ${hours} is not a whole number from 1 to ${MOST_HOURS}`);
+    if (count < 1 || count > MOST_HOURS)
+      throw new UsageError(`--hours: ${hours} is not a whole number from 1 to ${MOST_HOURS}`);
     return { hours: count, from: now - count * HOUR_MS, to: null };
   }
   const start = momentOf("--from", from!, now);
@@ -90,7 +97,12 @@ interface Plan {
   readonly segments: readonly Segment[];
 }
 
-const planOf = async (pool: pg.Pool, window: Pick<WantedReplay, "from" | "to">, sinks: readonly AnySink[], now: number): Promise<Plan> => {
+const planOf = async (
+  pool: pg.Pool,
+  window: Pick<WantedReplay, "from" | "to">,
+  sinks: readonly AnySink[],
+  now: number,
+): Promise<Plan> => {
   const names = [...new Set(sinks.map(({ from }) => from.name))];
   const admin = await kafkaOf().admin();
   try {
@@ -158,7 +170,12 @@ const showPlan = (plan: Plan, open: readonly Replay[]): void => {
 
 const showReport = (replay: Replay): void => {
   const report = reportOf(replay);
-  const { files_scanned: files, events_requeued: requeued, events_skipped_duplicate: skipped, events_suppressed: suppressed } = report;
+  const {
+    files_scanned: files,
+    events_requeued: requeued,
+    events_skipped_duplicate: skipped,
+    events_suppressed: suppressed,
+  } = report;
   print(
     `${report.replay_id} ${report.state}: ${files} segments read, ${requeued} records written again, ${skipped} skipped (another replay had written them since), ${suppressed} of erased subjects left out, ${replay.refused} refused`,
   );
@@ -183,7 +200,9 @@ const followed = async (pool: pg.Pool, replayId: string, isQuiet: boolean): Prom
   } catch (error) {
     if (!leaving.signal.aborted && !(error instanceof ReplayStalled)) throw error;
     const what = leaving.signal.aborted ? "the replay goes on without this terminal" : (error as Error).message;
-    throw new Error(`${what}; to see how it goes: tributary replay --follow ${replayId}; to end it: tributary replay --cancel ${replayId}`);
+    throw new Error(
+      `${what}; to see how it goes: tributary replay --follow ${replayId}; to end it: tributary replay --cancel ${replayId}`,
+    );
   } finally {
     process.off("SIGINT", leave);
     progress.done();
@@ -194,7 +213,8 @@ const followed = async (pool: pg.Pool, replayId: string, isQuiet: boolean): Prom
 const rollupsDone = async (pool: pg.Pool): Promise<void> => {
   const end = performance.now() + ROLLUPS_MS;
   while ((await waitingMarks(pool)).count > 0) {
-    if (performance.now() > end) throw new Error("rollups still wait after ten minutes: tributary hash says when they are done");
+    if (performance.now() > end)
+      throw new Error("rollups still wait after ten minutes: tributary hash says when they are done");
     await new Promise((resolve) => setTimeout(resolve, 250));
   }
 };
@@ -222,7 +242,15 @@ const list = async (pool: pg.Pool, json: boolean | undefined): Promise<void> => 
       ["replay", "state", "from", "to", "records", "written again", "by"],
       found.map((one) => {
         const { from, to, events_requeued } = reportOf(one);
-        return [one.replay_id, one.state, from.slice(0, 19), to?.slice(0, 19) ?? null, progressOf(one).total, events_requeued, one.actor];
+        return [
+          one.replay_id,
+          one.state,
+          from.slice(0, 19),
+          to?.slice(0, 19) ?? null,
+          progressOf(one).total,
+          events_requeued,
+          one.actor,
+        ];
       }),
     ),
   );
@@ -231,7 +259,8 @@ const list = async (pool: pg.Pool, json: boolean | undefined): Promise<void> => 
 const cancel = async (pool: pg.Pool, replayId: string): Promise<void> => {
   if ((await readReplay(pool, replayId)) === undefined)
     throw new UsageError(`there is no replay ${replayId}; see: tributary replay --list`);
-  if (!(await cancelReplay(pool, replayId))) throw new Refused(`${replayId} has ended already; see: tributary replay --list`);
+  if (!(await cancelReplay(pool, replayId)))
+    throw new Refused(`${replayId} has ended already; see: tributary replay --list`);
   tell(`${replayId} is cancelled; what it has written stays, for it was there before`);
 };
 

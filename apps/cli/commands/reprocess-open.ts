@@ -1,4 +1,5 @@
-// apps/cli/commands/reprocess-open.ts - the ports of reprocessing on the servers of this installation; everything is opened to be read, but the producer of decisions.
+// The ports of reprocessing on the servers of this installation; everything is opened to be read,
+// but the producer of decisions.
 import type pg from "pg";
 import { clickIdKey } from "../../../domain/click-id.ts";
 import { reference } from "../../../domain/reference/reference.ts";
@@ -48,7 +49,11 @@ const STATEMENT_MS = 60_000;
 /** `needed`: where the window begins. The pool is the caller's. */
 export const openReprocessing = async (
   pool: pg.Pool,
-  { now, needed, progress }: { readonly now: UnixMs; readonly needed: UnixMs; readonly progress: (unit: string) => Progress },
+  {
+    now,
+    needed,
+    progress,
+  }: { readonly now: UnixMs; readonly needed: UnixMs; readonly progress: (unit: string) => Progress },
 ): Promise<Opened> => {
   const { registryUrl, topicPrefix, clickhouseUrl } = addresses();
   const { secret, objectStoreUrl, files } = reprocessing();

@@ -1,4 +1,5 @@
-// apps/cli/commands/reprocess-print.ts - a difference for people, and as JSON: what would change, whom it moves, what it costs, and what is left alone and why.
+// A difference for people, and as JSON: what would change, whom it moves, what it costs, and what
+// is left alone and why.
 import { toDecimal } from "../../../domain/money.ts";
 import { table } from "../../../infra/runtime/output.ts";
 import type { Change } from "../../../modules/reprocess/changes.ts";
@@ -13,16 +14,30 @@ const heldText = ({ partner_id, because }: Change["before"]): string =>
   partner_id === null ? because : `${because} partner ${partner_id}`;
 const idOf = ({ sender_event_id, event_id }: Change): string => sender_event_id ?? event_id;
 
-/** Everything that the difference does not write, each with its reason; empty when there is nothing. */
+/**
+ * Everything that the difference does not write, each with its reason; empty when there is nothing.
+ */
 const leftAlone = ({ lines, events }: Difference): readonly string[] =>
   (
     [
       [lines.decided + events.decided, "would differ, but a person has decided about them (--override-decisions)"],
       [lines.not_settled, "sales are not settled yet: wait until `tributary lag` shows 0 for settle"],
-      [lines.not_read, "sales reached the log more than 48 h after their receipt: they were taken as they were read then"],
-      [events.not_stored, "events are in no store: not processed yet, or lost (`tributary replay` brings lost rows back)"],
-      [events.would_be_claims, "custom events would be sales with today's contracts: they stay what they were, and are not written"],
-      [events.would_be_no_claims, "sales would be none with today's contracts: they stay what they were, and are not written"],
+      [
+        lines.not_read,
+        "sales reached the log more than 48 h after their receipt: they were taken as they were read then",
+      ],
+      [
+        events.not_stored,
+        "events are in no store: not processed yet, or lost (`tributary replay` brings lost rows back)",
+      ],
+      [
+        events.would_be_claims,
+        "custom events would be sales with today's contracts: they stay what they were, and are not written",
+      ],
+      [
+        events.would_be_no_claims,
+        "sales would be none with today's contracts: they stay what they were, and are not written",
+      ],
       [events.would_be_dropped, "events would not be stored today: they stay, and are not written"],
     ] as const
   )
@@ -33,7 +48,8 @@ const leftAlone = ({ lines, events }: Difference): readonly string[] =>
 export const consequenceOf = ({ changes, money }: Difference): string => {
   const lines = changes.filter(({ scope }) => scope === "line").length;
   const moved = money.map(
-    (one) => `partner ${one.partner_id} ${signed(one.commission_minor, one.currency)} ${one.currency} in ${monthName(one)}`,
+    (one) =>
+      `partner ${one.partner_id} ${signed(one.commission_minor, one.currency)} ${one.currency} in ${monthName(one)}`,
   );
   const shown = moved.length > 6 ? [...moved.slice(0, 6), `and ${moved.length - 6} more`] : moved;
   return `${changes.length} decisions (${lines} about sales, ${changes.length - lines} about other events); ${shown.length === 0 ? "no money moves" : shown.join(", ")}`;
@@ -52,8 +68,11 @@ export const differenceText = (difference: Difference): string => {
         byReason.slice(0, REASONS_SHOWN).map(({ from, to, lines: sales, events: others }) => [from, to, sales, others]),
       ),
     );
-    if (byReason.length > REASONS_SHOWN) parts.push(`and ${byReason.length - REASONS_SHOWN} more kinds of change; --json lists them all`);
-    const moved = conversions.moved.map(({ from_partner, to_partner, lines: sales }) => `${sales} from ${from_partner} to ${to_partner}`);
+    if (byReason.length > REASONS_SHOWN)
+      parts.push(`and ${byReason.length - REASONS_SHOWN} more kinds of change; --json lists them all`);
+    const moved = conversions.moved.map(
+      ({ from_partner, to_partner, lines: sales }) => `${sales} from ${from_partner} to ${to_partner}`,
+    );
     parts.push(`conversions: ${conversions.gained} gained, ${conversions.lost} lost, moved ${moved.join(", ") || "0"}`);
     if (money.length > 0)
       parts.push(
@@ -77,7 +96,9 @@ export const differenceText = (difference: Difference): string => {
           idOf(one),
           one.t,
           one.order_id,
-          one.value_minor === null ? null : `${toDecimal(one.value_minor, one.currency ?? "MXN")} ${one.currency ?? "MXN"}`,
+          one.value_minor === null
+            ? null
+            : `${toDecimal(one.value_minor, one.currency ?? "MXN")} ${one.currency ?? "MXN"}`,
           heldText(one.before),
           heldText(one.after),
         ]),

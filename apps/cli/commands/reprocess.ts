@@ -1,4 +1,5 @@
-// apps/cli/commands/reprocess.ts - computes a window with today's code and reference data, shows the difference, and writes it as decisions with --yes.
+// Computes a window with today's code and reference data, shows the difference, and writes it as
+// decisions with --yes.
 import { userInfo } from "node:os";
 import type { Command } from "commander";
 import { print, printJson, Refused, tell } from "../../../infra/runtime/output.ts";
@@ -31,12 +32,18 @@ interface ReprocessOptions {
 
 /** So many take a while, and nothing else is heard of them. */
 const MANY = 1_000;
-const COMPUTED = { lines: "orders are settled again", money: "decisions are settled and committed in the shadow" } as const;
+const COMPUTED = {
+  lines: "orders are settled again",
+  money: "decisions are settled and committed in the shadow",
+} as const;
 
 const windowOf = (options: ReprocessOptions, now: UnixMs): { readonly from: UnixMs; readonly to: UnixMs } => {
   const from = momentOf("--from", options.from, now);
   const to = options.to === undefined ? now : momentOf("--to", options.to, now);
-  if (from >= to) throw new UsageError(`--from must lie before --to: ${new Date(from).toISOString()} and ${new Date(to).toISOString()}`);
+  if (from >= to)
+    throw new UsageError(
+      `--from must lie before --to: ${new Date(from).toISOString()} and ${new Date(to).toISOString()}`,
+    );
   return { from, to };
 };
 const stageOf = (text: string): ReprocessStage => {
@@ -47,7 +54,10 @@ const stageOf = (text: string): ReprocessStage => {
 const windowText = ({ from, to }: Pick<ReprocessSettings, "from" | "to">): string =>
   `${new Date(from).toISOString()}/${new Date(to).toISOString()}`;
 
-/** What is not written is not asked about: months that payments were made for need a word of their own. */
+/**
+ * What is not written is not asked about: months that payments were made for need a word of their
+ * own.
+ */
 const checkMonths = (difference: Difference, { allowClosedMonths }: ReprocessOptions): void => {
   const closed = closedMonthsOf(difference);
   if (closed.length > 0 && allowClosedMonths !== true)
@@ -74,7 +84,8 @@ const reprocess = (options: ReprocessOptions): Promise<void> =>
     try {
       const started = performance.now();
       const difference = await differenceOf(opened.ports, settings, (step, count) => {
-        if (!options.json && count >= MANY && (step === "lines" || step === "money")) tell(`${count} ${COMPUTED[step]}`);
+        if (!options.json && count >= MANY && (step === "lines" || step === "money"))
+          tell(`${count} ${COMPUTED[step]}`);
       });
       const seconds = (performance.now() - started) / 1_000;
       const speed = Math.round(difference.events.read / Math.max(seconds, 0.001));
@@ -82,9 +93,12 @@ const reprocess = (options: ReprocessOptions): Promise<void> =>
         print(differenceText(difference));
         tell(`\n${seconds.toFixed(1)} s, ${speed} events/s`);
       }
-      const written = options.yes && difference.changes.length > 0 ? await write(opened, settings, options, difference) : null;
-      if (options.json) printJson({ ...said(settings), seconds, events_per_second: speed, ...differenceJson(difference), written });
-      if (!options.yes && difference.changes.length > 0) tell(`nothing was written; --yes writes ${consequenceOf(difference)}`);
+      const written =
+        options.yes && difference.changes.length > 0 ? await write(opened, settings, options, difference) : null;
+      if (options.json)
+        printJson({ ...said(settings), seconds, events_per_second: speed, ...differenceJson(difference), written });
+      if (!options.yes && difference.changes.length > 0)
+        tell(`nothing was written; --yes writes ${consequenceOf(difference)}`);
     } catch (error) {
       throw error instanceof TooMuch ? new Refused(error.message) : error;
     } finally {
@@ -103,17 +117,30 @@ const said = ({ from, to, stage, clientId, overridesDecisions, reason }: Reproce
   commit: commitOf(),
 });
 
-/** The order of durable effects: 1 the audit says that it begins, 2 decisions (write.ts), 3 the audit says how it ended. A run that died is simply run again. */
+/**
+ * The order of durable effects: 1 the audit says that it begins, 2 decisions (write.ts), 3 the
+ * audit says how it ended. A run that died is simply run again.
+ */
 const write = async (
   { ports, produce }: Awaited<ReturnType<typeof openReprocessing>>,
   settings: ReprocessSettings,
   options: ReprocessOptions,
   difference: Difference,
 ): Promise<Written> => {
-  const detail = { ...said(settings), decisions: difference.changes.length, money: moneyIn(difference), reasons: difference.byReason };
+  const detail = {
+    ...said(settings),
+    decisions: difference.changes.length,
+    money: moneyIn(difference),
+    reasons: difference.byReason,
+  };
   const operation = await beginOperation(
     { wire: ports.wire, produce },
-    { kind: "reprocess", actor: actorOf(), target: `${settings.stage} ${windowText(settings)}`, reason: settings.reason },
+    {
+      kind: "reprocess",
+      actor: actorOf(),
+      target: `${settings.stage} ${windowText(settings)}`,
+      reason: settings.reason,
+    },
     detail,
   );
   try {
@@ -136,8 +163,13 @@ const moneyIn = ({ money }: Difference): readonly object[] =>
 const writtenText = (difference: Difference, { applied, overtaken, waiting }: Written): string => {
   const parts = [`\nwrote ${consequenceOf(difference)}`, `applied: ${applied}`];
   if (overtaken > 0)
-    parts.push(`overtaken by something else that was said about the same sale, so they changed nothing: ${overtaken}; run it again to see`);
-  if (waiting > 0) parts.push(`not applied yet: ${waiting}; they are in the topic ${topics.claims.name}, and settle will: tributary lag`);
+    parts.push(
+      `overtaken by something else that was said about the same sale, so they changed nothing: ${overtaken}; run it again to see`,
+    );
+  if (waiting > 0)
+    parts.push(
+      `not applied yet: ${waiting}; they are in the topic ${topics.claims.name}, and settle will: tributary lag`,
+    );
   return parts.join("\n");
 };
 
@@ -147,7 +179,11 @@ export const reprocessCommands = (program: Command): void => {
     .description("computes a window with today's code and reference data and shows what differs; writes it with --yes")
     .requiredOption("--from <time>", "the first receipt: 2026-11-21T14:05Z, or -2h")
     .option("--to <time>", "the first receipt after the window (default: now)")
-    .option("--stage <stage>", `from which stage on: ${stages.join(", ")}; commission: who is credited stays`, "attribute")
+    .option(
+      "--stage <stage>",
+      `from which stage on: ${stages.join(", ")}; commission: who is credited stays`,
+      "attribute",
+    )
     .option("--client <slug or id>", "one client alone")
     .option("--override-decisions", "also replaces what people have decided")
     .option("--allow-closed-months", "also moves money of months that are closed (after day 7 of the next one)")

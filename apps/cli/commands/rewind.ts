@@ -1,4 +1,5 @@
-// apps/cli/commands/rewind.ts - sets a stage or sink back in the log, and rebuilds what a stage remembers. Shows first, does it with --yes.
+// Sets a stage or sink back in the log, and rebuilds what a stage remembers. Shows first, does it
+// with --yes.
 
 import type { Command } from "commander";
 import { Redis } from "ioredis";
@@ -72,13 +73,16 @@ const rewritten = ({ nodes }: Found): readonly string[] =>
   nodes.flatMap((name) => {
     const node = pipeline.nodes.find((one) => one.name === name);
     if (node === undefined || node.is === "edge") return [];
-    if (node.is === "sink") return [`${name} writes the same rows again into ${node.into.store} ${node.into.name}, which count once`];
+    if (node.is === "sink")
+      return [`${name} writes the same rows again into ${node.into.store} ${node.into.name}, which count once`];
     const inside = nodes
       .map((other) => pipeline.nodes.find((one) => one.name === other))
       .flatMap((one) => (one?.is === "stage" ? [one.from.name] : []));
     const out = Object.values(node.to).flatMap((topic) => (inside.slice(1).includes(topic.name) ? [] : [topic.name]));
     if (node.memory?.driver === "durable")
-      return [`${name} answers each event with its recorded outcome, decides nothing anew, and writes it again to ${out.join(", ")}`];
+      return [
+        `${name} answers each event with its recorded outcome, decides nothing anew, and writes it again to ${out.join(", ")}`,
+      ];
     return out.length === 0 ? [] : [`${name} writes the same events again to ${out.join(", ")}, under the same ids`];
   });
 
@@ -87,7 +91,13 @@ const showPlan = (hosting: Found, plan: RewindPlan): void => {
   print(
     table(
       ["partition", "committed", "target", "events", "log begins at"],
-      plan.partitions.map(({ partition, committed, target, low }) => [partition, committed, target, committed - target, low]),
+      plan.partitions.map(({ partition, committed, target, low }) => [
+        partition,
+        committed,
+        target,
+        committed - target,
+        low,
+      ]),
     ),
   );
   print(`${eventsOf(plan)} events are read again, in ${movesOf(plan).length} partitions`);
@@ -95,13 +105,20 @@ const showPlan = (hosting: Found, plan: RewindPlan): void => {
 };
 
 const SETTLED_WITHIN_MS = 120_000;
-/** Until nothing is under way that the rewind set going: every group has read everything, and every rollup is computed. */
+/**
+ * Until nothing is under way that the rewind set going: every group has read everything, and every
+ * rollup is computed.
+ */
 const untilSettled = async (rewinding: Rewinding): Promise<boolean> => {
   const end = performance.now() + SETTLED_WITHIN_MS;
   // A copy of the log waits for its next file on purpose, and is no table.
-  const tables = pipeline.nodes.flatMap((node) => (node.is === "stage" || (node.is === "sink" && writesRows(node)) ? [node.name] : []));
+  const tables = pipeline.nodes.flatMap((node) =>
+    node.is === "stage" || (node.is === "sink" && writesRows(node)) ? [node.name] : [],
+  );
   for (;;) {
-    const groups = (await groupsNow(rewinding, Date.now())).filter(({ nodes }) => nodes.some((name) => tables.includes(name)));
+    const groups = (await groupsNow(rewinding, Date.now())).filter(({ nodes }) =>
+      nodes.some((name) => tables.includes(name)),
+    );
     const lag = groups.reduce((sum, group) => sum + group.lag, 0);
     if (lag === 0 && (await waitingMarks(rewinding.pool)).count === 0) return true;
     if (performance.now() > end) return false;
@@ -118,14 +135,23 @@ const carryOut = async (rewinding: Rewinding, request: RewindRequest, options: R
   });
   if (options.verify) await untilSettled(rewinding);
   const before = options.verify ? await hashNow() : undefined;
-  const report = await rewindGroup({ ...rewindPorts(rewinding), onStep: progress.note, onProgress: progress.at }, request);
+  const report = await rewindGroup(
+    { ...rewindPorts(rewinding), onStep: progress.note, onProgress: progress.at },
+    request,
+  );
   progress.done();
   const isQuiet = before === undefined || (await untilSettled(rewinding));
   const after = before === undefined ? undefined : await hashNow();
   const differing = before === undefined || after === undefined ? [] : differingTables(before, after);
-  if (options.json) printJson({ ...report, ...(after !== undefined && { hash_before: before?.hash, hash_after: after.hash, differing }) });
+  if (options.json)
+    printJson({
+      ...report,
+      ...(after !== undefined && { hash_before: before?.hash, hash_after: after.hash, differing }),
+    });
   else {
-    print(`${request.group} has read ${report.events} events again in ${report.seconds.toFixed(1)} s (${report.operation})`);
+    print(
+      `${request.group} has read ${report.events} events again in ${report.seconds.toFixed(1)} s (${report.operation})`,
+    );
     if (after !== undefined) print(`state before ${before?.hash}\nstate after  ${after.hash}`);
   }
   if (differing.length > 0) {
@@ -153,7 +179,9 @@ const rewind = (name: string, options: RewindOptions): Promise<void> =>
     if (open === null) {
       const { plan, gaps } = await planRewind(ports, request);
       const problem =
-        gaps.length > 0 ? `retention has removed ${gapText(gaps)}` : await ports.forbidden(hosting.group, hosting.topic, movesOf(plan));
+        gaps.length > 0
+          ? `retention has removed ${gapText(gaps)}`
+          : await ports.forbidden(hosting.group, hosting.topic, movesOf(plan));
       if (options.json && isDry)
         printJson({
           ...plan,
@@ -170,7 +198,9 @@ const rewind = (name: string, options: RewindOptions): Promise<void> =>
       if (movesOf(plan).length === 0)
         throw new Refused(`${hosting.group} stands at or before that point: a rewind only goes back, never forward`);
     } else
-      tell(`${open.operation} (${open.kind}) of ${open.actor} is open on ${hosting.group} since ${new Date(open.since).toISOString()}`);
+      tell(
+        `${open.operation} (${open.kind}) of ${open.actor} is open on ${hosting.group} since ${new Date(open.since).toISOString()}`,
+      );
     if (isDry) return tell("nothing was changed; add --yes to do it");
     await carryOut(rewinding, request, options);
   });
@@ -211,8 +241,15 @@ const relearn = (name: string, options: { yes?: boolean; json?: boolean; reason?
       }
       if (!options.yes) {
         if (options.json)
-          printJson({ stage: name, group, topic, partitions: rows.map((row) => ({ ...row, mark: before.get(row.partition) ?? null })) });
-        return tell("nothing was changed; with --yes its memory is emptied and its input read again, and nothing is written meanwhile");
+          printJson({
+            stage: name,
+            group,
+            topic,
+            partitions: rows.map((row) => ({ ...row, mark: before.get(row.partition) ?? null })),
+          });
+        return tell(
+          "nothing was changed; with --yes its memory is emptied and its input read again, and nothing is written meanwhile",
+        );
       }
       const progress = openProgress("events", options.json);
       const request: RelearnRequest = {
@@ -245,7 +282,10 @@ const relearn = (name: string, options: { yes?: boolean; json?: boolean; reason?
       );
       progress.done();
       if (options.json) printJson(report);
-      else print(`${name} has learnt ${report.events} events again in ${report.seconds.toFixed(1)} s (${report.operation})`);
+      else
+        print(
+          `${name} has learnt ${report.events} events again in ${report.seconds.toFixed(1)} s (${report.operation})`,
+        );
     } finally {
       redis.disconnect();
     }
@@ -257,7 +297,9 @@ export const release = (group: string): Promise<void> =>
     const name = group.startsWith("tributary.") ? group : `tributary.${group}`;
     const { operation, kind, actor, plan } = await releaseGroup(rewinding, name, actorOf());
     const isUntouched = kind !== "set_aside" && (plan === null || plan.partitions.length === 0);
-    const where = isUntouched ? "its offsets were not touched" : "its offsets are wherever the command had set them: see tributary lag";
+    const where = isUntouched
+      ? "its offsets were not touched"
+      : "its offsets are wherever the command had set them: see tributary lag";
     print(`${name} is released from ${operation} (${kind}, ${actor}); ${where}`);
   });
 

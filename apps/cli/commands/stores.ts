@@ -1,4 +1,4 @@
-// apps/cli/commands/stores.ts - tables and demo data: what start-up does by itself, for operators who run the servers elsewhere.
+// Tables and demo data: what start-up does by itself, for operators who run the servers elsewhere.
 import type { Command } from "commander";
 import { print, printJson, tell } from "../../../infra/runtime/output.ts";
 import { seedStep } from "../../../modules/installation/seed-step.ts";
@@ -8,7 +8,9 @@ import { addresses, adminAccess, homeOf } from "../config.ts";
 const showStatus = async ({ json }: { json?: boolean }): Promise<void> => {
   const found = await migrationStatus(adminAccess());
   if (json) return printJson(found);
-  print(`${found.applied.length} applied, ${found.pending.length} pending${found.pending.map((file) => `\n  ${file}`).join("")}`);
+  print(
+    `${found.applied.length} applied, ${found.pending.length} pending${found.pending.map((file) => `\n  ${file}`).join("")}`,
+  );
   for (const problem of found.problems) tell(problem);
   if (found.pending.length > 0) tell("to apply them: tributary migrate apply");
   if (found.problems.length > 0) process.exitCode = 1;
@@ -29,7 +31,11 @@ export const storeCommands = (program: Command): void => {
   const migrate = program
     .command("migrate")
     .description("tables of Postgres and ClickHouse; forward only, a failed step is taken up again");
-  migrate.command("status").description("what is applied and what is pending").option("--json", "as JSON").action(showStatus);
+  migrate
+    .command("status")
+    .description("what is applied and what is pending")
+    .option("--json", "as JSON")
+    .action(showStatus);
   migrate
     .command("apply")
     .description("applies what is pending")
@@ -38,6 +44,9 @@ export const storeCommands = (program: Command): void => {
     .command("seed")
     .description("the three demo clients with their partners, links and contracts; what is there already stays")
     .option("--json", "their ids, tokens and links, as JSON")
-    .addHelpText("before", "Examples:\n  $ tributary seed\n  $ tributary seed --json | jq -r '.clients[0].ingest_token'\n")
+    .addHelpText(
+      "before",
+      "Examples:\n  $ tributary seed\n  $ tributary seed --json | jq -r '.clients[0].ingest_token'\n",
+    )
     .action(plant);
 };

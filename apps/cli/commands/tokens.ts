@@ -1,4 +1,4 @@
-// apps/cli/commands/tokens.ts - opaque tokens: made once, shown once, revoked everywhere within a second.
+// Opaque tokens: made once, shown once, revoked everywhere within a second.
 import type { Command } from "commander";
 import type pg from "pg";
 import { sql, transaction } from "../../../infra/postgres/sql.ts";
@@ -80,7 +80,8 @@ const list = ({ json }: { json?: boolean }): Promise<void> =>
 const revoke = (id: string): Promise<void> =>
   withPool(async (pool) => {
     if (!/^\d+$/.test(id)) throw new UsageError(`${id} is not a token id; see: tributary tokens list`);
-    if (!(await revokeToken(pool, Number(id)))) throw new Error(`there is no live token ${id}; see: tributary tokens list`);
+    if (!(await revokeToken(pool, Number(id))))
+      throw new Error(`there is no live token ${id}; see: tributary tokens list`);
     tell(`token ${id} is dead in every process within a second`);
   });
 

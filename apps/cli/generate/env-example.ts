@@ -1,4 +1,4 @@
-// apps/cli/generate/env-example.ts - writes .env.example from the one list of variables; with --check says whether it is still true.
+// Writes .env.example from the one list of variables; with --check says whether it is still true.
 import { readFileSync, writeFileSync } from "node:fs";
 import { variables } from "../../../infra/runtime/environment.ts";
 

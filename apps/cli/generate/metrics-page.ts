@@ -1,4 +1,5 @@
-// apps/cli/generate/metrics-page.ts - writes docs/metrics.md from the metrics that infra/runtime/metrics.ts declares. With --check it only says whether the page is current.
+// Writes docs/metrics.md from the metrics that infra/runtime/metrics.ts declares. With --check it
+// only says whether the page is current.
 import { readFileSync, writeFileSync } from "node:fs";
 import { openMetrics } from "../../../infra/runtime/metrics.ts";
 
@@ -9,7 +10,10 @@ const isOurs = (name: string): boolean => name.startsWith("tributary_") || name.
 const rows = openMetrics({ app: "", version: "", commit: "" })
   .list()
   .filter(({ name }) => isOurs(name))
-  .map(({ name, type, labels, help }) => `| \`${name}\` | ${type} | ${labels.map((label) => `\`${label}\``).join(" ")} | ${help} |`);
+  .map(
+    ({ name, type, labels, help }) =>
+      `| \`${name}\` | ${type} | ${labels.map((label) => `\`${label}\``).join(" ")} | ${help} |`,
+  );
 const text = [
   "# Metrics",
   "",
@@ -26,6 +30,8 @@ const text = [
 
 if (!process.argv.includes("--check")) writeFileSync(file, text);
 else if (readFileSync(file, "utf8") !== text) {
-  console.error(`${file} is not what infra/runtime/metrics.ts declares; run: node scripts/run.mjs apps/cli/generate/metrics-page.js`);
+  console.error(
+    `${file} is not what infra/runtime/metrics.ts declares; run: node scripts/run.mjs apps/cli/generate/metrics-page.js`,
+  );
   process.exitCode = 1;
 }

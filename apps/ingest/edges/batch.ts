@@ -1,4 +1,5 @@
-// apps/ingest/edges/batch.ts - POST /ingest/batch: authenticate, limit, read, admit, store, and only then answer (laws.md 4, C10).
+// POST /ingest/batch: authenticate, limit, read, admit, store, and only then answer (laws.md 4,
+// C10).
 import { randomInt } from "node:crypto";
 import { setImmediate } from "node:timers/promises";
 import type { Request, Response } from "express";
@@ -68,7 +69,12 @@ export const batchRoute = (parts: BatchParts) => {
 
     const token = parts.authenticate(request, request.ip ?? "");
     const verdict = await parts.limit(`token:${token.token_id}`);
-    takePlace(verdict, REQUESTS_A_MINUTE, response, `a token has ${REQUESTS_A_MINUTE} requests a minute: send larger batches`);
+    takePlace(
+      verdict,
+      REQUESTS_A_MINUTE,
+      response,
+      `a token has ${REQUESTS_A_MINUTE} requests a minute: send larger batches`,
+    );
     checkType(request);
     parts.path.expectRoom();
     const { answer, stored } = await withBody(request, (raw) =>
@@ -85,7 +91,10 @@ export const batchRoute = (parts: BatchParts) => {
   };
 };
 
-/** Out of Node's own store of random bytes: asking the system each time was 3 % of a request of one event. */
+/**
+ * Out of Node's own store of random bytes: asking the system each time was 3 % of a request of one
+ * event.
+ */
 const fourBytes = (): Buffer => {
   const bytes = Buffer.allocUnsafe(4);
   bytes.writeUInt32BE(randomInt(2 ** 32));
@@ -108,7 +117,10 @@ interface Taken {
   readonly stored: readonly Promise<void>[];
 }
 
-/** Admits slice by slice, so that other requests get their turn, while earlier slices are being stored. */
+/**
+ * Admits slice by slice, so that other requests get their turn, while earlier slices are being
+ * stored.
+ */
 const take = async (
   parts: BatchParts,
   body: BatchBody,
@@ -136,7 +148,8 @@ const take = async (
       }
     }
     accepted += messages.length;
-    // a client's own servers send these: what could not be read of them would be a dead letter of that kind
+    // a client's own servers send these: what could not be read of them would be a dead letter of
+    // that kind
     const kept = parts.path.store(messages, "s2s");
     // its failure is seen by who waits for all of them
     kept.catch(() => undefined);
@@ -145,13 +158,24 @@ const take = async (
   const rejected = body.events.length - accepted;
   const batch = { client_id: facts.clientId, tag: facts.batchId, accepted, rejected, withheld };
   const batchId = mintBatchId(batch, parts.batchIdKey);
-  return { answer: { accepted, rejected, errors, errors_truncated: rejected > errors.length, batch_id: batchId }, stored };
+  return {
+    answer: { accepted, rejected, errors, errors_truncated: rejected > errors.length, batch_id: batchId },
+    stored,
+  };
 };
 
-const messageOf = (wire: Wire, admitted: Admission<EventReceived> & { kind: "accepted" }, receivedAt: UnixMs): OutputMessage => {
+const messageOf = (
+  wire: Wire,
+  admitted: Admission<EventReceived> & { kind: "accepted" },
+  receivedAt: UnixMs,
+): OutputMessage => {
   const { id, at, data } = admitted;
   const key = eventsRaw.keyOf(data);
-  return { topic: eventsRaw.name, key, value: wire.encode(eventsRaw, { id, key, at, receivedAt, position: nowhere, data }, null) };
+  return {
+    topic: eventsRaw.name,
+    key,
+    value: wire.encode(eventsRaw, { id, key, at, receivedAt, position: nowhere, data }, null),
+  };
 };
 
 const typeIn = (event: unknown): string | null => {

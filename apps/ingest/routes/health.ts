@@ -1,12 +1,23 @@
-// apps/ingest/routes/health.ts - GET /health: the specification's report, from probes that are asked at most every two seconds and never wait long.
+// GET /health: the specification's report, from probes that are asked at most every two seconds and
+// never wait long.
 
 import type { Admin } from "../../../infra/kafka/admin.ts";
-import { type Counts, type Known, lastKnown, sumOf, unreadLetters, waitingForStores } from "../../../modules/dead-letters/letter-depth.ts";
+import {
+  type Counts,
+  type Known,
+  lastKnown,
+  sumOf,
+  unreadLetters,
+  waitingForStores,
+} from "../../../modules/dead-letters/letter-depth.ts";
 import type { PathName, PathState } from "../../../modules/edges/path.ts";
 import { WAY } from "../../../modules/receipts/progress.ts";
 import { archiveBehind } from "../../../sinks/archive/check.ts";
 
-/** What is asked; each rejects when the thing is not well. A probe that hangs counts as failed after PROBE_MS. */
+/**
+ * What is asked; each rejects when the thing is not well. A probe that hangs counts as failed after
+ * PROBE_MS.
+ */
 export interface HealthPorts {
   readonly version: string;
   /** Unix milliseconds when this process began to serve. */
@@ -41,7 +52,13 @@ export interface HealthReport {
   /** Not everybody could be asked: the last numbers stand. Null numbers were never known. */
   readonly dlq_depth_stale: boolean;
   readonly last_pull_at: null;
-  readonly last_pull_stats: { readonly rows: 0; readonly new: 0; readonly duplicate: 0; readonly errors: 0; readonly window: null };
+  readonly last_pull_stats: {
+    readonly rows: 0;
+    readonly new: 0;
+    readonly duplicate: 0;
+    readonly errors: 0;
+    readonly window: null;
+  };
   readonly failover: {
     readonly active: boolean;
     readonly path: PathName;
@@ -65,7 +82,10 @@ const CACHED_MS = 2_000;
 /** A put costs two syncs of a disk, or money. */
 const OBJECTS_CACHED_MS = 10_000;
 const PROBE_MS = 2_000;
-/** Events younger than this are on their way; older ones that are not stored are waiting (contracts.md 2). */
+/**
+ * Events younger than this are on their way; older ones that are not stored are waiting
+ * (contracts.md 2).
+ */
 const ON_THEIR_WAY_MS = 5_000;
 
 /** A function that answers with the newest report; callers at once share one round of probes. */
@@ -138,7 +158,8 @@ const report = async (
     recovery: {
       health_check: {
         analytics_ok: analytics === "ok",
-        // The write-ahead log is the Kafka topic with its archive in object storage, which may be five minutes behind.
+        // The write-ahead log is the Kafka topic with its archive in object storage, which may be
+        // five minutes behind.
         wal_ok: backbone === "ok" && objects === "ok" && archived === 0,
         relational_ok: relational === "ok",
         cache_ok: cache === "ok",
@@ -166,7 +187,10 @@ const within = async <T>(work: () => Promise<T>): Promise<T> => {
   }
 };
 
-/** Records before the mark of five seconds ago that a group on the way has not committed. Each event waits at one hop at a time. */
+/**
+ * Records before the mark of five seconds ago that a group on the way has not committed. Each event
+ * waits at one hop at a time.
+ */
 const waitingEvents = async (admin: Admin): Promise<number> => {
   const counts = await Promise.all(
     WAY.map(async ([group, topic]) => {

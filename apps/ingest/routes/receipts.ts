@@ -1,4 +1,5 @@
-// apps/ingest/routes/receipts.ts - GET /ingest/receipts/:batch_id: what became of the events of a batch, answered from the log's results.
+// GET /ingest/receipts/:batch_id: what became of the events of a batch, answered from the log's
+// results.
 import type { Request, Response } from "express";
 import type { Clickhouse } from "../../../infra/clickhouse/client.ts";
 import { scopeOf } from "../../../infra/clickhouse/query.ts";
@@ -23,7 +24,10 @@ export interface ReceiptParts {
 const KEPT_MS = 32 * 24 * 3_600_000;
 /** Ten questions a second of one token, in this process: each may ask a store. */
 const QUESTIONS_A_MINUTE = { limit: 600, windowMs: 60_000 };
-/** What is not stored yet usually is within this time; a sender who asks at once waits instead of asking again. */
+/**
+ * What is not stored yet usually is within this time; a sender who asks at once waits instead of
+ * asking again.
+ */
 const WAIT_MS = 1_500;
 const EVENT_ID = /^[A-Za-z0-9._:-]{1,128}$/;
 const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
@@ -33,18 +37,21 @@ export const receiptsRoute = (parts: ReceiptParts) => {
   return async (request: Request, response: Response): Promise<void> => {
     const token = parts.authenticate(request, request.ip ?? "");
     const verdict = questions.take(String(token.token_id), performance.now());
-    if (!verdict.isAllowed) throw new Problem("rate_limited", "a token may ask 600 times a minute", { headers: { "Retry-After": "5" } });
+    if (!verdict.isAllowed)
+      throw new Problem("rate_limited", "a token may ask 600 times a minute", { headers: { "Retry-After": "5" } });
     const eventId = eventIdIn(request.query.event_id);
     const id = String(request.params.batch_id);
     const batch = readBatchId(id, parts.key);
     // Of another client, forged or forgotten: all the same to whoever asks.
     if (batch === undefined || batch.client_id !== token.client_id || Date.now() - batch.received_at > KEPT_MS)
       throw new Problem("not_found", "there is no such batch of this client within the last 32 days");
-    const answer = await (eventId === undefined ? countsOf(parts, batch) : fateOf(parts, batch, eventId)).catch((error) => {
-      if (error instanceof Problem) throw error;
-      parts.log.warn("receipt.not_read", { error });
-      throw unavailable("the results cannot be read now", 2);
-    });
+    const answer = await (eventId === undefined ? countsOf(parts, batch) : fateOf(parts, batch, eventId)).catch(
+      (error) => {
+        if (error instanceof Problem) throw error;
+        parts.log.warn("receipt.not_read", { error });
+        throw unavailable("the results cannot be read now", 2);
+      },
+    );
     response.json({ batch_id: id, received_at: new Date(batch.received_at).toISOString(), ...answer });
   };
 };
@@ -52,12 +59,19 @@ export const receiptsRoute = (parts: ReceiptParts) => {
 const eventIdIn = (given: unknown): string | undefined => {
   if (given === undefined) return undefined;
   if (typeof given === "string" && EVENT_ID.test(given)) return given;
-  throw new Problem("validation_failed", "event_id must be given once: the id that was sent, 1 to 128 of A-Z a-z 0-9 . _ : -", {
-    errors: [{ pointer: "/event_id", code: "bad_event_id", detail: "is no event id" }],
-  });
+  throw new Problem(
+    "validation_failed",
+    "event_id must be given once: the id that was sent, 1 to 128 of A-Z a-z 0-9 . _ : -",
+    {
+      errors: [{ pointer: "/event_id", code: "bad_event_id", detail: "is no event id" }],
+    },
+  );
 };
 
-/** What was stored under the batch is its own; once everything is through, what is missing had been there before. */
+/**
+ * What was stored under the batch is its own; once everything is through, what is missing had been
+ * there before.
+ */
 const countsOf = async ({ clickhouse, progress }: ReceiptParts, batch: Batch) => {
   const scope = scopeOf(batch.client_id);
   const isComplete = (counts: ReadonlyMap<Fate, number>) => sum(counts) >= batch.accepted - batch.withheld;
@@ -99,7 +113,8 @@ const fateOf = async ({ clickhouse, progress }: ReceiptParts, batch: Batch, even
     found = await find();
     if (!isOfBatch(found) && !isThrough) return { event: { event_id: eventId, fate: "in_flight" } };
   }
-  if (found === undefined || !isOfBatch(found)) throw new Problem("not_found", "no event of this id was stored from this batch");
+  if (found === undefined || !isOfBatch(found))
+    throw new Problem("not_found", "no event of this id was stored from this batch");
   const isFirst = found.tag === batch.tag;
   const known = await eventVersions(clickhouse, scope, sentEventId(batch.client_id, eventId));
   const newest = known[0] ?? (UUID.test(eventId) ? (await eventVersions(clickhouse, scope, eventId))[0] : undefined);

@@ -1,4 +1,5 @@
-// apps/ingest/routes/wal-replay.ts - POST /admin/wal-replay: asks for the last hours of the log to be written to the stores again, and answers when they are. The lane itself runs in the keeper.
+// POST /admin/wal-replay: asks for the last hours of the log to be written to the stores again, and
+// answers when they are. The lane itself runs in the keeper.
 import type { Request, Response } from "express";
 import type { Pool } from "pg";
 import { Problem, unavailable } from "../../../infra/http/problem.ts";
@@ -23,7 +24,10 @@ const DEFAULT_HOURS = 6;
 const MOST_HOURS = 48;
 const HOUR_MS = 3_600_000;
 const CALLS_A_MINUTE = { limit: 60, windowMs: 60_000 };
-/** Longer than a lane that was killed stands still (15 s), and than a store may be away (60 s, laws.md L1). */
+/**
+ * Longer than a lane that was killed stands still (15 s), and than a store may be away (60 s,
+ * laws.md L1).
+ */
 const STALLED_MS = 75_000;
 
 export const walReplayRoutes = (parts: WalReplayParts) => {
@@ -54,7 +58,10 @@ export const walReplayRoutes = (parts: WalReplayParts) => {
     } catch (error) {
       if (parts.closing.aborted) throw unavailable("this host is closing; the replay goes on: call again", 2);
       if (error instanceof ReplayStalled)
-        throw unavailable(`${error.replay.replay_id} is not lost: see GET /admin/wal-replay/${error.replay.replay_id}`, 5);
+        throw unavailable(
+          `${error.replay.replay_id} is not lost: see GET /admin/wal-replay/${error.replay.replay_id}`,
+          5,
+        );
       if (classify(error) !== "transient") throw error;
       parts.log.warn("replay.not_read", { error });
       throw unavailable("replays cannot be asked for now", 2);
@@ -62,12 +69,21 @@ export const walReplayRoutes = (parts: WalReplayParts) => {
   };
 
   return {
-    /** A caller that hangs up has asked all the same: the lane goes on. The next call joins it only before it has begun, see requestReplay. */
+    /**
+     * A caller that hangs up has asked all the same: the lane goes on. The next call joins it only
+     * before it has begun, see requestReplay.
+     */
     start: async (request: Request, response: Response): Promise<void> => {
       const token = admitted(request);
       const hours = hoursIn(request.query.hours);
       const replay = await asking(async () => {
-        const wanted = { actor: `token:${token.token_id}`, hours, from: Date.now() - hours * HOUR_MS, to: null, sinks: parts.sinks };
+        const wanted = {
+          actor: `token:${token.token_id}`,
+          hours,
+          from: Date.now() - hours * HOUR_MS,
+          to: null,
+          sinks: parts.sinks,
+        };
         const { replay_id } = await requestReplay(parts.pool, wanted);
         return follow(replay_id);
       });

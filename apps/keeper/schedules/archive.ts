@@ -1,11 +1,14 @@
-// apps/keeper/schedules/archive.ts - the schedule that deletes hours of the archive which are older than events are kept.
+// The schedule that deletes hours of the archive which are older than events are kept.
 
 import type { Objects } from "../../../infra/objects/objects.ts";
 import type { Schedule } from "../../../infra/runtime/schedule.ts";
 import { ARCHIVED_TOPIC } from "../../../sinks/archive/check.ts";
 import { deleteOldHours } from "../../../sinks/archive/retention.ts";
 
-/** Deleting the same twice is deleting it once, so two keepers need no lock; counted in `tributary_schedule_done_total`, a file each. */
+/**
+ * Deleting the same twice is deleting it once, so two keepers need no lock; counted in
+ * `tributary_schedule_done_total`, a file each.
+ */
 export const archiveRetention = (objects: Objects, clock: () => number): Schedule => ({
   name: "archive-retention",
   pauseMs: 3_600_000,

@@ -1,4 +1,5 @@
-// apps/keeper/schedules/dead-letters.ts - the schedules of the dead letters: their topics are read into the index, and what is due is sent again and seen through.
+// The schedules of the dead letters: their topics are read into the index, and what is due is sent
+// again and seen through.
 import type { Pool } from "pg";
 import type { Hides } from "../../../domain/suppression.ts";
 import type { Wire } from "../../../infra/avro/wire.ts";
@@ -49,12 +50,15 @@ const stagesOf = ({ nodes }: Topology): Readonly<Record<ProbedStore, readonly st
   return { analytics_store: into("clickhouse"), cache_store: into("redis"), relational_store: into("postgres") };
 };
 
-/** A member that was killed holds its group for a session, and a broker that starts for half a minute; what takes longer is told. */
+/**
+ * A member that was killed holds its group for a session, and a broker that starts for half a
+ * minute; what takes longer is told.
+ */
 const JOINED_WITHIN_MS = 60_000;
 
 /**
- * The consumer of the index lives beside the schedules and is joined anew by the next run when it has ended: a log that is away must not end the process
- * that tells people so.
+ * The consumer of the index lives beside the schedules and is joined anew by the next run when it
+ * has ended: a log that is away must not end the process that tells people so.
  */
 export const deadLetterIndex = ({ pool, kafka, wire }: LetterPorts): Resource<Schedule> => {
   let consumer: Consumer | undefined;
@@ -67,8 +71,9 @@ export const deadLetterIndex = ({ pool, kafka, wire }: LetterPorts): Resource<Sc
     const joined = await kafka.consumer({
       group: INDEX_GROUP,
       topics: Object.values(letterTopics),
-      // A position that the log does not hold any more (somebody deleted records, or a disk lost its last ones) is no reason to stand still: reading
-      // on from wherever the log begins changes nothing in the index.
+      // A position that the log does not hold any more (somebody deleted records, or a disk lost
+      // its last ones) is no reason to stand still: reading on from wherever the log begins changes
+      // nothing in the index.
       compacted: Object.values(letterTopics),
       reading: indexReading,
       onBatch,

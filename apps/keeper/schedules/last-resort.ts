@@ -1,10 +1,13 @@
-// apps/keeper/schedules/last-resort.ts - sends to the log what edges that never came back have left in object storage.
+// Sends to the log what edges that never came back have left in object storage.
 
 import type { Objects } from "../../../infra/objects/objects.ts";
 import type { Schedule } from "../../../infra/runtime/schedule.ts";
 import { drainAbandoned, lastResortHeld, type Send } from "../../../infra/spool/last-resort.ts";
 
-/** An edge that lives sends its own within seconds of the log's return, in order with its spool; long after that it does not live. */
+/**
+ * An edge that lives sends its own within seconds of the log's return, in order with its spool;
+ * long after that it does not live.
+ */
 const ABANDONED_MS = 15 * 60_000;
 
 /** Any number may run it at once: what is sent twice bears the same ids. */

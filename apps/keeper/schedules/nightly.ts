@@ -1,4 +1,5 @@
-// apps/keeper/schedules/nightly.ts - the schedule of the nightly pass: at 03:30 of Mexico City the day before is looked at as a whole, client by client.
+// The schedule of the nightly pass: at 03:30 of Mexico City the day before is looked at as a whole,
+// client by client.
 import type { Pool } from "pg";
 import { dayOf, startOfDay } from "../../../domain/calendar.ts";
 import type { Client } from "../../../domain/reference/reference.ts";
@@ -35,7 +36,10 @@ export interface NightlyPorts {
   readonly clock: () => UnixMs;
 }
 
-/** Begins with the last day that is due, so a night without a keeper is made up for; what was decided before has the same ids and decides nothing again. */
+/**
+ * Begins with the last day that is due, so a night without a keeper is made up for; what was
+ * decided before has the same ids and decides nothing again.
+ */
 export const nightly = ({ pool, clickhouse, wire, produce, log, clock }: NightlyPorts): Schedule => {
   let night = "";
   let isDone = false;
@@ -62,7 +66,12 @@ export const nightly = ({ pool, clickhouse, wire, produce, log, clock }: Nightly
         written += decisions.length;
         passed.add(client.client_id);
         if (findings.length > 0)
-          log.info("nightly.found", { client_id: client.client_id, day, findings: findings.length, decisions: decisions.length });
+          log.info("nightly.found", {
+            client_id: client.client_id,
+            day,
+            findings: findings.length,
+            decisions: decisions.length,
+          });
       }
       isDone = true;
       return written;

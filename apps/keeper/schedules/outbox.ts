@@ -1,4 +1,4 @@
-// apps/keeper/schedules/outbox.ts - the schedules of the outbox: sending what waits, and forgetting what was sent long ago.
+// The schedules of the outbox: sending what waits, and forgetting what was sent long ago.
 import type { Pool } from "pg";
 import type { Wire } from "../../../infra/avro/wire.ts";
 import type { Schedule } from "../../../infra/runtime/schedule.ts";
@@ -21,4 +21,8 @@ export const outbox = (pool: Pool, wire: Wire, produce: Produce): Schedule => ({
   waiting: () => waitingOutbox(pool),
 });
 
-export const forgetting = (pool: Pool): Schedule => ({ name: "outbox-forget", pauseMs: 3_600_000, work: () => forgetSent(pool) });
+export const forgetting = (pool: Pool): Schedule => ({
+  name: "outbox-forget",
+  pauseMs: 3_600_000,
+  work: () => forgetSent(pool),
+});

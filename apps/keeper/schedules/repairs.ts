@@ -1,4 +1,5 @@
-// apps/keeper/schedules/repairs.ts - opens what self-repair needs: a connection of its own to each store, who restarts, and who is told; one schedule a store.
+// Opens what self-repair needs: a connection of its own to each store, who restarts, and who is
+// told; one schedule a store.
 import { join } from "node:path";
 import { Redis } from "ioredis";
 import { openClickhouse } from "../../../infra/clickhouse/client.ts";
@@ -37,7 +38,10 @@ export interface RepairPorts {
     | "RESTART_COMMAND"
     | "TRIBUTARY_HOME"
   >;
-  /** Base URL of the platform API; by default that of the embedded stack, if this process runs on one. */
+  /**
+   * Base URL of the platform API; by default that of the embedded stack, if this process runs on
+   * one.
+   */
   readonly apiUrl?: string | undefined;
   readonly kafka: Pick<Kafka, "admin">;
   readonly log: Log;
@@ -71,7 +75,10 @@ export const openRepairs = ({ config, apiUrl, kafka, log, metrics, timing }: Rep
   let token: string | undefined;
   const apiOf = (): string | undefined =>
     apiUrl ?? (config.TRIBUTARY_HOME && readJson<Run>(join(config.TRIBUTARY_HOME, "run.json"))?.apps.api?.url);
-  /** Made before anything fails, while Postgres is there: a token that the API knows already is good while Postgres is away. */
+  /**
+   * Made before anything fails, while Postgres is there: a token that the API knows already is good
+   * while Postgres is away.
+   */
   const ensureToken = async (): Promise<string> => {
     token ??= await renewServiceToken(pool, `keeper ${config.INSTANCE_NAME}`);
     return token;

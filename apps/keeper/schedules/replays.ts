@@ -1,4 +1,5 @@
-// apps/keeper/schedules/replays.ts - the schedule of the replay lane: claims the oldest replay that is open and works it off, a minute at a time.
+// The schedule of the replay lane: claims the oldest replay that is open and works it off, a minute
+// at a time.
 import { randomUUID } from "node:crypto";
 import { Redis } from "ioredis";
 import type { Pool } from "pg";
@@ -18,7 +19,14 @@ import { beginOperation, type OperationPorts, type RunningOperation } from "../.
 import { type Suppressions, withholdsOf } from "../../../modules/privacy/suppressions.ts";
 import { liveTrafficOf } from "../../../modules/replays/live-traffic.ts";
 import { type LanePorts, workOff } from "../../../modules/replays/replay-lane.ts";
-import { claimReplay, LaneLost, leaseMs, ownedReplay, type Replay, readReplay } from "../../../modules/replays/replays.ts";
+import {
+  claimReplay,
+  LaneLost,
+  leaseMs,
+  ownedReplay,
+  type Replay,
+  readReplay,
+} from "../../../modules/replays/replays.ts";
 import { replayableSinks, reportOf } from "../../../modules/replays/report.ts";
 import { topics } from "../../../schemas/generated.ts";
 import { clickhouseStore } from "../../../sinks/stores/clickhouse.ts";
@@ -29,7 +37,10 @@ import type { Topology } from "../../../stream/flow.ts";
 import type { Produce } from "../../../stream/messages.ts";
 import type { Config } from "../config.ts";
 
-/** Then the next turn goes on: a schedule that does not return counts as dead. Joining the log anew costs a second of it. */
+/**
+ * Then the next turn goes on: a schedule that does not return counts as dead. Joining the log anew
+ * costs a second of it.
+ */
 const TURN_MS = 60_000;
 
 export interface ReplaySchedulePorts {
@@ -39,7 +50,10 @@ export interface ReplaySchedulePorts {
   readonly log: Pick<Log, "info">;
 }
 
-/** One replay at a time, whatever processes run. What it does is said in the audit before it begins and when it ends. */
+/**
+ * One replay at a time, whatever processes run. What it does is said in the audit before it begins
+ * and when it ends.
+ */
 export const replays = ({ pool, lane, log }: ReplaySchedulePorts): Schedule => {
   // Of this process alone: one that was killed is taken over when its lease ends.
   const owner = randomUUID();
@@ -50,7 +64,11 @@ export const replays = ({ pool, lane, log }: ReplaySchedulePorts): Schedule => {
     if (told?.replay_id === replay.replay_id) return told.operation;
     const { replay_id, actor, from_at, to_at, sinks, positions } = replay;
     const window = `${new Date(from_at).toISOString()}/${to_at === null ? "" : new Date(to_at).toISOString()}`;
-    const operation = await beginOperation(ports, { kind: "replay", actor, target: replay_id }, { window, sinks, positions });
+    const operation = await beginOperation(
+      ports,
+      { kind: "replay", actor, target: replay_id },
+      { window, sinks, positions },
+    );
     told = { replay_id, operation };
     return operation;
   };
@@ -81,7 +99,11 @@ export const replays = ({ pool, lane, log }: ReplaySchedulePorts): Schedule => {
         told = undefined;
         const { ok: _, state: __, ...said } = reportOf((await readReplay(pool, replay.replay_id)) ?? replay);
         await operation.end("succeeded", said);
-        log.info("replay.done", { replay_id: said.replay_id, requeued: said.events_requeued, suppressed: said.events_suppressed });
+        log.info("replay.done", {
+          replay_id: said.replay_id,
+          requeued: said.events_requeued,
+          suppressed: said.events_suppressed,
+        });
         return 1;
       } catch (error) {
         // Cancelled, or taken over by somebody who found this process asleep.
@@ -105,7 +127,8 @@ export const replays = ({ pool, lane, log }: ReplaySchedulePorts): Schedule => {
   };
 };
 
-// As a worker: a step is tried for 60 s, within which every fault must be over (laws.md L1), and a store that hangs is given up after 5.
+// As a worker: a step is tried for 60 s, within which every fault must be over (laws.md L1), and a
+// store that hangs is given up after 5.
 const STEP_DEADLINE_MS = 60_000;
 const STORE_MS = 5_000;
 
@@ -120,14 +143,18 @@ export interface ReplayLaneSettings {
   readonly log: Log;
 }
 
-/** With connections of its own, made when the first replay comes: what it writes waits for nothing else that the keeper does. */
+/**
+ * With connections of its own, made when the first replay comes: what it writes waits for nothing
+ * else that the keeper does.
+ */
 export const openReplayLane = (settings: ReplayLaneSettings): Resource<Schedule> => {
   const { config, topology, kafka, registry, produce, suppressions, metrics, log } = settings;
   const name = `tributary-${config.INSTANCE_NAME}-replay`;
   const pool = openPool(config.POSTGRES_URL, { name, max: 5, timeoutMs: STORE_MS });
   const clickhouse = openClickhouse(config.CLICKHOUSE_URL, { name });
   const redis = new Redis(config.REDIS_URL, { lazyConnect: true, maxRetriesPerRequest: 1, commandTimeout: STORE_MS });
-  // The command that meets a broken connection fails and is tried again; without a listener the error would be printed as well.
+  // The command that meets a broken connection fails and is tried again; without a listener the
+  // error would be printed as well.
   redis.on("error", () => undefined);
   const read = replayableSinks(topology).map(({ from }) => from);
   let wire: Wire | undefined;
@@ -146,7 +173,11 @@ export const openReplayLane = (settings: ReplayLaneSettings): Resource<Schedule>
       wire,
       produce,
       traffic: liveTrafficOf(admin, topology),
-      stores: { clickhouse: clickhouseStore(clickhouse), postgres: postgresStore(pool), redis: redisStore(redis, hintPrefixOf(config)) },
+      stores: {
+        clickhouse: clickhouseStore(clickhouse),
+        postgres: postgresStore(pool),
+        redis: redisStore(redis, hintPrefixOf(config)),
+      },
       withholds: () => withholdsOf(suppressions),
       retry: (step, work, between) =>
         retry(work, {

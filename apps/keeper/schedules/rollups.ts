@@ -1,17 +1,21 @@
-// apps/keeper/schedules/rollups.ts - the schedule that computes rollups for marked minutes until none of its turn waits.
+// The schedule that computes rollups for marked minutes until none of its turn waits.
 import type { Pool } from "pg";
 import type { Clickhouse } from "../../../infra/clickhouse/client.ts";
 import type { Schedule } from "../../../infra/runtime/schedule.ts";
 import { takeMarks, waitingMarks } from "../../../modules/rollups/rollup-marks.ts";
 import { computeRollups } from "../../../modules/rollups/rollups.ts";
 
-/** 50 hours of 60 minutes are 3,000 marks, about 100 KB of statement; more in one would hold the memory of more hours at once. */
+/**
+ * 50 hours of 60 minutes are 3,000 marks, about 100 KB of statement; more in one would hold the
+ * memory of more hours at once.
+ */
 const HOURS_AT_ONCE = 50;
 
 export const rollups = (pool: Pool, clickhouse: Clickhouse): Schedule => ({
   name: "rollups",
   pauseMs: 1_000,
-  // A minute of a busy client is touched every second, and costs the reading of its hour each time (bench/rollups.ts: 0.3 s of CPU a million events):
+  // A minute of a busy client is touched every second, and costs the reading of its hour each time
+  // (bench/rollups.ts: 0.3 s of CPU a million events):
   // a tenth of the time at most.
   rest: 9,
   work: async (isClosing) => {

@@ -1,4 +1,5 @@
-// The ClickHouse engine in this process: one data folder, several connections, each of which runs one statement at a time.
+// The ClickHouse engine in this process: one data folder, several connections, each of which runs
+// one statement at a time.
 import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { open, rm } from "node:fs/promises";
 import { join } from "node:path";
@@ -31,7 +32,10 @@ export interface Engine {
 
 type LaneName = "read" | "insert" | "change";
 
-/** Statements of one connection wait for each other: so a lane for each kind of work, and a dashboard never waits for a backfill. */
+/**
+ * Statements of one connection wait for each other: so a lane for each kind of work, and a
+ * dashboard never waits for a backfill.
+ */
 interface Lane {
   readonly session: Session;
   database: string;
@@ -54,7 +58,8 @@ const SERVER_CONFIG = `<clickhouse>
 </clickhouse>
 `;
 
-// The engine would round larger integers and decimals to doubles in JSON; asynchronous inserts answer before they have written.
+// The engine would round larger integers and decimals to doubles in JSON; asynchronous inserts
+// answer before they have written.
 const CONNECTION_SETTINGS = {
   max_threads: 2,
   // Bound values are written into the statement here; a server does not count them.
@@ -68,7 +73,9 @@ const CONNECTION_SETTINGS = {
 /** Of one call; Linux takes 1,024. */
 const MOST_PARTS = 1_000;
 
-/** What the engine takes as bytes. Every other format, binary ones above all, it reads from a file. */
+/**
+ * What the engine takes as bytes. Every other format, binary ones above all, it reads from a file.
+ */
 const RAW_FORMATS = new Set([
   "JSONEachRow",
   "JSONCompactEachRow",
@@ -81,7 +88,8 @@ const RAW_FORMATS = new Set([
 ]);
 
 /**
- * Opens the data folder, warm: the first statement of a fresh engine takes ten times as long as the next.
+ * Opens the data folder, warm: the first statement of a fresh engine takes ten times as long as the
+ * next.
  * @throws Error when another process holds the folder.
  */
 export async function openEngine(folder: string): Promise<Engine> {
@@ -97,7 +105,9 @@ export async function openEngine(folder: string): Promise<Engine> {
     session: new Open(folder, {
       connectionArgs: [
         `--config-file=${config}`,
-        ...Object.entries({ ...CONNECTION_SETTINGS, max_execution_time: limitSeconds }).map(([name, value]) => `--${name}=${value}`),
+        ...Object.entries({ ...CONNECTION_SETTINGS, max_execution_time: limitSeconds }).map(
+          ([name, value]) => `--${name}=${value}`,
+        ),
       ],
     }),
     database: "",
@@ -134,7 +144,13 @@ export async function openEngine(folder: string): Promise<Engine> {
   const query: Engine["query"] = (lane, database, sql, format) =>
     inLane(lane, database, async (session) => {
       const result = await session.queryAsync(sql, { format });
-      return { bytes: result.bytes(), rowsRead: result.rowsRead, bytesRead: result.bytesRead, rowsWritten: 0, seconds: result.elapsed };
+      return {
+        bytes: result.bytes(),
+        rowsRead: result.rowsRead,
+        bytesRead: result.bytesRead,
+        rowsWritten: 0,
+        seconds: result.elapsed,
+      };
     });
 
   await query("change", "default", "CREATE DATABASE IF NOT EXISTS tributary", "TabSeparated");
@@ -143,7 +159,9 @@ export async function openEngine(folder: string): Promise<Engine> {
     query,
     insert: (database, insert) =>
       inLane("insert", database, (session) =>
-        RAW_FORMATS.has(insert.format) ? insertBytes(session, insert) : insertFile(session, join(inserts, String(files++)), insert),
+        RAW_FORMATS.has(insert.format)
+          ? insertBytes(session, insert)
+          : insertFile(session, join(inserts, String(files++)), insert),
       ),
     close: async () => {
       await Promise.all(all.map((lane) => lane.tail));
@@ -152,7 +170,10 @@ export async function openEngine(folder: string): Promise<Engine> {
   };
 }
 
-const insertBytes = async (session: Session, { table, columns, format, rows, settings }: RawInsert): Promise<Answer> => {
+const insertBytes = async (
+  session: Session,
+  { table, columns, format, rows, settings }: RawInsert,
+): Promise<Answer> => {
   const summary = await session.insert({
     table,
     format: format as RawInsertFormat,
@@ -160,10 +181,20 @@ const insertBytes = async (session: Session, { table, columns, format, rows, set
     ...(columns && { columns }),
     settings: Object.fromEntries(settings),
   });
-  return { bytes: new Uint8Array(0), rowsRead: 0, bytesRead: 0, rowsWritten: summary.rowsWritten, seconds: summary.elapsed };
+  return {
+    bytes: new Uint8Array(0),
+    rowsRead: 0,
+    bytesRead: 0,
+    rowsWritten: summary.rowsWritten,
+    seconds: summary.elapsed,
+  };
 };
 
-const insertFile = async (session: Session, file: string, { table, columns, format, rows, settings }: RawInsert): Promise<Answer> => {
+const insertFile = async (
+  session: Session,
+  file: string,
+  { table, columns, format, rows, settings }: RawInsert,
+): Promise<Answer> => {
   const target = `${table}${columns === undefined ? "" : ` (${columns.join(", ")})`}`;
   try {
     await writeParts(file, rows);
@@ -194,6 +225,7 @@ const writeParts = async (file: string, parts: readonly Buffer[]): Promise<void>
 
 const toldAsFull = (error: unknown): never => {
   const { code, message } = error as NodeJS.ErrnoException;
-  if (code === "ENOSPC" || code === "EDQUOT") throw new Error(`Code: 243. DB::Exception: ${message}. (NOT_ENOUGH_SPACE)`, { cause: error });
+  if (code === "ENOSPC" || code === "EDQUOT")
+    throw new Error(`Code: 243. DB::Exception: ${message}. (NOT_ENOUGH_SPACE)`, { cause: error });
   throw error;
 };

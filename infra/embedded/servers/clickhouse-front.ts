@@ -1,4 +1,5 @@
-// The HTTP side of the embedded ClickHouse: takes what `@clickhouse/client` sends to a server, and answers in a server's form.
+// The HTTP side of the embedded ClickHouse: takes what `@clickhouse/client` sends to a server, and
+// answers in a server's form.
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { gunzipSync } from "node:zlib";
 import { type Answer, type Engine, openEngine } from "./clickhouse-engine.ts";
@@ -13,14 +14,18 @@ const NOT_SETTINGS = new Set(
   ).split(" "),
 );
 
-// One insert of a sink holds one fetch of 32 MiB, written as JSON; beyond this the process would run out of memory before the engine refuses.
+// One insert of a sink holds one fetch of 32 MiB, written as JSON; beyond this the process would
+// run out of memory before the engine refuses.
 const BODY_LIMIT_BYTES = 256 * 1024 * 1024;
 
 // As src/Server/HTTPHandler.cpp of ClickHouse sorts them; everything else is 500.
 const NOT_FOUND = new Set([46, 47, 50, 56, 60, 73, 81, 115]);
 const BAD_REQUEST = new Set([6, 26, 27, 33, 36, 38, 41, 42, 43, 53, 62, 69, 70, 72, 117, 130, 131, 395, 456, 457]);
 
-/** Opens the engine and listens on loopback. Closing the returned server ends running statements first. */
+/**
+ * Opens the engine and listens on loopback. Closing the returned server ends running statements
+ * first.
+ */
 export async function serveClickhouse(options: {
   readonly port: number;
   readonly folder: string;
@@ -29,7 +34,8 @@ export async function serveClickhouse(options: {
   const server: Server = createServer((request, response) => {
     answer(engine, request, response).catch((error: unknown) => refuse(response, error));
   });
-  // The client keeps sockets open between inserts; a shorter time than its own would reset a request that is on its way.
+  // The client keeps sockets open between inserts; a shorter time than its own would reset a
+  // request that is on its way.
   server.keepAliveTimeout = 65_000;
   server.requestTimeout = 0;
   await new Promise<void>((resolve, reject) => server.once("error", reject).listen(options.port, "127.0.0.1", resolve));
@@ -46,7 +52,10 @@ export async function serveClickhouse(options: {
 
 async function answer(engine: Engine, request: IncomingMessage, response: ServerResponse): Promise<void> {
   const url = new URL(request.url ?? "/", "http://localhost");
-  if (url.pathname === "/ping" || (request.method === "GET" && url.pathname === "/" && !url.searchParams.has("query"))) {
+  if (
+    url.pathname === "/ping" ||
+    (request.method === "GET" && url.pathname === "/" && !url.searchParams.has("query"))
+  ) {
     response.writeHead(200, { "content-type": "text/plain; charset=UTF-8" }).end("Ok.\n");
     return;
   }
@@ -64,7 +73,12 @@ async function answer(engine: Engine, request: IncomingMessage, response: Server
   const format = url.searchParams.get("default_format") ?? header(request, "x-clickhouse-format") ?? "TabSeparated";
   const sql = withParameters(written, parameters);
   const rows = given === null || form !== undefined || sent.length === 0 ? undefined : sent;
-  send(response, url.searchParams.get("query_id"), format, await run(engine, { sql, rows, database, format, settings }));
+  send(
+    response,
+    url.searchParams.get("query_id"),
+    format,
+    await run(engine, { sql, rows, database, format, settings }),
+  );
 }
 
 interface Statement {
@@ -77,12 +91,20 @@ interface Statement {
 
 function run(engine: Engine, { sql, rows, database, format, settings }: Statement): Promise<Answer> {
   const kind = kindOf(sql);
-  // Without a session these have no effect on a server either, and here they would change the lane for everyone.
-  if (kind === "session") return Promise.resolve({ bytes: new Uint8Array(0), rowsRead: 0, bytesRead: 0, rowsWritten: 0, seconds: 0 });
-  if (rows === undefined) return engine.query(kind === "insert" ? "change" : kind, database, withSettings(sql, settings), format);
+  // Without a session these have no effect on a server either, and here they would change the lane
+  // for everyone.
+  if (kind === "session")
+    return Promise.resolve({ bytes: new Uint8Array(0), rowsRead: 0, bytesRead: 0, rowsWritten: 0, seconds: 0 });
+  if (rows === undefined)
+    return engine.query(kind === "insert" ? "change" : kind, database, withSettings(sql, settings), format);
   const target = kind === "insert" ? insertTarget(sql) : undefined;
   if (target !== undefined) return engine.insert(database, { ...target, rows, settings });
-  return engine.query("insert", database, `${withSettings(sql, settings)}\n${Buffer.concat(rows).toString("utf8")}`, format);
+  return engine.query(
+    "insert",
+    database,
+    `${withSettings(sql, settings)}\n${Buffer.concat(rows).toString("utf8")}`,
+    format,
+  );
 }
 
 function send(response: ServerResponse, queryId: string | null, format: string, done: Answer): void {
@@ -94,7 +116,9 @@ function send(response: ServerResponse, queryId: string | null, format: string, 
     elapsed_ns: String(Math.round(done.seconds * 1e9)),
   };
   response.writeHead(200, {
-    "content-type": format.startsWith("JSON") ? "application/json; charset=UTF-8" : "text/tab-separated-values; charset=UTF-8",
+    "content-type": format.startsWith("JSON")
+      ? "application/json; charset=UTF-8"
+      : "text/tab-separated-values; charset=UTF-8",
     "x-clickhouse-format": format,
     "x-clickhouse-summary": JSON.stringify(summary),
     ...(queryId !== null && { "x-clickhouse-query-id": queryId }),
@@ -102,7 +126,10 @@ function send(response: ServerResponse, queryId: string | null, format: string, 
   response.end(done.bytes);
 }
 
-/** An error in the words of the engine, under the status and header from which clients read its code. */
+/**
+ * An error in the words of the engine, under the status and header from which clients read its
+ * code.
+ */
 function refuse(response: ServerResponse, error: unknown): void {
   const message = error instanceof Error ? error.message : String(error);
   const code = Number(/Code: (\d+)\./.exec(message)?.[1] ?? 1002);
@@ -132,11 +159,19 @@ async function bodyOf(request: IncomingMessage): Promise<readonly Buffer[]> {
   return [gunzipSync(Buffer.concat(parts, length), { maxOutputLength: BODY_LIMIT_BYTES })];
 }
 
-/** Parameters that are too long for an address come as the fields of a form, the statement among them. */
-async function formOf(request: IncomingMessage, body: readonly Buffer[]): Promise<ReadonlyMap<string, string> | undefined> {
+/**
+ * Parameters that are too long for an address come as the fields of a form, the statement among
+ * them.
+ */
+async function formOf(
+  request: IncomingMessage,
+  body: readonly Buffer[],
+): Promise<ReadonlyMap<string, string> | undefined> {
   const type = header(request, "content-type");
   if (type?.startsWith("multipart/form-data") !== true) return undefined;
-  const fields = await new Response(new Uint8Array(Buffer.concat(body)), { headers: { "content-type": type } }).formData();
+  const fields = await new Response(new Uint8Array(Buffer.concat(body)), {
+    headers: { "content-type": type },
+  }).formData();
   return new Map([...fields].filter((field): field is [string, string] => typeof field[1] === "string"));
 }
 

@@ -1,4 +1,5 @@
-// Statements as the ClickHouse server takes them over HTTP, rewritten for an engine that takes text alone: parameters and settings go into the statement.
+// Statements as the ClickHouse server takes them over HTTP, rewritten for an engine that takes text
+// alone: parameters and settings go into the statement.
 
 /** What a statement does, by its first word; the front has a lane for each. */
 export type StatementKind = "read" | "insert" | "change" | "session";
@@ -6,26 +7,42 @@ export type StatementKind = "read" | "insert" | "change" | "session";
 const LITERAL_OR_COMMENT = /'(?:[^'\\]|\\.|'')*'|`(?:[^`\\]|\\.)*`|"(?:[^"\\]|\\.)*"|--[^\n]*|\/\*[\s\S]*?\*\//.source;
 const PLACEHOLDER = /\{\s*([A-Za-z_]\w*)\s*:\s*([^{}'"]+?(?:'[^{}]*')?[^{}]*?)\s*\}/.source;
 const LEADING = /^(?:\s|--[^\n]*\n|\/\*[\s\S]*?\*\/|\()*/;
-const INSERT_TARGET = /^INSERT\s+INTO\s+(?:TABLE\s+)?(?:FUNCTION\s+\w+\s*\([^()]*\)|[\w.`"]+)\s*(?:\((?:[^()]|\([^()]*\))*\))?/i;
+const INSERT_TARGET =
+  /^INSERT\s+INTO\s+(?:TABLE\s+)?(?:FUNCTION\s+\w+\s*\([^()]*\)|[\w.`"]+)\s*(?:\((?:[^()]|\([^()]*\))*\))?/i;
 
-// The statements whose grammar ends in SETTINGS; the rest (functions, grants, SYSTEM) have no use for one.
+// The statements whose grammar ends in SETTINGS; the rest (functions, grants, SYSTEM) have no use
+// for one.
 const TAKES_SETTINGS =
   /^(?:SELECT|WITH|FROM|VALUES|SHOW|DESC|DESCRIBE|EXPLAIN|EXISTS|ALTER\s+TABLE|DELETE|UPDATE|OPTIMIZE|TRUNCATE|RENAME|EXCHANGE|CHECK|KILL|(?:CREATE|DROP|ATTACH|DETACH|REPLACE)\s+(?:OR\s+REPLACE\s+)?(?:TEMPORARY\s+|MATERIALIZED\s+)?(?:TABLE|VIEW|DICTIONARY|DATABASE))\b/i;
 
 /** A value inside single quotes, for the engine's own parser. */
-export const quoted = (text: string): string => `'${text.replace(/\\/g, "\\\\").replace(/'/g, "\\'").replace(/\0/g, "\\0")}'`;
+export const quoted = (text: string): string =>
+  `'${text.replace(/\\/g, "\\\\").replace(/'/g, "\\'").replace(/\0/g, "\\0")}'`;
 
 export function kindOf(sql: string): StatementKind {
   const word = /^[a-z]+/i.exec(sql.replace(LEADING, ""))?.[0].toUpperCase() ?? "";
   if (word === "INSERT") return "insert";
   if (word === "SET" || word === "USE") return "session";
-  return ["SELECT", "WITH", "SHOW", "DESCRIBE", "DESC", "EXPLAIN", "EXISTS", "VALUES", "FROM"].includes(word) ? "read" : "change";
+  return ["SELECT", "WITH", "SHOW", "DESCRIBE", "DESC", "EXPLAIN", "EXISTS", "VALUES", "FROM"].includes(word)
+    ? "read"
+    : "change";
 }
 
 // A text parameter travels as a field of tab-separated values: these are its escapes.
-const ESCAPES: Readonly<Record<string, string>> = { t: "\t", n: "\n", r: "\r", b: "\b", f: "\f", "0": "\0", "\\": "\\", "'": "'" };
+const ESCAPES: Readonly<Record<string, string>> = {
+  t: "\t",
+  n: "\n",
+  r: "\r",
+  b: "\b",
+  f: "\f",
+  "0": "\0",
+  "\\": "\\",
+  "'": "'",
+};
 
-/** True for one literal in brackets: it closes at its end, and of its tokens none names anything. */
+/**
+ * True for one literal in brackets: it closes at its end, and of its tokens none names anything.
+ */
 function isLiteral(text: string): boolean {
   const bare = text.replace(/'(?:[^'\\]|\\.)*'/gs, "0").trim();
   if (!/^[[{(](?:[\s[\](){},:]|-?\d+(?:\.\d+)?(?:e[+-]?\d+)?|NULL|true|false)*$/i.test(bare)) return false;
@@ -37,7 +54,8 @@ function isLiteral(text: string): boolean {
   });
 }
 
-// A map cannot be cast from a text, and `{` in a statement begins a parameter: so it is written as a call of map().
+// A map cannot be cast from a text, and `{` in a statement begins a parameter: so it is written as
+// a call of map().
 const asCalls = (literal: string): string =>
   literal.replace(/'(?:[^'\\]|\\.)*'|[{}:]/gs, (token) => ({ "{": "map(", "}": ")", ":": "," })[token] ?? token);
 
@@ -67,7 +85,8 @@ export function withParameters(sql: string, values: ReadonlyMap<string, string>)
 /** `SETTINGS a=1, b='x'`, or nothing. Names are checked, for they cannot be quoted. */
 export function settingsClause(settings: ReadonlyMap<string, string>): string {
   const parts = [...settings].map(([name, value]) => {
-    if (!/^\w+$/.test(name)) throw new Error(`Code: 115. DB::Exception: Unknown setting ${quoted(name)}. (UNKNOWN_SETTING)`);
+    if (!/^\w+$/.test(name))
+      throw new Error(`Code: 115. DB::Exception: Unknown setting ${quoted(name)}. (UNKNOWN_SETTING)`);
     return `${name}=${/^-?\d+(\.\d+)?$/.test(value) ? value : quoted(value)}`;
   });
   return parts.length === 0 ? "" : `SETTINGS ${parts.join(", ")}`;
@@ -98,7 +117,9 @@ export function withSettings(sql: string, settings: ReadonlyMap<string, string>)
 export function insertTarget(
   sql: string,
 ): { readonly table: string; readonly columns?: readonly string[]; readonly format: string } | undefined {
-  const match = /^\s*INSERT\s+INTO\s+(?:TABLE\s+)?([\w.`"]+)\s*(?:\(([\w\s,`"]*)\))?\s*FORMAT\s+(\w+)\s*;?\s*$/i.exec(sql);
+  const match = /^\s*INSERT\s+INTO\s+(?:TABLE\s+)?([\w.`"]+)\s*(?:\(([\w\s,`"]*)\))?\s*FORMAT\s+(\w+)\s*;?\s*$/i.exec(
+    sql,
+  );
   if (match === null) return undefined;
   const bare = (name: string) => name.replace(/[`"\s]/g, "");
   const columns = match[2]?.split(",").map(bare);

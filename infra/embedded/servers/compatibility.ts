@@ -1,7 +1,16 @@
-// Whether a new schema can live beside the earlier ones of its subject, in the levels of the Confluent registry.
+// Whether a new schema can live beside the earlier ones of its subject, in the levels of the
+// Confluent registry.
 import avsc from "avsc";
 
-export const LEVELS = ["NONE", "BACKWARD", "BACKWARD_TRANSITIVE", "FORWARD", "FORWARD_TRANSITIVE", "FULL", "FULL_TRANSITIVE"] as const;
+export const LEVELS = [
+  "NONE",
+  "BACKWARD",
+  "BACKWARD_TRANSITIVE",
+  "FORWARD",
+  "FORWARD_TRANSITIVE",
+  "FULL",
+  "FULL_TRANSITIVE",
+] as const;
 export type Level = (typeof LEVELS)[number];
 
 export const isLevel = (value: unknown): value is Level => LEVELS.includes(value as Level);
@@ -13,7 +22,8 @@ export const parseSchema = (text: string): avsc.Type =>
 /** Why records written with `writer` cannot be read with `reader`; undefined when they can. */
 function unreadable(reader: avsc.Type, writer: avsc.Type): string | undefined {
   try {
-    // avsc builds the whole plan of reading here, so that a field without a default fails now and not at the first record.
+    // avsc builds the whole plan of reading here, so that a field without a default fails now and
+    // not at the first record.
     reader.createResolver(writer);
     return undefined;
   } catch (error) {
@@ -21,7 +31,10 @@ function unreadable(reader: avsc.Type, writer: avsc.Type): string | undefined {
   }
 }
 
-/** Everything that speaks against `candidate`; `earlier` are the texts of the subject's versions, oldest first. An empty list means compatible. */
+/**
+ * Everything that speaks against `candidate`; `earlier` are the texts of the subject's versions,
+ * oldest first. An empty list means compatible.
+ */
 export function incompatibilities(candidate: string, earlier: readonly string[], level: Level): readonly string[] {
   if (level === "NONE") return [];
   const compared = level.endsWith("_TRANSITIVE") ? earlier : earlier.slice(-1);

@@ -1,4 +1,5 @@
-// The identity provider for a laptop: whoever gives an e-mail address is let in as its owner. Loopback only; not for production.
+// The identity provider for a laptop: whoever gives an e-mail address is let in as its owner.
+// Loopback only; not for production.
 import { randomBytes } from "node:crypto";
 import { mkdirSync } from "node:fs";
 import { createServer } from "node:http";
@@ -9,7 +10,10 @@ import { readJson, writeJson } from "../home.ts";
 
 /** The `aud` of access tokens. */
 export const AUDIENCE = "urn:tributary:api";
-/** A grant without a browser, for `tributary login --as`: only who can read the secrets of the stack gets anything. */
+/**
+ * A grant without a browser, for `tributary login --as`: only who can read the secrets of the stack
+ * gets anything.
+ */
 export const DEMO_GRANT = "urn:tributary:demo-user";
 export const CLI_CLIENT = "tributary-cli";
 export const PORTAL_CLIENT = "tributary-portal";
@@ -42,7 +46,11 @@ async function keysIn(folder: string): Promise<Keys> {
   return made;
 }
 
-const profileOf = (email: string) => ({ email, email_verified: true, name: demoUsers.find((user) => user.email === email)?.name ?? email });
+const profileOf = (email: string) => ({
+  email,
+  email_verified: true,
+  name: demoUsers.find((user) => user.email === email)?.name ?? email,
+});
 const isEmail = (text: string): boolean => /^[^\s@]+@[^\s@]+$/.test(text);
 
 const configuration = (keys: Keys, loginSecret: string) => ({
@@ -51,7 +59,8 @@ const configuration = (keys: Keys, loginSecret: string) => ({
   clients: [
     {
       client_id: PORTAL_CLIENT,
-      // A native client may come back to any loopback port, and the portal's port is chosen at its first start.
+      // A native client may come back to any loopback port, and the portal's port is chosen at its
+      // first start.
       application_type: "native",
       token_endpoint_auth_method: "none",
       grant_types: ["authorization_code", "refresh_token"],
@@ -95,7 +104,8 @@ const configuration = (keys: Keys, loginSecret: string) => ({
     client.grantTypeAllowed("refresh_token"),
   findAccount: (_context: unknown, id: string) =>
     isEmail(id) ? { accountId: id, claims: () => ({ sub: id, ...profileOf(id) }) } : undefined,
-  extraTokenClaims: (_context: unknown, token: { accountId?: string }) => (token.accountId === undefined ? {} : profileOf(token.accountId)),
+  extraTokenClaims: (_context: unknown, token: { accountId?: string }) =>
+    token.accountId === undefined ? {} : profileOf(token.accountId),
 });
 
 /** Listens on loopback. */
@@ -116,7 +126,12 @@ export async function serveIdentity(options: {
         const token = new opened.AccessToken({ accountId: email, client: context.oidc.client, gty: DEMO_GRANT });
         token.resourceServer = new opened.ResourceServer(AUDIENCE, RESOURCE);
         token.scope = RESOURCE.scope;
-        context.body = { access_token: await token.save(), expires_in: token.expiration, scope: token.scope, token_type: token.tokenType };
+        context.body = {
+          access_token: await token.save(),
+          expires_in: token.expiration,
+          scope: token.scope,
+          token_type: token.tokenType,
+        };
       },
       ["email"],
     );
@@ -131,7 +146,8 @@ export async function serveIdentity(options: {
   provider.on("server_error", (_context, error) => console.error(error));
   const handle = provider.callback();
   const server = createServer((request, response) => {
-    if (request.url === "/") response.writeHead(200, { "content-type": "text/plain; charset=utf-8" }).end(`${BANNER}\n`);
+    if (request.url === "/")
+      response.writeHead(200, { "content-type": "text/plain; charset=utf-8" }).end(`${BANNER}\n`);
     else void handle(request, response);
   });
   await new Promise<void>((resolve, reject) => server.once("error", reject).listen(options.port, "127.0.0.1", resolve));
@@ -144,7 +160,10 @@ export async function serveIdentity(options: {
   };
 }
 
-/** Runs `open` and counts what the library prints meanwhile: a dozen coloured lines that say it is set up for development. */
+/**
+ * Runs `open` and counts what the library prints meanwhile: a dozen coloured lines that say it is
+ * set up for development.
+ */
 async function quietly<T>(open: () => Promise<T>): Promise<{ readonly provider: T; readonly notices: number }> {
   const { warn, info } = console;
   let notices = 0;

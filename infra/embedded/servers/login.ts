@@ -1,4 +1,5 @@
-// A user token of the embedded identity provider without a browser, for `tributary login --as` and for tests.
+// A user token of the embedded identity provider without a browser, for `tributary login --as` and
+// for tests.
 import { CLI_CLIENT, DEMO_GRANT } from "./identity.ts";
 
 /**

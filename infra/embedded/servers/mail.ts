@@ -1,4 +1,5 @@
-// The mail server of the embedded stack: takes every mail on loopback, delivers none, and keeps each as a file for `tributary mail` and tests.
+// The mail server of the embedded stack: takes every mail on loopback, delivers none, and keeps
+// each as a file for `tributary mail` and tests.
 import { randomBytes } from "node:crypto";
 import { mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -9,7 +10,10 @@ const MOST_BYTES = 1024 * 1024;
 // The oldest go first, so that a stack that runs for weeks keeps 10 MB at most.
 const MOST_KEPT = 10_000;
 
-/** Listens on loopback; a mail is answered once its file is there. Files are named so that they sort by time. */
+/**
+ * Listens on loopback; a mail is answered once its file is there. Files are named so that they sort
+ * by time.
+ */
 export async function serveMail(options: {
   readonly port: number;
   readonly folder: string;
@@ -32,7 +36,11 @@ export async function serveMail(options: {
       stream.once("end", () => {
         if (bytes > MOST_BYTES) return done(new Error("the mail is too large"));
         try {
-          keep(options.folder, `${Date.now()}-${String(count++).padStart(4, "0")}-${randomBytes(3).toString("hex")}`, Buffer.concat(parts));
+          keep(
+            options.folder,
+            `${Date.now()}-${String(count++).padStart(4, "0")}-${randomBytes(3).toString("hex")}`,
+            Buffer.concat(parts),
+          );
           done();
         } catch (error) {
           done(error as Error);
@@ -52,5 +60,6 @@ function keep(folder: string, name: string, mail: Buffer): void {
   writeFileSync(join(folder, `${name}.part`), mail, { mode: 0o600 });
   renameSync(join(folder, `${name}.part`), join(folder, `${name}.eml`));
   const kept = readdirSync(folder).filter((file) => file.endsWith(".eml"));
-  for (const old of kept.sort().slice(0, Math.max(0, kept.length - MOST_KEPT))) rmSync(join(folder, old), { force: true });
+  for (const old of kept.sort().slice(0, Math.max(0, kept.length - MOST_KEPT)))
+    rmSync(join(folder, old), { force: true });
 }

@@ -3,7 +3,10 @@ declare module "oidc-provider" {
   import type { IncomingMessage, ServerResponse } from "node:http";
 
   export interface TokenRequest {
-    readonly oidc: { readonly params: Readonly<Record<string, string | undefined>>; readonly client: { readonly clientId: string } };
+    readonly oidc: {
+      readonly params: Readonly<Record<string, string | undefined>>;
+      readonly client: { readonly clientId: string };
+    };
     body?: unknown;
   }
 

@@ -1,4 +1,5 @@
-// What the schema registry remembers: records in the compacted topic `_schemas`, in the form that Confluent's registry writes.
+// What the schema registry remembers: records in the compacted topic `_schemas`, in the form that
+// Confluent's registry writes.
 import { openKafka } from "../../kafka/kafka.ts";
 import { isLevel, type Level } from "./compatibility.ts";
 
@@ -19,7 +20,10 @@ export interface RegistryLog {
   readonly idOf: (schema: string) => number | undefined;
   readonly nextId: () => number;
   readonly level: (subject: string | null) => Level | undefined;
-  /** Resolves when Kafka has the record; only then is it visible here. Writers come one after the other. */
+  /**
+   * Resolves when Kafka has the record; only then is it visible here. Writers come one after the
+   * other.
+   */
   readonly addVersion: (version: Version) => Promise<void>;
   readonly setLevel: (subject: string | null, level: Level) => Promise<void>;
 }
@@ -31,7 +35,10 @@ interface Key {
   readonly magic: number;
 }
 
-/** Creates the topic when it is missing, and reads it to its end. @throws Error when Kafka cannot be reached. */
+/**
+ * Creates the topic when it is missing, and reads it to its end. @throws Error when Kafka cannot be
+ * reached.
+ */
 export async function openRegistryLog(brokers: string): Promise<RegistryLog> {
   const kafka = openKafka({ brokers, clientId: "tributary-registry" });
   const versions = new Map<string, Version[]>();
@@ -43,7 +50,8 @@ export async function openRegistryLog(brokers: string): Promise<RegistryLog> {
   const learn = (keyText: string, valueText: string | null): void => {
     const key = JSON.parse(keyText) as Key;
     const value = valueText === null ? null : (JSON.parse(valueText) as Record<string, unknown>);
-    if (key.keytype === "CONFIG" && value !== null && isLevel(value.compatibilityLevel)) levels.set(key.subject, value.compatibilityLevel);
+    if (key.keytype === "CONFIG" && value !== null && isLevel(value.compatibilityLevel))
+      levels.set(key.subject, value.compatibilityLevel);
     if (key.keytype !== "SCHEMA" || value === null || value.deleted === true) return;
     const version = { subject: value.subject, version: value.version, id: value.id, schema: value.schema } as Version;
     const known = versions.get(version.subject) ?? [];
@@ -60,7 +68,8 @@ export async function openRegistryLog(brokers: string): Promise<RegistryLog> {
 
   const write = async (key: Key, value: unknown): Promise<void> => {
     const record = { key: JSON.stringify(key), value: Buffer.from(JSON.stringify(value)) };
-    // Schemas are written once in a long while: a connection that waits for the next one would only cost timers.
+    // Schemas are written once in a long while: a connection that waits for the next one would only
+    // cost timers.
     const producer = kafka.producer();
     try {
       await producer.send([{ topic: TOPIC, ...record }]);
@@ -90,7 +99,10 @@ export async function openRegistryLog(brokers: string): Promise<RegistryLog> {
     nextId: () => highest + 1,
     level: (subject) => levels.get(subject),
     addVersion: (version) =>
-      write({ keytype: "SCHEMA", subject: version.subject, version: version.version, magic: 1 }, { ...version, deleted: false }),
+      write(
+        { keytype: "SCHEMA", subject: version.subject, version: version.version, magic: 1 },
+        { ...version, deleted: false },
+      ),
     setLevel: (subject, compatibilityLevel) => write({ keytype: "CONFIG", subject, magic: 0 }, { compatibilityLevel }),
   };
 }

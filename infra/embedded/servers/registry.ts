@@ -1,11 +1,13 @@
-// The schema registry: the routes of Confluent's REST interface that clients call, over the topic `_schemas`.
+// The schema registry: the routes of Confluent's REST interface that clients call, over the topic
+// `_schemas`.
 import type { Server } from "node:http";
 import express, { type Request, type Response } from "express";
 import { incompatibilities, isLevel, LEVELS, type Level, parseSchema } from "./compatibility.ts";
 import { openRegistryLog, type RegistryLog, type Version } from "./registry-log.ts";
 
 const CONTENT_TYPE = "application/vnd.schemaregistry.v1+json";
-// A replay reads the oldest records with the newest code, so a schema must read all earlier ones, not only the last.
+// A replay reads the oldest records with the newest code, so a schema must read all earlier ones,
+// not only the last.
 const DEFAULT_LEVEL: Level = "BACKWARD_TRANSITIVE";
 
 /** An answer other than success, with Confluent's own code. */
@@ -33,7 +35,9 @@ export async function serveRegistry(options: {
   app.use((_request, response) => answer(response, 404, { error_code: 404, message: "HTTP 404 Not Found" }));
   app.use((error: unknown, _request: Request, response: Response, _next: unknown) => {
     const { status, code, message } =
-      error instanceof Refusal ? error : new Refusal(50_001, `Error in the backend data store: ${(error as Error).message}`);
+      error instanceof Refusal
+        ? error
+        : new Refusal(50_001, `Error in the backend data store: ${(error as Error).message}`);
     answer(response, status, { error_code: code, message });
   });
   const server = await new Promise<Server>((resolve, reject) => {
@@ -57,7 +61,9 @@ function addSubjects(app: express.Express, log: RegistryLog): void {
   app.get("/", (_request, response) => answer(response, 200, {}));
   app.get("/subjects", (_request, response) => answer(response, 200, log.subjects()));
   app.get("/schemas/types", (_request, response) => answer(response, 200, ["AVRO"]));
-  app.get("/schemas/ids/:id", (request, response) => answer(response, 200, { schema: schemaById(log, request)[0]!.schema }));
+  app.get("/schemas/ids/:id", (request, response) =>
+    answer(response, 200, { schema: schemaById(log, request)[0]!.schema }),
+  );
   app.get("/schemas/ids/:id/versions", (request, response) =>
     answer(
       response,
@@ -72,7 +78,9 @@ function addSubjects(app: express.Express, log: RegistryLog): void {
       versionsOf(log, request).map(({ version }) => version),
     ),
   );
-  app.get("/subjects/:subject/versions/:version", (request, response) => answer(response, 200, versionOf(log, request)));
+  app.get("/subjects/:subject/versions/:version", (request, response) =>
+    answer(response, 200, versionOf(log, request)),
+  );
   app.get("/subjects/:subject/versions/:version/schema", (request, response) => {
     response.type(CONTENT_TYPE).send(versionOf(log, request).schema);
   });
@@ -98,11 +106,14 @@ function addSubjects(app: express.Express, log: RegistryLog): void {
 function addConfig(app: express.Express, log: RegistryLog): void {
   const put = (subjectOf: (request: Request) => string | null) => async (request: Request, response: Response) => {
     const { compatibility } = bodyOf(request);
-    if (!isLevel(compatibility)) throw new Refusal(42_203, `Invalid compatibility level. Valid values are ${LEVELS.join(", ")}`);
+    if (!isLevel(compatibility))
+      throw new Refusal(42_203, `Invalid compatibility level. Valid values are ${LEVELS.join(", ")}`);
     await log.setLevel(subjectOf(request), compatibility);
     answer(response, 200, { compatibility });
   };
-  app.get("/config", (_request, response) => answer(response, 200, { compatibilityLevel: log.level(null) ?? DEFAULT_LEVEL }));
+  app.get("/config", (_request, response) =>
+    answer(response, 200, { compatibilityLevel: log.level(null) ?? DEFAULT_LEVEL }),
+  );
   app.put(
     "/config",
     put(() => null),
@@ -162,7 +173,9 @@ function bodyOf(request: Request): Record<string, unknown> {
   throw new Refusal(422, "The body must be a JSON object.");
 }
 
-/** The schema of a request, without its spaces: two texts that differ in those alone are one schema. */
+/**
+ * The schema of a request, without its spaces: two texts that differ in those alone are one schema.
+ */
 function schemaIn(request: Request): string {
   const { schema, schemaType } = bodyOf(request);
   if (typeof schema !== "string" || (schemaType !== undefined && schemaType !== "AVRO"))
@@ -190,7 +203,10 @@ function versionsOf(log: RegistryLog, request: Request): readonly Version[] {
 function versionOf(log: RegistryLog, request: Request): Version {
   const versions = versionsOf(log, request);
   const wanted = String(request.params.version);
-  const found = wanted === "latest" || wanted === "-1" ? versions.at(-1) : versions.find(({ version }) => String(version) === wanted);
+  const found =
+    wanted === "latest" || wanted === "-1"
+      ? versions.at(-1)
+      : versions.find(({ version }) => String(version) === wanted);
   if (found !== undefined) return found;
   throw /^\d+$/.test(wanted)
     ? new Refusal(40_402, `Version ${wanted} not found.`)

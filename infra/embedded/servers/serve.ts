@@ -1,4 +1,5 @@
-// Runs one embedded server in a process of its own: `node dist/infra/embedded/servers/serve.js clickhouse|registry|identity|mail`.
+// Runs one embedded server in a process of its own: `node dist/infra/embedded/servers/serve.js
+// clickhouse|registry|identity|mail`.
 import { serverConfig } from "../config.ts";
 
 type Server = { readonly close: () => Promise<void> };
@@ -11,10 +12,16 @@ const need = (name: "DATA_FOLDER" | "KAFKA_BROKERS" | "LOGIN_SECRET"): string =>
 };
 // Only the one that is asked for is loaded: each would otherwise hold the code of all.
 const servers: Readonly<Record<string, () => Promise<Server>>> = {
-  clickhouse: async () => (await import("./clickhouse-front.ts")).serveClickhouse({ port: config.PORT, folder: need("DATA_FOLDER") }),
-  registry: async () => (await import("./registry.ts")).serveRegistry({ port: config.PORT, brokers: need("KAFKA_BROKERS") }),
+  clickhouse: async () =>
+    (await import("./clickhouse-front.ts")).serveClickhouse({ port: config.PORT, folder: need("DATA_FOLDER") }),
+  registry: async () =>
+    (await import("./registry.ts")).serveRegistry({ port: config.PORT, brokers: need("KAFKA_BROKERS") }),
   identity: async () =>
-    (await import("./identity.ts")).serveIdentity({ port: config.PORT, folder: need("DATA_FOLDER"), loginSecret: need("LOGIN_SECRET") }),
+    (await import("./identity.ts")).serveIdentity({
+      port: config.PORT,
+      folder: need("DATA_FOLDER"),
+      loginSecret: need("LOGIN_SECRET"),
+    }),
   mail: async () => (await import("./mail.ts")).serveMail({ port: config.PORT, folder: need("DATA_FOLDER") }),
 };
 const name = process.argv[2] ?? "";

@@ -1,4 +1,5 @@
-// ClickHouse: the engine of the npm package `chdb` behind our own HTTP front, so that clients speak to it as to a server.
+// ClickHouse: the engine of the npm package `chdb` behind our own HTTP front, so that clients speak
+// to it as to a server.
 import { mkdirSync } from "node:fs";
 import { createRequire } from "node:module";
 import { compiledServer } from "../compiled.ts";
@@ -15,9 +16,12 @@ export const clickhouse: Service = {
     try {
       createRequire(import.meta.url).resolve("chdb");
     } catch (error) {
-      throw new Error(`No ClickHouse is packed for ${process.platform} ${process.arch}; set CLICKHOUSE_URL to a running one.`, {
-        cause: error,
-      });
+      throw new Error(
+        `No ClickHouse is packed for ${process.platform} ${process.arch}; set CLICKHOUSE_URL to a running one.`,
+        {
+          cause: error,
+        },
+      );
     }
   },
   prepare: async ({ home }) => {

@@ -21,9 +21,13 @@ export function jarsAreComplete(home: Home): boolean {
 export async function fetchJars(home: Home): Promise<void> {
   if (jarsAreComplete(home)) return;
   try {
-    await promisify(execFile)(process.execPath, [join(home.root, "scripts", "prepare.mjs"), "--only-jars"], { cwd: home.root });
+    await promisify(execFile)(process.execPath, [join(home.root, "scripts", "prepare.mjs"), "--only-jars"], {
+      cwd: home.root,
+    });
   } catch (error) {
     const told = String((error as { stderr?: string }).stderr ?? "").trim();
-    throw new Error(told === "" ? `The jars of the embedded stack could not be fetched: ${error}` : told, { cause: error });
+    throw new Error(told === "" ? `The jars of the embedded stack could not be fetched: ${error}` : told, {
+      cause: error,
+    });
   }
 }

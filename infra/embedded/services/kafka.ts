@@ -7,12 +7,17 @@ import { promisify } from "node:util";
 import type { Place, Service } from "../service.ts";
 import { fetchJars } from "./jars.ts";
 
-// Any fixed value does: it keeps a broker from reading the data of another cluster, and there is one cluster a folder.
+// Any fixed value does: it keeps a broker from reading the data of another cluster, and there is
+// one cluster a folder.
 const CLUSTER_ID = "dHJpYnV0YXJ5LXN0YWNrMQ";
 
-const java = ({ machine }: Place): string => (machine.javaHome === undefined ? "java" : join(machine.javaHome, "bin", "java"));
+const java = ({ machine }: Place): string =>
+  machine.javaHome === undefined ? "java" : join(machine.javaHome, "bin", "java");
 
-/** What does not depend on the machine; performance.md 4 gives the reasons of the sizes. docker-compose.yml has the same, which a test compares. */
+/**
+ * What does not depend on the machine; performance.md 4 gives the reasons of the sizes.
+ * docker-compose.yml has the same, which a test compares.
+ */
 export const brokerSettings: Readonly<Record<string, string | number | boolean>> = {
   "num.network.threads": 2,
   "num.io.threads": 4,
@@ -45,12 +50,13 @@ export const brokerSettings: Readonly<Record<string, string | number | boolean>>
   "share.coordinator.state.topic.replication.factor": 1,
   "share.coordinator.state.topic.min.isr": 1,
   "group.initial.rebalance.delay.ms": 0,
-  // A killed broker may come back under its number only when its last session is over (9 s by default). Shorter, and a machine that stands
-  // still for a moment would lose its only broker.
+  // A killed broker may come back under its number only when its last session is over (9 s by
+  // default). Shorter, and a machine that stands still for a moment would lose its only broker.
   "broker.session.timeout.ms": 4_000,
   "broker.heartbeat.interval.ms": 1_000,
   "group.min.session.timeout.ms": 1_000,
-  // The defaults reserve 128 MB for compacting and 2 MB a fetcher for purgatories that a single broker never fills.
+  // The defaults reserve 128 MB for compacting and 2 MB a fetcher for purgatories that a single
+  // broker never fills.
   "log.cleaner.dedupe.buffer.size": 33_554_432,
   "controlled.shutdown.enable": true,
 };
@@ -86,7 +92,10 @@ const jvm = (place: Place): string[] => [
   join(place.home.jars, "*"),
 ];
 
-/** Formats into a folder beside the final one and renames it, so that a crash leaves no half-formatted data. */
+/**
+ * Formats into a folder beside the final one and renames it, so that a crash leaves no
+ * half-formatted data.
+ */
 async function format(place: Place): Promise<void> {
   rmSync(place.home.path("kafka", "fresh"), { recursive: true, force: true });
   const file = propertiesFile(place, "fresh");
@@ -105,7 +114,10 @@ async function format(place: Place): Promise<void> {
   renameSync(place.home.path("kafka", "fresh"), place.home.path("kafka", "data"));
 }
 
-/** Asks for the API versions, which a broker answers once it serves requests; the request is 4 numbers and an empty name, so no client is needed. */
+/**
+ * Asks for the API versions, which a broker answers once it serves requests; the request is 4
+ * numbers and an empty name, so no client is needed.
+ */
 export const askKafka = (host: string, port: number): Promise<void> =>
   new Promise((resolve, reject) => {
     const request = Buffer.alloc(14);
@@ -135,7 +147,8 @@ export const kafka: Service = {
     mkdirSync(place.home.path("kafka"), { recursive: true });
     const data = place.home.path("kafka", "data");
     if (!existsSync(join(data, "meta.properties"))) {
-      if (existsSync(data)) throw new Error(`${data} holds no complete Kafka data; remove that folder to start with an empty log.`);
+      if (existsSync(data))
+        throw new Error(`${data} holds no complete Kafka data; remove that folder to start with an empty log.`);
       await format(place);
     }
     propertiesFile(place, "data");
@@ -147,7 +160,8 @@ export const kafka: Service = {
       "-Xmx1g",
       "-XX:+UseG1GC",
       "-XX:MaxGCPauseMillis=50",
-      // The broker is ready in half the time and loses nothing later: classes are shared, and compiling goes on in the background.
+      // The broker is ready in half the time and loses nothing later: classes are shared, and
+      // compiling goes on in the background.
       "-Xshare:auto",
       ...jvm(place),
       "kafka.Kafka",

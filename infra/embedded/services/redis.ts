@@ -35,7 +35,9 @@ const binary = ({ home, machine }: Place): string =>
 async function unpack({ home }: Place): Promise<void> {
   const name = BINARIES[`${process.platform}-${process.arch}`];
   if (name === undefined)
-    throw new Error(`No Redis is packed for ${process.platform} ${process.arch}; install redis-server, or set REDIS_URL to a running one.`);
+    throw new Error(
+      `No Redis is packed for ${process.platform} ${process.arch}; install redis-server, or set REDIS_URL to a running one.`,
+    );
   const target = join(home.jars, "redis-server");
   const draft = `${target}.${process.pid}.new`;
   writeFileSync(draft, readZipEntry(join(home.jars, JAR), name));
@@ -53,7 +55,10 @@ async function unpack({ home }: Place): Promise<void> {
   renameSync(draft, target);
 }
 
-/** Sends one command without arguments that need quoting and returns the raw answer. @throws Error when nobody answers within a second. */
+/**
+ * Sends one command without arguments that need quoting and returns the raw answer. @throws Error
+ * when nobody answers within a second.
+ */
 export const askRedis = (host: string, port: number, command: string): Promise<string> =>
   new Promise((resolve, reject) => {
     const socket = connect({ port, host, timeout: 1_000 }, () => socket.write(`${command}\r\n`));

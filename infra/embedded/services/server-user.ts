@@ -1,4 +1,5 @@
-// The user as whom Postgres runs when we are root, and where such a user can get: not into the home of root.
+// The user as whom Postgres runs when we are root, and where such a user can get: not into the home
+// of root.
 import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -8,7 +9,10 @@ export interface User {
   readonly gid: number;
 }
 
-/** Postgres refuses to run as root: then it runs as a user that the system already has. Undefined when we are not root. */
+/**
+ * Postgres refuses to run as root: then it runs as a user that the system already has. Undefined
+ * when we are not root.
+ */
 export function serverUser(): User | undefined {
   if (process.getuid?.() !== 0) return undefined;
   const accounts = readFileSync("/etc/passwd", "utf8")
@@ -35,16 +39,24 @@ export function canReach(user: User, folder: string): boolean {
 
 const OUTSIDE = "/var/tmp";
 
-/** A folder that every user can reach, for what cannot lie where only root may go. One for each `folder`, whose name stands in it. */
+/**
+ * A folder that every user can reach, for what cannot lie where only root may go. One for each
+ * `folder`, whose name stands in it.
+ */
 export const outside = (folder: string): string =>
   join(OUTSIDE, `tributary-${createHash("sha256").update(folder).digest("hex").slice(0, 12)}`);
 
-/** Makes the folder for `folder`, and removes those whose own folder is gone. @throws Error when another user has made it first. */
+/**
+ * Makes the folder for `folder`, and removes those whose own folder is gone. @throws Error when
+ * another user has made it first.
+ */
 export function openOutside(folder: string): void {
   const at = outside(folder);
   mkdirSync(at, { recursive: true, mode: 0o755 });
   if (statSync(at).uid !== 0)
-    throw new Error(`${at} belongs to another user; have it removed, or set TRIBUTARY_HOME to a folder that every user can reach.`);
+    throw new Error(
+      `${at} belongs to another user; have it removed, or set TRIBUTARY_HOME to a folder that every user can reach.`,
+    );
   writeFileSync(join(at, "of"), folder);
   // Nobody who removes a folder would look for the rest of it here.
   for (const name of readdirSync(OUTSIDE).filter((entry) => /^tributary-[0-9a-f]{12}$/.test(entry))) {

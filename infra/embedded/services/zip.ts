@@ -1,4 +1,5 @@
-// Reads one file out of a jar: a Java runtime brings no unpacker, and one entry of a zip archive is a few numbers and one inflate.
+// Reads one file out of a jar: a Java runtime brings no unpacker, and one entry of a zip archive is
+// a few numbers and one inflate.
 import { readFileSync } from "node:fs";
 import { inflateRawSync } from "node:zlib";
 
@@ -11,7 +12,8 @@ const STORED = 0;
  */
 export function readZipEntry(file: string, name: string): Buffer {
   const zip = readFileSync(file);
-  // The record at the end is 22 bytes long when the archive has no comment, and says where the directory begins.
+  // The record at the end is 22 bytes long when the archive has no comment, and says where the
+  // directory begins.
   let end = zip.length - 22;
   while (end >= 0 && zip.readUInt32LE(end) !== END_OF_DIRECTORY) end -= 1;
   if (end < 0) throw new Error(`${file} is no complete zip archive; remove it and start again to fetch it anew.`);
@@ -19,7 +21,8 @@ export function readZipEntry(file: string, name: string): Buffer {
   for (let left = zip.readUInt16LE(end + 10); left > 0; left -= 1) {
     const nameLength = zip.readUInt16LE(at + 28);
     const entry = zip.toString("utf8", at + 46, at + 46 + nameLength);
-    if (entry === name) return contentAt(zip, zip.readUInt32LE(at + 42), zip.readUInt32LE(at + 20), zip.readUInt16LE(at + 10));
+    if (entry === name)
+      return contentAt(zip, zip.readUInt32LE(at + 42), zip.readUInt32LE(at + 20), zip.readUInt16LE(at + 10));
     at += 46 + nameLength + zip.readUInt16LE(at + 30) + zip.readUInt16LE(at + 32);
   }
   throw new Error(`${file} holds no ${name}.`);

@@ -1,4 +1,5 @@
-// infra/kafka/client/kafkajs-corrected.ts - kafkajs 2.2.4, which is pinned and no longer released, with three faults repaired, one slow and fragile move made a plain one, and four slow places written anew.
+// Kafkajs 2.2.4, which is pinned and no longer released, with three faults repaired, one slow and
+// fragile move made a plain one, and four slow places written anew.
 import { createRequire } from "node:module";
 import type { Socket } from "node:net";
 import type * as Kafkajs from "kafkajs";
@@ -9,7 +10,10 @@ import { type ProduceRequest, writeProduceRequest } from "./record-batch.ts";
 const inside = createRequire(import.meta.url);
 let corrected: typeof Kafkajs | undefined;
 
-/** The client. `mayReset` names places where a position may be skipped: `topic`, or `topic-partition`. */
+/**
+ * The client. `mayReset` names places where a position may be skipped: `topic`, or
+ * `topic-partition`.
+ */
 export const correctedClient = (mayReset: ReadonlySet<string>): typeof Kafkajs => {
   if (corrected !== undefined) return corrected;
   // Before the client is loaded, for its modules keep what they were given then.
@@ -41,7 +45,9 @@ interface Grouping {
   readonly partitioner: (given: { topic: string; partitionMetadata: readonly unknown[]; message: unknown }) => number;
 }
 interface Cluster {
-  readonly findGroupCoordinator: (group: { groupId: string }) => Promise<{ readonly offsetCommit: (request: object) => Promise<unknown> }>;
+  readonly findGroupCoordinator: (group: {
+    groupId: string;
+  }) => Promise<{ readonly offsetCommit: (request: object) => Promise<unknown> }>;
 }
 interface Decoder {
   readonly buffer: Buffer;
@@ -55,24 +61,30 @@ const replaceSlowParts = (): void => {
     "protocol/requests/produce/v3/request",
     (original) => (given) => ({
       ...original(given),
-      ...(given.transactionalId || given.compression ? {} : { encode: async () => ({ buffer: writeProduceRequest(given, Date.now()) }) }),
+      ...(given.transactionalId || given.compression
+        ? {}
+        : { encode: async () => ({ buffer: writeProduceRequest(given, Date.now()) }) }),
     }),
   );
   // As it was, each request was copied twice, into buffers that were filled with zeros first.
-  replace<(request: Request) => Promise<Encoded>>("protocol/request", () => async ({ correlationId, clientId, request }) => {
-    const { buffer: body } = await request.encode();
-    const name = Buffer.from(clientId);
-    const head = 14 + name.length;
-    const frame = Buffer.allocUnsafe(head + body.length);
-    frame.writeInt32BE(frame.length - 4, 0);
-    frame.writeInt16BE(request.apiKey, 4);
-    frame.writeInt16BE(request.apiVersion, 6);
-    frame.writeInt32BE(correlationId, 8);
-    frame.writeInt16BE(name.length, 12);
-    frame.set(name, 14);
-    frame.set(body, head);
-    return { buffer: frame };
-  });
+  replace<(request: Request) => Promise<Encoded>>(
+    "protocol/request",
+    () =>
+      async ({ correlationId, clientId, request }) => {
+        const { buffer: body } = await request.encode();
+        const name = Buffer.from(clientId);
+        const head = 14 + name.length;
+        const frame = Buffer.allocUnsafe(head + body.length);
+        frame.writeInt32BE(frame.length - 4, 0);
+        frame.writeInt16BE(request.apiKey, 4);
+        frame.writeInt16BE(request.apiVersion, 6);
+        frame.writeInt32BE(correlationId, 8);
+        frame.writeInt16BE(name.length, 12);
+        frame.set(name, 14);
+        frame.set(body, head);
+        return { buffer: frame };
+      },
+  );
   // As it was, the group of a partition was copied for every message of it.
   replace<(given: Grouping) => object>(
     "producer/groupMessagesPerPartition",
@@ -89,11 +101,21 @@ const replaceSlowParts = (): void => {
         return groups;
       },
   );
-  // As it was, a temporary member joined the group to commit in its name, skipped partitions that it was not assigned, took 5 s, and held the group for a
-  // session when its process died. What Kafka's own tools send is a commit in nobody's name: all or nothing, and only taken while the group is Empty.
+  // As it was, a temporary member joined the group to commit in its name, skipped partitions that
+  // it was not assigned, took 5 s, and held the group for a session when its process died. What
+  // Kafka's own tools send is a commit in nobody's name: all or nothing, and only taken while the
+  // group is Empty.
   replace<(given: { readonly cluster: Cluster }) => object>("admin/index", (original) => (given) => ({
     ...original(given),
-    setOffsets: async ({ groupId, topic, partitions }: { groupId: string; topic: string; partitions: readonly object[] }) => {
+    setOffsets: async ({
+      groupId,
+      topic,
+      partitions,
+    }: {
+      groupId: string;
+      topic: string;
+      partitions: readonly object[];
+    }) => {
       const coordinator = await given.cluster.findGroupCoordinator({ groupId });
       await coordinator.offsetCommit({ groupId, groupGenerationId: -1, memberId: "", topics: [{ topic, partitions }] });
     },
@@ -120,7 +142,8 @@ const repair = (mayReset: ReadonlySet<string>): void => {
   for (const [owner, method] of methods)
     if (typeof owner[method] !== "function") throw new Error(`this is not kafkajs 2.2.4: ${method} is gone`);
 
-  // As it was, an open connection re-armed a 1 ms timer for ever, whether or not a request waited: 34-44 ms of CPU a second in an idle process.
+  // As it was, an open connection re-armed a 1 ms timer for ever, whether or not a request waited:
+  // 34-44 ms of CPU a second in an idle process.
   queue.scheduleCheckPendingRequests = function (this: PendingRequests) {
     if (this.pending.length === 0 || this.throttleCheckTimeoutId) return;
     this.throttleCheckTimeoutId = setTimeout(
@@ -132,8 +155,9 @@ const repair = (mayReset: ReadonlySet<string>): void => {
     );
   };
 
-  // As it was, what a lost connection had begun to say stood in front of what the next one said, and its late words went in between: answers were read at
-  // the wrong place, which ended the process, or answered a request that nobody had answered.
+  // As it was, what a lost connection had begun to say stood in front of what the next one said,
+  // and its late words went in between: answers were read at the wrong place, which ended the
+  // process, or answered a request that nobody had answered.
   const { connect, processData } = connection;
   connection.connect = function (this: Connection) {
     if (!this.isConnected()) {
@@ -145,7 +169,8 @@ const repair = (mayReset: ReadonlySet<string>): void => {
     }
     return connect.call(this);
   };
-  // As it was, an answer that is none (less than its own number, say) was thrown where nobody could catch it.
+  // As it was, an answer that is none (less than its own number, say) was thrown where nobody could
+  // catch it.
   connection.processData = function (this: Connection, bytes: Buffer) {
     try {
       processData.call(this, bytes);
@@ -155,7 +180,8 @@ const repair = (mayReset: ReadonlySet<string>): void => {
     }
   };
 
-  // As it was, a position that the log no longer has was replaced by its beginning or end, and only a log line told: events lost in silence.
+  // As it was, a position that the log no longer has was replaced by its beginning or end, and only
+  // a log line told: events lost in silence.
   const reset = group.recoverFromOffsetOutOfRange;
   group.recoverFromOffsetOutOfRange = async function (this: unknown, error: { topic: string; partition: number }) {
     if (mayReset.has(error.topic) || mayReset.has(`${error.topic}-${error.partition}`)) return reset.call(this, error);

@@ -1,7 +1,10 @@
-// processors/score/rules/address-class.ts - the visitor's address belongs to a data centre, a VPN or TOR.
+// The visitor's address belongs to a data centre, a VPN or TOR.
 import type { FraudRule } from "../rule.ts";
 
-/** Shoppers use VPNs too: never a reject by itself (libraries.md 3). Off without the operator's list of networks: then no address has a class. */
+/**
+ * Shoppers use VPNs too: never a reject by itself (libraries.md 3). Off without the operator's list
+ * of networks: then no address has a class.
+ */
 export const addressClass: FraudRule = {
   code: "address_class",
   weight: 25,

@@ -1,9 +1,12 @@
-// processors/score/rules/bot-user-agent.ts - the user agent calls itself a bot.
+// The user agent calls itself a bot.
 import type { FraudRule } from "../rule.ts";
 
 const evidenceLength = 120;
 
-/** Alone it holds a commission for review and refuses none: a bot's user agent is easy to fake, and so is a person's. */
+/**
+ * Alone it holds a commission for review and refuses none: a bot's user agent is easy to fake, and
+ * so is a person's.
+ */
 export const botUserAgent: FraudRule = {
   code: "ua_bot",
   weight: 60,

@@ -1,7 +1,10 @@
-// processors/score/rules/click-on-many-devices.ts - one click id is carried by more devices than one visitor has.
+// One click id is carried by more devices than one visitor has.
 import type { FraudRule } from "../rule.ts";
 
-/** Devices that carried the click id, this one included: more than 3. A tracking link and the shop may give one visitor two ids, a phone handed over a third (ours). */
+/**
+ * Devices that carried the click id, this one included: more than 3. A tracking link and the shop
+ * may give one visitor two ids, a phone handed over a third (ours).
+ */
 export const clickOnManyDevices: FraudRule = {
   code: "click_on_many_devices",
   weight: 30,

@@ -1,4 +1,4 @@
-// processors/score/rules/click-to-install.ts - an app was installed sooner after the click than people do.
+// An app was installed sooner after the click than people do.
 import { afterClick, type FraudRule, sinceClick } from "../rule.ts";
 
 /** Milliseconds. Hijacked clicks peak between 3 and 10 s before the first start (features.md 8). */

@@ -1,7 +1,10 @@
-// processors/score/rules/click-to-purchase.ts - a purchase on the web follows its click sooner than a person can buy.
+// A purchase on the web follows its click sooner than a person can buy.
 import { afterClick, type FraudRule, sinceClick } from "../rule.ts";
 
-/** Milliseconds. Less than a page load and a form (features.md 8). Purchases of apps come as ext_purchase: their click can lie before the order by design. */
+/**
+ * Milliseconds. Less than a page load and a form (features.md 8). Purchases of apps come as
+ * ext_purchase: their click can lie before the order by design.
+ */
 export const clickToPurchase: FraudRule = {
   code: "click_to_purchase",
   weight: 30,

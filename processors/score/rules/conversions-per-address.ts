@@ -1,7 +1,10 @@
-// processors/score/rules/conversions-per-address.ts - one address converts more often in an hour than a household does.
+// One address converts more often in an hour than a household does.
 import { type FraudRule, isConversion } from "../rule.ts";
 
-/** Conversions of one address in an hour of the clock, this one included: more than 20 (features.md 8). Offices and carriers share addresses, hence review at most. */
+/**
+ * Conversions of one address in an hour of the clock, this one included: more than 20 (features.md
+ * 8). Offices and carriers share addresses, hence review at most.
+ */
 export const conversionsPerAddress: FraudRule = {
   code: "conversions_per_address",
   weight: 30,

@@ -1,4 +1,4 @@
-// processors/score/rules/country-differs.ts - the click came from another country than the conversion.
+// The click came from another country than the conversion.
 import { type FraudRule, isConversion } from "../rule.ts";
 
 /** Travellers and VPNs do it too, and country data errs: a small weight (features.md 8). */

@@ -1,7 +1,10 @@
-// processors/score/rules/impossible-install.ts - an app was installed sooner after the click than any store can deliver it.
+// An app was installed sooner after the click than any store can deliver it.
 import { afterClick, type FraudRule, sinceClick } from "../rule.ts";
 
-/** Milliseconds. No store shows, loads and starts an app in 2 s: the click was made up (features.md 8). */
+/**
+ * Milliseconds. No store shows, loads and starts an app in 2 s: the click was made up (features.md
+ * 8).
+ */
 export const impossibleInstall: FraudRule = {
   code: "impossible_install",
   weight: 100,

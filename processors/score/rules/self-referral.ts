@@ -1,7 +1,10 @@
-// processors/score/rules/self-referral.ts - the buyer is the partner who would be paid.
+// The buyer is the partner who would be paid.
 import { type FraudRule, isConversion } from "../rule.ts";
 
-/** The e-mail of the lead or order is the partner's own (features.md 8); both are compared as keyed hashes. */
+/**
+ * The e-mail of the lead or order is the partner's own (features.md 8); both are compared as keyed
+ * hashes.
+ */
 export const selfReferral: FraudRule = {
   code: "self_referral",
   weight: 60,

@@ -2,7 +2,7 @@
 // gathers its next one.
 import type { AnyCopy } from "./flow.ts";
 import type { CopiedBatch, CopyControl, CopyPorts } from "./messages.ts";
-import { tellStop } from "./stop.ts";
+import { reportStop } from "./stop.ts";
 
 /**
  * A file is closed within 60 s of its first record: this rest, the second of a fetch, and up to 4 s
@@ -30,7 +30,7 @@ export const copyRunner =
       next = await keep(batch, control.heartbeat);
     } catch (error) {
       if (!control.isCurrent()) throw error;
-      await tellStop({ stops, log }, copy.name, { topic, partition, offset: first!.offset }, error);
+      await reportStop({ stops, log }, copy.name, { topic, partition, offset: first!.offset }, error);
       return control.rest(AGAIN_MS);
     }
     await control.heartbeat();

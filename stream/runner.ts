@@ -7,7 +7,7 @@ import type { Recorded } from "./flow.ts";
 import { type Folded, fold, type Given, ProcessorThrew, type Refused } from "./fold.ts";
 import type { Loaded, Memory, Remembering } from "./memory/memory.ts";
 import type { Control, InputBatch, OutputMessage, ProcessBatch, RunnerPorts } from "./messages.ts";
-import { tellStop } from "./stop.ts";
+import { reportStop } from "./stop.ts";
 
 /**
  * Lost memory is made up for by reading the partition again up to where it had been committed; fast
@@ -38,7 +38,7 @@ const MOST_FOLDS = 20;
 export const runner = (chain: Chain, ports: RunnerPorts): ProcessBatch => {
   const { wire, memories, retry, log } = ports;
   /** By partition: only while lost memory is made up for. */
-  const pasts = new Map<number, Lost>();
+  const rebuilding = new Map<number, Lost>();
 
   const letterOf = (refused: Refused, { topic, partition }: InputBatch): OutputMessage =>
     ports.deadLetter({
@@ -98,10 +98,10 @@ export const runner = (chain: Chain, ports: RunnerPorts): ProcessBatch => {
    * Memory ends before this batch although the group had committed up to it: the partition is read
    * again from where memory ends.
    */
-  const lookBack = ({ topic, partition, messages }: InputBatch, mark: number, control: Control): void => {
+  const rereadFrom = ({ topic, partition, messages }: InputBatch, mark: number, control: Control): void => {
     const isSilent = chain.hosted.every(({ stage }) => stage.memory?.driver !== "durable");
     const past = { from: mark, until: messages[0]!.offset, isSilent };
-    pasts.set(partition, past);
+    rebuilding.set(partition, past);
     log.warn("memory.lost", { chain: chain.name, topic, partition, ...past });
     control.seek(mark);
   };
@@ -112,7 +112,11 @@ export const runner = (chain: Chain, ports: RunnerPorts): ProcessBatch => {
    * has lost nothing; money that was decided there has. Dying here costs nothing: the next owner
    * goes on behind what is remembered by then.
    */
-  const makeUp = async ({ topic, partition, messages }: InputBatch, past: Lost, control: Control): Promise<void> => {
+  const rebuildMemory = async (
+    { topic, partition, messages }: InputBatch,
+    past: Lost,
+    control: Control,
+  ): Promise<void> => {
     const until = messages[0]!.offset;
     let { from } = past;
     if (until <= from) return;
@@ -151,7 +155,7 @@ export const runner = (chain: Chain, ports: RunnerPorts): ProcessBatch => {
       const chained = await foldChain(given, batch, control);
       folded = chained.folded;
       hit("after-fold");
-      if (mayLookBack && chained.mark < batch.messages[0]!.offset) return lookBack(batch, chained.mark, control);
+      if (mayLookBack && chained.mark < batch.messages[0]!.offset) return rereadFrom(batch, chained.mark, control);
 
       // 3 remember. Dying after it costs a second fold: the batch meets the same state, or its
       // recorded outcomes.
@@ -162,7 +166,7 @@ export const runner = (chain: Chain, ports: RunnerPorts): ProcessBatch => {
       // Memory was emptied under the fold, perhaps while it was made up for: from the committed
       // place on, where its loss is seen and looked back for.
       if (verdict === "lost") {
-        pasts.delete(batch.partition);
+        rebuilding.delete(batch.partition);
         return control.seek(past?.until ?? batch.messages[0]!.offset);
       }
       if (folds === MOST_FOLDS)
@@ -222,17 +226,17 @@ export const runner = (chain: Chain, ports: RunnerPorts): ProcessBatch => {
       // It turned out that memory must be relearned first, or that the partition is gone: the
       // message comes again.
       if (!control.isCurrent()) return;
-      await tellStop(ports, chain.name, { topic: batch.topic, partition: batch.partition, offset }, error);
+      await reportStop(ports, chain.name, { topic: batch.topic, partition: batch.partition, offset }, error);
       throw error;
     }
   };
 
   return async (batch, control) => {
     const { topic, partition, messages } = batch;
-    const past = pasts.get(partition);
+    const past = rebuilding.get(partition);
     if (past === undefined) return runUpTo(batch, control, null, true);
     // What was committed before stands: the partition is only read on, up to there.
-    await makeUp(batch, past, control);
+    await rebuildMemory(batch, past, control);
     if (!control.isCurrent()) return;
     const before = messages.filter(({ offset }) => offset < past.until);
     const after = messages.filter(({ offset }) => offset >= past.until);
@@ -240,11 +244,11 @@ export const runner = (chain: Chain, ports: RunnerPorts): ProcessBatch => {
       await runUpTo({ ...batch, messages: before }, control, past, false);
       if (!control.isCurrent()) return;
       const from = before.at(-1)!.offset + 1;
-      pasts.set(partition, { ...past, from });
+      rebuilding.set(partition, { ...past, from });
       log.info("memory.relearned", { chain: chain.name, topic, partition, from, until: past.until });
       if (after.length === 0) return control.seek(from);
     }
-    pasts.delete(partition);
+    rebuilding.delete(partition);
     await runUpTo({ ...batch, messages: after }, control, null, false);
   };
 };

@@ -7,7 +7,7 @@ import { classify } from "./errors.ts";
 import type { AnySink } from "./flow.ts";
 import type { Given } from "./fold.ts";
 import type { Control, InputBatch, OutputMessage, ProcessBatch, SinkPorts, WriteCounts } from "./messages.ts";
-import { tellStop } from "./stop.ts";
+import { reportStop } from "./stop.ts";
 
 /** One batch that waits to be written together with others. */
 interface Part {
@@ -237,7 +237,7 @@ export const sinkRunner = (sinks: readonly AnySink[], ports: SinkPorts): Process
         for (const part of joined) {
           const { topic: name, partition, messages } = part.batch;
           const at = { topic: name, partition, offset: messages[0]!.offset };
-          if (part.lost === undefined && part.control.isCurrent()) await tellStop(ports, first.name, at, error);
+          if (part.lost === undefined && part.control.isCurrent()) await reportStop(ports, first.name, at, error);
           part.reject(part.lost ?? error);
         }
       }

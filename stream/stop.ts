@@ -11,7 +11,7 @@ const STOPS_TO_ALERT = 3;
  * To be called before the error is thrown on. Never throws: stops that cannot be counted are told
  * as if they were too many.
  */
-export const tellStop = async (
+export const reportStop = async (
   ports: Pick<LogPorts, "stops" | "log">,
   reader: string,
   at: Position,

@@ -18,7 +18,7 @@ import type { Scope } from "../../infra/runtime/scope.ts";
 import { tlsOf } from "../../infra/runtime/tls-files.ts";
 import { commitOf, versionOf } from "../../infra/runtime/version.ts";
 import { lastResortHeld, openLastResort } from "../../infra/spool/last-resort.ts";
-import { sendNamed } from "../../infra/spool/send-named.ts";
+import { sendWithSchemaIds } from "../../infra/spool/send-with-schema-ids.ts";
 import { openSpool } from "../../infra/spool/spool.ts";
 import { openTokens } from "../../modules/access/tokens.ts";
 import { letterDepth } from "../../modules/dead-letters/letter-index.ts";
@@ -105,7 +105,7 @@ export const ingest =
     const path = await scope.open("path", () =>
       openPath({
         publish: producer.publish,
-        send: sendNamed(registry, drainer.send),
+        send: sendWithSchemaIds(registry, drainer.send),
         probe,
         isNamed: wire.isNamed,
         openSpool: () =>

@@ -13,7 +13,7 @@ import { keepDoing, type Schedule } from "../../infra/runtime/schedule.ts";
 import type { Scope } from "../../infra/runtime/scope.ts";
 import { tlsOf } from "../../infra/runtime/tls-files.ts";
 import { commitOf, versionOf } from "../../infra/runtime/version.ts";
-import { sendNamed } from "../../infra/spool/send-named.ts";
+import { sendWithSchemaIds } from "../../infra/spool/send-with-schema-ids.ts";
 import { letterSources } from "../../modules/dead-letters/failure.ts";
 import { outboxTopics } from "../../modules/outbox/outbox.ts";
 import { openSuppressions } from "../../modules/privacy/suppressions.ts";
@@ -85,7 +85,7 @@ export const keeper =
     );
 
     const objects = await scope.open("objects", () => closing(openObjects(config.OBJECT_STORE_URL)));
-    const abandoned = lastResort(objects, sendNamed(registry, producer.send));
+    const abandoned = lastResort(objects, sendWithSchemaIds(registry, producer.send));
     const retention = archiveRetention(objects, Date.now);
     const night = nightly({ pool, clickhouse, wire, produce: producer.send, log, clock: Date.now });
     for (const schedule of [

@@ -27,7 +27,7 @@ import type { Scope } from "../../infra/runtime/scope.ts";
 import { tlsOf } from "../../infra/runtime/tls-files.ts";
 import { commitOf, versionOf } from "../../infra/runtime/version.ts";
 import { hintPrefixOf, viewsOf } from "../../modules/facts/views.ts";
-import { heldAmong, tellHosting } from "../../modules/groups/group-holds.ts";
+import { heldAmong, recordHosting } from "../../modules/groups/group-holds.ts";
 import type { Group } from "../../modules/groups/hosting.ts";
 import { openMemberships } from "../../modules/groups/membership.ts";
 import { revised } from "../../modules/groups/revised.ts";
@@ -108,7 +108,7 @@ export const worker =
     const join = async (group: Group): Promise<Consumer> => {
       const { process, onJoin } = processOf(group);
       // Only for who looks: a command that finds nothing asks the broker.
-      await tellHosting(pool, {
+      await recordHosting(pool, {
         group: group.name,
         topic: group.reads.name,
         nodes: nodesOf(group),
@@ -140,7 +140,7 @@ export const worker =
     const members = await scope.open("groups", () => openMemberships(memberships, held, log, scope.closing));
     for (const { group, check } of members) checks[group] = check;
     const admin = await scope.open("admin", async () => closing(await kafka.admin()));
-    await scope.open("lag", () => tellingLag(admin, groups, metrics, log));
+    await scope.open("lag", () => reportLag(admin, groups, metrics, log));
     // Closed first: readiness is red before the groups are left.
     await scope.open("readiness", () => ({ value: ops, stop: ops.drain }));
     delete checks.started;
@@ -293,7 +293,7 @@ const retrying =
  * Lag in records, and in seconds: how long the committed offset has stood still while records wait,
  * which bounds the age of the oldest from below.
  */
-const tellingLag = (admin: Admin, groups: readonly Group[], metrics: Metrics, log: Log) => {
+const reportLag = (admin: Admin, groups: readonly Group[], metrics: Metrics, log: Log) => {
   let waitingSince: Readonly<Record<string, number>> = {};
   const tell = async (): Promise<void> => {
     const since: Record<string, number> = {};

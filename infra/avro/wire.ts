@@ -82,7 +82,7 @@ export const wireWithoutIds = (topics: readonly AnyTopic[]): Wire =>
   wireOf(new Map(topics.map((topic) => [topic, NO_ID])), async () => null);
 
 /** A value that a wire without ids has made: nobody can read it before it got one. */
-export const isUnnamed = (value: Buffer | null): boolean =>
+export const lacksSchemaId = (value: Buffer | null): boolean =>
   value !== null && value.length > HEADER_BYTES && value[0] === 0 && value.readUInt32BE(1) === NO_ID;
 
 /**
@@ -99,7 +99,7 @@ export const withIds = (idOf: (topic: Schemed) => Promise<number>) => {
     const named: OutputMessage[] = [];
     for (const message of messages) {
       const { topic: name, value } = message;
-      if (value === null || !isUnnamed(value)) {
+      if (value === null || !lacksSchemaId(value)) {
         named.push(message);
         continue;
       }

@@ -105,7 +105,7 @@ export interface ConsumerSettings {
   readonly group: string;
   readonly topics: readonly string[];
   /** Of the topics, those in which a position may be skipped because compaction removes records. */
-  readonly compacted?: readonly string[];
+  readonly allowOffsetGaps?: readonly string[];
   readonly reading?: {
     readonly fetch: FetchSettings;
     readonly sessionTimeoutMs: number;
@@ -239,7 +239,7 @@ const joinedConsumer = async (
    * Places (`topic-partition`) that may be read from the start of the log when they ask for what is
    * no longer there.
    */
-  mayReset: Set<string>,
+  resetAllowed: Set<string>,
 ): Promise<Consumer> => {
   const { group, topics, onBatch, reading = stageReading } = settings;
   const { sessionTimeoutMs } = reading;
@@ -250,7 +250,7 @@ const joinedConsumer = async (
     rebalanceTimeout: REBALANCE_MS,
     ...reading.fetch,
   });
-  const compacted = new Set(settings.compacted);
+  const allowOffsetGaps = new Set(settings.allowOffsetGaps);
   /**
    * Changes whenever the group is joined anew: a batch of an older generation is nobody's to
    * finish.
@@ -307,7 +307,7 @@ const joinedConsumer = async (
     const { partition } = batch;
     const startedIn = generation;
     const place = `${batch.topic}-${partition}`;
-    mayReset.delete(place);
+    resetAllowed.delete(place);
     let membershipError: unknown;
     // A batch that is under way when stop() is called is finished: its effects may be out already.
     const isCurrent = () =>
@@ -345,7 +345,7 @@ const joinedConsumer = async (
       },
       seek: (offset) => {
         committed.delete(place);
-        mayReset.add(place);
+        resetAllowed.add(place);
         client.seek({ topic: batch.topic, partition, offset: String(offset) });
       },
       rest: (ms) => {
@@ -360,7 +360,7 @@ const joinedConsumer = async (
     try {
       const first = batch.firstOffset();
       const { fetchedOffset } = batch as unknown as { readonly fetchedOffset: string };
-      if (!compacted.has(topic) && first !== null && Number(first) > Number(fetchedOffset))
+      if (!allowOffsetGaps.has(topic) && first !== null && Number(first) > Number(fetchedOffset))
         throw new LogGap(topic, partition, `asked for offset ${fetchedOffset}, got ${first}`);
       const messages = messagesOf(batch);
       const appendedAt = Number(batch.messages.at(-1)!.timestamp);

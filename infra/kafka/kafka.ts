@@ -58,10 +58,10 @@ export interface Kafka {
 // Every client names its retries, since NODE_ENV=test would change the defaults in silence.
 // producer: one try; infra/kafka/producer.ts repeats under its own deadline, so nothing is sent
 // after it has been given up.
-const once = { initialRetryTime: 100, maxRetryTime: 500, retries: 1, factor: 0.2, multiplier: 2 };
+const noRetry = { initialRetryTime: 100, maxRetryTime: 500, retries: 1, factor: 0.2, multiplier: 2 };
 // consumer: 0.2 s doubling to 2 s, 30 tries, about 55 s without a broker; then the process ends and
 // is started again.
-const patient = {
+const consumerRetry = {
   initialRetryTime: 200,
   maxRetryTime: 2_000,
   retries: 30,
@@ -70,7 +70,7 @@ const patient = {
   restartOnFailure: async () => false,
 };
 // admin: a person or a start-up waits: about 10 s.
-const brisk = { initialRetryTime: 200, maxRetryTime: 1_000, retries: 10, factor: 0.2, multiplier: 2 };
+const adminRetry = { initialRetryTime: 200, maxRetryTime: 1_000, retries: 10, factor: 0.2, multiplier: 2 };
 
 // One record at a time is wanted, and what lies behind it is not: small fetches that the broker
 // answers at once.
@@ -92,7 +92,7 @@ const byKey = () => {
 };
 
 export const openKafka = (settings: KafkaSettings): Kafka => {
-  const kafkajs = correctedClient(mayReset);
+  const kafkajs = correctedClient(resetAllowed);
   const prefix = settings.topicPrefix ?? "";
   // A client an object: kafkajs shares committed offsets between the consumers of one, which would
   // outlive a rewind.
@@ -108,23 +108,23 @@ export const openKafka = (settings: KafkaSettings): Kafka => {
         settings.log?.debug("kafka.client", { client: entry.namespace, reason: entry.log.message }),
     });
   const admin = async (): Promise<Admin> => {
-    const connected = client(brisk).admin({ retry: brisk });
+    const connected = client(adminRetry).admin({ retry: adminRetry });
     await connected.connect();
     return openAdmin(connected, prefix);
   };
   const joining = (config: { groupId: string } & Record<string, unknown>) =>
-    client(patient).consumer({
+    client(consumerRetry).consumer({
       ...config,
       groupId: prefix + config.groupId,
-      retry: patient,
+      retry: consumerRetry,
       allowAutoTopicCreation: false,
     });
   return {
     producer: (given = {}) =>
       openProducer(
         () =>
-          client(once).producer({
-            retry: { ...once, retries: 0 },
+          client(noRetry).producer({
+            retry: { ...noRetry, retries: 0 },
             idempotent: false,
             allowAutoTopicCreation: false,
             createPartitioner: byKey,
@@ -133,8 +133,8 @@ export const openKafka = (settings: KafkaSettings): Kafka => {
         given,
       ),
     consumer: (given) => {
-      for (const topic of given.compacted ?? []) mayReset.add(prefix + topic);
-      return openConsumer(joining, prefix, given, mayReset);
+      for (const topic of given.allowOffsetGaps ?? []) resetAllowed.add(prefix + topic);
+      return openConsumer(joining, prefix, given, resetAllowed);
     },
     replay: (given) =>
       replay(
@@ -200,4 +200,4 @@ const tlsFilesIn = (query: URLSearchParams): NonNullable<KafkaConfig["ssl"]> | u
  * Topics from which compaction takes records, and places (`topic-partition`) just sought: there a
  * position may be skipped.
  */
-const mayReset = new Set<string>();
+const resetAllowed = new Set<string>();

@@ -34,7 +34,7 @@ const sent = async (commands: ChainableCommander): Promise<readonly unknown[]> =
 
 /**
  * A mark says that everything before it is there, so it may only be set on the memory that was
- * loaded from: one that was emptied in between (its birth is another) would seem whole from then
+ * loaded from: one that was emptied in between (its epoch is another) would seem whole from then
  * on. One step, so that nothing comes between looking and setting. Never back, for an owner that
  * was overtaken.
  */
@@ -48,24 +48,24 @@ export const redisMemory = (redis: Redis, prefix = "memory"): Memory => {
   const hashOf = (stage: string, key: string): string => `${prefix}:${stage}:${key}`;
   const marksOf = (stage: string): string => `${prefix}:${stage}`;
   /** Drawn by whoever first loads from an empty memory. */
-  const birthOf = (stage: string): string => `${prefix}:${stage}#birth`;
+  const epochOf = (stage: string): string => `${prefix}:${stage}#birth`;
   /** Of each stage and partition, the memory that was last loaded from. */
   const loadedFrom = new Map<string, string>();
   const placeOf = (stage: string, topic: string, partition: number): string => `${stage} ${topic}/${partition}`;
 
   return {
     load: async ({ stage, keys, topic, partition }): Promise<Loaded> => {
-      // The birth before everything else: what is emptied after it was read is noticed when
+      // The epoch before everything else: what is emptied after it was read is noticed when
       // remembering.
       const commands = redis
         .pipeline()
-        .set(birthOf(stage), randomUUID(), "NX")
-        .get(birthOf(stage))
+        .set(epochOf(stage), randomUUID(), "NX")
+        .get(epochOf(stage))
         .zscore(marksOf(stage), `${topic}/${partition}`);
       for (const key of keys) commands.hgetallBuffer(hashOf(stage, key));
       type Answers = [unknown, string | null, string | null, ...Record<string, Buffer>[]];
-      const [, birth, mark, ...hashes] = (await sent(commands)) as Answers;
-      loadedFrom.set(placeOf(stage, topic, partition), birth ?? "");
+      const [, epoch, mark, ...hashes] = (await sent(commands)) as Answers;
+      loadedFrom.set(placeOf(stage, topic, partition), epoch ?? "");
       const versions = new Map<string, readonly Version[]>();
       const truncated = new Map<string, number>();
       for (const [n, hash] of hashes.entries()) {
@@ -93,10 +93,10 @@ export const redisMemory = (redis: Redis, prefix = "memory"): Memory => {
         for (const { key, eventIds, before } of forgets)
           commands.hdel(hashOf(stage, key), ...eventIds).hset(hashOf(stage, key), TRUNCATED, before);
         // Last: a mark says that everything before it is there.
-        const birth = loadedFrom.get(placeOf(stage, topic, partition));
-        if (birth === undefined) commands.zadd(marksOf(stage), "GT", mark, `${topic}/${partition}`);
-        else commands.eval(MARK, 2, birthOf(stage), marksOf(stage), birth, mark, `${topic}/${partition}`);
-        isChecked.push(birth !== undefined);
+        const epoch = loadedFrom.get(placeOf(stage, topic, partition));
+        if (epoch === undefined) commands.zadd(marksOf(stage), "GT", mark, `${topic}/${partition}`);
+        else commands.eval(MARK, 2, epochOf(stage), marksOf(stage), epoch, mark, `${topic}/${partition}`);
+        isChecked.push(epoch !== undefined);
         ends.push(commands.length - 1);
       }
       const answers = await sent(commands);

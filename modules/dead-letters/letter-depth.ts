@@ -2,10 +2,10 @@
 // waits because a store is down.
 
 import type { Admin } from "../../infra/kafka/admin.ts";
-import { WAY } from "../receipts/progress.ts";
+import { pipelineHops } from "../receipts/progress.ts";
+import { INDEX_GROUP } from "./confirm-reprocessed.ts";
 import { letterTopics } from "./failure.ts";
 import type { Depth } from "./letter-index.ts";
-import { INDEX_GROUP } from "./seeing-through.ts";
 
 export type Counts = Readonly<Record<string, number>>;
 /** `isStale`: somebody could not be asked, and what he said last stands for him. */
@@ -77,7 +77,7 @@ export const waitingForStores = async (
   const waiting = async (groups: readonly string[]): Promise<number> => {
     let records = 0;
     let hasOld = false;
-    for (const [group, topic] of WAY.filter(([name]) => groups.includes(name))) {
+    for (const [group, topic] of pipelineHops.filter(([name]) => groups.includes(name))) {
       const [lag, before] = await Promise.all([asked.lag(group, [topic]), asked.offsetsAt(topic, now - DOWN_MS)]);
       for (const { partition, committed, low, high, lag: count } of lag) {
         records += count;

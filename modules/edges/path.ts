@@ -1,7 +1,7 @@
 // Where an edge's events are stored before it answers: in the log, else on its own disk, else in
 // object storage; and how they get from there into the log.
 import { setTimeout as sleep } from "node:timers/promises";
-import { isUnnamed } from "../../infra/avro/wire.ts";
+import { lacksSchemaId } from "../../infra/avro/wire.ts";
 import { unavailable } from "../../infra/http/problem.ts";
 import { Overloaded } from "../../infra/kafka/producer.ts";
 import { Held } from "../../infra/runtime/lock.ts";
@@ -152,7 +152,7 @@ export const openPath = async (parts: PathParts): Promise<Resource<Path>> => {
     await gate?.opened;
     // The ids may have become known since these were encoded, while they waited here: what has none
     // gets it on its way from the disk.
-    if (waitingHere() === 0 && parts.isNamed() && !messages.some(({ value }) => isUnnamed(value))) {
+    if (waitingHere() === 0 && parts.isNamed() && !messages.some(({ value }) => lacksSchemaId(value))) {
       try {
         return await publish(messages);
       } catch (error) {

@@ -105,7 +105,7 @@ export const heldAmong = async (pool: pg.Pool, groups: readonly string[]): Promi
   return new Map(rows.map((row) => [row.group_name, `${row.operation_id} (${row.kind}, ${row.actor})`]));
 };
 
-export const tellHosting = async (
+export const recordHosting = async (
   pool: pg.Pool,
   { group, topic, nodes, instance }: Omit<Hosting, "joinedAt"> & { readonly instance: string },
 ): Promise<void> => {

@@ -7,7 +7,7 @@ import { openClickhouse } from "../../infra/clickhouse/client.ts";
 import { status as clickhouseStatus, migrate as migrateClickhouse } from "../../infra/clickhouse/migrate.ts";
 import type { Step } from "../../infra/embedded/supervisor.ts";
 import { openKafka } from "../../infra/kafka/kafka.ts";
-import { inTurn } from "../../infra/postgres/in-turn.ts";
+import { withAdvisoryLock } from "../../infra/postgres/advisory-lock.ts";
 import { migrate as migratePostgres, status as postgresStatus } from "../../infra/postgres/migrate.ts";
 import { topicSettings, topics } from "../../schemas/generated.ts";
 import { seedStep } from "./seed-step.ts";
@@ -59,7 +59,7 @@ export const migrateAll = async (
   try {
     // ClickHouse has no locks of its own: two callers at once would rename and drop each other's
     // tables.
-    await inTurn(adminUrl, "tributary.migrate.clickhouse", LONGEST_MS, () =>
+    await withAdvisoryLock(adminUrl, "tributary.migrate.clickhouse", LONGEST_MS, () =>
       migrateClickhouse(clickhouse, { log: tell }),
     );
   } finally {

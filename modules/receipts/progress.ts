@@ -8,7 +8,7 @@ import type { UnixMs } from "../../stream/flow.ts";
  * Every group that an event passes on its way into the analytics store, and what it reads; a hop
  * that is fused away has an empty topic.
  */
-export const WAY: readonly (readonly [group: string, topic: string])[] = [
+export const pipelineHops: readonly (readonly [group: string, topic: string])[] = [
   ["tributary.enrich", "events.raw"],
   ["tributary.score", "events.enriched"],
   ["tributary.attribute", "events.scored"],
@@ -52,7 +52,7 @@ export const progressOf = (admin: () => Promise<Admin>, isHolding: () => boolean
     const began = Date.now();
     if (isHolding()) return false;
     const asked = await admin();
-    for (const [group, topic] of WAY) {
+    for (const [group, topic] of pipelineHops) {
       const marks = (await asked.watermarks(topic)).filter(({ low, high }) => high > low);
       while (marks.length > 0) {
         const committed = await asked.committed(group, topic);

@@ -66,7 +66,7 @@ const columns = `replay_id, state, actor, hours, from_at, to_at, sinks, met, ran
 const lease = `clock_timestamp() + interval '${leaseMs} milliseconds'`;
 
 /** Whoever asks and whoever claims take turns, so that two calls at once find each other. */
-const inTurn = <T>(pool: Pool, work: (tx: PoolClient) => Promise<T>): Promise<T> =>
+const withAdvisoryLock = <T>(pool: Pool, work: (tx: PoolClient) => Promise<T>): Promise<T> =>
   transaction(pool, null, async (tx) => {
     await tx.query("select pg_advisory_xact_lock(hashtext('tributary.replays'))");
     return work(tx);
@@ -90,7 +90,7 @@ export const requestReplay = (
   pool: Pool,
   wanted: WantedReplay,
 ): Promise<{ readonly replay_id: string; readonly isJoined: boolean }> =>
-  inTurn(pool, async (tx) => {
+  withAdvisoryLock(pool, async (tx) => {
     const { rows: open } = await tx.query<Replay>(
       `select ${columns} from replays where state in ('waiting', 'running') order by created_at`,
     );
@@ -138,7 +138,7 @@ export const earlierReplays = async (pool: Pool, replay: Replay): Promise<readon
  * undefined when none is open.
  */
 export const claimReplay = (pool: Pool, owner: string): Promise<Replay | "busy" | undefined> =>
-  inTurn(pool, async (tx) => {
+  withAdvisoryLock(pool, async (tx) => {
     const { rows: first } = await tx.query<{ replay_id: string; is_free: boolean }>(`
       select replay_id, lease_until is null or lease_until < clock_timestamp() as is_free from replays where state in ('waiting', 'running')
       order by state = 'running' desc, created_at limit 1`);

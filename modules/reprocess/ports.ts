@@ -27,7 +27,7 @@ export interface ReprocessSettings {
 }
 
 /** An event's row as it stands in the analytics store, but for the event itself. */
-export interface StandingRow {
+export interface LatestRow {
   readonly version: number;
   readonly merged_into: string | null;
   readonly enrichment: Enrichment;
@@ -60,7 +60,7 @@ export interface ReprocessPorts {
   readonly standing: (
     clientId: number,
     events: readonly { readonly event_id: string; readonly ts: UnixMs }[],
-  ) => Promise<ReadonlyMap<string, StandingRow>>;
+  ) => Promise<ReadonlyMap<string, LatestRow>>;
   /**
    * What belongs to an erased subject, of which nothing may be read or written any more; undefined:
    * nobody was erased.

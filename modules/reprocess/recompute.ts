@@ -14,7 +14,7 @@ import { shadow } from "../../stream/shadow.ts";
 import { type Change, changeOf, type Deciding } from "./changes.ts";
 import type { Claims } from "./claims.ts";
 import { changedParts, withStanding } from "./compare.ts";
-import { type ReprocessPorts, type ReprocessSettings, type StandingRow, TooMuch } from "./ports.ts";
+import { type LatestRow, type ReprocessPorts, type ReprocessSettings, TooMuch } from "./ports.ts";
 import { decoded } from "./read.ts";
 import type { Today } from "./today.ts";
 
@@ -104,14 +104,14 @@ export const recompute = async (
     return { ...event, data: stage === "score" ? { event: seen, enrichment } : { event: seen, enrichment, fraud } };
   };
 
-  const standingOf = async (events: readonly Recorded<EventReceived>[]): Promise<ReadonlyMap<string, StandingRow>> => {
+  const standingOf = async (events: readonly Recorded<EventReceived>[]): Promise<ReadonlyMap<string, LatestRow>> => {
     const byClient = new Map<number, EventReceived[]>();
     for (const { data } of events) byClient.set(data.client_id, [...(byClient.get(data.client_id) ?? []), data]);
     const found = await Promise.all([...byClient].map(([id, some]) => ports.standing(id, some)));
     return new Map(found.flatMap((rows) => [...rows]));
   };
 
-  const compare = (made: Recorded<EventAttributed>, standing: StandingRow): void => {
+  const compare = (made: Recorded<EventAttributed>, standing: LatestRow): void => {
     const target = {
       ...withStanding(standing, made.data, stage),
       version: standing.version,
@@ -157,7 +157,7 @@ export const recompute = async (
       }),
     );
     const others = events.filter((event) => isIn(event) && !claimed.has(event.id));
-    const standing = others.length === 0 ? new Map<string, StandingRow>() : await standingOf(others);
+    const standing = others.length === 0 ? new Map<string, LatestRow>() : await standingOf(others);
     today.clear();
     for (const [id, row] of [...claimed, ...standing]) today.recorded(id, row);
     const made = await fold(

@@ -43,7 +43,7 @@ const creditByDecision = (before: Credit, { decision_id, partner_id, campaign_id
   ],
 });
 
-const creditOfNobody = (before: Credit, decisionId: string, reason: string): Credit => ({
+const unattributed = (before: Credit, decisionId: string, reason: string): Credit => ({
   ...before,
   status: "unattributed",
   method: null,
@@ -107,7 +107,7 @@ const decideEvent = (row: EventAttributed, decision: Decision, today: EventAttri
     case "take_back":
     case "reject":
       return isHeldBySomebody
-        ? nextVersion(row, { credit: creditOfNobody(credit, decision.decision_id, lostFor(decision)) })
+        ? nextVersion(row, { credit: unattributed(credit, decision.decision_id, lostFor(decision)) })
         : null;
     case "release":
     case "recredit":
@@ -120,7 +120,7 @@ const decideEvent = (row: EventAttributed, decision: Decision, today: EventAttri
       const isLost = fraud.band === "reject" && isHeldBySomebody && credit.method !== "decision";
       return nextVersion(row, {
         fraud,
-        ...(isLost && { credit: creditOfNobody(credit, decision.decision_id, REJECTED) }),
+        ...(isLost && { credit: unattributed(credit, decision.decision_id, REJECTED) }),
       });
     }
   }
@@ -138,7 +138,7 @@ const unheld = (line: Line): Line => ({
  * Reverses the old credit, then adds the new one; the same partner keeps the line, and what was
  * decided about it before.
  */
-const give = (changes: Changes, line: Line, decision: Decision): Decided => {
+const assign = (changes: Changes, line: Line, decision: Decision): Decided => {
   if (line.partner_id === decision.partner_id) return { line: { ...line, is_decided: true }, row: null };
   if (line.partner_id !== null && decision.kind === "assign") return { line, row: null };
   const before = rowOf(line);
@@ -148,10 +148,10 @@ const give = (changes: Changes, line: Line, decision: Decision): Decided => {
   return { line: given, row };
 };
 
-const takeAway = (changes: Changes, line: Line, decision: Decision): Decided => {
+const unassign = (changes: Changes, line: Line, decision: Decision): Decided => {
   if (line.partner_id === null) return { line: unheld(line), row: null };
   const before = rowOf(line);
-  const row = nextVersion(before, { credit: creditOfNobody(before.credit, decision.decision_id, lostFor(decision)) });
+  const row = nextVersion(before, { credit: unattributed(before.credit, decision.decision_id, lostFor(decision)) });
   closeLine(changes, line, lostFor(decision));
   return { line: { ...unheld(line), row: rowText(row) }, row };
 };
@@ -175,7 +175,7 @@ const flag = (changes: Changes, line: Line, decision: Decision): Decided => {
   if (line.is_decided || fraud.band === "ok") return { line: kept, row };
   if (fraud.band === "reject") {
     if (line.partner_id === null) return { line: unheld(kept), row };
-    const lost = nextVersion(before, { fraud, credit: creditOfNobody(before.credit, decision.decision_id, REJECTED) });
+    const lost = nextVersion(before, { fraud, credit: unattributed(before.credit, decision.decision_id, REJECTED) });
     closeLine(changes, line, REJECTED);
     return { line: { ...unheld(kept), row: rowText(lost) }, row: lost };
   }
@@ -188,10 +188,10 @@ const decideLine = (changes: Changes, line: Line, decision: Decision): Decided =
   switch (decision.kind) {
     case "assign":
     case "reattribute":
-      return give(changes, line, decision);
+      return assign(changes, line, decision);
     case "take_back":
     case "reject":
-      return takeAway(changes, line, decision);
+      return unassign(changes, line, decision);
     case "release":
       return release(changes, line, decision);
     case "flag":

@@ -2,8 +2,8 @@
 // the same from an event).
 import { pathOf, queryNameOf } from "../../domain/conditions/fields.ts";
 import { urlForm } from "../../domain/conditions/url-parts.ts";
-import { literal, piece, plainPiece } from "../../infra/clickhouse/pieces.ts";
 import { bind, type Condition } from "../../infra/clickhouse/query.ts";
+import { literal, piece, plainPiece } from "../../infra/clickhouse/sql-fragments.ts";
 
 /** Expressions that are never NULL; `text` counts where `isText` is 1. */
 export interface TextValue {

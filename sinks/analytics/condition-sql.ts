@@ -6,8 +6,8 @@ import { decimalOf } from "../../domain/conditions/decimal.ts";
 import { kindOf } from "../../domain/conditions/fields.ts";
 import { codesByDigits } from "../../domain/currencies.ts";
 import type { Condition as RuleCondition } from "../../domain/reference/reference.ts";
-import { literal, piece, plainPiece } from "../../infra/clickhouse/pieces.ts";
 import { bind, type Condition } from "../../infra/clickhouse/query.ts";
+import { literal, piece, plainPiece } from "../../infra/clickhouse/sql-fragments.ts";
 import { type AnyValue, anyValueOf, type TextValue, textValueOf } from "./condition-fields.ts";
 
 /**

@@ -6,8 +6,8 @@ import { migrate } from "../../infra/clickhouse/migrate.ts";
 import { scopeOf } from "../../infra/clickhouse/query.ts";
 import { topics } from "../../schemas/generated.ts";
 import { eventRows } from "../../sinks/analytics/events.ts";
+import { latestRows } from "../../sinks/analytics/latest-rows.ts";
 import { eventVersions } from "../../sinks/analytics/reads.ts";
-import { standingRows } from "../../sinks/analytics/standing.ts";
 import { clickhouseStore } from "../../sinks/stores/clickhouse.ts";
 import { attributed, recorded } from "../support/builders.ts";
 import { sharedStack } from "../support/shared-stack.ts";
@@ -52,7 +52,7 @@ test("of two copies of one version the later one in the log is explained and com
   await write({ n: 1, offset: 5, country: "US" });
   const versions = await eventVersions(clickhouse, scope, idOf(1));
   expect(versions.map(({ country }) => country)).toEqual(["MX", "US"]);
-  const standing = await standingRows(clickhouse, scope, [{ event_id: idOf(1), ts: versions[0]!.ts }]);
+  const standing = await latestRows(clickhouse, scope, [{ event_id: idOf(1), ts: versions[0]!.ts }]);
   expect(standing.get(idOf(1))).toMatchObject({ version: 1, enrichment: { country: "MX" } });
 });
 
@@ -64,6 +64,6 @@ test("a higher version stands wherever it lies in the log, and whenever it was w
     [2, "MX"],
     [1, "US"],
   ]);
-  const standing = await standingRows(clickhouse, scope, [{ event_id: idOf(2), ts: versions[0]!.ts }]);
+  const standing = await latestRows(clickhouse, scope, [{ event_id: idOf(2), ts: versions[0]!.ts }]);
   expect(standing.get(idOf(2))).toMatchObject({ version: 2, enrichment: { country: "MX" } });
 });

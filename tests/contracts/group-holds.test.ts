@@ -7,7 +7,7 @@ import {
   hostings,
   openHolds,
   openReplayOf,
-  tellHosting,
+  recordHosting,
 } from "../../modules/groups/group-holds.ts";
 import type { Holds } from "../../modules/groups/rewind.ts";
 import { recordRevisions, revisionsInForce } from "../../modules/groups/stage-revisions.ts";
@@ -68,8 +68,8 @@ describe("a hold", () => {
 
 test("what a group hosts is what was told last", async () => {
   const told = { group: "tributary.x", topic: "t", nodes: ["x", "y"], instance: "one" };
-  await tellHosting(database.pool(), told);
-  await tellHosting(database.pool(), { ...told, nodes: ["x"] });
+  await recordHosting(database.pool(), told);
+  await recordHosting(database.pool(), { ...told, nodes: ["x"] });
   expect(await hostings(database.pool())).toMatchObject([{ group: "tributary.x", topic: "t", nodes: ["x"] }]);
 });
 

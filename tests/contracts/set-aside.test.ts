@@ -11,7 +11,7 @@ import { redisMemory } from "../../infra/redis/fast-memory.ts";
 import { failureOf, letterSources } from "../../modules/dead-letters/failure.ts";
 import { indexFailures } from "../../modules/dead-letters/letter.ts";
 import { type AsidePorts, planAside, setAside } from "../../modules/dead-letters/set-aside.ts";
-import { openHolds, tellHosting } from "../../modules/groups/group-holds.ts";
+import { openHolds, recordHosting } from "../../modules/groups/group-holds.ts";
 import { releaseGroup } from "../../modules/groups/rewinding.ts";
 import { type Operation, topicSettings, topics } from "../../schemas/generated.ts";
 import { pipeline } from "../../topology.ts";
@@ -38,7 +38,7 @@ beforeAll(async () => {
   redis = new Redis(env.REDIS_URL!);
   const used = ["claims", "events.raw", "operations", "clicks.dlq", "pixel.dlq", "s2s.dlq"];
   await admin.apply(topicSettings.filter(({ name }) => used.includes(name)));
-  await tellHosting(pool, { group: GROUP, topic: "claims", nodes: ["settle"], instance: "test" });
+  await recordHosting(pool, { group: GROUP, topic: "claims", nodes: ["settle"], instance: "test" });
   const value = Buffer.from(wire.encode(topics.claims, recorded(topics.claims, claim()), null));
   // One order, hence one partition.
   await producer.send(Array.from({ length: 20 }, () => ({ topic: "claims", key: "7:o:o1", value })));

@@ -5,11 +5,11 @@ import { expect, test } from "vitest";
 import { Unreadable } from "../../infra/avro/codec.ts";
 import { inMemoryWire } from "../../infra/avro/wire.ts";
 import { placeOf } from "../../infra/kafka/pick.ts";
+import { confirmReprocessed, INDEX_GROUP } from "../../modules/dead-letters/confirm-reprocessed.ts";
 import { failureOf, letterSources, letterTopics } from "../../modules/dead-letters/failure.ts";
 import { indexing } from "../../modules/dead-letters/indexing.ts";
 import { letterStates } from "../../modules/dead-letters/letter.ts";
 import { type RetryPorts, sendDue } from "../../modules/dead-letters/retrying.ts";
-import { INDEX_GROUP, seeingThrough } from "../../modules/dead-letters/seeing-through.ts";
 import { type EventAttributed, type EventReceived, topics } from "../../schemas/generated.ts";
 import { deadLetterOf } from "../../stream/dead-letters.ts";
 import type { OutputMessage } from "../../stream/messages.ts";
@@ -149,7 +149,7 @@ const world = (random: () => number) => {
     hides: async () => undefined,
     clock: () => now,
   };
-  const see = seeingThrough(pipeline, {
+  const see = confirmReprocessed(pipeline, {
     admin: async () => ({
       watermarks: async (topic) =>
         Array.from({ length: log.partitions(topic) }, (_, partition) => ({

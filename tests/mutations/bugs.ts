@@ -208,9 +208,8 @@ export const bugs: readonly Bug[] = [
     edits: [
       {
         file: "domain/click-id.ts",
-        find: "if (key === undefined || !timingSafeEqual(macOf(bytes.subarray(0, MAC_AT), key), bytes.subarray(MAC_AT))) return undefined;",
-        plant:
-          "if (key === undefined || macOf(bytes.subarray(0, MAC_AT), key).length < timingSafeEqual.length) return undefined;",
+        find: "if (key === undefined || !timingSafeEqual(macOf(bytes.subarray(0, MAC_AT), key), bytes.subarray(MAC_AT)))",
+        plant: "if (key === undefined || macOf(bytes.subarray(0, MAC_AT), key).length < timingSafeEqual.length)",
       },
     ],
     test: { files: ["tests/processors/click-id.test.ts"], named: "a click id with any one bit changed is refused" },

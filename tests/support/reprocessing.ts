@@ -5,9 +5,9 @@ import type { ReferenceRows } from "../../domain/reference/reference.ts";
 import { type Difference, differenceOf } from "../../modules/reprocess/difference.ts";
 import {
   defaultLimits,
+  type LatestRow,
   type ReprocessPorts,
   type ReprocessSettings,
-  type StandingRow,
 } from "../../modules/reprocess/ports.ts";
 import type { EventAttributed } from "../../schemas/generated.ts";
 import type { UnixMs } from "../../stream/flow.ts";
@@ -67,7 +67,7 @@ export const reprocessed = (rows: Partial<ReferenceRows>): Reprocessed => {
             }
           },
           standing: async (_, events) =>
-            new Map<string, StandingRow>(
+            new Map<string, LatestRow>(
               events.flatMap(({ event_id }) => (rowsOf.has(event_id) ? [[event_id, rowsOf.get(event_id)!]] : [])),
             ),
         },

@@ -20,7 +20,7 @@ import { clickKeys, clickKeysOf } from "../../../processors/attribute/click-keys
 import { identityKeys, identityKeysOf } from "../../../processors/enrich/identity-keys.ts";
 import { places } from "../../../processors/enrich/places.ts";
 import { topics } from "../../../schemas/generated.ts";
-import { standingRows } from "../../../sinks/analytics/standing.ts";
+import { latestRows } from "../../../sinks/analytics/latest-rows.ts";
 import { hoursOf, pastOf } from "../../../sinks/archive/read.ts";
 import type { UnixMs } from "../../../stream/flow.ts";
 import type { Produce } from "../../../stream/messages.ts";
@@ -95,7 +95,7 @@ export const openReprocessing = async (
           return world;
         },
       }),
-      standing: (clientId, events) => standingRows(clickhouse, scopeOf(clientId), events),
+      standing: (clientId, events) => latestRows(clickhouse, scopeOf(clientId), events),
       span: spansOf({
         kafka,
         archived: objects === null ? null : archiveOf(objects),

@@ -11,7 +11,7 @@ import {
   waitingForStores,
 } from "../../../modules/dead-letters/letter-depth.ts";
 import type { PathName, PathState } from "../../../modules/edges/path.ts";
-import { WAY } from "../../../modules/receipts/progress.ts";
+import { pipelineHops } from "../../../modules/receipts/progress.ts";
 import { archiveBehind } from "../../../sinks/archive/check.ts";
 
 /**
@@ -193,7 +193,7 @@ const within = async <T>(work: () => Promise<T>): Promise<T> => {
  */
 const waitingEvents = async (admin: Admin): Promise<number> => {
   const counts = await Promise.all(
-    WAY.map(async ([group, topic]) => {
+    pipelineHops.map(async ([group, topic]) => {
       const [marks, due, committed] = await Promise.all([
         admin.watermarks(topic),
         admin.offsetsAt(topic, Date.now() - ON_THEIR_WAY_MS),

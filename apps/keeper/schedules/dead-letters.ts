@@ -9,6 +9,7 @@ import type { Kafka } from "../../../infra/kafka/kafka.ts";
 import type { Metrics } from "../../../infra/runtime/metrics.ts";
 import type { Schedule } from "../../../infra/runtime/schedule.ts";
 import type { Resource } from "../../../infra/runtime/scope.ts";
+import { confirmReprocessed, INDEX_GROUP } from "../../../modules/dead-letters/confirm-reprocessed.ts";
 import { letterTopics } from "../../../modules/dead-letters/failure.ts";
 import { indexing, indexReading } from "../../../modules/dead-letters/indexing.ts";
 import {
@@ -24,7 +25,6 @@ import {
   wakeLetters,
 } from "../../../modules/dead-letters/letter-index.ts";
 import { sendDue } from "../../../modules/dead-letters/retrying.ts";
-import { INDEX_GROUP, seeingThrough } from "../../../modules/dead-letters/seeing-through.ts";
 import { hostings } from "../../../modules/groups/group-holds.ts";
 import { type Topology, writesRows } from "../../../stream/flow.ts";
 import type { Produce } from "../../../stream/messages.ts";
@@ -74,7 +74,7 @@ export const deadLetterIndex = ({ pool, kafka, wire }: LetterPorts): Resource<Sc
       // A position that the log does not hold any more (somebody deleted records, or a disk lost
       // its last ones) is no reason to stand still: reading on from wherever the log begins changes
       // nothing in the index.
-      compacted: Object.values(letterTopics),
+      allowOffsetGaps: Object.values(letterTopics),
       reading: indexReading,
       onBatch,
       onCrash: (error) => {
@@ -131,7 +131,7 @@ export const deadLetterRetries = (ports: LetterPorts): Resource<Schedule> => {
     });
     return admin;
   };
-  const see = seeingThrough(topology, {
+  const see = confirmReprocessed(topology, {
     admin: asked,
     hostings: () => hostings(pool),
     underWay: () => lettersUnderWay(pool),

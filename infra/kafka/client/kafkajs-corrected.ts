@@ -11,15 +11,15 @@ const inside = createRequire(import.meta.url);
 let corrected: typeof Kafkajs | undefined;
 
 /**
- * The client. `mayReset` names places where a position may be skipped: `topic`, or
+ * The client. `resetAllowed` names places where a position may be skipped: `topic`, or
  * `topic-partition`.
  */
-export const correctedClient = (mayReset: ReadonlySet<string>): typeof Kafkajs => {
+export const correctedClient = (resetAllowed: ReadonlySet<string>): typeof Kafkajs => {
   if (corrected !== undefined) return corrected;
   // Before the client is loaded, for its modules keep what they were given then.
   replaceSlowParts();
   corrected = inside("kafkajs") as typeof Kafkajs;
-  repair(mayReset);
+  repair(resetAllowed);
   return corrected;
 };
 
@@ -129,7 +129,7 @@ const replaceSlowParts = (): void => {
   });
 };
 
-const repair = (mayReset: ReadonlySet<string>): void => {
+const repair = (resetAllowed: ReadonlySet<string>): void => {
   const queue = inside("kafkajs/src/network/requestQueue/index.js").prototype;
   const group = inside("kafkajs/src/consumer/consumerGroup.js").prototype;
   const connection = inside("kafkajs/src/network/connection.js").prototype;
@@ -184,7 +184,8 @@ const repair = (mayReset: ReadonlySet<string>): void => {
   // a log line told: events lost in silence.
   const reset = group.recoverFromOffsetOutOfRange;
   group.recoverFromOffsetOutOfRange = async function (this: unknown, error: { topic: string; partition: number }) {
-    if (mayReset.has(error.topic) || mayReset.has(`${error.topic}-${error.partition}`)) return reset.call(this, error);
+    if (resetAllowed.has(error.topic) || resetAllowed.has(`${error.topic}-${error.partition}`))
+      return reset.call(this, error);
     throw new LogGap(error.topic, error.partition, "the group's position is outside of what the log holds");
   };
 };

@@ -32,7 +32,7 @@ const IDS_AT_ONCE = 1_000;
  * By event id; an event without a row is absent. `ts` is part of the key by its hour, so that only
  * those parts are read. Identity edges have a table of their own.
  */
-export const standingRows = async (
+export const latestRows = async (
   clickhouse: Clickhouse,
   scope: ClientScope,
   events: readonly { readonly event_id: string; readonly ts: UnixMs }[],

@@ -10,7 +10,7 @@ import type { Send } from "./last-resort.ts";
  * A schema that the registry does not know, of a release that stored events before its schemas were
  * applied, is registered now: those events were acknowledged, and have no other way into the log.
  */
-export const sendNamed = (registry: Registry, send: Produce): Send => {
+export const sendWithSchemaIds = (registry: Registry, send: Produce): Send => {
   const named = withIds(async (schema) => {
     const id = (await registry.idOf(schema)) ?? [...(await registry.apply([schema])).values()][0];
     if (id === undefined) throw new Error(`the registry gave no id for the schema of ${schema.name}`);

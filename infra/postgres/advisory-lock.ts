@@ -7,7 +7,12 @@ import { openPool, sql } from "./sql.ts";
  * the others. The turn belongs to a session, so a process that dies gives it back. Throws what
  * `work` threw, or what Postgres says, e.g. that `mostMs` of waiting are over.
  */
-export const inTurn = async <T>(url: string, turn: string, mostMs: number, work: () => Promise<T>): Promise<T> => {
+export const withAdvisoryLock = async <T>(
+  url: string,
+  turn: string,
+  mostMs: number,
+  work: () => Promise<T>,
+): Promise<T> => {
   const pool = openPool(url, { name: turn, max: 1, timeoutMs: mostMs });
   try {
     const session = await pool.connect();

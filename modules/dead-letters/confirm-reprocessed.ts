@@ -57,7 +57,7 @@ interface Walk {
  * failure opens the letter again: nothing is lost by haste. Kept in this process alone; its
  * successor walks anew.
  */
-export const seeingThrough = (
+export const confirmReprocessed = (
   topology: Topology,
   { admin, hostings, underWay, passed }: SeeingPorts,
 ): (() => Promise<number>) => {

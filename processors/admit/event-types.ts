@@ -32,15 +32,3 @@ export const eventTypeOf = (t: string): EventType | undefined => types.get(t);
 
 /** Names that are taken as a custom event of that name. */
 export const CUSTOM_NAME = /^[a-z][a-z0-9_.:-]{0,63}$/;
-
-export const REFUND_REASONS: ReadonlySet<string> = new Set([
-  "order_canceled",
-  "item_returned",
-  "payment_failed",
-  "chargeback",
-  "fraud",
-  "terms_violation",
-  "tracking_error",
-  "duplicate",
-  "other",
-]);

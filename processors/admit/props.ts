@@ -1,7 +1,8 @@
 // Reads the props that decide money and matching out of the free-form ones.
 import { digitsOf } from "../../domain/currencies.ts";
 import { toMinor } from "../../domain/money.ts";
-import { type EventType, REFUND_REASONS } from "./event-types.ts";
+import { REFUND_REASONS } from "../../domain/refund-reasons.ts";
+import type { EventType } from "./event-types.ts";
 import { refuse } from "./refuse.ts";
 
 export type Props = Readonly<Record<string, unknown>>;
@@ -41,7 +42,7 @@ export const liftKnown = (
   const currency = currencyOf(props);
   for (const name of AMOUNTS) if (name !== type.amount) amountOf(props, name, currency, null);
   const value = type.amount === null ? null : amountOf(props, type.amount, currency, warnings);
-  if (type.amount === "amount" && !isAbsent(props.reason) && !REFUND_REASONS.has(props.reason as string))
+  if (type.amount === "amount" && !isAbsent(props.reason) && !REFUND_REASONS.has(props.reason))
     refuse("bad_prop", "props.reason", `is not a refund reason: send one of ${[...REFUND_REASONS].join(", ")}`);
   return {
     order_id: idOf(props, "order_id"),

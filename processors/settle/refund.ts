@@ -2,6 +2,7 @@
 
 import { digitsOf } from "../../domain/currencies.ts";
 import { divideHalfEven, split } from "../../domain/money.ts";
+import { REFUND_REASONS } from "../../domain/refund-reasons.ts";
 import type { Claim } from "../../schemas/generated.ts";
 import type { Recorded } from "../../stream/flow.ts";
 import { type Changes, takeBack } from "./credit-line.ts";
@@ -9,17 +10,6 @@ import { DEFAULT_CURRENCY, type Line, type OrderState, type WaitingRefund } from
 
 /** Decimals of the default currency. */
 const DEFAULT_DIGITS = 2;
-
-const REASONS: ReadonlySet<unknown> = new Set([
-  "order_canceled",
-  "item_returned",
-  "payment_failed",
-  "chargeback",
-  "fraud",
-  "terms_violation",
-  "tracking_error",
-  "duplicate",
-]);
 
 const propsIn = (text: string): { readonly reason?: unknown; readonly currency?: unknown } => {
   try {
@@ -42,7 +32,7 @@ export const refundOf = ({ id, data }: Recorded<Claim>): WaitingRefund => {
     product_key: product_id,
     left_minor: value_minor,
     currency: currency === DEFAULT_CURRENCY && (given.currency ?? "") === "" ? null : currency,
-    reason: REASONS.has(given.reason) ? (given.reason as string) : "other",
+    reason: REFUND_REASONS.has(given.reason) ? (given.reason as string) : "other",
   };
 };
 

@@ -5,8 +5,10 @@ import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { repositoryRoot } from "../../infra/embedded/home.ts";
 import { randomFrom } from "../../infra/runtime/random.ts";
+import { UsageError } from "../../infra/runtime/refused.ts";
 import { ownMountSpace } from "./mounts.ts";
 import { run } from "./run.ts";
+import { hurtRunning } from "./running.ts";
 import { faults, obstacleOf } from "./schedule.ts";
 import { openStage } from "./stage.ts";
 import { summaryText } from "./verdicts.ts";
@@ -115,7 +117,8 @@ const start = async (): Promise<number> => {
   }
 };
 
-process.exitCode = await start().catch((error: Error) => {
+const [verb, ...args] = process.argv.slice(2);
+process.exitCode = await (verb === "running" ? hurtRunning(args) : start()).catch((error: Error) => {
   console.error(error.message);
-  return 2;
+  return verb === "running" && !(error instanceof UsageError) ? 1 : 2;
 });

@@ -4,6 +4,7 @@ import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { readJson, type Secrets } from "../../infra/embedded/home.ts";
+import type { AdminAccess } from "../../modules/installation/steps.ts";
 
 /** What `npm start` writes to `.tributary/run.json` (mode 0600). */
 export interface Run {
@@ -111,11 +112,6 @@ export const reprocessing = (): Reprocessing => {
   };
 };
 
-export interface AdminAccess {
-  readonly adminUrl: string;
-  readonly appPassword: string;
-  readonly clickhouseUrl: string;
-}
 /**
  * What migrations need: the owner of the tables and the password that the application's role gets.
  * Only from the environment: a running stack migrates itself.

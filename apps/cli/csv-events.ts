@@ -1,7 +1,9 @@
 // Turns the rows of any CSV file into events of the batch endpoint, as told by --map, --set and
 // --shift-to.
+
 import { basename } from "node:path";
 import { dayOf, startOfDay } from "../../domain/calendar.ts";
+import { UsageError } from "../../infra/runtime/refused.ts";
 
 export type Row = Readonly<Record<string, string>>;
 export interface Mapping {
@@ -15,9 +17,6 @@ const topLevel = new Set(["t", "ts", "did", "event_id", "url", "ref", "ip", "ua"
 const integers = new Set(["quantity", "consent"]);
 const DAY_MS = 86_400_000;
 const NOON_MS = 12 * 3_600_000;
-
-/** Wrong words on the command line; the message names the option and the cure. */
-export class UsageError extends Error {}
 
 /** `a=b,c=d` as pairs. Throws UsageError that names the pair. */
 export const pairsOf = (option: string, text: string | undefined): ReadonlyMap<string, string> =>

@@ -1,7 +1,8 @@
 // The `tributary` command line. stdout is data, stderr the rest; exit 0 ok, 1 failed, 2 usage, 3
 // refused.
+
 import { Command, CommanderError } from "commander";
-import { Refused } from "../../infra/runtime/output.ts";
+import { Refused, UsageError } from "../../infra/runtime/refused.ts";
 import { alertCommands } from "./commands/alerts.ts";
 import { archiveCommands } from "./commands/archive.ts";
 import { brokerCommands } from "./commands/broker.ts";
@@ -20,7 +21,6 @@ import { reprocessCommands } from "./commands/reprocess.ts";
 import { rewindCommands } from "./commands/rewind.ts";
 import { storeCommands } from "./commands/stores.ts";
 import { tokenCommands } from "./commands/tokens.ts";
-import { UsageError } from "./csv-events.ts";
 
 const program = new Command("tributary")
   .description(

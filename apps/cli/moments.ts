@@ -1,8 +1,8 @@
 // Reads where to: a time, a time ago, an offset, or the beginning.
 
+import { UsageError } from "../../infra/runtime/refused.ts";
 import type { RewindTo } from "../../modules/groups/rewind-plan.ts";
 import type { UnixMs } from "../../stream/flow.ts";
-import { UsageError } from "./csv-events.ts";
 
 const AGO = /^-(\d{1,6})(s|m|h|d)$/;
 const OFFSET = /^offset:(\d{1,15})$/;

@@ -1,11 +1,8 @@
 // How far long work is, on stderr: a bar on a terminal, else a line every 10 s.
+
+import type { Progress } from "../../modules/reprocess/span.ts";
 import { spanOf } from "./moments.ts";
 
-export interface Progress {
-  readonly at: (done: number, total: number) => void;
-  readonly note: (text: string) => void;
-  readonly done: () => void;
-}
 const WIDTH = 30;
 const QUIET_MS = 10_000;
 

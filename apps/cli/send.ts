@@ -1,9 +1,11 @@
 // `tributary send`: feeds a CSV file through the batch endpoint, and goes on through restarts and
 // rate limits.
+
 import { createReadStream } from "node:fs";
 import { parse } from "csv-parse";
-import { eventsOf, type Mapping, type Row, shiftOf, UsageError } from "./csv-events.ts";
-import type { Progress } from "./progress.ts";
+import { UsageError } from "../../infra/runtime/refused.ts";
+import type { Progress } from "../../modules/reprocess/span.ts";
+import { eventsOf, type Mapping, type Row, shiftOf } from "./csv-events.ts";
 
 export interface SendOrder {
   readonly file: string;

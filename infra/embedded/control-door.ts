@@ -4,8 +4,7 @@ import { createHash, randomBytes, timingSafeEqual } from "node:crypto";
 import { createServer, type IncomingMessage } from "node:http";
 import type { AddressInfo } from "node:net";
 import { constants } from "node:os";
-import type { ControlAddress } from "./control.ts";
-import type { ProcessStatus } from "./supervisor.ts";
+import type { ControlAddress, ProcessStatus } from "../runtime/stack-control.ts";
 
 /** What the supervisor lends to the door; errors are one sentence, shown to the caller. */
 export interface Controlled {

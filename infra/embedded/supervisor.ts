@@ -2,9 +2,9 @@
 // reverse order.
 import { rmSync } from "node:fs";
 import { pathToFileURL } from "node:url";
+import type { ControlAddress } from "../runtime/stack-control.ts";
 import { type App, appUrls, chargeOfApp } from "./app.ts";
 import { type StackConfig, stackConfig } from "./config.ts";
-import type { ControlAddress } from "./control.ts";
 import { type Door, openDoor } from "./control-door.ts";
 import { emptyHome, openHome, secretsOf, writeJson } from "./home.ts";
 import { type Charge, type KeeperEvent, type Kept, keep, STOP_MS } from "./keep-running.ts";
@@ -47,17 +47,8 @@ export interface Run {
   >;
   readonly services: Readonly<Partial<Record<ServiceName, Address & { readonly pid: number | null }>>>;
   readonly demo: Readonly<Record<string, unknown>>;
-  /** The door through which processes are restarted, stopped and paused by name; see control.ts. */
+  /** The door through which processes are restarted, stopped and paused by name; see infra/runtime/stack-control.ts. */
   readonly control: ControlAddress;
-}
-
-/**
- * `starting` includes what died and is being started again; `stopped` stays so until it is started.
- */
-export interface ProcessStatus {
-  readonly name: string;
-  readonly pid: number | null;
-  readonly state: "running" | "paused" | "starting" | "stopped";
 }
 
 export type StackEvent =

@@ -1,8 +1,5 @@
 // How commands answer: a table for people, JSON with --json.
 
-/** The command was understood and will not be done; exit code 3. */
-export class Refused extends Error {}
-
 /** Rows under headers, columns as wide as they need; numbers stand right. */
 export const table = (headers: readonly string[], rows: readonly (readonly (string | number | null)[])[]): string => {
   const cells = rows.map((row) => row.map((cell) => (cell === null ? "-" : String(cell))));

@@ -3,8 +3,8 @@
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import type { Redis } from "ioredis";
-import type { Config } from "../../apps/worker/config.ts";
 import { clickIdKey } from "../../domain/click-id.ts";
+import type { Environment } from "../../infra/runtime/environment.ts";
 import type { Log } from "../../infra/runtime/log.ts";
 import { clickKeys, clickKeysOf } from "../../processors/attribute/click-keys.ts";
 import { identityClicks } from "../../processors/attribute/identity-clicks.ts";
@@ -17,13 +17,14 @@ import { redisHints, redisIdentityClicks } from "./hints.ts";
 
 const SHIPPED = "@ip-location-db/geo-whois-asn-country-mmdb/geo-whois-asn-country.mmdb";
 const DAY_MS = 86_400_000;
-/** Addresses change hands: older data of an operator is told (libraries.md 3). */
+/** Addresses change hands: a warning says when an operator's data is older. */
 const OLD_AFTER_DAYS = 60;
 
-type Told = Pick<Log, "info" | "warn">;
-type Files = Pick<Config, "GEOIP_CITY_DB" | "GEOIP_ASN_DB" | "NETWORKS_FILE">;
+type Files = Environment<"GEOIP_CITY_DB" | "GEOIP_ASN_DB" | "NETWORKS_FILE">;
+type Settings = Files & Environment<"TRIBUTARY_SECRET" | "KAFKA_TOPIC_PREFIX">;
+type Report = Pick<Log, "info" | "warn">;
 
-/** Computed once, by whoever asks first. */
+/** Computed at the first call. */
 const once = <T>(make: () => T): (() => T) => {
   let made: { readonly value: T } | undefined;
   return () => {
@@ -33,13 +34,13 @@ const once = <T>(make: () => T): (() => T) => {
 };
 
 /**
- * What is not configured is told once and unknown from then on; what is configured and cannot be
- * read is warned of, and unknown as well.
+ * A file that is not configured is logged once and then unknown; one that cannot be read is
+ * unknown as well, with a warning.
  */
 const optionalFile = <T>(
   variable: keyof Files,
   config: Files,
-  log: Told,
+  log: Report,
   off: string,
   read: (bytes: Buffer) => T,
 ): T | null => {
@@ -56,7 +57,7 @@ const optionalFile = <T>(
   }
 };
 
-const readNetworks = (bytes: Buffer, file: string, log: Told): Networks => {
+const readNetworks = (bytes: Buffer, file: string, log: Report): Networks => {
   const { networks, problems } = networksOf(bytes.toString());
   const [first] = problems;
   if (first !== undefined)
@@ -64,10 +65,7 @@ const readNetworks = (bytes: Buffer, file: string, log: Told): Networks => {
   return networks;
 };
 
-/**
- * Reading a database that is none fails here, where it can be told and left out, and not at the
- * first event.
- */
+/** A file that is no database fails here, where it can be left out, and not at the first event. */
 const checked = (bytes: Buffer): Buffer => {
   placesOf(bytes);
   return bytes;
@@ -76,7 +74,7 @@ const checked = (bytes: Buffer): Buffer => {
 /**
  * Without country data events go on, marked `geo_unavailable`. `now` only says whether data is old.
  */
-export const readPlaces = (config: Files, log: Told, now: number): Places => {
+export const readPlaces = (config: Files, log: Report, now: number): Places => {
   let country: Buffer | null = null;
   try {
     country = readFileSync(createRequire(import.meta.url).resolve(SHIPPED));
@@ -97,11 +95,11 @@ export const readPlaces = (config: Files, log: Told, now: number): Places => {
 };
 
 /** Environments that share a Redis keep their hints apart. */
-export const hintPrefixOf = ({ KAFKA_TOPIC_PREFIX }: Pick<Config, "KAFKA_TOPIC_PREFIX">): string =>
+export const hintPrefixOf = ({ KAFKA_TOPIC_PREFIX }: Pick<Settings, "KAFKA_TOPIC_PREFIX">): string =>
   `${KAFKA_TOPIC_PREFIX}tributary`;
 
 /** By the names of their views, beside the view of the reference data. */
-export const viewsOf = (config: Config, redis: Redis, log: Told): Readonly<Record<string, Source>> => {
+export const viewsOf = (config: Settings, redis: Redis, log: Report): Readonly<Record<string, Source>> => {
   const world = once(() => readPlaces(config, log, Date.now()));
   const keys = once(() => clickKeysOf([clickIdKey(config.TRIBUTARY_SECRET, 1)]));
   const identity = once(() => identityKeysOf(config.TRIBUTARY_SECRET));

@@ -1,7 +1,6 @@
 // What must be done between the servers and the apps, in this order and at every start: topics,
 // schemas, tables, demo clients.
 
-import type { AdminAccess } from "../../apps/cli/config.ts";
 import { openRegistry } from "../../infra/avro/registry.ts";
 import { openClickhouse } from "../../infra/clickhouse/client.ts";
 import { status as clickhouseStatus, migrate as migrateClickhouse } from "../../infra/clickhouse/migrate.ts";
@@ -40,10 +39,14 @@ const prepareSchemas: Step = {
   },
 };
 
-/**
- * A step may move every row of a large table, and who waits for a turn waits for all steps of
- * another.
- */
+/** What migrations need: the owner of the tables, and the password that the app's role gets. */
+export interface AdminAccess {
+  readonly adminUrl: string;
+  readonly appPassword: string;
+  readonly clickhouseUrl: string;
+}
+
+/** A step may move every row of a large table, and a second caller waits for all of them. */
 const LONGEST_MS = 6 * 3_600_000;
 
 /**

@@ -1,9 +1,5 @@
-// Who restarts a store: the command of the configuration, else the embedded stack, else nobody.
+// What restarts a store: the configured command, else the stack that this process runs on.
 import { execFile } from "node:child_process";
-import { join } from "node:path";
-import { controlOf } from "../../infra/embedded/control.ts";
-import { readJson } from "../../infra/embedded/home.ts";
-import type { Run } from "../../infra/embedded/supervisor.ts";
 import type { Log } from "../../infra/runtime/log.ts";
 import type { ProbeName } from "./incident.ts";
 
@@ -19,8 +15,7 @@ const services: Readonly<Partial<Record<ProbeName, "clickhouse" | "redis">>> = {
 /** Resolves when the restart was carried out, which does not say that the store is well. */
 export type Restart = () => Promise<void>;
 
-// ClickHouse may load its parts for minutes; whoever restarts it waits for that or does not, the
-// next probe tells.
+// ClickHouse may load its parts for minutes; the next probe shows whether it is well.
 const COMMAND_MS = 120_000;
 const OUTPUT_LOGGED = 2_000;
 
@@ -30,28 +25,23 @@ export interface RestartSettings {
    * redis. Run without a shell.
    */
   readonly command?: string | undefined;
-  /** Folder of the embedded stack, if this process runs on one. */
-  readonly home?: string | undefined;
+  /** How the stack that this process runs on restarts a service; undefined: it cannot. */
+  readonly stack?: ((service: string) => Restart | undefined) | undefined;
   readonly log: Pick<Log, "info" | "warn">;
 }
 
 /**
- * Asked before each step, for a stack may come and go; undefined: nobody can restart this store, it
- * is only told of.
+ * Asked before each step, for a stack may come and go; undefined: nothing can restart this store,
+ * so its failure is only reported.
  */
-export const restartOf = (name: ProbeName, { command, home, log }: RestartSettings): Restart | undefined => {
+export const restartOf = (name: ProbeName, { command, stack, log }: RestartSettings): Restart | undefined => {
   const service = services[name];
   if (service === undefined) return undefined;
   if (command !== undefined) return () => runCommand(wordsOf(command, service), service, log);
-  const run = home === undefined ? undefined : readJson<Run>(join(home, "run.json"));
-  if (run?.control === undefined || run.services[service] === undefined) return undefined;
-  return () => controlOf(run).restart(service);
+  return stack?.(service);
 };
 
-/**
- * No shell sees it: what stands between quotes is one word, and nothing else has a meaning. Throws
- * on a quote that is not closed.
- */
+/** Without a shell: quotes make one word of several. Throws on a quote that is not closed. */
 export const wordsOf = (command: string, service: string): readonly string[] => {
   const words: string[] = [];
   const word = /\s*((?:[^\s"']|"[^"]*"|'[^']*')+)\s*/y;

@@ -1,13 +1,19 @@
 // A span of a topic: from the archive what Kafka has let go, then from Kafka, each partition in the
 // order of its offsets.
 
-import type { Progress } from "../../apps/cli/progress.ts";
 import type { Admin } from "../../infra/kafka/admin.ts";
 import type { Kafka } from "../../infra/kafka/kafka.ts";
-import { Refused } from "../../infra/runtime/output.ts";
+import { Refused } from "../../infra/runtime/refused.ts";
 import type { AnyTopic, UnixMs } from "../../stream/flow.ts";
 import type { Past } from "../../stream/messages.ts";
 import type { ReadSpan } from "./ports.ts";
+
+/** Hears how far the reading of one topic is. */
+export interface Progress {
+  readonly at: (done: number, total: number) => void;
+  readonly note: (text: string) => void;
+  readonly done: () => void;
+}
 
 export interface Archived {
   readonly since: (at: UnixMs) => Past;

@@ -1,7 +1,8 @@
 // A span of the log comes from the archive as far as Kafka has let it go, and what is nowhere is
 // refused or told.
+
 import { expect, test } from "vitest";
-import { Refused } from "../../infra/runtime/output.ts";
+import { Refused } from "../../infra/runtime/refused.ts";
 import { spansOf } from "../../modules/reprocess/span.ts";
 import { topics } from "../../schemas/generated.ts";
 import type { InputBatch, InputMessage, Past } from "../../stream/messages.ts";

@@ -3,8 +3,8 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
-import { controlOf } from "../../infra/embedded/control.ts";
 import type { Run } from "../../infra/embedded/supervisor.ts";
+import { controlOf } from "../../infra/runtime/stack-control.ts";
 import { until } from "../../infra/runtime/until.ts";
 import { workshop } from "./home-for-test.ts";
 

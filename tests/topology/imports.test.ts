@@ -30,17 +30,8 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
 };
 /** Arrows that run up until the next commits cut them. */
 const owed: ReadonlySet<string> = new Set([
-  "apps/cli/commands/chaos.ts -> apps/chaos/run.ts",
-  "apps/cli/commands/chaos.ts -> apps/chaos/schedule.ts",
-  "apps/cli/commands/chaos.ts -> apps/chaos/stage.ts",
-  "apps/cli/commands/chaos.ts -> apps/chaos/target.ts",
-  "apps/cli/commands/chaos.ts -> apps/chaos/verdicts.ts",
   "infra/http/problem.ts -> processors/admit/batch.ts",
   "infra/http/tokens.ts -> modules/access/tokens.ts",
-  "modules/facts/views.ts -> apps/worker/config.ts",
-  "modules/installation/steps.ts -> apps/cli/config.ts",
-  "modules/reference/find-client.ts -> apps/cli/csv-events.ts",
-  "modules/reprocess/span.ts -> apps/cli/progress.ts",
   "schemas/generated.ts -> infra/avro/codec.ts",
   "schemas/generated.ts -> stream/flow.ts",
   "stream/dead-letters.ts -> infra/kafka/producer.ts",
@@ -63,6 +54,11 @@ const importsOf = (file: string): readonly string[] =>
     ([, from, bare]) => from ?? bare ?? "",
   );
 
+const targetsOf = (file: string): readonly string[] =>
+  importsOf(file)
+    .filter((target) => target.startsWith("."))
+    .map((target) => normalize(join(dirname(file), target)));
+
 /** An app is a part of its own: none imports another. */
 const partOf = (file: string): string =>
   file.startsWith("apps/") ? file.split("/").slice(0, 2).join("/") : file.split("/")[0]!;
@@ -70,9 +66,7 @@ const partOf = (file: string): string =>
 test("imports flow one way", () => {
   const wrong = files.flatMap((file) => {
     const part = partOf(file);
-    return importsOf(file)
-      .filter((target) => target.startsWith("."))
-      .map((target) => normalize(join(dirname(file), target)))
+    return targetsOf(file)
       .filter((target) => partOf(target) !== part && !allowed[part.split("/")[0]!]!.includes(partOf(target)))
       .map((target) => `${file} -> ${target}`)
       .filter((arrow) => !owed.has(arrow));
@@ -117,5 +111,76 @@ test("only the configuration of an app reads the environment", () => {
   // environment which one to hit.
   const readers = /^(apps\/[a-z]+\/config|infra\/embedded\/config|stream\/failpoint\.armed)\.ts$/;
   const wrong = files.filter((file) => !readers.test(file) && /process\.env/.test(readFileSync(file, "utf8")));
+  expect(wrong).toEqual([]);
+});
+
+/** Which module may use which others, all of them listed, so that a new arrow is a decision. */
+const moduleImports: Readonly<Record<string, readonly string[]>> = {
+  "dead-letters": ["groups", "operations", "receipts"],
+  edges: ["access"],
+  explain: ["reference"],
+  facts: ["reference"],
+  groups: ["operations"],
+  installation: ["access", "reference"],
+  outbox: ["rollups"],
+  reference: ["outbox"],
+  repair: ["alerts"],
+  reprocess: ["decisions"],
+};
+
+test("a module imports the modules that it lists, and no others", () => {
+  const found = new Map<string, Set<string>>();
+  for (const file of files.filter((one) => one.startsWith("modules/")))
+    for (const target of targetsOf(file).filter((one) => one.startsWith("modules/"))) {
+      const [from, to] = [file, target].map((one) => one.split("/")[1]!) as [string, string];
+      if (from !== to) found.set(from, (found.get(from) ?? new Set()).add(to));
+    }
+  const sorted = (lists: Readonly<Record<string, Iterable<string>>>) =>
+    Object.fromEntries(Object.entries(lists).map(([from, to]) => [from, [...to].sort()]));
+  expect(sorted(Object.fromEntries(found))).toEqual(sorted(moduleImports));
+});
+
+test("no module imports itself through others", () => {
+  const circles: string[] = [];
+  const walk = (path: readonly string[]): void => {
+    for (const next of moduleImports[path.at(-1)!] ?? [])
+      if (path.includes(next)) circles.push([...path, next].join(" -> "));
+      else walk([...path, next]);
+  };
+  for (const name of Object.keys(moduleImports)) walk([name]);
+  expect(circles).toEqual([]);
+});
+
+/** Edges still answer with problems of HTTP. */
+const owedProblems = new Set([
+  "modules/edges/facts.ts -> infra/http/problem.ts",
+  "modules/edges/path.ts -> infra/http/problem.ts",
+]);
+
+test("modules know no terminal and no HTTP", () => {
+  const doors = /^(commander|express|infra\/http\/|infra\/runtime\/output)/;
+  const wrong = files
+    .filter((file) => file.startsWith("modules/"))
+    .flatMap((file) => [
+      ...[...importsOf(file), ...targetsOf(file)]
+        .filter((target) => doors.test(target))
+        .map((target) => `${file} -> ${target}`),
+      ...(/console\.|process\.(stdout|stderr|argv|exit)/.test(readFileSync(file, "utf8")) ? [`${file} prints`] : []),
+    ]);
+  expect(wrong.filter((arrow) => !owedProblems.has(arrow))).toEqual([]);
+});
+
+test("no production app reaches the embedded stack", () => {
+  const reached = (from: string, seen = new Set<string>()): ReadonlySet<string> => {
+    if (seen.has(from)) return seen;
+    seen.add(from);
+    for (const target of targetsOf(from)) reached(target, seen);
+    return seen;
+  };
+  const wrong = ["ingest", "worker", "keeper", "api"].flatMap((app) =>
+    [...reached(`apps/${app}/main.ts`)]
+      .filter((file) => file.startsWith("infra/embedded/"))
+      .map((file) => `apps/${app} reaches ${file}`),
+  );
   expect(wrong).toEqual([]);
 });

@@ -1,13 +1,14 @@
 // What the keeper has told of the stores, and the mails that the embedded stack has kept.
+
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Command } from "commander";
 import { print, printJson, table } from "../../../infra/runtime/output.ts";
+import { UsageError } from "../../../infra/runtime/refused.ts";
 import { listAlerts } from "../../../modules/alerts/kept-alerts.ts";
 import { listProbes } from "../../../modules/repair/probe-states.ts";
 import { homeOf } from "../config.ts";
 import { withPool } from "../connections.ts";
-import { UsageError } from "../csv-events.ts";
 
 const second = (at: number | null): string | null =>
   at === null ? null : `${new Date(at).toISOString().slice(0, 19)}Z`;

@@ -1,13 +1,14 @@
 // What the archive holds, whether it is whole, and bringing a window of it back.
+
 import type { Command } from "commander";
 import { openRegistry } from "../../../infra/avro/registry.ts";
 import { openWire } from "../../../infra/avro/wire.ts";
 import type { Objects } from "../../../infra/objects/objects.ts";
 import { openObjects } from "../../../infra/objects/open.ts";
-import { print, printJson, Refused, table, tell } from "../../../infra/runtime/output.ts";
+import { print, printJson, table, tell } from "../../../infra/runtime/output.ts";
+import { Refused, UsageError } from "../../../infra/runtime/refused.ts";
 import { actorOf, beginOperation, resumeOperation } from "../../../modules/operations/operations.ts";
 import { openSuppressions, type Suppressions, withholdsOf } from "../../../modules/privacy/suppressions.ts";
-import { clientOf } from "../../../modules/reference/find-client.ts";
 import { topics } from "../../../schemas/generated.ts";
 import { ARCHIVE_GROUP, ARCHIVED_TOPIC, checkArchive } from "../../../sinks/archive/check.ts";
 import { type ArchiveFile, hourText } from "../../../sinks/archive/names.ts";
@@ -23,8 +24,7 @@ import {
 import { withheldBy } from "../../../sinks/archive/withheld.ts";
 import { archivedSchema } from "../../../sinks/archive/write.ts";
 import { addresses, objectStoreUrl } from "../config.ts";
-import { kafkaOf, withPool } from "../connections.ts";
-import { UsageError } from "../csv-events.ts";
+import { clientOf, kafkaOf, withPool } from "../connections.ts";
 import { momentOf } from "../moments.ts";
 import { openProgress } from "../progress.ts";
 

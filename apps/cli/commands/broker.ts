@@ -1,8 +1,10 @@
 // Topics and schemas: what the broker and the registry hold against what the repository declares.
+
 import type { Command } from "commander";
 import { openRegistry } from "../../../infra/avro/registry.ts";
 import type { Admin } from "../../../infra/kafka/admin.ts";
-import { print, printJson, Refused, table, tell } from "../../../infra/runtime/output.ts";
+import { print, printJson, table, tell } from "../../../infra/runtime/output.ts";
+import { Refused } from "../../../infra/runtime/refused.ts";
 import { topicSettings, topics } from "../../../schemas/generated.ts";
 import { addresses } from "../config.ts";
 import { kafkaOf } from "../connections.ts";

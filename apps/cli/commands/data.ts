@@ -1,13 +1,14 @@
 // Data in and numbers out: send a CSV file, report by month.
+
 import { existsSync } from "node:fs";
 import type { Command } from "commander";
 import { toDecimal } from "../../../domain/money.ts";
 import { print, printJson, table, tell } from "../../../infra/runtime/output.ts";
-import { clientOf } from "../../../modules/reference/find-client.ts";
+import { UsageError } from "../../../infra/runtime/refused.ts";
 import { type ReportRow, report } from "../../../modules/reports/report.ts";
 import { readRun } from "../config.ts";
-import { withPool } from "../connections.ts";
-import { pairsOf, UsageError } from "../csv-events.ts";
+import { clientOf, withPool } from "../connections.ts";
+import { pairsOf } from "../csv-events.ts";
 import { openProgress } from "../progress.ts";
 import { send } from "../send.ts";
 

@@ -1,5 +1,6 @@
 // `tributary dlq`: what lies in the dead letters, why, and what is done with it. Changes are shown
 // first and made with --yes.
+
 import type { Command } from "commander";
 import { Redis } from "ioredis";
 import type pg from "pg";
@@ -9,6 +10,7 @@ import { placeOf } from "../../../infra/kafka/pick.ts";
 import { postgresMemory } from "../../../infra/postgres/durable-memory.ts";
 import { redisMemory } from "../../../infra/redis/fast-memory.ts";
 import { print, printJson, table, tell } from "../../../infra/runtime/output.ts";
+import { UsageError } from "../../../infra/runtime/refused.ts";
 import { discardLetters, findLetter, retryLetters } from "../../../modules/dead-letters/actions.ts";
 import { letterSources, shownOf } from "../../../modules/dead-letters/failure.ts";
 import {
@@ -26,12 +28,10 @@ import {
 } from "../../../modules/dead-letters/letter-reads.ts";
 import { type AsidePorts, planAside, setAside } from "../../../modules/dead-letters/set-aside.ts";
 import { actorOf } from "../../../modules/operations/operations.ts";
-import { clientOf } from "../../../modules/reference/find-client.ts";
 import { topics } from "../../../schemas/generated.ts";
 import type { Position } from "../../../stream/flow.ts";
 import { addresses, redisUrl } from "../config.ts";
-import { kafkaOf, withPool } from "../connections.ts";
-import { UsageError } from "../csv-events.ts";
+import { clientOf, kafkaOf, withPool } from "../connections.ts";
 import { momentOf } from "../moments.ts";
 import { openProgress } from "../progress.ts";
 import { withRewinding } from "./rewind.ts";

@@ -1,4 +1,5 @@
 // Decisions of an operator about an order: shows the order first, and decides with --yes.
+
 import { randomUUID } from "node:crypto";
 import { userInfo } from "node:os";
 import type { Command } from "commander";
@@ -6,13 +7,12 @@ import type pg from "pg";
 import { toDecimal } from "../../../domain/money.ts";
 import { type Client, reference } from "../../../domain/reference/reference.ts";
 import { print, printJson, table, tell } from "../../../infra/runtime/output.ts";
+import { UsageError } from "../../../infra/runtime/refused.ts";
 import { isSettled, orderLines } from "../../../modules/decisions/order-lines.ts";
-import { clientOf } from "../../../modules/reference/find-client.ts";
 import { openReference } from "../../../modules/reference/reference.ts";
 import { decisionOnOrder } from "../../../processors/settle/decision-claim.ts";
 import type { DecisionKind } from "../../../schemas/generated.ts";
-import { withPool } from "../connections.ts";
-import { UsageError } from "../csv-events.ts";
+import { clientOf, withPool } from "../connections.ts";
 import { publishDecisions } from "../publish-decisions.ts";
 
 interface DecideOptions {

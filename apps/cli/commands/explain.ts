@@ -4,9 +4,8 @@ import { openClickhouse } from "../../../infra/clickhouse/client.ts";
 import { print, printJson } from "../../../infra/runtime/output.ts";
 import { explain } from "../../../modules/explain/explanation.ts";
 import { allClients } from "../../../modules/explain/money-of.ts";
-import { clientOf } from "../../../modules/reference/find-client.ts";
 import { addresses } from "../config.ts";
-import { withPool } from "../connections.ts";
+import { clientOf, withPool } from "../connections.ts";
 import { printed } from "./explain-print.ts";
 
 const explainEvent = (id: string, { client, json }: { client?: string; json?: boolean }): Promise<void> =>

@@ -1,14 +1,14 @@
 // The nightly pass by hand: shows what it finds and whom it concerns, and decides with --yes.
+
 import type { Command } from "commander";
 import { dayOf, startOfDay } from "../../../domain/calendar.ts";
 import { toDecimal } from "../../../domain/money.ts";
 import { openClickhouse } from "../../../infra/clickhouse/client.ts";
 import { print, printJson, table, tell } from "../../../infra/runtime/output.ts";
+import { UsageError } from "../../../infra/runtime/refused.ts";
 import { type FoundConversion, type Night, readNight } from "../../../modules/nightly/night.ts";
-import { clientOf } from "../../../modules/reference/find-client.ts";
 import { addresses } from "../config.ts";
-import { withPool } from "../connections.ts";
-import { UsageError } from "../csv-events.ts";
+import { clientOf, withPool } from "../connections.ts";
 import { publishDecisions } from "../publish-decisions.ts";
 
 /** Value of the conversions that a finding is about, by currency. */

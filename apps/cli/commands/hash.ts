@@ -1,13 +1,14 @@
 // `tributary hash`: what the stores hold, as one number; beside another one, which tables differ.
+
 import { readFileSync } from "node:fs";
 import type { Command } from "commander";
 import { openClickhouse } from "../../../infra/clickhouse/client.ts";
 import { openPool } from "../../../infra/postgres/sql.ts";
 import { print, printJson, table, tell } from "../../../infra/runtime/output.ts";
+import { UsageError } from "../../../infra/runtime/refused.ts";
 import { waitingMarks } from "../../../modules/rollups/rollup-marks.ts";
 import { differingTables, hashableTables, type StateHash, stateHash } from "../../../modules/state-hash/state-hash.ts";
 import { addresses } from "../config.ts";
-import { UsageError } from "../csv-events.ts";
 
 /** Reading 100 million rows takes about three minutes. */
 const READING_MS = 600_000;

@@ -1,14 +1,15 @@
 // What runs and where, what is wrong, and a user token for curl.
+
 import type { Command } from "commander";
 import { stackConfig } from "../../../infra/embedded/config.ts";
 import { openHome, secretsOf } from "../../../infra/embedded/home.ts";
 import { demoToken } from "../../../infra/embedded/servers/login.ts";
 import { print, printJson, table } from "../../../infra/runtime/output.ts";
+import { UsageError } from "../../../infra/runtime/refused.ts";
 import { type IngestPath, ingestPath } from "../../../modules/edges/ingest-path.ts";
 import { doctor } from "../../../modules/installation/doctor.ts";
 import { homeOf, readRun } from "../config.ts";
 import { withPool } from "../connections.ts";
-import { UsageError } from "../csv-events.ts";
 
 const isAlive = (pid: number | null | undefined): boolean => {
   if (pid === null || pid === undefined) return false;

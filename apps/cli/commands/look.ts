@@ -1,5 +1,6 @@
 // Looks into topics: a few records, those that come, and what was done to the log. Reads alone, and
 // leaves no trace.
+
 import type { Command } from "commander";
 import { Unreadable } from "../../../infra/avro/codec.ts";
 import { openRegistry } from "../../../infra/avro/registry.ts";
@@ -8,12 +9,11 @@ import type { Admin } from "../../../infra/kafka/admin.ts";
 import type { Kafka } from "../../../infra/kafka/kafka.ts";
 import { peek as peekAt, type SeenRecord } from "../../../infra/kafka/peek.ts";
 import { print, printJson, table, tell } from "../../../infra/runtime/output.ts";
-import { clientOf } from "../../../modules/reference/find-client.ts";
+import { UsageError } from "../../../infra/runtime/refused.ts";
 import { type Operation, topicSettings, topics } from "../../../schemas/generated.ts";
 import type { UnixMs } from "../../../stream/flow.ts";
 import { addresses } from "../config.ts";
-import { kafkaOf, withPool } from "../connections.ts";
-import { UsageError } from "../csv-events.ts";
+import { clientOf, kafkaOf, withPool } from "../connections.ts";
 import { momentOf } from "../moments.ts";
 import { clientIdOf, decoded, type Readable, readable, withAmounts } from "../readable.ts";
 

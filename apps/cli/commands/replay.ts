@@ -3,7 +3,8 @@
 
 import type { Command } from "commander";
 import type pg from "pg";
-import { print, printJson, Refused, table, tell } from "../../../infra/runtime/output.ts";
+import { print, printJson, table, tell } from "../../../infra/runtime/output.ts";
+import { Refused, UsageError } from "../../../infra/runtime/refused.ts";
 import { actorOf } from "../../../modules/operations/operations.ts";
 import { rangesOf } from "../../../modules/replays/replay-lane.ts";
 import {
@@ -24,7 +25,6 @@ import { topicSettings } from "../../../schemas/generated.ts";
 import type { AnySink } from "../../../stream/flow.ts";
 import { pipeline } from "../../../topology.ts";
 import { kafkaOf, withPool } from "../connections.ts";
-import { UsageError } from "../csv-events.ts";
 import { momentOf, spanOf } from "../moments.ts";
 import { openProgress } from "../progress.ts";
 import { hashNow } from "./hash.ts";

@@ -15,6 +15,7 @@ import { readPlaces } from "../../../modules/facts/views.ts";
 import { openSuppressions, withholdsOf } from "../../../modules/privacy/suppressions.ts";
 import { openReference, readOf } from "../../../modules/reference/reference.ts";
 import { defaultLimits, type ReprocessPorts } from "../../../modules/reprocess/ports.ts";
+import type { Progress } from "../../../modules/reprocess/span.ts";
 import { type Archived, spansOf } from "../../../modules/reprocess/span.ts";
 import { clickKeys, clickKeysOf } from "../../../processors/attribute/click-keys.ts";
 import { identityKeys, identityKeysOf } from "../../../processors/enrich/identity-keys.ts";
@@ -27,7 +28,6 @@ import type { Produce } from "../../../stream/messages.ts";
 import { pipeline } from "../../../topology.ts";
 import { addresses, reprocessing } from "../config.ts";
 import { kafkaOf } from "../connections.ts";
-import type { Progress } from "../progress.ts";
 
 export interface Opened {
   readonly ports: ReprocessPorts;

@@ -1,18 +1,18 @@
 // Computes a window with today's code and reference data, shows the difference, and writes it as
 // decisions with --yes.
+
 import { userInfo } from "node:os";
 import type { Command } from "commander";
-import { print, printJson, Refused, tell } from "../../../infra/runtime/output.ts";
+import { print, printJson, tell } from "../../../infra/runtime/output.ts";
+import { Refused, UsageError } from "../../../infra/runtime/refused.ts";
 import { commitOf, versionOf } from "../../../infra/runtime/version.ts";
 import { actorOf, beginOperation } from "../../../modules/operations/operations.ts";
-import { clientOf } from "../../../modules/reference/find-client.ts";
 import { closedMonthsOf, type Difference, differenceOf } from "../../../modules/reprocess/difference.ts";
 import { type ReprocessSettings, type ReprocessStage, stages, TooMuch } from "../../../modules/reprocess/ports.ts";
 import { type Written, writeChanges } from "../../../modules/reprocess/write.ts";
 import { topics } from "../../../schemas/generated.ts";
 import type { UnixMs } from "../../../stream/flow.ts";
-import { withPool } from "../connections.ts";
-import { UsageError } from "../csv-events.ts";
+import { clientOf, withPool } from "../connections.ts";
 import { momentOf } from "../moments.ts";
 import { openProgress } from "../progress.ts";
 import { openReprocessing } from "./reprocess-open.ts";

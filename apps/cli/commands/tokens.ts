@@ -1,12 +1,12 @@
 // Opaque tokens: made once, shown once, revoked everywhere within a second.
+
 import type { Command } from "commander";
 import type pg from "pg";
 import { sql, transaction } from "../../../infra/postgres/sql.ts";
 import { print, printJson, table, tell } from "../../../infra/runtime/output.ts";
+import { UsageError } from "../../../infra/runtime/refused.ts";
 import { createToken, revokeToken, type TokenKind } from "../../../modules/access/tokens.ts";
-import { clientOf } from "../../../modules/reference/find-client.ts";
-import { withPool } from "../connections.ts";
-import { UsageError } from "../csv-events.ts";
+import { clientOf, withPool } from "../connections.ts";
 
 const kinds: readonly TokenKind[] = ["ingest", "admin", "upload", "service"];
 

@@ -1,10 +1,7 @@
 // Opens what self-repair needs: a connection of its own to each store, who restarts, and who is
 // told; one schedule a store.
-import { join } from "node:path";
 import { Redis } from "ioredis";
 import { openClickhouse } from "../../../infra/clickhouse/client.ts";
-import { readJson } from "../../../infra/embedded/home.ts";
-import type { Run } from "../../../infra/embedded/supervisor.ts";
 import type { Kafka } from "../../../infra/kafka/kafka.ts";
 import { openObjects } from "../../../infra/objects/open.ts";
 import { openPool } from "../../../infra/postgres/sql.ts";
@@ -24,6 +21,7 @@ import { restartOf } from "../../../modules/repair/restarts.ts";
 import { type Repair, selfRepair } from "../../../modules/repair/self-repair.ts";
 import { syncLagOf } from "../../../modules/repair/sync-lag.ts";
 import type { Config } from "../config.ts";
+import { localStack } from "../local-stack.ts";
 
 export interface RepairPorts {
   readonly config: Pick<
@@ -73,8 +71,7 @@ export const openRepairs = ({ config, apiUrl, kafka, log, metrics, timing }: Rep
   const tellHere = teller(pool, mailer, log);
 
   let token: string | undefined;
-  const apiOf = (): string | undefined =>
-    apiUrl ?? (config.TRIBUTARY_HOME && readJson<Run>(join(config.TRIBUTARY_HOME, "run.json"))?.apps.api?.url);
+  const stack = config.TRIBUTARY_HOME === undefined ? undefined : localStack(config.TRIBUTARY_HOME);
   /**
    * Made before anything fails, while Postgres is there: a token that the API knows already is good
    * while Postgres is away.
@@ -84,7 +81,7 @@ export const openRepairs = ({ config, apiUrl, kafka, log, metrics, timing }: Rep
     return token;
   };
   const tell = async (alert: Alert): Promise<boolean> => {
-    const url = apiOf();
+    const url = apiUrl ?? stack?.apiUrl();
     if (url === undefined) return tellHere(alert);
     try {
       return await reportAlert({ url, token: await ensureToken() }, alert);
@@ -138,7 +135,7 @@ export const openRepairs = ({ config, apiUrl, kafka, log, metrics, timing }: Rep
       name: probe,
       look: looks[probe],
       restart: () => {
-        const restart = restartOf(probe, { command: config.RESTART_COMMAND, home: config.TRIBUTARY_HOME, log });
+        const restart = restartOf(probe, { command: config.RESTART_COMMAND, stack: stack?.restart, log });
         return (
           restart &&
           (() => {

@@ -1,6 +1,14 @@
-// Speaks with the control door of a running embedded stack (infra/embedded/control-door.ts): who
-// restarts, stops or pauses one of its processes by name.
-import type { ProcessStatus } from "./supervisor.ts";
+// The client of a running stack's control door (infra/embedded/control-door.ts): restarts, stops,
+// starts or pauses one of its processes by name.
+
+/**
+ * `starting` includes what died and is being started again; `stopped` stays so until it is started.
+ */
+export interface ProcessStatus {
+  readonly name: string;
+  readonly pid: number | null;
+  readonly state: "running" | "paused" | "starting" | "stopped";
+}
 
 /** Where the door is; `control` of `run.json` (mode 0600). */
 export interface ControlAddress {

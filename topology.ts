@@ -14,7 +14,7 @@ import { scoreFacts } from "./processors/score/facts.ts";
 import { score } from "./processors/score/score.ts";
 import { order } from "./processors/settle/order.ts";
 import { settle } from "./processors/settle/settle.ts";
-import { topics } from "./schemas/generated.ts";
+import { topics } from "./topics.ts";
 import { archive } from "./sinks/archive/archive.ts";
 import { eventRows, events } from "./sinks/analytics/events.ts";
 import { conversionRows, conversions } from "./sinks/conversions/conversions.ts";

@@ -14,7 +14,6 @@ import { identityClicks } from "../processors/attribute/identity-clicks.ts";
 import { identityKeys, identityKeysOf } from "../processors/enrich/identity-keys.ts";
 import { places, placesOf } from "../processors/enrich/places.ts";
 import { hints } from "../processors/score/hints.ts";
-import { topics } from "../schemas/generated.ts";
 import { eventColumns, eventRows } from "../sinks/analytics/events.ts";
 import { chain } from "../stream/chain.ts";
 import type { AnyTopic, Recorded } from "../stream/flow.ts";
@@ -31,6 +30,7 @@ import {
   referenceWith,
   rule,
 } from "../tests/support/builders.ts";
+import { topics } from "../topics.ts";
 import { pipeline } from "../topology.ts";
 import { bodyOf, MANY_DEVICES } from "./events.ts";
 

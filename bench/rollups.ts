@@ -9,10 +9,10 @@ import { startStack } from "../infra/embedded/supervisor.ts";
 import { table } from "../infra/runtime/output.ts";
 import type { RollupMark } from "../modules/rollups/rollup-marks.ts";
 import { computeRollups } from "../modules/rollups/rollups.ts";
-import { topics } from "../schemas/generated.ts";
 import { eventRows } from "../sinks/analytics/events.ts";
 import { clickhouseStore } from "../sinks/stores/clickhouse.ts";
 import { attributed, clickCredit, noon, recorded } from "../tests/support/builders.ts";
+import { topics } from "../topics.ts";
 import { circumstances, cpuUsOf, median, save } from "./figures.ts";
 
 // Up to one client that sends a million events a minute for three minutes; more adds time and no

@@ -1,6 +1,6 @@
 // Which records speak of somebody who was erased: subjects as the log holds them, and the question
 // asked of each record.
-import { type Conversion, type EventAttributed, type EventReceived, topics } from "../schemas/generated.ts";
+import type { Conversion, EventAttributed, EventReceived, TopicName } from "../schemas/generated.ts";
 import type { Recorded, UnixMs } from "../stream/flow.ts";
 import type { Identify } from "./device-id.ts";
 import { uuidOf } from "./ids.ts";
@@ -65,12 +65,7 @@ export const hidesOf = (subjects: readonly SuppressedSubject[]): Hides | undefin
   return (event, topic) => {
     const own = clients.get(event.data.client_id ?? event.data.event?.client_id);
     if (own === undefined) return false;
-    if (topic === topics.eventsAttributed.name) return hidesAttributed(own, event);
-    if (topic === topics.conversions.name) return hidesConversion(own, event);
-    if (topic === topics.eventsRaw.name || topic === topics.eventsRestored.name)
-      return hidesEvent(own, event.data, event.at);
-    // Ledger entries name conversions and partners, and nobody else: amounts stay.
-    return false;
+    return hidesIn[topic as TopicName]?.(own, event) ?? false;
   };
 };
 
@@ -99,3 +94,13 @@ const hidesConversion = ({ devices, people, orders }: OfClient, { data }: Record
   isHidden(devices, data.customer, data.occurred_at) ||
   speaksOf(people, data.customer, data.occurred_at) ||
   (orders.size > 0 && data.order_id !== null && isHidden(orders, orderSubject(data.order_id), data.occurred_at));
+
+/**
+ * By topic. Ledger entries name conversions and partners, and no person: amounts stay.
+ */
+const hidesIn: { readonly [Name in TopicName]?: (own: OfClient, event: Recorded<any>) => boolean } = {
+  "events.raw": (own, { data, at }) => hidesEvent(own, data, at),
+  "events.restored": (own, { data, at }) => hidesEvent(own, data, at),
+  "events.attributed": hidesAttributed,
+  conversions: hidesConversion,
+};

@@ -1,5 +1,6 @@
-// Writes schemas/generated.ts from topics.yaml and schemas/*.avsc: record types and topic
-// constants. Usage: node scripts/generate.mjs [--check]
+// Writes, from topics.yaml and schemas/*.avsc, the record types (schemas/generated.ts), the schemas
+// as data (schemas/avro.ts) and the topic constants (topics.ts).
+// Usage: node scripts/generate.mjs [--check]
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { parse } from "yaml";
 
@@ -21,6 +22,19 @@ const primitive = {
 };
 const declared = [];
 
+const COMMENT_COLUMNS = 100;
+/** A doc comment whose lines end at 100 columns. */
+const comment = (doc, indent = "") => {
+  if (doc === undefined) return "";
+  const one = `${indent}/** ${doc} */`;
+  if (one.length <= COMMENT_COLUMNS) return `${one}\n`;
+  const lines = [`${indent} *`];
+  for (const word of doc.split(" "))
+    if (lines.at(-1).length + 1 + word.length <= COMMENT_COLUMNS) lines.push(`${lines.pop()} ${word}`);
+    else lines.push(`${indent} * ${word}`);
+  return `${indent}/**\n${lines.join("\n")}\n${indent} */\n`;
+};
+
 /**
  * The TypeScript type of an Avro type; records and enums met on the way are declared. A plain long
  * is always a time.
@@ -34,10 +48,14 @@ const typeOf = (type) => {
   if (typeof type === "string") return primitive[type] ?? type;
   if (type.logicalType === "minor-units") return "bigint";
   if (type.type === "array") return `readonly ${typeOf(type.items)}[]`;
-  if (type.type === "enum")
-    declare(type.name, () => `export type ${type.name} = ${type.symbols.map((symbol) => `"${symbol}"`).join(" | ")};`);
+  if (type.type === "enum") declare(type.name, () => unionOf(type.name, type.symbols));
   if (type.type === "record") declareRecord(type);
   return type.name;
+};
+const unionOf = (name, members) => {
+  const one = `export type ${name} = ${members.map((member) => `"${member}"`).join(" | ")};`;
+  if (one.length <= 120) return one;
+  return `export type ${name} =${members.map((member) => `\n  | "${member}"`).join("")};`;
 };
 const declare = (name, text) => {
   if (!declared.some((known) => known.name === name)) declared.push({ name, text: text() });
@@ -45,9 +63,9 @@ const declare = (name, text) => {
 const declareRecord = (schema) =>
   declare(schema.name, () => {
     const fields = schema.fields.map(
-      ({ name, type, doc }) => `${doc ? `  /** ${doc} */\n` : ""}  readonly ${name}: ${typeOf(type)};`,
+      ({ name, type, doc }) => `${comment(doc, "  ")}  readonly ${name}: ${typeOf(type)};`,
     );
-    return `${schema.doc ? `/** ${schema.doc} */\n` : ""}export interface ${schema.name} {\n${fields.join("\n")}\n}`;
+    return `${comment(schema.doc)}export interface ${schema.name} {\n${fields.join("\n")}\n}`;
   });
 
 /**
@@ -84,28 +102,60 @@ const firstOf = (fields) =>
     .join(" ?? ");
 
 for (const schema of schemas.values()) declareRecord(schema);
+const records = new Set();
 const constants = [];
 for (const [name, { record, keyed_by, key, id, partitions, checked = false }] of Object.entries(topics)) {
   if (record === undefined) continue;
   if (!schemas.has(record))
     throw new Error(`topics.yaml: ${name} names the record ${record}, which schemas/ does not hold`);
-  constants.push(
-    `  ${constantOf(name)}: topic<${record}>({\n    name: "${name}",\n    keyedBy: "${keyed_by}",\n    partitions: ${partitions},\n    checked: ${checked},\n` +
-      `    idOf: (data) => ${firstOf(id)},\n    keyOf: (data) => \`${key.map((field) => `\${${path(field)}}`).join(":")}\`,\n` +
-      `    record: ${JSON.stringify(inline(record, new Set()))},\n  }),`,
-  );
+  records.add(record);
+  const lines = [
+    `name: "${name}"`,
+    `keyedBy: "${keyed_by}"`,
+    `partitions: ${partitions}`,
+    `checked: ${checked}`,
+    `idOf: (data) => ${firstOf(id)}`,
+    `keyOf: (data) => \`${key.map((field) => `\${${path(field)}}`).join(":")}\``,
+    `record: schemas.${record}`,
+  ];
+  constants.push(`  ${constantOf(name)}: topic<${record}>({\n${lines.map((line) => `    ${line},\n`).join("")}  }),`);
 }
-const settings = Object.entries(topics).map(
-  ([name, { partitions, retention, compacted = false, why }]) =>
-    `  { name: "${name}", partitions: ${partitions}, retentionMs: ${milliseconds(retention)}, compacted: ${compacted}, why: ${JSON.stringify(why)} },`,
-);
-const text = `// schemas/generated.ts - record types and topic constants, from topics.yaml and schemas/*.avsc. Do not edit: npm run generate.
-import { topic } from "../infra/avro/codec.ts";
-import type { UnixMs } from "../stream/flow.ts";
+const settings = Object.entries(topics).map(([name, { partitions, retention, compacted = false, why }]) => {
+  const lines = [
+    `name: "${name}"`,
+    `partitions: ${partitions}`,
+    `retentionMs: ${milliseconds(retention)}`,
+    `compacted: ${compacted}`,
+  ];
+  return `${comment(why, "  ")}  { ${lines.join(", ")} },`;
+});
+const shapes = [...records].map((name) => `  ${name}: ${JSON.stringify(inline(name, new Set()))},`);
+const generated = {
+  "schemas/generated.ts": `// Record types and topic names, from topics.yaml and schemas/*.avsc. Do not edit: npm run generate.
+
+/** Milliseconds since 1970 in UTC. */
+type UnixMs = number;
+
+${unionOf("TopicName", Object.keys(topics))}
 
 ${declared.map(({ text }) => text).join("\n\n")}
+`,
+  "schemas/avro.ts": `// The Avro schemas of records, from schemas/*.avsc: each one whole. Do not edit: npm run generate.
+export const schemas = {
+${shapes.join("\n")}
+} as const;
+`,
+  "topics.ts": `// Every topic of the log, from topics.yaml. Do not edit: npm run generate.
+import { topic } from "./infra/avro/codec.ts";
+import { schemas } from "./schemas/avro.ts";
+import type {
+${[...records]
+  .sort()
+  .map((name) => `  ${name},`)
+  .join("\n")}
+} from "./schemas/generated.ts";
 
-/** Every topic that holds records. */
+/** The topics that hold records. */
 export const topics = {
 ${constants.join("\n")}
 } as const;
@@ -114,10 +164,12 @@ ${constants.join("\n")}
 export const topicSettings = [
 ${settings.join("\n")}
 ] as const;
-`;
-const target = at("schemas/generated.ts");
-if (!process.argv.includes("--check")) writeFileSync(target, text);
-else if (readFileSync(target, "utf8") !== text) {
-  console.error("schemas/generated.ts does not match topics.yaml and schemas/*.avsc; run: npm run generate");
-  process.exit(1);
+`,
+};
+for (const [file, text] of Object.entries(generated)) {
+  if (!process.argv.includes("--check")) writeFileSync(at(file), text);
+  else if (readFileSync(at(file), "utf8") !== text) {
+    console.error(`${file} does not match topics.yaml and schemas/*.avsc; run: npm run generate`);
+    process.exitCode = 1;
+  }
 }

@@ -1,9 +1,8 @@
 // Makes the message that keeps what was refused: the bytes as they came, and headers that say
 // where, why and how often.
 
-import type { OutgoingMessage } from "../infra/kafka/producer.ts";
 import type { UnixMs } from "./flow.ts";
-import type { Letter } from "./messages.ts";
+import type { Letter, OutputMessage } from "./messages.ts";
 
 // Names of Kafka Connect, which tools that look into dead letters already know; what Connect has no
 // name for begins with `tributary-`.
@@ -31,7 +30,7 @@ const textOf = (header: Buffer | string | undefined): string | undefined => head
  * again and failed again carries its earlier headers:
  * its attempt counts on and its first failure stays.
  */
-export const deadLetterOf = (letter: Letter, now: UnixMs): OutgoingMessage => {
+export const deadLetterOf = (letter: Letter, now: UnixMs): OutputMessage => {
   const { headers, position } = letter;
   const before = Number(textOf(headers[letterHeaders.attempt]) ?? 0);
   const kept = Object.entries(headers).filter((entry): entry is [string, Buffer | string] => entry[1] !== undefined);

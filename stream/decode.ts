@@ -1,10 +1,10 @@
 // Reads the messages of a batch; what nobody can read is set apart, and a schema not met before is
 // learnt outside the loop.
-import { Unreadable } from "../infra/avro/codec.ts";
-import { UnknownSchema, type Wire } from "../infra/avro/wire.ts";
+
 import type { AnyTopic, DeadLetterRoute, Position, Recorded } from "./flow.ts";
 import type { Given } from "./fold.ts";
 import type { InputBatch, InputMessage, Letter } from "./messages.ts";
+import { UnknownSchema, Unreadable, type Wire } from "./wire.ts";
 
 export interface Unread {
   readonly source: InputMessage;

@@ -1,6 +1,5 @@
 // Says of any error what it asks for: another try of that step, a closer look at the data, or a
 // stop.
-import { Unreadable } from "../infra/avro/codec.ts";
 
 /**
  * transient: the step may succeed if it is tried again. data: what was given cannot be stored or
@@ -119,7 +118,6 @@ export const classify = (thrown: unknown): Verdict => {
   if (typeof thrown !== "object" || thrown === null) return "fatal";
   const error = thrown as Loose;
   if (isClassified(error)) return error.verdict;
-  if (thrown instanceof Unreadable) return "data";
   const { name, code, type, message } = error;
   if (typeof name === "string" && name.startsWith("KafkaJS")) return ofKafka(error);
   if (typeof code === "string" && transientSystemCodes.has(code)) return "transient";

@@ -1,12 +1,12 @@
 // One stage over the events of one batch of one partition: what it emits, remembers and rejects.
 // Pure; all that it meets was loaded before.
 
-import type { Wire } from "../infra/avro/wire.ts";
 import type { AnyStage, AnyTopic, Drop, Emit, Emitted, Outcome, Position, Recorded } from "./flow.ts";
 import type { Loaded, Remembering } from "./memory/memory.ts";
 import { decodeOutcome, encodeOutcome, type RecordedMessage, type RecordedOutcome } from "./memory/outcome.ts";
 import { type Recall, recall } from "./memory/recall.ts";
 import type { InputMessage, OutputMessage } from "./messages.ts";
+import type { Wire } from "./wire.ts";
 
 /** A stage as it is hosted. */
 export interface Hosted {

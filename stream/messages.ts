@@ -1,11 +1,10 @@
 // What a runner asks of the world: the log, retries, counters. infra/kafka/kafka.ts satisfies it,
 // and so does the log in memory of stream/testing/drive.ts.
 
-import type { Wire } from "../infra/avro/wire.ts";
-import type { Log } from "../infra/runtime/log.ts";
 import type { DeadLetterRoute, Position, Read, Recorded, UnixMs, Write } from "./flow.ts";
 import type { Counts } from "./fold.ts";
 import type { Memories } from "./memory/memory.ts";
+import type { Wire } from "./wire.ts";
 
 export interface InputMessage {
   readonly offset: number;
@@ -89,6 +88,13 @@ export interface WriteCounts {
  */
 export type Retry = <T>(name: RetriedStep, step: () => Promise<T>, between: () => Promise<void>) => Promise<T>;
 export type RetriedStep = "record" | "learn" | "load" | "remember" | "produce" | "write" | "commit";
+type Report = (event: string, fields: Readonly<Record<string, unknown>>) => void;
+/** Events of the process, never once an event of the stream; `error` asks for an operator. */
+export interface RunnerLog {
+  readonly info: Report;
+  readonly warn: Report;
+  readonly error: Report;
+}
 /** What runners of stages and of sinks have in common. */
 export interface LogPorts {
   readonly wire: Wire;
@@ -101,7 +107,7 @@ export interface LogPorts {
    * outlives the process.
    */
   readonly stops: (reader: string, at: Position) => Promise<number>;
-  readonly log: Pick<Log, "info" | "warn" | "error">;
+  readonly log: RunnerLog;
 }
 export interface RunnerPorts extends LogPorts {
   readonly memories: Memories;

@@ -1,11 +1,11 @@
 // Folds events through a chain of stages as its worker would, and hands over what would have been
 // produced: nothing goes out.
 
-import type { Wire } from "../infra/avro/wire.ts";
 import type { Chain } from "./chain.ts";
 import type { AnyTopic, Position, Read, Recorded } from "./flow.ts";
 import { fold, type Given } from "./fold.ts";
 import type { Memories } from "./memory/memory.ts";
+import type { Wire } from "./wire.ts";
 
 export interface ShadowPorts {
   /** Opened for every topic that the chain reads or writes. */

@@ -1,7 +1,7 @@
 // The platform API: opens what it needs by name, serves, and closes in reverse.
 
 import { openRegistry } from "../../infra/avro/registry.ts";
-import { openWire, type Wire } from "../../infra/avro/wire.ts";
+import { openWire } from "../../infra/avro/wire.ts";
 import { openClickhouse } from "../../infra/clickhouse/client.ts";
 import { listen } from "../../infra/http/listen.ts";
 import { openRateLimit } from "../../infra/http/rate-limit.ts";
@@ -19,7 +19,8 @@ import { userOf } from "../../modules/access/users.ts";
 import { openMailer } from "../../modules/alerts/mail.ts";
 import { teller } from "../../modules/alerts/tell.ts";
 import type { OperationPorts } from "../../modules/operations/operations.ts";
-import { topics } from "../../schemas/generated.ts";
+import type { Wire } from "../../stream/wire.ts";
+import { topics } from "../../topics.ts";
 import type { Config } from "./config.ts";
 import { identify } from "./identity.ts";
 import { deadLetterRoutes } from "./routes/dead-letters.ts";

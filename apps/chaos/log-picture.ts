@@ -1,12 +1,12 @@
 // What lies in the log since the session began, by id: read on from where the last reading ended,
 // never from metrics.
 import { createHash } from "node:crypto";
-import { Unreadable } from "../../infra/avro/codec.ts";
-import { UnknownSchema } from "../../infra/avro/wire.ts";
 import { until } from "../../infra/runtime/until.ts";
-import { type EventReceived, topics } from "../../schemas/generated.ts";
+import type { EventReceived } from "../../schemas/generated.ts";
 import { letterHeaders } from "../../stream/dead-letters.ts";
 import type { Recorded, Topic } from "../../stream/flow.ts";
+import { UnknownSchema, Unreadable } from "../../stream/wire.ts";
+import { topics } from "../../topics.ts";
 import type { Target } from "./target.ts";
 
 /** One id of a topic: every record of it must have one content. */

@@ -15,7 +15,7 @@ import { takeMarks } from "../../modules/rollups/rollup-marks.ts";
 import { computeRollups } from "../../modules/rollups/rollups.ts";
 import { differingRows } from "../../modules/state-hash/clickhouse.ts";
 import { differingTables, type StateHash, stateHash } from "../../modules/state-hash/state-hash.ts";
-import { topicSettings, topics } from "../../schemas/generated.ts";
+import { topicSettings, topics } from "../../topics.ts";
 import { searchPath } from "./config.ts";
 import { freePort } from "./free-port.ts";
 import type { Target } from "./target.ts";

@@ -4,7 +4,7 @@ import { mkdirSync, readFileSync } from "node:fs";
 import { Redis } from "ioredis";
 import type pg from "pg";
 import { openRegistry } from "../../infra/avro/registry.ts";
-import { openWire, type Wire } from "../../infra/avro/wire.ts";
+import { openWire } from "../../infra/avro/wire.ts";
 import { openClickhouse } from "../../infra/clickhouse/client.ts";
 import { openHome, readJson, secretsOf } from "../../infra/embedded/home.ts";
 import type { Run } from "../../infra/embedded/supervisor.ts";
@@ -13,7 +13,8 @@ import { type Kafka, openKafka } from "../../infra/kafka/kafka.ts";
 import { openPool } from "../../infra/postgres/sql.ts";
 import { type Control, controlOf } from "../../infra/runtime/stack-control.ts";
 import { until } from "../../infra/runtime/until.ts";
-import { topics } from "../../schemas/generated.ts";
+import type { Wire } from "../../stream/wire.ts";
+import { topics } from "../../topics.ts";
 import type { TcpProxy } from "./proxy.ts";
 
 export type Fronted = "kafka" | "postgres" | "clickhouse" | "redis" | "registry";

@@ -3,7 +3,8 @@
 import { openRegistry } from "../../infra/avro/registry.ts";
 import { openWire } from "../../infra/avro/wire.ts";
 import { decisionMessages } from "../../modules/decisions/decisions.ts";
-import { type Claim, topics } from "../../schemas/generated.ts";
+import type { Claim } from "../../schemas/generated.ts";
+import { topics } from "../../topics.ts";
 import { addresses } from "./config.ts";
 import { kafkaOf } from "./connections.ts";
 

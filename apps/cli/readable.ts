@@ -1,11 +1,11 @@
 // A record of the log as a person reads it: Avro as JSON, amounts as decimals, and bytes that
 // nobody can read as they are.
 import { toDecimal } from "../../domain/money.ts";
-import { UnknownSchema, type Wire } from "../../infra/avro/wire.ts";
 import type { SeenRecord } from "../../infra/kafka/peek.ts";
-import { topics } from "../../schemas/generated.ts";
 import { letterHeaders } from "../../stream/dead-letters.ts";
 import type { AnyTopic, Recorded, Topic } from "../../stream/flow.ts";
+import { UnknownSchema, type Wire } from "../../stream/wire.ts";
+import { topics } from "../../topics.ts";
 
 const byName = new Map<string, AnyTopic>(Object.values(topics).map((topic) => [topic.name, topic]));
 /** As much of unreadable bytes as fits a screen. */

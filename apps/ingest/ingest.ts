@@ -2,7 +2,7 @@
 import { resolve } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { openRegistry, type Registry } from "../../infra/avro/registry.ts";
-import { openWire, type Wire, wireWithoutIds } from "../../infra/avro/wire.ts";
+import { openWire, wireWithoutIds } from "../../infra/avro/wire.ts";
 import { openClickhouse } from "../../infra/clickhouse/client.ts";
 import { listen } from "../../infra/http/listen.ts";
 import { openRateLimit } from "../../infra/http/rate-limit.ts";
@@ -30,7 +30,8 @@ import { progressOf } from "../../modules/receipts/progress.ts";
 import { openReference } from "../../modules/reference/reference.ts";
 import { replayableSinks } from "../../modules/replays/report.ts";
 import { batchIdKey } from "../../processors/admit/batch-id.ts";
-import { topics } from "../../schemas/generated.ts";
+import type { Wire } from "../../stream/wire.ts";
+import { topics } from "../../topics.ts";
 import { pipeline } from "../../topology.ts";
 import type { Config } from "./config.ts";
 import { batchRoute, REQUESTS_A_MINUTE } from "./edges/batch.ts";

@@ -17,7 +17,7 @@ import { sendWithSchemaIds } from "../../infra/spool/send-with-schema-ids.ts";
 import { letterSources } from "../../modules/dead-letters/failure.ts";
 import { outboxTopics } from "../../modules/outbox/outbox.ts";
 import { openSuppressions } from "../../modules/privacy/suppressions.ts";
-import { topics } from "../../schemas/generated.ts";
+import { topics } from "../../topics.ts";
 import { pipeline } from "../../topology.ts";
 import type { Config } from "./config.ts";
 import { archiveRetention } from "./schedules/archive.ts";

@@ -2,21 +2,8 @@
 // of the record, both synchronous.
 import { createHash } from "node:crypto";
 import type { Position, Recorded, Topic } from "../../stream/flow.ts";
+import { Unreadable } from "../../stream/wire.ts";
 import { typeOf } from "./avro.ts";
-
-/**
- * Bytes that are not a record of the topic they lie in: cut, altered, or written under a schema
- * that today's cannot read. `code` is closed.
- */
-export class Unreadable extends Error {
-  readonly code: UnreadableCode;
-  constructor(code: UnreadableCode, message: string) {
-    super(message);
-    this.name = "Unreadable";
-    this.code = code;
-  }
-}
-export type UnreadableCode = "not_framed" | "unknown_schema" | "unreadable_body" | "content_hash_mismatch";
 
 const HASH_BYTES = 16;
 const headFields = [

@@ -1,28 +1,9 @@
 // The Confluent wire format (byte 0, 4-byte schema id, Avro body), synchronous because ids are
 // resolved at start.
 
-import type { AnyTopic, Position, Recorded, Topic } from "../../stream/flow.ts";
+import type { AnyTopic } from "../../stream/flow.ts";
 import type { OutputMessage } from "../../stream/messages.ts";
-import { Unreadable } from "./codec.ts";
-
-export interface Wire {
-  /**
-   * The framed value. It is a part of a larger buffer that nothing else is written to; keep it, do
-   * not change it.
-   */
-  readonly encode: <T>(topic: Topic<T>, event: Recorded<T>, origin: Position | null) => Buffer;
-  /**
-   * Throws Unreadable for bytes that nobody can read, UnknownSchema when `learn` must be asked
-   * first.
-   */
-  readonly decode: <T>(topic: Topic<T>, value: Buffer | null, read: Position) => Recorded<T>;
-  /**
-   * Fetches the schema of an id once; afterwards `decode` reads what was written under it, or calls
-   * it Unreadable("unknown_schema") for good.
-   * Rejects while the registry is away.
-   */
-  readonly learn: (schemaId: number) => Promise<void>;
-}
+import { UnknownSchema, Unreadable, type Wire } from "../../stream/wire.ts";
 
 /** What a registry knows a schema by. */
 export type Schemed = Pick<AnyTopic, "name" | "schema">;
@@ -31,20 +12,6 @@ export type Schemed = Pick<AnyTopic, "name" | "schema">;
 export interface SchemaIds {
   readonly idOf: (topic: Schemed) => Promise<number | null>;
   readonly schemaOf: (schemaId: number) => Promise<object | null>;
-}
-
-/**
- * A value under a schema id not met before: learn it outside of the loop over events, then decode
- * again.
- */
-export class UnknownSchema extends Error {
-  readonly verdict = "transient";
-  readonly schemaId: number;
-  constructor(schemaId: number) {
-    super(`schema ${schemaId} has not been learnt yet`);
-    this.name = "UnknownSchema";
-    this.schemaId = schemaId;
-  }
 }
 
 const HEADER_BYTES = 5;

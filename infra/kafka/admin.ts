@@ -4,7 +4,7 @@ import { isSettling } from "../../stream/errors.ts";
 import { retry } from "../runtime/retry.ts";
 import type { ClientAdmin } from "./kafka.ts";
 
-/** What is declared of a topic; schemas/generated.ts lists them. */
+/** What is declared of a topic; topics.ts lists them. */
 export interface TopicSetting {
   readonly name: string;
   readonly partitions: number;

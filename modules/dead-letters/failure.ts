@@ -3,12 +3,13 @@
 import { createHash } from "node:crypto";
 import { uuidOf } from "../../domain/ids.ts";
 import type { Hides } from "../../domain/suppression.ts";
-import { Unreadable } from "../../infra/avro/codec.ts";
-import type { Wire } from "../../infra/avro/wire.ts";
-import { type Claim, type EventAttributed, type EventReceived, topics } from "../../schemas/generated.ts";
+import type { Claim, EventAttributed, EventReceived } from "../../schemas/generated.ts";
 import { letterHeaders } from "../../stream/dead-letters.ts";
 import type { AnyTopic, Position, Recorded, UnixMs } from "../../stream/flow.ts";
 import type { InputMessage, OutputMessage } from "../../stream/messages.ts";
+import type { Wire } from "../../stream/wire.ts";
+import { Unreadable } from "../../stream/wire.ts";
+import { topics } from "../../topics.ts";
 import { pipeline } from "../../topology.ts";
 import type { Failure, LetterKind } from "./letter.ts";
 

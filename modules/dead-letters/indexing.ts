@@ -1,8 +1,8 @@
 // Reads the dead-letter topics into the index: one transaction a batch, then the offsets.
 import { hit } from "#failpoint";
-import type { Wire } from "../../infra/avro/wire.ts";
 import type { ConsumedBatch } from "../../infra/kafka/consumer.ts";
 import type { Control } from "../../stream/messages.ts";
+import type { Wire } from "../../stream/wire.ts";
 import { failureOf } from "./failure.ts";
 import type { Failure } from "./letter.ts";
 

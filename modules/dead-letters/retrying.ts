@@ -1,10 +1,10 @@
 // Sends due letters into the pipeline again: claim, produce the kept bytes under the same id, mark.
 import { hit } from "#failpoint";
 import type { Hides } from "../../domain/suppression.ts";
-import type { Wire } from "../../infra/avro/wire.ts";
 import { placeOf } from "../../infra/kafka/pick.ts";
 import type { Position, UnixMs } from "../../stream/flow.ts";
 import type { InputMessage, OutputMessage, Produce } from "../../stream/messages.ts";
+import type { Wire } from "../../stream/wire.ts";
 import { reentryOf } from "./failure.ts";
 import type { Letter } from "./letter.ts";
 import type { Attempt } from "./letter-index.ts";

@@ -1,14 +1,14 @@
 // Takes one record that stops its reader out of the way: the only forward move of an offset that
 // there is, audited (laws.md L5).
 import { hit } from "#failpoint";
-import { Unreadable } from "../../infra/avro/codec.ts";
-import type { Wire } from "../../infra/avro/wire.ts";
 import type { ConsumedMessage } from "../../infra/kafka/consumer.ts";
 import { placeOf } from "../../infra/kafka/pick.ts";
 import { deadLetterOf } from "../../stream/dead-letters.ts";
 import type { AnyTopic, Position, Recorded } from "../../stream/flow.ts";
 import type { Memories } from "../../stream/memory/memory.ts";
 import type { Produce } from "../../stream/messages.ts";
+import type { Wire } from "../../stream/wire.ts";
+import { Unreadable } from "../../stream/wire.ts";
 import { openHolds } from "../groups/group-holds.ts";
 import { untilEmpty } from "../groups/rewind.ts";
 import { type Found, findGroup, type Rewinding, RewindRefused } from "../groups/rewinding.ts";

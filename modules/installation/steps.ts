@@ -8,7 +8,7 @@ import type { Step } from "../../infra/embedded/supervisor.ts";
 import { openKafka } from "../../infra/kafka/kafka.ts";
 import { withAdvisoryLock } from "../../infra/postgres/advisory-lock.ts";
 import { migrate as migratePostgres, status as postgresStatus } from "../../infra/postgres/migrate.ts";
-import { topicSettings, topics } from "../../schemas/generated.ts";
+import { topicSettings, topics } from "../../topics.ts";
 import { seedStep } from "./seed-step.ts";
 
 const prepareTopics: Step = {

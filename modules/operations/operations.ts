@@ -2,9 +2,10 @@
 // ends (topic `operations`).
 import { randomUUID } from "node:crypto";
 import { userInfo } from "node:os";
-import type { Wire } from "../../infra/avro/wire.ts";
-import { type Operation, topics } from "../../schemas/generated.ts";
+import type { Operation } from "../../schemas/generated.ts";
 import type { Produce } from "../../stream/messages.ts";
+import type { Wire } from "../../stream/wire.ts";
+import { topics } from "../../topics.ts";
 
 export interface OperationPlan {
   readonly kind:

@@ -1,11 +1,12 @@
 // The transactional outbox: rows that a change leaves for the log, and the relay that sends them in
 // order.
 import type { Pool, PoolClient } from "pg";
-import type { Wire } from "../../infra/avro/wire.ts";
 import { sql, transaction } from "../../infra/postgres/sql.ts";
-import { type DomainChanged, type ReferenceChanged, topics } from "../../schemas/generated.ts";
+import type { DomainChanged, ReferenceChanged } from "../../schemas/generated.ts";
 import type { Topic, UnixMs } from "../../stream/flow.ts";
 import type { OutputMessage, Produce } from "../../stream/messages.ts";
+import type { Wire } from "../../stream/wire.ts";
+import { topics } from "../../topics.ts";
 import type { Waiting } from "../rollups/rollup-marks.ts";
 
 /** What goes to the log; its event id is made with the row. */

@@ -1,11 +1,12 @@
 // What differs about one line or event, and the decision that would write it. Equal changes are
 // equal decisions, whenever they are found.
 import { uuidOf } from "../../domain/ids.ts";
-import type { Wire } from "../../infra/avro/wire.ts";
 import { decisionOnRow } from "../../processors/settle/decision-claim.ts";
-import { type Claim, type Credit, type Decision, type EventAttributed, topics } from "../../schemas/generated.ts";
+import type { Claim, Credit, Decision, EventAttributed } from "../../schemas/generated.ts";
 import type { UnixMs } from "../../stream/flow.ts";
 import type { OutputMessage } from "../../stream/messages.ts";
+import type { Wire } from "../../stream/wire.ts";
+import { topics } from "../../topics.ts";
 import { decisionMessages } from "../decisions/decisions.ts";
 import type { Part } from "./compare.ts";
 

@@ -1,8 +1,9 @@
 // What was said about the orders of a window, as it stands in the topic `claims`: read once, kept
 // as bytes, decoded when it is asked for.
 import { MERGE_WINDOW_MS } from "../../processors/settle/merge-copy.ts";
-import { type Claim, type Enrichment, type EventAttributed, type Fraud, topics } from "../../schemas/generated.ts";
+import type { Claim, Enrichment, EventAttributed, Fraud } from "../../schemas/generated.ts";
 import type { Position, Recorded } from "../../stream/flow.ts";
+import { topics } from "../../topics.ts";
 import { type ReprocessPorts, type ReprocessSettings, TooMuch } from "./ports.ts";
 import { decoded } from "./read.ts";
 

@@ -2,8 +2,9 @@
 // with the one that settle remembers.
 import { emptyOrder, type Line, type OrderState, order, rowOf } from "../../processors/settle/order.ts";
 import { settle } from "../../processors/settle/settle.ts";
-import { type Claim, type EventAttributed, topics } from "../../schemas/generated.ts";
+import type { Claim, EventAttributed } from "../../schemas/generated.ts";
 import type { Recorded } from "../../stream/flow.ts";
+import { topics } from "../../topics.ts";
 import { type Change, changeOf, type Deciding, recreditOf } from "./changes.ts";
 import type { Claims, KeptOrder } from "./claims.ts";
 import { changedParts, type Part, withStanding } from "./compare.ts";

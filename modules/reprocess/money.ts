@@ -1,11 +1,12 @@
 // What the decisions would move: settle and commission themselves, folded over what they remember,
 // with nothing remembered.
-import { type Claim, type Conversion, type LedgerEntry, topics } from "../../schemas/generated.ts";
+import type { Claim, Conversion, LedgerEntry } from "../../schemas/generated.ts";
 import { chain } from "../../stream/chain.ts";
 import type { Recorded } from "../../stream/flow.ts";
 import { inMemory } from "../../stream/memory/in-memory.ts";
 import { overlay } from "../../stream/memory/overlay.ts";
 import { shadow } from "../../stream/shadow.ts";
+import { topics } from "../../topics.ts";
 import { type Change, readAgain } from "./changes.ts";
 import type { ReprocessPorts } from "./ports.ts";
 

@@ -1,10 +1,10 @@
 // What reprocessing asks of the world, and what it is asked to do. Nothing here can write.
 
-import type { Wire } from "../../infra/avro/wire.ts";
 import type { Credit, Enrichment, Fraud } from "../../schemas/generated.ts";
 import type { AnyTopic, Read, Topology, UnixMs } from "../../stream/flow.ts";
 import type { Memory } from "../../stream/memory/memory.ts";
 import type { InputBatch, Withholds } from "../../stream/messages.ts";
+import type { Wire } from "../../stream/wire.ts";
 
 /**
  * From which stage on events are computed anew; what stages before it found out is taken as it was

@@ -2,14 +2,8 @@
 
 import { nothingFound } from "../../domain/nothing-found.ts";
 import type { ReferenceAt } from "../../domain/reference/reference.ts";
-import {
-  type Claim,
-  type Decision,
-  type EventAttributed,
-  type EventReceived,
-  topics,
-} from "../../schemas/generated.ts";
-import type { Recorded } from "../../stream/flow.ts";
+import type { Claim, Decision, EventAttributed, EventReceived } from "../../schemas/generated.ts";
+import type { Recorded, Topic } from "../../stream/flow.ts";
 import { claimKindOf, orderKeyOf } from "../attribute/claims.ts";
 
 /** What is said beside what it is about; the last two only by whoever computes events anew. */
@@ -73,14 +67,14 @@ export const decisionOnRow = (
 });
 
 /** As it is published: event time and receipt are when it was decided. */
-export const recordedDecision = (claim: Claim): Recorded<Claim> => {
+export const recordedDecision = (claims: Topic<Claim>, claim: Claim): Recorded<Claim> => {
   const at = claim.decision?.at ?? 0;
   return {
-    id: topics.claims.idOf(claim),
-    key: topics.claims.keyOf(claim),
+    id: claims.idOf(claim),
+    key: claims.keyOf(claim),
     at,
     receivedAt: at,
-    position: { topic: topics.claims.name, partition: 0, offset: 0 },
+    position: { topic: claims.name, partition: 0, offset: 0 },
     data: claim,
   };
 };

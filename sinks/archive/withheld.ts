@@ -1,9 +1,9 @@
 // Which archived records may not come back: those of erased subjects.
 
-import type { Wire } from "../../infra/avro/wire.ts";
 import type { Objects } from "../../infra/objects/objects.ts";
 import type { AnyTopic } from "../../stream/flow.ts";
 import type { InputMessage, Withholds } from "../../stream/messages.ts";
+import type { Wire } from "../../stream/wire.ts";
 
 /**
  * Asked before each file: undefined when everything may come back, so that nothing is decoded.

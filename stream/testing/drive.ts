@@ -1,7 +1,6 @@
 // Runs a topology in memory: the same runner and fold as the worker's, on a log, memories and facts
 // that live in this process.
 
-import { inMemoryWire, type Wire } from "../../infra/avro/wire.ts";
 import { chain } from "../chain.ts";
 import { deadLetterOf } from "../dead-letters.ts";
 import {
@@ -17,6 +16,7 @@ import { inMemory } from "../memory/in-memory.ts";
 import type { Memories } from "../memory/memory.ts";
 import type { BatchCounts, OutputMessage, ProcessBatch, RunnerPorts } from "../messages.ts";
 import { runner } from "../runner.ts";
+import type { Wire } from "../wire.ts";
 import { inMemoryLog, type LoggedMessage } from "./in-memory-log.ts";
 
 /** An event as an edge would publish it. */
@@ -51,6 +51,8 @@ export interface Driven {
 }
 
 export interface DriveSettings {
+  /** How the messages of these topics are written and read, e.g. `inMemoryWire`. */
+  readonly wire: (topics: readonly AnyTopic[]) => Wire;
   readonly read?: Read;
   /** Memories of this process when left out. */
   readonly memories?: Memories;
@@ -65,7 +67,7 @@ const nothingKnown: Read = async ({ view }) => {
 };
 
 /** Stages, sinks and topics as the topology declares them; edges are left to `send`. */
-export const drive = (topology: Topology, settings: DriveSettings = {}): Driven => {
+export const drive = (topology: Topology, settings: DriveSettings): Driven => {
   const { nodes } = topology;
   const stages = nodes.filter((node) => node.is === "stage");
   const sinks = nodes.filter((node) => node.is === "sink").filter(writesRows);
@@ -75,7 +77,7 @@ export const drive = (topology: Topology, settings: DriveSettings = {}): Driven 
       ...sinks.map(({ from }) => from),
     ]),
   ];
-  const wire = inMemoryWire(topics);
+  const wire = settings.wire(topics);
   const log = inMemoryLog(Object.fromEntries(topics.map(({ name, partitions }) => [name, partitions])));
   const counts: BatchCounts[] = [];
   let read = settings.read ?? nothingKnown;

@@ -5,8 +5,8 @@ import { momentOf, rewindToOf, spanOf } from "../../apps/cli/moments.ts";
 import { clientIdOf, readable, withAmounts } from "../../apps/cli/readable.ts";
 import { inMemoryWire } from "../../infra/avro/wire.ts";
 import type { SeenRecord } from "../../infra/kafka/peek.ts";
-import { topics } from "../../schemas/generated.ts";
 import { letterHeaders } from "../../stream/dead-letters.ts";
+import { topics } from "../../topics.ts";
 
 const wire = inMemoryWire(Object.values(topics));
 const operation = {

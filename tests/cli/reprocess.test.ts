@@ -4,7 +4,8 @@ import type { ReferenceRows, Rule } from "../../domain/reference/reference.ts";
 import { closedMonthsOf, isClosed } from "../../modules/reprocess/difference.ts";
 import { defaultLimits, stages } from "../../modules/reprocess/ports.ts";
 import { decisionOnOrder } from "../../processors/settle/decision-claim.ts";
-import { type DecisionKind, topics } from "../../schemas/generated.ts";
+import type { DecisionKind } from "../../schemas/generated.ts";
+import { topics } from "../../topics.ts";
 import {
   campaign,
   client,

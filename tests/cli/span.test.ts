@@ -4,9 +4,9 @@
 import { expect, test } from "vitest";
 import { Refused } from "../../infra/runtime/refused.ts";
 import { spansOf } from "../../modules/reprocess/span.ts";
-import { topics } from "../../schemas/generated.ts";
 import type { InputBatch, InputMessage, Past } from "../../stream/messages.ts";
 import { inMemoryLog } from "../../stream/testing/in-memory-log.ts";
+import { topics } from "../../topics.ts";
 import { hourMs, noon } from "../support/builders.ts";
 
 const topic = topics.eventsRaw;

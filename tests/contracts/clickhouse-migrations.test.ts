@@ -10,10 +10,10 @@ import { type Clickhouse, openClickhouse } from "../../infra/clickhouse/client.t
 import { migrate, status } from "../../infra/clickhouse/migrate.ts";
 import { count, readRows, scopeOf } from "../../infra/clickhouse/query.ts";
 import { migrateAll, migrationStatus } from "../../modules/installation/steps.ts";
-import { topics } from "../../schemas/generated.ts";
 import { eventRows } from "../../sinks/analytics/events.ts";
 import { eventCounts, eventVersions, freshness, latestEvents } from "../../sinks/analytics/reads.ts";
 import { clickhouseStore } from "../../sinks/stores/clickhouse.ts";
+import { topics } from "../../topics.ts";
 import { attributed, clickCredit, enriched, noon, received, recorded } from "../support/builders.ts";
 import { freshDatabase } from "../support/fresh-database.ts";
 import { sharedStack } from "../support/shared-stack.ts";

@@ -8,10 +8,11 @@ import { Subject } from "../../domain/conditions/fields.ts";
 import type { Condition } from "../../domain/reference/reference.ts";
 import { type Clickhouse, openClickhouse } from "../../infra/clickhouse/client.ts";
 import { readRows, scopeOf, text } from "../../infra/clickhouse/query.ts";
-import { type EventAttributed, topics } from "../../schemas/generated.ts";
+import type { EventAttributed } from "../../schemas/generated.ts";
 import { matching } from "../../sinks/analytics/condition-sql.ts";
 import { eventRows, events } from "../../sinks/analytics/events.ts";
 import { clickhouseStore } from "../../sinks/stores/clickhouse.ts";
+import { topics } from "../../topics.ts";
 import { attributed, enrichment, received, recorded } from "../support/builders.ts";
 import { sharedStack } from "../support/shared-stack.ts";
 

@@ -4,11 +4,11 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { type Clickhouse, openClickhouse } from "../../infra/clickhouse/client.ts";
 import { migrate } from "../../infra/clickhouse/migrate.ts";
 import { scopeOf } from "../../infra/clickhouse/query.ts";
-import { topics } from "../../schemas/generated.ts";
 import { eventRows } from "../../sinks/analytics/events.ts";
 import { latestRows } from "../../sinks/analytics/latest-rows.ts";
 import { eventVersions } from "../../sinks/analytics/reads.ts";
 import { clickhouseStore } from "../../sinks/stores/clickhouse.ts";
+import { topics } from "../../topics.ts";
 import { attributed, recorded } from "../support/builders.ts";
 import { sharedStack } from "../support/shared-stack.ts";
 

@@ -3,9 +3,10 @@ import { Redis } from "ioredis";
 import { afterAll, expect, test } from "vitest";
 import { redisHints, redisIdentityClicks } from "../../modules/facts/hints.ts";
 import type { HintAsked } from "../../processors/score/hints.ts";
-import { type EventAttributed, topics } from "../../schemas/generated.ts";
+import type { EventAttributed } from "../../schemas/generated.ts";
 import { redisStore } from "../../sinks/stores/redis.ts";
 import { velocity, velocityRows } from "../../sinks/velocity/velocity.ts";
+import { topics } from "../../topics.ts";
 import { attributed, clickCredit, clientId, dayMs, hourMs, noon, recorded } from "../support/builders.ts";
 import { sharedStack } from "../support/shared-stack.ts";
 

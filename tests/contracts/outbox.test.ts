@@ -16,9 +16,10 @@ import {
 import { ReferenceRefused } from "../../modules/reference/records.ts";
 import { openReference } from "../../modules/reference/reference.ts";
 import { writeReference } from "../../modules/reference/writer.ts";
-import { type DomainChanged, type ReferenceChanged, topicSettings } from "../../schemas/generated.ts";
+import type { DomainChanged, ReferenceChanged } from "../../schemas/generated.ts";
 import type { AnyTopic } from "../../stream/flow.ts";
 import type { OutputMessage } from "../../stream/messages.ts";
+import { topicSettings } from "../../topics.ts";
 import { type FreshDatabase, freshDatabase } from "../support/fresh-database.ts";
 import { sharedStack } from "../support/shared-stack.ts";
 

@@ -1,11 +1,12 @@
 // What infra/avro/registry.ts and the wire promise together, on the embedded registry: ids before
 // the first event, compatibility, the schemas of other writers.
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { topic, Unreadable } from "../../infra/avro/codec.ts";
+import { topic } from "../../infra/avro/codec.ts";
 import { IncompatibleSchema, openRegistry, type Registry, RegistryAway } from "../../infra/avro/registry.ts";
-import { openWire, UnknownSchema } from "../../infra/avro/wire.ts";
+import { openWire } from "../../infra/avro/wire.ts";
 import { classify } from "../../stream/errors.ts";
 import type { Recorded } from "../../stream/flow.ts";
+import { UnknownSchema, Unreadable } from "../../stream/wire.ts";
 import { workshop } from "../stack/home-for-test.ts";
 
 interface Payment {

@@ -3,12 +3,13 @@
 import { afterAll, describe, expect, test } from "vitest";
 import { openPool } from "../../infra/postgres/sql.ts";
 import { report, summary } from "../../modules/reports/report.ts";
-import { type EventReceived, type LedgerEntry, topics } from "../../schemas/generated.ts";
+import type { EventReceived, LedgerEntry } from "../../schemas/generated.ts";
 import { conversionRows, conversions } from "../../sinks/conversions/conversions.ts";
 import { ledger, ledgerRows } from "../../sinks/ledger/ledger.ts";
 import { productSales, saleRows } from "../../sinks/product-sales/product-sales.ts";
 import { postgresStore } from "../../sinks/stores/postgres.ts";
 import type { Table } from "../../stream/flow.ts";
+import { topics } from "../../topics.ts";
 import { attributed, conversion, noon, recorded } from "../support/builders.ts";
 import { entry as ledgerEntry } from "../support/money-builders.ts";
 import { sharedStack } from "../support/shared-stack.ts";

@@ -6,7 +6,7 @@ import { subjectOf } from "../../domain/suppression.ts";
 import { transaction } from "../../infra/postgres/sql.ts";
 import { until } from "../../infra/runtime/until.ts";
 import { openSuppressions, suppress } from "../../modules/privacy/suppressions.ts";
-import { topics } from "../../schemas/generated.ts";
+import { topics } from "../../topics.ts";
 import { attributed, clientId, hourMs, noon, recorded } from "../support/builders.ts";
 import { type FreshDatabase, freshDatabase } from "../support/fresh-database.ts";
 

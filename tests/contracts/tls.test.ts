@@ -17,7 +17,7 @@ import { openPool } from "../../infra/postgres/sql.ts";
 import { until } from "../../infra/runtime/until.ts";
 import { apps } from "../../modules/installation/product.ts";
 import { steps } from "../../modules/installation/steps.ts";
-import { topics } from "../../schemas/generated.ts";
+import { topics } from "../../topics.ts";
 import { ownConfig, workshop } from "../stack/home-for-test.ts";
 import { newAuthority } from "../support/certificates.ts";
 import { startTlsKafka, type TlsKafka } from "../support/tls-kafka.ts";

@@ -5,10 +5,10 @@ import { uuidOf } from "../../domain/ids.ts";
 import { hidesOf } from "../../domain/suppression.ts";
 import { inMemoryWire } from "../../infra/avro/wire.ts";
 import { failureOf, letterSources, reentryOf, shownOf } from "../../modules/dead-letters/failure.ts";
-import { topics } from "../../schemas/generated.ts";
 import { deadLetterOf, letterHeaders } from "../../stream/dead-letters.ts";
 import type { Topic } from "../../stream/flow.ts";
 import type { InputMessage } from "../../stream/messages.ts";
+import { topics } from "../../topics.ts";
 import {
   attributed,
   claim,

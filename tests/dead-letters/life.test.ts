@@ -2,7 +2,6 @@
 // is one letter in one state, and every event is stored once.
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { Unreadable } from "../../infra/avro/codec.ts";
 import { inMemoryWire } from "../../infra/avro/wire.ts";
 import { placeOf } from "../../infra/kafka/pick.ts";
 import { confirmReprocessed, INDEX_GROUP } from "../../modules/dead-letters/confirm-reprocessed.ts";
@@ -10,10 +9,12 @@ import { failureOf, letterSources, letterTopics } from "../../modules/dead-lette
 import { indexing } from "../../modules/dead-letters/indexing.ts";
 import { letterStates } from "../../modules/dead-letters/letter.ts";
 import { type RetryPorts, sendDue } from "../../modules/dead-letters/retrying.ts";
-import { type EventAttributed, type EventReceived, topics } from "../../schemas/generated.ts";
+import type { EventAttributed, EventReceived } from "../../schemas/generated.ts";
 import { deadLetterOf } from "../../stream/dead-letters.ts";
 import type { OutputMessage } from "../../stream/messages.ts";
 import { inMemoryLog } from "../../stream/testing/in-memory-log.ts";
+import { Unreadable } from "../../stream/wire.ts";
+import { topics } from "../../topics.ts";
 import { pipeline } from "../../topology.ts";
 import { attributed, noon, received, recorded } from "../support/builders.ts";
 import { inMemoryLetters } from "../support/in-memory-letters.ts";

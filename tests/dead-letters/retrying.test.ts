@@ -6,9 +6,9 @@ import { placeOf } from "../../infra/kafka/pick.ts";
 import { failureOf, letterSources } from "../../modules/dead-letters/failure.ts";
 import { type Failure, indexFailures, type Letter } from "../../modules/dead-letters/letter.ts";
 import { sendDue } from "../../modules/dead-letters/retrying.ts";
-import { topics } from "../../schemas/generated.ts";
 import { deadLetterOf } from "../../stream/dead-letters.ts";
 import type { OutputMessage } from "../../stream/messages.ts";
+import { topics } from "../../topics.ts";
 import { noon, received, recorded } from "../support/builders.ts";
 
 const wire = inMemoryWire(letterSources);

@@ -12,10 +12,11 @@ import { openPool } from "../../infra/postgres/sql.ts";
 import { writeReference } from "../../modules/reference/writer.ts";
 import { waitingMarks } from "../../modules/rollups/rollup-marks.ts";
 import { figuresByDay } from "../../modules/rollups/rollup-reads.ts";
-import { type ReferenceChanged, topics } from "../../schemas/generated.ts";
+import type { ReferenceChanged } from "../../schemas/generated.ts";
 import { eventRows, events } from "../../sinks/analytics/events.ts";
 import { clickhouseStore } from "../../sinks/stores/clickhouse.ts";
 import { postgresStore } from "../../sinks/stores/postgres.ts";
+import { topics } from "../../topics.ts";
 import { attributed, dayMs, noon, recorded } from "../support/builders.ts";
 import { sharedStack } from "../support/shared-stack.ts";
 

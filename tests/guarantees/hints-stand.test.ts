@@ -1,19 +1,22 @@
 // Law R14: a hint is read once and recorded on the event; credit once given does not change because
 // a hint would now read otherwise.
+
 import { Redis } from "ioredis";
 import { afterAll, expect, test } from "vitest";
 import { clickIdKey, mint } from "../../domain/click-id.ts";
 import { reference } from "../../domain/reference/reference.ts";
+import { inMemoryWire } from "../../infra/avro/wire.ts";
 import { redisHints, redisIdentityClicks } from "../../modules/facts/hints.ts";
 import { clickKeys, clickKeysOf } from "../../processors/attribute/click-keys.ts";
 import { identityClicks } from "../../processors/attribute/identity-clicks.ts";
 import { identityKeys, identityKeysOf } from "../../processors/enrich/identity-keys.ts";
 import { places, placesOf } from "../../processors/enrich/places.ts";
 import { hints } from "../../processors/score/hints.ts";
-import { type EventReceived, topics } from "../../schemas/generated.ts";
+import type { EventReceived } from "../../schemas/generated.ts";
 import { redisStore } from "../../sinks/stores/redis.ts";
 import { type VelocityRow, velocity } from "../../sinks/velocity/velocity.ts";
 import { drive } from "../../stream/testing/drive.ts";
+import { topics } from "../../topics.ts";
 import { pipeline } from "../../topology.ts";
 import {
   client,
@@ -49,6 +52,7 @@ const shop = (isLinked: boolean) => {
     links: [link(), link({ link_id: 42, partner_id: 22, code: "other" })],
   });
   const driven = drive(pipeline, {
+    wire: inMemoryWire,
     read: reads(
       [reference, known],
       [clickKeys, clickKeysOf([key])],

@@ -2,8 +2,9 @@
 // harmless.
 import { expect, test } from "vitest";
 import { clickIdKey, mint, verify } from "../../domain/click-id.ts";
-import { type EventReceived, topics } from "../../schemas/generated.ts";
+import type { EventReceived } from "../../schemas/generated.ts";
 import type { Refusal } from "../../stream/flow.ts";
+import { topics } from "../../topics.ts";
 import { clientId, hourMs, linkId, noon, secondMs } from "../support/builders.ts";
 import { admit, pageView, purchase, token, type Written } from "../support/shop.ts";
 

@@ -6,8 +6,9 @@ import { identityKeysOf } from "../../processors/enrich/identity-keys.ts";
 import { placesOf } from "../../processors/enrich/places.ts";
 import { emptyOrder } from "../../processors/settle/order.ts";
 import { settle } from "../../processors/settle/settle.ts";
-import { type EventReceived, topics } from "../../schemas/generated.ts";
+import type { EventReceived } from "../../schemas/generated.ts";
 import { drop, emit, type Processor, reject } from "../../stream/flow.ts";
+import { topics } from "../../topics.ts";
 import { attributed, claim, clickCredit, partnerId, received, recorded } from "../support/builders.ts";
 import { given } from "../support/given.ts";
 

@@ -1,7 +1,7 @@
 // Chapter 3: the pipeline. A click and a purchase become a credited conversion and a balanced entry
 // in the ledger, in this process.
 import { expect, test } from "vitest";
-import { topics } from "../../schemas/generated.ts";
+import { topics } from "../../topics.ts";
 import { hourMs, noon } from "../support/builders.ts";
 import { printed } from "../support/printed.ts";
 import { click, clickBefore, pageView, purchase, shop } from "../support/shop.ts";

@@ -1,7 +1,7 @@
 // Chapter 4: memory. What a stage remembers, and why every event counts once although it may come
 // any number of times.
 import { describe, expect, test } from "vitest";
-import { topics } from "../../schemas/generated.ts";
+import { topics } from "../../topics.ts";
 import { hourMs, noon, secondMs } from "../support/builders.ts";
 import { click, clickBefore, purchase, refund, type Shop, shop, type Written } from "../support/shop.ts";
 

@@ -1,10 +1,12 @@
 // Chapter 6: what is refused. Bytes that nobody can read, events that a stage rejects, and code
 // that throws: three different things.
+
 import { describe, expect, test } from "vitest";
-import { topics } from "../../schemas/generated.ts";
+import { inMemoryWire } from "../../infra/avro/wire.ts";
 import { letterHeaders } from "../../stream/dead-letters.ts";
 import { drive } from "../../stream/testing/drive.ts";
 import type { LoggedMessage } from "../../stream/testing/in-memory-log.ts";
+import { topics } from "../../topics.ts";
 import { pipeline } from "../../topology.ts";
 import { hourMs, received, recorded } from "../support/builders.ts";
 import { clickBefore, pageView, purchase, type Shop, shop } from "../support/shop.ts";
@@ -104,7 +106,7 @@ test.each([
 // rejects for those that cannot, so the rest of this chapter runs on a toy (tests/support/toy.ts)
 // whose stage `check` rejects negative numbers, drops 13, and has a bug at 666.
 
-const toyed = () => drive(toy, { read: rateOf(1) });
+const toyed = () => drive(toy, { wire: inMemoryWire, read: rateOf(1) });
 
 describe("an event that a stage rejects", () => {
   test("goes to the dead letters as that stage was given it; its neighbours do not notice", async () => {

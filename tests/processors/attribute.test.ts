@@ -8,13 +8,8 @@ import { clickKeys, clickKeysOf } from "../../processors/attribute/click-keys.ts
 import { attributeFacts } from "../../processors/attribute/facts.ts";
 import { type IdentityClickAsked, identityClicks } from "../../processors/attribute/identity-clicks.ts";
 import { type Journey, journey } from "../../processors/attribute/journey.ts";
-import {
-  type Enrichment,
-  type EventAttributed,
-  type EventReceived,
-  type Fraud,
-  topics,
-} from "../../schemas/generated.ts";
+import type { Enrichment, EventAttributed, EventReceived, Fraud } from "../../schemas/generated.ts";
+import { topics } from "../../topics.ts";
 import {
   campaign,
   campaignId,

@@ -9,7 +9,8 @@ import { Subject } from "../../domain/conditions/fields.ts";
 import type { Condition, ReferenceRows } from "../../domain/reference/reference.ts";
 import { attribute } from "../../processors/attribute/attribute.ts";
 import { clickKeysOf } from "../../processors/attribute/click-keys.ts";
-import { type Credit, type EventReceived, type Fraud, topics } from "../../schemas/generated.ts";
+import type { Credit, EventReceived, Fraud } from "../../schemas/generated.ts";
+import { topics } from "../../topics.ts";
 import {
   campaign,
   client,

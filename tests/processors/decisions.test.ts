@@ -3,7 +3,7 @@
 import { describe, expect, test } from "vitest";
 import { decisionOnEvent } from "../../processors/settle/decision-claim.ts";
 import { order } from "../../processors/settle/order.ts";
-import { topics } from "../../schemas/generated.ts";
+import { topics } from "../../topics.ts";
 import { attributed, clickCredit, noon, partnerId, recorded, referenceWith } from "../support/builders.ts";
 import {
   committed,

@@ -8,7 +8,8 @@ import { enrich } from "../../processors/enrich/enrich.ts";
 import { enrichFacts } from "../../processors/enrich/facts.ts";
 import { identityKeys, identityKeysOf } from "../../processors/enrich/identity-keys.ts";
 import { type Places, places, placesOf } from "../../processors/enrich/places.ts";
-import { type Enrichment, type EventReceived, topics } from "../../schemas/generated.ts";
+import type { Enrichment, EventReceived } from "../../schemas/generated.ts";
+import { topics } from "../../topics.ts";
 import { noon, reads, received, recorded } from "../support/builders.ts";
 import { given } from "../support/given.ts";
 

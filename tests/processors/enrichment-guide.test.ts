@@ -9,8 +9,8 @@ import { identityKeysOf } from "../../processors/enrich/identity-keys.ts";
 import { networksOf } from "../../processors/enrich/networks.ts";
 import { rules } from "../../processors/score/rules.ts";
 import { score } from "../../processors/score/score.ts";
-import { topics } from "../../schemas/generated.ts";
 import { eventColumns } from "../../sinks/analytics/events.ts";
+import { topics } from "../../topics.ts";
 import { clientId, enriched, linkId, noon, partner, recorded, referenceWith } from "../support/builders.ts";
 
 const page = readFileSync(new URL("../../docs/enrichment.md", import.meta.url), "utf8");

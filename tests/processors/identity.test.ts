@@ -7,7 +7,8 @@ import { enrich } from "../../processors/enrich/enrich.ts";
 import { type Person, person } from "../../processors/enrich/identity.ts";
 import { identityKeysOf } from "../../processors/enrich/identity-keys.ts";
 import { placesOf } from "../../processors/enrich/places.ts";
-import { type Enrichment, type EventReceived, topics } from "../../schemas/generated.ts";
+import type { Enrichment, EventReceived } from "../../schemas/generated.ts";
+import { topics } from "../../topics.ts";
 import { clientId, dayMs, hourMs, noon, received, recorded } from "../support/builders.ts";
 
 const secret = "a secret of these tests";

@@ -5,7 +5,8 @@ import { enrich } from "../../processors/enrich/enrich.ts";
 import { identityKeysOf } from "../../processors/enrich/identity-keys.ts";
 import { networksOf } from "../../processors/enrich/networks.ts";
 import { noPlace, type Places, placesOf } from "../../processors/enrich/places.ts";
-import { type Enrichment, type EventReceived, topics } from "../../schemas/generated.ts";
+import type { Enrichment, EventReceived } from "../../schemas/generated.ts";
+import { topics } from "../../topics.ts";
 import { received, recorded } from "../support/builders.ts";
 import { mmdb } from "../support/mmdb.ts";
 

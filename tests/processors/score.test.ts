@@ -11,7 +11,8 @@ import { type ScoreFacts, scoreFacts } from "../../processors/score/facts.ts";
 import { type HintAsked, hints } from "../../processors/score/hints.ts";
 import { rules } from "../../processors/score/rules.ts";
 import { score } from "../../processors/score/score.ts";
-import { type Enrichment, type EventReceived, type Fraud, type FraudHints, topics } from "../../schemas/generated.ts";
+import type { Enrichment, EventReceived, Fraud, FraudHints } from "../../schemas/generated.ts";
+import { topics } from "../../topics.ts";
 import {
   client,
   clientId,

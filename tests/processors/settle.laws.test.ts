@@ -1,8 +1,9 @@
 // What holds for every sequence of claims: the money laws M1, M3, M7, M10 and M11, R3, R8 and R9.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { type Claim, type Conversion, type LedgerEntry, topics } from "../../schemas/generated.ts";
+import type { Claim, Conversion, LedgerEntry } from "../../schemas/generated.ts";
 import type { Recorded } from "../../stream/flow.ts";
+import { topics } from "../../topics.ts";
 import { contract, hourMs, noon } from "../support/builders.ts";
 import {
   committed,

@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import { identifyFor, pepperOf } from "../../domain/device-id.ts";
 import { leadKey } from "../../domain/lead-key.ts";
 import { hidesOf, type SubjectKind, subjectOf } from "../../domain/suppression.ts";
-import { topics } from "../../schemas/generated.ts";
+import { topics } from "../../topics.ts";
 import { attributed, clientId, conversion, enrichment, hourMs, noon, received, recorded } from "../support/builders.ts";
 import { entry } from "../support/money-builders.ts";
 

@@ -6,7 +6,6 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { inMemoryWire } from "../../infra/avro/wire.ts";
 import type { Objects } from "../../infra/objects/objects.ts";
-import { topics } from "../../schemas/generated.ts";
 import { seamsOf, uncoveredEnds } from "../../sinks/archive/check.ts";
 import { type ArchivedRecord, readContainer, writeContainer } from "../../sinks/archive/container.ts";
 import { type ArchiveFile, fileKey, fileOf, HOUR_MS } from "../../sinks/archive/names.ts";
@@ -16,6 +15,7 @@ import { deleteOldHours } from "../../sinks/archive/retention.ts";
 import { withheldBy } from "../../sinks/archive/withheld.ts";
 import { archivedSchema, archiver } from "../../sinks/archive/write.ts";
 import type { CopiedBatch } from "../../stream/messages.ts";
+import { topics } from "../../topics.ts";
 import { type InMemoryObjects, inMemoryObjects } from "../support/in-memory-objects.ts";
 
 const START = Date.UTC(2026, 10, 21, 16, 30);

@@ -1,7 +1,7 @@
 // What an attributed event becomes in the analytics table.
 import { expect, test } from "vitest";
-import { topics } from "../../schemas/generated.ts";
 import { eventColumns, eventRows } from "../../sinks/analytics/events.ts";
+import { topics } from "../../topics.ts";
 import { attributed, clickCredit, recorded } from "../support/builders.ts";
 
 const rowOf = (data: ReturnType<typeof attributed>) => {

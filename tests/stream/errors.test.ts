@@ -3,11 +3,10 @@ import { types } from "avsc";
 import fc from "fast-check";
 import kafkajs from "kafkajs";
 import { expect, test } from "vitest";
-import { Unreadable } from "../../infra/avro/codec.ts";
-import { UnknownSchema } from "../../infra/avro/wire.ts";
 import { LogGap, MembershipLost } from "../../infra/kafka/consumer.ts";
 import { LogUnavailable, Overloaded } from "../../infra/kafka/producer.ts";
 import { classify, isSettling } from "../../stream/errors.ts";
+import { UnknownSchema, Unreadable } from "../../stream/wire.ts";
 
 const like = (name: string, fields: object = {}, message = "something") =>
   Object.assign(new Error(message), { name }, fields);

@@ -2,17 +2,17 @@
 // told us.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { topic, Unreadable } from "../../infra/avro/codec.ts";
+import { topic } from "../../infra/avro/codec.ts";
 import {
   inMemoryWire,
   openWire,
   type SchemaIds,
   type Schemed,
-  UnknownSchema,
   wireWithoutIds,
   withIds,
 } from "../../infra/avro/wire.ts";
 import type { Recorded } from "../../stream/flow.ts";
+import { UnknownSchema, Unreadable } from "../../stream/wire.ts";
 
 interface Note {
   readonly id: string;

@@ -1,11 +1,10 @@
 // The laws at quiescence, each counted from the data (log, tables) against the journal of the
 // sender, never from metrics.
 import { expect } from "vitest";
-import { Unreadable } from "../../infra/avro/codec.ts";
-import { UnknownSchema } from "../../infra/avro/wire.ts";
 import type { Claim, Conversion, EventAttributed, EventReceived, LedgerEntry } from "../../schemas/generated.ts";
 import { letterHeaders } from "../../stream/dead-letters.ts";
 import type { Recorded } from "../../stream/flow.ts";
+import { UnknownSchema, Unreadable } from "../../stream/wire.ts";
 import type { Journal, SentEvent } from "./e2e-load.ts";
 import type { Product } from "./e2e-product.ts";
 

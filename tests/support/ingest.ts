@@ -12,7 +12,8 @@ import { openLog } from "../../infra/runtime/log.ts";
 import { openScope } from "../../infra/runtime/scope.ts";
 import { until } from "../../infra/runtime/until.ts";
 import { createToken } from "../../modules/access/tokens.ts";
-import { type EventReceived, topics } from "../../schemas/generated.ts";
+import type { EventReceived } from "../../schemas/generated.ts";
+import { topics } from "../../topics.ts";
 import type { SharedStack } from "./shared-stack.ts";
 
 let started = 0;

@@ -6,18 +6,18 @@ import { earned } from "../../processors/commission/earned.ts";
 import { decisionOnOrder } from "../../processors/settle/decision-claim.ts";
 import { order } from "../../processors/settle/order.ts";
 import { settle } from "../../processors/settle/settle.ts";
-import {
-  type Claim,
-  type Conversion,
-  type Credit,
-  type Decision,
-  type EventAttributed,
-  type EventReceived,
-  type Fraud,
-  type LedgerEntry,
-  topics,
+import type {
+  Claim,
+  Conversion,
+  Credit,
+  Decision,
+  EventAttributed,
+  EventReceived,
+  Fraud,
+  LedgerEntry,
 } from "../../schemas/generated.ts";
 import type { Emitted, MemoryOf, Outcome, Recorded, UnixMs } from "../../stream/flow.ts";
+import { topics } from "../../topics.ts";
 import {
   attributed,
   campaignId,

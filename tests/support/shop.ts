@@ -4,21 +4,17 @@
 import { clickIdKey, mint } from "../../domain/click-id.ts";
 import { identifyFor, pepperOf } from "../../domain/device-id.ts";
 import { type ReferenceRows, reference } from "../../domain/reference/reference.ts";
+import { inMemoryWire } from "../../infra/avro/wire.ts";
 import { acceptsBatch, admitBatch, type BatchFacts } from "../../processors/admit/batch.ts";
 import { clickKeys, clickKeysOf } from "../../processors/attribute/click-keys.ts";
 import { identityClicks } from "../../processors/attribute/identity-clicks.ts";
 import { identityKeys, identityKeysOf } from "../../processors/enrich/identity-keys.ts";
 import { places, placesOf } from "../../processors/enrich/places.ts";
 import { hints } from "../../processors/score/hints.ts";
-import {
-  type Conversion,
-  type EventAttributed,
-  type EventReceived,
-  type LedgerEntry,
-  topics,
-} from "../../schemas/generated.ts";
+import type { Conversion, EventAttributed, EventReceived, LedgerEntry } from "../../schemas/generated.ts";
 import type { Admission, Arrival, Read, UnixMs } from "../../stream/flow.ts";
 import { type Driven, type DriveSettings, drive } from "../../stream/testing/drive.ts";
+import { topics } from "../../topics.ts";
 import { pipeline } from "../../topology.ts";
 import { clientId, linkId, noon, reads, referenceWith } from "./builders.ts";
 
@@ -129,8 +125,8 @@ export const knowing = (rows: Partial<ReferenceRows>): Read =>
  * One client with one partner, campaign, link and a contract of 10 % (tests/support/builders.ts),
  * unless rows say otherwise.
  */
-export const shop = (rows: Partial<ReferenceRows> = {}, settings: Omit<DriveSettings, "read"> = {}): Shop => {
-  const driven = drive(pipeline, { ...settings, read: knowing(rows) });
+export const shop = (rows: Partial<ReferenceRows> = {}, settings: Omit<DriveSettings, "read" | "wire"> = {}): Shop => {
+  const driven = drive(pipeline, { wire: inMemoryWire, ...settings, read: knowing(rows) });
   const dataOf = <T>(events: readonly { readonly data: T }[]): readonly T[] => events.map(({ data }) => data);
   return {
     ...driven,

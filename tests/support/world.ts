@@ -1,7 +1,7 @@
 // A log, memories and committed offsets in this process, a vector of all effects, and workers that
 // can die at any of them.
 
-import { inMemoryWire, type Wire } from "../../infra/avro/wire.ts";
+import { inMemoryWire } from "../../infra/avro/wire.ts";
 import { chain } from "../../stream/chain.ts";
 import { deadLetterOf } from "../../stream/dead-letters.ts";
 import type { Read, Topology } from "../../stream/flow.ts";
@@ -10,6 +10,7 @@ import type { Memories, Memory } from "../../stream/memory/memory.ts";
 import type { Control, InputMessage, ProcessBatch, RunnerPorts } from "../../stream/messages.ts";
 import { runner } from "../../stream/runner.ts";
 import { type InMemoryLog, inMemoryLog } from "../../stream/testing/in-memory-log.ts";
+import type { Wire } from "../../stream/wire.ts";
 import { rateOf, type Step, toy, toys } from "./toy.ts";
 
 /** What a killed process leaves: an error that nobody inside it sees. */

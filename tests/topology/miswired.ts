@@ -1,5 +1,5 @@
 // tests/topology/miswired.ts - wirings that must not compile, one @ts-expect-error each: `npm run check` fails when the compiler stops refusing one.
-import { type Conversion, type EventEnriched, type EventReceived, topics } from "../../schemas/generated.ts";
+import type { Conversion, EventEnriched, EventReceived } from "../../schemas/generated.ts";
 import {
   drop,
   type Edge,
@@ -15,6 +15,7 @@ import {
   stage,
   type Table,
 } from "../../stream/flow.ts";
+import { topics } from "../../topics.ts";
 
 interface Places {
   readonly country: string;

@@ -1,8 +1,9 @@
 // Which graphs are sound, and what a topology says when it is not.
 import { expect, test } from "vitest";
-import { type EventReceived, type EventScored, topics } from "../../schemas/generated.ts";
+import type { EventReceived, EventScored } from "../../schemas/generated.ts";
 import { edge, emit, remembers, sink, stage, type Table } from "../../stream/flow.ts";
 import { draw, topology } from "../../stream/topology.ts";
+import { topics } from "../../topics.ts";
 
 const toDeadLetters = () => "s2s.dlq";
 const door = (name: string, to = topics.eventsRaw) =>

@@ -9,7 +9,6 @@ import { print, printJson, table, tell } from "../../../infra/runtime/output.ts"
 import { Refused, UsageError } from "../../../infra/runtime/refused.ts";
 import { actorOf, beginOperation, resumeOperation } from "../../../modules/operations/operations.ts";
 import { openSuppressions, type Suppressions, withholdsOf } from "../../../modules/privacy/suppressions.ts";
-import { topics } from "../../../schemas/generated.ts";
 import { ARCHIVE_GROUP, ARCHIVED_TOPIC, checkArchive } from "../../../sinks/archive/check.ts";
 import { type ArchiveFile, hourText } from "../../../sinks/archive/names.ts";
 import { filesOf } from "../../../sinks/archive/read.ts";
@@ -23,6 +22,7 @@ import {
 } from "../../../sinks/archive/restore.ts";
 import { withheldBy } from "../../../sinks/archive/withheld.ts";
 import { archivedSchema } from "../../../sinks/archive/write.ts";
+import { topics } from "../../../topics.ts";
 import { addresses, objectStoreUrl } from "../config.ts";
 import { clientOf, kafkaOf, withPool } from "../connections.ts";
 import { momentOf } from "../moments.ts";

@@ -5,7 +5,7 @@ import { openRegistry } from "../../../infra/avro/registry.ts";
 import type { Admin } from "../../../infra/kafka/admin.ts";
 import { print, printJson, table, tell } from "../../../infra/runtime/output.ts";
 import { Refused } from "../../../infra/runtime/refused.ts";
-import { topicSettings, topics } from "../../../schemas/generated.ts";
+import { topicSettings, topics } from "../../../topics.ts";
 import { addresses } from "../config.ts";
 import { kafkaOf } from "../connections.ts";
 

@@ -2,16 +2,18 @@
 // leaves no trace.
 
 import type { Command } from "commander";
-import { Unreadable } from "../../../infra/avro/codec.ts";
 import { openRegistry } from "../../../infra/avro/registry.ts";
-import { openWire, type Wire } from "../../../infra/avro/wire.ts";
+import { openWire } from "../../../infra/avro/wire.ts";
 import type { Admin } from "../../../infra/kafka/admin.ts";
 import type { Kafka } from "../../../infra/kafka/kafka.ts";
 import { peek as peekAt, type SeenRecord } from "../../../infra/kafka/peek.ts";
 import { print, printJson, table, tell } from "../../../infra/runtime/output.ts";
 import { UsageError } from "../../../infra/runtime/refused.ts";
-import { type Operation, topicSettings, topics } from "../../../schemas/generated.ts";
+import type { Operation } from "../../../schemas/generated.ts";
 import type { UnixMs } from "../../../stream/flow.ts";
+import type { Wire } from "../../../stream/wire.ts";
+import { Unreadable } from "../../../stream/wire.ts";
+import { topicSettings, topics } from "../../../topics.ts";
 import { addresses } from "../config.ts";
 import { clientOf, kafkaOf, withPool } from "../connections.ts";
 import { momentOf } from "../moments.ts";

@@ -21,8 +21,8 @@ import {
 import { awaitReplay, progressOf, ReplayStalled, replayableSinks, reportOf } from "../../../modules/replays/report.ts";
 import { waitingMarks } from "../../../modules/rollups/rollup-marks.ts";
 import { differingTables, type StateHash } from "../../../modules/state-hash/state-hash.ts";
-import { topicSettings } from "../../../schemas/generated.ts";
 import type { AnySink } from "../../../stream/flow.ts";
+import { topicSettings } from "../../../topics.ts";
 import { pipeline } from "../../../topology.ts";
 import { kafkaOf, withPool } from "../connections.ts";
 import { momentOf, spanOf } from "../moments.ts";

@@ -10,8 +10,8 @@ import { actorOf, beginOperation } from "../../../modules/operations/operations.
 import { closedMonthsOf, type Difference, differenceOf } from "../../../modules/reprocess/difference.ts";
 import { type ReprocessSettings, type ReprocessStage, stages, TooMuch } from "../../../modules/reprocess/ports.ts";
 import { type Written, writeChanges } from "../../../modules/reprocess/write.ts";
-import { topics } from "../../../schemas/generated.ts";
 import type { UnixMs } from "../../../stream/flow.ts";
+import { topics } from "../../../topics.ts";
 import { clientOf, withPool } from "../connections.ts";
 import { momentOf } from "../moments.ts";
 import { openProgress } from "../progress.ts";

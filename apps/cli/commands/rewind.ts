@@ -18,8 +18,8 @@ import { type Found, findGroup, type Rewinding, releaseGroup, rewindPorts } from
 import { actorOf, beginOperation, resumeOperation } from "../../../modules/operations/operations.ts";
 import { waitingMarks } from "../../../modules/rollups/rollup-marks.ts";
 import { differingTables } from "../../../modules/state-hash/state-hash.ts";
-import { topics } from "../../../schemas/generated.ts";
 import { type AnyStage, writesRows } from "../../../stream/flow.ts";
+import { topics } from "../../../topics.ts";
 import { pipeline } from "../../../topology.ts";
 import { addresses, redisUrl } from "../config.ts";
 import { kafkaOf, withPool } from "../connections.ts";

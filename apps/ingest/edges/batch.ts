@@ -3,7 +3,6 @@
 import { randomInt } from "node:crypto";
 import { setImmediate } from "node:timers/promises";
 import type { Request, Response } from "express";
-import type { Wire } from "../../../infra/avro/wire.ts";
 import { heapOf, openLane } from "../../../infra/http/lane.ts";
 import { takePlace } from "../../../infra/http/limits.ts";
 import type { Verdict } from "../../../infra/http/rate-limit.ts";
@@ -14,9 +13,11 @@ import type { Path } from "../../../modules/edges/path.ts";
 import { acceptsBatch, admitBatch, type BatchBody, type BatchFacts } from "../../../processors/admit/batch.ts";
 import { batchTag, mintBatchId } from "../../../processors/admit/batch-id.ts";
 import { isWithheld } from "../../../processors/enrich/consent.ts";
-import { type EventReceived, topics } from "../../../schemas/generated.ts";
+import type { EventReceived } from "../../../schemas/generated.ts";
 import type { Admission, Arrival, Position, UnixMs } from "../../../stream/flow.ts";
 import type { OutputMessage } from "../../../stream/messages.ts";
+import type { Wire } from "../../../stream/wire.ts";
+import { topics } from "../../../topics.ts";
 
 export interface BatchParts {
   readonly authenticate: (request: Request, address: string) => Token;

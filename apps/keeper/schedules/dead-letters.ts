@@ -2,7 +2,6 @@
 // again and seen through.
 import type { Pool } from "pg";
 import type { Hides } from "../../../domain/suppression.ts";
-import type { Wire } from "../../../infra/avro/wire.ts";
 import type { Admin } from "../../../infra/kafka/admin.ts";
 import type { Consumer } from "../../../infra/kafka/consumer.ts";
 import type { Kafka } from "../../../infra/kafka/kafka.ts";
@@ -28,6 +27,7 @@ import { sendDue } from "../../../modules/dead-letters/retrying.ts";
 import { hostings } from "../../../modules/groups/group-holds.ts";
 import { type Topology, writesRows } from "../../../stream/flow.ts";
 import type { Produce } from "../../../stream/messages.ts";
+import type { Wire } from "../../../stream/wire.ts";
 
 /** Read, sent and acknowledged in about a second. */
 const LETTERS_AT_ONCE = 500;

@@ -4,7 +4,6 @@ import type { Pool } from "pg";
 import { dayOf, startOfDay } from "../../../domain/calendar.ts";
 import type { Client } from "../../../domain/reference/reference.ts";
 import { reference } from "../../../domain/reference/reference.ts";
-import type { Wire } from "../../../infra/avro/wire.ts";
 import type { Clickhouse } from "../../../infra/clickhouse/client.ts";
 import type { Log } from "../../../infra/runtime/log.ts";
 import type { Schedule } from "../../../infra/runtime/schedule.ts";
@@ -13,6 +12,7 @@ import { readNight } from "../../../modules/nightly/night.ts";
 import { openReference } from "../../../modules/reference/reference.ts";
 import type { UnixMs } from "../../../stream/flow.ts";
 import type { Produce } from "../../../stream/messages.ts";
+import type { Wire } from "../../../stream/wire.ts";
 
 const AT_MS = 3.5 * 3_600_000;
 const DAY_MS = 86_400_000;

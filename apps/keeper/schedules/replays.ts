@@ -4,7 +4,7 @@ import { randomUUID } from "node:crypto";
 import { Redis } from "ioredis";
 import type { Pool } from "pg";
 import type { openRegistry } from "../../../infra/avro/registry.ts";
-import { openWire, type Wire } from "../../../infra/avro/wire.ts";
+import { openWire } from "../../../infra/avro/wire.ts";
 import { openClickhouse } from "../../../infra/clickhouse/client.ts";
 import type { Admin } from "../../../infra/kafka/admin.ts";
 import type { Kafka } from "../../../infra/kafka/kafka.ts";
@@ -28,13 +28,14 @@ import {
   readReplay,
 } from "../../../modules/replays/replays.ts";
 import { replayableSinks, reportOf } from "../../../modules/replays/report.ts";
-import { topics } from "../../../schemas/generated.ts";
 import { clickhouseStore } from "../../../sinks/stores/clickhouse.ts";
 import { postgresStore } from "../../../sinks/stores/postgres.ts";
 import { redisStore } from "../../../sinks/stores/redis.ts";
 import { classify } from "../../../stream/errors.ts";
 import type { Topology } from "../../../stream/flow.ts";
 import type { Produce } from "../../../stream/messages.ts";
+import type { Wire } from "../../../stream/wire.ts";
+import { topics } from "../../../topics.ts";
 import type { Config } from "../config.ts";
 
 /**

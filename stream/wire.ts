@@ -1,0 +1,51 @@
+// How values become events and events values: what the runners ask of the encoding of the log.
+// infra/avro/wire.ts implements it.
+import type { Position, Recorded, Topic } from "./flow.ts";
+
+export interface Wire {
+  /**
+   * The framed value. It is a part of a larger buffer that nothing else is written to; keep it, do
+   * not change it.
+   */
+  readonly encode: <T>(topic: Topic<T>, event: Recorded<T>, origin: Position | null) => Buffer;
+  /**
+   * Throws Unreadable for bytes that cannot be read, UnknownSchema when `learn` must be asked
+   * first.
+   */
+  readonly decode: <T>(topic: Topic<T>, value: Buffer | null, read: Position) => Recorded<T>;
+  /**
+   * Fetches the schema of an id once; afterwards `decode` reads what was written under it, or calls
+   * it Unreadable("unknown_schema") for good. Rejects while the registry is away.
+   */
+  readonly learn: (schemaId: number) => Promise<void>;
+}
+
+export type UnreadableCode = "not_framed" | "unknown_schema" | "unreadable_body" | "content_hash_mismatch";
+
+/**
+ * Bytes that are not a record of the topic they lie in: cut, altered, or written under a schema
+ * that today's cannot read. `code` is closed.
+ */
+export class Unreadable extends Error {
+  readonly verdict = "data";
+  readonly code: UnreadableCode;
+  constructor(code: UnreadableCode, message: string) {
+    super(message);
+    this.name = "Unreadable";
+    this.code = code;
+  }
+}
+
+/**
+ * A value under a schema id not met before: learn it outside of the loop over events, then decode
+ * again.
+ */
+export class UnknownSchema extends Error {
+  readonly verdict = "transient";
+  readonly schemaId: number;
+  constructor(schemaId: number) {
+    super(`schema ${schemaId} has not been learnt yet`);
+    this.name = "UnknownSchema";
+    this.schemaId = schemaId;
+  }
+}

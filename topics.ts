@@ -1,0 +1,177 @@
+// Every topic of the log, from topics.yaml. Do not edit: npm run generate.
+import { topic } from "./infra/avro/codec.ts";
+import { schemas } from "./schemas/avro.ts";
+import type {
+  Claim,
+  Conversion,
+  DomainChanged,
+  EventAttributed,
+  EventEnriched,
+  EventReceived,
+  EventScored,
+  LedgerEntry,
+  Operation,
+  ReferenceChanged,
+} from "./schemas/generated.ts";
+
+/** The topics that hold records. */
+export const topics = {
+  eventsRaw: topic<EventReceived>({
+    name: "events.raw",
+    keyedBy: "client_id:did",
+    partitions: 12,
+    checked: false,
+    idOf: (data) => data.event_id,
+    keyOf: (data) => `${data.client_id}:${data.did}`,
+    record: schemas.EventReceived,
+  }),
+  eventsEnriched: topic<EventEnriched>({
+    name: "events.enriched",
+    keyedBy: "client_id:did",
+    partitions: 12,
+    checked: false,
+    idOf: (data) => data.event.event_id,
+    keyOf: (data) => `${data.event.client_id}:${data.event.did}`,
+    record: schemas.EventEnriched,
+  }),
+  eventsScored: topic<EventScored>({
+    name: "events.scored",
+    keyedBy: "client_id:did",
+    partitions: 12,
+    checked: false,
+    idOf: (data) => data.event.event_id,
+    keyOf: (data) => `${data.event.client_id}:${data.event.did}`,
+    record: schemas.EventScored,
+  }),
+  eventsAttributed: topic<EventAttributed>({
+    name: "events.attributed",
+    keyedBy: "client_id:did",
+    partitions: 12,
+    checked: false,
+    idOf: (data) => data.event.event_id,
+    keyOf: (data) => `${data.event.client_id}:${data.event.did}`,
+    record: schemas.EventAttributed,
+  }),
+  claims: topic<Claim>({
+    name: "claims",
+    keyedBy: "client_id:order",
+    partitions: 4,
+    checked: true,
+    idOf: (data) => data.decision?.decision_id ?? data.attributed.event.event_id,
+    keyOf: (data) => `${data.client_id}:${data.order_key}`,
+    record: schemas.Claim,
+  }),
+  conversions: topic<Conversion>({
+    name: "conversions",
+    keyedBy: "client_id:partner_id",
+    partitions: 4,
+    checked: true,
+    idOf: (data) => data.change_id,
+    keyOf: (data) => `${data.client_id}:${data.partner_id}`,
+    record: schemas.Conversion,
+  }),
+  ledgerEntries: topic<LedgerEntry>({
+    name: "ledger.entries",
+    keyedBy: "client_id:partner_id",
+    partitions: 4,
+    checked: true,
+    idOf: (data) => data.entry_id,
+    keyOf: (data) => `${data.client_id}:${data.partner_id}`,
+    record: schemas.LedgerEntry,
+  }),
+  referenceChanges: topic<ReferenceChanged>({
+    name: "reference.changes",
+    keyedBy: "entity:id",
+    partitions: 1,
+    checked: false,
+    idOf: (data) => data.event_id,
+    keyOf: (data) => `${data.entity}:${data.entity_id}`,
+    record: schemas.ReferenceChanged,
+  }),
+  domainChanges: topic<DomainChanged>({
+    name: "domain.changes",
+    keyedBy: "client_id:entity",
+    partitions: 4,
+    checked: false,
+    idOf: (data) => data.event_id,
+    keyOf: (data) => `${data.client_id}:${data.entity}`,
+    record: schemas.DomainChanged,
+  }),
+  operations: topic<Operation>({
+    name: "operations",
+    keyedBy: "actor",
+    partitions: 1,
+    checked: false,
+    idOf: (data) => data.operation_id,
+    keyOf: (data) => `${data.actor}`,
+    record: schemas.Operation,
+  }),
+  eventsRestored: topic<EventReceived>({
+    name: "events.restored",
+    keyedBy: "client_id:did",
+    partitions: 12,
+    checked: false,
+    idOf: (data) => data.event_id,
+    keyOf: (data) => `${data.client_id}:${data.did}`,
+    record: schemas.EventReceived,
+  }),
+} as const;
+
+/** What the broker must hold; retentionMs -1 keeps for good. */
+export const topicSettings = [
+  /**
+   * The write-ahead log. Nothing is acknowledged to a sender before it is here; keyed by device so
+   * that a device's events meet in order.
+   */
+  { name: "events.raw", partitions: 12, retentionMs: 604800000, compacted: false },
+  /** Only written when stages are hosted apart. */
+  { name: "events.enriched", partitions: 12, retentionMs: 86400000, compacted: false },
+  /** Only written when stages are hosted apart. */
+  { name: "events.scored", partitions: 12, retentionMs: 86400000, compacted: false },
+  /**
+   * Every stored event with enrichment, fraud and credit. Claims are written by settle, all other
+   * events by attribute, so no row version has two authors.
+   */
+  { name: "events.attributed", partitions: 12, retentionMs: 2592000000, compacted: false },
+  /**
+   * Everything that says something about one order, in one order of arrival, so that a sale, its
+   * second copy and its refund cannot race.
+   */
+  { name: "claims", partitions: 4, retentionMs: -1, compacted: false },
+  /** What earns or returns money; keyed by partner because tiers and caps are per partner. */
+  { name: "conversions", partitions: 4, retentionMs: -1, compacted: false },
+  /**
+   * Immutable, balanced, integer minor units; every amount a partner or client sees is a reading of
+   * it.
+   */
+  { name: "ledger.entries", partitions: 4, retentionMs: -1, compacted: false },
+  /**
+   * Tells who keeps a picture of the reference data what has a further version; one partition, so
+   * that changes come in the order in which they were saved.
+   */
+  { name: "reference.changes", partitions: 1, retentionMs: -1, compacted: true },
+  /**
+   * What outbound webhooks and the audit read; keyed so that what happens to one thing comes in
+   * order.
+   */
+  { name: "domain.changes", partitions: 4, retentionMs: 2592000000, compacted: false },
+  /**
+   * Who moved what in the log, when, and to which offsets: rewinds, replays, restores,
+   * reprocessing, dead letters that were retried or discarded. One partition: the order is the
+   * story.
+   */
+  { name: "operations", partitions: 1, retentionMs: -1, compacted: false },
+  /**
+   * What `tributary restore` brings back from the archive, for windows that events.raw no longer
+   * holds. Replays and relearning read it; it never goes into events.raw.
+   */
+  { name: "events.restored", partitions: 12, retentionMs: 604800000, compacted: false },
+  /** Health round trips of the edges. */
+  { name: "probe", partitions: 1, retentionMs: 3600000, compacted: false },
+  /** Dead letters of tracking links, original bytes, reasons in headers. */
+  { name: "clicks.dlq", partitions: 4, retentionMs: -1, compacted: false },
+  /** Dead letters of the browser pixel. */
+  { name: "pixel.dlq", partitions: 4, retentionMs: -1, compacted: false },
+  /** Dead letters of every other source, and of bytes that nobody can read. */
+  { name: "s2s.dlq", partitions: 4, retentionMs: -1, compacted: false },
+] as const;

@@ -76,7 +76,7 @@ const recordOf = (given: Given, terms: Terms): EventReceived => {
   const shape = checkShape(given, terms.texts);
   const warnings: string[] = [];
   const senderEventId = eventIdOf(given.event_id);
-  const type = typeOf(given.t);
+  const sentType = typeOf(given.t);
   const ts = timeOf(given.ts, terms);
   checkClient(given.cid, terms);
   const did = deviceOf(given.did, terms, warnings);
@@ -86,13 +86,15 @@ const recordOf = (given: Given, terms: Terms): EventReceived => {
   const clean = (text: string | null): string | null =>
     text === null || !shape.mayBePersonal ? text : cleanText(text, terms, warnings);
   const url = clean(textOf(given.url, "url") ?? (typeof props.url === "string" && props.url !== "" ? props.url : null));
-  const known = eventTypeOf(type);
+  const name = sentType === "custom" ? nameIn(props) : sentType;
+  const known = name === null ? undefined : eventTypeOf(name);
+  if (known !== undefined && sentType === "custom") warnings.push("custom_name_is_type");
   const lifted =
     known === undefined
       ? liftCustom(props, terms.segments, warnings)
       : liftKnown(known, props, terms.segments, url, warnings);
-  const customName = known !== undefined ? null : type === "custom" ? nameIn(props) : type;
-  const t = known === undefined ? "custom" : type;
+  const customName = known === undefined ? name : null;
+  const t = known === undefined || name === null ? "custom" : name;
   const ip = addressIn(given.ip);
   const ua = textOf(given.ua, "ua");
 

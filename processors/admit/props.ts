@@ -1,6 +1,7 @@
 // Reads the props that decide money and matching out of the free-form ones.
 import { digitsOf } from "../../domain/currencies.ts";
 import { toMinor } from "../../domain/money.ts";
+import { isWeakOrderId, orderIdOf } from "../../domain/order-id.ts";
 import { REFUND_REASONS } from "../../domain/refund-reasons.ts";
 import type { EventType } from "./event-types.ts";
 import { refuse } from "./refuse.ts";
@@ -35,8 +36,9 @@ export const liftKnown = (
   url: string | null,
   warnings: string[],
 ): Lifted => {
+  const orderId = orderIdIn(idOf(props, "order_id") ?? undefined, warnings);
   for (const name of type.required) {
-    const isMissing = name === "url" ? url === null : isAbsent(props[name]);
+    const isMissing = name === "url" ? url === null : name === "order_id" ? orderId === null : isAbsent(props[name]);
     if (isMissing) refuse("missing_prop", `props.${name}`, `is required for this event type: send props.${name}`);
   }
   const currency = currencyOf(props);
@@ -45,7 +47,7 @@ export const liftKnown = (
   if (type.amount === "amount" && !isAbsent(props.reason) && !REFUND_REASONS.has(props.reason))
     refuse("bad_prop", "props.reason", `is not a refund reason: send one of ${[...REFUND_REASONS].join(", ")}`);
   return {
-    order_id: idOf(props, "order_id"),
+    order_id: orderId,
     product_id: idOf(props, "product_id"),
     product_line: segmentOf(props, segments, warnings),
     quantity: quantityOf(props),
@@ -63,7 +65,7 @@ export const liftCustom = (props: Props, segments: ReadonlySet<string>, warnings
   const hasAmount = !isAbsent(props[name]);
   const currency = hasAmount ? currencyOf(props) : null;
   return {
-    order_id: fittingId(props.order_id) ?? null,
+    order_id: orderIdIn(fittingId(props.order_id), warnings),
     product_id: fittingId(props.product_id) ?? null,
     product_line: segmentOf(props, segments, warnings),
     quantity: isQuantity(props.quantity) ? props.quantity : null,
@@ -76,6 +78,13 @@ export const liftCustom = (props: Props, segments: ReadonlySet<string>, warnings
 export const fittingId = (value: unknown): string | undefined => {
   if (typeof value === "string") return value.length > 0 && value.length <= MAX_ID ? value : undefined;
   return Number.isSafeInteger(value) ? String(value) : undefined;
+};
+
+/** A text of nothing but spaces is none. */
+const orderIdIn = (given: string | undefined, warnings: string[]): string | null => {
+  const orderId = orderIdOf(given ?? "");
+  if (isWeakOrderId(orderId)) warnings.push("weak_order_id");
+  return orderId === "" ? null : orderId;
 };
 
 const idOf = (props: Props, name: string): string | null => {

@@ -2,7 +2,7 @@
 // on to settle.
 import type { Candidate, Claim, Credit, EventAttributed, EventScored } from "../../schemas/generated.ts";
 import { type Emitted, emit, type Processor } from "../../stream/flow.ts";
-import { claimKindOf, orderKeyOf } from "./claims.ts";
+import { claimKindOf, hasWeakOrder, orderKeyOf } from "./claims.ts";
 import {
   type Case,
   type Contender,
@@ -42,7 +42,7 @@ const reasons: ReadonlySet<Fault | null> = new Set<Fault>([
  * matching rule, then the click of the same person on another device, where the client switched
  * that on; of these the first without a fault wins.
  * Judged with the client's windows and the status of everybody at event time. A rejected fraud
- * score credits nobody. Every event goes on as version 1:
+ * score and a sale without a real order id credit no partner. Every event goes on as version 1:
  * claims to settle, which alone writes their rows, all others to the store. Only a click with a
  * good click id changes the journey.
  */
@@ -82,14 +82,14 @@ const journeyAfter = (type: string, clickId: string | null, journey: Journey, { 
 const creditFor = (case_: Case, journey: Journey, isClaim: boolean): Credit => {
   const { input, facts, windowDays } = case_;
   const { event, fraud } = input.data;
-  const isRejected = fraud.band === "reject";
+  const refused = fraud.band === "reject" ? "fraud_rejected" : hasWeakOrder(event) ? "weak_order_id" : null;
   const carried = contendersOn(case_);
-  const winner = isRejected ? undefined : carried.find(({ fault }) => fault === null);
+  const winner = refused !== null ? undefined : carried.find(({ fault }) => fault === null);
   const click = clickIdOf(event.click_id, winner);
   return {
     status: winner === undefined ? "unattributed" : "attributed",
     method: winner?.method ?? null,
-    reason: winner !== undefined ? null : isRejected ? "fraud_rejected" : reasonIn(carried),
+    reason: winner !== undefined ? null : (refused ?? reasonIn(carried)),
     partner_id: winner?.partner_id ?? null,
     campaign_id: winner?.campaign_id ?? null,
     link_id: winner?.link_id ?? null,
@@ -97,7 +97,7 @@ const creditFor = (case_: Case, journey: Journey, isClaim: boolean): Credit => {
     rule_version: winner?.rule_version ?? null,
     clicked_at: click === null ? null : (facts.clickOf(click)?.clicked_at ?? null),
     window_days: windowDays,
-    candidates: candidatesOf(carried, isClaim ? remembered(journey, case_) : noContenders, winner, isRejected),
+    candidates: candidatesOf(carried, isClaim ? remembered(journey, case_) : noContenders, winner, refused),
     reference_as_of: facts.referenceAsOf,
   };
 };
@@ -137,16 +137,16 @@ const candidatesOf = (
   carried: readonly Contender[],
   clicks: readonly Contender[],
   winner: Contender | undefined,
-  isRejected: boolean,
+  refused: string | null,
 ): readonly Candidate[] =>
   carried.length + clicks.length === 0
     ? noCandidates
-    : [...carried, ...clicks].map((contender) => candidateOf(contender, winner, isRejected));
+    : [...carried, ...clicks].map((contender) => candidateOf(contender, winner, refused));
 
-const candidateOf = (contender: Contender, winner: Contender | undefined, isRejected: boolean): Candidate => ({
+const candidateOf = (contender: Contender, winner: Contender | undefined, refused: string | null): Candidate => ({
   method: contender.method,
   reference: contender.reference,
   partner_id: contender.partner_id,
   campaign_id: contender.campaign_id,
-  outcome: contender === winner ? "won" : (contender.fault ?? (isRejected ? "fraud_rejected" : "lower_precedence")),
+  outcome: contender === winner ? "won" : (contender.fault ?? refused ?? "lower_precedence"),
 });

@@ -1,10 +1,11 @@
 // Which events say something about an order, and the key under which all of one order meet.
 
+import { isWeakOrderId } from "../../domain/order-id.ts";
 import type { ReferenceAt } from "../../domain/reference/reference.ts";
 import type { Claim, EventReceived } from "../../schemas/generated.ts";
 
 const conversions: ReadonlySet<string> = new Set(["purchase", "ext_purchase", "lead_submit", "install"]);
-const ofAnOrder: ReadonlySet<string> = new Set(["purchase", "ext_purchase", "refund"]);
+const ofAnOrder: ReadonlySet<string> = new Set(["purchase", "ext_purchase", "refund", "custom"]);
 
 /**
  * Null when the event is no claim. A custom event is one when any partner of the client earns on
@@ -18,13 +19,17 @@ export const claimKindOf = (event: EventReceived, reference: ReferenceAt): Claim
   return isCommissioned ? "conversion" : null;
 };
 
+/** Its order is a word that stands for none: it meets no other event, and earns nothing. */
+export const hasWeakOrder = ({ t, order_id }: EventReceived): boolean =>
+  order_id !== null && ofAnOrder.has(t) && isWeakOrderId(order_id);
+
 /**
  * The first that applies: the order (all of one order meet on one partition, so none of it can
  * race), the lead, the device of an install, the source's own key, the hash of a pulled sale, the
  * event itself (settlement.md 1).
  */
 export const orderKeyOf = (event: EventReceived): string => {
-  if (event.order_id !== null && ofAnOrder.has(event.t)) return `o:${event.order_id}`;
+  if (event.order_id !== null && ofAnOrder.has(event.t) && !isWeakOrderId(event.order_id)) return `o:${event.order_id}`;
   if (event.lead_key !== null && event.t === "lead_submit") return `l:${event.lead_key}`;
   if (event.t === "install") return `i:${event.did}`;
   if (event.dedup_key !== null) return `s:${event.source}:${event.dedup_key}`;

@@ -52,6 +52,21 @@ const timeFault = (clickedAt: UnixMs, at: UnixMs, windowDays: number): Fault | n
   clickedAt > at ? "click_after_conversion" : at - clickedAt > windowDays * dayMs ? "click_expired" : null;
 
 /**
+ * An event that carries a click id comes after its click, whatever the device's clock says: the click
+ * must have been received first, and the window ends at the later of the two times.
+ */
+const carriedFault = (
+  clickedAt: UnixMs,
+  { at, receivedAt }: Recorded<EventScored>,
+  windowDays: number,
+): Fault | null =>
+  clickedAt > receivedAt
+    ? "click_after_conversion"
+    : Math.max(at, clickedAt) - clickedAt > windowDays * dayMs
+      ? "click_expired"
+      : null;
+
+/**
  * Partner, campaign and link as they were at event time. An archived link ends its part of the
  * campaign.
  */
@@ -81,14 +96,17 @@ const isRunning = (campaignId: number, { input, facts }: Case): boolean => {
  * The click id on the event. One whose MAC is good counts, also when its click event never arrived;
  * one of another client's link is no proof here.
  */
-export const clickOnEvent = (clickId: string, case_: Case): Contender => {
-  const { input, facts, windowDays } = case_;
+export const clickOnEvent = (clickId: string, case_: Case): Contender =>
+  clickOf(clickId, case_, (clickedAt) => carriedFault(clickedAt, case_.input, case_.windowDays));
+
+const clickOf = (clickId: string, case_: Case, faultOf: (clickedAt: UnixMs) => Fault | null): Contender => {
+  const { input, facts } = case_;
   const click = facts.clickOf(clickId);
   const link = click === null ? undefined : facts.reference.link(click.link_id);
   if (click === null || (link !== undefined && link.client_id !== input.data.event.client_id))
     return clickContender(clickId, undefined, "bad_click_id");
   const fault =
-    timeFault(click.clicked_at, input.at, windowDays) ??
+    faultOf(click.clicked_at) ??
     (link === undefined
       ? "bad_click_id"
       : statusFault({ partner_id: link.partner_id, campaign_id: link.campaign_id, link }, case_));
@@ -110,7 +128,7 @@ const clickContender = (clickId: string, link: Link | undefined, fault: Fault | 
  * The click of the same person on another device: judged like one on the event, and last in line.
  */
 export const clickThroughIdentity = (clickId: string, case_: Case): Contender => ({
-  ...clickOnEvent(clickId, case_),
+  ...clickOf(clickId, case_, (clickedAt) => timeFault(clickedAt, case_.input.at, case_.windowDays)),
   method: "identity",
 });
 

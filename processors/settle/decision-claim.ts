@@ -1,6 +1,7 @@
 // A decision as a claim: under the key of the order it is about, with the event it is about.
 
 import { nothingFound } from "../../domain/nothing-found.ts";
+import { orderIdOf } from "../../domain/order-id.ts";
 import type { ReferenceAt } from "../../domain/reference/reference.ts";
 import type { Claim, Decision, EventAttributed, EventReceived } from "../../schemas/generated.ts";
 import type { Recorded, Topic } from "../../stream/flow.ts";
@@ -13,9 +14,15 @@ const whole = { review: null, overrides: false } as const;
 /** Every line of an order; the order need not have been heard of. */
 export const decisionOnOrder = (clientId: number, orderId: string, said: Said): Claim => ({
   client_id: clientId,
-  order_key: `o:${orderId}`,
+  order_key: `o:${orderIdOf(orderId)}`,
   kind: "decision",
-  attributed: blank({ event_id: said.decision_id, client_id: clientId, t: "decision", ts: said.at, order_id: orderId }),
+  attributed: blank({
+    event_id: said.decision_id,
+    client_id: clientId,
+    t: "decision",
+    ts: said.at,
+    order_id: orderIdOf(orderId),
+  }),
   decision: { ...whole, ...said, scope: "order" },
 });
 

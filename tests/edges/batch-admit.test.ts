@@ -232,6 +232,17 @@ describe("types", () => {
     });
     expect(taken(event({ t: "custom" }))).toMatchObject({ t: "custom", custom_name: null });
   });
+  test.each(["custom_name", "event_name"])("a custom event whose %s is a type's name is of that type", (field) => {
+    const props = { order_id: "A-1", revenue: 100, product_id: "SKU", quantity: 1 };
+    const named = taken(event({ t: "custom", url: undefined, props: { ...props, [field]: "purchase" } }));
+    expect(named).toMatchObject({ t: "purchase", custom_name: null, order_id: "A-1", value_minor: 100_00n });
+    expect(named.warnings).toEqual(["custom_name_is_type"]);
+  });
+  test("a custom event named like a type is held to the rules of the type", () =>
+    expect(refused(event({ t: "custom", props: { custom_name: "purchase", order_id: "A-1" } }))).toMatchObject({
+      code: "missing_prop",
+      field: "props.revenue",
+    }));
   test.each(["", "Signup", "1st", "a b", "x".repeat(65), 5, null, undefined, "constructor "])("%j is no type", (t) =>
     expect(code(event({ t }))).toBe("unknown_type"),
   );
@@ -258,6 +269,24 @@ describe("types", () => {
   test("the url of a page view may stand in props", () =>
     expect(taken(event({ url: undefined, props: { url: "app://home" } })).url).toBe("app://home"));
   test("props that are no object are refused", () => expect(code(event({ props: [] }))).toBe("bad_props"));
+});
+
+describe("the id of an order", () => {
+  test("is one spelling, whatever spaces stand around it", () =>
+    expect(taken(purchase({ order_id: " A-1\u00a0" })).order_id).toBe("A-1"));
+  test("is one spelling of its accents", () =>
+    expect(taken(purchase({ order_id: "pe\u0301dido" })).order_id).toBe(
+      taken(purchase({ order_id: "pédido" })).order_id,
+    ));
+  test("of nothing but spaces is missing", () => {
+    expect(refused(purchase({ order_id: "  " }))).toMatchObject({ code: "missing_prop", field: "props.order_id" });
+    expect(taken(event({ t: "signup", props: { order_id: "  " } })).order_id).toBeNull();
+  });
+  test.each(["null", "Undefined", "none", "0", 0, "N/A", " test "])("%j is taken with a warning", (order_id) =>
+    expect(taken(purchase({ order_id })).warnings).toEqual(["weak_order_id"]),
+  );
+  test("of a custom event too", () =>
+    expect(taken(event({ t: "signup", props: { order_id: "null" } })).warnings).toEqual(["weak_order_id"]));
 });
 
 describe("client and device", () => {

@@ -46,12 +46,16 @@ interface Given {
   readonly fraud?: Partial<Fraud>;
   readonly enrichment?: Partial<Enrichment>;
   readonly at?: number;
+  readonly receivedAt?: number;
   readonly referenceAsOf?: number;
   readonly identityClick?: string;
 }
 const outcomeOf = (event: Partial<EventReceived>, given: Given = {}) => {
   const data = scored(event, { fraud: given.fraud ?? {}, enrichment: given.enrichment ?? {} });
-  const input = recorded(topics.eventsScored, data, { at: given.at ?? noon });
+  const input = recorded(topics.eventsScored, data, {
+    at: given.at ?? noon,
+    receivedAt: given.receivedAt ?? given.at ?? noon,
+  });
   const outcome = attribute(input, given.journey ?? noClicks, {
     reference: referenceWith(given.rows).at(input.at, input.receivedAt),
     clickOf: keys.clickOf,
@@ -165,6 +169,24 @@ describe("the window", () => {
   });
   test("opens with the click itself", () =>
     expect(creditOf(sale({ click_id: clickBefore(0) })).status).toBe("attributed"));
+  test("counts a click that was received before the event, though the device's clock is behind it", () => {
+    const behind = { at: noon, receivedAt: noon + 10_000 };
+    expect(creditOf(sale({ click_id: clickBefore(-1) }), behind).status).toBe("attributed");
+    expect(creditOf(sale({ click_id: clickBefore(-10_001) }), behind)).toMatchObject(
+      unattributed("click_after_conversion"),
+    );
+  });
+  test("ends at the time of the event, however late that is received", () => {
+    const late = { at: noon, receivedAt: noon + 40 * dayMs };
+    expect(creditOf(sale({ click_id: clickBefore(30 * dayMs) }), late).status).toBe("attributed");
+    expect(creditOf(sale({ click_id: clickBefore(30 * dayMs + 1) }), late)).toMatchObject(
+      unattributed("click_expired"),
+    );
+  });
+  test("does not open for a click on another device that came after the event", () =>
+    expect(creditOf(sale(), { identityClick: clickBefore(-1), receivedAt: noon + 10_000 }).candidates).toMatchObject([
+      { method: "identity", outcome: "click_after_conversion" },
+    ]));
   test("does not open before the click", () =>
     expect(creditOf(sale({ click_id: clickBefore(-1) }))).toMatchObject(unattributed("click_after_conversion")));
 });
@@ -465,9 +487,24 @@ describe("where an event goes", () => {
     ["a custom event that nobody earns on, to the store", { t: "custom", custom_name: "signup" }, "attributed"],
   ])("%s", (_, event, expected) => expect(destination(event)).toBe(expected));
 
+  test.each(["purchase", "ext_purchase", "refund"])("a %s of an order that is none, by itself", (t) =>
+    expect(destination({ t, order_id: "null" })).toMatch(/^(conversion|refund) e:/),
+  );
+  test("a sale of an order that is none earns nothing, and says so", () => {
+    const click_id = clickBefore(hourMs);
+    expect(creditOf(sale({ order_id: "None", click_id }))).toMatchObject({
+      ...unattributed("weak_order_id"),
+      candidates: [{ method: "click", outcome: "weak_order_id" }],
+    });
+    expect(creditOf({ t: "page_view", order_id: "none", click_id }).status).toBe("attributed");
+  });
+
   test("a custom event that somebody earns on at event time is a claim", () => {
     const signup = { t: "custom", custom_name: "signup", order_id: "o9" };
-    expect(destination(signup, { contracts: [contract({ event_type: "signup" })] })).toMatch(/^conversion e:/);
+    expect(destination(signup, { contracts: [contract({ event_type: "signup" })] })).toBe("conversion o:o9");
+    expect(destination({ ...signup, order_id: null }, { contracts: [contract({ event_type: "signup" })] })).toMatch(
+      /^conversion e:/,
+    );
     expect(destination(signup, { contracts: [contract({ event_type: "signup", effective_from: noon + 1 })] })).toBe(
       "attributed",
     );
@@ -584,7 +621,7 @@ describe("whatever happens", () => {
     ));
   test("every reason is one that is documented", () => {
     const documented =
-      /^(no_click|bad_click_id|click_expired|click_after_conversion|partner_inactive|campaign_inactive|fraud_rejected)$/;
+      /^(no_click|bad_click_id|click_expired|click_after_conversion|partner_inactive|campaign_inactive|fraud_rejected|weak_order_id)$/;
     fc.assert(
       fc.property(anyEvent, anyGiven, (event, given) => documented.test(creditOf(event, given).reason ?? "no_click")),
     );

@@ -118,8 +118,14 @@ const carrying: readonly (readonly [RegExp, (given: Given, text: string) => void
   ],
 ];
 const norte = partner({ partner_id: norteId, name: "Norte" });
-const buts: Readonly<Record<string, { readonly rows?: Partial<ReferenceRows>; readonly fraud?: Partial<Fraud> }>> = {
+interface But {
+  readonly event?: Partial<EventReceived>;
+  readonly rows?: Partial<ReferenceRows>;
+  readonly fraud?: Partial<Fraud>;
+}
+const buts: Readonly<Record<string, But>> = {
   "": {},
+  "the order id is null": { event: { order_id: "null" } },
   "the window is 1 day": { rows: { clients: [client({ click_window_days: 1 })] } },
   "Verde is paused": { rows: { partners: [{ ...verde, status: "paused" }, norte] } },
   "the campaign is paused": { rows: { campaigns: [campaign({ status: "paused" })] } },
@@ -136,7 +142,7 @@ const creditOf = (type: string, carries: string, but: string): Credit => {
   const made = buts[but];
   if (made === undefined) throw new Error(`nothing is known of: ${but}`);
   const given: Given = {
-    event: type === "purchase" ? purchase() : received({ t: type }),
+    event: { ...(type === "purchase" ? purchase() : received({ t: type })), ...made.event },
     rows: { partners: [verde, norte], rules: [norteRule], ...made.rows },
     clicks: [],
     identityClick: null,
@@ -162,7 +168,7 @@ const creditOf = (type: string, carries: string, but: string): Credit => {
 const decided = rowsUnder("| event | carries | but | credited | by | reason | considered |");
 describe("who is credited", () => {
   test("both tables are read, and nothing of this file is left over", () => {
-    expect(decided).toHaveLength(27);
+    expect(decided).toHaveLength(28);
     expect(new Set(decided.map(([, , but]) => but))).toEqual(new Set(Object.keys(buts)));
   });
   test.each(decided)("%s carrying %s, but %s: %s by %s, %s", (type, carries, but, credited, by, reason, considered) => {

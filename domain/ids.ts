@@ -26,5 +26,8 @@ const VARIANT = "89ab";
 export const derivedId = (stage: string, inputId: string, output: string, n: number): string =>
   uuidOf(stage, inputId, output, n);
 
-/** `cnv_` and its kin (contracts.md 1): the kind, then the 32 digits of the UUID. */
+/**
+ * `cnv_` and its kin (docs/design/contracts.md, "Answers"): the kind, then the 32 digits of the
+ * UUID.
+ */
 export const prefixed = (prefix: string, uuid: string): string => `${prefix}_${uuid.replaceAll("-", "")}`;

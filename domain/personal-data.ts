@@ -3,8 +3,8 @@
 import type { Identify } from "./device-id.ts";
 
 /**
- * Keys whose values are personal at any depth and in any case (contracts.md 2), written without `_`
- * and `-`.
+ * Keys whose values are personal at any depth and in any case (docs/design/contracts.md, "Personal
+ * data"), written without `_` and `-`.
  */
 const PERSONAL: ReadonlySet<string> = new Set(["email", "phone", "firstname", "lastname", "name", "address"]);
 const plainKey = (key: string): string => key.toLowerCase().replaceAll(/[_-]/g, "");

@@ -1,5 +1,5 @@
 // Says that a worker stops at a message, and calls an operator when it keeps stopping there
-// (laws.md L5).
+// (docs/design/laws.md L5).
 import type { Position } from "./flow.ts";
 import { ProcessorThrew } from "./fold.ts";
 import type { LogPorts } from "./messages.ts";

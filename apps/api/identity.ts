@@ -9,8 +9,8 @@ import type { User } from "../../modules/access/users.ts";
 /** The `aud` of access tokens: the provider must be set up to issue them for this resource. */
 export const AUDIENCE = "urn:tributary:api";
 /**
- * contracts.md 7. HMAC and `none` are left out for good: whoever has a public key could sign with
- * it.
+ * docs/design/contracts.md, "Credentials". HMAC and `none` are left out for good: whoever has a
+ * public key could sign with it.
  */
 const ALGORITHMS = ["RS256", "ES256", "EdDSA"];
 const CLOCK_TOLERANCE_SEC = 30;

@@ -1,5 +1,5 @@
 // What a route of the platform API is: who may call it is data beside its answer, held against
-// spec/routes.yaml by a test.
+// apps/api/routes.yaml by a test.
 import type { Role, User } from "../../modules/access/users.ts";
 
 /** Whom the order of checks has let through. */

@@ -23,8 +23,8 @@ export interface ServerPorts {
 }
 
 /**
- * contracts.md 1: what a user may ask in a minute; plans and roles have the same until there is a
- * table of them.
+ * docs/design/contracts.md, "Limits": what a user may ask in a minute; plans and roles have the
+ * same until there is a table of them.
  */
 export const REQUESTS_A_MINUTE = 600;
 

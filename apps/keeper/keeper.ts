@@ -35,7 +35,7 @@ const STORE_MS = 5_000;
 const ROLLUP_MS = 60_000;
 /**
  * What has done nothing for so long does not work, whatever the cause; each fault has to be over
- * within 60 s (laws.md L1).
+ * within 60 s (docs/design/laws.md L1).
  */
 const SILENT_MS = 120_000;
 

@@ -48,8 +48,8 @@ import { runner } from "../../stream/runner.ts";
 import { sinkRunner } from "../../stream/sink-runner.ts";
 import type { Config } from "./config.ts";
 
-// A step is tried for 60 s, within which every fault must be over (laws.md L1); then a new process
-// with new connections is the better try.
+// A step is tried for 60 s, within which every fault must be over (docs/design/laws.md L1); then a
+// new process with new connections is the better try.
 const STEP_DEADLINE_MS = 60_000;
 // Half of a stage's session of 10 s: a store or a log that hangs is given up in time for a
 // heartbeat.

@@ -27,7 +27,7 @@ export type Parsed =
 
 /**
  * A rule is read by people and evaluated for every event: more than this is neither readable nor
- * cheap (contracts.md 5).
+ * cheap (docs/design/contracts.md, "Records").
  */
 export const maxLeaves = 100;
 export const maxDepth = 8;

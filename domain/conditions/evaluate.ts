@@ -25,10 +25,9 @@ type Test = (subject: Subject) => boolean;
 type Decide = (subject: Subject) => number;
 
 /**
- * Compiles a checked condition. Its meaning (libraries.md 3): no coercion; texts are compared
- * letter by letter; a field that is missing is false but for ne, not_in and exists: false; amounts
- * are exact decimals in the event's currency; dates are those of Mexico City. Throws on an
- * unchecked one.
+ * Compiles a checked condition (docs/design/contracts.md, "Records"). Texts are compared letter by
+ * letter, amounts are exact decimals in the event's currency, dates are those of Mexico City.
+ * Throws on an unchecked one.
  */
 export const compile = (condition: Condition): Evaluate => {
   const held: Verdict[] = [];
@@ -127,7 +126,10 @@ const inOrder: Readonly<Record<Order, (given: number, low: Bound, high: Bound) =
   between: (given, low, high) => given >= low.from && (high.unit === "time" ? given < high.to : given <= high.from),
 };
 
-/** An event without a currency is in pesos, as its edge would have said (contracts.md 1). */
+/**
+ * An event without a currency is in pesos, as its edge would have said (docs/design/contracts.md,
+ * "Answers").
+ */
 const defaultCurrency = "MXN";
 
 const moneyTest = ({ op, value }: Leaf): Test => {

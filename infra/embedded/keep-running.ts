@@ -43,7 +43,8 @@ export interface Kept {
   readonly stop: () => Promise<void>;
 }
 
-// architecture.md 8: 20 s for an orderly end; the supervisor waits a little longer before it kills.
+// docs/design/laws.md L4: 20 s for an orderly end; the supervisor waits a little longer before it
+// kills.
 export const STOP_MS = 22_000;
 
 // 0.25, 0.5, 1, 2, 4, 8, then every 10 s: a store that needs a moment is back at once, one that

@@ -5,7 +5,9 @@ import { BadBody } from "../../processors/admit/batch.ts";
 import { classify } from "../../stream/errors.ts";
 import type { Log } from "../runtime/log.ts";
 
-/** Codes of contracts.md 1 with the status and the title that belong to them. */
+/**
+ * Codes of docs/design/contracts.md, "Answers" with the status and the title that belong to them.
+ */
 const KINDS = {
   bad_request: [400, "The request cannot be understood"],
   validation_failed: [400, "The body is not acceptable"],

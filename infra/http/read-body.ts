@@ -5,8 +5,8 @@ import { gunzip } from "node:zlib";
 import { Aborted, Problem, unavailable } from "./problem.ts";
 
 /**
- * 25 MiB inflated (contracts.md 1): 10,000 events of 2.6 KB. What other routes take is less, and
- * said by them.
+ * 25 MiB inflated (docs/design/contracts.md, "Limits"): 10,000 events of 2.6 KB. What other routes
+ * take is less, and said by them.
  */
 export const MAX_BODY_BYTES = 25 * 1024 * 1024;
 /**

@@ -1,4 +1,5 @@
-// The JSON body of a request to the platform API, within the limits of contracts.md 1.
+// The JSON body of a request to the platform API, within the limits of docs/design/contracts.md,
+// "Limits".
 import type { IncomingMessage } from "node:http";
 import { Problem } from "./problem.ts";
 import { checkType, withBody } from "./read-body.ts";

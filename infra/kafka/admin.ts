@@ -64,7 +64,7 @@ export interface Admin {
   readonly committed: (group: string, topic: string) => Promise<ReadonlyMap<number, number>>;
   /**
    * All or nothing. Throws when the group has members: it must be Empty. Read back and compare all
-   * the same (laws.md K10).
+   * the same (infra/kafka/README.md K10).
    */
   readonly setOffsets: (group: string, topic: string, offsets: ReadonlyMap<number, number>) => Promise<void>;
   readonly describeGroups: (groups: readonly string[]) => Promise<readonly GroupState[]>;
@@ -81,8 +81,8 @@ const TOPIC_RESOURCE = 2;
 const SETTLING_MS = 10_000;
 
 /**
- * Record time is the broker's: offsets by time must not depend on the clocks of clients (laws.md
- * K22).
+ * Record time is the broker's: offsets by time must not depend on the clocks of clients
+ * (infra/kafka/README.md K22).
  */
 const configOf = (declared: TopicSetting): Readonly<Record<string, string>> => ({
   "retention.ms": String(declared.retentionMs),

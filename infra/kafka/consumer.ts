@@ -66,11 +66,11 @@ const KIB = 1024;
 const MIB = 1024 * KIB;
 
 /**
- * A stage: a short session, so that a killed one is replaced within 30 s (architecture.md 4). What
- * a batch costs beside its events (memory, one request a partition, a commit) is shared by more of
- * them when the broker gathers a little: at 10,000 events a second 128 KiB fill in 26 ms, which is
- * 20 events a partition, 200 ms bring 170. Of the second that an event takes to the stores, the
- * sinks' own gathering is the larger part.
+ * A stage: a short session, so that a killed one is replaced within 30 s
+ * (docs/design/architecture.md, "Hosting"). What a batch costs beside its events (memory, one
+ * request a partition, a commit) is shared by more of them when the broker gathers a little: at
+ * 10,000 events a second 128 KiB fill in 26 ms, which is 20 events a partition, 200 ms bring 170.
+ * Of the second that an event takes to the stores, the sinks' own gathering is the larger part.
  */
 export const stageReading = {
   fetch: { minBytes: 2 * MIB, maxWaitTimeInMs: 200, maxBytesPerPartition: 4 * MIB, maxBytes: 16 * MIB },

@@ -40,8 +40,8 @@ export interface ProducerSettings {
    */
   readonly sendDeadlineMs?: number;
   /**
-   * publish: how long a caller waits before it must find another place for its events (contracts.md
-   * 3: 2 s, then the spool).
+   * publish: how long a caller waits before it must find another place for its events
+   * (docs/design/contracts.md, "Failover": 2 s, then the spool).
    */
   readonly publishDeadlineMs?: number;
   /**

@@ -5,7 +5,8 @@ import type { ChainableCommander, Redis } from "ioredis";
 import type { Loaded, Memory, Version } from "../../stream/memory/memory.ts";
 
 /**
- * The newest version of a key lives as long as the longest attribution window (settlement.md 2).
+ * The newest version of a key lives as long as the longest attribution window
+ * (docs/design/architecture.md, "Memory").
  */
 const LIFETIME_SECONDS = 90 * 86_400;
 /** No event has the empty id: the field holds the highest offset of which versions were let go. */

@@ -100,10 +100,10 @@ export interface Metrics {
   readonly contentType: string;
 }
 
-// From a fetch of 50 ms to the 60 s within which every fault must be over (laws.md L1).
+// From a fetch of 50 ms to the 60 s within which every fault must be over (docs/design/laws.md L1).
 const SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
-// The promise is 5 s (p95), 15 s (p99) and 60 s during a fault (laws.md 10); replays and outages
-// lie beyond.
+// The promise is 5 s (p95), 15 s (p99) and 60 s during a fault (docs/design/laws.md, "Targets");
+// replays and outages lie beyond.
 const AGES = [0.25, 0.5, 1, 1.5, 2, 3, 5, 10, 15, 30, 60, 300, 3_600, 86_400];
 // One observation costs 0.3 us; 64 of a batch show the same distribution as all of them.
 const AGES_OF_A_BATCH = 64;

@@ -31,8 +31,8 @@ export interface Scope {
   readonly close: () => Promise<readonly { readonly name: string; readonly problem: string }[]>;
 }
 
-// One deadline bounds the sum of all steps: laws.md L4 gives a process 20 s from SIGTERM to its
-// exit.
+// One deadline bounds the sum of all steps: docs/design/laws.md L4 gives a process 20 s from
+// SIGTERM to its exit.
 const DEADLINE_MS = 20_000;
 
 export const openScope = (log: Log, onFail: (error: Error) => void, deadlineMs = DEADLINE_MS): Scope => {

@@ -1,5 +1,5 @@
-// An alert as it travels: the body of POST /api/admin/system-alert (interface.md, "System alert
-// body") and two fields of ours.
+// An alert as it travels: the body of POST /api/admin/system-alert (docs/design/contracts.md,
+// "System alert") and two fields of ours.
 import { createHash } from "node:crypto";
 import { z } from "zod";
 

@@ -13,7 +13,7 @@ export interface Outage {
 }
 
 export interface ToldTiming {
-  /** Between two probes; interface.md: 60 s. */
+  /** Between two probes; docs/design/contracts.md, "Probes": 60 s. */
   readonly intervalMs: number;
   /** What a probe, a restart and the re-check may take besides. */
   readonly graceMs: number;

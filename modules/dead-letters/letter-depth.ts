@@ -56,7 +56,10 @@ export const unreadLetters = async (admin: Admin): Promise<Counts> => {
   return Object.fromEntries(Object.entries(letterTopics).map(([kind, topic]) => [kind, unread(topic)]));
 };
 
-/** contracts.md 3: a store that was down for so long is more than a restart. */
+/**
+ * docs/design/contracts.md, "Dead letters": a store that was down for so long is more than a
+ * restart.
+ */
 const DOWN_MS = 60_000;
 /** What stands still without Redis (the chain, whose memory is there), and without ClickHouse. */
 const WAITS_FOR_CACHE: readonly string[] = ["tributary.enrich", "tributary.score", "tributary.attribute"];

@@ -72,8 +72,8 @@ export interface Letter {
 
 const MINUTE_MS = 60_000;
 /**
- * Before the first, second, ... further attempt; the last one before every later one (contracts.md
- * 3).
+ * Before the first, second, ... further attempt; the last one before every later one
+ * (docs/design/contracts.md, "Dead letters").
  */
 const WAITS_MS = [1, 5, 25, 120, 720].map((minutes) => minutes * MINUTE_MS);
 /** Up to a fifth longer, never shorter: what failed together does not come back together. */

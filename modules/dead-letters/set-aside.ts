@@ -1,5 +1,5 @@
 // Takes one record that stops its reader out of the way: the only forward move of an offset that
-// there is, audited (laws.md L5).
+// there is, audited (docs/design/laws.md L5).
 import { hit } from "#failpoint";
 import type { ConsumedMessage } from "../../infra/kafka/consumer.ts";
 import { placeOf } from "../../infra/kafka/pick.ts";

@@ -12,7 +12,7 @@ import { type Spool, SpoolFull } from "../../infra/spool/spool.ts";
 import { classify } from "../../stream/errors.ts";
 import type { OutputMessage, Produce } from "../../stream/messages.ts";
 
-/** Whose dead letters an event would be (contracts.md 3). */
+/** Whose dead letters an event would be (docs/design/contracts.md, "Dead letters"). */
 export type Kind = "clicks" | "pixel" | "s2s";
 /**
  * In the order of what is left: the log; the spool on the disk; object storage alone, or nothing.

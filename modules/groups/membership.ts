@@ -11,8 +11,8 @@ import type { Resource } from "../../infra/runtime/scope.ts";
  */
 const ASKED_EVERY_MS = 1_000;
 /**
- * laws.md K11: leaving can hang on requests in flight. Then the process ends, and its successor
- * finds the hold before it joins.
+ * infra/kafka/README.md K11: leaving can hang on requests in flight. Then the process ends, and its
+ * successor finds the hold before it joins.
  */
 const LEFT_WITHIN_MS = 20_000;
 

@@ -105,7 +105,8 @@ export interface RewindReport extends RewindPlan {
 }
 
 /**
- * laws.md 3: a killed member holds its group for a whole session, that of a sink being the longest.
+ * docs/design/laws.md, "Rewind protocol": a killed member holds its group for a whole session, that
+ * of a sink being the longest.
  */
 const EMPTY_WITHIN_MS = sinkReading.sessionTimeoutMs + 15_000;
 const SET_TRIES = 5;
@@ -302,9 +303,8 @@ const follow = async (ports: RewindPorts, group: string, plan: RewindPlan): Prom
 
 /**
  * Takes the group back to min(committed, `to`) in every partition and resolves when it has caught
- * up (laws.md 3). Whatever ends this process, the same call goes on from what is kept. Throws
- * RewindRefused when nothing was touched; after any other error the group stays held once its
- * offsets may have moved.
+ * up (docs/design/laws.md, "Rewind protocol"). After a kill the same call goes on. Throws
+ * RewindRefused when nothing was touched; after any other error the group stays held.
  */
 export const rewindGroup = (ports: RewindPorts, request: RewindRequest): Promise<RewindReport> =>
   ports.holds.alone(request.group, async () => {

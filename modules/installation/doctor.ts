@@ -25,7 +25,7 @@ export interface Check {
 
 type Finding = Omit<Check, "name">;
 
-// laws.md 9: beyond this, windows decided by two clocks may differ.
+// docs/design/laws.md, "Clocks": beyond this, windows decided by two clocks may differ.
 const CLOCK_SKEW_LIMIT_MS = 300;
 // A day of the demo, and the log segments that the broker lays out in advance.
 const DISK_NEEDED_BYTES = 5 * 1024 ** 3;

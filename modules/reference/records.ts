@@ -1,5 +1,5 @@
-// The records that people and the API save (contracts.md, section 5): their fields, their limits,
-// and the columns they become.
+// The records that people and the API save (docs/design/contracts.md, "Records"): their fields,
+// their limits, and the columns they become.
 import { z } from "zod";
 import { parseCondition } from "../../domain/conditions/condition.ts";
 import { digitsOf } from "../../domain/currencies.ts";
@@ -53,8 +53,8 @@ const client = z.strictObject({
   currency: currency.default("MXN"),
   attribution: z
     .strictObject({
-      // 90 days is how long a click is remembered (settlement.md, section 2): a longer window would
-      // promise what nobody can look up.
+      // 90 days is how long a click is remembered (docs/design/architecture.md, "Memory"): a longer
+      // window would promise what nobody can look up.
       click_window_days: days(90).default(30),
       install_window_days: days(90).default(7),
       identity_link: z.boolean().default(false),

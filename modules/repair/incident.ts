@@ -36,13 +36,13 @@ export interface Step {
   readonly alerts: readonly Alert[];
 }
 
-/** interface.md, "Component probe". */
+/** docs/design/contracts.md, "Probes". */
 export const INTERVAL_MS = 60_000;
 export const RECHECK_MS = 10_000;
 const FAILURES = 3;
 /**
- * contracts.md 5: a store that was restarted so often within an hour is not restarted again: what
- * kills it comes back with it.
+ * docs/design/contracts.md, "Probes": a store that was restarted so often within an hour is not
+ * restarted again: what kills it comes back with it.
  */
 const RESTARTS = 3;
 const HOUR_MS = 3_600_000;

@@ -25,7 +25,7 @@ export interface ProbePorts {
   readonly topicPrefix: string;
 }
 
-/** contracts.md 5, data-freshness: an alert above half an hour. */
+/** docs/design/contracts.md, "Probes": an alert above half an hour. */
 export const SYNC_LAG_LIMIT_SEC = 1_800;
 
 const same = (found: unknown, written: string): void => {

@@ -5,7 +5,7 @@ import type { ProbeName } from "./incident.ts";
 
 /**
  * How the stores that may be restarted are called by supervisors; object storage and Postgres are
- * not among them (interface.md).
+ * not among them (docs/design/contracts.md, "Probes").
  */
 const services: Readonly<Partial<Record<ProbeName, "clickhouse" | "redis">>> = {
   analytics_store: "clickhouse",

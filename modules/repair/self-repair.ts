@@ -167,7 +167,7 @@ export const selfRepair = ({
 
 /**
  * Resolves when `work` is done, or soon after the keeper was told to stop: a restart may take
- * longer than a process has to end (laws.md L4).
+ * longer than a process has to end (docs/design/laws.md L4).
  */
 const unlessClosing = async (work: Promise<unknown>, isClosing: () => boolean): Promise<void> => {
   let isDone = false;

@@ -1,5 +1,5 @@
-// A replay as people see it: the report of contracts.md 4, and the waiting for its end. Shared by
-// the HTTP route, the command line and the fault suite.
+// A replay as people see it: the report of docs/design/contracts.md, "Replay", and the waiting for
+// its end. Shared by the HTTP route, the command line and the fault suite.
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Pool } from "pg";
 import { type AnySink, type Topology, writesRows } from "../../stream/flow.ts";

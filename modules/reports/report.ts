@@ -38,7 +38,8 @@ export interface Summary {
  * Refunds are found by order when asked, not when written: sale and refund may come from two
  * partitions at once, in any order. A refund without an amount returns all that it concerns, and
  * never is more given back than was sold (as in processors/settle/refund.ts). MXN is what an event
- * without a currency is in (contracts.md 1). An order belongs to the month of its first line.
+ * without a currency is in (docs/design/contracts.md, "Answers"). An order belongs to the month of
+ * its first line.
  */
 const byMonth = `
 with line as (

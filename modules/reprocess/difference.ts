@@ -32,7 +32,7 @@ export interface Difference {
 }
 
 const SAMPLES = 20;
-/** A month is provisional to day 7 of the next one (contracts.md 5). */
+/** A month is provisional to day 7 of the next one (docs/design/contracts.md, "Months"). */
 const PROVISIONAL_DAYS = 7;
 const DAY_MS = 86_400_000;
 

@@ -43,7 +43,7 @@ export interface RecomputedCounts {
 }
 
 const DAY_MS = 86_400_000;
-/** Of a client that is not known (contracts.md 5). */
+/** Of a client that is not known (docs/design/contracts.md, "Records"). */
 const DEFAULT_JOURNEY_DAYS = 30;
 
 /**

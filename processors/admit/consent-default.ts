@@ -1,7 +1,7 @@
 // The consent of a visitor who has not said anything, by the law of where they are.
 import type { Client } from "../../domain/reference/reference.ts";
 
-/** Where nothing is allowed until somebody agrees (contracts.md 2, 5). */
+/** Where nothing is allowed until somebody agrees (docs/design/contracts.md, "Batch"). */
 const optIn: ReadonlySet<Client["jurisdiction"]> = new Set(["EU", "UK", "BR"]);
 
 /**

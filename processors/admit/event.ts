@@ -57,8 +57,8 @@ const noWarnings: readonly string[] = [];
 const noProps: Props = {};
 
 /**
- * Every rule of contracts.md 2, in the order in which a sender would repair them; the first one
- * broken is named.
+ * Every rule of docs/design/contracts.md, "Batch", in the order in which a sender would repair
+ * them; the first one broken is named.
  */
 export const admitEvent = (given: unknown, terms: Terms): Admission<EventReceived> => {
   try {
@@ -234,8 +234,8 @@ const sessionOf = (given: unknown): string | null =>
       : null;
 
 /**
- * `name` is somebody's name (contracts.md, personal data) and is hashed; the name of an event of
- * type custom comes in one of these.
+ * `name` is somebody's name (docs/design/contracts.md, "Personal data") and is hashed; the name of
+ * an event of type custom comes in one of these.
  */
 const nameIn = (props: Props): string | null => {
   for (const name of [props.custom_name, props.event_name])

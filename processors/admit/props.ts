@@ -27,7 +27,7 @@ const isAbsent = (value: unknown): boolean => value === undefined || value === n
 
 /**
  * Props of an event of a known type: whatever is missing, mistyped or out of range refuses it
- * (contracts.md 2). `url` has been looked for before.
+ * (docs/design/contracts.md, "Batch"). `url` has been looked for before.
  */
 export const liftKnown = (
   type: EventType,

@@ -3,7 +3,7 @@
 import { isPersonalKey } from "../../domain/personal-data.ts";
 import { refuse } from "./refuse.ts";
 
-/** Limits of contracts.md 1. The event itself is level 1. */
+/** Limits of docs/design/contracts.md, "Limits". The event itself is level 1. */
 const MAX_DEPTH = 32;
 const MAX_KEYS = 1_000;
 const MAX_TEXT = 65_536;

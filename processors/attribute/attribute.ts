@@ -22,7 +22,10 @@ interface Out {
   readonly claims: Claim;
 }
 
-/** Windows of a client that is not known: what a new client starts with (contracts.md 5). */
+/**
+ * Windows of a client that is not known: what a new client starts with (docs/design/contracts.md,
+ * "Records").
+ */
 const defaultClickDays = 30;
 const defaultInstallDays = 7;
 

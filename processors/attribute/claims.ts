@@ -9,7 +9,7 @@ const ofAnOrder: ReadonlySet<string> = new Set(["purchase", "ext_purchase", "ref
 
 /**
  * Null when the event is no claim. A custom event is one when any partner of the client earns on
- * its name at event time (settlement.md 1).
+ * its name at event time (docs/design/money.md, "Ids and keys").
  */
 export const claimKindOf = (event: EventReceived, reference: ReferenceAt): Claim["kind"] | null => {
   if (conversions.has(event.t)) return "conversion";
@@ -26,7 +26,7 @@ export const hasWeakOrder = ({ t, order_id }: EventReceived): boolean =>
 /**
  * The first that applies: the order (all of one order meet on one partition, so none of it can
  * race), the lead, the device of an install, the source's own key, the hash of a pulled sale, the
- * event itself (settlement.md 1).
+ * event itself (docs/design/money.md, "Ids and keys").
  */
 export const orderKeyOf = (event: EventReceived): string => {
   if (event.order_id !== null && ofAnOrder.has(event.t) && !isWeakOrderId(event.order_id)) return `o:${event.order_id}`;

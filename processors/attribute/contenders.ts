@@ -11,8 +11,8 @@ import type { AttributeFacts } from "./facts.ts";
 import type { Journey } from "./journey.ts";
 
 /**
- * Why a contender cannot be credited. The first five can be an event's reason (contracts.md 2); the
- * others only explain a candidate.
+ * Why a contender cannot be credited. The first five can be an event's reason
+ * (docs/design/contracts.md, "Credit"); the others only explain a candidate.
  */
 export type Fault =
   | "bad_click_id"
@@ -144,7 +144,7 @@ export const remembered = ({ clicks }: Journey, { input, facts, windowDays }: Ca
 
 /**
  * The partner whom a mapped source or an upload names: by referral code, then by link code, then by
- * id, among the client's partners (contracts.md 2).
+ * id, among the client's partners (docs/design/contracts.md, "Credit").
  */
 export const partnerOnEvent = (reference: string, case_: Case): Contender => {
   const { client_id, source } = case_.input.data.event;

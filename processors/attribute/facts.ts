@@ -32,7 +32,7 @@ export interface AttributeFacts {
 
 /**
  * A picture may be this much older than the receive time of an event: rows become known 2 s after
- * they are saved (settlement.md 5).
+ * they are saved (docs/design/money.md, "Facts").
  */
 const freshEnoughMs = 1_000;
 const nothingLinked: ReadonlyMap<string, string> = new Map();

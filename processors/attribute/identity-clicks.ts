@@ -25,7 +25,7 @@ export const identityClicks: View<IdentityClicks> = { view: "identity-clicks" };
 
 /**
  * Claims of a known person alone may ask, and only where the client has switched it on
- * (contracts.md 2).
+ * (docs/design/contracts.md, "Credit").
  */
 export const identityClickAskedBy = (
   input: Recorded<EventScored>,

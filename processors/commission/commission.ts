@@ -264,7 +264,7 @@ const release = (change: Sale, memory: CommissionMemory): Emit<Committed, Commis
 
 /**
  * Answers each conversion record with one entry, and with a second one when a tier was won or lost
- * (settlement.md 4); amounts are minor units.
+ * (docs/design/money.md, "Commissions"); amounts are minor units.
  */
 export const commission: Processor<Conversion, Committed, CommissionMemory, Contracts> = (change, memory, facts) => {
   if (change.data.kind === "reversed") return reverse(change, memory);

@@ -1,4 +1,5 @@
-// The consent in force for an event, and what of the event may go on under it (contracts.md 5).
+// The consent in force for an event, and what of the event may go on under it
+// (docs/design/contracts.md, "Consent").
 import type { EventReceived } from "../../schemas/generated.ts";
 import { type Signals, signalsIn } from "./signals.ts";
 

@@ -26,7 +26,7 @@ export const noIdentifiers: Identifiers = { email: null, login: null };
 const dayMs = 86_400_000;
 /**
  * An edge that nobody shows again is let go with the profile it belongs to: 90 days after it was
- * last seen (contracts.md 5, Retention).
+ * last seen (docs/design/contracts.md, "Retention").
  */
 export const edgeLifetimeMs = 90 * dayMs;
 /**

@@ -22,7 +22,10 @@ export interface ScoreFacts {
   readonly reference: ReferenceAt;
 }
 
-/** Of a client that is not known: what a new client starts with (contracts.md 5). */
+/**
+ * Of a client that is not known: what a new client starts with (docs/design/contracts.md,
+ * "Records").
+ */
 const defaultReview = 40;
 const defaultReject = 70;
 const nothingKnown: ReadonlyMap<string, FraudHints> = new Map();

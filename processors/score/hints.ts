@@ -29,7 +29,7 @@ export const hints: View<Hints> = { view: "hints" };
 
 /**
  * Claims and clicks alone may ask: everything else is far too frequent, and earns nothing
- * (settlement.md 5).
+ * (docs/design/money.md, "Facts").
  */
 export const hintAskedBy = (input: Recorded<EventEnriched>, clickOf: ClickKeys["clickOf"]): HintAsked | null => {
   const { event } = input.data;

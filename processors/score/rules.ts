@@ -13,7 +13,7 @@ import { selfReferral } from "./rules/self-referral.ts";
 /**
  * Nine that an event, its click id or a hint can show, in the order of their reasons. The tenth, an
  * order that another partner claims, is found by settle, which alone sees both; click floods and
- * flat distributions need whole days (settlement.md 7).
+ * flat distributions need whole days (docs/design/money.md, "Score").
  */
 export const rules: readonly FraudRule[] = [
   botUserAgent,

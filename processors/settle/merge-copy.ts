@@ -3,8 +3,8 @@
 import type { Credit, Enrichment, EventAttributed, EventReceived } from "../../schemas/generated.ts";
 
 /**
- * Browser and server copies of one sale come within this time of each other (contracts.md 2); the
- * span of Meta's deduplication.
+ * Browser and server copies of one sale come within this time of each other
+ * (docs/design/contracts.md, "Copies"); the span of Meta's deduplication.
  */
 export const MERGE_WINDOW_MS = 48 * 3_600_000;
 

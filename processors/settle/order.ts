@@ -3,7 +3,7 @@
 import type { Decision, EventAttributed } from "../../schemas/generated.ts";
 import { remembers, type UnixMs } from "../../stream/flow.ts";
 
-/** Money without a currency is in this one (contracts.md 1). */
+/** Money without a currency is in this one (docs/design/contracts.md, "Answers"). */
 export const DEFAULT_CURRENCY = "MXN";
 
 /**

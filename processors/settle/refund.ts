@@ -20,9 +20,9 @@ const propsIn = (text: string): { readonly reason?: unknown; readonly currency?:
 };
 
 /**
- * What the refund asks for. A reason outside the closed list (contracts.md 2) is `other`. An edge
- * gives an amount without a currency the default one; here such an amount is in whatever the sale
- * was in.
+ * What the refund asks for. A reason outside the closed list (docs/design/contracts.md, "Batch") is
+ * `other`. An edge gives an amount without a currency the default one; here such an amount is in
+ * whatever the sale was in.
  */
 export const refundOf = ({ id, data }: Recorded<Claim>): WaitingRefund => {
   const { product_id, value_minor, currency, props } = data.attributed.event;

@@ -161,10 +161,9 @@ const decisionClaim = (claim: Recorded<Claim>, decision: Decision, order: OrderS
 };
 
 /**
- * Decides what a claim changes of its order (settlement.md 3). Every claim but a decision leaves
- * the row of its own event; a sale that is credited leaves a conversion, whatever takes it back a
- * record on the same conversion. It neither drops nor rejects: every claim that can be read has its
- * outcome.
+ * Decides what a claim changes of its order (docs/design/money.md, "Orders"). Every claim but a
+ * decision leaves the row of its event, a credited sale also a conversion, and what takes it back a
+ * further record of it. Nothing is dropped or rejected: every readable claim has its outcome.
  */
 export const settle: Processor<Claim, Settled, OrderState> = (claim, order) => {
   if (claim.data.decision !== null) return decisionClaim(claim, claim.data.decision, order);

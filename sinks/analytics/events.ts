@@ -117,7 +117,7 @@ const json = (items: readonly object[]): string => (items.length === 0 ? "[]" : 
 
 /**
  * One row a version; none where consent to analytics is missing and the event is neither order,
- * lead nor install (contracts.md 5).
+ * lead nor install (docs/design/contracts.md, "Consent").
  */
 export const eventRows = ({ data, receivedAt, position }: Recorded<EventAttributed>): readonly EventRow[] => {
   const { event, enrichment, fraud, credit } = data;

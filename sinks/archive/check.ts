@@ -171,7 +171,7 @@ const missingFiles = async (
 
 /**
  * An hour that is not over may still be written; so long may a record wait before somebody must
- * look (contracts.md 2, `wal_ok`).
+ * look (docs/design/contracts.md, "Health").
  */
 export const ARCHIVE_TOLERANCE_MS = 5 * 60_000;
 

@@ -6,8 +6,8 @@ import { folderOf, hourText } from "./names.ts";
 import { hoursOf } from "./read.ts";
 
 /**
- * As long as events are kept anywhere (contracts.md 5, retention); older ones would come back by a
- * restore.
+ * As long as events are kept anywhere (docs/design/contracts.md, "Retention"); older ones would
+ * come back by a restore.
  */
 export const KEPT_MONTHS = 24;
 

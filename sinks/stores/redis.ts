@@ -6,7 +6,7 @@ import type { VelocityRow } from "../velocity/velocity.ts";
 
 /**
  * A day more than the log: whatever a rewind can read again still finds what it found
- * (settlement.md 5).
+ * (docs/design/money.md, "Facts").
  */
 export const hintLifetimeSeconds = 8 * 86_400;
 /** Of a device or a person the newest count; the rest would only make a hot key grow. */

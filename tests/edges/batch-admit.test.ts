@@ -1,5 +1,5 @@
-// The rules of POST /ingest/batch, one sentence each (contracts.md 2): what is taken, altered,
-// refused, and as which record.
+// The rules of POST /ingest/batch, one sentence each (docs/design/contracts.md, "Batch"): what is
+// taken, altered, refused, and as which record.
 import { createHash } from "node:crypto";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";

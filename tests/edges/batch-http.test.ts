@@ -26,7 +26,10 @@ import { sharedStack } from "../support/shared-stack.ts";
 
 const stack = sharedStack();
 const client = stack.demo.clients[0].id as number;
-/** laws.md 8: whatever is sent, the answer is one of these, and 503 says when to come again. */
+/**
+ * docs/design/laws.md, "Answers to any input": whatever is sent, the answer is one of these, and
+ * 503 says when to come again.
+ */
 const ALLOWED = new Set([200, 202, 204, 302, 400, 401, 403, 404, 405, 409, 413, 415, 422, 429, 503]);
 
 let ingest: RunningIngest;

@@ -280,7 +280,7 @@ test("an edge that is killed within 50 ms of its answer has stored what it answe
   expect(again).toBeGreaterThanOrEqual(20);
 }, 180_000);
 
-/** The size-limited disks of laws.md 5. */
+/** The size-limited disks of docs/design/laws.md, "Faults". */
 const DISK = "512k";
 const limited = (folders: readonly string[], node: readonly string[]): readonly string[] => [
   "unshare",

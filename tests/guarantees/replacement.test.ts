@@ -13,7 +13,7 @@ beforeAll(async () => {
 });
 afterAll(() => product?.clear());
 
-/** Laws.md 10, Recovery: from the kill to lag 0, by kind of group. */
+/** docs/design/laws.md, "Targets": from the kill to lag 0, by kind of group. */
 const STAGE_MS = 30_000;
 const SINK_MS = 60_000;
 const reading: Readonly<Record<string, readonly (readonly [group: string, topic: string, withinMs: number])[]>> = {

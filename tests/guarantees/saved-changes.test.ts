@@ -1,6 +1,6 @@
 // A change of reference data decides the same events live and on a rewind, to the millisecond,
-// however slow its transaction and however old the picture of the worker (settlement.md 5): on a
-// real Postgres and a real log.
+// however slow its transaction and however old the picture of the worker (docs/design/money.md,
+// "Facts"): on a real Postgres and a real log.
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { reference } from "../../domain/reference/reference.ts";
 import { topic } from "../../infra/avro/codec.ts";

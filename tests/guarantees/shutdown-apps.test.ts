@@ -18,7 +18,7 @@ beforeAll(async () => {
 });
 afterAll(() => product?.clear());
 
-/** Laws.md L4. */
+/** docs/design/laws.md L4. */
 const STOP_MS = 20_000;
 
 /**

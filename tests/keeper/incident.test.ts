@@ -1,5 +1,4 @@
-// The state machine of a probed store: every transition of the specification (interface.md,
-// "Component probe") and of contracts.md 5.
+// The state machine of a probed store: every transition of docs/design/contracts.md, "Probes".
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { durationOf, type Probe, type Seen, type Step, step } from "../../modules/repair/incident.ts";

@@ -1,5 +1,5 @@
-// Bugs that were planted on purpose, and the law that must catch each (laws.md 6). A place that is
-// gone fails the run: the bug must follow the code.
+// Bugs that were planted on purpose, and the law that must catch each (docs/planted-bugs.md). A
+// place that is gone fails the run: the bug must follow the code.
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: texts of code, in which templates stand
 
 /** Named tests must fail, and nothing but the bug may be the reason: they pass without it. */

@@ -1,4 +1,5 @@
-// What a conversion earns, what is taken back, and the receipt of both (settlement.md 4).
+// What a conversion earns, what is taken back, and the receipt of both (docs/design/money.md,
+// "Commissions").
 import { describe, expect, test } from "vitest";
 import { type Contract, reference } from "../../domain/reference/reference.ts";
 import { commission } from "../../processors/commission/commission.ts";

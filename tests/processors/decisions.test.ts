@@ -1,5 +1,5 @@
-// What a decision makes of an order (settlement.md 3.4): who is credited, what is held, and what it
-// leaves alone.
+// What a decision makes of an order (docs/design/money.md, "Decisions"): who is credited, what is
+// held, and what it leaves alone.
 import { describe, expect, test } from "vitest";
 import { decisionOnEvent } from "../../processors/settle/decision-claim.ts";
 import { order } from "../../processors/settle/order.ts";

@@ -1,4 +1,4 @@
-// The life of one order: first copy, second copy, refund (settlement.md 3).
+// The life of one order: first copy, second copy, refund (docs/design/money.md, "Orders").
 import { describe, expect, test } from "vitest";
 import { order } from "../../processors/settle/order.ts";
 import { settle } from "../../processors/settle/settle.ts";

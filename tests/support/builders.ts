@@ -302,7 +302,7 @@ export const contract = (over: Partial<Contract> = {}): Contract => ({
 
 /** What a rule does: the only place that spells a property which looks like a promise's. */
 export const crediting = (partner_id: number, campaign_id?: number): Pick<Rule, "then"> => ({
-  // biome-ignore lint/suspicious/noThenProperty: the wire name (contracts.md 5); rules are never awaited
+  // biome-ignore lint/suspicious/noThenProperty: a wire name; rules are never awaited
   then: campaign_id === undefined ? { partner_id } : { partner_id, campaign_id },
 });
 

@@ -25,7 +25,7 @@ export interface Scene {
 }
 export interface Fault {
   readonly name: string;
-  /** Its number in the list of faults of laws.md. */
+  /** Its number in the list of faults of docs/design/laws.md, "Faults". */
   readonly id: string;
   /**
    * proxies: only where every service has one before it; folders: only where a small file system

@@ -104,7 +104,7 @@ const stop = (name: string, low: number, high: number): Fault => ({
   },
 });
 
-/** laws.md L4; a process that is told to stop has 20 s. */
+/** docs/design/laws.md L4; a process that is told to stop has 20 s. */
 const ORDERLY_MS = 20_000;
 const orderly = (name: string): Fault => ({
   name: `stop ${name} in order`,

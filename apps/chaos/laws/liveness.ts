@@ -2,7 +2,7 @@
 // store is told.
 import { elsewhere, foundBy, kept, type Law, open, unless } from "./law.ts";
 
-/** laws.md L1. */
+/** docs/design/laws.md L1. */
 export const QUIET_WITHIN_MS = 60_000;
 /** modules/installation/product.ts: what a process of the product may take. */
 const MOST_MEMORY_MB = 700;

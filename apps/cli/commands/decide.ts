@@ -26,7 +26,9 @@ interface DecideOptions {
   readonly json?: boolean;
 }
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
-/** As long as the API waits for a decision to be applied (contracts.md 5). */
+/**
+ * As long as the API waits for a decision to be applied (docs/design/contracts.md, "Decisions").
+ */
 const APPLIED_WITHIN_MS = 5_000;
 const ASKED_EVERY_MS = 100;
 

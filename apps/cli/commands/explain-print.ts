@@ -6,7 +6,10 @@ import { table } from "../../../infra/runtime/output.ts";
 import type { Explanation, Version } from "../../../modules/explain/explanation.ts";
 import type { Candidate } from "../../../schemas/generated.ts";
 
-/** Every outcome of a candidate and every reason of an event (contracts.md 2), in words. */
+/**
+ * Every outcome of a candidate and every reason of an event (docs/design/contracts.md, "Credit"),
+ * in words.
+ */
 const words: Readonly<Record<string, string>> = {
   won: "credited",
   lower_precedence: "somebody before it in the order of precedence was credited",

@@ -1,5 +1,5 @@
-// POST /ingest/batch: authenticate, limit, read, admit, store, and only then answer (laws.md 4,
-// C10).
+// POST /ingest/batch: authenticate, limit, read, admit, store, and only then answer
+// (docs/design/laws.md C10).
 import { randomInt } from "node:crypto";
 import { setImmediate } from "node:timers/promises";
 import type { Request, Response } from "express";
@@ -30,7 +30,7 @@ export interface BatchParts {
   readonly count: (counts: RequestCounts) => void;
 }
 
-/** Of a token (interface.md, "Limits"). */
+/** Of a token (docs/design/contracts.md, "Limits"). */
 export const REQUESTS_A_MINUTE = 100;
 /** One slice blocks the loop for about 15 ms; a send to the log holds as many. */
 const SLICE = 1_000;

@@ -84,7 +84,7 @@ const OBJECTS_CACHED_MS = 10_000;
 const PROBE_MS = 2_000;
 /**
  * Events younger than this are on their way; older ones that are not stored are waiting
- * (contracts.md 2).
+ * (docs/design/contracts.md, "Health").
  */
 const ON_THEIR_WAY_MS = 5_000;
 

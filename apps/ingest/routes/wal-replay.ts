@@ -26,7 +26,7 @@ const HOUR_MS = 3_600_000;
 const CALLS_A_MINUTE = { limit: 60, windowMs: 60_000 };
 /**
  * Longer than a lane that was killed stands still (15 s), and than a store may be away (60 s,
- * laws.md L1).
+ * docs/design/laws.md L1).
  */
 const STALLED_MS = 75_000;
 

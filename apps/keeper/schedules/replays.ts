@@ -128,8 +128,8 @@ export const replays = ({ pool, lane, log }: ReplaySchedulePorts): Schedule => {
   };
 };
 
-// As a worker: a step is tried for 60 s, within which every fault must be over (laws.md L1), and a
-// store that hangs is given up after 5.
+// As a worker: a step is tried for 60 s, within which every fault must be over (docs/design/laws.md
+// L1), and a store that hangs is given up after 5.
 const STEP_DEADLINE_MS = 60_000;
 const STORE_MS = 5_000;
 

@@ -15,8 +15,7 @@ const java = ({ machine }: Place): string =>
   machine.javaHome === undefined ? "java" : join(machine.javaHome, "bin", "java");
 
 /**
- * What does not depend on the machine; performance.md 4 gives the reasons of the sizes.
- * docker-compose.yml has the same, which a test compares.
+ * What does not depend on the machine. docker-compose.yml has the same settings; a test compares.
  */
 export const brokerSettings: Readonly<Record<string, string | number | boolean>> = {
   "num.network.threads": 2,

@@ -2,8 +2,8 @@
 import type { FraudRule } from "../rule.ts";
 
 /**
- * Shoppers use VPNs too: never a reject by itself (libraries.md 3). Off without the operator's list
- * of networks: then no address has a class.
+ * Shoppers use VPNs too: never a reject by itself (docs/enrichment.md, "The rules"). Off without
+ * the operator's list of networks: then no address has a class.
  */
 export const addressClass: FraudRule = {
   code: "address_class",

@@ -1,7 +1,10 @@
 // An app was installed sooner after the click than people do.
 import { afterClick, type FraudRule, sinceClick } from "../rule.ts";
 
-/** Milliseconds. Hijacked clicks peak between 3 and 10 s before the first start (features.md 8). */
+/**
+ * Milliseconds. Hijacked clicks peak between 3 and 10 s before the first start (docs/enrichment.md,
+ * "The rules").
+ */
 export const clickToInstall: FraudRule = {
   code: "click_to_install",
   weight: 40,

@@ -2,8 +2,8 @@
 import { afterClick, type FraudRule, sinceClick } from "../rule.ts";
 
 /**
- * Milliseconds. Less than a page load and a form (features.md 8). Purchases of apps come as
- * ext_purchase: their click can lie before the order by design.
+ * Milliseconds. Less than a page load and a form (docs/enrichment.md, "The rules"). Purchases of
+ * apps come as ext_purchase: their click can lie before the order by design.
  */
 export const clickToPurchase: FraudRule = {
   code: "click_to_purchase",

@@ -2,8 +2,8 @@
 import { type FraudRule, isConversion } from "../rule.ts";
 
 /**
- * Conversions of one address in an hour of the clock, this one included: more than 20 (features.md
- * 8). Offices and carriers share addresses, hence review at most.
+ * Conversions of one address in an hour of the clock, this one included: more than 20
+ * (docs/enrichment.md, "The rules"). Offices and carriers share addresses, hence review at most.
  */
 export const conversionsPerAddress: FraudRule = {
   code: "conversions_per_address",

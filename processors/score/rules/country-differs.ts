@@ -1,7 +1,10 @@
 // The click came from another country than the conversion.
 import { type FraudRule, isConversion } from "../rule.ts";
 
-/** Travellers and VPNs do it too, and country data errs: a small weight (features.md 8). */
+/**
+ * Travellers and VPNs do it too, and country data errs: a small weight (docs/enrichment.md, "The
+ * rules").
+ */
 export const countryDiffers: FraudRule = {
   code: "country_differs",
   weight: 10,

@@ -2,8 +2,8 @@
 import { afterClick, type FraudRule, sinceClick } from "../rule.ts";
 
 /**
- * Milliseconds. No store shows, loads and starts an app in 2 s: the click was made up (features.md
- * 8).
+ * Milliseconds. No store shows, loads and starts an app in 2 s: the click was made up
+ * (docs/enrichment.md, "The rules").
  */
 export const impossibleInstall: FraudRule = {
   code: "impossible_install",

@@ -2,8 +2,8 @@
 import { type FraudRule, isConversion } from "../rule.ts";
 
 /**
- * The e-mail of the lead or order is the partner's own (features.md 8); both are compared as keyed
- * hashes.
+ * The e-mail of the lead or order is the partner's own (docs/enrichment.md, "The rules"); both are
+ * compared as keyed hashes.
  */
 export const selfReferral: FraudRule = {
   code: "self_referral",

@@ -1,0 +1,104 @@
+// The pages of the repository hold together: links lead somewhere, paths in prose exist, and
+// comments cite pages, headings and laws that are there.
+import { execFileSync } from "node:child_process";
+import { existsSync, readFileSync } from "node:fs";
+import { dirname, join, normalize } from "node:path";
+import { describe, expect, test } from "vitest";
+
+const tracked = execFileSync("git", ["ls-files", "--cached", "--others", "--exclude-standard"], { encoding: "utf8" })
+  .split("\n")
+  .filter((file) => file !== "" && existsSync(file));
+const pages = tracked.filter((file) => file.endsWith(".md"));
+const textOf = (file: string): string => readFileSync(file, "utf8");
+
+/** A page that is about to be written. */
+const awaited = "infra/kafka/README.md";
+const paths = new Set(
+  [...tracked, awaited].flatMap((file) => file.split("/").map((_, n, parts) => parts.slice(0, n + 1).join("/"))),
+);
+/** `*` and `{a,b}` stand for any and for each. */
+const exists = (path: string): boolean => {
+  const bare = path.replace(/\/$/, "");
+  if (paths.has(bare)) return true;
+  if (!/[*{]/.test(bare)) return false;
+  const pattern = bare
+    .replaceAll(/[.]/g, "[.]")
+    .replaceAll("*", "[^/]*")
+    .replaceAll(/\{([^}]*)\}/g, (_, list: string) => `(${list.replaceAll(",", "|")})`);
+  return [...paths].some((known) => new RegExp(`^${pattern}$`).test(known));
+};
+
+/** A page without its code blocks. */
+const proseIn = (page: string): string => textOf(page).replaceAll(/```[\s\S]*?```/g, "");
+/** As GitHub makes an anchor of a heading. */
+const anchorOf = (heading: string): string =>
+  heading
+    .toLowerCase()
+    .replaceAll(/[^\p{L}\p{N}\s_-]/gu, "")
+    .trim()
+    .replaceAll(" ", "-");
+const headingsOf = (page: string): readonly string[] =>
+  [...proseIn(page).matchAll(/^#+ (.+)$/gm)].map(([, heading]) => heading!);
+
+describe.each(pages)("%s", (page) => {
+  test("links to files and headings that exist", () => {
+    const links = [...textOf(page).matchAll(/\]\(([^)\s]+)\)/g)].map(([, target]) => target!);
+    const broken = links
+      .filter((target) => !/^[a-z]+:/.test(target))
+      .filter((target) => {
+        const [path = "", anchor] = target.split("#");
+        const file = path === "" ? page : normalize(join(dirname(page), path));
+        if (!existsSync(file)) return true;
+        return anchor !== undefined && !headingsOf(file).map(anchorOf).includes(anchor);
+      });
+    expect(broken).toEqual([]);
+  });
+
+  test("names paths that exist", () => {
+    const root =
+      /^(apps|bench|docs|domain|infra|migrations|modules|ops|processors|schemas|scripts|sinks|stream|tests)\//;
+    const named = [
+      ...textOf(page)
+        .replaceAll(/```[\s\S]*?```/g, "")
+        .matchAll(/`([^`\s]+)`|(?<=\| |; |, )([\w./-]+\.test\.ts)/g),
+    ]
+      .map(([, quoted, bare]) => (quoted ?? bare!).replace(/[:#].*$/, ""))
+      .filter((path) => root.test(path) && !/[<>$]/.test(path));
+    expect(named.filter((path) => !exists(path))).toEqual([]);
+  });
+});
+
+describe("comments", () => {
+  const sources = tracked.filter((file) => /\.(ts|mjs|sql|ya?ml)$/.test(file));
+  /** The comments of a file as running text: a citation may go on in the next line. */
+  const proseOf = (file: string): string =>
+    textOf(file)
+      .split("\n")
+      .flatMap((line) => /^\s*(?:\/\*\*|\/\/|\*|--|#) ?(.*)$/.exec(line)?.[1] ?? [])
+      .join(" ");
+  const cited = sources.flatMap((file) =>
+    [...proseOf(file).matchAll(/([\w./-]*\w\.md)(?:, "([^"]+)"| ([A-Z]\d{1,2})\b)?/g)].map(([, page, heading, id]) => ({
+      file,
+      page: page!,
+      heading,
+      id,
+    })),
+  );
+
+  test("cite pages that are in the repository", () =>
+    expect(cited.filter(({ page }) => !exists(page)).map(({ file, page }) => `${file}: ${page}`)).toEqual([]));
+
+  test("cite headings that the page has", () => {
+    const wrong = cited.filter(
+      ({ page, heading }) => heading !== undefined && existsSync(page) && !headingsOf(page).includes(heading),
+    );
+    expect(wrong.map(({ file, page, heading }) => `${file}: ${page}, "${heading}"`)).toEqual([]);
+  });
+
+  test("cite laws and facts that the page lists", () => {
+    const wrong = cited.filter(
+      ({ page, id }) => id !== undefined && existsSync(page) && !new RegExp(`\\b${id}\\b`).test(textOf(page)),
+    );
+    expect(wrong.map(({ file, page, id }) => `${file}: ${page} ${id}`)).toEqual([]);
+  });
+});

@@ -1,6 +1,7 @@
 // What stages and edges may look up about clients, partners, campaigns, links, contracts and rules,
 // as known at any moment.
 import type { UnixMs, View } from "../../stream/flow.ts";
+import { contractTypeOf } from "./event-types.ts";
 import type { NightlyThresholds } from "./thresholds.ts";
 
 /**
@@ -172,7 +173,10 @@ export interface ReferenceAt {
    * lowest id.
    */
   readonly rules: (clientId: number) => readonly Rule[];
-  /** The contract of a sale: exact segment before the one for all segments. */
+  /**
+   * The contract of a sale: exact segment before the one for all segments, and of several in force
+   * the one with the newest effective_from.
+   */
   readonly contract: (sale: {
     client_id: number;
     partner_id: number;
@@ -336,7 +340,7 @@ export const referenceOf = (rows: ReferenceRows, asOf: UnixMs): Reference => {
       rules: (clientId) =>
         rulesInOrder(clientId, knownAt).filter((rule) => rule.status === "active" && isInForce(rule, validAt)),
       contract: ({ client_id, partner_id, segment, event_type }) => {
-        const inForce = contractsKnown(`${client_id}:${partner_id}:${event_type}`, knownAt)
+        const inForce = contractsKnown(`${client_id}:${partner_id}:${contractTypeOf(event_type)}`, knownAt)
           .filter((row) => row.status === "active" && isInForce(row, validAt))
           .sort((a, b) => b.effective_from - a.effective_from || b.contract_id - a.contract_id);
         return (

@@ -190,8 +190,8 @@ const demoClients: readonly DemoClient[] = [
         percent(-1, "3"),
         percent(-1, "5", { segment: "VUELOS" }),
         percent(-1, "9.25", { segment: "HOTELES" }),
-        // The more this one sells in a month, the more of it is paid, and renewals by one traveller
-        // pay for a year.
+        // The more this one sells in a month, the more of it is paid, and what a traveller's account
+        // renews pays for a year.
         {
           ...purchasesOf(-2),
           type: "tiered",
@@ -200,7 +200,7 @@ const demoClients: readonly DemoClient[] = [
             { from: "50000.00", rate: "9" },
           ],
         },
-        { ...purchasesOf(-2), event_type: "ext_purchase", type: "recurring", rate: "7", months: 12 },
+        { ...purchasesOf(-2), event_type: "renewal", type: "recurring", rate: "7", months: 12 },
       ],
       rules: [
         {

@@ -1,5 +1,4 @@
-// What must hold between reference rows: who belongs to whom, and that no two contracts claim one
-// day. Pure.
+// What must hold between reference rows: who belongs to whom. Pure.
 import { amountProblems } from "./contract-terms.ts";
 import type { Drafted, DraftedSegment } from "./draft.ts";
 import type { Columns, EntityName, ReferenceProblem } from "./records.ts";
@@ -8,21 +7,17 @@ import type { Columns, EntityName, ReferenceProblem } from "./records.ts";
 export type Newest = (entity: EntityName, id: number) => Columns | undefined;
 
 /**
- * Everything that is wrong between the rows of a change and what is saved. `contractsOf` are a
- * partner's contracts with a client as they will be.
+ * Everything that is wrong between the rows of a change and what is saved.
  */
 export const problemsBetween = (
   drafted: readonly Drafted[],
   newest: Newest,
   segmentsOf: (clientId: number) => readonly string[],
-  contractsOf: (partnerId: number, clientId: number) => readonly Columns[],
-): readonly ReferenceProblem[] =>
-  drafted.flatMap((draft) => checks[draft.entity](draft, { newest, segmentsOf, contractsOf }));
+): readonly ReferenceProblem[] => drafted.flatMap((draft) => checks[draft.entity](draft, { newest, segmentsOf }));
 
 interface Around {
   readonly newest: Newest;
   readonly segmentsOf: (clientId: number) => readonly string[];
-  readonly contractsOf: (partnerId: number, clientId: number) => readonly Columns[];
 }
 type Check = (draft: Drafted, around: Around) => readonly ReferenceProblem[];
 
@@ -71,7 +66,6 @@ const checks: Readonly<Record<EntityName, Check>> = {
     ...isPartnerOf(around.newest, draft.record.partner_id, draft.record.client_id, `${draft.field}.partner_id`),
     ...segmentProblems(draft, around),
     ...currencyProblems(draft, around),
-    ...overlaps(draft, around),
   ],
   rules: ({ record, field }, { newest }) => [
     ...exists(newest, "clients", record.client_id, `${field}.client_id`),
@@ -103,36 +97,6 @@ const segmentProblems: Check = ({ record, field }, { segmentsOf }) =>
 const currencyProblems: Check = ({ record, field }, { newest }) => {
   const client = newest("clients", record.client_id);
   return client === undefined ? [] : amountProblems(record, client.currency, field);
-};
-
-/**
- * Two active contracts for one partner, client, segment and event type may not be in force on one
- * day. Days compare as text.
- */
-const overlaps: Check = ({ id, record, field }, { contractsOf }) => {
-  if (record.status !== "active") return [];
-  const other = contractsOf(record.partner_id, record.client_id).find(
-    (row) =>
-      row.contract_id !== id &&
-      row.status === "active" &&
-      row.segment === record.segment &&
-      row.event_type === record.event_type &&
-      (record.effective_to === null || row.effective_from < record.effective_to) &&
-      (row.effective_to === null || record.effective_from < row.effective_to),
-  );
-  if (other === undefined) return [];
-  const cure =
-    other.effective_from < record.effective_from
-      ? `end that one first (effective_to: ${record.effective_from})`
-      : `end this one by then (effective_to: ${other.effective_from})`;
-  const span = `from ${other.effective_from}${other.effective_to === null ? " on" : ` until ${other.effective_to}`}`;
-  return [
-    {
-      code: "conflict",
-      field: `${field}.effective_from`,
-      message: `contract ${other.contract_id} is in force ${span}: ${cure}`,
-    },
-  ];
 };
 
 /** Codes of a client's active segments once the change is saved. */

@@ -3,7 +3,9 @@
 import { z } from "zod";
 import { parseCondition } from "../../domain/conditions/condition.ts";
 import { digitsOf } from "../../domain/currencies.ts";
+import { EARNING_TYPES } from "../../domain/reference/event-types.ts";
 import { nightlyDefaults } from "../../domain/reference/thresholds.ts";
+import { eventTypeOf } from "../../processors/admit/event-types.ts";
 import { rules as fraudRules } from "../../processors/score/rules.ts";
 import { checkTerms, termFields, termsOf } from "./contract-terms.ts";
 
@@ -155,6 +157,16 @@ const backwards = {
   path: ["effective_to"],
   error: "end after effective_from: it is the first day on which this is no longer in force",
 };
+/**
+ * Undefined when the type can earn. An archived contract may have any: it may have been saved before
+ * this was asked.
+ */
+const earnsNothing = (type: string, status: "active" | "archived"): string | undefined => {
+  if (status === "archived" || EARNING_TYPES.includes(type)) return undefined;
+  if (type === "ext_purchase") return "ext_purchase is paid by the contract of purchase: give purchase";
+  if (type !== "custom" && eventTypeOf(type) === undefined) return undefined;
+  return `${type} earns nothing: give ${EARNING_TYPES.join(", ")} or the name of a custom event`;
+};
 const contract = z
   .strictObject({
     partner_id: id,
@@ -166,9 +178,11 @@ const contract = z
     ...inForce,
   })
   .refine(isForwards, backwards)
-  .superRefine((terms, context) =>
-    checkTerms(terms, (path, message) => context.addIssue({ code: "custom", path: [...path], message })),
-  );
+  .superRefine((terms, context) => {
+    const why = earnsNothing(terms.event_type, terms.status);
+    if (why !== undefined) context.addIssue({ code: "custom", path: ["event_type"], message: why });
+    checkTerms(terms, (path, message) => context.addIssue({ code: "custom", path: [...path], message }));
+  });
 const rule = z
   .strictObject({
     client_id: id,

@@ -128,17 +128,10 @@ const write = async (
     inDraft.get(`${entity}:${id}`)?.record ?? around[entity].get(id);
   const segmentsOf = (clientId: number): readonly string[] =>
     segmentsAfter(clientId, around.segments.values(), segments);
-  const contractsOf = (partnerId: number, clientId: number): readonly Columns[] =>
-    [
-      ...[...around.contracts].filter(([id]) => !inDraft.has(`contracts:${id}`)).map(([, row]) => row),
-      ...drafted.flatMap(({ entity, id, record }) => (entity === "contracts" ? { ...record, contract_id: id } : [])),
-    ].filter((row) => row.partner_id === partnerId && row.client_id === clientId);
   const wrong = [
     ...problems,
     ...segmentProblems,
-    ...(problems.length > 0
-      ? []
-      : [...givenTwice(drafted), ...problemsBetween(drafted, newest, segmentsOf, contractsOf)]),
+    ...(problems.length > 0 ? [] : [...givenTwice(drafted), ...problemsBetween(drafted, newest, segmentsOf)]),
     ...(await takenNames(tx, drafted)),
   ];
   if (wrong.length > 0) throw new ReferenceRefused(wrong);

@@ -60,10 +60,10 @@ const decideOne = (sale: Conversion, contract: Contract, memory: CommissionMemor
     memory: after,
   });
   if (worth.kind === "nothing") return result(worth, met);
-  const within = bounded(worth, contract);
+  const within = bounded(worth, sale.line_value_minor, contract);
   const { cap, currency, contract_id } = contract;
   if (cap === null || currency === null) return result(within, met);
-  const key = periodKey(cap.period, sale.occurred_at, contract.segment, sale.event_type);
+  const key = periodKey(cap.period, sale.occurred_at, contract.segment, contract.event_type);
   const count = countIn(met, key, contract_id);
   const answer = capped(within, cap, currency, count.paid_minor);
   if (answer.kind === "nothing" || answer.amountMinor === 0n) return result(answer, met);
@@ -81,8 +81,9 @@ const worthOf = (
   if (contract.type === "percent") return { worth: percent(sale, contract), memory };
   if (contract.type === "flat") return { worth: flat(sale, contract), memory };
   if (contract.type === "hybrid") return { worth: hybrid(sale, contract), memory };
-  const key = customerKey(contract.segment, sale.event_type, sale.customer);
-  const known = customerIn(memory, key);
+  const key = customerKey(contract.segment, contract.event_type, sale.customer);
+  const known =
+    customerIn(memory, key) ?? customerIn(memory, customerKey(contract.segment, sale.event_type, sale.customer));
   const { answer: worth, since } = recurring(sale, contract, known);
   // Only a sale that is worth something starts the months: a free trial does not use them up.
   if (worth.kind === "nothing" || since === known) return { worth, memory };
@@ -151,6 +152,7 @@ const earn = (
     earned_minor: amountMinor,
     reversed_minor: 0n,
     contract_segment: contract?.segment ?? null,
+    counts_as: contract?.event_type ?? null,
     cap_period: contract?.cap?.period ?? null,
     units,
     units_back: 0n,
@@ -204,7 +206,7 @@ const reverse = (change: Sale, memory: CommissionMemory): Emit<Committed, Commis
     return committed([entry, adjustmentFor(change, adjustment, beside)], kept(counted));
   }
   if (cap_period === null || partMinor === 0n) return committed([entry], kept(memory));
-  const key = periodKey(cap_period, change.data.occurred_at, segment, change.data.event_type);
+  const key = periodKey(cap_period, change.data.occurred_at, segment, sale.counts_as ?? change.data.event_type);
   const count = countIn(memory, key, contract_id);
   return committed(
     [entry],

@@ -1,6 +1,7 @@
 // What commission looks up: the contract of a sale as it was known when the claim came, and the
 // client's hold.
 
+import { contractTypeOf } from "../../domain/reference/event-types.ts";
 import { type Contract, reference } from "../../domain/reference/reference.ts";
 import type { Conversion } from "../../schemas/generated.ts";
 import type { FactsFor } from "../../stream/flow.ts";
@@ -21,7 +22,8 @@ export const contracts: FactsFor<Conversion, Contracts> = {
     );
     return ({ at, receivedAt, data }) => {
       const then = known.at(at, receivedAt);
-      return { contract: then.contract(data), holdDays: then.client(data.client_id)?.hold_days[data.event_type] ?? 0 };
+      const holds = then.client(data.client_id)?.hold_days ?? {};
+      return { contract: then.contract(data), holdDays: holds[contractTypeOf(data.event_type)] ?? 0 };
     };
   },
 };

@@ -22,6 +22,8 @@ export interface Earned {
    * returns to.
    */
   readonly contract_segment: string | null;
+  /** The event type whose counts it went into; null: its own, as long as each type had its counts. */
+  readonly counts_as: string | null;
   readonly cap_period: CapPeriod | null;
   /**
    * What the sale added to the volume of its month (tiered contracts), and what of that refunds
@@ -136,6 +138,7 @@ const decode = (bytes: Uint8Array): Kept => {
     earned_minor: BigInt(kept.earned_minor),
     reversed_minor: BigInt(kept.reversed_minor),
     contract_segment: kept.contract_segment ?? null,
+    counts_as: kept.counts_as ?? null,
     cap_period: kept.cap_period ?? null,
     units: kept.units == null ? null : BigInt(kept.units),
     units_back: BigInt(kept.units_back ?? 0),

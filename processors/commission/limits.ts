@@ -6,12 +6,12 @@ import { LEDGER_MAX, larger, moneyOf, type Nothing, nothing, smaller, type Worth
 const PERIOD_WORDS = { day: "a day", month: "a month", lifetime: "in all" } as const;
 
 /**
- * The minimum and the maximum of one sale. An amount that no ledger entry can hold becomes the
- * largest one that it can.
+ * The minimum and the maximum of one sale; a minimum never lifts a sale that is worth nothing. An
+ * amount that no ledger entry can hold becomes the largest one that it can.
  */
-export const bounded = (worth: Worth, { min_minor, max_minor, currency }: Contract): Worth => {
+export const bounded = (worth: Worth, valueMinor: bigint, { min_minor, max_minor, currency }: Contract): Worth => {
   let { amountMinor, formula, inputs } = worth;
-  if (min_minor !== null && currency !== null) {
+  if (min_minor !== null && currency !== null && valueMinor > 0n) {
     amountMinor = larger(amountMinor, min_minor);
     formula += `, at least ${moneyOf(min_minor, currency)}`;
     inputs = { ...inputs, min_minor: min_minor.toString() };

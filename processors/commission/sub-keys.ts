@@ -1,6 +1,7 @@
 // The names under which commission remembers things of one partner at one client.
 
 import { dayOf, monthOf } from "../../domain/calendar.ts";
+import { contractTypeOf } from "../../domain/reference/event-types.ts";
 import type { CapPeriod } from "../../domain/reference/reference.ts";
 import type { Conversion } from "../../schemas/generated.ts";
 import type { UnixMs } from "../../stream/flow.ts";
@@ -39,7 +40,8 @@ export const customerKey = (segment: string | null, eventType: string, customer:
 
 /**
  * Everything that a change may meet: its contract, for its segment or for all of them, is only
- * known when it is decided.
+ * known when it is decided. Sales of apps were once counted under their own type: what is taken
+ * back of those goes there, and a customer's months go on from there.
  */
 export const subKeysOf = ({
   conversion_id,
@@ -52,10 +54,15 @@ export const subKeysOf = ({
   const keys = [conversionKey(conversion_id)];
   // Asked once: every conversion comes by here, whatever its contract has use for.
   const periods = [dayOf(occurred_at), monthName(occurred_at), PERIOD_NAMES.lifetime(occurred_at)];
-  const type = part(event_type);
+  const countsAs = contractTypeOf(event_type);
+  const own = part(countsAs);
+  const once = countsAs === event_type ? null : part(event_type);
   for (const scoped of segment === null ? [scope(null)] : [scope(segment), scope(null)]) {
-    for (const period of periods) keys.push(`period:${period}:${scoped}:${type}`);
-    if (kind === "credited") keys.push(`customer:${scoped}:${type}:${part(customer)}`);
+    for (const period of periods) keys.push(`period:${period}:${scoped}:${own}`);
+    if (kind === "credited") keys.push(`customer:${scoped}:${own}:${part(customer)}`);
+    if (once === null) continue;
+    if (kind === "credited") keys.push(`customer:${scoped}:${once}:${part(customer)}`);
+    else for (const period of periods) keys.push(`period:${period}:${scoped}:${once}`);
   }
   return keys;
 };

@@ -27,9 +27,9 @@ export interface VolumeStep {
 }
 
 /** The counts of the sale's month, and of all months when the cap is for life. */
-const keysFor = ({ occurred_at, event_type }: Conversion, segment: string | null) => ({
-  month: periodKey("month", occurred_at, segment, event_type),
-  lifetime: periodKey("lifetime", occurred_at, segment, event_type),
+const keysFor = ({ occurred_at }: Conversion, segment: string | null, countsAs: string) => ({
+  month: periodKey("month", occurred_at, segment, countsAs),
+  lifetime: periodKey("lifetime", occurred_at, segment, countsAs),
 });
 const usedOf = (scale: Scale, month: Count, lifetime: Count): bigint =>
   scale.cap?.period === "lifetime" ? lifetime.paid_minor : month.paid_minor;
@@ -118,10 +118,11 @@ const remembered = (
   change: Conversion,
   contractId: number,
   segment: string | null,
+  countsAs: string,
   month: Count,
   lifetime: Count,
 ) => {
-  const keys = keysFor(change, segment);
+  const keys = keysFor(change, segment, countsAs);
   const counted = withCount(memory, keys.month, contractId, month);
   return month.scale?.cap?.period === "lifetime" ? withCount(counted, keys.lifetime, contractId, lifetime) : counted;
 };
@@ -140,7 +141,7 @@ export const earnByVolume = (
   if (scale === undefined) return { ...unchanged, answer: nothing("incomplete_contract") };
   if (scale.per === "value" && sale.line_value_minor === 0n) return { ...unchanged, answer: nothing("zero_value") };
   const units = scale.per === "value" ? sale.line_value_minor : WHOLE_PPM;
-  const keys = keysFor(sale, contract.segment);
+  const keys = keysFor(sale, contract.segment, contract.event_type);
   const before = countIn(memory, keys.month, contract.contract_id);
   const lifetime = countIn(memory, keys.lifetime, contract.contract_id);
   const after = before.units + units;
@@ -168,7 +169,15 @@ export const earnByVolume = (
         : { kind: "worth", amountMinor, formula: saleFormula(after, scale) + (cap?.formula ?? ""), inputs },
     units,
     adjustment: step.adjustment,
-    memory: remembered(memory, sale, contract.contract_id, contract.segment, step.month, step.lifetime),
+    memory: remembered(
+      memory,
+      sale,
+      contract.contract_id,
+      contract.segment,
+      contract.event_type,
+      step.month,
+      step.lifetime,
+    ),
   };
 };
 
@@ -188,7 +197,8 @@ export const returnVolume = (
 ): VolumeStep & { readonly unitsBack: bigint } => {
   const unchanged = { memory, adjustment: null, unitsBack: sale.units_back };
   if (sale.units === null || sale.contract_id === null) return unchanged;
-  const keys = keysFor(change, sale.contract_segment);
+  const countsAs = sale.counts_as ?? change.event_type;
+  const keys = keysFor(change, sale.contract_segment, countsAs);
   const before = countIn(memory, keys.month, sale.contract_id);
   const { scale } = before;
   if (scale === null) return unchanged;
@@ -203,14 +213,14 @@ export const returnVolume = (
   return {
     adjustment: step.adjustment,
     unitsBack,
-    memory: remembered(memory, change, sale.contract_id, sale.contract_segment, step.month, step.lifetime),
+    memory: remembered(memory, change, sale.contract_id, sale.contract_segment, countsAs, step.month, step.lifetime),
   };
 };
 
 /** What the month won by a held sale becomes payable with it, as far as it was not lost again. */
 export const releaseVolume = (change: Conversion, sale: Earned, memory: CommissionMemory): VolumeStep => {
   if (sale.won_held === 0n || sale.contract_id === null) return { memory, adjustment: null };
-  const { month: key } = keysFor(change, sale.contract_segment);
+  const { month: key } = keysFor(change, sale.contract_segment, sale.counts_as ?? change.event_type);
   const count = countIn(memory, key, sale.contract_id);
   const releasedMinor = smaller(sale.won_held, count.adjusted_held_minor);
   if (releasedMinor === 0n) return { memory, adjustment: null };

@@ -227,7 +227,7 @@ describe("a saved change", () => {
             ],
           },
           { ...purchases, event_type: "lead_submit", type: "recurring", amount: "12", months: 6 },
-          { ...purchases, event_type: "ext_purchase", type: "hybrid", amount: 1, rate: 0.5, min: "2", max: "3.50" },
+          { ...purchases, event_type: "renewal", type: "hybrid", amount: 1, rate: 0.5, min: "2", max: "3.50" },
         ],
       }),
     );
@@ -261,7 +261,7 @@ describe("a saved change", () => {
         tiers: [],
         cap: null,
       });
-      expect(contract("ext_purchase")).toMatchObject({
+      expect(contract("renewal")).toMatchObject({
         amount_minor: 1_00n,
         rate_ppm: 5_000n,
         min_minor: 2_00n,
@@ -287,6 +287,27 @@ describe("a saved change", () => {
     const rate = (validAt: number) =>
       at.at(validAt, changed.recorded_at).contract({ ...parties, segment: null })?.rate_ppm;
     expect([rate(startOfDay("2025-07-01") - 1), rate(startOfDay("2025-07-01"))]).toEqual([100_000n, 80_000n]);
+  });
+
+  test("may begin a contract beside one without an end, and the newest effective_from in force wins", async () => {
+    const saved = await writeReference(pool, "test", shop());
+    const parties = {
+      client_id: saved.idOf("clients", -1),
+      partner_id: saved.idOf("partners", -1),
+      event_type: "purchase",
+    };
+    const changed = await writeReference(pool, "test", {
+      contracts: [
+        { ...parties, type: "percent", rate: 12, effective_from: "2025-07-01" },
+        { ...parties, type: "percent", rate: 15, effective_from: "2025-11-01", effective_to: "2025-12-01" },
+        { ...parties, type: "percent", rate: 8, effective_from: "2023-01-01" },
+      ],
+    });
+    const at = await open().read(reference, changed.recorded_at);
+    const rate = (day: string) =>
+      at.at(startOfDay(day), changed.recorded_at).contract({ ...parties, segment: null })?.rate_ppm;
+    const days = ["2023-12-31", "2025-06-30", "2025-07-01", "2025-11-30", "2025-12-01"];
+    expect(days.map(rate)).toEqual([80_000n, 100_000n, 120_000n, 150_000n, 120_000n]);
   });
 
   test("the last day of a campaign belongs to it", async () => {
@@ -496,27 +517,16 @@ describe("a change is refused", () => {
     ]);
   });
 
-  test("when two contracts would be in force on one day, with the day on which to end one", async () => {
-    const saved = await writeReference(pool, "test", shop());
-    const contract = {
-      client_id: saved.idOf("clients", -1),
-      partner_id: saved.idOf("partners", -1),
-      event_type: "purchase",
-      type: "percent" as const,
-      rate: 5,
-    };
-    expect(await refusal({ contracts: [{ ...contract, effective_from: "2025-01-01" }] })).toEqual([
-      `contracts[0].effective_from: contract ${saved.contractIds[0]} is in force from 2024-01-01 on: end that one first (effective_to: 2025-01-01)`,
-    ]);
-    expect(await refusal({ contracts: [{ ...contract, effective_from: "2023-01-01" }] })).toEqual([
-      `contracts[0].effective_from: contract ${saved.contractIds[0]} is in force from 2024-01-01 on: end this one by then (effective_to: 2024-01-01)`,
-    ]);
-    await writeReference(pool, "test", {
-      contracts: [
-        { ...contract, effective_from: "2023-01-01", effective_to: "2024-01-01" },
-        { ...contract, effective_from: "2024-06-01", segment: "MX" },
-      ],
-    });
+  test.each([
+    ["click", "click earns nothing: give purchase, lead_submit, install or the name of a custom event"],
+    ["form_submit", "form_submit earns nothing: give purchase, lead_submit, install or the name of a custom event"],
+    ["refund", "refund earns nothing: give purchase, lead_submit, install or the name of a custom event"],
+    ["custom", "custom earns nothing: give purchase, lead_submit, install or the name of a custom event"],
+    ["ext_purchase", "ext_purchase is paid by the contract of purchase: give purchase"],
+  ])("of a contract for %s, with the types that earn", async (event_type, message) => {
+    const contract = { ...purchases, event_type, type: "percent", rate: 5 };
+    expect(await refusal(shop({ contracts: [contract] as never }))).toEqual([`contracts[0].event_type: ${message}`]);
+    await writeReference(pool, "test", shop({ contracts: [{ ...contract, status: "archived" }] as never }));
   });
 
   test.each<

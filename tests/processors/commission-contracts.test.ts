@@ -209,10 +209,9 @@ describe("what is counted together", () => {
   });
 
   test("is one event type", () => {
-    expect(amountsOf([sale(1_000_00n), sale(100_00n, { event_type: "ext_purchase" })], () => marginal)).toEqual([
-      50_00n,
-      5_00n,
-    ]);
+    const leads = { ...marginal, event_type: "lead_submit" };
+    const happenings = [sale(1_000_00n), sale(100_00n, { event_type: "lead_submit" })];
+    expect(amountsOf(happenings, (n) => (n === 0 ? marginal : leads))).toEqual([50_00n, 5_00n]);
   });
 
   test("is what one partner sells", () => {

@@ -1,0 +1,99 @@
+// What commission makes of histories in which events, copies, refunds and contracts meet: each test
+// is a history that was once paid wrong.
+import { describe, expect, test } from "vitest";
+import { type ReferenceRows, reference } from "../../domain/reference/reference.ts";
+import { commission } from "../../processors/commission/commission.ts";
+import { contracts } from "../../processors/commission/contracts.ts";
+import { earned } from "../../processors/commission/earned.ts";
+import type { Claim, Conversion, LedgerEntry } from "../../schemas/generated.ts";
+import type { Recorded } from "../../stream/flow.ts";
+import { client, contract, dayMs, noon, reads, referenceWith } from "../support/builders.ts";
+import { sumOf, written } from "../support/contract-builders.ts";
+import { change, committed, sale, settled, terms } from "../support/money-builders.ts";
+
+/** What is booked for claims, with the facts that these reference rows give. */
+const booked = async (
+  claims: readonly Recorded<Claim>[],
+  rows: Partial<ReferenceRows> = {},
+): Promise<readonly LedgerEntry[]> => {
+  const { conversions } = settled(...claims);
+  return committed(conversions, await contracts.load(conversions, reads([reference, referenceWith(rows)])));
+};
+
+describe("an order line has one contract, whichever copy came first", () => {
+  const app = sale({ t: "ext_purchase", did: "app", partner: null });
+  const shop = sale();
+
+  test("an ext_purchase before its purchase pays what the purchase before it pays", async () => {
+    const credited = sale({ t: "ext_purchase", did: "app" });
+    expect(sumOf(await booked([credited, shop]))).toBe(10_00n);
+    expect(sumOf(await booked([shop, credited]))).toBe(10_00n);
+    expect(sumOf(await booked([app, shop]))).toBe(10_00n);
+  });
+
+  test("an ext_purchase waits for the hold of purchase, and its cap and volume are those of purchase", async () => {
+    const entries = await booked([sale({ t: "ext_purchase" })], { clients: [client({ hold_days: { purchase: 14 } })] });
+    expect(entries[0]?.payable_from).toBe(noon + 14 * dayMs);
+    const capped = written({ type: "percent", rate: 10, cap: { period: "month", amount: 15 } });
+    const orders = [sale(), sale({ t: "ext_purchase", order_id: "o2" })];
+    expect((await booked(orders, { contracts: [capped] })).map(({ amount_minor }) => amount_minor)).toEqual([
+      10_00n,
+      5_00n,
+    ]);
+  });
+
+  test("a contract that was saved for ext_purchase pays nothing beside it", async () => {
+    const own = contract({ contract_id: 62, event_type: "ext_purchase", rate_ppm: 500_000n });
+    expect(sumOf(await booked([sale({ t: "ext_purchase" })], { contracts: [contract(), own] }))).toBe(10_00n);
+    expect(await booked([sale({ t: "ext_purchase" })], { contracts: [own] })).toMatchObject([
+      { reason: "no_contract" },
+    ]);
+  });
+
+  test("what an ext_purchase earned while it had counts of its own goes back to these", () => {
+    const key = "7:21|period:2026-06:*:ext_purchase";
+    const before: Readonly<Record<string, object>> = {
+      "7:21|cnv:cnv_1": {
+        ...{ format: 1, is: "conversion", entry_id: "led_1", reason: null, earned_minor: "1000", reversed_minor: "0" },
+        ...{ held: false, payable_from: noon, contract_id: 62, contract_version: 1, commission_type: "percent" },
+        ...{ contract_segment: null, cap_period: "month", units: null, units_back: "0", won_held: "0" },
+      },
+      [key]: {
+        format: 1,
+        is: "counts",
+        of: {
+          62: {
+            ...{ paid_minor: "1000", units: "0", adjusted_minor: "0", adjusted_held_minor: "0", adjustments: 0 },
+            scale: null,
+          },
+        },
+      },
+    };
+    const refunded: Partial<Conversion> = { kind: "reversed", event_type: "ext_purchase", refunded_minor: 100_00n };
+    const event = change({ ...refunded, version: 2 });
+    const keys = earned.keysOf(event);
+    const met = earned.stateOf(
+      keys,
+      keys.map((one) => (before[one] === undefined ? undefined : Buffer.from(JSON.stringify(before[one])))),
+    );
+    const outcome = commission(event, met, terms());
+    if (outcome.kind !== "emit") throw new Error("commission only emits");
+    const changed = earned.changes(keys, met, outcome.state);
+    expect(changed.map(({ key: one }) => one)).toEqual(["7:21|cnv:cnv_1", key]);
+    expect(outcome.events).toMatchObject([{ data: { kind: "reversal", amount_minor: -10_00n } }]);
+  });
+});
+
+describe("a minimum", () => {
+  test.each([
+    ["hybrid", { type: "hybrid", amount: "0.50", rate: 2, min: 2 }, 50n],
+    ["hybrid without a fixed part", { type: "hybrid", amount: 0, rate: 2, min: 2 }, 0n],
+    ["percent", { type: "percent", rate: 10, min: 2 }, 0n],
+    ["recurring, by an amount", { type: "recurring", amount: 1, min: 2 }, 1_00n],
+  ])("never lifts a sale of 0: %s", (_, one, amount) => {
+    const [entry] = committed([change({ line_value_minor: 0n, value_minor: 0n })], () =>
+      terms({ contract: written(one) }),
+    );
+    expect(entry?.amount_minor).toBe(amount);
+  });
+});

@@ -9,39 +9,48 @@ import { settle } from "../../processors/settle/settle.ts";
 import type { EventReceived } from "../../schemas/generated.ts";
 import { drop, emit, type Processor, reject } from "../../stream/flow.ts";
 import { topics } from "../../topics.ts";
-import { attributed, claim, clickCredit, partnerId, received, recorded } from "../support/builders.ts";
+import { attributed, claim, clickCredit, partnerId, purchase, received, recorded } from "../support/builders.ts";
 import { given } from "../support/given.ts";
+
+const visit = (over: Partial<EventReceived> = {}) => recorded(topics.eventsRaw, received(over));
+const sale = (over: Partial<EventReceived> = {}) => recorded(topics.eventsRaw, purchase(over));
 
 // Here is a whole one. Its type lists everything it may do: the record it takes, the outputs it may
 // write to and with what, what it remembers, what it may look up, and every reason for which it may
 // say no. The compiler holds it to that list.
 
-interface Out {
-  readonly greeted: EventReceived;
+interface Bonus {
+  readonly order_id: string;
+  readonly points: number;
 }
-const greet: Processor<EventReceived, Out, number, { readonly most: number }, "nobody_there" | "often_enough"> = (
-  { data },
-  times,
-  { most },
-) => {
-  if (data.did === "") return reject("nobody_there");
-  if (times >= most) return drop("often_enough", times);
-  return emit<Out, number>([{ output: "greeted", data }], times + 1);
+type Award = Processor<EventReceived, { bonus: Bonus }, number, { readonly most: number }, "no_order" | "all_given">;
+
+/** A point for each whole 10.00 of a purchase, up to `most` for one device. */
+const award: Award = ({ data: { order_id, value_minor } }, before, { most }) => {
+  if (order_id === null) return reject("no_order");
+  if (before >= most) return drop("all_given", before);
+  const points = Math.min(Number((value_minor ?? 0n) / 10_00n), most - before);
+  return emit([{ output: "bonus", data: { order_id, points } }], before + points);
 };
-const twice = { most: 2 };
-const visit = (over: Partial<EventReceived> = {}) => recorded(topics.eventsRaw, received(over));
+
+test("a purchase of 45.00 earns four points", () =>
+  given(award, { state: 0, facts: { most: 10 } })
+    .when(sale({ order_id: "A-1", value_minor: 45_00n }))
+    .then({ emits: { bonus: { order_id: "A-1", points: 4 } }, state: 4 }));
 
 describe("every event ends in exactly one of three ways", () => {
   test("emit: events go on to the outputs, and there is a new state", () =>
-    given(greet, { state: 0, facts: twice })
-      .when(visit())
-      .then({ emits: { greeted: { t: "page_view" } }, state: 1 }));
-  test("drop: it is known why nothing goes on; the state is that which is given back", () =>
-    given(greet, { state: 2, facts: twice }).when(visit()).then({ drops: "often_enough", state: 2 }));
-  test("reject: the event itself is no good, so its bytes go to the dead letters and nothing is remembered", () =>
-    given(greet, { state: 0, facts: twice })
-      .when(visit({ did: "" }))
-      .then({ rejects: "nobody_there" }));
+    given(award, { state: 8, facts: { most: 10 } })
+      .when(sale({ value_minor: 45_00n }))
+      .then({ emits: { bonus: { points: 2 } }, state: 10 }));
+  test("drop: a named policy ends the event, with the state that is given back", () =>
+    given(award, { state: 10, facts: { most: 10 } })
+      .when(sale())
+      .then({ drops: "all_given", state: 10 }));
+  test("reject: the event itself is wrong, so its bytes go to the dead letters and nothing is remembered", () =>
+    given(award, { state: 0, facts: { most: 10 } })
+      .when(sale({ order_id: null }))
+      .then({ rejects: "no_order" }));
 });
 
 // A throw is none of the three. It means that the code is wrong, not the event, and it stops the
@@ -50,10 +59,10 @@ describe("every event ends in exactly one of three ways", () => {
 // Reasons are closed unions: they become labels of metrics and codes of dead letters, so a new one
 // must be listed where the type is.
 
-test("a reason that nobody listed does not compile", () => {
+test("a reason that is not listed does not compile", () => {
   // @ts-expect-error "tired" is not a reason of this processor
-  const sloppy: typeof greet = (_, times) => drop("tired", times);
-  expect(sloppy(visit(), 0, twice)).toMatchObject({ kind: "drop" });
+  const sloppy: Award = (_, before) => drop("tired", before);
+  expect(sloppy(sale(), 0, { most: 10 })).toMatchObject({ kind: "drop" });
 });
 
 // Pure means: no clock, no I/O, no randomness. Time comes in with the event, ids are derived from
@@ -62,8 +71,8 @@ test("a reason that nobody listed does not compile", () => {
 // batch may come twice, a window may be replayed, and a simulation runs the very code that pays.
 
 test("asked twice, settle gives the same records, ids included", () => {
-  const sale = recorded(topics.claims, claim());
-  const [once, again] = [settle(sale, emptyOrder, null), settle(sale, emptyOrder, null)];
+  const claimed = recorded(topics.claims, claim());
+  const [once, again] = [settle(claimed, emptyOrder, null), settle(claimed, emptyOrder, null)];
   expect(once).toEqual(again);
   expect(once).not.toBe(again);
 });
@@ -99,12 +108,12 @@ test("without consent to analytics a page view ends in enrich, and a purchase go
 // whatever can be read has an outcome.
 
 test("a credited sale opens a conversion for its partner; the same order paid twice does not open another", () => {
-  const sale = (event_id: string) =>
+  const copy = (event_id: string) =>
     recorded(
       topics.claims,
       claim({ attributed: attributed({ event_id, source: "batch" }, { credit: clickCredit() }) }),
     );
-  const first = given(settle, { state: emptyOrder, facts: null }).when(sale("first"));
+  const first = given(settle, { state: emptyOrder, facts: null }).when(copy("first"));
   first.then({
     emits: {
       attributed: { version: 1 },
@@ -112,6 +121,6 @@ test("a credited sale opens a conversion for its partner; the same order paid tw
     },
   });
   given(settle, { state: first.outcome.state!, facts: null })
-    .when(sale("second"))
+    .when(copy("second"))
     .then({ emits: { attributed: { merged_into: "first" } } });
 });

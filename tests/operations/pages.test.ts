@@ -102,3 +102,16 @@ describe("comments", () => {
     expect(wrong.map(({ file, page, id }) => `${file}: ${page} ${id}`)).toEqual([]);
   });
 });
+
+test("the code on the first screen of README.md is that of the guide, which runs it", () => {
+  const shown = /```ts\n([\s\S]*?)```/.exec(textOf("README.md"))?.[1];
+  expect(textOf("tests/guide/02-processor.test.ts")).toContain(shown);
+});
+
+test("the map of README.md names every folder of the repository", () => {
+  const folders = [...paths].filter((path) => !path.includes("/") && !path.startsWith(".") && !path.includes("."));
+  const map = /^## Map$([\s\S]*?)^## /m.exec(textOf("README.md"))?.[1] ?? "";
+  expect(folders.filter((folder) => !/^[A-Z]/.test(folder)).filter((folder) => !map.includes(`[${folder}/]`))).toEqual(
+    [],
+  );
+});

@@ -5,13 +5,13 @@ import { openWire } from "../../infra/avro/wire.ts";
 import { openClickhouse } from "../../infra/clickhouse/client.ts";
 import { listen } from "../../infra/http/listen.ts";
 import { openRateLimit } from "../../infra/http/rate-limit.ts";
-import { openOps } from "../../infra/http/side-port.ts";
+import { need, openOps } from "../../infra/http/side-port.ts";
 import { authenticator } from "../../infra/http/tokens.ts";
 import { openKafka } from "../../infra/kafka/kafka.ts";
 import { openPool } from "../../infra/postgres/sql.ts";
 import type { Log } from "../../infra/runtime/log.ts";
 import { openMetrics } from "../../infra/runtime/metrics.ts";
-import type { Scope } from "../../infra/runtime/scope.ts";
+import { closing, type Scope } from "../../infra/runtime/scope.ts";
 import { tlsOf } from "../../infra/runtime/tls-files.ts";
 import { commitOf, versionOf } from "../../infra/runtime/version.ts";
 import { openTokens } from "../../modules/access/tokens.ts";
@@ -120,12 +120,3 @@ export const api =
     delete checks.started;
     log.info("app.started", { version, port: server.port, ops_port: ops.port });
   };
-
-const closing = <T extends { readonly close: () => Promise<void> | void }>(value: T) => ({
-  value,
-  stop: () => value.close(),
-});
-
-const need = (isSo: boolean, otherwise: string): void => {
-  if (!isSo) throw new Error(otherwise);
-};

@@ -6,7 +6,7 @@ import { openWire, wireWithoutIds } from "../../infra/avro/wire.ts";
 import { openClickhouse } from "../../infra/clickhouse/client.ts";
 import { listen } from "../../infra/http/listen.ts";
 import { openRateLimit } from "../../infra/http/rate-limit.ts";
-import { openOps } from "../../infra/http/side-port.ts";
+import { need, openOps } from "../../infra/http/side-port.ts";
 import { authenticator } from "../../infra/http/tokens.ts";
 import type { Admin } from "../../infra/kafka/admin.ts";
 import { type Kafka, openKafka } from "../../infra/kafka/kafka.ts";
@@ -14,7 +14,7 @@ import { openObjects } from "../../infra/objects/open.ts";
 import { openPool } from "../../infra/postgres/sql.ts";
 import type { Log } from "../../infra/runtime/log.ts";
 import { openMetrics } from "../../infra/runtime/metrics.ts";
-import type { Scope } from "../../infra/runtime/scope.ts";
+import { closing, type Scope } from "../../infra/runtime/scope.ts";
 import { tlsOf } from "../../infra/runtime/tls-files.ts";
 import { commitOf, versionOf } from "../../infra/runtime/version.ts";
 import { lastResortHeld, openLastResort } from "../../infra/spool/last-resort.ts";
@@ -208,15 +208,6 @@ export const ingest =
     delete checks.started;
     log.info("app.started", { version, port: server.port, ops_port: ops.port });
   };
-
-const closing = <T extends { readonly close: () => Promise<void> | void }>(value: T) => ({
-  value,
-  stop: () => value.close(),
-});
-
-const need = (isSo: boolean, otherwise: string): void => {
-  if (!isSo) throw new Error(otherwise);
-};
 
 /**
  * The ids of the schemas are asked for until the registry knows them; before that values are stored

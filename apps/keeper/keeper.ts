@@ -1,16 +1,16 @@
 // Opens the stores and the log by name, starts the schedules, and closes in reverse.
 
+import { lateWire } from "../../infra/avro/late-wire.ts";
 import { openRegistry } from "../../infra/avro/registry.ts";
-import { openWire } from "../../infra/avro/wire.ts";
 import { openClickhouse } from "../../infra/clickhouse/client.ts";
-import { openOps } from "../../infra/http/side-port.ts";
-import { openKafka } from "../../infra/kafka/kafka.ts";
+import { type Check, need, openOps } from "../../infra/http/side-port.ts";
+import { type Kafka, openKafka } from "../../infra/kafka/kafka.ts";
 import { openObjects } from "../../infra/objects/open.ts";
 import { openPool } from "../../infra/postgres/sql.ts";
 import type { Log } from "../../infra/runtime/log.ts";
-import { openMetrics } from "../../infra/runtime/metrics.ts";
+import { type Metrics, openMetrics } from "../../infra/runtime/metrics.ts";
 import { keepDoing, type Schedule } from "../../infra/runtime/schedule.ts";
-import type { Scope } from "../../infra/runtime/scope.ts";
+import { closing, type Scope } from "../../infra/runtime/scope.ts";
 import { tlsOf } from "../../infra/runtime/tls-files.ts";
 import { commitOf, versionOf } from "../../infra/runtime/version.ts";
 import { sendWithSchemaIds } from "../../infra/spool/send-with-schema-ids.ts";
@@ -33,29 +33,42 @@ const STORE_MS = 5_000;
 // Reading an hour of 60 million events takes about 20 s of CPU (bench/rollups.ts); a busy machine
 // may need three times as long.
 const ROLLUP_MS = 60_000;
+/** Short: a schedule that waits for the registry must still end in time. */
+const REGISTRY_MS = 2_000;
 /**
- * What has done nothing for so long does not work, whatever the cause; each fault has to be over
- * within 60 s (docs/design/laws.md L1).
+ * A schedule without a successful run for so long does not work, whatever the cause; each fault has
+ * to be over within 60 s (docs/design/laws.md L1).
  */
 const SILENT_MS = 120_000;
 
+interface Frame {
+  readonly config: Config;
+  readonly log: Log;
+  readonly scope: Scope;
+  readonly metrics: Metrics;
+  readonly kafka: Kafka;
+  /** Runs a schedule until the keeper closes, and lets its silence show in readiness. */
+  readonly begin: (schedule: Schedule) => Promise<void>;
+}
+
 /**
- * What `run` of infra/runtime/scope.ts runs; returns once every schedule has begun. `apiUrl`: the
- * platform API, which mails alerts.
+ * What `run` of infra/runtime/scope.ts runs; returns once every schedule has begun. Nothing that is
+ * opened here waits for a store, the log or the registry: a schedule whose needs do not answer yet
+ * fails its runs, and works from the first run that finds them. `apiUrl`: the platform API, which
+ * mails alerts.
  */
 export const keeper =
   (config: Config, log: Log, apiUrl?: string) =>
   async (scope: Scope): Promise<void> => {
-    const name = `tributary-${config.INSTANCE_NAME}`;
     const version = versionOf();
     const metrics = openMetrics({ app: "keeper", version, commit: commitOf() });
-    const checks: Record<string, () => void> = { started: () => need(false, "the schedules have not begun yet") };
+    const checks: Record<string, Check> = { started: () => need(false, "the schedules have not begun yet") };
     const ops = await scope.open("ops", async () =>
       closing(await openOps({ port: config.OPS_PORT, host: config.HOST, metrics, checks, ...tlsOf(config, log) })),
     );
     const kafka = openKafka({
       brokers: config.KAFKA_BROKERS,
-      clientId: name,
+      clientId: nameOf(config),
       topicPrefix: config.KAFKA_TOPIC_PREFIX,
       log,
     });
@@ -65,71 +78,65 @@ export const keeper =
       checks[schedule.name] = () =>
         need(running.silentMs() < allowedMs, `has not got through for ${allowedMs / 1_000} s; its log says why`);
     };
-    // First of all, and with connections of its own: that a store is away must not keep it from
-    // being watched.
-    const repairs = await scope.open("repairs", () => closing(openRepairs({ config, apiUrl, kafka, log, metrics })));
-    repairs.start();
-    for (const schedule of repairs.schedules) await begin(schedule);
-    const producer = await scope.open("producer", () => closing(kafka.producer({ sendDeadlineMs: STORE_MS })));
-    const registry = openRegistry({ url: config.SCHEMA_REGISTRY_URL, topicPrefix: config.KAFKA_TOPIC_PREFIX });
-    const wire = await openWire(
-      [...new Set([...Object.values(outboxTopics), topics.claims, ...letterSources])],
-      registry,
-    );
-    const pool = await scope.open("postgres", () => {
-      const value = openPool(config.POSTGRES_URL, { name, max: 8, timeoutMs: STORE_MS });
-      return { value, stop: () => value.end() };
-    });
-    const clickhouse = await scope.open("clickhouse", () =>
-      closing(openClickhouse(config.CLICKHOUSE_URL, { name, timeoutMs: ROLLUP_MS })),
-    );
-
-    const objects = await scope.open("objects", () => closing(openObjects(config.OBJECT_STORE_URL)));
-    const abandoned = lastResort(objects, sendWithSchemaIds(registry, producer.send));
-    const retention = archiveRetention(objects, Date.now);
-    const night = nightly({ pool, clickhouse, wire, produce: producer.send, log, clock: Date.now });
-    for (const schedule of [
-      outbox(pool, wire, producer.send),
-      forgetting(pool),
-      rollups(pool, clickhouse),
-      night,
-      retention,
-      abandoned,
-    ])
-      await begin(schedule);
-    const suppressions = await scope.open("suppressions", () => closing(openSuppressions(pool)));
-    const ofReplays = {
-      config,
-      topology: pipeline,
-      kafka,
-      registry,
-      produce: producer.send,
-      suppressions,
-      metrics,
-      log,
-    };
-    await begin(await scope.open("replay lane", () => openReplayLane(ofReplays)));
-    const ofLetters = {
-      topology: pipeline,
-      pool,
-      kafka,
-      wire,
-      produce: producer.send,
-      hides: suppressions.hides,
-      metrics,
-    };
-    for (const open of [deadLetterIndex, deadLetterRetries])
-      await begin(await scope.open("dead letters", () => open(ofLetters)));
+    const frame: Frame = { config, log, scope, metrics, kafka, begin };
+    await beginRepairs(frame, apiUrl);
+    await beginWork(frame);
     await scope.open("readiness", () => ({ value: ops, stop: ops.drain }));
     delete checks.started;
     log.info("app.started", { version, ops_port: ops.port });
   };
 
-const closing = <T extends { readonly close: () => Promise<void> | void }>(value: T) => ({
-  value,
-  stop: () => value.close(),
-});
+const nameOf = ({ INSTANCE_NAME }: Config): string => `tributary-${INSTANCE_NAME}`;
 
-const need = (isSo: boolean, otherwise: string): void => {
-  if (!isSo) throw new Error(otherwise);
+/** First of all, and with connections of their own: a store that is away must still be watched. */
+const beginRepairs = async ({ config, log, scope, metrics, kafka, begin }: Frame, apiUrl?: string): Promise<void> => {
+  const repairs = await scope.open("repairs", () => closing(openRepairs({ config, apiUrl, kafka, log, metrics })));
+  repairs.start();
+  for (const schedule of repairs.schedules) await begin(schedule);
+};
+
+const openStores = async ({ config, scope }: Frame) => {
+  const name = nameOf(config);
+  const pool = await scope.open("postgres", () => {
+    const value = openPool(config.POSTGRES_URL, { name, max: 8, timeoutMs: STORE_MS });
+    return { value, stop: () => value.end() };
+  });
+  const clickhouse = await scope.open("clickhouse", () =>
+    closing(openClickhouse(config.CLICKHOUSE_URL, { name, timeoutMs: ROLLUP_MS })),
+  );
+  const objects = await scope.open("objects", () => closing(openObjects(config.OBJECT_STORE_URL)));
+  return { pool, clickhouse, objects };
+};
+
+const beginWork = async (frame: Frame): Promise<void> => {
+  const { config, log, scope, metrics, kafka, begin } = frame;
+  const producer = await scope.open("producer", () => closing(kafka.producer({ sendDeadlineMs: STORE_MS })));
+  const produce = producer.send;
+  const registry = openRegistry({
+    url: config.SCHEMA_REGISTRY_URL,
+    topicPrefix: config.KAFKA_TOPIC_PREFIX,
+    deadlineMs: REGISTRY_MS,
+  });
+  const written = [...new Set([...Object.values(outboxTopics), topics.claims, ...letterSources])];
+  const { wire, opened } = lateWire(written, registry);
+  const withWire = (schedule: Schedule): Schedule => ({
+    ...schedule,
+    work: async (isClosing) => {
+      await opened();
+      return schedule.work(isClosing);
+    },
+  });
+  const { pool, clickhouse, objects } = await openStores(frame);
+  await begin(withWire(outbox(pool, wire, produce)));
+  await begin(forgetting(pool));
+  await begin(rollups(pool, clickhouse));
+  await begin(withWire(nightly({ pool, clickhouse, wire, produce, log, clock: Date.now })));
+  await begin(archiveRetention(objects, Date.now));
+  await begin(lastResort(objects, sendWithSchemaIds(registry, produce)));
+  const suppressions = await scope.open("suppressions", () => closing(openSuppressions(pool)));
+  const ofReplays = { config, topology: pipeline, kafka, registry, produce, suppressions, metrics, log };
+  await begin(await scope.open("replay lane", () => openReplayLane(ofReplays)));
+  const ofLetters = { topology: pipeline, pool, kafka, wire, produce, hides: suppressions.hides, metrics };
+  for (const open of [deadLetterIndex, deadLetterRetries])
+    await begin(withWire(await scope.open("dead letters", () => open(ofLetters))));
 };

@@ -5,8 +5,7 @@ import type { Pool } from "pg";
 import { openRegistry, type Registry } from "../../infra/avro/registry.ts";
 import { openWire } from "../../infra/avro/wire.ts";
 import { openClickhouse } from "../../infra/clickhouse/client.ts";
-import { type Check, openOps } from "../../infra/http/side-port.ts";
-import type { Admin } from "../../infra/kafka/admin.ts";
+import { type Check, need, openOps } from "../../infra/http/side-port.ts";
 import {
   type Consumer,
   type ConsumerSettings,
@@ -23,7 +22,7 @@ import { redisMemory } from "../../infra/redis/fast-memory.ts";
 import type { Log } from "../../infra/runtime/log.ts";
 import { type Metrics, openMetrics } from "../../infra/runtime/metrics.ts";
 import { retry } from "../../infra/runtime/retry.ts";
-import type { Scope } from "../../infra/runtime/scope.ts";
+import { closing, type Scope } from "../../infra/runtime/scope.ts";
 import { tlsOf } from "../../infra/runtime/tls-files.ts";
 import { commitOf, versionOf } from "../../infra/runtime/version.ts";
 import { hintPrefixOf, viewsOf } from "../../modules/facts/views.ts";
@@ -47,6 +46,7 @@ import type { Letter, LogPorts, Retry, RunnerPorts, SinkPorts } from "../../stre
 import { runner } from "../../stream/runner.ts";
 import { sinkRunner } from "../../stream/sink-runner.ts";
 import type { Config } from "./config.ts";
+import { reportLag } from "./lag.ts";
 
 // A step is tried for 60 s, within which every fault must be over (docs/design/laws.md L1); then a
 // new process with new connections is the better try.
@@ -54,7 +54,6 @@ const STEP_DEADLINE_MS = 60_000;
 // Half of a stage's session of 10 s: a store or a log that hangs is given up in time for a
 // heartbeat.
 const STORE_MS = 5_000;
-const LAG_TOLD_MS = 5_000;
 /**
  * Fast memory remembers nothing for longer (infra/redis/fast-memory.ts), so older hours of the
  * archive have nothing to teach.
@@ -139,8 +138,7 @@ export const worker =
       );
     const members = await scope.open("groups", () => openMemberships(memberships, held, log, scope.closing));
     for (const { group, check } of members) checks[group] = check;
-    const admin = await scope.open("admin", async () => closing(await kafka.admin()));
-    await scope.open("lag", () => reportLag(admin, groups, metrics, log));
+    await scope.open("lag", () => reportLag({ kafka, groups, metrics, log }));
     // Closed first: readiness is red before the groups are left.
     await scope.open("readiness", () => ({ value: ops, stop: ops.drain }));
     delete checks.started;
@@ -288,44 +286,3 @@ const retrying =
         await between();
       },
     });
-
-/**
- * Lag in records, and in seconds: how long the committed offset has stood still while records wait,
- * which bounds the age of the oldest from below.
- */
-const reportLag = (admin: Admin, groups: readonly Group[], metrics: Metrics, log: Log) => {
-  let waitingSince: Readonly<Record<string, number>> = {};
-  const tell = async (): Promise<void> => {
-    const since: Record<string, number> = {};
-    for (const { name, reads } of groups) {
-      const now = Date.now();
-      const partitions = (await admin.lag(name, [reads.name])).map(({ topic, partition, lag, committed }) => {
-        const place = `${name}/${topic}/${partition}@${committed}`;
-        if (lag > 0) since[place] = waitingSince[place] ?? now;
-        return { topic, partition, lag, seconds: lag > 0 ? (now - since[place]!) / 1_000 : 0 };
-      });
-      metrics.setLag(name, partitions);
-    }
-    waitingSince = since;
-  };
-  let telling: Promise<void> = Promise.resolve();
-  const timer = setInterval(() => {
-    telling = telling.then(tell).catch((error) => log.warn("lag.unknown", { error }));
-  }, LAG_TOLD_MS);
-  return {
-    value: timer,
-    stop: () => {
-      clearInterval(timer);
-      return telling;
-    },
-  };
-};
-
-const closing = <T extends { readonly close: () => Promise<void> | void }>(value: T) => ({
-  value,
-  stop: () => value.close(),
-});
-
-const need = (isSo: boolean, otherwise: string): void => {
-  if (!isSo) throw new Error(otherwise);
-};

@@ -1,9 +1,11 @@
 // The side port of every app: /livez asks the process alone, /readyz its named checks, /metrics its
 // registry.
+
 import type { RequestListener, ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { Metrics } from "../runtime/metrics.ts";
 import { httpServer, type TlsFiles } from "../runtime/tls.ts";
+import { within } from "../runtime/within.ts";
 
 export type Check = (() => string | undefined) | (() => Promise<void>) | (() => void);
 
@@ -81,23 +83,20 @@ export const openOps = async ({ port, host = "127.0.0.1", checks, metrics, tls }
   };
 };
 
+/** For a check: throws what is missing unless it is there. */
+export const need = (isSo: boolean, otherwise: string): void => {
+  if (!isSo) throw new Error(otherwise);
+};
+
 const answer = (response: ServerResponse, status: number, text: string, type = "text/plain; charset=utf-8"): void => {
   response.writeHead(status, { "content-type": type, "cache-control": "no-store" }).end(`${text}\n`);
 };
 
 const resultOf = async (name: string, check: Check): Promise<Result> => {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<Result>((resolve) => {
-    timer = setTimeout(() => resolve([name, `no answer within ${CHECK_MS} ms`]), CHECK_MS);
-  });
   try {
-    return await Promise.race([
-      Promise.resolve(check()).then((note): Result => (note ? [name, null, note] : [name, null])),
-      late,
-    ]);
+    const note = await within(CHECK_MS, Promise.resolve(check()), `no answer within ${CHECK_MS} ms`);
+    return note ? [name, null, note] : [name, null];
   } catch (error) {
     return [name, (error as Error).message || (error as Error).name];
-  } finally {
-    clearTimeout(timer);
   }
 };

@@ -1,6 +1,7 @@
 // Opens resources by name and closes them in reverse, within one deadline; the frame of every app's
 // main.
 import type { Log } from "./log.ts";
+import { within } from "./within.ts";
 
 /**
  * What is open, and how it is closed. `stop` may take its time: the deadline of the scope bounds
@@ -10,6 +11,12 @@ export interface Resource<T> {
   readonly value: T;
   readonly stop: () => Promise<void> | void;
 }
+
+/** What closes itself, as a resource. */
+export const closing = <T extends { readonly close: () => Promise<void> | void }>(value: T): Resource<T> => ({
+  value,
+  stop: () => value.close(),
+});
 
 export interface Scope {
   /**
@@ -47,7 +54,7 @@ export const openScope = (log: Log, onFail: (error: Error) => void, deadlineMs =
     for (let last = opened.pop(); last !== undefined; last = opened.pop()) {
       const { name, stop } = last;
       // Past the deadline each is still asked to stop, and given no time.
-      const problem = await within(Math.max(1, end - performance.now()), stop);
+      const problem = await problemOf(Math.max(1, end - performance.now()), stop);
       if (problem === null) {
         log.debug("resource.closed", { resource: name });
         continue;
@@ -81,19 +88,12 @@ export const openScope = (log: Log, onFail: (error: Error) => void, deadlineMs =
   };
 };
 
-const within = async (ms: number, stop: () => Promise<void> | void): Promise<string | null> => {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<string>((resolve) => {
-    timer = setTimeout(() => resolve("the deadline has passed"), ms);
-  });
-  try {
-    return await Promise.race([Promise.resolve(stop()).then(() => null), late]);
-  } catch (error) {
-    return (error as Error).message;
-  } finally {
-    clearTimeout(timer);
-  }
-};
+/** What went wrong, or null. */
+const problemOf = (ms: number, stop: () => Promise<void> | void): Promise<string | null> =>
+  within(ms, Promise.resolve().then(stop), "the deadline has passed").then(
+    () => null,
+    (error: Error) => error.message,
+  );
 
 /** Replaced in tests. */
 export interface Surroundings {

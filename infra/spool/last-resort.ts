@@ -1,10 +1,12 @@
 // Where an edge puts events when neither the log nor its own disk takes them: an object a group of
 // requests, sent to the log later and then deleted.
+
 import { randomUUID } from "node:crypto";
 import { hit } from "#failpoint";
 import type { UnixMs } from "../../stream/flow.ts";
 import type { OutputMessage } from "../../stream/messages.ts";
 import { ObjectMissing, type Objects } from "../objects/objects.ts";
+import { within } from "../runtime/within.ts";
 import { headFrame, payloadAt, readHead, recordFrame, recordsFrom, type Schemas, sizeOf } from "./spool-format.ts";
 
 /** Sends messages to the log in order; rejects when it did not take all of them. */
@@ -229,16 +231,5 @@ export const lastResortHeld = async (
   return { byLabel, oldestAt };
 };
 
-const inTime = async (put: Promise<void>): Promise<void> => {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Error(`object storage did not answer within ${PUT_MS} ms`)), PUT_MS);
-  });
-  // Its failure after that is nobody's any more.
-  put.catch(() => undefined);
-  try {
-    await Promise.race([put, late]);
-  } finally {
-    clearTimeout(timer);
-  }
-};
+const inTime = (put: Promise<void>): Promise<void> =>
+  within(PUT_MS, put, `object storage did not answer within ${PUT_MS} ms`);

@@ -33,7 +33,7 @@ export const hopsOf = (
 };
 
 export interface SeeingPorts {
-  readonly admin: () => Promise<Pick<Admin, "watermarks" | "committed">>;
+  readonly admin: Pick<Admin, "watermarks" | "committed">;
   /** The newest first. */
   readonly hostings: () => Promise<readonly Pick<Hosting, "group" | "topic" | "nodes">[]>;
   readonly underWay: () => Promise<readonly Attempt[]>;
@@ -68,15 +68,14 @@ export const confirmReprocessed = (
       if (letters.length === 0) return 0;
       walk = { letters, hops: hopsOf(topology, await hostings()), at: 0, ends: undefined };
     }
-    const asked = await admin();
     for (; walk.at < walk.hops.length; walk.at += 1, walk.ends = undefined) {
       const { topic, group } = walk.hops[walk.at]!;
       walk.ends ??= new Map(
-        (await asked.watermarks(topic))
+        (await admin.watermarks(topic))
           .filter(({ low, high }) => high > low)
           .map(({ partition, high }) => [partition, high]),
       );
-      const committed = walk.ends.size === 0 ? walk.ends : await asked.committed(group, topic);
+      const committed = walk.ends.size === 0 ? walk.ends : await admin.committed(group, topic);
       for (const [partition, end] of walk.ends) if ((committed.get(partition) ?? 0) < end) return 0;
     }
     const { letters } = walk;

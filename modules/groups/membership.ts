@@ -1,9 +1,11 @@
 // Keeps this process in its consumer groups, and out of those that are held: leaves them in order,
 // and joins again when released.
+
 import { setTimeout } from "node:timers/promises";
 import type { Consumer } from "../../infra/kafka/consumer.ts";
 import type { Log } from "../../infra/runtime/log.ts";
 import type { Resource } from "../../infra/runtime/scope.ts";
+import { within } from "../../infra/runtime/within.ts";
 
 /**
  * What a command at the other end waits for is that the group is Empty; asking a second apart costs
@@ -39,18 +41,6 @@ interface Member extends Membership {
   readonly follow: (heldBy: string | null) => Promise<void>;
   readonly stop: () => Promise<void>;
 }
-
-const within = async (ms: number, work: Promise<void>, otherwise: string): Promise<void> => {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<never>((_, reject) => {
-    timer = globalThis.setTimeout(() => reject(new Error(otherwise)), ms);
-  });
-  try {
-    await Promise.race([work, late]);
-  } finally {
-    clearTimeout(timer);
-  }
-};
 
 /** One group: joined or left, never both at once, whatever is asked meanwhile. */
 export const member = ({ group, join, sessionTimeoutMs, log }: Omit<MembershipSettings, "fail">): Member => {

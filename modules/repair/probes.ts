@@ -5,6 +5,7 @@ import type { Redis } from "ioredis";
 import type { Pool } from "pg";
 import type { Clickhouse } from "../../infra/clickhouse/client.ts";
 import type { Objects } from "../../infra/objects/objects.ts";
+import { within } from "../../infra/runtime/within.ts";
 import type { ProbeName } from "./incident.ts";
 
 /** Rejects, in one sentence, when the store does not do its work. */
@@ -77,26 +78,14 @@ export const openProbes = ({
   },
 });
 
-/**
- * The answer of a probe: null, or its error in one line. What hangs counts as failed after
- * `withinMs`.
- */
+/** Null, or its error in one line. What hangs counts as failed after `withinMs`. */
 export const answerOf = async (look: Look, withinMs: number): Promise<string | null> => {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Error(`no answer within ${withinMs / 1_000} s`)), withinMs);
-  });
-  const looking = look();
-  // It may end after nobody waits for it any more.
-  looking.catch(() => undefined);
   try {
-    await Promise.race([looking, late]);
+    await within(withinMs, look(), `no answer within ${withinMs / 1_000} s`);
     return null;
   } catch (error) {
     return (error instanceof Error ? error.message || (error as { code?: string }).code || error.name : String(error))
       .replace(/\s+/g, " ")
       .slice(0, 300);
-  } finally {
-    clearTimeout(timer);
   }
 };

@@ -151,7 +151,7 @@ const world = (random: () => number) => {
     clock: () => now,
   };
   const see = confirmReprocessed(pipeline, {
-    admin: async () => ({
+    admin: {
       watermarks: async (topic) =>
         Array.from({ length: log.partitions(topic) }, (_, partition) => ({
           partition,
@@ -159,7 +159,7 @@ const world = (random: () => number) => {
           high: log.read(topic, partition, 0, Number.MAX_SAFE_INTEGER).length,
         })),
       committed: async (group, topic) => new Map(at(group, topic).entries()),
-    }),
+    },
     hostings: async () => [
       { group: "tributary.enrich", topic: "events.raw", nodes: ["enrich", "score", "attribute"] },
       { group: "tributary.analytics", topic: "events.attributed", nodes: ["analytics", "product-sales"] },

@@ -2,9 +2,9 @@
 // again and seen through.
 import type { Pool } from "pg";
 import type { Hides } from "../../../domain/suppression.ts";
-import type { Admin } from "../../../infra/kafka/admin.ts";
 import type { Consumer } from "../../../infra/kafka/consumer.ts";
 import type { Kafka } from "../../../infra/kafka/kafka.ts";
+import { lastingAdmin } from "../../../infra/kafka/lasting-admin.ts";
 import type { Metrics } from "../../../infra/runtime/metrics.ts";
 import type { Schedule } from "../../../infra/runtime/schedule.ts";
 import type { Resource } from "../../../infra/runtime/scope.ts";
@@ -31,6 +31,7 @@ import type { Wire } from "../../../stream/wire.ts";
 
 /** Read, sent and acknowledged in about a second. */
 const LETTERS_AT_ONCE = 500;
+const ADMIN_MS = 15_000;
 
 export interface LetterPorts {
   readonly topology: Topology;
@@ -122,17 +123,12 @@ export const deadLetterIndex = ({ pool, kafka, wire }: LetterPorts): Resource<Sc
 
 export const deadLetterRetries = (ports: LetterPorts): Resource<Schedule> => {
   const { topology, pool, kafka, wire, produce, hides, metrics } = ports;
-  let admin: Promise<Admin> | undefined;
-  /** Opened when first needed, and again after it has failed. */
-  const asked = (): Promise<Admin> => {
-    admin ??= kafka.admin().catch((error) => {
-      admin = undefined;
-      throw error;
-    });
-    return admin;
-  };
+  const admin = lastingAdmin(kafka, ADMIN_MS);
   const see = confirmReprocessed(topology, {
-    admin: asked,
+    admin: {
+      watermarks: (topic) => admin.ask((one) => one.watermarks(topic)),
+      committed: (group, topic) => admin.ask((one) => one.committed(group, topic)),
+    },
     hostings: () => hostings(pool),
     underWay: () => lettersUnderWay(pool),
     passed: (letters) => markPassed(pool, letters, Date.now()),
@@ -163,18 +159,11 @@ export const deadLetterRetries = (ports: LetterPorts): Resource<Schedule> => {
           done += sent;
           if (sent < LETTERS_AT_ONCE) break;
         }
-        await see().catch((error) => {
-          const old = admin;
-          admin = undefined;
-          void old?.then((one) => one.close()).catch(() => undefined);
-          throw error;
-        });
+        await see();
         metrics.setOpenLetters(await openLetters(pool));
         return done;
       },
     },
-    stop: async () => {
-      await (await admin?.catch(() => undefined))?.close();
-    },
+    stop: admin.close,
   };
 };

@@ -3,6 +3,7 @@
 import { Redis } from "ioredis";
 import { openClickhouse } from "../../../infra/clickhouse/client.ts";
 import type { Kafka } from "../../../infra/kafka/kafka.ts";
+import { lastingAdmin } from "../../../infra/kafka/lasting-admin.ts";
 import { openObjects } from "../../../infra/objects/open.ts";
 import { openPool } from "../../../infra/postgres/sql.ts";
 import type { Log } from "../../../infra/runtime/log.ts";
@@ -91,29 +92,15 @@ export const openRepairs = ({ config, apiUrl, kafka, log, metrics, timing }: Rep
     }
   };
 
+  const admin = lastingAdmin(kafka, LAG_MS);
   const syncLag = async (): Promise<number> => {
-    const asked = (async () => {
-      const admin = await kafka.admin();
-      try {
-        return await syncLagOf(admin);
-      } finally {
-        await admin.close();
-      }
-    })();
-    asked.catch(() => undefined);
-    let timer: NodeJS.Timeout | undefined;
-    const late = new Promise<never>((_, reject) => {
-      timer = setTimeout(() => reject(new Error("the log does not answer")), LAG_MS);
-    });
     try {
-      const seconds = await Promise.race([asked, late]);
+      const seconds = await admin.ask(syncLagOf);
       metrics.setSyncLag(seconds);
       return seconds;
     } catch (error) {
       metrics.setSyncLag(null);
       throw error;
-    } finally {
-      clearTimeout(timer);
     }
   };
   const looks = openProbes({
@@ -158,7 +145,7 @@ export const openRepairs = ({ config, apiUrl, kafka, log, metrics, timing }: Rep
       await releaseProbes(pool, config.INSTANCE_NAME).catch(() => undefined);
       redis.disconnect();
       mailer?.close();
-      await Promise.all([clickhouse.close(), objects.close(), pool.end()]);
+      await Promise.all([admin.close(), clickhouse.close(), objects.close(), pool.end()]);
     },
   };
 };

@@ -1,0 +1,59 @@
+// The lag of each hosted group, as gauges.
+
+import type { Kafka } from "../../infra/kafka/kafka.ts";
+import { type LastingAdmin, lastingAdmin } from "../../infra/kafka/lasting-admin.ts";
+import type { Log } from "../../infra/runtime/log.ts";
+import type { Metrics } from "../../infra/runtime/metrics.ts";
+import { openRounds } from "../../infra/runtime/rounds.ts";
+import type { Resource } from "../../infra/runtime/scope.ts";
+
+export interface LagPorts {
+  readonly kafka: Pick<Kafka, "admin">;
+  readonly groups: readonly { readonly name: string; readonly reads: { readonly name: string } }[];
+  readonly metrics: Pick<Metrics, "setLag">;
+  readonly log: Pick<Log, "warn">;
+  readonly everyMs?: number;
+  readonly withinMs?: number;
+}
+
+const EVERY_MS = 5_000;
+/** Longer than a busy broker needs; then a new connection is the better try. */
+const WITHIN_MS = 10_000;
+
+export const reportLag = ({ kafka, everyMs = EVERY_MS, withinMs = WITHIN_MS, ...ports }: LagPorts): Resource<null> => {
+  const admin = lastingAdmin(kafka, withinMs);
+  const rounds = openRounds({
+    everyMs,
+    round: lagRound(admin, ports),
+    onFailure: (error) => ports.log.warn("lag.unknown", { error }),
+  });
+  return {
+    value: null,
+    stop: () => {
+      rounds.stop();
+      return admin.close();
+    },
+  };
+};
+
+/**
+ * Lag in records, and in seconds: how long the committed offset has stood still while records wait,
+ * which bounds the age of the oldest from below.
+ */
+const lagRound = ({ ask }: LastingAdmin, { groups, metrics }: Pick<LagPorts, "groups" | "metrics">) => {
+  let waitingSince: Readonly<Record<string, number>> = {};
+  return async (): Promise<void> => {
+    const since: Record<string, number> = {};
+    for (const { name, reads } of groups) {
+      const now = Date.now();
+      const lags = await ask((admin) => admin.lag(name, [reads.name]));
+      const partitions = lags.map(({ topic, partition, lag, committed }) => {
+        const place = `${name}/${topic}/${partition}@${committed}`;
+        if (lag > 0) since[place] = waitingSince[place] ?? now;
+        return { topic, partition, lag, seconds: lag > 0 ? (now - since[place]!) / 1_000 : 0 };
+      });
+      metrics.setLag(name, partitions);
+    }
+    waitingSince = since;
+  };
+};

@@ -1,0 +1,40 @@
+// Does a small piece of work at fixed times, such as setting a gauge: one round at a time.
+import type { Resource } from "./scope.ts";
+
+export interface RoundSettings {
+  readonly everyMs: number;
+  /** Must end by itself, also when what it asks hangs. */
+  readonly round: () => Promise<void>;
+  /** Hears the first failure of an outage. */
+  readonly onFailure: (error: unknown) => void;
+}
+
+/**
+ * A tick that finds a round under way is left out: rounds never queue, however long one takes.
+ * `stop` does not wait for the round under way, whose result nothing depends on.
+ */
+export const openRounds = ({ everyMs, round, onFailure }: RoundSettings): Resource<null> => {
+  let isUnderWay = false;
+  let isStopped = false;
+  let hasFailed = false;
+  const tick = async (): Promise<void> => {
+    if (isUnderWay) return;
+    isUnderWay = true;
+    try {
+      await round();
+      hasFailed = false;
+    } catch (error) {
+      if (!hasFailed && !isStopped) onFailure(error);
+      hasFailed = true;
+    }
+    isUnderWay = false;
+  };
+  const timer = setInterval(() => void tick(), everyMs);
+  return {
+    value: null,
+    stop: () => {
+      isStopped = true;
+      clearInterval(timer);
+    },
+  };
+};

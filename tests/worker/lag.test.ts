@@ -1,0 +1,78 @@
+// Lag is reported one round at a time: a broker that hangs gathers no rounds and holds up no end.
+import { setTimeout as sleep } from "node:timers/promises";
+import { expect, test } from "vitest";
+import { reportLag } from "../../apps/worker/lag.ts";
+import type { Admin } from "../../infra/kafka/admin.ts";
+
+const row = { group: "g", topic: "t", partition: 0, committed: 3, low: 0, high: 5, lag: 2 };
+
+const given = () => {
+  const world = { isHanging: false, asked: 0, underWay: 0, most: 0, connections: 0, closed: 0, warnings: 0, set: 0 };
+  const hanging = () => new Promise<never>(() => undefined);
+  const admin = {
+    lag: async () => {
+      world.asked += 1;
+      world.underWay += 1;
+      world.most = Math.max(world.most, world.underWay);
+      if (world.isHanging) return hanging();
+      world.underWay -= 1;
+      return [row];
+    },
+    close: async () => {
+      world.closed += 1;
+      world.underWay = 0;
+      if (world.isHanging) return hanging();
+    },
+  } as unknown as Admin;
+  const reporting = reportLag({
+    kafka: {
+      admin: async () => {
+        world.connections += 1;
+        return admin;
+      },
+    },
+    groups: [{ name: "g", reads: { name: "t" } }],
+    metrics: {
+      setLag: () => {
+        world.set += 1;
+      },
+    },
+    log: {
+      warn: () => {
+        world.warnings += 1;
+      },
+    },
+    everyMs: 5,
+    withinMs: 1_000,
+  });
+  return { world, reporting };
+};
+
+test("while the broker hangs one question is under way, and its return ends the outage", async () => {
+  const { world, reporting } = given();
+  await sleep(50);
+  expect(world.set).toBeGreaterThan(0);
+  world.isHanging = true;
+  await sleep(50);
+  const asked = world.asked;
+  await sleep(200);
+  expect(world.asked, "no second question while one hangs").toBe(asked);
+  expect(world.most).toBe(1);
+  world.isHanging = false;
+  const set = world.set;
+  await sleep(1_200);
+  expect(world.set).toBeGreaterThan(set);
+  expect(world).toMatchObject({ warnings: 1, connections: 2, closed: 1 });
+  await reporting.stop();
+});
+
+test("closing does not wait for a broker that hangs", async () => {
+  const { world, reporting } = given();
+  await sleep(30);
+  world.isHanging = true;
+  await sleep(30);
+  const began = performance.now();
+  await reporting.stop();
+  expect(performance.now() - began).toBeLessThan(3_000);
+  expect(world.warnings).toBe(0);
+});

@@ -1,10 +1,26 @@
-// Three projects, one after the other: `fast` needs no service and runs in seconds; `gate`
-// measures, so nothing runs beside it; `stack` shares one embedded stack of real servers, one file
-// at a time.
+// Four projects. `fast` needs no server and runs in seconds; `gate` measures, so nothing runs
+// beside it; then two lanes, each one file at a time: `shared` has one embedded stack of real
+// servers for all its files, `own` holds the files that start servers of their own, to kill them.
+// scripts/test.mjs runs the two lanes side by side.
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
 import { defineConfig } from "vitest/config";
 
-const needServers = ["contracts", "guarantees", "e2e", "stack", "api"].map((folder) => `tests/${folder}/**/*.test.ts`);
+const folders = ["contracts", "guarantees", "e2e", "stack", "api"];
 const measures = "tests/bench/**/*.test.ts";
+
+/** A file that asks for the shared stack says so by its imports; the rest bring their servers. */
+const sharesStack = (file: string): boolean => /\/(shared-stack|fresh-database)\.ts"/.test(readFileSync(file, "utf8"));
+const needServers = readdirSync("tests", { recursive: true, encoding: "utf8" })
+  .map((file) => join("tests", file))
+  .filter((file) => file.endsWith(".test.ts"))
+  .filter((file) => file.endsWith("-http.test.ts") || folders.includes(file.split("/")[1]!));
+
+const lane = {
+  fileParallelism: false,
+  testTimeout: 60_000,
+  hookTimeout: 120_000,
+};
 
 export default defineConfig({
   resolve: { alias: { "#failpoint": new URL("./stream/failpoint.ts", import.meta.url).pathname } },
@@ -16,7 +32,7 @@ export default defineConfig({
         test: {
           name: "fast",
           include: ["tests/**/*.test.ts"],
-          exclude: [...needServers, measures, "tests/**/*-http.test.ts"],
+          exclude: [...needServers, measures],
           testTimeout: 30_000,
           sequence: { groupOrder: 0 },
         },
@@ -28,13 +44,20 @@ export default defineConfig({
       {
         extends: true,
         test: {
-          name: "stack",
-          include: [...needServers, "tests/**/*-http.test.ts"],
+          ...lane,
+          name: "shared",
+          include: needServers.filter(sharesStack),
           globalSetup: "./tests/support/start-stack.ts",
-          fileParallelism: false,
-          testTimeout: 60_000,
-          hookTimeout: 120_000,
           sequence: { groupOrder: 2 },
+        },
+      },
+      {
+        extends: true,
+        test: {
+          ...lane,
+          name: "own",
+          include: needServers.filter((file) => !sharesStack(file)),
+          sequence: { groupOrder: 3 },
         },
       },
     ],

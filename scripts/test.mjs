@@ -1,13 +1,45 @@
 // `npm test`: installs and compiles what is missing, then every suite; ends with "N passed, N
 // failed". --fast: only what needs no server.
 // Anything else is handed to vitest, e.g. npm test -- tests/guarantees -t "kill -9"
-import { spawnSync } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
+import { createInterface } from "node:readline";
 
 const isFast = process.argv.includes("--fast");
 const rest = process.argv.slice(2).filter((argument) => argument !== "--fast");
+const vitest = ["node_modules/vitest/vitest.mjs", "run"];
+
 const run = (args) => {
   const { status } = spawnSync(process.execPath, args, { stdio: "inherit" });
   if (status !== 0) process.exit(status ?? 1);
 };
+
+/** Runs some projects; their lines pass through, under a name where several runs share the screen. */
+const suites = (projects, name) =>
+  new Promise((resolve) => {
+    const args = [...vitest, ...projects.flatMap((project) => ["--project", project])];
+    const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "pipe"] });
+    const counts = { passed: 0, failed: 0, skipped: 0 };
+    const pass = (stream, to) =>
+      createInterface({ input: stream }).on("line", (line) => {
+        const last = /^(\d+) passed, (\d+) failed(?:, (\d+) skipped)?$/.exec(line);
+        if (last === null) to.write(name === undefined ? `${line}\n` : `${name.padEnd(6)} | ${line}\n`);
+        else [counts.passed, counts.failed, counts.skipped] = last.slice(1).map((count) => Number(count ?? 0));
+      });
+    pass(child.stdout, process.stdout);
+    pass(child.stderr, process.stderr);
+    child.once("close", (code) =>
+      resolve({ ...counts, failed: code !== 0 && counts.failed === 0 ? 1 : counts.failed }),
+    );
+  });
+
 run(["scripts/prepare.mjs", ...(isFast ? ["--no-servers"] : [])]);
-run(["node_modules/vitest/vitest.mjs", "run", ...(isFast ? ["--project", "fast"] : []), ...rest]);
+if (isFast || rest.length > 0) run([...vitest, ...(isFast ? ["--project", "fast"] : []), ...rest]);
+else {
+  const first = await suites(["fast", "gate"]);
+  // Both lanes mostly wait, for servers that start and for groups that join again.
+  const lanes = await Promise.all(["shared", "own"].map((lane) => suites([lane], lane)));
+  const sum = (count) => [first, ...lanes].reduce((total, one) => total + one[count], 0);
+  const skipped = sum("skipped");
+  console.log(`\n${sum("passed")} passed, ${sum("failed")} failed${skipped > 0 ? `, ${skipped} skipped` : ""}`);
+  process.exitCode = sum("failed") > 0 ? 1 : 0;
+}

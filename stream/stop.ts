@@ -7,18 +7,36 @@ import type { LogPorts } from "./messages.ts";
 /** One stop may be a bad machine and two a bad start. */
 const STOPS_TO_ALERT = 3;
 
-/**
- * To be called before the error is thrown on. Never throws: stops that cannot be counted are told
- * as if they were too many.
- */
+export interface Stop {
+  readonly reader: string;
+  readonly at: Position;
+  readonly error: unknown;
+  readonly stops: number;
+  /** It has stopped there too often: an operator must look. */
+  readonly isStuck: boolean;
+}
+
+/** Never throws: stops that cannot be counted are taken for too many. */
+export const countStop = async (
+  { stops: count }: Pick<LogPorts, "stops">,
+  reader: string,
+  at: Position,
+  error: unknown,
+): Promise<Stop> => {
+  const stops = await count(reader, at).catch(() => STOPS_TO_ALERT);
+  return { reader, at, error, stops, isStuck: stops >= STOPS_TO_ALERT };
+};
+
+export const logStop = (log: LogPorts["log"], { reader, at, error, stops, isStuck }: Stop): void => {
+  const fields = { stage: error instanceof ProcessorThrew ? error.stage : reader, ...at, stops, error };
+  if (isStuck) log.error("stage.stuck", { ...fields, alert: true });
+  else log.warn("stage.stopped", fields);
+};
+
+/** To be called before the error is thrown on. Never throws. */
 export const reportStop = async (
   ports: Pick<LogPorts, "stops" | "log">,
   reader: string,
   at: Position,
   error: unknown,
-): Promise<void> => {
-  const stops = await ports.stops(reader, at).catch(() => STOPS_TO_ALERT);
-  const fields = { stage: error instanceof ProcessorThrew ? error.stage : reader, ...at, stops, error };
-  if (stops >= STOPS_TO_ALERT) ports.log.error("stage.stuck", { ...fields, alert: true });
-  else ports.log.warn("stage.stopped", fields);
-};
+): Promise<void> => logStop(ports.log, await countStop(ports, reader, at, error));

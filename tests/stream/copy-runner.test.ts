@@ -22,7 +22,11 @@ const batchOf = (first: number, count: number, highWatermark: number): CopiedBat
   highWatermark,
 });
 
-const running = (keep: CopyPorts["keep"], over: Partial<CopyControl> = {}) => {
+const running = (
+  keep: CopyPorts["keep"],
+  over: Partial<CopyControl> = {},
+  stops: CopyPorts["stops"] = async () => 3,
+) => {
   const effects: string[] = [];
   const ports: CopyPorts = {
     keep: async (batch, heartbeat) => {
@@ -30,8 +34,12 @@ const running = (keep: CopyPorts["keep"], over: Partial<CopyControl> = {}) => {
       return keep(batch, heartbeat);
     },
     retry: (_, step) => step(),
-    stops: async () => 3,
-    log: { info: () => undefined, warn: (line) => effects.push(line), error: (line) => effects.push(line) },
+    stops,
+    log: {
+      info: (line) => effects.push(line),
+      warn: (line) => effects.push(line),
+      error: (line) => effects.push(line),
+    },
     countWrite: ({ sink, table, rows }) => effects.push(`count ${rows} of ${sink} in ${table}`),
   };
   const control: CopyControl = {
@@ -76,6 +84,38 @@ test("a store that refuses or is away moves no offset, ends no process, and call
   });
   await give(batchOf(5, 10, 15));
   expect(effects).toEqual(["keep 5+10", "stage.stuck", "rest 5000"]);
+});
+
+test("an outage of the store is logged when it begins, when it lasts, and when it ends, for all partitions once", async () => {
+  let isAway = true;
+  const stops = new Map<string, number>();
+  const { effects, give } = running(
+    async (batch) => {
+      if (isAway) throw new Error("the store is away");
+      return batch.messages.at(-1)!.offset + 1;
+    },
+    {},
+    async (_, { partition, offset }) => {
+      const place = `${partition}@${offset}`;
+      stops.set(place, (stops.get(place) ?? 0) + 1);
+      return stops.get(place)!;
+    },
+  );
+  const round = async () => {
+    for (const partition of [0, 1, 2, 3]) await give({ ...batchOf(5, 10, 400), partition });
+  };
+  for (let n = 0; n < 20; n += 1) await round();
+  const lines = () => effects.filter((effect) => /^(stage|copy)\./.test(effect));
+  expect(lines()).toEqual(["stage.stopped", "stage.stuck"]);
+  const rests = effects.filter((effect) => effect.startsWith("rest")).map((effect) => Number(effect.split(" ")[1]));
+  expect([...new Set(rests)]).toEqual([5_000, 10_000, 20_000, 30_000]);
+  isAway = false;
+  await round();
+  expect(lines()).toEqual(["stage.stopped", "stage.stuck", "copy.recovered"]);
+  isAway = true;
+  stops.clear();
+  await round();
+  expect(lines().slice(3)).toEqual(["stage.stopped"]);
 });
 
 test("a partition that was lost meanwhile is not committed", async () => {

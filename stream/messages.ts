@@ -159,7 +159,14 @@ export interface Store {
     work: (write: Write) => Promise<void>,
   ) => Promise<void>;
 }
+/**
+ * What an error asks for. transient: the step may succeed if it is tried again. data: what was
+ * given cannot be stored or read, however often it is tried. fatal: everything else; the worker
+ * stops and nothing is set aside, so an unknown error is never taken for bad data.
+ */
+export type Verdict = "transient" | "data" | "fatal";
 export interface SinkPorts extends LogPorts {
+  readonly classify: (error: unknown) => Verdict;
   readonly stores: Readonly<Record<"clickhouse" | "postgres" | "redis", Store>>;
   /**
    * Of this process. A token is a memory of inserts: one that outlived the process would swallow

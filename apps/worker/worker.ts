@@ -1,5 +1,6 @@
 // Hosts groups of stages and sinks: opens what they need by name, joins one consumer a group, and
 // closes in reverse.
+
 import { Redis } from "ioredis";
 import type { Pool } from "pg";
 import { openRegistry, type Registry } from "../../infra/avro/registry.ts";
@@ -19,6 +20,7 @@ import { openObjects } from "../../infra/objects/open.ts";
 import { postgresMemory } from "../../infra/postgres/durable-memory.ts";
 import { openPool } from "../../infra/postgres/sql.ts";
 import { redisMemory } from "../../infra/redis/fast-memory.ts";
+import { classify } from "../../infra/runtime/errors.ts";
 import type { Log } from "../../infra/runtime/log.ts";
 import { type Metrics, openMetrics } from "../../infra/runtime/metrics.ts";
 import { retry } from "../../infra/runtime/retry.ts";
@@ -230,6 +232,7 @@ const openRunners = async (
       redis: redisStore(redis, hintPrefixOf(config)),
     },
     run: `${config.INSTANCE_NAME}-${process.pid}-${Date.now()}-${++joins}`,
+    classify,
     ...(suppressions !== undefined && { withholds: () => withholdsOf(suppressions) }),
     countWrite: (counts) => metrics.countWrite(counts, Date.now()),
   });

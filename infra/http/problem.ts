@@ -2,7 +2,7 @@
 // the request's id.
 import type { ErrorRequestHandler, Request, Response } from "express";
 import { BadBody } from "../../processors/admit/batch.ts";
-import { classify } from "../../stream/errors.ts";
+import { classify } from "../runtime/errors.ts";
 import type { Log } from "../runtime/log.ts";
 
 /**

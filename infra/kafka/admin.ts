@@ -1,6 +1,6 @@
 // Looks at topics, offsets and groups and changes them: what start-up, operators, lag metrics and
 // tests need of the broker.
-import { isSettling } from "../../stream/errors.ts";
+import { isSettling } from "../runtime/errors.ts";
 import { retry } from "../runtime/retry.ts";
 import type { ClientAdmin } from "./kafka.ts";
 

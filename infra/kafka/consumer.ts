@@ -1,6 +1,6 @@
 // One member of a consumer group: hands over one batch of one partition at a time and moves offsets
 // only when told to.
-import { classify, isSettling } from "../../stream/errors.ts";
+import { classify, isSettling } from "../runtime/errors.ts";
 import { retry } from "../runtime/retry.ts";
 import type { ClientBatch, ClientConsumer } from "./kafka.ts";
 

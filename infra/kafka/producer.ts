@@ -1,7 +1,7 @@
 // Writes to the log: in order and awaited for a worker (send), gathered and bounded for an edge
 // (publish).
 
-import { classify } from "../../stream/errors.ts";
+import { classify } from "../runtime/errors.ts";
 import { retry, systemClock } from "../runtime/retry.ts";
 import type { ClientMessage, ClientProducer } from "./kafka.ts";
 

@@ -1,8 +1,8 @@
 // Reads topics from a position to the end that they have now, and leaves no trace: no lasting
 // group, no committed offset.
 import { randomUUID } from "node:crypto";
-import { isSettling } from "../../stream/errors.ts";
 import type { UnixMs } from "../../stream/flow.ts";
+import { isSettling } from "../runtime/errors.ts";
 import { retry } from "../runtime/retry.ts";
 import type { Admin } from "./admin.ts";
 import { type ConsumedBatch, type FetchSettings, messagesOf } from "./consumer.ts";

@@ -4,12 +4,12 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { lacksSchemaId } from "../../infra/avro/wire.ts";
 import { unavailable } from "../../infra/http/problem.ts";
 import { Overloaded } from "../../infra/kafka/producer.ts";
+import { classify } from "../../infra/runtime/errors.ts";
 import { Held } from "../../infra/runtime/lock.ts";
 import type { Log } from "../../infra/runtime/log.ts";
 import type { Resource } from "../../infra/runtime/scope.ts";
 import type { LastResort, Send } from "../../infra/spool/last-resort.ts";
 import { type Spool, SpoolFull } from "../../infra/spool/spool.ts";
-import { classify } from "../../stream/errors.ts";
 import type { OutputMessage, Produce } from "../../stream/messages.ts";
 
 /** Whose dead letters an event would be (docs/design/contracts.md, "Dead letters"). */

@@ -1,6 +1,8 @@
 // The writing half of the replay lane: the sinks' own runner, a few writes under way, and a
 // position that never passes a write.
+
 import { setTimeout as sleep } from "node:timers/promises";
+import { classify } from "../../infra/runtime/errors.ts";
 import type { AnySink, Topology } from "../../stream/flow.ts";
 import type { InputBatch, InputMessage, Letter, ProcessBatch, SinkPorts, Withholds } from "../../stream/messages.ts";
 import { sinkRunner } from "../../stream/sink-runner.ts";
@@ -70,6 +72,7 @@ export const openWrites = (
     wire: ports.wire,
     stores: ports.stores,
     retry: ports.retry,
+    classify,
     log: ports.log,
     // A token is remembered by the store: one that had been used before would swallow the very rows
     // that are to come back.

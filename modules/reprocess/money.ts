@@ -4,11 +4,11 @@ import type { Claim, Conversion, LedgerEntry } from "../../schemas/generated.ts"
 import { chain } from "../../stream/chain.ts";
 import type { Recorded } from "../../stream/flow.ts";
 import { inMemory } from "../../stream/memory/in-memory.ts";
-import { overlay } from "../../stream/memory/overlay.ts";
-import { shadow } from "../../stream/shadow.ts";
 import { topics } from "../../topics.ts";
 import { type Change, readAgain } from "./changes.ts";
+import { overlay } from "./overlay.ts";
 import type { ReprocessPorts } from "./ports.ts";
+import { shadow } from "./shadow.ts";
 
 export interface Moved {
   readonly client_id: number;

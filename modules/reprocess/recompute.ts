@@ -10,13 +10,13 @@ import { chain } from "../../stream/chain.ts";
 import type { Recorded, UnixMs } from "../../stream/flow.ts";
 import { inMemory } from "../../stream/memory/in-memory.ts";
 import type { InputBatch } from "../../stream/messages.ts";
-import { shadow } from "../../stream/shadow.ts";
 import { topics } from "../../topics.ts";
 import { type Change, changeOf, type Deciding } from "./changes.ts";
 import type { Claims } from "./claims.ts";
 import { changedParts, withStanding } from "./compare.ts";
 import { type LatestRow, type ReprocessPorts, type ReprocessSettings, TooMuch } from "./ports.ts";
 import { decoded } from "./read.ts";
+import { shadow } from "./shadow.ts";
 import type { Today } from "./today.ts";
 
 export interface Recomputed {

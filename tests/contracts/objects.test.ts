@@ -8,7 +8,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { ObjectMissing, type Objects } from "../../infra/objects/objects.ts";
 import { openObjects } from "../../infra/objects/open.ts";
 import { s3AddressOf } from "../../infra/objects/s3.ts";
-import { classify } from "../../stream/errors.ts";
+import { classify } from "../../infra/runtime/errors.ts";
 import { inMemoryObjects } from "../support/in-memory-objects.ts";
 import { type S3Server, startS3 } from "../support/s3-server.ts";
 

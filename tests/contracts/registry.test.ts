@@ -4,7 +4,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { topic } from "../../infra/avro/codec.ts";
 import { IncompatibleSchema, openRegistry, type Registry, RegistryAway } from "../../infra/avro/registry.ts";
 import { openWire } from "../../infra/avro/wire.ts";
-import { classify } from "../../stream/errors.ts";
+import { classify } from "../../infra/runtime/errors.ts";
 import type { Recorded } from "../../stream/flow.ts";
 import { UnknownSchema, Unreadable } from "../../stream/wire.ts";
 import { workshop } from "../stack/home-for-test.ts";

@@ -1,5 +1,6 @@
 // Law C7 and R1 for rollups: they say what a fresh count of the stored events says, whatever is
 // written again, lost, restored or moved by a decision.
+
 import fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { inMemoryWire } from "../../infra/avro/wire.ts";
@@ -8,6 +9,7 @@ import { bind, type Condition, cond, count, minor, readRows, scopeOf, text } fro
 import { sinkReading } from "../../infra/kafka/consumer.ts";
 import { openKafka } from "../../infra/kafka/kafka.ts";
 import { openPool } from "../../infra/postgres/sql.ts";
+import { classify } from "../../infra/runtime/errors.ts";
 import { earnedByDay } from "../../modules/reports/earned-by-day.ts";
 import { takeMarks, waitingMarks } from "../../modules/rollups/rollup-marks.ts";
 import { figures, figuresByDay, type Grain, within } from "../../modules/rollups/rollup-reads.ts";
@@ -81,6 +83,7 @@ const read = async (group = `replay${++groups}`): Promise<void> => {
     deadLetters: pipeline.deadLetters,
     deadLetter: (letter) => deadLetterOf(letter, 0),
     retry: (_, step) => step(),
+    classify,
     run: `${started}/${group}`,
     countWrite: () => undefined,
     stops: async () => 1,

@@ -32,8 +32,8 @@ export const bugs: readonly Bug[] = [
     edits: [
       {
         file: "stream/sink-runner.ts",
-        find: '    hit("before-write");',
-        plant: '    for (const part of parts) await commit(part).catch(() => undefined);\n    hit("before-write");',
+        find: '  hit("before-write");',
+        plant: '  await commit(turn, parts);\n  hit("before-write");',
       },
     ],
     cycles: { faults: "a sink dies", cycles: 6 },
@@ -45,8 +45,8 @@ export const bugs: readonly Bug[] = [
     edits: [
       {
         file: "stream/runner.ts",
-        find: "if (!control.isCurrent()) return;",
-        plant: "if (control === undefined) return;",
+        find: "if (!control.isCurrent()) return",
+        plant: "if (control === undefined) return",
       },
     ],
     test: { files: ["tests/guarantees/order.test.ts"], named: "an owner that lost its partition" },
@@ -152,9 +152,8 @@ export const bugs: readonly Bug[] = [
     edits: [
       {
         file: "stream/sink-runner.ts",
-        find: '    if (letters.length > 0) await retry("produce", () => ports.produce(letters), heartbeat);',
-        plant:
-          '    if (letters.length > 0) await retry("produce", () => ports.produce(letters), heartbeat).catch(() => undefined);',
+        find: 'await ports.retry("produce", () => ports.produce(letters), heartbeat);',
+        plant: 'await ports.retry("produce", () => ports.produce(letters), heartbeat).catch(() => undefined);',
       },
     ],
     test: {

@@ -3,7 +3,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { Block, type NativeColumn, type NativeType, NotOfColumn, nativeBlocks } from "../../infra/clickhouse/native.ts";
-import { classify } from "../../stream/errors.ts";
+import { classify } from "../../infra/runtime/errors.ts";
 
 const columnsOf = (...types: readonly NativeType[]): readonly NativeColumn[] =>
   types.map((type, n) => ({ name: `c${n}`, type }));

@@ -5,7 +5,7 @@ import kafkajs from "kafkajs";
 import { expect, test } from "vitest";
 import { LogGap, MembershipLost } from "../../infra/kafka/consumer.ts";
 import { LogUnavailable, Overloaded } from "../../infra/kafka/producer.ts";
-import { classify, isSettling } from "../../stream/errors.ts";
+import { classify, isSettling } from "../../infra/runtime/errors.ts";
 import { UnknownSchema, Unreadable } from "../../stream/wire.ts";
 
 const like = (name: string, fields: object = {}, message = "something") =>

@@ -1,8 +1,8 @@
 // What is remembered on top of durable memory is met from then on, and leaves no trace underneath.
 import { expect, test } from "vitest";
+import { overlay } from "../../modules/reprocess/overlay.ts";
 import { inMemory } from "../../stream/memory/in-memory.ts";
 import type { Memory, Remembering } from "../../stream/memory/memory.ts";
-import { overlay } from "../../stream/memory/overlay.ts";
 
 const position = { topic: "claims", partition: 0, offset: 5 };
 const remembering = (key: string, text: string, version: number): Remembering => ({

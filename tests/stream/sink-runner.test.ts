@@ -1,7 +1,9 @@
 // How a topic gets into stores: one write a fetch, bad rows set aside and nothing else, offsets
 // last.
+
 import { expect, test } from "vitest";
 import { inMemoryWire } from "../../infra/avro/wire.ts";
+import { classify } from "../../infra/runtime/errors.ts";
 import { deadLetterOf } from "../../stream/dead-letters.ts";
 import { type AnySink, marks, type Sink, sink } from "../../stream/flow.ts";
 import type { Control, InputMessage, OutputMessage, SinkPorts, WriteCounts } from "../../stream/messages.ts";
@@ -71,6 +73,7 @@ const running = (sinks: readonly AnySink[], over: Partial<SinkPorts> = {}) => {
     deadLetters: toy.deadLetters,
     deadLetter: (letter) => deadLetterOf(letter, 0),
     retry: (_, one) => one(),
+    classify,
     run: "run1",
     stops: async () => 3,
     log: { info: () => undefined, warn: () => undefined, error: (event) => void effects.push(event) },

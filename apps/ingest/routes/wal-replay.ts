@@ -4,11 +4,11 @@ import type { Request, Response } from "express";
 import type { Pool } from "pg";
 import { Problem, unavailable } from "../../../infra/http/problem.ts";
 import { localWindow } from "../../../infra/http/rate-limit.ts";
+import { classify } from "../../../infra/runtime/errors.ts";
 import type { Log } from "../../../infra/runtime/log.ts";
 import type { Token } from "../../../modules/access/tokens.ts";
 import { type Replay, readReplay, requestReplay } from "../../../modules/replays/replays.ts";
 import { awaitReplay, progressOf, ReplayStalled, reportOf } from "../../../modules/replays/report.ts";
-import { classify } from "../../../stream/errors.ts";
 
 export interface WalReplayParts {
   /** Of the kind admin. */

@@ -1,13 +1,7 @@
 // Says of any error what it asks for: another try of that step, a closer look at the data, or a
 // stop.
 
-/**
- * transient: the step may succeed if it is tried again. data: what was given cannot be stored or
- * read, however often it is tried.
- * fatal: everything else; the worker stops and nothing is set aside, so an unknown error is never
- * taken for bad data.
- */
-export type Verdict = "transient" | "data" | "fatal";
+import type { Verdict } from "../../stream/messages.ts";
 
 /** An error class of ours says itself what it is. */
 interface Classified {

@@ -1,6 +1,6 @@
 // Durable memory that is only read: what is remembered on top of it stays in this process.
-import { inMemory } from "./in-memory.ts";
-import type { Memory, Version } from "./memory.ts";
+import { inMemory } from "../../stream/memory/in-memory.ts";
+import type { Memory, Version } from "../../stream/memory/memory.ts";
 
 /**
  * Of each key the version above, else the one underneath. `remember` touches nothing that anybody

@@ -1,11 +1,12 @@
 // Folds events through a chain of stages as its worker would, and hands over what would have been
 // produced: nothing goes out.
 
-import type { Chain } from "./chain.ts";
-import type { AnyTopic, Position, Read, Recorded } from "./flow.ts";
-import { fold, type Given } from "./fold.ts";
-import type { Memories } from "./memory/memory.ts";
-import type { Wire } from "./wire.ts";
+import type { Chain } from "../../stream/chain.ts";
+import type { AnyTopic, Position, Read, Recorded } from "../../stream/flow.ts";
+import { fold, type Given } from "../../stream/fold.ts";
+import type { Memories } from "../../stream/memory/memory.ts";
+import { loadFor } from "../../stream/runner.ts";
+import type { Wire } from "../../stream/wire.ts";
 
 export interface ShadowPorts {
   /** Opened for every topic that the chain reads or writes. */
@@ -35,15 +36,8 @@ export const shadow = (chain: Chain, { wire, memories, read }: ShadowPorts) => {
     }));
     for (const hosted of chain.hosted) {
       if (given.length === 0) break;
-      const { name, memory, facts } = hosted.stage;
-      const inputs = given.map(({ event }) => event);
-      const keys = memory === undefined ? [] : [...new Set(inputs.flatMap((event) => memory.keysOf(event)))];
-      const eventIds = memory?.driver === "durable" ? [...new Set(inputs.map(({ id }) => id))] : [];
-      const loaded =
-        memory === undefined
-          ? null
-          : await memories[memory.driver].load({ stage: name, keys, eventIds, topic, partition });
-      const factsOf = facts === undefined ? () => null : await facts.load(inputs, read);
+      const { memory } = hosted.stage;
+      const [loaded, factsOf] = await loadFor(hosted, given, { topic, partition }, { memories, read });
       const folded = fold(hosted, given, factsOf, loaded, wire);
       if (memory !== undefined && folded.remembers !== null)
         await memories[memory.driver].remember([{ ...folded.remembers, topic, partition, mark: 0 }]);

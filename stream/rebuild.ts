@@ -1,0 +1,83 @@
+// Rebuilds memory that was lost: a partition is read again from where memory ends, up to where its
+// group had committed.
+import type { Turn } from "./runner.ts";
+
+/**
+ * Lost memory is rebuilt by reading the partition again up to where it had been committed; fast
+ * memory throws the outputs away, durable produces what it decides.
+ */
+export interface Lost {
+  readonly from: number;
+  readonly until: number;
+  /** Outputs are discarded. */
+  readonly isSilent: boolean;
+}
+
+type RunTurn = (turn: Turn) => Promise<void>;
+
+/**
+ * Memory ends before this batch although the group had committed up to it: the partition is read
+ * again from where memory ends.
+ */
+export const rereadFrom = ({ chain, ports, rebuilding, batch, control }: Turn, mark: number): void => {
+  const { topic, partition } = batch;
+  const isSilent = chain.hosted.every(({ stage }) => stage.memory?.driver !== "durable");
+  const past = { from: mark, until: batch.messages[0]!.offset, isSilent };
+  rebuilding.set(partition, past);
+  ports.log.warn("memory.lost", { chain: chain.name, topic, partition, ...past });
+  control.seek(mark);
+};
+
+/**
+ * What retention has taken is relearned from where it is kept, under its old offsets, so that
+ * memory becomes what it was; what is kept nowhere cannot be. A group that begins on such a log has
+ * lost nothing; money that was decided there has. Dying here costs nothing: the next owner goes on
+ * behind what is remembered by then.
+ */
+const rebuildMemory = async (turn: Turn, past: Lost, runUpTo: RunTurn): Promise<void> => {
+  const { chain, ports, control } = turn;
+  const { topic, partition } = turn.batch;
+  const until = turn.batch.messages[0]!.offset;
+  let { from } = past;
+  if (until <= from) return;
+  if (!past.isSilent && from > 0)
+    throw new Error(`${chain.name}: memory ends at ${from} of ${topic}/${partition}, and the log begins at ${until}`);
+  const missing = (found: number): void => {
+    if (found > from) ports.log.warn("memory.truncated", { chain: chain.name, topic, partition, from, found });
+  };
+  if (past.isSilent && ports.past !== undefined)
+    for await (const batch of ports.past(topic, partition, from, until)) {
+      await control.heartbeat();
+      if (!control.isCurrent()) return;
+      missing(batch.from);
+      if (batch.messages.length > 0) await runUpTo({ ...turn, batch, past });
+      from = batch.until;
+      relearned(turn, { ...past, from }, { read: "past" });
+    }
+  missing(until);
+};
+
+const relearned = (
+  { chain, ports, batch: { topic, partition } }: Turn,
+  { from, until }: Lost,
+  more: object = {},
+): void => ports.log.info("memory.relearned", { chain: chain.name, topic, partition, from, until, ...more });
+
+/** What was committed before stands: the partition is only read on, up to there. */
+export const runRebuilding = async (turn: Turn, past: Lost, runUpTo: RunTurn): Promise<void> => {
+  const { batch, control, rebuilding } = turn;
+  await rebuildMemory(turn, past, runUpTo);
+  if (!control.isCurrent()) return;
+  const before = batch.messages.filter(({ offset }) => offset < past.until);
+  const after = batch.messages.filter(({ offset }) => offset >= past.until);
+  if (before.length > 0) {
+    await runUpTo({ ...turn, batch: { ...batch, messages: before }, past });
+    if (!control.isCurrent()) return;
+    const rest = { ...past, from: before.at(-1)!.offset + 1 };
+    rebuilding.set(batch.partition, rest);
+    relearned(turn, rest);
+    if (after.length === 0) return control.seek(rest.from);
+  }
+  rebuilding.delete(batch.partition);
+  await runUpTo({ ...turn, batch: { ...batch, messages: after } });
+};

@@ -1,5 +1,10 @@
 // Remembers the answers of a pure function for the texts seen most recently.
 
+/** A longer text is computed each time, so that `size` bounds the bytes as well. */
+const LONGEST_KEPT = 1_024;
+/** A part of a text keeps all of it alive (V8 slices share their parent), so keys are copies. */
+const copyOf = (text: string): string => Buffer.from(text, "utf16le").toString("utf16le");
+
 /**
  * The same function, at most `size` answers of it kept. Two generations instead of a list in order
  * of use: a hit in the younger one is a single map read, and when it is full the older one is let
@@ -11,6 +16,7 @@ export const memo = <Answer>(size: number, compute: (text: string) => Answer): (
   let younger = new Map<string, Answer>();
   let older = new Map<string, Answer>();
   return (text) => {
+    if (text.length > LONGEST_KEPT) return compute(text);
     const known = younger.get(text);
     if (known !== undefined) return known;
     const seen = older.get(text);
@@ -19,7 +25,7 @@ export const memo = <Answer>(size: number, compute: (text: string) => Answer): (
       older = younger;
       younger = new Map();
     }
-    younger.set(text, answer);
+    younger.set(copyOf(text), answer);
     return answer;
   };
 };

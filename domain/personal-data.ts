@@ -47,13 +47,26 @@ const TOP_LEVEL = /\.[^\d.-][^.]+$/;
 const DENSE_IMAGE = /^\dx\.(png|jpe?g|webp|gif|svg|avif)$/i;
 
 /**
- * Replaces whatever is shaped like an e-mail inside a text (a whole value, or a parameter of a URL,
- * where @ may be %40) by its hash.
+ * Each e-mail costs a keyed hash (2.5 us) and grows to 64 characters, so their number is bounded;
+ * no honest event comes near.
  */
-export const scrubText = (text: string, identify: Identify): Scrubbed<string> => {
-  let done = "";
+export const MAX_EMAILS = 1_000;
+/** More e-mails in one value than are hashed; the event is refused. */
+export class TooManyEmails extends Error {}
+
+/** Counts the e-mails of one value. */
+interface Found {
+  emails: number;
+}
+
+/**
+ * Replaces whatever is shaped like an e-mail inside a text (a whole value, or a parameter of a URL,
+ * where @ may be %40) by its hash. Throws TooManyEmails.
+ */
+export const scrubText = (text: string, identify: Identify, found: Found = { emails: 0 }): Scrubbed<string> => {
+  const done: string[] = [];
   let from = 0;
-  for (let at = nextAt(text, 0); at !== undefined; at = nextAt(text, at.end)) {
+  for (const at of atSigns(text)) {
     let start = at.start;
     while (start > from && at.start - start < LOCAL_LENGTH && isLocal(text.charCodeAt(start - 1))) start -= 1;
     let end = at.end;
@@ -61,48 +74,71 @@ export const scrubText = (text: string, identify: Identify): Scrubbed<string> =>
     while (end > at.end && (text[end - 1] === "." || text[end - 1] === "-")) end -= 1;
     const domain = text.slice(at.end, end);
     if (start === at.start || !TOP_LEVEL.test(domain) || DENSE_IMAGE.test(domain)) continue;
-    done += text.slice(from, start) + identify.plain(normalised("email", `${text.slice(start, at.start)}@${domain}`));
+    found.emails += 1;
+    if (found.emails > MAX_EMAILS) throw new TooManyEmails();
+    const email = `${text.slice(start, at.start)}@${domain}`;
+    done.push(text.slice(from, start), identify.plain(normalised("email", email)));
     from = end;
   }
-  return from === 0 ? { value: text, wasPlain: false } : { value: done + text.slice(from), wasPlain: true };
+  return from === 0 ? { value: text, wasPlain: false } : { value: done.join("") + text.slice(from), wasPlain: true };
 };
 
-const nextAt = (text: string, from: number): { start: number; end: number } | undefined => {
-  const plain = text.indexOf("@", from);
-  const escaped = text.indexOf("%40", from);
-  if (plain < 0 && escaped < 0) return undefined;
-  return escaped < 0 || (plain >= 0 && plain < escaped)
-    ? { start: plain, end: plain + 1 }
-    : { start: escaped, end: escaped + 3 };
+/** Where the signs stand, in order. Each form is searched from its last place: linear in the text. */
+const atSigns = function* (text: string): Generator<{ readonly start: number; readonly end: number }> {
+  let plain = text.indexOf("@");
+  let escaped = text.indexOf("%40");
+  while (plain >= 0 || escaped >= 0)
+    if (escaped < 0 || (plain >= 0 && plain < escaped)) {
+      yield { start: plain, end: plain + 1 };
+      plain = text.indexOf("@", plain + 1);
+    } else {
+      yield { start: escaped, end: escaped + 3 };
+      escaped = text.indexOf("%40", escaped + 3);
+    }
 };
+
+/** The same text for the same content: sorted keys, leaves as they are hashed when they stand alone. */
+const canonical = (value: unknown, kind: string): string => {
+  if (Array.isArray(value)) return `[${value.map((item) => canonical(item, kind)).join(",")}]`;
+  if (typeof value === "object" && value !== null)
+    return `{${Object.entries(value)
+      .sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0))
+      .map(([key, held]) => `${JSON.stringify(key)}:${canonical(held, kind)}`)
+      .join(",")}}`;
+  return JSON.stringify(typeof value === "string" ? normalised(kind, value) : value);
+};
+const isEmpty = (value: object): boolean => Object.keys(value).length === 0;
 
 /**
- * The same JSON value with personal data replaced: everything under a personal key, and e-mails
- * wherever they stand. Keys have been checked before.
+ * The same JSON value with personal data replaced: what stands under a personal key, a list or an
+ * object as one hash of its canonical text, and e-mails wherever they stand. Keys have been checked
+ * before. Throws TooManyEmails.
  */
 export const scrub = (value: unknown, identify: Identify): Scrubbed<unknown> => {
+  const found: Found = { emails: 0 };
   let wasPlain = false;
-  const visit = (part: unknown, kind: string | null): unknown => {
-    if (typeof part === "string" || (typeof part === "number" && kind !== null)) {
-      const text = String(part);
-      if (kind === null) {
-        const scrubbed = scrubText(text, identify);
-        wasPlain ||= scrubbed.wasPlain;
-        return scrubbed.value;
-      }
-      if (text.trim() === "") return part;
-      if (SHA256_HEX.test(text)) return identify.hashed(text.toLowerCase());
-      wasPlain = true;
-      return identify.plain(normalised(kind, text));
-    }
-    if (Array.isArray(part)) return part.map((item) => visit(item, kind));
+  const text = (part: string): string => {
+    const scrubbed = scrubText(part, identify, found);
+    wasPlain ||= scrubbed.wasPlain;
+    return scrubbed.value;
+  };
+  const personal = (part: unknown, kind: string): unknown => {
+    if (part === null || typeof part === "boolean" || (typeof part === "object" && isEmpty(part))) return part;
+    const plain = typeof part === "object" ? canonical(part, kind) : String(part);
+    if (plain.trim() === "") return part;
+    if (SHA256_HEX.test(plain)) return identify.hashed(plain.toLowerCase());
+    wasPlain = true;
+    return identify.plain(typeof part === "object" ? plain : normalised(kind, plain));
+  };
+  const visit = (part: unknown): unknown => {
+    if (typeof part === "string") return text(part);
+    if (Array.isArray(part)) return part.map(visit);
     if (typeof part !== "object" || part === null) return part;
     const copy: Record<string, unknown> = {};
-    // a key may be somebody's address too
+    // A key may be an address too.
     for (const [key, held] of Object.entries(part))
-      copy[visit(key, null) as string] = visit(held, isPersonalKey(key) ? plainKey(key) : kind);
+      copy[text(key)] = isPersonalKey(key) ? personal(held, plainKey(key)) : visit(held);
     return copy;
   };
-  const replaced = visit(value, null);
-  return { value: replaced, wasPlain };
+  return { value: visit(value), wasPlain };
 };

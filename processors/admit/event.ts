@@ -3,9 +3,9 @@
 
 import type { Identify } from "../../domain/device-id.ts";
 import { leadKey } from "../../domain/lead-key.ts";
-import { scrub, scrubText } from "../../domain/personal-data.ts";
+import { MAX_EMAILS, scrub, scrubText, TooManyEmails } from "../../domain/personal-data.ts";
 import type { EventReceived } from "../../schemas/generated.ts";
-import type { Admission, UnixMs } from "../../stream/flow.ts";
+import type { Admission, Refusal, UnixMs } from "../../stream/flow.ts";
 import { addressOf } from "./address.ts";
 import { contentEventId, sentEventId } from "./event-id.ts";
 import { CUSTOM_NAME, eventTypeOf } from "./event-types.ts";
@@ -53,6 +53,12 @@ const PLACEHOLDERS: ReadonlySet<string> = new Set([
   "nan",
   "00000000-0000-0000-0000-000000000000",
 ]);
+const tooManyEmails: Refusal = {
+  code: "event_too_large",
+  field: null,
+  message: `a text of the event holds more than ${MAX_EMAILS} e-mail addresses: send fewer`,
+  retryable: false,
+};
 const noWarnings: readonly string[] = [];
 const noProps: Props = {};
 
@@ -68,6 +74,7 @@ export const admitEvent = (given: unknown, terms: Terms): Admission<EventReceive
     return { kind: "accepted", id: data.event_id, at: Math.min(data.ts, terms.receivedAt), data };
   } catch (problem) {
     if (problem instanceof Refused) return { kind: "refused", id: senderIdIn(given), refusal: problem.refusal };
+    if (problem instanceof TooManyEmails) return { kind: "refused", id: senderIdIn(given), refusal: tooManyEmails };
     throw problem;
   }
 };

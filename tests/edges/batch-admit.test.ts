@@ -481,11 +481,27 @@ describe("personal data", () => {
       user: {
         FIRST_NAME: hash("ana"),
         phone: hash("+525512345678"),
-        address: { street: hash("calle 5"), zip: hash("6600") },
+        address: hash('{"street":"calle 5","zip":6600}'),
       },
       list: [{ name: hash("luz") }],
     });
     expect(record.warnings).toEqual(["pii_hashed"]);
+  });
+
+  test("a list or an object under a personal key is one hash, so it never grows", () => {
+    const numbers = Array.from({ length: 100_000 }, (_, n) => n);
+    expect(propsOf({ phone: numbers })).toEqual({ phone: hash(`[${numbers.join(",")}]`) });
+    expect(propsOf({ address: { zip: 6600, Street: " Calle 5 " } })).toEqual(
+      propsOf({ address: { Street: "calle 5", zip: 6600 } }),
+    );
+    expect(propsOf({ email: [], phone: {}, name: null })).toEqual({ email: [], phone: {}, name: null });
+  });
+
+  test("an event with more e-mails than are hashed is refused alone, and says why", () => {
+    const emails = (count: number) => Array.from({ length: count }, (_, n) => `a${n}@b.co`);
+    expect(taken(event({ props: { list: emails(1_000) } })).warnings).toEqual(["pii_hashed"]);
+    expect(code(event({ props: { list: emails(1_001) } }))).toBe("event_too_large");
+    expect(code(event({ props: { list: [emails(1_001).join(" ")] } }))).toBe("event_too_large");
   });
 
   test("what is shaped like an e-mail is hashed wherever it stands", () => {

@@ -31,3 +31,13 @@ test("no more than the size is kept", () => {
   for (let n = 99; n >= 0; n -= 1) remembering(String(n));
   expect(computed).toBeGreaterThanOrEqual(190);
 });
+
+test("a long text is computed each time, and none of it is kept", () => {
+  let computed = 0;
+  const remembering = memo(10, (text) => {
+    computed += 1;
+    return text.length;
+  });
+  for (const _ of [1, 2, 3]) expect(remembering("x".repeat(100_000))).toBe(100_000);
+  expect(computed).toBe(3);
+});

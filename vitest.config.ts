@@ -1,7 +1,7 @@
-// Four projects. `fast` needs no server and runs in seconds; `gate` measures, so nothing runs
-// beside it; then two lanes, each one file at a time: `shared` has one embedded stack of real
-// servers for all its files, `own` holds the files that start servers of their own, to kill them.
-// scripts/test.mjs runs the two lanes side by side.
+// The projects. `fast` needs no server and runs in seconds; `gate` measures, so nothing runs beside
+// it; the rest runs one file at a time: `shared` on one embedded stack of real servers, the others
+// (`guarantees`, `product`, `suite`) on servers of their own, which they kill. scripts/test.mjs runs
+// these in two lanes side by side.
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { defineConfig } from "vitest/config";
@@ -15,6 +15,15 @@ const needServers = readdirSync("tests", { recursive: true, encoding: "utf8" })
   .map((file) => join("tests", file))
   .filter((file) => file.endsWith(".test.ts"))
   .filter((file) => file.endsWith("-http.test.ts") || folders.includes(file.split("/")[1]!));
+
+/** The fault suite is the longest file: it is a project, so that it can end a lane. */
+const suite = "tests/guarantees/suite.test.ts";
+const own = needServers.filter((file) => file !== suite && !sharesStack(file));
+const ownServers = {
+  guarantees: own.filter((file) => file.startsWith("tests/guarantees/")),
+  product: own.filter((file) => !file.startsWith("tests/guarantees/")),
+  suite: [suite],
+};
 
 const lane = {
   fileParallelism: false,
@@ -51,15 +60,10 @@ export default defineConfig({
           sequence: { groupOrder: 2 },
         },
       },
-      {
-        extends: true,
-        test: {
-          ...lane,
-          name: "own",
-          include: needServers.filter((file) => !sharesStack(file)),
-          sequence: { groupOrder: 3 },
-        },
-      },
+      ...Object.entries(ownServers).map(([name, include], n) => ({
+        extends: true as const,
+        test: { ...lane, name, include, sequence: { groupOrder: 3 + n } },
+      })),
     ],
   },
 });

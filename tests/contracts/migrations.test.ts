@@ -76,7 +76,7 @@ describe("an applied file", () => {
     appendFileSync(join(folder, "001_one.sql"), "create table more (id int);");
     file("002_two.sql", "create table two (id int);");
     await expect(run()).rejects.toThrow(
-      /001_one\.sql was changed after it had been applied on \d{4}-.*git checkout <commit> -- sinks\/postgres\/migrations\/001_one\.sql.*new file 003_/,
+      /001_one\.sql was changed after it had been applied on \d{4}-.*git checkout <commit> -- migrations\/postgres\/001_one\.sql.*new file 003_/,
     );
     expect(await tables()).toEqual(["migrations", "one"]);
     expect((await status(database.adminUrl, folder)).problems).toHaveLength(1);

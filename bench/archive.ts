@@ -4,13 +4,14 @@ import { spawn } from "node:child_process";
 import { Redis } from "ioredis";
 import { openKafka } from "../infra/kafka/kafka.ts";
 import { table } from "../infra/runtime/output.ts";
+import { archiving } from "../modules/groups/archiving.ts";
+import { groupNamed } from "../modules/groups/hosting.ts";
 import { apps } from "../modules/installation/product.ts";
-import { ARCHIVE_GROUP, ARCHIVED_TOPIC } from "../sinks/archive/check.ts";
 import { circumstances, cpuUsOf, rssMiBOf, save } from "./figures.ts";
 import { generate, openWorld } from "./world.ts";
 
 const POLL_MS = 100;
-const CHAIN = "tributary.enrich";
+const CHAIN = groupNamed("enrich");
 
 /**
  * `--seconds` of filling the log (20). Each part is timed from its start to lag 0, from the moment
@@ -24,7 +25,7 @@ export const run = async (options: { seconds?: string }): Promise<void> => {
   const { stack } = world;
   const admin = await openKafka({ brokers: stack.env.KAFKA_BROKERS!, clientId: "bench" }).admin();
   const waiting = async (group: string) =>
-    (await admin.lag(group, [ARCHIVED_TOPIC])).reduce((sum, { lag }) => sum + lag, 0);
+    (await admin.lag(group, [archiving.topic])).reduce((sum, { lag }) => sum + lag, 0);
   const fill = (seconds: number, firstSerial: number) =>
     generate({
       url: stack.run.apps.ingest!.url,
@@ -72,9 +73,9 @@ export const run = async (options: { seconds?: string }): Promise<void> => {
     });
   try {
     const filled = await fill(Number(options.seconds ?? 20), 0);
-    const events = (await admin.watermarks(ARCHIVED_TOPIC)).reduce((sum, { high }) => sum + high, 0);
+    const events = (await admin.watermarks(archiving.topic)).reduce((sum, { high }) => sum + high, 0);
     await stack.start({ ...money!, name: "archive", args: ["archive"] });
-    await timed("archived", "archive", events, async () => (await waiting(ARCHIVE_GROUP)) === 0);
+    await timed("archived", "archive", events, async () => (await waiting(archiving.group)) === 0);
     const started = performance.now();
     await restored();
     rows.push([
@@ -89,8 +90,8 @@ export const run = async (options: { seconds?: string }): Promise<void> => {
     const redis = new Redis(stack.env.REDIS_URL!);
     await redis.flushall();
     redis.disconnect();
-    const ends = await admin.watermarks(ARCHIVED_TOPIC);
-    await admin.deleteRecords(ARCHIVED_TOPIC, new Map(ends.map(({ partition, high }) => [partition, high])));
+    const ends = await admin.watermarks(archiving.topic);
+    await admin.deleteRecords(archiving.topic, new Map(ends.map(({ partition, high }) => [partition, high])));
     await fill(1, filled.lastSerial);
     await stack.start(chain!);
     await timed("relearnt from the archive", "worker-chain", events, async () => (await waiting(CHAIN)) === 0);

@@ -145,6 +145,8 @@ export type Read = <T>(view: View<T>, asOf: UnixMs) => Promise<T>;
  */
 export interface FactsFor<In, Facts> {
   readonly name: string;
+  /** A store that is asked for each batch: the stage stands still while that one is away. */
+  readonly store?: "redis";
   readonly load: (batch: readonly Recorded<In>[], read: Read) => Promise<(event: Recorded<In>) => Facts>;
 }
 
@@ -195,12 +197,27 @@ export interface Refusal {
   readonly message: string;
   readonly retryable: boolean;
 }
+/**
+ * The body as a whole cannot be used: nothing of it is taken. `pointer` is a JSON Pointer to the
+ * place; the code `bad_json` means that there is no place, for it cannot be parsed.
+ */
+export class BadBody extends Error {
+  readonly code: string;
+  readonly pointer: string;
+  constructor(code: string, pointer: string, message: string) {
+    super(message);
+    this.name = "BadBody";
+    this.code = code;
+    this.pointer = pointer;
+  }
+}
+
 export type Admission<Out> =
   | { readonly kind: "accepted"; readonly id: string; readonly at: UnixMs; readonly data: Out }
   | { readonly kind: "refused"; readonly id: string | null; readonly refusal: Refusal };
 
 /**
- * Thin: `accepts` parses and throws with the place of the problem, `admit` is pure and answers for
+ * Thin: `accepts` parses and throws BadBody with the place of the problem, `admit` is pure and answers for
  * each event of the body, in order.
  */
 export interface Edge<Body, Facts, Out> {
@@ -279,7 +296,9 @@ export interface AnyStage {
 export type AnyEdge = { readonly is: "edge" } & Edge<any, any, any>;
 export type AnySink = { readonly is: "sink" } & Sink<any, any>;
 export type AnyCopy = { readonly is: "sink" } & Copy<any>;
-export type Node = AnyEdge | AnyStage | AnySink | AnyCopy;
+/** What reads a topic, and so belongs to a consumer group. */
+export type AnyReader = AnyStage | AnySink | AnyCopy;
+export type Node = AnyEdge | AnyReader;
 
 /** Of the sinks, those that write rows. */
 export const writesRows = (node: AnySink | AnyCopy): node is AnySink => "rows" in node;

@@ -1,5 +1,5 @@
 // A pipeline as a value: checked when it is made for what types cannot see, and drawn.
-import type { AnyTopic, DeadLetterRoute, Node, Topology } from "./flow.ts";
+import type { AnyCopy, AnyReader, AnySink, AnyTopic, DeadLetterRoute, Node, Topology } from "./flow.ts";
 
 /** The topics that a node writes. */
 const writtenBy = (node: Node): readonly AnyTopic[] => {
@@ -16,6 +16,23 @@ const reaches = (nodes: readonly Node[], start: Node, goal: Node, seen = new Set
       return next === goal || reaches(nodes, next, goal, seen);
     }),
   );
+
+/** The stages and sinks, in the order that data flows. */
+export const readersOf = ({ nodes }: Topology): readonly AnyReader[] =>
+  nodes.flatMap((node) => (node.is === "edge" ? [] : [node]));
+
+/** The sink that fills this table, or keeps these files. Throws when there is none. */
+export const sinkInto = (topology: Topology, into: AnySink["into"] | AnyCopy["into"]): AnySink | AnyCopy => {
+  const found = readersOf(topology).find((node) => node.is === "sink" && node.into === into);
+  if (found?.is !== "sink") throw new Error(`no sink of ${topology.name} fills ${into.name}`);
+  return found;
+};
+
+/** What an event passes on its way into a sink: the stages that lead to it, and the sink itself. */
+export const wayTo = (topology: Topology, sink: AnyReader): readonly AnyReader[] => [
+  ...readersOf(topology).filter((node) => node.is === "stage" && reaches(topology.nodes, node, sink)),
+  sink,
+];
 
 /** Everything wrong with the graph that the compiler cannot see; empty means sound. */
 const problemsOf = (nodes: readonly Node[]): readonly string[] => {

@@ -26,6 +26,7 @@ import { factsOf } from "../../modules/edges/facts.ts";
 import { recordIngestPath } from "../../modules/edges/ingest-path.ts";
 import { openPath } from "../../modules/edges/path.ts";
 import { openPathChecks } from "../../modules/edges/path-checks.ts";
+import { hostsNow, recordedHostings } from "../../modules/groups/hosts.ts";
 import { progressOf } from "../../modules/receipts/progress.ts";
 import { openReference } from "../../modules/reference/reference.ts";
 import { replayableSinks } from "../../modules/replays/report.ts";
@@ -137,6 +138,15 @@ export const ingest =
       }),
     );
 
+    const recorded = recordedHostings(pool);
+    // Asked once at the start, so that the answer stands should Postgres be away later.
+    void recorded().catch(told("hosting"));
+    const hosts = () =>
+      hostsNow({
+        topology: pipeline,
+        recorded,
+        describeGroups: async (groups) => (await admin()).describeGroups(groups),
+      });
     const health = healthOf({
       version,
       startedAt,
@@ -150,6 +160,7 @@ export const ingest =
       letters: async () => ({ ...(await letterDepth(pool)) }),
       path: path.state,
       admin,
+      hosts,
     });
     const authenticate = authenticator(tokens, "ingest");
     const batchIds = batchIdKey(config.TRIBUTARY_SECRET);
@@ -157,7 +168,7 @@ export const ingest =
       authenticate,
       key: batchIds,
       clickhouse,
-      progress: progressOf(admin, () => path.state().active),
+      progress: progressOf({ admin, hosts, isHolding: () => path.state().active }),
       log,
     });
     const batch = batchRoute({

@@ -1,7 +1,7 @@
 // Every answer that is not a success: application/problem+json (RFC 9457) with a stable code and
 // the request's id.
 import type { ErrorRequestHandler, Request, Response } from "express";
-import { BadBody } from "../../processors/admit/batch.ts";
+import { BadBody } from "../../stream/flow.ts";
 import { classify } from "../runtime/errors.ts";
 import type { Log } from "../runtime/log.ts";
 

@@ -1,6 +1,5 @@
 // Who sends: the bearer token of a request, looked up in the picture that this process keeps.
 import type { IncomingMessage } from "node:http";
-import type { Token, TokenKind, Tokens } from "../../modules/access/tokens.ts";
 import { Problem, unavailable } from "./problem.ts";
 import { localWindow } from "./rate-limit.ts";
 
@@ -12,12 +11,22 @@ const MAX_FAILURES = 1_000;
 /** Opaque tokens have 54 characters; a user token with all its claims about a thousand. */
 const BEARER = /^Bearer ([A-Za-z0-9._-]{1,4096})$/i;
 
+/** The tokens that this process knows, each of a kind. */
+export interface KnownTokens<Token extends { readonly kind: string }> {
+  readonly find: (token: string) => Token | undefined;
+  /** Resolves with the first load. */
+  readonly ready: Promise<void>;
+}
+
 /**
  * The token of that kind. Throws Problem 401 for none, an unknown, a revoked one, or one of another
  * kind (the same answer for all), 429 for an address that fails too often, 503 while no token was
  * ever loaded.
  */
-export const authenticator = (tokens: Tokens, kind: TokenKind) => {
+export const authenticator = <Token extends { readonly kind: string }>(
+  tokens: KnownTokens<Token>,
+  kind: Token["kind"],
+) => {
   let isLoaded = false;
   void tokens.ready.then(() => {
     isLoaded = true;

@@ -3,39 +3,31 @@
 
 import type { Admin } from "../../infra/kafka/admin.ts";
 import { type Topology, writesRows } from "../../stream/flow.ts";
-import type { Hosting } from "../groups/group-holds.ts";
+import { readersOf } from "../../stream/topology.ts";
+import type { Hop, Hosts } from "../groups/hosts.ts";
 import { letterTopics } from "./failure.ts";
 import type { Attempt } from "./letter-index.ts";
 
 /** The group that turns dead-letter topics into the index. */
 export const INDEX_GROUP = "tributary.dead-letters";
 
-interface Hop {
-  readonly topic: string;
-  readonly group: string;
-}
-
 /**
  * Who has to pass, in the order that data flows: of every stage, and of every sink that may refuse,
- * the group that hosted it last. The index comes at the end, so that a failure on the way is known
- * before anything is called passed. What nobody ever hosted is not waited for.
+ * the group that hosts it. The index comes at the end, so that a failure on the way is known
+ * before anything is called passed. What no worker ever hosted is not waited for.
  */
-export const hopsOf = (
-  { nodes }: Topology,
-  hostings: readonly Pick<Hosting, "group" | "topic" | "nodes">[],
-): readonly Hop[] => {
-  const readers = nodes.filter((node) => node.is === "stage" || (node.is === "sink" && writesRows(node)));
-  const hosting = readers.flatMap(({ name }) => hostings.find((one) => one.nodes.includes(name)) ?? []);
+export const hopsOf = (topology: Topology, hosts: Hosts): readonly Hop[] => {
+  const readers = readersOf(topology).filter((node) => node.is === "stage" || writesRows(node));
+  const hosting = readers.map(hosts).filter(({ isRecorded }) => isRecorded);
   return [
-    ...[...new Set(hosting)].map(({ topic, group }) => ({ topic, group })),
-    ...Object.values(letterTopics).map((topic) => ({ topic, group: INDEX_GROUP })),
+    ...hosting.filter(({ group }, n) => n === hosting.findIndex((one) => one.group === group)),
+    ...Object.values(letterTopics).map((topic) => ({ topic, group: INDEX_GROUP, nodes: [] })),
   ];
 };
 
 export interface SeeingPorts {
   readonly admin: Pick<Admin, "watermarks" | "committed">;
-  /** The newest first. */
-  readonly hostings: () => Promise<readonly Pick<Hosting, "group" | "topic" | "nodes">[]>;
+  readonly hosts: () => Promise<Hosts>;
   readonly underWay: () => Promise<readonly Attempt[]>;
   readonly passed: (letters: readonly Attempt[]) => Promise<number>;
 }
@@ -59,14 +51,14 @@ interface Walk {
  */
 export const confirmReprocessed = (
   topology: Topology,
-  { admin, hostings, underWay, passed }: SeeingPorts,
+  { admin, hosts, underWay, passed }: SeeingPorts,
 ): (() => Promise<number>) => {
   let walk: Walk | undefined;
   return async () => {
     if (walk === undefined) {
       const letters = await underWay();
       if (letters.length === 0) return 0;
-      walk = { letters, hops: hopsOf(topology, await hostings()), at: 0, ends: undefined };
+      walk = { letters, hops: hopsOf(topology, await hosts()), at: 0, ends: undefined };
     }
     for (; walk.at < walk.hops.length; walk.at += 1, walk.ends = undefined) {
       const { topic, group } = walk.hops[walk.at]!;

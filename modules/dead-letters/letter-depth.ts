@@ -2,7 +2,11 @@
 // waits because a store is down.
 
 import type { Admin } from "../../infra/kafka/admin.ts";
-import { pipelineHops } from "../receipts/progress.ts";
+import { type AnyReader, writesRows } from "../../stream/flow.ts";
+import { readersOf } from "../../stream/topology.ts";
+import { pipeline } from "../../topology.ts";
+import type { Hop, Hosts } from "../groups/hosts.ts";
+import { hopsToStore } from "../receipts/progress.ts";
 import { INDEX_GROUP } from "./confirm-reprocessed.ts";
 import { letterTopics } from "./failure.ts";
 import type { Depth } from "./letter-index.ts";
@@ -61,9 +65,40 @@ export const unreadLetters = async (admin: Admin): Promise<Counts> => {
  * restart.
  */
 const DOWN_MS = 60_000;
-/** What stands still without Redis (the chain, whose memory is there), and without ClickHouse. */
-const WAITS_FOR_CACHE: readonly string[] = ["tributary.enrich", "tributary.score", "tributary.attribute"];
-const WAITS_FOR_ANALYTICS: readonly string[] = ["tributary.analytics"];
+type Store = "analytics" | "cache";
+/** Without what a stage or sink stands still. */
+const needs = (node: AnyReader): readonly Store[] => {
+  if (node.is === "stage") return node.memory?.driver === "fast" || node.facts?.store === "redis" ? ["cache"] : [];
+  if (!writesRows(node)) return [];
+  return node.into.store === "clickhouse" ? ["analytics"] : node.into.store === "redis" ? ["cache"] : [];
+};
+
+/** Why a group stands still: of all that it hosts one such store is down. The sinks' own first. */
+const heldUpBy = (nodes: readonly string[], isDown: Readonly<Record<Store, boolean>>): Store | undefined => {
+  const needed = readersOf(pipeline).flatMap((node) => (nodes.includes(node.name) ? needs(node) : []));
+  return (["analytics", "cache"] as const).find((store) => isDown[store] && needed.includes(store));
+};
+
+/** How many records wait at a hop, and whether one of them has waited for longer than a restart. */
+const waitingAt = async (
+  asked: Pick<Admin, "lag" | "offsetsAt">,
+  { group, topic }: Hop,
+  now: number,
+): Promise<{ readonly records: number; readonly hasOld: boolean }> => {
+  const [lag, before] = await Promise.all([asked.lag(group, [topic]), asked.offsetsAt(topic, now - DOWN_MS)]);
+  const waiting = lag.filter((one) => one.lag > 0);
+  return {
+    records: waiting.reduce((sum, one) => sum + one.lag, 0),
+    hasOld: waiting.some(
+      ({ partition, committed, low, high }) => Math.min(before.get(partition) ?? high, high) > (committed ?? low),
+    ),
+  };
+};
+
+export interface StorePorts {
+  readonly admin: () => Promise<Pick<Admin, "lag" | "offsetsAt">>;
+  readonly hosts: () => Promise<Hosts>;
+}
 
 /**
  * Events that wait for a store that is down, once the oldest of them has waited for a minute; the
@@ -71,26 +106,18 @@ const WAITS_FOR_ANALYTICS: readonly string[] = ["tributary.analytics"];
  * while both stores are well.
  */
 export const waitingForStores = async (
-  admin: () => Promise<Admin>,
-  isDown: { readonly cache: boolean; readonly analytics: boolean },
+  { admin, hosts }: StorePorts,
+  isDown: Readonly<Record<Store, boolean>>,
   now: number,
 ): Promise<Counts> => {
   if (!isDown.cache && !isDown.analytics) return {};
-  const asked = await admin();
-  const waiting = async (groups: readonly string[]): Promise<number> => {
-    let records = 0;
-    let hasOld = false;
-    for (const [group, topic] of pipelineHops.filter(([name]) => groups.includes(name))) {
-      const [lag, before] = await Promise.all([asked.lag(group, [topic]), asked.offsetsAt(topic, now - DOWN_MS)]);
-      for (const { partition, committed, low, high, lag: count } of lag) {
-        records += count;
-        if (count > 0 && Math.min(before.get(partition) ?? high, high) > (committed ?? low)) hasOld = true;
-      }
-    }
-    return hasOld ? records : 0;
+  const [asked, hosted] = await Promise.all([admin(), hosts()]);
+  const held = hopsToStore(hosted).map((hop) => ({ hop, store: heldUpBy(hop.nodes, isDown) }));
+  const waitingFor = async (store: Store): Promise<number> => {
+    const found = await Promise.all(
+      held.filter((one) => one.store === store).map(({ hop }) => waitingAt(asked, hop, now)),
+    );
+    return found.some(({ hasOld }) => hasOld) ? found.reduce((sum, { records }) => sum + records, 0) : 0;
   };
-  return {
-    clicks: isDown.cache ? await waiting(WAITS_FOR_CACHE) : 0,
-    s2s: isDown.analytics ? await waiting(WAITS_FOR_ANALYTICS) : 0,
-  };
+  return { clicks: await waitingFor("cache"), s2s: await waitingFor("analytics") };
 };

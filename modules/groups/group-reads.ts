@@ -3,7 +3,11 @@
 
 import type { Lag } from "../../infra/kafka/admin.ts";
 import { appendedAt } from "../../infra/kafka/peek.ts";
+import type { AnyReader } from "../../stream/flow.ts";
+import { readersOf } from "../../stream/topology.ts";
 import { hostings, openHolds } from "./group-holds.ts";
+import { groupNamed } from "./hosting.ts";
+import { hostsOf, type Recorded } from "./hosts.ts";
 import type { Hold } from "./rewind.ts";
 import type { Rewinding } from "./rewinding.ts";
 import { revisionsInForce } from "./stage-revisions.ts";
@@ -30,54 +34,72 @@ export interface GroupRead {
   readonly hold: Hold | null;
 }
 
-/** Partitions that were never committed are left out. */
+/** Partitions that hold nothing and were never committed are left out. */
 export const lagOf = async (
   { kafka, admin }: Pick<Sources, "kafka" | "admin">,
   group: string,
   topic: string,
 ): Promise<readonly PartitionLag[]> => {
-  const known = (await admin.lag(group, [topic])).filter(({ committed }) => committed !== null);
+  const known = (await admin.lag(group, [topic])).filter(
+    ({ committed, low, high }) => committed !== null || high > low,
+  );
   const waiting = new Map(
-    known.flatMap((one) => (one.lag > 0 ? [[one.partition, Math.max(one.committed!, one.low)] as const] : [])),
+    known.flatMap((one) =>
+      one.lag > 0 ? [[one.partition, Math.max(one.committed ?? one.low, one.low)] as const] : [],
+    ),
   );
   const since = await appendedAt(kafka, topic, waiting);
   return known.map((one) => ({ ...one, waitingSince: since.get(one.partition) ?? null }));
 };
 
+/** A group that there may be: its topic, and what was recorded to be hosted in it. */
+interface KnownGroup {
+  readonly group: string;
+  readonly topic: string;
+  readonly recorded: readonly string[];
+}
+
+const knownGroups = (nodes: readonly AnyReader[], told: readonly Recorded[]): readonly KnownGroup[] => {
+  const apart = nodes.map(({ name, from }) => ({ group: groupNamed(name), topic: from.name, recorded: [name] }));
+  const known = new Map(apart.map((one): [string, KnownGroup] => [one.group, one]));
+  for (const { group, topic, nodes: recorded } of told) known.set(group, { group, topic, recorded });
+  return [...known.values()];
+};
+
 /**
- * In the order that data flows. A group that nobody hosts any more, and whose members are gone, is
- * left out.
+ * In the order that data flows. A group that no worker hosts any more, and whose members are gone,
+ * is left out.
  */
 export const groupsNow = async (sources: Sources, now: number): Promise<readonly GroupRead[]> => {
   const { pool, admin, topology } = sources;
+  const nodes = readersOf(topology);
   const [told, holds] = await Promise.all([hostings(pool), openHolds(pool).all()]);
-  const nodes = topology.nodes.flatMap((node) => (node.is === "edge" ? [] : [node]));
-  const known = new Map(nodes.map(({ name, from }) => [`tributary.${name}`, { topic: from.name, hosts: [name] }]));
-  for (const { group, topic, nodes: hosted } of told) known.set(group, { topic, hosts: [...hosted] });
-  const states = new Map((await admin.describeGroups([...known.keys()])).map((state) => [state.group, state]));
-  const revisions = await revisionsInForce(
-    pool,
-    nodes.map(({ name }) => name),
+  const known = knownGroups(nodes, told);
+  const states = new Map(
+    (await admin.describeGroups(known.map(({ group }) => group))).map((state) => [state.group, state]),
   );
-  const read = async ([group, { topic, hosts }]: readonly [
-    string,
-    { readonly topic: string; readonly hosts: readonly string[] },
-  ]): Promise<readonly GroupRead[]> => {
-    const state = states.get(group);
+  const hasMembers = (group: string): boolean => (states.get(group)?.members.length ?? 0) > 0;
+  const hosts = hostsOf(topology, told, hasMembers);
+  const names = nodes.map(({ name }) => name);
+  const revisions = await revisionsInForce(pool, names);
+
+  const read = async ({ group, topic, recorded }: KnownGroup): Promise<readonly GroupRead[]> => {
     const hold = holds.find((one) => one.group === group) ?? null;
-    const isHosted = (state?.members.length ?? 0) > 0;
-    const isTold = told.some((one) => one.group === group && one.nodes.some((node) => newestOf(node) === group));
-    if (!isHosted && hold === null && !isTold) return [];
+    // A group without members keeps what no other group has taken over from it.
+    const left = nodes.map(hosts).flatMap((host, n) => (host.isRecorded && host.group === group ? names[n]! : []));
+    if (!hasMembers(group) && hold === null && left.length === 0) return [];
+    const hosted = hasMembers(group) || left.length === 0 ? recorded : left;
+    const { state = "unknown", members = [] } = states.get(group) ?? {};
     const partitions = await lagOf(sources, group, topic);
     const oldest = Math.min(...partitions.map(({ waitingSince }) => waitingSince ?? Number.POSITIVE_INFINITY));
     return [
       {
         group,
         topic,
-        nodes: hosts,
-        hosts: hosts.map((name) => withRevision(name, revisions)),
-        state: state?.state ?? "unknown",
-        members: (state?.members ?? []).map(({ clientId, host }) => ({ clientId, host })),
+        nodes: hosted,
+        hosts: hosted.map((name) => withRevision(name, revisions)),
+        state,
+        members: members.map(({ clientId, host }) => ({ clientId, host })),
         partitions,
         lag: partitions.reduce((sum, { lag }) => sum + lag, 0),
         seconds: Number.isFinite(oldest) ? Math.max(0, (now - oldest) / 1_000) : 0,
@@ -85,11 +107,9 @@ export const groupsNow = async (sources: Sources, now: number): Promise<readonly
       },
     ];
   };
-  // `told` has the newest first.
-  const newestOf = (node: string): string | undefined => told.find((one) => one.nodes.includes(node))?.group;
-  const order = (group: string): number => nodes.findIndex(({ name }) => `tributary.${name}` === group);
-  const found = (await Promise.all([...known].map(read))).flat();
-  return found.sort((a, b) => order(a.group) - order(b.group));
+  const placeOf = ({ group }: GroupRead): number => names.findIndex((name) => groupNamed(name) === group);
+  const found = (await Promise.all(known.map(read))).flat();
+  return found.sort((a, b) => placeOf(a) - placeOf(b));
 };
 
 const withRevision = (

@@ -8,13 +8,13 @@ export type Group =
   | { readonly is: "sinks"; readonly name: string; readonly reads: AnyTopic; readonly sinks: readonly AnySink[] }
   | { readonly is: "copy"; readonly name: string; readonly reads: AnyTopic; readonly copy: AnyCopy };
 
+/** The group of a worker is named after the first stage or sink that it hosts. Never rename one. */
+export const groupNamed = (first: string): string => `tributary.${first}`;
+
 const sinksOf = ({ nodes }: Topology, names: readonly string[]): readonly (AnySink | AnyCopy)[] =>
   names.flatMap((name) => nodes.filter((node) => node.is === "sink").filter((node) => node.name === name));
 
-/**
- * Groups are named `tributary.<first stage or sink>`. Throws one Error with the problems of every
- * group.
- */
+/** Throws one Error with the problems of every group. */
 export const groupsOf = (topology: Topology, args: readonly string[]): readonly Group[] => {
   const problems: string[] = [];
   const groups = args.flatMap((arg): readonly Group[] => {
@@ -23,7 +23,7 @@ export const groupsOf = (topology: Topology, args: readonly string[]): readonly 
     try {
       if (sinks.length < names.length || sinks.length === 0) {
         const hosted = chain(topology, names);
-        return [{ is: "chain", name: `tributary.${hosted.name}`, reads: hosted.reads, chain: hosted }];
+        return [{ is: "chain", name: groupNamed(hosted.name), reads: hosted.reads, chain: hosted }];
       }
       const reads = sinks[0]!.from;
       const stranger = sinks.find(({ from }) => from !== reads);
@@ -31,7 +31,7 @@ export const groupsOf = (topology: Topology, args: readonly string[]): readonly 
         throw new Error(
           `${stranger.name} reads ${stranger.from.name}, the sinks before it ${reads.name}: put a space between`,
         );
-      const name = `tributary.${sinks[0]!.name}`;
+      const name = groupNamed(sinks[0]!.name);
       const copy = sinks.find((one) => !writesRows(one)) as AnyCopy | undefined;
       if (copy === undefined) return [{ is: "sinks", name, reads, sinks: sinks.filter(writesRows) }];
       if (sinks.length > 1)

@@ -7,6 +7,7 @@ import { appendedAt } from "../../infra/kafka/peek.ts";
 import type { Topology } from "../../stream/flow.ts";
 import { beginOperation, type OperationPorts, resumeOperation } from "../operations/operations.ts";
 import { hostings, openHolds, openReplayOf } from "./group-holds.ts";
+import { groupNamed } from "./hosting.ts";
 import { type Hold, type RewindPorts, RewindRefused, type RewindRequest } from "./rewind.ts";
 import type { PartitionPlan } from "./rewind-plan.ts";
 import { revisionsInForce } from "./stage-revisions.ts";
@@ -39,7 +40,7 @@ export const findGroup = async (
   const node = topology.nodes.find((one) => one.is !== "edge" && one.name === name);
   if (node === undefined || node.is === "edge") throw new Error(`${name} is no stage and no sink`);
   const told = (await hostings(pool)).filter(({ nodes }) => nodes.includes(name));
-  const own = { group: `tributary.${name}`, topic: node.from.name, nodes: [name] };
+  const own = { group: groupNamed(name), topic: node.from.name, nodes: [name] };
   const candidates: Found[] = [...told];
   if (!told.some(({ group }) => group === own.group) && (await admin.committed(own.group, own.topic)).size > 0)
     candidates.push(own);

@@ -2,19 +2,15 @@
 // analytics store.
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Admin } from "../../infra/kafka/admin.ts";
+import { events } from "../../sinks/analytics/events.ts";
 import type { UnixMs } from "../../stream/flow.ts";
+import { sinkInto } from "../../stream/topology.ts";
+import { pipeline } from "../../topology.ts";
+import { type Hop, type Hosts, hopsTo } from "../groups/hosts.ts";
 
-/**
- * Every group that an event passes on its way into the analytics store, and what it reads; a hop
- * that is fused away has an empty topic.
- */
-export const pipelineHops: readonly (readonly [group: string, topic: string])[] = [
-  ["tributary.enrich", "events.raw"],
-  ["tributary.score", "events.enriched"],
-  ["tributary.attribute", "events.scored"],
-  ["tributary.settle", "claims"],
-  ["tributary.analytics", "events.attributed"],
-];
+const analytics = sinkInto(pipeline, events);
+/** Every group that an event passes on its way into the analytics store, and what it reads. */
+export const hopsToStore = (hosts: Hosts): readonly Hop[] => hopsTo(pipeline, analytics, hosts);
 
 /**
  * A request is answered at most this long after it came, so what came earlier is in the log. Four
@@ -33,17 +29,24 @@ export interface Progress {
   readonly isThrough: (receivedAt: UnixMs, waitMs: number) => Promise<boolean>;
 }
 
+export interface ProgressPorts {
+  readonly admin: () => Promise<Pick<Admin, "watermarks" | "committed">>;
+  readonly hosts: () => Promise<Hosts>;
+  /** This edge itself holds events that wait for the log. */
+  readonly isHolding: () => boolean;
+}
+
 /**
  * Walks down the way: what the log holds at the beginning, then, once the first group has committed
  * that, what the next topic holds, and so on. A group commits when its outputs are acknowledged, a
  * sink when its rows are written; so at the end everything from before the walk is stored. Walks
- * run one after the other, and whoever asks meanwhile shares the next. While this edge itself holds
+ * run one after the other, and who asks meanwhile shares the next. While this edge itself holds
  * events that wait for the log (`isHolding`) nothing is through.
  *
  * Known gap: what another edge of the same installation holds is not seen here; a receipt asked of
  * this one then calls such events duplicates until they are in.
  */
-export const progressOf = (admin: () => Promise<Admin>, isHolding: () => boolean): Progress => {
+export const progressOf = ({ admin, hosts, isHolding }: ProgressPorts): Progress => {
   let throughUntil = 0;
   let running: Promise<boolean> | undefined;
   let next: Promise<boolean> | undefined;
@@ -51,8 +54,9 @@ export const progressOf = (admin: () => Promise<Admin>, isHolding: () => boolean
   const walk = async (): Promise<boolean> => {
     const began = Date.now();
     if (isHolding()) return false;
-    const asked = await admin();
-    for (const [group, topic] of pipelineHops) {
+    // Asked at each walk: what was hosted apart a moment ago writes topics that are read now.
+    const [asked, hosted] = await Promise.all([admin(), hosts()]);
+    for (const { group, topic } of hopsToStore(hosted)) {
       const marks = (await asked.watermarks(topic)).filter(({ low, high }) => high > low);
       while (marks.length > 0) {
         const committed = await asked.committed(group, topic);

@@ -140,7 +140,11 @@ export const selfRepair = ({
     const before = await take();
     if (before === undefined) return "busy";
     const restarting = restart();
-    const first = step(before, { error: await answerOf(look, probeMs), at: clock() }, restarting !== undefined);
+    const first = step(
+      before,
+      { error: await answerOf(look, probeMs, alertedOf(before)), at: clock() },
+      restarting !== undefined,
+    );
     // Nothing is used up yet: the next keeper finds the same and restarts the store.
     if (first.isRestart && isClosing()) return 1;
     if (!(await keep(first, first.isRestart ? leaseMs + RESTART_LEASE_MS : leaseMs))) return "busy";
@@ -176,6 +180,9 @@ const unlessClosing = async (work: Promise<unknown>, isClosing: () => boolean): 
   });
   while (!isDone && !isClosing()) await Promise.race([done, sleep(CLOSING_ASKED_MS)]);
 };
+
+/** What the open incident is about; null while there is none. */
+const alertedOf = ({ incidentId, lastError }: Probe): string | null => (incidentId === null ? null : lastError);
 
 const probeOf = (row: ProbeRow): Probe => ({
   name: row.name as ProbeName,

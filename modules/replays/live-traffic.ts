@@ -2,6 +2,7 @@
 // group at work should have committed by now.
 import type { Admin } from "../../infra/kafka/admin.ts";
 import { type Topology, writesRows } from "../../stream/flow.ts";
+import { groupNamed } from "../groups/hosting.ts";
 
 export interface LiveTraffic {
   /** Records that live groups have not committed although they were appended more than 3 s ago. */
@@ -26,7 +27,7 @@ export const liveTrafficOf = (
   // A copy of the log gathers a file before it commits: it is late by design, and nobody waits for
   // it.
   const reading = nodes.filter((node) => node.is === "stage" || (node.is === "sink" && writesRows(node)));
-  const readers = reading.map(({ name, from }) => ({ group: `tributary.${name}`, topic: from.name }));
+  const readers = reading.map(({ name, from }) => ({ group: groupNamed(name), topic: from.name }));
   const entrances = [...new Set(nodes.flatMap((node) => (node.is === "edge" ? [node.to.name] : [])))];
   let asked: { readonly at: number; readonly answer: Promise<LiveTraffic> } | undefined;
   let ends: number | undefined;

@@ -3,7 +3,7 @@
 import { isAscii, isUtf8 } from "node:buffer";
 import type { Identify } from "../../domain/device-id.ts";
 import type { EventReceived } from "../../schemas/generated.ts";
-import type { Admission, Arrival, UnixMs } from "../../stream/flow.ts";
+import { type Admission, type Arrival, BadBody, type UnixMs } from "../../stream/flow.ts";
 import { addressOf } from "./address.ts";
 import { admitEvent, type Terms } from "./event.ts";
 import { type Texts, textsOf } from "./shape.ts";
@@ -26,21 +26,6 @@ export interface BatchFacts {
   readonly identify: Identify;
   /** What the events of this request are found by (batch-id.ts); left out where nobody asks. */
   readonly batchId?: string;
-}
-
-/**
- * The body as a whole cannot be used: 400, nothing of it is taken. `pointer` is a JSON Pointer to
- * the place.
- */
-export class BadBody extends Error {
-  readonly code: "bad_json" | "bad_events";
-  readonly pointer: string;
-  constructor(code: BadBody["code"], pointer: string, message: string) {
-    super(message);
-    this.name = "BadBody";
-    this.code = code;
-    this.pointer = pointer;
-  }
 }
 
 export const MAX_EVENTS = 10_000;

@@ -39,6 +39,7 @@ const nothingLinked: ReadonlyMap<string, string> = new Map();
 
 export const attributeFacts: FactsFor<EventScored, AttributeFacts> = {
   name: "attribution",
+  store: "redis",
   load: async (batch, read) => {
     const newest = batch.reduce((latest, event) => Math.max(latest, event.receivedAt), 0);
     const [known, { clickOf }]: [Reference, ClickKeys] = await Promise.all([

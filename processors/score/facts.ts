@@ -32,6 +32,7 @@ const nothingKnown: ReadonlyMap<string, FraudHints> = new Map();
 
 export const scoreFacts: FactsFor<EventEnriched, ScoreFacts> = {
   name: "score",
+  store: "redis",
   load: async (batch, read) => {
     const newest = batch.reduce((latest, event) => Math.max(latest, event.receivedAt), 0);
     const [known, { clickOf }, { identifyOf }]: [Reference, ClickKeys, IdentityKeys] = await Promise.all([

@@ -7,9 +7,11 @@ import type { Contents } from "./container.ts";
 import { type ArchiveFile, fileKey, hourText, noticeKey, noticeOf } from "./names.ts";
 import { filesOf, hoursOf, readFile, type Span } from "./read.ts";
 
-/** The group of the sink of that name in topology.ts. */
-export const ARCHIVE_GROUP = "tributary.archive";
-export const ARCHIVED_TOPIC = "events.raw";
+/** Who keeps the archive, as it is hosted now (modules/groups/hosts.ts). */
+export interface Archiving {
+  readonly group: string;
+  readonly topic: string;
+}
 
 /**
  * Offsets of a partition that no file holds, or that two files hold; `hour` is that of the file
@@ -95,7 +97,6 @@ const damageOf = async (objects: Objects, file: ArchiveFile): Promise<string | u
 export interface CheckSettings extends Span {
   /** Reads every file and compares its checksum. Default: true. */
   readonly verify?: boolean;
-  readonly topic?: string;
   readonly onFile?: (done: number) => void;
 }
 
@@ -106,13 +107,14 @@ export interface CheckSettings extends Span {
  */
 export const checkArchive = async (
   objects: Objects,
-  admin: Admin,
+  admin: Pick<Admin, "committed" | "watermarks">,
+  { group, topic }: Archiving,
   settings: CheckSettings = {},
 ): Promise<ArchiveState> => {
-  const { verify = true, topic = ARCHIVED_TOPIC, onFile = () => undefined } = settings;
+  const { verify = true, onFile = () => undefined } = settings;
   const isWhole = settings.from === undefined && settings.to === undefined;
   // Asked first: what is committed now is stored by the time that the files are listed.
-  const committed = await admin.committed(ARCHIVE_GROUP, topic);
+  const committed = await admin.committed(group, topic);
   const low = new Map((await admin.watermarks(topic)).map((mark) => [mark.partition, mark.low]));
   const files: ArchiveFile[] = [];
   for await (const file of filesOf(objects, topic, settings)) files.push(file);
@@ -181,14 +183,15 @@ export const ARCHIVE_TOLERANCE_MS = 5 * 60_000;
  * The age of the oldest is more than that: an exact one would take a read of the record.
  */
 export const archiveBehind = async (
-  admin: Admin,
+  admin: Pick<Admin, "committed" | "watermarks" | "offsetsAt">,
+  { group, topic }: Archiving,
   toleratedMs = ARCHIVE_TOLERANCE_MS,
   now = Date.now(),
 ): Promise<number> => {
   const [marks, due, committed] = await Promise.all([
-    admin.watermarks(ARCHIVED_TOPIC),
-    admin.offsetsAt(ARCHIVED_TOPIC, now - toleratedMs),
-    admin.committed(ARCHIVE_GROUP, ARCHIVED_TOPIC),
+    admin.watermarks(topic),
+    admin.offsetsAt(topic, now - toleratedMs),
+    admin.committed(group, topic),
   ]);
   return marks.reduce((sum, { partition, low, high }) => {
     const until = Math.min(high, due.get(partition) ?? high);

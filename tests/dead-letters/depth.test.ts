@@ -3,6 +3,8 @@
 import { describe, expect, test } from "vitest";
 import type { Admin, Lag } from "../../infra/kafka/admin.ts";
 import { lastKnown, sumOf, unreadLetters, waitingForStores } from "../../modules/dead-letters/letter-depth.ts";
+import { hostsOf } from "../../modules/groups/hosts.ts";
+import { pipeline } from "../../topology.ts";
 import { noon } from "../support/builders.ts";
 
 const fresh = (counts: Readonly<Record<string, number>>) => ({ counts, isStale: false });
@@ -59,20 +61,29 @@ test("what the index has not read is open; what nobody has any more is not", asy
 });
 
 describe("events that wait for a store", () => {
+  const hosted = [
+    { group: "tributary.enrich", topic: "events.raw", nodes: ["enrich", "score", "attribute"] },
+    { group: "tributary.analytics", topic: "events.attributed", nodes: ["analytics", "product-sales"] },
+  ];
+  const together = [{ group: "tributary.velocity", topic: "events.attributed", nodes: ["velocity", "analytics"] }];
   /**
    * 40 records wait before the group that the store holds up, the first `old` of them for more than
    * a minute.
    */
-  const standing = (held: string, old: number) => async () =>
-    ({
-      lag: async (group: string, [topic]: readonly string[]) => [
-        lag(group, topic!, group === held ? { committed: 100, high: 140, lag: 40 } : { committed: 9, high: 9 }),
-      ],
-      offsetsAt: async (_: string, at: number) => {
-        expect(at).toBe(noon - 60_000);
-        return new Map([[0, 100 + old]]);
-      },
-    }) as unknown as Admin;
+  const standing = (held: string, old: number, recorded = hosted) => {
+    const hosts = async () => hostsOf(pipeline, recorded, () => true);
+    const admin = async () =>
+      ({
+        lag: async (group: string, [topic]: readonly string[]) => [
+          lag(group, topic!, group === held ? { committed: 100, high: 140, lag: 40 } : { committed: 9, high: 9 }),
+        ],
+        offsetsAt: async (_: string, at: number) => {
+          expect(at).toBe(noon - 60_000);
+          return new Map([[0, 100 + old]]);
+        },
+      }) as unknown as Admin;
+    return { admin, hosts };
+  };
   test("count once the oldest has waited for a minute: clicks for Redis, s2s for ClickHouse", async () => {
     expect(await waitingForStores(standing("tributary.enrich", 1), { cache: true, analytics: false }, noon)).toEqual({
       clicks: 40,
@@ -95,8 +106,16 @@ describe("events that wait for a store", () => {
       s2s: 0,
     });
   });
+  test("count where the sink is hosted, and for each store that a sink beside it needs", async () => {
+    const apart = standing("tributary.velocity", 40, together);
+    expect(await waitingForStores(apart, { cache: false, analytics: true }, noon)).toEqual({ clicks: 0, s2s: 40 });
+    expect(await waitingForStores(apart, { cache: true, analytics: false }, noon)).toEqual({ clicks: 40, s2s: 0 });
+    expect(await waitingForStores(apart, { cache: true, analytics: true }, noon)).toEqual({ clicks: 0, s2s: 40 });
+  });
   test("are not asked for while both are well", async () => {
-    const nobody = () => Promise.reject(new Error("asked"));
-    expect(await waitingForStores(nobody, { cache: false, analytics: false }, noon)).toEqual({});
+    const asked = () => Promise.reject(new Error("asked"));
+    expect(await waitingForStores({ admin: asked, hosts: asked }, { cache: false, analytics: false }, noon)).toEqual(
+      {},
+    );
   });
 });

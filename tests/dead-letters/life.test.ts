@@ -9,6 +9,7 @@ import { failureOf, letterSources, letterTopics } from "../../modules/dead-lette
 import { indexing } from "../../modules/dead-letters/indexing.ts";
 import { letterStates } from "../../modules/dead-letters/letter.ts";
 import { type RetryPorts, sendDue } from "../../modules/dead-letters/retrying.ts";
+import { hostsOf } from "../../modules/groups/hosts.ts";
 import type { EventAttributed, EventReceived } from "../../schemas/generated.ts";
 import { deadLetterOf } from "../../stream/dead-letters.ts";
 import type { OutputMessage } from "../../stream/messages.ts";
@@ -160,10 +161,15 @@ const world = (random: () => number) => {
         })),
       committed: async (group, topic) => new Map(at(group, topic).entries()),
     },
-    hostings: async () => [
-      { group: "tributary.enrich", topic: "events.raw", nodes: ["enrich", "score", "attribute"] },
-      { group: "tributary.analytics", topic: "events.attributed", nodes: ["analytics", "product-sales"] },
-    ],
+    hosts: async () =>
+      hostsOf(
+        pipeline,
+        [
+          { group: "tributary.enrich", topic: "events.raw", nodes: ["enrich", "score", "attribute"] },
+          { group: "tributary.analytics", topic: "events.attributed", nodes: ["analytics", "product-sales"] },
+        ],
+        () => true,
+      ),
     underWay: index.underWay,
     passed: (letters) => index.passed(letters, now),
   });

@@ -7,9 +7,9 @@ import { z } from "zod";
 import { digitsOf } from "../../domain/currencies.ts";
 import { identifierHash, identifyFor, keyedHash, pepperOf } from "../../domain/device-id.ts";
 import { uuidOf } from "../../domain/ids.ts";
-import { acceptsBatch, admitBatch, BadBody, type BatchFacts } from "../../processors/admit/batch.ts";
+import { acceptsBatch, admitBatch, type BatchFacts } from "../../processors/admit/batch.ts";
 import type { EventReceived } from "../../schemas/generated.ts";
-import type { Admission, Arrival, Refusal } from "../../stream/flow.ts";
+import { type Admission, type Arrival, BadBody, type Refusal } from "../../stream/flow.ts";
 import { dayMs, noon } from "../support/builders.ts";
 
 const pepper = pepperOf("a secret of the installation", 7);

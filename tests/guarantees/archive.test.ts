@@ -9,8 +9,9 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import type { Objects } from "../../infra/objects/objects.ts";
 import { openObjects } from "../../infra/objects/open.ts";
 import { randomFrom } from "../../infra/runtime/random.ts";
+import { archiving } from "../../modules/groups/archiving.ts";
 import { apps } from "../../modules/installation/product.ts";
-import { ARCHIVE_GROUP, ARCHIVED_TOPIC, archiveBehind, checkArchive } from "../../sinks/archive/check.ts";
+import { archiveBehind, checkArchive } from "../../sinks/archive/check.ts";
 import { filesOf, readFile } from "../../sinks/archive/read.ts";
 import { RESTORED_FROM } from "../../sinks/archive/restore.ts";
 import { eventsOf, newSeed, openJournal, type SentEvent, startLoad } from "../support/e2e-load.ts";
@@ -72,7 +73,7 @@ const worker = async (group: string, failpoint?: string, passing = 1) => {
   return { child, died, log: () => readFileSync(join(product.stack.home, "logs", `${name}.log`), "utf8"), hits };
 };
 const lagOf = async (group: string): Promise<number> => {
-  const lags = await product.admin.lag(group, [ARCHIVED_TOPIC]);
+  const lags = await product.admin.lag(group, [archiving.topic]);
   return lags.reduce((sum, { lag }) => sum + lag, 0);
 };
 
@@ -102,26 +103,26 @@ test("a worker killed while it announces, after a file and before it commits lea
     proofs.push(last);
   }
   await load("after", seed + 1, 12);
-  expect(await archiveBehind(product.admin, 0)).toBeGreaterThan(0);
+  expect(await archiveBehind(product.admin, archiving, 0)).toBeGreaterThan(0);
   const { child, died } = await worker("archive");
   await until("everything is archived", 90_000, async () => {
-    const lag = await lagOf(ARCHIVE_GROUP);
+    const lag = await lagOf(archiving.group);
     if (lag > 0) throw new Error(`${lag} events are not`);
   });
   child.kill("SIGTERM");
   await died;
 
-  const state = await checkArchive(objects, product.admin);
+  const state = await checkArchive(objects, product.admin, archiving);
   expect(state).toMatchObject({ gaps: [], overlaps: [], damaged: [] });
-  const inLog = await product.read(ARCHIVED_TOPIC);
+  const inLog = await product.read(archiving.topic);
   expect(state.events).toBe(inLog.length);
   const archived = new Map<string, string>();
-  for await (const file of filesOf(objects, ARCHIVED_TOPIC))
+  for await (const file of filesOf(objects, archiving.topic))
     for (const { offset, key, value } of (await readFile(objects, file)).records)
       archived.set(`${file.partition}@${offset}`, `${key?.toString("hex")} ${value?.toString("hex")}`);
   for (const { partition, offset, key, value } of inLog)
     expect(archived.get(`${partition}@${offset}`)).toBe(`${key?.toString("hex")} ${value?.toString("hex")}`);
-  expect(await archiveBehind(product.admin, 0)).toBe(0);
+  expect(await archiveBehind(product.admin, archiving, 0)).toBe(0);
   const health = (await (await fetch(`${product.ingestUrl}/health`)).json()) as {
     recovery: { health_check: { wal_ok: boolean } };
   };
@@ -131,7 +132,7 @@ test("a worker killed while it announces, after a file and before it commits lea
 
 test("a byte that has changed in a file is told with the file, and so are a file that is gone and one too many", async () => {
   const files = [];
-  for await (const file of filesOf(objects, ARCHIVED_TOPIC)) files.push(file);
+  for await (const file of filesOf(objects, archiving.topic)) files.push(file);
   const [first, second] = files as [(typeof files)[0], (typeof files)[0]];
   const good = await objects.get(first.key);
   const broken = Buffer.from(good);
@@ -139,12 +140,12 @@ test("a byte that has changed in a file is told with the file, and so are a file
   await objects.put(first.key, broken);
   const whole = await objects.get(second.key);
   await objects.delete(second.key);
-  const state = await checkArchive(objects, product.admin);
+  const state = await checkArchive(objects, product.admin, archiving);
   expect(state.damaged.map(({ key }) => key).sort()).toEqual([first.key, second.key].sort());
   expect(state.gaps).toMatchObject([{ partition: second.partition, from: second.first, until: second.last + 1 }]);
   await objects.put(first.key, good);
   await objects.put(second.key, whole);
-  expect(await checkArchive(objects, product.admin)).toMatchObject({ gaps: [], damaged: [] });
+  expect(await checkArchive(objects, product.admin, archiving)).toMatchObject({ gaps: [], damaged: [] });
 });
 
 const sinceBegan = () => [
@@ -167,7 +168,7 @@ test("a restore shows what it would do, brings back the very bytes to the same p
   const window = sinceBegan();
   const dry = await product.tributary("restore", ...window, "--json").done;
   expect(dry.code).toBe(0);
-  const inLog = await product.read(ARCHIVED_TOPIC);
+  const inLog = await product.read(archiving.topic);
   const { plan } = JSON.parse(dry.stdout);
   expect(plan).toMatchObject({ events: inLog.length, damaged: [], gaps: [] });
   expect(await product.read("events.restored")).toEqual([]);
@@ -195,7 +196,7 @@ test("a restore shows what it would do, brings back the very bytes to the same p
   // The file during which it was killed came twice; its records follow each other in order both
   // times.
   expect(back.length).toBeGreaterThan(inLog.length);
-  const byPlace = new Map(inLog.map((record) => [`${ARCHIVED_TOPIC}/${record.partition}@${record.offset}`, record]));
+  const byPlace = new Map(inLog.map((record) => [`${archiving.topic}/${record.partition}@${record.offset}`, record]));
   const seen = new Set<string>();
   const lastOf = new Map<number, number>();
   for (const { partition, key, value, headers } of back) {
@@ -247,13 +248,13 @@ test("a journey that Redis has lost and the log no longer holds is relearnt from
       if (lag > 0) throw new Error(`it lags by ${lag}`);
     });
   await load("memory", 7, 3);
-  const archiving = await worker("archive");
+  const copying = await worker("archive");
   const first = await worker(chain);
   await through();
   await until("everything is archived", 90_000, async () => {
-    if ((await lagOf(ARCHIVE_GROUP)) > 0) throw new Error("it is not");
+    if ((await lagOf(archiving.group)) > 0) throw new Error("it is not");
   });
-  for (const { child, died } of [archiving, first]) {
+  for (const { child, died } of [copying, first]) {
     child.kill("SIGTERM");
     await died;
   }
@@ -262,12 +263,12 @@ test("a journey that Redis has lost and the log no longer holds is relearnt from
   const written = (await product.read("events.attributed")).length;
 
   await redis.flushall();
-  const ends = await product.admin.watermarks(ARCHIVED_TOPIC);
-  await product.admin.deleteRecords(ARCHIVED_TOPIC, new Map(ends.map(({ partition, high }) => [partition, high])));
-  expect((await product.admin.watermarks(ARCHIVED_TOPIC)).every(({ low, high }) => low === high)).toBe(true);
+  const ends = await product.admin.watermarks(archiving.topic);
+  await product.admin.deleteRecords(archiving.topic, new Map(ends.map(({ partition, high }) => [partition, high])));
+  expect((await product.admin.watermarks(archiving.topic)).every(({ low, high }) => low === high)).toBe(true);
   // One more event of each partition makes the stage look back.
   await load("late", 8, 3);
-  const late = await product.read(ARCHIVED_TOPIC);
+  const late = await product.read(archiving.topic);
   const second = await worker(chain);
   await through();
   second.child.kill("SIGTERM");

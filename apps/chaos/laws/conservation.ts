@@ -2,6 +2,7 @@
 
 import { openObjects } from "../../../infra/objects/open.ts";
 import { until } from "../../../infra/runtime/until.ts";
+import { archiving } from "../../../modules/groups/archiving.ts";
 import { checkArchive } from "../../../sinks/archive/check.ts";
 import { elsewhere, kept, type Law, missing, open, unless } from "./law.ts";
 
@@ -196,7 +197,7 @@ export const conservation: readonly Law[] = [
       const objects = openObjects(target.env.OBJECT_STORE_URL!);
       try {
         const { files, events, gaps, overlaps, damaged } = await target.withAdmin((admin) =>
-          checkArchive(objects, admin),
+          checkArchive(objects, admin, archiving),
         );
         const at = (what: string) => (one: { partition: number; from: number; until: number }) =>
           `${what} in partition ${one.partition} from ${one.from} to ${one.until}`;

@@ -7,9 +7,10 @@ import type { Objects } from "../../../infra/objects/objects.ts";
 import { openObjects } from "../../../infra/objects/open.ts";
 import { print, printJson, table, tell } from "../../../infra/runtime/output.ts";
 import { Refused, UsageError } from "../../../infra/runtime/refused.ts";
+import { archiving } from "../../../modules/groups/archiving.ts";
 import { actorOf, beginOperation, resumeOperation } from "../../../modules/operations/operations.ts";
 import { openSuppressions, type Suppressions, withholdsOf } from "../../../modules/privacy/suppressions.ts";
-import { ARCHIVE_GROUP, ARCHIVED_TOPIC, checkArchive } from "../../../sinks/archive/check.ts";
+import { checkArchive } from "../../../sinks/archive/check.ts";
 import { type ArchiveFile, hourText } from "../../../sinks/archive/names.ts";
 import { filesOf } from "../../../sinks/archive/read.ts";
 import {
@@ -64,7 +65,7 @@ const stretches = (
 ) =>
   list.map(
     ({ partition, from, until, hour }) =>
-      `${what}: ${ARCHIVED_TOPIC}/${partition} from ${from} to ${until - 1}, at ${hour}`,
+      `${what}: ${archiving.topic}/${partition} from ${from} to ${until - 1}, at ${hour}`,
   );
 
 interface ShowOptions {
@@ -81,10 +82,10 @@ const show = ({ from, to, verify = false, json }: ShowOptions): Promise<void> =>
       ...(to !== undefined && { to: momentOf("--to", to, now) }),
     };
     const files: ArchiveFile[] = [];
-    for await (const file of filesOf(objects, ARCHIVED_TOPIC, span)) files.push(file);
+    for await (const file of filesOf(objects, archiving.topic, span)) files.push(file);
     const progress = openProgress("files", json);
     const admin = await kafkaOf().admin();
-    const checked = await checkArchive(objects, admin, {
+    const checked = await checkArchive(objects, admin, archiving, {
       ...span,
       verify,
       onFile: (done) => progress.at(done, files.length),
@@ -144,8 +145,8 @@ const notArchived = async ({ to }: Window): Promise<number> => {
   const admin = await kafkaOf().admin();
   try {
     const [ends, committed] = [
-      await admin.offsetsAt(ARCHIVED_TOPIC, to),
-      await admin.committed(ARCHIVE_GROUP, ARCHIVED_TOPIC),
+      await admin.offsetsAt(archiving.topic, to),
+      await admin.committed(archiving.group, archiving.topic),
     ];
     return [...ends].reduce((sum, [partition, end]) => sum + Math.max(0, end - (committed.get(partition) ?? 0)), 0);
   } finally {
@@ -161,7 +162,7 @@ const restoreWindow = (options: RestoreOptions): Promise<void> =>
       const now = Date.now();
       const client = options.client === undefined ? undefined : await clientOf(pool, options.client);
       const window: Window = {
-        topic: ARCHIVED_TOPIC,
+        topic: archiving.topic,
         from: momentOf("--from", options.from, now),
         to: momentOf("--to", options.to, now),
         ...(client !== undefined && { clientId: client.client_id }),

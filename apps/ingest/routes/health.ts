@@ -11,7 +11,9 @@ import {
   waitingForStores,
 } from "../../../modules/dead-letters/letter-depth.ts";
 import type { PathName, PathState } from "../../../modules/edges/path.ts";
-import { pipelineHops } from "../../../modules/receipts/progress.ts";
+import { archiving } from "../../../modules/groups/archiving.ts";
+import type { Hop, Hosts } from "../../../modules/groups/hosts.ts";
+import { hopsToStore } from "../../../modules/receipts/progress.ts";
 import { archiveBehind } from "../../../sinks/archive/check.ts";
 
 /**
@@ -35,6 +37,8 @@ export interface HealthPorts {
   readonly letters: () => Promise<Counts>;
   readonly path: () => PathState;
   readonly admin: () => Promise<Admin>;
+  /** Who hosts each stage and sink now. */
+  readonly hosts: () => Promise<Hosts>;
 }
 
 type Store = "ok" | "down";
@@ -117,17 +121,17 @@ const report = async (
 ): Promise<HealthReport> => {
   const [objects, archived, open, analytics, cache, relational, backbone, waiting] = await Promise.all([
     askObjects(),
-    within(async () => archiveBehind(await ports.admin())).catch(() => null),
+    within(async () => archiveBehind(await ports.admin(), archiving)).catch(() => null),
     askLetters(),
     stateOf(ports.analytics),
     stateOf(ports.cache),
     stateOf(ports.relational),
     stateOf(ports.backbone),
-    within(async () => waitingEvents(await ports.admin())).catch(() => null),
+    within(() => waitingEvents(ports)).catch(() => null),
   ]);
   const path = ports.path();
   const isStoreDown = { analytics: analytics === "down", cache: cache === "down" };
-  const forStores = await within(() => waitingForStores(ports.admin, isStoreDown, Date.now())).then(
+  const forStores = await within(() => waitingForStores(ports, isStoreDown, Date.now())).then(
     (counts) => ({ counts, isStale: false }),
     () => ({ counts: {}, isStale: true }),
   );
@@ -191,20 +195,18 @@ const within = async <T>(work: () => Promise<T>): Promise<T> => {
  * Records before the mark of five seconds ago that a group on the way has not committed. Each event
  * waits at one hop at a time.
  */
-const waitingEvents = async (admin: Admin): Promise<number> => {
-  const counts = await Promise.all(
-    pipelineHops.map(async ([group, topic]) => {
-      const [marks, due, committed] = await Promise.all([
-        admin.watermarks(topic),
-        admin.offsetsAt(topic, Date.now() - ON_THEIR_WAY_MS),
-        admin.committed(group, topic),
-      ]);
-      return marks.reduce(
-        (sum, { partition, low, high }) =>
-          sum + Math.max(0, Math.min(high, due.get(partition) ?? high) - (committed.get(partition) ?? low)),
-        0,
-      );
-    }),
-  );
-  return counts.reduce((sum, count) => sum + count, 0);
+const waitingEvents = async (ports: Pick<HealthPorts, "admin" | "hosts">): Promise<number> => {
+  const [admin, hosts] = await Promise.all([ports.admin(), ports.hosts()]);
+  const waitingAt = async ({ group, topic }: Hop): Promise<number> => {
+    const [marks, due, committed] = await Promise.all([
+      admin.watermarks(topic),
+      admin.offsetsAt(topic, Date.now() - ON_THEIR_WAY_MS),
+      admin.committed(group, topic),
+    ]);
+    return marks.reduce((sum, { partition, low, high }) => {
+      const until = Math.min(high, due.get(partition) ?? high);
+      return sum + Math.max(0, until - Math.max(low, committed.get(partition) ?? low));
+    }, 0);
+  };
+  return (await Promise.all(hopsToStore(hosts).map(waitingAt))).reduce((sum, count) => sum + count, 0);
 };

@@ -2,7 +2,7 @@
 
 import type { Objects } from "../../../infra/objects/objects.ts";
 import type { Schedule } from "../../../infra/runtime/schedule.ts";
-import { ARCHIVED_TOPIC } from "../../../sinks/archive/check.ts";
+import { archiving } from "../../../modules/groups/archiving.ts";
 import { deleteOldHours } from "../../../sinks/archive/retention.ts";
 
 /**
@@ -12,5 +12,5 @@ import { deleteOldHours } from "../../../sinks/archive/retention.ts";
 export const archiveRetention = (objects: Objects, clock: () => number): Schedule => ({
   name: "archive-retention",
   pauseMs: 3_600_000,
-  work: (isClosing) => deleteOldHours(objects, ARCHIVED_TOPIC, clock(), isClosing),
+  work: (isClosing) => deleteOldHours(objects, archiving.topic, clock(), isClosing),
 });

@@ -25,6 +25,7 @@ import {
 } from "../../../modules/dead-letters/letter-index.ts";
 import { sendDue } from "../../../modules/dead-letters/retrying.ts";
 import { hostings } from "../../../modules/groups/group-holds.ts";
+import { hostsNow } from "../../../modules/groups/hosts.ts";
 import { type Topology, writesRows } from "../../../stream/flow.ts";
 import type { Produce } from "../../../stream/messages.ts";
 import type { Wire } from "../../../stream/wire.ts";
@@ -129,7 +130,12 @@ export const deadLetterRetries = (ports: LetterPorts): Resource<Schedule> => {
       watermarks: (topic) => admin.ask((one) => one.watermarks(topic)),
       committed: (group, topic) => admin.ask((one) => one.committed(group, topic)),
     },
-    hostings: () => hostings(pool),
+    hosts: () =>
+      hostsNow({
+        topology,
+        recorded: () => hostings(pool),
+        describeGroups: (groups) => admin.ask((one) => one.describeGroups(groups)),
+      }),
     underWay: () => lettersUnderWay(pool),
     passed: (letters) => markPassed(pool, letters, Date.now()),
   });

@@ -15,12 +15,14 @@ import { unmailedAlerts } from "../../../modules/alerts/kept-alerts.ts";
 import { openMailer } from "../../../modules/alerts/mail.ts";
 import { reportAlert } from "../../../modules/alerts/report.ts";
 import { teller } from "../../../modules/alerts/tell.ts";
+import { hostsNow, recordedHostings } from "../../../modules/groups/hosts.ts";
 import { probeNames } from "../../../modules/repair/incident.ts";
 import { releaseProbes, saveProbe, takeProbe } from "../../../modules/repair/probe-states.ts";
 import { openProbes } from "../../../modules/repair/probes.ts";
 import { restartOf } from "../../../modules/repair/restarts.ts";
 import { type Repair, selfRepair } from "../../../modules/repair/self-repair.ts";
 import { syncLagOf } from "../../../modules/repair/sync-lag.ts";
+import { pipeline } from "../../../topology.ts";
 import type { Config } from "../config.ts";
 import { localStack } from "../local-stack.ts";
 
@@ -93,9 +95,12 @@ export const openRepairs = ({ config, apiUrl, kafka, log, metrics, timing }: Rep
   };
 
   const admin = lastingAdmin(kafka, LAG_MS);
+  const recorded = recordedHostings(pool);
   const syncLag = async (): Promise<number> => {
     try {
-      const seconds = await admin.ask(syncLagOf);
+      const seconds = await admin.ask(async (one) =>
+        syncLagOf(one, await hostsNow({ topology: pipeline, recorded, describeGroups: one.describeGroups })),
+      );
       metrics.setSyncLag(seconds);
       return seconds;
     } catch (error) {

@@ -1,0 +1,58 @@
+// Who hosts what, and which groups an event passes: from the pipeline and what workers recorded.
+import { expect, test } from "vitest";
+import { hopsTo, hostsNow, hostsOf, type Recorded } from "../../modules/groups/hosts.ts";
+import { events } from "../../sinks/analytics/events.ts";
+import { readersOf, sinkInto } from "../../stream/topology.ts";
+import { pipeline } from "../../topology.ts";
+
+const attributed = "events.attributed";
+const fused: Recorded = { group: "tributary.analytics", topic: attributed, nodes: ["analytics", "product-sales"] };
+const chained: Recorded = { group: "tributary.enrich", topic: "events.raw", nodes: ["enrich", "score", "attribute"] };
+const alone: Recorded = { group: "tributary.product-sales", topic: attributed, nodes: ["product-sales"] };
+const hosts = (recorded: readonly Recorded[], members: readonly string[] = []) =>
+  hostsOf(pipeline, recorded, (group) => members.includes(group));
+const way = (recorded: readonly Recorded[]) =>
+  hopsTo(pipeline, sinkInto(pipeline, events), hosts(recorded)).map(({ group, topic }) => `${group} ${topic}`);
+
+test("a stage or sink is hosted by the group that recorded it, else by the one of its own name", () => {
+  expect(hosts([fused])({ name: "product-sales" })).toMatchObject({ ...fused, isRecorded: true });
+  expect(hosts([fused])({ name: "velocity" })).toMatchObject({ group: "tributary.velocity", isRecorded: false });
+  expect(() => hosts([])({ name: "batch" })).toThrow("batch is no stage and no sink");
+});
+
+test("of two groups that recorded it the one with members hosts it, else the one joined last", () => {
+  expect(hosts([alone, fused])({ name: "product-sales" }).group).toBe("tributary.product-sales");
+  expect(hosts([alone, fused], ["tributary.analytics"])({ name: "product-sales" }).group).toBe("tributary.analytics");
+});
+
+test("the broker is asked only where two groups claim the same", async () => {
+  const asked: (readonly string[])[] = [];
+  const describeGroups = async (groups: readonly string[]) => {
+    asked.push(groups);
+    return groups.map((group) => ({ group, state: "Empty", members: [] }));
+  };
+  await hostsNow({ topology: pipeline, recorded: async () => [fused, chained], describeGroups });
+  expect(asked).toEqual([]);
+  await hostsNow({ topology: pipeline, recorded: async () => [alone, fused, chained], describeGroups });
+  expect(asked).toEqual([["tributary.product-sales", "tributary.analytics"]]);
+});
+
+test("every stage that leads to a sink is on the way to it, each once, in the order of the data", () => {
+  expect(way([])).toEqual([
+    "tributary.enrich events.raw",
+    "tributary.score events.enriched",
+    "tributary.attribute events.scored",
+    "tributary.settle claims",
+    "tributary.analytics events.attributed",
+  ]);
+});
+
+test("a fused stage is passed in its chain, and in its own topic for what was written while it was apart", () => {
+  expect(way([chained, fused])).toEqual(way([]));
+  const moved = { ...fused, group: "tributary.velocity", nodes: ["velocity", "analytics"] };
+  expect(way([chained, moved]).at(-1)).toBe("tributary.velocity events.attributed");
+});
+
+test("every stage and sink of the pipeline has a host, whatever was recorded", () => {
+  for (const node of readersOf(pipeline)) expect(hosts([fused, chained, alone])(node).nodes).toContain(node.name);
+});

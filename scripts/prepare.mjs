@@ -112,7 +112,16 @@ export function compile(say = () => undefined) {
   // in part.
   if (!existsSync(stamp)) rmSync(at("dist", ".tsbuildinfo"), { force: true });
   run("Compiling", process.execPath, [at("node_modules", "typescript", "bin", "tsc"), "-p", at("tsconfig.json")]);
+  removeStale();
   writeFileSync(stamp, String(before));
+}
+
+/** The compiler leaves the output of a source that is gone, and apps list folders of modules. */
+function removeStale() {
+  for (const folder of SOURCES.filter((name) => existsSync(at("dist", name))))
+    for (const file of readdirSync(at("dist", folder), { recursive: true, encoding: "utf8" }))
+      if (/\.js(\.map)?$/.test(file) && !existsSync(at(folder, file.replace(/\.js(\.map)?$/, ".ts"))))
+        rmSync(at("dist", folder, file));
 }
 
 /**

@@ -1,7 +1,7 @@
 // The platform API: opens what it needs by name, serves, and closes in reverse.
 
+import { lateWire } from "../../infra/avro/late-wire.ts";
 import { openRegistry } from "../../infra/avro/registry.ts";
-import { openWire } from "../../infra/avro/wire.ts";
 import { openClickhouse } from "../../infra/clickhouse/client.ts";
 import { listen } from "../../infra/http/listen.ts";
 import { openRateLimit } from "../../infra/http/rate-limit.ts";
@@ -16,15 +16,13 @@ import { tlsOf } from "../../infra/runtime/tls-files.ts";
 import { commitOf, versionOf } from "../../infra/runtime/version.ts";
 import { openTokens } from "../../modules/access/tokens.ts";
 import { userOf } from "../../modules/access/users.ts";
+import { openDelivery } from "../../modules/alerts/delivery.ts";
 import { openMailer } from "../../modules/alerts/mail.ts";
-import { teller } from "../../modules/alerts/tell.ts";
-import type { OperationPorts } from "../../modules/operations/operations.ts";
-import type { Wire } from "../../stream/wire.ts";
 import { topics } from "../../topics.ts";
 import type { Config } from "./config.ts";
 import { identify } from "./identity.ts";
-import { deadLetterRoutes } from "./routes/dead-letters.ts";
-import { systemRoutes } from "./routes/system.ts";
+import type { ApiPorts } from "./route.ts";
+import { routesOf } from "./routes.ts";
 import { apiApp, REQUESTS_A_MINUTE } from "./server.ts";
 
 const STORE_MS = 2_000;
@@ -36,87 +34,81 @@ const STORE_MS = 2_000;
 export const api =
   (config: Config, log: Log) =>
   async (scope: Scope): Promise<void> => {
-    const startedAt = Date.now();
     const version = versionOf();
-    const name = `tributary-${config.INSTANCE_NAME}`;
     const metrics = openMetrics({ app: "api", version, commit: commitOf() });
     const checks: Record<string, () => void> = { started: () => need(false, "the app is starting") };
     const ops = await scope.open("ops", async () =>
       closing(await openOps({ port: config.OPS_PORT, host: config.HOST, metrics, checks, ...tlsOf(config, log) })),
     );
-    const pool = await scope.open("postgres", () => {
-      const value = openPool(config.POSTGRES_URL, { name, max: 8, timeoutMs: STORE_MS });
-      return { value, stop: () => value.end() };
-    });
-    let isLoaded = false;
-    const tokens = await scope.open("tokens", () =>
-      closing(openTokens(pool, { onError: (error) => log.warn("tokens.not_refreshed", { error }) })),
-    );
-    void tokens.ready.then(() => {
-      isLoaded = true;
-    });
-    const clickhouse = await scope.open("clickhouse", () =>
-      closing(openClickhouse(config.CLICKHOUSE_URL, { name, connections: 2, timeoutMs: STORE_MS })),
-    );
-    const rateLimit = await scope.open("redis", () =>
-      closing(openRateLimit(config.REDIS_URL, { limit: REQUESTS_A_MINUTE, windowMs: 60_000 }, log)),
-    );
-    const mailer = await scope.open("mail", () => {
-      const value = openMailer(config.SMTP_URL);
-      return { value, stop: () => value?.close() };
-    });
-
-    const kafka = openKafka({
-      brokers: config.KAFKA_BROKERS,
-      clientId: name,
-      topicPrefix: config.KAFKA_TOPIC_PREFIX,
+    const stores = await openStores(config, log, scope);
+    const audit = await openAudit(config, log, scope);
+    const ports: ApiPorts = { version, startedAt: Date.now(), audit, ...stores };
+    const authenticate = authenticator(stores.tokens, "service");
+    const app = apiApp(await routesOf(ports), {
+      identify: identify({ issuer: config.OIDC_ISSUER, userOf: (email) => userOf(stores.pool, email) }),
+      service: (request) => authenticate(request, request.ip ?? "").token_id,
+      limit: stores.limit,
+      count: metrics.countRequest,
+      trustedProxies: config.TRUSTED_PROXIES,
       log,
     });
-    const producer = await scope.open("producer", () => closing(kafka.producer({ sendDeadlineMs: STORE_MS })));
-    const registry = openRegistry({
-      url: config.SCHEMA_REGISTRY_URL,
-      topicPrefix: config.KAFKA_TOPIC_PREFIX,
-      deadlineMs: STORE_MS,
-    });
-    let wire: Promise<Wire> | undefined;
-    /** Asked for when first needed, and again after it has failed. */
-    const audit = async (): Promise<OperationPorts> => {
-      wire ??= openWire([topics.operations], registry).catch((error) => {
-        wire = undefined;
-        throw error;
-      });
-      return { wire: await wire, produce: producer.send };
-    };
-
-    const authenticate = authenticator(tokens, "service");
-    const app = apiApp(
-      [
-        ...systemRoutes({
-          version,
-          startedAt,
-          pool,
-          analytics: async () =>
-            void (await clickhouse.query({ query: "SELECT 1", format: "JSONCompact" }).then((answer) => answer.json())),
-          cache: rateLimit.ping,
-          relational: async () => void (await pool.query("select 1")),
-          tell: teller(pool, mailer, log),
-        }),
-        ...deadLetterRoutes({ pool, audit }),
-      ],
-      {
-        identify: identify({ issuer: config.OIDC_ISSUER, userOf: (email) => userOf(pool, email) }),
-        service: (request) => authenticate(request, request.ip ?? "").token_id,
-        limit: rateLimit.take,
-        count: metrics.countRequest,
-        trustedProxies: config.TRUSTED_PROXIES,
-        log,
-      },
-    );
     const server = await scope.open("server", async () =>
       closing(await listen(app, { host: config.HOST, port: config.PORT, ...tlsOf(config, log) })),
     );
     await scope.open("readiness", () => ({ value: ops, stop: ops.drain }));
-    checks.tokens = () => need(isLoaded, "the tokens are not known yet");
+    checks.tokens = () => need(stores.areTokensKnown(), "the tokens are not known yet");
     delete checks.started;
     log.info("app.started", { version, port: server.port, ops_port: ops.port });
   };
+
+const nameOf = ({ INSTANCE_NAME }: Config): string => `tributary-${INSTANCE_NAME}`;
+
+/** Connections are made when they are needed. */
+const openStores = async (config: Config, log: Log, scope: Scope) => {
+  const name = nameOf(config);
+  const pool = await scope.open("postgres", () => {
+    const value = openPool(config.POSTGRES_URL, { name, max: 8, timeoutMs: STORE_MS });
+    return { value, stop: () => value.end() };
+  });
+  let isLoaded = false;
+  const tokens = await scope.open("tokens", () =>
+    closing(openTokens(pool, { onError: (error) => log.warn("tokens.not_refreshed", { error }) })),
+  );
+  void tokens.ready.then(() => {
+    isLoaded = true;
+  });
+  const clickhouse = await scope.open("clickhouse", () =>
+    closing(openClickhouse(config.CLICKHOUSE_URL, { name, connections: 2, timeoutMs: STORE_MS })),
+  );
+  const rateLimit = await scope.open("redis", () =>
+    closing(openRateLimit(config.REDIS_URL, { limit: REQUESTS_A_MINUTE, windowMs: 60_000 }, log)),
+  );
+  const mailer = await scope.open("mail", () => {
+    const value = openMailer(config.SMTP_URL);
+    return { value, stop: () => value?.close() };
+  });
+  return {
+    pool,
+    tokens,
+    areTokensKnown: () => isLoaded,
+    limit: rateLimit.take,
+    analytics: async () =>
+      void (await clickhouse.query({ query: "SELECT 1", format: "JSONCompact" }).then((answer) => answer.json())),
+    cache: rateLimit.ping,
+    relational: async () => void (await pool.query("select 1")),
+    reportAlert: openDelivery(pool, mailer, log),
+  };
+};
+
+/** How actions are audited: the schema is asked for when first needed, and again after a failure. */
+const openAudit = async (config: Config, log: Log, scope: Scope): Promise<ApiPorts["audit"]> => {
+  const { KAFKA_BROKERS: brokers, KAFKA_TOPIC_PREFIX: topicPrefix, SCHEMA_REGISTRY_URL: url } = config;
+  const kafka = openKafka({ brokers, clientId: nameOf(config), topicPrefix, log });
+  const producer = await scope.open("producer", () => closing(kafka.producer({ sendDeadlineMs: STORE_MS })));
+  const registry = openRegistry({ url, topicPrefix, deadlineMs: STORE_MS });
+  const { wire, opened } = lateWire([topics.operations], registry);
+  return async () => {
+    await opened();
+    return { wire, produce: producer.send };
+  };
+};

@@ -76,7 +76,7 @@ const answering =
 const callerOf = async (route: Route, ports: ServerPorts, request: Request, response: Response): Promise<Caller> => {
   if (route.auth === "none") {
     if (route.isUnlimited !== true) await take(ports, `address:${request.ip}`, response);
-    return { kind: "nobody" };
+    return { kind: "anyone" };
   }
   if (route.auth === "service-token") {
     await take(ports, `token:${ports.service(request)}`, response);

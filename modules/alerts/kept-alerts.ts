@@ -3,7 +3,7 @@ import type { Pool, PoolClient } from "pg";
 import { sql, transaction } from "../../infra/postgres/sql.ts";
 import type { UnixMs } from "../../stream/flow.ts";
 
-/** The columns of an alert that whoever reports it knows. */
+/** The columns of an alert that its reporter knows. */
 export interface AlertRow {
   readonly incident_id: string;
   readonly service: string;
@@ -24,8 +24,8 @@ export interface KeptAlert extends Omit<AlertRow, "duration" | "timestamp"> {
 const role = { role: "tributary_keeper" } as const;
 
 /**
- * Inside the transaction of what it tells of, under the role tributary_keeper. One that is there
- * already stays as it is.
+ * Inside the transaction of what it reports, under the role tributary_keeper. An alert that is
+ * there already stays as it is.
  */
 export const keepAlert = async (tx: PoolClient, alert: AlertRow, isMailed = false): Promise<void> => {
   await tx.query(sql`
@@ -38,7 +38,7 @@ export const keepAlert = async (tx: PoolClient, alert: AlertRow, isMailed = fals
 
 /**
  * Keeps the alert, and mails it with `send` unless that was done before; the row is locked
- * meanwhile, so that two who tell the same mail it once. True when it is mailed. A mail server that
+ * meanwhile, so that two reporters of one alert mail it once. True when it is mailed. A mail server that
  * refuses is noted and answers false; only Postgres makes this throw. A crash between the mail and
  * its mark mails again.
  */
@@ -65,7 +65,7 @@ export const mailOnce = (pool: Pool, alert: AlertRow, send: (() => Promise<void>
     role,
   );
 
-/** What has to be tried again: nobody has taken its mail, and it is not old news. */
+/** What has to be tried again: no server has taken its mail, and it is not older than an hour. */
 export const unmailedAlerts = (pool: Pool, service: string): Promise<readonly AlertRow[]> =>
   transaction(
     pool,

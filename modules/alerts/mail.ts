@@ -1,4 +1,4 @@
-// Sends an alert by mail to those whom SMTP_URL names.
+// Sends an alert by mail to the addresses of SMTP_URL.
 import nodemailer from "nodemailer";
 import type { Alert } from "./alert.ts";
 
@@ -15,7 +15,7 @@ const STEP_MS = 5_000;
 /**
  * `smtp(s)://user:password@host:port/?from=...&to=a@x,b@y`; undefined without a URL: alerts are
  * then only kept.
- * @throws Error when nobody is named in `to`.
+ * @throws Error when `to` names no address.
  */
 export const openMailer = (url: string | undefined): Mailer | undefined => {
   if (url === undefined) return undefined;

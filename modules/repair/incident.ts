@@ -1,5 +1,5 @@
-// The state machine of a probed store: what one probe's answer makes of what is known, and what has
-// to be done and told. Pure.
+// The state machine of a probed store: what one probe's answer makes of its state, and what has to
+// be done and reported. Pure.
 import type { UnixMs } from "../../stream/flow.ts";
 import type { Alert } from "../alerts/alert.ts";
 
@@ -47,10 +47,7 @@ const FAILURES = 3;
 const RESTARTS = 3;
 const HOUR_MS = 3_600_000;
 
-/**
- * `canRestart`: somebody could restart this store at all; otherwise the third failure leads from
- * failing to down.
- */
+/** Without `canRestart` the third failure leads from failing to down. */
 export const step = (before: Probe, { at, error }: Seen, canRestart: boolean): Step => {
   const restartedAt = before.restartedAt.filter((time) => at - time < HOUR_MS);
   const quiet = (probe: Probe): Step => ({ probe, isRestart: false, alerts: [] });

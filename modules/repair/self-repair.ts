@@ -1,5 +1,5 @@
-// Watches one store: probes it, has it restarted once an incident, keeps what is known, and tells
-// it. One keeper a store.
+// Watches one store: probes it, restarts it once an incident, keeps its state, and reports its
+// alerts. One keeper a store.
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Log } from "../../infra/runtime/log.ts";
 import type { Schedule } from "../../infra/runtime/schedule.ts";
@@ -29,8 +29,8 @@ export interface Repair {
   readonly look: Look;
   readonly restart: () => Restart | undefined;
   readonly book: ProbeBook;
-  /** True when its mail has been taken. Rejects when nobody could be told. */
-  readonly tell: (alert: Alert) => Promise<boolean>;
+  /** True when its mail has been taken. Rejects when the alert could not be delivered. */
+  readonly report: (alert: Alert) => Promise<boolean>;
   readonly log: Pick<Log, "info" | "warn" | "error">;
   readonly show?: (probe: Probe) => void;
   readonly clock?: () => UnixMs;
@@ -38,10 +38,7 @@ export interface Repair {
   readonly timing?: { readonly intervalMs?: number; readonly recheckMs?: number; readonly probeMs?: number };
 }
 
-/**
- * A store that answers a round trip in more than this is of no use to anybody; ClickHouse under
- * full load needs about one second.
- */
+/** A slower store is of no use; ClickHouse under full load needs about one second. */
 const PROBE_MS = 10_000;
 /**
  * A probe, a restart by force and a slow start, the re-check: what lies between two renewals of the
@@ -49,27 +46,23 @@ const PROBE_MS = 10_000;
  */
 const RESTART_LEASE_MS = 180_000;
 const CLOSING_ASKED_MS = 250;
-/**
- * While Postgres is away, what is to be told waits in memory; an incident makes three alerts at
- * most.
- */
+/** Alerts that wait in memory while Postgres is away; an incident makes three at most. */
 const MOST_PENDING = 30;
 
 /**
  * The order of durable effects: state and alerts are saved in one transaction, then the store is
- * restarted, then the alerts are told. A keeper that dies before the restart has used it up all the
- * same: its successor finds `restarting`, looks again, and tells `down` if nothing has changed: one
- * restart an incident, never two; so does one that is told to stop while a store restarts. One that
- * dies before telling leaves unmailed alerts, which are tried again every minute for an hour. While
- * Postgres is away the keeper that holds a store goes on with what it remembers, and saves it
- * later; the others stand still.
+ * restarted, then the alerts are reported. A keeper that dies before the restart, or is stopped
+ * during it, has used it up: its successor finds `restarting`, probes again, and reports `down` if
+ * nothing has changed. So an incident has one restart, never two. A keeper that dies before
+ * reporting leaves unmailed alerts, which are tried again every minute for an hour. While Postgres
+ * is away, the keeper that holds a store goes on from memory and saves later; others wait.
  */
 export const selfRepair = ({
   name,
   look,
   restart,
   book,
-  tell,
+  report,
   log,
   show,
   clock = Date.now,
@@ -86,7 +79,7 @@ export const selfRepair = ({
     try {
       const row = await book.take(name, leaseMs);
       if (row === undefined) {
-        // Another keeper has it, and told what was to be told.
+        // Another keeper has it, and has reported its alerts.
         held = undefined;
         pending = [];
         isSaved = true;
@@ -123,11 +116,11 @@ export const selfRepair = ({
     }
   };
 
-  const tellAll = async (): Promise<void> => {
+  const reportAll = async (): Promise<void> => {
     for (const entry of pending) {
       if (entry.isMailed) continue;
       try {
-        entry.isMailed = await tell(entry.alert);
+        entry.isMailed = await report(entry.alert);
       } catch (error) {
         log.error("alert.not_told", { incident_id: entry.alert.incident_id, status: entry.alert.status, error });
       }
@@ -149,16 +142,16 @@ export const selfRepair = ({
     if (first.isRestart && isClosing()) return 1;
     if (!(await keep(first, first.isRestart ? leaseMs + RESTART_LEASE_MS : leaseMs))) return "busy";
     if (first.isRestart) {
-      await unlessClosing(Promise.all([restartNow(restarting!), tellAll()]), isClosing);
+      await unlessClosing(Promise.all([restartNow(restarting!), reportAll()]), isClosing);
       await unlessClosing(sleep(recheckMs), isClosing);
       if (isClosing()) return 1;
       const second = step(first.probe, { error: await answerOf(look, probeMs), at: clock() }, true);
       if (!(await keep(second, leaseMs))) return "busy";
     }
-    await tellAll();
+    await reportAll();
     if (isSaved)
       for (const alert of await book.unmailed(name).catch(() => []))
-        if (!isClosing()) await tell(alert).catch(() => undefined);
+        if (!isClosing()) await report(alert).catch(() => undefined);
     return 1;
   };
 
@@ -170,7 +163,7 @@ export const selfRepair = ({
 };
 
 /**
- * Resolves when `work` is done, or soon after the keeper was told to stop: a restart may take
+ * Resolves when `work` is done, or soon after the keeper begins to stop: a restart may take
  * longer than a process has to end (docs/design/laws.md L4).
  */
 const unlessClosing = async (work: Promise<unknown>, isClosing: () => boolean): Promise<void> => {

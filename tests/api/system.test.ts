@@ -3,8 +3,7 @@
 import { createHmac } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Route } from "../../apps/api/route.ts";
-import { deadLetterRoutes } from "../../apps/api/routes/dead-letters.ts";
-import { systemRoutes } from "../../apps/api/routes/system.ts";
+import { routesOf } from "../../apps/api/routes.ts";
 import { demoUsers } from "../../infra/embedded/demo-users.ts";
 import { openPool } from "../../infra/postgres/sql.ts";
 import { createToken } from "../../modules/access/tokens.ts";
@@ -44,7 +43,7 @@ const ask = async (path: string, { method = "GET", token, body, headers = {} }: 
 };
 const admin = () => running.token("admin@demo.tributary.test");
 const service = demo.service_token as string;
-const routes: readonly Route[] = [...systemRoutes({} as never), ...deadLetterRoutes({} as never)];
+const routes: readonly Route[] = await routesOf({} as never);
 const placed = (path: string) => path.replace(/:\w+/g, "none");
 const alert = (change: object = {}) => ({
   ...{

@@ -14,7 +14,7 @@ import { keepDoing } from "../../infra/runtime/schedule.ts";
 import { controlOf } from "../../infra/runtime/stack-control.ts";
 import { until } from "../../infra/runtime/until.ts";
 import { listAlerts } from "../../modules/alerts/kept-alerts.ts";
-import { type Outage, toldOnce } from "../../modules/alerts/told-once.ts";
+import { type Outage, violationsOfReporting } from "../../modules/alerts/reported-once.ts";
 import { type RunningApi, startApi } from "../support/api.ts";
 import { sharedStack } from "../support/shared-stack.ts";
 
@@ -121,7 +121,7 @@ const proven = async (outages: readonly Outage[]) => {
   const services = new Set(outages.map(({ service }) => service));
   const told = (await alertsSince(began)).filter(({ service }) => services.has(service));
   const mails = mailed().filter((mail) => [...services].some((service) => mail.startsWith(`inc_${service}_`)));
-  expect(toldOnce(outages, told, mails, { intervalMs: TIMING.intervalMs, graceMs: 45_000 })).toEqual([]);
+  expect(violationsOfReporting(outages, told, mails, { intervalMs: TIMING.intervalMs, graceMs: 45_000 })).toEqual([]);
   return told;
 };
 

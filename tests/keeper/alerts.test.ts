@@ -3,9 +3,9 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect, test } from "vitest";
 import { readAlert } from "../../modules/alerts/alert.ts";
+import { openDelivery } from "../../modules/alerts/delivery.ts";
 import { mailOf, openMailer } from "../../modules/alerts/mail.ts";
-import { reportAlert } from "../../modules/alerts/report.ts";
-import { teller } from "../../modules/alerts/tell.ts";
+import { sendToApi } from "../../modules/alerts/send-to-api.ts";
 import { restartOf, wordsOf } from "../../modules/repair/restarts.ts";
 
 const body = {
@@ -74,7 +74,7 @@ test("a mail says what, since when and how grave; sent again it has the same id"
   expect(up.messageId).not.toBe(down.messageId);
 });
 
-test("a mail server without anybody to write to is told at the start", () => {
+test("a mail server without an address to write to is refused at the start", () => {
   expect(openMailer(undefined)).toBeUndefined();
   expect(() => openMailer("smtp://127.0.0.1:25/?from=a@b.example")).toThrow("SMTP_URL: must be smtp(s)://");
   expect(() => openMailer("http://127.0.0.1/?to=a@b.example")).toThrow("SMTP_URL: must be smtp(s)://");
@@ -102,11 +102,11 @@ test("only the analytics store and the cache store have somebody who restarts th
   await expect(restartOf("analytics_store", { command, log })!()).rejects.toThrow("the restart command failed");
 });
 
-test("whoever answers in the place of the API is told by its status", async () => {
+test("what answers in the place of the API is reported by its status", async () => {
   const proxy = createServer((_, response) => response.writeHead(502, { "content-type": "text/html" }).end("<html>"));
   await new Promise<void>((resolve) => proxy.listen(0, "127.0.0.1", resolve));
   const url = `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`;
-  await expect(reportAlert({ url, token: "t" }, alertOf(body))).rejects.toThrow(
+  await expect(sendToApi({ url, token: "t" }, alertOf(body))).rejects.toThrow(
     "the platform API answered 502: no reason",
   );
   await new Promise((resolve) => proxy.close(resolve));
@@ -118,7 +118,7 @@ test("an alert that could be neither kept nor mailed leaves both reasons in the 
   const pool = { connect: away("Postgres") } as never;
   const warn = (event: string, { error }: { error?: unknown } = {}) =>
     void logged.push(`${event}: ${(error as Error).message}`);
-  const tell = teller(pool, { send: away("the mail server"), close: () => undefined }, { warn });
+  const tell = openDelivery(pool, { send: away("the mail server"), close: () => undefined }, { warn });
   await expect(tell(alertOf(body))).rejects.toThrow("the mail server is away");
   expect(logged).toEqual(["alert.not_kept: Postgres is away", "alert.not_mailed: the mail server is away"]);
 });

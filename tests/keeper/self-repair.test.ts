@@ -1,5 +1,5 @@
 // One watched store, with a book in memory: what happens when Postgres is away, when the lease goes
-// to another, and when nobody can be told.
+// to another, and when no alert can be delivered.
 import { expect, test } from "vitest";
 import type { Alert } from "../../modules/alerts/alert.ts";
 import type { ProbeRow } from "../../modules/repair/probe-states.ts";
@@ -29,7 +29,7 @@ const watched = (name: "relational_store" | "cache_store" = "relational_store") 
     holder: "me",
     row: { ...fresh, name } as ProbeRow,
     kept: [] as { alert: Alert; isMailed: boolean }[],
-    told: [] as string[],
+    reported: [] as string[],
     restarts: 0,
     order: [] as string[],
     isClosing: false,
@@ -67,10 +67,10 @@ const watched = (name: "relational_store" | "cache_store" = "relational_store") 
         }),
       unmailed: () => asked(() => []),
     },
-    tell: async ({ status, severity }) => {
-      if (world.isMailAway) throw new Error("nobody can be told");
-      world.told.push(`${status} ${severity}`);
-      world.order.push(`told ${status}`);
+    report: async ({ status, severity }) => {
+      if (world.isMailAway) throw new Error("no mail server");
+      world.reported.push(`${status} ${severity}`);
+      world.order.push(`reported ${status}`);
       return true;
     },
     log: { info: () => undefined, warn: () => undefined, error: () => undefined },
@@ -80,13 +80,13 @@ const watched = (name: "relational_store" | "cache_store" = "relational_store") 
   return { world, probe: () => work(() => world.isClosing) };
 };
 
-test("while Postgres is away its holder goes on, tells once, and saves what it knows when it is back", async () => {
+test("while Postgres is away its holder goes on, reports once, and saves what it knows when it is back", async () => {
   const { world, probe } = watched();
   await probe();
   world.isPostgresAway = true;
   world.isWell = false;
   for (let n = 0; n < 5; n += 1) await probe();
-  expect(world.told).toEqual(["down critical"]);
+  expect(world.reported).toEqual(["down critical"]);
   expect(world.row.state).toBe("healthy");
   world.isPostgresAway = false;
   await probe();
@@ -95,11 +95,11 @@ test("while Postgres is away its holder goes on, tells once, and saves what it k
   world.isWell = true;
   await probe();
   await probe();
-  expect(world.told).toEqual(["down critical", "recovered normal"]);
+  expect(world.reported).toEqual(["down critical", "recovered normal"]);
   expect(world.row).toMatchObject({ state: "healthy", failures: 0, incident_id: null });
 });
 
-test("what could not be told while Postgres was away is kept for later", async () => {
+test("what could not be reported while Postgres was away is kept for later", async () => {
   const { world, probe } = watched();
   await probe();
   Object.assign(world, { isPostgresAway: true, isMailAway: true, isWell: false });
@@ -113,7 +113,7 @@ test("a keeper that has never held a store does nothing while Postgres is away",
   const { world, probe } = watched();
   Object.assign(world, { isPostgresAway: true, isWell: false });
   for (let n = 0; n < 4; n += 1) await expect(probe()).rejects.toThrow("Postgres is away");
-  expect(world.told).toEqual([]);
+  expect(world.reported).toEqual([]);
 });
 
 test("a store whose lease went to another is left alone, whatever was about to be done", async () => {
@@ -123,10 +123,10 @@ test("a store whose lease went to another is left alone, whatever was about to b
   await probe();
   world.holder = "another";
   expect(await probe()).toBe("busy");
-  expect([world.restarts, world.told]).toEqual([0, []]);
+  expect([world.restarts, world.reported]).toEqual([0, []]);
 });
 
-test("a restart is saved before it is done, and the alert of it before it is told", async () => {
+test("a restart is saved before it is done, and the alert of it before it is reported", async () => {
   const { world, probe } = watched("cache_store");
   world.isWell = false;
   for (let n = 0; n < 3; n += 1) await probe();
@@ -134,13 +134,13 @@ test("a restart is saved before it is done, and the alert of it before it is tol
   expect(world.order.filter((step) => step !== "saved failing")).toEqual([
     "saved restarting",
     "restarted",
-    "told down",
+    "reported down",
     "saved down",
-    "told down",
+    "reported down",
   ]);
 });
 
-test("a keeper that is told to stop does not wait for a store that restarts; its successor looks again and restarts nothing", async () => {
+test("a keeper that stops does not wait for a store that restarts; its successor looks again and restarts nothing", async () => {
   const { world, probe } = watched("cache_store");
   world.isWell = false;
   world.restarting = () => {
@@ -154,13 +154,13 @@ test("a keeper that is told to stop does not wait for a store that restarts; its
   expect([world.restarts, world.row.state]).toEqual([1, "down"]);
 });
 
-test("a keeper that is told to stop begins no restart, and leaves it to its successor", async () => {
+test("a keeper that stops begins no restart, and leaves it to its successor", async () => {
   const { world, probe } = watched("cache_store");
   world.isWell = false;
   for (let n = 0; n < 2; n += 1) await probe();
   world.isClosing = true;
   await probe();
-  expect([world.restarts, world.row.state, world.told]).toEqual([0, "failing", []]);
+  expect([world.restarts, world.row.state, world.reported]).toEqual([0, "failing", []]);
   world.isClosing = false;
   await probe();
   expect(world.restarts).toBe(1);

@@ -165,7 +165,9 @@ test("no production app reaches the embedded stack", () => {
     return seen;
   };
   const wrong = ["ingest", "worker", "keeper", "api"].flatMap((app) =>
-    [...reached(`apps/${app}/main.ts`)]
+    files
+      .filter((file) => file.startsWith(`apps/${app}/`))
+      .flatMap((file) => [...reached(file)])
       .filter((file) => file.startsWith("infra/embedded/"))
       .map((file) => `apps/${app} reaches ${file}`),
   );

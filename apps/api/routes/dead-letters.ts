@@ -1,21 +1,11 @@
-// The routes of dead letters: listed, made due again, given up. For administrators: a letter may be
-// nobody's.
-import type { Pool } from "pg";
+// The routes of dead letters: listed, made due again, given up. For administrators: a letter may
+// belong to no client.
 import { z } from "zod";
 import { orUnavailable, Problem } from "../../../infra/http/problem.ts";
-import { type ActionPorts, discardLetter, retryLetter } from "../../../modules/dead-letters/actions.ts";
+import { discardLetter, retryLetter } from "../../../modules/dead-letters/actions.ts";
 import type { Letter } from "../../../modules/dead-letters/letter.ts";
 import { type LetterCursor, listLetters } from "../../../modules/dead-letters/letter-reads.ts";
-import type { Caller, Reply, Route } from "../route.ts";
-
-export interface DeadLetterPorts {
-  readonly pool: Pool;
-  /**
-   * Opened when first needed; rejects while the log cannot be written: nothing is done that nobody
-   * could read about.
-   */
-  readonly audit: () => Promise<ActionPorts["audit"]>;
-}
+import type { ApiPorts, Caller, Reply, Route } from "../route.ts";
 
 const filters = z.strictObject({
   kind: z.enum(["clicks", "pixel", "s2s"]).optional(),
@@ -28,7 +18,7 @@ const filters = z.strictObject({
 });
 const discard = z.strictObject({ reason: z.string().trim().min(1).max(500) });
 
-export const deadLetterRoutes = ({ pool, audit }: DeadLetterPorts): readonly Route[] => {
+export const routes = ({ pool, audit }: ApiPorts): readonly Route[] => {
   const common = { auth: "user", roles: ["admin"] } as const;
   return [
     {
@@ -45,7 +35,7 @@ export const deadLetterRoutes = ({ pool, audit }: DeadLetterPorts): readonly Rou
           ...(client_id && { client_id }),
         };
         const after = cursor === undefined ? undefined : cursorOf(cursor);
-        // One more than asked for tells whether there are more.
+        // One more than asked for shows whether there are more.
         const found = await stored(() =>
           listLetters(pool, filter, { scope: null, limit: limit + 1, ...(after && { after }) }),
         );
@@ -104,10 +94,7 @@ const stored = <T>(work: () => Promise<T>): Promise<T> =>
   work().catch(orUnavailable("dead letters cannot be read or changed now", 2));
 
 const TIMES = new Set(["first_failed_at", "last_failed_at", "next_attempt_at", "sent_at", "closed_at"]);
-/**
- * Times as RFC 3339. The lease is the keeper's own, root and subject are how letters of one event
- * are told.
- */
+/** Times as RFC 3339; without the keeper's lease, and without what links letters of one event. */
 const shown = ({ lease_until: _, root: __, subject: ___, ...letter }: Letter) =>
   Object.fromEntries(
     Object.entries(letter).map(([name, value]) => [

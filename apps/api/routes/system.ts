@@ -2,30 +2,18 @@
 // alerts.
 import type { Pool } from "pg";
 import { orUnavailable, Problem, unavailable } from "../../../infra/http/problem.ts";
-import { type Alert, readAlert } from "../../../modules/alerts/alert.ts";
+import { readAlert } from "../../../modules/alerts/alert.ts";
 import { ingestPath } from "../../../modules/edges/ingest-path.ts";
 import { listProbes, type ProbeRow } from "../../../modules/repair/probe-states.ts";
 import { answerOf, type Look } from "../../../modules/repair/probes.ts";
-import type { Route } from "../route.ts";
-
-export interface SystemPorts {
-  readonly version: string;
-  /** Unix milliseconds when this process began to serve. */
-  readonly startedAt: number;
-  readonly pool: Pool;
-  readonly analytics: Look;
-  readonly cache: Look;
-  readonly relational: Look;
-  /** True when the mail has been taken; rejects when the alert could be neither kept nor mailed. */
-  readonly tell: (alert: Alert) => Promise<boolean>;
-}
+import type { ApiPorts, Route } from "../route.ts";
 
 const PROBE_MS = 2_000;
 const CACHED_MS = 2_000;
-/** Three rounds of the keeper: then nobody probes. */
+/** Three rounds of the keeper: then no keeper probes. */
 const STALE_MS = 180_000;
 
-export const systemRoutes = (ports: SystemPorts): readonly Route[] => {
+export const routes = (ports: ApiPorts): readonly Route[] => {
   const health = cached(() => basicHealth(ports), CACHED_MS);
   return [
     {
@@ -76,8 +64,8 @@ export const systemRoutes = (ports: SystemPorts): readonly Route[] => {
       answer: async ({ body }) => {
         const read = readAlert(body);
         if ("wrong" in read) throw new Problem("validation_failed", "this is no alert", { errors: read.wrong });
-        // Why is in the log: `tell` has said so.
-        const mailed = await ports.tell(read.alert).catch(() => {
+        // The reason is in the log.
+        const mailed = await ports.reportAlert(read.alert).catch(() => {
           throw unavailable("the alert can be neither kept nor mailed now", 2);
         });
         return { status: 202, body: { incident_id: read.alert.incident_id, mailed } };
@@ -90,7 +78,7 @@ const known = (pool: Pool): Promise<readonly ProbeRow[]> =>
   listProbes(pool).catch(orUnavailable("the states of the stores cannot be read now", 2));
 
 type Store = "ok" | "down";
-const basicHealth = async ({ version, startedAt, pool, analytics, cache, relational }: SystemPorts) => {
+const basicHealth = async ({ version, startedAt, pool, analytics, cache, relational }: ApiPorts) => {
   const stateOf = async (look: Look): Promise<Store> => ((await answerOf(look, PROBE_MS)) === null ? "ok" : "down");
   const [analyticsStore, cacheStore, relationalStore, probes] = await Promise.all([
     stateOf(analytics),
@@ -114,7 +102,7 @@ const basicHealth = async ({ version, startedAt, pool, analytics, cache, relatio
 
 const iso = (at: number | null): string | null => (at === null ? null : new Date(at).toISOString());
 
-/** `status` is degraded too when no keeper has probed for three rounds: then nobody knows. */
+/** `status` is degraded too when no keeper has probed for three rounds. */
 export const detailedHealth = (rows: readonly ProbeRow[], now: number) => {
   const isStale = rows.some(({ checked_at }) => checked_at === null || now - checked_at > STALE_MS);
   const isOk = rows.every(({ state }) => state === "healthy") && !isStale;

@@ -1,5 +1,5 @@
-// Opens what self-repair needs: a connection of its own to each store, who restarts, and who is
-// told; one schedule a store.
+// Opens what self-repair needs: a connection of its own to each store, what restarts it, and what
+// delivers alerts; one schedule a store.
 import { Redis } from "ioredis";
 import { openClickhouse } from "../../../infra/clickhouse/client.ts";
 import type { Kafka } from "../../../infra/kafka/kafka.ts";
@@ -11,10 +11,10 @@ import type { Metrics } from "../../../infra/runtime/metrics.ts";
 import type { Schedule } from "../../../infra/runtime/schedule.ts";
 import { renewServiceToken } from "../../../modules/access/tokens.ts";
 import type { Alert } from "../../../modules/alerts/alert.ts";
+import { openDelivery } from "../../../modules/alerts/delivery.ts";
 import { unmailedAlerts } from "../../../modules/alerts/kept-alerts.ts";
 import { openMailer } from "../../../modules/alerts/mail.ts";
-import { reportAlert } from "../../../modules/alerts/report.ts";
-import { teller } from "../../../modules/alerts/tell.ts";
+import { sendToApi } from "../../../modules/alerts/send-to-api.ts";
 import { hostsNow, recordedHostings } from "../../../modules/groups/hosts.ts";
 import { probeNames } from "../../../modules/repair/incident.ts";
 import { releaseProbes, saveProbe, takeProbe } from "../../../modules/repair/probe-states.ts";
@@ -51,7 +51,7 @@ export interface RepairPorts {
   readonly timing?: Repair["timing"];
 }
 
-/** Shorter than a probe's 10 s, so that the store's own words are heard and not our impatience. */
+/** Shorter than a probe's 10 s, so that the store's own error is reported. */
 const STORE_MS = 8_000;
 const LAG_MS = 5_000;
 const LEVELS = { healthy: 0, failing: 1, restarting: 2, down: 3 } as const;
@@ -67,11 +67,11 @@ export const openRepairs = ({ config, apiUrl, kafka, log, metrics, timing }: Rep
     connectTimeout: STORE_MS,
     maxRetriesPerRequest: null,
   });
-  // Each failed connection tells; the probe says it once.
+  // The probe reports it once.
   redis.on("error", (error) => log.debug("redis.error", { error }));
   const objects = openObjects(config.OBJECT_STORE_URL);
   const mailer = openMailer(config.SMTP_URL);
-  const tellHere = teller(pool, mailer, log);
+  const deliver = openDelivery(pool, mailer, log);
 
   let token: string | undefined;
   const stack = config.TRIBUTARY_HOME === undefined ? undefined : localStack(config.TRIBUTARY_HOME);
@@ -83,14 +83,14 @@ export const openRepairs = ({ config, apiUrl, kafka, log, metrics, timing }: Rep
     token ??= await renewServiceToken(pool, `keeper ${config.INSTANCE_NAME}`);
     return token;
   };
-  const tell = async (alert: Alert): Promise<boolean> => {
+  const report = async (alert: Alert): Promise<boolean> => {
     const url = apiUrl ?? stack?.apiUrl();
-    if (url === undefined) return tellHere(alert);
+    if (url === undefined) return deliver(alert);
     try {
-      return await reportAlert({ url, token: await ensureToken() }, alert);
+      return await sendToApi({ url, token: await ensureToken() }, alert);
     } catch (error) {
       log.warn("alert.api_away", { incident_id: alert.incident_id, error });
-      return tellHere(alert);
+      return deliver(alert);
     }
   };
 
@@ -137,7 +137,7 @@ export const openRepairs = ({ config, apiUrl, kafka, log, metrics, timing }: Rep
         );
       },
       book,
-      tell,
+      report,
       log,
       show: ({ state }) => metrics.setProbe(probe, LEVELS[state]),
       ...(timing === undefined ? {} : { timing }),

@@ -1,7 +1,7 @@
 // The checker of law L2 finds what it is for: an alert too many, one that is missing, a mail twice,
 // a recovery without its downtime.
 import { expect, test } from "vitest";
-import { toldOnce } from "../../modules/alerts/told-once.ts";
+import { violationsOfReporting } from "../../modules/alerts/reported-once.ts";
 
 const T0 = Date.UTC(2026, 10, 21, 12);
 const minute = 60_000;
@@ -19,19 +19,26 @@ const mails = ["inc_a.down.normal", "inc_a.recovered.normal"];
 const timing = { intervalMs: minute, graceMs: 15_000 };
 
 test("one alert and one recovery with its downtime, each mailed once, keep the law", () => {
-  expect(toldOnce([outage], [down, back], mails, timing)).toEqual([]);
-  expect(toldOnce([{ ...outage, to: T0 + minute }], [], [], timing), "shorter than three probes").toEqual([]);
+  expect(violationsOfReporting([outage], [down, back], mails, timing)).toEqual([]);
+  expect(violationsOfReporting([{ ...outage, to: T0 + minute }], [], [], timing), "shorter than three probes").toEqual(
+    [],
+  );
 });
 
-test.each<[string, Parameters<typeof toldOnce>[1], readonly string[], RegExp]>([
-  ["nobody is told", [], [], /0 incidents/],
-  ["it is told twice", [down, down, back], mails, /told as down \(normal\) 2 times/],
+test.each<[string, Parameters<typeof violationsOfReporting>[1], readonly string[], RegExp]>([
+  ["it is not reported", [], [], /0 incidents/],
+  ["it is reported twice", [down, down, back], mails, /reported down \(normal\) 2 times/],
   ["it is mailed twice", [down, back], [...mails, mails[0]!], /2 mails of inc_a down/],
   ["it is not mailed", [down, back], [mails[1]!], /0 mails of inc_a down/],
-  ["its return is not told", [down], [mails[0]!], /the return of analytics_store/],
+  ["its return is not reported", [down], [mails[0]!], /the return of analytics_store/],
   ["it returns without having been away", [back], [mails[1]!], /recovered and was never down/],
   ["the downtime is missing", [down, { ...back, duration: null }], mails, /recovered without a downtime/],
-  ["it is told too late", [{ ...down, told_at: T0 + 4 * minute }, back], mails, /told 240000 ms after it had gone/],
+  [
+    "it is reported too late",
+    [{ ...down, told_at: T0 + 4 * minute }, back],
+    mails,
+    /reported 240000 ms after it had gone/,
+  ],
   [
     "it is two incidents",
     [down, back, { ...down, incident_id: "inc_b" }],
@@ -39,5 +46,5 @@ test.each<[string, Parameters<typeof toldOnce>[1], readonly string[], RegExp]>([
     /2 incidents/,
   ],
 ])("broken when %s", (_, alerts, came, says) => {
-  expect(toldOnce([outage], alerts, came, timing).join("; ")).toMatch(says);
+  expect(violationsOfReporting([outage], alerts, came, timing).join("; ")).toMatch(says);
 });

@@ -1,14 +1,11 @@
-// Tells an alert: kept in Postgres and mailed once; without Postgres mailed all the same.
+// Delivers an alert: kept in Postgres and mailed once; mailed without Postgres too.
 import type { Pool } from "pg";
 import type { Log } from "../../infra/runtime/log.ts";
 import type { Alert } from "./alert.ts";
 import { mailOnce } from "./kept-alerts.ts";
 import type { Mailer } from "./mail.ts";
 
-/**
- * An incident has three alerts; what is remembered of mails sent without Postgres is a few
- * kilobytes.
- */
+/** An incident has three alerts; so many identities are a few kilobytes. */
 const MOST_REMEMBERED = 200;
 
 /**
@@ -16,7 +13,7 @@ const MOST_REMEMBERED = 200;
  * what it has mailed, and the keeper saves that later.
  * Rejects when neither Postgres nor a mail server has taken it.
  */
-export const teller = (
+export const openDelivery = (
   pool: Pool,
   mailer: Mailer | undefined,
   log: Pick<Log, "warn">,

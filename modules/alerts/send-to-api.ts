@@ -1,4 +1,4 @@
-// Hands an alert to the platform API (POST /api/admin/system-alert), which keeps and mails it.
+// Sends an alert to the platform API (POST /api/admin/system-alert), which keeps and mails it.
 import type { Alert } from "./alert.ts";
 
 export interface ApiAddress {
@@ -11,7 +11,7 @@ export interface ApiAddress {
 const ANSWER_MS = 15_000;
 
 /** True when its mail has been taken. Rejects when the API cannot be reached or refuses. */
-export const reportAlert = async ({ url, token }: ApiAddress, alert: Alert): Promise<boolean> => {
+export const sendToApi = async ({ url, token }: ApiAddress, alert: Alert): Promise<boolean> => {
   const answer = await fetch(`${url.replace(/\/$/, "")}/api/admin/system-alert`, {
     method: "POST",
     headers: { authorization: `Bearer ${token}`, "content-type": "application/json" },

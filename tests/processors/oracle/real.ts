@@ -1,0 +1,283 @@
+// Runs histories through the edge's admission and the real attribute, settle and commission, and reads what came of them.
+import { clickIdKey, mint } from "../../../domain/click-id.ts";
+import { identifyFor } from "../../../domain/device-id.ts";
+import { type Contract, reference, referenceOf } from "../../../domain/reference/reference.ts";
+import { admitEvent } from "../../../processors/admit/event.ts";
+import { textsOf } from "../../../processors/admit/shape.ts";
+import { clickKeys, clickKeysOf } from "../../../processors/attribute/click-keys.ts";
+import { decisionOnLine, decisionOnOrder } from "../../../processors/settle/decision-claim.ts";
+import type {
+  Claim,
+  Conversion,
+  EventAttributed,
+  EventReceived,
+  EventScored,
+  LedgerEntry,
+} from "../../../schemas/generated.ts";
+import type { Read } from "../../../stream/flow.ts";
+import { campaign, client, contract, enrichment, fraud, link, partner, reads } from "../../support/builders.ts";
+import type { Answers, ContractSaved, Decided, History, Line, Sent } from "./history.ts";
+
+export const partners = [21, 22, 23] as const;
+const key = clickIdKey("a secret of the oracle", 1);
+const keys = clickKeysOf([key]);
+const identify = identifyFor(Buffer.alloc(32, 7), 10_000);
+const scores = { ok: 0, review: 50, reject: 90 } as const;
+const DAY_MS = 86_400_000;
+
+/** The stages that decide about money, as they are hosted when each stands alone. */
+export const moneyStages = [["attribute"], ["settle"], ["commission"]] as const;
+
+/** Histories side by side never share a client: each has its own ids, `apart` from the others. */
+const idIn = (apart: number, id: number): number => apart * 10 + id;
+const linkIdOf = (clientId: number, partnerId: number): number => clientId * 100 + partnerId;
+
+const contractOf = (saved: ContractSaved, n: number, apart: number, currency: string): Contract => {
+  const { min = null, max = null, cap = null, amount = null, rate_ppm = null, months = null, tiers = [] } = saved;
+  const holdsAmounts = min !== null || max !== null || cap !== null || amount !== null || saved.type === "tiered";
+  return contract({
+    recorded_at: saved.recordedAt,
+    valid_from: saved.recordedAt,
+    contract_id: apart * 100 + n,
+    client_id: idIn(apart, saved.client),
+    partner_id: saved.partner,
+    segment: saved.segment,
+    event_type: saved.event_type,
+    type: saved.type,
+    rate_ppm,
+    currency: holdsAmounts ? currency : null,
+    amount_minor: amount,
+    tiers: tiers.map(({ from, price }) => ({
+      from,
+      rate_ppm: saved.paysAmounts ? null : price,
+      amount_minor: saved.paysAmounts ? price : null,
+    })),
+    tier_mode: saved.isRetroactive ? "retroactive" : "marginal",
+    months,
+    min_minor: min,
+    max_minor: max,
+    cap: cap === null ? null : { period: cap.period, amount_minor: cap.amount },
+    effective_from: saved.from,
+    effective_to: saved.to,
+  });
+};
+
+/** What all of these histories' stages may look up. */
+export const knownTo = (histories: readonly History[]): Read => {
+  const clients = histories.flatMap((history, apart) =>
+    history.clients.map((one) =>
+      client({ client_id: idIn(apart, one.id), currency: one.currency, hold_days: one.holdDays }),
+    ),
+  );
+  const everywhere = clients.map(({ client_id }) => client_id);
+  const rows = {
+    clients,
+    partners: partners.map((partner_id) => partner({ partner_id, client_ids: everywhere })),
+    campaigns: everywhere.map((client_id) => campaign({ campaign_id: client_id, client_id })),
+    links: everywhere.flatMap((client_id) =>
+      partners.map((partner_id) => {
+        const link_id = linkIdOf(client_id, partner_id);
+        return link({ link_id, client_id, campaign_id: client_id, partner_id, code: `l${link_id}` });
+      }),
+    ),
+    contracts: histories.flatMap((history, apart) =>
+      history.contracts.map((one, n) =>
+        contractOf(one, n, apart, history.clients.find(({ id }) => id === one.client)!.currency),
+      ),
+    ),
+    rules: [],
+  };
+  return reads([reference, referenceOf(rows, Number.MAX_SAFE_INTEGER)], [clickKeys, keys]);
+};
+
+const sentAs = (sent: Sent, clientId: number): object => {
+  const { t, name, ts, did, click, order, product, segment, amount, currency, refundId, about, email, leadId } = sent;
+  const clickId =
+    click === undefined ? undefined : mint(linkIdOf(clientId, click.partner), click.at, new Uint8Array(8), key);
+  const amountIs = t === "refund" ? "amount" : t === "lead_submit" ? "lead_value" : "revenue";
+  const props = {
+    ...(name !== undefined && { event_name: name }),
+    order_id: order,
+    product_id: product,
+    product_line: segment,
+    quantity: 1,
+    currency,
+    refund_id: refundId,
+    event_id: about,
+    email,
+    product: email === undefined ? undefined : product,
+    client_lead_id: leadId,
+    ...(amount !== undefined && { [amountIs]: amount }),
+  };
+  const svc_click_id = click?.isForged ? `${clickId!.slice(0, -1)}${clickId!.endsWith("A") ? "B" : "A"}` : clickId;
+  return { t, ts, cid: clientId, did, event_id: sent.id, svc_click_id, props };
+};
+
+export type Published =
+  | { readonly topic: "scored"; readonly data: EventScored; readonly at: number; readonly receivedAt: number }
+  | { readonly topic: "claims"; readonly data: Claim; readonly at: number; readonly receivedAt: number }
+  | { readonly topic: "refused"; readonly code: string };
+
+const admitted = (sent: Sent, apart: number): Published => {
+  const clientId = idIn(apart, sent.client);
+  const { receivedAt } = sent;
+  const given = JSON.parse(JSON.stringify(sentAs(sent, clientId)));
+  const admission = admitEvent(given, {
+    source: sent.isPixel ? "pixel" : "batch",
+    clientId,
+    isClientSide: sent.isPixel,
+    consentDefault: 0xff,
+    segments: new Set(["MX", "VD", "DA", "HA", "IT", "NW"]),
+    identify,
+    texts: textsOf(JSON.stringify(given)),
+    receivedAt,
+    oldest: receivedAt - 700 * DAY_MS,
+    newest: receivedAt + DAY_MS,
+    address: null,
+    userAgent: null,
+    batchId: null,
+  });
+  if (admission.kind === "refused") return { topic: "refused", code: admission.refusal.code };
+  const score = scores[sent.verdict];
+  const data = {
+    event: admission.data,
+    enrichment: enrichment({ person: sent.person ?? null }),
+    fraud: fraud({ score, band: sent.verdict }),
+  };
+  return { topic: "scored", data, at: admission.at, receivedAt };
+};
+
+/** What one history publishes, in its order. */
+export const publishedBy = (history: History, apart: number): readonly Published[] => {
+  const events = new Map<string, EventReceived>();
+  return history.happenings.map((one): Published => {
+    if (one.is === "event") {
+      const made = admitted(one, apart);
+      if (made.topic === "scored") events.set(`${one.client}/${one.id}`, made.data.event);
+      return made;
+    }
+    return { topic: "claims", data: claimOf(one, apart, events), at: one.receivedAt, receivedAt: one.receivedAt };
+  });
+};
+const claimOf = (one: Decided, apart: number, events: ReadonlyMap<string, EventReceived>): Claim => {
+  const clientId = idIn(apart, one.client);
+  const said = {
+    decision_id: `00000000-0000-8000-9000-${`${apart}`.padStart(6, "0")}${one.id.replace(/\D/g, "").padStart(6, "0")}`,
+    kind: one.kind,
+    actor: "user:ana",
+    partner_id: one.partner ?? null,
+    campaign_id: null,
+    reason: "agreed",
+    at: one.receivedAt,
+    flags: [],
+    review_from: 101,
+    reject_from: 101,
+  };
+  if (one.about !== undefined) return decisionOnLine(clientId, events.get(`${one.client}/${one.about}`)!, said);
+  if (one.product === undefined) return decisionOnOrder(clientId, one.order!, said);
+  const event = { event_id: said.decision_id, t: "purchase", order_id: one.order!, product_id: one.product };
+  return decisionOnLine(clientId, event, said);
+};
+
+/** What lies in the log at the end. */
+export interface Written {
+  readonly conversions: readonly Conversion[];
+  readonly rows: readonly EventAttributed[];
+  readonly entries: readonly LedgerEntry[];
+  readonly letters: readonly { readonly clientId: number; readonly event: string; readonly code: string }[];
+}
+
+const newest = <Row>(rows: readonly Row[], idOf: (row: Row) => string, isNewer: (a: Row, b: Row) => boolean) => {
+  const found = new Map<string, Row>();
+  for (const row of rows) {
+    const known = found.get(idOf(row));
+    if (known === undefined || isNewer(row, known)) found.set(idOf(row), row);
+  }
+  return found;
+};
+const earning: ReadonlySet<string> = new Set(["purchase", "ext_purchase", "lead_submit", "install", "custom"]);
+
+/** The answers for each of the histories, from records in which each may stand more than once. */
+export const readAnswers = (
+  histories: readonly History[],
+  published: readonly (readonly Published[])[],
+  written: Written,
+): readonly Answers[] => {
+  const answers = histories.map((history, n) => {
+    const refused: Record<string, string> = {};
+    for (const [at, made] of published[n]!.entries())
+      if (made.topic === "refused")
+        refused[`${history.happenings[at]!.client}/${history.happenings[at]!.id}`] = made.code;
+    return { lines: {} as Record<string, Line>, money: {} as Record<string, bigint>, refused };
+  });
+  const place = (clientId: number) => ({ of: answers[Math.floor(clientId / 10)]!, client: clientId % 10 });
+  for (const { clientId, event, code } of written.letters)
+    place(clientId).of.refused[`${place(clientId).client}/${event}`] = code;
+
+  const records = [
+    ...newest(
+      written.conversions,
+      (one) => one.change_id,
+      () => false,
+    ).values(),
+  ];
+  const conversions = newest(
+    records,
+    (one) => one.conversion_id,
+    (a, b) => a.version > b.version,
+  );
+  const reviews = new Map(
+    records.filter(({ kind }) => kind === "credited").map((one) => [one.conversion_id, one.review]),
+  );
+  const released = new Set(records.filter(({ kind }) => kind === "released").map((one) => one.conversion_id));
+  const byEvent = new Map<string, Conversion>();
+  for (const one of conversions.values()) {
+    const known = byEvent.get(one.event_id);
+    const isOpen = one.refunded_minor < one.line_value_minor || one.kind !== "reversed";
+    if (known === undefined || isOpen) byEvent.set(one.event_id, one);
+  }
+  const senders = new Map<string, string>();
+  const rows = newest(
+    written.rows,
+    (row) => row.event.event_id,
+    (a, b) => a.version > b.version,
+  );
+  for (const { event, credit, merged_into } of rows.values()) {
+    senders.set(event.event_id, event.sender_event_id!);
+    const isLine = earning.has(event.t) && merged_into === null;
+    if (!isLine) continue;
+    const { of, client: id } = place(event.client_id);
+    const held = byEvent.get(event.event_id);
+    const isTaken = held?.kind === "reversed" && held.refunded_minor === held.line_value_minor;
+    of.lines[`${id}/${event.sender_event_id}`] =
+      credit.partner_id === null || held === undefined
+        ? { status: "open", partner: null, account: null, left: 0n }
+        : isTaken
+          ? { status: "reversed", partner: null, account: null, left: 0n }
+          : {
+              status: "credited",
+              partner: held.partner_id,
+              account:
+                released.has(held.conversion_id) || reviews.get(held.conversion_id) === null ? "payable" : "held",
+              left: held.line_value_minor - held.refunded_minor,
+            };
+  }
+  const entries = newest(
+    written.entries,
+    (one) => one.entry_id,
+    () => false,
+  );
+  for (const entry of entries.values()) {
+    const { of, client: id } = place(entry.client_id);
+    const event = conversions.get(entry.conversion_id)?.event_id;
+    const what = entry.commission_type === "tiered" ? "tiers" : senders.get(event ?? "");
+    for (const { account, amount_minor } of entry.lines)
+      if (account !== "expense:client") {
+        const month = `${entry.year}-${entry.month}`;
+        const name = `${id}/${what} ${entry.partner_id} ${account.split(":")[0]} ${entry.currency} ${month}`;
+        of.money[name] = (of.money[name] ?? 0n) - amount_minor;
+      }
+  }
+  for (const { money } of answers) for (const name of Object.keys(money)) if (money[name] === 0n) delete money[name];
+  return answers;
+};

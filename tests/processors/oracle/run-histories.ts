@@ -1,0 +1,92 @@
+// Drives many histories side by side through the real stages, and compares what came of each with the oracle.
+import { inMemoryWire } from "../../../infra/avro/wire.ts";
+import { letterHeaders } from "../../../stream/dead-letters.ts";
+import { type Driven, drive } from "../../../stream/testing/drive.ts";
+import { topics } from "../../../topics.ts";
+import { pipeline } from "../../../topology.ts";
+import type { Answers, History } from "./history.ts";
+import { answersTo } from "./oracle.ts";
+import { knownTo, moneyStages, type Published, publishedBy, readAnswers, type Written } from "./real.ts";
+
+const senderOf = (data: any): { clientId: number; event: string } => {
+  const event = data.event ?? data.attributed?.event ?? data;
+  return { clientId: event.client_id, event: event.sender_event_id ?? event.event_id };
+};
+const lettersOf = (driven: Driven): Written["letters"] =>
+  ["clicks.dlq", "pixel.dlq", "s2s.dlq"].flatMap((name) =>
+    driven.messages(name).map(({ value, headers }) => {
+      const from = String(headers[letterHeaders.topic]);
+      const topic = Object.values(topics).find((one) => one.name === from)!;
+      const { data } = driven.wire.decode<any>(topic as any, value, { topic: from, partition: 0, offset: 0 });
+      return { ...senderOf(data), code: String(headers[letterHeaders.code]) };
+    }),
+  );
+
+/** Everything that lies in the log of these histories. */
+export const writtenIn = (driven: Driven): Written => ({
+  conversions: driven.read(topics.conversions).map(({ data }) => data),
+  rows: driven.read(topics.eventsAttributed).map(({ data }) => data),
+  entries: driven.read(topics.ledgerEntries).map(({ data }) => data),
+  letters: lettersOf(driven),
+});
+
+/** The n-th happening of every history goes at once, and is followed to its end before the next ones. */
+const answersOfReal = async (histories: readonly History[]): Promise<readonly Answers[]> => {
+  const driven = drive(pipeline, { wire: inMemoryWire, hosting: moneyStages, read: knownTo(histories), batch: 1_000 });
+  const published = histories.map(publishedBy);
+  const longest = Math.max(...published.map((all) => all.length));
+  for (let n = 0; n < longest; n++) {
+    const now = published.flatMap((all): Published | readonly [] => all[n] ?? []);
+    const scored = now.flatMap((one) => (one.topic === "scored" ? one : []));
+    const claims = now.flatMap((one) => (one.topic === "claims" ? one : []));
+    if (scored.length > 0) await driven.send(topics.eventsScored, ...scored);
+    if (claims.length > 0) await driven.send(topics.claims, ...claims);
+  }
+  return readAnswers(histories, published, writtenIn(driven));
+};
+
+const told = (_: string, value: unknown): unknown =>
+  typeof value === "bigint"
+    ? `${value}n`
+    : typeof value === "object" && value !== null && !Array.isArray(value)
+      ? Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)))
+      : value;
+export const printed = (value: unknown): string => JSON.stringify(value, told, 1);
+
+export interface Difference {
+  readonly history: History;
+  readonly expected: Answers;
+  readonly got: Answers;
+}
+
+/** The histories, side by side, of which the oracle says something else. */
+export const differencesOf = async (histories: readonly History[]): Promise<readonly Difference[]> => {
+  const real = await answersOfReal(histories);
+  return histories.flatMap((history, n) => {
+    const expected = answersTo(history);
+    const got = real[n]!;
+    return printed(expected) === printed(got) ? [] : { history, expected, got };
+  });
+};
+
+/** The smallest history found that still differs: without happenings and contracts that do not matter. */
+export const shrunk = async (difference: Difference): Promise<Difference> => {
+  let smallest = difference;
+  for (let isSmaller = true; isSmaller; ) {
+    isSmaller = false;
+    const { history } = smallest;
+    const without = <T>(all: readonly T[], n: number): readonly T[] => all.filter((_, at) => at !== n);
+    const candidates: readonly History[] = [
+      ...history.happenings.map((_, n) => ({ ...history, happenings: without(history.happenings, n) })),
+      ...history.contracts.map((_, n) => ({ ...history, contracts: without(history.contracts, n) })),
+    ];
+    for (const candidate of candidates) {
+      const [found] = await differencesOf([candidate]).catch(() => []);
+      if (found === undefined) continue;
+      smallest = found;
+      isSmaller = true;
+      break;
+    }
+  }
+  return smallest;
+};

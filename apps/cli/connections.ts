@@ -1,11 +1,21 @@
 // Opens what one command needs, and closes it when the command ends; finds the client that it names.
+
+import { Redis } from "ioredis";
 import type pg from "pg";
 import type { Client } from "../../domain/reference/reference.ts";
+import { openRegistry } from "../../infra/avro/registry.ts";
+import { openWire } from "../../infra/avro/wire.ts";
+import type { Admin } from "../../infra/kafka/admin.ts";
 import { type Kafka, openKafka } from "../../infra/kafka/kafka.ts";
 import { openPool } from "../../infra/postgres/sql.ts";
-import { UsageError } from "../../infra/runtime/refused.ts";
+import { Refused, UsageError } from "../../infra/runtime/refused.ts";
+import { HeldElsewhere } from "../../modules/groups/group-holds.ts";
+import { RewindRefused } from "../../modules/groups/rewind.ts";
+import { type Found, findGroup, type Rewinding } from "../../modules/groups/rewinding.ts";
 import { findClient } from "../../modules/reference/find-client.ts";
-import { addresses } from "./config.ts";
+import { topics } from "../../topics.ts";
+import { pipeline } from "../../topology.ts";
+import { addresses, redisUrl } from "./config.ts";
 
 export const withPool = async <T>(work: (pool: pg.Pool) => Promise<T>): Promise<T> => {
   const pool = openPool(addresses().postgresUrl, { name: "tributary-ops", max: 2 });
@@ -21,10 +31,56 @@ export const kafkaOf = (clientId = "tributary-ops"): Kafka => {
   return openKafka({ brokers, clientId, topicPrefix });
 };
 
+export const withAdmin = async <T>(work: (admin: Admin) => Promise<T>): Promise<T> => {
+  const admin = await kafkaOf().admin();
+  try {
+    return await work(admin);
+  } finally {
+    await admin.close();
+  }
+};
+
 /** The client of a slug or an id. Throws UsageError when there is none. */
 export const clientOf = async (pool: pg.Pool, slugOrId: string): Promise<Client> => {
   const client = await findClient(pool, slugOrId);
   if (client === undefined)
     throw new UsageError(`--client: there is no client ${slugOrId}; the demo clients are listed by: tributary status`);
   return client;
+};
+
+/** Opens what moving a group needs; what is refused ends the command with 3. */
+export const withRewinding = <T>(work: (rewinding: Rewinding) => Promise<T>): Promise<T> =>
+  withPool(async (pool) => {
+    const { registryUrl, topicPrefix } = addresses();
+    const kafka = kafkaOf();
+    const admin = await kafka.admin();
+    const producer = kafka.producer();
+    try {
+      const wire = await openWire([topics.operations], openRegistry({ url: registryUrl, topicPrefix }));
+      return await work({ pool, kafka, admin, audit: { wire, produce: producer.send }, topology: pipeline });
+    } catch (error) {
+      if (error instanceof RewindRefused || error instanceof HeldElsewhere) throw new Refused(error.message);
+      throw error;
+    } finally {
+      await producer.close();
+      await admin.close();
+    }
+  });
+
+/** For one command; a connection that breaks fails its call, which is all that is reported. */
+export const withRedis = async <T>(work: (redis: Redis) => Promise<T>): Promise<T> => {
+  const redis = new Redis(redisUrl(), { lazyConnect: true, maxRetriesPerRequest: 1 });
+  redis.on("error", () => undefined);
+  try {
+    return await work(redis);
+  } finally {
+    redis.disconnect();
+  }
+};
+
+/** The group that hosts a stage or sink. Throws UsageError when there is none of this name. */
+export const hostOf = async (rewinding: Rewinding, name: string): Promise<Found> => {
+  const known = pipeline.nodes.flatMap((node) => (node.is === "edge" ? [] : node.name));
+  if (!known.includes(name)) throw new UsageError(`${name} is no stage and no sink; there are ${known.join(", ")}`);
+  return findGroup(rewinding, name);
 };

@@ -16,6 +16,7 @@ import { groupCommands } from "./commands/groups.ts";
 import { hashCommands } from "./commands/hash.ts";
 import { installationCommands } from "./commands/installation.ts";
 import { lookCommands } from "./commands/look.ts";
+import { relearnCommands } from "./commands/relearn.ts";
 import { replayCommands } from "./commands/replay.ts";
 import { reprocessCommands } from "./commands/reprocess.ts";
 import { rewindCommands } from "./commands/rewind.ts";
@@ -44,6 +45,7 @@ for (const add of [
   archiveCommands,
   alertCommands,
   rewindCommands,
+  relearnCommands,
   reprocessCommands,
   lookCommands,
   groupCommands,

@@ -90,3 +90,15 @@ export const waitingMarks = (pool: Pool): Promise<Waiting> =>
     },
     { role: "tributary_keeper", isReadOnly: true },
   );
+
+const ASKED_EVERY_MS = 250;
+
+/** Until every marked minute is computed; false when that takes longer. */
+export const untilRollupsComputed = async (pool: Pool, withinMs: number): Promise<boolean> => {
+  const end = performance.now() + withinMs;
+  while ((await waitingMarks(pool)).count > 0) {
+    if (performance.now() > end) return false;
+    await new Promise((resolve) => setTimeout(resolve, ASKED_EVERY_MS));
+  }
+  return true;
+};

@@ -113,6 +113,7 @@ const moduleImports: Readonly<Record<string, readonly string[]>> = {
   repair: ["alerts", "groups"],
   replays: ["groups"],
   reprocess: ["decisions"],
+  "state-hash": ["groups", "rollups"],
 };
 
 test("a module imports the modules that it lists, and no others", () => {

@@ -2,40 +2,29 @@
 // first and made with --yes.
 
 import type { Command } from "commander";
-import { Redis } from "ioredis";
+import type { Redis } from "ioredis";
 import type pg from "pg";
 import { openRegistry } from "../../../infra/avro/registry.ts";
 import { openWire } from "../../../infra/avro/wire.ts";
-import { placeOf } from "../../../infra/kafka/pick.ts";
 import { postgresMemory } from "../../../infra/postgres/durable-memory.ts";
 import { redisMemory } from "../../../infra/redis/fast-memory.ts";
 import { print, printJson, table, tell } from "../../../infra/runtime/output.ts";
 import { UsageError } from "../../../infra/runtime/refused.ts";
 import { discardLetters, findLetter, retryLetters } from "../../../modules/dead-letters/actions.ts";
-import { letterSources, shownOf } from "../../../modules/dead-letters/failure.ts";
-import {
-  type Letter,
-  type LetterKind,
-  type LetterState,
-  letterKinds,
-  letterStates,
-} from "../../../modules/dead-letters/letter.ts";
-import {
-  countLetters,
-  failuresOf,
-  type LetterFilter,
-  listLetters,
-} from "../../../modules/dead-letters/letter-reads.ts";
+import { contentsOf, eachWithContents, failuresShown, shownLetter } from "../../../modules/dead-letters/contents.ts";
+import { letterSources } from "../../../modules/dead-letters/failure.ts";
+import { type LetterKind, type LetterState, letterKinds, letterStates } from "../../../modules/dead-letters/letter.ts";
+import { countLetters, type LetterFilter, listLetters } from "../../../modules/dead-letters/letter-reads.ts";
 import { type AsidePorts, planAside, setAside } from "../../../modules/dead-letters/set-aside.ts";
+import type { Rewinding } from "../../../modules/groups/rewinding.ts";
 import { actorOf } from "../../../modules/operations/operations.ts";
 import type { Position } from "../../../stream/flow.ts";
 import type { Wire } from "../../../stream/wire.ts";
 import { topics } from "../../../topics.ts";
-import { addresses, redisUrl } from "../config.ts";
-import { clientOf, kafkaOf, withPool } from "../connections.ts";
+import { addresses } from "../config.ts";
+import { clientOf, kafkaOf, withPool, withRedis, withRewinding } from "../connections.ts";
 import { momentOf } from "../moments.ts";
 import { openProgress } from "../progress.ts";
-import { withRewinding } from "./rewind.ts";
 
 interface Options {
   readonly kind?: string;
@@ -53,7 +42,6 @@ interface Options {
 }
 
 const ID = /^dl_[0-9a-f]{32}$/;
-const PAGE = 500;
 
 const oneOf = <T extends string>(flag: string, text: string, known: readonly T[]): T => {
   const found = known.find((one) => one === text);
@@ -81,17 +69,6 @@ const filterOf = async (pool: pg.Pool, ids: readonly string[], options: Options)
 
 const time = (at: number | null): string | null =>
   at === null ? null : new Date(at).toISOString().slice(0, 19).replace("T", " ");
-const shown = (letter: Letter) => ({
-  ...letter,
-  source: placeOf(letter.source),
-  kept: placeOf(letter.kept),
-  ...Object.fromEntries(
-    (["first_failed_at", "last_failed_at", "next_attempt_at", "lease_until", "sent_at", "closed_at"] as const).map(
-      (name) => [name, letter[name] === null ? null : new Date(letter[name]).toISOString()],
-    ),
-  ),
-});
-
 const countTable = async (pool: pg.Pool, filter: LetterFilter): Promise<number> => {
   const counts = await countLetters(pool, filter, null);
   if (counts.length > 0)
@@ -111,7 +88,8 @@ const list = (options: Options): Promise<void> =>
       throw new UsageError(`--limit: ${options.limit} is not 0 to 1,000`);
     const filter = await filterOf(pool, [], options);
     const letters = await listLetters(pool, filter, { scope: null, limit });
-    if (options.json) return printJson({ counts: await countLetters(pool, filter, null), data: letters.map(shown) });
+    if (options.json)
+      return printJson({ counts: await countLetters(pool, filter, null), data: letters.map(shownLetter) });
     const count = await countTable(pool, filter);
     if (count === 0) return print("there is no such letter");
     print("");
@@ -140,29 +118,13 @@ const openLetterWire = (): Promise<Wire> => {
   return openWire([...letterSources, topics.operations], openRegistry({ url: registryUrl, topicPrefix }));
 };
 
-const contentsOf = async (wire: Wire, letters: readonly Letter[]) => {
-  const kept = await kafkaOf().pick({ places: letters.map((letter) => letter.kept) });
-  return Promise.all(
-    letters.map(async (letter) => {
-      const record = kept.get(placeOf(letter.kept));
-      if (record === undefined)
-        return { ...shown(letter), record: null, hex: null, bytes: null, key: null, headers: {} };
-      const headers = Object.fromEntries(Object.entries(record.headers).map(([name, value]) => [name, String(value)]));
-      return { ...shown(letter), ...(await shownOf(wire, record)), key: record.key?.toString() ?? null, headers };
-    }),
-  );
-};
-
 const show = (id: string, { json }: Options): Promise<void> =>
   withPool(async (pool) => {
     await filterOf(pool, [id], {});
     const letter = await findLetter(pool, id, null);
     if (letter === undefined) throw new Error(`there is no letter ${id}; see: tributary dlq list`);
-    const [contents] = await contentsOf(await openLetterWire(), [letter]);
-    const failures = (await failuresOf(pool, id)).map((one) => ({
-      ...one,
-      failed_at: new Date(one.failed_at).toISOString(),
-    }));
+    const [contents] = await contentsOf({ kafka: kafkaOf(), wire: await openLetterWire() }, [letter]);
+    const failures = await failuresShown(pool, id);
     const { record, hex, bytes, headers, key, ...facts } = contents!;
     if (json) return printJson({ ...facts, key, bytes, record, hex, headers, failures });
     for (const [name, value] of Object.entries({ ...facts, key, bytes }))
@@ -229,17 +191,14 @@ const exported = (options: Options): Promise<void> =>
   withPool(async (pool) => {
     const filter = await filterOf(pool, [], options);
     const total = (await countLetters(pool, filter, null)).reduce((sum, { count }) => sum + count, 0);
-    const wire = await openLetterWire();
+    const ports = { kafka: kafkaOf(), wire: await openLetterWire() };
     const progress = openProgress("letters");
-    let after: Letter | undefined;
-    for (let done = 0; ; ) {
-      const letters = await listLetters(pool, filter, { scope: null, limit: PAGE, ...(after && { after }) });
-      for (const one of await contentsOf(wire, letters))
+    let done = 0;
+    for await (const letters of eachWithContents(pool, ports, filter)) {
+      for (const one of letters)
         print(JSON.stringify(one, (_, part) => (typeof part === "bigint" ? String(part) : part)));
       done += letters.length;
       progress.at(done, total);
-      after = letters.at(-1);
-      if (letters.length < PAGE) break;
     }
     progress.done();
   });
@@ -252,48 +211,41 @@ const placeIn = (text: string): Position => {
   return { topic, partition: Number(partition), offset: Number(offset) };
 };
 
-const aside = (stage: string, place: string, options: Options): Promise<void> =>
-  withRewinding(async (rewinding) => {
-    const { reason } = options;
-    if (reason === undefined || reason.trim() === "")
-      throw new UsageError("--reason: say why; it is kept in the audit and in the letter");
-    const { topicPrefix } = addresses();
-    const redis = new Redis(redisUrl(), { lazyConnect: true, maxRetriesPerRequest: 1 });
-    try {
-      const ports: AsidePorts = {
-        ...rewinding,
-        wire: await openLetterWire(),
-        produce: rewinding.audit.produce,
-        memories: { durable: postgresMemory(rewinding.pool), fast: redisMemory(redis, `${topicPrefix}memory`) },
-        onStep: tell,
-      };
+const asidePorts = async (rewinding: Rewinding, redis: Redis): Promise<AsidePorts> => ({
+  ...rewinding,
+  wire: await openLetterWire(),
+  produce: rewinding.audit.produce,
+  memories: {
+    durable: postgresMemory(rewinding.pool),
+    fast: redisMemory(redis, `${addresses().topicPrefix}memory`),
+  },
+  onStep: tell,
+});
+
+const aside = (stage: string, place: string, { reason, yes, json }: Options): Promise<void> =>
+  withRewinding((rewinding) =>
+    withRedis(async (redis) => {
+      if (reason === undefined || reason.trim() === "")
+        throw new UsageError("--reason: say why; it is kept in the audit and in the letter");
+      const ports = await asidePorts(rewinding, redis);
       const request = { stage, place: placeIn(place), actor: actorOf(), reason };
-      if (!options.yes) {
+      if (!yes) {
         const { hosting, event, to } = await planAside(ports, request);
-        const answer = {
-          group: hosting.group,
-          nodes: hosting.nodes,
-          place,
-          event_id: event?.id ?? null,
-          to,
-          done: false,
-        };
-        if (options.json) return printJson(answer);
-        print(`${hosting.group} (${hosting.nodes.join(", ")}) stands at ${place}`);
-        print(event === undefined ? "nobody can read the record" : `the record is ${event.id}`);
+        const { group, nodes } = hosting;
+        if (json) return printJson({ group, nodes, place, event_id: event?.id ?? null, to, done: false });
+        print(`${group} (${nodes.join(", ")}) stands at ${place}`);
+        print(event === undefined ? "the record cannot be read" : `the record is ${event.id}`);
         print(`it would go to ${to}, and the group on to the next record`);
         return tell("nothing was changed; add --yes to set it aside");
       }
       const { operation, group, to, event } = await setAside(ports, request);
-      if (options.json) return printJson({ operation, group, place, event_id: event?.id ?? null, to, done: true });
+      if (json) return printJson({ operation, group, place, event_id: event?.id ?? null, to, done: true });
       print(`${place} lies in ${to ?? "the dead letters"}, and ${group} goes on behind it; ${operation}`);
       tell(
         "its letter is parked; once a corrected release runs: tributary dlq list --code set_aside, then tributary dlq retry <letter> --yes",
       );
-    } finally {
-      redis.disconnect();
-    }
-  });
+    }),
+  );
 
 export const deadLetterCommands = (program: Command): void => {
   const dlq = program

@@ -3,10 +3,11 @@ import type { Command } from "commander";
 import { print, printJson, table, tell } from "../../../infra/runtime/output.ts";
 import { type GroupRead, groupsNow } from "../../../modules/groups/group-reads.ts";
 import { movesOf } from "../../../modules/groups/rewind-plan.ts";
+import { releaseGroup } from "../../../modules/groups/rewinding.ts";
+import { actorOf } from "../../../modules/operations/operations.ts";
 import { pipeline } from "../../../topology.ts";
-import { kafkaOf, withPool } from "../connections.ts";
+import { kafkaOf, withPool, withRewinding } from "../connections.ts";
 import { spanOf } from "../moments.ts";
-import { release } from "./rewind.ts";
 
 const read = (): Promise<readonly GroupRead[]> =>
   withPool(async (pool) => {
@@ -50,7 +51,7 @@ const groups = async ({ json }: { json?: boolean }): Promise<void> => {
   for (const { group, hold, members } of found) {
     if (hold !== null && hold.releasedAt === null)
       tell(
-        `${group} is read by nobody while it is held; to go on: the command that holds it again; to give it up: tributary groups release ${group}`,
+        `${group} is not read while it is held; to go on: the command that holds it again; to give it up: tributary groups release ${group}`,
       );
     else if (members.length === 0) tell(`${group} has no worker: start one, see docs/operate.md, "Hosting"`);
   }
@@ -77,6 +78,18 @@ const lag = async ({ json }: { json?: boolean }): Promise<void> => {
   );
 };
 
+/** Ends a hold by hand: for what is not gone on with. */
+const release = (group: string): Promise<void> =>
+  withRewinding(async (rewinding) => {
+    const name = group.startsWith("tributary.") ? group : `tributary.${group}`;
+    const { operation, kind, actor, plan } = await releaseGroup(rewinding, name, actorOf());
+    const isUntouched = kind !== "set_aside" && (plan === null || plan.partitions.length === 0);
+    const where = isUntouched
+      ? "its offsets were not touched"
+      : "its offsets are where the command had set them: see tributary lag";
+    print(`${name} is released from ${operation} (${kind}, ${actor}); ${where}`);
+  });
+
 export const groupCommands = (program: Command): void => {
   const command = program
     .command("groups")
@@ -86,7 +99,7 @@ export const groupCommands = (program: Command): void => {
     .action(groups);
   command
     .command("release <group>")
-    .description("lets workers join a group again that a command had held and that nobody goes on with")
+    .description("lets workers join a group again that a command had held and left")
     .addHelpText("before", "Example:\n  $ tributary groups release tributary.analytics\n")
     .action(release);
   program

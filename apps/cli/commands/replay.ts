@@ -6,7 +6,7 @@ import type pg from "pg";
 import { print, printJson, table, tell } from "../../../infra/runtime/output.ts";
 import { Refused, UsageError } from "../../../infra/runtime/refused.ts";
 import { actorOf } from "../../../modules/operations/operations.ts";
-import { rangesOf } from "../../../modules/replays/replay-lane.ts";
+import { planReplay, type ReplayPlan } from "../../../modules/replays/plan.ts";
 import {
   cancelReplay,
   listReplays,
@@ -15,16 +15,15 @@ import {
   type Replay,
   readReplay,
   requestReplay,
-  type Segment,
   type WantedReplay,
 } from "../../../modules/replays/replays.ts";
 import { awaitReplay, progressOf, ReplayStalled, replayableSinks, reportOf } from "../../../modules/replays/report.ts";
-import { waitingMarks } from "../../../modules/rollups/rollup-marks.ts";
-import { differingTables, type StateHash } from "../../../modules/state-hash/state-hash.ts";
+import { untilRollupsComputed } from "../../../modules/rollups/rollup-marks.ts";
+import { differingTables } from "../../../modules/state-hash/state-hash.ts";
 import type { AnySink } from "../../../stream/flow.ts";
 import { topicSettings } from "../../../topics.ts";
 import { pipeline } from "../../../topology.ts";
-import { kafkaOf, withPool } from "../connections.ts";
+import { withAdmin, withPool } from "../connections.ts";
 import { momentOf, spanOf } from "../moments.ts";
 import { openProgress } from "../progress.ts";
 import { hashNow } from "./hash.ts";
@@ -44,13 +43,7 @@ interface ReplayOptions {
 }
 
 const HOUR_MS = 3_600_000;
-const DAY_MS = 24 * HOUR_MS;
 const MOST_HOURS = 24 * 366;
-/**
- * What one keeper did on two cores without live traffic (bench/replay.ts); the last replay that
- * came through says it better.
- */
-const EVENTS_A_SECOND = 20_000;
 const STALLED_MS = 75_000;
 const ROLLUPS_MS = 600_000;
 
@@ -80,76 +73,7 @@ const windowOf = ({ hours, from, to }: ReplayOptions, now: number): Pick<WantedR
   return { hours: null, from: start, to: end };
 };
 
-interface Plan {
-  readonly from: string;
-  readonly to: string | null;
-  readonly sinks: readonly string[];
-  readonly topics: readonly {
-    readonly topic: string;
-    readonly partitions: number;
-    readonly events: number;
-    readonly sinks: readonly string[];
-  }[];
-  readonly events: number;
-  readonly estimated_seconds: number;
-  /** What the log no longer holds of the window. */
-  readonly missing: readonly string[];
-  readonly segments: readonly Segment[];
-}
-
-const planOf = async (
-  pool: pg.Pool,
-  window: Pick<WantedReplay, "from" | "to">,
-  sinks: readonly AnySink[],
-  now: number,
-): Promise<Plan> => {
-  const names = [...new Set(sinks.map(({ from }) => from.name))];
-  const admin = await kafkaOf().admin();
-  try {
-    const segments = await rangesOf(admin, names, { from_at: window.from, to_at: window.to });
-    const counted = names.map((topic) => {
-      const own = segments.filter((segment) => segment.topic === topic);
-      return {
-        topic,
-        partitions: own.length,
-        events: own.reduce((sum, { start, end }) => sum + end - start, 0),
-        sinks: sinks.filter(({ from }) => from.name === topic).map(({ name }) => name),
-      };
-    });
-    const events = counted.reduce((sum, one) => sum + one.events, 0);
-    return {
-      from: new Date(window.from).toISOString(),
-      to: window.to === null ? null : new Date(window.to).toISOString(),
-      sinks: sinks.map(({ name }) => name),
-      topics: counted,
-      events,
-      estimated_seconds: Math.ceil(events / (await rateSeen(pool))),
-      missing: names.flatMap((name) => missingOf(name, window.from, now)),
-      segments,
-    };
-  } finally {
-    await admin.close();
-  }
-};
-
-const missingOf = (topic: string, from: number, now: number): readonly string[] => {
-  const kept = topicSettings.find(({ name }) => name === topic)?.retentionMs ?? -1;
-  if (kept < 0 || from >= now - kept) return [];
-  const since = new Date(now - kept).toISOString().slice(0, 16);
-  return [
-    `${topic} keeps ${Math.round(kept / DAY_MS)} days: what came before ${since}Z is not in it any more; see docs/runbooks/replay-of-a-day.md`,
-  ];
-};
-
-/** Events a second of the newest replay that was large enough to tell. */
-const rateSeen = async (pool: pg.Pool): Promise<number> => {
-  for (const { state, requeued, started_at, ended_at } of await listReplays(pool, 20))
-    if (state === "done" && requeued > 10_000 && started_at !== null && ended_at !== null && ended_at > started_at)
-      return requeued / ((ended_at - started_at) / 1_000);
-  return EVENTS_A_SECOND;
-};
-
-const showPlan = (plan: Plan, open: readonly Replay[]): void => {
+const showPlan = (plan: ReplayPlan, open: readonly Replay[]): void => {
   print(
     table(
       ["topic", "partitions", "records", "sinks"],
@@ -209,24 +133,11 @@ const followed = async (pool: pg.Pool, replayId: string, isQuiet: boolean): Prom
   }
 };
 
-/** Rows are there before the rollups are counted from them. */
-const rollupsDone = async (pool: pg.Pool): Promise<void> => {
-  const end = performance.now() + ROLLUPS_MS;
-  while ((await waitingMarks(pool)).count > 0) {
-    if (performance.now() > end)
-      throw new Error("rollups still wait after ten minutes: tributary hash says when they are done");
-    await new Promise((resolve) => setTimeout(resolve, 250));
-  }
+const follow = async (pool: pg.Pool, replayId: string, { json = false }: ReplayOptions): Promise<void> => {
+  if ((await readReplay(pool, replayId)) === undefined)
+    throw new UsageError(`there is no replay ${replayId}; see: tributary replay --list`);
+  finish(await followed(pool, replayId, json), json);
 };
-
-const verified = (before: StateHash | undefined, after: StateHash): object => ({
-  before: before?.hash ?? null,
-  after: after.hash,
-  changed: before === undefined ? [] : differingTables(before, after),
-});
-
-const follow = (pool: pg.Pool, replayId: string, { json = false }: ReplayOptions): Promise<void> =>
-  followed(pool, replayId, json).then((replay) => finish(replay, json));
 
 const finish = (replay: Replay, json: boolean, verification?: object): void => {
   if (json) printJson({ ...reportOf(replay), ...verification });
@@ -264,51 +175,50 @@ const cancel = async (pool: pg.Pool, replayId: string): Promise<void> => {
   tell(`${replayId} is cancelled; what it has written stays, for it was there before`);
 };
 
+/** Asks for the replay, follows it to its end, and with --verify compares the state before and after. */
+const carryOut = async (pool: pg.Pool, wanted: WantedReplay, options: ReplayOptions): Promise<void> => {
+  const json = options.json ?? false;
+  const before = options.verify ? await hashNow() : undefined;
+  const { replay_id, isJoined } = await requestReplay(pool, wanted);
+  tell(isJoined ? `joined ${replay_id}, which covers this window` : `${replay_id} is asked for`);
+  const ended = await followed(pool, replay_id, json);
+  if (before === undefined) return finish(ended, json);
+  // Rows are there before the rollups are counted from them.
+  if (!(await untilRollupsComputed(pool, ROLLUPS_MS)))
+    throw new Error("rollups still wait after ten minutes: tributary hash says when they are done");
+  const after = await hashNow();
+  const changed = differingTables(before, after);
+  finish(ended, json, { before: before.hash, after: after.hash, changed });
+  if (json) return;
+  print(`state before ${before.hash}\nstate after  ${after.hash}`);
+  print(
+    changed.length === 0
+      ? "nothing has changed: every row was there"
+      : `changed: ${changed.join(", ")} (rows that came back, or live traffic meanwhile)`,
+  );
+};
+
 const replay = (options: ReplayOptions): Promise<void> =>
   withPool(async (pool) => {
     if (options.list) return list(pool, options.json);
     if (options.cancel !== undefined) return cancel(pool, options.cancel);
-    if (options.follow !== undefined) {
-      if ((await readReplay(pool, options.follow)) === undefined)
-        throw new UsageError(`there is no replay ${options.follow}; see: tributary replay --list`);
-      return follow(pool, options.follow, options);
-    }
+    if (options.follow !== undefined) return follow(pool, options.follow, options);
     const now = Date.now();
     const window = windowOf(options, now);
     const sinks = sinksOf(options.sink);
-    const { segments, ...plan } = await planOf(pool, window, sinks, now);
-    const open = await openReplays(pool);
-    if (!options.yes) {
-      if (options.json) return printJson({ ...plan, dry_run: true, files: segments.map(placeOf) });
-      showPlan({ ...plan, segments }, open);
-      return tell("nothing was written; add --yes to do it");
-    }
-    if (!options.json) showPlan({ ...plan, segments }, open);
-    const before = options.verify ? await hashNow() : undefined;
-    const wanted = { actor: actorOf(options.actor), ...window, sinks: sinks.map(({ name }) => name) };
-    const { replay_id, isJoined } = await requestReplay(pool, wanted);
-    tell(isJoined ? `joined ${replay_id}, which covers this window` : `${replay_id} is asked for`);
-    const ended = await followed(pool, replay_id, options.json ?? false);
-    if (!options.verify) return finish(ended, options.json ?? false);
-    await rollupsDone(pool);
-    const after = await hashNow();
-    const verification = verified(before, after);
-    finish(ended, options.json ?? false, verification);
-    if (options.json) return;
-    const changed = differingTables(before!, after);
-    print(`state before ${before!.hash}\nstate after  ${after.hash}`);
-    print(
-      changed.length === 0
-        ? "nothing has changed: every row was there"
-        : `changed: ${changed.join(", ")} (rows that came back, or live traffic meanwhile)`,
-    );
+    const plan = await withAdmin((admin) => planReplay({ pool, admin, topics: topicSettings }, window, sinks, now));
+    const { segments, ...shown } = plan;
+    if (options.json && !options.yes) return printJson({ ...shown, dry_run: true, files: segments.map(placeOf) });
+    if (!options.json) showPlan(plan, await openReplays(pool));
+    if (!options.yes) return tell("nothing was written; add --yes to do it");
+    await carryOut(pool, { actor: actorOf(options.actor), ...window, sinks: sinks.map(({ name }) => name) }, options);
   });
 
 export const replayCommands = (program: Command): void => {
   program
     .command("replay")
     .description(
-      "writes a window of the log to the stores again: lost rows come back, nothing is computed anew; shows what it would read, does it with --yes",
+      "writes a window of the log to the stores again: lost rows come back, nothing is computed again; shows what it would read, does it with --yes",
     )
     .option("--hours <n>", "the last hours, by the time at which the log took the records")
     .option("--from <time>", "as 2026-11-21T14:00Z or -2h")

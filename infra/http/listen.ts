@@ -22,6 +22,12 @@ const HEADERS_MS = 10_000;
 // Longer than the 60 s of the usual load balancers, so that they, not we, end an idle connection.
 const KEEP_ALIVE_MS = 65_000;
 const MAX_HEADER_BYTES = 16_384;
+/** How often Node looks for requests that are late; its default is 30 s. */
+const LOOK_MS = 2_000;
+/** About 15 KiB each while idle, so 75 MiB; a load balancer needs a few hundred. */
+const MAX_CONNECTIONS = 5_000;
+/** Time to read the answer, before a connection that sends no request is cut. */
+const GRACE_MS = 1_000;
 
 export const listen = async (answer: RequestListener, settings: ListenSettings): Promise<Listening> => {
   const limits = {
@@ -29,6 +35,7 @@ export const listen = async (answer: RequestListener, settings: ListenSettings):
     headersTimeout: HEADERS_MS,
     keepAliveTimeout: KEEP_ALIVE_MS,
     maxHeaderSize: MAX_HEADER_BYTES,
+    connectionsCheckingInterval: LOOK_MS,
   };
   let isClosing = false;
   const listener: RequestListener = (request, response) => {
@@ -36,6 +43,7 @@ export const listen = async (answer: RequestListener, settings: ListenSettings):
     answer(request, response);
   };
   const server = httpServer(limits, listener, settings.tls);
+  server.maxConnections = MAX_CONNECTIONS;
   server.on("clientError", refuse);
   // What stands in an Expect header does not change what we do.
   server.on("checkExpectation", listener);
@@ -62,11 +70,12 @@ const BODY = JSON.stringify({
 });
 
 /**
- * Bytes that are no HTTP request never reach a route; whoever sent them is told and the connection
- * ends.
+ * Bytes that are no HTTP request, or no whole one in time, never reach a route: they are answered,
+ * and the connection is cut, for its other side may never end it.
  */
 const refuse = (_error: Error, socket: Socket): void => {
   if (!socket.writable) return void socket.destroy();
+  setTimeout(() => socket.destroy(), GRACE_MS).unref();
   socket.end(
     `HTTP/1.1 400 Bad Request\r\nContent-Type: application/problem+json\r\nContent-Length: ${Buffer.byteLength(BODY)}\r\nConnection: close\r\n\r\n${BODY}`,
   );

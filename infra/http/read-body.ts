@@ -1,7 +1,7 @@
-// The body of a request as bytes, once: its size capped while it arrives and while it is inflated.
+// The body of a request as bytes, once: its size capped while it arrives and while it is inflated,
+// its speed bounded below, and what all bodies hold together bounded for each sender.
 import type { IncomingMessage } from "node:http";
-import { promisify } from "node:util";
-import { gunzip } from "node:zlib";
+import { createGunzip } from "node:zlib";
 import { Aborted, Problem, unavailable } from "./problem.ts";
 
 /**
@@ -15,8 +15,58 @@ export const MAX_BODY_BYTES = 25 * 1024 * 1024;
  */
 const MAX_HELD_BYTES = 256 * 1024 * 1024;
 
-const inflate = promisify(gunzip);
+/**
+ * A quarter of it for one token, half of it for one address (several senders may share a proxy): a
+ * sender who stalls bodies stops no other one.
+ */
+const SHARES = { token: MAX_HELD_BYTES / 4, address: MAX_HELD_BYTES / 2 } as const;
+/**
+ * A body that is under way brings at least 1 KiB a second; slower ones hold their memory for
+ * nothing.
+ */
+const PACE_MS = 5_000;
+const PACE_BYTES = 5 * 1024;
+/** Time for the sender to read why, before its connection is cut. */
+const GRACE_MS = 1_000;
+/** JSON of events shrinks by 5 to 20 with gzip; a bomb by 1,000. Below 1 MiB it does not matter. */
+const MAX_RATIO = 50;
+const FREE_OF_RATIO = 1024 * 1024;
+
 let heldBytes = 0;
+const heldBy = new Map<string, number>();
+
+/** Whom a body counts against; a route without tokens names the address alone. */
+export interface Sender {
+  readonly token?: string;
+  readonly address: string;
+}
+
+/** What one request holds, for all that it counts against. */
+const openHold = (sender: Sender) => {
+  const owners = (["token", "address"] as const).flatMap((kind) =>
+    sender[kind] === undefined ? [] : [{ key: `${kind}:${sender[kind]}`, share: SHARES[kind] }],
+  );
+  let mine = 0;
+  const add = (bytes: number): void => {
+    mine += bytes;
+    heldBytes += bytes;
+    for (const { key } of owners) {
+      const held = (heldBy.get(key) ?? 0) + bytes;
+      if (held > 0) heldBy.set(key, held);
+      else heldBy.delete(key);
+    }
+  };
+  /** Throws when `bytes` more would be too much. */
+  const check = (bytes: number): void => {
+    if (heldBytes + bytes > MAX_HELD_BYTES) throw unavailable("too many bodies are under way", 1);
+    if (owners.some(({ key, share }) => (heldBy.get(key) ?? 0) + bytes > share))
+      throw new Problem("rate_limited", "too many bodies of this sender are under way: wait for their answers", {
+        headers: { "Retry-After": "1" },
+      });
+  };
+  return { add, check, release: () => add(-mine) };
+};
+type Hold = ReturnType<typeof openHold>;
 
 /**
  * Throws Problem 415 for what is not JSON in UTF-8, plain or gzipped once; a body without a type is
@@ -39,63 +89,108 @@ export const checkType = (request: IncomingMessage): void => {
 /**
  * Reads and, when it is gzipped, inflates the body, and gives it to `use`; its bytes count as held
  * until `use` has ended.
- * Throws Problem 413 above the cap, 400 for a gzip that is broken or cut, 503 when too much is
- * under way; Aborted when the sender went away.
+ * Throws Problem 413 above the cap, 400 for a gzip that is broken or cut and for a body that comes
+ * too slowly, 429 or 503 when too much is under way; Aborted when the sender went away.
  */
 export const withBody = async <T>(
   request: IncomingMessage,
+  sender: Sender,
   use: (body: Buffer) => Promise<T>,
   maxBytes: number = MAX_BODY_BYTES,
 ): Promise<T> => {
   const declared = Number(request.headers["content-length"] ?? 0);
   if (declared > maxBytes) throw tooLarge(maxBytes);
-  if (heldBytes + declared > MAX_HELD_BYTES) throw unavailable("too many bodies are under way", 1);
-  let mine = 0;
-  const hold = (bytes: number): void => {
-    mine += bytes;
-    heldBytes += bytes;
-  };
+  const hold = openHold(sender);
+  hold.check(declared);
   try {
     const raw = await read(request, hold, maxBytes);
     if (request.headers["content-encoding"]?.toLowerCase() !== "gzip") return await use(raw);
-    const body = await inflated(raw, maxBytes);
-    hold(body.length - raw.length);
-    return await use(body);
+    return await use(await inflated(raw, hold, maxBytes));
   } finally {
-    heldBytes -= mine;
+    hold.release();
   }
 };
 
 const tooLarge = (maxBytes: number): Problem =>
   new Problem("payload_too_large", `send at most ${maxBytes} bytes, counted after inflating`);
+const tooLong = (most: number, maxBytes: number): Problem =>
+  most === maxBytes
+    ? tooLarge(maxBytes)
+    : new Problem("payload_too_large", `the body inflates more than ${MAX_RATIO} times: send it plain`);
+const tooSlow = (): Problem =>
+  new Problem("bad_request", `the body comes too slowly: send at least ${PACE_BYTES} bytes in ${PACE_MS / 1_000} s`, {
+    headers: { Connection: "close" },
+  });
 
-const read = (request: IncomingMessage, hold: (bytes: number) => void, maxBytes: number): Promise<Buffer> =>
+const read = (request: IncomingMessage, hold: Hold, maxBytes: number): Promise<Buffer> =>
   new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
     let size = 0;
+    let paced = 0;
+    const pace = setInterval(() => {
+      if (size - paced < PACE_BYTES) {
+        end(() => reject(tooSlow()));
+        setTimeout(() => request.socket.destroy(), GRACE_MS).unref();
+      }
+      paced = size;
+    }, PACE_MS);
     const end = (settle: () => void): void => {
+      clearInterval(pace);
       request.off("data", onData).off("end", onEnd).off("close", onGone).off("error", onGone);
       settle();
     };
+    const refuse = (problem: unknown): void => {
+      // The rest is read and thrown away by Node, so that the sender gets to read the answer.
+      end(() => reject(problem));
+      request.resume();
+    };
     const onData = (chunk: Buffer): void => {
       size += chunk.length;
-      hold(chunk.length);
-      if (size <= maxBytes && heldBytes <= MAX_HELD_BYTES + MAX_BODY_BYTES) return void chunks.push(chunk);
-      // The rest is read and thrown away by Node, so that the sender gets to read the answer.
-      end(() => reject(size > maxBytes ? tooLarge(maxBytes) : unavailable("too many bodies are under way", 1)));
-      request.resume();
+      try {
+        if (size > maxBytes) throw tooLarge(maxBytes);
+        hold.check(chunk.length);
+        hold.add(chunk.length);
+        chunks.push(chunk);
+      } catch (problem) {
+        refuse(problem);
+      }
     };
     const onEnd = (): void => end(() => resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks, size)));
     const onGone = (): void => end(() => reject(new Aborted("the sender went away")));
     request.on("data", onData).on("end", onEnd).on("close", onGone).on("error", onGone);
   });
 
-const inflated = async (raw: Buffer, maxBytes: number): Promise<Buffer> => {
+/**
+ * The last four bytes of gzip: how long the last member says that it is, modulo 2^32. Of a body
+ * that was cut they are any number, so the length is checked where it is reached.
+ */
+const declaredLength = (raw: Buffer): number => (raw.length < 18 ? 0 : raw.readUInt32LE(raw.length - 4));
+
+/**
+ * Room is reserved before anything is inflated, by the length that the body declares, so a body for
+ * which there is no room costs nothing. One that is longer than it says takes its room as it grows.
+ */
+const inflated = async (raw: Buffer, hold: Hold, maxBytes: number): Promise<Buffer> => {
+  const most = Math.min(maxBytes, Math.max(FREE_OF_RATIO, raw.length * MAX_RATIO));
+  const take = (length: number): Buffer => {
+    hold.check(length);
+    hold.add(length);
+    return Buffer.allocUnsafe(length);
+  };
+  let body = take(Math.min(declaredLength(raw), most));
+  let size = 0;
+  const stream = createGunzip({ chunkSize: 64 * 1024 });
+  stream.end(raw);
   try {
-    return await inflate(raw, { maxOutputLength: maxBytes });
+    for await (const chunk of stream as AsyncIterable<Buffer>) {
+      if (size + chunk.length > most) throw tooLong(most, maxBytes);
+      if (size + chunk.length > body.length) body = Buffer.concat([body.subarray(0, size), take(chunk.length)]);
+      size += chunk.copy(body, size);
+    }
   } catch (error) {
-    throw (error as NodeJS.ErrnoException).code === "ERR_BUFFER_TOO_LARGE"
-      ? tooLarge(maxBytes)
-      : new Problem("bad_request", "the body is not valid gzip, or was cut");
+    throw error instanceof Problem ? error : new Problem("bad_request", "the body is not valid gzip, or was cut");
+  } finally {
+    stream.destroy();
   }
+  return body.subarray(0, size);
 };

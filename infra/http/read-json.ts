@@ -16,7 +16,7 @@ const DANGEROUS = new Set(["__proto__", "constructor", "prototype"]);
  */
 export const readBytes = (request: IncomingMessage): Promise<Buffer> => {
   checkType(request);
-  return withBody(request, async (body) => body, MAX_BYTES);
+  return withBody(request, { address: request.socket.remoteAddress ?? "" }, async (body) => body, MAX_BYTES);
 };
 
 /** Throws Problem 400 for what is no JSON in UTF-8, or holds what no store takes. */

@@ -18,6 +18,9 @@ export interface TlsFiles {
 // files on volumes that tell of no change.
 const LOOK_MS = 10_000;
 
+/** As long as the headers of a request may take; Node's default is 120 s. */
+const HANDSHAKE_MS = 10_000;
+
 /**
  * Not listening yet. Throws when the files cannot be read or do not belong together: an app must
  * not start with a broken certificate.
@@ -36,7 +39,7 @@ const read = ({ certFile, keyFile }: TlsFiles) => ({
  * the former certificate goes on.
  */
 const secureServer = (options: ServerOptions, listener: RequestListener, tls: TlsFiles): SecureServer => {
-  const server = createSecureServer({ ...options, ...read(tls) }, listener);
+  const server = createSecureServer({ ...options, ...read(tls), handshakeTimeout: HANDSHAKE_MS }, listener);
   const renew: StatsListener = () => {
     try {
       server.setSecureContext(read(tls));

@@ -78,7 +78,8 @@ export const batchRoute = (parts: BatchParts) => {
     );
     checkType(request);
     parts.path.expectRoom();
-    const { answer, stored } = await withBody(request, (raw) =>
+    const sender = { token: String(token.token_id), address: request.ip ?? "" };
+    const { answer, stored } = await withBody(request, sender, (raw) =>
       inTurn(heapOf(raw), () => {
         const receivedAt = Date.now();
         const facts = { ...parts.facts(token, receivedAt), batchId: batchTag(receivedAt, fourBytes()) };

@@ -1,0 +1,117 @@
+// Connections that stall are cut, and bodies under way are bounded for each sender: nobody is stopped
+// by what another one does.
+import { createHash } from "node:crypto";
+import type { RequestListener } from "node:http";
+import { connect, type Socket } from "node:net";
+import { gzipSync } from "node:zlib";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { type Listening, listen } from "../../infra/http/listen.ts";
+import { Problem } from "../../infra/http/problem.ts";
+import { withBody } from "../../infra/http/read-body.ts";
+
+const MIB = 1024 * 1024;
+let server: Listening;
+let holdsUntil: Promise<void> | undefined;
+
+const answer: RequestListener = async (request, response) => {
+  const sender = { token: String(request.headers["x-token"]), address: String(request.headers["x-address"]) };
+  try {
+    const size = await withBody(request, sender, async (body) => {
+      await holdsUntil;
+      return body.length;
+    });
+    response.end(String(size));
+  } catch (problem) {
+    response.writeHead(problem instanceof Problem ? problem.status : 500, { Connection: "close" });
+    response.end((problem as Error).message);
+  }
+};
+
+beforeAll(async () => {
+  server = await listen((request, response) => void answer(request, response), { host: "127.0.0.1", port: 0 });
+});
+afterAll(() => server.close());
+
+const open = async (): Promise<Socket> => {
+  const socket = connect({ port: server.port, host: "127.0.0.1", allowHalfOpen: true });
+  socket.on("error", () => undefined);
+  await new Promise((resolve) => socket.once("connect", resolve));
+  return socket;
+};
+/** What was answered, and after how many ms the server cut the connection. */
+const untilCut = (socket: Socket): Promise<{ readonly answer: string; readonly ms: number }> =>
+  new Promise((resolve) => {
+    const began = performance.now();
+    let answer = "";
+    socket.on("data", (chunk) => (answer += chunk));
+    // Half-open, as a hostile sender leaves it: only bytes that nobody takes show that it was cut.
+    socket.once("end", () => {
+      const poke = setInterval(() => socket.write("x"), 100);
+      socket.once("close", () => clearInterval(poke));
+    });
+    socket.once("close", () => resolve({ answer, ms: performance.now() - began }));
+  });
+const head = (length: number, token = "a"): string =>
+  `POST / HTTP/1.1\r\nHost: x\r\nX-Token: ${token}\r\nX-Address: ${token}\r\nContent-Length: ${length}\r\n\r\n`;
+const send = (body: Uint8Array, token: string, headers: Record<string, string> = {}) =>
+  fetch(`http://127.0.0.1:${server.port}/`, {
+    method: "POST",
+    headers: { "x-token": token, "x-address": token, ...headers },
+    body: body as unknown as string,
+  });
+
+test("connections with no byte, half a header or half a body are answered and cut", async () => {
+  const [silent, half, stalled] = [await open(), await open(), await open()];
+  half.write("POST / HTTP/1.1\r\nHost:");
+  stalled.write(`${head(1_000)}{"eve`);
+  const cut = await Promise.all([silent, half, stalled].map(untilCut));
+  for (const { ms } of cut) expect(ms).toBeLessThan(20_000);
+  expect(cut[1]!.answer).toMatch(/^HTTP\/1\.1 400/);
+  expect(cut[2]!.answer).toMatch(/^HTTP\/1\.1 400[\s\S]*comes too slowly/);
+});
+
+test("eleven stalled bodies of one token leave room for every other sender", async () => {
+  const stalled = await Promise.all(Array.from({ length: 11 }, open));
+  for (const socket of stalled) {
+    socket.write(head(25 * MIB, "greedy"));
+    socket.write(Buffer.alloc(24 * MIB));
+  }
+  // Until the server has read as much of them as it takes.
+  await expect.poll(async () => (await send(Buffer.alloc(8 * MIB), "greedy")).status, { timeout: 8_000 }).toBe(429);
+  const other = await send(Buffer.alloc(25 * MIB), "modest");
+  expect([other.status, await other.text()]).toEqual([200, String(25 * MIB)]);
+  for (const socket of stalled) socket.destroy();
+});
+
+test("what gzipped bodies become is counted before it is inflated, so 90 of them hold no more than a few", async () => {
+  let release = (): void => undefined;
+  holdsUntil = new Promise((resolve) => {
+    release = resolve;
+  });
+  // About 20 MiB in 0.6: as far as gzip may go without being a bomb.
+  const line = (n: number): string =>
+    `${createHash("sha256").update(String(n)).digest("base64url")}${"x".repeat(1_500)}`;
+  const plain = Buffer.from(Array.from({ length: 13_500 }, (_, n) => line(n)).join(""));
+  const packed = gzipSync(plain);
+  expect(plain.length / packed.length).toBeGreaterThan(20);
+  expect(plain.length / packed.length).toBeLessThan(50);
+  const before = process.memoryUsage().arrayBuffers;
+  const answers = Promise.all(
+    Array.from({ length: 90 }, (_, n) => send(packed, `zip-${n % 30}`, { "content-encoding": "gzip" })),
+  );
+  let peak = 0;
+  const watch = setInterval(() => {
+    peak = Math.max(peak, process.memoryUsage().arrayBuffers - before);
+  }, 20);
+  setTimeout(release, 3_000);
+  const statuses = (await answers).map(({ status }) => status);
+  clearInterval(watch);
+  holdsUntil = undefined;
+  expect(statuses.filter((status) => ![200, 413, 429, 503].includes(status))).toEqual([]);
+  expect(peak).toBeLessThan(600 * MIB);
+});
+
+test("a body that inflates more than fifty times is refused", async () => {
+  const answer = await send(gzipSync(Buffer.alloc(20 * MIB)), "bomb", { "content-encoding": "gzip" });
+  expect([answer.status, await answer.text()]).toEqual([413, "the body inflates more than 50 times: send it plain"]);
+});

@@ -14,7 +14,8 @@ import { identityClicks } from "../processors/attribute/identity-clicks.ts";
 import { identityKeys, identityKeysOf } from "../processors/enrich/identity-keys.ts";
 import { places, placesOf } from "../processors/enrich/places.ts";
 import { hints } from "../processors/score/hints.ts";
-import { eventColumns, eventRows } from "../sinks/analytics/events.ts";
+import { eventRows } from "../sinks/analytics/rows.ts";
+import { eventColumns } from "../sinks/analytics/table.ts";
 import { chain } from "../stream/chain.ts";
 import type { AnyTopic, Recorded } from "../stream/flow.ts";
 import { fold, type Given, type Hosted } from "../stream/fold.ts";
@@ -177,7 +178,7 @@ const stepsOf = async (): Promise<readonly Step[]> => {
   const request = requestOf([groups.flat()]);
   const batchFrom = request.indexOf(Buffer.from(topics.eventsRaw.name)) + topics.eventsRaw.name.length + 12;
   const body = acceptsBatch(bytes);
-  const blocks = nativeBlocks(Object.entries(eventColumns).map(([name, type]) => ({ name, type })));
+  const blocks = nativeBlocks(eventColumns);
   const block = new Block();
   const each = (work: (n: number) => unknown, count: number) => () => {
     for (let n = 0; n < count; n++) work(n);

@@ -9,7 +9,8 @@ import { startStack } from "../infra/embedded/supervisor.ts";
 import { table } from "../infra/runtime/output.ts";
 import type { RollupMark } from "../modules/rollups/rollup-marks.ts";
 import { computeRollups } from "../modules/rollups/rollups.ts";
-import { eventRows } from "../sinks/analytics/events.ts";
+import { eventRows } from "../sinks/analytics/rows.ts";
+import { events as eventsTable } from "../sinks/analytics/table.ts";
 import { clickhouseStore } from "../sinks/stores/clickhouse.ts";
 import { attributed, clickCredit, noon, recorded } from "../tests/support/builders.ts";
 import { topics } from "../topics.ts";
@@ -48,7 +49,7 @@ const fill = async (clickhouse: Clickhouse, client: number, events: number): Pro
   ).flatMap((data) => eventRows(recorded(topics.eventsAttributed, data)));
   const store = clickhouseStore(clickhouse);
   await store.insert(
-    "events",
+    eventsTable,
     rows.map(({ values }) => values),
     `bench/${client}`,
   );

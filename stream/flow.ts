@@ -151,10 +151,10 @@ export interface FactsFor<In, Facts> {
 }
 
 /**
- * Bound to one transaction or insert, which the runner opens and ends. `table` is a name known to
- * the store, rows are positional or named as its driver says.
+ * Bound to one transaction or insert, which the runner opens and ends. `table` holds what its store
+ * needs to write it, rows are positional or named as its driver says.
  */
-export type Write = (table: string, rows: readonly unknown[]) => Promise<void>;
+export type Write = (table: { readonly name: string }, rows: readonly unknown[]) => Promise<void>;
 
 export type Needs<Field extends string, Value, Source> = [Value] extends [null]
   ? { readonly [F in Field]?: never }

@@ -151,7 +151,7 @@ export interface CopyPorts extends Pick<LogPorts, "retry" | "stops" | "log"> {
 
 /**
  * One transaction or one insert a call of `write`, with the tenants whose rows it may touch;
- * sinks/clickhouse, sinks/postgres and sinks/redis have one each.
+ * sinks/stores has one for each store.
  */
 export interface Store {
   readonly within: (

@@ -2,20 +2,17 @@
 // claim has been settled.
 import type { Pool } from "pg";
 import { sql, transaction } from "../../infra/postgres/sql.ts";
+import type { StoredCommission } from "../../sinks/ledger/table.ts";
+import type { StoredSale } from "../../sinks/product-sales/table.ts";
 
-export interface OrderLine {
-  readonly product_id: string | null;
-  readonly value_minor: bigint | null;
-  readonly currency: string | null;
-  readonly partner_id: number | null;
-  /** Why nobody is credited. */
-  readonly credit_reason: string | null;
-  readonly commission_minor: bigint | null;
-  /** pending, on_hold or reversed. */
-  readonly commission_status: string | null;
+/** `credit_reason` says why no partner is credited. */
+export interface OrderLine
+  extends Pick<StoredSale, "product_id" | "value_minor" | "currency" | "partner_id" | "credit_reason"> {
+  readonly commission_minor: StoredCommission["amount_minor"] | null;
+  readonly commission_status: StoredCommission["status"] | null;
 }
 
-/** Lines of an order without second copies; none when nothing was heard of it. */
+/** Lines of an order without second copies; none of an unknown order. */
 export const orderLines = (pool: Pool, clientId: number, orderId: string): Promise<readonly OrderLine[]> =>
   transaction(
     pool,
@@ -23,10 +20,11 @@ export const orderLines = (pool: Pool, clientId: number, orderId: string): Promi
     async (tx) =>
       (
         await tx.query<OrderLine>(sql`
-          select s.product_id, s.value_minor, s.currency, s.partner_id, s.credit_reason, m.amount_minor as commission_minor,
-            m.status as commission_status
+          select s.product_id, s.value_minor, s.currency, s.partner_id, s.credit_reason,
+            m.amount_minor as commission_minor, m.status as commission_status
           from product_sales s
-          left join conversions c on c.client_id = s.client_id and c.event_id = s.event_id and c.partner_id = s.partner_id and c.status = 'credited'
+          left join conversions c on c.client_id = s.client_id and c.event_id = s.event_id
+            and c.partner_id = s.partner_id and c.status = 'credited'
           left join commissions m on m.client_id = c.client_id and m.conversion_id = c.conversion_id
           where s.client_id = ${clientId} and s.order_id = ${orderId} and s.t <> 'refund' and s.merged_into is null
           order by s.product_id nulls first`)

@@ -4,8 +4,7 @@ import type { Redis } from "ioredis";
 import type { IdentityClickAsked, IdentityClicks } from "../../processors/attribute/identity-clicks.ts";
 import type { HintAsked, Hints } from "../../processors/score/hints.ts";
 import type { FraudHints } from "../../schemas/generated.ts";
-import { hintLifetimeSeconds, velocityKey } from "../../sinks/stores/redis.ts";
-import { sets } from "../../sinks/velocity/velocity.ts";
+import { hintLifetimeSeconds, sets, velocityKey } from "../../sinks/velocity/table.ts";
 
 /** One round trip; the first command that failed is thrown. */
 const answers = async (

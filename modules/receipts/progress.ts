@@ -2,7 +2,7 @@
 // analytics store.
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Admin } from "../../infra/kafka/admin.ts";
-import { events } from "../../sinks/analytics/events.ts";
+import { events } from "../../sinks/analytics/table.ts";
 import type { UnixMs } from "../../stream/flow.ts";
 import { sinkInto } from "../../stream/topology.ts";
 import { pipeline } from "../../topology.ts";

@@ -1,6 +1,6 @@
 // The age of the oldest sale that is in the log and not yet in Postgres.
 import type { Admin } from "../../infra/kafka/admin.ts";
-import { productSales } from "../../sinks/product-sales/product-sales.ts";
+import { productSales } from "../../sinks/product-sales/table.ts";
 import { sinkInto } from "../../stream/topology.ts";
 import { pipeline } from "../../topology.ts";
 import type { Hosts } from "../groups/hosts.ts";

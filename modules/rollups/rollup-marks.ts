@@ -1,16 +1,13 @@
 // Takes the oldest marks, has their minutes computed, and clears each mark only if it has not moved
 // meanwhile.
 import type { Pool } from "pg";
+import { givenRows } from "../../infra/postgres/columns.ts";
 import { sql, transaction } from "../../infra/postgres/sql.ts";
+import { markColumns, type StoredMark } from "../../sinks/rollup-marks/table.ts";
 import type { UnixMs } from "../../stream/flow.ts";
 
-/** A minute of a client that has to be computed anew. */
-export interface RollupMark {
-  readonly client_id: number;
-  readonly minute: UnixMs;
-  /** Rises with every touch; becomes the version of what is computed. */
-  readonly sequence: bigint;
-}
+/** A minute of a client whose rollups wait; `sequence` becomes the version of what is computed. */
+export type RollupMark = StoredMark;
 
 const oldest = `
 with hours as (
@@ -22,7 +19,7 @@ order by client_id, minute`;
 
 /** A mark that moved while its minute was computed stays, and waits since it was read. */
 const settled = `
-with given as (select * from json_to_recordset($1::json) as given (client_id int, minute bigint, sequence bigint)),
+with given as (select * from ${givenRows(markColumns)}),
   cleared as (
     delete from rollup_marks as mark using given
     where mark.client_id = given.client_id and mark.minute = to_timestamp(given.minute / 1000.0) and mark.sequence = given.sequence

@@ -1,13 +1,13 @@
-// Computes minutes anew from the events that count, then the hours and days above them; groups that
+// Computes minutes again from the events that count, then the hours and days above them; groups that
 // emptied become zeros.
 
 import type { Clickhouse } from "../../infra/clickhouse/client.ts";
 import type { RollupMark } from "./rollup-marks.ts";
+import { rollupColumns, rollupCounts, rollupGroups } from "./table.ts";
 
-const groups = "event_type, source, partner_id, campaign_id, country, device, currency";
-const counts = ["events", "clicks", "conversions", "unattributed", "revenue_minor", "review", "rejected"];
-const sums = counts.map((name) => `sum(${name})`).join(", ");
-const target = `insert into rollups (client_id, grain, bucket, ${groups}, ${counts.join(", ")}, version)`;
+const groups = rollupGroups.join(", ");
+const sums = rollupCounts.map((name) => `sum(${name})`).join(", ");
+const target = `insert into rollups (${rollupColumns.map(({ name }) => name).join(", ")})`;
 
 const HOUR = 3_600;
 const secondsOf = (ms: number): number => Math.trunc(ms / 1_000);
@@ -49,7 +49,7 @@ from (
   where (client_id, toStartOfHour(ts)) in (${tuples(hoursOf(marks))}) and (client_id, toStartOfMinute(ts)) in (select client_id, bucket from marks)
   group by client_id, bucket, ${groups}
   union all
-  select client_id, bucket, ${groups}, ${counts.map(() => "0").join(", ")}
+  select client_id, bucket, ${groups}, ${rollupCounts.map(() => "0").join(", ")}
   from rollups final
   where grain = 'minute' and (client_id, bucket) in (select client_id, bucket from marks)
 ) as counted

@@ -2,50 +2,32 @@
 // however they are stored.
 
 import type { Clickhouse } from "../../infra/clickhouse/client.ts";
-import { volatileEventColumns } from "../../sinks/analytics/events.ts";
+import { eventColumns, receiptColumns } from "../../sinks/analytics/table.ts";
+import { rollupColumns, rollupKey } from "../rollups/table.ts";
 import type { TableHash } from "./postgres.ts";
 
-interface Hashed {
-  readonly table: string;
+interface HashedTable {
+  readonly name: string;
   /** What one row is known by. */
   readonly key: readonly string[];
-  /** Columns that two readings of one log need not agree on. */
-  readonly volatile: readonly string[];
-  /** Rows that nobody reads, and that may be there or not. */
+  /** A column that is `volatile` is left out. */
+  readonly columns: readonly { readonly name: string; readonly volatile?: string }[];
+  /** Rows that no query shows, and that may be there or not. */
   readonly where?: string;
 }
-/**
- * Everything that sinks fill. Of `events` the reasons stand beside each column in the migrations.
- */
-export const hashedAnalytics: readonly Hashed[] = [
-  { table: "events", key: ["client_id", "event_id"], volatile: volatileEventColumns },
+/** Everything that sinks fill. */
+export const hashedAnalytics: readonly HashedTable[] = [
+  { name: "events", key: ["client_id", "event_id"], columns: eventColumns },
   {
-    table: "receipts",
+    name: "receipts",
     key: ["client_id", "event_id"],
-    volatile: [],
+    columns: receiptColumns,
     // A row past its time goes with the next merge of its part, whenever that is.
     where:
       "toDateTime(toUInt32(intDiv(reinterpretAsUInt64(reverse(substring(batch, 1, 6))), 1000)), 'UTC') + interval 32 day > now()",
   },
-  {
-    table: "rollups",
-    key: [
-      "client_id",
-      "grain",
-      "bucket",
-      "event_type",
-      "source",
-      "partner_id",
-      "campaign_id",
-      "country",
-      "device",
-      "currency",
-    ],
-    // The sequence of the mark that asked for the computation.
-    volatile: ["version"],
-    // A group that emptied stays as zeros, and is not there where it never was.
-    where: "events > 0",
-  },
+  // A group that emptied stays as zeros, and is not there where it never was.
+  { name: "rollups", key: rollupKey, columns: rollupColumns, where: "events > 0" },
 ];
 /** Tables that hold no reading of the log. */
 export const unhashedAnalytics: Readonly<Record<string, string>> = {
@@ -65,9 +47,10 @@ export const hashAnalytics = async (
   names: readonly string[],
 ): Promise<readonly TableHash[]> => {
   const found: TableHash[] = [];
-  for (const { table, volatile, where } of hashedAnalytics) {
+  for (const hashed of hashedAnalytics) {
+    const { name: table, where } = hashed;
     if (!names.includes(table)) continue;
-    const columns = (await columnsOf(clickhouse, table)).filter((column) => !volatile.includes(column));
+    const columns = hashedColumns(hashed);
     const answer = await clickhouse.query({
       query: `select count() as rows, lower(hex(sumWithOverflow(reinterpretAsUInt256(SHA256(formatRow('RowBinary', ${columns.join(", ")})))))) as hash
 from ${table} final where ${where ?? "1"} settings do_not_merge_across_partitions_select_final = 1`,
@@ -92,9 +75,9 @@ export const differingRows = async (
   table: string,
   other: string,
 ): Promise<readonly string[]> => {
-  const hashed = hashedAnalytics.find((one) => one.table === table);
+  const hashed = hashedAnalytics.find((one) => one.name === table);
   if (hashed === undefined) throw new RangeError(`not a table that is hashed: ${table}`);
-  const columns = (await columnsOf(clickhouse, table)).filter((column) => !hashed.volatile.includes(column));
+  const columns = hashedColumns(hashed);
   const side = (from: string) =>
     `select toString(tuple(${hashed.key.join(", ")})) as key, [${columns.map((column) => `ifNull(toString(${column}), '-')`).join(", ")}] as shown
 from ${from} final where ${hashed.where ?? "1"}`;
@@ -119,12 +102,9 @@ settings do_not_merge_across_partitions_select_final = 1`,
   );
 };
 
-const columnsOf = async (clickhouse: Clickhouse, table: string): Promise<readonly string[]> => {
-  const answer = await clickhouse.query({
-    query: `select name from system.columns
-where database = currentDatabase() and table = {table:String} and default_kind not in ('ALIAS', 'MATERIALIZED', 'EPHEMERAL') order by name`,
-    query_params: { table },
-    format: "JSONEachRow",
-  });
-  return (await answer.json<{ name: string }>()).map(({ name }) => name);
-};
+/** In one order for good, so that equal rows have equal hashes. */
+const hashedColumns = ({ columns }: HashedTable): readonly string[] =>
+  columns
+    .filter((column) => column.volatile === undefined)
+    .map((column) => column.name)
+    .toSorted();

@@ -1,6 +1,11 @@
 // What the tables of sales and money hold, as one hash a table: equal when they hold the same rows.
 import type { Pool, PoolClient } from "pg";
-import { named, sql, transaction } from "../../infra/postgres/sql.ts";
+import type { DeclaredTable } from "../../infra/postgres/columns.ts";
+import { named, transaction } from "../../infra/postgres/sql.ts";
+import { conversions } from "../../sinks/conversions/table.ts";
+import { identityEdges } from "../../sinks/identity/table.ts";
+import { commissions, ledger, ledgerLines } from "../../sinks/ledger/table.ts";
+import { productSales } from "../../sinks/product-sales/table.ts";
 
 /**
  * One table as it stands: how many rows, and a hash of all of them that does not depend on their
@@ -15,18 +20,16 @@ export interface TableHash {
 }
 
 /**
- * Tables that are a reading of the log, each with the columns that two readings of it need not
- * agree on.
+ * Tables that are a reading of the log, with the columns that are hashed: all that are declared.
  */
-export const hashedTables: Readonly<Record<string, readonly string[]>> = {
-  product_sales: [],
-  conversions: [],
-  // When the row was written.
-  ledger_entries: ["stored_at"],
-  ledger_lines: [],
-  commissions: [],
-  identity_edges: [],
-};
+export const hashedTables: readonly DeclaredTable[] = [
+  productSales,
+  conversions,
+  ledger,
+  ledgerLines,
+  commissions,
+  identityEdges,
+];
 /** Who may see the rows of every client at once. */
 const READER = "tributary_reference";
 
@@ -39,12 +42,12 @@ const READER = "tributary_reference";
 export const hashTables = (pool: Pool, names: readonly string[]): Promise<readonly TableHash[]> =>
   readingAll(pool, async (tx) => {
     const found: TableHash[] = [];
-    for (const [table, volatile] of Object.entries(hashedTables)) {
+    for (const { name: table, columns } of hashedTables) {
       if (!names.includes(table)) continue;
-      const { rows: columns } = await tx.query<{ name: string }>(sql`
-        select column_name::text as name from information_schema.columns
-        where table_schema = current_schema() and table_name = ${table} and column_name <> all (${volatile}) order by column_name::text collate "C"`);
-      const row = columns.map(({ name }) => named(name).text).join(", ");
+      const row = Object.keys(columns)
+        .toSorted()
+        .map((name) => named(name).text)
+        .join(", ");
       const { rows } = await tx.query<{ rows: number; hash: string }>(`
         select count(*)::float8 as rows, coalesce(bit_xor(row_hash), repeat('0', 256)::bit(256))::text as hash
         from (select ('x' || encode(sha256(convert_to(row(${row})::text, 'UTF8')), 'hex'))::bit(256) as row_hash from ${named(table).text}) as hashed`);

@@ -15,8 +15,8 @@ export interface StateHash {
 
 /** Every table that can be asked for. */
 export const hashableTables: readonly string[] = [
-  ...hashedAnalytics.map(({ table }) => table),
-  ...Object.keys(hashedTables),
+  ...hashedAnalytics.map(({ name }) => name),
+  ...hashedTables.map(({ name }) => name),
 ];
 
 /**

@@ -2,22 +2,13 @@
 // recomputation is compared with.
 
 import type { Clickhouse } from "../../infra/clickhouse/client.ts";
-import {
-  bind,
-  type ClientScope,
-  cond,
-  count,
-  flag,
-  optional,
-  readRows,
-  text,
-  texts,
-} from "../../infra/clickhouse/query.ts";
+import { pickColumns } from "../../infra/clickhouse/columns.ts";
+import { bind, type ClientScope, cond, readRows } from "../../infra/clickhouse/query.ts";
 import type { Candidate, Credit, Enrichment, Fraud, FraudReason } from "../../schemas/generated.ts";
 import type { UnixMs } from "../../stream/flow.ts";
-import { findingColumns } from "./finding-columns.ts";
+import { eventReads, foundColumns } from "./table.ts";
 
-export interface Standing {
+export interface LatestRow {
   readonly version: number;
   readonly merged_into: string | null;
   readonly enrichment: Enrichment;
@@ -36,14 +27,37 @@ export const latestRows = async (
   clickhouse: Clickhouse,
   scope: ClientScope,
   events: readonly { readonly event_id: string; readonly ts: UnixMs }[],
-): Promise<ReadonlyMap<string, Standing>> => {
-  const found = new Map<string, Standing>();
+): Promise<ReadonlyMap<string, LatestRow>> => {
+  const found = new Map<string, LatestRow>();
   for (let n = 0; n < events.length; n += IDS_AT_ONCE) {
     const some = events.slice(n, n + IDS_AT_ONCE);
-    for (const row of await rowsOf(clickhouse, scope, some)) found.set(row.event_id, standingOf(row));
+    for (const row of await rowsOf(clickhouse, scope, some)) found.set(row.event_id, rowParts(row));
   }
   return found;
 };
+
+const compared = [
+  "event_id",
+  "version",
+  "merged_into",
+  "country",
+  "region",
+  "city",
+  "asn",
+  "asn_class",
+  "device",
+  "browser",
+  "os",
+  "is_bot",
+  "consent",
+  "geo_built",
+  "enrich_errors",
+  "person",
+  ...foundColumns,
+  "hint_address_conversions",
+  "hint_click_devices",
+  "hint_click_country",
+] as const;
 
 const rowsOf = (
   clickhouse: Clickhouse,
@@ -57,28 +71,7 @@ const rowsOf = (
   );
   return readRows(clickhouse, scope, {
     from: "events",
-    columns: {
-      event_id: text("event_id"),
-      version: count("version"),
-      merged_into: optional(text("merged_into")),
-      country: optional(text("country")),
-      region: optional(text("region")),
-      city: optional(text("city")),
-      asn: optional(count("asn")),
-      asn_class: text("asn_class"),
-      device: text("device"),
-      browser: optional(text("browser")),
-      os: optional(text("os")),
-      is_bot: flag("is_bot"),
-      consent: count("consent"),
-      geo_built: optional(text("geo_built")),
-      enrich_errors: texts("enrich_errors"),
-      person: optional(text("person")),
-      ...findingColumns,
-      address_conversions: optional(count("hint_address_conversions")),
-      click_devices: optional(count("hint_click_devices")),
-      click_country: optional(text("hint_click_country")),
-    },
+    columns: pickColumns(eventReads, ...compared),
     where: [
       cond`ts >= fromUnixTimestamp64Milli(${bind("Int64", first)}) and ts <= fromUnixTimestamp64Milli(${bind("Int64", last)})`,
       cond`event_id in ${bind(
@@ -91,47 +84,39 @@ const rowsOf = (
   });
 };
 
-const standingOf = (row: Awaited<ReturnType<typeof rowsOf>>[number]): Standing => {
-  const { address_conversions, click_devices, click_country } = row;
-  const isHinted = address_conversions !== null || click_devices !== null || click_country !== null;
-  return {
-    version: row.version,
-    merged_into: row.merged_into,
-    enrichment: {
-      country: row.country,
-      device: row.device,
-      browser: row.browser,
-      os: row.os,
-      is_bot: row.is_bot,
-      consent: row.consent,
-      geo_built: row.geo_built,
-      errors: row.enrich_errors,
-      region: row.region,
-      city: row.city,
-      asn: row.asn,
-      asn_class: row.asn_class,
-      person: row.person,
-      edges: [],
-    },
-    fraud: {
-      score: row.fraud_score,
-      band: row.fraud_band as Fraud["band"],
-      reasons: JSON.parse(row.fraud_reasons) as readonly FraudReason[],
-      hints: isHinted ? { address_conversions, click_devices, click_country } : null,
-    },
-    credit: {
-      status: row.credit_status as Credit["status"],
-      method: row.credit_method,
-      reason: row.credit_reason,
-      partner_id: row.partner_id,
-      campaign_id: row.campaign_id,
-      link_id: row.link_id,
-      rule_id: row.rule_id,
-      rule_version: row.rule_version,
-      clicked_at: row.clicked_at,
-      window_days: row.window_days,
-      candidates: JSON.parse(row.candidates) as readonly Candidate[],
-      reference_as_of: row.reference_as_of,
-    },
-  };
+const rowParts = (row: Awaited<ReturnType<typeof rowsOf>>[number]): LatestRow => ({
+  version: row.version,
+  merged_into: row.merged_into,
+  enrichment: {
+    ...pickColumns(row, "country", "device", "browser", "os", "is_bot", "consent", "geo_built"),
+    errors: row.enrich_errors,
+    ...pickColumns(row, "region", "city", "asn", "asn_class", "person"),
+    edges: [],
+  },
+  fraud: {
+    score: row.fraud_score,
+    band: row.fraud_band as Fraud["band"],
+    reasons: JSON.parse(row.fraud_reasons) as readonly FraudReason[],
+    hints: hintsOf(row),
+  },
+  credit: {
+    status: row.credit_status as Credit["status"],
+    method: row.credit_method,
+    reason: row.credit_reason,
+    ...pickColumns(row, "partner_id", "campaign_id", "link_id", "rule_id", "rule_version", "clicked_at", "window_days"),
+    candidates: JSON.parse(row.candidates) as readonly Candidate[],
+    reference_as_of: row.reference_as_of,
+  },
+});
+
+/** None was given where all are unknown. */
+const hintsOf = (row: Awaited<ReturnType<typeof rowsOf>>[number]): Fraud["hints"] => {
+  const { hint_address_conversions, hint_click_devices, hint_click_country } = row;
+  return hint_address_conversions === null && hint_click_devices === null && hint_click_country === null
+    ? null
+    : {
+        address_conversions: hint_address_conversions,
+        click_devices: hint_click_devices,
+        click_country: hint_click_country,
+      };
 };

@@ -1,19 +1,8 @@
 // What the live screen, the command line and the tests ask about stored events.
 import type { Clickhouse } from "../../infra/clickhouse/client.ts";
-import {
-  bind,
-  type ClientScope,
-  cond,
-  count,
-  flag,
-  minor,
-  optional,
-  readRows,
-  text,
-  texts,
-  unixMs,
-} from "../../infra/clickhouse/query.ts";
-import { findingColumns } from "./finding-columns.ts";
+import { pickColumns } from "../../infra/clickhouse/columns.ts";
+import { bind, type ClientScope, cond, count, optional, readRows, text, unixMs } from "../../infra/clickhouse/query.ts";
+import { eventReads, foundColumns } from "./table.ts";
 
 export interface EventCounts {
   readonly client_id: number;
@@ -60,6 +49,40 @@ export const freshness = async (clickhouse: Clickhouse, scope: ClientScope, sinc
   return row!;
 };
 
+const shownOfVersion = [
+  "version",
+  "event_id",
+  "sender_event_id",
+  "t",
+  "custom_name",
+  "source",
+  "did",
+  "ts",
+  "received_at",
+  "stored_at",
+  "url",
+  "country",
+  "device",
+  "browser",
+  "is_bot",
+  "consent",
+  "props",
+  "warnings",
+  "enrich_errors",
+  "click_id",
+  "partner_ref",
+  "dedup_key",
+  "lead_key",
+  "sale_hash",
+  "order_id",
+  "product_id",
+  "quantity",
+  "value_minor",
+  "currency",
+  ...foundColumns,
+  "merged_into",
+] as const;
+
 /**
  * The versions of one event, the one that stands first: of others those that no merge has dropped
  * yet. What an explanation begins with; finds second copies too.
@@ -67,40 +90,7 @@ export const freshness = async (clickhouse: Clickhouse, scope: ClientScope, sinc
 export const eventVersions = (clickhouse: Clickhouse, scope: ClientScope, eventId: string) =>
   readRows(clickhouse, scope, {
     from: "events",
-    columns: {
-      version: count("version"),
-      event_id: text("event_id"),
-      sender_event_id: optional(text("sender_event_id")),
-      t: text("t"),
-      custom_name: optional(text("custom_name")),
-      source: text("source"),
-      did: text("did"),
-      ts: unixMs("ts"),
-      received_at: unixMs("received_at"),
-      stored_at: unixMs("stored_at"),
-      batch: optional(text("batch_id")),
-      url: optional(text("url")),
-      country: optional(text("country")),
-      device: text("device"),
-      browser: optional(text("browser")),
-      is_bot: flag("is_bot"),
-      consent: count("consent"),
-      props: text("props"),
-      warnings: texts("warnings"),
-      enrich_errors: texts("enrich_errors"),
-      click_id: optional(text("click_id")),
-      partner_ref: optional(text("partner_ref")),
-      dedup_key: optional(text("dedup_key")),
-      lead_key: optional(text("lead_key")),
-      sale_hash: optional(text("sale_hash")),
-      order_id: optional(text("order_id")),
-      product_id: optional(text("product_id")),
-      quantity: optional(count("quantity")),
-      value_minor: optional(minor("value_minor")),
-      currency: optional(text("currency")),
-      ...findingColumns,
-      merged_into: optional(text("merged_into")),
-    },
+    columns: { ...pickColumns(eventReads, ...shownOfVersion), batch: eventReads.batch_id },
     where: [cond`event_id = ${bind("UUID", eventId)}`],
     orderBy: ["rank desc", "stored_at desc"],
   });
@@ -126,17 +116,10 @@ export const latestEvents = async (clickhouse: Clickhouse, scope: ClientScope, l
   const rows = await readRows(clickhouse, scope, {
     from: "events_current",
     columns: {
-      event_id: text("event_id"),
-      client_id: count("client_id"),
+      ...pickColumns(eventReads, "event_id", "client_id", "received_at", "order_id", "value_minor", "currency"),
+      ...pickColumns(eventReads, "credit_status", "credit_reason", "partner_id"),
       t: text("coalesce(custom_name, t)"),
       at: unixMs("at"),
-      received_at: unixMs("received_at"),
-      order_id: optional(text("order_id")),
-      value_minor: optional(minor("value_minor")),
-      currency: optional(text("currency")),
-      credit_status: text("credit_status"),
-      credit_reason: optional(text("credit_reason")),
-      partner_id: optional(count("partner_id")),
     },
     orderBy: ["received_at desc", "event_id"],
     limit,

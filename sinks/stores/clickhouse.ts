@@ -2,14 +2,45 @@
 import { Readable } from "node:stream";
 import { finished } from "node:stream/promises";
 import type { Clickhouse } from "../../infra/clickhouse/client.ts";
-import { Block, type NativeType, nativeBlocks } from "../../infra/clickhouse/native.ts";
-import type { Write } from "../../stream/flow.ts";
-import { eventColumns } from "../analytics/events.ts";
+import type { DeclaredColumn } from "../../infra/clickhouse/columns.ts";
+import { Block, type NativeValue, nativeBlocks } from "../../infra/clickhouse/native.ts";
+import type { Marks, Table, Write } from "../../stream/flow.ts";
 
-const blocksOf = (columns: Readonly<Record<string, NativeType>>) =>
-  nativeBlocks(Object.entries(columns).map(([name, type]) => ({ name, type })));
-/** How the rows of each table that sinks write become a block. */
-const tables: Readonly<Record<string, ReturnType<typeof nativeBlocks>>> = { events: blocksOf(eventColumns) };
+/** A table with the way in which its rows, by position, become a block. */
+export interface ClickhouseTable<Row> extends Table<Row> {
+  readonly columns: readonly DeclaredColumn[];
+  readonly blockOf: ReturnType<typeof nativeBlocks>;
+}
+/** Rows hold their values by position beside their key. */
+interface PositionalRow {
+  readonly client_id: number;
+  readonly values: readonly NativeValue[];
+}
+
+export const clickhouseTable = <Row extends PositionalRow>(
+  declared: {
+    readonly name: string;
+    readonly key: readonly (keyof Row & string)[];
+    readonly columns: readonly DeclaredColumn[];
+  },
+  marks: Marks<Row>,
+): ClickhouseTable<Row> => {
+  const table: ClickhouseTable<Row> = {
+    ...declared,
+    store: "clickhouse",
+    blockOf: nativeBlocks(declared.columns),
+    tenantOf: (row) => row.client_id,
+    write: (rows, write) =>
+      write(
+        table,
+        rows.map((row) => row.values),
+      ),
+    marks,
+  };
+  return table;
+};
+
+const isClickhouseTable = (table: { readonly name: string }): table is ClickhouseTable<unknown> => "blockOf" in table;
 
 export interface ClickhouseStore {
   /**
@@ -17,7 +48,7 @@ export interface ClickhouseStore {
    * token is answered without being written again; that only saves work after a lost answer, for
    * tables are idempotent by key and version. Throws the server's error with its numeric `code`.
    */
-  readonly insert: (table: string, rows: readonly unknown[], token: string) => Promise<void>;
+  readonly insert: (table: { readonly name: string }, rows: readonly unknown[], token: string) => Promise<void>;
   /**
    * The same shape as in Postgres: runs `work` with a `write` whose calls are one insert each, told
    * apart inside the token.
@@ -46,13 +77,12 @@ const KEPT_BLOCKS = 2;
 export const clickhouseStore = (clickhouse: Clickhouse): ClickhouseStore => {
   const kept: Block[] = [];
   const insert: ClickhouseStore["insert"] = async (table, rows, token) => {
-    const write = tables[table];
-    if (write === undefined) throw new Error(`ClickHouse has no table ${table} that a sink writes`);
+    if (!isClickhouseTable(table)) throw new Error(`the table ${table.name} has no columns for ClickHouse`);
     if (rows.length === 0) return;
     const block = kept.pop() ?? new Block();
-    const { columns, bytes } = write(rows as readonly (readonly unknown[])[], block);
+    const { columns, bytes } = table.blockOf(rows as readonly (readonly unknown[])[], block);
     const { stream } = await clickhouse.exec({
-      query: `insert into ${table} (${columns.join(", ")}) format Native`,
+      query: `insert into ${table.name} (${columns.join(", ")}) format Native`,
       values: Readable.from([bytes]),
       clickhouse_settings: { ...oneBlock, insert_deduplicate: 1, insert_deduplication_token: token },
     });

@@ -1,30 +1,32 @@
-// How a sink's rows get into Postgres: named statements, each with one JSON parameter that holds up
-// to 5,000 rows.
+// How a sink's rows get into Postgres: the statements of a table, each with one JSON parameter that
+// holds up to 5,000 rows.
 import type { Pool, PoolClient } from "pg";
+import type { Columns, DeclaredTable } from "../../infra/postgres/columns.ts";
 import { transaction } from "../../infra/postgres/sql.ts";
-import type { Write } from "../../stream/flow.ts";
-import { rollupMarkStatements } from "../analytics/rollup-mark-statements.ts";
-import { conversionStatements } from "../conversions/statements.ts";
-import { identityEdgeStatements } from "../identity/statements.ts";
-import { ledgerStatements } from "../ledger/statements.ts";
-import { productSaleStatements } from "../product-sales/statements.ts";
-
-/**
- * What a name that `Table.write` uses stands for: statements that run one after the other on the
- * same rows, as `$1`.
- */
-export type Statements = Readonly<Record<string, readonly string[]>>;
-
-const statements: Statements = {
-  ...identityEdgeStatements,
-  ...productSaleStatements,
-  ...conversionStatements,
-  ...ledgerStatements,
-  ...rollupMarkStatements,
-};
+import type { Table, Write } from "../../stream/flow.ts";
 
 /** Larger statements gain nothing and hold their locks longer. */
 const ROWS_A_STATEMENT = 5_000;
+
+/** A table with the statements that write to it, one after the other on the same rows, as `$1`. */
+export interface PostgresTable<Row> extends Table<Row> {
+  readonly columns: Columns;
+  readonly statements: readonly string[];
+}
+
+export const postgresTable = <Row extends { readonly client_id: number }>(
+  declared: DeclaredTable & { readonly key: readonly (keyof Row & string)[] },
+  statements: readonly string[],
+): PostgresTable<Row> => {
+  const table: PostgresTable<Row> = {
+    ...declared,
+    store: "postgres",
+    statements,
+    tenantOf: (row) => row.client_id,
+    write: (rows, write) => write(table, rows),
+  };
+  return table;
+};
 
 export interface PostgresStore {
   /**
@@ -38,16 +40,17 @@ export interface PostgresStore {
   ) => Promise<void>;
 }
 
+const isPostgresTable = (table: { readonly name: string }): table is PostgresTable<unknown> => "statements" in table;
+
 const writeTo =
   (tx: PoolClient): Write =>
-  async (name, rows) => {
-    const texts = statements[name];
-    if (texts === undefined) throw new Error(`Postgres has no statement ${name} that a sink uses`);
+  async (table, rows) => {
+    if (!isPostgresTable(table)) throw new Error(`the table ${table.name} has no statements for Postgres`);
     for (let start = 0; start < rows.length; start += ROWS_A_STATEMENT) {
       const values = [JSON.stringify(rows.slice(start, start + ROWS_A_STATEMENT))];
       // Planned each time, about a millisecond: a plan that was made when the tables were empty
       // would be kept while they grow.
-      for (const text of texts) await tx.query(text, values);
+      for (const text of table.statements) await tx.query(text, values);
     }
   };
 

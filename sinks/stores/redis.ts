@@ -1,16 +1,26 @@
-// How a sink's rows get into Redis: members of sets, one round trip a write. Losing them costs
-// hints, never money.
-import type { Redis } from "ioredis";
-import type { Write } from "../../stream/flow.ts";
-import type { VelocityRow } from "../velocity/velocity.ts";
+// How a sink's rows get into Redis: one pipeline of commands a write, in one round trip. Losing them
+// costs hints, never money.
+import type { ChainableCommander, Redis } from "ioredis";
+import type { Table, Write } from "../../stream/flow.ts";
 
-/**
- * A day more than the log: whatever a rewind can read again still finds what it found
- * (docs/design/money.md, "Facts").
- */
-export const hintLifetimeSeconds = 8 * 86_400;
-/** Of a device or a person the newest count; the rest would only make a hot key grow. */
-const newestKept = 50;
+/** A table with the commands that write its rows under keys that begin with `prefix`. */
+export interface RedisTable<Row> extends Table<Row> {
+  readonly add: (commands: ChainableCommander, rows: readonly Row[], prefix: string) => void;
+}
+
+export const redisTable = <Row extends { readonly client_id: number }>(
+  declared: { readonly name: string; readonly key: readonly (keyof Row & string)[] },
+  add: RedisTable<Row>["add"],
+): RedisTable<Row> => {
+  const table: RedisTable<Row> = {
+    ...declared,
+    store: "redis",
+    add,
+    tenantOf: (row) => row.client_id,
+    write: (rows, write) => write(table, rows),
+  };
+  return table;
+};
 
 export interface RedisStore {
   /**
@@ -23,29 +33,15 @@ export interface RedisStore {
   ) => Promise<void>;
 }
 
-/** Where the set of that name lies. */
-export const velocityKey = (prefix: string, set: string): string => `${prefix}:velocity:${set}`;
+const isRedisTable = (table: { readonly name: string }): table is RedisTable<unknown> => "add" in table;
 
 /** `prefix` keeps environments apart that share a server. Throws the first command that failed. */
 export const redisStore = (redis: Redis, prefix = "tributary"): RedisStore => ({
   within: (_, work) =>
     work(async (table, rows) => {
-      if (table !== "velocity") throw new Error(`Redis has no table ${table} that a sink writes`);
+      if (!isRedisTable(table)) throw new Error(`the table ${table.name} has no commands for Redis`);
       const commands = redis.pipeline();
-      const touched = new Set<string>();
-      const ordered = new Set<string>();
-      for (const { set, member, at } of rows as readonly VelocityRow[]) {
-        const key = velocityKey(prefix, set);
-        touched.add(key);
-        if (at === null) commands.sadd(key, member);
-        else {
-          // A later sight of a member moves it up, an earlier one changes nothing.
-          commands.zadd(key, "GT", at, member);
-          ordered.add(key);
-        }
-      }
-      for (const key of ordered) commands.zremrangebyrank(key, 0, -1 - newestKept);
-      for (const key of touched) commands.expire(key, hintLifetimeSeconds);
+      table.add(commands, rows, prefix);
       for (const [error] of (await commands.exec()) ?? []) if (error !== null) throw error;
     }),
 });

@@ -10,8 +10,9 @@ import { type Clickhouse, openClickhouse } from "../../infra/clickhouse/client.t
 import { migrate, status } from "../../infra/clickhouse/migrate.ts";
 import { count, readRows, scopeOf } from "../../infra/clickhouse/query.ts";
 import { migrateAll, migrationStatus } from "../../modules/installation/steps.ts";
-import { eventRows } from "../../sinks/analytics/events.ts";
 import { eventCounts, eventVersions, freshness, latestEvents } from "../../sinks/analytics/reads.ts";
+import { eventRows } from "../../sinks/analytics/rows.ts";
+import { events } from "../../sinks/analytics/table.ts";
 import { clickhouseStore } from "../../sinks/stores/clickhouse.ts";
 import { topics } from "../../topics.ts";
 import { attributed, clickCredit, enriched, noon, received, recorded } from "../support/builders.ts";
@@ -143,7 +144,7 @@ test("amounts in the analytics store read as everywhere else, to the limits of 6
     ),
   );
   await clickhouseStore(clickhouse).insert(
-    "events",
+    events,
     rows.map((row) => row.values),
     "amounts",
   );
@@ -202,7 +203,7 @@ test("what is current leaves out copies, old versions, and what must not be coun
   const rows = given.flatMap((data, n) => eventRows(recorded(topics.eventsAttributed, data, { receivedAt: noon + n })));
   expect(rows.map((row) => row.event_id)).toEqual([id(1), id(1), id(2), id(3), id(5)]);
   await clickhouseStore(clickhouse).insert(
-    "events",
+    events,
     rows.map((row) => row.values),
     "current",
   );

@@ -10,7 +10,8 @@ import { type Clickhouse, openClickhouse } from "../../infra/clickhouse/client.t
 import { readRows, scopeOf, text } from "../../infra/clickhouse/query.ts";
 import type { EventAttributed } from "../../schemas/generated.ts";
 import { matching } from "../../sinks/analytics/condition-sql.ts";
-import { eventRows, events } from "../../sinks/analytics/events.ts";
+import { eventRows } from "../../sinks/analytics/rows.ts";
+import { events } from "../../sinks/analytics/table.ts";
 import { clickhouseStore } from "../../sinks/stores/clickhouse.ts";
 import { topics } from "../../topics.ts";
 import { attributed, enrichment, received, recorded } from "../support/builders.ts";

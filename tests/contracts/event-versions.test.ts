@@ -4,9 +4,10 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { type Clickhouse, openClickhouse } from "../../infra/clickhouse/client.ts";
 import { migrate } from "../../infra/clickhouse/migrate.ts";
 import { scopeOf } from "../../infra/clickhouse/query.ts";
-import { eventRows } from "../../sinks/analytics/events.ts";
 import { latestRows } from "../../sinks/analytics/latest-rows.ts";
 import { eventVersions } from "../../sinks/analytics/reads.ts";
+import { eventRows } from "../../sinks/analytics/rows.ts";
+import { events } from "../../sinks/analytics/table.ts";
 import { clickhouseStore } from "../../sinks/stores/clickhouse.ts";
 import { topics } from "../../topics.ts";
 import { attributed, recorded } from "../support/builders.ts";
@@ -44,7 +45,7 @@ const write = async ({ n, offset, country, version = 1 }: Written): Promise<void
     recorded(topics.eventsAttributed, data, { position: { topic: "events.raw", partition: 0, offset } }),
   );
   const values = rows.map((row) => row.values);
-  await clickhouseStore(clickhouse).insert("events", values, `${n}-${offset}-${version}`);
+  await clickhouseStore(clickhouse).insert(events, values, `${n}-${offset}-${version}`);
 };
 
 test("of two copies of one version the later one in the log is explained and compared with, also when it was written first", async () => {

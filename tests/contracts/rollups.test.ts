@@ -15,8 +15,10 @@ import { takeMarks, waitingMarks } from "../../modules/rollups/rollup-marks.ts";
 import { figures, figuresByDay, type Grain, within } from "../../modules/rollups/rollup-reads.ts";
 import { computeRollups } from "../../modules/rollups/rollups.ts";
 import type { EventAttributed } from "../../schemas/generated.ts";
-import { minutesOf, rollupMarks } from "../../sinks/analytics/rollup-marks.ts";
-import { ledger, ledgerRows } from "../../sinks/ledger/ledger.ts";
+import { ledgerRows } from "../../sinks/ledger/rows.ts";
+import { ledger } from "../../sinks/ledger/table.ts";
+import { minutesOf } from "../../sinks/rollup-marks/rows.ts";
+import { rollupMarks } from "../../sinks/rollup-marks/table.ts";
 import { clickhouseStore } from "../../sinks/stores/clickhouse.ts";
 import { postgresStore } from "../../sinks/stores/postgres.ts";
 import { deadLetterOf } from "../../stream/dead-letters.ts";
@@ -307,7 +309,7 @@ test("a minute that is touched while it is computed stays marked, and counts its
   const store = postgresStore(pool);
   const touch = () =>
     store.within({ tenants: [tenant], token: "" }, (write) =>
-      write("rollup_marks", [{ client_id: tenant, minute: noon }]),
+      write(rollupMarks, [{ client_id: tenant, minute: noon }]),
     );
   await settle();
   await touch();
@@ -350,7 +352,7 @@ test("a computation that fails leaves every mark where it was", async () => {
   const tenant = nextTenant();
   await settle();
   await postgresStore(pool).within({ tenants: [tenant], token: "" }, (write) =>
-    write("rollup_marks", [{ client_id: tenant, minute: noon }]),
+    write(rollupMarks, [{ client_id: tenant, minute: noon }]),
   );
   const failing = takeMarks(pool, 50, async () => {
     throw new Error("the store is away");

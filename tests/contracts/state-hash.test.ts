@@ -5,11 +5,15 @@ import { openClickhouse } from "../../infra/clickhouse/client.ts";
 import { openPool } from "../../infra/postgres/sql.ts";
 import { computeRollups } from "../../modules/rollups/rollups.ts";
 import { differingRows, hashedAnalytics, unhashedAnalytics } from "../../modules/state-hash/clickhouse.ts";
+import { hashedTables } from "../../modules/state-hash/postgres.ts";
 import { differingTables, stateHash } from "../../modules/state-hash/state-hash.ts";
 import { batchTag } from "../../processors/admit/batch-id.ts";
-import { eventRows, events } from "../../sinks/analytics/events.ts";
-import { ledger, ledgerRows } from "../../sinks/ledger/ledger.ts";
-import { productSales, saleRows } from "../../sinks/product-sales/product-sales.ts";
+import { eventRows } from "../../sinks/analytics/rows.ts";
+import { events } from "../../sinks/analytics/table.ts";
+import { ledgerRows } from "../../sinks/ledger/rows.ts";
+import { ledger } from "../../sinks/ledger/table.ts";
+import { saleRows } from "../../sinks/product-sales/rows.ts";
+import { productSales } from "../../sinks/product-sales/table.ts";
 import { clickhouseStore } from "../../sinks/stores/clickhouse.ts";
 import { postgresStore } from "../../sinks/stores/postgres.ts";
 import type { Table } from "../../stream/flow.ts";
@@ -152,8 +156,32 @@ test("every table of the analytics store is hashed or says why not", async () =>
     format: "JSONEachRow",
   });
   const names = (await answer.json<{ name: string }>()).map(({ name }) => name);
-  const known = [...hashedAnalytics.map(({ table }) => table), ...Object.keys(unhashedAnalytics)];
+  const known = [...hashedAnalytics.map(({ name }) => name), ...Object.keys(unhashedAnalytics)];
   expect(names.filter((name) => !known.includes(name))).toEqual([]);
+});
+
+test("every column that a hashed table stores is declared, so that none is left out of the hash in silence", async () => {
+  const answer = await clickhouse.query({
+    query: `select table, name from system.columns
+      where database = currentDatabase() and default_kind not in ('ALIAS', 'MATERIALIZED', 'EPHEMERAL')`,
+    format: "JSONEachRow",
+  });
+  const inClickhouse = await answer.json<{ table: string; name: string }>();
+  const { rows: inPostgres } = await pool.query<{ table: string; name: string }>(
+    'select table_name::text as "table", column_name::text as name from information_schema.columns where table_schema = current_schema()',
+  );
+  const declared = [
+    ...hashedAnalytics.map(({ name, columns }) => ({ name, columns: columns.map((column) => column.name) })),
+    ...hashedTables.map(({ name, columns }) => ({ name, columns: Object.keys(columns) })),
+  ];
+  const differing = declared.flatMap(({ name, columns }) => {
+    const stored = [...inClickhouse, ...inPostgres].filter(({ table }) => table === name).map((one) => one.name);
+    return [
+      ...stored.filter((column) => !columns.includes(column)).map((column) => `${name}.${column} is not declared`),
+      ...columns.filter((column) => !stored.includes(column)).map((column) => `${name}.${column} is not stored`),
+    ];
+  });
+  expect(differing).toEqual(["events.stored_at is not declared", "ledger_entries.stored_at is not declared"]);
 });
 
 test("a table that nobody knows is refused by name", async () => {

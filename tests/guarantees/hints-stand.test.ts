@@ -14,7 +14,7 @@ import { places, placesOf } from "../../processors/enrich/places.ts";
 import { hints } from "../../processors/score/hints.ts";
 import type { EventReceived } from "../../schemas/generated.ts";
 import { redisStore } from "../../sinks/stores/redis.ts";
-import { type VelocityRow, velocity } from "../../sinks/velocity/velocity.ts";
+import { type VelocityRow, velocity } from "../../sinks/velocity/table.ts";
 import { drive } from "../../stream/testing/drive.ts";
 import { topics } from "../../topics.ts";
 import { pipeline } from "../../topology.ts";

@@ -1,12 +1,13 @@
 // What an attributed event becomes in the analytics table.
 import { expect, test } from "vitest";
-import { eventColumns, eventRows } from "../../sinks/analytics/events.ts";
+import { eventRows } from "../../sinks/analytics/rows.ts";
+import { eventColumns } from "../../sinks/analytics/table.ts";
 import { topics } from "../../topics.ts";
 import { attributed, clickCredit, recorded } from "../support/builders.ts";
 
 const rowOf = (data: ReturnType<typeof attributed>) => {
   const [row] = eventRows(recorded(topics.eventsAttributed, data));
-  return Object.fromEntries(Object.keys(eventColumns).map((name, n) => [name, row?.values[n]]));
+  return Object.fromEntries(eventColumns.map(({ name }, n) => [name, row?.values[n]]));
 };
 
 test("every field of an event stands in the column of its name", () => {

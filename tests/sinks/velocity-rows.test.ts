@@ -1,7 +1,8 @@
 // What the velocity sink keeps of an event, for the hints of others.
 import { expect, test } from "vitest";
 import type { EventAttributed } from "../../schemas/generated.ts";
-import { sets, velocityRows } from "../../sinks/velocity/velocity.ts";
+import { velocityRows } from "../../sinks/velocity/rows.ts";
+import { sets } from "../../sinks/velocity/table.ts";
 import { topics } from "../../topics.ts";
 import { attributed, clickCredit, clientId, hourMs, noon, recorded } from "../support/builders.ts";
 

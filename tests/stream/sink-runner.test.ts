@@ -20,7 +20,7 @@ const table = (store: "clickhouse" | "postgres", name = "rows"): Sink<Step, Row>
   store,
   key: ["id"],
   tenantOf: ({ worth }) => worth % 10,
-  write: (rows, write) => write(name, rows),
+  write: (rows, write) => write({ name }, rows),
 });
 const storing = (into = table("postgres")): AnySink =>
   sink<Step, Row>({

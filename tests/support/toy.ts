@@ -238,6 +238,6 @@ export const stepsSink = sink<Step, Step>({
     store: "clickhouse",
     key: ["id"],
     tenantOf: () => 1,
-    write: (rows, write) => write("steps", rows),
+    write: (rows, write) => write({ name: "steps" }, rows),
   },
 }) as AnySink;

@@ -1,7 +1,7 @@
 // Who hosts what, and which groups an event passes: from the pipeline and what workers recorded.
 import { expect, test } from "vitest";
 import { hopsTo, hostsNow, hostsOf, type Recorded } from "../../modules/groups/hosts.ts";
-import { events } from "../../sinks/analytics/events.ts";
+import { events } from "../../sinks/analytics/table.ts";
 import { readersOf, sinkInto } from "../../stream/topology.ts";
 import { pipeline } from "../../topology.ts";
 

@@ -1,12 +1,7 @@
-// The minutes that stored events belong to, each marked once a write, for whoever computes rollups
-// anew.
-import type { Table, UnixMs } from "../../stream/flow.ts";
-
-export interface TouchedMinute {
-  readonly client_id: number;
-  /** The first millisecond of the minute. */
-  readonly minute: UnixMs;
-}
+// The minutes that stored events belong to, each marked once a write: their rollups are computed
+// again.
+import type { UnixMs } from "../../stream/flow.ts";
+import type { TouchedMinute } from "./table.ts";
 
 const MINUTE_MS = 60_000;
 
@@ -27,12 +22,4 @@ export const minutesOf = (
   return [...minutes].flatMap(([client_id, own]) =>
     [...own].map((minute) => ({ client_id, minute: minute * MINUTE_MS })),
   );
-};
-
-export const rollupMarks: Table<TouchedMinute> = {
-  name: "rollup_marks",
-  store: "postgres",
-  key: ["client_id", "minute"],
-  tenantOf: (row) => row.client_id,
-  write: (rows, write) => write("rollup_marks", rows),
 };

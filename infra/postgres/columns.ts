@@ -1,0 +1,97 @@
+// The columns of a Postgres table, declared once: the row that is written as JSON, the row that is
+// read, and the parts of statements that list columns.
+import type { UnixMs } from "../../stream/flow.ts";
+
+/** `Written` is a value in the JSON of a statement, `Read` the same value as pg reads it. */
+export interface ColumnType<Written, Read = Written> {
+  /** Type of the field in that JSON. */
+  readonly given: string;
+  /** The expression that stores the field of that name. */
+  readonly stored: (name: string) => string;
+  /** For the compiler alone. */
+  readonly values?: { readonly written: Written; readonly read: Read };
+}
+const plain = <Written, Read = Written>(given: string): ColumnType<Written, Read> => ({
+  given,
+  stored: (name) => name,
+});
+
+export const int = plain<number>("int");
+/** 64 bits, written as digits: a JSON number would be rounded. */
+export const bigint = plain<string, bigint>("bigint");
+export const text = plain<string>("text");
+/** A text that is one of a few. */
+export const oneOf = <Value extends string>(): ColumnType<Value> => plain<Value>("text");
+export const uuid = plain<string>("uuid");
+export const bool = plain<boolean>("boolean");
+export const time: ColumnType<UnixMs> = { given: "bigint", stored: (name) => `to_timestamp(${name} / 1000.0)` };
+/** Written as JSON text. */
+export const json: ColumnType<string, unknown> = { given: "text", stored: (name) => `${name}::jsonb` };
+/** Written as hex digits. */
+export const bytes: ColumnType<string, Buffer> = { given: "text", stored: (name) => `decode(${name}, 'hex')` };
+export const nullable = <Written, Read>(type: ColumnType<Written, Read>): ColumnType<Written | null, Read | null> =>
+  type;
+
+/** A column whose value is not a given field of its own name. */
+export const computed = <Written, Read>(
+  type: ColumnType<Written, Read>,
+  expression: string,
+): ColumnType<Written, Read> => ({ ...type, stored: () => expression });
+
+export type Columns = Readonly<Record<string, ColumnType<any, any>>>;
+/** The row that a statement is given. */
+export type WrittenRow<Of extends Columns> = {
+  readonly [Name in keyof Of]: Of[Name] extends ColumnType<infer Written, any> ? Written : never;
+};
+/** The row that a select answers with. */
+export type StoredRow<Of extends Columns> = {
+  readonly [Name in keyof Of]: Of[Name] extends ColumnType<any, infer Read> ? Read : never;
+};
+
+export interface DeclaredTable {
+  readonly name: string;
+  readonly key: readonly string[];
+  readonly columns: Columns;
+}
+
+/** Some of them; a statement that needs only these names only these. */
+export const pick = <Of extends Columns, Name extends keyof Of & string>(
+  columns: Of,
+  ...names: readonly Name[]
+): Pick<Of, Name> => Object.fromEntries(names.map((name) => [name, columns[name]])) as unknown as Pick<Of, Name>;
+
+export const listOf = (columns: Columns): string => Object.keys(columns).join(", ");
+
+/** The rows of `$1`, a JSON array, as a table named `given`. */
+export const givenRows = (columns: Columns): string =>
+  `json_to_recordset($1::json) as given (${Object.entries(columns)
+    .map(([name, type]) => `${name} ${type.given}`)
+    .join(", ")})`;
+
+/** The value of each column, in the order of `listOf`. */
+export const storedFrom = (columns: Columns): string =>
+  Object.entries(columns)
+    .map(([name, type]) => type.stored(name))
+    .join(", ");
+
+/** Sets all columns but those to what an insert met a conflict with. */
+export const replacedBut = (columns: Columns, ...kept: readonly string[]): string =>
+  Object.keys(columns)
+    .filter((name) => !kept.includes(name))
+    .map((name) => `${name} = excluded.${name}`)
+    .join(", ");
+
+/**
+ * Keeps the highest `version` of each key. Keys are sorted, so that two writers wait for each other
+ * and never deadlock; of one key only the newest version is touched.
+ */
+export const keepNewest = ({ name, key: keyColumns, columns }: DeclaredTable): string => {
+  const key = keyColumns.join(", ");
+  return `
+insert into ${name} as kept (${listOf(columns)})
+select distinct on (${key}) ${storedFrom(columns)}
+from ${givenRows(columns)}
+order by ${key}, version desc
+on conflict (${key}) do update set ${replacedBut(columns, ...keyColumns)}
+where kept.version < excluded.version`;
+};

@@ -1,0 +1,42 @@
+// The table of sales and refunds, attributed or not: what reports count.
+import {
+  bigint,
+  int,
+  keepNewest,
+  nullable,
+  type StoredRow,
+  text,
+  time,
+  uuid,
+  type WrittenRow,
+} from "../../infra/postgres/columns.ts";
+import { postgresTable } from "../stores/postgres.ts";
+
+export const saleColumns = {
+  client_id: int,
+  event_id: uuid,
+  version: int,
+  t: text,
+  order_id: nullable(text),
+  product_id: nullable(text),
+  segment: nullable(text),
+  quantity: nullable(int),
+  /** Null on a refund means all of it. */
+  value_minor: nullable(bigint),
+  currency: nullable(text),
+  occurred_at: time,
+  did: text,
+  credit_status: text,
+  credit_reason: nullable(text),
+  partner_id: nullable(int),
+  campaign_id: nullable(int),
+  fraud_band: text,
+  merged_into: nullable(uuid),
+};
+export type SaleRow = WrittenRow<typeof saleColumns>;
+export type StoredSale = StoredRow<typeof saleColumns>;
+
+const declared = { name: "product_sales", key: ["client_id", "event_id"], columns: saleColumns } as const;
+
+/** The newest version of an event wins. */
+export const productSales = postgresTable<SaleRow>(declared, [keepNewest(declared)]);

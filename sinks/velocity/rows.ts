@@ -1,0 +1,39 @@
+// An event as members of the sets that hints are counted from.
+import { addressOfVisitor } from "../../domain/visitor.ts";
+import type { EventAttributed } from "../../schemas/generated.ts";
+import type { Recorded, UnixMs } from "../../stream/flow.ts";
+import { sets, type VelocityRow } from "./table.ts";
+
+const conversions: ReadonlySet<string> = new Set(["purchase", "ext_purchase", "lead_submit", "install"]);
+
+/**
+ * Rows of clicks, conversions and known persons; none for a page view of an unknown person. A click
+ * id counts when attribute has found its MAC good (it then says when the click was): ids that
+ * were made up fill no set.
+ */
+export const velocityRows = ({ at, data }: Recorded<EventAttributed>): readonly VelocityRow[] => {
+  const { event, enrichment, credit } = data;
+  const isConversion = conversions.has(event.t);
+  const isClick = event.t === "click";
+  if (!isConversion && !isClick && enrichment.person === null) return none;
+  const client_id = event.client_id;
+  const rows: VelocityRow[] = [];
+  const add = (set: string, member: string, order: UnixMs | null = null): void =>
+    void rows.push({ client_id, set, member, at: order });
+  const address = isConversion ? addressOfVisitor(event) : null;
+  if (address !== null) add(sets.conversionsOf(client_id, address, at), event.event_id);
+  if (
+    (isConversion || isClick) &&
+    event.click_id !== null &&
+    credit.clicked_at !== null &&
+    credit.method !== "identity"
+  ) {
+    add(sets.devicesOf(client_id, event.click_id), event.did);
+    add(sets.clicksOf(client_id, event.did), event.click_id, credit.clicked_at);
+    if (isClick && enrichment.country !== null)
+      add(sets.countriesOf(client_id, event.click_id), enrichment.country, at);
+  }
+  if (enrichment.person !== null) add(sets.devicesOfPerson(client_id, enrichment.person), event.did, at);
+  return rows;
+};
+const none: readonly VelocityRow[] = [];

@@ -6,14 +6,23 @@ import type { Contract } from "../../domain/reference/reference.ts";
 import type { Conversion, LedgerEntry } from "../../schemas/generated.ts";
 import { type Emit, emit, type Processor, type Recorded } from "../../stream/flow.ts";
 import type { Contracts } from "./contracts.ts";
-import { type CommissionMemory, conversionIn, countIn, customerIn, type Earned, withCount } from "./earned.ts";
-import { adjustmentFor, entryFor } from "./entry.ts";
+import {
+  type CommissionMemory,
+  conversionIn,
+  countIn,
+  customerIn,
+  type Earned,
+  type Volume,
+  withCount,
+} from "./earned.ts";
+import { adjustmentsFor, entryFor } from "./entry.ts";
 import { flat } from "./flat.ts";
 import { hybrid } from "./hybrid.ts";
 import { bounded, capped } from "./limits.ts";
 import { percent } from "./percent.ts";
 import { recurring } from "./recurring.ts";
 import { releaseEntry } from "./release.ts";
+import { NO_VOLUME } from "./sold.ts";
 import { conversionKey, customerKey, periodKey } from "./sub-keys.ts";
 import { type Adjustment, earnByVolume, releaseVolume, returnVolume } from "./volume.ts";
 import { type Nothing, type NothingReason, nothing, type Worth } from "./worth.ts";
@@ -29,11 +38,13 @@ const DAY_MS = 86_400_000;
  */
 interface Decided {
   readonly answer: Worth | Nothing;
-  readonly adjustment: Adjustment | null;
-  readonly units: bigint | null;
+  readonly adjustments: readonly Adjustment[];
+  readonly units: Volume | null;
+  readonly table: string | null;
   readonly memory: CommissionMemory;
 }
 
+const uncounted = { adjustments: [], units: null, table: null };
 const remember = (memory: CommissionMemory, event: Sale, value: Earned): CommissionMemory => ({
   ...memory,
   [conversionKey(event.data.conversion_id)]: value,
@@ -55,22 +66,18 @@ const decideOne = (sale: Conversion, contract: Contract, memory: CommissionMemor
   const { worth, memory: met } = worthOf(sale, contract, memory);
   const result = (answer: Worth | Nothing, after: CommissionMemory): Decided => ({
     answer,
-    adjustment: null,
-    units: null,
+    ...uncounted,
     memory: after,
   });
   if (worth.kind === "nothing") return result(worth, met);
   const within = bounded(worth, sale.line_value_minor, contract);
-  const { cap, currency, contract_id } = contract;
+  const { cap, currency } = contract;
   if (cap === null || currency === null) return result(within, met);
   const key = periodKey(cap.period, sale.occurred_at, contract.segment, contract.event_type);
-  const count = countIn(met, key, contract_id);
+  const count = countIn(met, key);
   const answer = capped(within, cap, currency, count.paid_minor);
   if (answer.kind === "nothing" || answer.amountMinor === 0n) return result(answer, met);
-  return result(
-    answer,
-    withCount(met, key, contract_id, { ...count, paid_minor: count.paid_minor + answer.amountMinor }),
-  );
+  return result(answer, withCount(met, key, { ...count, paid_minor: count.paid_minor + answer.amountMinor }));
 };
 
 const worthOf = (
@@ -93,8 +100,7 @@ const worthOf = (
 const decide = (sale: Conversion, contract: Contract | undefined, memory: CommissionMemory): Decided => {
   const refused = (reason: NothingReason): Decided => ({
     answer: nothing(reason),
-    adjustment: null,
-    units: null,
+    ...uncounted,
     memory,
   });
   if (contract === undefined) return refused("no_contract");
@@ -102,9 +108,6 @@ const decide = (sale: Conversion, contract: Contract | undefined, memory: Commis
   if (hasAmounts(contract) && contract.currency !== sale.currency) return refused("currency_mismatch");
   return contract.type === "tiered" ? earnByVolume(sale, contract, memory) : decideOne(sale, contract, memory);
 };
-
-const wonHeldOf = (adjustment: Adjustment | null): bigint =>
-  adjustment !== null && adjustment.heldMinor > 0n ? adjustment.heldMinor : 0n;
 
 /**
  * A conversion always has an outcome (law M10): an entry that earns, or one that moves nothing and
@@ -115,7 +118,7 @@ const earn = (
   before: CommissionMemory,
   { contract, holdDays }: Contracts,
 ): Emit<Committed, CommissionMemory> => {
-  const { answer, adjustment, units, memory } = decide(sale.data, contract, before);
+  const { answer, adjustments, units, table, memory } = decide(sale.data, contract, before);
   const amountMinor = answer.kind === "worth" ? answer.amountMinor : 0n;
   const isEarning = amountMinor !== 0n;
   const none = answer.kind === "nothing" ? answer.reason : "rounds_to_zero";
@@ -143,8 +146,7 @@ const earn = (
   const kept = remember(memory, sale, {
     is: "conversion",
     ...terms,
-    // What the volume wins back or loses by a refund of this sale is held as the sale was, also
-    // when the sale itself earned nothing.
+    // Its volume is under review with it, also when the sale itself earned nothing.
     held: sale.data.review !== null,
     payable_from: contract === undefined ? null : payableFrom,
     entry_id: isEarning ? entry.entry_id : null,
@@ -155,19 +157,12 @@ const earn = (
     counts_as: contract?.event_type ?? null,
     cap_period: contract?.cap?.period ?? null,
     units,
-    units_back: 0n,
-    won_held: wonHeldOf(adjustment),
+    units_back: NO_VOLUME,
+    table,
+    won_held: 0n,
   });
-  if (adjustment === null || contract === undefined) return committed([entry], kept);
-  const { contract_id, version, segment } = contract;
-  const beside = {
-    contract_id,
-    contract_version: version,
-    segment,
-    payable_from: payableFrom,
-    reverses_entry_id: null,
-  };
-  return committed([entry, adjustmentFor(sale, adjustment, beside)], kept);
+  const beside = { segment: contract?.segment ?? null, payable_from: payableFrom, reverses_entry_id: null };
+  return committed([entry, ...adjustmentsFor(sale, adjustments, beside)], kept);
 };
 
 /**
@@ -190,28 +185,31 @@ const reverse = (change: Sale, memory: CommissionMemory): Emit<Committed, Commis
     sale.entry_id === null
       ? nothingBack(change, sale, sale.reason ?? "not_credited")
       : takenBack(change, sale, partMinor);
-  const { contract_id, contract_version, cap_period, contract_segment: segment, payable_from } = sale;
-  const { adjustment, unitsBack, memory: counted } = returnVolume(change.data, sale, partMinor, memory);
-  const kept = (after: CommissionMemory): CommissionMemory =>
-    remember(after, change, {
-      ...sale,
-      reversed_minor: targetMinor,
-      units_back: unitsBack,
-      won_held: sale.won_held + wonHeldOf(adjustment),
-    });
-  if (contract_id === null) return committed([entry], kept(memory));
-  if (sale.units !== null) {
-    if (adjustment === null) return committed([entry], kept(counted));
-    const beside = { contract_id, contract_version, segment, payable_from, reverses_entry_id: sale.entry_id };
-    return committed([entry, adjustmentFor(change, adjustment, beside)], kept(counted));
-  }
-  if (cap_period === null || partMinor === 0n) return committed([entry], kept(memory));
-  const key = periodKey(cap_period, change.data.occurred_at, segment, sale.counts_as ?? change.data.event_type);
-  const count = countIn(memory, key, contract_id);
+  const { adjustments, unitsBack, memory: counted } = returnVolume(change.data, sale, partMinor, memory);
+  const beside = {
+    segment: sale.contract_segment,
+    payable_from: sale.payable_from,
+    reverses_entry_id: sale.entry_id,
+  };
+  const kept = { ...sale, reversed_minor: targetMinor, units_back: unitsBack };
   return committed(
-    [entry],
-    kept(withCount(memory, key, contract_id, { ...count, paid_minor: count.paid_minor - partMinor })),
+    [entry, ...adjustmentsFor(change, adjustments, beside)],
+    remember(returnRoom(change.data, sale, partMinor, counted), change, kept),
   );
+};
+
+/** What a sale took of a cap; a tiered one gives it back with its volume. */
+const returnRoom = (
+  change: Conversion,
+  sale: Earned,
+  partMinor: bigint,
+  memory: CommissionMemory,
+): CommissionMemory => {
+  const { cap_period, contract_id, contract_segment, counts_as, units } = sale;
+  if (cap_period === null || contract_id === null || units !== null || partMinor === 0n) return memory;
+  const key = periodKey(cap_period, change.occurred_at, contract_segment, counts_as ?? change.event_type);
+  const count = countIn(memory, key);
+  return withCount(memory, key, { ...count, paid_minor: count.paid_minor - partMinor });
 };
 
 const nothingBack = (change: Sale, sale: Earned | undefined, reason: string): LedgerEntry =>
@@ -256,17 +254,17 @@ const takenBack = (change: Sale, sale: Earned, partMinor: bigint): LedgerEntry =
 const release = (change: Sale, memory: CommissionMemory): Emit<Committed, CommissionMemory> => {
   const sale = conversionIn(memory, conversionKey(change.data.conversion_id));
   if (sale === undefined) return committed([releaseEntry(change, sale)], memory);
-  const { adjustment, memory: counted } = releaseVolume(change.data, sale, memory);
-  const kept = remember(counted, change, { ...sale, held: false, won_held: 0n });
-  const { contract_id, contract_version, contract_segment: segment, payable_from } = sale;
-  if (adjustment === null || contract_id === null) return committed([releaseEntry(change, sale)], kept);
-  const beside = { contract_id, contract_version, segment, payable_from, reverses_entry_id: null };
-  return committed([releaseEntry(change, sale), adjustmentFor(change, adjustment, beside)], kept);
+  const { adjustments, memory: counted } = releaseVolume(change.data, sale, memory);
+  const beside = { segment: sale.contract_segment, payable_from: sale.payable_from, reverses_entry_id: null };
+  return committed(
+    [releaseEntry(change, sale), ...adjustmentsFor(change, adjustments, beside)],
+    remember(counted, change, { ...sale, held: false, won_held: 0n }),
+  );
 };
 
 /**
- * Answers each conversion record with one entry, and with a second one when a tier was won or lost
- * (docs/design/money.md, "Commissions"); amounts are minor units.
+ * Answers each conversion record with one entry, and with a further one for each part of its month
+ * that won or lost a tier (docs/design/money.md, "Commissions"); amounts are minor units.
  */
 export const commission: Processor<Conversion, Committed, CommissionMemory, Contracts> = (change, memory, facts) => {
   if (change.data.kind === "reversed") return reverse(change, memory);

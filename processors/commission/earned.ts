@@ -3,6 +3,7 @@
 
 import type { Cap, CapPeriod } from "../../domain/reference/reference.ts";
 import { remembersBy, type UnixMs } from "../../stream/flow.ts";
+import { decode, encode } from "./remembered.ts";
 import { subKeysOf } from "./sub-keys.ts";
 
 export interface Earned {
@@ -29,10 +30,18 @@ export interface Earned {
    * What the sale added to the volume of its month (tiered contracts), and what of that refunds
    * took out again.
    */
-  readonly units: bigint | null;
-  readonly units_back: bigint;
-  /** What the month won by this sale while it is under review, which is held with it. */
+  readonly units: Volume | null;
+  readonly units_back: Volume;
+  /** Which part of the month's volume it belongs to; null: that of its contract, as it once was. */
+  readonly table: string | null;
+  /** Of a sale without `table`: what the month won by it while it is under review. */
   readonly won_held: bigint;
+}
+/** Tiers count money or sales; both are kept, so that a contract which counts the other goes on. */
+export interface Volume {
+  readonly value_minor: bigint;
+  /** Millionths of a sale: one that was refunded in part counts in part. */
+  readonly sales_ppm: bigint;
 }
 /**
  * How a tiered contract pays. Units are minor units of value, or millionths of a sale; prices are
@@ -45,22 +54,34 @@ export interface Scale {
   readonly steps: readonly { readonly from: bigint; readonly price: bigint }[];
   readonly cap: Cap | null;
 }
-/** What one contract has in one period. */
-export interface Count {
-  /** Net of what was taken back: what a cap is compared with. */
+/** The part of a month's volume that was sold under one table of tiers. */
+export interface Sold {
+  readonly contract_id: number;
+  /** The first version with this table; null: not known, as it once was. */
+  readonly contract_version: number | null;
+  /** When the contract begins: earlier terms fill the lower part of a month. */
+  readonly since: UnixMs;
+  readonly scale: Scale;
+  readonly units: Volume;
+  /** What of the units is under review. */
+  readonly held_units: Volume;
+  /** What was paid for it, adjustments included, and what of that is held. */
   readonly paid_minor: bigint;
-  readonly units: bigint;
-  /** Sum of tier adjustments, what of that is held, and their number. */
-  readonly adjusted_minor: bigint;
-  readonly adjusted_held_minor: bigint;
+  readonly held_minor: bigint;
   readonly adjustments: number;
-  /** As the contract said when its last sale of the month came; null when it is not tiered. */
-  readonly scale: Scale | null;
+  /** Held by sales that were counted before `held_units` was: it leaves with their release. */
+  readonly won_held: bigint;
+  /** It began to count when each contract still counted alone, and goes on so. */
+  readonly is_alone: boolean;
 }
-/** By contract: those of one period follow each other, so there are few. */
-export interface Counts {
+/** What was counted in one period, whatever contract it was sold under. */
+export interface Count {
+  /** Net of what was taken back: what a cap of this period is compared with. */
+  readonly paid_minor: bigint;
+  readonly sold: Readonly<Record<string, Sold>>;
+}
+export interface Counts extends Count {
   readonly is: "counts";
-  readonly of: Readonly<Record<string, Count>>;
 }
 export interface Customer {
   readonly is: "customer";
@@ -68,83 +89,6 @@ export interface Customer {
 }
 export type Kept = Earned | Counts | Customer;
 export type CommissionMemory = Readonly<Record<string, Kept>>;
-
-/** The only form so far; an older one is recognised by its number, whatever fields come later. */
-const FORMAT = 1;
-const decoder = new TextDecoder();
-
-// JSON has no bigints, so they are digits. Written out by hand: every conversion comes by here, and
-// a replacer or reviver is called for each field.
-const plainCount = (count: Count) => ({
-  paid_minor: count.paid_minor.toString(),
-  units: count.units.toString(),
-  adjusted_minor: count.adjusted_minor.toString(),
-  adjusted_held_minor: count.adjusted_held_minor.toString(),
-  adjustments: count.adjustments,
-  scale: count.scale === null ? null : plainScale(count.scale),
-});
-const plainScale = ({ steps, cap, ...rest }: Scale) => ({
-  ...rest,
-  steps: steps.map(({ from, price }) => ({ from: from.toString(), price: price.toString() })),
-  cap: cap === null ? null : { period: cap.period, amount_minor: cap.amount_minor.toString() },
-});
-const plainOf = (kept: Kept): object => {
-  if (kept.is === "customer") return kept;
-  if (kept.is === "counts")
-    return {
-      is: kept.is,
-      of: Object.fromEntries(Object.entries(kept.of).map(([id, count]) => [id, plainCount(count)])),
-    };
-  return {
-    ...kept,
-    earned_minor: kept.earned_minor.toString(),
-    reversed_minor: kept.reversed_minor.toString(),
-    units: kept.units === null ? null : kept.units.toString(),
-    units_back: kept.units_back.toString(),
-    won_held: kept.won_held.toString(),
-  };
-};
-const encode = (kept: Kept): Uint8Array => Buffer.from(JSON.stringify({ format: FORMAT, ...plainOf(kept) }));
-
-type Plain<T> = { readonly [Field in keyof T]: any };
-const scaleOf = ({ steps, cap, ...rest }: Plain<Scale>): Scale => ({
-  ...(rest as Scale),
-  steps: steps.map(({ from, price }: Plain<Scale["steps"][number]>) => ({ from: BigInt(from), price: BigInt(price) })),
-  cap: cap === null ? null : { period: cap.period, amount_minor: BigInt(cap.amount_minor) },
-});
-const countOf = (count: Plain<Count>): Count => ({
-  paid_minor: BigInt(count.paid_minor),
-  units: BigInt(count.units),
-  adjusted_minor: BigInt(count.adjusted_minor),
-  adjusted_held_minor: BigInt(count.adjusted_held_minor),
-  adjustments: count.adjustments,
-  scale: count.scale === null ? null : scaleOf(count.scale),
-});
-const decode = (bytes: Uint8Array): Kept => {
-  const { format, ...kept } = JSON.parse(decoder.decode(bytes));
-  if (format !== FORMAT)
-    throw new Error(`a commission was remembered in format ${format}, and only ${FORMAT} is known`);
-  if (kept.is === "customer") return kept;
-  if (kept.is === "counts")
-    return {
-      is: kept.is,
-      of: Object.fromEntries(Object.entries<Plain<Count>>(kept.of).map(([id, count]) => [id, countOf(count)])),
-    };
-  // Conversions came first and alone: what was written then does not say what it is, and belongs to
-  // no cap and no volume.
-  return {
-    ...kept,
-    is: "conversion",
-    earned_minor: BigInt(kept.earned_minor),
-    reversed_minor: BigInt(kept.reversed_minor),
-    contract_segment: kept.contract_segment ?? null,
-    counts_as: kept.counts_as ?? null,
-    cap_period: kept.cap_period ?? null,
-    units: kept.units == null ? null : BigInt(kept.units),
-    units_back: BigInt(kept.units_back ?? 0),
-    won_held: BigInt(kept.won_held ?? 0),
-  };
-};
 
 /**
  * One value a conversion, a period of a contract's segment and type, a customer: none grows with
@@ -167,25 +111,13 @@ export const customerIn = (memory: CommissionMemory, key: string): UnixMs | unde
   const kept = memory[key];
   return kept?.is === "customer" ? kept.since : undefined;
 };
-const noCount: Count = {
-  paid_minor: 0n,
-  units: 0n,
-  adjusted_minor: 0n,
-  adjusted_held_minor: 0n,
-  adjustments: 0,
-  scale: null,
-};
-/** What the contract has counted under that key so far. */
-export const countIn = (memory: CommissionMemory, key: string, contractId: number): Count => {
+const NO_COUNT: Count = { paid_minor: 0n, sold: {} };
+/** What was counted under that key so far. */
+export const countIn = (memory: CommissionMemory, key: string): Count => {
   const kept = memory[key];
-  return (kept?.is === "counts" ? kept.of[contractId] : undefined) ?? noCount;
+  return kept?.is === "counts" ? kept : NO_COUNT;
 };
-export const withCount = (
-  memory: CommissionMemory,
-  key: string,
-  contractId: number,
-  count: Count,
-): CommissionMemory => {
-  const kept = memory[key];
-  return { ...memory, [key]: { is: "counts", of: { ...(kept?.is === "counts" ? kept.of : {}), [contractId]: count } } };
-};
+export const withCount = (memory: CommissionMemory, key: string, count: Count): CommissionMemory => ({
+  ...memory,
+  [key]: { ...count, is: "counts" },
+});

@@ -64,47 +64,38 @@ export const entryFor = ({ id, data }: Recorded<Conversion>, terms: EntryTerms):
 };
 
 /**
- * The second entry of a change that moved its month to another tier. It belongs to the month and
+ * The further entries of a change that moved its month to another tier. They belong to the month and
  * not to the sale, so that a sale that was wholly refunded stands at zero: in the place of a
- * conversion it names `tier_` and an id of contract and month, and its version counts the month's
+ * conversion they name `tier_` and an id of contract and month, and their version counts the month's
  * adjustments.
  */
-export const adjustmentFor = (
+export const adjustmentsFor = (
   change: Recorded<Conversion>,
-  adjustment: Adjustment,
-  contract: {
-    readonly contract_id: number;
-    readonly contract_version: number | null;
-    readonly segment: string | null;
-    readonly payable_from: number | null;
-    readonly reverses_entry_id: string | null;
-  },
-): LedgerEntry => {
-  const { client_id, partner_id, occurred_at } = change.data;
-  const { amountMinor, heldMinor, number, reason, formula, inputs } = adjustment;
-  const entry = entryFor(change, {
-    kind: "tier_adjustment",
-    amount_minor: amountMinor,
-    reason,
-    contract_id: contract.contract_id,
-    contract_version: contract.contract_version,
-    commission_type: "tiered",
-    formula,
-    inputs: JSON.stringify(inputs),
-    payable_from: contract.payable_from,
-    held: heldMinor !== 0n && amountMinor !== 0n,
-    reverses_entry_id: contract.reverses_entry_id,
+  adjustments: readonly Adjustment[],
+  sale: Pick<LedgerEntry, "segment" | "payable_from" | "reverses_entry_id">,
+): readonly LedgerEntry[] =>
+  adjustments.map(({ amountMinor, heldMinor, number, inputs, ...adjustment }, n) => {
+    const { client_id, partner_id, occurred_at } = change.data;
+    const entry = entryFor(change, {
+      kind: "tier_adjustment",
+      amount_minor: amountMinor,
+      commission_type: "tiered",
+      inputs: JSON.stringify(inputs),
+      payable_from: sale.payable_from,
+      held: heldMinor !== 0n && amountMinor !== 0n,
+      reverses_entry_id: sale.reverses_entry_id,
+      ...adjustment,
+    });
+    return {
+      ...entry,
+      entry_id: prefixed("led", derivedId("commission", change.id, "entries", n + 1)),
+      conversion_id: prefixed(
+        "tier",
+        uuidOf("tier", client_id, partner_id, adjustment.contract_id, monthName(occurred_at)),
+      ),
+      conversion_version: number,
+      campaign_id: null,
+      segment: sale.segment,
+      lines: linesOf(amountMinor, heldMinor),
+    };
   });
-  return {
-    ...entry,
-    entry_id: prefixed("led", derivedId("commission", change.id, "entries", 1)),
-    conversion_id: prefixed(
-      "tier",
-      uuidOf("tier", client_id, partner_id, contract.contract_id, monthName(occurred_at)),
-    ),
-    conversion_version: number,
-    campaign_id: null,
-    segment: contract.segment,
-    lines: linesOf(amountMinor, heldMinor),
-  };
-};

@@ -22,40 +22,50 @@ export const scaleOf = ({ tiers, tier_mode, currency, cap }: Contract): Scale | 
   return { mode: tier_mode, per, currency, steps, cap };
 };
 
+/**
+ * Where the part of a month's volume stands that was sold by one table: above `below`, which was
+ * sold by earlier terms, in a month of `month` in all. Units of the table's own kind.
+ */
+export interface Place {
+  readonly below: bigint;
+  readonly own: bigint;
+  readonly month: bigint;
+}
+
 /** Which tier a volume has reached. */
 export const reachedBy = (units: bigint, { steps }: Scale): number => steps.findLastIndex(({ from }) => from <= units);
 const priceOf = (units: bigint, scale: Scale): bigint => scale.steps[reachedBy(units, scale)]!.price;
 
-/** In millionths of a minor unit. */
-const exactOf = (units: bigint, { mode, steps }: Scale, reached: number): bigint => {
-  if (mode === "retroactive") return units * steps[reached]!.price;
-  return steps.reduce((sum, { from, price }, n) => {
+/** In millionths of a minor unit, each part at its tier. */
+const inTiers = (units: bigint, { steps }: Scale): bigint =>
+  steps.reduce((sum, { from, price }, n) => {
     const to = steps[n + 1]?.from;
     const end = to === undefined || to > units ? units : to;
     return end > from ? sum + (end - from) * price : sum;
   }, 0n);
-};
-
-/** What a volume earns before caps, rounded half to even once, in minor units. */
-export const totalOf = (units: bigint, scale: Scale): bigint =>
-  divideHalfEven(exactOf(units, scale, reachedBy(units, scale)), WHOLE_PPM);
+const rounded = (exact: bigint): bigint => divideHalfEven(exact, WHOLE_PPM);
 
 /**
- * What a sale adds to a volume, at the prices of the tier that is reached with it. The difference
- * of two rounded totals: their sum is exact.
+ * What the part earns before caps, in minor units. Marginal: the difference of two rounded totals,
+ * so the sum of all parts is exact.
  */
-export const addedBy = (before: bigint, after: bigint, scale: Scale): bigint => {
-  const reached = reachedBy(after, scale);
-  return (
-    divideHalfEven(exactOf(after, scale, reached), WHOLE_PPM) -
-    divideHalfEven(exactOf(before, scale, reached), WHOLE_PPM)
-  );
+export const earnsAt = ({ below, own, month }: Place, scale: Scale): bigint =>
+  scale.mode === "retroactive"
+    ? rounded(own * priceOf(month, scale))
+    : rounded(inTiers(below + own, scale)) - rounded(inTiers(below, scale));
+
+/** What a sale adds to its part, at the prices of the tier that is reached with it. */
+export const addedBy = (before: Place, after: Place, scale: Scale): bigint => {
+  if (scale.mode === "marginal") return earnsAt(after, scale) - earnsAt(before, scale);
+  return earnsAt(after, scale) - earnsAt({ ...before, month: after.month }, scale);
 };
 
 /** Whether no part of a sale lies in a tier that pays. */
-export const isUnpaid = (before: bigint, after: bigint, scale: Scale): boolean =>
-  exactOf(after, scale, reachedBy(after, scale)) === exactOf(before, scale, reachedBy(after, scale)) &&
-  scale.steps[0]!.price === 0n;
+export const isUnpaid = (before: Place, after: Place, scale: Scale): boolean => {
+  if (scale.steps[0]!.price !== 0n) return false;
+  if (scale.mode === "retroactive") return priceOf(after.month, scale) === 0n;
+  return inTiers(after.below + after.own, scale) === inTiers(before.below + before.own, scale);
+};
 
 const tierWords = ({ per, currency, steps }: Scale): string =>
   steps
@@ -65,36 +75,48 @@ const tierWords = ({ per, currency, steps }: Scale): string =>
         : `${moneyOf(price, currency)} a sale from ${plain(from, 6)} sales on`,
     )
     .join(", ");
+const hasOthers = ({ own, month }: Place): boolean => own !== month;
 
 /** How receipts speak of the volume. */
-export const volumeWords = (scale: Scale): string =>
-  `${scale.per === "value" ? "the month's volume" : "the month's number of sales"} (${tierWords(scale)})`;
+export const volumeWords = (scale: Scale, place: Place): string =>
+  `${scale.per === "value" ? "the month's volume" : "the month's number of sales"} (${tierWords(scale)})${hasOthers(place) ? ", for the part that was sold by these terms," : ""}`;
 
 /** What a sale earns, in words. */
-export const saleFormula = (after: bigint, scale: Scale): string => {
+export const saleFormula = (after: Place, scale: Scale): string => {
+  const words = volumeWords(scale, after);
   if (scale.mode === "marginal")
-    return `amount = what ${volumeWords(scale)} earns with this sale, each part at its tier, less what it earned without, both rounded half to even`;
-  const price = priceOf(after, scale);
+    return `amount = what ${words} earns with this sale, each part at its tier, less what it earned without, both rounded half to even`;
+  const price = priceOf(after.month, scale);
   const reached = scale.per === "value" ? percentOf(price) : `${moneyOf(price, scale.currency)} a sale`;
-  return `amount = ${volumeWords(scale)} with this sale at ${reached} less the same without, both rounded half to even`;
+  return `amount = ${words} with this sale at ${reached} less the same without, both rounded half to even`;
 };
-
-const unitsText = (units: bigint, { per }: Scale): string => (per === "value" ? units.toString() : plain(units, 6));
 
 /**
  * The tiers and the volume before and after, as a receipt lists them; a sale that was partly
- * refunded counts in part.
+ * refunded counts in part. The part of these terms is named where others were sold by, too.
  */
-export const volumeInputs = (month: string, before: bigint, after: bigint, scale: Scale): Inputs => ({
-  currency: scale.currency,
-  month,
-  tier_mode: scale.mode,
-  tiers: scale.steps.map(({ from, price }) =>
-    scale.per === "value"
-      ? { from_minor: from.toString(), rate_ppm: price.toString() }
-      : { from_sales: plain(from, 6), amount_minor: price.toString() },
-  ),
-  ...(scale.per === "value"
-    ? { volume_before_minor: unitsText(before, scale), volume_after_minor: unitsText(after, scale) }
-    : { sales_before: unitsText(before, scale), sales_after: unitsText(after, scale) }),
-});
+export const volumeInputs = (month: string, before: Place, after: Place, scale: Scale): Inputs => {
+  const isByValue = scale.per === "value";
+  const text = (units: bigint): string => (isByValue ? units.toString() : plain(units, 6));
+  const name = (what: string): string => (isByValue ? `${what}_minor` : `${what}_sales`);
+  return {
+    currency: scale.currency,
+    month,
+    tier_mode: scale.mode,
+    tiers: scale.steps.map(({ from, price }) =>
+      isByValue
+        ? { from_minor: from.toString(), rate_ppm: price.toString() }
+        : { from_sales: plain(from, 6), amount_minor: price.toString() },
+    ),
+    ...(isByValue
+      ? { volume_before_minor: text(before.month), volume_after_minor: text(after.month) }
+      : { sales_before: text(before.month), sales_after: text(after.month) }),
+    ...(hasOthers(before) || hasOthers(after)
+      ? {
+          [name("earlier_terms")]: text(after.below),
+          [name("own_before")]: text(before.own),
+          [name("own_after")]: text(after.own),
+        }
+      : {}),
+  };
+};

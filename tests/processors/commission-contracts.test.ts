@@ -114,15 +114,11 @@ describe("a tier adjustment", () => {
 });
 
 describe("a contract that got other terms", () => {
-  const better = written({ type: "tiered", tiers: [{ from: 0, rate: 20 }] });
+  const better = { ...written({ type: "tiered", tiers: [{ from: 0, rate: 20 }] }), version: 2 };
 
-  test("in the middle of a month settles the month by the newest ones, visibly", () => {
-    const entries = entriesOf([sale(100_00n), sale(100_00n)], (n) => (n === 0 ? marginal : better));
-    expect(entries.map(({ amount_minor, reason }) => [amount_minor, reason])).toEqual([
-      [5_00n, null],
-      [20_00n, null],
-      [15_00n, "terms_changed"],
-    ]);
+  test("in the middle of a month prices no sale that was known before, whichever claim comes last", () => {
+    expect(amountsOf([sale(100_00n), sale(100_00n)], (n) => (n === 0 ? marginal : better))).toEqual([5_00n, 20_00n]);
+    expect(amountsOf([sale(100_00n), sale(100_00n)], (n) => (n === 0 ? better : marginal))).toEqual([20_00n, 5_00n]);
   });
 
   test("takes back by the terms that the month was settled with, though it is of another type by now", () => {
@@ -136,7 +132,10 @@ describe("a contract that got other terms", () => {
   test("and a cap below what was paid takes nothing back, and never leaves a month below nothing", () => {
     const may = { occurred_at: noon - 30 * dayMs };
     const capped = written({ type: "tiered", tiers: steps, cap: { period: "lifetime", amount: 500 } });
-    const lowered = written({ type: "tiered", tiers: steps, cap: { period: "lifetime", amount: 10 } });
+    const lowered = {
+      ...written({ type: "tiered", tiers: steps, cap: { period: "lifetime", amount: 10 } }),
+      version: 2,
+    };
     const happenings = [
       sale(1_000_00n, may),
       sale(1_000_00n),
@@ -154,9 +153,9 @@ describe("a contract that got other terms", () => {
       100_00n,
       0n,
       -50_00n,
-      -49_90n,
+      -50_00n,
       -100_00n,
-      49_90n,
+      50_00n,
       0n,
       -50_00n,
     ]);
@@ -180,14 +179,58 @@ describe("a contract that got other terms", () => {
     expect(amountsOf(happenings, (n) => (n === 0 ? free : capped))).toEqual([10_00n, 10_00n, -10_00n, 0n]);
   });
 
-  test("by its successor counts from the beginning, and late sales of the first one go on with its count", () => {
+  test("by its successor goes on with the month's volume, and late sales of the first one do, too", () => {
     const first = { ...marginal, contract_id: 1 };
-    const second = { ...marginal, contract_id: 2 };
+    const second = { ...marginal, contract_id: 2, effective_from: noon };
     expect(amountsOf([sale(1_000_00n), sale(100_00n), sale(100_00n)], (n) => (n === 1 ? second : first))).toEqual([
       50_00n,
-      5_00n,
+      10_00n,
       10_00n,
     ]);
+  });
+
+  test("by its successor goes on with what the cap has left", () => {
+    const first = { ...written({ type: "percent", rate: 10, cap: { period: "month", amount: 15 } }), contract_id: 1 };
+    const second = { ...written({ type: "percent", rate: 20, cap: { period: "month", amount: 15 } }), contract_id: 2 };
+    expect(amountsOf([sale(100_00n), sale(100_00n)], (n) => (n === 0 ? first : second))).toEqual([10_00n, 5_00n]);
+  });
+
+  test("and a sale of each wins the tier of the other's, each by its own table", () => {
+    const first = { ...retroactive, contract_id: 1 };
+    const terms = {
+      type: "tiered",
+      tier_mode: "retroactive",
+      tiers: [
+        { from: 0, rate: 6 },
+        { from: 1_000, rate: 12 },
+      ],
+    };
+    const second = { ...written(terms), contract_id: 2, effective_from: noon };
+    const entries = entriesOf([sale(600_00n), sale(600_00n), { refundOf: 1, minor: all }], (n) =>
+      n === 0 ? first : second,
+    );
+    expect(entries.map(({ amount_minor, reason, contract_id }) => [amount_minor, reason, contract_id])).toEqual([
+      [30_00n, null, 1],
+      [72_00n, null, 2],
+      [30_00n, "tier_won", 1],
+      [-72_00n, "item_returned", 2],
+      [-30_00n, "tier_lost", 1],
+    ]);
+  });
+
+  test("and counts sales after one that counts money: both go on", () => {
+    const first = { ...marginal, contract_id: 1 };
+    const terms = {
+      type: "tiered",
+      tiers: [
+        { from: 0, amount: 1 },
+        { from: 2, amount: 7 },
+      ],
+    };
+    const second = { ...written(terms), contract_id: 2, effective_from: noon };
+    expect(
+      amountsOf([sale(900_00n), sale(50_00n), sale(200_00n), sale(100_00n)], (n) => (n % 2 === 0 ? first : second)),
+    ).toEqual([45_00n, 1_00n, 15_00n, 6_00n, 7_00n]);
   });
 });
 

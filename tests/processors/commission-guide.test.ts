@@ -18,14 +18,18 @@ interface Row {
 interface Example {
   readonly section: string;
   readonly contract: string;
+  /** The contract that follows it, and its first day in June. */
+  readonly next: { readonly from: string; readonly contract: string } | null;
   readonly rows: readonly Row[];
 }
 
+const EXAMPLE = /^Contract: `([^`]+)`(?:, from ([\d-]+) `([^`]+)`)?\n\n((?:\|.*\n)+)/gm;
 const examplesOf = (page: string): readonly Example[] =>
   page.split(/^## /m).flatMap((section) =>
-    [...section.matchAll(/^Contract: `(.+)`\n\n((?:\|.*\n)+)/gm)].map(([, contract = "", table = ""]) => ({
+    [...section.matchAll(EXAMPLE)].map(([, contract = "", from, next = "", table = ""]) => ({
       section: section.slice(0, section.indexOf("\n")),
       contract,
+      next: from === undefined ? null : { from, contract: next },
       rows: table
         .trim()
         .split("\n")
@@ -72,10 +76,13 @@ test("the page has an example of every type, of limits and of caps", () => {
   expect(new Set(examples.map(({ section }) => section))).toContain("Caps");
 });
 
-describe.each(examples)("$section: $contract", ({ contract, rows }) => {
+describe.each(examples)("$section: $contract", ({ contract, next, rows }) => {
   const one = written(JSON.parse(contract));
+  const begins = next === null ? Number.POSITIVE_INFINITY : noonOf(next.from);
+  const other =
+    next === null ? one : { ...written(JSON.parse(next.contract)), contract_id: 62, effective_from: begins };
   const entriesOf = (happenings: readonly Happening[]): readonly LedgerEntry[] =>
-    committed(history(happenings), () => terms({ contract: one }));
+    committed(history(happenings), ({ data }) => terms({ contract: data.occurred_at < begins ? one : other }));
 
   test("pays as the page says", () => {
     const byChange = new Map<string, LedgerEntry[]>();

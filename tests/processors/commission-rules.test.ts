@@ -1,14 +1,15 @@
 // What commission makes of histories in which events, copies, refunds and contracts meet: each test
 // is a history that was once paid wrong.
+import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
-import { type ReferenceRows, reference } from "../../domain/reference/reference.ts";
+import { type Contract, type ReferenceRows, reference } from "../../domain/reference/reference.ts";
 import { commission } from "../../processors/commission/commission.ts";
 import { contracts } from "../../processors/commission/contracts.ts";
 import { earned } from "../../processors/commission/earned.ts";
 import type { Claim, Conversion, LedgerEntry } from "../../schemas/generated.ts";
 import type { Recorded } from "../../stream/flow.ts";
 import { client, contract, dayMs, noon, reads, referenceWith } from "../support/builders.ts";
-import { sumOf, written } from "../support/contract-builders.ts";
+import { type Happening, history, sumOf, written } from "../support/contract-builders.ts";
 import { change, committed, sale, settled, terms } from "../support/money-builders.ts";
 
 /** What is booked for claims, with the facts that these reference rows give. */
@@ -84,6 +85,45 @@ describe("an order line has one contract, whichever copy came first", () => {
   });
 });
 
+describe("a month with sales under review", () => {
+  const tiers = [
+    { from: 0, rate: 5 },
+    { from: 1_000, rate: 10 },
+  ];
+  const marginal = written({ type: "tiered", tiers });
+  const retroactive = written({ type: "tiered", tiers, tier_mode: "retroactive" });
+  const balances = (one: Contract, happenings: readonly Happening[]) => {
+    const entries = committed(history(happenings), () => terms({ contract: one }));
+    const lines = entries.flatMap((each) => each.lines);
+    const on = (name: string): bigint =>
+      lines.reduce((sum, { account, amount_minor }) => (account === name ? sum - amount_minor : sum), 0n);
+    return { payable: on("payable:partner"), held: on("held:partner") };
+  };
+  const clear = (minor: bigint): Happening => ({ sale: minor });
+  const reviewed = (minor: bigint): Happening => ({ sale: minor, over: { review: "fraud_review" } });
+  const refundOf = (n: number): Happening => ({ refundOf: n, minor: 10n ** 18n });
+
+  test("a tier that sales under review lose is taken from what is held, never from what is payable", () => {
+    const month = [clear(1_000_00n), reviewed(1_000_00n)];
+    expect(balances(marginal, month)).toEqual({ payable: 50_00n, held: 100_00n });
+    expect(balances(marginal, [...month, refundOf(0)])).toEqual({ payable: 0n, held: 50_00n });
+    expect(balances(marginal, [...month, refundOf(0), refundOf(1)])).toEqual({ payable: 0n, held: 0n });
+  });
+
+  test("what a sale earns only because of one under review is held until that is released", () => {
+    const month = [reviewed(1_000_00n), clear(1_000_00n)];
+    expect(balances(marginal, month)).toEqual({ payable: 50_00n, held: 100_00n });
+    expect(balances(marginal, [...month, refundOf(0)])).toEqual({ payable: 50_00n, held: 0n });
+    expect(balances(marginal, [...month, { releaseOf: 0 }])).toEqual({ payable: 150_00n, held: 0n });
+  });
+
+  test("holds no tier that the month has without it", () => {
+    const month = [clear(600_00n), reviewed(600_00n), clear(600_00n)];
+    expect(balances(retroactive, month)).toEqual({ payable: 120_00n, held: 60_00n });
+    expect(balances(retroactive, [...month, refundOf(1)])).toEqual({ payable: 120_00n, held: 0n });
+  });
+});
+
 describe("a minimum", () => {
   test.each([
     ["hybrid", { type: "hybrid", amount: "0.50", rate: 2, min: 2 }, 50n],
@@ -96,4 +136,12 @@ describe("a minimum", () => {
     );
     expect(entry?.amount_minor).toBe(amount);
   });
+});
+
+test("every rule in docs/design/money.md names a test that there is", () => {
+  const root = new URL("../../", import.meta.url);
+  const page = readFileSync(new URL("docs/design/money.md", root), "utf8");
+  const named = [...page.matchAll(/`(tests\/\S+\.ts)`: "([^"]+)"/g)];
+  expect(named.length).toBeGreaterThan(5);
+  for (const [, file = "", name] of named) expect(readFileSync(new URL(file, root), "utf8")).toContain(name);
 });

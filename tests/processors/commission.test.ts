@@ -294,7 +294,8 @@ describe("conversions beside each other", () => {
   });
 
   test("remembered in a form that is not known are an error, never nothing", () => {
-    expect(() => earned.stateOf(["k|cnv:1"], [Buffer.from('{"format":2}')])).toThrow(/format 2/);
+    expect(() => earned.stateOf(["k|cnv:1"], [Buffer.from('{"format":3}')])).toThrow(/format 3/);
+    expect(() => earned.stateOf(["k|cnv:1"], [Buffer.from("[3]")])).toThrow(/format 3/);
   });
 });
 

@@ -150,16 +150,15 @@ export const computedAgain = ({ kind, commission_type, inputs: text }: LedgerEnt
       inputs.volume_after_minor === undefined ? millionths(inputs.sales_after) : big(inputs.volume_after_minor);
     const before =
       inputs.volume_before_minor === undefined ? millionths(inputs.sales_before) : big(inputs.volume_before_minor);
-    if (kind === "tier_adjustment") {
-      const missing = volumeEarns(after, terms) - big(inputs.earned_before_minor);
-      const upToZero = big(inputs.earned_before_minor) < 0n ? -big(inputs.earned_before_minor) : 0n;
-      return missing <= 0n
-        ? missing
-        : withinCap(missing) > upToZero || missing < upToZero
-          ? withinCap(missing)
-          : upToZero;
-    }
-    if (terms.tier_mode === "marginal") return withinCap(volumeEarns(after, terms) - volumeEarns(before, terms));
+    /** The part of these terms and what earlier terms sold, where the month was sold under several. */
+    const read = (name: string): bigint | undefined =>
+      inputs[`${name}_minor`] !== undefined
+        ? big(inputs[`${name}_minor`])
+        : inputs[`${name}_sales`] === undefined
+          ? undefined
+          : millionths(inputs[`${name}_sales`]);
+    const below = read("earlier_terms") ?? 0n;
+    const own = { before: read("own_before") ?? before, after: read("own_after") ?? after };
     const unit = terms.tiers[0]!.rate_ppm === null ? 1_000_000n : 1n;
     const reached = {
       tier_mode: "retroactive" as const,
@@ -168,7 +167,19 @@ export const computedAgain = ({ kind, commission_type, inputs: text }: LedgerEnt
         .slice(-1)
         .map((one) => ({ ...one, from: 0n })),
     };
-    return withinCap(volumeEarns(after, reached) - volumeEarns(before, reached));
+    const isMarginal = terms.tier_mode === "marginal";
+    const earns = (units: bigint): bigint =>
+      isMarginal ? volumeEarns(below + units, terms) - volumeEarns(below, terms) : volumeEarns(units, reached);
+    if (kind === "tier_adjustment") {
+      const missing = earns(own.after) - big(inputs.earned_before_minor);
+      const upToZero = big(inputs.earned_before_minor) < 0n ? -big(inputs.earned_before_minor) : 0n;
+      return missing <= 0n
+        ? missing
+        : withinCap(missing) > upToZero || missing < upToZero
+          ? withinCap(missing)
+          : upToZero;
+    }
+    return withinCap(earns(own.after) - earns(own.before));
   }
   let amount = big(inputs.flat_minor);
   if (inputs.rate_ppm !== undefined)

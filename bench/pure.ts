@@ -101,7 +101,7 @@ const recorded = (topic: AnyTopic, id: string, at: number, data: any, offset: nu
 const givenOf = (topic: AnyTopic, values: readonly Buffer[]): readonly Given[] =>
   values.map((value, offset) => ({
     event: wire.decode(topic, value, { topic: topic.name, partition: 0, offset }),
-    source: { offset, key: null, value, headers: {} },
+    source: { offset, key: null, value, headers: {}, appendedAt: noon },
   }));
 const encoded = (topic: AnyTopic, events: readonly Recorded<any>[]): readonly Buffer[] =>
   events.map((event) => wire.encode(topic, event, nowhere));

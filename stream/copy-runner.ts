@@ -1,7 +1,7 @@
 // Copies the records of a topic as they lie: a file at a time, and a partition rests while the log
 // gathers its next one.
 import type { AnyCopy, Position } from "./flow.ts";
-import type { CopiedBatch, CopyControl, CopyPorts } from "./messages.ts";
+import type { Control, CopyPorts, FetchedBatch } from "./messages.ts";
 import { countStop, logStop } from "./stop.ts";
 
 /**
@@ -24,7 +24,7 @@ const FORGOTTEN_MS = 120_000;
 export const copyRunner = (copy: AnyCopy, ports: CopyPorts, gatherMs = GATHER_MS) => {
   const { keep, retry, countWrite } = ports;
   const outage = outageOf(copy, ports);
-  return async (batch: CopiedBatch, control: CopyControl): Promise<void> => {
+  return async (batch: FetchedBatch, control: Control): Promise<void> => {
     const { topic, partition, messages, highWatermark } = batch;
     const [first] = messages;
     const startedAt = performance.now();

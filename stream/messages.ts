@@ -6,11 +6,18 @@ import type { Counts } from "./fold.ts";
 import type { Memories } from "./memory/memory.ts";
 import type { Wire } from "./wire.ts";
 
+/** A message as it is read, wherever it lies. */
 export interface InputMessage {
   readonly offset: number;
   readonly key: Buffer | null;
   readonly value: Buffer | null;
   readonly headers: Readonly<Record<string, Buffer | string | undefined>>;
+  /** When the log appended it. */
+  readonly appendedAt: UnixMs;
+}
+export interface PlacedMessage extends InputMessage {
+  readonly topic: string;
+  readonly partition: number;
 }
 export interface InputBatch {
   readonly topic: string;
@@ -18,6 +25,12 @@ export interface InputBatch {
   /** At least one, in the order of their offsets. */
   readonly messages: readonly InputMessage[];
 }
+/** As a log hands it over. */
+export interface FetchedBatch extends InputBatch {
+  /** The offset after the newest record of the partition when the batch was fetched. */
+  readonly highWatermark: number;
+}
+/** A message as it is written. */
 export interface OutputMessage {
   readonly topic: string;
   readonly key: Buffer | string | null;
@@ -26,10 +39,19 @@ export interface OutputMessage {
 }
 /** Of one batch, from the consumer that read it. */
 export interface Control {
+  /**
+   * Commits the offset to go on from. Never moves it back: what lies below an earlier commit is
+   * answered without doing anything.
+   */
   readonly commit: (nextOffset: number) => Promise<void>;
+  /**
+   * To be called every few thousand messages: a silence longer than the session costs the
+   * membership.
+   */
   readonly heartbeat: () => Promise<void>;
   /**
-   * False once the partition may belong to somebody else: nothing may be written for it any more.
+   * False once another member may own the partition. Ask before every durable step; when false,
+   * leave the batch without committing.
    */
   readonly isCurrent: () => boolean;
   /**
@@ -37,6 +59,11 @@ export interface Control {
    * batch at hand is left uncommitted.
    */
   readonly seek: (offset: number) => void;
+  /**
+   * Hands over nothing more of this partition for so long: what comes meanwhile waits in the log,
+   * where it costs no memory.
+   */
+  readonly rest: (ms: number) => void;
 }
 /**
  * Resolves when every message is acknowledged by all replicas that are in sync; keeps the order of
@@ -131,21 +158,12 @@ export interface PastBatch extends InputBatch {
   readonly until: number;
 }
 
-/** A batch as a copy takes it. */
-export interface CopiedBatch extends InputBatch {
-  readonly messages: readonly (InputMessage & { readonly appendedAt: UnixMs })[];
-  /** The end of the partition when the batch was fetched. */
-  readonly highWatermark: number;
-}
-export interface CopyControl extends Control {
-  readonly rest: (ms: number) => void;
-}
 export interface CopyPorts extends Pick<LogPorts, "retry" | "stops" | "log"> {
   /**
    * Stores records for good and answers the offset before which all of the partition is stored now;
    * that may be short of the batch's end, or its beginning.
    */
-  readonly keep: (batch: CopiedBatch, heartbeat: () => Promise<void>) => Promise<number>;
+  readonly keep: (batch: FetchedBatch, heartbeat: () => Promise<void>) => Promise<number>;
   readonly countWrite: (counts: WriteCounts) => void;
 }
 

@@ -5,7 +5,7 @@ import type pg from "pg";
 import type { Client } from "../../domain/reference/reference.ts";
 import { openRegistry } from "../../infra/avro/registry.ts";
 import { openWire } from "../../infra/avro/wire.ts";
-import type { Admin } from "../../infra/kafka/admin.ts";
+import type { Admin } from "../../infra/kafka/kafka.ts";
 import { type Kafka, openKafka } from "../../infra/kafka/kafka.ts";
 import { openPool } from "../../infra/postgres/sql.ts";
 import { Refused, UsageError } from "../../infra/runtime/refused.ts";

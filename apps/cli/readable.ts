@@ -1,9 +1,9 @@
 // A record of the log as a person reads it: Avro as JSON, amounts as decimals, and bytes that
 // nobody can read as they are.
 import { toDecimal } from "../../domain/money.ts";
-import type { SeenRecord } from "../../infra/kafka/peek.ts";
 import { letterHeaders } from "../../stream/dead-letters.ts";
 import type { AnyTopic, Recorded, Topic } from "../../stream/flow.ts";
+import type { PlacedMessage } from "../../stream/messages.ts";
 import { UnknownSchema, type Wire } from "../../stream/wire.ts";
 import { topics } from "../../topics.ts";
 
@@ -44,7 +44,7 @@ const amountOf = (minor: bigint, currency: string): string => {
 };
 
 /** Never throws for what a record holds. A dead letter is read as what its stage was given. */
-export const readable = async (wire: Wire, record: SeenRecord): Promise<Readable> => {
+export const readable = async (wire: Wire, record: PlacedMessage): Promise<Readable> => {
   const { topic, partition, offset, key, value } = record;
   const headers = Object.fromEntries(Object.entries(record.headers).map(([name, text]) => [name, String(text)]));
   const shown = {
@@ -84,7 +84,7 @@ export const readable = async (wire: Wire, record: SeenRecord): Promise<Readable
 export const decoded = async <T>(
   wire: Wire,
   type: Topic<T>,
-  { topic, partition, offset, value }: Pick<SeenRecord, "topic" | "partition" | "offset" | "value">,
+  { topic, partition, offset, value }: Pick<PlacedMessage, "topic" | "partition" | "offset" | "value">,
 ): Promise<Recorded<T>> => {
   const at = { topic, partition, offset };
   try {

@@ -136,7 +136,7 @@ const beginWork = async (frame: Frame): Promise<void> => {
   const suppressions = await scope.open("suppressions", () => closing(openSuppressions(pool)));
   const ofReplays = { config, topology: pipeline, kafka, registry, produce, suppressions, metrics, log };
   await begin(await scope.open("replay lane", () => openReplayLane(ofReplays)));
-  const ofLetters = { topology: pipeline, pool, kafka, wire, produce, hides: suppressions.hides, metrics };
+  const ofLetters = { topology: pipeline, pool, kafka, wire, produce, hides: suppressions.hides, metrics, log };
   for (const open of [deadLetterIndex, deadLetterRetries])
     await begin(withWire(await scope.open("dead letters", () => open(ofLetters))));
 };

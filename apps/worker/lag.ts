@@ -1,7 +1,6 @@
 // The lag of each hosted group, as gauges.
 
-import type { Kafka } from "../../infra/kafka/kafka.ts";
-import { type LastingAdmin, lastingAdmin } from "../../infra/kafka/lasting-admin.ts";
+import { type Kafka, type LastingAdmin, lastingAdmin } from "../../infra/kafka/kafka.ts";
 import type { Log } from "../../infra/runtime/log.ts";
 import type { Metrics } from "../../infra/runtime/metrics.ts";
 import { openRounds } from "../../infra/runtime/rounds.ts";

@@ -11,10 +11,10 @@ import {
   type Consumer,
   type ConsumerSettings,
   copyReading,
+  openKafka,
   sinkReading,
   stageReading,
-} from "../../infra/kafka/consumer.ts";
-import { openKafka } from "../../infra/kafka/kafka.ts";
+} from "../../infra/kafka/kafka.ts";
 import type { Objects } from "../../infra/objects/objects.ts";
 import { openObjects } from "../../infra/objects/open.ts";
 import { postgresMemory } from "../../infra/postgres/durable-memory.ts";

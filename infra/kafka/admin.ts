@@ -2,7 +2,7 @@
 // tests need of the broker.
 import { isSettling } from "../runtime/errors.ts";
 import { retry } from "../runtime/retry.ts";
-import type { ClientAdmin } from "./kafka.ts";
+import type { ClientAdmin } from "./client/types.ts";
 
 /** What is declared of a topic; topics.ts lists them. */
 export interface TopicSetting {

@@ -1,123 +1,36 @@
 // One member of a consumer group: hands over one batch of one partition at a time and moves offsets
-// only when told to.
+// only where it is asked to.
+import type { Control, FetchedBatch } from "../../stream/messages.ts";
 import { classify, isSettling } from "../runtime/errors.ts";
 import { retry } from "../runtime/retry.ts";
-import type { ClientBatch, ClientConsumer } from "./kafka.ts";
+import { onOutOfRange } from "./client/out-of-range.ts";
+import type { ClientBatch, ClientConsumer } from "./client/types.ts";
+import { LogGap, MembershipLost, rootOf } from "./errors.ts";
+import { messagesOf, type Reading, stageReading } from "./fetching.ts";
 
-export interface ConsumedMessage {
-  readonly offset: number;
-  readonly key: Buffer | null;
-  readonly value: Buffer | null;
-  readonly headers: Readonly<Record<string, Buffer | string | undefined>>;
-  /** When the broker appended it, Unix milliseconds. */
-  readonly appendedAt: number;
-}
-
-export interface ConsumedBatch {
+/** A position of the group that the log does not hold. */
+export interface OutOfRange {
   readonly topic: string;
   readonly partition: number;
-  /** At least one; offsets rise, and may leave gaps where compaction or a control record was. */
-  readonly messages: readonly ConsumedMessage[];
-  /**
-   * The offset after the newest record of the partition when this batch was fetched: lag =
-   * highWatermark - next offset.
-   */
-  readonly highWatermark: number;
-  /** When the broker appended the last message, Unix milliseconds. */
-  readonly appendedAt: number;
+  readonly position: number;
 }
-
-export interface BatchControl {
-  /**
-   * Commits the offset to go on from. Never moves it back: what lies below an earlier commit is
-   * answered without doing anything.
-   */
-  readonly commit: (nextOffset: number) => Promise<void>;
-  /**
-   * To be called every few thousand messages: a silence longer than the session costs the
-   * membership.
-   */
-  readonly heartbeat: () => Promise<void>;
-  /**
-   * False once another member may own the partition. Ask before every durable step; when false,
-   * leave the batch without committing.
-   */
-  readonly isCurrent: () => boolean;
-  /**
-   * Reads the partition on from this offset, which the log must still hold. The batch at hand is
-   * stale from then on, and nothing is committed.
-   */
-  readonly seek: (offset: number) => void;
-  /**
-   * Hands over nothing more of this partition for so long: what comes meanwhile waits in the log,
-   * where it costs nobody memory.
-   */
-  readonly rest: (ms: number) => void;
-}
-
-export interface FetchSettings {
-  readonly minBytes: number;
-  readonly maxWaitTimeInMs: number;
-  readonly maxBytesPerPartition: number;
-  readonly maxBytes: number;
-}
-
-const KIB = 1024;
-const MIB = 1024 * KIB;
-
-/**
- * A stage: a short session, so that a killed one is replaced within 30 s
- * (docs/design/architecture.md, "Hosting"). What a batch costs beside its events (memory, one
- * request a partition, a commit) is shared by more of them when the broker gathers a little: at
- * 10,000 events a second 128 KiB fill in 26 ms, which is 20 events a partition, 200 ms bring 170.
- * Of the second that an event takes to the stores, the sinks' own gathering is the larger part.
- */
-export const stageReading = {
-  fetch: { minBytes: 2 * MIB, maxWaitTimeInMs: 200, maxBytesPerPartition: 4 * MIB, maxBytes: 16 * MIB },
-  sessionTimeoutMs: 10_000,
-  partitionsAtOnce: 1,
-};
-/**
- * A sink: the broker gathers about one insert a second; all batches of a fetch are handed over in
- * the same turn, so that they can join one write. All events of a fetch live until it is written:
- * more than 12 MiB of them outgrow the young part of the heap, and one that lags would then cost
- * most when it has least time.
- */
-export const sinkReading = {
-  fetch: { minBytes: 8 * MIB, maxWaitTimeInMs: 1_000, maxBytesPerPartition: 2 * MIB, maxBytes: 12 * MIB },
-  sessionTimeoutMs: 30_000,
-  partitionsAtOnce: 64,
-};
-
-/**
- * A copy of the log: one partition's part at a time, as large as one of its files may be (32 MiB),
- * and nothing is held beyond it. The partition rests after each file, so that the broker gathers
- * the next one. These bytes may be raised and never lowered: a file that was announced is written
- * whole.
- */
-export const copyReading = {
-  fetch: { minBytes: MIB, maxWaitTimeInMs: 1_000, maxBytesPerPartition: 32 * MIB, maxBytes: 32 * MIB },
-  sessionTimeoutMs: 30_000,
-  partitionsAtOnce: 1,
-};
 
 export interface ConsumerSettings {
   readonly group: string;
   readonly topics: readonly string[];
-  /** Of the topics, those in which a position may be skipped because compaction removes records. */
-  readonly allowOffsetGaps?: readonly string[];
-  readonly reading?: {
-    readonly fetch: FetchSettings;
-    readonly sessionTimeoutMs: number;
-    readonly partitionsAtOnce: number;
-  };
+  readonly reading?: Reading;
   /**
    * One batch. Resolving without a commit leaves the position where it was, and the same batch
    * comes again. A throw ends the consumer.
    */
-  readonly onBatch: (batch: ConsumedBatch, control: BatchControl) => Promise<void>;
+  readonly onBatch: (batch: FetchedBatch, control: Control) => Promise<void>;
   /**
-   * Called whenever the group has been joined anew, before a batch of the new membership is handed
+   * Called when the log has moved away from a position: records were deleted in front of it, or the
+   * log lost its end. It is read on from its start then. Left out, the consumer ends with LogGap.
+   */
+  readonly onOutOfRange?: (lost: OutOfRange) => void;
+  /**
+   * Called whenever the group has been joined again, before a batch of the new membership is handed
    * over.
    */
   readonly onJoin?: () => void;
@@ -144,33 +57,9 @@ export interface Consumer {
   readonly stop: () => Promise<void>;
 }
 
-/**
- * The log does not hold what the group has not read yet: retention or a lost tail. Going on would
- * lose events in silence; an operator decides.
- */
-export class LogGap extends Error {
-  readonly verdict = "fatal";
-  /** Tells the client not to try again. */
-  readonly retriable = false;
-  constructor(topic: string, partition: number, what: string) {
-    super(`${topic}-${partition}: ${what}; see \`tributary rewind\` for how to go on`);
-    this.name = "LogGap";
-  }
-}
+type Join = (config: { groupId: string } & Record<string, unknown>) => ClientConsumer;
 
-/**
- * The group has moved on without this member, or is about to: the batch must be left, and the
- * client joins again.
- */
-export class MembershipLost extends Error {
-  readonly verdict = "fatal";
-  constructor(cause: unknown) {
-    super("the group has moved on", { cause });
-    this.name = "MembershipLost";
-  }
-}
-
-/** How the client is told to end instead of trying the same batch again. */
+/** Ends the client, which would try the same batch again. */
 class Ended extends Error {
   readonly retriable = false;
 }
@@ -181,43 +70,13 @@ const membershipTypes = new Set([
   "UNKNOWN_MEMBER_ID",
   "FENCED_INSTANCE_ID",
 ]);
-const NO_HEADERS = Object.freeze({});
-
-/** A repeated header keeps its last value. */
-const headersOf = (given: Record<string, unknown> | undefined): ConsumedMessage["headers"] => {
-  let headers: Record<string, Buffer | string | undefined> | undefined;
-  for (const name in given) {
-    const value = given[name] as Buffer | string | undefined | (Buffer | string)[];
-    headers ??= {};
-    headers[name] = Array.isArray(value) ? value.at(-1) : value;
-  }
-  return headers ?? NO_HEADERS;
-};
-
-export const messagesOf = (batch: ClientBatch["batch"]): ConsumedMessage[] => {
-  // All records of one append share the text of their time.
-  let text: string | undefined;
-  let appendedAt = 0;
-  return batch.messages.map((message) => {
-    if (message.timestamp !== text) {
-      text = message.timestamp;
-      appendedAt = Number(text);
-    }
-    return {
-      offset: Number(message.offset),
-      key: message.key,
-      value: message.value,
-      headers: headersOf(message.headers as Record<string, unknown> | undefined),
-      appendedAt,
-    };
-  });
-};
+const isOfMembership = (error: unknown): boolean =>
+  membershipTypes.has((rootOf(error as Error) as { type?: string }).type ?? "");
 
 /**
- * How long a group waits for its other members to join again. Whoever was killed never does, and
- * one that was killed while it joined costs a rebalance and a session: with 30 s here and a sink's
- * 30 s that was the whole minute in which everything must be read again (law L1). A member that is
- * busy for longer is left out and joins again; what it was writing is written twice, which is once.
+ * How long a group waits for its other members to join again. One that was killed never does, and
+ * one that was killed while it joined costs a rebalance and a session. A member that is busy for
+ * longer is left out and joins again; what it was writing is written twice, which is once.
  */
 const REBALANCE_MS = 15_000;
 
@@ -228,152 +87,19 @@ const LOADING_MS = 30_000;
  * Resolves once the group has been joined. The client hands on that the broker is loading, and a
  * second `run` of it does nothing: so all of it again.
  */
-export const openConsumer = (...given: Parameters<typeof joinedConsumer>): Promise<Consumer> =>
-  retry(() => joinedConsumer(...given), { deadlineMs: LOADING_MS, isTransient: isSettling });
+export const openConsumer = (join: Join, prefix: string, settings: ConsumerSettings): Promise<Consumer> =>
+  retry(() => joined(join, prefix, settings), { deadlineMs: LOADING_MS, isTransient: isSettling });
 
-const joinedConsumer = async (
-  join: (config: { groupId: string } & Record<string, unknown>) => ClientConsumer,
-  prefix: string,
-  settings: ConsumerSettings,
-  /**
-   * Places (`topic-partition`) that may be read from the start of the log when they ask for what is
-   * no longer there.
-   */
-  resetAllowed: Set<string>,
-): Promise<Consumer> => {
-  const { group, topics, onBatch, reading = stageReading } = settings;
-  const { sessionTimeoutMs } = reading;
+const joined = async (join: Join, prefix: string, settings: ConsumerSettings): Promise<Consumer> => {
+  const { group, topics, reading = stageReading } = settings;
   const client = join({
     groupId: group,
-    sessionTimeout: sessionTimeoutMs,
-    heartbeatInterval: Math.floor(sessionTimeoutMs * 0.3),
+    sessionTimeout: reading.sessionTimeoutMs,
+    heartbeatInterval: Math.floor(reading.sessionTimeoutMs * 0.3),
     rebalanceTimeout: REBALANCE_MS,
     ...reading.fetch,
   });
-  const allowOffsetGaps = new Set(settings.allowOffsetGaps);
-  /**
-   * Changes whenever the group is joined anew: a batch of an older generation is nobody's to
-   * finish.
-   */
-  let generation = 0;
-  let owned: Readonly<Record<string, readonly number[]>> = {};
-  let lastHeard = performance.now();
-  let isStopping = false;
-  let hasEnded = false;
-  /** Low-water guard: the highest offset committed in this generation, by topic and partition. */
-  const committed = new Map<string, number>();
-
-  const crash = (error: Error): void => {
-    if (hasEnded) return;
-    hasEnded = true;
-    owned = {};
-    settings.onCrash(error);
-  };
-
-  client.on(client.events.HEARTBEAT, () => {
-    lastHeard = performance.now();
-  });
-  client.on(client.events.GROUP_JOIN, ({ payload }) => {
-    generation++;
-    committed.clear();
-    settings.onJoin?.();
-    lastHeard = performance.now();
-    owned = Object.fromEntries(
-      Object.entries(payload.memberAssignment).map(([topic, list]) => [topic.slice(prefix.length), list]),
-    );
-  });
-  client.on(client.events.REBALANCING, () => {
-    owned = {};
-  });
-  /** `run` of the client resolves also when the group could not be joined: only the event tells. */
-  let isJoined = false;
-  let notJoined: Error | undefined;
-  client.on(client.events.CRASH, ({ payload }) => {
-    const error = rootOf(payload.error);
-    if (isJoined) crash(error);
-    else notJoined = error;
-  });
-
-  const eachBatch = async ({
-    batch,
-    isRunning,
-    isStale,
-    heartbeat,
-    resolveOffset,
-    commitOffsetsIfNecessary,
-  }: ClientBatch): Promise<void> => {
-    if (hasEnded) throw new Ended("this consumer has ended");
-    const topic = batch.topic.slice(prefix.length);
-    const { partition } = batch;
-    const startedIn = generation;
-    const place = `${batch.topic}-${partition}`;
-    resetAllowed.delete(place);
-    let membershipError: unknown;
-    // A batch that is under way when stop() is called is finished: its effects may be out already.
-    const isCurrent = () =>
-      membershipError === undefined &&
-      (isRunning() || isStopping) &&
-      !isStale() &&
-      generation === startedIn &&
-      performance.now() - lastHeard < sessionTimeoutMs;
-    const asMember = async (step: () => Promise<void>): Promise<void> => {
-      try {
-        await step();
-      } catch (error) {
-        if (!isOfMembership(error)) throw error;
-        membershipError = error;
-        throw new MembershipLost(error);
-      }
-    };
-    const control: BatchControl = {
-      isCurrent,
-      heartbeat: () => asMember(heartbeat),
-      commit: async (nextOffset) => {
-        if (nextOffset <= (committed.get(place) ?? -1)) return;
-        if (nextOffset > Number(batch.lastOffset()) + 1) throw new Error(`${place}: ${nextOffset} is beyond the batch`);
-        const offsets = { topics: [{ topic: batch.topic, partitions: [{ partition, offset: String(nextOffset) }] }] };
-        // kafkajs's own commitOffsets answers nothing and does nothing once stop() has begun; the
-        // batch's function does not.
-        await asMember(() =>
-          retry(() => commitOffsetsIfNecessary(offsets), {
-            deadlineMs: sessionTimeoutMs,
-            isTransient: (error) => !isOfMembership(error) && classify(error) === "transient",
-          }),
-        );
-        committed.set(place, nextOffset);
-        resolveOffset(String(nextOffset - 1));
-      },
-      seek: (offset) => {
-        committed.delete(place);
-        resetAllowed.add(place);
-        client.seek({ topic: batch.topic, partition, offset: String(offset) });
-      },
-      rest: (ms) => {
-        const one = [{ topic: batch.topic, partitions: [partition] }];
-        client.pause(one);
-        // Whoever has ended by then, or lost the partition, has nothing to resume.
-        setTimeout(() => {
-          if (!hasEnded) client.resume(one);
-        }, ms).unref();
-      },
-    };
-    try {
-      const first = batch.firstOffset();
-      const { fetchedOffset } = batch as unknown as { readonly fetchedOffset: string };
-      if (!allowOffsetGaps.has(topic) && first !== null && Number(first) > Number(fetchedOffset))
-        throw new LogGap(topic, partition, `asked for offset ${fetchedOffset}, got ${first}`);
-      const messages = messagesOf(batch);
-      const appendedAt = Number(batch.messages.at(-1)!.timestamp);
-      await onBatch({ topic, partition, messages, highWatermark: Number(batch.highWatermark), appendedAt }, control);
-    } catch (error) {
-      // The client knows how to join again; anything else would be tried for ever on the same
-      // record.
-      if (membershipError !== undefined) throw membershipError;
-      crash(error as Error);
-      throw new Ended("a batch could not be finished", { cause: error });
-    }
-  };
-
+  const member = new Member(client, prefix, settings, reading);
   await client.connect();
   try {
     await client.subscribe({ topics: topics.map((topic) => prefix + topic), fromBeginning: true });
@@ -381,36 +107,220 @@ const joinedConsumer = async (
       autoCommit: false,
       eachBatchAutoResolve: false,
       partitionsConsumedConcurrently: reading.partitionsAtOnce,
-      eachBatch,
+      eachBatch: (given) => member.take(given),
     });
-    if (notJoined !== undefined) throw notJoined;
-    isJoined = true;
+    member.begin();
   } catch (error) {
     await client.disconnect();
     throw error;
   }
-
-  const chosen = (topic: string, partitions?: readonly number[]) => [
-    partitions === undefined ? { topic: prefix + topic } : { topic: prefix + topic, partitions: [...partitions] },
-  ];
   return {
-    assigned: () => owned,
-    silentMs: () => performance.now() - lastHeard,
-    pause: (topic, partitions) => client.pause(chosen(topic, partitions)),
-    resume: (topic, partitions) => client.resume(chosen(topic, partitions)),
-    stop: async () => {
-      isStopping = true;
-      await client.stop();
-      hasEnded = true;
-      owned = {};
-      await client.disconnect();
-    },
+    assigned: () => member.assigned(),
+    silentMs: () => member.silentMs(),
+    pause: (topic, partitions) => client.pause(member.chosen(topic, partitions)),
+    resume: (topic, partitions) => client.resume(member.chosen(topic, partitions)),
+    stop: () => member.stop(),
   };
 };
 
-const isOfMembership = (error: unknown): boolean =>
-  membershipTypes.has((rootOf(error as Error) as { type?: string }).type ?? "");
+class Member {
+  readonly #client: ClientConsumer;
+  readonly #prefix: string;
+  readonly #settings: ConsumerSettings;
+  readonly #sessionMs: number;
+  #memberId = "";
+  /** Changes whenever the group is joined: a batch of an older generation must not be finished. */
+  #generation = 0;
+  #owned: Readonly<Record<string, readonly number[]>> = {};
+  #lastHeard = performance.now();
+  #isStopping = false;
+  #hasEnded = false;
+  /** `run` of the client resolves also when the group could not be joined: only the event says so. */
+  #isJoined = false;
+  #notJoined: Error | undefined;
+  /** Low-water guard: the highest offset committed in this generation, by topic and partition. */
+  readonly #committed = new Map<string, number>();
+  /**
+   * Places that this member has sought in this generation: one that the log no longer holds is read
+   * from the start of the log.
+   */
+  readonly #sought = new Set<string>();
 
-/** The error inside the client's retry wrappers. */
-const rootOf = (error: Error): Error =>
-  error.cause instanceof Error && error.cause !== error ? rootOf(error.cause) : error;
+  constructor(client: ClientConsumer, prefix: string, settings: ConsumerSettings, reading: Reading) {
+    this.#client = client;
+    this.#prefix = prefix;
+    this.#settings = settings;
+    this.#sessionMs = reading.sessionTimeoutMs;
+    client.on(client.events.HEARTBEAT, () => {
+      this.#lastHeard = performance.now();
+    });
+    client.on(client.events.GROUP_JOIN, ({ payload }) => this.#join(payload.memberId, payload.memberAssignment));
+    client.on(client.events.REBALANCING, () => {
+      this.#owned = {};
+    });
+    client.on(client.events.CRASH, ({ payload }) => {
+      const error = rootOf(payload.error);
+      if (this.#isJoined) this.#crash(error);
+      else this.#notJoined = error;
+    });
+  }
+
+  /** Throws when the group could not be joined. */
+  begin(): void {
+    if (this.#notJoined !== undefined) throw this.#notJoined;
+    this.#isJoined = true;
+  }
+
+  assigned(): Readonly<Record<string, readonly number[]>> {
+    return this.#owned;
+  }
+  silentMs(): number {
+    return performance.now() - this.#lastHeard;
+  }
+  async stop(): Promise<void> {
+    this.#isStopping = true;
+    await this.#client.stop();
+    this.#end();
+    await this.#client.disconnect();
+  }
+
+  #join(memberId: string, assignment: Readonly<Record<string, readonly number[]>>): void {
+    this.#generation++;
+    this.#committed.clear();
+    this.#sought.clear();
+    onOutOfRange.delete(this.#memberId);
+    onOutOfRange.set(memberId, (topic, partition, position) => this.#goesOn(topic, partition, position));
+    this.#memberId = memberId;
+    this.#settings.onJoin?.();
+    this.#lastHeard = performance.now();
+    this.#owned = Object.fromEntries(
+      Object.entries(assignment).map(([topic, list]) => [topic.slice(this.#prefix.length), list]),
+    );
+  }
+
+  #goesOn(topic: string, partition: number, position: number): boolean {
+    if (this.#sought.has(`${topic}-${partition}`)) return true;
+    const { onOutOfRange: report } = this.#settings;
+    report?.({ topic: topic.slice(this.#prefix.length), partition, position });
+    return report !== undefined;
+  }
+
+  #end(): void {
+    this.#hasEnded = true;
+    this.#owned = {};
+    onOutOfRange.delete(this.#memberId);
+  }
+
+  #crash(error: Error): void {
+    if (this.#hasEnded) return;
+    this.#end();
+    this.#settings.onCrash(error);
+  }
+
+  chosen(topic: string, partitions?: readonly number[]) {
+    return [
+      partitions === undefined
+        ? { topic: this.#prefix + topic }
+        : { topic: this.#prefix + topic, partitions: [...partitions] },
+    ];
+  }
+
+  async take(given: ClientBatch): Promise<void> {
+    if (this.#hasEnded) throw new Ended("this consumer has ended");
+    const { batch } = given;
+    const { partition } = batch;
+    const topic = batch.topic.slice(this.#prefix.length);
+    this.#sought.delete(`${batch.topic}-${partition}`);
+    const membership: Membership = { lost: undefined };
+    const control = this.#controlOf(given, membership);
+    try {
+      checkWhole(topic, batch);
+      const highWatermark = Number(batch.highWatermark);
+      await this.#settings.onBatch({ topic, partition, messages: messagesOf(batch), highWatermark }, control);
+    } catch (error) {
+      // The client knows how to join again; anything else would be tried for ever on the same
+      // record.
+      if (membership.lost !== undefined) throw membership.lost;
+      this.#crash(error as Error);
+      throw new Ended("a batch could not be finished", { cause: error });
+    }
+  }
+
+  #controlOf({ batch, isRunning, isStale, ...client }: ClientBatch, membership: Membership): Control {
+    const { topic, partition } = batch;
+    const place = `${topic}-${partition}`;
+    const startedIn = this.#generation;
+    const asMember = async (step: () => Promise<void>): Promise<void> => {
+      try {
+        await step();
+      } catch (error) {
+        if (!isOfMembership(error)) throw error;
+        membership.lost = error;
+        throw new MembershipLost(error);
+      }
+    };
+    return {
+      // A batch that is under way when stop() is called is finished: its effects may be out already.
+      isCurrent: () =>
+        membership.lost === undefined &&
+        (isRunning() || this.#isStopping) &&
+        !isStale() &&
+        this.#generation === startedIn &&
+        this.silentMs() < this.#sessionMs,
+      heartbeat: () => asMember(client.heartbeat),
+      commit: async (nextOffset) => {
+        if (nextOffset <= (this.#committed.get(place) ?? -1)) return;
+        if (nextOffset > Number(batch.lastOffset()) + 1) throw new Error(`${place}: ${nextOffset} is beyond the batch`);
+        const offsets = { topics: [{ topic, partitions: [{ partition, offset: String(nextOffset) }] }] };
+        // The batch's own function, for the consumer's does nothing once stop() has begun
+        // (infra/kafka/README.md K7).
+        await asMember(() =>
+          retry(() => client.commitOffsetsIfNecessary(offsets), {
+            deadlineMs: this.#sessionMs,
+            isTransient: (error) => !isOfMembership(error) && classify(error) === "transient",
+          }),
+        );
+        this.#committed.set(place, nextOffset);
+        client.resolveOffset(String(nextOffset - 1));
+      },
+      seek: (offset) => {
+        this.#committed.delete(place);
+        this.#sought.add(place);
+        this.#client.seek({ topic, partition, offset: String(offset) });
+      },
+      rest: (ms) => this.#rest(topic, partition, ms),
+    };
+  }
+
+  #rest(topic: string, partition: number, ms: number): void {
+    const one = [{ topic, partitions: [partition] }];
+    this.#client.pause(one);
+    // A member that has ended by then, or lost the partition, has nothing to resume.
+    setTimeout(() => {
+      if (!this.#hasEnded) this.#client.resume(one);
+    }, ms).unref();
+  }
+}
+
+interface Membership {
+  /** What the group answered when it had moved on. */
+  lost: unknown;
+}
+
+/**
+ * Throws LogGap when records are missing where the fetch begins or inside of it. No topic that a
+ * group reads is compacted, so each offset has its record, marks of transactions included.
+ */
+const checkWhole = (topic: string, batch: ClientBatch["batch"]): void => {
+  const { fetchedOffset, messagesWithinOffset } = batch as unknown as {
+    readonly fetchedOffset: string;
+    readonly messagesWithinOffset: readonly { readonly offset: string }[];
+  };
+  if (messagesWithinOffset.length === 0) return;
+  const first = Number(messagesWithinOffset[0]!.offset);
+  const last = Number(messagesWithinOffset.at(-1)!.offset);
+  if (first > Number(fetchedOffset))
+    throw new LogGap(topic, batch.partition, `asked for offset ${fetchedOffset}, got ${first}`);
+  const missing = last - first + 1 - messagesWithinOffset.length;
+  if (missing > 0) throw new LogGap(topic, batch.partition, `${missing} records are missing from ${first} to ${last}`);
+};

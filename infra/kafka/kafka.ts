@@ -1,22 +1,27 @@
-// How the clients of the log are configured, and their addresses read.
-import { readFileSync } from "node:fs";
+// The log: how its clients are configured, and everything that the rest of the code may use of this
+// folder.
 import type { KafkaConfig } from "kafkajs";
+import type { Position } from "../../stream/flow.ts";
+import type { InputMessage } from "../../stream/messages.ts";
 import { partitionOf } from "../../stream/partitioner.ts";
 import type { Log } from "../runtime/log.ts";
+import { connectionOf } from "./address.ts";
 import { type Admin, openAdmin } from "./admin.ts";
 import { correctedClient } from "./client/kafkajs-corrected.ts";
-import { type ConsumedMessage, type Consumer, type ConsumerSettings, openConsumer, stageReading } from "./consumer.ts";
-import { type PickSettings, pick } from "./pick.ts";
+import { type Consumer, type ConsumerSettings, openConsumer } from "./consumer.ts";
+import { type FetchSettings, stageReading } from "./fetching.ts";
 import { openProducer, type Producer, type ProducerSettings } from "./producer.ts";
-import { type ReplaySettings, replay } from "./replay.ts";
+import { pick } from "./records.ts";
+import { type ReplaySettings, replay, type Sources } from "./replay.ts";
 
-export type {
-  Admin as ClientAdmin,
-  Consumer as ClientConsumer,
-  EachBatchPayload as ClientBatch,
-  Message as ClientMessage,
-  Producer as ClientProducer,
-} from "kafkajs";
+export { connectionOf } from "./address.ts";
+export type { Admin, GroupState, Lag } from "./admin.ts";
+export type { Consumer, ConsumerSettings } from "./consumer.ts";
+export { LogGap, LogUnavailable, MembershipLost, Overloaded } from "./errors.ts";
+export { copyReading, sinkReading, stageReading } from "./fetching.ts";
+export { type LastingAdmin, lastingAdmin } from "./lasting-admin.ts";
+export type { Producer, ProducerSettings } from "./producer.ts";
+export { appendedAt, peek, placeOf } from "./records.ts";
 
 export interface KafkaSettings {
   /**
@@ -47,11 +52,8 @@ export interface Kafka {
    * any group that lasts.
    */
   readonly replay: (settings: ReplaySettings) => Promise<void>;
-  /**
-   * Reads single records, by `placeOf` of infra/kafka/pick.ts; what the log does not hold is left
-   * out.
-   */
-  readonly pick: (settings: PickSettings) => Promise<ReadonlyMap<string, ConsumedMessage>>;
+  /** Reads single records, by `placeOf`; what the log does not hold is left out. */
+  readonly pick: (places: readonly Position[]) => Promise<ReadonlyMap<string, InputMessage>>;
   readonly admin: () => Promise<Admin>;
 }
 
@@ -92,7 +94,7 @@ const byKey = () => {
 };
 
 export const openKafka = (settings: KafkaSettings): Kafka => {
-  const kafkajs = correctedClient(resetAllowed);
+  const kafkajs = correctedClient();
   const prefix = settings.topicPrefix ?? "";
   // A client an object: kafkajs shares committed offsets between the consumers of one, which would
   // outlive a rewind.
@@ -119,6 +121,11 @@ export const openKafka = (settings: KafkaSettings): Kafka => {
       retry: consumerRetry,
       allowAutoTopicCreation: false,
     });
+  const reading = (fetch: FetchSettings): Sources => ({
+    admin,
+    consumer: (groupId) => joining({ groupId, ...fetch }),
+    prefix,
+  });
   return {
     producer: (given = {}) =>
       openProducer(
@@ -132,72 +139,9 @@ export const openKafka = (settings: KafkaSettings): Kafka => {
         prefix,
         given,
       ),
-    consumer: (given) => {
-      for (const topic of given.allowOffsetGaps ?? []) resetAllowed.add(prefix + topic);
-      return openConsumer(joining, prefix, given, resetAllowed);
-    },
-    replay: (given) =>
-      replay(
-        { admin, consumer: (groupId) => joining({ groupId, ...(given.fetch ?? stageReading.fetch) }) },
-        prefix,
-        given,
-      ),
-    pick: (given) => pick({ admin, consumer: (groupId) => joining({ groupId, ...pickReading }) }, prefix, given),
+    consumer: (given) => openConsumer(joining, prefix, given),
+    replay: (given) => replay(reading(given.fetch ?? stageReading.fetch), given),
+    pick: (places) => pick(reading(pickReading), places),
     admin,
   };
 };
-
-/**
- * Reads the address; user and password may be percent-encoded. Throws on anything but the settings
- * named above.
- */
-export const connectionOf = ({
-  brokers,
-  ssl,
-}: Pick<KafkaSettings, "brokers" | "ssl">): Pick<KafkaConfig, "brokers" | "ssl" | "sasl"> => {
-  const match =
-    /^(?:(?<scheme>kafkas?):\/\/)?(?:(?<user>[^:@]+):(?<password>[^@]*)@)?(?<hosts>[^/?@]+)\/?(?:\?(?<query>.*))?$/.exec(
-      brokers,
-    );
-  const { scheme, user, password, hosts, query } = match?.groups ?? {};
-  const addresses = hosts?.split(",").map((host) => host.trim()) ?? [];
-  if (addresses.length === 0 || addresses.some((address) => !/^(\[[0-9a-fA-F:]+\]|[^:\s]+):\d+$/.test(address)))
-    throw new Error(
-      "the address of Kafka is host:port,host:port or kafkas://user:password@host:port?sasl=scram-sha-512",
-    );
-  const mechanism = new URLSearchParams(query).get("sasl") ?? "plain";
-  if (!["plain", "scram-sha-256", "scram-sha-512"].includes(mechanism))
-    throw new Error(`Kafka: unknown sasl mechanism ${mechanism}`);
-  const files = tlsFilesIn(new URLSearchParams(query));
-  if (files !== undefined && scheme !== "kafkas")
-    throw new Error("Kafka: ca, cert and key belong to an address that begins with kafkas://");
-  const secure = ssl ?? (scheme === "kafkas" ? (files ?? true) : undefined);
-  return {
-    brokers: addresses,
-    ...(secure === undefined ? {} : { ssl: secure }),
-    ...(user === undefined
-      ? {}
-      : {
-          sasl: {
-            mechanism: mechanism as "plain",
-            username: decodeURIComponent(user),
-            password: decodeURIComponent(password ?? ""),
-          },
-        }),
-  };
-};
-
-/** The PEM files that an address names, read. */
-const tlsFilesIn = (query: URLSearchParams): NonNullable<KafkaConfig["ssl"]> | undefined => {
-  const read = (name: string) => query.getAll(name).map((file) => readFileSync(file, "utf8"))[0];
-  const [ca, cert, key] = [read("ca"), read("cert"), read("key")];
-  if ((cert === undefined) !== (key === undefined)) throw new Error("Kafka: cert and key must be given together");
-  if (ca === undefined && cert === undefined) return undefined;
-  return { ...(ca !== undefined && { ca: [ca] }), ...(cert !== undefined && key !== undefined && { cert, key }) };
-};
-
-/**
- * Topics from which compaction takes records, and places (`topic-partition`) just sought: there a
- * position may be skipped.
- */
-const resetAllowed = new Set<string>();

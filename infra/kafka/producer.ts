@@ -1,37 +1,11 @@
 // Writes to the log: in order and awaited for a worker (send), gathered and bounded for an edge
 // (publish).
 
+import type { OutputMessage } from "../../stream/messages.ts";
 import { classify } from "../runtime/errors.ts";
 import { retry, systemClock } from "../runtime/retry.ts";
-import type { ClientMessage, ClientProducer } from "./kafka.ts";
-
-export interface OutgoingMessage {
-  readonly topic: string;
-  readonly key: Buffer | string | null;
-  readonly value: Buffer | null;
-  readonly headers?: Readonly<Record<string, string | Buffer>>;
-}
-
-/** The queue towards the log is full: nothing of this call was taken. The sender may come again. */
-export class Overloaded extends Error {
-  readonly verdict = "transient";
-  constructor() {
-    super("more events wait for the log than may");
-    this.name = "Overloaded";
-  }
-}
-
-/**
- * The log did not acknowledge in time. What was sent may yet be in it, so ids must make a
- * repetition harmless.
- */
-export class LogUnavailable extends Error {
-  readonly verdict = "transient";
-  constructor(cause?: unknown) {
-    super("the log did not acknowledge in time", cause === undefined ? {} : { cause });
-    this.name = "LogUnavailable";
-  }
-}
+import type { ClientMessage, ClientProducer } from "./client/types.ts";
+import { LogUnavailable, Overloaded } from "./errors.ts";
 
 export interface ProducerSettings {
   /**
@@ -57,12 +31,12 @@ export interface Producer {
    * Resolves after every message is acknowledged by all replicas, in order. Throws LogUnavailable,
    * or what the log refused a message for.
    */
-  readonly send: (messages: readonly OutgoingMessage[]) => Promise<void>;
+  readonly send: (messages: readonly OutputMessage[]) => Promise<void>;
   /**
    * The same for callers that arrive together: their messages share requests, and their order is
    * kept within one call. Throws Overloaded, LogUnavailable.
    */
-  readonly publish: (messages: readonly OutgoingMessage[]) => Promise<void>;
+  readonly publish: (messages: readonly OutputMessage[]) => Promise<void>;
   /**
    * False from the first failure until the next acknowledgement: an edge then need not wait for its
    * deadline.
@@ -98,7 +72,7 @@ class Chunk {
     return this.count >= CHUNK_MESSAGES || this.bytes >= CHUNK_BYTES;
   }
 
-  add(prefix: string, message: OutgoingMessage): void {
+  add(prefix: string, message: OutputMessage): void {
     const topic = prefix + message.topic;
     let group = this.byTopic.find((each) => each.topic === topic);
     if (group === undefined) {
@@ -116,7 +90,7 @@ class Chunk {
   }
 }
 
-const sizeOf = ({ key, value }: OutgoingMessage): number => (key?.length ?? 0) + (value?.length ?? 0);
+const sizeOf = ({ key, value }: OutputMessage): number => (key?.length ?? 0) + (value?.length ?? 0);
 
 /** One client and what is under way on it; a replaced client fails all of it at once. */
 interface Connection {
@@ -127,7 +101,7 @@ interface Connection {
 
 /** Part of a publish call: the call is done when all of its messages are acknowledged. */
 interface Waiting {
-  readonly messages: readonly OutgoingMessage[];
+  readonly messages: readonly OutputMessage[];
   readonly bytes: number;
   readonly deadline: number;
   readonly settle: (error?: unknown) => void;
@@ -188,7 +162,7 @@ export const openProducer = (newClient: () => ClientProducer, prefix: string, se
   const unavailable = (error: unknown): unknown =>
     classify(error) === "transient" && !(error instanceof LogUnavailable) ? new LogUnavailable(error) : error;
 
-  const send = async (messages: readonly OutgoingMessage[]): Promise<void> => {
+  const send = async (messages: readonly OutputMessage[]): Promise<void> => {
     for (let at = 0; at < messages.length; ) {
       const chunk = new Chunk();
       while (at < messages.length && !chunk.isFull()) chunk.add(prefix, messages[at++]!);
@@ -268,7 +242,7 @@ export const openProducer = (newClient: () => ClientProducer, prefix: string, se
     }
   };
 
-  const publish = (messages: readonly OutgoingMessage[]): Promise<void> => {
+  const publish = (messages: readonly OutputMessage[]): Promise<void> => {
     if (isClosed) return Promise.reject(new LogUnavailable(new Error("the producer is closed")));
     if (messages.length === 0) return Promise.resolve();
     let bytes = 0;

@@ -1,36 +1,32 @@
-// Reads topics from a position to the end that they have now, and leaves no trace: no lasting
-// group, no committed offset.
+// Reads windows of topics and leaves no trace: no lasting group, no committed offset.
 import { randomUUID } from "node:crypto";
-import type { UnixMs } from "../../stream/flow.ts";
+import type { FetchedBatch, InputMessage } from "../../stream/messages.ts";
 import { isSettling } from "../runtime/errors.ts";
 import { retry } from "../runtime/retry.ts";
 import type { Admin } from "./admin.ts";
-import { type ConsumedBatch, type FetchSettings, messagesOf } from "./consumer.ts";
-import type { ClientBatch, ClientConsumer } from "./kafka.ts";
+import type { ClientBatch, ClientConsumer } from "./client/types.ts";
+import { type FetchSettings, messagesOf } from "./fetching.ts";
 
 // As long as the client itself tries everything else.
 const SETTLING_MS = 10_000;
 
+type Offsets = ReadonlyMap<string, ReadonlyMap<number, number>>;
+
 export interface ReplaySettings {
   readonly topics: readonly string[];
   /** The first offset to read of a partition; what is not named is read from its beginning. */
-  readonly from?: ReadonlyMap<string, ReadonlyMap<number, number>>;
+  readonly from?: Offsets;
   /** The offset to end before; what is not named is read to its end. */
-  readonly until?: ReadonlyMap<string, ReadonlyMap<number, number>>;
+  readonly until?: Offsets;
   /** Which partitions are read; all of them when left out. */
   readonly only?: (topic: string, partition: number) => boolean;
   /** Goes on with what comes after the end, until the signal fires. */
   readonly isFollowing?: boolean;
   /**
-   * Batches of one partition in order; partitions interleave. `appendedAt` answers when its n-th
-   * message was; `heartbeat` is to be called by work that takes longer than a few seconds. What it
-   * throws ends the replay.
+   * Batches of one partition in order; partitions interleave. `heartbeat` is to be called by work
+   * that takes longer than a few seconds. What it throws ends the replay.
    */
-  readonly onBatch: (
-    batch: ConsumedBatch,
-    appendedAt: (n: number) => UnixMs,
-    heartbeat: () => Promise<void>,
-  ) => Promise<void> | void;
+  readonly onBatch: (batch: FetchedBatch, heartbeat: () => Promise<void>) => Promise<void> | void;
   readonly fetch?: FetchSettings;
   /**
    * Batches of so many partitions are handed over without waiting for each other; 1 when left out.
@@ -39,51 +35,82 @@ export interface ReplaySettings {
   readonly signal?: AbortSignal;
 }
 
-interface Sources {
+export interface Sources {
   readonly admin: () => Promise<Admin>;
   readonly consumer: (groupId: string) => ClientConsumer;
+  readonly prefix: string;
+}
+
+/** Offsets of a partition from `start` up to `end`. */
+export interface Window {
+  readonly topic: string;
+  readonly partition: number;
+  readonly start: number;
+  readonly end: number;
+}
+
+/** What is read, and the partitions of the same topics of which nothing is. */
+export interface Windows {
+  /** Of one partition in the order of their offsets. */
+  readonly read: readonly Window[];
+  readonly idle: readonly Pick<Window, "topic" | "partition">[];
 }
 
 /**
  * Resolves when everything that stood in the topics at the call has been handed over. Rejects with
  * the first error.
  */
-export const replay = async (sources: Sources, prefix: string, settings: ReplaySettings): Promise<void> => {
+export const replay = (sources: Sources, settings: ReplaySettings): Promise<void> => {
   const { topics, from, until, only, isFollowing = false } = settings;
+  const rangesOf = async (admin: Admin, topic: string): Promise<readonly Window[]> =>
+    (await admin.watermarks(topic)).map(({ partition, low, high }) => ({
+      topic,
+      partition,
+      start: Math.max(low, from?.get(topic)?.get(partition) ?? low),
+      end: Math.min(high, until?.get(topic)?.get(partition) ?? high),
+    }));
+  const isRead = ({ topic, partition, start, end }: Window) =>
+    (only?.(topic, partition) ?? true) && (isFollowing || start < end);
+  return readWindows(sources, settings, async (admin) => {
+    const all = (await Promise.all(topics.map((topic) => rangesOf(admin, topic)))).flat();
+    const read = all.filter(isRead);
+    return {
+      read: isFollowing ? read.map((range) => ({ ...range, end: Number.POSITIVE_INFINITY })) : read,
+      idle: all.filter((range) => !isRead(range)),
+    };
+  });
+};
+
+type ReadSettings = Pick<ReplaySettings, "onBatch" | "partitionsAtOnce" | "signal">;
+
+/** Hands over what lies in the windows. Rejects with the first error. */
+export const readWindows = async (
+  sources: Sources,
+  settings: ReadSettings,
+  windowsOf: (admin: Admin) => Promise<Windows>,
+): Promise<void> => {
   const admin = await sources.admin();
   try {
-    const all = (
-      await Promise.all(topics.map((topic) => rangesOf(admin, topic, from?.get(topic), until?.get(topic))))
-    ).flat();
-    const isRead = ({ topic, partition, start, end }: Range) =>
-      (only?.(topic, partition) ?? true) && (isFollowing || start < end);
-    const ranges = all
-      .filter(isRead)
-      .map((range) => (isFollowing ? { ...range, end: Number.POSITIVE_INFINITY } : range));
-    if (ranges.length === 0) return;
+    const windows = await windowsOf(admin);
+    if (windows.read.length === 0) return;
     let hasBegun = false;
     const onBatch: ReplaySettings["onBatch"] = (...batch) => {
       hasBegun = true;
       return settings.onBatch(...batch);
     };
-    const once = async (): Promise<void> => {
-      // A group of its own: there is nobody to share with, and nothing may be left of it.
+    const readOnce = async (): Promise<void> => {
+      // A group of its own: it shares with no member, and nothing may be left of it.
       const groupId = `replay-${randomUUID()}`;
       const client = sources.consumer(groupId);
       try {
-        await readThrough(
-          client,
-          prefix,
-          { ranges, idle: all.filter((range) => !isRead(range)) },
-          { ...settings, onBatch },
-        );
+        await readThrough(client, sources.prefix, windows, { ...settings, onBatch });
       } finally {
         await client.disconnect();
         await admin.deleteGroups([groupId]).catch(() => undefined);
       }
     };
     // What has been handed over is not handed over twice, so only the beginning is tried again.
-    await retry(once, {
+    await retry(readOnce, {
       deadlineMs: SETTLING_MS,
       isTransient: (error) => !hasBegun && isSettling(error),
       ...(settings.signal && { signal: settings.signal }),
@@ -93,64 +120,27 @@ export const replay = async (sources: Sources, prefix: string, settings: ReplayS
   }
 };
 
-interface Range {
-  readonly topic: string;
-  readonly partition: number;
-  readonly start: number;
-  readonly end: number;
-}
-
-type Offsets = ReadonlyMap<number, number> | undefined;
-
-const rangesOf = async (admin: Admin, topic: string, from: Offsets, until: Offsets): Promise<readonly Range[]> =>
-  (await admin.watermarks(topic)).map(({ partition, low, high }) => ({
-    topic,
-    partition,
-    start: Math.max(low, from?.get(partition) ?? low),
-    end: Math.min(high, until?.get(partition) ?? high),
-  }));
-
 const readThrough = (
   client: ClientConsumer,
   prefix: string,
-  { ranges, idle }: { readonly ranges: readonly Range[]; readonly idle: readonly Range[] },
-  settings: ReplaySettings,
+  { read, idle }: Windows,
+  settings: ReadSettings,
 ): Promise<void> => {
-  const { onBatch, signal, partitionsAtOnce = 1 } = settings;
-  const topics = [...new Set(ranges.map(({ topic }) => prefix + topic))];
-  const ends = new Map(ranges.map(({ topic, partition, end }) => [`${topic}-${partition}`, end]));
+  const { signal, partitionsAtOnce = 1 } = settings;
+  const topics = [...new Set(read.map(({ topic }) => prefix + topic))];
   return new Promise<void>((resolve, reject) => {
     const abort = () => reject(signal?.reason ?? new Error("aborted"));
     if (signal?.aborted) return abort();
     signal?.addEventListener("abort", abort, { once: true });
-    const eachBatch = async ({ batch, resolveOffset, heartbeat }: ClientBatch): Promise<void> => {
-      const topic = batch.topic.slice(prefix.length);
-      const place = `${topic}-${batch.partition}`;
-      const end = ends.get(place);
-      // Finished, or empty at the call: what has come since is passed over.
-      if (end === undefined) return resolveOffset(batch.lastOffset());
-      const messages = messagesOf(batch).filter(({ offset }) => offset < end);
+    const left = leftOf(prefix, read);
+    const eachBatch = async (given: ClientBatch): Promise<void> => {
       try {
-        if (messages.length > 0)
-          await onBatch(
-            {
-              topic,
-              partition: batch.partition,
-              messages,
-              highWatermark: Number.isFinite(end) ? end : Number(batch.highWatermark),
-              appendedAt: Number(batch.messages.at(-1)!.timestamp),
-            },
-            (n) => Number(batch.messages[n]!.timestamp),
-            heartbeat,
-          );
+        await takeBatch(client, prefix, left, given, settings);
       } catch (error) {
         reject(error);
         throw Object.assign(new Error("the replay has ended", { cause: error }), { retriable: false });
       }
-      resolveOffset(batch.lastOffset());
-      await heartbeat();
-      if (Number(batch.lastOffset()) + 1 >= end) ends.delete(place);
-      if (ends.size === 0) resolve();
+      if (left.size === 0) resolve();
     };
     client.on(client.events.CRASH, ({ payload }) => reject(payload.error));
     client
@@ -165,12 +155,67 @@ const readThrough = (
         }),
       )
       .then(() => {
-        for (const { topic, partition, start } of ranges)
+        for (const [{ topic, partition, start }] of leftOf(prefix, read).values())
           client.seek({ topic: prefix + topic, partition, offset: String(start) });
         // Of a topic all partitions are assigned; what is not read need not travel.
         const paused = idle.filter(({ topic }) => topics.includes(prefix + topic));
         client.pause(paused.map(({ topic, partition }) => ({ topic: prefix + topic, partitions: [partition] })));
       })
       .catch(reject);
+  });
+};
+
+/** Windows not yet read to their end, by partition; none of them is empty. */
+type Left = Map<string, [Window, ...Window[]]>;
+
+const leftOf = (prefix: string, read: readonly Window[]): Left => {
+  const left: Left = new Map();
+  for (const window of read) {
+    const place = `${prefix}${window.topic}-${window.partition}`;
+    const known = left.get(place);
+    if (known === undefined) left.set(place, [window]);
+    else known.push(window);
+  }
+  return left;
+};
+
+/** Hands over what a batch holds of the windows, and goes on to the next of them. */
+const takeBatch = async (
+  client: ClientConsumer,
+  prefix: string,
+  left: Left,
+  { batch, resolveOffset, heartbeat }: ClientBatch,
+  { onBatch }: ReadSettings,
+): Promise<void> => {
+  const { topic, partition } = batch;
+  const place = `${topic}-${partition}`;
+  const windows = left.get(place);
+  // Finished, or empty at the call: what has come since is passed over.
+  if (windows === undefined) return resolveOffset(batch.lastOffset());
+  const { end } = windows.at(-1)!;
+  const messages = within(windows, messagesOf(batch));
+  const highWatermark = Number.isFinite(end) ? end : Number(batch.highWatermark);
+  if (messages.length > 0)
+    await onBatch({ topic: topic.slice(prefix.length), partition, messages, highWatermark }, heartbeat);
+  const next = Number(batch.lastOffset()) + 1;
+  resolveOffset(batch.lastOffset());
+  await heartbeat();
+  // What a batch has gone past it will not show again: compaction or a mark was there.
+  const [window, ...more] = windows.filter(({ end }) => end > next);
+  if (window === undefined) {
+    left.delete(place);
+    client.pause([{ topic, partitions: [partition] }]);
+    return;
+  }
+  left.set(place, [window, ...more]);
+  if (window.start > next) client.seek({ topic, partition, offset: String(window.start) });
+};
+
+/** Both in the order of their offsets. */
+const within = (windows: readonly Window[], messages: readonly InputMessage[]): readonly InputMessage[] => {
+  let n = 0;
+  return messages.filter(({ offset }) => {
+    while (n < windows.length && offset >= windows[n]!.end) n++;
+    return n < windows.length && offset >= windows[n]!.start;
   });
 };

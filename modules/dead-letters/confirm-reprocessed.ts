@@ -1,7 +1,7 @@
 // When a letter that was sent again counts as reprocessed: every reader has gone past it, and none
 // of them wrote a further failure.
 
-import type { Admin } from "../../infra/kafka/admin.ts";
+import type { Admin } from "../../infra/kafka/kafka.ts";
 import { type Topology, writesRows } from "../../stream/flow.ts";
 import { readersOf } from "../../stream/topology.ts";
 import type { Hop, Hosts } from "../groups/hosts.ts";

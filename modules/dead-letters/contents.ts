@@ -1,7 +1,7 @@
 // Letters with the records that they keep, as people and files show them.
 import type { Pool } from "pg";
 import type { Kafka } from "../../infra/kafka/kafka.ts";
-import { placeOf } from "../../infra/kafka/pick.ts";
+import { placeOf } from "../../infra/kafka/kafka.ts";
 import type { Wire } from "../../stream/wire.ts";
 import { shownOf } from "./failure.ts";
 import type { Letter } from "./letter.ts";
@@ -27,7 +27,7 @@ export const shownLetter = (letter: Letter) => ({
 });
 
 export const contentsOf = async ({ kafka, wire }: ContentPorts, letters: readonly Letter[]) => {
-  const kept = await kafka.pick({ places: letters.map((letter) => letter.kept) });
+  const kept = await kafka.pick(letters.map((letter) => letter.kept));
   return Promise.all(
     letters.map(async (letter) => {
       const record = kept.get(placeOf(letter.kept));

@@ -1,7 +1,6 @@
 // Reads the dead-letter topics into the index: one transaction a batch, then the offsets.
 import { hit } from "#failpoint";
-import type { ConsumedBatch } from "../../infra/kafka/consumer.ts";
-import type { Control } from "../../stream/messages.ts";
+import type { Control, FetchedBatch } from "../../stream/messages.ts";
 import type { Wire } from "../../stream/wire.ts";
 import { failureOf } from "./failure.ts";
 import type { Failure } from "./letter.ts";
@@ -27,7 +26,7 @@ export const indexReading = {
 export const indexing =
   (wire: Wire, index: (failures: readonly Failure[]) => Promise<unknown>) =>
   async (
-    batch: Pick<ConsumedBatch, "topic" | "partition" | "messages">,
+    batch: Pick<FetchedBatch, "topic" | "partition" | "messages">,
     control: Pick<Control, "commit" | "heartbeat" | "isCurrent">,
   ): Promise<void> => {
     const { topic, partition, messages } = batch;

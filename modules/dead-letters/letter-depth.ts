@@ -1,7 +1,7 @@
 // How many dead letters are open, by kind: from the index, with what it has not read yet and what
 // waits because a store is down.
 
-import type { Admin } from "../../infra/kafka/admin.ts";
+import type { Admin } from "../../infra/kafka/kafka.ts";
 import { type AnyReader, writesRows } from "../../stream/flow.ts";
 import { readersOf } from "../../stream/topology.ts";
 import { pipeline } from "../../topology.ts";

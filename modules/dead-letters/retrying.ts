@@ -1,7 +1,7 @@
 // Sends due letters into the pipeline again: claim, produce the kept bytes under the same id, mark.
 import { hit } from "#failpoint";
 import type { Hides } from "../../domain/suppression.ts";
-import { placeOf } from "../../infra/kafka/pick.ts";
+import { placeOf } from "../../infra/kafka/kafka.ts";
 import type { Position, UnixMs } from "../../stream/flow.ts";
 import type { InputMessage, OutputMessage, Produce } from "../../stream/messages.ts";
 import type { Wire } from "../../stream/wire.ts";

@@ -1,12 +1,11 @@
 // Takes one record that stops its reader out of the way: the only forward move of an offset that
 // there is, audited (docs/design/laws.md L5).
 import { hit } from "#failpoint";
-import type { ConsumedMessage } from "../../infra/kafka/consumer.ts";
-import { placeOf } from "../../infra/kafka/pick.ts";
+import { placeOf } from "../../infra/kafka/kafka.ts";
 import { deadLetterOf } from "../../stream/dead-letters.ts";
 import type { AnyTopic, Position, Recorded } from "../../stream/flow.ts";
 import type { Memories } from "../../stream/memory/memory.ts";
-import type { Produce } from "../../stream/messages.ts";
+import type { InputMessage, Produce } from "../../stream/messages.ts";
 import type { Wire } from "../../stream/wire.ts";
 import { Unreadable } from "../../stream/wire.ts";
 import { openHolds } from "../groups/group-holds.ts";
@@ -30,7 +29,7 @@ export interface AsideRequest {
 }
 export interface Aside {
   readonly hosting: Found;
-  readonly record: ConsumedMessage;
+  readonly record: InputMessage;
   /** Undefined: nobody can read it. */
   readonly event: Recorded<any> | undefined;
   readonly to: string;
@@ -64,7 +63,7 @@ export const planAside = async (
     throw new RewindRefused(
       `${hosting.group} stands at ${topic}/${partition}@${stands}, and only the record at which it stands can be set aside`,
     );
-  const record = (await kafka.pick({ places: [place] })).get(placeOf(place));
+  const record = (await kafka.pick([place])).get(placeOf(place));
   if (record === undefined)
     throw new RewindRefused(`the log holds no record at ${placeOf(place)}: the group waits for the next one`);
   const read = topology.nodes.find((node) => node.is !== "edge" && node.from.name === topic)!;
@@ -72,12 +71,7 @@ export const planAside = async (
   return { hosting, record, event, to: topology.deadLetters(event) };
 };
 
-const readable = (
-  wire: Wire,
-  topic: AnyTopic,
-  { value }: ConsumedMessage,
-  place: Position,
-): Recorded<any> | undefined => {
+const readable = (wire: Wire, topic: AnyTopic, { value }: InputMessage, place: Position): Recorded<any> | undefined => {
   try {
     return wire.decode(topic, value, place);
   } catch (error) {

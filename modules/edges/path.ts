@@ -3,7 +3,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { lacksSchemaId } from "../../infra/avro/wire.ts";
 import { unavailable } from "../../infra/http/problem.ts";
-import { Overloaded } from "../../infra/kafka/producer.ts";
+import { Overloaded } from "../../infra/kafka/kafka.ts";
 import { classify } from "../../infra/runtime/errors.ts";
 import { Held } from "../../infra/runtime/lock.ts";
 import type { Log } from "../../infra/runtime/log.ts";

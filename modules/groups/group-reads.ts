@@ -1,8 +1,7 @@
 // What is known of the consumer groups: who is in them, what they host, how far they are behind,
 // what holds them.
 
-import type { Lag } from "../../infra/kafka/admin.ts";
-import { appendedAt } from "../../infra/kafka/peek.ts";
+import { appendedAt, type Lag } from "../../infra/kafka/kafka.ts";
 import type { AnyReader } from "../../stream/flow.ts";
 import { readersOf } from "../../stream/topology.ts";
 import { hostings, openHolds } from "./group-holds.ts";

@@ -1,7 +1,7 @@
 // Who hosts each stage and sink now, and which groups an event passes on its way: derived from the
 // pipeline and from what workers record when they join.
 import type { Pool } from "pg";
-import type { Admin } from "../../infra/kafka/admin.ts";
+import type { Admin } from "../../infra/kafka/kafka.ts";
 import type { AnyReader, Topology } from "../../stream/flow.ts";
 import { readersOf, wayTo } from "../../stream/topology.ts";
 import { type Hosting, hostings } from "./group-holds.ts";

@@ -2,7 +2,7 @@
 // and joins again when released.
 
 import { setTimeout } from "node:timers/promises";
-import type { Consumer } from "../../infra/kafka/consumer.ts";
+import type { Consumer } from "../../infra/kafka/kafka.ts";
 import type { Log } from "../../infra/runtime/log.ts";
 import type { Resource } from "../../infra/runtime/scope.ts";
 import { within } from "../../infra/runtime/within.ts";

@@ -1,9 +1,7 @@
 // What a rewind needs of the world: the broker, the holds and revisions in Postgres, the audit. For
 // the command line and for tests of guarantees.
 import type { Pool } from "pg";
-import type { Admin } from "../../infra/kafka/admin.ts";
-import type { Kafka } from "../../infra/kafka/kafka.ts";
-import { appendedAt } from "../../infra/kafka/peek.ts";
+import { type Admin, appendedAt, type Kafka } from "../../infra/kafka/kafka.ts";
 import type { Topology } from "../../stream/flow.ts";
 import { beginOperation, type OperationPorts, resumeOperation } from "../operations/operations.ts";
 import { hostings, openHolds, openReplayOf } from "./group-holds.ts";

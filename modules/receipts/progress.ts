@@ -1,7 +1,7 @@
 // Whether everything that was accepted by some moment has gone through all stages and stands in the
 // analytics store.
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Admin } from "../../infra/kafka/admin.ts";
+import type { Admin } from "../../infra/kafka/kafka.ts";
 import { events } from "../../sinks/analytics/table.ts";
 import type { UnixMs } from "../../stream/flow.ts";
 import { sinkInto } from "../../stream/topology.ts";

@@ -1,5 +1,5 @@
 // The age of the oldest sale that is in the log and not yet in Postgres.
-import type { Admin } from "../../infra/kafka/admin.ts";
+import type { Admin } from "../../infra/kafka/kafka.ts";
 import { productSales } from "../../sinks/product-sales/table.ts";
 import { sinkInto } from "../../stream/topology.ts";
 import { pipeline } from "../../topology.ts";

@@ -1,6 +1,6 @@
 // Whether live traffic flows, and whether it is kept waiting: by the log itself, records that a
 // group at work should have committed by now.
-import type { Admin } from "../../infra/kafka/admin.ts";
+import type { Admin } from "../../infra/kafka/kafka.ts";
 import { type Topology, writesRows } from "../../stream/flow.ts";
 import { groupNamed } from "../groups/hosting.ts";
 

@@ -1,7 +1,7 @@
 // What a replay would read, before it is asked for: records by topic, how long it may take, and what
 // the log no longer holds of the window.
 import type { Pool } from "pg";
-import type { Admin } from "../../infra/kafka/admin.ts";
+import type { Admin } from "../../infra/kafka/kafka.ts";
 import type { AnySink } from "../../stream/flow.ts";
 import { rangesOf } from "./replay-lane.ts";
 import { listReplays, type Segment, type WantedReplay } from "./replays.ts";

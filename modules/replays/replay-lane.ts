@@ -2,8 +2,7 @@
 // makes way for live traffic.
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Pool } from "pg";
-import type { Admin } from "../../infra/kafka/admin.ts";
-import type { Kafka } from "../../infra/kafka/kafka.ts";
+import type { Admin, Kafka } from "../../infra/kafka/kafka.ts";
 import type { AnySink } from "../../stream/flow.ts";
 import type { LiveTraffic } from "./live-traffic.ts";
 import { openWrites, type WritePorts } from "./replay-writes.ts";
@@ -66,7 +65,7 @@ export const workOff = async (
         only: (topic, partition) => left.some((range) => range.topic === topic && range.partition === partition),
         fetch,
         partitionsAtOnce: PARTITIONS_AT_ONCE,
-        onBatch: async (batch, _, heartbeat) => {
+        onBatch: async (batch, heartbeat) => {
           const isFlowing = await pace.turn(heartbeat);
           if (isLeft || isOver()) throw new TurnOver();
           const startedAt = performance.now();

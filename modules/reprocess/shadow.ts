@@ -32,7 +32,7 @@ export const shadow = (chain: Chain, { wire, memories, read }: ShadowPorts) => {
     const produced: Produced[] = [];
     let given: readonly Given[] = events.map((event) => ({
       event,
-      source: { offset: event.position.offset, key: null, value: null, headers: {} },
+      source: { offset: event.position.offset, key: null, value: null, headers: {}, appendedAt: event.receivedAt },
     }));
     for (const hosted of chain.hosted) {
       if (given.length === 0) break;

@@ -1,8 +1,7 @@
 // A span of a topic: from the archive what Kafka has let go, then from Kafka, each partition in the
 // order of its offsets.
 
-import type { Admin } from "../../infra/kafka/admin.ts";
-import type { Kafka } from "../../infra/kafka/kafka.ts";
+import type { Admin, Kafka } from "../../infra/kafka/kafka.ts";
 import { Refused } from "../../infra/runtime/refused.ts";
 import type { AnyTopic, UnixMs } from "../../stream/flow.ts";
 import type { Past } from "../../stream/messages.ts";
@@ -94,7 +93,7 @@ export const spansOf =
       topics: [topic.name],
       from: new Map([[topic.name, starts]]),
       ...(ends === undefined ? {} : { until: new Map([[topic.name, ends]]) }),
-      onBatch: async (batch, _, heartbeat) => {
+      onBatch: async (batch, heartbeat) => {
         await onBatch(batch);
         done += batch.messages.length;
         tell.at(done, total);

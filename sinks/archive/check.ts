@@ -1,6 +1,6 @@
 // Law C11 from the data alone: the files of the archive cover what was committed, without gap,
 // overlap or damage; and how far it is behind.
-import type { Admin } from "../../infra/kafka/admin.ts";
+import type { Admin } from "../../infra/kafka/kafka.ts";
 import type { Objects } from "../../infra/objects/objects.ts";
 import type { UnixMs } from "../../stream/flow.ts";
 import type { Contents } from "./container.ts";

@@ -70,11 +70,12 @@ export const readFile = async (
   return read;
 };
 
-export const messageOf = ({ offset, key, value, headers }: ArchivedRecord): InputMessage => ({
+export const messageOf = ({ offset, key, value, headers, appended_at }: ArchivedRecord): InputMessage => ({
   offset,
   key,
   value,
   headers: Object.fromEntries(headers.map((header) => [header.name, header.value ?? undefined])),
+  appendedAt: appended_at,
 });
 
 /** What a stage meets at once while it relearns: a heartbeat is due between two of them. */

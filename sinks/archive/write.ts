@@ -3,7 +3,7 @@
 import { hit } from "#failpoint";
 import { ObjectMissing, type Objects } from "../../infra/objects/objects.ts";
 import type { UnixMs } from "../../stream/flow.ts";
-import type { CopiedBatch, CopyPorts } from "../../stream/messages.ts";
+import type { CopyPorts, FetchedBatch } from "../../stream/messages.ts";
 import { type ArchivedRecord, type Contents, writeContainer } from "./container.ts";
 import { fileKey, fileOf, HOUR_MS, hourOf, noticeKey, type Place, prefixOf, schemaKey } from "./names.ts";
 
@@ -11,7 +11,7 @@ import { fileKey, fileOf, HOUR_MS, hourOf, noticeKey, type Place, prefixOf, sche
 const IDS_KEPT = 10_000;
 const NO_HEADERS: ArchivedRecord["headers"] = [];
 
-type Message = CopiedBatch["messages"][number];
+type Message = FetchedBatch["messages"][number];
 
 const recordOf = ({ offset, appendedAt, key, value, headers }: Message): ArchivedRecord => {
   const names = Object.keys(headers);
@@ -73,7 +73,7 @@ export const archiver = (
    * Where the file ends that holds this record; the record's own offset when none does. Asked only
    * where no file is known to have ended.
    */
-  const endOfStored = async ({ topic, partition }: CopiedBatch, { offset, appendedAt }: Message): Promise<number> => {
+  const endOfStored = async ({ topic, partition }: FetchedBatch, { offset, appendedAt }: Message): Promise<number> => {
     for (const hour of [hourOf(appendedAt), hourOf(appendedAt) + HOUR_MS])
       for await (const { key, bytes } of objects.list(prefixOf({ topic, hour, partition }))) {
         const file = fileOf(key, bytes);
@@ -93,7 +93,7 @@ export const archiver = (
    * The offset behind the file that begins with the first of these messages; that offset itself
    * when the file needs more than is at hand.
    */
-  const storeFile = async (batch: CopiedBatch, messages: readonly Message[]): Promise<number> => {
+  const storeFile = async (batch: FetchedBatch, messages: readonly Message[]): Promise<number> => {
     const { topic, partition } = batch;
     const place: Place = { topic, partition, hour: hourOf(messages[0]!.appendedAt as UnixMs) };
     const records = messages.slice(0, endOfHour(messages)).map(recordOf);

@@ -115,6 +115,7 @@ export const drive = (topology: Topology, settings: DriveSettings): Driven => {
           next[partition] = offset;
           isCurrent = false;
         },
+        rest: () => undefined,
       },
     );
     return true;

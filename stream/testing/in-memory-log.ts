@@ -1,13 +1,11 @@
 // A log in one process: partitioned by key as the real one, with offsets, and nothing kept. For
 // tests and the bench.
 
-import type { InputMessage, OutputMessage } from "../messages.ts";
+import type { OutputMessage, PlacedMessage } from "../messages.ts";
 import { partitionOf } from "../partitioner.ts";
 
 /** A message with its place, and its rank among all that were appended to any topic. */
-export interface LoggedMessage extends InputMessage {
-  readonly topic: string;
-  readonly partition: number;
+export interface LoggedMessage extends PlacedMessage {
   readonly rank: number;
 }
 
@@ -42,7 +40,8 @@ export const inMemoryLog = (partitionCounts: Readonly<Record<string, number>>): 
         const partition = key === null ? rank % partitions.length : partitionOf(key, partitions.length);
         const written = partitions[partition]!;
         const { topic, value, headers = {} } = message;
-        written.push({ topic, partition, offset: written.length, rank: rank++, key, value, headers });
+        const offset = written.length;
+        written.push({ topic, partition, offset, rank: rank++, key, value, headers, appendedAt: 0 });
       }
     },
     partitions: (topic) => of(topic).length,

@@ -4,8 +4,8 @@ import { operationsIn } from "../../apps/cli/commands/look.ts";
 import { momentOf, rewindToOf, spanOf } from "../../apps/cli/moments.ts";
 import { clientIdOf, readable, withAmounts } from "../../apps/cli/readable.ts";
 import { inMemoryWire } from "../../infra/avro/wire.ts";
-import type { SeenRecord } from "../../infra/kafka/peek.ts";
 import { letterHeaders } from "../../stream/dead-letters.ts";
+import type { PlacedMessage } from "../../stream/messages.ts";
 import { topics } from "../../topics.ts";
 
 const wire = inMemoryWire(Object.values(topics));
@@ -30,7 +30,7 @@ const written = wire.encode(
   },
   null,
 );
-const seen = (more: Partial<SeenRecord>): SeenRecord => ({
+const seen = (more: Partial<PlacedMessage>): PlacedMessage => ({
   topic: "operations",
   partition: 0,
   offset: 7,

@@ -47,14 +47,8 @@ const given = (
               partition: 0,
               messages,
               highWatermark: high,
-              appendedAt: noon,
             } as InputBatch;
-            if (messages.length > 0)
-              await onBatch(
-                batch as never,
-                () => noon,
-                async () => undefined,
-              );
+            if (messages.length > 0) await onBatch(batch as never, async () => undefined);
           },
         },
         archived: { since: () => past, begins: async () => (begins === undefined ? null : noon + begins * hourMs) },

@@ -3,17 +3,19 @@
 import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Stack } from "../../infra/embedded/supervisor.ts";
-import type { Admin } from "../../infra/kafka/admin.ts";
 import {
-  type BatchControl,
-  type ConsumedBatch,
+  type Admin,
   type Consumer,
   type ConsumerSettings,
+  type Kafka,
   LogGap,
+  LogUnavailable,
+  Overloaded,
+  openKafka,
+  type Producer,
   stageReading,
-} from "../../infra/kafka/consumer.ts";
-import { type Kafka, openKafka } from "../../infra/kafka/kafka.ts";
-import { LogUnavailable, type OutgoingMessage, Overloaded, type Producer } from "../../infra/kafka/producer.ts";
+} from "../../infra/kafka/kafka.ts";
+import type { Control, FetchedBatch, OutputMessage } from "../../stream/messages.ts";
 import { partitionOf } from "../../stream/partitioner.ts";
 import { workshop } from "../stack/home-for-test.ts";
 
@@ -53,7 +55,7 @@ const newTopic = async (partitions = 1, compacted = false): Promise<string> => {
   return name;
 };
 const newGroup = () => `g-${randomUUID()}`;
-const numbered = (topic: string, count: number, from = 0): OutgoingMessage[] =>
+const numbered = (topic: string, count: number, from = 0): OutputMessage[] =>
   Array.from({ length: count }, (_, n) => ({
     topic,
     key: `k${(from + n) % 50}`,
@@ -64,14 +66,14 @@ const fill = async (count: number, partitions = 1): Promise<string> => {
   await producer.send(numbered(topic, count));
   return topic;
 };
-const numbersOf = ({ messages }: ConsumedBatch) => messages.map(({ value }) => Number(value));
-const nextOf = ({ messages }: ConsumedBatch) => messages.at(-1)!.offset + 1;
+const numbersOf = ({ messages }: FetchedBatch) => messages.map(({ value }) => Number(value));
+const nextOf = ({ messages }: FetchedBatch) => messages.at(-1)!.offset + 1;
 const committedSum = async (group: string, topic: string) =>
   [...(await admin.committed(group, topic)).values()].reduce((a, b) => a + b, 0);
 
 const consuming = async (
   settings: Omit<ConsumerSettings, "onCrash" | "onBatch"> & {
-    readonly onBatch?: (batch: ConsumedBatch, control: BatchControl) => Promise<void>;
+    readonly onBatch?: (batch: FetchedBatch, control: Control) => Promise<void>;
   },
 ) => {
   const seen: number[] = [];
@@ -103,7 +105,7 @@ describe("writing and reading", () => {
       { topic, key: null, value: Buffer.from("2") },
       { topic, key: Buffer.from("c"), value: null },
     ]);
-    const batches: ConsumedBatch[] = [];
+    const batches: FetchedBatch[] = [];
     const { stop } = await consuming({
       group: newGroup(),
       topics: [topic],
@@ -115,7 +117,7 @@ describe("writing and reading", () => {
     await until(() => batches.length > 0);
     await stop();
     expect(batches[0]).toMatchObject({ topic, partition: 0, highWatermark: 3 });
-    expect(Math.abs(Date.now() - batches[0]!.appendedAt)).toBeLessThan(60_000);
+    expect(Math.abs(Date.now() - batches[0]!.messages[0]!.appendedAt)).toBeLessThan(60_000);
     expect(batches[0]!.messages.map(({ appendedAt, ...message }) => message)).toEqual([
       {
         offset: 0,
@@ -308,15 +310,50 @@ describe("a log that lacks what was not read", () => {
     expect(crashes[0]).toBeInstanceOf(LogGap);
   });
 
-  test("is expected of a compacted topic", async () => {
-    const topic = await newTopic(1, true);
-    await producer.send(numbered(topic, 20));
+  test("is reported to a consumer that asks for it, which reads on from the start of the log", async () => {
+    const deleted = await fill(20);
+    const cut = await fill(5);
     const group = newGroup();
-    await admin.setOffsets(group, topic, new Map([[0, 50]]));
-    const { seen, crashes, stop } = await consuming({ group, topics: [topic], allowOffsetGaps: [topic] });
-    await until(() => seen.length >= 20);
+    await admin.setOffsets(group, deleted, new Map([[0, 5]]));
+    await admin.deleteRecords(deleted, new Map([[0, 10]]));
+    await admin.setOffsets(group, cut, new Map([[0, 50]]));
+    const lost: unknown[] = [];
+    const { seen, crashes, stop } = await consuming({
+      group,
+      topics: [deleted, cut],
+      onOutOfRange: (one) => lost.push(one),
+    });
+    await until(() => seen.length >= 15);
     await stop();
-    expect({ seen, crashes }).toEqual({ seen: upTo(20), crashes: [] });
+    expect(seen.sort((a, b) => a - b)).toEqual([...upTo(5), ...upTo(20).slice(10)]);
+    expect(lost.length).toBe(2);
+    expect(lost).toContainEqual({ topic: deleted, partition: 0, position: 5 });
+    expect(lost).toContainEqual({ topic: cut, partition: 0, position: 50 });
+    expect(crashes).toEqual([]);
+  });
+
+  test("is forgiven where it was sought, and in no other group of the same process", async () => {
+    const topic = await fill(20);
+    let sought = false;
+    const seeking = await consuming({
+      group: newGroup(),
+      topics: [topic],
+      // The end of the log: nothing comes that would end the permission.
+      onBatch: async (_, control) => {
+        control.seek(20);
+        sought = true;
+      },
+    });
+    await until(() => sought);
+    const group = newGroup();
+    await admin.setOffsets(group, topic, new Map([[0, 5]]));
+    await admin.deleteRecords(topic, new Map([[0, 10]]));
+    const other = await consuming({ group, topics: [topic] });
+    await until(() => other.crashes.length > 0 || other.seen.length > 0);
+    await Promise.all([seeking.stop(), other.stop()]);
+    expect(other.seen).toEqual([]);
+    expect(other.crashes[0]).toBeInstanceOf(LogGap);
+    expect(seeking.crashes).toEqual([]);
   });
 });
 

@@ -1,7 +1,7 @@
 // What `dlq_depth` adds up: the index, what it has not read, and what waits for a store that is
 // down; the last number stands while nobody can be asked.
 import { describe, expect, test } from "vitest";
-import type { Admin, Lag } from "../../infra/kafka/admin.ts";
+import type { Admin, Lag } from "../../infra/kafka/kafka.ts";
 import { lastKnown, sumOf, unreadLetters, waitingForStores } from "../../modules/dead-letters/letter-depth.ts";
 import { hostsOf } from "../../modules/groups/hosts.ts";
 import { pipeline } from "../../topology.ts";

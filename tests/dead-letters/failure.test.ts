@@ -39,7 +39,7 @@ const kept = (stage: string, topic: string, value: Buffer | null, key = "k", rea
     },
     noon,
   );
-  return { offset: 0, key: Buffer.from(key), value, headers: made.headers! };
+  return { offset: 0, key: Buffer.from(key), value, headers: made.headers!, appendedAt: noon };
 };
 const bytesOf = <T>(topic: Topic<T>, data: T): Buffer =>
   Buffer.from(
@@ -131,7 +131,9 @@ describe("a letter of", () => {
       );
   });
   test("nobody who reads the pipeline has no way back", async () => {
-    expect(await reentry({ offset: 0, key: null, value: Buffer.from("x"), headers: {} })).toBe("no_way_back");
+    expect(await reentry({ offset: 0, key: null, value: Buffer.from("x"), headers: {}, appendedAt: noon })).toBe(
+      "no_way_back",
+    );
     expect(await reentry(kept("x", "operations", Buffer.from("x")))).toBe("no_way_back");
   });
 });

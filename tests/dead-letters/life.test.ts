@@ -3,7 +3,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { inMemoryWire } from "../../infra/avro/wire.ts";
-import { placeOf } from "../../infra/kafka/pick.ts";
+import { placeOf } from "../../infra/kafka/kafka.ts";
 import { confirmReprocessed, INDEX_GROUP } from "../../modules/dead-letters/confirm-reprocessed.ts";
 import { failureOf, letterSources, letterTopics } from "../../modules/dead-letters/failure.ts";
 import { indexing } from "../../modules/dead-letters/indexing.ts";

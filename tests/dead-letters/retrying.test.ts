@@ -2,7 +2,7 @@
 // whatever bytes of it are still there.
 import { expect, test } from "vitest";
 import { inMemoryWire } from "../../infra/avro/wire.ts";
-import { placeOf } from "../../infra/kafka/pick.ts";
+import { placeOf } from "../../infra/kafka/kafka.ts";
 import { failureOf, letterSources } from "../../modules/dead-letters/failure.ts";
 import { type Failure, indexFailures, type Letter } from "../../modules/dead-letters/letter.ts";
 import { sendDue } from "../../modules/dead-letters/retrying.ts";

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
 import { Problem } from "../../infra/http/problem.ts";
-import { LogUnavailable, Overloaded } from "../../infra/kafka/producer.ts";
+import { LogUnavailable, Overloaded } from "../../infra/kafka/kafka.ts";
 import { fsObjects } from "../../infra/objects/fs.ts";
 import { openLastResort } from "../../infra/spool/last-resort.ts";
 import { openSpool } from "../../infra/spool/spool.ts";

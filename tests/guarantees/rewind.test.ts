@@ -3,7 +3,7 @@
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { openClickhouse } from "../../infra/clickhouse/client.ts";
-import { appendedAt } from "../../infra/kafka/peek.ts";
+import { appendedAt } from "../../infra/kafka/kafka.ts";
 import { openPool } from "../../infra/postgres/sql.ts";
 import { randomFrom } from "../../infra/runtime/random.ts";
 import { planRewind } from "../../modules/groups/rewind.ts";

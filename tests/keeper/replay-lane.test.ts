@@ -75,12 +75,7 @@ test("a lane that the log fails leaves its replay when the last write has ended,
   let handOver: ((partition: number) => Promise<void>) | undefined;
   const kafka: Pick<Kafka, "replay"> = {
     replay: async ({ onBatch }) => {
-      handOver = async (partition) =>
-        onBatch(
-          batchOf(partition),
-          () => 2,
-          async () => undefined,
-        );
+      handOver = async (partition) => onBatch(batchOf(partition), async () => undefined);
       await handOver(0);
       throw new Error("the log is gone");
     },

@@ -17,7 +17,13 @@ const messages = [step("a"), step("b")].map((data, offset) => {
     position: { topic: toys.out.name, partition: 0, offset },
     data,
   };
-  return { offset, key: Buffer.from(data.place), value: wire.encode(toys.out, event, null), headers: {} };
+  return {
+    offset,
+    key: Buffer.from(data.place),
+    value: wire.encode(toys.out, event, null),
+    headers: {},
+    appendedAt: 0,
+  };
 });
 
 /** An insert whose token came before is answered and not written again. */

@@ -14,7 +14,7 @@ import { planRestore } from "../../sinks/archive/restore.ts";
 import { deleteOldHours } from "../../sinks/archive/retention.ts";
 import { withheldBy } from "../../sinks/archive/withheld.ts";
 import { archivedSchema, archiver } from "../../sinks/archive/write.ts";
-import type { CopiedBatch } from "../../stream/messages.ts";
+import type { FetchedBatch } from "../../stream/messages.ts";
 import { topics } from "../../topics.ts";
 import { type InMemoryObjects, inMemoryObjects } from "../support/in-memory-objects.ts";
 
@@ -27,12 +27,12 @@ const recordOf = (offset: number, over: Partial<ArchivedRecord> = {}): ArchivedR
   headers: [],
   ...over,
 });
-type Message = CopiedBatch["messages"][number];
+type Message = FetchedBatch["messages"][number];
 const messageOf = (offset: number, over: Partial<Message> = {}): Message => {
   const { key, value } = recordOf(offset);
   return { offset, key, value, headers: {}, appendedAt: START + offset, ...over };
 };
-const batchOf = (messages: readonly Message[], partition = 7): CopiedBatch => ({
+const batchOf = (messages: readonly Message[], partition = 7): FetchedBatch => ({
   topic: "events.raw",
   partition,
   messages,
@@ -367,5 +367,7 @@ test("what could not be learnt while the store was away is learnt when it is bac
   await expect(withheld()).rejects.toThrow("the store is away");
   isAway = false;
   // What cannot be read stays away while anybody is erased.
-  expect((await withheld())?.({ offset: 0, key: null, value: Buffer.from("garbage"), headers: {} }, 0)).toBe(true);
+  expect(
+    (await withheld())?.({ offset: 0, key: null, value: Buffer.from("garbage"), headers: {}, appendedAt: 0 }, 0),
+  ).toBe(true);
 });

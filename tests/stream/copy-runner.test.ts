@@ -4,12 +4,12 @@ import { expect, test } from "vitest";
 import { groupsOf } from "../../modules/groups/hosting.ts";
 import { copyRunner } from "../../stream/copy-runner.ts";
 import type { AnyCopy } from "../../stream/flow.ts";
-import type { CopiedBatch, CopyControl, CopyPorts } from "../../stream/messages.ts";
+import type { Control, CopyPorts, FetchedBatch } from "../../stream/messages.ts";
 import { pipeline } from "../../topology.ts";
 import { toys } from "../support/toy.ts";
 
 const copy: AnyCopy = { is: "sink", name: "archive", from: toys.raw, into: { name: "files", store: "objects" } };
-const batchOf = (first: number, count: number, highWatermark: number): CopiedBatch => ({
+const batchOf = (first: number, count: number, highWatermark: number): FetchedBatch => ({
   topic: "toy.raw",
   partition: 2,
   messages: Array.from({ length: count }, (_, n) => ({
@@ -22,11 +22,7 @@ const batchOf = (first: number, count: number, highWatermark: number): CopiedBat
   highWatermark,
 });
 
-const running = (
-  keep: CopyPorts["keep"],
-  over: Partial<CopyControl> = {},
-  stops: CopyPorts["stops"] = async () => 3,
-) => {
+const running = (keep: CopyPorts["keep"], over: Partial<Control> = {}, stops: CopyPorts["stops"] = async () => 3) => {
   const effects: string[] = [];
   const ports: CopyPorts = {
     keep: async (batch, heartbeat) => {
@@ -42,7 +38,7 @@ const running = (
     },
     countWrite: ({ sink, table, rows }) => effects.push(`count ${rows} of ${sink} in ${table}`),
   };
-  const control: CopyControl = {
+  const control: Control = {
     commit: async (offset) => void effects.push(`commit ${offset}`),
     heartbeat: async () => undefined,
     isCurrent: () => true,
@@ -51,7 +47,7 @@ const running = (
     ...over,
   };
   const process = copyRunner(copy, ports, 55_000);
-  return { effects, give: (batch: CopiedBatch) => process(batch, control) };
+  return { effects, give: (batch: FetchedBatch) => process(batch, control) };
 };
 
 test("a batch is stored, committed and counted; at the end of the log its partition rests", async () => {

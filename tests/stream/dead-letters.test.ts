@@ -76,12 +76,13 @@ test("a dead letter that cannot be written holds the offset of its stage, whatev
     stops: async () => 1,
     log: { info: () => undefined, warn: () => undefined, error: () => undefined },
   });
-  const messages = [{ offset: 0, key: null, value: Buffer.from("garbage"), headers: {} }];
+  const messages = [{ offset: 0, key: null, value: Buffer.from("garbage"), headers: {}, appendedAt: 0 }];
   const control = {
     commit: async (offset: number) => void committed.push(offset),
     heartbeat: async () => undefined,
     isCurrent: () => true,
     seek: () => undefined,
+    rest: () => undefined,
   };
   await expect(refusing({ topic: settle.reads.name, partition: 0, messages }, control)).rejects.toThrow(
     "the log refuses it",

@@ -3,8 +3,7 @@ import { types } from "avsc";
 import fc from "fast-check";
 import kafkajs from "kafkajs";
 import { expect, test } from "vitest";
-import { LogGap, MembershipLost } from "../../infra/kafka/consumer.ts";
-import { LogUnavailable, Overloaded } from "../../infra/kafka/producer.ts";
+import { LogGap, LogUnavailable, MembershipLost, Overloaded } from "../../infra/kafka/kafka.ts";
 import { classify, isSettling } from "../../infra/runtime/errors.ts";
 import { UnknownSchema, Unreadable } from "../../stream/wire.ts";
 

@@ -13,7 +13,13 @@ const nothing: Loaded = { versions: new Map(), outcomes: new Map(), truncated: n
 const hostedOf = (name: string, ...names: string[]) => chain(toy, [name, ...names]).hosted;
 const given = (data: Step, offset: number, position = { topic: "toy.raw", partition: 0, offset }): Given => ({
   event: { id: data.id, key: data.place, at: 1, receivedAt: 2, position, data },
-  source: { offset, key: Buffer.from(data.place), value: Buffer.from(`original ${offset}`), headers: {} },
+  source: {
+    offset,
+    key: Buffer.from(data.place),
+    value: Buffer.from(`original ${offset}`),
+    headers: {},
+    appendedAt: 0,
+  },
 });
 const claim = (data: Step, offset: number): Given => ({
   ...given(data, offset),

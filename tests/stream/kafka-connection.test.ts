@@ -6,7 +6,7 @@ import { type AddressInfo, createServer, type Server, type Socket } from "node:n
 import { afterEach, expect, test } from "vitest";
 import { correctedClient } from "../../infra/kafka/client/kafkajs-corrected.ts";
 
-correctedClient(new Set());
+correctedClient();
 const inside = createRequire(import.meta.url);
 const Connection = inside("kafkajs/src/network/connection.js");
 const socketFactory = inside("kafkajs/src/network/socketFactory.js")();

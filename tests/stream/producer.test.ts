@@ -1,14 +1,10 @@
 // How messages wait for the log: gathered without a fixed linger, bounded, in order, and given up
 // in time. The client is a stand-in; tests/contracts/kafka.test.ts has the real one.
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import type { ClientProducer } from "../../infra/kafka/kafka.ts";
-import {
-  LogUnavailable,
-  type OutgoingMessage,
-  Overloaded,
-  openProducer,
-  type ProducerSettings,
-} from "../../infra/kafka/producer.ts";
+import type { ClientProducer } from "../../infra/kafka/client/types.ts";
+import { LogUnavailable, Overloaded, type ProducerSettings } from "../../infra/kafka/kafka.ts";
+import { openProducer } from "../../infra/kafka/producer.ts";
+import type { OutputMessage } from "../../stream/messages.ts";
 
 interface Request {
   readonly client: number;
@@ -18,7 +14,7 @@ interface Request {
   readonly fail: (error: Error) => void;
 }
 const away = Object.assign(new Error("away"), { name: "KafkaJSConnectionError" });
-const message = (value: string | number, topic = "events.raw"): OutgoingMessage => ({
+const message = (value: string | number, topic = "events.raw"): OutputMessage => ({
   topic,
   key: "k",
   value: Buffer.from(String(value)),

@@ -42,7 +42,13 @@ const messagesOf = (...steps: readonly Step[]): readonly InputMessage[] =>
       position: { topic: "toy.raw", partition: 0, offset },
       data,
     };
-    return { offset, key: Buffer.from(data.place), value: wire.encode(toys.out, event, null), headers: {} };
+    return {
+      offset,
+      key: Buffer.from(data.place),
+      value: wire.encode(toys.out, event, null),
+      headers: {},
+      appendedAt: 0,
+    };
   });
 
 /** Stores that refuse a worth of -1 for its data, and remember every call. */
@@ -88,6 +94,7 @@ const running = (sinks: readonly AnySink[], over: Partial<SinkPorts> = {}) => {
         heartbeat: async () => undefined,
         isCurrent: () => true,
         seek: () => undefined,
+        rest: () => undefined,
         ...control,
       },
     );
@@ -141,7 +148,7 @@ test("a row that the store refuses for its data is found and set aside with the 
 test("a row that cannot be mapped and bytes that nobody can read are set aside, original bytes kept", async () => {
   const { give, letters, stored } = running([storing()]);
   const [bad, good] = messagesOf(step("a", { worth: 404 }), step("b"));
-  const garbage = { offset: 2, key: null, value: Buffer.from("garbage"), headers: {} };
+  const garbage = { offset: 2, key: null, value: Buffer.from("garbage"), headers: {}, appendedAt: 0 };
   await give(0, [bad!, good!, garbage]);
   expect(stored.map(({ id }) => id)).toEqual(["b"]);
   expect(letters.map(({ topic, value, headers }) => [topic, value, headers!["tributary-code"]])).toEqual([

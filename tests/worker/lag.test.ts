@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect, test } from "vitest";
 import { reportLag } from "../../apps/worker/lag.ts";
-import type { Admin } from "../../infra/kafka/admin.ts";
+import type { Admin } from "../../infra/kafka/kafka.ts";
 
 const row = { group: "g", topic: "t", partition: 0, committed: 3, low: 0, high: 5, lag: 2 };
 

@@ -2,7 +2,7 @@
 // and a Postgres that is silent changes nothing.
 import { setTimeout } from "node:timers/promises";
 import { afterEach, expect, test } from "vitest";
-import type { Consumer } from "../../infra/kafka/consumer.ts";
+import type { Consumer } from "../../infra/kafka/kafka.ts";
 import { openMemberships } from "../../modules/groups/membership.ts";
 
 const until = async (condition: () => boolean): Promise<void> => {

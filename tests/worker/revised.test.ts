@@ -7,13 +7,14 @@ import type { Control, InputBatch, Retry } from "../../stream/messages.ts";
 const batch = (partition: number, offset: number): InputBatch => ({
   topic: "in",
   partition,
-  messages: [{ offset, key: null, value: null, headers: {} }],
+  messages: [{ offset, key: null, value: null, headers: {}, appendedAt: 0 }],
 });
 const control = (isCurrent = true): Control => ({
   commit: async () => undefined,
   heartbeat: async () => undefined,
   isCurrent: () => isCurrent,
   seek: () => undefined,
+  rest: () => undefined,
 });
 const once: Retry = (_, step) => step();
 const watched = (refusal?: Error) => {

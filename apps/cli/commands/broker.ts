@@ -2,7 +2,7 @@
 
 import type { Command } from "commander";
 import { openRegistry } from "../../../infra/avro/registry.ts";
-import type { Admin } from "../../../infra/kafka/admin.ts";
+import type { Admin } from "../../../infra/kafka/kafka.ts";
 import { print, printJson, table, tell } from "../../../infra/runtime/output.ts";
 import { Refused } from "../../../infra/runtime/refused.ts";
 import { topicSettings, topics } from "../../../topics.ts";

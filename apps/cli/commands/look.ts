@@ -4,13 +4,12 @@
 import type { Command } from "commander";
 import { openRegistry } from "../../../infra/avro/registry.ts";
 import { openWire } from "../../../infra/avro/wire.ts";
-import type { Admin } from "../../../infra/kafka/admin.ts";
-import type { Kafka } from "../../../infra/kafka/kafka.ts";
-import { peek as peekAt, type SeenRecord } from "../../../infra/kafka/peek.ts";
+import { type Admin, type Kafka, peek as peekAt } from "../../../infra/kafka/kafka.ts";
 import { print, printJson, table, tell } from "../../../infra/runtime/output.ts";
 import { UsageError } from "../../../infra/runtime/refused.ts";
 import type { Operation } from "../../../schemas/generated.ts";
 import type { UnixMs } from "../../../stream/flow.ts";
+import type { PlacedMessage } from "../../../stream/messages.ts";
 import type { Wire } from "../../../stream/wire.ts";
 import { Unreadable } from "../../../stream/wire.ts";
 import { topicSettings, topics } from "../../../topics.ts";
@@ -134,10 +133,9 @@ const tail = (topic: string, options: { client?: string; grep?: string; json?: b
         from: new Map([[topic, from]]),
         isFollowing: true,
         signal: ending.signal,
-        onBatch: async ({ partition, messages }, appendedAt) => {
-          for (const [n, message] of messages.entries()) {
-            const record: SeenRecord = { ...message, topic, partition, appendedAt: appendedAt(n) };
-            const one = await readable(wire, record);
+        onBatch: async ({ partition, messages }) => {
+          for (const message of messages) {
+            const one = await readable(wire, { ...message, topic, partition });
             if (isWanted(one)) show(one, options.json);
           }
         },
@@ -158,7 +156,7 @@ interface Done {
  */
 export const operationsIn = async (
   wire: Wire,
-  records: readonly Pick<SeenRecord, "topic" | "partition" | "offset" | "value">[],
+  records: readonly Pick<PlacedMessage, "topic" | "partition" | "offset" | "value">[],
   say: (text: string) => void,
 ): Promise<readonly Done[]> => {
   const found: Done[] = [];

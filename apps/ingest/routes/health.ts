@@ -1,7 +1,7 @@
 // GET /health: the specification's report, from probes that are asked at most every two seconds and
 // never wait long.
 
-import type { Admin } from "../../../infra/kafka/admin.ts";
+import type { Admin } from "../../../infra/kafka/kafka.ts";
 import {
   type Counts,
   type Known,

@@ -1,10 +1,10 @@
 // The schedules of the dead letters: their topics are read into the index, and what is due is sent
 // again and seen through.
+
 import type { Pool } from "pg";
 import type { Hides } from "../../../domain/suppression.ts";
-import type { Consumer } from "../../../infra/kafka/consumer.ts";
-import type { Kafka } from "../../../infra/kafka/kafka.ts";
-import { lastingAdmin } from "../../../infra/kafka/lasting-admin.ts";
+import { type Consumer, type Kafka, lastingAdmin } from "../../../infra/kafka/kafka.ts";
+import type { Log } from "../../../infra/runtime/log.ts";
 import type { Metrics } from "../../../infra/runtime/metrics.ts";
 import type { Schedule } from "../../../infra/runtime/schedule.ts";
 import type { Resource } from "../../../infra/runtime/scope.ts";
@@ -43,6 +43,7 @@ export interface LetterPorts {
   readonly produce: Produce;
   readonly hides: () => Promise<Hides | undefined>;
   readonly metrics: Pick<Metrics, "setOpenLetters">;
+  readonly log: Pick<Log, "error">;
 }
 
 /** The names of sinks by the probe of the store that they write. */
@@ -62,7 +63,7 @@ const JOINED_WITHIN_MS = 60_000;
  * The consumer of the index lives beside the schedules and is joined anew by the next run when it
  * has ended: a log that is away must not end the process that tells people so.
  */
-export const deadLetterIndex = ({ pool, kafka, wire }: LetterPorts): Resource<Schedule> => {
+export const deadLetterIndex = ({ pool, kafka, wire, log }: LetterPorts): Resource<Schedule> => {
   let consumer: Consumer | undefined;
   let joining: { readonly since: number } | undefined;
   let endedBy: Error | undefined;
@@ -73,10 +74,10 @@ export const deadLetterIndex = ({ pool, kafka, wire }: LetterPorts): Resource<Sc
     const joined = await kafka.consumer({
       group: INDEX_GROUP,
       topics: Object.values(letterTopics),
-      // A position that the log does not hold any more (somebody deleted records, or a disk lost
-      // its last ones) is no reason to stand still: reading on from wherever the log begins changes
-      // nothing in the index.
-      allowOffsetGaps: Object.values(letterTopics),
+      // Records that were deleted, or a lost end of the log, are no reason to stand still: reading
+      // on from where the log begins changes nothing in the index. Letters may be lost, so an
+      // operator must know. A gap inside of the log is something else and ends the consumer.
+      onOutOfRange: (lost) => log.error("dead_letters.out_of_range", { ...lost, alert: true }),
       reading: indexReading,
       onBatch,
       onCrash: (error) => {
@@ -146,7 +147,7 @@ export const deadLetterRetries = (ports: LetterPorts): Resource<Schedule> => {
       park: (letters, message) => parkLetters(pool, letters, message),
       discard: (letters, reason, now) => discardClaimed(pool, letters, reason, now),
     },
-    pick: (places) => kafka.pick({ places }),
+    pick: (places) => kafka.pick(places),
     produce,
     wire,
     hides,

@@ -2,8 +2,7 @@
 // delivers alerts; one schedule a store.
 import { Redis } from "ioredis";
 import { openClickhouse } from "../../../infra/clickhouse/client.ts";
-import type { Kafka } from "../../../infra/kafka/kafka.ts";
-import { lastingAdmin } from "../../../infra/kafka/lasting-admin.ts";
+import { type Kafka, lastingAdmin } from "../../../infra/kafka/kafka.ts";
 import { openObjects } from "../../../infra/objects/open.ts";
 import { openPool } from "../../../infra/postgres/sql.ts";
 import type { Log } from "../../../infra/runtime/log.ts";

@@ -3,23 +3,21 @@
 import { createRequire } from "node:module";
 import type { Socket } from "node:net";
 import type * as Kafkajs from "kafkajs";
-import { LogGap } from "../consumer.ts";
+import { LogGap } from "../errors.ts";
 import { readRecordBatch } from "./fetched-records.ts";
+import { onOutOfRange } from "./out-of-range.ts";
 import { type ProduceRequest, writeProduceRequest } from "./record-batch.ts";
 
 const inside = createRequire(import.meta.url);
 let corrected: typeof Kafkajs | undefined;
 
-/**
- * The client. `resetAllowed` names places where a position may be skipped: `topic`, or
- * `topic-partition`.
- */
-export const correctedClient = (resetAllowed: ReadonlySet<string>): typeof Kafkajs => {
+/** The client. */
+export const correctedClient = (): typeof Kafkajs => {
   if (corrected !== undefined) return corrected;
   // Before the client is loaded, for its modules keep what they were given then.
   replaceSlowParts();
   corrected = inside("kafkajs") as typeof Kafkajs;
-  repair(resetAllowed);
+  repair();
   return corrected;
 };
 
@@ -129,7 +127,7 @@ const replaceSlowParts = (): void => {
   });
 };
 
-const repair = (resetAllowed: ReadonlySet<string>): void => {
+const repair = (): void => {
   const queue = inside("kafkajs/src/network/requestQueue/index.js").prototype;
   const group = inside("kafkajs/src/consumer/consumerGroup.js").prototype;
   const connection = inside("kafkajs/src/network/connection.js").prototype;
@@ -183,14 +181,23 @@ const repair = (resetAllowed: ReadonlySet<string>): void => {
   // As it was, a position that the log no longer has was replaced by its beginning or end, and only
   // a log line told: events lost in silence.
   const reset = group.recoverFromOffsetOutOfRange;
-  group.recoverFromOffsetOutOfRange = async function (this: unknown, error: { topic: string; partition: number }) {
-    if (resetAllowed.has(error.topic) || resetAllowed.has(`${error.topic}-${error.partition}`))
-      return reset.call(this, error);
-    throw new LogGap(error.topic, error.partition, "the group's position is outside of what the log holds");
+  group.recoverFromOffsetOutOfRange = async function (this: Group, { topic, partition }: Place) {
+    const position = Number(this.offsetManager.nextOffset(topic, partition));
+    if (onOutOfRange.get(this.memberId)?.(topic, partition, position) === true)
+      return reset.call(this, { topic, partition });
+    throw new LogGap(topic, partition, `the group's position ${position} is outside of what the log holds`);
   };
 };
 
 const SIZE_BYTES = 4;
+interface Place {
+  readonly topic: string;
+  readonly partition: number;
+}
+interface Group {
+  readonly memberId: string;
+  readonly offsetManager: { readonly nextOffset: (topic: string, partition: number) => unknown };
+}
 interface Connection {
   readonly socket?: Socket;
   readonly isConnected: () => boolean;

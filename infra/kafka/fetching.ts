@@ -1,0 +1,87 @@
+// How much a reader fetches at once, and what it fetches as messages.
+import type { InputMessage } from "../../stream/messages.ts";
+import type { ClientBatch } from "./client/types.ts";
+
+export interface FetchSettings {
+  readonly minBytes: number;
+  readonly maxWaitTimeInMs: number;
+  readonly maxBytesPerPartition: number;
+  readonly maxBytes: number;
+}
+
+export interface Reading {
+  readonly fetch: FetchSettings;
+  readonly sessionTimeoutMs: number;
+  readonly partitionsAtOnce: number;
+}
+
+const KIB = 1024;
+const MIB = 1024 * KIB;
+
+/**
+ * A stage: a short session, so that a killed one is replaced within 30 s
+ * (docs/design/architecture.md, "Hosting"). What a batch costs beside its events (memory, one
+ * request a partition, a commit) is shared by more of them when the broker gathers a little: at
+ * 10,000 events a second 128 KiB fill in 26 ms, which is 20 events a partition, 200 ms bring 170.
+ * Of the second that an event takes to the stores, the sinks' own gathering is the larger part.
+ */
+export const stageReading = {
+  fetch: { minBytes: 2 * MIB, maxWaitTimeInMs: 200, maxBytesPerPartition: 4 * MIB, maxBytes: 16 * MIB },
+  sessionTimeoutMs: 10_000,
+  partitionsAtOnce: 1,
+};
+/**
+ * A sink: the broker gathers about one insert a second; all batches of a fetch are handed over in
+ * the same turn, so that they can join one write. All events of a fetch live until it is written:
+ * more than 12 MiB of them outgrow the young part of the heap, and one that lags would then cost
+ * most when it has least time.
+ */
+export const sinkReading = {
+  fetch: { minBytes: 8 * MIB, maxWaitTimeInMs: 1_000, maxBytesPerPartition: 2 * MIB, maxBytes: 12 * MIB },
+  sessionTimeoutMs: 30_000,
+  partitionsAtOnce: 64,
+};
+
+/**
+ * A copy of the log: one partition's part at a time, as large as one of its files may be (32 MiB),
+ * and nothing is held beyond it. The partition rests after each file, so that the broker gathers
+ * the next one. These bytes may be raised and never lowered: a file that was announced is written
+ * whole.
+ */
+export const copyReading = {
+  fetch: { minBytes: MIB, maxWaitTimeInMs: 1_000, maxBytesPerPartition: 32 * MIB, maxBytes: 32 * MIB },
+  sessionTimeoutMs: 30_000,
+  partitionsAtOnce: 1,
+};
+
+const NO_HEADERS = Object.freeze({});
+
+/** A repeated header keeps its last value. */
+const headersOf = (given: Record<string, unknown> | undefined): InputMessage["headers"] => {
+  let headers: Record<string, Buffer | string | undefined> | undefined;
+  for (const name in given) {
+    const value = given[name] as Buffer | string | undefined | (Buffer | string)[];
+    headers ??= {};
+    headers[name] = Array.isArray(value) ? value.at(-1) : value;
+  }
+  return headers ?? NO_HEADERS;
+};
+
+export const messagesOf = (batch: ClientBatch["batch"]): InputMessage[] => {
+  // All records of one append share the text of their time.
+  let text: string | undefined;
+  let appendedAt = 0;
+  return batch.messages.map((message) => {
+    if (message.timestamp !== text) {
+      text = message.timestamp;
+      appendedAt = Number(text);
+    }
+    return {
+      offset: Number(message.offset),
+      key: message.key,
+      value: message.value,
+      headers: headersOf(message.headers as Record<string, unknown> | undefined),
+      appendedAt,
+    };
+  });
+};

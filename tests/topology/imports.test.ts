@@ -91,6 +91,18 @@ test("one module touches each client library", () => {
   expect(wrong).toEqual([]);
 });
 
+test("infra/kafka has one public file", () => {
+  const inside = /^infra\/kafka\/(?!kafka\.ts$)/;
+  const wrong = files
+    .filter((file) => !file.startsWith("infra/kafka/"))
+    .flatMap((file) =>
+      targetsOf(file)
+        .filter((target) => inside.test(target))
+        .map((target) => `${file} -> ${target}`),
+    );
+  expect(wrong).toEqual([]);
+});
+
 test("only the configuration of an app reads the environment", () => {
   // The armed failpoints are loaded under `node --conditions=faults` alone and are told by the
   // environment which one to hit.

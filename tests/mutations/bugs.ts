@@ -97,7 +97,7 @@ export const bugs: readonly Bug[] = [
     ],
     test: { files: ["tests/stream/rewind-plan.test.ts"], named: "is never above what the group has committed" },
   },
-  { number: "6", says: "payment and lines in two transactions", laws: ["M2", "M4"], waitsFor: "payments (issue 6)" },
+  { number: "6", says: "payment and lines in two transactions", laws: ["M2", "M4"], waitsFor: "payments" },
   {
     number: "7",
     says: "one query forgets its client scope",
@@ -143,7 +143,7 @@ export const bugs: readonly Bug[] = [
     number: "10",
     says: "signature verified over re-serialised JSON",
     laws: ["section 8, lead push"],
-    waitsFor: "leads (issue 10)",
+    waitsFor: "leads",
   },
   {
     number: "11",
@@ -191,7 +191,7 @@ export const bugs: readonly Bug[] = [
     number: "14",
     says: "a dashboard reads an additive materialised view",
     laws: ["C7", "R1"],
-    waitsFor: "dashboards (issue 14)",
+    waitsFor: "dashboards",
   },
   {
     number: "14, of today",

@@ -136,8 +136,8 @@ export const conservation: readonly Law[] = [
       });
     },
   },
-  missing("C5", "pixel answers = stored + duplicate + dead letter + refused", "the pixel (issue 7)"),
-  missing("C6", "302 answers = clicks stored + dead letters + filtered", "the redirect (issue 7)"),
+  missing("C5", "pixel answers = stored + duplicate + dead letter + refused", "the pixel"),
+  missing("C6", "302 answers = clicks stored + dead letters + filtered", "the redirect"),
   {
     id: "C7",
     says: "by client and day the rollups say what the rows say",
@@ -166,12 +166,12 @@ export const conservation: readonly Law[] = [
           (row) =>
             `client ${row.client_id} on ${new Date(Number(row.day) * 1000).toISOString()}: ${row.rows} events, ${row.rolled} rolled up; ${row.revenue} and ${row.rolled_revenue}`,
         ),
-        `${rows.length} client-days agree; the dashboard's JSON is not provable yet: dashboards (issue 14)`,
+        `${rows.length} client-days agree; the dashboard's JSON is not provable yet: dashboards`,
       );
     },
   },
-  missing("C8", "rows of a file = imported + duplicate + rejected", "imports (issue 9)"),
-  missing("C9", "pulling a window again changes no count", "external sales (issue 9)"),
+  missing("C8", "rows of a file = imported + duplicate + rejected", "imports"),
+  missing("C9", "pulling a window again changes no count", "external sales"),
   {
     id: "C10",
     says: "no 200 before the event is in the log, or in a synced spool",
@@ -239,5 +239,5 @@ export const tenants: readonly Law[] = [
     },
   },
   elsewhere("T2", "row-level security is forced on every tenant table", "tests/contracts/row-level-security.test.ts"),
-  missing("T3", "interleaved tenant requests do not bleed", "the platform API (issue 6)"),
+  missing("T3", "interleaved tenant requests do not bleed", "the platform API"),
 ];

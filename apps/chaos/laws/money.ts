@@ -67,7 +67,7 @@ export const money: readonly Law[] = [
       return unless(wrong, `${held!.entries} entries, ${held!.lines} lines`);
     },
   },
-  missing("M2", "ledger = payment + adjustments + carried balance", "payments (issue 6)"),
+  missing("M2", "ledger = payment + adjustments + carried balance", "payments"),
   {
     id: "M3",
     says: "nobody is taken more than was given: negative amounts are reversals of an entry that exists, and no conversion ends below zero",
@@ -88,9 +88,9 @@ export const money: readonly Law[] = [
         "caps and budgets: no contract of the demonstration has one",
       ),
   },
-  missing("M4", "one payment per client, partner and month", "payments (issue 6)"),
-  missing("M5", "approved and paid payments never change", "payments (issue 6)"),
-  missing("M6", "payments move only along declared edges", "payments (issue 6)"),
+  missing("M4", "one payment per client, partner and month", "payments"),
+  missing("M5", "approved and paid payments never change", "payments"),
+  missing("M6", "payments move only along declared edges", "payments"),
   {
     id: "M7",
     says: "at most one partner is credited for a line of an order",
@@ -110,8 +110,8 @@ export const money: readonly Law[] = [
         "of all orders",
       ),
   },
-  missing("M8", "recalculating a month twice = once", "payments (issue 6)"),
-  missing("M9", "clearing accounts are 0 when a month closes", "payments (issue 6)"),
+  missing("M8", "recalculating a month twice = once", "payments"),
+  missing("M9", "clearing accounts are 0 when a month closes", "payments"),
   {
     id: "M10",
     says: "every conversion has one commission outcome, and every reading of it is of the newest record",

@@ -35,7 +35,7 @@ export const replays: readonly Law[] = [
   elsewhere(
     "R4",
     "nothing of an erased person returns",
-    "tests/guarantees/replay.test.ts for replays; erasure itself comes with issue 12",
+    "tests/guarantees/replay.test.ts for replays; erasure itself is to come",
   ),
   foundBy(
     "R5",
@@ -93,7 +93,7 @@ export const replays: readonly Law[] = [
 ];
 
 export const order: readonly Law[] = [
-  missing("I1", "100 parallel pushes of one lead are one row", "leads (issue 10)"),
+  missing("I1", "100 parallel pushes of one lead are one row", "leads"),
   {
     id: "I2",
     says: "one event id is one row, however often and by whomever it was sent",
@@ -107,8 +107,8 @@ export const order: readonly Law[] = [
       );
     },
   },
-  missing("I3", "one idempotency key has one answer", "the platform API (issue 6)"),
-  missing("I4", "each outbound webhook is delivered at least once", "webhooks (issue 11)"),
+  missing("I3", "one idempotency key has one answer", "the platform API"),
+  missing("I4", "each outbound webhook is delivered at least once", "webhooks"),
   {
     id: "I5",
     says: "sinks apply the records of one key in log order: what is shown is the newest",

@@ -70,7 +70,7 @@ const amount = (minor: bigint | null, currency: string | null): string | null =>
 
 const showOrder = async (pool: pg.Pool, client: Client, orderId: string): Promise<void> => {
   const lines = await orderLines(pool, client.client_id, orderId);
-  if (lines.length === 0) return print(`nothing has been heard of order ${orderId} yet: a decision waits for it`);
+  if (lines.length === 0) return print(`order ${orderId} is unknown; with --yes the decision waits for it`);
   print(
     table(
       ["product", "value", "currency", "partner", "why nobody", "commission", "status"],

@@ -17,8 +17,9 @@ const rows = openMetrics({ app: "", version: "", commit: "" })
 const text = [
   "# Metrics",
   "",
-  "Every app serves them on `http://<host>:$OPS_PORT/metrics`, each with the label `app` besides, and those of Node's process (`process_*`, `nodejs_*`). A name or label",
-  "that is taken away is a line in the changelog. [operate.md](operate.md#metrics-and-alerts) says which to watch.",
+  "Every app serves these on `http://<host>:$OPS_PORT/metrics`, together with those of Node's process (`process_*`,",
+  "`nodejs_*`). All have the label `app` too. The changelog names every removed name or label.",
+  "[operate.md](operate.md#metrics-and-alerts) says which to watch.",
   "",
   "| name | type | labels | what it is |",
   "|---|---|---|---|",

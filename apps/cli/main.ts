@@ -2,6 +2,7 @@
 // refused.
 
 import { Command, CommanderError } from "commander";
+import { visible } from "../../infra/runtime/output.ts";
 import { Refused, UsageError } from "../../infra/runtime/refused.ts";
 import { alertCommands } from "./commands/alerts.ts";
 import { archiveCommands } from "./commands/archive.ts";
@@ -58,7 +59,7 @@ try {
 } catch (error) {
   if (error instanceof CommanderError) process.exitCode = error.exitCode === 0 ? 0 : 2;
   else {
-    process.stderr.write(`${(error as Error).message}\n`);
+    process.stderr.write(`${visible((error as Error).message)}\n`);
     process.exitCode = error instanceof UsageError ? 2 : error instanceof Refused ? 3 : 1;
   }
 }

@@ -1,5 +1,6 @@
 // How far long work is, on stderr: a bar on a terminal, else a line every 10 s.
 
+import { visible, visibleLine } from "../../infra/runtime/output.ts";
 import type { Progress } from "../../modules/reprocess/span.ts";
 import { spanOf } from "./moments.ts";
 
@@ -18,13 +19,13 @@ export const openProgress = (unit: string, isQuiet = false): Progress => {
       const text = `${done} of ${total} ${unit}, ${rate}/s${left}`;
       if (isTerminal) {
         const filled = Math.round((WIDTH * done) / Math.max(total, 1));
-        process.stderr.write(`\r[${"#".repeat(filled)}${".".repeat(WIDTH - filled)}] ${text}\x1b[K`);
+        process.stderr.write(`\r[${"#".repeat(filled)}${".".repeat(WIDTH - filled)}] ${visibleLine(text)}\x1b[K`);
       } else if (!isQuiet && performance.now() - lastLine > QUIET_MS) {
         lastLine = performance.now();
-        process.stderr.write(`${text}\n`);
+        process.stderr.write(`${visible(text)}\n`);
       }
     },
-    note: (text) => process.stderr.write(`${isTerminal ? "\r\x1b[K" : ""}${text}\n`),
+    note: (text) => process.stderr.write(`${isTerminal ? "\r\x1b[K" : ""}${visible(text)}\n`),
     done: () => {
       if (isTerminal) process.stderr.write("\n");
     },

@@ -1,0 +1,233 @@
+// What processes the batches of a group, on the stores that its stages and sinks need.
+import { Redis } from "ioredis";
+import type { Pool } from "pg";
+import { openRegistry, type Registry } from "../../infra/avro/registry.ts";
+import { openWire } from "../../infra/avro/wire.ts";
+import { openClickhouse } from "../../infra/clickhouse/client.ts";
+import type { ConsumerSettings, Kafka } from "../../infra/kafka/kafka.ts";
+import type { Objects } from "../../infra/objects/objects.ts";
+import { openObjects } from "../../infra/objects/open.ts";
+import { postgresMemory } from "../../infra/postgres/durable-memory.ts";
+import { openPool } from "../../infra/postgres/sql.ts";
+import { redisMemory } from "../../infra/redis/fast-memory.ts";
+import { classify } from "../../infra/runtime/errors.ts";
+import type { Log } from "../../infra/runtime/log.ts";
+import type { Metrics } from "../../infra/runtime/metrics.ts";
+import { retry } from "../../infra/runtime/retry.ts";
+import { closing, type Scope } from "../../infra/runtime/scope.ts";
+import { hintPrefixOf, viewsOf } from "../../modules/facts/views.ts";
+import type { Group } from "../../modules/groups/hosting.ts";
+import { revised } from "../../modules/groups/revised.ts";
+import { recordRevisions } from "../../modules/groups/stage-revisions.ts";
+import { openSuppressions, withholdsOf } from "../../modules/privacy/suppressions.ts";
+import { openReference, readOf } from "../../modules/reference/reference.ts";
+import { pastOf } from "../../sinks/archive/read.ts";
+import { withheldBy } from "../../sinks/archive/withheld.ts";
+import { archivedSchema, archiver } from "../../sinks/archive/write.ts";
+import { clickhouseStore } from "../../sinks/stores/clickhouse.ts";
+import { postgresStore } from "../../sinks/stores/postgres.ts";
+import { redisStore } from "../../sinks/stores/redis.ts";
+import { copyRunner } from "../../stream/copy-runner.ts";
+import { deadLetterOf } from "../../stream/dead-letters.ts";
+import type { AnyTopic, Topology } from "../../stream/flow.ts";
+import type { Letter, LogPorts, Retry, RunnerPorts, SinkPorts } from "../../stream/messages.ts";
+import { runner } from "../../stream/runner.ts";
+import { sinkRunner } from "../../stream/sink-runner.ts";
+import type { Config } from "./config.ts";
+
+// A step is tried for 60 s, within which every fault must be over (docs/design/laws.md L1); then a
+// new process with new connections is the better try.
+const STEP_DEADLINE_MS = 60_000;
+// Half of a stage's session of 10 s: a store or a log that hangs is given up in time for a
+// heartbeat.
+const STORE_MS = 5_000;
+/**
+ * Fast memory remembers nothing for longer (infra/redis/fast-memory.ts), so older hours of the
+ * archive have nothing to teach.
+ */
+const RELEARNT_MS = 90 * 86_400_000;
+/** Long enough for an operator to come, short enough not to pile up. */
+const STOPS_KEPT_SECONDS = 86_400;
+
+/** What a worker hosts, and with what. */
+export interface Host {
+  readonly topology: Topology;
+  readonly groups: readonly Group[];
+  readonly config: Config;
+  readonly log: Log;
+  readonly scope: Scope;
+  readonly metrics: Metrics;
+  readonly kafka: Kafka;
+}
+
+export interface Runners {
+  readonly pool: Pool;
+  /**
+   * To be called whenever a group is joined: a runner remembers what it has under way, and inserts
+   * by tokens that must not outlive a rewind.
+   */
+  readonly processOf: (group: Group) => { readonly process: ConsumerSettings["onBatch"]; readonly onJoin: () => void };
+}
+
+/** Waits for the schema registry alone; connections to stores are made when they are needed. */
+export const openRunners = async (host: Host): Promise<Runners> => {
+  const { config, scope, groups, kafka } = host;
+  const producer = await scope.open("producer", () => closing(kafka.producer({ sendDeadlineMs: STORE_MS })));
+  const registry = openRegistry({ url: config.SCHEMA_REGISTRY_URL, topicPrefix: config.KAFKA_TOPIC_PREFIX });
+  const objects = await scope.open("objects", () => closing(openObjects(config.OBJECT_STORE_URL)));
+  // What the registry forgot is read from the archive, which keeps a schema for as long as anything
+  // that was written under it.
+  const schemaOf = async (id: number) => (await registry.schemaOf(id)) ?? archivedSchema(objects, id);
+  const wire = await openWire(topicsOf(groups), { idOf: registry.idOf, schemaOf });
+  const stores = await openStores(host);
+  const known = await openKnown(host, stores.pool);
+  const log = logPorts(host, { wire, produce: producer.send }, stores.redis);
+  const parts: Parts = { ...stores, ...known, objects, registry, log };
+  const ofStages = stagePorts(host, parts);
+  let joins = 0;
+  return {
+    pool: stores.pool,
+    processOf: (group) => {
+      if (group.is === "chain") return processOfChain(group, host, parts, ofStages);
+      const ports = sinkPorts(host, parts, ++joins);
+      if (group.is === "sinks") return { process: sinkRunner(group.sinks, ports), onJoin: () => undefined };
+      const keep = archiver(objects, registry.schemaOf);
+      return { process: copyRunner(group.copy, { ...ports, keep }), onJoin: () => undefined };
+    },
+  };
+};
+
+type Stores = Awaited<ReturnType<typeof openStores>>;
+type Known = Awaited<ReturnType<typeof openKnown>>;
+interface Parts extends Stores, Known {
+  readonly objects: Objects;
+  readonly registry: Registry;
+  readonly log: LogPorts;
+}
+
+const openStores = async ({ config, scope, groups }: Host) => {
+  const name = `tributary-${config.INSTANCE_NAME}`;
+  const pool = await scope.open("postgres", () => {
+    const value = openPool(config.POSTGRES_URL, { name, max: groups.length + 3, timeoutMs: STORE_MS });
+    return { value, stop: () => value.end() };
+  });
+  const redis = await scope.open("redis", () => {
+    const value = new Redis(config.REDIS_URL, { lazyConnect: true, maxRetriesPerRequest: 1, commandTimeout: STORE_MS });
+    // The command that meets a broken connection fails and is tried again; without a listener the
+    // error would be printed as well.
+    value.on("error", () => undefined);
+    return { value, stop: () => value.disconnect() };
+  });
+  const clickhouse = await scope.open("clickhouse", () => closing(openClickhouse(config.CLICKHOUSE_URL, { name })));
+  return { pool, redis, clickhouse };
+};
+
+/** Reference data where a stage asks for facts, and erased subjects where rows are written. */
+const openKnown = async ({ scope, groups, log }: Host, pool: Pool) => {
+  const needsFacts = groups.some(
+    (group) => group.is === "chain" && group.chain.hosted.some(({ stage }) => stage.facts !== undefined),
+  );
+  const reference = needsFacts
+    ? await scope.open("reference", () =>
+        closing(openReference(pool, { onError: (error) => log.warn("reference.not_refreshed", { error }) })),
+      )
+    : undefined;
+  const suppressions = groups.some((group) => group.is !== "copy")
+    ? await scope.open("suppressions", () =>
+        closing(openSuppressions(pool, { onError: (error) => log.warn("suppressions.not_refreshed", { error }) })),
+      )
+    : undefined;
+  return { reference, suppressions };
+};
+
+const logPorts = (
+  { topology, config, log, metrics, scope }: Host,
+  ports: Pick<LogPorts, "wire" | "produce">,
+  redis: Redis,
+): LogPorts => ({
+  ...ports,
+  log,
+  deadLetters: topology.deadLetters,
+  deadLetter: (letter: Letter) => deadLetterOf(letter, Date.now()),
+  retry: retrying(metrics, log, scope.closing),
+  stops: async (reader, { topic, partition, offset }) => {
+    const key = `${config.KAFKA_TOPIC_PREFIX}stops:${reader}:${topic}/${partition}@${offset}`;
+    const stops = await redis.incr(key);
+    await redis.expire(key, STOPS_KEPT_SECONDS);
+    return stops;
+  },
+});
+
+/** Once a worker: the pictures that stages look things up in are read into memory once. */
+const stagePorts = ({ config, log, metrics }: Host, parts: Parts): RunnerPorts => {
+  const { pool, redis, reference } = parts;
+  const views = viewsOf(config, redis, log);
+  return {
+    ...parts.log,
+    memories: { fast: redisMemory(redis, `${config.KAFKA_TOPIC_PREFIX}memory`), durable: postgresMemory(pool) },
+    read: readOf(reference === undefined ? views : { ...views, reference: reference.source }),
+    count: metrics.countBatch,
+  };
+};
+
+const sinkPorts = (
+  { config, metrics }: Host,
+  { log, pool, redis, clickhouse, suppressions }: Parts,
+  join: number,
+): SinkPorts => ({
+  ...log,
+  stores: {
+    clickhouse: clickhouseStore(clickhouse),
+    postgres: postgresStore(pool),
+    redis: redisStore(redis, hintPrefixOf(config)),
+  },
+  run: `${config.INSTANCE_NAME}-${process.pid}-${Date.now()}-${join}`,
+  classify,
+  ...(suppressions !== undefined && { withholds: () => withholdsOf(suppressions) }),
+  countWrite: (counts) => metrics.countWrite(counts, Date.now()),
+});
+
+const processOfChain = (
+  group: Extract<Group, { is: "chain" }>,
+  host: Host,
+  parts: Parts,
+  ofStages: Omit<RunnerPorts, "past">,
+) => {
+  const { objects, log, pool, suppressions } = parts;
+  const stages = group.chain.hosted.map(({ stage }) => ({ name: stage.name, revision: stage.revision ?? 1 }));
+  const instance = host.config.INSTANCE_NAME;
+  const withholds = async () => suppressions && withholdsOf(suppressions);
+  const past = pastOf(objects, {
+    since: () => Date.now() - RELEARNT_MS,
+    withheld: withheldBy(objects, log.wire, group.reads, withholds),
+  });
+  return revised(
+    runner(group.chain, { ...ofStages, past }),
+    (topic, partition, offset) =>
+      recordRevisions(pool, stages, { group: group.name, topic, partition, offset, instance }),
+    log.retry,
+  );
+};
+
+const topicsOf = (groups: readonly Group[]): readonly AnyTopic[] => [
+  ...new Set(
+    groups.flatMap((group) =>
+      group.is !== "chain"
+        ? [group.reads]
+        : group.chain.hosted.flatMap(({ stage }) => [stage.from, ...Object.values(stage.to)]),
+    ),
+  ),
+];
+
+const retrying =
+  (metrics: Metrics, log: Log, signal: AbortSignal): Retry =>
+  (name, step, between) =>
+    retry(step, {
+      deadlineMs: STEP_DEADLINE_MS,
+      signal,
+      beforeWait: async (error, tries) => {
+        metrics.countRetry(name);
+        log.warn("step.retried", { step: name, tries, error });
+        await between();
+      },
+    });

@@ -6,8 +6,9 @@ import type { ControlAddress } from "../runtime/stack-control.ts";
 import { type App, appUrls, chargeOfApp } from "./app.ts";
 import { type StackConfig, stackConfig } from "./config.ts";
 import { type Door, openDoor } from "./control-door.ts";
-import { emptyHome, openHome, secretsOf, writeJson } from "./home.ts";
-import { type Charge, type KeeperEvent, type Kept, keep, STOP_MS } from "./keep-running.ts";
+import { type Crew, openCrew } from "./crew.ts";
+import { emptyHome, type Home, openHome, secretsOf, writeJson } from "./home.ts";
+import { type KeeperEvent, STOP_MS } from "./keep-running.ts";
 import { lockHome } from "./lock.ts";
 import { choosePorts } from "./ports.ts";
 import { killListed, openRoster, type Roster } from "./roster.ts";
@@ -47,7 +48,7 @@ export interface Run {
   >;
   readonly services: Readonly<Partial<Record<ServiceName, Address & { readonly pid: number | null }>>>;
   readonly demo: Readonly<Record<string, unknown>>;
-  /** The door through which processes are restarted, stopped and paused by name; see infra/runtime/stack-control.ts. */
+  /** Where processes are restarted, stopped and paused by name: infra/runtime/stack-control.ts. */
   readonly control: ControlAddress;
 }
 
@@ -70,8 +71,8 @@ export interface StackOptions {
   readonly apps?: readonly App[];
   readonly onEvent?: (event: StackEvent) => void;
   /**
-   * Ports that everybody is told instead of a service's own: whoever starts the stack listens there
-   * and passes on what he likes. For fault tests.
+   * Ports that are published instead of a service's own: the caller listens there and passes on
+   * what it likes. For fault tests.
    */
   readonly fronts?: Readonly<Partial<Record<ServiceName, number>>>;
   readonly config?: StackConfig;
@@ -133,237 +134,190 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
     process.off("exit", abandon);
     release();
   };
-  const children: Kept[] = [];
-  const doors: Door[] = [];
   try {
     const { roster, reclaimed } = await openRoster(home);
-    for (const orphan of reclaimed)
-      tell({
-        kind: "stack.note",
-        text: `${orphan.name} (process ${orphan.pid}) was left behind by an earlier start and was ended.`,
-      });
+    for (const { name, pid } of reclaimed) {
+      const text = `${name} (process ${pid}) was left behind by an earlier start and was ended.`;
+      tell({ kind: "stack.note", text });
+    }
     if (options.fresh === true) emptyHome(home);
     rmSync(home.path("run.json"), { force: true });
-    const wanted = SERVICES.filter(({ name }) => options.services?.includes(name) ?? true);
-    const own = wanted.filter(
-      ({ outside }) => config.inherited[outside] === undefined || config.inherited[outside] === "",
-    );
-    const apps = options.apps ?? [];
-    const names = [...own.flatMap(({ ports }) => ports), ...apps.flatMap(({ name }) => [name, `${name}-ops`])];
-    const ports: Record<string, number> = {};
-    for (const { name, port, movedFrom } of await choosePorts(home, names)) {
-      ports[name] = port;
-      if (movedFrom !== undefined)
-        tell({
-          kind: "stack.note",
-          text: `Port ${movedFrom} is used by another program; ${name} listens on ${port} from now on.`,
-        });
-    }
-    const secrets = secretsOf(home);
-    const env: Record<string, string> = {
-      TRIBUTARY_SECRET: secrets.tributary,
-      TRIBUTARY_HOME: home.folder,
-      OBJECT_STORE_URL: pathToFileURL(home.path("objects")).href,
-    };
-    for (const service of wanted) Object.assign(env, own.includes(service) ? {} : outsideVariables(service, config));
-    const fronts = options.fronts ?? {};
-    const place: Place = {
-      home,
-      ports,
-      fronts,
-      secrets,
-      env,
-      machine: { path: config.PATH, javaHome: config.JAVA_HOME },
-    };
-    for (const service of own) Object.assign(env, service.variables({ ...place, ports: { ...ports, ...fronts } }));
-    return await raise({
-      ...options,
-      apps,
-      config,
-      place,
-      ports,
-      roster,
-      wanted,
-      own,
-      env,
-      tell,
-      unlock,
-      children,
-      doors,
-    });
+    return await raise(await layOut(options, config, home, tell), roster, unlock);
   } catch (error) {
-    for (const door of doors) await door.close();
-    // Why the start failed is what is to be told; whoever could not be stopped is ended by the next
-    // start.
-    await stopAll(children).catch(() => undefined);
     rmSync(home.path("run.json"), { force: true });
     unlock();
     throw error;
   }
 }
 
-interface Raising extends StackOptions {
-  readonly apps: readonly App[];
+/** What is started, and on which ports. */
+interface Layout {
+  readonly options: StackOptions;
   readonly config: StackConfig;
+  readonly tell: (event: StackEvent) => void;
   readonly place: Place;
   readonly ports: Record<string, number>;
-  readonly roster: Roster;
+  /** Services that the stack names, whether it runs them or not. */
   readonly wanted: readonly Service[];
   readonly own: readonly Service[];
   readonly env: Record<string, string>;
-  readonly tell: (event: StackEvent) => void;
-  readonly unlock: () => void;
-  readonly children: Kept[];
-  /** The control door once it is open: closed by whoever gives up the start. */
-  readonly doors: Door[];
 }
 
-async function raise(raising: Raising): Promise<Stack> {
-  const { place, wanted, env, tell, children, config, roster, ports, signal } = raising;
-  const { home } = place;
-  let demo: Run["demo"] = {};
-  let isReady = false;
-  let stopping: Promise<void> | undefined;
-  let door: Door | undefined;
-  const started = new Map<string, App>();
-  // In the order of starting; what is stopped and started again keeps its place.
-  const charges = new Map<string, Charge>();
-  const starting = new Map<string, Promise<void>>();
-  const leaving = new AbortController();
-  const given = signal === undefined ? leaving.signal : AbortSignal.any([signal, leaving.signal]);
-
-  const find = (name: string): Kept | undefined => children.find((child) => child.name === name);
-  const known = (name: string): Kept => {
-    const child = find(name);
-    if (child === undefined)
-      throw new Error(
-        `Nothing of the name ${name} runs in this stack; there are ${children.map((one) => one.name).join(", ")}.`,
-      );
-    return child;
-  };
-  const run = (): Run => ({
-    ready: isReady,
-    apps: Object.fromEntries(
-      [...started.values()].map((app) => [
-        app.name,
-        { ...appUrls(ports, app, config), pid: find(app.name)?.pid() ?? null },
-      ]),
-    ),
-    services: Object.fromEntries(
-      wanted.map((service) => [service.name, { ...service.address(env), pid: find(service.name)?.pid() ?? null }]),
-    ),
-    demo,
-    control: { url: door!.url, token: door!.token },
-  });
-  const publish = () => {
-    if (stopping === undefined) writeJson(home.path("run.json"), run());
-  };
-  const adopt = (charge: Charge): Promise<void> => {
-    const work = adopted(charge).finally(() => starting.delete(charge.name));
-    starting.set(charge.name, work);
-    return work;
-  };
-  const adopted = async (charge: Charge): Promise<void> => {
-    given.throwIfAborted();
-    charges.set(charge.name, charge);
-    children.push(await keep({ ...charge, signal: given }, roster, tell, publish));
-    const places = [...charges.keys()];
-    children.sort((a, b) => places.indexOf(a.name) - places.indexOf(b.name));
-  };
-  const stopOne = async (name: string): Promise<void> => {
-    const child = known(name);
-    await child.stop();
-    children.splice(children.indexOf(child), 1);
-    publish();
-  };
-
-  door = await openDoor({
-    restart: (name) => known(name).restart(RESTART_STOP_MS),
-    signal: (name, by) => known(name).signal(by),
-    stop: stopOne,
-    start: async (name) => {
-      const charge = charges.get(name);
-      if (charge === undefined) known(name);
-      else if (find(name) === undefined) await (starting.get(name) ?? adopt(charge));
-    },
-    status: () =>
-      [...charges.keys()].map((name) => ({
-        name,
-        pid: find(name)?.pid() ?? null,
-        state: find(name)?.state() ?? (starting.has(name) ? "starting" : "stopped"),
-      })),
-  });
-  raising.doors.push(door);
-  await startServices(raising, adopt);
-  publish();
-  for (const step of raising.steps ?? []) {
-    signal?.throwIfAborted();
-    tell({ kind: "step.started", name: step.name, text: `${step.name} ...` });
-    const began = performance.now();
-    await step.run({
-      env,
-      home: home.folder,
-      publish: (made) => {
-        demo = { ...demo, ...made };
-        publish();
-      },
-    });
-    tell({
-      kind: "step.done",
-      name: step.name,
-      text: `${step.name}: done in ${((performance.now() - began) / 1000).toFixed(1)} s.`,
-    });
+const layOut = async (
+  options: StackOptions,
+  config: StackConfig,
+  home: Home,
+  tell: Layout["tell"],
+): Promise<Layout> => {
+  const wanted = SERVICES.filter(({ name }) => options.services?.includes(name) ?? true);
+  const own = wanted.filter(({ outside }) => (config.inherited[outside] ?? "") === "");
+  const apps = (options.apps ?? []).flatMap(({ name }) => [name, `${name}-ops`]);
+  const ports: Record<string, number> = {};
+  for (const { name, port, movedFrom } of await choosePorts(home, [...own.flatMap((one) => one.ports), ...apps])) {
+    ports[name] = port;
+    if (movedFrom === undefined) continue;
+    const text = `Port ${movedFrom} is used by another program; ${name} listens on ${port} from now on.`;
+    tell({ kind: "stack.note", text });
   }
-  const startApp = async (app: App): Promise<void> => {
-    if (find(app.name) !== undefined || starting.has(app.name)) throw new Error(`${app.name} runs already.`);
-    const missing = [app.name, `${app.name}-ops`].filter((name) => ports[name] === undefined);
-    for (const { name, port } of await choosePorts(home, missing)) ports[name] = port;
-    started.set(app.name, app);
-    await adopt(chargeOfApp(app, place, ports, env, config));
+  const secrets = secretsOf(home);
+  const env: Record<string, string> = {
+    TRIBUTARY_SECRET: secrets.tributary,
+    TRIBUTARY_HOME: home.folder,
+    OBJECT_STORE_URL: pathToFileURL(home.path("objects")).href,
   };
-  for (const app of raising.apps) await startApp(app);
+  for (const service of wanted) Object.assign(env, own.includes(service) ? {} : outsideVariables(service, config));
+  const fronts = options.fronts ?? {};
+  const machine = { path: config.PATH, javaHome: config.JAVA_HOME };
+  const place: Place = { home, ports, fronts, secrets, env, machine };
+  for (const service of own) Object.assign(env, service.variables({ ...place, ports: { ...ports, ...fronts } }));
+  return { options, config, tell, place, ports, wanted, own, env };
+};
 
+async function raise(layout: Layout, roster: Roster, unlock: () => void): Promise<Stack> {
+  const { options, place, tell, env } = layout;
+  const crew = openCrew({ roster, tell, changed: () => file.publish(), signal: options.signal });
+  const file = runFile(layout, crew);
+  let door: Door | undefined;
+  let stopping: Promise<void> | undefined;
   const stopEverything = async (): Promise<void> => {
     tell({ kind: "stack.stopping", text: "The stack is being stopped." });
-    rmSync(home.path("run.json"), { force: true });
+    file.remove();
     await door?.close();
-    // Who is being started would come when everybody else has gone.
-    leaving.abort(new Error("the stack is being stopped"));
-    await Promise.allSettled(starting.values());
-    try {
-      await stopAll(children);
-    } finally {
-      raising.unlock();
-    }
+    await crew.stopAll().finally(unlock);
     tell({ kind: "stack.stopped", text: "Everything has stopped." });
   };
-  isReady = true;
-  publish();
+  try {
+    door = await openCrewDoor(crew);
+    file.opened(door);
+    await startServices(layout, crew.add);
+    file.publish();
+    for (const step of options.steps ?? []) await runStep(step, layout, file.addDemo);
+    for (const app of options.apps ?? []) await startApp(app, layout, crew, file);
+  } catch (error) {
+    file.remove();
+    await door?.close();
+    // The reason of the failed start is what is reported; the next start ends what could not be
+    // stopped.
+    await crew.stopAll().catch(() => undefined);
+    throw error;
+  }
+  file.ready();
   tell({ kind: "stack.ready", text: "The stack is ready." });
   return {
     get run() {
-      return run();
+      return file.run();
     },
     env,
-    home: home.folder,
-    pid: (name) => find(name)?.pid(),
-    kill: (name, by = "SIGKILL") => known(name).signal(by),
-    restart: (name) => known(name).restart(),
-    ready: (name, deadlineMs) => known(name).ready(deadlineMs),
-    start: startApp,
+    home: place.home.folder,
+    pid: (name) => crew.find(name)?.pid(),
+    kill: (name, by = "SIGKILL") => crew.known(name).signal(by),
+    restart: (name) => crew.known(name).restart(),
+    ready: (name, deadlineMs) => crew.known(name).ready(deadlineMs),
+    start: (app) => startApp(app, layout, crew, file),
     stop: async (name) => {
-      if (name !== undefined) return stopOne(name);
+      if (name !== undefined) return crew.stop(name);
       stopping ??= stopEverything();
       await stopping;
     },
   };
 }
 
+/** `run.json`: what it says, written whenever that changes, and no more once it is removed. */
+const runFile = ({ wanted, ports, config, env, place: { home } }: Layout, crew: Crew) => {
+  let demo: Run["demo"] = {};
+  let isReady = false;
+  let isRemoved = false;
+  let control: ControlAddress | undefined;
+  const started = new Map<string, App>();
+  const pidOf = (name: string): number | null => crew.find(name)?.pid() ?? null;
+  const run = (): Run => ({
+    ready: isReady,
+    apps: Object.fromEntries(
+      [...started.values()].map((app) => [app.name, { ...appUrls(ports, app, config), pid: pidOf(app.name) }]),
+    ),
+    services: Object.fromEntries(
+      wanted.map((service) => [service.name, { ...service.address(env), pid: pidOf(service.name) }]),
+    ),
+    demo,
+    control: control!,
+  });
+  const publish = (): void => {
+    if (!isRemoved && control !== undefined) writeJson(home.path("run.json"), run());
+  };
+  return {
+    run,
+    publish,
+    opened: ({ url, token }: ControlAddress): void => {
+      control = { url, token };
+    },
+    addApp: (app: App): void => void started.set(app.name, app),
+    addDemo: (made: Run["demo"]): void => {
+      demo = { ...demo, ...made };
+      publish();
+    },
+    ready: (): void => {
+      isReady = true;
+      publish();
+    },
+    remove: (): void => {
+      isRemoved = true;
+      rmSync(home.path("run.json"), { force: true });
+    },
+  };
+};
+
+const openCrewDoor = (crew: Crew): Promise<Door> =>
+  openDoor({
+    restart: (name) => crew.known(name).restart(RESTART_STOP_MS),
+    signal: (name, by) => crew.known(name).signal(by),
+    stop: crew.stop,
+    start: crew.startAgain,
+    status: crew.status,
+  });
+
+const runStep = async (step: Step, { options, tell, env, place }: Layout, publish: StepContext["publish"]) => {
+  options.signal?.throwIfAborted();
+  tell({ kind: "step.started", name: step.name, text: `${step.name} ...` });
+  const began = performance.now();
+  await step.run({ env, home: place.home.folder, publish });
+  const seconds = ((performance.now() - began) / 1_000).toFixed(1);
+  tell({ kind: "step.done", name: step.name, text: `${step.name}: done in ${seconds} s.` });
+};
+
+const startApp = async (app: App, layout: Layout, crew: Crew, file: { readonly addApp: (app: App) => void }) => {
+  const { ports, place, env, config } = layout;
+  if (crew.has(app.name)) throw new Error(`${app.name} runs already.`);
+  const missing = [app.name, `${app.name}-ops`].filter((name) => ports[name] === undefined);
+  for (const { name, port } of await choosePorts(place.home, missing)) ports[name] = port;
+  file.addApp(app);
+  await crew.add(chargeOfApp(app, place, ports, env, config));
+};
+
 /**
  * Services start together, each as soon as those that it needs are ready; the first failure is the
- * one that is told.
+ * one that is reported.
  */
-async function startServices({ own, place, config }: Raising, adopt: (charge: Charge) => Promise<void>): Promise<void> {
+async function startServices({ own, place, config }: Layout, add: Crew["add"]): Promise<void> {
   const ready = new Map<ServiceName, Promise<void>>();
   // One after the other: two of them would otherwise fetch the same jars.
   for (const service of own) await service.install(place);
@@ -372,7 +326,7 @@ async function startServices({ own, place, config }: Raising, adopt: (charge: Ch
       service.name,
       (async () => {
         await Promise.all(service.after.map((name) => ready.get(name)));
-        await adopt({
+        await add({
           name: service.name,
           log: place.home.path("logs", `${service.name}.log`),
           command: () => service.command(place),
@@ -390,7 +344,7 @@ async function startServices({ own, place, config }: Raising, adopt: (charge: Ch
         });
       })(),
     );
-  // All, not the first: whoever is still starting must be known before everything is stopped again.
+  // All, not the first: what is still starting must be known before everything is stopped again.
   const results = await Promise.allSettled(ready.values());
   const failure = results.find((result) => result.status === "rejected");
   if (failure !== undefined) throw failure.reason;
@@ -407,15 +361,4 @@ function outsideVariables(service: Service, { inherited }: StackConfig): Record<
     if (inherited.POSTGRES_APP_PASSWORD !== undefined) found.POSTGRES_APP_PASSWORD = inherited.POSTGRES_APP_PASSWORD;
   }
   return found;
-}
-
-/**
- * In reverse order of starting, one by one: an app must be able to flush into stores that still
- * run, and the registry needs its Kafka. All of them: one that cannot be stopped must not leave the
- * others running. Throws the first problem at the end.
- */
-async function stopAll(children: Kept[]): Promise<void> {
-  const problems: unknown[] = [];
-  for (const child of children.toReversed()) await child.stop().catch((problem: unknown) => problems.push(problem));
-  if (problems.length > 0) throw problems[0];
 }

@@ -1,6 +1,7 @@
 // Opens what self-repair needs: a connection of its own to each store, what restarts it, and what
 // delivers alerts; one schedule a store.
 import { Redis } from "ioredis";
+import type { Pool } from "pg";
 import { openClickhouse } from "../../../infra/clickhouse/client.ts";
 import { type Kafka, lastingAdmin } from "../../../infra/kafka/kafka.ts";
 import { openObjects } from "../../../infra/objects/open.ts";
@@ -12,18 +13,18 @@ import { renewServiceToken } from "../../../modules/access/tokens.ts";
 import type { Alert } from "../../../modules/alerts/alert.ts";
 import { openDelivery } from "../../../modules/alerts/delivery.ts";
 import { unmailedAlerts } from "../../../modules/alerts/kept-alerts.ts";
-import { openMailer } from "../../../modules/alerts/mail.ts";
+import { type Mailer, openMailer } from "../../../modules/alerts/mail.ts";
 import { sendToApi } from "../../../modules/alerts/send-to-api.ts";
 import { hostsNow, recordedHostings } from "../../../modules/groups/hosts.ts";
-import { probeNames } from "../../../modules/repair/incident.ts";
+import { type ProbeName, probeNames } from "../../../modules/repair/incident.ts";
 import { releaseProbes, saveProbe, takeProbe } from "../../../modules/repair/probe-states.ts";
 import { openProbes } from "../../../modules/repair/probes.ts";
-import { restartOf } from "../../../modules/repair/restarts.ts";
+import { type Restart, restartOf } from "../../../modules/repair/restarts.ts";
 import { type Repair, selfRepair } from "../../../modules/repair/self-repair.ts";
 import { syncLagOf } from "../../../modules/repair/sync-lag.ts";
 import { pipeline } from "../../../topology.ts";
 import type { Config } from "../config.ts";
-import { localStack } from "../local-stack.ts";
+import { type LocalStack, localStack } from "../local-stack.ts";
 
 export interface RepairPorts {
   readonly config: Pick<
@@ -56,7 +57,54 @@ const LAG_MS = 5_000;
 const LEVELS = { healthy: 0, failing: 1, restarting: 2, down: 3 } as const;
 
 /** Connects to nothing yet: a store that is away when the keeper starts is what this is for. */
-export const openRepairs = ({ config, apiUrl, kafka, log, metrics, timing }: RepairPorts) => {
+export const openRepairs = (ports: RepairPorts) => {
+  const { config, log, metrics, timing } = ports;
+  const stores = openStores(ports);
+  const { pool } = stores;
+  const mailer = openMailer(config.SMTP_URL);
+  const stack = config.TRIBUTARY_HOME === undefined ? undefined : localStack(config.TRIBUTARY_HOME);
+  const { report, ensureToken } = openReporting(ports, pool, mailer, stack);
+  const lag = openSyncLag(ports, pool);
+  const { INSTANCE_NAME: instance, KAFKA_TOPIC_PREFIX: topicPrefix, RESTART_COMMAND: command } = config;
+  const looks = openProbes({ instance, topicPrefix, ...stores, syncLag: lag.ask });
+  const book: Repair["book"] = {
+    take: (probe, leaseMs) => takeProbe(pool, probe, instance, leaseMs),
+    save: (row, alerts, leaseMs) => saveProbe(pool, row, alerts, instance, leaseMs),
+    unmailed: (probe) => (mailer === undefined ? Promise.resolve([]) : unmailedAlerts(pool, probe)),
+  };
+  const restartCounted = (probe: ProbeName) => (): Restart | undefined => {
+    const restart = restartOf(probe, { command, stack: stack?.restart, log });
+    if (restart === undefined) return undefined;
+    return () => {
+      metrics.countRestart(probe);
+      return restart();
+    };
+  };
+  const schedules: readonly Schedule[] = probeNames.map((probe) =>
+    selfRepair({
+      name: probe,
+      look: looks[probe],
+      restart: restartCounted(probe),
+      book,
+      report,
+      log,
+      show: ({ state }) => metrics.setProbe(probe, LEVELS[state]),
+      ...(timing === undefined ? {} : { timing }),
+    }),
+  );
+  return {
+    schedules,
+    start: () => void ensureToken().catch((error: unknown) => log.warn("token.not_made", { error })),
+    close: async (): Promise<void> => {
+      await releaseProbes(pool, instance).catch(() => undefined);
+      stores.redis.disconnect();
+      mailer?.close();
+      await Promise.all([lag.close(), stores.clickhouse.close(), stores.objects.close(), pool.end()]);
+    },
+  };
+};
+
+const openStores = ({ config, log }: RepairPorts) => {
   const name = `tributary-${config.INSTANCE_NAME}-probe`;
   const pool = openPool(config.POSTGRES_URL, { name, max: 3, timeoutMs: STORE_MS });
   const clickhouse = openClickhouse(config.CLICKHOUSE_URL, { name, connections: 2, timeoutMs: STORE_MS - 3_000 });
@@ -68,12 +116,18 @@ export const openRepairs = ({ config, apiUrl, kafka, log, metrics, timing }: Rep
   });
   // The probe reports it once.
   redis.on("error", (error) => log.debug("redis.error", { error }));
-  const objects = openObjects(config.OBJECT_STORE_URL);
-  const mailer = openMailer(config.SMTP_URL);
-  const deliver = openDelivery(pool, mailer, log);
+  return { pool, clickhouse, redis, objects: openObjects(config.OBJECT_STORE_URL) };
+};
 
+/** Through the platform API where there is one, else by ourselves. */
+const openReporting = (
+  { config, apiUrl, log }: RepairPorts,
+  pool: Pool,
+  mailer: Mailer | undefined,
+  stack: LocalStack | undefined,
+) => {
+  const deliver = openDelivery(pool, mailer, log);
   let token: string | undefined;
-  const stack = config.TRIBUTARY_HOME === undefined ? undefined : localStack(config.TRIBUTARY_HOME);
   /**
    * Made before anything fails, while Postgres is there: a token that the API knows already is good
    * while Postgres is away.
@@ -92,64 +146,26 @@ export const openRepairs = ({ config, apiUrl, kafka, log, metrics, timing }: Rep
       return deliver(alert);
     }
   };
+  return { report, ensureToken };
+};
 
+/** How late sales reach Postgres, in seconds; also a gauge. */
+const openSyncLag = ({ kafka, metrics }: RepairPorts, pool: Pool) => {
   const admin = lastingAdmin(kafka, LAG_MS);
   const recorded = recordedHostings(pool);
-  const syncLag = async (): Promise<number> => {
-    try {
-      const seconds = await admin.ask(async (one) =>
-        syncLagOf(one, await hostsNow({ topology: pipeline, recorded, describeGroups: one.describeGroups })),
-      );
-      metrics.setSyncLag(seconds);
-      return seconds;
-    } catch (error) {
-      metrics.setSyncLag(null);
-      throw error;
-    }
-  };
-  const looks = openProbes({
-    instance: config.INSTANCE_NAME,
-    clickhouse,
-    redis,
-    objects,
-    pool,
-    syncLag,
-    topicPrefix: config.KAFKA_TOPIC_PREFIX,
-  });
-  const book: Repair["book"] = {
-    take: (probe, leaseMs) => takeProbe(pool, probe, config.INSTANCE_NAME, leaseMs),
-    save: (row, alerts, leaseMs) => saveProbe(pool, row, alerts, config.INSTANCE_NAME, leaseMs),
-    unmailed: (probe) => (mailer === undefined ? Promise.resolve([]) : unmailedAlerts(pool, probe)),
-  };
-  const schedules: readonly Schedule[] = probeNames.map((probe) =>
-    selfRepair({
-      name: probe,
-      look: looks[probe],
-      restart: () => {
-        const restart = restartOf(probe, { command: config.RESTART_COMMAND, stack: stack?.restart, log });
-        return (
-          restart &&
-          (() => {
-            metrics.countRestart(probe);
-            return restart();
-          })
-        );
-      },
-      book,
-      report,
-      log,
-      show: ({ state }) => metrics.setProbe(probe, LEVELS[state]),
-      ...(timing === undefined ? {} : { timing }),
-    }),
-  );
   return {
-    schedules,
-    start: () => void ensureToken().catch((error: unknown) => log.warn("token.not_made", { error })),
-    close: async (): Promise<void> => {
-      await releaseProbes(pool, config.INSTANCE_NAME).catch(() => undefined);
-      redis.disconnect();
-      mailer?.close();
-      await Promise.all([admin.close(), clickhouse.close(), objects.close(), pool.end()]);
+    ask: async (): Promise<number> => {
+      try {
+        const seconds = await admin.ask(async (one) =>
+          syncLagOf(one, await hostsNow({ topology: pipeline, recorded, describeGroups: one.describeGroups })),
+        );
+        metrics.setSyncLag(seconds);
+        return seconds;
+      } catch (error) {
+        metrics.setSyncLag(null);
+        throw error;
+      }
     },
+    close: admin.close,
   };
 };

@@ -1,0 +1,98 @@
+// The processes of one stack by name: started, found, stopped and started again, in the order in
+// which they first started.
+import type { ProcessStatus } from "../runtime/stack-control.ts";
+import { type Charge, type KeeperEvent, type Kept, keep } from "./keep-running.ts";
+import type { Roster } from "./roster.ts";
+
+export interface CrewSettings {
+  readonly roster: Roster;
+  readonly tell: (event: KeeperEvent) => void;
+  /** Called when a process has come or gone. */
+  readonly changed: () => void;
+  /** Ends what is being started. */
+  readonly signal?: AbortSignal | undefined;
+}
+
+export interface Crew {
+  readonly find: (name: string) => Kept | undefined;
+  /** Throws one sentence with the names that there are. */
+  readonly known: (name: string) => Kept;
+  /** True for what runs or is being started. */
+  readonly has: (name: string) => boolean;
+  readonly add: (charge: Charge) => Promise<void>;
+  /** Starts what was stopped before. */
+  readonly startAgain: (name: string) => Promise<void>;
+  readonly stop: (name: string) => Promise<void>;
+  readonly status: () => readonly ProcessStatus[];
+  /** Everything, whatever is being started included; throws the first problem at the end. */
+  readonly stopAll: () => Promise<void>;
+}
+
+export const openCrew = ({ roster, tell, changed, signal }: CrewSettings): Crew => {
+  const children: Kept[] = [];
+  // In the order of starting; what is stopped and started again keeps its place.
+  const charges = new Map<string, Charge>();
+  const starting = new Map<string, Promise<void>>();
+  const leaving = new AbortController();
+  const given = signal === undefined ? leaving.signal : AbortSignal.any([signal, leaving.signal]);
+
+  const find = (name: string): Kept | undefined => children.find((child) => child.name === name);
+  const known = (name: string): Kept => {
+    const child = find(name);
+    if (child !== undefined) return child;
+    const names = children.map((one) => one.name).join(", ");
+    throw new Error(`Nothing of the name ${name} runs in this stack; there are ${names}.`);
+  };
+  const start = async (charge: Charge): Promise<void> => {
+    given.throwIfAborted();
+    charges.set(charge.name, charge);
+    children.push(await keep({ ...charge, signal: given }, roster, tell, changed));
+    const places = [...charges.keys()];
+    children.sort((a, b) => places.indexOf(a.name) - places.indexOf(b.name));
+  };
+  const add = (charge: Charge): Promise<void> => {
+    const work = start(charge).finally(() => starting.delete(charge.name));
+    starting.set(charge.name, work);
+    return work;
+  };
+  return {
+    find,
+    known,
+    add,
+    has: (name) => find(name) !== undefined || starting.has(name),
+    startAgain: async (name) => {
+      const charge = charges.get(name);
+      if (charge === undefined) known(name);
+      else if (find(name) === undefined) await (starting.get(name) ?? add(charge));
+    },
+    stop: async (name) => {
+      const child = known(name);
+      await child.stop();
+      children.splice(children.indexOf(child), 1);
+      changed();
+    },
+    status: () =>
+      [...charges.keys()].map((name) => ({
+        name,
+        pid: find(name)?.pid() ?? null,
+        state: find(name)?.state() ?? (starting.has(name) ? "starting" : "stopped"),
+      })),
+    stopAll: async () => {
+      // What is being started would come when everything else has gone.
+      leaving.abort(new Error("the stack is being stopped"));
+      await Promise.allSettled(starting.values());
+      await stopInReverse(children);
+    },
+  };
+};
+
+/**
+ * In reverse order of starting, one by one: an app must be able to flush into stores that still
+ * run, and the registry needs its Kafka. One that cannot be stopped does not leave the others
+ * running.
+ */
+const stopInReverse = async (children: readonly Kept[]): Promise<void> => {
+  const problems: unknown[] = [];
+  for (const child of children.toReversed()) await child.stop().catch((problem: unknown) => problems.push(problem));
+  if (problems.length > 0) throw problems[0];
+};

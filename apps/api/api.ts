@@ -100,7 +100,9 @@ const openStores = async (config: Config, log: Log, scope: Scope) => {
   };
 };
 
-/** How actions are audited: the schema is asked for when first needed, and again after a failure. */
+/**
+ * How actions are audited: the schema is asked for when first needed, and again after a failure.
+ */
 const openAudit = async (config: Config, log: Log, scope: Scope): Promise<ApiPorts["audit"]> => {
   const { KAFKA_BROKERS: brokers, KAFKA_TOPIC_PREFIX: topicPrefix, SCHEMA_REGISTRY_URL: url } = config;
   const kafka = openKafka({ brokers, clientId: nameOf(config), topicPrefix, log });

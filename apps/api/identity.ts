@@ -9,7 +9,7 @@ import type { User } from "../../modules/access/users.ts";
 /** The `aud` of access tokens: the provider must be set up to issue them for this resource. */
 export const AUDIENCE = "urn:tributary:api";
 /**
- * docs/design/contracts.md, "Credentials". HMAC and `none` are left out for good: whoever has a
+ * docs/design/contracts.md, "Credentials". HMAC and `none` are left out for good: who has a
  * public key could sign with it.
  */
 const ALGORITHMS = ["RS256", "ES256", "EdDSA"];
@@ -91,7 +91,7 @@ const emailIn = async (
       clockTolerance: CLOCK_TOLERANCE_SEC,
       requiredClaims: ["exp", "sub"],
     });
-    // Whoever may register an address that is not theirs must not become its owner here.
+    // A user who may register an address of another must not become its owner here.
     if (typeof payload.email !== "string" || payload.email_verified !== true) throw unauthorized();
     return payload.email;
   } catch (error) {

@@ -114,9 +114,9 @@ export const openGenerator = (random: () => number, secret: string, now: () => n
     const link = pick(tenant.links);
     if ((random() < 0.15 || forged) && link !== undefined) {
       const bytes = Uint8Array.from({ length: 8 }, () => Math.floor(random() * 256));
-      // A click from the future is believed by nobody, however fast the sender's clock is.
+      // A click from the future is never believed, however fast the sender's clock is.
       const good = mint(link.linkId, Math.min(base.ts, now()) - 10 * MINUTE_MS, bytes, key);
-      // Its last characters are of the MAC: nobody may be credited for it.
+      // Its last characters are of the MAC: no partner may be credited for it.
       const svc_click_id = forged ? `${good.slice(0, -4)}${good.endsWith("AAAA") ? "BBBB" : "AAAA"}` : good;
       const event = {
         ...base,
@@ -138,7 +138,7 @@ export const openGenerator = (random: () => number, secret: string, now: () => n
     if (kind < 0.07 && earlier !== undefined) return earlier.event;
     number += 1;
     // Some come late, by up to three weeks, some by a clock that is up to 23 h fast; few hours are
-    // touched, for each is counted anew.
+    // touched, for each is counted again.
     const skew = random();
     const aside =
       skew < 0.03

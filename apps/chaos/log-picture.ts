@@ -10,7 +10,7 @@ import { topics } from "../../topics.ts";
 import type { Target } from "./target.ts";
 
 /** One id of a topic: every record of it must have one content. */
-export interface Told {
+export interface Content {
   readonly hash: string;
   records: number;
 }
@@ -34,13 +34,13 @@ export interface LogPicture {
   readonly raw: ReadonlyMap<string, RawEvent>;
   readonly rawRecords: number;
   /** By topic and id, of the topics that decide money. */
-  readonly told: ReadonlyMap<string, ReadonlyMap<string, Told>>;
+  readonly recorded: ReadonlyMap<string, ReadonlyMap<string, Content>>;
   /** Ids with a second content. */
   readonly contradictions: readonly string[];
   /** By event id: every version that `events.attributed` holds. */
   readonly versions: ReadonlyMap<string, ReadonlySet<number>>;
   readonly letters: readonly DeadLetter[];
-  /** Where records lie that nobody can read, as `topic/partition@offset`. */
+  /** Where records lie that cannot be read, as `topic/partition@offset`. */
   readonly unreadable: readonly string[];
   /**
    * Records of the topics of money by id: those of `claims` that are decisions, and of which event.
@@ -71,7 +71,7 @@ export const openLogReader = async (target: Target): Promise<LogReader> => {
   });
   const byName = new Map(Object.values(topics).map((topic) => [topic.name, topic as Topic<any>]));
   const raw = new Map<string, RawEvent>();
-  const told = new Map<string, Map<string, Told>>(moneyTopics.map((topic) => [topic, new Map()]));
+  const recorded = new Map<string, Map<string, Content>>(moneyTopics.map((topic) => [topic, new Map()]));
   const contradictions: string[] = [];
   const versions = new Map<string, Set<number>>();
   const letters: DeadLetter[] = [];
@@ -93,10 +93,10 @@ export const openLogReader = async (target: Target): Promise<LogReader> => {
       versions.set(eventId, (versions.get(eventId) ?? new Set()).add(data.version));
       return;
     }
-    const known = told.get(topic)!.get(id);
+    const known = recorded.get(topic)!.get(id);
     const hash = hashOf(data);
     if (topic === "claims" && data.decision !== null) decisions.set(id, data.attributed.event.event_id);
-    if (known === undefined) told.get(topic)!.set(id, { hash, records: 1 });
+    if (known === undefined) recorded.get(topic)!.set(id, { hash, records: 1 });
     else {
       known.records += 1;
       // A sale that a sender sends again is another reception of it, and so another claim under its
@@ -152,7 +152,7 @@ export const openLogReader = async (target: Target): Promise<LogReader> => {
           },
         });
       await until("the log can be read", PATIENCE_MS, readOn);
-      return { raw, rawRecords, told, contradictions, versions, letters, unreadable, decisions };
+      return { raw, rawRecords, recorded, contradictions, versions, letters, unreadable, decisions };
     },
   };
 };

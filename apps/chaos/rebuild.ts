@@ -104,7 +104,7 @@ export const rebuildInto = async (target: Target, live: StateHash, tell: (text: 
     }
     while (Number(await takeMarks(owner, HOURS_AT_ONCE, (marks) => computeRollups(clickhouse, marks))) > 0);
     const state = await stateHash(owner, clickhouse);
-    const differing = await Promise.all(differingTables(live, state).map((table) => told(target, table, name)));
+    const differing = await Promise.all(differingTables(live, state).map((table) => differenceOf(target, table, name)));
     return { state, differing, records, seconds: (performance.now() - began) / 1_000 };
   } finally {
     await owner.end();
@@ -115,7 +115,7 @@ export const rebuildInto = async (target: Target, live: StateHash, tell: (text: 
   }
 };
 
-const told = async (target: Target, table: string, rebuilt: string): Promise<string> => {
+const differenceOf = async (target: Target, table: string, rebuilt: string): Promise<string> => {
   const rows = table.startsWith("clickhouse.")
     ? await differingRows(target.clickhouse, table.slice("clickhouse.".length), rebuilt)
     : [];
@@ -171,7 +171,7 @@ const copyTopic = async (target: Target, prefix: string, topic: string): Promise
       topics: [topic],
       onBatch: async ({ messages }) => {
         records += messages.length;
-        // A letter that was sent again carries headers which say so; whoever reads this copy must
+        // A letter that was sent again carries headers which say so; a reader of this copy must
         // not tell its index of it.
         await producer.send(messages.map(({ key, value }) => ({ topic, key, value })));
       },

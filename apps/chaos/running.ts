@@ -67,7 +67,9 @@ const hurt = async ({ target, available }: Victim, { minutes, seed, only }: Plan
   });
 };
 
-/** Its options are those of `tributary chaos`, and the folder of the stack. Answers its exit code. */
+/**
+ * Its options are those of `tributary chaos`, and the folder of the stack. Answers its exit code.
+ */
 export const hurtRunning = async (args: readonly string[]): Promise<number> => {
   const text = { type: "string" } as const;
   const flag = { type: "boolean" } as const;

@@ -21,7 +21,7 @@ export const faults: readonly Fault[] = [
 export interface Available {
   readonly proxies: boolean;
   readonly folders: boolean;
-  /** Nobody else sends to this installation, so that two moments of it can be compared. */
+  /** No other sender uses this installation, so that two moments of it can be compared. */
   readonly isOurs: boolean;
 }
 /** Why a fault cannot be made here, or null. */

@@ -50,7 +50,7 @@ const SLOW_SECONDS = 3;
 
 interface Tokens {
   readonly byTenant: ReadonlyMap<number, readonly string[]>;
-  /** They open doors: nobody needs them any more. */
+  /** They open doors that are not needed any more. */
   readonly revoke: () => Promise<void>;
 }
 const openTokens = async (target: Target, tenants: readonly Tenant[]): Promise<Tokens> => {

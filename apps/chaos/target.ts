@@ -25,7 +25,7 @@ export interface Target {
   readonly root: string;
   /** Where this session keeps its own files. */
   readonly folder: string;
-  /** What children of the stack are told. */
+  /** The variables that children of the stack get. */
   readonly env: Readonly<Record<string, string>>;
   readonly run: () => Run;
   readonly control: Control;

@@ -1,5 +1,5 @@
-// How a run is told: a line a cycle, and at the end what was broken how often and which laws stood,
-// with the bound that so many trials allow.
+// How a run is reported: a line a cycle, and at the end what was broken how often and which laws
+// stood, with the bound that so many trials allow.
 import { table } from "../../infra/runtime/output.ts";
 import type { Judgement } from "./laws/all.ts";
 import type { Verdict } from "./laws/law.ts";

@@ -8,7 +8,7 @@ import type { Target } from "./target.ts";
 
 export interface Watched {
   readonly samples: number;
-  /** Offsets that went back although nobody rewound them. */
+  /** Offsets that went back although no rewind was made. */
   readonly wentBack: readonly string[];
   /** The longest time that a group stood still while records waited. */
   readonly longestStallMs: number;
@@ -83,7 +83,7 @@ export const watch = (target: Target): Watcher => {
   };
   const running = (async () => {
     while (!isStopping) {
-      // A broker that is away tells nothing.
+      // A broker that is away shows nothing.
       await look().catch(() => undefined);
       await new Promise((resolve) => setTimeout(resolve, SAMPLE_MS));
     }

@@ -1,4 +1,5 @@
-// Opens what one command needs, and closes it when the command ends; finds the client that it names.
+// Opens what one command needs, and closes it when the command ends; finds the client that it
+// names.
 
 import { Redis } from "ioredis";
 import type pg from "pg";

@@ -1,4 +1,4 @@
-// Turns the rows of any CSV file into events of the batch endpoint, as told by --map, --set and
+// Turns the rows of any CSV file into events of the batch endpoint, by --map, --set and
 // --shift-to.
 
 import { basename } from "node:path";

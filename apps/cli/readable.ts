@@ -1,5 +1,5 @@
 // A record of the log as a person reads it: Avro as JSON, amounts as decimals, and bytes that
-// nobody can read as they are.
+// cannot be read as they are.
 import { toDecimal } from "../../domain/money.ts";
 import { letterHeaders } from "../../stream/dead-letters.ts";
 import type { AnyTopic, Recorded, Topic } from "../../stream/flow.ts";
@@ -78,8 +78,8 @@ export const readable = async (wire: Wire, record: PlacedMessage): Promise<Reada
 };
 
 /**
- * Asks the registry for a schema that was not met before. Throws Unreadable for bytes that nobody
- * can read.
+ * Asks the registry for a schema that was not met before. Throws Unreadable for bytes that
+ * cannot be read.
  */
 export const decoded = async <T>(
   wire: Wire,

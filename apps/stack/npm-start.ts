@@ -15,7 +15,7 @@ export interface Flags {
 
 /** The part that people see; without one, plain lines are printed. */
 export interface Show {
-  /** Told everything that happens, from the first start to the last stop. */
+  /** Hears everything that happens, from the first start to the last stop. */
   readonly onEvent?: (event: StackEvent) => void;
   /**
    * Runs when everything is ready: screen, demo traffic, story. Must end soon after `leaving` is
@@ -73,7 +73,7 @@ export async function npmStart({ apps, steps, show = {} }: Product, flags: Flags
     const shown = show.whenReady?.(stack, flags, leaving.signal) ?? Promise.resolve();
     await Promise.race([shown, aborted(leaving.signal)]);
     if (!flags.isOnce) await aborted(leaving.signal);
-    // Traffic ends before the apps that it goes to, but nobody waits for a show that does not.
+    // Traffic ends before the apps that it goes to, but a show that does not end is not waited for.
     await Promise.race([shown, aborted(AbortSignal.timeout(LAST_SCENE_MS))]);
     return 0;
   } catch (error) {

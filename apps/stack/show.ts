@@ -1,5 +1,5 @@
 // What a person sees of `npm start`: start-up lines, then the live screen with demo traffic, or the
-// story told once.
+// story shown once.
 
 import type { Stack, StackEvent } from "../../infra/embedded/supervisor.ts";
 import type { Demo } from "../../modules/installation/seed.ts";

@@ -1,5 +1,5 @@
 // A fixed story of one shop: ten events, what must become of each, and what the ledger must say at
-// the end. `npm start -- --once` tells it.
+// the end. `npm start -- --once` shows it.
 import { type ClickIdKey, mint } from "../../domain/click-id.ts";
 
 export interface StoryLinks {
@@ -29,7 +29,7 @@ const phone =
 const forged = (clickId: string): string => `${clickId.slice(0, -1)}${clickId.endsWith("A") ? "B" : "A"}`;
 
 /**
- * Told at `now`; `run` keeps two tellings apart. The seeded shop casa-verde pays 12 % through
+ * Happens at `now`; `run` keeps two runs apart. The seeded shop casa-verde pays 12 % through
  * verde-jardin and 4 % for coupons VERDE...
  */
 export const storyOf = (run: string, clientId: number, links: StoryLinks, key: ClickIdKey, now: number): Story => {

@@ -78,7 +78,7 @@ const problemsOf = (
  */
 export const tellStory = async (stage: Stage, print: (text: string) => void): Promise<readonly string[]> => {
   const shop = stage.demo.clients.find(({ slug }) => slug === SHOP);
-  if (shop === undefined) throw new Error(`the demo client ${SHOP} is missing; remove .tributary to seed anew`);
+  if (shop === undefined) throw new Error(`the demo client ${SHOP} is missing; remove .tributary to seed it again`);
   const now = Date.now();
   const links = Object.fromEntries(stage.demo.links.map(({ code, link_id }) => [code, link_id]));
   const story = storyOf(now.toString(36), shop.id, links, clickIdKey(stage.secret, 1), now);

@@ -17,7 +17,7 @@ const agents = [
   "Mozilla/5.0 (Macintosh; Intel Mac OS X 15_5) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/18.5 Safari/605.1.15",
   "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)",
 ];
-/** The documentation networks of RFC 5737: nobody's addresses. */
+/** The documentation networks of RFC 5737: addresses of no one. */
 const networks = ["192.0.2", "198.51.100", "203.0.113"];
 const products = ["lamp", "chair", "rug", "shelf", "mirror", "desk", "stool", "vase"];
 const MINUTE_MS = 60_000;

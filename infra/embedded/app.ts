@@ -1,4 +1,5 @@
-// One process of the product on the stack: what it is, what it is told, and when it is ready.
+// One process of the product on the stack: what it is, which variables it gets, and when it is
+// ready.
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import type { StackConfig } from "./config.ts";

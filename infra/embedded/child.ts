@@ -1,5 +1,5 @@
-// One spawned process: told apart from a later process of the same number by its start time, asked
-// to end, and ended.
+// One spawned process: distinguished from a later process of the same number by its start time,
+// asked to end, and ended.
 import { execFileSync, spawn } from "node:child_process";
 import { closeSync, existsSync, openSync, readFileSync, renameSync, statSync } from "node:fs";
 import { type Identity, isAlive, startOf } from "../runtime/lock.ts";

@@ -36,7 +36,7 @@ export async function openDoor(controlled: Controlled): Promise<Door> {
     );
   });
   await new Promise<void>((resolve, reject) => server.once("error", reject).listen(0, "127.0.0.1", resolve));
-  // The stack ends when its work ends; an open door alone keeps nobody.
+  // The stack ends when its work ends; an open door alone keeps no process alive.
   server.unref();
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,

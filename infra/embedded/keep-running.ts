@@ -144,7 +144,7 @@ export async function keep(
     }
   };
 
-  const anew = async (withinMs?: number): Promise<void> => {
+  const restart = async (withinMs?: number): Promise<void> => {
     await end(withinMs);
     await watching;
     // A successor that was being started when the restart came.
@@ -170,7 +170,7 @@ export async function keep(
     signal: (by) => child !== undefined && signal(child, by),
     state: () => (!isWell || child === undefined ? "starting" : isPaused(child.pid) ? "paused" : "running"),
     restart: (withinMs) => {
-      restarting ??= anew(withinMs).finally(() => {
+      restarting ??= restart(withinMs).finally(() => {
         restarting = undefined;
         // Whatever came of it, what runs now is watched, and what died is started again with
         // back-off.
@@ -211,9 +211,9 @@ const pauseOf = (ms: number, leaving: AbortSignal): Promise<void> =>
 /** The end of a log, short enough for one line on a screen. */
 function lastWords(log: string): string {
   const lines = readFileSync(log, "utf8").trimEnd().split("\n");
-  const told =
+  const output =
     lines.findLast((line) => /error|fatal|exception|refused|denied|not found/i.test(line) && !/^\s+at /.test(line)) ??
     lines.at(-1) ??
     "";
-  return `${told === "" ? "it said nothing" : `it said: ${told.slice(0, 400)}`} (log: ${log})`;
+  return `${output === "" ? "it said nothing" : `it said: ${output.slice(0, 400)}`} (log: ${log})`;
 }

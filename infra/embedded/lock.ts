@@ -1,4 +1,4 @@
-// One stack a folder: a second one is told who has it.
+// One stack a folder: a second one is refused with the process that has it.
 import { Held, lockFile } from "../runtime/lock.ts";
 import type { Home } from "./home.ts";
 

@@ -11,7 +11,7 @@ export type ServiceName = "kafka" | "redis" | "postgres" | "clickhouse" | "regis
 export interface Place {
   readonly home: Home;
   readonly ports: Readonly<Record<string, number>>;
-  /** Ports that others are told instead of a service's own, where something stands before it. */
+  /** Ports that are published instead of a service's own, where something stands before it. */
   readonly fronts: Readonly<Record<string, number>>;
   readonly secrets: Secrets;
   readonly env: Readonly<Record<string, string>>;

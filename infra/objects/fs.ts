@@ -35,7 +35,7 @@ export const fsObjects = (folder: string): Objects => {
 
   let sweptAt = Number.NEGATIVE_INFINITY;
   /**
-   * What is erased must not live on in a draft. Whoever stores is not stopped by it: what could not
+   * What is erased must not live on in a draft. Storing is not stopped by it: what could not
    * be removed is tried again with the next sweep.
    */
   const sweep = async (): Promise<void> => {

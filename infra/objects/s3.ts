@@ -92,7 +92,7 @@ const doing = async <T>(what: string, work: () => Promise<T>): Promise<T> => {
  */
 export const s3Objects = (url: string): Objects => {
   const { endpoint, region, bucket, prefix, accessKeyId, secretAccessKey } = s3AddressOf(url);
-  // The library is large, and whoever keeps objects in a folder needs none of it.
+  // The library is large, and objects in a folder need none of it.
   const load = async () => {
     const sdk = await import("@aws-sdk/client-s3");
     const client: S3Client = new sdk.S3Client({

@@ -93,15 +93,15 @@ const takeAway = (file: string, aside: string): void => {
     linkSync(aside, file);
     throw new Held(file, holder);
   } catch (error) {
-    // Another starter was faster, in taking the stale note away or in linking its own: whoever has
-    // the folder now is seen at the next look.
+    // Another starter was faster, in taking the stale note away or in linking its own: the
+    // holder of the folder is seen at the next look.
     if (!["ENOENT", "EEXIST"].includes((error as NodeJS.ErrnoException).code ?? "")) throw error;
   } finally {
     rmSync(aside, { force: true });
   }
 };
 
-/** Undefined when the note is gone or cut short: it names nobody. */
+/** Undefined when the note is gone or cut short: it names no holder. */
 const holderOf = (file: string): Identity | undefined => {
   try {
     return JSON.parse(readFileSync(file, "utf8")) as Identity;

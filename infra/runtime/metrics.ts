@@ -38,7 +38,7 @@ export interface RunCounts {
   readonly seconds: number;
 }
 
-/** Dead letters that nobody has brought through or given up yet. */
+/** Dead letters that were neither brought through nor given up yet. */
 export interface OpenLetters {
   readonly kind: string;
   readonly state: string;

@@ -35,15 +35,15 @@ export interface Running {
   readonly silentMs: () => number;
 }
 
-/** A gauge that nobody scrapes more often need not be asked for more often. */
+/** A gauge need not be asked for more often than it is scraped. */
 const BACKLOG_MS = 5_000;
 /** What was stored must show within the minute (law L1), also when one run was slow. */
 const LONGEST_REST_MS = 20_000;
 
 /**
- * Starts at once; `stop` waits for the run under way. A run that fails is told and counted, and the
- * next one tries again: a schedule has no event to lose, what it left undone still waits. A warning
- * where it may heal by itself, an error where an operator must look.
+ * Starts at once; `stop` waits for the run under way. A run that fails is logged and counted, and
+ * the next one tries again: a schedule has no event to lose, what it left undone still waits. A
+ * warning where it may heal by itself, an error where an operator must look.
  */
 export const keepDoing = (
   { name, pauseMs, fromStart = false, rest = 0, work, waiting }: Schedule,

@@ -28,7 +28,7 @@ export interface Scope {
   readonly closing: AbortSignal;
   /**
    * Ends the app with 1, closing what is open: for a consumer that crashed and for whatever else
-   * nobody is left to handle.
+   * nothing is left to handle.
    */
   readonly fail: (error: Error) => void;
   /**
@@ -104,7 +104,7 @@ export interface Surroundings {
 /**
  * Runs an app: `main` opens what it needs and returns once it serves. Then the first SIGTERM or
  * SIGINT closes in reverse and exits 0, or 1 when something could not be closed; a second signal
- * exits 1 at once. A throw of `main` and `scope.fail` close and exit 1; what nobody caught exits 1
+ * exits 1 at once. A throw of `main` and `scope.fail` close and exit 1; what was not caught exits 1
  * at once.
  */
 export const run = (main: (scope: Scope) => Promise<void>, log: Log, around: Surroundings = process): void => {

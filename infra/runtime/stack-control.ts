@@ -36,8 +36,8 @@ export interface Control {
 const ANSWER_MS = 120_000;
 
 /**
- * Every call rejects with one sentence of the door: an unknown name is told with those that there
- * are.
+ * Every call rejects with one sentence of the door: an unknown name is answered with those that
+ * there are.
  * @throws Error when the stack has no door: it was started by an older version, or `run` is none of
  * an embedded stack.
  */

@@ -35,8 +35,8 @@ const read = ({ certFile, keyFile }: TlsFiles) => ({
 });
 
 /**
- * Changed files are taken for new connections, those that are open stay; unusable ones are told and
- * the former certificate goes on.
+ * Changed files are taken for new connections, those that are open stay; unusable ones are logged
+ * and the former certificate goes on.
  */
 const secureServer = (options: ServerOptions, listener: RequestListener, tls: TlsFiles): SecureServer => {
   const server = createSecureServer({ ...options, ...read(tls), handshakeTimeout: HANDSHAKE_MS }, listener);

@@ -143,7 +143,7 @@ export const openLastResort = (settings: {
         await sendObject(objects, oldest.key, send);
       } catch (error) {
         if (!(error instanceof Damaged)) throw error;
-        // It stays where it is, for somebody to look at; what comes behind it must not wait for
+        // It stays where it is, for an operator to look at; what comes behind it must not wait for
         // that.
         settings.onDamaged?.(oldest.key, error);
       }
@@ -165,7 +165,7 @@ export const openLastResort = (settings: {
 
 class Damaged extends Error {}
 
-/** One that somebody else has sent meanwhile is done. */
+/** One that another process has sent meanwhile is done. */
 const sendObject = async (objects: Objects, key: string, send: Send): Promise<void> => {
   const body = await objects.get(key).catch((error) => {
     if (error instanceof ObjectMissing) return undefined;

@@ -21,7 +21,7 @@ interface Found {
   readonly records: readonly SpoolRecord[];
   readonly bytes: number;
 }
-/** Told of the bytes that a crash left half written; none of them was ever acknowledged. */
+/** Hears of the bytes that a crash left half written; none of them was ever acknowledged. */
 export type OnTorn = (torn: { readonly segment: string; readonly bytes: number }) => void;
 
 /** One send of the producer. */
@@ -44,7 +44,7 @@ export const segmentsIn = async (
     }
     return kept;
   } catch (error) {
-    // Whoever opens tries again: what is left open would add up.
+    // The caller tries again: what is left open would add up.
     for (const { segment } of kept) await segment.handle.close().catch(() => undefined);
     throw error;
   }

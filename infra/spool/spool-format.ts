@@ -63,7 +63,7 @@ export const recordFrame = ({ at, label, messages }: SpoolRecord): Buffer => {
 };
 
 /**
- * The payload of the frame at `from`: null when there is no whole and valid one, and then nobody
+ * The payload of the frame at `from`: null when there is no whole and valid one, and then nothing
  * knows what follows.
  */
 export const payloadAt = (bytes: Buffer, from: number): Buffer | null => {

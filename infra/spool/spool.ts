@@ -1,5 +1,5 @@
 // Messages that wait on the local disk until the log can be reached: appended and synced, drained
-// in their order, each told whether it is safe.
+// in their order, each confirmed when it is safe.
 import { mkdir, open, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { hit } from "#failpoint";
@@ -24,7 +24,7 @@ export interface SpoolSettings {
   readonly now?: () => UnixMs;
   readonly onTorn?: OnTorn;
   /**
-   * Told when the disk did not take the mark: after a crash what was drained since then is sent
+   * Called when the disk did not take the mark: after a crash what was drained since then is sent
    * again.
    */
   readonly onUnmarked?: (error: unknown) => void;
@@ -93,7 +93,7 @@ interface Waiting {
  * Killed after sending and before the mark: sent again, the same bytes. Throws Held when another
  * process has the folder.
  *
- * Known gap: of a record that the disk changed afterwards only the checksum tells; it and what lies
+ * Known gap: of a record that the disk changed afterwards only the checksum knows; it and what lies
  * behind it in its segment are cut like a torn tail.
  */
 export const openSpool = async (settings: SpoolSettings): Promise<Spool> => {

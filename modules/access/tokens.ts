@@ -37,8 +37,8 @@ const sha256 = (token: string): Buffer => createHash("sha256").update(token).dig
 export const newToken = (kind: TokenKind): string => `trb_${kind}_${randomBytes(32).toString("base64url")}`;
 
 /**
- * Makes a token and saves its hash. With `token` given (one made earlier, for a database made anew)
- * that one is saved, and saving it again changes nothing. A new upload token replaces the
+ * Makes a token and saves its hash. With `token` given (one made earlier, for a database made
+ * again) that one is saved, and saving it again changes nothing. A new upload token replaces the
  * partner's. Throws when an ingest token names no client, an upload token no partner, or the one
  * given was revoked.
  */
@@ -112,7 +112,7 @@ export const revokeToken = async (pool: pg.Pool, tokenId: number): Promise<boole
     return rowCount === 1;
   });
 
-/** Writers take turns, so that whoever sees a revision has seen all below it. */
+/** Writers take turns, so that a reader of a revision has seen all below it. */
 const writing = <T>(pool: pg.Pool, work: (tx: pg.PoolClient, revision: number) => Promise<T>): Promise<T> =>
   transaction(
     pool,

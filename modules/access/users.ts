@@ -15,7 +15,7 @@ export interface User {
   readonly client_ids: readonly number[];
 }
 
-/** Asked before any tenant is known; whoever takes this role on sees no tenant's rows. */
+/** Asked before any tenant is known; this role sees no tenant's rows. */
 const reader = { role: "tributary_tokens" } as const;
 
 export const userOf = (pool: Pool, email: string): Promise<User | undefined> =>

@@ -38,9 +38,9 @@ export const keepAlert = async (tx: PoolClient, alert: AlertRow, isMailed = fals
 
 /**
  * Keeps the alert, and mails it with `send` unless that was done before; the row is locked
- * meanwhile, so that two reporters of one alert mail it once. True when it is mailed. A mail server that
- * refuses is noted and answers false; only Postgres makes this throw. A crash between the mail and
- * its mark mails again.
+ * meanwhile, so that two reporters of one alert mail it once. True when it is mailed. A mail server
+ * that refuses is noted and answers false; only Postgres makes this throw. A crash between the mail
+ * and its mark mails again.
  */
 export const mailOnce = (pool: Pool, alert: AlertRow, send: (() => Promise<void>) | undefined): Promise<boolean> =>
   transaction(

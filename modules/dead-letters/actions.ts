@@ -59,7 +59,7 @@ export const discardLetters = async (
   }
 };
 
-/** One letter as somebody may see it (null: every letter); undefined when there is none for him. */
+/** One letter within a scope (null: every letter); undefined when there is none in it. */
 export const findLetter = async (pool: Pool, letterId: string, scope: LetterScope): Promise<Letter | undefined> =>
   (await listLetters(pool, { ids: [letterId] }, { scope, limit: 1 }))[0];
 

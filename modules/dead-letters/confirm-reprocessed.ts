@@ -47,7 +47,7 @@ interface Walk {
  * end of the walk either the letter has come through, or its next failure is in the index and has
  * ended this attempt, and `passed` leaves it alone. Should a reader be slower than it seemed, its
  * failure opens the letter again: nothing is lost by haste. Kept in this process alone; its
- * successor walks anew.
+ * successor walks again.
  */
 export const confirmReprocessed = (
   topology: Topology,

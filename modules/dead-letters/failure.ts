@@ -30,7 +30,7 @@ export const letterSources: readonly AnyTopic[] = [...sources.values()];
 
 type Kept = Pick<InputMessage, "key" | "value" | "headers">;
 
-/** Without U+0000, which no text of the index may hold; whoever wrote it. */
+/** Without U+0000, which no text of the index may hold. */
 const textOf = (headers: InputMessage["headers"], name: string): string | undefined =>
   headers[name]?.toString().replaceAll("\0", "");
 const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
@@ -110,7 +110,7 @@ const digestOf = ({ key, value }: Kept): string =>
 
 /**
  * The root that a record which was sent again carries, else that of its own place and bytes: places
- * are given anew when a log is lost, bytes are not.
+ * are given again when a log is lost, bytes are not.
  */
 const rootOf = (kept: Kept, source: Position): string => {
   const carried = textOf(kept.headers, letterHeaders.letter);
@@ -133,7 +133,7 @@ const eventIdOf = ({ record, event }: Held): string =>
 const kindOf = (topic: string): LetterKind =>
   (Object.keys(letterTopics) as LetterKind[]).find((kind) => letterTopics[kind] === topic) ?? "s2s";
 
-/** Of a record that nothing of ours wrote: it is kept, told, and goes nowhere by itself. */
+/** Of a record that nothing of ours wrote: it is kept, counted, and goes nowhere by itself. */
 const FOREIGN = "foreign_record";
 
 /**
@@ -181,7 +181,7 @@ const isErased = ({ topic, record, event }: Held, hides: Hides | undefined): boo
 
 /**
  * The message that takes a letter's record into the pipeline again; `no_way_back`: the record is
- * not of the pipeline; `erased`: it speaks of somebody who must not come back (law R4).
+ * not of the pipeline; `erased`: its subject must not come back (law R4).
  */
 export const reentryOf = async (
   wire: Wire,

@@ -9,7 +9,7 @@ import type { Failure } from "./letter.ts";
 const FAILURES_AT_ONCE = 500;
 
 /**
- * Small and prompt: dead letters are few, and whoever asks for their number wants it now. A garbage
+ * Small and prompt: dead letters are few, and their number is wanted now. A garbage
  * of megabytes still comes one at a time.
  */
 export const indexReading = {

@@ -12,7 +12,7 @@ import {
   subjectKey,
 } from "./letter.ts";
 
-/** Letters of every tenant and of nobody are worked on under the role of schedules. */
+/** Letters of every tenant and of none are worked on under the role of schedules. */
 const asKeeper = <T>(pool: Pool, work: (tx: PoolClient) => Promise<T>): Promise<T> =>
   transaction(pool, null, work, { role: "tributary_keeper" });
 
@@ -26,7 +26,7 @@ export const letterColumns = `letter_id, kind, state, stage, code, message,
 const KNOWN = `
   select ${letterColumns} from dead_letters
   where letter_id = any ($1) or (subject = any ($2::uuid[]) and state <> 'discarded') order by letter_id for update`;
-const TOLD = "select failure_id from dead_letter_failures where failure_id = any ($1::uuid[])";
+const KNOWN_FAILURES = "select failure_id from dead_letter_failures where failure_id = any ($1::uuid[])";
 const SAVE = `
   insert into dead_letters (letter_id, kind, state, stage, code, message, source_topic, source_partition, source_offset,
     kept_topic, kept_partition, kept_offset, root, subject, event_id, client_id, attempts, first_failed_at, last_failed_at, next_attempt_at,
@@ -48,7 +48,7 @@ const TELL = `
   from jsonb_to_recordset($1::jsonb) as given (failure_id uuid, letter_id text, source jsonb, kept jsonb, code text, message text, failed_at float8)`;
 
 /**
- * One transaction: letters and failures are there together. Whoever reads another partition of the
+ * One transaction: letters and failures are there together. A reader of another partition of the
  * dead letters waits, for two failures of one event may lie in two of them. Dying before the commit
  * of the offsets costs a second reading, which changes nothing.
  */
@@ -72,10 +72,10 @@ export const indexInPostgres = (
       ({ letter_id, subject, stage }) =>
         ids.includes(letter_id) || (subject !== null && concerned.has(subjectKey(subject, stage))),
     );
-    const { rows: told } = await tx.query<Pick<Failure, "failure_id">>(TOLD, [
+    const { rows: recorded } = await tx.query<Pick<Failure, "failure_id">>(KNOWN_FAILURES, [
       failures.map(({ failure_id }) => failure_id),
     ]);
-    const known = { letters, failures: new Set(told.map(({ failure_id }) => failure_id)) };
+    const known = { letters, failures: new Set(recorded.map(({ failure_id }) => failure_id)) };
     const indexed = indexFailures(known, failures, random);
     if (indexed.failures.length === 0) return indexed;
     await tx.query(SAVE, [JSON.stringify(indexed.letters)]);
@@ -85,7 +85,10 @@ export const indexInPostgres = (
     return indexed;
   });
 
-/** A letter in the state in which it was sent: whoever finds it in another one leaves it alone. */
+/**
+ * A letter in the state in which it was sent: a process that finds it in another one leaves it
+ * alone.
+ */
 export type Attempt = Pick<Letter, "letter_id" | "attempts">;
 
 const CLAIM = `
@@ -97,7 +100,7 @@ const CLAIM = `
   returning ${letterColumns}`;
 
 /**
- * Takes at most `most` letters that are due, or that somebody died over; nobody else gets them
+ * Takes at most `most` letters that are due, or whose sender died; no other process gets them
  * before the lease has ended.
  */
 export const claimLetters = async (

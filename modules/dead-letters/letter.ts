@@ -19,7 +19,9 @@ export const letterStates: readonly LetterState[] = ["waiting", "retrying", "rep
 
 /** What one record of a dead-letter topic says. */
 export interface Failure {
-  /** Who refused which bytes, and where they lay: the same when it is told twice, or read again. */
+  /**
+   * Who refused which bytes, and where they lay: the same when it is reported twice, or read again.
+   */
   readonly failure_id: string;
   readonly kind: LetterKind;
   /** Of what was refused first; a record that is sent again carries it in a header. */
@@ -61,7 +63,7 @@ export interface Letter {
   readonly last_failed_at: UnixMs;
   /** Of a waiting one. */
   readonly next_attempt_at: UnixMs | null;
-  /** Of one that is being sent: nobody else takes it until then. */
+  /** Of one that is being sent: no other process takes it until then. */
   readonly lease_until: UnixMs | null;
   /** When the log had it again. */
   readonly sent_at: UnixMs | null;
@@ -134,25 +136,32 @@ const opened = (failure: Failure, random: number): Letter => ({
 /**
  * A failure of what was sent again ends that attempt; it also reopens a letter that had been taken
  * for passed (its reader was slower than thought).
- * Any other one, of a second copy of the event, tells nothing new: the letter waits already, or was
+ * Any other one, of a second copy of the event, is nothing new: the letter waits already, or was
  * given up.
  */
 const failedAgain = (letter: Letter, failure: Failure, random: number): Letter => {
-  const told = {
+  const updated = {
     ...letter,
     code: failure.code,
     message: failure.message,
     last_failed_at: Math.max(letter.last_failed_at, failure.failed_at),
   };
   if (letter.state !== "retrying" && letter.state !== "reprocessed")
-    return letter.state === "discarded" ? letter : told;
+    return letter.state === "discarded" ? letter : updated;
   const attempts = letter.attempts + 1;
-  return { ...told, ...next(failure, attempts, random), attempts, lease_until: null, sent_at: null, closed_at: null };
+  return {
+    ...updated,
+    ...next(failure, attempts, random),
+    attempts,
+    lease_until: null,
+    sent_at: null,
+    closed_at: null,
+  };
 };
 
 /**
  * What is known before a batch: letters by id, those of a subject and stage, and the ids of
- * failures that were told already.
+ * failures that are known already.
  */
 export interface Known {
   readonly letters: readonly Letter[];
@@ -161,7 +170,7 @@ export interface Known {
 export interface Indexed {
   /** New and changed ones, as they are after the batch. */
   readonly letters: readonly Letter[];
-  /** Failures told for the first time, each with its letter. */
+  /** Failures seen for the first time, each with its letter. */
   readonly failures: readonly { readonly letter_id: string; readonly failure: Failure }[];
 }
 
@@ -183,12 +192,12 @@ export const indexFailures = (known: Known, failures: readonly Failure[], random
     if (other === undefined || !isOpen(other)) bySubject.set(key, letter.letter_id);
   };
   for (const letter of known.letters) note(letter);
-  const told = new Set(known.failures);
+  const seen = new Set(known.failures);
   const changed = new Set<string>();
   const fresh: { letter_id: string; failure: Failure }[] = [];
   for (const failure of failures) {
-    if (told.has(failure.failure_id)) continue;
-    told.add(failure.failure_id);
+    if (seen.has(failure.failure_id)) continue;
+    seen.add(failure.failure_id);
     const ofRoot = byId.get(letterIdOf(failure));
     const ofSubject =
       failure.subject === null ? undefined : byId.get(bySubject.get(subjectKey(failure.subject, failure.stage)) ?? "");
@@ -201,7 +210,7 @@ export const indexFailures = (known: Known, failures: readonly Failure[], random
   return { letters: [...changed].map((id) => byId.get(id)!), failures: fresh };
 };
 
-/** Is due, or was taken by somebody who did not come to the end of sending it. */
+/** Is due, or was taken by a process that did not come to the end of sending it. */
 export const mayBeClaimed = (letter: Letter, now: UnixMs): boolean =>
   letter.state === "waiting"
     ? letter.next_attempt_at! <= now

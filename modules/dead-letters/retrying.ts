@@ -24,7 +24,7 @@ export interface RetryPorts {
   readonly pick: (places: readonly Position[]) => Promise<ReadonlyMap<string, Kept>>;
   readonly produce: Produce;
   readonly wire: Wire;
-  /** Who was erased; rejects while nobody can know, and then nothing is sent. */
+  /** Who was erased; rejects while that is not known, and then nothing is sent. */
   readonly hides: () => Promise<Hides | undefined>;
   readonly clock: () => UnixMs;
 }
@@ -42,8 +42,8 @@ const LEASE_MS = 60_000;
  * several readers is sent once. The order of effects:
  *  1 claim, with a lease -> dying here: the lease ends, and another one claims it
  * 2 produce the kept bytes, with the letter in a header -> dying here: claimed again and sent
- * again, the same id, one row  3 mark as sent -> it is seen through (seeing-through.ts), by whoever
- * looks next
+ * again, the same id, one row  3 mark as sent -> it is confirmed (confirm-reprocessed.ts), by the
+ * keeper that looks next
  */
 export const sendDue = async (
   { claims, pick, produce, wire, hides, clock }: RetryPorts,

@@ -30,7 +30,7 @@ export interface AsideRequest {
 export interface Aside {
   readonly hosting: Found;
   readonly record: InputMessage;
-  /** Undefined: nobody can read it. */
+  /** Undefined: it cannot be read. */
   readonly event: Recorded<any> | undefined;
   readonly to: string;
 }
@@ -84,7 +84,7 @@ const readable = (wire: Wire, topic: AnyTopic, { value }: InputMessage, place: P
  * The order of effects, each of which may be the last before this process dies; the same command
  * goes on:
  * 1 the audit, then the hold -> an operation that began and never ended; the group stays left until
- * the command is run again, or the group released  2 once nobody is in the group: the record into
+ * the command is run again, or the group released  2 once the group is empty: the record into
  * the dead letters -> written again, one letter, for it is named after the record  3 the memory
  * marks of the stages, else they would take the gap for lost memory -> a mark ahead of its offset
  * is what a stage leaves that dies before it commits  4 the offset, one on, read back and compared
@@ -132,7 +132,7 @@ export const setAside = async (ports: AsidePorts, request: AsideRequest): Promis
     try {
       onStep?.(`${group} is held; waiting until its workers have left it`);
       await untilEmpty(ports, group);
-      // Asked again now that nobody can move it.
+      // Asked again now that nothing can move it.
       const aside = await planAside(ports, request);
       const { key, value, headers } = aside.record;
       const reader = nodes[0]!;

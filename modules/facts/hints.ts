@@ -97,8 +97,8 @@ export const redisHints = (redis: Redis, prefix = "tributary"): Hints => {
 };
 
 /**
- * Devices of a person that are asked for their clicks; nobody has more, and a shared account must
- * not make a batch slow.
+ * Devices of a person that are asked for their clicks; no person has more, and a shared account
+ * must not make a batch slow.
  */
 const devicesAsked = 20;
 

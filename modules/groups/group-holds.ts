@@ -46,7 +46,7 @@ export const openHolds = (pool: pg.Pool): Holds => {
     change: { readonly text: string; readonly values: unknown[] },
   ): Promise<void> => {
     const { rowCount } = await pool.query(change);
-    if (rowCount === 0) throw new Error(`the hold of ${operation} is gone: somebody has released the group`);
+    if (rowCount === 0) throw new Error(`the hold of ${operation} is gone: the group was released`);
   };
   return {
     alone: async (group, work) => {
@@ -61,8 +61,8 @@ export const openHolds = (pool: pg.Pool): Holds => {
         try {
           return await work();
         } finally {
-          // Said, for Postgres hears of a closed connection only after a while, and whoever asks at
-          // once would be refused.
+          // Said, for Postgres hears of a closed connection only after a while, and a process that
+          // asks at once would be refused.
           await client
             .query(sql`select pg_advisory_unlock(hashtext(${`tributary.group.${group}`}))`)
             .catch(() => undefined);

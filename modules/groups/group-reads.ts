@@ -58,10 +58,10 @@ interface KnownGroup {
   readonly recorded: readonly string[];
 }
 
-const knownGroups = (nodes: readonly AnyReader[], told: readonly Recorded[]): readonly KnownGroup[] => {
+const knownGroups = (nodes: readonly AnyReader[], hosted: readonly Recorded[]): readonly KnownGroup[] => {
   const apart = nodes.map(({ name, from }) => ({ group: groupNamed(name), topic: from.name, recorded: [name] }));
   const known = new Map(apart.map((one): [string, KnownGroup] => [one.group, one]));
-  for (const { group, topic, nodes: recorded } of told) known.set(group, { group, topic, recorded });
+  for (const { group, topic, nodes: recorded } of hosted) known.set(group, { group, topic, recorded });
   return [...known.values()];
 };
 
@@ -72,13 +72,13 @@ const knownGroups = (nodes: readonly AnyReader[], told: readonly Recorded[]): re
 export const groupsNow = async (sources: Sources, now: number): Promise<readonly GroupRead[]> => {
   const { pool, admin, topology } = sources;
   const nodes = readersOf(topology);
-  const [told, holds] = await Promise.all([hostings(pool), openHolds(pool).all()]);
-  const known = knownGroups(nodes, told);
+  const [hosted, holds] = await Promise.all([hostings(pool), openHolds(pool).all()]);
+  const known = knownGroups(nodes, hosted);
   const states = new Map(
     (await admin.describeGroups(known.map(({ group }) => group))).map((state) => [state.group, state]),
   );
   const hasMembers = (group: string): boolean => (states.get(group)?.members.length ?? 0) > 0;
-  const hosts = hostsOf(topology, told, hasMembers);
+  const hosts = hostsOf(topology, hosted, hasMembers);
   const names = nodes.map(({ name }) => name);
   const revisions = await revisionsInForce(pool, names);
 

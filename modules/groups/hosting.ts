@@ -35,7 +35,7 @@ export const groupsOf = (topology: Topology, args: readonly string[]): readonly 
       const copy = sinks.find((one) => !writesRows(one)) as AnyCopy | undefined;
       if (copy === undefined) return [{ is: "sinks", name, reads, sinks: sinks.filter(writesRows) }];
       if (sinks.length > 1)
-        throw new Error(`${copy.name} copies records and shares its reading with nobody: put a space between`);
+        throw new Error(`${copy.name} copies records and shares its reading with no other: put a space between`);
       return [{ is: "copy", name, reads, copy }];
     } catch (error) {
       problems.push((error as Error).message);

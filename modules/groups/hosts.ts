@@ -11,7 +11,9 @@ import { groupNamed } from "./hosting.ts";
 export interface Hop {
   readonly group: string;
   readonly topic: string;
-  /** All stages or sinks that the group hosts, in the order of the chain; none: nothing reads it. */
+  /**
+   * All stages or sinks that the group hosts, in the order of the chain; none: nothing reads it.
+   */
   readonly nodes: readonly string[];
 }
 export interface Host extends Hop {

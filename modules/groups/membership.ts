@@ -77,7 +77,7 @@ export const member = ({ group, join, sessionTimeoutMs, log }: Omit<MembershipSe
     },
     follow: (by) => {
       heldBy = by;
-      // A turn that failed has been told by whoever asked for it.
+      // A turn that failed was reported by its caller.
       turn = turn.catch(() => undefined).then(settle);
       return turn;
     },
@@ -110,7 +110,7 @@ export const openMemberships = async (
       isUnanswered = false;
       return held;
     } catch (error) {
-      // Told once: what is known stays, and the next question is a second away.
+      // Logged once: what is known stays, and the next question is a second away.
       if (!isUnanswered) log.warn("holds.unknown", { error });
       isUnanswered = true;
       return null;

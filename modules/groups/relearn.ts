@@ -147,7 +147,7 @@ export const relearnStage = (ports: RelearnPorts, request: RelearnRequest): Prom
         onStep?.("the workers join again and read their input once more, without writing anything");
       }
     } catch (error) {
-      // Nothing is forgotten, so nobody need be kept waiting.
+      // Nothing is forgotten, so no worker need be kept waiting.
       if (!isTouched) await ports.holds.end(hold.operation);
       await ports.ended(hold.operation, request, "failed", { problem: (error as Error).message, plan });
       throw error;

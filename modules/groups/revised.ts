@@ -5,7 +5,7 @@ import type { ProcessBatch, Retry } from "../../stream/messages.ts";
 export interface Revised {
   readonly process: ProcessBatch;
   /**
-   * To be called whenever the group is joined anew: a partition may have been somebody else's
+   * To be called whenever the group is joined: a partition may have been another worker's
    * meanwhile.
    */
   readonly onJoin: () => void;

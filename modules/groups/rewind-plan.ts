@@ -19,7 +19,7 @@ export interface PartitionFound {
    * which may lie beyond what a lagging group has read.
    */
   readonly atTime: number | null;
-  /** When the record at `low` was appended; null when nobody asked, or there is none. */
+  /** When the record at `low` was appended; null when it was not asked for, or there is none. */
   readonly lowAt: UnixMs | null;
 }
 

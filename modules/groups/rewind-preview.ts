@@ -1,4 +1,5 @@
-// What a rewind would do, before it is done: offsets, gaps, what forbids it, and what is written again.
+// What a rewind would do, before it is done: offsets, gaps, what forbids it, and what is written
+// again.
 import type { Topology } from "../../stream/flow.ts";
 import { gapText, planRewind, type RewindPorts, type RewindRequest } from "./rewind.ts";
 import { movesOf } from "./rewind-plan.ts";

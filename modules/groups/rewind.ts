@@ -38,7 +38,7 @@ export interface Hold {
 
 /**
  * Where holds are kept; modules/groups/group-holds.ts. Changes name the operation, and throw when
- * its hold is gone: somebody has released it.
+ * its hold is gone: it was released.
  */
 export interface Holds {
   /** Runs the work of one command on a group at a time, or throws HeldElsewhere. */
@@ -188,7 +188,7 @@ export const untilEmpty = async (
     if (clock.now() > end) {
       const who = state.members.map(({ clientId, host }) => `${clientId}${host}`).join(", ");
       throw new Error(
-        `${group} is still ${state.state} after ${EMPTY_WITHIN_MS / 1_000} s, with ${who || "nobody named"}: a worker that cannot ask Postgres keeps its groups`,
+        `${group} is still ${state.state} after ${EMPTY_WITHIN_MS / 1_000} s, with ${who || "no member named"}: a worker that cannot ask Postgres keeps its groups`,
       );
     }
     await pause(clock);
@@ -241,7 +241,7 @@ const finished = async (ports: RewindPorts, request: RewindRequest, found: Hold 
 };
 
 /**
- * Steps 3 to 5, once nobody is in the group: what is committed now is what the rewind must never
+ * Steps 3 to 5, once the group is empty: what is committed now is what the rewind must never
  * pass. Kept before anything moves.
  */
 const keptPlan = async (ports: RewindPorts, request: RewindRequest, held: Hold): Promise<RewindPlan> => {
@@ -318,7 +318,7 @@ export const rewindGroup = (ports: RewindPorts, request: RewindRequest): Promise
         ports.onStep?.(`${group} is held; waiting until its workers have left it`);
         await untilEmpty(ports, group);
         plan = await keptPlan(ports, request, held);
-        ports.onStep?.(`nobody is in the group; setting the offsets of ${movesOf(plan).length} partitions`);
+        ports.onStep?.(`the group is empty; setting the offsets of ${movesOf(plan).length} partitions`);
         await setAndCompare(ports, group, plan);
         // Step 7. Dying before the release: the group stays held. After it: the workers join, and
         // the same command follows them.
@@ -326,7 +326,7 @@ export const rewindGroup = (ports: RewindPorts, request: RewindRequest): Promise
         ports.onStep?.("the offsets are set, read back and compared; the workers join again");
       }
     } catch (error) {
-      // Nothing has moved as long as no plan is kept, so nobody need be kept waiting.
+      // Nothing has moved as long as no plan is kept, so no worker need be kept waiting.
       if ((await ports.holds.of(group))?.plan === null) await ports.holds.end(operation);
       await ports.ended(operation, request, error instanceof RewindRefused ? "refused" : "failed", {
         problem: (error as Error).message,

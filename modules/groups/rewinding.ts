@@ -37,21 +37,21 @@ export const findGroup = async (
 ): Promise<Found> => {
   const node = topology.nodes.find((one) => one.is !== "edge" && one.name === name);
   if (node === undefined || node.is === "edge") throw new Error(`${name} is no stage and no sink`);
-  const told = (await hostings(pool)).filter(({ nodes }) => nodes.includes(name));
+  const recorded = (await hostings(pool)).filter(({ nodes }) => nodes.includes(name));
   const own = { group: groupNamed(name), topic: node.from.name, nodes: [name] };
-  const candidates: Found[] = [...told];
-  if (!told.some(({ group }) => group === own.group) && (await admin.committed(own.group, own.topic)).size > 0)
+  const candidates: Found[] = [...recorded];
+  if (!recorded.some(({ group }) => group === own.group) && (await admin.committed(own.group, own.topic)).size > 0)
     candidates.push(own);
   const [first] = candidates;
   if (first === undefined)
-    throw new Error(`nobody hosts ${name}, and nobody has: start a worker with it, see docs/operate.md`);
+    throw new Error(`no worker hosts ${name}, and none has: start one with it, see docs/operate.md`);
   const states = await admin.describeGroups(candidates.map(({ group }) => group));
   return (
     candidates.find(({ group }) => states.some((state) => state.group === group && state.members.length > 0)) ?? first
   );
 };
 
-/** Law R12: what another revision decided is not decided anew by going back. */
+/** Law R12: going back does not change what another revision decided. */
 const otherRevision = async (
   { pool, topology }: Rewinding,
   { nodes, topic }: Found,
@@ -89,8 +89,8 @@ export const rewindPorts = (rewinding: Rewinding): RewindPorts => {
     holds: openHolds(pool),
     appendedAt: (topic, offsets) => appendedAt(kafka, topic, offsets),
     forbidden: async (group, topic, moves) => {
-      const told = (await hostings(pool)).find((one) => one.group === group);
-      const hosting = told ?? { group, topic, nodes: [group.slice(group.indexOf(".") + 1)] };
+      const recorded = (await hostings(pool)).find((one) => one.group === group);
+      const hosting = recorded ?? { group, topic, nodes: [group.slice(group.indexOf(".") + 1)] };
       const replay = await openReplayOf(pool, hosting.nodes);
       if (replay !== null)
         return `${replay} is writing to ${hosting.nodes.join(", ")}; wait for it (tributary replay --follow ${replay}), or end it (--cancel ${replay})`;

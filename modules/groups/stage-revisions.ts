@@ -43,7 +43,7 @@ export const revisionsInForce = async (
  * partition went over to another revision, and nothing when it did not. A stage that never had
  * another one decided everything that there is: it began at 0. Throws while a rewind of the
  * partition is still catching up: what lies before its stored offset was decided by the former
- * revision, and may only be decided anew by a reprocess.
+ * revision, and only a reprocess may decide it again.
  */
 export const recordRevisions = (
   pool: pg.Pool,

@@ -5,12 +5,12 @@ import type { App } from "../../infra/embedded/app.ts";
 import type { Home } from "../../infra/embedded/home.ts";
 
 // A small heap bounds what a laptop gives away; a process may take 700 MiB. The events of a batch
-// live for as long as the batch: with V8's own 16 MiB for what is young they are copied out of it
+// live for as long as the batch: with V8's own 16 MiB of young generation they are copied out of it
 // again and again, which was 30 % of a worker (docs/performance.md).
 const SMALL = ["--max-old-space-size=512", "--max-semi-space-size=64"];
 // Buffers of bodies and of the log count as memory of the heap: V8 then marks all of it every 150
-// ms, with a third of a process's CPU. Told to begin large and to grow before it looks, it does so
-// a few times in ten seconds. Nor does it collect what is young between two turns of the loop,
+// ms, with a third of a process's CPU. Started large, and grown before it looks, it does so a few
+// times in ten seconds. Nor does it collect the young generation between two turns of the loop,
 // where a batch is alive.
 const HEAP = [...SMALL, "--initial-old-space-size=300", "--heap-growing-percent=300", "--no-minor-gc-task"];
 // All events of an insert are alive until it has been written, 60 MiB of them: they fit into what
@@ -24,7 +24,7 @@ const WIDE = [...HEAP, "--max-semi-space-size=128", "--initial-old-space-size=20
 export const apps: readonly App[] = [
   { name: "ingest", module: "apps/ingest/main.js", nodeArgs: HEAP },
   // The same edge with an address and a disk of its own, for when the first one is gone; while
-  // nobody sends to it it stays small.
+  // nothing sends to it it stays small.
   { name: "ingest-standby", module: "apps/ingest/main.js", nodeArgs: SMALL },
   { name: "worker-chain", module: "apps/worker/main.js", args: ["enrich,score,attribute"], nodeArgs: HEAP },
   {

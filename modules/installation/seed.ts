@@ -87,7 +87,7 @@ const link = (id: number, code: string, campaignId: number, partnerId: number) =
 
 /**
  * Three shops as they could be. All names are of organisations, all addresses of the kind that
- * nobody owns.
+ * no client owns.
  */
 const demoClients: readonly DemoClient[] = [
   {
@@ -190,8 +190,8 @@ const demoClients: readonly DemoClient[] = [
         percent(-1, "3"),
         percent(-1, "5", { segment: "VUELOS" }),
         percent(-1, "9.25", { segment: "HOTELES" }),
-        // The more this one sells in a month, the more of it is paid, and what a traveller's account
-        // renews pays for a year.
+        // The more this one sells in a month, the more of it is paid, and what a traveller's
+        // account renews pays for a year.
         {
           ...purchasesOf(-2),
           type: "tiered",
@@ -224,7 +224,7 @@ const demoClients: readonly DemoClient[] = [
 /**
  * Saves what is missing of the demonstration, and waits until all of it is in force. `known` are
  * the secrets of an earlier run; `secrets` of the answer are those and the new ones, for the caller
- * to keep. Tokens and secrets known from before are saved again when the database was made anew.
+ * to keep. Tokens and secrets known from before are saved again when the database was made again.
  */
 export const seed = async (options: {
   readonly pool: pg.Pool;
@@ -251,7 +251,7 @@ export const seed = async (options: {
   const clients: Demo["clients"][number][] = [];
   for (const { slug, changes } of demoClients) {
     const id = (await clientIdOf(pool, slug)) ?? (await writeReference(pool, "seed", changes)).idOf("clients", -1);
-    // One that was regenerated since stands: the answer tells which.
+    // One that was regenerated since stands: the answer says which.
     const saved = await clientSecretOf(pool, id);
     const hmacSecret = saved ?? secrets[`hmac:${slug}`] ?? newClientSecret();
     if (saved === undefined) await saveClientSecret(pool, id, hmacSecret);

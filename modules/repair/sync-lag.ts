@@ -7,7 +7,7 @@ import type { Hosts } from "../groups/hosts.ts";
 
 /** The sink of sales; reports to people count its rows. */
 const sales = sinkInto(pipeline, productSales);
-/** The log keeps a week of its topics at least; older than that is not told apart. */
+/** The log keeps a week of its topics at least; older than that is not distinguished. */
 const LONGEST_SEC = 7 * 86_400;
 const PRECISION_SEC = 5;
 

@@ -17,14 +17,14 @@ const ASKED_EVERY_MS = 1_000;
 
 /**
  * Asked at most once a second. A group without members is stopped, held or hosted under another
- * name: nobody waits for it.
+ * name: nothing waits for it.
  */
 export const liveTrafficOf = (
   admin: Admin,
   { nodes }: Topology,
   clock: () => number = Date.now,
 ): (() => Promise<LiveTraffic>) => {
-  // A copy of the log gathers a file before it commits: it is late by design, and nobody waits for
+  // A copy of the log gathers a file before it commits: it is late by design, and nothing waits for
   // it.
   const reading = nodes.filter((node) => node.is === "stage" || (node.is === "sink" && writesRows(node)));
   const readers = reading.map(({ name, from }) => ({ group: groupNamed(name), topic: from.name }));

@@ -1,5 +1,5 @@
-// What a replay would read, before it is asked for: records by topic, how long it may take, and what
-// the log no longer holds of the window.
+// What a replay would read, before it is asked for: records by topic, how long it may take, and
+// what the log no longer holds of the window.
 import type { Pool } from "pg";
 import type { Admin } from "../../infra/kafka/kafka.ts";
 import type { AnySink } from "../../stream/flow.ts";

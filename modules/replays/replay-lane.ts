@@ -1,4 +1,4 @@
-// Reads a window of the log and has it written to the stores again, nothing computed anew, and
+// Reads a window of the log and has it written to the stores again, nothing computed again, and
 // makes way for live traffic.
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Pool } from "pg";
@@ -21,7 +21,7 @@ const fetch = { minBytes: 1, maxWaitTimeInMs: 500, maxBytesPerPartition: 2 * 102
 const PARTITIONS_AT_ONCE = 64;
 /**
  * While live traffic is late a turn is made this often, so that a group which stands for good does
- * not stop whoever came to repair it.
+ * not stop an operator who repairs it.
  */
 const PATIENCE_MS = 10_000;
 const ASKED_AGAIN_MS = 500;
@@ -70,7 +70,7 @@ export const workOff = async (
           if (isLeft || isOver()) throw new TurnOver();
           const startedAt = performance.now();
           const written = writes.write(batch);
-          // Its failure is met by `room` or `settled`, whoever asks first.
+          // Its failure is met by `room` or `settled`, which comes first.
           written.catch(() => undefined);
           if (!isFlowing) return writes.room(heartbeat);
           await written;

@@ -87,7 +87,7 @@ export const openWrites = (
       };
     },
     // What is refused now was refused when it came and is a dead letter since then; a second one
-    // would count as another event. It is told instead.
+    // would count as another event. It is an error instead.
     deadLetters: ports.topology.deadLetters,
     deadLetter: ({ position, stage, code, message }: Letter) => {
       const text = `offset ${position.offset}, ${stage}: ${code}: ${message}`.slice(0, 500);
@@ -129,8 +129,8 @@ export const openWrites = (
     const segment = segments.get(place);
     if (segment === undefined) return;
     const from = positionOf(segment);
-    // A reading begins before it is told where, and may come again after a pause: what was handed
-    // over is not handed over again.
+    // A reading begins before its position is set, and may come again after a pause: what was
+    // handed over is not handed over again.
     const messages = batch.messages.filter(({ offset }) => offset >= from && offset < segment.end);
     const [first] = messages;
     if (first === undefined) return;

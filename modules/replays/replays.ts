@@ -39,7 +39,7 @@ export interface Replay {
   readonly requeued: number;
   readonly skipped: number;
   readonly suppressed: number;
-  /** Events that nobody could read or no store would take. */
+  /** Events that could not be read, or that no store would take. */
   readonly refused: number;
   readonly errors: readonly ReplayError[];
   readonly attempts: number;
@@ -65,7 +65,7 @@ const columns = `replay_id, state, actor, hours, from_at, to_at, sinks, met, ran
   refused::float8, errors, attempts, created_at, started_at, moved_at, ended_at`;
 const lease = `clock_timestamp() + interval '${leaseMs} milliseconds'`;
 
-/** Whoever asks and whoever claims take turns, so that two calls at once find each other. */
+/** Requests and claims take turns, so that two calls at once find each other. */
 const withAdvisoryLock = <T>(pool: Pool, work: (tx: PoolClient) => Promise<T>): Promise<T> =>
   transaction(pool, null, async (tx) => {
     await tx.query("select pg_advisory_xact_lock(hashtext('tributary.replays'))");
@@ -155,7 +155,7 @@ export const claimReplay = (pool: Pool, owner: string): Promise<Replay | "busy" 
   });
 
 /**
- * Another process works on this replay now, or somebody has cancelled it: nothing more is to be
+ * Another process works on this replay now, or it was cancelled: nothing more is to be
  * written.
  */
 export class LaneLost extends Error {
@@ -166,14 +166,14 @@ export class LaneLost extends Error {
   }
 }
 
-/** What one lane may do to its replay. Each rejects with LaneLost once it is somebody else's. */
+/** What one lane may do to its replay. Each rejects with LaneLost once another process has it. */
 export interface OwnedReplay {
   /** Once, before anything is read: a lane that goes on finds what the first one decided. */
   readonly decide: (ranges: readonly Segment[]) => Promise<void>;
   /** Position and counts in one statement. */
   readonly advance: (step: Advance) => Promise<void>;
   readonly renew: () => Promise<void>;
-  /** Leaves it to whoever comes next. */
+  /** Leaves it to the next process. */
   readonly release: () => Promise<void>;
   readonly end: (state: "done" | "failed", error?: ReplayError) => Promise<void>;
 }

@@ -69,7 +69,7 @@ export class ReplayStalled extends Error {
   constructor(replay: Replay, seconds: number) {
     super(
       replay.state === "waiting"
-        ? `nobody has taken ${replay.replay_id} up for ${seconds} s: is a keeper running?`
+        ? `no keeper has taken ${replay.replay_id} up for ${seconds} s: is one running?`
         : `${replay.replay_id} has not moved for ${seconds} s: a store or the log may be away; the keeper's log says which`,
     );
     this.name = "ReplayStalled";

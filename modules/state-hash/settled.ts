@@ -10,7 +10,9 @@ const ASKED_EVERY_MS = 1_000;
 const changesTables = (node: Topology["nodes"][number]): boolean =>
   node.is === "stage" || (node.is === "sink" && writesRows(node));
 
-/** Until every group has read everything and every rollup is computed; false when that takes longer. */
+/**
+ * Until every group has read everything and every rollup is computed; false when that takes longer.
+ */
 export const untilSettled = async (
   ports: Pick<Rewinding, "pool" | "kafka" | "admin" | "topology">,
   withinMs: number,

@@ -42,17 +42,17 @@ export const routes = (ports: ApiPorts): readonly Route[] => {
         const path = await ingestPath(ports.pool).catch(
           orUnavailable("the checks of the way into the log cannot be read now", 2),
         );
-        const told = <T extends { readonly checked_at: number }>(check: T) => ({
+        const shown = <T extends { readonly checked_at: number }>(check: T) => ({
           ...check,
           checked_at: iso(check.checked_at),
         });
-        const instances = path.instances.map((check) => ({ ...told(check), since: iso(check.since) }));
+        const instances = path.instances.map((check) => ({ ...shown(check), since: iso(check.since) }));
         const body = {
           ...path,
           since: iso(path.since),
           checked_at: iso(path.checked_at),
           instances,
-          history: path.history.map(told),
+          history: path.history.map(shown),
         };
         return { status: 200, body };
       },

@@ -111,17 +111,17 @@ const cut: Fault = {
   id: "F-10",
   needs: "proxies",
   run: async ({ target, random }) => {
-    const told: string[] = [];
+    const changes: string[] = [];
     let count = 0;
     for (let n = 0; n < 3; n += 1) {
       for (const name of every) {
         const reset = target.proxies[name]!.reset();
         count += reset;
-        told.push(`${name} ${reset}`);
+        changes.push(`${name} ${reset}`);
       }
       await pause(between(random, 300, 2_000));
     }
-    return { took: count > 0, what: `connections reset: ${told.join(", ")}` };
+    return { took: count > 0, what: `connections reset: ${changes.join(", ")}` };
   },
 };
 

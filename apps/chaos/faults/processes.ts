@@ -70,9 +70,9 @@ const killStores: Fault = {
     const was = new Map<string, number>();
     for (const name of stores) was.set(name, await pidOf(scene, name));
     for (const pid of was.values()) process.kill(pid, "SIGKILL");
-    const told: string[] = [];
-    for (const [name, pid] of was) told.push(`${name} ${pid} -> ${await another(scene, name, pid)}`);
-    return { took: true, what: told.join(", ") };
+    const changes: string[] = [];
+    for (const [name, pid] of was) changes.push(`${name} ${pid} -> ${await another(scene, name, pid)}`);
+    return { took: true, what: changes.join(", ") };
   },
 };
 
@@ -96,7 +96,7 @@ const stop = (name: string, low: number, high: number): Fault => ({
       await pause(ms);
       return { took: true, what: `${name} ${pid} in state ${state} for ${(ms / 1_000).toFixed(1)} s` };
     } finally {
-      // It may have been killed as one that hangs; then there is nobody to wake.
+      // It may have been killed as one that hangs; then there is nothing to wake.
       try {
         process.kill(pid, "SIGCONT");
       } catch {}
@@ -104,7 +104,7 @@ const stop = (name: string, low: number, high: number): Fault => ({
   },
 });
 
-/** docs/design/laws.md L4; a process that is told to stop has 20 s. */
+/** docs/design/laws.md L4; a process that is asked to stop has 20 s. */
 const ORDERLY_MS = 20_000;
 const orderly = (name: string): Fault => ({
   name: `stop ${name} in order`,

@@ -49,7 +49,7 @@ const replay = async (scene: Scene, hours: number): Promise<number> => {
     signal: AbortSignal.timeout(COMMAND_MS),
   });
   const report = (await response.json()) as ReplayAnswer;
-  // Records that nobody can read are told as errors; they were dead letters before, and stay so.
+  // Records that cannot be read are logged as errors; they were dead letters before, and stay so.
   const failed = (report.errors ?? []).filter(({ message }) => !UNREADABLE.test(message));
   if (response.status !== 200 || failed.length > 0)
     throw new Error(`the replay answered ${response.status}: ${JSON.stringify(report)}`);

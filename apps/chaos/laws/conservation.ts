@@ -78,7 +78,10 @@ export const conservation: readonly Law[] = [
       const [money] = await target.rows<{ changes: number; entries: number }>(
         "select (select coalesce(sum(version), 0)::int from conversions) as changes, (select count(*)::int from ledger_entries) as entries",
       );
-      const sums = { changes: log.told.get("conversions")!.size, entries: log.told.get("ledger.entries")!.size };
+      const sums = {
+        changes: log.recorded.get("conversions")!.size,
+        entries: log.recorded.get("ledger.entries")!.size,
+      };
       const unstored = (["changes", "entries"] as const).flatMap((name) =>
         !isOurs || money![name] === sums[name] ? [] : [`${sums[name]} ${name} in the log, ${money![name]} stored`],
       );
@@ -126,9 +129,9 @@ export const conservation: readonly Law[] = [
         ).json()) as {
           dlq_depth?: Readonly<Record<string, number | null>>;
         };
-        const told = Object.values(health.dlq_depth ?? {}).reduce<number>((all, count) => all + (count ?? 0), 0);
+        const reported = Object.values(health.dlq_depth ?? {}).reduce<number>((all, count) => all + (count ?? 0), 0);
         const found = unless(
-          [...missing, ...(told === waiting ? [] : [`health says ${told}, the index ${waiting}`])],
+          [...missing, ...(reported === waiting ? [] : [`health says ${reported}, the index ${waiting}`])],
           `${sum(["waiting", "retrying", "parked", "reprocessed", "discarded"])} letters: ${states.map(({ state, n }) => `${n} ${state}`).join(", ")}`,
         );
         if (found.verdict === "broken") throw new Error(found.evidence);

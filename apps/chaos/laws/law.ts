@@ -27,7 +27,7 @@ export interface Evidence {
   readonly session: string;
   readonly cycle: string;
   readonly watched: Watched;
-  /** Nobody else sends to this installation. */
+  /** No other sender uses this installation. */
   readonly isOurs: boolean;
   /**
    * What faults of this cycle found out by themselves, by law: the hash before and after a replay,

@@ -1,5 +1,5 @@
 // L: after the last heal everything is read again in time, nothing grows without bound, and a dead
-// store is told.
+// store is reported.
 import { elsewhere, foundBy, kept, type Law, open, unless } from "./law.ts";
 
 /** docs/design/laws.md L1. */
@@ -35,7 +35,7 @@ export const liveness: readonly Law[] = [
       );
     },
   },
-  foundBy("L4", "told to stop, a process ends by itself within 20 s, and committed = processed", "orderly stop"),
+  foundBy("L4", "asked to stop, a process ends by itself within 20 s, and committed = processed", "orderly stop"),
   elsewhere(
     "L5",
     "a stage that cannot go on says so: the third stop at one offset alerts",

@@ -70,7 +70,7 @@ export const money: readonly Law[] = [
   missing("M2", "ledger = payment + adjustments + carried balance", "payments"),
   {
     id: "M3",
-    says: "nobody is taken more than was given: negative amounts are reversals of an entry that exists, and no conversion ends below zero",
+    says: "no partner loses more than was given: negative amounts are reversals of an entry that exists, and no conversion ends below zero",
     check: async (evidence) =>
       unless(
         await asked(

@@ -75,8 +75,8 @@ export const replays: readonly Law[] = [
             : [`event ${id} shows partner ${partner}, settled was ${credited.get(id) ?? null}`],
         ),
       ];
-      const records = [...log.told.values()].flatMap((ids) => [...ids.values()]);
-      const again = records.reduce((sum, told) => sum + told.records - 1, 0);
+      const records = [...log.recorded.values()].flatMap((ids) => [...ids.values()]);
+      const again = records.reduce((sum, one) => sum + one.records - 1, 0);
       return unless(
         wrong,
         `${records.length} ids, ${again} records came again with the same content; ${shown.size} credits shown`,

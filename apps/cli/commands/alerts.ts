@@ -1,4 +1,4 @@
-// What the keeper has told of the stores, and the mails that the embedded stack has kept.
+// The alerts of the stores, and the mails that the embedded stack has kept.
 
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -30,7 +30,7 @@ const alerts = ({ limit, json }: { limit: string; json?: boolean }): Promise<voi
       mailedAt !== null ? "sent" : error === null ? "kept" : `failed: ${error}`;
     print(
       table(
-        ["told", "service", "status", "severity", "downtime", "mail", "incident", "reason"],
+        ["time", "service", "status", "severity", "downtime", "mail", "incident", "reason"],
         found.map((row) => [
           second(row.told_at),
           row.service,
@@ -128,7 +128,7 @@ const showMail = (number: string): void => {
 export const alertCommands = (program: Command): void => {
   program
     .command("alerts")
-    .description("what was told of stores that failed and recovered, newest first")
+    .description("alerts of stores that failed and recovered, newest first")
     .option("--limit <n>", "at most so many", "20")
     .option("--json", "as JSON")
     .addHelpText("before", "Examples:\n  $ tributary alerts\n  $ tributary alerts --limit 100 --json\n")

@@ -173,10 +173,10 @@ const restoreWindow = (options: RestoreOptions): Promise<void> =>
       checking.done();
       const before = await restoreState(objects, window);
       if (!options.json) tellPlan(plan, window);
-      const young = await notArchived(window);
-      if (young > 0)
+      const recent = await notArchived(window);
+      if (recent > 0)
         throw new Refused(
-          `${young} events of the window are not archived yet: the log holds them. Give an earlier --to, or come back in a minute`,
+          `${recent} events of the window are not archived yet: the log holds them. Give an earlier --to, or come back in a minute`,
         );
       if (plan.damaged.length > 0)
         throw new Refused(

@@ -58,7 +58,7 @@ const checkPartner = async (pool: pg.Pool, client: Client, partnerId: number | n
     if (at.partner(partnerId)?.client_ids.includes(client.client_id)) return;
     const known = at.partnersOf(client.client_id).map(({ partner_id, name }) => `${partner_id} ${name}`);
     throw new UsageError(
-      `--partner: ${partnerId} does not work for ${client.slug}; these do: ${known.join(", ") || "nobody"}`,
+      `--partner: ${partnerId} does not work for ${client.slug}; these do: ${known.join(", ") || "none"}`,
     );
   } finally {
     await opened.close();
@@ -70,10 +70,10 @@ const amount = (minor: bigint | null, currency: string | null): string | null =>
 
 const showOrder = async (pool: pg.Pool, client: Client, orderId: string): Promise<void> => {
   const lines = await orderLines(pool, client.client_id, orderId);
-  if (lines.length === 0) return print(`order ${orderId} is unknown; with --yes the decision waits for it`);
+  if (lines.length === 0) return print(`Order ${orderId} is unknown; with --yes the decision waits for it.`);
   print(
     table(
-      ["product", "value", "currency", "partner", "why nobody", "commission", "status"],
+      ["product", "value", "currency", "partner", "why uncredited", "commission", "status"],
       lines.map((line) => [
         line.product_id,
         amount(line.value_minor, line.currency),
@@ -137,9 +137,9 @@ export const decideCommands = (program: Command): void => {
       )
       .action(decide(kind, needsPartner));
   };
-  add("assign", "assign", "credits a partner for the lines that nobody is credited for", true);
-  add("reattribute", "reattribute", "moves the whole order to a partner, whoever holds it", true);
-  add("take-back", "take_back", "credits nobody any more");
+  add("assign", "assign", "credits a partner for the lines that are credited to none", true);
+  add("reattribute", "reattribute", "moves the whole order to a partner", true);
+  add("take-back", "take_back", "takes the credit back, to no partner");
   add("release", "release", "makes a held commission payable");
-  add("reject", "reject", "confirms fraud: credits nobody any more, and what was held is reversed");
+  add("reject", "reject", "confirms fraud: no partner is credited any more, and what was held is reversed");
 };

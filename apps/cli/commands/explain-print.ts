@@ -12,7 +12,7 @@ import type { Candidate } from "../../../schemas/generated.ts";
  */
 const words: Readonly<Record<string, string>> = {
   won: "credited",
-  lower_precedence: "somebody before it in the order of precedence was credited",
+  lower_precedence: "one before it in the order of precedence was credited",
   bad_click_id: "the click id is not one of ours, or of another client's link",
   click_expired: "the click is older than the window",
   click_after_conversion: "the click came after the event",
@@ -23,8 +23,8 @@ const words: Readonly<Record<string, string>> = {
   not_carried: "a click of this device that the event did not carry: named, never credited",
   fraud_rejected: "the fraud score is in the band reject",
   duplicate_order: "a second copy of a sale that is stored already; it counts once",
-  manual: "somebody took the credit back",
-  no_click: "the event names nobody and no rule matches",
+  manual: "the credit was taken back",
+  no_click: "the event names no partner and no rule matches",
 };
 const inWords = (code: string): string => (words[code] === undefined ? code : `${code}: ${words[code]}`);
 
@@ -48,7 +48,7 @@ const section = (title: string, ...lines: readonly string[]): readonly string[] 
 export const printed = (found: Explanation): string => {
   const newest = found.versions[0]!;
   const partner = (id: number | null): string =>
-    id === null ? "nobody" : `partner ${id} ${found.partners[id] ?? ""}`.trimEnd();
+    id === null ? "no partner" : `partner ${id} ${found.partners[id] ?? ""}`.trimEnd();
   const campaign = (id: number | null): string => (id === null ? "-" : `${id} ${found.campaigns[id] ?? ""}`.trimEnd());
   return [
     ...head(found, newest, partner, campaign),
@@ -100,7 +100,7 @@ const head = (found: Explanation, newest: Version, partner: Name, campaign: Name
   lines.push(
     newest.credit_status === "attributed"
       ? `  credited to  ${partner(newest.partner_id)}, campaign ${campaign(newest.campaign_id)}, by ${newest.credit_method}${byWhat(newest)}`
-      : `  credited to  nobody: ${inWords(newest.credit_reason ?? "no reason")}`,
+      : `  credited to  no partner: ${inWords(newest.credit_reason ?? "no reason")}`,
   );
   if (newest.reference_as_of !== null)
     lines.push(`  facts        as of ${time(newest.reference_as_of)}: they could not be refreshed`);
@@ -135,7 +135,7 @@ const candidatesTable = (
   campaign: Name,
 ): string =>
   candidates.length === 0
-    ? "nobody: the event carries no click id and no partner, and no rule matches"
+    ? "no partner: the event carries no click id and no partner, and no rule matches"
     : table(
         ["by", "reference", "partner", "campaign", "outcome"],
         candidates.map((one) => [

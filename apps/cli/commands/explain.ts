@@ -1,4 +1,4 @@
-// Tells of one event what was considered, what was decided, on which facts, and what it earned.
+// Explains of one event what was considered, what was decided, on which facts, and what it earned.
 import type { Command } from "commander";
 import { openClickhouse } from "../../../infra/clickhouse/client.ts";
 import { print, printJson } from "../../../infra/runtime/output.ts";

@@ -14,8 +14,8 @@ import { addresses } from "../config.ts";
 const READING_MS = 600_000;
 
 /**
- * As the command line sees the stores, for commands that hash before and after. Tells when rollups
- * are still on the way.
+ * As the command line sees the stores, for commands that hash before and after, with the
+ * minutes whose rollups are still on the way.
  */
 export const hashNow = async (
   names: readonly string[] = hashableTables,
@@ -37,7 +37,7 @@ const readEarlier = (file: string): StateHash => {
     const read = JSON.parse(readFileSync(file, "utf8")) as StateHash;
     if (typeof read.hash === "string" && Array.isArray(read.tables)) return read;
   } catch {
-    // told below, as any other file that is not what it must be
+    // reported below, as any other file that is not what it must be
   }
   throw new UsageError(
     `--compare: ${file} is not the output of \`tributary hash --json\`; write it with: tributary hash --json > ${file}`,

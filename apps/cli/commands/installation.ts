@@ -21,7 +21,7 @@ const isAlive = (pid: number | null | undefined): boolean => {
   }
 };
 
-/** Null while Postgres cannot be asked: addresses and processes are told all the same. */
+/** Null while Postgres cannot be asked: addresses and processes are shown all the same. */
 const pathNow = (): Promise<IngestPath | null> => withPool((pool) => ingestPath(pool)).catch(() => null);
 
 const pathLine = (path: IngestPath | null): string => {
@@ -83,7 +83,7 @@ const login = async ({ as }: { as: string }): Promise<void> => {
   const known = run.demo?.users ?? [];
   if (!known.some(({ email }) => email === as))
     throw new UsageError(
-      `--as: nobody of the demo is called ${as}; there are ${known.map(({ email }) => email).join(", ")}`,
+      `--as: no user of the demo is called ${as}; there are ${known.map(({ email }) => email).join(", ")}`,
     );
   print(await demoToken(issuer, secretsOf(openHome(homeOf())).login, as));
 };

@@ -29,7 +29,7 @@ const withEyes = async <T>(work: (eyes: Eyes) => Promise<T>): Promise<T> => {
   const { registryUrl, topicPrefix } = addresses();
   const kafka = kafkaOf();
   const admin = await kafka.admin();
-  // Whoever reads the output may have seen enough (`| head`).
+  // The reader of the output may have seen enough (`| head`).
   process.stdout.on("error", () => undefined);
   try {
     return await work({
@@ -122,7 +122,7 @@ const tail = (topic: string, options: { client?: string; grep?: string; json?: b
     const from = new Map((await admin.watermarks(topic)).map(({ partition, high }) => [partition, high]));
     const ending = new AbortController();
     process.once("SIGINT", () => ending.abort(new Error("ended")));
-    process.stdout.once("error", () => ending.abort(new Error("nobody reads")));
+    process.stdout.once("error", () => ending.abort(new Error("the output is not read")));
     tell(`waiting for what comes to ${topic}; Ctrl-C ends it`);
     const isWanted = (one: Readable): boolean =>
       (clientId === undefined || clientIdOf(one) === clientId) &&
@@ -151,8 +151,8 @@ interface Done {
   readonly operation: Operation;
 }
 /**
- * What these records of the audit say. One that nobody can read is told and passed over: the others
- * are needed all the same.
+ * What these records of the audit say. One that cannot be read is reported and passed over: the
+ * others are needed all the same.
  */
 export const operationsIn = async (
   wire: Wire,
@@ -210,7 +210,7 @@ const operations = ({ since, json }: { since?: string; json?: boolean }): Promis
 export const lookCommands = (program: Command): void => {
   program
     .command("peek <topic>")
-    .description("a few records of a topic, decoded; the newest ones unless told where")
+    .description("a few records of a topic, decoded; the newest ones unless --from is given")
     .option("--partition <n>", "of this partition alone")
     .option("--offset <n>", "from this offset of the partition on")
     .option("--at <time>", "from what was appended at this time on: 2026-11-21T14:05Z, or -2h")

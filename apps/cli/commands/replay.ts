@@ -175,7 +175,10 @@ const cancel = async (pool: pg.Pool, replayId: string): Promise<void> => {
   tell(`${replayId} is cancelled; what it has written stays, for it was there before`);
 };
 
-/** Asks for the replay, follows it to its end, and with --verify compares the state before and after. */
+/**
+ * Asks for the replay, follows it to its end, and with --verify compares the state before and
+ * after.
+ */
 const carryOut = async (pool: pg.Pool, wanted: WantedReplay, options: ReplayOptions): Promise<void> => {
   const json = options.json ?? false;
   const before = options.verify ? await hashNow() : undefined;

@@ -55,13 +55,13 @@ const stagesOf = ({ nodes }: Topology): Readonly<Record<ProbedStore, readonly st
 
 /**
  * A member that was killed holds its group for a session, and a broker that starts for half a
- * minute; what takes longer is told.
+ * minute; what takes longer is an error.
  */
 const JOINED_WITHIN_MS = 60_000;
 
 /**
- * The consumer of the index lives beside the schedules and is joined anew by the next run when it
- * has ended: a log that is away must not end the process that tells people so.
+ * The consumer of the index lives beside the schedules and is joined again by the next run when
+ * it has ended: a log that is away must not end the process that reports it.
  */
 export const deadLetterIndex = ({ pool, kafka, wire, log }: LetterPorts): Resource<Schedule> => {
   let consumer: Consumer | undefined;
@@ -104,7 +104,7 @@ export const deadLetterIndex = ({ pool, kafka, wire, log }: LetterPorts): Resour
       name: "dead-letter-index",
       pauseMs: 1_000,
       work: async () => {
-        // Told and counted as a run that failed; the next one joins again.
+        // Logged and counted as a run that failed; the next one joins again.
         const error = endedBy;
         endedBy = undefined;
         if (error !== undefined) throw error;

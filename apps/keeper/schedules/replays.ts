@@ -38,7 +38,7 @@ import { topics } from "../../../topics.ts";
 import type { Config } from "../config.ts";
 
 /**
- * Then the next turn goes on: a schedule that does not return counts as dead. Joining the log anew
+ * Then the next turn goes on: a schedule that does not return counts as dead. Joining the log again
  * costs a second of it.
  */
 const TURN_MS = 60_000;
@@ -58,10 +58,10 @@ export const replays = ({ pool, lane, log }: ReplaySchedulePorts): Schedule => {
   // Of this process alone: one that was killed is taken over when its lease ends.
   const owner = randomUUID();
   /** Begun here and not ended yet. */
-  let told: { readonly replay_id: string; readonly operation: RunningOperation } | undefined;
+  let begunHere: { readonly replay_id: string; readonly operation: RunningOperation } | undefined;
 
   const begun = async (ports: OperationPorts, replay: Replay): Promise<RunningOperation> => {
-    if (told?.replay_id === replay.replay_id) return told.operation;
+    if (begunHere?.replay_id === replay.replay_id) return begunHere.operation;
     const { replay_id, actor, from_at, to_at, sinks, positions } = replay;
     const window = `${new Date(from_at).toISOString()}/${to_at === null ? "" : new Date(to_at).toISOString()}`;
     const operation = await beginOperation(
@@ -69,7 +69,7 @@ export const replays = ({ pool, lane, log }: ReplaySchedulePorts): Schedule => {
       { kind: "replay", actor, target: replay_id },
       { window, sinks, positions },
     );
-    told = { replay_id, operation };
+    begunHere = { replay_id, operation };
     return operation;
   };
 
@@ -96,7 +96,7 @@ export const replays = ({ pool, lane, log }: ReplaySchedulePorts): Schedule => {
           if (!isLost) await owned.release();
           return 0;
         }
-        told = undefined;
+        begunHere = undefined;
         const { ok: _, state: __, ...said } = reportOf((await readReplay(pool, replay.replay_id)) ?? replay);
         await operation.end("succeeded", said);
         log.info("replay.done", {
@@ -106,18 +106,21 @@ export const replays = ({ pool, lane, log }: ReplaySchedulePorts): Schedule => {
         });
         return 1;
       } catch (error) {
-        // Cancelled, or taken over by somebody who found this process asleep.
+        // Cancelled, or taken over by a process that found this one asleep.
         if (error instanceof LaneLost) {
-          await told?.operation.end("failed", { replay_id: replay.replay_id, message: "cancelled, or taken over" });
-          told = undefined;
+          await begunHere?.operation.end("failed", {
+            replay_id: replay.replay_id,
+            message: "cancelled, or taken over",
+          });
+          begunHere = undefined;
           return 0;
         }
         if (classify(error) === "transient") await owned.release().catch(() => undefined);
         else {
           const message = (error as Error).message;
           await owned.end("failed", { file: "", message }).catch(() => undefined);
-          await told?.operation.end("failed", { replay_id: replay.replay_id, message }).catch(() => undefined);
-          told = undefined;
+          await begunHere?.operation.end("failed", { replay_id: replay.replay_id, message }).catch(() => undefined);
+          begunHere = undefined;
         }
         throw error;
       } finally {
@@ -163,7 +166,7 @@ export const openReplayLane = (settings: ReplayLaneSettings): Resource<Schedule>
   const lane: ReplaySchedulePorts["lane"] = async () => {
     wire ??= await openWire([...new Set([...read, topics.operations])], registry);
     admin ??= await kafka.admin();
-    // Whoever was erased before a replay was asked for does not come back with it.
+    // Subjects erased before a replay was asked for do not come back with it.
     await suppressions.hides("now");
     return {
       pool,

@@ -207,7 +207,10 @@ const insertFile = async (
   }
 };
 
-/** No part is copied; what one call does not write the next one does. A full disk is told as the engine tells it, so that a sink tries again. */
+/**
+ * No part is copied; what one call does not write the next one does. A full disk is reported in the
+ * engine's words, so that a sink tries again.
+ */
 const writeParts = async (file: string, parts: readonly Buffer[]): Promise<void> => {
   const handle = await open(file, "wx", 0o600).catch(toldAsFull);
   try {

@@ -68,8 +68,9 @@ function literalOf(type: string, value: string): string {
 }
 
 /**
- * Puts each `{name:Type}` that has a value into the statement, as a cast of a quoted text; what stands in texts, names and comments stays.
- * One without a value stays too, and the engine refuses it as a server does (code 456).
+ * Puts each `{name:Type}` that has a value into the statement, as a cast of a quoted text; what
+ * stands in texts, names and comments stays. One without a value stays too, and the engine refuses
+ * it as a server does (code 456).
  */
 export function withParameters(sql: string, values: ReadonlyMap<string, string>): string {
   if (values.size === 0) return sql;
@@ -93,8 +94,9 @@ export function settingsClause(settings: ReadonlyMap<string, string>): string {
 }
 
 /**
- * The statement with its settings where the grammar wants them: behind everything, behind `FORMAT Null` for what creates (else they would be the
- * table's own), behind the target of an insert. A setting that the statement names itself wins.
+ * The statement with its settings where the grammar wants them: behind everything, behind `FORMAT
+ * Null` for what creates (else they would be the table's own), behind the target of an insert. A
+ * setting that the statement names itself wins.
  */
 export function withSettings(sql: string, settings: ReadonlyMap<string, string>): string {
   const text = sql.replace(/[\s;]+$/, "");
@@ -113,7 +115,10 @@ export function withSettings(sql: string, settings: ReadonlyMap<string, string>)
     : `${text.slice(0, end)} ${clause} ${rest}`;
 }
 
-/** Target, columns and format of an insert whose rows come separately; undefined when it is of another form. */
+/**
+ * Target, columns and format of an insert whose rows come separately; undefined when it is of
+ * another form.
+ */
 export function insertTarget(
   sql: string,
 ): { readonly table: string; readonly columns?: readonly string[]; readonly format: string } | undefined {

@@ -1,4 +1,4 @@
-// The identity provider for a laptop: whoever gives an e-mail address is let in as its owner.
+// The identity provider for a laptop: an e-mail address is enough to come in as its owner.
 // Loopback only; not for production.
 import { randomBytes } from "node:crypto";
 import { mkdirSync } from "node:fs";

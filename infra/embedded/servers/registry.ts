@@ -168,7 +168,7 @@ function bodyOf(request: Request): Record<string, unknown> {
     const body: unknown = JSON.parse(request.body as string);
     if (typeof body === "object" && body !== null) return body as Record<string, unknown>;
   } catch {
-    // Told below, like a body that is no object.
+    // Reported below, like a body that is no object.
   }
   throw new Refusal(422, "The body must be a JSON object.");
 }

@@ -25,8 +25,8 @@ export async function fetchJars(home: Home): Promise<void> {
       cwd: home.root,
     });
   } catch (error) {
-    const told = String((error as { stderr?: string }).stderr ?? "").trim();
-    throw new Error(told === "" ? `The jars of the embedded stack could not be fetched: ${error}` : told, {
+    const output = String((error as { stderr?: string }).stderr ?? "").trim();
+    throw new Error(output === "" ? `The jars of the embedded stack could not be fetched: ${error}` : output, {
       cause: error,
     });
   }

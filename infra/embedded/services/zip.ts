@@ -16,7 +16,7 @@ export function readZipEntry(file: string, name: string): Buffer {
   // directory begins.
   let end = zip.length - 22;
   while (end >= 0 && zip.readUInt32LE(end) !== END_OF_DIRECTORY) end -= 1;
-  if (end < 0) throw new Error(`${file} is no complete zip archive; remove it and start again to fetch it anew.`);
+  if (end < 0) throw new Error(`${file} is no complete zip archive; remove it and start again to fetch it once more.`);
   let at = zip.readUInt32LE(end + 16);
   for (let left = zip.readUInt16LE(end + 10); left > 0; left -= 1) {
     const nameLength = zip.readUInt16LE(at + 28);

@@ -3,27 +3,7 @@
 import { isSettling } from "../runtime/errors.ts";
 import { retry } from "../runtime/retry.ts";
 import type { ClientAdmin } from "./client/types.ts";
-
-/** What is declared of a topic; topics.ts lists them. */
-export interface TopicSetting {
-  readonly name: string;
-  readonly partitions: number;
-  /** -1: for good. */
-  readonly retentionMs: number;
-  readonly compacted?: boolean;
-}
-
-/**
- * Where the broker differs from what is declared. `partitions` is never applied: keys would move
- * away from what is remembered of them.
- */
-export interface TopicDifference {
-  readonly topic: string;
-  readonly what: "missing" | "partitions" | "config";
-  readonly setting: string;
-  readonly declared: string;
-  readonly found: string | null;
-}
+import { applyTopics, namesOf, planTopics, type TopicDifference, type TopicSetting } from "./topic-settings.ts";
 
 export interface Lag {
   readonly group: string;
@@ -76,19 +56,8 @@ export interface Admin {
   readonly close: () => Promise<void>;
 }
 
-const TOPIC_RESOURCE = 2;
 // As long as the client itself tries everything else.
 const SETTLING_MS = 10_000;
-
-/**
- * Record time is the broker's: offsets by time must not depend on the clocks of clients
- * (infra/kafka/README.md K22).
- */
-const configOf = (declared: TopicSetting): Readonly<Record<string, string>> => ({
-  "retention.ms": String(declared.retentionMs),
-  "cleanup.policy": declared.compacted === true ? "compact" : "delete",
-  "message.timestamp.type": "LogAppendTime",
-});
 
 const settled = <T>(ask: () => Promise<T>): Promise<T> =>
   retry(ask, { deadlineMs: SETTLING_MS, isTransient: isSettling });
@@ -107,79 +76,6 @@ export const openAdmin = (client: ClientAdmin, prefix: string): Admin => {
     return new Map(known.map(({ partition, offset }) => [partition, Number(offset)]));
   };
 
-  const topics = async () =>
-    (await client.listTopics()).filter((name) => name.startsWith(prefix)).map((name) => name.slice(prefix.length));
-
-  const plan: Admin["plan"] = async (declared) => {
-    const present = new Set(await topics());
-    const differences: TopicDifference[] = declared
-      .filter(({ name }) => !present.has(name))
-      .map(({ name, partitions }) => ({
-        topic: name,
-        what: "missing",
-        setting: "partitions",
-        declared: String(partitions),
-        found: null,
-      }));
-    const known = declared.filter(({ name }) => present.has(name));
-    if (known.length === 0) return differences;
-    const metadata = await client.fetchTopicMetadata({ topics: known.map(({ name }) => prefix + name) });
-    const { resources } = await client.describeConfigs({
-      includeSynonyms: false,
-      resources: known.map((setting) => ({
-        type: TOPIC_RESOURCE,
-        name: prefix + setting.name,
-        configNames: Object.keys(configOf(setting)),
-      })),
-    });
-    for (const setting of known) {
-      const { name, partitions } = setting;
-      const found = metadata.topics.find((each) => each.name === prefix + name)?.partitions.length ?? 0;
-      if (found !== partitions)
-        differences.push({
-          topic: name,
-          what: "partitions",
-          setting: "partitions",
-          declared: String(partitions),
-          found: String(found),
-        });
-      const entries = resources.find((each) => each.resourceName === prefix + name)?.configEntries ?? [];
-      for (const [key, value] of Object.entries(configOf(setting))) {
-        const now = entries.find((entry) => entry.configName === key)?.configValue ?? null;
-        if (now !== value) differences.push({ topic: name, what: "config", setting: key, declared: value, found: now });
-      }
-    }
-    return differences;
-  };
-
-  const apply: Admin["apply"] = async (declared) => {
-    const differences = await plan(declared);
-    const having = (what: TopicDifference["what"]) =>
-      declared.filter(({ name }) => differences.some((each) => each.topic === name && each.what === what));
-    const missing = having("missing");
-    if (missing.length > 0)
-      await client.createTopics({
-        waitForLeaders: true,
-        topics: missing.map((setting) => ({
-          topic: prefix + setting.name,
-          numPartitions: setting.partitions,
-          replicationFactor: -1,
-          configEntries: Object.entries(configOf(setting)).map(([name, value]) => ({ name, value })),
-        })),
-      });
-    const altered = having("config");
-    if (altered.length > 0)
-      await client.alterConfigs({
-        validateOnly: false,
-        resources: altered.map((setting) => ({
-          type: TOPIC_RESOURCE,
-          name: prefix + setting.name,
-          configEntries: Object.entries(configOf(setting)).map(([name, value]) => ({ name, value })),
-        })),
-      });
-    return differences.filter(({ what }) => what === "partitions");
-  };
-
   const lag: Admin["lag"] = async (group, of) => {
     const rows = await Promise.all(
       of.map(async (topic) => {
@@ -194,9 +90,9 @@ export const openAdmin = (client: ClientAdmin, prefix: string): Admin => {
   };
 
   return {
-    topics,
-    plan,
-    apply,
+    topics: () => namesOf(client, prefix),
+    plan: (declared) => planTopics(client, prefix, declared),
+    apply: (declared) => applyTopics(client, prefix, declared),
     watermarks,
     committed,
     lag,

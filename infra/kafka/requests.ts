@@ -1,0 +1,125 @@
+// Requests of a producer: what one of them may hold, and a client that is replaced when it is silent.
+import type { OutputMessage } from "../../stream/messages.ts";
+import { classify } from "../runtime/errors.ts";
+import { systemClock } from "../runtime/retry.ts";
+import type { ClientMessage, ClientProducer } from "./client/types.ts";
+import { LogUnavailable } from "./errors.ts";
+
+// The client groups a send by partition in quadratic time: 500-1,000 messages cost it 0.45 us each,
+// 10,000 cost 6.
+export const CHUNK_MESSAGES = 1_000;
+// A quarter of message.max.bytes (16 MiB), so that one record of the largest size an edge takes (1
+// MiB) always fits beside its chunk.
+const CHUNK_BYTES = 4 * 1024 * 1024;
+const DISCONNECT_MS = 1_000;
+// The client keeps a half-open socket after a timeout (infra/kafka/README.md K18).
+export const SILENCE_MS = 30_000;
+
+type TopicMessages = { topic: string; messages: ClientMessage[] };
+
+/** Messages of one request, grouped by topic, order kept inside each. */
+export class Chunk {
+  readonly byTopic: TopicMessages[] = [];
+  count = 0;
+  bytes = 0;
+
+  isFull(): boolean {
+    return this.count >= CHUNK_MESSAGES || this.bytes >= CHUNK_BYTES;
+  }
+
+  add(prefix: string, message: OutputMessage): void {
+    const topic = prefix + message.topic;
+    let group = this.byTopic.find((each) => each.topic === topic);
+    if (group === undefined) {
+      group = { topic, messages: [] };
+      this.byTopic.push(group);
+    }
+    const key = typeof message.key === "string" ? Buffer.from(message.key) : message.key;
+    group.messages.push(
+      message.headers === undefined
+        ? { key, value: message.value }
+        : { key, value: message.value, headers: message.headers },
+    );
+    this.count++;
+    this.bytes += sizeOf(message);
+  }
+}
+
+export const sizeOf = ({ key, value }: OutputMessage): number => (key?.length ?? 0) + (value?.length ?? 0);
+
+/** One client and what is under way on it; a replaced client fails all of it at once. */
+interface Connection {
+  readonly client: ClientProducer;
+  readonly underWay: Set<(error: Error) => void>;
+  ready: Promise<void> | undefined;
+}
+
+export const unavailable = (error: unknown): unknown =>
+  classify(error) === "transient" && !(error instanceof LogUnavailable) ? new LogUnavailable(error) : error;
+
+export class Requests {
+  /** False from the first failure until the next acknowledgement. */
+  isAvailable = true;
+  readonly #newClient: () => ClientProducer;
+  #connection: Connection;
+
+  constructor(newClient: () => ClientProducer) {
+    this.#newClient = newClient;
+    this.#connection = this.#fresh();
+  }
+
+  /**
+   * One try of one request. After `giveUpMs` the caller hears of it; the client is replaced only if
+   * `replaces` or if it has been silent for too long.
+   */
+  attempt(chunk: Chunk, giveUpMs: number, replaces: boolean): Promise<void> {
+    const mine = this.#connection;
+    return new Promise<void>((resolve, reject) => {
+      const done = (error?: unknown) => {
+        if (!mine.underWay.delete(done)) return;
+        clearTimeout(timer);
+        this.isAvailable = error === undefined || classify(error) !== "transient";
+        error === undefined ? resolve() : reject(error);
+      };
+      const waitMs = Math.min(giveUpMs, SILENCE_MS);
+      const timer = setTimeout(() => {
+        const why = new LogUnavailable();
+        if (replaces || waitMs === SILENCE_MS) this.#replace(mine, why);
+        else done(why);
+      }, waitMs);
+      mine.underWay.add(done);
+      connected(mine)
+        .then(() => mine.client.sendBatch({ acks: -1, topicMessages: chunk.byTopic }))
+        .then(() => done(), done);
+    });
+  }
+
+  /**
+   * It may hang on a request that a log which stands still never answers, half a minute longer than
+   * a process may take to end (infra/kafka/README.md K19).
+   */
+  async close(): Promise<void> {
+    const isGone = new AbortController();
+    const late = systemClock.sleep(DISCONNECT_MS, isGone.signal).catch(() => undefined);
+    await Promise.race([this.#connection.client.disconnect(), late]).finally(() => isGone.abort());
+  }
+
+  #fresh(): Connection {
+    return { client: this.#newClient(), underWay: new Set(), ready: undefined };
+  }
+
+  #replace(old: Connection, why: Error): void {
+    if (this.#connection === old) this.#connection = this.#fresh();
+    for (const fail of old.underWay) fail(why);
+    // It may hang on the request that was given up; nothing waits for it.
+    old.client.disconnect().catch(() => undefined);
+  }
+}
+
+const connected = (mine: Connection): Promise<void> => {
+  mine.ready ??= mine.client.connect().catch((error) => {
+    mine.ready = undefined;
+    throw error;
+  });
+  return mine.ready;
+};

@@ -1,0 +1,136 @@
+// Compares what is declared of topics with the broker, and makes the broker agree.
+import type { ClientAdmin } from "./client/types.ts";
+
+/** What is declared of a topic; topics.ts lists them. */
+export interface TopicSetting {
+  readonly name: string;
+  readonly partitions: number;
+  /** -1: for good. */
+  readonly retentionMs: number;
+  readonly compacted?: boolean;
+}
+
+/**
+ * Where the broker differs from what is declared. `partitions` is never applied: keys would move
+ * away from what is remembered of them.
+ */
+export interface TopicDifference {
+  readonly topic: string;
+  readonly what: "missing" | "partitions" | "config";
+  readonly setting: string;
+  readonly declared: string;
+  readonly found: string | null;
+}
+
+const TOPIC_RESOURCE = 2;
+
+/**
+ * Record time is the broker's: offsets by time must not depend on the clocks of clients
+ * (infra/kafka/README.md K22).
+ */
+const configOf = (declared: TopicSetting): Readonly<Record<string, string>> => ({
+  "retention.ms": String(declared.retentionMs),
+  "cleanup.policy": declared.compacted === true ? "compact" : "delete",
+  "message.timestamp.type": "LogAppendTime",
+});
+
+const entriesOf = (setting: TopicSetting) =>
+  Object.entries(configOf(setting)).map(([name, value]) => ({ name, value }));
+
+/** Topics of the prefix, without it. */
+export const namesOf = async (client: ClientAdmin, prefix: string): Promise<readonly string[]> =>
+  (await client.listTopics()).filter((name) => name.startsWith(prefix)).map((name) => name.slice(prefix.length));
+
+export const planTopics = async (
+  client: ClientAdmin,
+  prefix: string,
+  declared: readonly TopicSetting[],
+): Promise<readonly TopicDifference[]> => {
+  const present = new Set(await namesOf(client, prefix));
+  const missing = declared.filter(({ name }) => !present.has(name));
+  const known = declared.filter(({ name }) => present.has(name));
+  const ofMissing = missing.map(
+    ({ name, partitions }): TopicDifference => ({
+      topic: name,
+      what: "missing",
+      setting: "partitions",
+      declared: String(partitions),
+      found: null,
+    }),
+  );
+  if (known.length === 0) return ofMissing;
+  const found = [
+    ...(await partitionDifferences(client, prefix, known)),
+    ...(await configDifferences(client, prefix, known)),
+  ];
+  return [...ofMissing, ...known.flatMap(({ name }) => found.filter(({ topic }) => topic === name))];
+};
+
+const partitionDifferences = async (
+  client: ClientAdmin,
+  prefix: string,
+  known: readonly TopicSetting[],
+): Promise<readonly TopicDifference[]> => {
+  const { topics } = await client.fetchTopicMetadata({ topics: known.map(({ name }) => prefix + name) });
+  return known.flatMap(({ name, partitions }): readonly TopicDifference[] => {
+    const found = topics.find((each) => each.name === prefix + name)?.partitions.length ?? 0;
+    if (found === partitions) return [];
+    const setting = { setting: "partitions", declared: String(partitions), found: String(found) };
+    return [{ topic: name, what: "partitions", ...setting }];
+  });
+};
+
+const configDifferences = async (
+  client: ClientAdmin,
+  prefix: string,
+  known: readonly TopicSetting[],
+): Promise<readonly TopicDifference[]> => {
+  const { resources } = await client.describeConfigs({
+    includeSynonyms: false,
+    resources: known.map((setting) => ({
+      type: TOPIC_RESOURCE,
+      name: prefix + setting.name,
+      configNames: Object.keys(configOf(setting)),
+    })),
+  });
+  return known.flatMap((setting) => {
+    const entries = resources.find((each) => each.resourceName === prefix + setting.name)?.configEntries ?? [];
+    return entriesOf(setting).flatMap(({ name, value }): readonly TopicDifference[] => {
+      const found = entries.find((entry) => entry.configName === name)?.configValue ?? null;
+      return found === value ? [] : [{ topic: setting.name, what: "config", setting: name, declared: value, found }];
+    });
+  });
+};
+
+/** Answers the differences that it has not touched. */
+export const applyTopics = async (
+  client: ClientAdmin,
+  prefix: string,
+  declared: readonly TopicSetting[],
+): Promise<readonly TopicDifference[]> => {
+  const differences = await planTopics(client, prefix, declared);
+  const having = (what: TopicDifference["what"]) =>
+    declared.filter(({ name }) => differences.some((each) => each.topic === name && each.what === what));
+  const missing = having("missing");
+  if (missing.length > 0)
+    await client.createTopics({
+      waitForLeaders: true,
+      topics: missing.map((setting) => ({
+        topic: prefix + setting.name,
+        numPartitions: setting.partitions,
+        replicationFactor: -1,
+        configEntries: entriesOf(setting),
+      })),
+    });
+  const altered = having("config");
+  if (altered.length > 0)
+    await client.alterConfigs({
+      validateOnly: false,
+      resources: altered.map((setting) => ({
+        type: TOPIC_RESOURCE,
+        name: prefix + setting.name,
+        configEntries: entriesOf(setting),
+      })),
+    });
+  return differences.filter(({ what }) => what === "partitions");
+};

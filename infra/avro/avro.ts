@@ -112,16 +112,23 @@ let isCorrected = false;
 const correct = (): void => {
   if (isCorrected) return;
   isCorrected = true;
-  const tap = createRequire(import.meta.url)("avsc/lib/utils.js").Tap.prototype as Tap & {
-    writeString: (text: string) => void;
-  };
+  const tap = createRequire(import.meta.url)("avsc/lib/utils.js").Tap.prototype as StringTap;
   const record = avro.types.RecordType.prototype as unknown as RecordPrototype;
   const union = avro.types.UnwrappedUnionType.prototype as unknown as UnionPrototype;
   for (const method of [tap.writeString, record._createReader, record._createWriter, union._write])
     if (typeof method !== "function") throw new Error("this is not avsc 5.7.9: a part that is replaced is gone");
+  writeStringsAtOnce(tap);
+  chooseBranchByNull(union);
+  copyUnchangedRecords(record);
+};
 
-  // As it was, every string was measured before it was written, and one of 64 characters was
-  // written one by one.
+type StringTap = Tap & { writeString: (text: string) => void };
+
+/**
+ * As it was, every string was measured before it was written, and one of 64 characters was written
+ * one by one.
+ */
+const writeStringsAtOnce = (tap: StringTap): void => {
   const writeAny = tap.writeString;
   tap.writeString = function (this: Tap, text) {
     const { buf, pos } = this;
@@ -152,9 +159,13 @@ const correct = (): void => {
     }
     writeAny.call(this, text);
   };
+};
 
-  // As it was, the branch of a value was looked up by its kind, and of an amount by trying all; two
-  // thirds of an event's fields are "null or something".
+/**
+ * As it was, the branch of a value was looked up by its kind, and of an amount by trying all; two
+ * thirds of an event's fields are "null or something".
+ */
+const chooseBranchByNull = (union: UnionPrototype): void => {
   const writeBranch = union._write;
   const { NullType } = avro.types;
   union._write = function (this: UnionPrototype, tap, value) {
@@ -167,9 +178,13 @@ const correct = (): void => {
     tap.pos++;
     if (!isNull) types[1]!._write(tap, value);
   };
+};
 
-  // As it was, a record that a stage passes on unchanged was written field by field: an event has
-  // thirty, and one of three stages reads all of it.
+/**
+ * As it was, a record that a stage passes on unchanged was written field by field: an event has
+ * thirty, and one of three stages reads all of it.
+ */
+const copyUnchangedRecords = (record: RecordPrototype): void => {
   const { _createReader, _createWriter } = record;
   record._createReader = function (this: RecordPrototype) {
     const read = _createReader.call(this);

@@ -54,7 +54,17 @@ interface Decoder {
 }
 
 const replaceSlowParts = (): void => {
-  // As it was, encoding took two thirds of what a message costs its producer.
+  writeProduceAtOnce();
+  frameRequestsInOneCopy();
+  groupWithoutCopies();
+  setOffsetsWithoutMember();
+  readFetchesAtOnce();
+};
+
+/**
+ * As it was, encoding took two thirds of what a message costs its producer.
+ */
+const writeProduceAtOnce = (): void => {
   replace<(given: ProduceRequest & { transactionalId?: string | null; compression?: number }) => object>(
     "protocol/requests/produce/v3/request",
     (original) => (given) => ({
@@ -64,7 +74,12 @@ const replaceSlowParts = (): void => {
         : { encode: async () => ({ buffer: writeProduceRequest(given, Date.now()) }) }),
     }),
   );
-  // As it was, each request was copied twice, into buffers that were filled with zeros first.
+};
+
+/**
+ * As it was, each request was copied twice, into buffers that were filled with zeros first.
+ */
+const frameRequestsInOneCopy = (): void => {
   replace<(request: Request) => Promise<Encoded>>(
     "protocol/request",
     () =>
@@ -83,7 +98,12 @@ const replaceSlowParts = (): void => {
         return { buffer: frame };
       },
   );
-  // As it was, the group of a partition was copied for every message of it.
+};
+
+/**
+ * As it was, the group of a partition was copied for every message of it.
+ */
+const groupWithoutCopies = (): void => {
   replace<(given: Grouping) => object>(
     "producer/groupMessagesPerPartition",
     () =>
@@ -99,10 +119,15 @@ const replaceSlowParts = (): void => {
         return groups;
       },
   );
-  // As it was, a temporary member joined the group to commit in its name, skipped partitions that
-  // it was not assigned, took 5 s, and held the group for a session when its process died. What
-  // Kafka's own tools send is a commit in nobody's name: all or nothing, and only taken while the
-  // group is Empty.
+};
+
+/**
+ * As it was, a temporary member joined the group to commit in its name, skipped partitions that it
+ * was not assigned, took 5 s, and held the group for a session when its process died. What Kafka's
+ * own tools send is a commit in nobody's name: all or nothing, and only taken while the group is
+ * Empty.
+ */
+const setOffsetsWithoutMember = (): void => {
   replace<(given: { readonly cluster: Cluster }) => object>("admin/index", (original) => (given) => ({
     ...original(given),
     setOffsets: async ({
@@ -118,7 +143,12 @@ const replaceSlowParts = (): void => {
       await coordinator.offsetCommit({ groupId, groupGenerationId: -1, memberId: "", topics: [{ topic, partitions }] });
     },
   }));
-  // As it was, decoding took half of what a message costs its consumer.
+};
+
+/**
+ * As it was, decoding took half of what a message costs its consumer.
+ */
+const readFetchesAtOnce = (): void => {
   replace<(decoder: Decoder) => Promise<object>>("protocol/recordBatch/v0/decoder", (original) => async (decoder) => {
     const read = readRecordBatch(decoder.buffer, decoder.offset);
     if (read === null) return original(decoder);
@@ -139,9 +169,20 @@ const repair = (): void => {
   ] as const;
   for (const [owner, method] of methods)
     if (typeof owner[method] !== "function") throw new Error(`this is not kafkajs 2.2.4: ${method} is gone`);
+  setTimerWhileRequestsWait(queue);
+  beginConnectionsEmpty(connection);
+  hearBadAnswersAsBroken(connection);
+  askBeforeReset(group);
+};
 
-  // As it was, an open connection re-armed a 1 ms timer for ever, whether or not a request waited:
-  // 34-44 ms of CPU a second in an idle process.
+/** A class of the client, whose methods are replaced. */
+type Prototype = Record<string, any>;
+
+/**
+ * As it was, an open connection re-armed a 1 ms timer for ever, whether or not a request waited:
+ * 34-44 ms of CPU a second in an idle process.
+ */
+const setTimerWhileRequestsWait = (queue: Prototype): void => {
   queue.scheduleCheckPendingRequests = function (this: PendingRequests) {
     if (this.pending.length === 0 || this.throttleCheckTimeoutId) return;
     this.throttleCheckTimeoutId = setTimeout(
@@ -152,11 +193,15 @@ const repair = (): void => {
       Math.max(10, this.throttledUntil - Date.now()),
     );
   };
+};
 
-  // As it was, what a lost connection had begun to say stood in front of what the next one said,
-  // and its late words went in between: answers were read at the wrong place, which ended the
-  // process, or answered a request that nobody had answered.
-  const { connect, processData } = connection;
+/**
+ * As it was, what a lost connection had begun to say stood in front of what the next one said, and
+ * its late words went in between: answers were read at the wrong place, which ended the process,
+ * or answered a request to which no answer had come.
+ */
+const beginConnectionsEmpty = (connection: Prototype): void => {
+  const { connect } = connection;
   connection.connect = function (this: Connection) {
     if (!this.isConnected()) {
       this.socket
@@ -167,8 +212,14 @@ const repair = (): void => {
     }
     return connect.call(this);
   };
-  // As it was, an answer that is none (less than its own number, say) was thrown where nobody could
-  // catch it.
+};
+
+/**
+ * As it was, an answer that is none (less than its own number, say) was thrown where no code could
+ * catch it.
+ */
+const hearBadAnswersAsBroken = (connection: Prototype): void => {
+  const { processData } = connection;
   connection.processData = function (this: Connection, bytes: Buffer) {
     try {
       processData.call(this, bytes);
@@ -177,9 +228,13 @@ const repair = (): void => {
       this.socket?.destroy(error as Error);
     }
   };
+};
 
-  // As it was, a position that the log no longer has was replaced by its beginning or end, and only
-  // a log line told: events lost in silence.
+/**
+ * As it was, a position that the log no longer has was replaced by its beginning or end, and only
+ * a log line said so: events lost in silence.
+ */
+const askBeforeReset = (group: Prototype): void => {
   const reset = group.recoverFromOffsetOutOfRange;
   group.recoverFromOffsetOutOfRange = async function (this: Group, { topic, partition }: Place) {
     const position = Number(this.offsetManager.nextOffset(topic, partition));

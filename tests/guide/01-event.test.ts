@@ -8,7 +8,7 @@ import { topics } from "../../topics.ts";
 import { clientId, hourMs, linkId, noon, secondMs } from "../support/builders.ts";
 import { admit, pageView, purchase, token, type Written } from "../support/shop.ts";
 
-// An event is a fact: somebody saw a page, bought a thing, gave it back. It arrives as JSON at an
+// An event is a fact: a person saw a page, bought a thing, gave it back. It arrives as JSON at an
 // edge. The edge is thin: it parses, admits or refuses, writes to the log, and answers once the log
 // has it. What it writes is the same record whatever the door: EventReceived.
 
@@ -36,8 +36,8 @@ test("a purchase becomes a record: its fields lifted out of the props, its money
   }));
 
 // Money is never a floating-point number. A text with more digits than its currency has is a
-// mistake somewhere, so it is refused; a JSON number has been rounded once already, by whoever
-// wrote it, and is rounded half to even, with a warning on the event.
+// mistake somewhere, so it is refused. A JSON number was rounded once already, by its sender; it is
+// rounded half to even, with a warning on the event.
 
 test("0.1 + 0.2 is thirty cents", () =>
   expect(taken(purchase({}, { revenue: 0.1 + 0.2 }))).toMatchObject({
@@ -47,7 +47,7 @@ test("0.1 + 0.2 is thirty cents", () =>
 test("a text with a third decimal is refused", () =>
   expect(refused(purchase({}, { revenue: "10.005" }))).toMatchObject({ code: "bad_amount", field: "props.revenue" }));
 
-// A body holds up to 10,000 events. One bad event costs nobody else anything, and its refusal names
+// A body holds up to 10,000 events. One bad event does not affect the others, and its refusal names
 // the place and the cure.
 
 test("each event is answered for itself", () => {
@@ -110,8 +110,8 @@ test("an e-mail is hashed under any key, inside any text, and even in a URL", ()
 });
 
 // One more id deserves a look: the click id that a tracking link puts on a visit. It carries link
-// and time and a MAC over both, so whoever holds the key reads who sent the visitor without asking
-// any store; and whoever does not, cannot make one.
+// and time and a MAC over both. With the key one can read which link sent the visitor, without any
+// store; without the key one cannot make such an id.
 
 test("a click id says which link was clicked and when, and one changed bit makes it worthless", () => {
   const key = clickIdKey("a secret", 1);

@@ -66,7 +66,7 @@ test("a reason that is not listed does not compile", () => {
 });
 
 // Pure means: no clock, no I/O, no randomness. Time comes in with the event, ids are derived from
-// the id of the input, and whatever must be looked up was looked up for the whole batch before the
+// the id of the input, and what must be looked up was looked up for the whole batch before the
 // first event was folded. So the same arguments have the same outcome for ever, which is why a
 // batch may come twice, a window may be replayed, and a simulation runs the very code that pays.
 
@@ -78,7 +78,7 @@ test("asked twice, settle gives the same records, ids included", () => {
 });
 
 // The real ones read the same way. `enrich` has facts (which country owns an address) and remembers
-// whom a device belongs to: of this one nobody yet, hence null. A look-up that fails is written on
+// whose a device is; of this one that is not known yet, hence null. A failed look-up is written on
 // the event and blocks nothing.
 
 const nothingKnown = { ...placesOf(null), ...identityKeysOf("the secret of an installation") };
@@ -93,8 +93,8 @@ test("enrich finds a country for an address of the documentation range, and says
     .then({ emits: { enriched: { enrichment: { country: null, errors: ["geo_unavailable"] } } } });
 });
 
-// Policies are drops with a name. A visitor who did not agree to be seen is not seen; what somebody
-// is owed something by is kept without address and way.
+// Policies are drops with a name. A visitor who did not agree to be seen is not stored. A sale is
+// kept, because a partner may be owed a commission, but without address and URL.
 
 test("without consent to analytics a page view ends in enrich, and a purchase goes on unseen", () => {
   const unseen = { consent: 0xff & ~0x01, ip: "192.0.2.1", url: "https://shop.example/thanks" };

@@ -1,4 +1,4 @@
-// Chapter 5: credit. Who gets it, and what everybody else is told.
+// Chapter 5: credit. Who gets it, and why the others do not.
 import { describe, expect, test } from "vitest";
 import type { ReferenceRows } from "../../domain/reference/reference.ts";
 import type { Credit, LedgerEntry } from "../../schemas/generated.ts";
@@ -34,8 +34,8 @@ describe("by click", () => {
       clicked_at: noon - hourMs,
     }));
 
-  // No store is asked whether the click happened. The id proves it: whoever lost every cache, or
-  // never got the click event, still credits it.
+  // No store is asked whether the click happened. The id proves it, even if every cache is
+  // lost or the click event never came.
   test("a click whose own event never arrived counts like any other", async () => {
     const { post, stored } = shop();
     await post([pageView({ svc_click_id: anHourAgo })]);
@@ -63,7 +63,7 @@ describe("by click", () => {
       credit: { status: "unattributed", reason: "bad_click_id", partner_id: null },
       entries: [],
     }));
-  test("a good click on somebody else's link is no better than a forged one", async () =>
+  test("a good click on another client's link is no better than a forged one", async () =>
     expect(await creditOf(purchase({ svc_click_id: anHourAgo }), { links: [link({ client_id: 8 })] })).toMatchObject({
       reason: "bad_click_id",
     }));
@@ -92,7 +92,7 @@ describe("by rule", () => {
       rule_id: 51,
       rule_version: 1,
     }));
-  test("a click id goes before a coupon, and the coupon's partner is told that somebody came first", async () =>
+  test("a click id goes before a coupon, and the coupon's partner sees that another one came first", async () =>
     expect(await creditOf(purchase({ svc_click_id: anHourAgo }, { coupon: "TEN" }), rows)).toMatchObject({
       method: "click",
       partner_id: 21,
@@ -101,7 +101,7 @@ describe("by rule", () => {
         { method: "rule", partner_id: 22, outcome: "lower_precedence" },
       ],
     }));
-  test("when the click is too old the coupon takes its place, and the click is told why it lost", async () =>
+  test("when the click is too old the coupon takes its place, and the click shows why it lost", async () =>
     expect(await creditOf(purchase({ svc_click_id: clickBefore(31 * dayMs) }, { coupon: "TEN" }), rows)).toMatchObject({
       method: "rule",
       partner_id: 22,
@@ -121,7 +121,7 @@ describe("by rule", () => {
 
 describe("by trust", () => {
   // score gives points for what looks wrong. A little suspicion holds the money for a person to
-  // look at; much of it credits nobody.
+  // look at; much of it takes the credit away.
   const robot = "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)";
   test("a purchase by a self-declared bot is credited, and its commission is held", async () =>
     expect(await outcomeOf(purchase({ svc_click_id: anHourAgo, ua: robot }))).toMatchObject({
@@ -130,7 +130,7 @@ describe("by trust", () => {
         { held: true, reason: "fraud_review", lines: [{ account: "expense:client" }, { account: "held:partner" }] },
       ],
     }));
-  test("a bot that buys a second after its click credits nobody, though its click id is good", async () =>
+  test("a bot that buys a second after its click earns no credit, though its click id is good", async () =>
     expect(await outcomeOf(purchase({ svc_click_id: clickBefore(secondMs), ua: robot }))).toMatchObject({
       credit: { reason: "fraud_rejected", candidates: [{ partner_id: 21, outcome: "fraud_rejected" }] },
       entries: [],

@@ -1,4 +1,4 @@
-// Chapter 6: what is refused. Bytes that nobody can read, events that a stage rejects, and code
+// Chapter 6: what is refused. Bytes that cannot be read, events that a stage rejects, and code
 // that throws: three different things.
 
 import { describe, expect, test } from "vitest";
@@ -12,9 +12,9 @@ import { hourMs, received, recorded } from "../support/builders.ts";
 import { clickBefore, pageView, purchase, type Shop, shop } from "../support/shop.ts";
 import { rateOf, sent, step, toy, toys } from "../support/toy.ts";
 
-// An edge tells the sender what it refuses (chapter 1). Once a message is in the log there is
-// nobody to tell, so it is never thrown away: its bytes go to a dead-letter topic as they came,
-// with headers that say where, why and how often, and the partition goes on.
+// An edge answers the sender what it refuses (chapter 1). A message in the log has no sender to
+// answer, so it is never thrown away: its bytes go unchanged to a dead-letter topic, with headers
+// that say where, why and how often, and the partition goes on.
 
 const headersOf = (
   { headers }: LoggedMessage,
@@ -24,7 +24,7 @@ const headersOf = (
 const rawOf = ({ messages }: Shop): readonly LoggedMessage[] => messages(topics.eventsRaw.name);
 const sale = purchase({ svc_click_id: clickBefore(hourMs) });
 
-describe("bytes that nobody can read", () => {
+describe("bytes that cannot be read", () => {
   test("are kept as they came, and what stands around them goes on", async () => {
     const made = shop();
     const rubbish = Buffer.from("somebody wrote this by hand");
@@ -136,7 +136,7 @@ describe("an event that a stage rejects", () => {
 describe("a processor that throws", () => {
   // Then the code is wrong, and whatever comes after might be decided wrongly too. A dead letter
   // would hide that. So the worker lets through what came before, stops exactly there, and starts
-  // again at the same offset until somebody has mended it.
+  // again at the same offset until the code is mended.
   test("stops its worker at that event: what came before is out, what comes after waits, and no letter is written", async () => {
     const { send, read, messages } = toyed();
     const events = [step("before"), step("bad", { worth: 666 }), step("after")].map((one) => sent(one));

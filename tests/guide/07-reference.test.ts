@@ -102,13 +102,13 @@ describe("a campaign that is paused", () => {
     return stored()[0]!.credit;
   };
 
-  test("credits nobody from then on", async () =>
+  test("gets no credit from then on", async () =>
     expect(await creditOf(noon, noon)).toMatchObject({ reason: "campaign_inactive" }));
   test("still credits a sale of before that arrives late", async () =>
     expect(await creditOf(noon - 1, noon + hourMs)).toMatchObject({ status: "attributed", partner_id: 21 }));
 });
 
-describe("a campaign that was paused an hour ago, as somebody notes only now", () => {
+describe("a campaign that was paused an hour ago, as is noted only now", () => {
   // valid_from lies before recorded_at. What was received in between was judged by what was known,
   // and is judged so for ever.
   const campaigns = [campaign(), campaign({ status: "paused", recorded_at: noon, valid_from: noon - hourMs })];
@@ -123,8 +123,8 @@ describe("a campaign that was paused an hour ago, as somebody notes only now", (
 });
 
 describe("a mistake that is corrected", () => {
-  // At noon somebody notes that the coupon has belonged to partner 22 since January. Whoever was
-  // credited before keeps it: on that day this is what was known. Changing it is a decision with a
+  // At noon it is noted that the coupon has belonged to partner 22 since January. The partner who
+  // was credited before keeps it: on that day this is what was known. Changing it is a decision with a
   // name and a reason of its own, not a side effect of saving a form.
   const coupon = (over: object) => rule({ when: { field: "coupon", op: "eq", value: "TEN" }, ...over });
   const rows = {

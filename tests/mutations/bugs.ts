@@ -142,7 +142,7 @@ export const bugs: readonly Bug[] = [
   {
     number: "10",
     says: "signature verified over re-serialised JSON",
-    laws: ["section 8, lead push"],
+    laws: ["signature"],
     waitsFor: "leads",
   },
   {
@@ -203,7 +203,7 @@ export const bugs: readonly Bug[] = [
   {
     number: "15",
     says: "a click id is believed without its MAC",
-    laws: ["section 8, /c/<code>", "M11"],
+    laws: ["click id", "M11"],
     edits: [
       {
         file: "domain/click-id.ts",

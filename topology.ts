@@ -1,5 +1,6 @@
 // THE PIPELINE: every edge, stage and sink, in the order that data flows. `npm run describe` draws
 // it into the README.
+import { domainChange, referenceChange } from "./processors/admit/announced.ts";
 import { acceptsBatch, admitBatch } from "./processors/admit/batch.ts";
 import { attribute } from "./processors/attribute/attribute.ts";
 import { attributeFacts } from "./processors/attribute/facts.ts";
@@ -12,6 +13,7 @@ import { enrichFacts } from "./processors/enrich/facts.ts";
 import { person } from "./processors/enrich/identity.ts";
 import { scoreFacts } from "./processors/score/facts.ts";
 import { score } from "./processors/score/score.ts";
+import { decisionRecord } from "./processors/settle/decision-claim.ts";
 import { order } from "./processors/settle/order.ts";
 import { settle } from "./processors/settle/settle.ts";
 import { topics } from "./topics.ts";
@@ -42,17 +44,27 @@ const deadLetters: DeadLetterRoute = (record) => {
 };
 
 export const pipeline = topology("tributary", deadLetters,
-  edge ({ name: "batch",         on: "POST /ingest/batch",      accepts: acceptsBatch, admit: admitBatch, to: topics.eventsRaw }),
-  stage({ name: "enrich",        revision: 1, from: topics.eventsRaw,        run: enrich,     facts: enrichFacts,     memory: person,     to: { enriched: topics.eventsEnriched } }),
-  stage({ name: "score",         revision: 1, from: topics.eventsEnriched,   run: score,      facts: scoreFacts,                          to: { scored: topics.eventsScored } }),
-  stage({ name: "attribute",     revision: 1, from: topics.eventsScored,     run: attribute,  facts: attributeFacts,  memory: journey,    to: { attributed: topics.eventsAttributed, claims: topics.claims } }),
-  stage({ name: "settle",        revision: 1, from: topics.claims,           run: settle,                             memory: order,      to: { conversions: topics.conversions, attributed: topics.eventsAttributed } }),
-  stage({ name: "commission",    revision: 2, from: topics.conversions,      run: commission, facts: contracts,       memory: earned,     to: { entries: topics.ledgerEntries } }),
-  sink ({ name: "archive",       from: topics.eventsRaw,                              into: archive }),
-  sink ({ name: "analytics",     from: topics.eventsAttributed, rows: eventRows,      into: events }),
-  sink ({ name: "product-sales", from: topics.eventsAttributed, rows: saleRows,       into: productSales }),
-  sink ({ name: "identity",      from: topics.eventsAttributed, rows: edgeRows,       into: identityEdges }),
-  sink ({ name: "velocity",      from: topics.eventsAttributed, rows: velocityRows,   into: velocity }),
-  sink ({ name: "conversions",   from: topics.conversions,      rows: conversionRows, into: conversions }),
-  sink ({ name: "ledger",        from: topics.ledgerEntries,    rows: ledgerRows,     into: ledger }),
+  edge({ name: "batch", on: "POST /ingest/batch", accepts: acceptsBatch, admit: admitBatch, to: topics.eventsRaw }),
+  edge({ name: "decisions", on: "decisions of people and jobs", record: decisionRecord, to: topics.claims }),
+  edge({ name: "reference-changes", on: "table outbox", record: referenceChange, to: topics.referenceChanges }),
+  edge({ name: "domain-changes", on: "table outbox", record: domainChange, to: topics.domainChanges }),
+
+  stage({ name: "enrich", revision: 1, from: topics.eventsRaw, run: enrich, facts: enrichFacts, memory: person,
+    to: { enriched: topics.eventsEnriched } }),
+  stage({ name: "score", revision: 1, from: topics.eventsEnriched, run: score, facts: scoreFacts,
+    to: { scored: topics.eventsScored } }),
+  stage({ name: "attribute", revision: 1, from: topics.eventsScored, run: attribute, facts: attributeFacts,
+    memory: journey, to: { attributed: topics.eventsAttributed, claims: topics.claims } }),
+  stage({ name: "settle", revision: 1, from: topics.claims, run: settle, memory: order,
+    to: { conversions: topics.conversions, attributed: topics.eventsAttributed } }),
+  stage({ name: "commission", revision: 1, from: topics.conversions, run: commission, facts: contracts, memory: earned,
+    to: { entries: topics.ledgerEntries } }),
+
+  sink({ name: "archive", from: topics.eventsRaw, into: archive }),
+  sink({ name: "analytics", from: topics.eventsAttributed, rows: eventRows, into: events }),
+  sink({ name: "product-sales", from: topics.eventsAttributed, rows: saleRows, into: productSales }),
+  sink({ name: "identity", from: topics.eventsAttributed, rows: edgeRows, into: identityEdges }),
+  sink({ name: "velocity", from: topics.eventsAttributed, rows: velocityRows, into: velocity }),
+  sink({ name: "conversions", from: topics.conversions, rows: conversionRows, into: conversions }),
+  sink({ name: "ledger", from: topics.ledgerEntries, rows: ledgerRows, into: ledger }),
 );

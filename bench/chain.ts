@@ -5,6 +5,7 @@ import { openClickhouse } from "../infra/clickhouse/client.ts";
 import { scopeOf } from "../infra/clickhouse/query.ts";
 import { openKafka } from "../infra/kafka/kafka.ts";
 import { table } from "../infra/runtime/output.ts";
+import { groupNamed } from "../modules/groups/hosting.ts";
 import { apps } from "../modules/installation/product.ts";
 import { eventCounts, freshness } from "../sinks/analytics/reads.ts";
 import { writesRows } from "../stream/flow.ts";
@@ -24,7 +25,7 @@ const SAMPLE_MS = 1_000;
 const readers = pipeline.nodes.flatMap((node) =>
   node.is === "edge" || (node.is === "sink" && !writesRows(node))
     ? []
-    : [{ group: `tributary.${node.name}`, topic: node.from.name }],
+    : [{ group: groupNamed(node.name), topic: node.from.name }],
 );
 
 /**

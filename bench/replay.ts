@@ -5,6 +5,7 @@ import { type Clickhouse, openClickhouse } from "../infra/clickhouse/client.ts";
 import { openKafka } from "../infra/kafka/kafka.ts";
 import { openPool } from "../infra/postgres/sql.ts";
 import { table } from "../infra/runtime/output.ts";
+import { groupNamed } from "../modules/groups/hosting.ts";
 import { apps } from "../modules/installation/product.ts";
 import { type Replay, requestReplay } from "../modules/replays/replays.ts";
 import { awaitReplay, replayableSinks } from "../modules/replays/report.ts";
@@ -19,7 +20,7 @@ const HOUR_MS = 3_600_000;
 /** Of live traffic that is looked at, at least. */
 const LIVE_MS = 15_000;
 const readers = pipeline.nodes.flatMap((node) =>
-  node.is === "edge" || node.name === "archive" ? [] : [{ group: `tributary.${node.name}`, topic: node.from.name }],
+  node.is === "edge" || node.name === "archive" ? [] : [{ group: groupNamed(node.name), topic: node.from.name }],
 );
 const sinks = replayableSinks(pipeline).map(({ name }) => name);
 

@@ -3,12 +3,13 @@
 
 import { openKafka } from "../infra/kafka/kafka.ts";
 import { table } from "../infra/runtime/output.ts";
+import { groupNamed } from "../modules/groups/hosting.ts";
 import { apps } from "../modules/installation/product.ts";
 import { MANY_DEVICES } from "./events.ts";
 import { circumstances, cpuUsOf, save } from "./figures.ts";
 import { generate, openWorld } from "./world.ts";
 
-const GROUP = "tributary.enrich";
+const GROUP = groupNamed("enrich");
 const POLL_MS = 100;
 
 /**

@@ -216,15 +216,35 @@ export type Admission<Out> =
   | { readonly kind: "accepted"; readonly id: string; readonly at: UnixMs; readonly data: Out }
   | { readonly kind: "refused"; readonly id: string | null; readonly refusal: Refusal };
 
+/** What a request brings, parsed; one that brings a single event has a list of one. */
+export interface Events {
+  readonly events: readonly unknown[];
+}
+
 /**
- * Thin: `accepts` parses and throws BadBody with the place of the problem, `admit` is pure and answers for
- * each event of the body, in order.
+ * Where requests of others enter. Thin: `accepts` parses and throws BadBody with the place of the
+ * problem, `admit` is pure and answers for each event of the body, in order.
+ * A sender is answered once its events are stored: in the log, else on the disk of the edge, else in
+ * object storage (modules/edges/host-edge.ts runs it).
  */
-export interface Edge<Body, Facts, Out> {
+export interface Edge<Body extends Events, Facts, Out> {
+  /** Also the `source` of its events, by which their dead letters are routed. */
   readonly name: string;
   readonly on: `${"GET" | "POST" | "PUT"} /${string}`;
   readonly accepts: (body: unknown) => Body;
   readonly admit: (body: NoInfer<Body>, arrival: Arrival, facts: Facts) => readonly Admission<Out>[];
+  readonly to: Topic<NoInfer<Out>>;
+}
+
+/**
+ * Where records of our own enter: nothing of them is refused, and the same given again is the same
+ * record. `at` is when it was decided or saved, and when it was received.
+ */
+export interface Feed<Given, Out> {
+  readonly name: string;
+  /** In words, or `table <name>` where an outbox feeds it. */
+  readonly on: string;
+  readonly record: (given: Given) => { readonly at: UnixMs; readonly data: Out };
   readonly to: Topic<NoInfer<Out>>;
 }
 
@@ -294,11 +314,12 @@ export interface AnyStage {
   readonly facts?: FactsFor<any, any>;
 }
 export type AnyEdge = { readonly is: "edge" } & Edge<any, any, any>;
+export type AnyFeed = { readonly is: "edge" } & Feed<any, any>;
 export type AnySink = { readonly is: "sink" } & Sink<any, any>;
 export type AnyCopy = { readonly is: "sink" } & Copy<any>;
 /** What reads a topic, and so belongs to a consumer group. */
 export type AnyReader = AnyStage | AnySink | AnyCopy;
-export type Node = AnyEdge | AnyReader;
+export type Node = AnyEdge | AnyFeed | AnyReader;
 
 /** Of the sinks, those that write rows. */
 export const writesRows = (node: AnySink | AnyCopy): node is AnySink => "rows" in node;
@@ -314,18 +335,34 @@ export interface Topology {
   readonly nodes: readonly Node[];
   readonly deadLetters: DeadLetterRoute;
 }
+/** The same nodes with their names and types, for what is run from the topology by its name. */
+export interface Declared<Nodes extends readonly Node[]> extends Topology {
+  readonly declared: Nodes;
+}
 
-export const edge = <Body, Facts, Out>(node: Edge<Body, Facts, Out>): Node => ({ is: "edge", ...node });
-export const stage = <In, Out, State, Facts, Reason extends string>(
-  node: Stage<In, Out, State, Facts, Reason>,
-): Node => ({
+/** A node that is known by its name. */
+type Known<Kind, Name extends string, Node> = Node & { readonly is: Kind; readonly name: Name };
+
+export const edge: {
+  <Body extends Events, Facts, Out, const Name extends string = string>(
+    node: Edge<Body, Facts, Out> & { readonly name: Name },
+  ): Known<"edge", Name, Edge<Body, Facts, Out>>;
+  <Given, Out, const Name extends string = string>(
+    node: Feed<Given, Out> & { readonly name: Name },
+  ): Known<"edge", Name, Feed<Given, Out>>;
+} = (node: any): any => ({ is: "edge", ...node });
+export const stage = <In, Out, State, Facts, Reason extends string, const Name extends string = string>(
+  node: Stage<In, Out, State, Facts, Reason> & { readonly name: Name },
+): Known<"stage", Name, AnyStage> => ({
+  ...(node as Omit<AnyStage, "is" | "name"> & { readonly name: Name }),
   is: "stage",
-  ...(node as Omit<AnyStage, "is">),
 });
 export const sink: {
-  <T, Row>(node: Sink<T, Row>): Node;
-  <T>(node: Copy<T>): Node;
-} = (node: Sink<any, any> | Copy<any>): Node => ({ is: "sink", ...node });
+  <T, Row, const Name extends string = string>(
+    node: Sink<T, Row> & { readonly name: Name },
+  ): Known<"sink", Name, AnySink>;
+  <T, const Name extends string = string>(node: Copy<T> & { readonly name: Name }): Known<"sink", Name, AnyCopy>;
+} = (node: any): any => ({ is: "sink", ...node });
 
 /** Checks that what `of` names fits the table it goes into. */
 export const marks = <Row, Mark>(

@@ -1,5 +1,17 @@
 // A pipeline as a value: checked when it is made for what types cannot see, and drawn.
-import type { AnyCopy, AnyReader, AnySink, AnyTopic, DeadLetterRoute, Node, Topology } from "./flow.ts";
+import type {
+  AnyCopy,
+  AnyEdge,
+  AnyFeed,
+  AnyReader,
+  AnySink,
+  AnyStage,
+  AnyTopic,
+  DeadLetterRoute,
+  Declared,
+  Node,
+  Topology,
+} from "./flow.ts";
 
 /** The topics that a node writes. */
 const writtenBy = (node: Node): readonly AnyTopic[] => {
@@ -64,12 +76,40 @@ const problemsOf = (nodes: readonly Node[]): readonly string[] => {
  * a name twice, a topic that nobody writes, a cycle, a memory on another key than its topic, topics
  * of one key that are not co-partitioned.
  */
-export const topology = (name: string, deadLetters: DeadLetterRoute, ...nodes: readonly Node[]): Topology => {
+export const topology = <const Nodes extends readonly Node[]>(
+  name: string,
+  deadLetters: DeadLetterRoute,
+  ...nodes: Nodes
+): Declared<Nodes> => {
   const problems = problemsOf(nodes);
   if (problems.length > 0)
     throw new Error(`the topology ${name} is not sound:\n${problems.map((problem) => `- ${problem}`).join("\n")}`);
-  return { name, nodes, deadLetters };
+  return { name, nodes, declared: nodes, deadLetters };
 };
+
+/** An edge of requests, by the name of a node of the topology. */
+export type EdgeIn<Nodes extends readonly Node[], Name extends string = string> = Extract<
+  Nodes[number],
+  { readonly is: "edge"; readonly name: Name; readonly accepts: unknown }
+>;
+/** An edge of records of our own, likewise. */
+export type FeedIn<Nodes extends readonly Node[], Name extends string = string> = Extract<
+  Nodes[number],
+  { readonly is: "edge"; readonly name: Name; readonly record: unknown }
+>;
+
+/** A stage, likewise. */
+export type StageIn<Nodes extends readonly Node[]> = Extract<Nodes[number], { readonly is: "stage" }>;
+
+/** The stages, in the order that data flows. */
+export const stagesOf = ({ nodes }: Topology): readonly AnyStage[] =>
+  nodes.flatMap((node) => (node.is === "stage" ? [node] : []));
+/** Edges that requests of others enter by. */
+export const edgesOf = ({ nodes }: Topology): readonly AnyEdge[] =>
+  nodes.flatMap((node) => (node.is === "edge" && "accepts" in node ? [node] : []));
+/** Edges that our own processes feed. */
+export const feedsOf = ({ nodes }: Topology): readonly AnyFeed[] =>
+  nodes.flatMap((node) => (node.is === "edge" && "record" in node ? [node] : []));
 
 const idOf = (name: string): string => name.replace(/[^a-z0-9]/gi, "_");
 

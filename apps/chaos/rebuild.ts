@@ -1,5 +1,6 @@
 // Law R5: everything once more into empty stores on the same servers, each stage from a copy of its
 // own input, and what comes out as one hash.
+
 import { spawn } from "node:child_process";
 import { closeSync, openSync } from "node:fs";
 import { join } from "node:path";
@@ -11,6 +12,7 @@ import { openKafka } from "../../infra/kafka/kafka.ts";
 import { migrate as migratePostgres } from "../../infra/postgres/migrate.ts";
 import { openPool } from "../../infra/postgres/sql.ts";
 import { until } from "../../infra/runtime/until.ts";
+import { groupNamed } from "../../modules/groups/hosting.ts";
 import { takeMarks } from "../../modules/rollups/rollup-marks.ts";
 import { computeRollups } from "../../modules/rollups/rollups.ts";
 import { differingRows } from "../../modules/state-hash/clickhouse.ts";
@@ -218,7 +220,7 @@ const readThrough = async (
     });
     for (const { args, reads } of part.groups)
       await until(`${args} has read the copy`, DONE_MS, async () => {
-        const lags = await admin.lag(`tributary.${args.split(",")[0]}`, [reads]);
+        const lags = await admin.lag(groupNamed(args.split(",")[0]!), [reads]);
         const left = lags.reduce((sum, { lag }) => sum + lag, 0);
         if (left > 0) throw new Error(`it lags by ${left}`);
       });

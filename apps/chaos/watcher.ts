@@ -1,7 +1,7 @@
 // Looks at every group's offsets and every process's memory every two seconds while faults rage:
 // what only shows while it happens.
 import { readFileSync } from "node:fs";
-import { groupsOf } from "../../modules/groups/hosting.ts";
+import { groupNamed, groupsOf } from "../../modules/groups/hosting.ts";
 import { apps } from "../../modules/installation/product.ts";
 import { pipeline } from "../../topology.ts";
 import type { Target } from "./target.ts";
@@ -27,20 +27,18 @@ export interface ReadGroup {
 
 const SAMPLE_MS = 2_000;
 
-/** Commits what it has closed in files, up to a minute later; law C11 looks at it. */
-const ARCHIVE = "tributary.archive";
-
 /** Every group of the product that follows the log at once, in the order that data flows. */
 export const readGroups: readonly ReadGroup[] = groupsOf(
   pipeline,
   apps.filter(({ module }) => module.startsWith("apps/worker/")).flatMap(({ args }) => args ?? []),
 )
+  // A copy commits what it has closed in files, up to a minute later; law C11 looks at it.
+  .filter(({ is }) => is !== "copy")
   .map(({ name, reads }) => ({ name, topic: reads.name }))
-  .filter(({ name }) => name !== ARCHIVE)
   .sort((a, b) => placeOf(a.name) - placeOf(b.name));
 
 function placeOf(group: string): number {
-  return pipeline.nodes.findIndex(({ name }) => `tributary.${name}` === group);
+  return pipeline.nodes.findIndex(({ name }) => groupNamed(name) === group);
 }
 
 const memoryOf = (pid: number): number => {

@@ -2,15 +2,14 @@
 
 import { openRegistry } from "../../infra/avro/registry.ts";
 import { openWire } from "../../infra/avro/wire.ts";
-import { decisionMessages } from "../../modules/decisions/decisions.ts";
+import { decisionMessages, decisionTopic } from "../../modules/decisions/decisions.ts";
 import type { Claim } from "../../schemas/generated.ts";
-import { topics } from "../../topics.ts";
 import { addresses } from "./config.ts";
 import { kafkaOf } from "./connections.ts";
 
 export const publishDecisions = async (decisions: readonly Claim[]): Promise<void> => {
   const { registryUrl, topicPrefix } = addresses();
-  const wire = await openWire([topics.claims], openRegistry({ url: registryUrl, topicPrefix }));
+  const wire = await openWire([decisionTopic], openRegistry({ url: registryUrl, topicPrefix }));
   const producer = kafkaOf().producer();
   try {
     await producer.send(decisionMessages(wire, decisions));

@@ -2,11 +2,12 @@
 import type { Express, Request, RequestHandler, Response } from "express";
 import { openHost, wrongMethod } from "../../infra/http/host.ts";
 import type { Log } from "../../infra/runtime/log.ts";
+import type { EdgeRoute } from "./edges.ts";
 import type { HealthReport } from "./routes/health.ts";
 import type { walReplayRoutes } from "./routes/wal-replay.ts";
 
 export interface Routes {
-  readonly batch: (request: Request, response: Response) => Promise<void>;
+  readonly edges: readonly EdgeRoute[];
   readonly receipts: (request: Request, response: Response) => Promise<void>;
   readonly health: () => Promise<HealthReport>;
   readonly walReplay: ReturnType<typeof walReplayRoutes>;
@@ -16,11 +17,7 @@ export const ingestApp = (routes: Routes, trustedProxies: readonly string[], log
   openHost((app) => addRoutes(app, routes), trustedProxies, log);
 
 const addRoutes = (app: Express, routes: Routes): void => {
-  app
-    .route("/ingest/batch")
-    .options(preflight("POST, OPTIONS"))
-    .post(anyOrigin, routes.batch)
-    .all(wrongMethod("POST, OPTIONS"));
+  for (const { on, answer } of routes.edges) addEdge(app, on, answer);
   app
     .route("/ingest/receipts/:batch_id")
     .get(anyOrigin, routes.receipts)
@@ -46,6 +43,14 @@ const addRoutes = (app: Express, routes: Routes): void => {
     })
     .options(preflight("GET, HEAD, OPTIONS"))
     .all(wrongMethod("GET, HEAD, OPTIONS"));
+};
+
+/** `POST /path`, as the topology declares where an edge takes its requests. */
+const addEdge = (app: Express, on: EdgeRoute["on"], answer: EdgeRoute["answer"]): void => {
+  const [method, path] = on.split(" ") as ["GET" | "POST" | "PUT", string];
+  const methods = method === "GET" ? "GET, HEAD, OPTIONS" : `${method}, OPTIONS`;
+  const route = app.route(path).options(preflight(methods));
+  route[method.toLowerCase() as "get" | "post" | "put"](anyOrigin, answer).all(wrongMethod(methods));
 };
 
 /**

@@ -15,9 +15,8 @@ import { tlsOf } from "../../infra/runtime/tls-files.ts";
 import { commitOf, versionOf } from "../../infra/runtime/version.ts";
 import { sendWithSchemaIds } from "../../infra/spool/send-with-schema-ids.ts";
 import { letterSources } from "../../modules/dead-letters/failure.ts";
-import { outboxTopics } from "../../modules/outbox/outbox.ts";
 import { openSuppressions } from "../../modules/privacy/suppressions.ts";
-import { topics } from "../../topics.ts";
+import { feedsOf } from "../../stream/topology.ts";
 import { pipeline } from "../../topology.ts";
 import type { Config } from "./config.ts";
 import { archiveRetention } from "./schedules/archive.ts";
@@ -117,7 +116,7 @@ const beginWork = async (frame: Frame): Promise<void> => {
     topicPrefix: config.KAFKA_TOPIC_PREFIX,
     deadlineMs: REGISTRY_MS,
   });
-  const written = [...new Set([...Object.values(outboxTopics), topics.claims, ...letterSources])];
+  const written = [...new Set([...feedsOf(pipeline).map(({ to }) => to), ...letterSources])];
   const { wire, opened } = lateWire(written, registry);
   const withWire = (schedule: Schedule): Schedule => ({
     ...schedule,

@@ -8,9 +8,12 @@ import type { Run } from "../../infra/embedded/supervisor.ts";
 import { openKafka } from "../../infra/kafka/kafka.ts";
 import { openPool } from "../../infra/postgres/sql.ts";
 import { table } from "../../infra/runtime/output.ts";
+import { hostings } from "../../modules/groups/group-holds.ts";
+import { hostsNow } from "../../modules/groups/hosts.ts";
 import type { Demo } from "../../modules/installation/seed.ts";
 import { summary } from "../../modules/reports/report.ts";
 import { eventCounts, freshness } from "../../sinks/analytics/reads.ts";
+import { readersOf } from "../../stream/topology.ts";
 import { pipeline } from "../../topology.ts";
 
 export interface ScreenOptions {
@@ -30,10 +33,6 @@ interface Reading {
 }
 const REFRESH_MS = 1_000;
 const FRESHNESS_WINDOW_MS = 60_000;
-const readers = pipeline.nodes.flatMap((node) =>
-  node.is === "edge" ? [] : [{ name: node.name, group: `tributary.${node.name}`, topic: node.from.name }],
-);
-
 const seconds = (ms: number | null): string => (ms === null ? "-" : `${(ms / 1_000).toFixed(1)} s`);
 
 /** Draws until `leaving` is aborted: over itself on a terminal, else one line every 10 s. */
@@ -58,13 +57,15 @@ export const showScreen = async (options: ScreenOptions, leaving: AbortSignal): 
       summary(pool, clientIds),
       admin.watermarks("events.raw"),
     ]);
+    const { describeGroups } = admin;
+    const hosts = await hostsNow({ topology: pipeline, recorded: () => hostings(pool), describeGroups });
+    const hosted = readersOf(pipeline)
+      .map(hosts)
+      .filter(({ group, isRecorded }, n, all) => isRecorded && n === all.findIndex((one) => one.group === group));
     const lags = await Promise.all(
-      readers.map(async ({ name, group, topic }) => ({
-        name,
-        lag: (await admin.lag(group, [topic]))
-          .filter(({ committed }) => committed !== null)
-          .reduce((sum, one) => sum + one.lag, 0),
-        isHosted: (await admin.committed(group, topic)).size > 0,
+      hosted.map(async ({ nodes, group, topic }) => ({
+        name: nodes.join(","),
+        lag: (await admin.lag(group, [topic])).reduce((sum, one) => sum + one.lag, 0),
       })),
     );
     const high = ends.reduce((sum, end) => sum + end.high, 0);
@@ -75,10 +76,7 @@ export const showScreen = async (options: ScreenOptions, leaving: AbortSignal): 
     const lines = [
       `events in ${perSecond(high, before?.high)}/s, stored ${perSecond(stored, before?.stored)}/s, ${stored} counted in all${demoNow?.problem ? `; demo traffic: ${demoNow.problem}` : ""}`,
       `freshness (received to stored, last minute): p50 ${seconds(fresh.p50_ms)}, p99 ${seconds(fresh.p99_ms)}`,
-      `lag: ${lags
-        .filter(({ isHosted }) => isHosted)
-        .map(({ name, lag }) => `${name} ${lag}`)
-        .join("  ")}`,
+      `lag: ${lags.map(({ name, lag }) => `${name} ${lag}`).join("  ")}`,
       "",
       table(
         ["client", "events", "conversions", "revenue", "commission"],

@@ -2,7 +2,7 @@
 // the request's id.
 import type { ErrorRequestHandler, Request, Response } from "express";
 import { BadBody } from "../../stream/flow.ts";
-import { classify } from "../runtime/errors.ts";
+import { classify, Unavailable } from "../runtime/errors.ts";
 import type { Log } from "../runtime/log.ts";
 
 /**
@@ -79,6 +79,7 @@ export const answerProblems =
 
 const problemOf = (error: unknown): Problem => {
   if (error instanceof Problem) return error;
+  if (error instanceof Unavailable) return unavailable(error.message, error.retryAfterSec);
   if (error instanceof BadBody)
     return error.code === "bad_json"
       ? new Problem("bad_request", error.message)

@@ -3,6 +3,16 @@
 
 import type { Verdict } from "../../stream/messages.ts";
 
+/** Nothing is wrong with what was asked, but it cannot be done now: the same again, later. */
+export class Unavailable extends Error {
+  readonly retryAfterSec: number;
+  constructor(message: string, retryAfterSec: number) {
+    super(message);
+    this.name = "Unavailable";
+    this.retryAfterSec = retryAfterSec;
+  }
+}
+
 /** An error class of ours says itself what it is. */
 interface Classified {
   readonly verdict: Verdict;

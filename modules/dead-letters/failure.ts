@@ -130,7 +130,7 @@ const eventIdOf = ({ record, event }: Held): string =>
       record.id,
   ).replaceAll("\0", "");
 
-const kindOf = (topic: string): LetterKind =>
+export const letterKindOf = (topic: string): LetterKind =>
   (Object.keys(letterTopics) as LetterKind[]).find((kind) => letterTopics[kind] === topic) ?? "s2s";
 
 /** Of a record that nothing of ours wrote: it is kept, counted, and goes nowhere by itself. */
@@ -149,7 +149,7 @@ export const failureOf = async (wire: Wire, kept: Kept, at: Position, appendedAt
   const stage = text(letterHeaders.stage, "unknown");
   return {
     failure_id: uuidOf("failure", stage, from.topic, from.partition, from.offset, digestOf(kept)),
-    kind: kindOf(at.topic),
+    kind: letterKindOf(at.topic),
     root: rootOf(kept, from),
     subject:
       held === undefined

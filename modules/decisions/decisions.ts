@@ -1,14 +1,15 @@
-// Decisions as messages of the log, for whoever makes them: the keeper, the command line.
-
-import { recordedDecision } from "../../processors/settle/decision-claim.ts";
+// Decisions as messages of the log, for the processes that make them: the keeper, the command line.
 import type { Claim } from "../../schemas/generated.ts";
+import type { Topic } from "../../stream/flow.ts";
 import type { OutputMessage } from "../../stream/messages.ts";
 import type { Wire } from "../../stream/wire.ts";
-import { topics } from "../../topics.ts";
+import { pipeline } from "../../topology.ts";
+import { feedNamed, messageOf } from "../edges/feed.ts";
 
-/** The wire must have been opened for `topics.claims`. */
+const edge = feedNamed(pipeline, "decisions");
+
+/** What a wire must have been opened for to publish decisions. */
+export const decisionTopic: Topic<Claim> = edge.to;
+
 export const decisionMessages = (wire: Wire, decisions: readonly Claim[]): readonly OutputMessage[] =>
-  decisions.map((claim) => {
-    const event = recordedDecision(topics.claims, claim);
-    return { topic: topics.claims.name, key: event.key, value: wire.encode(topics.claims, event, null) };
-  });
+  decisions.map((claim) => messageOf(edge, wire, claim));

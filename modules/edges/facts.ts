@@ -3,7 +3,7 @@
 
 import { type Identify, identifyFor, pepperOf } from "../../domain/device-id.ts";
 import type { Reference } from "../../domain/reference/reference.ts";
-import { Problem, unavailable } from "../../infra/http/problem.ts";
+import { Unavailable } from "../../infra/runtime/errors.ts";
 import type { BatchFacts } from "../../processors/admit/batch.ts";
 import { consentDefaultOf } from "../../processors/admit/consent-default.ts";
 import type { UnixMs } from "../../stream/flow.ts";
@@ -16,10 +16,12 @@ const DEVICES_REMEMBERED = 100_000;
 const CLIENTS_REMEMBERED = 8;
 
 /**
- * Throws Problem 503 while the client is not in the picture yet, 401 when it is archived: its
- * tokens open nothing any more.
+ * Null for a client that is archived: its tokens open nothing any more. Throws Unavailable while the
+ * client is not in the picture yet.
  */
-export const factsOf = (secret: string, reference: () => Reference | undefined) => {
+export type EdgeFacts = (token: Token, now: UnixMs) => BatchFacts | null;
+
+export const factsOf = (secret: string, reference: () => Reference | undefined): EdgeFacts => {
   const identities = new Map<number, Identify>();
   const identify = (clientId: number): Identify => {
     const known = identities.get(clientId) ?? identifyFor(pepperOf(secret, clientId), DEVICES_REMEMBERED);
@@ -29,10 +31,10 @@ export const factsOf = (secret: string, reference: () => Reference | undefined) 
     return known;
   };
 
-  return (token: Token, now: UnixMs): BatchFacts => {
+  return (token, now) => {
     const client = token.client_id === null ? undefined : reference()?.at(now, now).client(token.client_id);
-    if (client === undefined) throw unavailable("the client of this token is not known here yet", 1);
-    if (client.status === "archived") throw new Problem("unauthorized", "the client of this token is archived");
+    if (client === undefined) throw new Unavailable("the client of this token is not known here yet", 1);
+    if (client.status === "archived") return null;
     return {
       clientId: client.client_id,
       segments: client.segments,

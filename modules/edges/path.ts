@@ -2,9 +2,8 @@
 // object storage; and how they get from there into the log.
 import { setTimeout as sleep } from "node:timers/promises";
 import { lacksSchemaId } from "../../infra/avro/wire.ts";
-import { unavailable } from "../../infra/http/problem.ts";
 import { Overloaded } from "../../infra/kafka/kafka.ts";
-import { classify } from "../../infra/runtime/errors.ts";
+import { classify, Unavailable } from "../../infra/runtime/errors.ts";
 import { Held } from "../../infra/runtime/lock.ts";
 import type { Log } from "../../infra/runtime/log.ts";
 import type { Resource } from "../../infra/runtime/scope.ts";
@@ -46,11 +45,11 @@ export interface PathState {
 
 export interface Path {
   /**
-   * Resolves once the events are stored for good, somewhere. Throws Problem 503 with Retry-After
+   * Resolves once the events are stored for good, somewhere. Throws Unavailable
    * when no place takes them.
    */
   readonly store: (messages: readonly OutputMessage[], kind: Kind) => Promise<void>;
-  /** Throws Problem 503 while nothing can be stored: to be asked before a body is read. */
+  /** Throws Unavailable while nothing can be stored: to be asked before a body is read. */
   readonly expectRoom: () => void;
   readonly state: () => PathState;
 }
@@ -159,7 +158,7 @@ export const openPath = async (parts: PathParts): Promise<Resource<Path>> => {
         if (error instanceof Overloaded) throw tooManyWait();
         if (classify(error) === "data") {
           log.error("batch.not_stored", { error });
-          throw unavailable("events cannot be stored now: send the same batch again", 2);
+          throw new Unavailable("events cannot be stored now: send the same batch again", 2);
         }
         if (began === undefined) {
           began = { at: performance.now(), error };
@@ -270,5 +269,5 @@ export const openPath = async (parts: PathParts): Promise<Resource<Path>> => {
   };
 };
 
-const tooManyWait = () => unavailable("more events wait than may: send the same batch again", 2);
-const nothingTakes = () => unavailable("events cannot be stored now: send the same batch again", 2);
+const tooManyWait = () => new Unavailable("more events wait than may: send the same batch again", 2);
+const nothingTakes = () => new Unavailable("events cannot be stored now: send the same batch again", 2);

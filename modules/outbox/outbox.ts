@@ -3,10 +3,12 @@
 import type { Pool, PoolClient } from "pg";
 import { sql, transaction } from "../../infra/postgres/sql.ts";
 import type { DomainChanged, ReferenceChanged } from "../../schemas/generated.ts";
-import type { Topic, UnixMs } from "../../stream/flow.ts";
+import type { AnyFeed, AnyTopic, UnixMs } from "../../stream/flow.ts";
 import type { OutputMessage, Produce } from "../../stream/messages.ts";
+import { feedsOf } from "../../stream/topology.ts";
 import type { Wire } from "../../stream/wire.ts";
-import { topics } from "../../topics.ts";
+import { pipeline } from "../../topology.ts";
+import { messageOf } from "../edges/feed.ts";
 import type { Waiting } from "../rollups/rollup-marks.ts";
 
 /** What goes to the log; its event id is made with the row. */
@@ -18,11 +20,14 @@ export type Announced =
     }
   | { readonly topic: "domain.changes"; readonly client_id: number; readonly record: Omit<DomainChanged, "event_id"> };
 
-/** Every topic that the relay writes, by name. */
-export const outboxTopics = {
-  "reference.changes": topics.referenceChanges,
-  "domain.changes": topics.domainChanges,
-} as const;
+/** The edges that the relay feeds, by the topic that a row names. */
+const edges: ReadonlyMap<string, AnyFeed> = new Map(
+  feedsOf(pipeline)
+    .filter(({ on }) => on === "table outbox")
+    .map((edge) => [edge.to.name, edge]),
+);
+/** What a wire must have been opened for to relay the outbox. */
+export const outboxTopics: readonly AnyTopic[] = [...edges.values()].map(({ to }) => to);
 
 /** Inside the transaction of the change, which has set the clients concerned as its tenants. */
 export const announce = async (tx: PoolClient, announced: readonly Announced[]): Promise<void> => {
@@ -36,16 +41,16 @@ interface OutboxRow {
   readonly outbox_id: bigint;
   readonly event_id: string;
   readonly written_at: UnixMs;
-  readonly topic: keyof typeof outboxTopics;
+  readonly topic: string;
   readonly record: object;
 }
 
-const messageOf = (wire: Wire, { event_id, written_at, topic: name, record }: OutboxRow): OutputMessage => {
-  const topic: Topic<any> = outboxTopics[name];
-  const data = { ...record, event_id };
-  const position = { topic: name, partition: 0, offset: 0 };
-  const event = { id: event_id, key: topic.keyOf(data), at: written_at, receivedAt: written_at, position, data };
-  return { topic: name, key: event.key, value: wire.encode(topic, event, null) };
+/** A row of a later version waits until its relay runs, in its order. */
+const messageOfRow = (wire: Wire, row: OutboxRow): OutputMessage => {
+  const edge = edges.get(row.topic);
+  if (edge === undefined)
+    throw new Error(`outbox row ${row.outbox_id}: no edge here writes ${row.topic}; update the keeper`);
+  return messageOf(edge, wire, row);
 };
 
 /**
@@ -74,7 +79,7 @@ export const relayOutbox = (pool: Pool, wire: Wire, produce: Produce, most = 500
       if (!lock[0]!.taken) return "busy";
       const { rows } = await tx.query<OutboxRow>(oldest, [most]);
       if (rows.length === 0) return 0;
-      await produce(rows.map((row) => messageOf(wire, row)));
+      await produce(rows.map((row) => messageOfRow(wire, row)));
       await tx.query(
         sql`update outbox set sent_at = clock_timestamp() where outbox_id = any (${rows.map((row) => row.outbox_id)})`,
       );

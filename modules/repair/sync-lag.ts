@@ -28,7 +28,7 @@ export const syncLagOf = async (admin: Asked, hosts: Hosts, now: () => number = 
   // Is a record waiting that was appended longer ago than this? Then its offset lies below the
   // first one appended since.
   const isOlderThan = async (seconds: number): Promise<boolean> => {
-    const since = await admin.offsetsAt(topic, at - seconds * 1_000);
+    const since = await admin.offsetsAt(topic, Math.round(at - seconds * 1_000));
     return waiting.some(({ partition, next, high }) => next < (since.get(partition) ?? high));
   };
   if (waiting.length === 0) return 0;

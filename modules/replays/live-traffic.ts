@@ -2,6 +2,7 @@
 // group at work should have committed by now.
 import type { Admin } from "../../infra/kafka/kafka.ts";
 import { type Topology, writesRows } from "../../stream/flow.ts";
+import { edgesOf, readersOf } from "../../stream/topology.ts";
 import { groupNamed } from "../groups/hosting.ts";
 
 export interface LiveTraffic {
@@ -21,14 +22,14 @@ const ASKED_EVERY_MS = 1_000;
  */
 export const liveTrafficOf = (
   admin: Admin,
-  { nodes }: Topology,
+  topology: Topology,
   clock: () => number = Date.now,
 ): (() => Promise<LiveTraffic>) => {
   // A copy of the log gathers a file before it commits: it is late by design, and nothing waits for
   // it.
-  const reading = nodes.filter((node) => node.is === "stage" || (node.is === "sink" && writesRows(node)));
+  const reading = readersOf(topology).filter((node) => node.is === "stage" || writesRows(node));
   const readers = reading.map(({ name, from }) => ({ group: groupNamed(name), topic: from.name }));
-  const entrances = [...new Set(nodes.flatMap((node) => (node.is === "edge" ? [node.to.name] : [])))];
+  const entrances = [...new Set(edgesOf(topology).map(({ to }) => to.name))];
   let asked: { readonly at: number; readonly answer: Promise<LiveTraffic> } | undefined;
   let ends: number | undefined;
 

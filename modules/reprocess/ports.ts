@@ -4,14 +4,19 @@ import type { Credit, Enrichment, Fraud } from "../../schemas/generated.ts";
 import type { AnyTopic, Read, Topology, UnixMs } from "../../stream/flow.ts";
 import type { Memory } from "../../stream/memory/memory.ts";
 import type { InputBatch, Withholds } from "../../stream/messages.ts";
+import { type StageIn, stagesOf } from "../../stream/topology.ts";
 import type { Wire } from "../../stream/wire.ts";
+import { pipeline } from "../../topology.ts";
 
 /**
  * From which stage on events are computed anew; what stages before it found out is taken as it was
  * recorded. `commission`: who is credited stays.
  */
-export const stages = ["enrich", "score", "attribute", "commission"] as const;
-export type ReprocessStage = (typeof stages)[number];
+export type ReprocessStage = Exclude<StageIn<(typeof pipeline)["declared"]>["name"], "settle">;
+export const stages = stagesOf(pipeline)
+  .map(({ name }) => name as StageIn<(typeof pipeline)["declared"]>["name"])
+  // What was settled once is answered with what was recorded of it.
+  .filter((name): name is ReprocessStage => name !== "settle");
 
 export interface ReprocessSettings {
   /** Of receipt: first millisecond, and the first one after. */

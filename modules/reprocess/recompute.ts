@@ -7,9 +7,10 @@ import { allowedBy } from "../../processors/enrich/consent.ts";
 import { MERGE_WINDOW_MS } from "../../processors/settle/merge-copy.ts";
 import type { Claim, EventAttributed, EventReceived } from "../../schemas/generated.ts";
 import { chain } from "../../stream/chain.ts";
-import type { Recorded, UnixMs } from "../../stream/flow.ts";
+import type { Recorded, Topology, UnixMs } from "../../stream/flow.ts";
 import { inMemory } from "../../stream/memory/in-memory.ts";
 import type { InputBatch } from "../../stream/messages.ts";
+import { stagesOf } from "../../stream/topology.ts";
 import { topics } from "../../topics.ts";
 import { type Change, changeOf, type Deciding } from "./changes.ts";
 import type { Claims } from "./claims.ts";
@@ -58,6 +59,12 @@ const journeyMs = ({ reference }: Today, now: UnixMs): number => {
 
 type Recordings = Pick<EventAttributed, "enrichment" | "fraud" | "credit">;
 
+/** The stages that look at one event after the other: all on the key of the first topic. */
+const eventStages = (topology: Topology): readonly string[] => {
+  const stages = stagesOf(topology);
+  return stages.filter(({ from }) => from.keyedBy === stages[0]?.from.keyedBy).map(({ name }) => name);
+};
+
 export const recompute = async (
   ports: ReprocessPorts,
   settings: ReprocessSettings,
@@ -75,8 +82,8 @@ export const recompute = async (
 ): Promise<Recomputed> => {
   const { wire, limits } = ports;
   const { from, to, stage } = settings;
-  const all = ["enrich", "score", "attribute"];
-  const hosted = chain(ports.topology, all.slice(all.indexOf(stage)));
+  const names = eventStages(ports.topology);
+  const hosted = chain(ports.topology, names.slice(names.indexOf(stage)));
   const fold = shadow(hosted, {
     wire,
     memories: { fast: inMemory("fast"), durable: inMemory("durable") },

@@ -4,7 +4,6 @@ import { nothingFound } from "../../domain/nothing-found.ts";
 import { orderIdOf } from "../../domain/order-id.ts";
 import type { ReferenceAt } from "../../domain/reference/reference.ts";
 import type { Claim, Decision, EventAttributed, EventReceived } from "../../schemas/generated.ts";
-import type { Recorded, Topic } from "../../stream/flow.ts";
 import { claimKindOf, orderKeyOf } from "../attribute/claims.ts";
 
 /** What is said beside what it is about; the last two only by whoever computes events anew. */
@@ -73,18 +72,8 @@ export const decisionOnRow = (
   decision: { ...whole, ...said, scope },
 });
 
-/** As it is published: event time and receipt are when it was decided. */
-export const recordedDecision = (claims: Topic<Claim>, claim: Claim): Recorded<Claim> => {
-  const at = claim.decision?.at ?? 0;
-  return {
-    id: claims.idOf(claim),
-    key: claims.keyOf(claim),
-    at,
-    receivedAt: at,
-    position: { topic: claims.name, partition: 0, offset: 0 },
-    data: claim,
-  };
-};
+/** As it enters the log: event time and receipt are when it was decided. */
+export const decisionRecord = (claim: Claim) => ({ at: claim.decision?.at ?? 0, data: claim });
 
 /**
  * Claims carry an event. This one is never stored: only what names an order and its line is read of

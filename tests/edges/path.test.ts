@@ -4,9 +4,9 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
-import { Problem } from "../../infra/http/problem.ts";
 import { LogUnavailable, Overloaded } from "../../infra/kafka/kafka.ts";
 import { fsObjects } from "../../infra/objects/fs.ts";
+import { Unavailable } from "../../infra/runtime/errors.ts";
 import { openLastResort } from "../../infra/spool/last-resort.ts";
 import { openSpool } from "../../infra/spool/spool.ts";
 import type { IngestPathCheck } from "../../modules/edges/ingest-path.ts";
@@ -130,9 +130,9 @@ test("without a disk events go to object storage, without that they are refused,
   rmSync(join(folder, "objects"), { recursive: true });
   writeFileSync(join(folder, "objects"), "");
   const refusal = await store("refused").catch((error) => error);
-  expect(refusal).toBeInstanceOf(Problem);
-  expect([refusal.status, refusal.headers["Retry-After"]]).toEqual([503, "2"]);
-  expect(() => path.expectRoom()).toThrow(Problem);
+  expect(refusal).toBeInstanceOf(Unavailable);
+  expect(refusal.retryAfterSec).toBe(2);
+  expect(() => path.expectRoom()).toThrow(Unavailable);
   expect(told.filter((event) => event !== "drain.waits")).toEqual([
     "spool.not_written",
     "failover.began",
@@ -159,7 +159,7 @@ test("more than the log takes is no failover: senders come again", async () => {
   const { world, path, store, stop } = await edge();
   world.isUp = false;
   world.error = new Overloaded();
-  expect(((await store("a").catch((error) => error)) as Problem).status).toBe(503);
+  expect(await store("a").catch((error: unknown) => error)).toBeInstanceOf(Unavailable);
   expect(path.state().active).toBe(false);
   await stop();
 });
@@ -188,8 +188,8 @@ test("what is on its way to a slow disk is bounded: senders beyond it come again
   const batch = (count: number) => Array.from({ length: count }, () => ({ topic: "notes", key: null, value: half }));
   const taken = path.store(batch(2), "s2s");
   const refusal = await path.store(batch(1), "s2s").catch((error) => error);
-  expect(refusal).toBeInstanceOf(Problem);
-  expect([refusal.status, refusal.headers["Retry-After"]]).toEqual([503, "2"]);
+  expect(refusal).toBeInstanceOf(Unavailable);
+  expect(refusal.retryAfterSec).toBe(2);
   path.expectRoom();
   turnDisk();
   await taken;

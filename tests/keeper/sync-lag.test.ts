@@ -11,8 +11,11 @@ import { noon } from "../support/builders.ts";
 const broker = (committed: Readonly<Record<string, number>>) => ({
   watermarks: async () => [{ partition: 0, low: 0, high: 100 }],
   committed: async (group: string) => new Map(committed[group] === undefined ? [] : [[0, committed[group]] as const]),
-  offsetsAt: async (_: string, at: number) =>
-    new Map([[0, Math.min(100, Math.max(0, 100 - Math.floor((noon - at) / 60_000)))]]),
+  offsetsAt: async (_: string, at: number) => {
+    // The client throws a RangeError for anything else.
+    expect(Number.isInteger(at)).toBe(true);
+    return new Map([[0, Math.min(100, Math.max(0, 100 - Math.floor((noon - at) / 60_000)))]]);
+  },
 });
 const lagging = (recorded: readonly Recorded[], committed: Readonly<Record<string, number>>) =>
   syncLagOf(

@@ -1,6 +1,10 @@
 // tests/topology/miswired.ts - wirings that must not compile, one @ts-expect-error each: `npm run check` fails when the compiler stops refusing one.
+
+import { feedNamed } from "../../modules/edges/feed.ts";
+import { type HostPorts, hostEdge } from "../../modules/edges/host-edge.ts";
 import type { Conversion, EventEnriched, EventReceived } from "../../schemas/generated.ts";
 import {
+  type Arrival,
   drop,
   type Edge,
   edge,
@@ -15,6 +19,7 @@ import {
   stage,
   type Table,
 } from "../../stream/flow.ts";
+import { topology } from "../../stream/topology.ts";
 import { topics } from "../../topics.ts";
 
 interface Places {
@@ -138,11 +143,59 @@ interface Body {
 }
 declare const accepts: (body: unknown) => Body;
 declare const admit: Edge<Body, Places, EventReceived>["admit"];
-declare const admitOther: Edge<{ readonly rows: string }, Places, EventReceived>["admit"];
+declare const admitOther: Edge<
+  { readonly events: readonly unknown[]; readonly rows: string },
+  Places,
+  EventReceived
+>["admit"];
+declare const decided: (given: { readonly claim: EventReceived; readonly at: number }) => {
+  readonly at: number;
+  readonly data: EventReceived;
+};
 export const edges = [
   edge({ name: "batch", on: "POST /ingest/batch", accepts, admit, to: RAW }),
   // @ts-expect-error events for another topic
   edge({ name: "batch", on: "POST /ingest/batch", accepts, admit, to: topics.eventsScored }),
   // @ts-expect-error a body that admit does not take
   edge({ name: "batch", on: "POST /ingest/batch", accepts, admit: admitOther, to: RAW }),
+  // @ts-expect-error no method that a request can have
+  edge({ name: "batch", on: "/ingest/batch", accepts, admit, to: RAW }),
+  edge({ name: "decisions", on: "decisions", record: decided, to: RAW }),
+  // @ts-expect-error records for another topic
+  edge({ name: "decisions", on: "decisions", record: decided, to: topics.claims }),
+  // @ts-expect-error neither requests nor records of our own
+  edge({ name: "decisions", on: "POST /decisions", to: RAW }),
 ];
+
+const small = topology(
+  "small",
+  () => "s2s.dlq",
+  edge({ name: "batch", on: "POST /ingest/batch", accepts, admit, to: RAW }),
+  edge({ name: "decisions", on: "decisions", record: decided, to: RAW }),
+  stage({ name: "a", from: RAW, run: plain, to: { enriched: RICH } }),
+);
+declare const ports: HostPorts;
+declare const arrival: Arrival;
+declare const facts: Places;
+export const run = async (): Promise<void> => {
+  const batch = hostEdge(small, "batch", ports);
+  await batch.take(batch.accepts("{}"), arrival, facts, (event) => event.did);
+  // @ts-expect-error a body that this edge does not accept
+  await batch.take({ rows: "" }, arrival, facts);
+  // @ts-expect-error facts of another edge
+  await batch.take(batch.accepts("{}"), arrival, { rate: 1n });
+  // @ts-expect-error records of another topic
+  await batch.take(batch.accepts("{}"), arrival, facts, (event) => event.enrichment);
+  // @ts-expect-error an edge that is not declared
+  hostEdge(small, "pixel", ports);
+  // @ts-expect-error a stage
+  hostEdge(small, "a", ports);
+  // @ts-expect-error an edge that takes no requests
+  hostEdge(small, "decisions", ports);
+  const decisions = feedNamed(small, "decisions");
+  decisions.record({ claim: {} as EventReceived, at: 1 });
+  // @ts-expect-error something else than this edge is fed with
+  decisions.record({ claim: "x" });
+  // @ts-expect-error an edge of requests
+  feedNamed(small, "batch");
+};

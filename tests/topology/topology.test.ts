@@ -1,13 +1,13 @@
 // Which graphs are sound, and what a topology says when it is not.
 import { expect, test } from "vitest";
 import type { EventReceived, EventScored } from "../../schemas/generated.ts";
-import { edge, emit, remembers, sink, stage, type Table } from "../../stream/flow.ts";
+import { type Events, edge, emit, remembers, sink, stage, type Table } from "../../stream/flow.ts";
 import { draw, topology } from "../../stream/topology.ts";
 import { topics } from "../../topics.ts";
 
 const toDeadLetters = () => "s2s.dlq";
 const door = (name: string, to = topics.eventsRaw) =>
-  edge<unknown, null, EventReceived>({ name, on: "POST /x", accepts: (body) => body, admit: () => [], to });
+  edge<Events, null, EventReceived>({ name, on: "POST /x", accepts: (body) => body as Events, admit: () => [], to });
 const pass = (name: string, from = topics.eventsRaw, to = topics.eventsRaw) =>
   stage<EventReceived, { out: EventReceived }, null, null, never>({ name, from, run: () => emit([]), to: { out: to } });
 const rows: Table<EventReceived> = {

@@ -1,9 +1,11 @@
 // Members that die at a named step of the runner, zombies that wake after their group has gone on,
 // and members that come and go.
+
 import { type ChildProcess, spawn } from "node:child_process";
 import { closeSync, existsSync, openSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { until } from "../../../infra/runtime/until.ts";
+import { groupNamed } from "../../../modules/groups/hosting.ts";
 import { searchPath } from "../config.ts";
 import { freePort } from "../free-port.ts";
 import { between, type Fault, pause, pick, type Scene } from "./fault.ts";
@@ -105,7 +107,7 @@ const zombie: Fault = {
 };
 const sizeOf = ({ target }: Scene, group: string): Promise<number> =>
   target.withAdmin(
-    async (admin) => (await admin.describeGroups([`tributary.${group.split(",")[0]}`]))[0]?.members.length ?? 0,
+    async (admin) => (await admin.describeGroups([groupNamed(group.split(",")[0]!)]))[0]?.members.length ?? 0,
   );
 
 const storm: Fault = {

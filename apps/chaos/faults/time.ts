@@ -1,6 +1,8 @@
 // Going back: replays, rewinds, rows and partitions that are deleted and brought back; the state
 // hash before and after is the proof and the law.
+
 import { execFile } from "node:child_process";
+import { groupNamed } from "../../../modules/groups/hosting.ts";
 import { differingTables, type StateHash, stateHash } from "../../../modules/state-hash/state-hash.ts";
 import { searchPath } from "../config.ts";
 import { unless } from "../laws/law.ts";
@@ -155,7 +157,7 @@ const rewind: Fault = {
   run: async (scene) => {
     const before = await hashOf(scene);
     const name = pick(scene.random, rewound);
-    scene.forgive(`tributary.${name}`);
+    scene.forgive(groupNamed(name));
     const plan = await tributary(scene, "rewind", name, "--to", "earliest", "--json");
     const { partitions } = JSON.parse(plan) as RewindPlan;
     const forward = partitions.filter(({ committed, target }) => target > committed);

@@ -2,6 +2,7 @@
 import type { Command } from "commander";
 import { print, printJson, table, tell } from "../../../infra/runtime/output.ts";
 import { type GroupRead, groupsNow } from "../../../modules/groups/group-reads.ts";
+import { groupNamed } from "../../../modules/groups/hosting.ts";
 import { movesOf } from "../../../modules/groups/rewind-plan.ts";
 import { releaseGroup } from "../../../modules/groups/rewinding.ts";
 import { actorOf } from "../../../modules/operations/operations.ts";
@@ -81,7 +82,7 @@ const lag = async ({ json }: { json?: boolean }): Promise<void> => {
 /** Ends a hold by hand: for what is not gone on with. */
 const release = (group: string): Promise<void> =>
   withRewinding(async (rewinding) => {
-    const name = group.startsWith("tributary.") ? group : `tributary.${group}`;
+    const name = group.startsWith(groupNamed("")) ? group : groupNamed(group);
     const { operation, kind, actor, plan } = await releaseGroup(rewinding, name, actorOf());
     const isUntouched = kind !== "set_aside" && (plan === null || plan.partitions.length === 0);
     const where = isUntouched

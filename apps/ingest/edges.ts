@@ -1,0 +1,52 @@
+// The edges that this host serves: each file of edges/ is the HTTP of one edge of the topology, and
+// has its name.
+import { readdirSync } from "node:fs";
+import { basename, extname } from "node:path";
+import { fileURLToPath } from "node:url";
+import type { Request, Response } from "express";
+import type { Verdict } from "../../infra/http/rate-limit.ts";
+import type { RequestCounts } from "../../infra/runtime/metrics.ts";
+import type { Token } from "../../modules/access/tokens.ts";
+import type { EdgeFacts } from "../../modules/edges/facts.ts";
+import type { HostPorts } from "../../modules/edges/host-edge.ts";
+import type { Path } from "../../modules/edges/path.ts";
+import type { AnyEdge } from "../../stream/flow.ts";
+import { edgesOf } from "../../stream/topology.ts";
+import { pipeline } from "../../topology.ts";
+
+export interface EdgeParts extends HostPorts {
+  readonly authenticate: (request: Request, address: string) => Token;
+  readonly limit: (key: string) => Promise<Verdict>;
+  readonly facts: EdgeFacts;
+  /** What batch ids are proven with. */
+  readonly batchIdKey: Buffer;
+  readonly path: Pick<Path, "store" | "expectRoom">;
+  readonly count: (counts: RequestCounts) => void;
+}
+export type Answer = (request: Request, response: Response) => Promise<void>;
+/** What a file of edges/ exports as `open`. */
+export type OpenEdge = (parts: EdgeParts) => Answer;
+export interface EdgeRoute extends Pick<AnyEdge, "name" | "on"> {
+  readonly answer: Answer;
+}
+
+/** Of a token (interface.md, "Limits"). */
+export const REQUESTS_A_MINUTE = 100;
+/** `.ts` where the sources run, `.js` where they are compiled. */
+const EXTENSION = extname(fileURLToPath(import.meta.url));
+const folder = new URL("./edges/", import.meta.url);
+
+/** Throws when a file has the name of no edge of the topology. */
+export const openEdges = async (parts: EdgeParts): Promise<readonly EdgeRoute[]> => {
+  const names = readdirSync(folder)
+    .filter((file) => extname(file) === EXTENSION)
+    .map((file) => basename(file, EXTENSION));
+  return Promise.all(
+    names.map(async (name) => {
+      const edge = edgesOf(pipeline).find((one) => one.name === name);
+      if (edge === undefined) throw new Error(`apps/ingest/edges/${name}: ${pipeline.name} has no edge of this name`);
+      const { open } = (await import(new URL(`${name}${EXTENSION}`, folder).href)) as { readonly open: OpenEdge };
+      return { name, on: edge.on, answer: open(parts) };
+    }),
+  );
+};

@@ -30,7 +30,7 @@ export interface EdgeRoute extends Pick<AnyEdge, "name" | "on"> {
   readonly answer: Answer;
 }
 
-/** Of a token (interface.md, "Limits"). */
+/** Of a token (docs/design/contracts.md, "Limits"). */
 export const REQUESTS_A_MINUTE = 100;
 /** `.ts` where the sources run, `.js` where they are compiled. */
 const EXTENSION = extname(fileURLToPath(import.meta.url));

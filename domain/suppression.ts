@@ -92,6 +92,7 @@ const hidesAttributed = (own: OfClient, { data: { event, enrichment }, at }: Rec
 
 const hidesConversion = ({ devices, people, orders }: OfClient, { data }: Recorded<Conversion>): boolean =>
   isHidden(devices, data.customer, data.occurred_at) ||
+  isHidden(devices, data.device, data.occurred_at) ||
   speaksOf(people, data.customer, data.occurred_at) ||
   (orders.size > 0 && data.order_id !== null && isHidden(orders, orderSubject(data.order_id), data.occurred_at));
 

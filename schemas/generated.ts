@@ -68,7 +68,10 @@ export interface Conversion {
   readonly product_id: string | null;
   readonly segment: string | null;
   readonly quantity: number | null;
-  /** person when known, else did: what recurring commissions count by */
+  /**
+   * person when known, else did: what recurring commissions count by; empty when the did names no
+   * device
+   */
   readonly customer: string;
   /** time of the sale, also on reversals */
   readonly occurred_at: UnixMs;
@@ -87,6 +90,8 @@ export interface Conversion {
   readonly method: string;
   readonly rule_id: number | null;
   readonly rule_version: number | null;
+  /** did of the sale when its customer is a person */
+  readonly device: string | null;
 }
 
 export type CreditStatus = "attributed" | "unattributed";

@@ -8,6 +8,7 @@ import { type Emit, emit, type Processor, type Recorded } from "../../stream/flo
 import type { Contracts } from "./contracts.ts";
 import {
   type CommissionMemory,
+  type Customer,
   conversionIn,
   countIn,
   customerIn,
@@ -88,13 +89,33 @@ const worthOf = (
   if (contract.type === "percent") return { worth: percent(sale, contract), memory };
   if (contract.type === "flat") return { worth: flat(sale, contract), memory };
   if (contract.type === "hybrid") return { worth: hybrid(sale, contract), memory };
+  const known = buyerOf(sale, contract, memory);
+  const { answer: worth, since } = recurring(sale, contract, known?.since);
+  // Only a sale that is worth something starts the months: a free trial does not use them up. Sales
+  // of nobody known are each their own first one.
+  if (worth.kind === "nothing" || sale.customer === "") return { worth, memory };
   const key = customerKey(contract.segment, contract.event_type, sale.customer);
-  const known =
-    customerIn(memory, key) ?? customerIn(memory, customerKey(contract.segment, sale.event_type, sale.customer));
-  const { answer: worth, since } = recurring(sale, contract, known);
-  // Only a sale that is worth something starts the months: a free trial does not use them up.
-  if (worth.kind === "nothing" || since === known) return { worth, memory };
-  return { worth, memory: { ...memory, [key]: { is: "customer", since } } };
+  if (since === customerIn(memory, key)?.since) return { worth, memory };
+  const kept: Customer = { is: "customer", since, ...(known?.is_of_device ? { is_of_device: true } : {}) };
+  return { worth, memory: { ...memory, [key]: kept } };
+};
+
+/**
+ * Since when the customer buys. Once months were counted by device and by the sale's own type: the
+ * earliest of those is where they go on.
+ */
+const buyerOf = (sale: Conversion, contract: Contract, memory: CommissionMemory): Customer | undefined => {
+  const { customer, device, event_type } = sale;
+  const { segment, event_type: countsAs } = contract;
+  const own = customerIn(memory, customerKey(segment, countsAs, customer));
+  if (own !== undefined) return own;
+  const names = device === null ? [customer] : [customer, device];
+  const before = names
+    .flatMap((name) => [customerKey(segment, countsAs, name), customerKey(segment, event_type, name)])
+    .flatMap((key) => customerIn(memory, key) ?? [])
+    .filter(({ is_of_device }) => is_of_device);
+  if (before.length === 0) return undefined;
+  return { is: "customer", since: Math.min(...before.map(({ since }) => since)) };
 };
 
 const decide = (sale: Conversion, contract: Contract | undefined, memory: CommissionMemory): Decided => {

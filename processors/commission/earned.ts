@@ -86,6 +86,8 @@ export interface Counts extends Count {
 export interface Customer {
   readonly is: "customer";
   readonly since: UnixMs;
+  /** Counted for a device when persons were not: the months of its person go on from it. */
+  readonly is_of_device?: boolean;
 }
 export type Kept = Earned | Counts | Customer;
 export type CommissionMemory = Readonly<Record<string, Kept>>;
@@ -107,9 +109,9 @@ export const conversionIn = (memory: CommissionMemory, key: string): Earned | un
   const kept = memory[key];
   return kept?.is === "conversion" ? kept : undefined;
 };
-export const customerIn = (memory: CommissionMemory, key: string): UnixMs | undefined => {
+export const customerIn = (memory: CommissionMemory, key: string): Customer | undefined => {
   const kept = memory[key];
-  return kept?.is === "customer" ? kept.since : undefined;
+  return kept?.is === "customer" ? kept : undefined;
 };
 const NO_COUNT: Count = { paid_minor: 0n, sold: {} };
 /** What was counted under that key so far. */

@@ -170,7 +170,7 @@ export const decode = (bytes: Uint8Array): Kept => {
   if (format !== FORMATS.objects && format !== FORMATS.compact)
     throw new Error(`a commission was remembered in format ${format}, and only 1 and 2 are known`);
   if (isList) return ofList(read);
-  if (kept.is === "customer") return kept;
+  if (kept.is === "customer") return format === FORMATS.objects ? { ...kept, is_of_device: true } : kept;
   if (kept.is !== "counts") return ofObject(kept);
   if (format === FORMATS.objects) return { is: "counts", ...countBefore(kept.of) };
   const sold = Object.entries<Plain<Sold>>(kept.sold).map(([key, one]) => [key, soldOf(one)]);

@@ -41,7 +41,8 @@ export const customerKey = (segment: string | null, eventType: string, customer:
 /**
  * Everything that a change may meet: its contract, for its segment or for all of them, is only
  * known when it is decided. Sales of apps were once counted under their own type: what is taken
- * back of those goes there, and a customer's months go on from there.
+ * back of those goes there, and a customer's months go on from there. So do those of a person from
+ * what was counted for the device.
  */
 export const subKeysOf = ({
   conversion_id,
@@ -50,6 +51,7 @@ export const subKeysOf = ({
   event_type,
   occurred_at,
   customer,
+  device,
 }: Conversion): readonly string[] => {
   const keys = [conversionKey(conversion_id)];
   // Asked once: every conversion comes by here, whatever its contract has use for.
@@ -57,12 +59,14 @@ export const subKeysOf = ({
   const countsAs = contractTypeOf(event_type);
   const own = part(countsAs);
   const once = countsAs === event_type ? null : part(event_type);
+  const names = kind !== "credited" || customer === "" ? [] : device === null ? [customer] : [customer, device];
+  const buyers = names.map(part);
   for (const scoped of segment === null ? [scope(null)] : [scope(segment), scope(null)]) {
     for (const period of periods) keys.push(`period:${period}:${scoped}:${own}`);
-    if (kind === "credited") keys.push(`customer:${scoped}:${own}:${part(customer)}`);
+    for (const buyer of buyers) keys.push(`customer:${scoped}:${own}:${buyer}`);
     if (once === null) continue;
-    if (kind === "credited") keys.push(`customer:${scoped}:${once}:${part(customer)}`);
-    else for (const period of periods) keys.push(`period:${period}:${scoped}:${once}`);
+    for (const buyer of buyers) keys.push(`customer:${scoped}:${once}:${buyer}`);
+    if (kind !== "credited") for (const period of periods) keys.push(`period:${period}:${scoped}:${once}`);
   }
   return keys;
 };

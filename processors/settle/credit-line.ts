@@ -1,7 +1,7 @@
 // Gives a line to its partner and takes it back, writing one conversion record for each change.
 
 import { derivedId, prefixed } from "../../domain/ids.ts";
-import type { Claim, Conversion, EventAttributed } from "../../schemas/generated.ts";
+import type { Claim, Conversion, EventAttributed, EventReceived } from "../../schemas/generated.ts";
 import type { Recorded } from "../../stream/flow.ts";
 import { type Line, rowOf } from "./order.ts";
 
@@ -18,10 +18,13 @@ export interface Changes {
   readonly decisionId?: string;
 }
 
+/** A placeholder in the place of a device id names no customer. */
+const isNobody = ({ warnings }: EventReceived): boolean => warnings.includes("weak_did");
+
 const recordOf = (
   { cause, records, decisionId }: Changes,
   line: Line,
-  { event, credit }: EventAttributed,
+  { event, enrichment, credit }: EventAttributed,
   change: {
     readonly kind: Conversion["kind"];
     readonly value_minor: bigint;
@@ -43,7 +46,8 @@ const recordOf = (
   product_id: event.product_id,
   segment: event.product_line,
   quantity: event.quantity,
-  customer: event.did,
+  customer: enrichment.person ?? (isNobody(event) ? "" : event.did),
+  device: enrichment.person === null || isNobody(event) ? null : event.did,
   occurred_at: line.at,
   value_minor: change.value_minor,
   line_value_minor: line.value_minor,

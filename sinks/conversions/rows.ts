@@ -8,6 +8,10 @@ import type { ConversionRow } from "./table.ts";
 const statusOf = ({ kind, refunded_minor, line_value_minor }: Conversion): ConversionRow["status"] =>
   kind === "reversed" && refunded_minor >= line_value_minor ? "reversed" : "credited";
 
+/** A conversion without it has the hash that it had before conversions could name a device. */
+const hashOf = ({ device, ...rest }: Conversion): string =>
+  contentHash([...Object.values(rest), ...(device === null ? [] : [device])]);
+
 export const conversionRows = ({ data }: Recorded<Conversion>): readonly ConversionRow[] => [
   {
     client_id: data.client_id,
@@ -33,6 +37,6 @@ export const conversionRows = ({ data }: Recorded<Conversion>): readonly Convers
     method: data.method,
     rule_id: data.rule_id,
     rule_version: data.rule_version,
-    content_hash: contentHash(Object.values(data)),
+    content_hash: hashOf(data),
   },
 ];

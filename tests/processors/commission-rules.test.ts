@@ -85,6 +85,62 @@ describe("an order line has one contract, whichever copy came first", () => {
   });
 });
 
+describe("the months of a customer", () => {
+  const monthly = written({ type: "recurring", rate: 10, months: 1 });
+  const bought = (order_id: string, day: number, did: string, person: string | null, warnings: string[] = []) => {
+    const claim = sale({ order_id, did, at: noon + day * dayMs, warnings });
+    const { attributed } = claim.data;
+    const enrichment = { ...attributed.enrichment, person };
+    return { ...claim, data: { ...claim.data, attributed: { ...attributed, enrichment } } };
+  };
+  const paid = async (...claims: readonly Recorded<Claim>[]) =>
+    (await booked(claims, { contracts: [monthly] })).map(({ amount_minor }) => amount_minor);
+
+  test("are those of the person, whatever device is used", async () => {
+    expect(await paid(bought("o1", 0, "d1", "email:ana"), bought("o2", 40, "d2", "email:ana"))).toEqual([10_00n, 0n]);
+    expect(await paid(bought("o1", 0, "d1", "email:ana"), bought("o2", 40, "d1", "email:leo"))).toEqual([
+      10_00n,
+      10_00n,
+    ]);
+  });
+
+  test("are those of the device where no person is known", async () => {
+    expect(await paid(bought("o1", 0, "d1", null), bought("o2", 40, "d1", null))).toEqual([10_00n, 0n]);
+    expect(await paid(bought("o1", 0, "d1", null), bought("o2", 40, "d1", "email:ana"))).toEqual([10_00n, 10_00n]);
+  });
+
+  test("begin with each sale of a placeholder device: guests are no one customer, and nothing is kept of them", async () => {
+    const guests = [bought("o1", 0, "g", null, ["weak_did"]), bought("o2", 40, "g", null, ["weak_did"])];
+    expect(await paid(...guests)).toEqual([10_00n, 10_00n]);
+    expect(await paid(bought("o1", 0, "g", "email:ana", ["weak_did"]), bought("o2", 40, "d2", "email:ana"))).toEqual([
+      10_00n,
+      0n,
+    ]);
+    const { conversions } = settled(...guests);
+    expect(conversions.map(({ data }) => [data.customer, data.device])).toEqual([
+      ["", null],
+      ["", null],
+    ]);
+    expect(earned.keysOf(conversions[0]!).filter((key) => key.includes("customer:"))).toEqual([]);
+  });
+
+  test.each([
+    ["its device", "7:21|customer:*:purchase:d1", {}],
+    ["its device, as a customer of an app", "7:21|customer:*:ext_purchase:d1", { event_type: "ext_purchase" }],
+  ])("go on from what was once counted for %s", (_, key, over) => {
+    const before = Buffer.from(JSON.stringify({ format: 1, is: "customer", since: noon - 40 * dayMs }));
+    const event = change({ customer: "email:ana", device: "d1", ...over });
+    const keys = earned.keysOf(event);
+    const met = earned.stateOf(
+      keys,
+      keys.map((one) => (one === key ? before : undefined)),
+    );
+    expect(commission(event, met, terms({ contract: monthly }))).toMatchObject({
+      events: [{ data: { kind: "none", reason: "months_over" } }],
+    });
+  });
+});
+
 describe("a month with sales under review", () => {
   const tiers = [
     { from: 0, rate: 5 },

@@ -75,6 +75,8 @@ test("the raw event, and a conversion by its customer or order, are hidden too; 
   expect(ofDevice(recorded(conversions, conversion({ customer: did, occurred_at: noon + 1 })), conversions.name)).toBe(
     false,
   );
+  const ofPerson = conversion({ customer: "email:x", device: did, occurred_at: noon });
+  expect(ofDevice(recorded(conversions, ofPerson), conversions.name)).toBe(true);
   const ofOrder = erased("order_id", "o9");
   expect(ofOrder(recorded(conversions, conversion({ order_id: "o9", occurred_at: noon })), conversions.name)).toBe(
     true,

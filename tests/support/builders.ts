@@ -213,6 +213,7 @@ export const conversion = (over: Partial<Conversion> = {}): Conversion => ({
   method: "click",
   rule_id: null,
   rule_version: null,
+  device: null,
   ...over,
 });
 

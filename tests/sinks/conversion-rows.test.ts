@@ -1,0 +1,16 @@
+// A conversion as a row of the table.
+import { expect, test } from "vitest";
+import { conversionRows } from "../../sinks/conversions/rows.ts";
+import { contentHash } from "../../sinks/ledger/content-hash.ts";
+import { topics } from "../../topics.ts";
+import { conversion, recorded } from "../support/builders.ts";
+
+const hashOf = (data: ReturnType<typeof conversion>) =>
+  conversionRows(recorded(topics.conversions, data))[0]?.content_hash;
+
+test("a conversion of before devices were named has the content that it had", () => {
+  const { device, ...before } = conversion();
+  expect(device).toBeNull();
+  expect(hashOf(conversion())).toBe(contentHash(Object.values(before)));
+  expect(hashOf(conversion({ device: "d1" }))).not.toBe(hashOf(conversion()));
+});

@@ -1,8 +1,9 @@
 // Makes the message that keeps what was refused: the bytes as they came, and headers that say
 // where, why and how often.
 
-import type { UnixMs } from "./flow.ts";
-import type { Letter, OutputMessage } from "./messages.ts";
+import type { Unread } from "./decode.ts";
+import type { Recorded, UnixMs } from "./flow.ts";
+import type { InputBatch, InputMessage, Letter, LogPorts, OutputMessage } from "./messages.ts";
 
 // Names of Kafka Connect, which tools that look into dead letters already know; what Connect has no
 // name for begins with `tributary-`.
@@ -52,3 +53,40 @@ export const deadLetterOf = (letter: Letter, now: UnixMs): OutputMessage => {
     },
   };
 };
+
+/** What a stage, a sink or a reader refused. */
+export interface RefusedMessage {
+  readonly by: string;
+  readonly code: string;
+  /** The code, when left out. */
+  readonly message?: string;
+  /** Undefined: it could not be read. */
+  readonly event: Recorded<any> | undefined;
+  readonly batch: Pick<InputBatch, "topic" | "partition">;
+  readonly source: InputMessage;
+  /** The bytes that it was given, where they are not those of the log. */
+  readonly given?: Pick<InputMessage, "key" | "value">;
+}
+
+export const letterOf = (
+  ports: Pick<LogPorts, "deadLetter" | "deadLetters">,
+  { by, code, message = code, event, batch: { topic, partition }, source, given = source }: RefusedMessage,
+): OutputMessage =>
+  ports.deadLetter({
+    to: ports.deadLetters(event),
+    stage: by,
+    code,
+    message,
+    position: { topic, partition, offset: source.offset },
+    key: given.key,
+    value: given.value,
+    headers: source.headers,
+  });
+
+/** The letter of bytes that cannot be read, as a chain or a group of sinks met them. */
+export const unreadLetter = (
+  ports: Pick<LogPorts, "deadLetter" | "deadLetters">,
+  by: string,
+  batch: RefusedMessage["batch"],
+  { source, error: { code, message } }: Unread,
+): OutputMessage => letterOf(ports, { by, code, message, event: undefined, batch, source });

@@ -1,9 +1,9 @@
 // Reads the messages of a batch; what nobody can read is set apart, and a schema not met before is
 // learnt outside the loop.
 
-import type { AnyTopic, DeadLetterRoute, Position, Recorded } from "./flow.ts";
+import type { AnyTopic, Position, Recorded } from "./flow.ts";
 import type { Given } from "./fold.ts";
-import type { InputBatch, InputMessage, Letter } from "./messages.ts";
+import type { InputBatch, InputMessage } from "./messages.ts";
 import { UnknownSchema, Unreadable, type Wire } from "./wire.ts";
 
 export interface Unread {
@@ -17,13 +17,14 @@ export interface Decoded {
 }
 
 /**
- * `learn` is called with the ids that are missing, once a batch at most: it may take its time, and
+ * Schemas that are missing are learnt once a batch at most, in a step that `retried` may repeat: it
  * holds the batch while the registry is away.
  */
 export const decodeBatch = async (
   topic: AnyTopic,
   { partition, messages }: InputBatch,
-  { wire, learn }: { readonly wire: Wire; readonly learn: (schemaIds: readonly number[]) => Promise<void> },
+  wire: Wire,
+  retried: (step: () => Promise<unknown>) => Promise<unknown> = (step) => step(),
 ): Promise<Decoded> => {
   const at = (offset: number): Position => ({ topic: topic.name, partition, offset });
   const decodeOne = ({ value, offset }: InputMessage): Recorded<any> | Unreadable | UnknownSchema => {
@@ -36,7 +37,7 @@ export const decodeBatch = async (
   };
   const decoded = messages.map(decodeOne);
   const unknown = new Set(decoded.flatMap((one) => (one instanceof UnknownSchema ? one.schemaId : [])));
-  if (unknown.size > 0) await learn([...unknown]);
+  if (unknown.size > 0) await retried(() => Promise.all([...unknown].map((id) => wire.learn(id))));
   const given: Given[] = [];
   const unread: Unread[] = [];
   for (const [n, source] of messages.entries()) {
@@ -47,15 +48,3 @@ export const decodeBatch = async (
   }
   return { given, unread };
 };
-
-/** The letter of bytes that nobody can read, as `reader` (a chain or a group of sinks) met them. */
-export const unreadLetter = (reader: string, route: DeadLetterRoute, { source, position, error }: Unread): Letter => ({
-  to: route(undefined),
-  stage: reader,
-  code: error.code,
-  message: error.message,
-  position,
-  key: source.key,
-  value: source.value,
-  headers: source.headers,
-});

@@ -2,7 +2,8 @@
 // delivery guarantee.
 import { hit } from "#failpoint";
 import type { Chain } from "./chain.ts";
-import { type Decoded, decodeBatch, unreadLetter } from "./decode.ts";
+import { letterOf, unreadLetter } from "./dead-letters.ts";
+import { type Decoded, decodeBatch } from "./decode.ts";
 import type { Recorded } from "./flow.ts";
 import { type Folded, fold, type Given, type Hosted, ProcessorThrew, type Refused } from "./fold.ts";
 import type { Loaded, Memory, Remembering } from "./memory/memory.ts";
@@ -62,11 +63,8 @@ const run = async (turn: Turn): Promise<void> => {
 
 /** 1 decode. Dying here costs nothing: the batch is read again. */
 const decode = async (turn: Turn): Promise<Decoded> => {
-  const { wire } = turn.ports;
-  const learn = async (ids: readonly number[]): Promise<void> => {
-    await retried(turn, "learn", () => Promise.all(ids.map((id) => wire.learn(id))));
-  };
-  const decoded = await decodeBatch(turn.chain.reads, turn.batch, { wire, learn });
+  const { chain, batch, ports } = turn;
+  const decoded = await decodeBatch(chain.reads, batch, ports.wire, (step) => retried(turn, "learn", step));
   hit("after-decode");
   return decoded;
 };
@@ -115,11 +113,11 @@ const remember = async (turn: Turn, folded: readonly Folded[]): Promise<Verdict>
  * same ids with the same contents. False: the batch is left.
  */
 const produce = async (turn: Turn, { unread }: Decoded, folded: readonly Folded[]): Promise<boolean> => {
-  const { chain, ports, control, past } = turn;
+  const { chain, ports, batch, control, past } = turn;
   const outputs = [
     ...folded.flatMap((one) => one.outputs),
-    ...unread.map((one) => ports.deadLetter(unreadLetter(chain.name, ports.deadLetters, one))),
-    ...folded.flatMap((one) => one.refused.map((refused) => letterOf(refused, turn))),
+    ...unread.map((one) => unreadLetter(ports, chain.name, batch, one)),
+    ...folded.flatMap((one) => one.refused.map((refused) => refusedLetter(turn, refused))),
   ];
   if (!control.isCurrent()) return false;
   if (past?.isSilent !== true && outputs.length > 0) await retried(turn, "produce", () => ports.produce(outputs));
@@ -192,17 +190,8 @@ const rememberAll = async (
   return "remembered";
 };
 
-const letterOf = (refused: Refused, { ports, batch: { topic, partition } }: Turn): OutputMessage =>
-  ports.deadLetter({
-    to: ports.deadLetters(refused.event),
-    stage: refused.stage,
-    code: refused.reason,
-    message: refused.reason,
-    position: { topic, partition, offset: refused.source.offset },
-    key: refused.key,
-    value: refused.value,
-    headers: refused.source.headers,
-  });
+const refusedLetter = ({ ports, batch }: Turn, { stage, reason, event, source, key, value }: Refused): OutputMessage =>
+  letterOf(ports, { by: stage, code: reason, event, batch, source, given: { key, value } });
 
 /**
  * A message that no processor survives stops the worker, but what came before it goes through

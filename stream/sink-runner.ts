@@ -2,10 +2,11 @@
 // each commits.
 import { setImmediate } from "node:timers/promises";
 import { hit } from "#failpoint";
-import { decodeBatch, unreadLetter } from "./decode.ts";
-import type { AnySink, AnyTopic, Table } from "./flow.ts";
-import type { Given } from "./fold.ts";
+import { unreadLetter } from "./dead-letters.ts";
+import { decodeBatch } from "./decode.ts";
+import type { AnySink } from "./flow.ts";
 import type { Control, InputBatch, OutputMessage, ProcessBatch, SinkPorts, WriteCounts } from "./messages.ts";
+import { type Read, type Turn, writeSink } from "./sink-write.ts";
 import { reportStop } from "./stop.ts";
 
 /** One batch that waits to be written together with others. */
@@ -21,44 +22,10 @@ interface Part {
   lost?: unknown;
 }
 
-/** Sinks of one topic on their way through one write. */
-interface Turn {
-  readonly sinks: readonly AnySink[];
-  readonly topic: AnyTopic;
-  readonly ports: SinkPorts;
-  readonly heartbeat: () => Promise<void>;
-}
-
-interface Read extends Given {
-  readonly partition: number;
-}
-/** An event with the rows that it becomes; they are stored together or refused together. */
-interface Mapped extends Read {
-  readonly rows: readonly unknown[];
-}
-interface RefusedEvent {
-  readonly one: Read;
-  readonly code: "unmappable_row" | "refused_by_store";
-  readonly error: unknown;
-}
 interface Written {
   readonly letters: readonly OutputMessage[];
   readonly counts: readonly WriteCounts[];
 }
-
-const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
-
-/** Names an insert: its topic, and of each partition the offsets and the number of events. */
-const tokenOf = (run: string, topic: string, mapped: readonly Mapped[]): string => {
-  const ranges = new Map<number, { first: number; last: number; count: number }>();
-  for (const { partition, source } of mapped) {
-    const range = ranges.get(partition);
-    if (range === undefined) ranges.set(partition, { first: source.offset, last: source.offset, count: 1 });
-    else Object.assign(range, { last: source.offset, count: range.count + 1 });
-  }
-  const texts = [...ranges].map(([partition, { first, last, count }]) => `${partition}:${first}-${last}x${count}`);
-  return `${run}/${topic}/${texts.join(",")}`;
-};
 
 /** The four steps. A partition that is lost before its commit is written again, which is once. */
 const run = async (sinks: readonly AnySink[], ports: SinkPorts, joined: readonly Part[]): Promise<void> => {
@@ -99,22 +66,9 @@ const write = async (turn: Turn, parts: readonly Part[]): Promise<Written> => {
   const { read, withheld, letters } = await readAll(turn, parts);
   const counts: WriteCounts[] = [];
   for (const sink of turn.sinks) {
-    const startedAt = performance.now();
-    const { mapped, refused } = map(sink, read);
-    const unstorable = await writeWithout(turn, sink, mapped);
-    await mark(turn, sink, mapped);
-    letters.push(...[...refused, ...unstorable].map((one) => letterOf(turn, sink, one)));
-    const all = mapped.reduce((sum, { rows }) => sum + rows.length, 0);
-    const bad = unstorable.reduce((sum, { one }) => sum + (one as Mapped).rows.length, 0);
-    counts.push({
-      sink: sink.name,
-      table: sink.into.name,
-      rows: all - bad,
-      rejected: refused.length + unstorable.length,
-      withheld,
-      seconds: (performance.now() - startedAt) / 1000,
-      receivedAt: mapped.map(({ event }) => event.receivedAt),
-    });
+    const written = await writeSink(turn, sink, read, withheld);
+    letters.push(...written.letters);
+    counts.push(written.counts);
   }
   return { letters, counts };
 };
@@ -147,9 +101,6 @@ const readAll = async (
   parts: readonly Part[],
 ): Promise<{ readonly read: readonly Read[]; readonly withheld: number; readonly letters: OutputMessage[] }> => {
   const { wire, retry } = ports;
-  const learn = async (ids: readonly number[]): Promise<void> => {
-    await retry("learn", () => Promise.all(ids.map((id) => wire.learn(id))), heartbeat);
-  };
   const letters: OutputMessage[] = [];
   const read: Read[] = [];
   // Asked after the records were read: whatever had to be known before they were written is known
@@ -158,92 +109,15 @@ const readAll = async (
   let withheld = 0;
   for (const { batch } of parts) {
     const { partition } = batch;
-    const decoded = await decodeBatch(topic, batch, { wire, learn });
+    const decoded = await decodeBatch(topic, batch, wire, (step) => retry("learn", step, heartbeat));
     for (const { event, source } of decoded.given) {
       if (isWithheld?.(event, { topic: topic.name, partition, offset: source.offset })) withheld += 1;
       else read.push({ event, source, partition });
     }
-    for (const one of decoded.unread)
-      letters.push(ports.deadLetter(unreadLetter(sinks[0]!.name, ports.deadLetters, one)));
+    for (const one of decoded.unread) letters.push(unreadLetter(ports, sinks[0]!.name, batch, one));
   }
   return { read, withheld, letters };
 };
-
-const map = (sink: AnySink, read: readonly Read[]) => {
-  const mapped: Mapped[] = [];
-  const refused: RefusedEvent[] = [];
-  for (const one of read) {
-    try {
-      const rows = sink.rows(one.event);
-      if (rows.length > 0) mapped.push({ event: one.event, source: one.source, partition: one.partition, rows });
-    } catch (error) {
-      refused.push({ one, code: "unmappable_row", error });
-    }
-  }
-  return { mapped, refused };
-};
-
-const store = async (
-  { ports, topic, heartbeat }: Turn,
-  table: Table<any>,
-  rows: readonly unknown[],
-  of: readonly Mapped[],
-): Promise<void> => {
-  const batch = {
-    tenants: [...new Set(rows.map(table.tenantOf))],
-    token: `${tokenOf(ports.run, topic.name, of)}/${table.name}`,
-  };
-  await ports.retry(
-    "write",
-    () => ports.stores[table.store].within(batch, (write) => table.write(rows, write)),
-    heartbeat,
-  );
-};
-
-/**
- * Halves what a store refuses for its data until the event is found; halves keep the order of the
- * log.
- */
-const writeWithout = async (turn: Turn, sink: AnySink, mapped: readonly Mapped[]): Promise<readonly RefusedEvent[]> => {
-  if (mapped.length === 0) return [];
-  try {
-    await store(
-      turn,
-      sink.into,
-      mapped.flatMap((one) => one.rows),
-      mapped,
-    );
-    return [];
-  } catch (error) {
-    if (turn.ports.classify(error) !== "data") throw error;
-    if (mapped.length === 1) return [{ one: mapped[0]!, code: "refused_by_store", error }];
-  }
-  await turn.heartbeat();
-  const middle = Math.ceil(mapped.length / 2);
-  const before = await writeWithout(turn, sink, mapped.slice(0, middle));
-  return [...before, ...(await writeWithout(turn, sink, mapped.slice(middle)))];
-};
-
-/**
- * Names what was touched, whether or not a row was refused. It holds ids and times of stored rows
- * alone, so a refusal is not the fault of data: it stops.
- */
-const mark = async (turn: Turn, { into: { marks } }: AnySink, mapped: readonly Mapped[]): Promise<void> => {
-  if (marks === undefined || mapped.length === 0) return;
-  await store(turn, marks.into, marks.of(mapped.flatMap((one) => one.rows)), mapped);
-};
-
-const letterOf = ({ ports, topic }: Turn, sink: AnySink, { one, code, error }: RefusedEvent): OutputMessage =>
-  ports.deadLetter({
-    to: ports.deadLetters(one.event),
-    stage: sink.name,
-    code,
-    message: messageOf(error),
-    position: { topic: topic.name, partition: one.partition, offset: one.source.offset },
-    key: one.source.key,
-    value: one.source.value,
-    headers: one.source.headers,
-  });
 
 /** Throws when the sinks do not read one topic. */
 const checked = (sinks: readonly AnySink[]): AnySink => {

@@ -18,10 +18,7 @@ export const decoded = async <T>(
       ? batch.messages
       : batch.messages.filter(({ key }) => key?.toString("latin1", 0, prefix.length) === prefix);
   if (messages.length === 0) return [];
-  const learn = async (ids: readonly number[]): Promise<void> => {
-    await Promise.all(ids.map((id) => wire.learn(id)));
-  };
-  const { given } = await decodeBatch(topic, { ...batch, messages }, { wire, learn });
+  const { given } = await decodeBatch(topic, { ...batch, messages }, wire);
   if (withholds === undefined) return given;
   return given.filter(
     ({ event, source }) => !withholds(event, { topic: batch.topic, partition: batch.partition, offset: source.offset }),

@@ -1,0 +1,139 @@
+// Writes events of one topic into the table of one sink, without those that it cannot store.
+import { letterOf } from "./dead-letters.ts";
+import type { AnySink, AnyTopic, Table } from "./flow.ts";
+import type { Given } from "./fold.ts";
+import type { OutputMessage, SinkPorts, WriteCounts } from "./messages.ts";
+
+/** Sinks of one topic on their way through one write. */
+export interface Turn {
+  readonly sinks: readonly AnySink[];
+  readonly topic: AnyTopic;
+  readonly ports: SinkPorts;
+  readonly heartbeat: () => Promise<void>;
+}
+
+export interface Read extends Given {
+  readonly partition: number;
+}
+/** An event with the rows that it becomes; they are stored together or refused together. */
+interface Mapped extends Read {
+  readonly rows: readonly unknown[];
+}
+interface RefusedEvent {
+  readonly one: Read;
+  readonly code: "unmappable_row" | "refused_by_store";
+  readonly error: unknown;
+}
+
+/** Answers the letters of what was refused; `withheld` is only counted. */
+export const writeSink = async (
+  turn: Turn,
+  sink: AnySink,
+  read: readonly Read[],
+  withheld: number,
+): Promise<{ readonly letters: readonly OutputMessage[]; readonly counts: WriteCounts }> => {
+  const startedAt = performance.now();
+  const { mapped, refused } = map(sink, read);
+  const unstorable = await writeWithout(turn, sink, mapped);
+  await mark(turn, sink, mapped);
+  const all = mapped.reduce((sum, { rows }) => sum + rows.length, 0);
+  const bad = unstorable.reduce((sum, { one }) => sum + (one as Mapped).rows.length, 0);
+  const counts = {
+    sink: sink.name,
+    table: sink.into.name,
+    rows: all - bad,
+    rejected: refused.length + unstorable.length,
+    withheld,
+    seconds: (performance.now() - startedAt) / 1000,
+    receivedAt: mapped.map(({ event }) => event.receivedAt),
+  };
+  return { letters: [...refused, ...unstorable].map((one) => refusedLetter(turn, sink, one)), counts };
+};
+
+const map = (sink: AnySink, read: readonly Read[]) => {
+  const mapped: Mapped[] = [];
+  const refused: RefusedEvent[] = [];
+  for (const one of read) {
+    try {
+      const rows = sink.rows(one.event);
+      if (rows.length > 0) mapped.push({ event: one.event, source: one.source, partition: one.partition, rows });
+    } catch (error) {
+      refused.push({ one, code: "unmappable_row", error });
+    }
+  }
+  return { mapped, refused };
+};
+
+const store = async (
+  { ports, topic, heartbeat }: Turn,
+  table: Table<any>,
+  rows: readonly unknown[],
+  of: readonly Mapped[],
+): Promise<void> => {
+  const batch = {
+    tenants: [...new Set(rows.map(table.tenantOf))],
+    token: `${tokenOf(ports.run, topic.name, of)}/${table.name}`,
+  };
+  await ports.retry(
+    "write",
+    () => ports.stores[table.store].within(batch, (write) => table.write(rows, write)),
+    heartbeat,
+  );
+};
+
+/**
+ * Halves what a store refuses for its data until the event is found; halves keep the order of the
+ * log.
+ */
+const writeWithout = async (turn: Turn, sink: AnySink, mapped: readonly Mapped[]): Promise<readonly RefusedEvent[]> => {
+  if (mapped.length === 0) return [];
+  try {
+    await store(
+      turn,
+      sink.into,
+      mapped.flatMap((one) => one.rows),
+      mapped,
+    );
+    return [];
+  } catch (error) {
+    if (turn.ports.classify(error) !== "data") throw error;
+    if (mapped.length === 1) return [{ one: mapped[0]!, code: "refused_by_store", error }];
+  }
+  await turn.heartbeat();
+  const middle = Math.ceil(mapped.length / 2);
+  const before = await writeWithout(turn, sink, mapped.slice(0, middle));
+  return [...before, ...(await writeWithout(turn, sink, mapped.slice(middle)))];
+};
+
+/**
+ * Names what was touched, whether or not a row was refused. It holds ids and times of stored rows
+ * alone, so a refusal is not the fault of data: it stops.
+ */
+const mark = async (turn: Turn, { into: { marks } }: AnySink, mapped: readonly Mapped[]): Promise<void> => {
+  if (marks === undefined || mapped.length === 0) return;
+  await store(turn, marks.into, marks.of(mapped.flatMap((one) => one.rows)), mapped);
+};
+
+const refusedLetter = ({ ports, topic }: Turn, sink: AnySink, { one, code, error }: RefusedEvent): OutputMessage =>
+  letterOf(ports, {
+    by: sink.name,
+    code,
+    message: messageOf(error),
+    event: one.event,
+    batch: { topic: topic.name, partition: one.partition },
+    source: one.source,
+  });
+
+const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
+
+/** Names an insert: its topic, and of each partition the offsets and the number of events. */
+const tokenOf = (run: string, topic: string, mapped: readonly Mapped[]): string => {
+  const ranges = new Map<number, { first: number; last: number; count: number }>();
+  for (const { partition, source } of mapped) {
+    const range = ranges.get(partition);
+    if (range === undefined) ranges.set(partition, { first: source.offset, last: source.offset, count: 1 });
+    else Object.assign(range, { last: source.offset, count: range.count + 1 });
+  }
+  const texts = [...ranges].map(([partition, { first, last, count }]) => `${partition}:${first}-${last}x${count}`);
+  return `${run}/${topic}/${texts.join(",")}`;
+};

@@ -54,6 +54,10 @@ for (const add of [
 ])
   add(program);
 
+// The reader of the output may have seen enough (`| head`); what a command does goes on.
+process.stdout.on("error", (error: NodeJS.ErrnoException) => {
+  if (error.code !== "EPIPE") throw error;
+});
 try {
   await program.parseAsync();
 } catch (error) {

@@ -1,25 +1,17 @@
-// What a terminal would obey is written out: texts of events come from anybody.
+// What the command line does with its output when the reader has seen enough.
+import { spawn } from "node:child_process";
+import { existsSync } from "node:fs";
 import { expect, test } from "vitest";
-import { table, visible, visibleLine } from "../../infra/runtime/output.ts";
 
-test("control characters and turns of direction are written as JSON escapes them", () => {
-  expect(visible("a\x1b]0;title\x07b\x7f\x9b2J\u202ec\0")).toBe(
-    "a\\u001b]0;title\\u0007b\\u007f\\u009b2J\\u202ec\\u0000",
-  );
-});
-
-test("lines and tabs of our own stay, those of a cell do not make another row", () => {
-  expect(visible("a\n\tb")).toBe("a\n\tb");
-  expect(visibleLine("a\n\tb\r")).toBe("a\\u000a\\u0009b\\u000d");
-  expect(table(["order"], [["A-1\n9 | paid\x1b[2K"]]).split("\n")).toHaveLength(3);
-});
-
-test("JSON stays JSON of the same value", () => {
-  const value = { name: "\x7f\x9b\u202e" };
-  expect(JSON.parse(visible(JSON.stringify(value)))).toEqual(value);
-});
-
-test("ordinary text is left as it is", () => {
-  const text = "Año 2026: 1 234,50 € – José 🚀";
-  expect(visible(text)).toBe(text);
+test("a reader that leaves early gets no stack trace", async () => {
+  const command = "dist/apps/cli/main.js";
+  expect(existsSync(command), "compiled before tests").toBe(true);
+  const child = spawn(process.execPath, [command, "dlq", "retry", "--help"], { stdio: ["ignore", "pipe", "pipe"] });
+  child.stdout.destroy();
+  let said = "";
+  child.stderr.on("data", (chunk) => {
+    said += chunk;
+  });
+  const code = await new Promise((resolve) => child.once("close", resolve));
+  expect({ code, said }).toEqual({ code: 0, said: "" });
 });

@@ -29,8 +29,6 @@ const withEyes = async <T>(work: (eyes: Eyes) => Promise<T>): Promise<T> => {
   const { registryUrl, topicPrefix } = addresses();
   const kafka = kafkaOf();
   const admin = await kafka.admin();
-  // The reader of the output may have seen enough (`| head`).
-  process.stdout.on("error", () => undefined);
   try {
     return await work({
       kafka,

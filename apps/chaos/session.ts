@@ -242,7 +242,7 @@ const cycleUnder = async (
   parts: Parts,
   journal: ReturnType<typeof openJournal>,
 ): Promise<Cycle> => {
-  const { target, generator, reader, name, tell } = parts;
+  const { target, generator, reader, name, isOurs, tell } = parts;
   const began = performance.now();
   const cycle = `${name}-c${n}`;
   const findings = new Map<string, Finding[]>();
@@ -257,15 +257,48 @@ const cycleUnder = async (
     tell,
   };
   await pause(plan.warmUpMs);
+  const together = await runTogether(plan, scene);
+  const quietMs = await untilQuiet(parts, load);
+  const alone = await runAlone(plan, scene);
 
-  // Each begins while the ones before it may still rage.
-  const raging: Promise<FaultRun>[] = [];
-  for (const [at, fault] of plan.faults.entries()) {
+  const watched = await watcher.stop();
+  const log = await reader.update();
+  const events = await storedOf(target, cycle);
+  const seen = { log, readOn: reader.update, watched, findings, quietMs, events };
+  const judgements = await judge({ target, generator, journal, session: name, cycle, isOurs, ...seen });
+  return {
+    n,
+    faults: [...together, ...alone],
+    judgements,
+    broken: judgements.filter(({ verdict }) => verdict === "broken"),
+    sent: load.acknowledged(),
+    answers: load.answers(),
+    quietMs,
+    seconds: (performance.now() - began) / 1_000,
+  };
+};
+
+/** Each begins while the ones before it may still go on. */
+const runTogether = async ({ faults, gapsMs }: Plan, scene: Scene): Promise<readonly FaultRun[]> => {
+  const running: Promise<FaultRun>[] = [];
+  for (const [at, fault] of faults.entries()) {
     if (fault.isAlone === true) continue;
-    raging.push(runFault(fault, scene));
-    await pause(plan.gapsMs[at]!);
+    running.push(runFault(fault, scene));
+    await pause(gapsMs[at]!);
   }
-  const runs = await Promise.all(raging);
+  return Promise.all(running);
+};
+
+const runAlone = async ({ faults }: Plan, scene: Scene): Promise<readonly FaultRun[]> => {
+  const runs: FaultRun[] = [];
+  for (const fault of faults) if (fault.isAlone === true) runs.push(await runFault(fault, scene));
+  return runs;
+};
+
+/**
+ * Heals, waits until the product has recovered and read everything; milliseconds since the healing.
+ */
+const untilQuiet = async ({ target, tell }: Parts, load: Load): Promise<number> => {
   await heal(target);
   const healedAt = performance.now();
   tell("healed");
@@ -276,39 +309,11 @@ const cycleUnder = async (
     if (load.acknowledged() === before) throw new Error(`answers so far: ${JSON.stringify(load.answers())}`);
   });
   await load.stop();
-  const quiet = await quietOf(target, LONGEST_QUIET_MS, tell).then(
+  const problem = await quietOf(target, LONGEST_QUIET_MS, tell).then(
     () => null,
     (error: Error) => error.message,
   );
   const quietMs = performance.now() - healedAt;
-  if (quiet !== null) tell(`not quiet after ${Math.round(quietMs / 1_000)} s: ${quiet}`);
-  for (const fault of plan.faults) if (fault.isAlone === true) runs.push(await runFault(fault, scene));
-
-  const watched = await watcher.stop();
-  const log = await reader.update();
-  const events = await storedOf(target, cycle);
-  const judgements = await judge({
-    target,
-    generator,
-    journal,
-    log,
-    readOn: reader.update,
-    session: name,
-    cycle,
-    watched,
-    isOurs: parts.isOurs,
-    findings,
-    quietMs,
-    events,
-  });
-  return {
-    n,
-    faults: runs,
-    judgements,
-    broken: judgements.filter(({ verdict }) => verdict === "broken"),
-    sent: load.acknowledged(),
-    answers: load.answers(),
-    quietMs,
-    seconds: (performance.now() - began) / 1_000,
-  };
+  if (problem !== null) tell(`not quiet after ${Math.round(quietMs / 1_000)} s: ${problem}`);
+  return quietMs;
 };

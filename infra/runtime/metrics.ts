@@ -112,18 +112,40 @@ export const openMetrics = ({ app, version, commit }: MetricsSettings): Metrics 
   const registry = new Registry();
   registry.setDefaultLabels({ app });
   collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: 20 });
-  const registers = [registry];
-  const counter = <L extends string>(name: string, help: string, labelNames: L[]) =>
-    new Counter({ name, help, labelNames, registers });
-  const gauge = <L extends string>(name: string, help: string, labelNames: L[]) =>
-    new Gauge({ name, help, labelNames, registers });
-  const histogram = <L extends string>(name: string, help: string, labelNames: L[], buckets: number[]) =>
-    new Histogram({ name, help, labelNames, buckets, registers });
+  const make = makersOf(registry);
+  make
+    .gauge("tributary_build_info", "What is running; always 1", ["version", "commit", "node"])
+    .set({ version, commit, node: process.version }, 1);
+  return {
+    ...stageMetrics(make),
+    ...edgeMetrics(make),
+    ...scheduleMetrics(make),
+    ...keeperMetrics(make),
+    ...groupMetrics(make),
+    list: () =>
+      (registry.getMetricsAsArray() as unknown as readonly Registered[])
+        .map(({ name, type, labelNames, help }) => ({ name, type, labels: labelNames, help }))
+        .sort((a, b) => (a.name < b.name ? -1 : 1)),
+    text: () => registry.metrics(),
+    contentType: registry.contentType,
+  };
+};
 
-  gauge("tributary_build_info", "What is running; always 1", ["version", "commit", "node"]).set(
-    { version, commit, node: process.version },
-    1,
-  );
+const makersOf = (registry: Registry) => {
+  const registers = [registry];
+  return {
+    counter: <L extends string>(name: string, help: string, labelNames: L[]) =>
+      new Counter({ name, help, labelNames, registers }),
+    gauge: <L extends string>(name: string, help: string, labelNames: L[]) =>
+      new Gauge({ name, help, labelNames, registers }),
+    histogram: <L extends string>(name: string, help: string, labelNames: L[], buckets: number[]) =>
+      new Histogram({ name, help, labelNames, buckets, registers }),
+  };
+};
+type Makers = ReturnType<typeof makersOf>;
+
+/** Stages and their batches. */
+const stageMetrics = ({ counter, histogram }: Makers): Pick<Metrics, "countBatch" | "countWrite"> => {
   const eventsIn = counter(
     "tributary_events_in_total",
     "Events given to a stage = emitted + recalled + dropped + rejected",
@@ -158,68 +180,6 @@ export const openMetrics = ({ app, version, commit }: MetricsSettings): Metrics 
     ["sink"],
     AGES,
   );
-  const requests = counter("tributary_requests_total", "Answers of an edge", ["edge", "status"]);
-  const requestSeconds = histogram(
-    "tributary_request_duration_seconds",
-    "From the end of the head to the answer",
-    ["edge"],
-    SECONDS,
-  );
-  const accepted = counter("tributary_events_accepted_total", "Events that an edge has answered for", ["edge"]);
-  const refused = counter("tributary_events_refused_total", "Events that an edge refused", ["edge", "code"]);
-  const retries = counter("tributary_retries_total", "Steps tried again", ["step"]);
-  const runSeconds = histogram(
-    "tributary_schedule_run_duration_seconds",
-    "One run of a schedule",
-    ["schedule"],
-    SECONDS,
-  );
-  const runDone = counter("tributary_schedule_done_total", "Pieces of work that a schedule has done", ["schedule"]);
-  const runFailed = counter("tributary_schedule_failures_total", "Runs that failed; the next one tries again", [
-    "schedule",
-  ]);
-  const backlog = gauge("tributary_schedule_backlog", "Pieces of work that wait for a schedule", ["schedule"]);
-  const backlogAge = gauge("tributary_schedule_backlog_seconds", "For how long the oldest of them waits", ["schedule"]);
-  const waiting = gauge("tributary_log_waiting_messages", "Taken by an edge and not acknowledged by the log", []);
-  const spooled = gauge("tributary_spool_events", "Events in the edge's own spool", []);
-  const lastResort = gauge(
-    "tributary_last_resort_events",
-    "Events of the edge in object storage, waiting for the log",
-    [],
-  );
-  const failover = gauge("tributary_failover_active", "1 while an edge's events do not go into the log directly", []);
-  const letters = gauge("tributary_dead_letters", "Dead letters that are open: waiting, retrying or parked", [
-    "kind",
-    "state",
-  ]);
-  const lettersAge = gauge("tributary_dead_letters_oldest_seconds", "Since the oldest of them failed first", [
-    "kind",
-    "state",
-  ]);
-  const probes = gauge(
-    "tributary_probe_state",
-    "A store as its keeper finds it: 0 healthy, 1 failing, 2 restarting, 3 down",
-    ["probe"],
-  );
-  const restarts = counter("tributary_restarts_total", "Restarts of a store that the keeper has ordered", ["probe"]);
-  const syncLag = gauge(
-    "tributary_relational_sync_lag_seconds",
-    "Age of the oldest sale that is not in Postgres yet",
-    [],
-  );
-  // The names of the exporters that people already graph.
-  const lag = gauge("kafka_consumergroup_group_lag", "Records not yet committed by the group", [
-    "group",
-    "topic",
-    "partition",
-  ]);
-  const lagSeconds = gauge("kafka_consumergroup_group_lag_seconds", "Age of the oldest of them", [
-    "group",
-    "topic",
-    "partition",
-  ]);
-  const shown = new Map<string, readonly PartitionLag[]>();
-
   return {
     countBatch: ({ chain, stages, unreadable, seconds }) => {
       batchSeconds.observe({ chain }, seconds);
@@ -243,24 +203,65 @@ export const openMetrics = ({ app, version, commit }: MetricsSettings): Metrics 
       for (let n = 0; n < receivedAt.length; n += step)
         age.observe({ sink }, Math.max(0, now - receivedAt[Math.floor(n)]!) / 1_000);
     },
+  };
+};
+
+/** Edges, and what they hold for the log. */
+const edgeMetrics = ({ counter, gauge, histogram }: Makers): Pick<Metrics, "countRequest" | "setWaiting"> => {
+  const requests = counter("tributary_requests_total", "Answers of an edge", ["edge", "status"]);
+  const requestSeconds = histogram(
+    "tributary_request_duration_seconds",
+    "From the end of the head to the answer",
+    ["edge"],
+    SECONDS,
+  );
+  const accepted = counter("tributary_events_accepted_total", "Events that an edge has answered for", ["edge"]);
+  const refused = counter("tributary_events_refused_total", "Events that an edge refused", ["edge", "code"]);
+  const waiting = gauge("tributary_log_waiting_messages", "Taken by an edge and not acknowledged by the log", []);
+  const spooled = gauge("tributary_spool_events", "Events in the edge's own spool", []);
+  const lastResort = gauge(
+    "tributary_last_resort_events",
+    "Events of the edge in object storage, waiting for the log",
+    [],
+  );
+  const failover = gauge("tributary_failover_active", "1 while an edge's events do not go into the log directly", []);
+  return {
     countRequest: ({ edge, status, seconds, accepted: taken, refused: codes }) => {
       requests.inc({ edge, status: String(status) });
       requestSeconds.observe({ edge }, seconds);
       if (taken > 0) accepted.inc({ edge }, taken);
       for (const [code, count] of codes) refused.inc({ edge, code }, count);
     },
-    countRetry: (step) => retries.inc({ step }),
-    setLag: (group, partitions) => {
-      for (const { topic, partition } of shown.get(group) ?? []) {
-        lag.remove({ group, topic, partition });
-        lagSeconds.remove({ group, topic, partition });
-      }
-      shown.set(group, partitions);
-      for (const { topic, partition, ...now } of partitions) {
-        lag.set({ group, topic, partition }, now.lag);
-        lagSeconds.set({ group, topic, partition }, now.seconds);
-      }
+    setWaiting: (counts) => {
+      waiting.set(counts.inFlight);
+      spooled.set(counts.spooled);
+      lastResort.set(counts.lastResort);
+      failover.set(counts.isFailover ? 1 : 0);
     },
+  };
+};
+
+/** Schedules, and the steps that are tried again. */
+const scheduleMetrics = ({
+  counter,
+  gauge,
+  histogram,
+}: Makers): Pick<Metrics, "countRetry" | "countRun" | "setBacklog"> => {
+  const retries = counter("tributary_retries_total", "Steps tried again", ["step"]);
+  const runSeconds = histogram(
+    "tributary_schedule_run_duration_seconds",
+    "One run of a schedule",
+    ["schedule"],
+    SECONDS,
+  );
+  const runDone = counter("tributary_schedule_done_total", "Pieces of work that a schedule has done", ["schedule"]);
+  const runFailed = counter("tributary_schedule_failures_total", "Runs that failed; the next one tries again", [
+    "schedule",
+  ]);
+  const backlog = gauge("tributary_schedule_backlog", "Pieces of work that wait for a schedule", ["schedule"]);
+  const backlogAge = gauge("tributary_schedule_backlog_seconds", "For how long the oldest of them waits", ["schedule"]);
+  return {
+    countRetry: (step) => retries.inc({ step }),
     countRun: ({ schedule, done, isFailed, seconds }) => {
       runSeconds.observe({ schedule }, seconds);
       if (done > 0) runDone.inc({ schedule }, done);
@@ -270,12 +271,34 @@ export const openMetrics = ({ app, version, commit }: MetricsSettings): Metrics 
       backlog.set({ schedule }, count);
       backlogAge.set({ schedule }, seconds);
     },
-    setWaiting: (counts) => {
-      waiting.set(counts.inFlight);
-      spooled.set(counts.spooled);
-      lastResort.set(counts.lastResort);
-      failover.set(counts.isFailover ? 1 : 0);
-    },
+  };
+};
+
+/** What the keeper finds: dead letters and stores. */
+const keeperMetrics = ({
+  counter,
+  gauge,
+}: Makers): Pick<Metrics, "setOpenLetters" | "setProbe" | "countRestart" | "setSyncLag"> => {
+  const letters = gauge("tributary_dead_letters", "Dead letters that are open: waiting, retrying or parked", [
+    "kind",
+    "state",
+  ]);
+  const lettersAge = gauge("tributary_dead_letters_oldest_seconds", "Since the oldest of them failed first", [
+    "kind",
+    "state",
+  ]);
+  const probes = gauge(
+    "tributary_probe_state",
+    "A store as its keeper finds it: 0 healthy, 1 failing, 2 restarting, 3 down",
+    ["probe"],
+  );
+  const restarts = counter("tributary_restarts_total", "Restarts of a store that the keeper has ordered", ["probe"]);
+  const syncLag = gauge(
+    "tributary_relational_sync_lag_seconds",
+    "Age of the oldest sale that is not in Postgres yet",
+    [],
+  );
+  return {
     setOpenLetters: (open) => {
       letters.reset();
       lettersAge.reset();
@@ -287,12 +310,35 @@ export const openMetrics = ({ app, version, commit }: MetricsSettings): Metrics 
     setProbe: (probe, level) => probes.set({ probe }, level),
     countRestart: (probe) => restarts.inc({ probe }),
     setSyncLag: (seconds) => (seconds === null ? syncLag.remove() : syncLag.set(seconds)),
-    list: () =>
-      (registry.getMetricsAsArray() as unknown as readonly Registered[])
-        .map(({ name, type, labelNames, help }) => ({ name, type, labels: labelNames, help }))
-        .sort((a, b) => (a.name < b.name ? -1 : 1)),
-    text: () => registry.metrics(),
-    contentType: registry.contentType,
+  };
+};
+
+/** Consumer groups. */
+const groupMetrics = ({ gauge }: Makers): Pick<Metrics, "setLag"> => {
+  // The names of the exporters that people already graph.
+  const lag = gauge("kafka_consumergroup_group_lag", "Records not yet committed by the group", [
+    "group",
+    "topic",
+    "partition",
+  ]);
+  const lagSeconds = gauge("kafka_consumergroup_group_lag_seconds", "Age of the oldest of them", [
+    "group",
+    "topic",
+    "partition",
+  ]);
+  const shown = new Map<string, readonly PartitionLag[]>();
+  return {
+    setLag: (group, partitions) => {
+      for (const { topic, partition } of shown.get(group) ?? []) {
+        lag.remove({ group, topic, partition });
+        lagSeconds.remove({ group, topic, partition });
+      }
+      shown.set(group, partitions);
+      for (const { topic, partition, ...now } of partitions) {
+        lag.set({ group, topic, partition }, now.lag);
+        lagSeconds.set({ group, topic, partition }, now.seconds);
+      }
+    },
   };
 };
 

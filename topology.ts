@@ -57,7 +57,7 @@ export const pipeline = topology("tributary", deadLetters,
     memory: journey, to: { attributed: topics.eventsAttributed, claims: topics.claims } }),
   stage({ name: "settle", revision: 1, from: topics.claims, run: settle, memory: order,
     to: { conversions: topics.conversions, attributed: topics.eventsAttributed } }),
-  stage({ name: "commission", revision: 1, from: topics.conversions, run: commission, facts: contracts, memory: earned,
+  stage({ name: "commission", revision: 2, from: topics.conversions, run: commission, facts: contracts, memory: earned,
     to: { entries: topics.ledgerEntries } }),
 
   sink({ name: "archive", from: topics.eventsRaw, into: archive }),

@@ -1,5 +1,5 @@
 // An attributed event as a row of the analytics table.
-import type { EventAttributed } from "../../schemas/generated.ts";
+import type { Candidate, EventAttributed, FraudReason } from "../../schemas/generated.ts";
 import type { Recorded } from "../../stream/flow.ts";
 import type { EventRow } from "./table.ts";
 
@@ -10,8 +10,26 @@ import type { EventRow } from "./table.ts";
 const ANALYTICS = 0x01;
 const storedAnyway: ReadonlySet<string> = new Set(["purchase", "ext_purchase", "refund", "lead_submit", "install"]);
 
-/** Most events have no reasons and no candidates. */
-const json = (items: readonly object[]): string => (items.length === 0 ? "[]" : JSON.stringify(items));
+/**
+ * JSON of a list; most events have no reasons and no candidates. Fields are named, so that one that
+ * is added to a schema changes no row of before.
+ */
+const reasonsAsJson = (reasons: readonly FraudReason[]): string =>
+  reasons.length === 0
+    ? "[]"
+    : JSON.stringify(reasons.map(({ code, weight, evidence }) => ({ code, weight, evidence })));
+const candidatesAsJson = (candidates: readonly Candidate[]): string =>
+  candidates.length === 0
+    ? "[]"
+    : JSON.stringify(
+        candidates.map(({ method, reference, partner_id, campaign_id, outcome }) => ({
+          method,
+          reference,
+          partner_id,
+          campaign_id,
+          outcome,
+        })),
+      );
 
 /**
  * One row a version; none where consent to analytics is missing and the event is neither order,
@@ -71,7 +89,7 @@ export const eventRows = ({ data, receivedAt, position }: Recorded<EventAttribut
         enrichment.errors,
         fraud.score,
         fraud.band,
-        json(fraud.reasons),
+        reasonsAsJson(fraud.reasons),
         credit.status,
         credit.method,
         credit.reason,
@@ -82,7 +100,7 @@ export const eventRows = ({ data, receivedAt, position }: Recorded<EventAttribut
         credit.rule_version,
         credit.clicked_at,
         credit.window_days,
-        json(credit.candidates),
+        candidatesAsJson(credit.candidates),
         credit.reference_as_of,
         event.batch_id,
         isSeen ? enrichment.region : null,

@@ -1,16 +1,45 @@
 // A change of a conversion as a row: the conversion as this record leaves it.
 import type { Conversion } from "../../schemas/generated.ts";
 import type { Recorded } from "../../stream/flow.ts";
-import { contentHash } from "../ledger/content-hash.ts";
+import { contentHash } from "../content-hash.ts";
 import type { ConversionRow } from "./table.ts";
 
 /** A line of which only a part was taken back stays credited. */
 const statusOf = ({ kind, refunded_minor, line_value_minor }: Conversion): ConversionRow["status"] =>
   kind === "reversed" && refunded_minor >= line_value_minor ? "reversed" : "credited";
 
-/** A conversion without it has the hash that it had before conversions could name a device. */
-const hashOf = ({ device, ...rest }: Conversion): string =>
-  contentHash([...Object.values(rest), ...(device === null ? [] : [device])]);
+/**
+ * In this order for good. A conversion without a device has the hash that it had before
+ * conversions could name one.
+ */
+const contentOf = (data: Conversion): readonly unknown[] => [
+  data.change_id,
+  data.conversion_id,
+  data.kind,
+  data.version,
+  data.client_id,
+  data.partner_id,
+  data.campaign_id,
+  data.event_id,
+  data.cause_event_id,
+  data.event_type,
+  data.order_id,
+  data.product_id,
+  data.segment,
+  data.quantity,
+  data.customer,
+  data.occurred_at,
+  data.value_minor,
+  data.line_value_minor,
+  data.refunded_minor,
+  data.currency,
+  data.reason,
+  data.review,
+  data.method,
+  data.rule_id,
+  data.rule_version,
+  ...(data.device === null ? [] : [data.device]),
+];
 
 export const conversionRows = ({ data }: Recorded<Conversion>): readonly ConversionRow[] => [
   {
@@ -37,6 +66,6 @@ export const conversionRows = ({ data }: Recorded<Conversion>): readonly Convers
     method: data.method,
     rule_id: data.rule_id,
     rule_version: data.rule_version,
-    content_hash: hashOf(data),
+    content_hash: contentHash(contentOf(data)),
   },
 ];

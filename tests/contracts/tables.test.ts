@@ -22,6 +22,7 @@ import { postgresStore } from "../../sinks/stores/postgres.ts";
 import type { Recorded, Table, Topic } from "../../stream/flow.ts";
 import { topics } from "../../topics.ts";
 import { attributed, clickCredit, conversion, noon, recorded } from "../support/builders.ts";
+import { laterRelease, readLater, recordsOf, rewritten } from "../support/later-release.ts";
 import { entry as ledgerEntry } from "../support/money-builders.ts";
 import { sharedStack } from "../support/shared-stack.ts";
 
@@ -398,6 +399,31 @@ describe("the ledger", () => {
     "delete from conversions",
   ])("the application role may not: %s", async (statement) => {
     expect((await refusal(app.query(statement))).code).toBe("42501");
+  });
+});
+
+describe("a record of an older release that is replayed after its schema has one field more", () => {
+  const replayed = <T>(topic: Topic<T>, name: string, data: T) => {
+    const later = laterRelease(topic, name);
+    const event = recorded(topic, data);
+    return [readLater(topic, later, event), rewritten(topic, later, event)];
+  };
+  test.each(recordsOf(topics.conversions))("is the conversion that is there: %s", async (name) => {
+    const tenant = nextTenant();
+    const data = conversion({ client_id: tenant });
+    await write(conversions, conversionRows(recorded(topics.conversions, data)));
+    const before = await inPostgres("conversions")(tenant);
+    for (const event of replayed(topics.conversions, name, data)) await write(conversions, conversionRows(event));
+    expect(await inPostgres("conversions")(tenant)).toEqual(before);
+  });
+  test.each(recordsOf(topics.ledgerEntries))("is the ledger entry that is there: %s", async (name) => {
+    const tenant = nextTenant();
+    const data = ledgerEntry({ client_id: tenant, entry_id: "led_1", conversion_id: "cnv_1" });
+    await write(ledger, ledgerRows(recorded(topics.ledgerEntries, data)));
+    const content = inPostgres("ledger_entries", "ledger_lines", "commissions");
+    const before = await content(tenant);
+    for (const event of replayed(topics.ledgerEntries, name, data)) await write(ledger, ledgerRows(event));
+    expect(await content(tenant)).toEqual(before);
   });
 });
 

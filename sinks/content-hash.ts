@@ -2,8 +2,9 @@
 import { createHash } from "node:crypto";
 
 /**
- * Hex SHA-256 of a row's values; bigints are written as their digits. The order of the fields is
- * the row's own, which one function writes.
+ * Hex SHA-256 of these values; bigints are written as their digits. Stored rows keep it, so a sink
+ * names what it hashes, in one order for good: a field that is added to a schema counts only where
+ * it differs from its default, else every record of before would be another content.
  */
 export const contentHash = (values: readonly unknown[]): string =>
   createHash("sha256")

@@ -92,6 +92,7 @@ test("each kind of change has a recipe", () =>
   expect(recipes.map(({ name }) => name)).toEqual([
     "A fraud rule",
     "A stage and its topic",
+    "An edge",
     "A sink",
     "A migration",
     "A field of a record",

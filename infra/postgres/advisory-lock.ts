@@ -1,10 +1,55 @@
 // Work that must not be done twice at once, wherever its processes run: each waits for its turn in
 // Postgres.
+import type { Pool, PoolClient } from "pg";
 import { openPool, sql } from "./sql.ts";
 
+type Transaction = Pick<PoolClient, "query">;
+
+/** Waits until no other transaction holds the lock of this name; it is held until the commit. */
+export const lockUntilCommit = async (tx: Transaction, name: string): Promise<void> => {
+  await tx.query(sql`select pg_advisory_xact_lock(hashtext(${name}))`);
+};
+
+/** The same without waiting: false when another transaction holds it. */
+export const tryLockUntilCommit = async (tx: Transaction, name: string): Promise<boolean> => {
+  const { rows } = await tx.query<{ taken: boolean }>(
+    sql`select pg_try_advisory_xact_lock(hashtext(${name})) as taken`,
+  );
+  return rows[0]!.taken;
+};
+
 /**
- * Runs `work` while nobody else on this database who names the same `turn` does, after waiting for
- * the others. The turn belongs to a session, so a process that dies gives it back. Throws what
+ * Runs `work` while it alone holds the lock of this name; throws `busy()` when another process does.
+ * The lock lives as long as its connection, so a process that dies gives it back.
+ */
+export const withLockOrThrow = async <T>(
+  pool: Pool,
+  name: string,
+  busy: () => Error,
+  work: () => Promise<T>,
+): Promise<T> => {
+  const session = await pool.connect();
+  session.on("error", () => undefined);
+  try {
+    const { rows } = await session.query<{ mine: boolean }>(
+      sql`select pg_try_advisory_lock(hashtext(${name})) as mine`,
+    );
+    if (!rows[0]!.mine) throw busy();
+    try {
+      return await work();
+    } finally {
+      // Postgres notices a closed connection only after a while, and a process that asks at once
+      // would be refused.
+      await session.query(sql`select pg_advisory_unlock(hashtext(${name}))`).catch(() => undefined);
+    }
+  } finally {
+    session.release(true);
+  }
+};
+
+/**
+ * Runs `work` while no other process on this database that names the same `turn` does, after
+ * waiting for the others. The turn belongs to a session, so a process that dies gives it back. Throws what
  * `work` threw, or what Postgres says, e.g. that `mostMs` of waiting are over.
  */
 export const withAdvisoryLock = async <T>(
@@ -18,8 +63,7 @@ export const withAdvisoryLock = async <T>(
     const session = await pool.connect();
     session.on("error", () => undefined);
     try {
-      // A server may be told to end sessions that ask nothing for a while, and this one asks
-      // nothing while `work` goes on.
+      // A server may be configured to end idle sessions, and this one is idle while `work` goes on.
       await session.query("set idle_session_timeout = 0");
       await session.query(sql`select pg_advisory_lock(hashtext(${turn}))`);
       return await work();

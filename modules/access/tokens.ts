@@ -1,6 +1,8 @@
 // Opaque tokens: made, revoked, and found by their SHA-256 in a picture that every process keeps.
+
 import { createHash, randomBytes } from "node:crypto";
 import type pg from "pg";
+import { lockUntilCommit } from "../../infra/postgres/advisory-lock.ts";
 import { keepSnapshot, type Taken } from "../../infra/postgres/snapshot.ts";
 import { sql, transaction } from "../../infra/postgres/sql.ts";
 import type { UnixMs } from "../../stream/flow.ts";
@@ -118,7 +120,7 @@ const writing = <T>(pool: pg.Pool, work: (tx: pg.PoolClient, revision: number) =
     pool,
     null,
     async (tx) => {
-      await tx.query("select pg_advisory_xact_lock(hashtext('tributary.tokens'))");
+      await lockUntilCommit(tx, "tributary.tokens");
       const { rows } = await tx.query<{ revision: number }>("select nextval('token_revisions')::int as revision");
       return work(tx, rows[0]!.revision);
     },

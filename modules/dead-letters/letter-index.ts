@@ -1,5 +1,7 @@
 // The index of the dead letters: failures go in, due letters are claimed, sent and seen through.
+
 import type { Pool, PoolClient } from "pg";
+import { lockUntilCommit } from "../../infra/postgres/advisory-lock.ts";
 import { sql, transaction } from "../../infra/postgres/sql.ts";
 import type { UnixMs } from "../../stream/flow.ts";
 import {
@@ -59,7 +61,7 @@ export const indexInPostgres = (
 ): Promise<Indexed> =>
   asKeeper(pool, async (tx) => {
     if (failures.length === 0) return { letters: [], failures: [] };
-    await tx.query("select pg_advisory_xact_lock(hashtext('tributary.dead-letters'))");
+    await lockUntilCommit(tx, "tributary.dead-letters");
     const ids = [...new Set(failures.map(letterIdOf))];
     const subjects = [...new Set(failures.flatMap(({ subject }) => subject ?? []))];
     const { rows: found } = await tx.query<Letter>(KNOWN, [ids, subjects]);

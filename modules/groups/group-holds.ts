@@ -1,6 +1,8 @@
 // Which consumer groups are held, by what and how far it has come; and which stages and sinks each
 // group hosts.
+
 import type pg from "pg";
+import { withLockOrThrow } from "../../infra/postgres/advisory-lock.ts";
 import { sql } from "../../infra/postgres/sql.ts";
 import type { UnixMs } from "../../stream/flow.ts";
 import type { Hold, Holds } from "./rewind.ts";
@@ -49,28 +51,13 @@ export const openHolds = (pool: pg.Pool): Holds => {
     if (rowCount === 0) throw new Error(`the hold of ${operation} is gone: the group was released`);
   };
   return {
-    alone: async (group, work) => {
-      // The lock lives as long as its connection, so a command that dies gives it back.
-      const client = await pool.connect();
-      client.on("error", () => undefined);
-      try {
-        const { rows } = await client.query<{ mine: boolean }>(
-          sql`select pg_try_advisory_lock(hashtext(${`tributary.group.${group}`})) as mine`,
-        );
-        if (!rows[0]!.mine) throw new HeldElsewhere(`another command is at work on ${group}; see: tributary groups`);
-        try {
-          return await work();
-        } finally {
-          // Said, for Postgres hears of a closed connection only after a while, and a process that
-          // asks at once would be refused.
-          await client
-            .query(sql`select pg_advisory_unlock(hashtext(${`tributary.group.${group}`}))`)
-            .catch(() => undefined);
-        }
-      } finally {
-        client.release(true);
-      }
-    },
+    alone: (group, work) =>
+      withLockOrThrow(
+        pool,
+        `tributary.group.${group}`,
+        () => new HeldElsewhere(`another command is at work on ${group}; see: tributary groups`),
+        work,
+      ),
     of: async (group) => {
       const { rows } = await pool.query<HoldRow>(sql`select ${columns} from group_holds where group_name = ${group}`);
       return rows[0] === undefined ? null : holdOf(rows[0]);

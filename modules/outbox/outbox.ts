@@ -1,6 +1,8 @@
 // The transactional outbox: rows that a change leaves for the log, and the relay that sends them in
 // order.
+
 import type { Pool, PoolClient } from "pg";
+import { tryLockUntilCommit } from "../../infra/postgres/advisory-lock.ts";
 import { sql, transaction } from "../../infra/postgres/sql.ts";
 import type { DomainChanged, ReferenceChanged } from "../../schemas/generated.ts";
 import type { AnyFeed, AnyTopic, UnixMs } from "../../stream/flow.ts";
@@ -73,10 +75,7 @@ export const relayOutbox = (pool: Pool, wire: Wire, produce: Produce, most = 500
     pool,
     null,
     async (tx) => {
-      const { rows: lock } = await tx.query<{ taken: boolean }>(
-        "select pg_try_advisory_xact_lock(hashtext('tributary.outbox')) as taken",
-      );
-      if (!lock[0]!.taken) return "busy";
+      if (!(await tryLockUntilCommit(tx, "tributary.outbox"))) return "busy";
       const { rows } = await tx.query<OutboxRow>(oldest, [most]);
       if (rows.length === 0) return 0;
       await produce(rows.map((row) => messageOfRow(wire, row)));

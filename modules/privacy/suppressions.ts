@@ -1,7 +1,9 @@
 // The list of erased subjects: written before anything is erased, and kept in memory by whoever
 // writes to a store.
+
 import type { Pool } from "pg";
 import { type Hides, hidesOf, type SubjectKind, type SuppressedSubject } from "../../domain/suppression.ts";
+import { lockUntilCommit } from "../../infra/postgres/advisory-lock.ts";
 import { keepSnapshot, type Taken } from "../../infra/postgres/snapshot.ts";
 import { sql, transaction } from "../../infra/postgres/sql.ts";
 import type { UnixMs } from "../../stream/flow.ts";
@@ -28,7 +30,7 @@ export const suppress = async (
   { since, reason, actor }: { readonly since: UnixMs; readonly reason: string; readonly actor: string },
 ): Promise<void> => {
   await transaction(pool, [clientId], async (tx) => {
-    await tx.query("select pg_advisory_xact_lock(hashtext('tributary.suppressions'))");
+    await lockUntilCommit(tx, "tributary.suppressions");
     for (const { kind, subject } of subjects)
       await tx.query(sql`
         insert into suppressions as kept (client_id, kind, subject, since, reason, actor, revision)

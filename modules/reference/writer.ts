@@ -1,6 +1,8 @@
 // Saves a change of reference data, all or nothing, so that it takes effect everywhere at one known
 // moment.
+
 import pg from "pg";
+import { lockUntilCommit } from "../../infra/postgres/advisory-lock.ts";
 import { named, sql, transaction } from "../../infra/postgres/sql.ts";
 import type { UnixMs } from "../../stream/flow.ts";
 import { announce } from "../outbox/outbox.ts";
@@ -68,7 +70,7 @@ export const recordChange = async <T>(
   let stampedAt = 0;
   try {
     const saved = await transaction(pool, null, async (tx) => {
-      await tx.query("select pg_advisory_xact_lock(hashtext('tributary.reference'))");
+      await lockUntilCommit(tx, "tributary.reference");
       // Only now: waiting for others is not slowness.
       await tx.query(`set local transaction_timeout = '${limitMs}ms'`);
       const { rows: begun } = await tx.query<{ change_id: number; now: string }>(

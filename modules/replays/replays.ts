@@ -1,7 +1,9 @@
 // Windows of the log that are written to the stores again: asked for, claimed by one lane at a
 // time, moved on, ended.
+
 import { randomUUID } from "node:crypto";
 import type { Pool, PoolClient } from "pg";
+import { lockUntilCommit } from "../../infra/postgres/advisory-lock.ts";
 import { sql, transaction } from "../../infra/postgres/sql.ts";
 import type { UnixMs } from "../../stream/flow.ts";
 
@@ -68,7 +70,7 @@ const lease = `clock_timestamp() + interval '${leaseMs} milliseconds'`;
 /** Requests and claims take turns, so that two calls at once find each other. */
 const withAdvisoryLock = <T>(pool: Pool, work: (tx: PoolClient) => Promise<T>): Promise<T> =>
   transaction(pool, null, async (tx) => {
-    await tx.query("select pg_advisory_xact_lock(hashtext('tributary.replays'))");
+    await lockUntilCommit(tx, "tributary.replays");
     return work(tx);
   });
 

@@ -1,6 +1,8 @@
 // Takes the oldest marks, has their minutes computed, and clears each mark only if it has not moved
 // meanwhile.
+
 import type { Pool } from "pg";
+import { tryLockUntilCommit } from "../../infra/postgres/advisory-lock.ts";
 import { givenRows } from "../../infra/postgres/columns.ts";
 import { sql, transaction } from "../../infra/postgres/sql.ts";
 import { markColumns, type StoredMark } from "../../sinks/rollup-marks/table.ts";
@@ -51,10 +53,7 @@ export const takeMarks = (
     pool,
     null,
     async (tx) => {
-      const { rows: lock } = await tx.query<{ taken: boolean }>(
-        "select pg_try_advisory_xact_lock(hashtext('tributary.rollups')) as taken",
-      );
-      if (!lock[0]!.taken) return "busy";
+      if (!(await tryLockUntilCommit(tx, "tributary.rollups"))) return "busy";
       const { rows } = await tx.query<RollupMark & { read_at: UnixMs }>(oldest, [hours]);
       if (rows.length === 0) return 0;
       await work(rows);

@@ -5,6 +5,7 @@ import { openRegistry } from "../../../infra/avro/registry.ts";
 import { openWire } from "../../../infra/avro/wire.ts";
 import type { Objects } from "../../../infra/objects/objects.ts";
 import { openObjects } from "../../../infra/objects/open.ts";
+import { withLockOrThrow } from "../../../infra/postgres/advisory-lock.ts";
 import { print, printJson, table, tell } from "../../../infra/runtime/output.ts";
 import { Refused, UsageError } from "../../../infra/runtime/refused.ts";
 import { archiving } from "../../../modules/groups/archiving.ts";
@@ -194,23 +195,15 @@ const restoreWindow = (options: RestoreOptions): Promise<void> =>
         if (options.json) printJson({ plan, restored: null });
         return tell("nothing was brought back; add --yes to do it");
       }
-      const lock = await pool.connect();
-      try {
-        const { rows } = await lock.query<{ got: boolean }>("select pg_try_advisory_lock(hashtext($1)) as got", [LOCK]);
-        if (!rows[0]!.got) throw new Refused("another restore is under way; wait for it: tributary tail operations");
-        const isGoingOn = before !== null && before.finished_at === null;
-        const suppressions = openSuppressions(pool);
-        const state = await bringBack(objects, window, plan, isGoingOn ? before : null, options, suppressions).finally(
-          () => suppressions.close(),
-        );
-        if (options.json) printJson({ plan, restored: state });
-        else
-          print(
-            `${state.events} events are in ${topics.eventsRestored.name}${state.suppressed > 0 ? `; ${state.suppressed} of erased subjects were left out` : ""} (${state.operation_id})`,
-          );
-      } finally {
-        lock.release(true);
-      }
+      const isGoingOn = before !== null && before.finished_at === null;
+      const suppressions = openSuppressions(pool);
+      const busy = () => new Refused("another restore is under way; wait for it: tributary tail operations");
+      const state = await withLockOrThrow(pool, LOCK, busy, () =>
+        bringBack(objects, window, plan, isGoingOn ? before : null, options, suppressions),
+      ).finally(() => suppressions.close());
+      if (options.json) return printJson({ plan, restored: state });
+      const leftOut = state.suppressed > 0 ? `; ${state.suppressed} of erased subjects were left out` : "";
+      print(`${state.events} events are in ${topics.eventsRestored.name}${leftOut} (${state.operation_id})`);
     }),
   );
 

@@ -27,7 +27,7 @@ const orderSubject = (orderId: string): string => uuidOf("order", orderId);
 export const subjectOf = (kind: SubjectKind, value: string, identify: Identify): string => {
   if (kind === "did") return identify.plain(value);
   if (kind === "order_id") return orderSubject(value);
-  if (kind === "client_lead_id") return leadKey({ emailHash: null, product: null, at: 0, clientLeadId: value })!;
+  if (kind === "client_lead_id") return leadKey({ emailHash: null, product: null, clientLeadId: value })!;
   return (scrub({ [kind]: value }, identify).value as Readonly<Record<string, string>>)[kind]!;
 };
 

@@ -36,6 +36,11 @@ export interface Claim {
    * order
    */
   readonly decision: Decision | null;
+  /**
+   * of a refund that names an event: the first copy of the line that this event made, or is a copy
+   * of
+   */
+  readonly line_event_id: string | null;
 }
 
 export type ConversionKind = "credited" | "reversed" | "released";
@@ -314,7 +319,7 @@ export interface EventReceived {
   readonly partner_ref: string | null;
   /** dedup_key of a mapped source */
   readonly dedup_key: string | null;
-  /** hashed e-mail with product and day, else the client's lead id */
+  /** hashed e-mail with product, else the client's lead id */
   readonly lead_key: string | null;
   /** identity of a row pulled from an external source */
   readonly sale_hash: string | null;

@@ -7,6 +7,7 @@ import { scopeOf } from "../../infra/clickhouse/query.ts";
 import { sentEventId } from "../../processors/admit/event-id.ts";
 import { orderKeyOf } from "../../processors/attribute/claims.ts";
 import { order } from "../../processors/settle/order.ts";
+import { waitingOf } from "../../processors/settle/waiting.ts";
 import type { Candidate, EventReceived, FraudReason } from "../../schemas/generated.ts";
 import { copiesOf, type EventVersion, eventVersions } from "../../sinks/analytics/reads.ts";
 import { openReference } from "../reference/reference.ts";
@@ -41,7 +42,10 @@ export interface Explanation {
   readonly order: {
     readonly order_key: string;
     readonly lines: readonly LineState[];
+    /** Refunds that no line of theirs has come for yet. */
     readonly waiting_refunds: number;
+    /** What refunds exceed the order by, once its lines are complete: it is taken from no partner. */
+    readonly void_refunds: readonly { readonly currency: string | null; readonly amount_minor: bigint | null }[];
   } | null;
   readonly conversions: readonly ConversionOf[];
   readonly entries: readonly EntryOf[];
@@ -150,9 +154,13 @@ const ruleIdsIn = (candidates: readonly Candidate[]): readonly number[] =>
 
 const orderStateOf = (order_key: string, bytes: Buffer): Explanation["order"] => {
   const state = order.stateOf([order_key], [bytes]);
+  const waiting = waitingOf(state, Date.now());
   return {
     order_key,
-    waiting_refunds: state.refunds.length,
+    waiting_refunds: waiting.filter(({ kind }) => kind === "refund").length,
+    void_refunds: waiting
+      .filter(({ kind }) => kind === "void")
+      .map(({ currency, amount_minor }) => ({ currency, amount_minor })),
     lines: state.lines.map((line) => ({
       product_key: line.product_key,
       status: line.status,

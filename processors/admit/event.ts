@@ -145,7 +145,7 @@ const recordOf = (given: Given, terms: Terms): EventReceived => {
     currency: lifted.currency,
     partner_ref: null,
     dedup_key: null,
-    lead_key: t === "lead_submit" ? leadKeyIn(props, Math.min(ts, terms.receivedAt)) : null,
+    lead_key: t === "lead_submit" ? leadKeyIn(props) : null,
     sale_hash: null,
     import_id: null,
     props: props === noProps ? "{}" : JSON.stringify(props),
@@ -250,11 +250,10 @@ const nameIn = (props: Props): string | null => {
   return null;
 };
 
-const leadKeyIn = (props: Props, at: UnixMs): string | null =>
+const leadKeyIn = (props: Props): string | null =>
   leadKey({
     emailHash: typeof props.email === "string" && LEAD_EMAIL.test(props.email) ? props.email : null,
     product: typeof props.product === "string" ? props.product : null,
-    at,
     clientLeadId: fittingId(props.client_lead_id) ?? null,
   });
 

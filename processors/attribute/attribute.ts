@@ -63,7 +63,14 @@ export const attribute: Processor<EventScored, Out, Journey, AttributeFacts> = (
       ? { output: "attributed", data: attributed }
       : {
           output: "claims",
-          data: { client_id: event.client_id, order_key: orderKeyOf(event), kind, attributed, decision: null },
+          data: {
+            client_id: event.client_id,
+            order_key: orderKeyOf(event),
+            kind,
+            attributed,
+            decision: null,
+            line_event_id: null,
+          },
         };
   return emit<Out, Journey>([emitted], journeyAfter(event.t, event.click_id, journey, facts));
 };

@@ -3,6 +3,7 @@
 import type { Credit, Decision, EventAttributed, Fraud } from "../../schemas/generated.ts";
 import type { UnixMs } from "../../stream/flow.ts";
 import { type Changes, closeLine, creditAgain, creditLine, releaseLine } from "./credit-line.ts";
+import { meet } from "./meet.ts";
 import { type Line, type OrderState, rowOf, rowText, type WaitingDecision } from "./order.ts";
 import { recreditLine, reprocessEvent, reprocessLine } from "./reprocess.ts";
 
@@ -218,6 +219,7 @@ export const decideWaiting = (
   changes: Changes,
   line: Line,
   waiting: readonly WaitingDecision[],
+  isLead: boolean,
 ): {
   readonly line: Line;
   readonly rows: readonly EventAttributed[];
@@ -228,7 +230,7 @@ export const decideWaiting = (
   let decided = line;
   for (const asked of waiting) {
     const { product_key, decision } = asked;
-    const isConcerned = product_key === null || product_key === line.product_key;
+    const isConcerned = isAbout(asked, line, isLead);
     if (!isConcerned || (product_key === null && isForAll(decision))) decisions.push(asked);
     if (!isConcerned) continue;
     const { line: next, row } = decideLine({ ...changes, decisionId: decision.decision_id }, decided, decision);
@@ -238,10 +240,24 @@ export const decideWaiting = (
   return { line: decided, rows, decisions };
 };
 
+/** The leads of one person have no product that tells them apart: only the event that made each. */
+const isAbout = ({ product_key, name, event_id }: WaitingDecision, line: Line, isLead: boolean): boolean =>
+  product_key === null ||
+  event_id === line.event_id ||
+  (!isLead && product_key === line.product_key && name === line.name);
+
 /** What was computed of a line says nothing about one that is not there. */
 const canWait = ({ kind }: Decision): boolean => kind !== "reprocess" && kind !== "recredit";
 
 type Rows = readonly { readonly row: EventAttributed; readonly at: UnixMs }[];
+
+/** The line that its event made, or is a copy of. */
+const lineAbout = ({ cause }: Changes, { event_id }: WaitingDecision, { lines }: OrderState): Line | undefined => {
+  const made = lines.find((line) => line.event_id === event_id);
+  if (made !== undefined) return made;
+  const met = meet(cause, lines);
+  return met.kind === "copy" ? met.line : undefined;
+};
 
 /**
  * A decision that has just come: applied to the lines it is about. Where there is none yet it
@@ -255,9 +271,10 @@ export const decideOrder = (
   const { decision, product_key } = asked;
   if (decision.scope === "event") return decideOther(changes, decision, order);
   const rows: { readonly row: EventAttributed; readonly at: UnixMs }[] = [];
+  const one = product_key === null ? null : lineAbout(changes, asked, order);
   let found = false;
   const lines = order.lines.map((line) => {
-    if (product_key !== null && product_key !== line.product_key) return line;
+    if (one !== null && line !== one) return line;
     found = true;
     const { line: next, row } = decideLine(changes, line, decision);
     if (row !== null) rows.push({ row, at: line.at });

@@ -23,6 +23,7 @@ export const decisionOnOrder = (clientId: number, orderId: string, said: Said): 
     order_id: orderIdOf(orderId),
   }),
   decision: { ...whole, ...said, scope: "order" },
+  line_event_id: null,
 });
 
 /**
@@ -40,6 +41,7 @@ export const decisionOnLine = (
     kind: "decision",
     attributed,
     decision: { ...whole, ...said, scope: "line" },
+    line_event_id: null,
   };
 };
 
@@ -53,6 +55,7 @@ export const decisionOnEvent = (attributed: EventAttributed, reference: Referenc
   kind: "decision",
   attributed,
   decision: { ...whole, ...said, scope: claimKindOf(attributed.event, reference) === "conversion" ? "line" : "event" },
+  line_event_id: null,
 });
 
 /**
@@ -70,6 +73,7 @@ export const decisionOnRow = (
   kind: "decision",
   attributed: today,
   decision: { ...whole, ...said, scope },
+  line_event_id: null,
 });
 
 /** As it enters the log: event time and receipt are when it was decided. */

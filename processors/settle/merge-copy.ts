@@ -1,6 +1,8 @@
 // What a second copy of one sale adds to the first: fields that were missing, and a server's money
 // in place of a pixel's.
 import type { Credit, Enrichment, EventAttributed, EventReceived } from "../../schemas/generated.ts";
+import { namesCurrency } from "./props.ts";
+import { inDigitsOf } from "./spread.ts";
 
 /**
  * Browser and server copies of one sale come within this time of each other
@@ -11,13 +13,62 @@ export const MERGE_WINDOW_MS = 48 * 3_600_000;
 /**
  * Whose amount, currency and quantity stand: the first one known, but a server's before a pixel's.
  */
-export const isMoneyTaken = (first: EventReceived, copy: EventReceived, hasServerMoney: boolean): boolean =>
+const isMoneyTaken = (first: EventReceived, copy: EventReceived, hasServerMoney: boolean): boolean =>
   copy.value_minor !== null && (first.value_minor === null || (!hasServerMoney && !copy.client_side));
+
+/** What a sale is worth: the amount of one copy, in the currency of the first that names one. */
+export interface Money {
+  readonly takesMoney: boolean;
+  readonly value_minor: bigint | null;
+  readonly currency: string | null;
+  readonly has_currency: boolean;
+}
+
+/**
+ * The default currency holds only while no copy names one; an amount that came without a currency is
+ * then in the digits of the named one.
+ */
+export const moneyOf = (
+  first: EventReceived,
+  copy: EventReceived,
+  known: { readonly has_server_money: boolean; readonly has_currency: boolean },
+): Money => {
+  const takesMoney = isMoneyTaken(first, copy, known.has_server_money);
+  const [from, other] = takesMoney ? [copy, first] : [first, copy];
+  const isNamed = (event: EventReceived): boolean => (event === first && known.has_currency) || namesCurrency(event);
+  if (isNamed(from) || !isNamed(other) || from.value_minor === null)
+    return {
+      takesMoney,
+      value_minor: from.value_minor,
+      currency: from.currency ?? other.currency,
+      has_currency: isNamed(from) || isNamed(other),
+    };
+  const value_minor = inDigitsOf(from.value_minor, other.currency!);
+  return { takesMoney, value_minor, currency: other.currency, has_currency: true };
+};
+
+/** A copy of a whole order says nothing about the money and the goods of one line. */
+export const withoutGoods = (copy: EventAttributed): EventAttributed => ({
+  ...copy,
+  event: {
+    ...copy.event,
+    value_minor: null,
+    currency: null,
+    quantity: null,
+    product_line: null,
+    dedup_key: null,
+    sale_hash: null,
+  },
+});
 
 /**
  * Address, browser text, consent and props stay those of the first copy: they describe its sender.
  */
-const mergedEvent = (first: EventReceived, copy: EventReceived, takesMoney: boolean): EventReceived => ({
+const mergedEvent = (
+  first: EventReceived,
+  copy: EventReceived,
+  { takesMoney, value_minor, currency }: Money,
+): EventReceived => ({
   event_id: first.event_id,
   sender_event_id: first.sender_event_id,
   client_id: first.client_id,
@@ -40,8 +91,8 @@ const mergedEvent = (first: EventReceived, copy: EventReceived, takesMoney: bool
   product_id: first.product_id ?? copy.product_id,
   product_line: first.product_line ?? copy.product_line,
   quantity: takesMoney ? (copy.quantity ?? first.quantity) : (first.quantity ?? copy.quantity),
-  value_minor: takesMoney ? copy.value_minor : first.value_minor,
-  currency: takesMoney ? (copy.currency ?? first.currency) : (first.currency ?? copy.currency),
+  value_minor,
+  currency,
   partner_ref: first.partner_ref ?? copy.partner_ref,
   dedup_key: first.dedup_key ?? copy.dedup_key,
   lead_key: first.lead_key ?? copy.lead_key,
@@ -79,10 +130,10 @@ const sameFields = <T extends object>(a: T, b: T): boolean =>
 export const mergeCopy = (
   first: EventAttributed,
   copy: EventAttributed,
-  takesMoney: boolean,
+  money: Money,
   takesCredit: boolean,
 ): EventAttributed => {
-  const event = mergedEvent(first.event, copy.event, takesMoney);
+  const event = mergedEvent(first.event, copy.event, money);
   const enrichment = mergedEnrichment(first.enrichment, copy.enrichment);
   if (!takesCredit && sameFields(event, first.event) && sameFields(enrichment, first.enrichment)) return first;
   return {

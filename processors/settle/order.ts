@@ -12,6 +12,10 @@ export const DEFAULT_CURRENCY = "MXN";
 export interface Line {
   /** product_id, or empty: for a line without a product, and for whatever is no order. */
   readonly product_key: string;
+  /** The name of the custom event whose line it is; null: of purchases, and of what is no order. */
+  readonly name: string | null;
+  /** The client's own id of a lead, by which two leads of one person stay two. */
+  readonly lead_id: string | null;
   /**
    * open: nobody is credited; credited: `partner_id` is; reversed: was, and all of it has been
    * taken back.
@@ -28,7 +32,11 @@ export interface Line {
   readonly currency: string;
   /** The amount came from a server, so no further copy changes it. */
   readonly has_server_money: boolean;
+  /** A copy named the currency; false: not known without a look at the props of the first copy. */
+  readonly has_currency: boolean;
   readonly refunded_minor: bigint;
+  /** What was taken back before refunds were kept whole (format 1): it is never spread again. */
+  readonly settled_minor: bigint;
   readonly refund_reason: string | null;
   /** All of the line has been given back; for a line worth nothing no amount could tell. */
   readonly is_returned: boolean;
@@ -50,19 +58,23 @@ export interface Line {
   readonly row: string;
 }
 
-/**
- * A refund with something left to take back: it came before its sale, is larger than what it found,
- * or is of all, whatever comes.
- */
-export interface WaitingRefund {
+/** A refund as it was asked for; what it takes of each line follows from all lines and refunds. */
+export interface Refund {
   readonly event_id: string;
   /** Null: of the whole order. */
   readonly product_key: string | null;
+  /** The first copy of the line that it names by an event id; null: it names none. */
+  readonly line_event_id: string | null;
   /** Null: all of it. */
-  readonly left_minor: bigint | null;
-  /** Null: that of the sale, which is not known before the sale. */
+  readonly amount_minor: bigint | null;
+  /** Null: that of the sale; the amount is then in digits of the default currency. */
   readonly currency: string | null;
   readonly reason: string;
+  readonly received_at: UnixMs;
+  /** The shop's own id, by which the copies of one refund meet. */
+  readonly refund_id: string | null;
+  /** Its row as it was last written, while its currency is that of a sale. */
+  readonly row: string | null;
 }
 
 /**
@@ -72,6 +84,10 @@ export interface WaitingRefund {
 export interface WaitingDecision {
   /** Null: of the whole order. */
   readonly product_key: string | null;
+  /** The custom event whose line it is about. */
+  readonly name: string | null;
+  /** The event whose line it is about. */
+  readonly event_id: string | null;
   readonly decision: Decision;
 }
 
@@ -83,18 +99,25 @@ export interface DecidedEvent {
 
 export interface OrderState {
   readonly lines: readonly Line[];
-  readonly refunds: readonly WaitingRefund[];
+  readonly refunds: readonly Refund[];
   readonly decisions: readonly WaitingDecision[];
   readonly events: readonly DecidedEvent[];
+  /** Every partner whom a copy of a line was credited to. */
+  readonly claimed_by: readonly number[];
 }
 
-export const emptyOrder: OrderState = { lines: [], refunds: [], decisions: [], events: [] };
+export const emptyOrder: OrderState = { lines: [], refunds: [], decisions: [], events: [], claimed_by: [] };
+
+/** An order's lines are complete this long after its first line was received. */
+export const COMPLETE_AFTER_MS = 48 * 3_600_000;
+export const firstReceiptOf = (lines: readonly Line[]): UnixMs =>
+  lines.reduce((first, { received_at }) => Math.min(first, received_at), Number.POSITIVE_INFINITY);
 
 /**
- * The only form so far; an older one is recognised by its number, whatever fields come later.
- * Decisions came later: an order without one does not name them.
+ * Format 1 kept of a refund only what it had not taken yet. Fields that came later are left out
+ * where they say nothing.
  */
-const FORMAT = 1;
+const FORMAT = 2;
 
 const decoder = new TextDecoder();
 
@@ -117,39 +140,67 @@ export const rowOf = (line: Pick<Line, "row">): EventAttributed => {
  * First a line of JSON with everything but the rows, then each row on a line of its own: a text
  * inside JSON would be escaped again each time.
  */
-const encode = ({ lines, refunds, decisions, events }: OrderState): Uint8Array => {
+const encode = ({ lines, refunds, decisions, events, claimed_by }: OrderState): Uint8Array => {
   const head = JSON.stringify({
     format: FORMAT,
     lines: lines.map((line) => ({
       ...line,
+      name: line.name ?? undefined,
+      lead_id: line.lead_id ?? undefined,
       value_minor: line.value_minor.toString(),
+      has_currency: line.has_currency || undefined,
       refunded_minor: line.refunded_minor.toString(),
+      settled_minor: line.settled_minor === 0n ? undefined : line.settled_minor.toString(),
       row: undefined,
       is_decided: line.is_decided || undefined,
     })),
-    refunds: refunds.map((refund) => ({ ...refund, left_minor: refund.left_minor?.toString() ?? null })),
+    refunds: refunds.map((refund) => ({
+      ...refund,
+      amount_minor: refund.amount_minor?.toString() ?? null,
+      row: refund.row !== null,
+    })),
     decisions: decisions.length === 0 ? undefined : decisions,
     events: events.length === 0 ? undefined : events.map(({ event_id }) => event_id),
+    claimed_by: claimed_by.length === 0 ? undefined : claimed_by,
   });
-  return Buffer.from([head, ...lines.map((line) => line.row), ...events.map(({ row }) => row)].join("\n"));
+  const rows = [...lines, ...events, ...refunds].flatMap(({ row }) => row ?? []);
+  return Buffer.from([head, ...rows].join("\n"));
 };
+
+const lineFrom = (line: any, row: string, format: number): Line => ({
+  ...line,
+  name: line.name ?? null,
+  lead_id: line.lead_id ?? null,
+  value_minor: BigInt(line.value_minor),
+  has_currency: line.has_currency ?? false,
+  refunded_minor: BigInt(line.refunded_minor),
+  settled_minor: BigInt(format === 1 ? line.refunded_minor : (line.settled_minor ?? 0)),
+  is_decided: line.is_decided ?? false,
+  row,
+});
+
+/** When it was received, format 1 did not say: in time, as far as its order's lines are concerned. */
+const refundFrom = ({ left_minor, amount_minor = left_minor, row, ...refund }: any, rows: string[]): Refund => ({
+  line_event_id: null,
+  received_at: 0,
+  refund_id: null,
+  ...refund,
+  amount_minor: amount_minor === null ? null : BigInt(amount_minor),
+  row: row === true ? rows.shift()! : null,
+});
 
 const decode = (bytes: Uint8Array): OrderState => {
   const [head, ...rows] = decoder.decode(bytes).split("\n");
-  const { format, lines, refunds, decisions = [], events = [] } = JSON.parse(head!);
-  if (format !== FORMAT) throw new Error(`an order was remembered in format ${format}, and only ${FORMAT} is known`);
-  for (const [n, line] of lines.entries()) {
-    line.value_minor = BigInt(line.value_minor);
-    line.refunded_minor = BigInt(line.refunded_minor);
-    line.row = rows[n];
-    line.is_decided ??= false;
-  }
-  for (const refund of refunds) if (refund.left_minor !== null) refund.left_minor = BigInt(refund.left_minor);
+  const { format, lines, refunds, decisions = [], events = [], claimed_by } = JSON.parse(head!);
+  if (format !== 1 && format !== FORMAT)
+    throw new Error(`an order was remembered in format ${format}, and only 1 and ${FORMAT} are known`);
+  const known: readonly Line[] = lines.map((line: unknown) => lineFrom(line, rows.shift()!, format));
   return {
-    lines,
-    refunds,
-    decisions,
-    events: events.map((event_id: string, n: number) => ({ event_id, row: rows[lines.length + n] })),
+    lines: known,
+    events: events.map((event_id: string) => ({ event_id, row: rows.shift()! })),
+    refunds: refunds.map((refund: unknown) => refundFrom(refund, rows)),
+    decisions: decisions.map((asked: object) => ({ name: null, event_id: null, ...asked })),
+    claimed_by: claimed_by ?? [...new Set(known.flatMap(({ partner_id }) => partner_id ?? []))],
   };
 };
 

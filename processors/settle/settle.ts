@@ -3,34 +3,44 @@
 
 import { divideHalfEven } from "../../domain/money.ts";
 import type { Claim, Conversion, Decision, EventAttributed } from "../../schemas/generated.ts";
-import { type Emit, type Emitted, emit, type Processor, type Recorded, type UnixMs } from "../../stream/flow.ts";
-import { type Changes, creditAgain, creditLine } from "./credit-line.ts";
+import {
+  type Emit,
+  type Emitted,
+  emit,
+  type Processor,
+  type Recorded,
+  type Reject,
+  reject,
+  type UnixMs,
+} from "../../stream/flow.ts";
+import { changeLines, type Touched } from "./change-lines.ts";
+import type { Changes } from "./credit-line.ts";
 import { decideOrder, decideWaiting } from "./decide.ts";
-import { isMoneyTaken, MERGE_WINDOW_MS, mergeCopy, rowOfCopy } from "./merge-copy.ts";
+import { isLead, leadIdOf, meet, nameOf, productKeyOf } from "./meet.ts";
+import { MERGE_WINDOW_MS, mergeCopy, moneyOf, rowOfCopy, withoutGoods } from "./merge-copy.ts";
 import { DEFAULT_CURRENCY, type Line, type OrderState, rowOf, rowText } from "./order.ts";
-import { refund, refundOf, settleWaiting } from "./refund.ts";
+import { firstOf, inSalesCurrency, refundOf } from "./refund.ts";
 
 type Settled = { readonly conversions: Conversion; readonly attributed: EventAttributed };
+type Rows = readonly { readonly row: EventAttributed; readonly at: UnixMs }[];
+type Outcome = Emit<Settled, OrderState>;
+
+/** More are no order: each claim would rewrite megabytes. */
+export const MOST_LINES = 2_000;
+
+const DISPUTED = "claimed_by_another_partner";
+const COPY_REJECTED = "copy_rejected";
+const TOTAL_AND_LINES = "order_total_and_lines";
 
 const isCredited = ({ credit }: EventAttributed): boolean =>
   credit.status === "attributed" && credit.partner_id !== null;
+const isRejected = ({ fraud }: EventAttributed): boolean => fraud.band === "reject";
 const saleValueOf = ({ event }: EventAttributed): bigint =>
   event.value_minor !== null && event.value_minor > 0n ? event.value_minor : 0n;
 const currencyOf = ({ event }: EventAttributed): string => event.currency ?? DEFAULT_CURRENCY;
 
-/**
- * An order has a line for each product; every other key (a lead, an install, a source's own) names
- * one thing.
- */
-const productKeyOf = ({ order_key, attributed }: Claim): string =>
-  order_key.startsWith("o:") ? (attributed.event.product_id ?? "") : "";
-
 /** Conversions carry the time of their sale, so that commission finds the contract of then. */
-const emitted = (
-  rows: readonly { readonly row: EventAttributed; readonly at: UnixMs }[],
-  { records }: Changes,
-  state: OrderState,
-): Emit<Settled, OrderState> =>
+const emitted = (rows: Rows, { records }: Changes, state: OrderState): Outcome =>
   emit<Settled, OrderState>(
     [
       ...rows.map(({ row, at }): Emitted<Settled> => ({ output: "attributed", data: row, at })),
@@ -39,14 +49,21 @@ const emitted = (
     state,
   );
 
-const withLine = (lines: readonly Line[], line: Line): readonly Line[] =>
-  lines.map((other) => (other.product_key === line.product_key ? line : other));
+const claimedBy = (order: OrderState, row: EventAttributed): readonly number[] =>
+  !isCredited(row) || order.claimed_by.includes(row.credit.partner_id!)
+    ? order.claimed_by
+    : [...order.claimed_by, row.credit.partner_id!];
 
-const firstCopy = (claim: Recorded<Claim>, order: OrderState): Emit<Settled, OrderState> => {
+/** Whoever claims a line of an order after another partner claimed any of it waits for a person. */
+const isClaimedByAnother = (order: OrderState, row: EventAttributed): boolean =>
+  isCredited(row) && order.claimed_by.some((partner) => partner !== row.credit.partner_id);
+
+const opened = (claim: Recorded<Claim>, review: string | null): Line => {
   const row = claim.data.attributed;
-  const changes: Changes = { cause: claim, records: [] };
-  const opened: Line = {
+  return {
     product_key: productKeyOf(claim.data),
+    name: nameOf(claim.data),
+    lead_id: leadIdOf(claim.data),
     status: "open",
     partner_id: null,
     campaign_id: null,
@@ -56,119 +73,207 @@ const firstCopy = (claim: Recorded<Claim>, order: OrderState): Emit<Settled, Ord
     value_minor: saleValueOf(row),
     currency: currencyOf(row),
     has_server_money: !row.event.client_side && row.event.value_minor !== null,
+    has_currency: false,
     refunded_minor: 0n,
+    settled_minor: 0n,
     refund_reason: null,
     is_returned: false,
-    review: row.fraud.band === "review" ? "fraud_review" : null,
+    review,
     is_decided: false,
     conversion_id: null,
     conversion_version: 0,
     copies: 0,
     row: rowText(row),
   };
-  const { line, refunds } = settleWaiting(opened, order.refunds);
-  const settled = isCredited(row) ? creditLine(changes, line, row) : line;
-  const { line: decided, rows, decisions } = decideWaiting(changes, settled, order.decisions);
-  const written = [row, ...rows].map((version) => ({ row: version, at: claim.at }));
-  return emitted(written, changes, { ...order, lines: [...order.lines, decided], refunds, decisions });
 };
 
-/** What was refunded of a line in another currency keeps its share of the line. */
-const refundedOf = (line: Line, valueMinor: bigint, currency: string): bigint => {
-  if (currency !== line.currency)
-    return line.value_minor === 0n ? 0n : divideHalfEven(line.refunded_minor * valueMinor, line.value_minor);
-  return line.refunded_minor < valueMinor ? line.refunded_minor : valueMinor;
-};
+/** Beside the total of its order a line is held, and in time the total too: one of them is paid twice. */
+const totalHeld = (total: Line | null, receivedAt: UnixMs): readonly Touched[] =>
+  total === null || total.is_decided || total.review !== null || receivedAt - total.received_at > MERGE_WINDOW_MS
+    ? []
+    : [
+        {
+          line: { ...total, review: TOTAL_AND_LINES },
+          row: rowOf(total),
+          isRewritten: false,
+          takesCredit: false,
+          reason: TOTAL_AND_LINES,
+        },
+      ];
 
-const revalued = (line: Line, row: EventAttributed, change: Pick<Line, "has_server_money" | "review">): Line => {
-  const value = saleValueOf(row);
-  const currency = currencyOf(row);
-  const refunded = refundedOf(line, value, currency);
-  return {
-    ...line,
-    value_minor: value,
-    currency,
-    has_server_money: change.has_server_money,
-    refunded_minor: refunded,
-    is_returned: value > 0n ? refunded === value : line.is_returned,
-    review: change.review,
-    copies: line.copies + 1,
-    row: rowText(row),
-  };
-};
-
-/**
- * It counts never again. In time it fills what the first copy lacked; a line that somebody holds
- * keeps its partner, and waits for a decision when another one claims it.
- */
-const secondCopy = (claim: Recorded<Claim>, order: OrderState, line: Line): Emit<Settled, OrderState> => {
-  const copy = claim.data.attributed;
+const firstCopy = (
+  claim: Recorded<Claim>,
+  order: OrderState,
+  total: Line | null,
+): Outcome | Reject<"order_too_large"> => {
+  if (order.lines.length >= MOST_LINES) return reject("order_too_large");
+  const row = claim.data.attributed;
   const changes: Changes = { cause: claim, records: [] };
-  const copyRow = { row: rowOfCopy(copy, line.event_id), at: claim.at };
-  if (Math.abs(claim.receivedAt - line.received_at) > MERGE_WINDOW_MS)
-    return emitted([copyRow], changes, {
-      ...order,
-      lines: withLine(order.lines, { ...line, copies: line.copies + 1 }),
-    });
-
-  const first = rowOf(line);
-  const takesMoney = isMoneyTaken(first.event, copy.event, line.has_server_money);
-  const takesCredit = line.status === "open" && !line.is_decided && isCredited(copy);
-  const isDisputed =
-    line.status !== "open" &&
-    !line.is_decided &&
-    isCredited(copy) &&
-    copy.credit.partner_id !== line.partner_id &&
-    line.review === null;
-  const review = isDisputed
-    ? "claimed_by_another_partner"
-    : takesCredit && copy.fraud.band === "review"
+  const review =
+    row.fraud.band === "review"
       ? "fraud_review"
-      : line.review;
-  const row = mergeCopy(first, copy, takesMoney, takesCredit);
-  const { line: merged, refunds } = settleWaiting(
-    revalued(line, row, { has_server_money: line.has_server_money || (takesMoney && !copy.event.client_side), review }),
-    order.refunds,
-  );
-  /** The segment chooses the contract, so a segment that was missing changes money too. */
-  const isMoneyChanged =
-    merged.value_minor !== line.value_minor ||
-    merged.currency !== line.currency ||
-    row.event.product_line !== first.event.product_line;
-
-  let settled = merged;
-  if (takesCredit) settled = creditLine(changes, merged, row);
-  else if (line.status !== "open" && (isMoneyChanged || isDisputed))
-    settled = creditAgain(changes, line, merged, row, isMoneyChanged ? "changed_money" : "claimed_by_another_partner");
-  return emitted([...(row === first ? [] : [{ row, at: line.at }]), copyRow], changes, {
+      : total !== null
+        ? TOTAL_AND_LINES
+        : isClaimedByAnother(order, row)
+          ? DISPUTED
+          : null;
+  const first = {
+    line: opened(claim, review),
+    row,
+    isRewritten: true,
+    takesCredit: isCredited(row),
+    reason: null,
+  };
+  const changed = changeLines(changes, order, [...totalHeld(total, claim.receivedAt), first]);
+  const settled = changed.find(({ event_id }) => event_id === claim.id)!;
+  const { line: decided, rows, decisions } = decideWaiting(changes, settled, order.decisions, isLead(claim.data));
+  const lines = changed.map((line) => (line === settled ? decided : line));
+  const written = [row, ...rows].map((version) => ({ row: version, at: claim.at }));
+  const refunded = inSalesCurrency(order.refunds, lines, null);
+  return emitted([...written, ...refunded.rows], changes, {
     ...order,
-    lines: withLine(order.lines, settled),
-    refunds,
+    lines,
+    refunds: refunded.refunds,
+    decisions,
+    claimed_by: claimedBy(order, row),
   });
 };
 
-const refundClaim = (claim: Recorded<Claim>, order: OrderState): Emit<Settled, OrderState> => {
-  const changes: Changes = { cause: claim, records: [] };
-  const state = refund(changes, order, refundOf(claim));
-  return emitted([{ row: claim.data.attributed, at: claim.at }], changes, state);
+/** What was settled of a line in another currency keeps its share of the line. */
+const settledOf = (line: Line, valueMinor: bigint, currency: string): bigint => {
+  if (currency !== line.currency)
+    return line.value_minor === 0n ? 0n : divideHalfEven(line.settled_minor * valueMinor, line.value_minor);
+  return line.settled_minor < valueMinor ? line.settled_minor : valueMinor;
 };
 
-const decisionClaim = (claim: Recorded<Claim>, decision: Decision, order: OrderState): Emit<Settled, OrderState> => {
+/** Why a line that a copy has met waits for a person; null: for what it waited for before. */
+const heldBy = (line: Line, first: EventAttributed, copy: EventAttributed, order: OrderState): string | null => {
+  if (line.is_decided || line.review !== null) return null;
+  if (isRejected(first) !== isRejected(copy)) return COPY_REJECTED;
+  if (line.status !== "open") return isCredited(copy) && copy.credit.partner_id !== line.partner_id ? DISPUTED : null;
+  if (!isCredited(copy)) return null;
+  return copy.fraud.band === "review" ? "fraud_review" : isClaimedByAnother(order, copy) ? DISPUTED : null;
+};
+
+/**
+ * It counts never again. In time it fills what the first copy lacked; a line that a partner holds
+ * keeps its partner, and waits for a decision when another one claims it.
+ */
+const merged = (line: Line, copy: EventAttributed, order: OrderState): Touched => {
+  const first = rowOf(line);
+  const money = moneyOf(first.event, copy.event, line);
+  const takesCredit = line.status === "open" && !line.is_decided && isCredited(copy);
+  const held = heldBy(line, first, copy, order);
+  const row = mergeCopy(first, copy, money, takesCredit);
+  const value = saleValueOf(row);
+  const currency = currencyOf(row);
+  /** The segment chooses the contract, so a segment that was missing changes money too. */
+  const isMoneyChanged =
+    value !== line.value_minor || currency !== line.currency || row.event.product_line !== first.event.product_line;
+  const settled = settledOf(line, value, currency);
+  return {
+    line: {
+      ...line,
+      value_minor: value,
+      currency,
+      has_server_money: line.has_server_money || (money.takesMoney && !copy.event.client_side),
+      has_currency: line.has_currency || money.has_currency,
+      settled_minor: settled,
+      review: held ?? line.review,
+      copies: line.copies + 1,
+      row: row === first ? line.row : rowText(row),
+    },
+    row,
+    isRewritten: row !== first,
+    takesCredit,
+    reason: isMoneyChanged ? "changed_money" : held,
+  };
+};
+
+const counted = (lines: readonly Line[], copied: readonly Line[]): readonly Line[] =>
+  lines.map((line) => (copied.includes(line) ? { ...line, copies: line.copies + 1 } : line));
+
+const secondCopy = (claim: Recorded<Claim>, order: OrderState, copied: readonly Line[]): Outcome => {
+  const changes: Changes = { cause: claim, records: [] };
+  const copy = claim.data.attributed;
+  const copyRow = { row: rowOfCopy(copy, copied[0]!.event_id), at: claim.at };
+  const inTime = copied.filter((line) => Math.abs(claim.receivedAt - line.received_at) <= MERGE_WINDOW_MS);
+  if (inTime.length === 0) return emitted([copyRow], changes, { ...order, lines: counted(order.lines, copied) });
+  const said = copied.length > 1 ? withoutGoods(copy) : copy;
+  const touched = inTime.map((line) => withIds(merged(line, said, order), claim.data));
+  const changed = changeLines(changes, order, touched);
+  const product = productKeyOf(claim.data);
+  const isNamedNow = copied.length === 1 && copied[0]!.product_key !== product && product !== "";
+  const asked = isNamedNow ? order.decisions.filter(({ product_key }) => product_key === product) : [];
+  const settled = changed.find(({ event_id }) => event_id === copied[0]!.event_id)!;
+  const { line: decided, rows } = decideWaiting(changes, settled, asked, false);
+  const lines = changed.map((line) => (line === settled ? decided : line));
+  const refunded = inSalesCurrency(order.refunds, lines, null);
+  const written = [
+    ...touched.flatMap(({ line, row, isRewritten }) => (isRewritten ? [{ row, at: line.at }] : [])),
+    ...rows.map((row) => ({ row, at: settled.at })),
+    copyRow,
+    ...refunded.rows,
+  ];
+  return emitted(written, changes, {
+    ...order,
+    lines,
+    refunds: refunded.refunds,
+    decisions: order.decisions.filter((one) => !asked.includes(one)),
+    claimed_by: claimedBy(order, copy),
+  });
+};
+
+/** The total of an order becomes the line of its product, a lead gets its client's id. */
+const withIds = (touched: Touched, claim: Claim): Touched => ({
+  ...touched,
+  line: {
+    ...touched.line,
+    product_key: touched.line.product_key === "" ? productKeyOf(claim) : touched.line.product_key,
+    lead_id: touched.line.lead_id ?? leadIdOf(claim),
+  },
+});
+
+const refundClaim = (claim: Recorded<Claim>, order: OrderState): Outcome => {
+  const changes: Changes = { cause: claim, records: [] };
+  const row = claim.data.attributed;
+  const asked = refundOf(claim);
+  const first = firstOf(order.refunds, asked);
+  if (first !== undefined) return emitted([{ row: rowOfCopy(row, first.event_id), at: claim.at }], changes, order);
+  if (asked.amount_minor !== null && asked.amount_minor <= 0n) return emitted([{ row, at: claim.at }], changes, order);
+  const refunds = [...order.refunds, asked];
+  const lines = changeLines(changes, { lines: order.lines, refunds }, []);
+  const refunded = inSalesCurrency(refunds, lines, claim.id);
+  const isWritten = refunded.rows.some((one) => one.row.event.event_id === claim.id);
+  const rows = [...(isWritten ? [] : [{ row, at: claim.at }]), ...refunded.rows];
+  return emitted(rows, changes, { ...order, lines, refunds: refunded.refunds });
+};
+
+const decisionClaim = (claim: Recorded<Claim>, decision: Decision, order: OrderState): Outcome => {
   const changes: Changes = { cause: claim, records: [], decisionId: decision.decision_id };
-  const productKey = decision.scope === "order" ? null : productKeyOf(claim.data);
-  const { rows, state } = decideOrder(changes, { decision, product_key: productKey }, order);
+  const isWhole = decision.scope === "order";
+  const { rows, state } = decideOrder(
+    changes,
+    {
+      decision,
+      product_key: isWhole ? null : productKeyOf(claim.data),
+      name: isWhole ? null : nameOf(claim.data),
+      event_id: isWhole ? null : claim.data.attributed.event.event_id,
+    },
+    order,
+  );
   return emitted(rows, changes, state);
 };
 
 /**
- * Decides what a claim changes of its order (docs/design/money.md, "Orders"). Every claim but a
- * decision leaves the row of its event, a credited sale also a conversion, and what takes it back a
- * further record of it. Nothing is dropped or rejected: every readable claim has its outcome.
+ * Decides what a claim changes of its order (docs/design/money.md). Every claim but a decision
+ * leaves the row of its own event; a sale that is credited leaves a conversion, whatever takes it
+ * back a record on the same conversion. It never drops; only a line too many is rejected.
  */
-export const settle: Processor<Claim, Settled, OrderState> = (claim, order) => {
+export const settle: Processor<Claim, Settled, OrderState, null, "order_too_large"> = (claim, order) => {
   if (claim.data.decision !== null) return decisionClaim(claim, claim.data.decision, order);
   if (claim.data.kind === "refund") return refundClaim(claim, order);
-  const productKey = productKeyOf(claim.data);
-  const line = order.lines.find((known) => known.product_key === productKey);
-  return line === undefined ? firstCopy(claim, order) : secondCopy(claim, order, line);
+  const met = meet(claim, order.lines);
+  if (met.kind === "new") return firstCopy(claim, order, met.total);
+  return secondCopy(claim, order, met.kind === "copy" ? [met.line] : met.lines);
 };

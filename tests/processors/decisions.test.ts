@@ -337,8 +337,11 @@ test("an order with decisions is remembered as it was", () => {
   const state = {
     lines: [],
     refunds: [],
-    decisions: [{ product_key: null, decision: decide("assign", { partner_id: 22 }).data.decision! }],
+    decisions: [
+      { product_key: null, name: null, event_id: null, decision: decide("assign", { partner_id: 22 }).data.decision! },
+    ],
     events: [{ event_id: "e", row: "{}" }],
+    claimed_by: [22],
   };
   const key = "7:o:o1";
   const [change] = order.changes([key], order.stateOf([key], [undefined]), state);

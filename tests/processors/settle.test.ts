@@ -396,6 +396,6 @@ describe("the memory of an order", () => {
   });
 
   test("in a form that is not known is an error, never an empty order", () => {
-    expect(() => order.stateOf(["k"], [Buffer.from('{"format":2}')])).toThrow(/format 2/);
+    expect(() => order.stateOf(["k"], [Buffer.from('{"format":3}')])).toThrow(/format 3/);
   });
 });

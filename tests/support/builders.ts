@@ -183,6 +183,7 @@ export const claim = (over: Partial<Claim> = {}): Claim => ({
   kind: "conversion",
   attributed: attributed({}, { credit: clickCredit() }),
   decision: null,
+  line_event_id: null,
   ...over,
 });
 

@@ -37,6 +37,7 @@ interface Said extends Partial<EventReceived> {
   readonly at?: UnixMs;
   readonly receivedAt?: UnixMs;
   readonly order_key?: string;
+  readonly line_event_id?: string;
 }
 
 let made = 0;
@@ -44,18 +45,21 @@ let made = 0;
 const someId = (): string => `00000000-0000-8000-8000-${(++made).toString(16).padStart(12, "0")}`;
 
 const claimOf = (kind: Claim["kind"], said: Said): Recorded<Claim> => {
-  const { partner, band, at = noon, receivedAt = at, order_key, ...event } = said;
+  const { partner, band, at = noon, receivedAt = at, order_key, line_event_id, ...event } = said;
   const credit: Partial<Credit> =
     partner === null || partner === undefined
       ? {}
       : clickCredit({ partner_id: partner, candidates: [candidate(partner)] });
-  const row = attributed({ event_id: someId(), ...event }, { credit, fraud: { band: band ?? "ok" } });
+  // A currency that a test names is one that the sender named.
+  const props = typeof event.currency === "string" ? JSON.stringify({ currency: event.currency }) : "{}";
+  const row = attributed({ event_id: someId(), props, ...event }, { credit, fraud: { band: band ?? "ok" } });
   const data: Claim = {
     client_id: clientId,
     order_key: order_key ?? `o:${row.event.order_id}`,
     kind,
     attributed: row,
     decision: null,
+    line_event_id: line_event_id ?? null,
   };
   return recorded(topics.claims, data, { at, receivedAt });
 };
@@ -106,7 +110,11 @@ export const decide = (
   const data: Claim =
     line === undefined
       ? whole
-      : { ...whole, attributed: attributed({ product_id: line }), decision: { ...whole.decision!, scope: "line" } };
+      : {
+          ...whole,
+          attributed: attributed({ event_id: someId(), product_id: line }),
+          decision: { ...whole.decision!, scope: "line" },
+        };
   return recorded(topics.claims, data, { at: receivedAt });
 };
 
@@ -126,7 +134,10 @@ export const reprocess = (
   const { partner, line = "sku1", ...over } = said;
   const claim = decide("reprocess", { line, actor: "job:reprocess", ...over });
   const credit = partner === null ? {} : clickCredit({ partner_id: partner, candidates: [candidate(partner)] });
-  return { ...claim, data: { ...claim.data, attributed: attributed({ product_id: line }, { credit, version }) } };
+  return {
+    ...claim,
+    data: { ...claim.data, attributed: attributed({ event_id: someId(), product_id: line }, { credit, version }) },
+  };
 };
 
 /** A finding of the nightly pass about order o1, judged by the lines that a new client has. */
@@ -188,8 +199,12 @@ export const terms = (over: Partial<Contracts> = {}): Contracts => ({ contract: 
 const driven = <In, Out, State>(
   events: readonly Recorded<In>[],
   memory: MemoryOf<State>,
-  run: (event: Recorded<In>, state: State) => Outcome<Out, State, never>,
-): readonly { readonly event: Recorded<In>; readonly emits: readonly Emitted<Out>[] }[] => {
+  run: (event: Recorded<In>, state: State) => Outcome<Out, State, string>,
+): readonly {
+  readonly event: Recorded<In>;
+  readonly emits: readonly Emitted<Out>[];
+  readonly rejected?: string;
+}[] => {
   const values = new Map<string, Uint8Array>();
   const outcomes = new Map<string, readonly Emitted<Out>[]>();
   return events.map((event) => {
@@ -201,7 +216,8 @@ const driven = <In, Out, State>(
       keys.map((key) => values.get(key)),
     );
     const outcome = run(event, before);
-    if (outcome.kind !== "emit") throw new Error(`the money stages only emit, this one was a ${outcome.kind}`);
+    if (outcome.kind === "reject") return { event, emits: [], rejected: outcome.reason };
+    if (outcome.kind !== "emit") throw new Error(`the money stages emit or reject, this one was a ${outcome.kind}`);
     for (const { key, value } of memory.changes(keys, before, outcome.state)) values.set(key, value);
     outcomes.set(event.id, outcome.events);
     return { event, emits: outcome.events };
@@ -211,6 +227,8 @@ const driven = <In, Out, State>(
 export interface Settlement {
   readonly conversions: readonly Recorded<Conversion>[];
   readonly rows: readonly EventAttributed[];
+  /** Why claims were refused. */
+  readonly rejected: readonly string[];
 }
 
 /**
@@ -220,14 +238,19 @@ export interface Settlement {
 export const settled = (...claims: readonly Recorded<Claim>[]): Settlement => {
   const conversions: Recorded<Conversion>[] = [];
   const rows: EventAttributed[] = [];
-  for (const { event, emits } of driven(claims, order, (claim, state) => settle(claim, state, null)))
+  const rejected: string[] = [];
+  for (const { event, emits, rejected: reason } of driven(claims, order, (claim, state) =>
+    settle(claim, state, null),
+  )) {
+    if (reason !== undefined) rejected.push(reason);
     for (const emit of emits)
       if (emit.output === "attributed") rows.push(emit.data);
       else
         conversions.push(
           recorded(topics.conversions, emit.data, { at: emit.at ?? event.at, receivedAt: event.receivedAt }),
         );
-  return { conversions, rows };
+  }
+  return { conversions, rows, rejected };
 };
 
 /**

@@ -159,11 +159,19 @@ const fraudTable = ({ fraud_reasons }: Version): string =>
         fraud_reasons.map(({ code, weight, evidence }) => [code, weight, evidence]),
       );
 
+const orderNotes = ({ waiting_refunds, void_refunds }: NonNullable<Explanation["order"]>): string =>
+  [
+    ...(waiting_refunds > 0 ? [`${waiting_refunds} refunds wait for their sale`] : []),
+    ...void_refunds.map((one) => `${money(one.amount_minor, one.currency)} of refunds exceeds it and is void`),
+  ]
+    .map((note) => `, ${note}`)
+    .join("");
+
 const orderSection = ({ order }: Explanation, partner: Name): readonly string[] =>
   order === null
     ? []
     : section(
-        `Order as settle remembers it: ${order.order_key}${order.waiting_refunds > 0 ? `, ${order.waiting_refunds} refunds wait for their sale` : ""}`,
+        `Order as settle remembers it: ${order.order_key}${orderNotes(order)}`,
         table(
           ["product", "status", "held by", "value", "given back", "copies", "conversion", "review"],
           order.lines.map((line) => [

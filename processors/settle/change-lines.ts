@@ -1,0 +1,47 @@
+// Brings the lines of an order to what its claims say now: credit, worth, and share of the refunds.
+
+import type { EventAttributed } from "../../schemas/generated.ts";
+import { type Changes, creditAgain, creditLine, takeBack } from "./credit-line.ts";
+import { type Line, type OrderState, rowOf } from "./order.ts";
+import { spread } from "./spread.ts";
+
+/** A line that a claim has changed or made, before its share of the refunds. */
+export interface Touched {
+  readonly line: Line;
+  readonly row: EventAttributed;
+  /** The row is another one than before. */
+  readonly isRewritten: boolean;
+  readonly takesCredit: boolean;
+  /** Why its conversion is closed and opened again; null: it is not. */
+  readonly reason: string | null;
+}
+
+/** More is taken back, or some of it is given again: a record cannot take less than it took. */
+const moved = (changes: Changes, before: Line, after: Line): Line => {
+  if (after === before || before.status === "open") return after;
+  const part = after.refunded_minor - before.refunded_minor;
+  if (part < 0n) return creditAgain(changes, before, after, rowOf(after), "refund_spread");
+  const isTaken = part > 0n || (after.is_returned && !before.is_returned);
+  return isTaken ? takeBack(changes, after, part, after.refund_reason) : after;
+};
+
+/** All lines, new ones last, as they are once every refund has its part of them. */
+export const changeLines = (
+  changes: Changes,
+  { lines, refunds }: Pick<OrderState, "lines" | "refunds">,
+  touched: readonly Touched[],
+): readonly Line[] => {
+  const before = new Map(lines.map((line) => [line.event_id, line]));
+  const by = new Map(touched.map((one) => [one.line.event_id, one]));
+  const made = touched.filter(({ line }) => !before.has(line.event_id)).map(({ line }) => line);
+  const next = [...lines.map((line) => by.get(line.event_id)?.line ?? line), ...made];
+  return spread(next, refunds).lines.map((line) => {
+    const one = by.get(line.event_id);
+    if (one?.takesCredit === true) return creditLine(changes, line, one.row);
+    const was = before.get(line.event_id);
+    if (was === undefined) return line;
+    return one !== undefined && one.reason !== null && was.status !== "open"
+      ? creditAgain(changes, was, line, one.row, one.reason)
+      : moved(changes, was, line);
+  });
+};

@@ -1,0 +1,139 @@
+// What each line of an order gives back: a function of its lines and refunds, whatever order they came in.
+
+import { digitsOf } from "../../domain/currencies.ts";
+import { divideHalfEven, split } from "../../domain/money.ts";
+import { COMPLETE_AFTER_MS, DEFAULT_CURRENCY, firstReceiptOf, type Line, type Refund } from "./order.ts";
+
+const digits = (currency: string): number => digitsOf(currency) ?? digitsOf(DEFAULT_CURRENCY)!;
+
+/** An amount whose currency was not named came in the digits of the default one: 5.00 is 5 yen. */
+export const inDigitsOf = (minor: bigint, currency: string): bigint =>
+  divideHalfEven(minor * 10n ** BigInt(digits(currency)), 10n ** BigInt(digits(DEFAULT_CURRENCY)));
+
+interface Share {
+  readonly line: Line;
+  left: bigint;
+  isReturned: boolean;
+  reason: string | null;
+}
+export interface Spread {
+  /** In the order in which they were given. */
+  readonly lines: readonly Line[];
+  /** What finds no line: of another product, another currency, or of an order without lines. */
+  readonly unmet: readonly Refund[];
+  /** What refunds exceed their lines by, by currency: once the lines are complete it is void. */
+  readonly excess: ReadonlyMap<string, bigint>;
+}
+
+const byReceipt = (a: Refund, b: Refund): number => a.received_at - b.received_at || (a.event_id < b.event_id ? -1 : 1);
+const textOf = ({ product_key, name, event_id }: Line): string => `${product_key}\n${name ?? ""}\n${event_id}`;
+const byProduct = (a: Share, b: Share): number => (textOf(a.line) < textOf(b.line) ? -1 : 1);
+
+export const isOfLine = ({ product_key, line_event_id }: Refund): boolean =>
+  product_key !== null || line_event_id !== null;
+export const namesLine = (refund: Refund, line: Line): boolean =>
+  refund.line_event_id !== null
+    ? refund.line_event_id === line.event_id
+    : refund.product_key === null || refund.product_key === line.product_key;
+
+/** An unnamed currency is that of the line that was received first. */
+export const currencyOf = ({ currency }: Refund, lines: readonly Line[]): string | null =>
+  currency ??
+  lines.reduce<Line | null>((a, b) => (a === null || b.received_at < a.received_at ? b : a), null)?.currency ??
+  null;
+
+const takeAll = (share: Share, reason: string): void => {
+  if (share.left === 0n && share.isReturned) return;
+  share.left = 0n;
+  share.isReturned = true;
+  share.reason = reason;
+};
+
+/** Refunds that are spread as one sum: largest remainder by what is left of each line. */
+class Spreading {
+  readonly unmet: Refund[] = [];
+  readonly excess = new Map<string, bigint>();
+
+  share(refunds: readonly Refund[], over: readonly Share[]): void {
+    const sums = new Map<string, { amount: bigint; last: Refund }>();
+    for (const refund of refunds) {
+      const lines = over.map(({ line }) => line);
+      const currency = currencyOf(refund, lines);
+      const isMet = refund.amount_minor === null ? lines.length > 0 : lines.some((line) => line.currency === currency);
+      if (!isMet || currency === null) this.unmet.push(refund);
+      else if (refund.amount_minor === null) for (const share of over) takeAll(share, refund.reason);
+      else {
+        const amount = refund.currency === null ? inDigitsOf(refund.amount_minor, currency) : refund.amount_minor;
+        sums.set(currency, { amount: amount + (sums.get(currency)?.amount ?? 0n), last: refund });
+      }
+    }
+    for (const [currency, { amount, last }] of sums)
+      this.take(
+        currency,
+        amount,
+        last,
+        over.filter(({ line }) => line.currency === currency),
+      );
+  }
+
+  take(currency: string, amount: bigint, refund: Refund, over: readonly Share[]): void {
+    const room = over.reduce((sum, { left }) => sum + left, 0n);
+    const taken = amount < room ? amount : room;
+    const parts =
+      taken === 0n
+        ? over.map(() => 0n)
+        : split(
+            taken,
+            over.map(({ left }) => left),
+          );
+    if (amount > taken) this.excess.set(currency, amount - taken + (this.excess.get(currency) ?? 0n));
+    for (const [n, share] of over.entries()) {
+      share.left -= parts[n]!;
+      // No amount could tell of a line worth nothing, so naming it is enough.
+      if (share.line.value_minor === 0n && isOfLine(refund)) share.isReturned = true;
+      if (parts[n]! > 0n) share.reason = refund.reason;
+    }
+  }
+}
+
+const lineOf = ({ line, left, isReturned, reason }: Share): Line => {
+  const refunded_minor = line.value_minor - left;
+  const is_returned = line.value_minor > 0n ? left === 0n : isReturned;
+  return refunded_minor === line.refunded_minor && is_returned === line.is_returned
+    ? line
+    : { ...line, refunded_minor, is_returned, refund_reason: reason };
+};
+
+/**
+ * Until its lines are complete an order's refunds are spread again over all of them: those that name
+ * a line first, the others as one sum. A later refund is spread once, over the lines of its time. A
+ * refund without an amount and one that names a line also find what comes late.
+ */
+export const spread = (lines: readonly Line[], refunds: readonly Refund[]): Spread => {
+  const shares = lines.map((line): Share => {
+    const left = line.value_minor > line.settled_minor ? line.value_minor - line.settled_minor : 0n;
+    return { line, left, isReturned: line.is_returned, reason: line.refund_reason };
+  });
+  const all = [...shares].sort(byProduct);
+  const closesAt = firstReceiptOf(lines) + COMPLETE_AFTER_MS;
+  const sorted = [...refunds].sort(byReceipt);
+  const spreading = new Spreading();
+  const namedBy = (refund: Refund): readonly Share[] => all.filter(({ line }) => namesLine(refund, line));
+  const early = sorted.filter(({ received_at }) => received_at <= closesAt);
+  for (const refund of early.filter(isOfLine)) spreading.share([refund], namedBy(refund));
+  const ofOrder = early.filter((refund) => !isOfLine(refund));
+  spreading.share(
+    ofOrder.filter(({ amount_minor }) => amount_minor === null),
+    all,
+  );
+  spreading.share(
+    ofOrder.filter(({ amount_minor }) => amount_minor !== null),
+    all.filter(({ line }) => line.received_at <= closesAt),
+  );
+  for (const refund of sorted.slice(early.length)) {
+    const isThere = ({ line }: Share): boolean =>
+      refund.amount_minor === null || line.received_at <= refund.received_at;
+    spreading.share([refund], isOfLine(refund) ? namedBy(refund) : all.filter(isThere));
+  }
+  return { lines: shares.map(lineOf), unmet: spreading.unmet, excess: spreading.excess };
+};

@@ -1,0 +1,226 @@
+// Rules between the events of one order: every example of docs/design/money.md, run as it stands there.
+import { readFileSync } from "node:fs";
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { toDecimal, toMinor } from "../../domain/money.ts";
+import { emptyOrder, order } from "../../processors/settle/order.ts";
+import { MOST_LINES, settle } from "../../processors/settle/settle.ts";
+import type { Claim, Conversion } from "../../schemas/generated.ts";
+import type { Recorded } from "../../stream/flow.ts";
+import { hourMs, noon } from "../support/builders.ts";
+import { committed, decide, pixelSale, refund, sale, settled } from "../support/money-builders.ts";
+
+const page = readFileSync(new URL("../../docs/design/money.md", import.meta.url), "utf8");
+const rowsUnder = (head: string): readonly (readonly string[])[] => {
+  const lines = page.split(`${head}\n`)[1]?.split("\n").slice(1) ?? [];
+  const end = lines.findIndex((line) => !line.startsWith("|"));
+  return lines.slice(0, end).map((line) =>
+    line
+      .slice(1, -1)
+      .split("|")
+      .map((cell) => cell.trim()),
+  );
+};
+
+const minorOf = (text: string, currency: string): bigint => {
+  const amount = toMinor(text, currency);
+  if (amount.kind === "bad_amount") throw new Error(`${text}: ${amount.why}`);
+  return amount.minor;
+};
+
+/** `sale a 100 by 22 after 3 h`, `pixel - 100 USD rejected`, `refund a 30`, `release`. */
+const claimOf = (text: string): Recorded<Claim> => {
+  const after = /after (\d+) h/.exec(text);
+  const when = { receivedAt: noon + Number(after?.[1] ?? 0) * hourMs };
+  const named = /\b(MXN|USD|JPY)\b/.exec(text)?.[1];
+  const currency = named === undefined ? {} : { currency: named };
+  const given = { ...when, ...currency };
+  const [what, product, amount] = text.split(" ");
+  const product_id = product === "-" ? null : (product ?? null);
+  if (what === "release") return decide("release", when);
+  if (what === "refund") {
+    const value_minor = amount === "all" ? null : minorOf(amount!, named ?? "MXN");
+    const id = /id (\w+)/.exec(text)?.[1];
+    const props = JSON.stringify({ currency: named, refund_id: id });
+    return refund({ ...given, product_id, value_minor, props });
+  }
+  const partner = /by nobody/.test(text) ? null : Number(/by (\d+)/.exec(text)?.[1] ?? 21);
+  const isRejected = text.includes("rejected");
+  const name = /custom (\w+)/.exec(text)?.[1];
+  const make = what === "pixel" ? pixelSale : sale;
+  return make({
+    ...given,
+    product_id,
+    value_minor: minorOf(amount!, named ?? "MXN"),
+    partner: isRejected ? null : partner,
+    band: isRejected ? "reject" : "ok",
+    ...(name !== undefined && { t: "custom", custom_name: name }),
+  });
+};
+
+/** What is left for each partner, and why it is held. */
+const leftOf = (claims: readonly Recorded<Claim>[]): string => {
+  const left = new Map<string, { readonly minor: bigint; readonly last: Conversion }>();
+  for (const { data } of settled(...claims).conversions) {
+    const before = left.get(data.conversion_id)?.minor ?? 0n;
+    const minor = data.kind === "reversed" ? before - data.value_minor : before + data.value_minor;
+    left.set(data.conversion_id, { minor, last: data });
+  }
+  const texts = [...left.values()]
+    .filter(({ minor }) => minor !== 0n)
+    .map(({ minor, last }) => {
+      const held = last.review === null ? "" : ` held ${last.review}`;
+      return `${last.product_id ?? "-"} ${last.partner_id} ${toDecimal(minor, last.currency)} ${last.currency}${held}`;
+    });
+  return texts.length === 0 ? "nothing" : texts.sort().join("; ");
+};
+
+const examples = rowsUnder("| rule | claims of one order, as they come | what is left |");
+describe("the examples of docs/design/money.md", () => {
+  test("are read", () => expect(examples.length).toBeGreaterThan(20));
+  test.each(examples)("rule %s: %s leaves %s", (_, claims, left) =>
+    expect(leftOf(claims!.split("; ").map(claimOf))).toBe(left),
+  );
+});
+
+const amounts = fc.bigInt({ min: 0n, max: 100_00n });
+const netOf = (claims: readonly Recorded<Claim>[]): string => {
+  const net = new Map<string, bigint>();
+  for (const { data } of settled(...claims).conversions)
+    net.set(
+      data.product_id ?? "",
+      (net.get(data.product_id ?? "") ?? 0n) + (data.kind === "credited" ? data.value_minor : -data.value_minor),
+    );
+  return JSON.stringify([...net].sort().map(([product, minor]) => [product, minor.toString()]));
+};
+
+describe("refunds of an order", () => {
+  test("take the same of each line, whatever the order in which sales and refunds come", () => {
+    const history = fc.record({
+      values: fc.array(amounts, { minLength: 1, maxLength: 4 }),
+      refunds: fc.array(fc.record({ product: fc.option(fc.nat(4)), value: fc.option(amounts) }), { maxLength: 4 }),
+      places: fc.array(fc.nat(100), { minLength: 8, maxLength: 8 }),
+      hours: fc.array(fc.nat(60), { minLength: 8, maxLength: 8 }),
+    });
+    fc.assert(
+      fc.property(history, ({ values, refunds, places, hours }) => {
+        const claims = [
+          ...values.map((value_minor, n) =>
+            sale({ product_id: `p${n}`, value_minor, receivedAt: noon + hours[n]! * hourMs }),
+          ),
+          ...refunds.map(({ product, value }, n) =>
+            refund({
+              product_id: product === null ? null : `p${product}`,
+              value_minor: value,
+              receivedAt: noon + hours[4 + n]! * hourMs,
+            }),
+          ),
+        ];
+        const shuffled = claims
+          .map((claim, n) => ({ claim, place: places[n]! }))
+          .sort((a, b) => a.place - b.place)
+          .map(({ claim }) => claim);
+        expect(netOf(shuffled)).toBe(netOf(claims));
+      }),
+      { numRuns: 500 },
+    );
+  });
+
+  test("that are spread again give back what they took too much, and no partner earns less than nothing", () => {
+    const claims = [sale({ product_id: "a" }), refund({ value_minor: 150_00n }), sale({ product_id: "b" })];
+    const { conversions } = settled(...claims);
+    expect(conversions.map(({ data }) => `${data.kind} ${data.product_id} ${data.value_minor} ${data.reason}`)).toEqual(
+      [
+        "credited a 10000 null",
+        "reversed a 10000 other",
+        "credited a 10000 null",
+        "reversed a 7500 other",
+        "credited b 10000 null",
+        "reversed b 7500 other",
+      ],
+    );
+    expect(committed(conversions).reduce((sum, { amount_minor }) => sum + amount_minor, 0n)).toBe(5_00n);
+  });
+
+  test("without a currency bear that of their sale on their rows, whichever comes first", () => {
+    const five = refund({ value_minor: 5_00n });
+    const yen = sale({ currency: "JPY", value_minor: 100n });
+    const rowsOf = (...claims: readonly Recorded<Claim>[]) =>
+      settled(...claims)
+        .rows.filter(({ event }) => event.t === "refund")
+        .map(({ version, event }) => `v${version} ${event.value_minor} ${event.currency}`);
+    expect(rowsOf(yen, five)).toEqual(["v1 5 JPY"]);
+    expect(rowsOf(five, yen)).toEqual(["v1 500 MXN", "v2 5 JPY"]);
+  });
+
+  test("under one refund_id are stored once, and the second is merged into the first", () => {
+    const [processor, shop] = ["stripe", "shop"].map((source) =>
+      refund({ source, value_minor: 30_00n, props: '{"refund_id":"R1"}' }),
+    );
+    const { rows } = settled(sale(), processor!, shop!);
+    expect(rows.at(-1)).toMatchObject({ merged_into: processor!.id });
+  });
+});
+
+describe("an order", () => {
+  test("has no more lines than it can hold: one more is refused, a copy of one that is there is not", () => {
+    const outcome = settle(sale(), emptyOrder, null);
+    if (outcome.kind !== "emit") throw new Error("a sale is emitted");
+    const [line] = outcome.state.lines;
+    const full = {
+      ...outcome.state,
+      lines: Array.from({ length: MOST_LINES }, (_, n) => ({ ...line!, product_key: `p${n}`, event_id: `e${n}` })),
+    };
+    expect(settle(sale({ product_id: "more" }), full, null)).toEqual({ kind: "reject", reason: "order_too_large" });
+    expect(settle(pixelSale({ product_id: "p7" }), full, null).kind).toBe("emit");
+  });
+
+  test("that was remembered in format 1 goes on: what it took stays taken, what it had left still takes", () => {
+    const line = {
+      ...{ product_key: "a", status: "credited", partner_id: 21, campaign_id: 31, event_id: "e1", at: noon },
+      ...{ received_at: noon, value_minor: "10000", currency: "MXN", has_server_money: true, refunded_minor: "3000" },
+      ...{ refund_reason: "other", is_returned: false, review: null, conversion_id: "cnv_1", conversion_version: 2 },
+      copies: 0,
+    };
+    const left = { event_id: "r1", product_key: null, left_minor: "2000", currency: "MXN", reason: "other" };
+    const bytes = Buffer.from(`${JSON.stringify({ format: 1, lines: [line], refunds: [left] })}\n{}`);
+    const state = order.stateOf(["k"], [bytes]);
+    expect(state.lines[0]).toMatchObject({ refunded_minor: 30_00n, settled_minor: 30_00n, name: null, lead_id: null });
+    expect(state.refunds).toMatchObject([{ amount_minor: 20_00n, received_at: 0, refund_id: null, row: null }]);
+    expect(state.claimed_by).toEqual([21]);
+  });
+});
+
+describe("leads of one person for one product", () => {
+  const lead = (hours: number, id: string | null, said: Parameters<typeof sale>[0] = {}) =>
+    sale({
+      ...{ t: "lead_submit", order_key: "l:k", order_id: null, at: noon + hours * hourMs },
+      ...(id !== null && { props: JSON.stringify({ client_lead_id: id }) }),
+      ...said,
+    });
+  const countOf = (...leads: readonly Recorded<Claim>[]): number => settled(...leads).conversions.length;
+
+  test("are one within 48 hours, also over midnight", () => {
+    expect(countOf(lead(11.9, null), lead(12.1, null))).toBe(1);
+    expect(countOf(lead(0, null), lead(48, null))).toBe(1);
+  });
+  test("are two when they lie further apart", () => expect(countOf(lead(0, null), lead(48.1, null))).toBe(2));
+  test("stay two when their client gave them two ids", () =>
+    expect(countOf(lead(0, "A"), lead(1, "B"), lead(2, "A"))).toBe(2));
+  test("are one for ever under one id of their client", () => expect(countOf(lead(0, "A"), lead(500, "A"))).toBe(1));
+  test("take the id that their copy brings", () => expect(countOf(lead(0, null), lead(1, "A"), lead(2, "B"))).toBe(2));
+  test("are decided about by the event that made each", () => {
+    const [first, second] = [lead(0, "A"), lead(1, "B")];
+    const decision = decide("take_back", { line: "any" });
+    const about = {
+      ...decision,
+      data: { ...decision.data, order_key: "l:k", attributed: second!.data.attributed },
+    };
+    const { conversions } = settled(first!, second!, about);
+    expect(conversions.map(({ data }) => [data.kind, data.event_id])).toEqual([
+      ["credited", first!.id],
+      ["credited", second!.id],
+      ["reversed", second!.id],
+    ]);
+  });
+});

@@ -200,7 +200,7 @@ const decode = (bytes: Uint8Array): OrderState => {
     events: events.map((event_id: string) => ({ event_id, row: rows.shift()! })),
     refunds: refunds.map((refund: unknown) => refundFrom(refund, rows)),
     decisions: decisions.map((asked: object) => ({ name: null, event_id: null, ...asked })),
-    claimed_by: claimed_by ?? [...new Set(known.flatMap(({ partner_id }) => partner_id ?? []))],
+    claimed_by: claimed_by ?? (format === 1 ? [...new Set(known.flatMap(({ partner_id }) => partner_id ?? []))] : []),
   };
 };
 

@@ -106,8 +106,8 @@ const lineOf = ({ line, left, isReturned, reason }: Share): Line => {
 
 /**
  * Until its lines are complete an order's refunds are spread again over all of them: those that name
- * a line first, the others as one sum. A later refund is spread once, over the lines of its time. A
- * refund without an amount and one that names a line also find what comes late.
+ * a line first, the others as one sum. A later refund is spread once, over the lines of its time. Only
+ * one that names a line also finds it when it comes late.
  */
 export const spread = (lines: readonly Line[], refunds: readonly Refund[]): Spread => {
   const shares = lines.map((line): Share => {
@@ -121,18 +121,12 @@ export const spread = (lines: readonly Line[], refunds: readonly Refund[]): Spre
   const namedBy = (refund: Refund): readonly Share[] => all.filter(({ line }) => namesLine(refund, line));
   const early = sorted.filter(({ received_at }) => received_at <= closesAt);
   for (const refund of early.filter(isOfLine)) spreading.share([refund], namedBy(refund));
-  const ofOrder = early.filter((refund) => !isOfLine(refund));
   spreading.share(
-    ofOrder.filter(({ amount_minor }) => amount_minor === null),
-    all,
-  );
-  spreading.share(
-    ofOrder.filter(({ amount_minor }) => amount_minor !== null),
+    early.filter((refund) => !isOfLine(refund)),
     all.filter(({ line }) => line.received_at <= closesAt),
   );
   for (const refund of sorted.slice(early.length)) {
-    const isThere = ({ line }: Share): boolean =>
-      refund.amount_minor === null || line.received_at <= refund.received_at;
+    const isThere = ({ line }: Share): boolean => line.received_at <= refund.received_at;
     spreading.share([refund], isOfLine(refund) ? namedBy(refund) : all.filter(isThere));
   }
   return { lines: shares.map(lineOf), unmet: spreading.unmet, excess: spreading.excess };

@@ -214,6 +214,7 @@ describe("leads of one person for one product", () => {
     const decision = decide("take_back", { line: "any" });
     const about = {
       ...decision,
+      key: second!.key,
       data: { ...decision.data, order_key: "l:k", attributed: second!.data.attributed },
     };
     const { conversions } = settled(first!, second!, about);

@@ -8,6 +8,7 @@ import { commitOf, versionOf } from "../../infra/runtime/version.ts";
 import { heldAmong, recordHosting } from "../../modules/groups/group-holds.ts";
 import type { Group } from "../../modules/groups/hosting.ts";
 import { openMemberships } from "../../modules/groups/membership.ts";
+import { recordedSoon } from "../../modules/groups/recording.ts";
 import type { Topology } from "../../stream/flow.ts";
 import type { Config } from "./config.ts";
 import { reportLag } from "./lag.ts";
@@ -62,8 +63,7 @@ const join = async (group: Group, host: Host, { pool, processOf }: Runners): Pro
     nodes: nodesOf(group),
     instance: config.INSTANCE_NAME,
   };
-  // For commands that look; one that finds nothing asks the broker.
-  await recordHosting(pool, hosting).catch((error) => log.warn("hosting.not_told", { group: group.name, error }));
+  await recordedSoon(() => recordHosting(pool, hosting), log, group.name, scope.closing);
   return kafka.consumer({
     group: group.name,
     topics: [group.reads.name],

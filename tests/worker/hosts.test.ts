@@ -1,6 +1,8 @@
 // Who hosts what, and which groups an event passes: from the pipeline and what workers recorded.
+import { setImmediate } from "node:timers/promises";
 import { expect, test } from "vitest";
 import { hopsTo, hostsNow, hostsOf, type Recorded } from "../../modules/groups/hosts.ts";
+import { recordedSoon } from "../../modules/groups/recording.ts";
 import { events } from "../../sinks/analytics/table.ts";
 import { readersOf, sinkInto } from "../../stream/topology.ts";
 import { pipeline } from "../../topology.ts";
@@ -55,4 +57,30 @@ test("a fused stage is passed in its chain, and in its own topic for what was wr
 
 test("every stage and sink of the pipeline has a host, whatever was recorded", () => {
   for (const node of readersOf(pipeline)) expect(hosts([fused, chained, alone])(node).nodes).toContain(node.name);
+});
+
+test("a hosting that Postgres does not take is recorded once it does, and the join does not wait for it", async () => {
+  const warned: string[] = [];
+  const waits: (() => void)[] = [];
+  let isAway = true;
+  let records = 0;
+  const record = async (): Promise<void> => {
+    if (isAway) throw Object.assign(new Error("away"), { code: "ECONNREFUSED" });
+    records += 1;
+  };
+  const clock = {
+    now: () => 0,
+    random: () => 1,
+    sleep: () => new Promise<void>((resolve) => void waits.push(resolve)),
+  };
+  const log = { warn: (what: string) => void warned.push(what) };
+  await recordedSoon(record, log, "tributary.x", new AbortController().signal, clock);
+  const released = (): number => {
+    waits.shift()?.();
+    return records;
+  };
+  for (let n = 0; n < 3; n += 1) await setImmediate(released());
+  expect([records, warned]).toEqual([0, ["hosting.not_told"]]);
+  isAway = false;
+  await expect.poll(released).toBe(1);
 });

@@ -344,12 +344,13 @@ export interface Declared<Nodes extends readonly Node[]> extends Topology {
 type Known<Kind, Name extends string, Node> = Node & { readonly is: Kind; readonly name: Name };
 
 export const edge: {
-  <Body extends Events, Facts, Out, const Name extends string = string>(
-    node: Edge<Body, Facts, Out> & { readonly name: Name },
-  ): Known<"edge", Name, Edge<Body, Facts, Out>>;
   <Given, Out, const Name extends string = string>(
     node: Feed<Given, Out> & { readonly name: Name },
   ): Known<"edge", Name, Feed<Given, Out>>;
+  // The last one: what is wrong with a wiring is said of it.
+  <Body extends Events, Facts, Out, const Name extends string = string>(
+    node: Edge<Body, Facts, Out> & { readonly name: Name },
+  ): Known<"edge", Name, Edge<Body, Facts, Out>>;
 } = (node: any): any => ({ is: "edge", ...node });
 export const stage = <In, Out, State, Facts, Reason extends string, const Name extends string = string>(
   node: Stage<In, Out, State, Facts, Reason> & { readonly name: Name },

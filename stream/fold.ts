@@ -3,10 +3,9 @@
 
 import type { AnyStage, AnyTopic, Drop, Emit, Emitted, Outcome, Position, Recorded } from "./flow.ts";
 import type { Loaded, Remembering } from "./memory/memory.ts";
-import { decodeOutcome, encodeOutcome, type RecordedMessage, type RecordedOutcome } from "./memory/outcome.ts";
 import { type Recall, recall } from "./memory/recall.ts";
 import type { InputMessage, OutputMessage } from "./messages.ts";
-import type { Wire } from "./wire.ts";
+import type { RecordedMessage, RecordedOutcome, Wire } from "./wire.ts";
 
 /** A stage as it is hosted. */
 export interface Hosted {
@@ -135,7 +134,7 @@ class Folding {
     const decided = isDurable ? this.#remembered.decided(given.event.id) : undefined;
     if (decided !== undefined) {
       this.recalled += 1;
-      this.#answer(decodeOutcome(decided), given);
+      this.#answer(this.#wire.decodeOutcome(decided), given);
       return;
     }
     const outcome = this.#decide(given.event, factsOf(given.event));
@@ -198,7 +197,7 @@ class Folding {
       dropped: outcome.kind === "drop" ? outcome.reason : null,
       messages: events.map((emitted) => this.#message(topicOf(stage, emitted), event, emitted)),
     };
-    this.#remembered.decide(event, encodeOutcome(recorded));
+    this.#remembered.decide(event, this.#wire.encodeOutcome(recorded));
     return recorded;
   }
 

@@ -1,6 +1,7 @@
 // How values become events and events values: what the runners ask of the encoding of the log.
 // infra/avro/wire.ts implements it.
 import type { Position, Recorded, Topic } from "./flow.ts";
+import type { OutputMessage } from "./messages.ts";
 
 export interface Wire {
   /**
@@ -18,7 +19,21 @@ export interface Wire {
    * it Unreadable("unknown_schema") for good. Rejects while the registry is away.
    */
   readonly learn: (schemaId: number) => Promise<void>;
+  readonly encodeOutcome: (outcome: RecordedOutcome) => Buffer;
+  /** Throws on bytes that this version cannot read: a recorded decision is never guessed. */
+  readonly decodeOutcome: (bytes: Uint8Array) => RecordedOutcome;
 }
+
+/**
+ * What became of an event, as durable memory keeps it: the very messages that were produced for it,
+ * so that it can be answered again.
+ */
+export interface RecordedOutcome {
+  /** Why nothing was emitted; null when the event was not dropped. */
+  readonly dropped: string | null;
+  readonly messages: readonly RecordedMessage[];
+}
+export type RecordedMessage = OutputMessage & { readonly key: string; readonly value: Buffer };
 
 export type UnreadableCode = "not_framed" | "unknown_schema" | "unreadable_body" | "content_hash_mismatch";
 

@@ -1,6 +1,7 @@
 // A wire for a process that must start while the schema registry is away.
 import type { AnyTopic } from "../../stream/flow.ts";
 import type { Wire } from "../../stream/wire.ts";
+import { decodeOutcome, encodeOutcome } from "./outcome.ts";
 import { openWire, type SchemaIds } from "./wire.ts";
 
 export interface LateWire {
@@ -25,6 +26,8 @@ export const lateWire = (topics: readonly AnyTopic[], registry: SchemaIds): Late
       encode: (topic, event, origin) => ready().encode(topic, event, origin),
       decode: (topic, value, read) => ready().decode(topic, value, read),
       learn: (schemaId) => ready().learn(schemaId),
+      encodeOutcome,
+      decodeOutcome,
     },
     opened: async () => {
       if (found !== undefined) return;

@@ -4,6 +4,7 @@
 import type { AnyTopic } from "../../stream/flow.ts";
 import type { OutputMessage } from "../../stream/messages.ts";
 import { UnknownSchema, Unreadable, type Wire } from "../../stream/wire.ts";
+import { decodeOutcome, encodeOutcome } from "./outcome.ts";
 
 /** What a registry knows a schema by. */
 export type Schemed = Pick<AnyTopic, "name" | "schema">;
@@ -144,5 +145,5 @@ const wireOf = (own: ReadonlyMap<AnyTopic, number>, schemaOf: SchemaIds["schemaO
     return asked;
   };
 
-  return { encode, decode, learn };
+  return { encode, decode, learn, encodeOutcome, decodeOutcome };
 };

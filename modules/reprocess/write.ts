@@ -1,7 +1,7 @@
 // Publishes the decisions of a difference and follows settle until it has answered each of them.
 
+import { decodeOutcome } from "../../infra/avro/outcome.ts";
 import type { Memory } from "../../stream/memory/memory.ts";
-import { decodeOutcome } from "../../stream/memory/outcome.ts";
 import type { Produce } from "../../stream/messages.ts";
 import { topics } from "../../topics.ts";
 import type { Change } from "./changes.ts";

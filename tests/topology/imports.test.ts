@@ -78,6 +78,7 @@ test("processors import nothing that reads a clock, draws a number or opens a co
 test("one module touches each client library", () => {
   const owners: Readonly<Record<string, RegExp>> = {
     kafkajs: /^infra\/kafka\//,
+    avsc: /^(infra\/(avro|embedded)\/|sinks\/archive\/container\.ts$)/,
     "@kafkajs/confluent-schema-registry": /^infra\/avro\/registry\.ts$/,
     "@clickhouse/client": /^infra\/clickhouse\/client\.ts$/,
     "@aws-sdk/client-s3": /^infra\/objects\/s3\.ts$/,

@@ -2,16 +2,7 @@
 // answered again.
 import avro from "avsc";
 
-export interface RecordedMessage {
-  readonly topic: string;
-  readonly key: string;
-  readonly value: Buffer;
-}
-export interface RecordedOutcome {
-  /** Why nothing was emitted; null when the event was not dropped. */
-  readonly dropped: string | null;
-  readonly messages: readonly RecordedMessage[];
-}
+import type { RecordedOutcome } from "../../stream/wire.ts";
 
 const type = avro.Type.forSchema({
   type: "record",

@@ -116,6 +116,18 @@ export interface Contract extends Known {
   readonly effective_from: UnixMs;
   readonly effective_to: UnixMs | null;
 }
+/**
+ * Whether a partner's month is closed: its payment was approved, and what is decided later belongs
+ * to the next open one.
+ */
+export interface Period extends Known {
+  readonly client_id: number;
+  readonly partner_id: number;
+  readonly year: number;
+  readonly month: number;
+  readonly status: "closed" | "open";
+}
+type PeriodOf = Pick<Period, "client_id" | "partner_id" | "year" | "month">;
 export type Operator =
   | "eq"
   | "ne"
@@ -154,6 +166,7 @@ export interface ReferenceRows {
   readonly links: readonly Link[];
   readonly contracts: readonly Contract[];
   readonly rules: readonly Rule[];
+  readonly periods: readonly Period[];
 }
 
 /**
@@ -187,6 +200,7 @@ export interface ReferenceAt {
    * Whether any partner of the client earns on this event type now: such custom events are claims.
    */
   readonly isCommissioned: (clientId: number, eventType: string) => boolean;
+  readonly isClosed: (period: PeriodOf) => boolean;
 }
 
 /**
@@ -254,7 +268,7 @@ export const referenceOf = (rows: ReferenceRows, asOf: UnixMs): Reference => {
   };
   const terms = <Row extends Known>(
     all: readonly Row[],
-    idOf: (row: Row) => number,
+    idOf: (row: Row) => string | number,
     groupOf: (row: Row) => string | number,
   ) => {
     const byGroup = new Map(
@@ -282,6 +296,9 @@ export const referenceOf = (rows: ReferenceRows, asOf: UnixMs): Reference => {
     (row) => row.contract_id,
     (row) => `${row.client_id}:${row.event_type}`,
   );
+  const nameOf = ({ client_id, partner_id, year, month }: PeriodOf): string =>
+    `${client_id}:${partner_id}:${year}-${month}`;
+  const periodsKnown = terms(rows.periods, nameOf, nameOf);
   const linkIds = new Map(rows.links.map((row) => [`${row.client_id}:${row.code}`, row.link_id]));
   /**
    * Everybody who ever worked for a client, lowest id first; whether they do at some time, their
@@ -352,6 +369,7 @@ export const referenceOf = (rows: ReferenceRows, asOf: UnixMs): Reference => {
         contractsOfType(`${clientId}:${eventType}`, knownAt).some(
           (row) => row.status === "active" && isInForce(row, validAt),
         ),
+      isClosed: (period) => periodsKnown(nameOf(period), knownAt).some(({ status }) => status === "closed"),
     }),
   };
 };

@@ -93,10 +93,20 @@ export const rowsAfter = async (tx: pg.PoolClient, change: number): Promise<Refe
       effective_from: startOf(row.effective_from),
       effective_to: startOf(row.effective_to),
     })),
+    // A payment that is approved closes its period; there are no payments yet.
+    periods: [],
   };
 };
 
-export const noRows: ReferenceRows = { clients: [], partners: [], campaigns: [], links: [], contracts: [], rules: [] };
+export const noRows: ReferenceRows = {
+  clients: [],
+  partners: [],
+  campaigns: [],
+  links: [],
+  contracts: [],
+  rules: [],
+  periods: [],
+};
 
 export const joined = (older: ReferenceRows, newer: ReferenceRows): ReferenceRows => ({
   clients: [...older.clients, ...newer.clients],
@@ -105,4 +115,5 @@ export const joined = (older: ReferenceRows, newer: ReferenceRows): ReferenceRow
   links: [...older.links, ...newer.links],
   contracts: [...older.contracts, ...newer.contracts],
   rules: [...older.rules, ...newer.rules],
+  periods: [...older.periods, ...newer.periods],
 });

@@ -16,7 +16,7 @@ import {
   type Volume,
   withCount,
 } from "./earned.ts";
-import { adjustmentsFor, entryFor } from "./entry.ts";
+import { adjustmentsFor, bookedIn, entryFor } from "./entry.ts";
 import { flat } from "./flat.ts";
 import { hybrid } from "./hybrid.ts";
 import { bounded, capped } from "./limits.ts";
@@ -283,11 +283,21 @@ const release = (change: Sale, memory: CommissionMemory): Emit<Committed, Commis
   );
 };
 
+const decisionOn = (change: Sale, memory: CommissionMemory, facts: Contracts): Emit<Committed, CommissionMemory> => {
+  if (change.data.kind === "reversed") return reverse(change, memory);
+  return change.data.kind === "released" ? release(change, memory) : earn(change, memory, facts);
+};
+
 /**
  * Answers each conversion record with one entry, and with a further one for each part of its month
  * that won or lost a tier (docs/design/money.md, "Commissions"); amounts are minor units.
  */
 export const commission: Processor<Conversion, Committed, CommissionMemory, Contracts> = (change, memory, facts) => {
-  if (change.data.kind === "reversed") return reverse(change, memory);
-  return change.data.kind === "released" ? release(change, memory) : earn(change, memory, facts);
+  const decided = decisionOn(change, memory, facts);
+  const { openMonth } = facts;
+  if (openMonth === null) return decided;
+  return {
+    ...decided,
+    events: decided.events.map((event) => ({ ...event, data: bookedIn(event.data, openMonth) })),
+  };
 };

@@ -1,6 +1,6 @@
 // The balanced ledger entries that answer one conversion record.
 
-import { monthOf } from "../../domain/calendar.ts";
+import { type Month, monthOf } from "../../domain/calendar.ts";
 import { derivedId, prefixed, uuidOf } from "../../domain/ids.ts";
 import type { Conversion, EntryLine, LedgerEntry } from "../../schemas/generated.ts";
 import type { Recorded } from "../../stream/flow.ts";
@@ -99,3 +99,17 @@ export const adjustmentsFor = (
       lines: linesOf(amountMinor, heldMinor),
     };
   });
+
+/**
+ * A month that is closed is never edited: what would have moved money in it is an adjustment in the
+ * first open one.
+ */
+export const bookedIn = (entry: LedgerEntry, open: Month): LedgerEntry =>
+  entry.lines.length === 0
+    ? entry
+    : {
+        ...entry,
+        ...open,
+        kind: entry.kind === "tier_adjustment" ? entry.kind : "adjustment",
+        formula: `${entry.formula}; the month of the sale is closed, so it is booked in the first open one`,
+      };

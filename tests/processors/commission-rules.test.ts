@@ -10,7 +10,7 @@ import type { Claim, Conversion, LedgerEntry } from "../../schemas/generated.ts"
 import type { Recorded } from "../../stream/flow.ts";
 import { client, contract, dayMs, noon, reads, referenceWith } from "../support/builders.ts";
 import { type Happening, history, sumOf, written } from "../support/contract-builders.ts";
-import { change, committed, sale, settled, terms } from "../support/money-builders.ts";
+import { change, committed, refund, sale, settled, terms } from "../support/money-builders.ts";
 
 /** What is booked for claims, with the facts that these reference rows give. */
 const booked = async (
@@ -82,6 +82,63 @@ describe("an order line has one contract, whichever copy came first", () => {
     const changed = earned.changes(keys, met, outcome.state);
     expect(changed.map(({ key: one }) => one)).toEqual(["7:21|cnv:cnv_1", key]);
     expect(outcome.events).toMatchObject([{ data: { kind: "reversal", amount_minor: -10_00n } }]);
+  });
+});
+
+describe("a month that is closed", () => {
+  const june = { client_id: 7, partner_id: 21, year: 2026, month: 6 };
+  const closed = { ...june, status: "closed" as const, recorded_at: noon + 20 * dayMs, valid_from: 0 };
+  const october = noon + 120 * dayMs;
+  const booking = (entries: readonly LedgerEntry[]) =>
+    entries.map(({ kind, amount_minor, month }) => [kind, amount_minor, month]);
+
+  test("takes no refund: it is an adjustment in the first month that is open", async () => {
+    const claims = [sale(), refund({ receivedAt: october, at: october })];
+    expect(booking(await booked(claims, { periods: [closed] }))).toEqual([
+      ["earned", 10_00n, 6],
+      ["adjustment", -10_00n, 7],
+    ]);
+    const [earning, back] = await booked(claims, { periods: [closed, { ...closed, month: 7 }] });
+    expect(back).toMatchObject({ year: 2026, month: 8, reason: "other", reverses_entry_id: earning?.entry_id });
+    expect(back?.formula).toMatch(/; the month of the sale is closed, so it is booked in the first open one$/);
+    expect(booking(await booked(claims))).toEqual([
+      ["earned", 10_00n, 6],
+      ["reversal", -10_00n, 6],
+    ]);
+  });
+
+  test("takes no late sale either, and what earns nothing stays with its sale", async () => {
+    const late = sale({ receivedAt: october });
+    expect(booking(await booked([late], { periods: [closed] }))).toEqual([["adjustment", 10_00n, 7]]);
+    expect(booking(await booked([late], { periods: [closed], contracts: [] }))).toEqual([["none", 0n, 6]]);
+  });
+
+  test("is one that was known to be closed when the claim came, and of this partner and client", async () => {
+    const early = [sale(), refund({ receivedAt: noon + dayMs })];
+    expect(booking(await booked(early, { periods: [closed] }))[1]).toEqual(["reversal", -10_00n, 6]);
+    const late = [sale(), refund({ receivedAt: october })];
+    const opened = { ...closed, status: "open" as const, recorded_at: noon + 30 * dayMs };
+    for (const periods of [[closed, opened], [{ ...closed, partner_id: 22 }], [{ ...closed, client_id: 8 }]])
+      expect(booking(await booked(late, { periods }))[1]).toEqual(["reversal", -10_00n, 6]);
+  });
+
+  test("keeps its tiers: what a refund loses of them goes to the open month, too, and the year may end", async () => {
+    const tiers = [
+      { from: 0, rate: 5 },
+      { from: 150, rate: 10 },
+    ];
+    const contracts = [written({ type: "tiered", tier_mode: "retroactive", tiers })];
+    const claims = [sale(), sale({ order_id: "o2" }), refund({ receivedAt: october, order_id: "o2" })];
+    const months = [6, 7, 8, 9, 10, 11, 12].map((month) => ({ ...closed, month }));
+    const entries = await booked(claims, { contracts, periods: months });
+    expect(booking(entries)).toEqual([
+      ["earned", 5_00n, 6],
+      ["earned", 10_00n, 6],
+      ["tier_adjustment", 5_00n, 6],
+      ["adjustment", -10_00n, 1],
+      ["tier_adjustment", -5_00n, 1],
+    ]);
+    expect(entries.at(-1)).toMatchObject({ year: 2027, conversion_id: entries[2]?.conversion_id });
   });
 });
 

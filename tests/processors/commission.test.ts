@@ -304,7 +304,7 @@ describe("the facts of a commission", () => {
     (await contracts.load([event], reads([reference, referenceWith(rows)])))(event);
 
   test("are the contract of the sale and its client's hold for this kind of event", async () => {
-    expect(await factsOf({})).toEqual({ contract: contract(), holdDays: 30 });
+    expect(await factsOf({})).toEqual({ contract: contract(), holdDays: 30, openMonth: null });
     expect((await factsOf({}, change({ event_type: "lead_submit" }))).holdDays).toBe(0);
   });
 
@@ -337,6 +337,7 @@ describe("the facts of a commission", () => {
     expect(await factsOf({ clients: [client({ client_id: 8 })], contracts: [] })).toEqual({
       contract: undefined,
       holdDays: 0,
+      openMonth: null,
     });
   });
 

@@ -336,6 +336,7 @@ export const referenceRows = (over: Partial<ReferenceRows> = {}): ReferenceRows 
   links: [link()],
   contracts: [contract()],
   rules: [],
+  periods: [],
   ...over,
 });
 

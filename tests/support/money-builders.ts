@@ -190,7 +190,12 @@ export const change = (over: Partial<Conversion> = {}, receivedAt: UnixMs = noon
 };
 
 /** Ten percent, thirty days of hold. */
-export const terms = (over: Partial<Contracts> = {}): Contracts => ({ contract: contract(), holdDays: 30, ...over });
+export const terms = (over: Partial<Contracts> = {}): Contracts => ({
+  contract: contract(),
+  holdDays: 30,
+  openMonth: null,
+  ...over,
+});
 
 /**
  * Folds events in their order: each meets the newest remembered bytes, and one decided before is

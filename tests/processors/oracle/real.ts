@@ -86,6 +86,7 @@ export const knownTo = (histories: readonly History[]): Read => {
       ),
     ),
     rules: [],
+    periods: [],
   };
   return reads([reference, referenceOf(rows, Number.MAX_SAFE_INTEGER)], [clickKeys, keys]);
 };

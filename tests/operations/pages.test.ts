@@ -73,12 +73,14 @@ describe("comments", () => {
       .flatMap((line) => /^\s*(?:\/\*\*|\/\/|\*|--|#) ?(.*)$/.exec(line)?.[1] ?? [])
       .join(" ");
   const cited = sources.flatMap((file) =>
-    [...proseOf(file).matchAll(/([\w./-]*\w\.md)(?:, "([^"]+)"| ([A-Z]\d{1,2})\b)?/g)].map(([, page, heading, id]) => ({
-      file,
-      page: page!,
-      heading,
-      id,
-    })),
+    [...proseOf(file).matchAll(/([\w./-]*\w\.md)(?:, "([^"]+)"|,? ([A-Z]\d{1,2})\b)?/g)].map(
+      ([, page, heading, id]) => ({
+        file,
+        page: page!,
+        heading,
+        id,
+      }),
+    ),
   );
 
   test("cite pages that are in the repository", () =>

@@ -99,9 +99,12 @@ export const run = async (options: { seconds?: string; rate?: string; warm?: str
       `${table(["process", "us/event", "RSS MiB"], [...rows, ["generator", result.cpuUsPerEvent.toFixed(1), null], ["sum", sum.toFixed(1), null]])}\n\n`,
     );
     process.stdout.write(
-      `${Math.round(result.accepted / result.seconds)} events/s for ${seconds} s, ${result.refusedBodies} bodies refused; ${stored} of ${expected} stored\n` +
-        `request p50 ${result.p50Ms.toFixed(0)} ms, p99 ${result.p99Ms.toFixed(0)} ms; received to stored p50 ${p50.toFixed(2)} s, p99 ${p99.toFixed(2)} s\n` +
-        `lag over all groups: median ${lagStart} in the first third, ${lagEnd} in the last, highest ${Math.max(...lags.map(({ total }) => total))}\n`,
+      `${Math.round(result.accepted / result.seconds)} events/s for ${seconds} s, ` +
+        `${result.refusedBodies} bodies refused; ${stored} of ${expected} stored\n` +
+        `request p50 ${result.p50Ms.toFixed(0)} ms, p99 ${result.p99Ms.toFixed(0)} ms; received to ` +
+        `stored p50 ${p50.toFixed(2)} s, p99 ${p99.toFixed(2)} s\n` +
+        `lag over all groups: median ${lagStart} in the first third, ${lagEnd} in the last, highest ` +
+        `${Math.max(...lags.map(({ total }) => total))}\n`,
     );
     process.stdout.write(
       `${save("chain", { ...circumstances(), rate, seconds, result, cpu: Object.fromEntries(cpu), p50, p99, lags, stored, expected })}\n`,

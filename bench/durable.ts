@@ -194,7 +194,8 @@ export const run = async (options: { seconds?: string }): Promise<void> => {
     `${table(["where", "batch", "callers", "events/s", "p50 ms", "p99 ms", "our us", "broker us", "syncs/s"], rows)}\n`,
   );
   process.stdout.write(
-    `drained from the spool: ${Math.round(drainedPerSecond)} events/s, ${drainUs.toFixed(1)} us each, without what sending costs\n`,
+    `drained from the spool: ${Math.round(drainedPerSecond)} events/s, ${drainUs.toFixed(1)} us ` +
+      "each, without what sending costs\n",
   );
   process.stdout.write(`${save("durable", { ...circumstances(), seconds, all, drainedPerSecond, drainUs })}\n`);
 };

@@ -25,7 +25,8 @@ export const MANY_DEVICES = 20_000;
 const DIGITS = 10;
 const PLACE = "0".repeat(DIGITS);
 const ua = (n: number) =>
-  `Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/${100 + n}.0.${n * 37}.0 Safari/537.36`;
+  "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) " +
+  `Chrome/${100 + n}.0.${n * 37}.0 Safari/537.36`;
 
 const eventOf = (shape: BodyShape, n: number, random: () => number): object => {
   const device = Math.floor(random() * shape.devices);

@@ -132,7 +132,8 @@ export const run = async (options: { seconds?: string; runs?: string }): Promise
       for (const [who, target, batch] of kindsOf(edge, twin)) {
         const one = await measure(world, who, target, batch, seconds);
         process.stderr.write(
-          `run ${n + 1} of ${runs}: ${who}, ${batch} a body: ${Math.round(one.eventsPerSecond)} events/s, ${one.edgeUs.toFixed(1)} us\n`,
+          `run ${n + 1} of ${runs}: ${who}, ${batch} a body: ${Math.round(one.eventsPerSecond)} events/s, ` +
+            `${one.edgeUs.toFixed(1)} us\n`,
         );
         all.push(one);
       }

@@ -6,11 +6,14 @@ const benches: Readonly<Record<string, string>> = {
   ingest:
     "how many events a second one ingest process takes, after the log's acknowledgement; a tutorial twin beside it",
   rollups: "what it costs to compute one touched minute again, by the number of events in its client's hour",
-  pure: "what every pure step costs an event, as a multiple of JSON.parse of it; no servers (npm test holds it against bench/pure.ratios.json)",
+  pure:
+    "what every pure step costs an event, as a multiple of JSON.parse of it; no servers (npm test " +
+    "holds it against bench/pure.ratios.json)",
   stage:
     "how fast the hosted chain works off what lies in the log: every event on one partition, and spread over twelve",
   replay:
-    "how fast an hour of the log is written to the stores again beside the live rate, and what live traffic pays for it",
+    "how fast an hour of the log is written to the stores again beside the live rate, and what live " +
+    "traffic pays for it",
   archive: "what archiving an event costs, and how fast a window comes back, restored or relearnt",
   durable: "what it costs to survive a power cut: the log with a sync for each send, and the spool of an edge",
   chain: "the whole pipeline at a steady rate: lag, freshness, CPU per process and event",
@@ -33,7 +36,9 @@ if (name === undefined || values.help || !(name in benches)) {
   );
   for (const [bench, question] of Object.entries(benches)) process.stdout.write(`${bench.padEnd(8)} ${question}\n`);
   process.stdout.write(
-    "\n--seconds <n>  measured time of a run\n--rate <n>     events a second (chain, replay)\n--warm <n>     seconds before the measured time (chain)\n--runs <n>     runs; the median is told\n--json         the ratios alone (pure)\n",
+    "\n--seconds <n>  measured time of a run\n--rate <n>     events a second (chain, replay)\n--warm " +
+      "<n>     seconds before the measured time (chain)\n--runs <n>     runs; the median is " +
+      "told\n--json         the ratios alone (pure)\n",
   );
   process.exitCode = values.help ? 0 : 2;
 } else {

@@ -152,12 +152,17 @@ export const run = async (options: { seconds?: string; rate?: string }): Promise
       )}\n`,
     );
     process.stdout.write(
-      `\nCPU of the replay alone, us an event: ${[...cpu].map(([name, us]) => `${name} ${us.toFixed(1)}`).join(", ")}\n`,
+      "\nCPU of the replay alone, us an event: " +
+        `${[...cpu].map(([name, us]) => `${name} ${us.toFixed(1)}`).join(", ")}\n`,
     );
     process.stdout.write(
-      `received to stored at ${rate}/s: p50 ${without.p50Ms.toFixed(0)} ms, p95 ${without.p95Ms.toFixed(0)} ms (${without.events} events); ` +
-        `during the replay p50 ${beside.p50Ms.toFixed(0)} ms, p95 ${beside.p95Ms.toFixed(0)} ms (${beside.events} events): ${(beside.p95Ms / without.p95Ms).toFixed(1)} times\n` +
-        `state after the replay: ${changed.length === 0 ? "the same" : `differs in ${changed.join(", ")}`} (${after.tables.reduce((sum, { rows }) => sum + rows, 0)} rows)\n`,
+      `received to stored at ${rate}/s: p50 ${without.p50Ms.toFixed(0)} ms, p95 ` +
+        `${without.p95Ms.toFixed(0)} ms (${without.events} events); ` +
+        `during the replay p50 ${beside.p50Ms.toFixed(0)} ms, p95 ${beside.p95Ms.toFixed(0)} ms ` +
+        `(${beside.events} events): ${(beside.p95Ms / without.p95Ms).toFixed(1)} times\n` +
+        "state after the replay: " +
+        `${changed.length === 0 ? "the same" : `differs in ${changed.join(", ")}`} ` +
+        `(${after.tables.reduce((sum, { rows }) => sum + rows, 0)} rows)\n`,
     );
     process.stdout.write(
       `${save("replay", { ...circumstances(), seconds, rate, sustained, speed, cpu: Object.fromEntries(cpu), without, beside, underSeconds: under!.seconds, changed })}\n`,

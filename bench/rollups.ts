@@ -36,7 +36,9 @@ const fill = async (clickhouse: Clickhouse, client: number, events: number): Pro
         ts: noon + ((n * 7_919) % HOUR_MS),
         t: n % 50 === 0 ? "purchase" : n % 10 === 0 ? "click" : "page_view",
         source: n % 3 === 0 ? "pixel" : "batch",
-        ua: "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/137.0.0.0 Safari/537.36",
+        ua:
+          "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) " +
+          "Chrome/137.0.0.0 Safari/537.36",
       },
       {
         enrichment: {

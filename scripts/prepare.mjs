@@ -37,7 +37,9 @@ function checkNode() {
 /** Java and Maven are needed for the embedded Kafka alone. */
 function checkJava() {
   const java = process.env.JAVA_HOME ? join(process.env.JAVA_HOME, "bin", "java") : "java";
-  const cure = `install a JDK ${OLDEST_JAVA} or newer (apt install openjdk-17-jdk-headless, brew install openjdk@17), or set KAFKA_BROKERS to a running Kafka`;
+  const cure =
+    `install a JDK ${OLDEST_JAVA} or newer (apt install openjdk-17-jdk-headless, brew install ` +
+    "openjdk@17), or set KAFKA_BROKERS to a running Kafka";
   const told = spawnSync(java, ["-version"], { encoding: "utf8" });
   if (told.error || told.status !== 0) throw new Unprepared(`Java was not found: ${cure}.`);
   const [, version] = /version "(?:1\.)?(\d+)/.exec(`${told.stderr}${told.stdout}`) ?? [];
@@ -54,7 +56,8 @@ function run(what, file, args) {
   if (done.status === 0) return;
   const output = `${done.stdout ?? ""}${done.stderr ?? ""}`.trim();
   throw new Unprepared(
-    `${what} failed${done.error ? ` (${done.error.message})` : ""}.${output ? `\n${output.split("\n").slice(-40).join("\n")}` : ""}`,
+    `${what} ` +
+      `failed${done.error ? ` (${done.error.message})` : ""}.${output ? `\n${output.split("\n").slice(-40).join("\n")}` : ""}`,
   );
 }
 
@@ -159,7 +162,8 @@ export function fetchJars(say = () => undefined) {
   const maven = process.platform === "win32" ? "mvn.cmd" : "mvn";
   if (spawnSync(maven, ["-v"], { encoding: "utf8" }).status !== 0)
     throw new Unprepared(
-      "Maven was not found: install it (apt install maven, brew install maven), or set KAFKA_BROKERS and REDIS_URL to running servers.",
+      "Maven was not found: install it (apt install maven, brew install maven), or set KAFKA_BROKERS " +
+        "and REDIS_URL to running servers.",
     );
   say("Fetching Kafka and Redis (54 MB, once) ...");
   const fresh = `${folder}.${process.pid}.new`;

@@ -8,7 +8,10 @@ const { getContainerRuntimeClient } = await import("testcontainers");
 const client = await getContainerRuntimeClient().catch(() => undefined);
 if (client?.compose.info === undefined) {
   console.error(
-    `No ${client === undefined ? "container engine answers here" : "docker compose was found beside the container engine"}: start Docker (or Podman with its Docker socket) and try again, or run the same suites on the embedded servers with npm test.`,
+    "No " +
+      `${client === undefined ? "container engine answers here" : "docker compose was found beside the container engine"}: ` +
+      "start Docker (or Podman with its Docker socket) and try again, or run the same suites on the " +
+      "embedded servers with npm test.",
   );
   process.exit(1);
 }

@@ -64,7 +64,8 @@ export const chain = ({ nodes }: Topology, names: readonly string[]): Chain => {
   const first = stages[0];
   if (first === undefined || problems.length > 0)
     throw new Error(
-      `${names.join(",") || "(nothing)"} cannot be hosted in one chain:\n${problems.map((problem) => `- ${problem}`).join("\n")}`,
+      `${names.join(",") || "(nothing)"} cannot be hosted in one ` +
+        `chain:\n${problems.map((problem) => `- ${problem}`).join("\n")}`,
     );
 
   const hosted = stages.map((stage, n): Hosted => ({ stage, feeds: stages[n + 1]?.from ?? null, isFirst: n === 0 }));

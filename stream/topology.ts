@@ -60,12 +60,14 @@ const problemsOf = (nodes: readonly Node[]): readonly string[] => {
     if (reaches(nodes, node, node)) problems.push(`${node.name}: its output comes back to it`);
     if (node.memory !== undefined && node.memory.keyedBy !== node.from.keyedBy)
       problems.push(
-        `${node.name}: its memory ${node.memory.name} is keyed by ${node.memory.keyedBy}, but ${node.from.name} by ${node.from.keyedBy}; memory never crosses partitions`,
+        `${node.name}: its memory ${node.memory.name} is keyed by ${node.memory.keyedBy}, but ` +
+          `${node.from.name} by ${node.from.keyedBy}; memory never crosses partitions`,
       );
     for (const output of Object.values(node.to))
       if (output.keyedBy === node.from.keyedBy && output.partitions !== node.from.partitions)
         problems.push(
-          `${node.name}: ${node.from.name} has ${node.from.partitions} partitions and ${output.name} ${output.partitions}, but both are keyed by ${output.keyedBy}; make them equal`,
+          `${node.name}: ${node.from.name} has ${node.from.partitions} partitions and ${output.name} ` +
+            `${output.partitions}, but both are keyed by ${output.keyedBy}; make them equal`,
         );
   }
   return problems;

@@ -130,7 +130,8 @@ const differenceOf = async (target: Target, table: string, rebuilt: string): Pro
  */
 const copyReference = async (from: pg.Pool, to: pg.Pool): Promise<void> => {
   const { rows } = await to.query<{ name: string }>(
-    "select table_name::text as name from information_schema.tables where table_schema = 'public' and table_type = 'BASE TABLE'",
+    "select table_name::text as name from information_schema.tables where table_schema = 'public' " +
+      "and table_type = 'BASE TABLE'",
   );
   const writing = await to.connect();
   try {

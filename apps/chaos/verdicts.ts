@@ -75,7 +75,10 @@ export const lineOf = (cycle: Cycle): string => {
   const done = faults.map(({ name, took }) => (took ? name : `${name} (VOID)`)).join(" + ");
   const held = judgements.filter(({ verdict }) => verdict === "kept").length;
   const said = broken.length === 0 ? `${held} laws kept` : `BROKEN ${broken.map(({ id }) => id).join(" ")}`;
-  return `cycle ${n}: ${done} | ${sent} events, quiet after ${(quietMs / 1_000).toFixed(0)} s | ${said} | ${seconds.toFixed(0)} s`;
+  return (
+    `cycle ${n}: ${done} | ${sent} events, quiet after ${(quietMs / 1_000).toFixed(0)} s | ${said} | ` +
+    `${seconds.toFixed(0)} s`
+  );
 };
 
 const wording: Readonly<Record<Verdict, string>> = {
@@ -104,6 +107,8 @@ export const summaryText = (summary: Summary): string => {
     ["fault", "name", "proven", "void", "a proof"],
     summary.faults.map((one) => [one.id, one.name, one.proven, one.void, shorten(one.proof, 80)]),
   );
-  const end = `N = ${summary.cycles} cycles with ${summary.proven} proven faults, ${summary.voidCycles} void; violations: ${summary.violations}; bound: ${boundOf(summary.cycles, summary.violations)}`;
+  const end =
+    `N = ${summary.cycles} cycles with ${summary.proven} proven faults, ${summary.voidCycles} void; ` +
+    `violations: ${summary.violations}; bound: ${boundOf(summary.cycles, summary.violations)}`;
   return `${faults}\n\n${laws}\n\n${end}`;
 };

@@ -120,7 +120,8 @@ export const adminAccess = (): AdminAccess => {
   const { POSTGRES_ADMIN_URL, POSTGRES_APP_PASSWORD } = process.env;
   if (!POSTGRES_ADMIN_URL || !POSTGRES_APP_PASSWORD)
     throw new Error(
-      "POSTGRES_ADMIN_URL (owner of the database) and POSTGRES_APP_PASSWORD are needed; the embedded stack migrates itself at npm start",
+      "POSTGRES_ADMIN_URL (owner of the database) and POSTGRES_APP_PASSWORD are needed; the embedded " +
+        "stack migrates itself at npm start",
     );
   return { adminUrl: POSTGRES_ADMIN_URL, appPassword: POSTGRES_APP_PASSWORD, clickhouseUrl: addresses().clickhouseUrl };
 };

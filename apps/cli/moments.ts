@@ -16,7 +16,8 @@ export const momentOf = (flag: string, text: string, now: UnixMs): UnixMs => {
   const at = MOMENT.test(text) ? Date.parse(text) : Number.NaN;
   if (Number.isNaN(at))
     throw new UsageError(
-      `${flag}: ${text} is not a time; give it with its zone, as ${new Date(now).toISOString().slice(0, 16)}Z, or as -2h`,
+      `${flag}: ${text} is not a time; give it with its zone, as ` +
+        `${new Date(now).toISOString().slice(0, 16)}Z, or as -2h`,
     );
   return at;
 };

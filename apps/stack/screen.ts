@@ -74,7 +74,8 @@ export const showScreen = async (options: ScreenOptions, leaving: AbortSignal): 
       before === undefined ? "-" : String(Math.max(0, Math.round(((now - (then ?? now)) * 1_000) / (at - before.at))));
     const demoNow = options.sent();
     const lines = [
-      `events in ${perSecond(high, before?.high)}/s, stored ${perSecond(stored, before?.stored)}/s, ${stored} counted in all${demoNow?.problem ? `; demo traffic: ${demoNow.problem}` : ""}`,
+      `events in ${perSecond(high, before?.high)}/s, stored ${perSecond(stored, before?.stored)}/s, ` +
+        `${stored} counted in all${demoNow?.problem ? `; demo traffic: ${demoNow.problem}` : ""}`,
       `freshness (received to stored, last minute): p50 ${seconds(fresh.p50_ms)}, p99 ${seconds(fresh.p99_ms)}`,
       `lag: ${lags.map(({ name, lag }) => `${name} ${lag}`).join("  ")}`,
       "",
@@ -106,7 +107,8 @@ export const showScreen = async (options: ScreenOptions, leaving: AbortSignal): 
       );
       if (isTerminal)
         process.stdout.write(
-          `\x1b[H\x1b[2J${head(options)}\n\n${reading?.text ?? ""}\n\n${[...(problem ? [`not readable just now: ${problem}`] : []), ...options.notes()].join("\n")}\n\nCtrl-C stops everything.\n`,
+          `\x1b[H\x1b[2J${head(options)}\n\n${reading?.text ?? ""}\n\n${[...(problem ? [`not readable just now: ${problem}`] : []), ...options.notes()].join("\n")}\n\nCtrl-C ` +
+            "stops everything.\n",
         );
       else if (performance.now() - lastLine > 10_000 && reading !== undefined) {
         lastLine = performance.now();
@@ -123,10 +125,14 @@ export const showScreen = async (options: ScreenOptions, leaving: AbortSignal): 
 export const head = ({ run, demo }: Pick<ScreenOptions, "run" | "demo">): string => {
   const { apps, services } = run();
   const shop = demo.clients[1] ?? demo.clients[0]!;
-  const event = `{"t":"purchase","ts":'$(date +%s000)',"cid":${shop.id},"did":"my-device","props":{"order_id":"'$RANDOM'","revenue":"499.00","currency":"MXN","product_id":"lamp","quantity":1,"coupon":"VERDE10"}}`;
+  const event =
+    `{"t":"purchase","ts":'$(date ` +
+    `+%s000)',"cid":${shop.id},"did":"my-device","props":{"order_id":"'$RANDOM'","revenue":"499.00","currency":"MXN","product_id":"lamp","quantity":1,"coupon":"VERDE10"}}`;
   return [
-    `Tributary  ingest ${apps.ingest?.url ?? "-"}  kafka ${"brokers" in services.kafka! ? services.kafka.brokers : "-"}  more: npx tributary status`,
+    `Tributary  ingest ${apps.ingest?.url ?? "-"}  kafka ` +
+      `${"brokers" in services.kafka! ? services.kafka.brokers : "-"}  more: npx tributary status`,
     "",
-    `curl -s ${apps.ingest?.url}/ingest/batch -H 'Authorization: Bearer ${shop.ingest_token}' -H 'Content-Type: application/json' -d '{"events":[${event}]}'`,
+    `curl -s ${apps.ingest?.url}/ingest/batch -H 'Authorization: Bearer ${shop.ingest_token}' -H ` +
+      `'Content-Type: application/json' -d '{"events":[${event}]}'`,
   ].join("\n");
 };

@@ -23,7 +23,8 @@ export interface Story {
 }
 const MINUTE_MS = 60_000;
 const phone =
-  "Mozilla/5.0 (iPhone; CPU iPhone OS 18_5 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/18.5 Mobile/15E148 Safari/604.1";
+  "Mozilla/5.0 (iPhone; CPU iPhone OS 18_5 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) " +
+  "Version/18.5 Mobile/15E148 Safari/604.1";
 
 /** The last character of an id changed: the right form, the wrong proof. */
 const forged = (clickId: string): string => `${clickId.slice(0, -1)}${clickId.endsWith("A") ? "B" : "A"}`;

@@ -170,7 +170,8 @@ export const tellStory = async (stage: Stage, print: (text: string) => void): Pr
     );
     const { isBalanced, balance } = await summary(pool, [shop.id]);
     print(
-      `\nledger balance of ${SHOP}: ${balance.map(({ amount, currency }) => `${amount} ${currency}`).join(", ") || "empty"}`,
+      `\nledger balance of ${SHOP}: ` +
+        `${balance.map(({ amount, currency }) => `${amount} ${currency}`).join(", ") || "empty"}`,
     );
     return [...problemsOf(story, refused, stored, booked), ...(isBalanced ? [] : ["the ledger does not balance"])];
   } finally {

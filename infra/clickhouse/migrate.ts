@@ -53,9 +53,15 @@ const problemsOf = (steps: readonly Migration[], applied: readonly AppliedStep[]
   applied.flatMap((row) => {
     const step = steps.find(({ number }) => number === row.number);
     if (step === undefined)
-      return `${row.file} was applied to ClickHouse and is not among the files here: the store is newer than this code, start the version that wrote it`;
+      return (
+        `${row.file} was applied to ClickHouse and is not among the files here: the store is newer than ` +
+        "this code, start the version that wrote it"
+      );
     if (step.checksum === row.checksum) return [];
-    return `${step.file} was changed after it had been applied to ClickHouse: restore it (git checkout <commit> -- migrations/clickhouse/${row.file}) and put the change into a new file`;
+    return (
+      `${step.file} was changed after it had been applied to ClickHouse: restore it (git checkout ` +
+      `<commit> -- migrations/clickhouse/${row.file}) and put the change into a new file`
+    );
   });
 
 /** What was applied, what is still to do and what is wrong. Writes nothing. */

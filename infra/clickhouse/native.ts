@@ -29,7 +29,8 @@ export class NotOfColumn extends Error {
   readonly verdict = "data";
   constructor(column: string, type: string, value: unknown) {
     super(
-      `column ${column} holds ${type}, not ${typeof value === "string" ? JSON.stringify(value.slice(0, 80)) : String(value)}`,
+      `column ${column} holds ${type}, not ` +
+        `${typeof value === "string" ? JSON.stringify(value.slice(0, 80)) : String(value)}`,
     );
     this.name = "NotOfColumn";
   }

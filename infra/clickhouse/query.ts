@@ -131,7 +131,8 @@ export const select = <Columns extends Readonly<Record<string, Column<unknown>>>
   const lines = [
     `select ${listed.join(", ")}`,
     `from ${query.from}${summed.has(query.from) ? " final" : ""}`,
-    `where (${query.from}.client_id in {scope:Array(UInt32)})${conditions.map((condition) => ` and (${condition})`).join("")}`,
+    `where (${query.from}.client_id in {scope:Array(UInt32)})` +
+      conditions.map((condition) => ` and (${condition})`).join(""),
   ];
   if (query.groupBy !== undefined) lines.push(`group by ${query.groupBy.map((name) => `\`${name}\``).join(", ")}`);
   if (query.orderBy !== undefined) lines.push(`order by ${query.orderBy.map(plain).join(", ")}`);

@@ -48,6 +48,7 @@ function parse<T extends z.ZodType>(schema: T, environment: NodeJS.ProcessEnv): 
   const result = schema.safeParse(Object.fromEntries(Object.entries(environment).filter(([, value]) => value !== "")));
   if (result.success) return result.data;
   throw new Error(
-    `The environment is wrong: ${result.error.issues.map((issue) => `${issue.path.join(".")}: ${issue.message}`).join("; ")}`,
+    "The environment is wrong: " +
+      `${result.error.issues.map((issue) => `${issue.path.join(".")}: ${issue.message}`).join("; ")}`,
   );
 }

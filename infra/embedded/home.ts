@@ -87,7 +87,8 @@ export function secretsOf(home: Home): Secrets {
   const kept = readJson<Partial<Secrets>>(file);
   if (kept === undefined && existsSync(home.path("postgres")))
     throw new Error(
-      `${file} is missing or damaged, but the data beside it need its passwords; put it back, or remove ${home.folder} to start afresh.`,
+      `${file} is missing or damaged, but the data beside it need its passwords; put it back, or ` +
+        `remove ${home.folder} to start afresh.`,
     );
   const secrets: Secrets = {
     tributary: kept?.tributary ?? randomBytes(32).toString("base64url"),

@@ -13,7 +13,8 @@ export function lockHome(home: Home): () => void {
     if (!(error instanceof Held)) throw error;
     const { pid } = error.holder;
     throw new Error(
-      `Tributary already runs in ${home.folder} as process ${pid}; stop that one first (Ctrl-C in its terminal, or kill ${pid}).`,
+      `Tributary already runs in ${home.folder} as process ${pid}; stop that one first (Ctrl-C in its ` +
+        `terminal, or kill ${pid}).`,
     );
   }
 }

@@ -77,6 +77,7 @@ const refuse = (_error: Error, socket: Socket): void => {
   if (!socket.writable) return void socket.destroy();
   setTimeout(() => socket.destroy(), GRACE_MS).unref();
   socket.end(
-    `HTTP/1.1 400 Bad Request\r\nContent-Type: application/problem+json\r\nContent-Length: ${Buffer.byteLength(BODY)}\r\nConnection: close\r\n\r\n${BODY}`,
+    "HTTP/1.1 400 Bad Request\r\nContent-Type: application/problem+json\r\nContent-Length: " +
+      `${Buffer.byteLength(BODY)}\r\nConnection: close\r\n\r\n${BODY}`,
   );
 };

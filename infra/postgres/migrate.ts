@@ -91,13 +91,19 @@ const problemsOf = (migrations: readonly Migration[], applied: readonly Applied[
   applied.flatMap((row) => {
     const migration = migrations.find(({ number }) => number === row.number);
     if (migration === undefined)
-      return `${row.file} was applied and is not among the files here: the database is newer than this code, start the version that wrote it`;
+      return (
+        `${row.file} was applied and is not among the files here: the database is newer than this code, ` +
+        "start the version that wrote it"
+      );
     if (migration.checksum === row.checksum) return [];
     const next = String(Math.max(...migrations.map(({ number }) => number)) + 1).padStart(3, "0");
     return (
-      `${migration.file} was changed after it had been applied on ${new Date(row.applied_at).toISOString()}: restore it ` +
-      `(git log --oneline -- migrations/postgres/${row.file}; git checkout <commit> -- migrations/postgres/${row.file}) ` +
-      `and put the change into a new file ${next}_....sql; a database that may be thrown away can be dropped and migrated again instead`
+      `${migration.file} was changed after it had been applied on ` +
+      `${new Date(row.applied_at).toISOString()}: restore it ` +
+      `(git log --oneline -- migrations/postgres/${row.file}; git checkout <commit> -- ` +
+      `migrations/postgres/${row.file}) ` +
+      `and put the change into a new file ${next}_....sql; a database that may be thrown away can be ` +
+      "dropped and migrated again instead"
     );
   });
 
@@ -168,7 +174,9 @@ const apply = async (db: pg.PoolClient, migration: Migration): Promise<void> => 
       await db.query("rollback").catch(() => undefined);
       const more = [detail, hint].filter(Boolean).map((line) => `\n  ${line}`);
       throw new Error(
-        `${migration.file}, line ${statement.line}: ${message}${code === undefined ? "" : ` (${code})`}${more.join("")}\n  in: ${statement.text.slice(0, 300)}\n` +
+        `${migration.file}, line ${statement.line}: ` +
+          `${message}${code === undefined ? "" : ` (${code})`}${more.join("")}\n  in: ` +
+          `${statement.text.slice(0, 300)}\n` +
           "  nothing of this file was applied; correct it and migrate again",
         { cause: error },
       );
@@ -187,7 +195,8 @@ const refuseOldServer = async (db: pg.PoolClient): Promise<void> => {
   // transaction_timeout, by which a saved change is never late, is new in 17.
   if (rows[0]!.version < 170_000)
     throw new Error(
-      `Postgres 17 or newer is needed, and this is ${rows[0]!.words}: upgrade it, or leave POSTGRES_URL unset for the embedded one`,
+      `Postgres 17 or newer is needed, and this is ${rows[0]!.words}: upgrade it, or leave ` +
+        "POSTGRES_URL unset for the embedded one",
     );
 };
 
@@ -204,7 +213,8 @@ const makeRoles = async (db: pg.PoolClient, appPassword: string): Promise<void> 
       (role) =>
         `do $$ begin create role ${role}; exception when duplicate_object or unique_violation then null; end $$`,
     ),
-    `alter role tributary_app login nocreatedb nocreaterole connection limit -1 password ${pg.escapeLiteral(appPassword)}`,
+    "alter role tributary_app login nocreatedb nocreaterole connection limit -1 password " +
+      `${pg.escapeLiteral(appPassword)}`,
     ...groups.map((role) => `grant ${role} to tributary_app with inherit false, set true`),
     "revoke create on schema public from public",
     `grant usage on schema public to tributary_app, ${groups.join(", ")}`,

@@ -39,7 +39,9 @@ const sent = async (commands: ChainableCommander): Promise<readonly unknown[]> =
  * on. One step, so that nothing comes between looking and setting. Never back, for an owner that
  * was overtaken.
  */
-const MARK = `if redis.call("get", KEYS[1]) ~= ARGV[1] then return 0 end redis.call("zadd", KEYS[2], "GT", ARGV[2], ARGV[3]) return 1`;
+const MARK =
+  `if redis.call("get", KEYS[1]) ~= ARGV[1] then return 0 end redis.call("zadd", KEYS[2], "GT", ` +
+  "ARGV[2], ARGV[3]) return 1";
 
 /**
  * `prefix` keeps environments apart that share a server; record keys begin with the client, so no

@@ -47,7 +47,8 @@ export const variables = {
   ),
   KAFKA_BROKERS: variable(
     z.string().min(1),
-    "host:port,host:port, or for TLS kafkas://user:password@host:port,...?sasl=scram-sha-512 (ca, cert, key: PEM files).",
+    "host:port,host:port, or for TLS kafkas://user:password@host:port,...?sasl=scram-sha-512 (ca, " +
+      "cert, key: PEM files).",
     "needed",
   ),
   KAFKA_TOPIC_PREFIX: variable(
@@ -66,7 +67,8 @@ export const variables = {
   CLICKHOUSE_URL: variable(z.url(), "http(s)://user:password@host:8123/database.", "needed"),
   OBJECT_STORE_URL: variable(
     z.string().regex(/^(file:\/\/\/.|s3:\/\/.+\/.)/, "must be file:///folder or s3://key:secret@host/bucket"),
-    "Object storage of the archive and the last resort: file:///folder, or s3://key:secret@host:port/bucket?region=...&tls=false.",
+    "Object storage of the archive and the last resort: file:///folder, or " +
+      "s3://key:secret@host:port/bucket?region=...&tls=false.",
     "needed",
   ),
   SMTP_URL: variable(
@@ -75,7 +77,8 @@ export const variables = {
   ),
   RESTART_COMMAND: variable(
     optional,
-    "How the keeper restarts a store, e.g. `docker compose restart {service}`; {service} is clickhouse or redis. Without it, and without the embedded stack, it only alerts.",
+    "How the keeper restarts a store, e.g. `docker compose restart {service}`; {service} is " +
+      "clickhouse or redis. Without it, and without the embedded stack, it only alerts.",
   ),
   OIDC_ISSUER: variable(optional, "Identity provider of user tokens; with it the embedded one is not started."),
   HOST: variable(z.string().min(1).default("127.0.0.1"), "Address that apps listen on."),
@@ -91,7 +94,8 @@ export const variables = {
   TRUSTED_PROXIES: variable(proxies, "Proxies whose X-Forwarded-For is believed: addresses or CIDR ranges."),
   TLS_CERT_FILE: variable(
     optional,
-    "PEM certificate chain; with TLS_KEY_FILE apps serve https, TLS 1.3 at least, on their side ports too. Read again when it changes.",
+    "PEM certificate chain; with TLS_KEY_FILE apps serve https, TLS 1.3 at least, on their side " +
+      "ports too. Read again when it changes.",
   ),
   TLS_KEY_FILE: variable(optional, "PEM private key of TLS_CERT_FILE."),
   GEOIP_CITY_DB: variable(
@@ -104,7 +108,8 @@ export const variables = {
   ),
   NETWORKS_FILE: variable(
     optional,
-    "Your list of networks, a line each: a range or AS number, then hosting, vpn, tor or isp; without it the rule address_class is off.",
+    "Your list of networks, a line each: a range or AS number, then hosting, vpn, tor or isp; " +
+      "without it the rule address_class is off.",
   ),
   LOG_LEVEL: variable(z.enum(["debug", "info", "warn", "error", "silent"]).default("info"), "How much is logged."),
 };

@@ -24,7 +24,8 @@ export async function until<T>(
     } catch (error) {
       if (performance.now() + pause > end)
         throw new Error(
-          `Waited ${Math.round(deadlineMs / 1000)} s in vain until ${what}: ${error instanceof Error ? error.message : error}`,
+          `Waited ${Math.round(deadlineMs / 1000)} s in vain until ${what}: ` +
+            `${error instanceof Error ? error.message : error}`,
           { cause: error },
         );
     }

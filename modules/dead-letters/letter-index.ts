@@ -130,7 +130,9 @@ export const markSent = async (pool: Pool, letters: readonly Attempt[], now: Uni
 /** They came through without failing again. Answers how many. */
 export const markPassed = (pool: Pool, letters: readonly Attempt[], now: UnixMs): Promise<number> =>
   asKeeper(pool, async (tx) => {
-    const statement = `update dead_letters set state = 'reprocessed', lease_until = null, closed_at = $3 ${OF_ATTEMPT} and sent_at is not null`;
+    const statement =
+      `update dead_letters set state = 'reprocessed', lease_until = null, closed_at = $3 ${OF_ATTEMPT} ` +
+      "and sent_at is not null";
     return (await tx.query(statement, [...attempted(letters), new Date(now)])).rowCount ?? 0;
   });
 
@@ -147,7 +149,9 @@ export const discardClaimed = async (
   reason: string,
   now: UnixMs,
 ): Promise<void> => {
-  const statement = `update dead_letters set state = 'discarded', lease_until = null, closed_at = $3, closed_by = 'keeper', close_reason = $4 ${OF_ATTEMPT}`;
+  const statement =
+    "update dead_letters set state = 'discarded', lease_until = null, closed_at = $3, closed_by = " +
+    `'keeper', close_reason = $4 ${OF_ATTEMPT}`;
   await asKeeper(pool, (tx) => tx.query(statement, [...attempted(letters), new Date(now), reason]));
 };
 
@@ -169,7 +173,8 @@ export type Depth = Readonly<Record<LetterKind, number>>;
 export const letterDepth = async (pool: Pool): Promise<Depth> => {
   const { rows } = await asKeeper(pool, (tx) =>
     tx.query<{ kind: LetterKind; count: number }>(
-      "select kind, count(*)::int as count from dead_letters where state in ('waiting', 'retrying', 'parked') group by kind",
+      "select kind, count(*)::int as count from dead_letters where state in ('waiting', 'retrying', " +
+        "'parked') group by kind",
     ),
   );
   const of = (kind: LetterKind): number => rows.find((row) => row.kind === kind)?.count ?? 0;

@@ -61,7 +61,8 @@ export const planAside = async (
   const stands = (await admin.committed(hosting.group, topic)).get(partition) ?? marks.low;
   if (stands !== offset)
     throw new RewindRefused(
-      `${hosting.group} stands at ${topic}/${partition}@${stands}, and only the record at which it stands can be set aside`,
+      `${hosting.group} stands at ${topic}/${partition}@${stands}, and only the record at which it ` +
+        "stands can be set aside",
     );
   const record = (await kafka.pick([place])).get(placeOf(place));
   if (record === undefined)
@@ -104,7 +105,8 @@ export const setAside = async (ports: AsidePorts, request: AsideRequest): Promis
     const open = held?.plan?.to ?? placeOf(place);
     if (held?.kind === "set_aside" && open !== placeOf(place))
       throw new RewindRefused(
-        `${group} is held by ${held.operation}, which sets ${open} aside; run that again, or: tributary groups release ${group}`,
+        `${group} is held by ${held.operation}, which sets ${open} aside; run that again, or: tributary ` +
+          `groups release ${group}`,
       );
     // Its command died after the offset had moved: only the hold is left of it.
     if (held?.kind === "set_aside" && (await admin.committed(group, topic)).get(partition) === offset + 1) {

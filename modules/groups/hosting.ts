@@ -48,7 +48,8 @@ export const groupsOf = (topology: Topology, args: readonly string[]): readonly 
   if (args.length === 0) {
     const known = topology.nodes.flatMap(({ is, name }) => (is === "edge" ? [] : name));
     problems.push(
-      `usage: worker <group> [<group> ...]; a comma fuses, e.g. worker ${known.slice(0, 2).join(",")}; known: ${known.join(" ")}`,
+      `usage: worker <group> [<group> ...]; a comma fuses, e.g. worker ${known.slice(0, 2).join(",")}; ` +
+        `known: ${known.join(" ")}`,
     );
   }
   if (problems.length > 0) throw new Error(problems.join("\n"));

@@ -70,7 +70,8 @@ const held = async (
     const { operation, plan } = found;
     if (plan !== null && plan.to !== textOf(request))
       throw new RewindRefused(
-        `another relearn of ${group} is open: ${operation} (${plan.to}); run that again, or: tributary groups release ${group}`,
+        `another relearn of ${group} is open: ${operation} (${plan.to}); run that again, or: tributary ` +
+          `groups release ${group}`,
       );
     return { hold: found, isResumed: true };
   }
@@ -110,7 +111,8 @@ const follow = async (ports: RelearnPorts, plan: RewindPlan): Promise<void> => {
     before = done;
     if (clock.now() - movedAt > STALLED_MS)
       throw new Error(
-        `nothing was learnt for ${STALLED_MS / 1_000} s: the memory is empty and the group may be joined, so it goes on by itself once a worker runs; see: tributary groups`,
+        `nothing was learnt for ${STALLED_MS / 1_000} s: the memory is empty and the group may be ` +
+          "joined, so it goes on by itself once a worker runs; see: tributary groups",
       );
     await clock.sleep(ASKED_EVERY_MS);
   }

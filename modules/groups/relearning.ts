@@ -14,7 +14,10 @@ export const relearnable = ({ nodes }: Topology, name: string): AnyStage => {
   if (stage.memory === undefined) throw new Refused(`${name} remembers nothing`);
   if (stage.memory.driver === "durable")
     throw new Refused(
-      `${name} remembers in Postgres what was decided about money, and that is never thrown away. After a restored backup it reads again from where its memory ends, by itself (docs/runbooks/postgres-restored.md); to correct wrong decisions: tributary reprocess --stage ${name}`,
+      `${name} remembers in Postgres what was decided about money, and that is never thrown away. ` +
+        "After a restored backup it reads again from where its memory ends, by itself " +
+        "(docs/runbooks/postgres-restored.md); to correct wrong decisions: tributary reprocess --stage " +
+        `${name}`,
     );
   return stage;
 };

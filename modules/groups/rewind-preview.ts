@@ -37,7 +37,8 @@ const rewritesOf = (topology: Topology, nodes: readonly string[]): readonly stri
     const out = Object.values(node.to).flatMap((topic) => (inside.slice(1).includes(topic.name) ? [] : [topic.name]));
     if (node.memory?.driver === "durable")
       return [
-        `${name} answers each event with its recorded outcome, makes no new decision, and writes it again to ${out.join(", ")}`,
+        `${name} answers each event with its recorded outcome, makes no new decision, and writes it ` +
+          `again to ${out.join(", ")}`,
       ];
     return out.length === 0 ? [] : [`${name} writes the same events again to ${out.join(", ")}, under the same ids`];
   });

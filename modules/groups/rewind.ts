@@ -158,9 +158,15 @@ const refusal = async (
     return `${group} has committed nothing of ${topic} yet: there is nothing to go back from`;
   const moves = movesOf(plan);
   if (moves.length === 0)
-    return `${group} stands at or before that point in every partition of ${topic}; a rewind only goes back, never forward`;
+    return (
+      `${group} stands at or before that point in every partition of ${topic}; a rewind only goes ` +
+      "back, never forward"
+    );
   if (gaps.length > 0 && request.isPartial !== true)
-    return `retention has removed a part of that window: ${gapText(gaps)}. With --partial the group goes back as far as the log reaches; for what is missing see: tributary restore --help`;
+    return (
+      `retention has removed a part of that window: ${gapText(gaps)}. With --partial the group goes ` +
+      "back as far as the log reaches; for what is missing see: tributary restore --help"
+    );
   return ports.forbidden(group, topic, moves);
 };
 
@@ -169,7 +175,10 @@ export const gapText = (gaps: readonly Gap[]): string => {
   const inTime = gaps.filter((gap) => gap.kind === "time");
   if (inTime.length > 0) {
     const at = (ms: number) => new Date(ms).toISOString().slice(0, 16).replace("T", " ");
-    return `${at(Math.min(...inTime.map(({ from }) => from)))} to ${at(Math.max(...inTime.map(({ until }) => until)))} UTC, in ${inTime.length} partitions`;
+    return (
+      `${at(Math.min(...inTime.map(({ from }) => from)))} to ` +
+      `${at(Math.max(...inTime.map(({ until }) => until)))} UTC, in ${inTime.length} partitions`
+    );
   }
   return gaps
     .map(({ partition, from, until }) => `offsets ${from} to ${until - 1} of partition ${partition}`)
@@ -188,7 +197,8 @@ export const untilEmpty = async (
     if (clock.now() > end) {
       const who = state.members.map(({ clientId, host }) => `${clientId}${host}`).join(", ");
       throw new Error(
-        `${group} is still ${state.state} after ${EMPTY_WITHIN_MS / 1_000} s, with ${who || "no member named"}: a worker that cannot ask Postgres keeps its groups`,
+        `${group} is still ${state.state} after ${EMPTY_WITHIN_MS / 1_000} s, with ` +
+          `${who || "no member named"}: a worker that cannot ask Postgres keeps its groups`,
       );
     }
     await pause(clock);
@@ -212,7 +222,8 @@ const hold = async (
       );
     if (plan !== null && plan.to !== text)
       throw new RewindRefused(
-        `another rewind of ${group} is open: ${operation} to ${plan.to}. To go on with it: the same command with --to ${plan.to}; to give it up: tributary groups release ${group}`,
+        `another rewind of ${group} is open: ${operation} to ${plan.to}. To go on with it: the same ` +
+          `command with --to ${plan.to}; to give it up: tributary groups release ${group}`,
       );
     ports.onStep?.(`going on with ${operation}, which was begun at ${new Date(found.since).toISOString()}`);
     return { held: found, isResumed: true };
@@ -276,7 +287,8 @@ const setAndCompare = async (ports: RewindPorts, group: string, plan: RewindPlan
     ports.onStep?.(`${wrong.length} partitions are not where they were set; try ${tries} of ${SET_TRIES}`);
   }
   throw new Error(
-    `partitions ${wrong.map(({ partition }) => partition).join(", ")} of ${topic} do not take their offsets; ${group} stays held`,
+    `partitions ${wrong.map(({ partition }) => partition).join(", ")} of ${topic} do not take their ` +
+      `offsets; ${group} stays held`,
   );
 };
 
@@ -294,7 +306,8 @@ const follow = async (ports: RewindPorts, group: string, plan: RewindPlan): Prom
     before = done;
     if (clock.now() - movedAt > STALLED_MS)
       throw new Error(
-        `${group} has read nothing for ${STALLED_MS / 1_000} s: its offsets are set and it may be joined, so it goes on by itself once a worker runs; see: tributary groups`,
+        `${group} has read nothing for ${STALLED_MS / 1_000} s: its offsets are set and it may be ` +
+          "joined, so it goes on by itself once a worker runs; see: tributary groups",
       );
     await pause(clock);
   }

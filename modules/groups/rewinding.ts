@@ -67,11 +67,18 @@ const otherRevision = async (
       const row = known.find((one) => one.stage === name && one.topic === topic && one.partition === partition);
       // Nothing was written down before there were revisions: what that code decided is the first.
       const { revision, began, since } = row ?? { revision: 1, began: 0, since: null };
-      const cure = `a rewind would let it reach what was decided before. Use: tributary reprocess --stage ${name} --from <time> --to <time>`;
+      const cure =
+        `a rewind would let it reach what was decided before. Use: tributary reprocess --stage ${name} ` +
+        "--from <time> --to <time>";
       if (revision !== now)
-        return `${name} has revision ${now} now, and ${topic}/${partition} was decided by revision ${revision}; ${cure}`;
+        return (
+          `${name} has revision ${now} now, and ${topic}/${partition} was decided by revision ${revision}; ` + `${cure}`
+        );
       if (target < began)
-        return `${name} decides ${topic}/${partition} with revision ${now} from offset ${began} on (since ${new Date(since!).toISOString()}), and ${target} lies before that; ${cure}`;
+        return (
+          `${name} decides ${topic}/${partition} with revision ${now} from offset ${began} on (since ` +
+          `${new Date(since!).toISOString()}), and ${target} lies before that; ${cure}`
+        );
     }
   return null;
 };
@@ -93,7 +100,10 @@ export const rewindPorts = (rewinding: Rewinding): RewindPorts => {
       const hosting = recorded ?? { group, topic, nodes: [group.slice(group.indexOf(".") + 1)] };
       const replay = await openReplayOf(pool, hosting.nodes);
       if (replay !== null)
-        return `${replay} is writing to ${hosting.nodes.join(", ")}; wait for it (tributary replay --follow ${replay}), or end it (--cancel ${replay})`;
+        return (
+          `${replay} is writing to ${hosting.nodes.join(", ")}; wait for it (tributary replay --follow ` +
+          `${replay}), or end it (--cancel ${replay})`
+        );
       return otherRevision(rewinding, hosting, moves);
     },
     begin: async (request, plan) =>

@@ -89,6 +89,8 @@ const refuseInsideRewind = async (
   );
   if (rows[0] !== undefined)
     throw new Error(
-      `${stage} has revision ${revision} now, and ${topic}/${partition} still reads again up to ${rows[0].until} what an earlier one decided (${rows[0].operation_id}): let the former version catch up first`,
+      `${stage} has revision ${revision} now, and ${topic}/${partition} still reads again up to ` +
+        `${rows[0].until} what an earlier one decided (${rows[0].operation_id}): let the former version ` +
+        "catch up first",
     );
 };

@@ -23,7 +23,9 @@ const prepareTopics: Step = {
       const left = await admin.apply(topicSettings);
       if (left.length > 0)
         throw new Error(
-          `topics differ from topics.yaml and were left alone: ${left.map(({ topic, setting }) => `${topic} ${setting}`).join(", ")}; see: npx tributary topics plan`,
+          "topics differ from topics.yaml and were left alone: " +
+            `${left.map(({ topic, setting }) => `${topic} ${setting}`).join(", ")}; see: npx tributary ` +
+            "topics plan",
         );
     } finally {
       await admin.close();

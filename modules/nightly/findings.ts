@@ -57,7 +57,8 @@ const flatOf = ({ partner_id, byHour }: PartnerCounts, { flat_sample, flat_dista
   spans.flatMap((span) => {
     const { sample, distance } = flatnessOf(byHour, span);
     if (sample < flat_sample || distance > flat_distance) return [];
-    const evidence = `${sample} conversions in ${span.name} after the click, ${distance.toFixed(3)} from an even spread`;
+    const evidence =
+      `${sample} conversions in ${span.name} after the click, ${distance.toFixed(3)} from an even ` + "spread";
     return [
       {
         partner_id,

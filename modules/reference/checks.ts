@@ -90,7 +90,9 @@ const segmentProblems: Check = ({ record, field }, { segmentsOf }) =>
         {
           code: "unknown",
           field: `${field}.segment`,
-          message: `client ${record.client_id} has no segment ${record.segment}: add it, or leave it out for all segments`,
+          message:
+            `client ${record.client_id} has no segment ${record.segment}: add it, or leave it out for all ` +
+            "segments",
         },
       ];
 

@@ -104,7 +104,8 @@ const checkTiers = ({ tiers, tier_mode, cap }: Terms, complain: Complain): void 
     if (tier_mode === "retroactive" && (priceOf(one) ?? 0) < (priceOf(before) ?? 0) && priceOf(one) !== undefined)
       complain(
         ["tiers", n],
-        "a retroactive tier that pays less than the one before would take money back for selling more: pay at least as much",
+        "a retroactive tier that pays less than the one before would take money back for selling more: " +
+          "pay at least as much",
       );
   }
   if (cap?.period === "day")

@@ -72,7 +72,8 @@ const missingOf = (topics: PlanPorts["topics"], topic: string, from: number, now
   if (kept < 0 || from >= now - kept) return [];
   const since = new Date(now - kept).toISOString().slice(0, 16);
   return [
-    `${topic} keeps ${Math.round(kept / DAY_MS)} days: what came before ${since}Z is not in it any more; see docs/runbooks/replay-of-a-day.md`,
+    `${topic} keeps ${Math.round(kept / DAY_MS)} days: what came before ${since}Z is not in it any ` +
+      "more; see docs/runbooks/replay-of-a-day.md",
   ];
 };
 

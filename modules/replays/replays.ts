@@ -219,7 +219,8 @@ export const ownedReplay = (pool: Pool, replayId: string, owner: string): OwnedR
 /** What was written stays; the rest is not. False when it has ended already. */
 export const cancelReplay = async (pool: Pool, replayId: string): Promise<boolean> => {
   const { rowCount } = await pool.query(
-    "update replays set state = 'cancelled', ended_at = clock_timestamp() where replay_id = $1 and state in ('waiting', 'running')",
+    "update replays set state = 'cancelled', ended_at = clock_timestamp() where replay_id = $1 and " +
+      "state in ('waiting', 'running')",
     [replayId],
   );
   return rowCount === 1;

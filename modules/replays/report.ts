@@ -70,7 +70,8 @@ export class ReplayStalled extends Error {
     super(
       replay.state === "waiting"
         ? `no keeper has taken ${replay.replay_id} up for ${seconds} s: is one running?`
-        : `${replay.replay_id} has not moved for ${seconds} s: a store or the log may be away; the keeper's log says which`,
+        : `${replay.replay_id} has not moved for ${seconds} s: a store or the log may be away; the ` +
+            "keeper's log says which",
     );
     this.name = "ReplayStalled";
     this.replay = replay;
@@ -103,7 +104,8 @@ export const awaitReplay = async (
     if (hasEnded(replay)) return replay;
     // One that waits for its turn moves with whatever is before it.
     const { rows } = await pool.query<{ moved: string }>(
-      "select string_agg(replay_id || coalesce(moved_at::text, '') || attempts, ',' order by replay_id) as moved from replays where state in ('waiting', 'running')",
+      "select string_agg(replay_id || coalesce(moved_at::text, '') || attempts, ',' order by " +
+        "replay_id) as moved from replays where state in ('waiting', 'running')",
     );
     const moved = rows[0]!.moved ?? "";
     if (moved !== seen) {

@@ -88,7 +88,8 @@ export const defaultLimits: Limits = { events: 5_000_000, claims: 300_000, chang
 export class TooMuch extends Error {
   constructor(what: string, most: number) {
     super(
-      `the window holds more than ${most.toLocaleString("en-US")} ${what}; reprocess it in shorter windows (--from, --to), or one client at a time (--client)`,
+      `the window holds more than ${most.toLocaleString("en-US")} ${what}; reprocess it in shorter ` +
+        "windows (--from, --to), or one client at a time (--client)",
     );
     this.name = "TooMuch";
   }

@@ -82,11 +82,13 @@ export const spansOf =
     }
     if (lost.length > 0)
       throw new Refused(
-        `${topic.name}: neither Kafka nor the archive holds all of ${partitionsIn(lost)} since ${new Date(needed).toISOString()}; give a later --from`,
+        `${topic.name}: neither Kafka nor the archive holds all of ${partitionsIn(lost)} since ` +
+          `${new Date(needed).toISOString()}; give a later --from`,
       );
     if (short.length > 0)
       tell.note(
-        `${topic.name}: what came before ${new Date(needed).toISOString()} is not all there (${partitionsIn(short)}): journeys and persons may be shorter`,
+        `${topic.name}: what came before ${new Date(needed).toISOString()} is not all there ` +
+          `(${partitionsIn(short)}): journeys and persons may be shorter`,
       );
 
     await kafka.replay({

@@ -24,7 +24,8 @@ export const hashedAnalytics: readonly HashedTable[] = [
     columns: receiptColumns,
     // A row past its time goes with the next merge of its part, whenever that is.
     where:
-      "toDateTime(toUInt32(intDiv(reinterpretAsUInt64(reverse(substring(batch, 1, 6))), 1000)), 'UTC') + interval 32 day > now()",
+      "toDateTime(toUInt32(intDiv(reinterpretAsUInt64(reverse(substring(batch, 1, 6))), 1000)), 'UTC') " +
+      "+ interval 32 day > now()",
   },
   // A group that emptied stays as zeros, and is not there where it never was.
   { name: "rollups", key: rollupKey, columns: rollupColumns, where: "events > 0" },

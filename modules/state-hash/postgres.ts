@@ -78,7 +78,8 @@ const readingAll = async <T>(pool: Pool, work: (tx: PoolClient) => Promise<T>): 
     clients,
     async (tx) => {
       await tx.query(
-        "set local timezone = 'UTC'; set local datestyle = 'ISO'; set local extra_float_digits = 1; set local bytea_output = 'hex'",
+        "set local timezone = 'UTC'; set local datestyle = 'ISO'; set local extra_float_digits = 1; set " +
+          "local bytea_output = 'hex'",
       );
       return work(tx);
     },

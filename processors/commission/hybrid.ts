@@ -6,7 +6,9 @@ export const hybrid: SaleType = ({ line_value_minor, currency }, { rate_ppm, amo
   return {
     kind: "worth",
     amountMinor: amount_minor + shareOf(line_value_minor, rate_ppm),
-    formula: `amount = ${moneyOf(amount_minor, currency)} + line value x ${percentOf(rate_ppm)}, the product rounded half to even to the minor unit`,
+    formula:
+      `amount = ${moneyOf(amount_minor, currency)} + line value x ${percentOf(rate_ppm)}, the product ` +
+      "rounded half to even to the minor unit",
     inputs: {
       line_value_minor: line_value_minor.toString(),
       currency,

@@ -79,13 +79,17 @@ const hasOthers = ({ own, month }: Place): boolean => own !== month;
 
 /** How receipts speak of the volume. */
 export const volumeWords = (scale: Scale, place: Place): string =>
-  `${scale.per === "value" ? "the month's volume" : "the month's number of sales"} (${tierWords(scale)})${hasOthers(place) ? ", for the part that was sold by these terms," : ""}`;
+  `${scale.per === "value" ? "the month's volume" : "the month's number of sales"} ` +
+  `(${tierWords(scale)})${hasOthers(place) ? ", for the part that was sold by these terms," : ""}`;
 
 /** What a sale earns, in words. */
 export const saleFormula = (after: Place, scale: Scale): string => {
   const words = volumeWords(scale, after);
   if (scale.mode === "marginal")
-    return `amount = what ${words} earns with this sale, each part at its tier, less what it earned without, both rounded half to even`;
+    return (
+      `amount = what ${words} earns with this sale, each part at its tier, less what it earned ` +
+      "without, both rounded half to even"
+    );
   const price = priceOf(after.month, scale);
   const reached = scale.per === "value" ? percentOf(price) : `${moneyOf(price, scale.currency)} a sale`;
   return `amount = ${words} with this sale at ${reached} less the same without, both rounded half to even`;

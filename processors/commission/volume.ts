@@ -169,7 +169,9 @@ const adjustmentOf = (change: Conversion, moved: Moved): Adjustment => {
     heldMinor,
     number,
     reason: reasonOf(change, moved, was, place),
-    formula: `amount = what ${volumeWords(scale, place)} earns now${atTier}, rounded half to even, less what was earned by it so far${cap?.formula ?? ""}${held}`,
+    formula:
+      `amount = what ${volumeWords(scale, place)} earns now${atTier}, rounded half to even, less what ` +
+      `was earned by it so far${cap?.formula ?? ""}${held}`,
     inputs: {
       ...volumeInputs(monthName(change.occurred_at), was, place, scale),
       volume_earns_minor: earnsAt(place, scale).toString(),

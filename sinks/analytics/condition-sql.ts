@@ -172,8 +172,10 @@ const whenDate = (
   [toInt64OrZero(g[1])], [toInt64OrZero(g[2])], [toInt64OrZero(g[3])])`;
 
 const isDate =
-  "y >= 100 and m between 1 and 12 and d between 1 and multiIf(m in (4, 6, 9, 11), 30, m != 2, 31, y % 4 = 0 and (y % 100 != 0 or y % 400 = 0), 29, 28)" +
-  " and not (y = 9999 and m = 12 and d = 31) and toUInt8OrZero(g[4]) <= 23 and toUInt8OrZero(g[5]) <= 59 and toUInt8OrZero(g[6]) <= 59" +
+  "y >= 100 and m between 1 and 12 and d between 1 and multiIf(m in (4, 6, 9, 11), 30, m != 2, 31, " +
+  "y % 4 = 0 and (y % 100 != 0 or y % 400 = 0), 29, 28)" +
+  " and not (y = 9999 and m = 12 and d = 31) and toUInt8OrZero(g[4]) <= 23 and toUInt8OrZero(g[5]) " +
+  "<= 59 and toUInt8OrZero(g[6]) <= 59" +
   " and toUInt8OrZero(substring(g[8], 2, 2)) <= 23 and toUInt8OrZero(substring(g[8], 5, 2)) <= 59";
 /**
  * Days since 1970-01-01 by the rules of the Gregorian calendar, with the year beginning in March.
@@ -184,14 +186,16 @@ const dayNumber =
 const instant =
   "day * 86400000 + toInt64OrZero(g[4]) * 3600000 + toInt64OrZero(g[5]) * 60000 + toInt64OrZero(g[6]) * 1000" +
   " + toInt64OrZero(substring(concat(g[7], '000'), 1, 3))" +
-  " - if(startsWith(g[8], '-'), -1, 1) * (toInt64OrZero(substring(g[8], 2, 2)) * 60 + toInt64OrZero(substring(g[8], 5, 2))) * 60000";
+  " - if(startsWith(g[8], '-'), -1, 1) * (toInt64OrZero(substring(g[8], 2, 2)) * 60 + " +
+  "toInt64OrZero(substring(g[8], 5, 2))) * 60000";
 
 /**
  * An amount without a currency is in pesos, with 2 decimals; with an unknown one it is no amount.
  */
 const codesOf = (digits: number): string => (codesByDigits.get(digits) ?? []).map((code) => `'${code}'`).join(", ");
 const digits = plainPiece(
-  `multiIf(currency is null, 2, ${[2, 0, 3, 4].map((count) => `currency in (${codesOf(count)}), ${count}`).join(", ")}, -1)`,
+  "multiIf(currency is null, 2, " +
+    `${[2, 0, 3, 4].map((count) => `currency in (${codesOf(count)}), ${count}`).join(", ")}, -1)`,
 );
 const hasAmount = piece`(isNotNull(value_minor) and ${digits} >= 0)`;
 const mostDigits = 4;

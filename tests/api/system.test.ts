@@ -69,18 +69,26 @@ describe("who may call", () => {
     expect((await ask("/api/admin/system-alert", { method: "POST", token, body: alert() })).status).toBe(401);
   });
 
-  test("without a token, or with one of another kind, every route but health says 401 before it says anything else", async () => {
-    for (const { method, path, auth } of routes) {
-      for (const token of [undefined, "nonsense", demo.clients[0].ingest_token as string, demo.admin_token as string]) {
-        const { status, headers, body } = await ask(placed(path), { method, token });
-        expect(status, `${method} ${path}`).toBe(auth === "none" ? 200 : 401);
-        if (auth === "none") continue;
-        expect(headers.get("www-authenticate")).toMatch(/^Bearer realm=/);
-        expect(body).toMatchObject({ code: "unauthorized", status: 401, request_id: headers.get("x-request-id") });
+  test(
+    "without a token, or with one of another kind, every route but health says 401 before it says " + "anything else",
+    async () => {
+      for (const { method, path, auth } of routes) {
+        for (const token of [
+          undefined,
+          "nonsense",
+          demo.clients[0].ingest_token as string,
+          demo.admin_token as string,
+        ]) {
+          const { status, headers, body } = await ask(placed(path), { method, token });
+          expect(status, `${method} ${path}`).toBe(auth === "none" ? 200 : 401);
+          if (auth === "none") continue;
+          expect(headers.get("www-authenticate")).toMatch(/^Bearer realm=/);
+          expect(body).toMatchObject({ code: "unauthorized", status: 401, request_id: headers.get("x-request-id") });
+        }
       }
-    }
-    expect((await ask("/api/system/health", { token: service })).status).toBe(401);
-  });
+      expect((await ask("/api/system/health", { token: service })).status).toBe(401);
+    },
+  );
 
   test("a user is what Postgres says at this moment: a demotion acts at once, a removal too", async () => {
     const email = `someone-${Date.now()}@demo.tributary.test`;

@@ -131,7 +131,8 @@ const accountsIn = (world: Reprocessed): Readonly<Record<string, bigint>> => {
 const end = noon + 8 * dayMs;
 const now = later + 10 * dayMs;
 
-test("credits and money are those of a world in which the rules had been right, by one window or by two, and a further run finds nothing", async () => {
+test("credits and money are those of a world in which the rules had been right, by one window or by " +
+  "two, and a further run finds nothing", async () => {
   await fc.assert(
     fc.asyncProperty(histories, ruleSets, ruleSets, hours, async (history, wrong, right, border) => {
       const today = {

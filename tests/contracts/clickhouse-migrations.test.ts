@@ -67,37 +67,43 @@ test("a step that ran but was not noted is repeated without harm", async () => {
 const files = new URL("../../migrations/clickhouse/", import.meta.url).pathname;
 const shipped = () => readdirSync(files).sort();
 
-test("rows that were stored before the table moved are there afterwards, and a later reading of them stands", async () => {
-  const older = `older_${database}`;
-  const before = mkdtempSync(join(tmpdir(), "steps-"));
-  for (const file of shipped().filter((name) => name < "120")) copyFileSync(join(files, file), join(before, file));
-  await root.command({ query: `create database ${older}` });
-  const there = openClickhouse(Object.assign(new URL(url), { pathname: `/${older}` }).href);
-  try {
-    await migrate(there, { folder: before });
-    const event_id = "00000000-0000-8000-8000-000000000001";
-    await there.command({
-      query: `insert into events (client_id, event_id, ts, version, did) values (1, '${event_id}', now64(3), 1, 'before')`,
-    });
-    await migrate(there);
-    const dids = async () =>
-      (
-        await (
-          await there.query({ query: "select did from events final", format: "JSONCompactEachRow" })
-        ).json<[string]>()
-      ).flat();
-    expect(await dids()).toEqual(["before"]);
-    await there.command({
-      query:
-        "insert into events (client_id, event_id, ts, version, did, log_offset) select client_id, event_id, ts, version, 'after', 5 from events",
-    });
-    expect(await dids()).toEqual(["after"]);
-  } finally {
-    await there.close();
-    await root.command({ query: `drop database ${older}` });
-    rmSync(before, { recursive: true });
-  }
-});
+test(
+  "rows that were stored before the table moved are there afterwards, and a later reading of them " + "stands",
+  async () => {
+    const older = `older_${database}`;
+    const before = mkdtempSync(join(tmpdir(), "steps-"));
+    for (const file of shipped().filter((name) => name < "120")) copyFileSync(join(files, file), join(before, file));
+    await root.command({ query: `create database ${older}` });
+    const there = openClickhouse(Object.assign(new URL(url), { pathname: `/${older}` }).href);
+    try {
+      await migrate(there, { folder: before });
+      const event_id = "00000000-0000-8000-8000-000000000001";
+      await there.command({
+        query:
+          `insert into events (client_id, event_id, ts, version, did) values (1, '${event_id}', now64(3), ` +
+          "1, 'before')",
+      });
+      await migrate(there);
+      const dids = async () =>
+        (
+          await (
+            await there.query({ query: "select did from events final", format: "JSONCompactEachRow" })
+          ).json<[string]>()
+        ).flat();
+      expect(await dids()).toEqual(["before"]);
+      await there.command({
+        query:
+          "insert into events (client_id, event_id, ts, version, did, log_offset) select client_id, " +
+          "event_id, ts, version, 'after', 5 from events",
+      });
+      expect(await dids()).toEqual(["after"]);
+    } finally {
+      await there.close();
+      await root.command({ query: `drop database ${older}` });
+      rmSync(before, { recursive: true });
+    }
+  },
+);
 
 test("two who migrate at once take turns: each step is done once, and the rows stay", async () => {
   const twice = `twice_${database}`;
@@ -111,7 +117,8 @@ test("two who migrate at once take turns: each step is done once, and the rows s
     await migrate(there, { folder: before });
     await there.command({
       query:
-        "insert into events (client_id, event_id, ts, version) select 1, generateUUIDv4(), now64(3), 1 from numbers(1000)",
+        "insert into events (client_id, event_id, ts, version) select 1, generateUUIDv4(), now64(3), 1 " +
+        "from numbers(1000)",
     });
     const access = { adminUrl: postgres.adminUrl, appPassword: postgres.appPassword, clickhouseUrl };
     const moving = shipped().filter((name) => name >= "120");
@@ -169,12 +176,16 @@ test("the store counts the decimals of every known currency as money does", asyn
   );
   const known = codes.filter((code) => digitsOf(code) !== undefined);
   const result = await clickhouse.query({
-    query: `select default_expression as expression from system.columns where database = currentDatabase() and table = 'events' and name = 'value'`,
+    query:
+      "select default_expression as expression from system.columns where database = currentDatabase() " +
+      "and table = 'events' and name = 'value'",
     format: "JSONEachRow",
   });
   const { expression } = (await result.json<{ expression: string }>())[0]!;
   const divisors = await clickhouse.query({
-    query: `select ${expression.replaceAll("value_minor", "1000000")} as value from (select arrayJoin({codes:Array(String)}) as currency)`,
+    query:
+      `select ${expression.replaceAll("value_minor", "1000000")} as value from (select ` +
+      "arrayJoin({codes:Array(String)}) as currency)",
     query_params: { codes: known },
     format: "JSONCompactEachRow",
   });

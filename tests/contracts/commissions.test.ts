@@ -59,7 +59,8 @@ const booked = async (
     type: string;
     version: number;
   }>(
-    "select commission_id, amount_minor, status, type, version from commissions where client_id = $1 order by commission_id",
+    "select commission_id, amount_minor, status, type, version from commissions where client_id = $1 " +
+      "order by commission_id",
     [client_id],
   );
   return { entries, commissions: kept.rows };

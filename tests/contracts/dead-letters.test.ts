@@ -171,17 +171,20 @@ describe("attempts", () => {
     const ids = claims.flat().map(({ letter_id }) => letter_id);
     expect([ids.length, new Set(ids).size]).toEqual([60, 60]);
   });
-  test("of a keeper that died are taken over when its lease has ended, and what it still says is not heard", async () => {
-    await index(failure(1));
-    const due = now + 2 * MINUTE;
-    const [dead] = [await claimLetters(pool, 10, due, MINUTE)];
-    expect(await claimLetters(pool, 10, due + MINUTE - 1, MINUTE)).toEqual([]);
-    expect(await claimLetters(pool, 10, due + MINUTE, MINUTE)).toHaveLength(1);
-    await index(failure(1, { source: { topic: "events.attributed", partition: 9, offset: 1 }, failed_at: due }));
-    await markSent(pool, dead, due);
-    expect(await markPassed(pool, dead, due)).toBe(0);
-    expect(await only()).toMatchObject({ state: "waiting", attempts: 1, sent_at: null });
-  });
+  test(
+    "of a keeper that died are taken over when its lease has ended, and what it still says is not " + "heard",
+    async () => {
+      await index(failure(1));
+      const due = now + 2 * MINUTE;
+      const [dead] = [await claimLetters(pool, 10, due, MINUTE)];
+      expect(await claimLetters(pool, 10, due + MINUTE - 1, MINUTE)).toEqual([]);
+      expect(await claimLetters(pool, 10, due + MINUTE, MINUTE)).toHaveLength(1);
+      await index(failure(1, { source: { topic: "events.attributed", partition: 9, offset: 1 }, failed_at: due }));
+      await markSent(pool, dead, due);
+      expect(await markPassed(pool, dead, due)).toBe(0);
+      expect(await only()).toMatchObject({ state: "waiting", attempts: 1, sent_at: null });
+    },
+  );
   test("that cannot be sent are parked, and what must not come back is discarded by the keeper", async () => {
     await index(failure(1), failure(2));
     const [one, other] = await claimLetters(pool, 10, now + DAY, MINUTE);

@@ -48,14 +48,18 @@ const write = async ({ n, offset, country, version = 1 }: Written): Promise<void
   await clickhouseStore(clickhouse).insert(events, values, `${n}-${offset}-${version}`);
 };
 
-test("of two copies of one version the later one in the log is explained and compared with, also when it was written first", async () => {
-  await write({ n: 1, offset: 9, country: "MX" });
-  await write({ n: 1, offset: 5, country: "US" });
-  const versions = await eventVersions(clickhouse, scope, idOf(1));
-  expect(versions.map(({ country }) => country)).toEqual(["MX", "US"]);
-  const standing = await latestRows(clickhouse, scope, [{ event_id: idOf(1), ts: versions[0]!.ts }]);
-  expect(standing.get(idOf(1))).toMatchObject({ version: 1, enrichment: { country: "MX" } });
-});
+test(
+  "of two copies of one version the later one in the log is explained and compared with, also when " +
+    "it was written first",
+  async () => {
+    await write({ n: 1, offset: 9, country: "MX" });
+    await write({ n: 1, offset: 5, country: "US" });
+    const versions = await eventVersions(clickhouse, scope, idOf(1));
+    expect(versions.map(({ country }) => country)).toEqual(["MX", "US"]);
+    const standing = await latestRows(clickhouse, scope, [{ event_id: idOf(1), ts: versions[0]!.ts }]);
+    expect(standing.get(idOf(1))).toMatchObject({ version: 1, enrichment: { country: "MX" } });
+  },
+);
 
 test("a higher version stands wherever it lies in the log, and whenever it was written", async () => {
   await write({ n: 2, offset: 1, country: "MX", version: 2 });

@@ -43,21 +43,24 @@ const asked = (over: Partial<HintAsked> = {}): HintAsked => ({
   ...over,
 });
 
-test("conversions of an address count once each, within their hour, by client; the asking one is left out", async () => {
-  const { store, hints } = fresh();
-  await seen(store, [sale(1), sale(2), sale(2), sale(3, { client_id: 8 }), sale(4, { ip: "9.9.9.9" })]);
-  await seen(store, [sale(5)], noon + hourMs);
-  const answers = await hints.lookUp([
-    asked(),
-    asked({ event_id: "sale 1" }),
-    asked({ event_id: "elsewhere", address: "1.1.1.1" }),
-  ]);
-  expect([...answers].map(([id, { address_conversions }]) => [id, address_conversions])).toEqual([
-    ["asking", 2],
-    ["sale 1", 1],
-    ["elsewhere", 0],
-  ]);
-});
+test(
+  "conversions of an address count once each, within their hour, by client; the asking one is left " + "out",
+  async () => {
+    const { store, hints } = fresh();
+    await seen(store, [sale(1), sale(2), sale(2), sale(3, { client_id: 8 }), sale(4, { ip: "9.9.9.9" })]);
+    await seen(store, [sale(5)], noon + hourMs);
+    const answers = await hints.lookUp([
+      asked(),
+      asked({ event_id: "sale 1" }),
+      asked({ event_id: "elsewhere", address: "1.1.1.1" }),
+    ]);
+    expect([...answers].map(([id, { address_conversions }]) => [id, address_conversions])).toEqual([
+      ["asking", 2],
+      ["sale 1", 1],
+      ["elsewhere", 0],
+    ]);
+  },
+);
 
 test("an answer stands, whatever comes after it, and for everybody who asks", async () => {
   const { prefix, store, hints } = fresh();
@@ -72,22 +75,27 @@ test("an answer stands, whatever comes after it, and for everybody who asks", as
   expect(new Set(others.map((answer) => JSON.stringify([...answer]))).size).toBe(1);
 });
 
-test("other devices of a click id and the country of the click are known; an id that nobody clicked says nothing", async () => {
-  const { store, hints } = fresh();
-  const clicked = { click_id: "c1" };
-  await seen(store, [
-    attributed({ t: "click", did: "d1", ...clicked }, { credit: clickCredit(), enrichment: { country: "ES" } }),
-    ...["d1", "d2", "d3"].map((did, n) => attributed({ event_id: `${n}`, did, ...clicked }, { credit: clickCredit() })),
-  ]);
-  const answers = await hints.lookUp([
-    asked({ ...clicked, address: null }),
-    asked({ event_id: "b", click_id: "c2", address: null }),
-  ]);
-  expect([...answers.values()]).toEqual([
-    { address_conversions: null, click_devices: 2, click_country: "ES" },
-    { address_conversions: null, click_devices: 0, click_country: null },
-  ]);
-});
+test(
+  "other devices of a click id and the country of the click are known; an id that nobody clicked " + "says nothing",
+  async () => {
+    const { store, hints } = fresh();
+    const clicked = { click_id: "c1" };
+    await seen(store, [
+      attributed({ t: "click", did: "d1", ...clicked }, { credit: clickCredit(), enrichment: { country: "ES" } }),
+      ...["d1", "d2", "d3"].map((did, n) =>
+        attributed({ event_id: `${n}`, did, ...clicked }, { credit: clickCredit() }),
+      ),
+    ]);
+    const answers = await hints.lookUp([
+      asked({ ...clicked, address: null }),
+      asked({ event_id: "b", click_id: "c2", address: null }),
+    ]);
+    expect([...answers.values()]).toEqual([
+      { address_conversions: null, click_devices: 2, click_country: "ES" },
+      { address_conversions: null, click_devices: 0, click_country: null },
+    ]);
+  },
+);
 
 test("everything is let go after 8 days", async () => {
   const { prefix, store, hints } = fresh();
@@ -111,18 +119,22 @@ const click = (clickId: string, did: string, clickedAt: number, person: string |
   );
 const sought = { client_id: clientId, event_id: "asking", at: noon, did: "laptop", person: "email:x" };
 
-test("the newest click before the event on another device of the same person is found, also when the person was known only later", async () => {
-  const { store, clicks } = fresh();
-  await seen(store, [
-    click("old", "phone", noon - dayMs),
-    click("new", "phone", noon - hourMs, null),
-    click("after", "tablet", noon + 1),
-    click("own", "laptop", noon - 1),
-    click("stranger", "other", noon - 1, "email:y"),
-  ]);
-  expect([...(await clicks.lookUp([sought]))]).toEqual([["asking", "new"]]);
-  expect((await clicks.lookUp([{ ...sought, event_id: "b", client_id: 8 }])).size).toBe(0);
-});
+test(
+  "the newest click before the event on another device of the same person is found, also when the " +
+    "person was known only later",
+  async () => {
+    const { store, clicks } = fresh();
+    await seen(store, [
+      click("old", "phone", noon - dayMs),
+      click("new", "phone", noon - hourMs, null),
+      click("after", "tablet", noon + 1),
+      click("own", "laptop", noon - 1),
+      click("stranger", "other", noon - 1, "email:y"),
+    ]);
+    expect([...(await clicks.lookUp([sought]))]).toEqual([["asking", "new"]]);
+    expect((await clicks.lookUp([{ ...sought, event_id: "b", client_id: 8 }])).size).toBe(0);
+  },
+);
 
 test("that there was no such click stands as well (law R14)", async () => {
   const { store, clicks } = fresh();

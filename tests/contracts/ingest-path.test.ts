@@ -68,7 +68,8 @@ test("since when an edge is well is known however often another one changes", as
 
 test("what is older than 90 days is forgotten, also of an edge that has gone", async () => {
   await database.adminPool.query(
-    "insert into ingest_path_checks (instance, state, checked_at, waiting_events) values ('old', 'both_down', now() - interval '91 days', 0)",
+    "insert into ingest_path_checks (instance, state, checked_at, waiting_events) values ('old', " +
+      "'both_down', now() - interval '91 days', 0)",
   );
   await check("ingest", "operational", 9);
   const { rows } = await database.adminPool.query("select * from ingest_path_checks where instance = 'old'");

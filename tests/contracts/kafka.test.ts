@@ -130,25 +130,28 @@ describe("writing and reading", () => {
     ]);
   });
 
-  test("10,000 messages of 50 keys keep their order inside each key, on the partition that Java would choose", async () => {
-    const topic = await fill(10_000, 12);
-    const byKey = new Map<string, number[]>();
-    const wrong: string[] = [];
-    await kafka.replay({
-      topics: [topic],
-      onBatch: ({ partition, messages }) => {
-        for (const { key, value } of messages) {
-          if (partitionOf(key!, 12) !== partition) wrong.push(key!.toString());
-          byKey.set(key!.toString(), [...(byKey.get(key!.toString()) ?? []), Number(value)]);
-        }
-      },
-    });
-    expect(wrong).toEqual([]);
-    // A request that failed in part is repeated whole, so what counts is where a value stands
-    // first.
-    for (const [key, values] of byKey)
-      expect([...new Set(values)]).toEqual(upTo(10_000).filter((n) => `k${n % 50}` === key));
-  });
+  test(
+    "10,000 messages of 50 keys keep their order inside each key, on the partition that Java would " + "choose",
+    async () => {
+      const topic = await fill(10_000, 12);
+      const byKey = new Map<string, number[]>();
+      const wrong: string[] = [];
+      await kafka.replay({
+        topics: [topic],
+        onBatch: ({ partition, messages }) => {
+          for (const { key, value } of messages) {
+            if (partitionOf(key!, 12) !== partition) wrong.push(key!.toString());
+            byKey.set(key!.toString(), [...(byKey.get(key!.toString()) ?? []), Number(value)]);
+          }
+        },
+      });
+      expect(wrong).toEqual([]);
+      // A request that failed in part is repeated whole, so what counts is where a value stands
+      // first.
+      for (const [key, values] of byKey)
+        expect([...new Set(values)]).toEqual(upTo(10_000).filter((n) => `k${n % 50}` === key));
+    },
+  );
 
   test("a group without a position begins at the beginning (K8)", async () => {
     const topic = await fill(10);
@@ -168,34 +171,38 @@ describe("writing and reading", () => {
 });
 
 describe("a batch that is not finished comes again", () => {
-  test("a throw ends the consumer once, whatever was thrown, and the next one begins where the commits ended (K4 K5 K12 K13)", async () => {
-    const topic = await fill(20);
-    const group = newGroup();
-    for (const error of [
-      new TypeError("bug"),
-      new Error("plain"),
-      Object.assign(new Error("retriable"), { retriable: true }),
-    ]) {
-      const { crashes, stop } = await consuming({ group, topics: [topic], onBatch: () => Promise.reject(error) });
-      await until(() => crashes.length > 0);
+  test(
+    "a throw ends the consumer once, whatever was thrown, and the next one begins where the commits " +
+      "ended (K4 K5 K12 K13)",
+    async () => {
+      const topic = await fill(20);
+      const group = newGroup();
+      for (const error of [
+        new TypeError("bug"),
+        new Error("plain"),
+        Object.assign(new Error("retriable"), { retriable: true }),
+      ]) {
+        const { crashes, stop } = await consuming({ group, topics: [topic], onBatch: () => Promise.reject(error) });
+        await until(() => crashes.length > 0);
+        await stop();
+        expect(crashes).toEqual([error]);
+      }
+      const half = await consuming({
+        group,
+        topics: [topic],
+        onBatch: async (batch, control) => {
+          await control.commit(batch.messages[9]!.offset + 1);
+          throw new Error("in the middle");
+        },
+      });
+      await until(() => half.crashes.length > 0);
+      await half.stop();
+      const { seen, stop } = await consuming({ group, topics: [topic] });
+      await until(() => seen.length >= 10);
       await stop();
-      expect(crashes).toEqual([error]);
-    }
-    const half = await consuming({
-      group,
-      topics: [topic],
-      onBatch: async (batch, control) => {
-        await control.commit(batch.messages[9]!.offset + 1);
-        throw new Error("in the middle");
-      },
-    });
-    await until(() => half.crashes.length > 0);
-    await half.stop();
-    const { seen, stop } = await consuming({ group, topics: [topic] });
-    await until(() => seen.length >= 10);
-    await stop();
-    expect(seen).toEqual(upTo(20).slice(10));
-  });
+      expect(seen).toEqual(upTo(20).slice(10));
+    },
+  );
 
   test("a batch that is left without a commit is handed over again", async () => {
     const topic = await fill(5);
@@ -446,32 +453,35 @@ describe("a group", () => {
 describe("a broker that does not answer", () => {
   const pid = () => stack.pid("kafka")!;
 
-  test("makes publish throw LogUnavailable in time and Overloaded when full; afterwards everything goes on", async () => {
-    const topic = await newTopic(4);
-    const edge = kafka.producer({ maxWaiting: { messages: 100, bytes: 1_000_000 }, publishDeadlineMs: 1_000 });
-    await edge.publish(numbered(topic, 1));
-    process.kill(pid(), "SIGSTOP");
-    try {
-      const began = performance.now();
-      const first = edge.publish(numbered(topic, 90, 1));
-      await expect(edge.publish(numbered(topic, 20, 100))).rejects.toThrow(Overloaded);
-      await expect(first).rejects.toThrow(LogUnavailable);
-      expect(performance.now() - began).toBeLessThan(2_000);
-      expect(edge.isAvailable()).toBe(false);
-      expect(edge.waiting().messages).toBe(0);
-    } finally {
-      process.kill(pid(), "SIGCONT");
-    }
-    // A broker that stood still for long may first have to lead its partitions again: what was
-    // under way then fails, and who comes next gets through.
-    const again = async () =>
-      edge.publish(numbered(topic, 10, 200)).then(
-        () => edge.isAvailable(),
-        () => false,
-      );
-    await until(again, 60_000);
-    await edge.close();
-  });
+  test(
+    "makes publish throw LogUnavailable in time and Overloaded when full; afterwards everything goes " + "on",
+    async () => {
+      const topic = await newTopic(4);
+      const edge = kafka.producer({ maxWaiting: { messages: 100, bytes: 1_000_000 }, publishDeadlineMs: 1_000 });
+      await edge.publish(numbered(topic, 1));
+      process.kill(pid(), "SIGSTOP");
+      try {
+        const began = performance.now();
+        const first = edge.publish(numbered(topic, 90, 1));
+        await expect(edge.publish(numbered(topic, 20, 100))).rejects.toThrow(Overloaded);
+        await expect(first).rejects.toThrow(LogUnavailable);
+        expect(performance.now() - began).toBeLessThan(2_000);
+        expect(edge.isAvailable()).toBe(false);
+        expect(edge.waiting().messages).toBe(0);
+      } finally {
+        process.kill(pid(), "SIGCONT");
+      }
+      // A broker that stood still for long may first have to lead its partitions again: what was
+      // under way then fails, and who comes next gets through.
+      const again = async () =>
+        edge.publish(numbered(topic, 10, 200)).then(
+          () => edge.isAvailable(),
+          () => false,
+        );
+      await until(again, 60_000);
+      await edge.close();
+    },
+  );
 
   test("delays send, which goes on by itself; a consumer too", async () => {
     const topic = await fill(10);

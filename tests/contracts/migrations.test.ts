@@ -46,19 +46,22 @@ test("five starts at once apply each file once", async () => {
   expect(runs.flatMap(({ applied }) => applied)).toEqual(["001_one.sql", "002_two.sql"]);
 });
 
-test("a file that fails leaves nothing of itself, what came before stands, and the next run goes on with it", async () => {
-  file("001_one.sql", "create table one (id int primary key);");
-  file("002_two.sql", "create table two (id int);\n\n-- breaks\ninsert into one values (1), (1);\n");
-  file("003_three.sql", "create table three (id int);");
-  await expect(run()).rejects.toThrow(
-    /^002_two\.sql, line 4: duplicate key value violates unique constraint "one_pkey" \(23505\)/,
-  );
-  expect(await tables()).toEqual(["migrations", "one"]);
-  expect((await status(database.adminUrl, folder)).pending).toEqual(["002_two.sql", "003_three.sql"]);
-  file("002_two.sql", "create table two (id int);");
-  expect((await run()).applied).toEqual(["002_two.sql", "003_three.sql"]);
-  expect(await tables()).toEqual(["migrations", "one", "three", "two"]);
-});
+test(
+  "a file that fails leaves nothing of itself, what came before stands, and the next run goes on " + "with it",
+  async () => {
+    file("001_one.sql", "create table one (id int primary key);");
+    file("002_two.sql", "create table two (id int);\n\n-- breaks\ninsert into one values (1), (1);\n");
+    file("003_three.sql", "create table three (id int);");
+    await expect(run()).rejects.toThrow(
+      /^002_two\.sql, line 4: duplicate key value violates unique constraint "one_pkey" \(23505\)/,
+    );
+    expect(await tables()).toEqual(["migrations", "one"]);
+    expect((await status(database.adminUrl, folder)).pending).toEqual(["002_two.sql", "003_three.sql"]);
+    file("002_two.sql", "create table two (id int);");
+    expect((await run()).applied).toEqual(["002_two.sql", "003_three.sql"]);
+    expect(await tables()).toEqual(["migrations", "one", "three", "two"]);
+  },
+);
 
 test("the error shows the server's own words and the statement", async () => {
   file("001_one.sql", "select 1;\nselect nothing_here from nowhere;");
@@ -110,7 +113,9 @@ test("a name out of the form, or a number given twice, is refused before anythin
 });
 
 test("a semicolon inside a text, a comment, a name or a function body ends no statement", () => {
-  const text = `-- a; b\ncreate table "a;b" (t text default ';''x'); /* c; d */\ndo $body$ begin perform 1; end $body$;\nselect $$;$$; -- end;\n`;
+  const text =
+    `-- a; b\ncreate table "a;b" (t text default ';''x'); /* c; d */\ndo $body$ begin perform 1; end ` +
+    "$body$;\nselect $$;$$; -- end;\n";
   expect(statementsOf(text).map(({ line, text }) => [line, text])).toEqual([
     [2, `create table "a;b" (t text default ';''x')`],
     [2, "/* c; d */\ndo $body$ begin perform 1; end $body$"],
@@ -118,13 +123,16 @@ test("a semicolon inside a text, a comment, a name or a function body ends no st
   ]);
 });
 
-test("the application role gets in with the newest password, owns nothing and takes on no other role by accident", async () => {
-  await migrate(database.adminUrl, { appPassword: database.appPassword });
-  const pool = database.pool();
-  await expect(pool.query("select 1")).resolves.toBeDefined();
-  await expect(pool.query("create table mine (id int)")).rejects.toThrow(/permission denied for schema public/);
-  const { rows } = await database.adminPool.query(sql`
+test(
+  "the application role gets in with the newest password, owns nothing and takes on no other role " + "by accident",
+  async () => {
+    await migrate(database.adminUrl, { appPassword: database.appPassword });
+    const pool = database.pool();
+    await expect(pool.query("select 1")).resolves.toBeDefined();
+    await expect(pool.query("create table mine (id int)")).rejects.toThrow(/permission denied for schema public/);
+    const { rows } = await database.adminPool.query(sql`
     select role, pg_has_role('tributary_app', role, 'usage') as inherits, pg_has_role('tributary_app', role, 'set') as may_set
     from unnest(array['tributary_reference', 'tributary_tokens', 'tributary_secrets']) role`);
-  for (const row of rows) expect(row).toMatchObject({ inherits: false, may_set: true });
-});
+    for (const row of rows) expect(row).toMatchObject({ inherits: false, may_set: true });
+  },
+);

@@ -17,7 +17,8 @@ const select = async <T>(query: string): Promise<readonly T[]> =>
 
 test("each column has the type that it has in the store", async () => {
   const stored = await select<{ name: string; type: string }>(
-    `select name, type from system.columns where database = currentDatabase() and table = 'events' and default_kind not in ('ALIAS', 'MATERIALIZED')`,
+    "select name, type from system.columns where database = currentDatabase() and table = 'events' " +
+      "and default_kind not in ('ALIAS', 'MATERIALIZED')",
   );
   const plain = (type: string) => type.replace(/LowCardinality\((.*)\)/, "$1");
   const written = stored.filter(({ name }) => name !== "stored_at").map(({ name, type }) => [name, plain(type)]);
@@ -66,7 +67,8 @@ test("whatever a row holds, the store reads it back", async () => {
         const given = rows.map((values) => values.map((value, n) => (names[n]![0] === "ts" ? ts : value)));
         await clickhouseStore(clickhouse).insert(events, given, `native ${ts} ${Math.random()}`);
         const stored = await select<Record<string, unknown>>(
-          `select ${names.map(([name]) => name).join(", ")} from events where client_id = ${client_id} and ts = fromUnixTimestamp64Milli(${ts})`,
+          `select ${names.map(([name]) => name).join(", ")} from events where client_id = ${client_id} and ` +
+            `ts = fromUnixTimestamp64Milli(${ts})`,
         );
         const byId = new Map(stored.map((one) => [one.event_id, one]));
         for (const values of given)

@@ -145,15 +145,18 @@ test("an object that cannot get its place leaves no draft", async () => {
   expect(readdirSync(join(store, ".drafts"))).toEqual([]);
 });
 
-test("an object that is gone when it is looked at is not listed; one that cannot be looked at fails the list", async () => {
-  const store = join(folder, "looked-at");
-  const objects = openObjects(pathToFileURL(store).href);
-  await objects.put("a/b", Buffer.from("x"));
-  symlinkSync(join(store, "nowhere"), join(store, "a", "gone"));
-  expect(await listed(objects, "")).toEqual(["a/b 1"]);
-  symlinkSync(join(store, "a", "circle"), join(store, "a", "circle"));
-  await expect(listed(objects, "")).rejects.toThrow("ELOOP");
-});
+test(
+  "an object that is gone when it is looked at is not listed; one that cannot be looked at fails " + "the list",
+  async () => {
+    const store = join(folder, "looked-at");
+    const objects = openObjects(pathToFileURL(store).href);
+    await objects.put("a/b", Buffer.from("x"));
+    symlinkSync(join(store, "nowhere"), join(store, "a", "gone"));
+    expect(await listed(objects, "")).toEqual(["a/b 1"]);
+    symlinkSync(join(store, "a", "circle"), join(store, "a", "circle"));
+    await expect(listed(objects, "")).rejects.toThrow("ELOOP");
+  },
+);
 
 test("a wrong secret is refused for good, and nothing is stored", async () => {
   const objects = openObjects(s3.url({ secret: "another" }));

@@ -52,38 +52,41 @@ const named = (version: number): Announced => ({
 const versions = () => sent.map((message) => read(message).version);
 const adding = (...announced: readonly Announced[]) => transaction(pool, [1], (tx) => announce(tx, announced));
 
-test("a saved change is announced: every new row, and to every client that it concerns; no personal data goes along", async () => {
-  names += 1;
-  const saved = await writeReference(pool, "test", {
-    clients: [
-      { client_id: -1, slug: `one-${names}`, name: "One" },
-      { client_id: -2, slug: `two-${names}`, name: "Two" },
-    ],
-    partners: [{ partner_id: -1, name: "Partner", email: "someone@partner.example", client_ids: [-1, -2] }],
-    campaigns: [{ campaign_id: -1, client_id: -1, name: "Campaign", destination_url: "https://shop.example/" }],
-  });
-  await relay();
-  const [one, two] = [saved.idOf("clients", -1), saved.idOf("clients", -2)];
-  const partner = saved.idOf("partners", -1);
-  const said = sent.map((message) => ({ topic: message.topic, key: String(message.key), ...read(message) }));
-  expect(said.filter(({ key }) => key.includes("partner:"))).toMatchObject([
-    { topic: "reference.changes", key: `partner:${partner}`, version: 1, change_id: saved.change_id },
-    { topic: "domain.changes", key: `${one}:partner:${partner}`, type: "partner.created" },
-    { topic: "domain.changes", key: `${two}:partner:${partner}`, type: "partner.created" },
-  ]);
-  expect(new Set(said.map(({ key }) => key.replace(/^\d+:/, "").split(":")[0]))).toEqual(
-    new Set(["client", "partner", "campaign", "segment"]),
-  );
-  expect(sent.map(({ value }) => value!.toString()).join()).not.toContain("someone@");
+test(
+  "a saved change is announced: every new row, and to every client that it concerns; no personal " + "data goes along",
+  async () => {
+    names += 1;
+    const saved = await writeReference(pool, "test", {
+      clients: [
+        { client_id: -1, slug: `one-${names}`, name: "One" },
+        { client_id: -2, slug: `two-${names}`, name: "Two" },
+      ],
+      partners: [{ partner_id: -1, name: "Partner", email: "someone@partner.example", client_ids: [-1, -2] }],
+      campaigns: [{ campaign_id: -1, client_id: -1, name: "Campaign", destination_url: "https://shop.example/" }],
+    });
+    await relay();
+    const [one, two] = [saved.idOf("clients", -1), saved.idOf("clients", -2)];
+    const partner = saved.idOf("partners", -1);
+    const said = sent.map((message) => ({ topic: message.topic, key: String(message.key), ...read(message) }));
+    expect(said.filter(({ key }) => key.includes("partner:"))).toMatchObject([
+      { topic: "reference.changes", key: `partner:${partner}`, version: 1, change_id: saved.change_id },
+      { topic: "domain.changes", key: `${one}:partner:${partner}`, type: "partner.created" },
+      { topic: "domain.changes", key: `${two}:partner:${partner}`, type: "partner.created" },
+    ]);
+    expect(new Set(said.map(({ key }) => key.replace(/^\d+:/, "").split(":")[0]))).toEqual(
+      new Set(["client", "partner", "campaign", "segment"]),
+    );
+    expect(sent.map(({ value }) => value!.toString()).join()).not.toContain("someone@");
 
-  sent = [];
-  await writeReference(pool, "test", { campaigns: [{ campaign_id: saved.idOf("campaigns", -1), status: "paused" }] });
-  await relay();
-  expect(sent.map(read)).toMatchObject([
-    { entity: "campaign", version: 2 },
-    { client_id: one, type: "campaign.changed", version: 2 },
-  ]);
-});
+    sent = [];
+    await writeReference(pool, "test", { campaigns: [{ campaign_id: saved.idOf("campaigns", -1), status: "paused" }] });
+    await relay();
+    expect(sent.map(read)).toMatchObject([
+      { entity: "campaign", version: 2 },
+      { client_id: one, type: "campaign.changed", version: 2 },
+    ]);
+  },
+);
 
 test("a change that is refused announces nothing", async () => {
   const refused = writeReference(pool, "test", { campaigns: [{ campaign_id: 999_999, status: "paused" }] });
@@ -140,7 +143,8 @@ test("sent rows are forgotten after a week, waiting ones never", async () => {
   await relay();
   await adding(named(2));
   await database.adminPool.query(
-    "update outbox set written_at = now() - interval '8 days', sent_at = case when sent_at is not null then now() - interval '8 days' end",
+    "update outbox set written_at = now() - interval '8 days', sent_at = case when sent_at is not " +
+      "null then now() - interval '8 days' end",
   );
   expect(await forgetSent(pool)).toBe(1);
   expect((await waitingOutbox(pool)).count).toBe(1);

@@ -111,21 +111,25 @@ describe("a saved change", () => {
     expect(one.reference()!.clientIdOf(`shop-${shops}`)).toBe(clientId);
   });
 
-  test("of a client says where its visitors are and what it makes of the fraud rules, and keeps what it does not name", async () => {
-    const saved = await writeReference(pool, "test", shop());
-    const id = saved.idOf("clients", -1);
-    const rules = { ua_bot: { active: false }, click_to_purchase: { threshold: 5_000, weight: 50 } };
-    await writeReference(pool, "test", { clients: [{ client_id: id, jurisdiction: "EU", fraud: { rules } }] });
-    const later = await writeReference(pool, "test", { clients: [{ client_id: id, fraud: { review: 30 } }] });
-    const known = (await open().read(reference, later.recorded_at)).at(Date.now(), later.recorded_at);
-    expect(known.client(id)).toMatchObject({
-      jurisdiction: "EU",
-      fraud_rules: rules,
-      fraud_review: 30,
-      fraud_reject: 70,
-    });
-    expect(known.partner(saved.idOf("partners", -1))?.email_sha256).toMatch(/^[0-9a-f]{64}$/);
-  });
+  test(
+    "of a client says where its visitors are and what it makes of the fraud rules, and keeps what it " +
+      "does not name",
+    async () => {
+      const saved = await writeReference(pool, "test", shop());
+      const id = saved.idOf("clients", -1);
+      const rules = { ua_bot: { active: false }, click_to_purchase: { threshold: 5_000, weight: 50 } };
+      await writeReference(pool, "test", { clients: [{ client_id: id, jurisdiction: "EU", fraud: { rules } }] });
+      const later = await writeReference(pool, "test", { clients: [{ client_id: id, fraud: { review: 30 } }] });
+      const known = (await open().read(reference, later.recorded_at)).at(Date.now(), later.recorded_at);
+      expect(known.client(id)).toMatchObject({
+        jurisdiction: "EU",
+        fraud_rules: rules,
+        fraud_review: 30,
+        fraud_reject: 70,
+      });
+      expect(known.partner(saved.idOf("partners", -1))?.email_sha256).toMatch(/^[0-9a-f]{64}$/);
+    },
+  );
 
   test("of a fraud rule that there is none of, or that makes no sense, is refused with its place", async () => {
     const saved = await writeReference(pool, "test", shop());
@@ -473,7 +477,8 @@ describe("a change is refused", () => {
         ],
         { tier_mode: "retroactive" },
       ),
-      "contracts[0].tiers[1]: a retroactive tier that pays less than the one before would take money back for selling more: pay at least as much",
+      "contracts[0].tiers[1]: a retroactive tier that pays less than the one before would take money " +
+        "back for selling more: pay at least as much",
     ],
     [
       "tiers with a cap a day",
@@ -738,32 +743,37 @@ describe("the order of changes", () => {
     isEnded = true;
     await expect(stalled).rejects.toThrow("the change took longer than 500 ms and was not saved");
   });
-  test("changes that are saved at once get moments in the order of their numbers, and whoever sees one has seen all before it", async () => {
-    const watched = new Set<number>();
-    let gaps = 0;
-    let isDone = false;
-    const watch = async (): Promise<void> => {
-      while (!isDone) {
-        const { rows } = await pool.query<{ change_id: number }>(
-          "select change_id from reference_changes order by change_id",
-        );
-        const newest = Math.max(0, ...watched);
-        for (const { change_id: id } of rows) {
-          if (!watched.has(id) && id < newest) gaps += 1;
-          watched.add(id);
+  test(
+    "changes that are saved at once get moments in the order of their numbers, and whoever sees one " +
+      "has seen all before it",
+    async () => {
+      const watched = new Set<number>();
+      let gaps = 0;
+      let isDone = false;
+      const watch = async (): Promise<void> => {
+        while (!isDone) {
+          const { rows } = await pool.query<{ change_id: number }>(
+            "select change_id from reference_changes order by change_id",
+          );
+          const newest = Math.max(0, ...watched);
+          for (const { change_id: id } of rows) {
+            if (!watched.has(id) && id < newest) gaps += 1;
+            watched.add(id);
+          }
         }
-      }
-    };
-    const watching = watch();
-    await Promise.all(Array.from({ length: 40 }, () => writeReference(pool, "race", shop())));
-    isDone = true;
-    await watching;
-    expect(gaps).toBe(0);
-    const { rows } = await pool.query<{ n: number }>(
-      "select count(*)::int as n from (select recorded_at > lag(recorded_at) over (order by change_id) as is_later from reference_changes) x where not is_later",
-    );
-    expect(rows).toEqual([{ n: 0 }]);
-  });
+      };
+      const watching = watch();
+      await Promise.all(Array.from({ length: 40 }, () => writeReference(pool, "race", shop())));
+      isDone = true;
+      await watching;
+      expect(gaps).toBe(0);
+      const { rows } = await pool.query<{ n: number }>(
+        "select count(*)::int as n from (select recorded_at > lag(recorded_at) over (order by change_id) " +
+          "as is_later from reference_changes) x where not is_later",
+      );
+      expect(rows).toEqual([{ n: 0 }]);
+    },
+  );
 });
 
 describe("the picture", () => {
@@ -929,47 +939,53 @@ describe("law M12", () => {
 });
 
 describe("the seed", () => {
-  test("makes three clients whose tokens, links, contracts and rules are in force, and changes nothing when run again", async () => {
-    const first = await seed({ pool, known: {}, trackingUrl: "https://go.example" });
-    const count = async () => (await pool.query("select count(*)::int as n from reference_changes")).rows[0];
-    const changes = await count();
-    const second = await seed({ pool, known: first.secrets, trackingUrl: "https://go.example" });
-    expect(second).toEqual(first);
-    expect(await count()).toEqual(changes);
-    const { demo } = first;
-    expect(demo.clients.map(({ slug }) => slug)).toEqual(["aurora-music", "casa-verde", "viento-travel"]);
-    const now = await databaseNow();
-    const at = (await open().read(reference, now)).at(now, now);
-    const [aurora] = demo.clients;
-    const [rule] = at.rules(aurora!.id);
-    expect(rule?.when).toEqual({ field: "props.product_id", op: "eq", value: "cd" });
-    expect(at.partner(rule!.then.partner_id)?.name).toBe("Indie Radio Network");
-    expect(
-      at.contract({ client_id: aurora!.id, partner_id: rule!.then.partner_id, segment: null, event_type: "purchase" })
-        ?.rate_ppm,
-    ).toBe(100_000n);
-    for (const { link_id, client_id, code, url } of demo.links) {
-      expect(at.link(link_id)).toMatchObject({ client_id, code, status: "active" });
-      expect(url).toBe(`https://go.example/c/${code}`);
-    }
-    for (const { id } of demo.clients) {
-      const withContract = at
-        .partnersOf(id)
-        .filter(({ partner_id }) => at.contract({ client_id: id, partner_id, segment: null, event_type: "purchase" }));
-      expect(withContract.length).toBeGreaterThanOrEqual(2);
-    }
-    const tokens = openTokens(pool, { pollMs: 100 });
-    await tokens.ready;
-    for (const { id, ingest_token } of demo.clients)
-      expect(tokens.find(ingest_token)).toMatchObject({ kind: "ingest", client_id: id });
-    expect(tokens.find(demo.admin_token)?.kind).toBe("admin");
-    expect(tokens.find(demo.service_token)?.kind).toBe("service");
-    await tokens.close();
-    const texts = await transaction(pool, [aurora!.id], async (tx) =>
-      JSON.stringify((await tx.query("select * from tokens")).rows),
-    );
-    expect(texts).not.toContain(aurora!.ingest_token);
-  });
+  test(
+    "makes three clients whose tokens, links, contracts and rules are in force, and changes nothing " +
+      "when run again",
+    async () => {
+      const first = await seed({ pool, known: {}, trackingUrl: "https://go.example" });
+      const count = async () => (await pool.query("select count(*)::int as n from reference_changes")).rows[0];
+      const changes = await count();
+      const second = await seed({ pool, known: first.secrets, trackingUrl: "https://go.example" });
+      expect(second).toEqual(first);
+      expect(await count()).toEqual(changes);
+      const { demo } = first;
+      expect(demo.clients.map(({ slug }) => slug)).toEqual(["aurora-music", "casa-verde", "viento-travel"]);
+      const now = await databaseNow();
+      const at = (await open().read(reference, now)).at(now, now);
+      const [aurora] = demo.clients;
+      const [rule] = at.rules(aurora!.id);
+      expect(rule?.when).toEqual({ field: "props.product_id", op: "eq", value: "cd" });
+      expect(at.partner(rule!.then.partner_id)?.name).toBe("Indie Radio Network");
+      expect(
+        at.contract({ client_id: aurora!.id, partner_id: rule!.then.partner_id, segment: null, event_type: "purchase" })
+          ?.rate_ppm,
+      ).toBe(100_000n);
+      for (const { link_id, client_id, code, url } of demo.links) {
+        expect(at.link(link_id)).toMatchObject({ client_id, code, status: "active" });
+        expect(url).toBe(`https://go.example/c/${code}`);
+      }
+      for (const { id } of demo.clients) {
+        const withContract = at
+          .partnersOf(id)
+          .filter(({ partner_id }) =>
+            at.contract({ client_id: id, partner_id, segment: null, event_type: "purchase" }),
+          );
+        expect(withContract.length).toBeGreaterThanOrEqual(2);
+      }
+      const tokens = openTokens(pool, { pollMs: 100 });
+      await tokens.ready;
+      for (const { id, ingest_token } of demo.clients)
+        expect(tokens.find(ingest_token)).toMatchObject({ kind: "ingest", client_id: id });
+      expect(tokens.find(demo.admin_token)?.kind).toBe("admin");
+      expect(tokens.find(demo.service_token)?.kind).toBe("service");
+      await tokens.close();
+      const texts = await transaction(pool, [aurora!.id], async (tx) =>
+        JSON.stringify((await tx.query("select * from tokens")).rows),
+      );
+      expect(texts).not.toContain(aurora!.ingest_token);
+    },
+  );
 });
 
 /**

@@ -64,43 +64,54 @@ test("a window is joined by what lies within it, in time and in sinks, and by no
   expect(await joins({ sinks: ["ledger", "identity"] })).toBe(false);
 });
 
-test("a replay that has begun is joined by nobody: what was lost behind its position comes back with the next one, which skips the rest", async () => {
-  const pool = database.pool();
-  const { replay_id } = await requestReplay(pool, wanted(6));
-  const owned = ownedReplay(pool, (await claimed("one")).replay_id, "one");
-  expect(await requestReplay(pool, wanted(6))).toEqual({ replay_id, isJoined: true });
-  await owned.decide([segment()]);
-  await owned.advance({ ...step, next: 200 });
-  const next = await requestReplay(pool, wanted(1));
-  expect(next.isJoined).toBe(false);
-  expect(await requestReplay(pool, wanted(1)), "one that waits is enough").toEqual({ ...next, isJoined: true });
-  const { met } = (await readReplay(pool, next.replay_id))!;
-  expect(skippedOf(segment(), { met }, [{ replay_id, ranges: [segment()] }])).toEqual({ skip_from: 200, skip_to: 300 });
-});
+test(
+  "a replay that has begun is joined by nobody: what was lost behind its position comes back with " +
+    "the next one, which skips the rest",
+  async () => {
+    const pool = database.pool();
+    const { replay_id } = await requestReplay(pool, wanted(6));
+    const owned = ownedReplay(pool, (await claimed("one")).replay_id, "one");
+    expect(await requestReplay(pool, wanted(6))).toEqual({ replay_id, isJoined: true });
+    await owned.decide([segment()]);
+    await owned.advance({ ...step, next: 200 });
+    const next = await requestReplay(pool, wanted(1));
+    expect(next.isJoined).toBe(false);
+    expect(await requestReplay(pool, wanted(1)), "one that waits is enough").toEqual({ ...next, isJoined: true });
+    const { met } = (await readReplay(pool, next.replay_id))!;
+    expect(skippedOf(segment(), { met }, [{ replay_id, ranges: [segment()] }])).toEqual({
+      skip_from: 200,
+      skip_to: 300,
+    });
+  },
+);
 
-test("the oldest is worked off first, one at a time; a lane that says nothing any more is taken over and can move nothing", async () => {
-  const pool = database.pool();
-  const first = await requestReplay(pool, wanted(1));
-  const second = await requestReplay(pool, wanted(6));
-  const one = await claimed("one");
-  expect([one.replay_id, one.state, one.attempts]).toEqual([first.replay_id, "running", 1]);
-  expect(await claimReplay(pool, "two")).toBe("busy");
-  const owned = ownedReplay(pool, one.replay_id, "one");
-  await owned.decide([segment()]);
-  await owned.advance({ ...step, next: 200 });
-  await database.adminPool.query("update replays set lease_until = now() - interval '1 second'");
-  const two = await claimed("two");
-  expect([two.replay_id, two.attempts, two.positions, two.requeued]).toEqual([
-    first.replay_id,
-    2,
-    { "events.attributed-0": 200 },
-    90,
-  ]);
-  const moves = [() => owned.advance({ ...step, next: 300 }), owned.renew, owned.release, () => owned.end("done")];
-  for (const move of moves) await expect(move()).rejects.toBeInstanceOf(LaneLost);
-  await ownedReplay(pool, two.replay_id, "two").end("done");
-  expect((await claimed("two")).replay_id).toBe(second.replay_id);
-});
+test(
+  "the oldest is worked off first, one at a time; a lane that says nothing any more is taken over " +
+    "and can move nothing",
+  async () => {
+    const pool = database.pool();
+    const first = await requestReplay(pool, wanted(1));
+    const second = await requestReplay(pool, wanted(6));
+    const one = await claimed("one");
+    expect([one.replay_id, one.state, one.attempts]).toEqual([first.replay_id, "running", 1]);
+    expect(await claimReplay(pool, "two")).toBe("busy");
+    const owned = ownedReplay(pool, one.replay_id, "one");
+    await owned.decide([segment()]);
+    await owned.advance({ ...step, next: 200 });
+    await database.adminPool.query("update replays set lease_until = now() - interval '1 second'");
+    const two = await claimed("two");
+    expect([two.replay_id, two.attempts, two.positions, two.requeued]).toEqual([
+      first.replay_id,
+      2,
+      { "events.attributed-0": 200 },
+      90,
+    ]);
+    const moves = [() => owned.advance({ ...step, next: 300 }), owned.renew, owned.release, () => owned.end("done")];
+    for (const move of moves) await expect(move()).rejects.toBeInstanceOf(LaneLost);
+    await ownedReplay(pool, two.replay_id, "two").end("done");
+    expect((await claimed("two")).replay_id).toBe(second.replay_id);
+  },
+);
 
 test("position and counts are of one statement, and the report adds up", async () => {
   const pool = database.pool();

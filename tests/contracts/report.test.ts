@@ -85,21 +85,24 @@ test("lines of one order are one order, and a second copy counts nowhere", async
   expect(await rowsOf(tenant)).toEqual([{ ...june, revenue: "150.00" }]);
 });
 
-test("free orders, orders without an amount and currencies of other decimals are counted each in its currency", async () => {
-  const tenant = nextTenant();
-  await tell(
-    tenant,
-    { order_id: "free", value_minor: 0n },
-    { order_id: null, t: "ext_purchase", value_minor: null, currency: null },
-    { order_id: "yen", value_minor: 500n, currency: "JPY" },
-    { order_id: "dinar", value_minor: 1_234n, currency: "KWD" },
-  );
-  expect(await rowsOf(tenant)).toEqual([
-    { ...june, currency: "JPY", revenue: "500", refunded: "0", commission: "0" },
-    { ...june, currency: "KWD", revenue: "1.234", refunded: "0.000", commission: "0.000" },
-    { ...june, orders: 2, revenue: "0.00" },
-  ]);
-});
+test(
+  "free orders, orders without an amount and currencies of other decimals are counted each in its " + "currency",
+  async () => {
+    const tenant = nextTenant();
+    await tell(
+      tenant,
+      { order_id: "free", value_minor: 0n },
+      { order_id: null, t: "ext_purchase", value_minor: null, currency: null },
+      { order_id: "yen", value_minor: 500n, currency: "JPY" },
+      { order_id: "dinar", value_minor: 1_234n, currency: "KWD" },
+    );
+    expect(await rowsOf(tenant)).toEqual([
+      { ...june, currency: "JPY", revenue: "500", refunded: "0", commission: "0" },
+      { ...june, currency: "KWD", revenue: "1.234", refunded: "0.000", commission: "0.000" },
+      { ...june, orders: 2, revenue: "0.00" },
+    ]);
+  },
+);
 
 describe("what was refunded", () => {
   const julyRefund = (over: Told): Told => ({

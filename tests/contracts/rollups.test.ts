@@ -215,19 +215,22 @@ test("each client and day says in its rollups what its events say, in every grai
   expect(await waitingMarks(pool)).toEqual({ count: 0, seconds: 0 });
 });
 
-test("a sale of five in the evening and one of seven lie on two days of Mexico City when midnight is between them", async () => {
-  const tenant = nextTenant();
-  const sale = (n: number, ts: number) =>
-    attributed({ client_id: tenant, event_id: uuid(n), order_id: `o${n}`, ts, value_minor: 10_00n });
-  await publish(sale(1, Date.UTC(2026, 5, 16, 5, 59, 59, 999)), sale(2, Date.UTC(2026, 5, 16, 6)));
-  await read("live");
-  await settle();
-  const days = await figuresByDay(clickhouse, scopeOf(tenant), span);
-  expect(days.map(({ day, conversions, revenue_minor }) => [day, conversions, revenue_minor])).toEqual([
-    ["2026-06-15", 1, 10_00n],
-    ["2026-06-16", 1, 10_00n],
-  ]);
-});
+test(
+  "a sale of five in the evening and one of seven lie on two days of Mexico City when midnight is " + "between them",
+  async () => {
+    const tenant = nextTenant();
+    const sale = (n: number, ts: number) =>
+      attributed({ client_id: tenant, event_id: uuid(n), order_id: `o${n}`, ts, value_minor: 10_00n });
+    await publish(sale(1, Date.UTC(2026, 5, 16, 5, 59, 59, 999)), sale(2, Date.UTC(2026, 5, 16, 6)));
+    await read("live");
+    await settle();
+    const days = await figuresByDay(clickhouse, scopeOf(tenant), span);
+    expect(days.map(({ day, conversions, revenue_minor }) => [day, conversions, revenue_minor])).toEqual([
+      ["2026-06-15", 1, 10_00n],
+      ["2026-06-16", 1, 10_00n],
+    ]);
+  },
+);
 
 test("a replay writes every row again and nothing changes", async () => {
   const tenant = nextTenant();
@@ -267,30 +270,33 @@ test("rows that were lost leave the rollups when their minutes are touched, and 
   await expectEqualSides(tenant);
 });
 
-test("a decision that moves a conversion to another partner leaves zeros behind, and so does a second copy", async () => {
-  const tenant = nextTenant();
-  const sale = { client_id: tenant, event_id: uuid(1), value_minor: 50_00n };
-  await publish(attributed(sale, { credit: clickCredit({ partner_id: 21 }) }));
-  await read("live");
-  await settle();
-  await publish(attributed(sale, { version: 2, credit: clickCredit({ partner_id: 22 }) }));
-  await read("live");
-  await settle();
-  const days = (await rollupsOf(tenant)).filter(({ grain }) => grain === "day");
-  expect(
-    days.map(({ group, events, conversions, revenue_minor }) => ({ group, events, conversions, revenue_minor })),
-  ).toEqual([
-    { group: "purchase/pixel/21//unknown/MXN", events: 0, conversions: 0, revenue_minor: 0n },
-    { group: "purchase/pixel/22//unknown/MXN", events: 1, conversions: 1, revenue_minor: 50_00n },
-  ]);
-  await publish(attributed(sale, { version: 3, credit: clickCredit({ partner_id: 22 }), merged_into: uuid(9) }));
-  await read("live");
-  await settle();
-  expect((await rollupsOf(tenant)).every(({ events, revenue_minor }) => events === 0 && revenue_minor === 0n)).toBe(
-    true,
-  );
-  await expectEqualSides(tenant);
-});
+test(
+  "a decision that moves a conversion to another partner leaves zeros behind, and so does a second " + "copy",
+  async () => {
+    const tenant = nextTenant();
+    const sale = { client_id: tenant, event_id: uuid(1), value_minor: 50_00n };
+    await publish(attributed(sale, { credit: clickCredit({ partner_id: 21 }) }));
+    await read("live");
+    await settle();
+    await publish(attributed(sale, { version: 2, credit: clickCredit({ partner_id: 22 }) }));
+    await read("live");
+    await settle();
+    const days = (await rollupsOf(tenant)).filter(({ grain }) => grain === "day");
+    expect(
+      days.map(({ group, events, conversions, revenue_minor }) => ({ group, events, conversions, revenue_minor })),
+    ).toEqual([
+      { group: "purchase/pixel/21//unknown/MXN", events: 0, conversions: 0, revenue_minor: 0n },
+      { group: "purchase/pixel/22//unknown/MXN", events: 1, conversions: 1, revenue_minor: 50_00n },
+    ]);
+    await publish(attributed(sale, { version: 3, credit: clickCredit({ partner_id: 22 }), merged_into: uuid(9) }));
+    await read("live");
+    await settle();
+    expect((await rollupsOf(tenant)).every(({ events, revenue_minor }) => events === 0 && revenue_minor === 0n)).toBe(
+      true,
+    );
+    await expectEqualSides(tenant);
+  },
+);
 
 test("amounts at the limit of 64 bits are added without overflow", async () => {
   const tenant = nextTenant();

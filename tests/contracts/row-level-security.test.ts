@@ -76,25 +76,29 @@ describe("the catalog", () => {
   });
   test("no policy reaches beyond the roles that were made for it", async () => {
     const { rows } = await database.adminPool.query(
-      "select tablename, policyname from pg_policies where schemaname = 'public' and (roles && array['public']::name[])",
+      "select tablename, policyname from pg_policies where schemaname = 'public' and (roles && " +
+        "array['public']::name[])",
     );
     expect(rows).toEqual([]);
   });
-  test("the application role owns nothing, does not bypass, truncate, refer, trigger or delete reference rows", async () => {
-    const owned = await database.adminPool.query(
-      "select relname from pg_class where relowner = 'tributary_app'::regrole",
-    );
-    expect(owned.rows).toEqual([]);
-    const role = await database.adminPool.query(
-      "select rolsuper, rolbypassrls, rolcreatedb, rolcreaterole from pg_roles where rolname = 'tributary_app'",
-    );
-    expect(role.rows).toEqual([{ rolsuper: false, rolbypassrls: false, rolcreatedb: false, rolcreaterole: false }]);
-    const { rows } = await database.adminPool.query(sql`
+  test(
+    "the application role owns nothing, does not bypass, truncate, refer, trigger or delete " + "reference rows",
+    async () => {
+      const owned = await database.adminPool.query(
+        "select relname from pg_class where relowner = 'tributary_app'::regrole",
+      );
+      expect(owned.rows).toEqual([]);
+      const role = await database.adminPool.query(
+        "select rolsuper, rolbypassrls, rolcreatedb, rolcreaterole from pg_roles where rolname = 'tributary_app'",
+      );
+      expect(role.rows).toEqual([{ rolsuper: false, rolbypassrls: false, rolcreatedb: false, rolcreaterole: false }]);
+      const { rows } = await database.adminPool.query(sql`
       select grantee, table_name, privilege_type from information_schema.role_table_grants
       where table_schema = 'public' and grantee like 'tributary\\_%' and grantee <> 'tributary_owner'
         and privilege_type in ('TRUNCATE', 'REFERENCES', 'TRIGGER', 'MAINTAIN')`);
-    expect(rows).toEqual([]);
-  });
+      expect(rows).toEqual([]);
+    },
+  );
   test("reference rows are insert-only by grant", async () => {
     const tables = [
       "reference_changes",
@@ -151,22 +155,25 @@ describe("without tenants", () => {
     await transaction(pool, clients, (tx) => tx.query("select 1 / 0")).catch(() => undefined);
     expect((await pool.query("select 1 from clients")).rowCount).toBe(0);
   });
-  test("tokens are shown to their tenant and written by nobody but their role; secrets are read by theirs", async () => {
-    const pool = database.pool();
-    await transaction(pool, [clients[0]!], async (tx) =>
-      expect((await tx.query("select label from tokens")).rows).toEqual([{ label: canary(1) }]),
-    );
-    for (const statement of [
-      "update tokens set revoked_at = now()",
-      "delete from tokens",
-      "select * from client_secrets",
-    ])
-      await expect(transaction(pool, clients, (tx) => tx.query(statement))).rejects.toThrow(/permission denied/);
-    const secrets = await transaction(pool, [clients[1]!], (tx) => tx.query("select client_id from client_secrets"), {
-      role: "tributary_secrets",
-    });
-    expect(secrets.rows).toEqual([{ client_id: clients[1] }]);
-  });
+  test(
+    "tokens are shown to their tenant and written by nobody but their role; secrets are read by " + "theirs",
+    async () => {
+      const pool = database.pool();
+      await transaction(pool, [clients[0]!], async (tx) =>
+        expect((await tx.query("select label from tokens")).rows).toEqual([{ label: canary(1) }]),
+      );
+      for (const statement of [
+        "update tokens set revoked_at = now()",
+        "delete from tokens",
+        "select * from client_secrets",
+      ])
+        await expect(transaction(pool, clients, (tx) => tx.query(statement))).rejects.toThrow(/permission denied/);
+      const secrets = await transaction(pool, [clients[1]!], (tx) => tx.query("select client_id from client_secrets"), {
+        role: "tributary_secrets",
+      });
+      expect(secrets.rows).toEqual([{ client_id: clients[1] }]);
+    },
+  );
 });
 
 describe("with tenants", () => {
@@ -210,42 +217,46 @@ describe("with tenants", () => {
     expect(await seen(clients[2]!)).toEqual([]);
   });
 
-  test("600 interleaved requests of four tenants on two connections, with errors, timeouts and cancels, see nothing of each other", async () => {
-    const pool = database.pool({ max: 2 });
-    const failures: string[] = [];
-    const request = async (n: number): Promise<void> => {
-      const client = n % 4;
-      const tenants = n % 7 === 0 ? [clients[client]!, clients[(client + 1) % 4]!] : [clients[client]!];
-      const mine = new Set(tenants.map((id) => canary(clients.indexOf(id) + 1)));
-      const isFaulty = n % 10 === 3;
-      try {
-        await transaction(pool, tenants, async (tx) => {
-          const names = await tx.query<{ name: string; client_id: number }>("select name, client_id from clients");
-          expect(new Set(names.rows.map(({ name }) => name))).toEqual(mine);
-          if (isFaulty && n % 20 === 3) await tx.query("select 1 / 0");
-          if (isFaulty && n % 60 === 13) {
-            await tx.query("set local statement_timeout = '50ms'");
-            await tx.query("select pg_sleep(5)");
-          }
-          if (isFaulty) throw new Error("the request was cancelled");
-          const rules = await tx.query<{ name: string }>("select name from rules");
-          expect(new Set(rules.rows.map(({ name }) => name))).toEqual(mine);
-        });
-        expect(isFaulty).toBe(false);
-      } catch (error) {
-        if (!isFaulty) throw error;
-        failures.push((error as { code?: string }).code ?? (error as Error).message);
-      }
-      // And whoever gets the connection next without naming tenants sees none.
-      if (n % 5 === 0) expect((await pool.query("select 1 from campaigns")).rowCount).toBe(0);
-    };
-    const numbers = Array.from({ length: 600 }, (_, n) => n);
-    const lane = async (): Promise<void> => {
-      for (let n = numbers.shift(); n !== undefined; n = numbers.shift()) await request(n);
-    };
-    await Promise.all(Array.from({ length: 12 }, lane));
-    // Each kind of fault did happen: division by zero, statement timeout, cancel.
-    const count = (kind: string): number => failures.filter((failure) => failure === kind).length;
-    expect([count("22012"), count("57014"), count("the request was cancelled")]).toEqual([30, 10, 20]);
-  });
+  test(
+    "600 interleaved requests of four tenants on two connections, with errors, timeouts and cancels, " +
+      "see nothing of each other",
+    async () => {
+      const pool = database.pool({ max: 2 });
+      const failures: string[] = [];
+      const request = async (n: number): Promise<void> => {
+        const client = n % 4;
+        const tenants = n % 7 === 0 ? [clients[client]!, clients[(client + 1) % 4]!] : [clients[client]!];
+        const mine = new Set(tenants.map((id) => canary(clients.indexOf(id) + 1)));
+        const isFaulty = n % 10 === 3;
+        try {
+          await transaction(pool, tenants, async (tx) => {
+            const names = await tx.query<{ name: string; client_id: number }>("select name, client_id from clients");
+            expect(new Set(names.rows.map(({ name }) => name))).toEqual(mine);
+            if (isFaulty && n % 20 === 3) await tx.query("select 1 / 0");
+            if (isFaulty && n % 60 === 13) {
+              await tx.query("set local statement_timeout = '50ms'");
+              await tx.query("select pg_sleep(5)");
+            }
+            if (isFaulty) throw new Error("the request was cancelled");
+            const rules = await tx.query<{ name: string }>("select name from rules");
+            expect(new Set(rules.rows.map(({ name }) => name))).toEqual(mine);
+          });
+          expect(isFaulty).toBe(false);
+        } catch (error) {
+          if (!isFaulty) throw error;
+          failures.push((error as { code?: string }).code ?? (error as Error).message);
+        }
+        // And whoever gets the connection next without naming tenants sees none.
+        if (n % 5 === 0) expect((await pool.query("select 1 from campaigns")).rowCount).toBe(0);
+      };
+      const numbers = Array.from({ length: 600 }, (_, n) => n);
+      const lane = async (): Promise<void> => {
+        for (let n = numbers.shift(); n !== undefined; n = numbers.shift()) await request(n);
+      };
+      await Promise.all(Array.from({ length: 12 }, lane));
+      // Each kind of fault did happen: division by zero, statement timeout, cancel.
+      const count = (kind: string): number => failures.filter((failure) => failure === kind).length;
+      expect([count("22012"), count("57014"), count("the request was cancelled")]).toEqual([30, 10, 20]);
+    },
+  );
 });

@@ -128,18 +128,21 @@ beforeEach(async () => {
   await remember(place.offset);
 });
 
-test("the record lies in the dead letters, parked; memory and offset stand behind it, and nothing is held", async () => {
-  const { event, hosting, to } = await planAside(ports(), request());
-  expect([event?.id, hosting.group, to]).toEqual([claim().attributed.event.event_id, GROUP, "pixel.dlq"]);
-  const done = await setAside(ports(), request());
-  expect(await committed()).toBe(place.offset + 1);
-  expect(await markOf()).toBe(place.offset + 1);
-  expect(await openHolds(pool).all()).toEqual([]);
-  expect(await lettersAt()).toEqual([expect.stringMatching(/^dl_[0-9a-f]{32} parked set_aside$/)]);
-  expect(
-    (await saidOf(done.operation)).map(({ kind, phase, actor, reason }) => `${kind} ${phase} ${actor} ${reason}`),
-  ).toEqual(["set_aside started me@cli stops at a value of 0", "set_aside succeeded me@cli stops at a value of 0"]);
-});
+test(
+  "the record lies in the dead letters, parked; memory and offset stand behind it, and nothing is " + "held",
+  async () => {
+    const { event, hosting, to } = await planAside(ports(), request());
+    expect([event?.id, hosting.group, to]).toEqual([claim().attributed.event.event_id, GROUP, "pixel.dlq"]);
+    const done = await setAside(ports(), request());
+    expect(await committed()).toBe(place.offset + 1);
+    expect(await markOf()).toBe(place.offset + 1);
+    expect(await openHolds(pool).all()).toEqual([]);
+    expect(await lettersAt()).toEqual([expect.stringMatching(/^dl_[0-9a-f]{32} parked set_aside$/)]);
+    expect(
+      (await saidOf(done.operation)).map(({ kind, phase, actor, reason }) => `${kind} ${phase} ${actor} ${reason}`),
+    ).toEqual(["set_aside started me@cli stops at a value of 0", "set_aside succeeded me@cli stops at a value of 0"]);
+  },
+);
 
 test("only the record at which the group stands, of the topic that it reads, and only one that is there", async () => {
   for (const [other, why] of [

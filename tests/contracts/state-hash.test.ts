@@ -87,7 +87,9 @@ test("of two copies of one event the later one in the log stands, whichever was 
   const second = { ...first, credit: clickCredit({ partner_id: 22 }) };
   const shown = async () => {
     const answer = await clickhouse.query({
-      query: `select partner_id from events final where client_id = ${client_id} and event_id = '${first.event.event_id}'`,
+      query:
+        `select partner_id from events final where client_id = ${client_id} and event_id = ` +
+        `'${first.event.event_id}'`,
       format: "JSONEachRow",
     });
     return (await answer.json<{ partner_id: number | null }>()).map(({ partner_id }) => partner_id);
@@ -152,7 +154,8 @@ test("one lost row and one changed value are another state, and the tables are n
 test("every table of the analytics store is hashed or says why not", async () => {
   const answer = await clickhouse.query({
     query:
-      "select name from system.tables where database = currentDatabase() and engine not in ('View', 'MaterializedView')",
+      "select name from system.tables where database = currentDatabase() and engine not in ('View', " +
+      "'MaterializedView')",
     format: "JSONEachRow",
   });
   const names = (await answer.json<{ name: string }>()).map(({ name }) => name);
@@ -160,29 +163,32 @@ test("every table of the analytics store is hashed or says why not", async () =>
   expect(names.filter((name) => !known.includes(name))).toEqual([]);
 });
 
-test("every column that a hashed table stores is declared, so that none is left out of the hash in silence", async () => {
-  const answer = await clickhouse.query({
-    query: `select table, name from system.columns
+test(
+  "every column that a hashed table stores is declared, so that none is left out of the hash in " + "silence",
+  async () => {
+    const answer = await clickhouse.query({
+      query: `select table, name from system.columns
       where database = currentDatabase() and default_kind not in ('ALIAS', 'MATERIALIZED', 'EPHEMERAL')`,
-    format: "JSONEachRow",
-  });
-  const inClickhouse = await answer.json<{ table: string; name: string }>();
-  const { rows: inPostgres } = await pool.query<{ table: string; name: string }>(
-    'select table_name::text as "table", column_name::text as name from information_schema.columns where table_schema = current_schema()',
-  );
-  const declared = [
-    ...hashedAnalytics.map(({ name, columns }) => ({ name, columns: columns.map((column) => column.name) })),
-    ...hashedTables.map(({ name, columns }) => ({ name, columns: Object.keys(columns) })),
-  ];
-  const differing = declared.flatMap(({ name, columns }) => {
-    const stored = [...inClickhouse, ...inPostgres].filter(({ table }) => table === name).map((one) => one.name);
-    return [
-      ...stored.filter((column) => !columns.includes(column)).map((column) => `${name}.${column} is not declared`),
-      ...columns.filter((column) => !stored.includes(column)).map((column) => `${name}.${column} is not stored`),
+      format: "JSONEachRow",
+    });
+    const inClickhouse = await answer.json<{ table: string; name: string }>();
+    const { rows: inPostgres } = await pool.query<{ table: string; name: string }>(
+      'select table_name::text as "table", column_name::text as name from information_schema.columns where table_schema = current_schema()',
+    );
+    const declared = [
+      ...hashedAnalytics.map(({ name, columns }) => ({ name, columns: columns.map((column) => column.name) })),
+      ...hashedTables.map(({ name, columns }) => ({ name, columns: Object.keys(columns) })),
     ];
-  });
-  expect(differing).toEqual(["events.stored_at is not declared", "ledger_entries.stored_at is not declared"]);
-});
+    const differing = declared.flatMap(({ name, columns }) => {
+      const stored = [...inClickhouse, ...inPostgres].filter(({ table }) => table === name).map((one) => one.name);
+      return [
+        ...stored.filter((column) => !columns.includes(column)).map((column) => `${name}.${column} is not declared`),
+        ...columns.filter((column) => !stored.includes(column)).map((column) => `${name}.${column} is not stored`),
+      ];
+    });
+    expect(differing).toEqual(["events.stored_at is not declared", "ledger_entries.stored_at is not declared"]);
+  },
+);
 
 test("a table that nobody knows is refused by name", async () => {
   await expect(stateHash(pool, clickhouse, ["event"])).rejects.toThrow("event; known: events");

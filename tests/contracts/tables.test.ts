@@ -62,7 +62,9 @@ const volatileColumns = storedEventColumns.flatMap((column) => ("volatile" in co
  */
 const inClickhouse = async (tenant: number): Promise<unknown> => {
   const result = await clickhouse.query({
-    query: `select * except (client_id, ${volatileColumns.join(", ")}) from events final where client_id = {tenant:UInt32} order by event_id`,
+    query:
+      `select * except (client_id, ${volatileColumns.join(", ")}) from events final where client_id = ` +
+      "{tenant:UInt32} order by event_id",
     query_params: { tenant },
     format: "JSONEachRow",
   });
@@ -73,7 +75,8 @@ const inPostgres =
   async (tenant: number): Promise<unknown> => {
     const read = tables.map((table) =>
       admin.query(
-        `select to_jsonb(kept) - array['client_id', 'content_hash', 'stored_at'] as row from ${table} as kept where client_id = $1 order by 1`,
+        `select to_jsonb(kept) - array['client_id', 'content_hash', 'stored_at'] as row from ${table} as ` +
+          "kept where client_id = $1 order by 1",
         [tenant],
       ),
     );
@@ -322,7 +325,8 @@ describe("the ledger", () => {
     const tenant = nextTenant();
     await writeEntry(tenant, {});
     const mixed = admin.query(
-      `insert into ledger_lines values ($1, $2, 3, 'expense:client', 'MXN', 5), ($1, $2, 4, 'payable:partner', 'USD', -5)`,
+      "insert into ledger_lines values ($1, $2, 3, 'expense:client', 'MXN', 5), ($1, $2, 4, " +
+        "'payable:partner', 'USD', -5)",
       [tenant, "led_1"],
     );
     expect((await refusal(mixed)).code).toBe("23514");
@@ -379,7 +383,8 @@ describe("the ledger", () => {
       ledgerHistory(tenant).flatMap((one) => ledgerRows(recorded(topics.ledgerEntries, one))),
     );
     const { rows } = await admin.query(
-      "select commission_id, status, amount_minor, reason, version from commissions where client_id = $1 order by commission_id",
+      "select commission_id, status, amount_minor, reason, version from commissions where client_id = " +
+        "$1 order by commission_id",
       [tenant],
     );
     expect(rows).toEqual([
@@ -463,7 +468,9 @@ test("times keep their milliseconds in both stores", async () => {
   await write(events, eventRows(recorded(topics.eventsAttributed, data, { at, receivedAt: at + 1 })));
   await write(productSales, saleRows(recorded(topics.eventsAttributed, data, { at })));
   const result = await clickhouse.query({
-    query: `select toUnixTimestamp64Milli(ts) as ts, toUnixTimestamp64Milli(clicked_at) as clicked_at, toUnixTimestamp64Milli(at) as at from events where client_id = ${tenant}`,
+    query:
+      "select toUnixTimestamp64Milli(ts) as ts, toUnixTimestamp64Milli(clicked_at) as clicked_at, " +
+      `toUnixTimestamp64Milli(at) as at from events where client_id = ${tenant}`,
     format: "JSONEachRow",
   });
   expect(await result.json()).toEqual([{ ts: String(at), clicked_at: String(at - 1), at: String(at) }]);
@@ -479,7 +486,8 @@ test("an identity edge keeps its first evidence, its last sight and its latest e
   );
   await write(identityEdges, rows);
   const { rows: kept } = await admin.query(
-    "select evidence_event_id, first_seen, last_seen, expires_at from identity_edges where client_id = $1 and did = 'd1' and kind = 'email'",
+    "select evidence_event_id, first_seen, last_seen, expires_at from identity_edges where client_id " +
+      "= $1 and did = 'd1' and kind = 'email'",
     [tenant],
   );
   expect(kept).toEqual([
@@ -487,34 +495,37 @@ test("an identity edge keeps its first evidence, its last sight and its latest e
   ]);
 });
 
-test("what enrichment and hints add to an event stands in its columns, and retention is read from its consent", async () => {
-  const tenant = nextTenant();
-  const hints = { address_conversions: 3, click_devices: 1, click_country: "ES" };
-  const place = {
-    country: "MX",
-    region: "CMX",
-    city: "Mexico City",
-    asn: 64_500,
-    asn_class: "hosting",
-    person: "email:x",
-  };
-  const rows = [0xff, 0xff & ~0x40].map((consent, n) =>
-    attributed({ client_id: tenant, event_id: uuid(n + 1) }, { enrichment: { ...place, consent }, fraud: { hints } }),
-  );
-  await write(
-    events,
-    rows.flatMap((data) => eventRows(recorded(topics.eventsAttributed, data))),
-  );
-  const found = await clickhouse.query({
-    query: `select region, city, asn, asn_class, person, hint_address_conversions, hint_click_devices, hint_click_country, extended_retention
+test(
+  "what enrichment and hints add to an event stands in its columns, and retention is read from its " + "consent",
+  async () => {
+    const tenant = nextTenant();
+    const hints = { address_conversions: 3, click_devices: 1, click_country: "ES" };
+    const place = {
+      country: "MX",
+      region: "CMX",
+      city: "Mexico City",
+      asn: 64_500,
+      asn_class: "hosting",
+      person: "email:x",
+    };
+    const rows = [0xff, 0xff & ~0x40].map((consent, n) =>
+      attributed({ client_id: tenant, event_id: uuid(n + 1) }, { enrichment: { ...place, consent }, fraud: { hints } }),
+    );
+    await write(
+      events,
+      rows.flatMap((data) => eventRows(recorded(topics.eventsAttributed, data))),
+    );
+    const found = await clickhouse.query({
+      query: `select region, city, asn, asn_class, person, hint_address_conversions, hint_click_devices, hint_click_country, extended_retention
       from events_current where client_id = {tenant:UInt32} order by event_id`,
-    query_params: { tenant },
-    format: "JSONEachRow",
-  });
-  const { country: _, ...columns } = place;
-  const expected = { ...columns, hint_address_conversions: 3, hint_click_devices: 1, hint_click_country: "ES" };
-  expect(await found.json()).toEqual([
-    { ...expected, extended_retention: true },
-    { ...expected, extended_retention: false },
-  ]);
-});
+      query_params: { tenant },
+      format: "JSONEachRow",
+    });
+    const { country: _, ...columns } = place;
+    const expected = { ...columns, hint_address_conversions: 3, hint_click_devices: 1, hint_click_country: "ES" };
+    expect(await found.json()).toEqual([
+      { ...expected, extended_retention: true },
+      { ...expected, extended_retention: false },
+    ]);
+  },
+);

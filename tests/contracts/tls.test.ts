@@ -69,7 +69,8 @@ const encryptPostgres = async (adminUrl: string): Promise<void> => {
   await owner.connect();
   for (const [name, text] of [["tls.crt", own.cert] as const, ["tls.key", own.key] as const])
     await owner.query(
-      `copy (select regexp_split_to_table(${owner.escapeLiteral(text.trim())}, '\n')) to program 'umask 077; cat > ${name}'`,
+      `copy (select regexp_split_to_table(${owner.escapeLiteral(text.trim())}, '\n')) to program ` +
+        `'umask 077; cat > ${name}'`,
     );
   for (const setting of [
     "ssl_cert_file = 'tls.crt'",
@@ -181,7 +182,8 @@ describe("with TLS everywhere", () => {
     });
     // Nobody took a way beside.
     const { rows: sessions } = await owner.query(
-      "select distinct s.ssl, s.version from pg_stat_ssl s join pg_stat_activity a using (pid) where a.usename = 'tributary_app'",
+      "select distinct s.ssl, s.version from pg_stat_ssl s join pg_stat_activity a using (pid) where " +
+        "a.usename = 'tributary_app'",
     );
     expect(sessions).toEqual([{ ssl: true, version: "TLSv1.3" }]);
     for (const front of [clickhouse, redis, registry]) expect(new Set(front.seen)).toEqual(new Set(["TLSv1.3"]));

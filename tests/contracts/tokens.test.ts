@@ -122,14 +122,17 @@ describe("made wrongly", () => {
     ));
 });
 
-test("a token made earlier can be saved into a database made anew, any number of times, but not once it was revoked", async () => {
-  const token = newToken("service");
-  const wanted = { kind: "service" as const, label: "kept" };
-  const first = await createToken(pool, wanted, token);
-  expect(await createToken(pool, wanted, token)).toEqual(first);
-  await revokeToken(pool, first.token_id);
-  await expect(createToken(pool, wanted, token)).rejects.toThrow('the token "kept" was revoked: make a new one');
-});
+test(
+  "a token made earlier can be saved into a database made anew, any number of times, but not once " + "it was revoked",
+  async () => {
+    const token = newToken("service");
+    const wanted = { kind: "service" as const, label: "kept" };
+    const first = await createToken(pool, wanted, token);
+    expect(await createToken(pool, wanted, token)).toEqual(first);
+    await revokeToken(pool, first.token_id);
+    await expect(createToken(pool, wanted, token)).rejects.toThrow('the token "kept" was revoked: make a new one');
+  },
+);
 
 test("a hundred tokens made and revoked at once are all seen", async () => {
   const made = await Promise.all(Array.from({ length: 100 }, (_, n) => ingest(n + 1)));
@@ -145,7 +148,8 @@ test("writers take turns, so that a poll which sees one change has seen all befo
   const waiting = async (): Promise<boolean> =>
     (
       await database.adminPool.query(
-        "select 1 from pg_locks where locktype = 'advisory' and not granted and database = (select oid from pg_database where datname = current_database())",
+        "select 1 from pg_locks where locktype = 'advisory' and not granted and database = (select oid " +
+          "from pg_database where datname = current_database())",
       )
     ).rowCount === 1;
   const order: string[] = [];
@@ -182,7 +186,10 @@ test("the last use is written lazily, and at the close", async () => {
   await process.close();
 });
 
-test("while the tables hold other tenants' tokens, the application role sees none without naming a tenant", async () => {
-  await ingest(7);
-  expect(await transaction(pool, null, async (tx) => (await tx.query("select 1 from tokens")).rowCount)).toBe(0);
-});
+test(
+  "while the tables hold other tenants' tokens, the application role sees none without naming a " + "tenant",
+  async () => {
+    await ingest(7);
+    expect(await transaction(pool, null, async (tx) => (await tx.query("select 1 from tokens")).rowCount)).toBe(0);
+  },
+);

@@ -79,23 +79,33 @@ describe("a letter of", () => {
       isSame: true,
       key: "k",
     }));
-  test("a stage that is hosted alone goes back as the event that an edge took: same id, times and content", async () => {
-    await asReceived(await back("score", topics.eventsEnriched, enriched(event)));
-    await asReceived(await back("attribute", topics.eventsScored, scored(event)));
-  });
-  test("a stage that is fused with others says where the log was read, and holds what the topic between them would", async () => {
-    const value = bytesOf(topics.eventsScored, scored(event));
-    const message = await reentry(kept("attribute", "events.scored", value, "k", "events.raw"));
-    if (typeof message === "string") throw new Error(message);
-    await asReceived({ ...message, key: String(message.key) });
-  });
+  test(
+    "a stage that is hosted alone goes back as the event that an edge took: same id, times and " + "content",
+    async () => {
+      await asReceived(await back("score", topics.eventsEnriched, enriched(event)));
+      await asReceived(await back("attribute", topics.eventsScored, scored(event)));
+    },
+  );
+  test(
+    "a stage that is fused with others says where the log was read, and holds what the topic between " + "them would",
+    async () => {
+      const value = bytesOf(topics.eventsScored, scored(event));
+      const message = await reentry(kept("attribute", "events.scored", value, "k", "events.raw"));
+      if (typeof message === "string") throw new Error(message);
+      await asReceived({ ...message, key: String(message.key) });
+    },
+  );
   test("a sink of events is decided anew", async () =>
     asReceived(await back("analytics", topics.eventsAttributed, attributed(event))));
-  test("a row that a decision or a second copy had changed goes back itself: the event alone would not bring the change", async () =>
-    expect(await back("analytics", topics.eventsAttributed, attributed(event, { version: 2 }))).toMatchObject({
-      topic: "events.attributed",
-      isSame: true,
-    }));
+  test(
+    "a row that a decision or a second copy had changed goes back itself: the event alone would not " +
+      "bring the change",
+    async () =>
+      expect(await back("analytics", topics.eventsAttributed, attributed(event, { version: 2 }))).toMatchObject({
+        topic: "events.attributed",
+        isSame: true,
+      }),
+  );
   test("a sale that was claimed is claimed again by its event", async () =>
     asReceived(await back("settle", topics.claims, claim({ attributed: attributed(event) }))));
   test("a decision and a conversion are no events and go back to where they came from", async () => {

@@ -302,46 +302,52 @@ const expectConserved = async ({ index, log, wire }: World): Promise<void> => {
   expect(index.failures(), "each failure once").toBe(told.size);
 };
 
-test("dead letters in = reprocessed + discarded + waiting + parked, whatever happens, and every event is stored in the end", async () => {
-  await fc.assert(
-    fc.asyncProperty(fc.array(step, { minLength: 10, maxLength: 120 }), async (steps) => {
-      const made = world(() => 0.5);
-      for (const one of steps) await one(made.steps);
-      await made.quiet();
-      await expectConserved(made);
-      const discarded = new Set(
-        made.index.all().flatMap(({ state, event_id }) => (state === "discarded" && event_id !== null ? event_id : [])),
-      );
-      // Everything is mended, and the keeper goes on by itself.
-      for (const set of Object.values(made.refused)) set.clear();
-      for (
-        let rounds = 0;
-        made.index.all().some(({ state }) => state === "waiting" || state === "retrying");
-        rounds += 1
-      ) {
-        expect(rounds).toBeLessThan(20);
-        made.pass(15 * HOUR);
-        while ((await sendDue(made.ports, 100)) > 0);
+test(
+  "dead letters in = reprocessed + discarded + waiting + parked, whatever happens, and every event " +
+    "is stored in the end",
+  async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(step, { minLength: 10, maxLength: 120 }), async (steps) => {
+        const made = world(() => 0.5);
+        for (const one of steps) await one(made.steps);
         await made.quiet();
-      }
-      await expectConserved(made);
-      const ids = new Set(
-        made.log
-          .all("events.raw")
-          .flatMap(({ value }) =>
-            value !== null && value[0] === 0
-              ? made.wire.decode(topics.eventsRaw, value, { topic: "events.raw", partition: 0, offset: 0 }).data
-                  .event_id
-              : [],
-          ),
-      );
-      for (const id of ids) if (!discarded.has(id)) expect(made.stored.has(id), `${id} is stored`).toBe(true);
-      for (const { event_id, state } of made.index.all())
-        expect(event_id === null ? ["parked", "discarded"] : ["reprocessed", "parked", "discarded"]).toContain(state);
-    }),
-    { numRuns: 200 },
-  );
-});
+        await expectConserved(made);
+        const discarded = new Set(
+          made.index
+            .all()
+            .flatMap(({ state, event_id }) => (state === "discarded" && event_id !== null ? event_id : [])),
+        );
+        // Everything is mended, and the keeper goes on by itself.
+        for (const set of Object.values(made.refused)) set.clear();
+        for (
+          let rounds = 0;
+          made.index.all().some(({ state }) => state === "waiting" || state === "retrying");
+          rounds += 1
+        ) {
+          expect(rounds).toBeLessThan(20);
+          made.pass(15 * HOUR);
+          while ((await sendDue(made.ports, 100)) > 0);
+          await made.quiet();
+        }
+        await expectConserved(made);
+        const ids = new Set(
+          made.log
+            .all("events.raw")
+            .flatMap(({ value }) =>
+              value !== null && value[0] === 0
+                ? made.wire.decode(topics.eventsRaw, value, { topic: "events.raw", partition: 0, offset: 0 }).data
+                    .event_id
+                : [],
+            ),
+        );
+        for (const id of ids) if (!discarded.has(id)) expect(made.stored.has(id), `${id} is stored`).toBe(true);
+        for (const { event_id, state } of made.index.all())
+          expect(event_id === null ? ["parked", "discarded"] : ["reprocessed", "parked", "discarded"]).toContain(state);
+      }),
+      { numRuns: 200 },
+    );
+  },
+);
 
 test("a keeper that is killed between sending and marking sends again, and the letter is still one", async () => {
   const made = world(() => 0);

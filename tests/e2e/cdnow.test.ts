@@ -7,7 +7,10 @@ import { type Product, root, startProduct, until } from "../support/e2e-product.
 
 const FILE = "../shared/data/cdnow-sample.csv";
 // As in the README.
-const SEND = `send ${FILE} --client aurora-music --map did=customer_id,ts=date,quantity=quantity,revenue=dollars --set product_id=cd,currency=USD --shift-to yesterday`;
+const SEND =
+  `send ${FILE} --client aurora-music --map ` +
+  "did=customer_id,ts=date,quantity=quantity,revenue=dollars --set product_id=cd,currency=USD " +
+  "--shift-to yesterday";
 const ORDERS = 6_919;
 
 interface Month {

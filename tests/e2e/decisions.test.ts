@@ -143,7 +143,8 @@ describe("an operator", () => {
     ]);
     expect(
       await product.rows(
-        "select m.status, m.amount_minor::int as amount from commissions m join conversions c using (client_id, conversion_id) where order_id = 'A-2'",
+        "select m.status, m.amount_minor::int as amount from commissions m join conversions c using " +
+          "(client_id, conversion_id) where order_id = 'A-2'",
       ),
     ).toEqual([{ status: "pending", amount: 12_000 }]);
   });

@@ -60,54 +60,57 @@ const counts = {
   withheld: 0,
 };
 
-test("a batch sent again shows duplicates, whatever kind of events, and its first receipt stays as it was", async () => {
-  const link = (product.stack.run.demo as any).links.find(
-    (one: any) => one.client_id === client.id && one.code === "verde-jardin",
-  );
-  const clicked = mint(
-    link.link_id,
-    Date.now() - 3_600_000,
-    new Uint8Array(8),
-    clickIdKey(product.stack.env.TRIBUTARY_SECRET!, 1),
-  );
-  const events = [
-    view(),
-    view(),
-    purchase("r-1"),
-    purchase("r-2", { svc_click_id: clicked }),
-    view({ consent: 0 }),
-    event("purchase", { order_id: "r-3" }),
-  ];
-  const first = await send([...events, events[0]!]);
-  const expected = {
-    batch_id: first,
-    received_at: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/),
-    accepted: 6,
-    rejected: 1,
-    events: { ...counts, stored: 4, attributed: 1, unattributed: 3, duplicate: 1, withheld: 1 },
-  };
-  expect(await settled(first)).toEqual(expected);
-  const second = await send(events);
-  expect(await settled(second)).toMatchObject({
-    accepted: 5,
-    rejected: 1,
-    events: { ...counts, duplicate: 4, withheld: 1 },
-  });
-  expect(await receipt(first)).toEqual(expected);
+test(
+  "a batch sent again shows duplicates, whatever kind of events, and its first receipt stays as it " + "was",
+  async () => {
+    const link = (product.stack.run.demo as any).links.find(
+      (one: any) => one.client_id === client.id && one.code === "verde-jardin",
+    );
+    const clicked = mint(
+      link.link_id,
+      Date.now() - 3_600_000,
+      new Uint8Array(8),
+      clickIdKey(product.stack.env.TRIBUTARY_SECRET!, 1),
+    );
+    const events = [
+      view(),
+      view(),
+      purchase("r-1"),
+      purchase("r-2", { svc_click_id: clicked }),
+      view({ consent: 0 }),
+      event("purchase", { order_id: "r-3" }),
+    ];
+    const first = await send([...events, events[0]!]);
+    const expected = {
+      batch_id: first,
+      received_at: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/),
+      accepted: 6,
+      rejected: 1,
+      events: { ...counts, stored: 4, attributed: 1, unattributed: 3, duplicate: 1, withheld: 1 },
+    };
+    expect(await settled(first)).toEqual(expected);
+    const second = await send(events);
+    expect(await settled(second)).toMatchObject({
+      accepted: 5,
+      rejected: 1,
+      events: { ...counts, duplicate: 4, withheld: 1 },
+    });
+    expect(await receipt(first)).toEqual(expected);
 
-  expect((await receipt(`${first}?event_id=receipt-4`)).event).toMatchObject({
-    event_id: "receipt-4",
-    fate: "attributed",
-    version: 1,
-  });
-  expect((await receipt(`${first}?event_id=receipt-3`)).event).toMatchObject({
-    fate: "unattributed",
-    reason: "no_click",
-  });
-  expect((await receipt(`${second}?event_id=receipt-1`)).event).toMatchObject({ fate: "duplicate" });
-  expect((await receipt(`${second}?event_id=receipt-4`)).event).toMatchObject({ fate: "duplicate" });
-  expect((await ask(`${first}?event_id=never-sent`)).status).toBe(404);
-});
+    expect((await receipt(`${first}?event_id=receipt-4`)).event).toMatchObject({
+      event_id: "receipt-4",
+      fate: "attributed",
+      version: 1,
+    });
+    expect((await receipt(`${first}?event_id=receipt-3`)).event).toMatchObject({
+      fate: "unattributed",
+      reason: "no_click",
+    });
+    expect((await receipt(`${second}?event_id=receipt-1`)).event).toMatchObject({ fate: "duplicate" });
+    expect((await receipt(`${second}?event_id=receipt-4`)).event).toMatchObject({ fate: "duplicate" });
+    expect((await ask(`${first}?event_id=never-sent`)).status).toBe(404);
+  },
+);
 
 test("a second copy of a sale is a duplicate that names the first", async () => {
   const sale = purchase("copied");

@@ -69,7 +69,8 @@ const earned = () =>
     where c.order_id like 'R-%' group by 1 having sum(e.amount_minor) <> 0 order by 1`);
 const current = () =>
   product.clickhouse<{ id: string; version: number; partner_id: number | null; credit_method: string | null }>(
-    "select sender_event_id as id, version, partner_id, credit_method from events_current where order_id like 'R-%' or url like '%/abril' order by id",
+    "select sender_event_id as id, version, partner_id, credit_method from events_current where " +
+      "order_id like 'R-%' or url like '%/abril' order by id",
   );
 const reprocess = (...args: readonly string[]) =>
   product.tributary("reprocess", "--from", "-1h", "--client", "casa-verde", ...args).done;

@@ -125,98 +125,110 @@ const proven = async (outages: readonly Outage[]) => {
   return told;
 };
 
-test("ClickHouse and Redis that hang are restarted once each, and told once when they fail and once, with the downtime, when they are back", async () => {
-  const stores = ["analytics_store", "cache_store"];
-  const first = keeper("keeper-one", stores);
-  await until("both are probed and healthy", 60_000, async () => {
-    const probed = (await shown()).filter(({ name }) => stores.includes(name));
-    for (const { state, checked_at: at } of probed)
-      expect([state, at === null ? null : Date.parse(at) > began]).toEqual(["healthy", true]);
-  });
-  const states = following();
-  await states.look();
-  const from = Date.now();
-  for (const name of ["clickhouse", "redis"]) await control.signal(name, "SIGSTOP");
-  for (const { name, state } of await control.status())
-    if (["clickhouse", "redis"].includes(name)) expect(state).toBe("paused");
-
-  const health = async () => ((await (await fetch(`${running.url}/api/health`)).json()) as { status: string }).status;
-  await until("the platform says that stores are down", 30_000, async () => expect(await health()).toBe("down"));
-  await until("both are healthy again", 60_000, async () => {
+test(
+  "ClickHouse and Redis that hang are restarted once each, and told once when they fail and once, " +
+    "with the downtime, when they are back",
+  async () => {
+    const stores = ["analytics_store", "cache_store"];
+    const first = keeper("keeper-one", stores);
+    await until("both are probed and healthy", 60_000, async () => {
+      const probed = (await shown()).filter(({ name }) => stores.includes(name));
+      for (const { state, checked_at: at } of probed)
+        expect([state, at === null ? null : Date.parse(at) > began]).toEqual(["healthy", true]);
+    });
+    const states = following();
     await states.look();
-    for (const store of stores) expect(states.seen.get(store)).toEqual(["healthy", "failing", "restarting", "healthy"]);
-  });
-  const to = Date.now();
-  await until("the platform is well", 30_000, async () => expect(await health()).toMatch(/ok|degraded/));
-  await until("every alert is mailed", 30_000, async () =>
-    expect((await alertsSince(from)).every(({ mailed_at }) => mailed_at !== null)).toBe(true),
-  );
-  await first.stop();
+    const from = Date.now();
+    for (const name of ["clickhouse", "redis"]) await control.signal(name, "SIGSTOP");
+    for (const { name, state } of await control.status())
+      if (["clickhouse", "redis"].includes(name)) expect(state).toBe("paused");
 
-  const told = await proven(stores.map((service) => ({ service, from, to })));
-  expect(told.map(({ service, status, severity }) => `${service} ${status} ${severity}`).sort()).toEqual(
-    stores.flatMap((store) => [`${store} down normal`, `${store} recovered normal`]),
-  );
-  for (const { status, duration } of told) if (status === "recovered") expect(duration).toMatch(/^(\d+ min )?\d+ s$/);
-  expect((await shown()).filter(({ restarts }) => restarts > 0).map(({ name }) => name)).toEqual(stores);
-});
+    const health = async () => ((await (await fetch(`${running.url}/api/health`)).json()) as { status: string }).status;
+    await until("the platform says that stores are down", 30_000, async () => expect(await health()).toBe("down"));
+    await until("both are healthy again", 60_000, async () => {
+      await states.look();
+      for (const store of stores)
+        expect(states.seen.get(store)).toEqual(["healthy", "failing", "restarting", "healthy"]);
+    });
+    const to = Date.now();
+    await until("the platform is well", 30_000, async () => expect(await health()).toMatch(/ok|degraded/));
+    await until("every alert is mailed", 30_000, async () =>
+      expect((await alertsSince(from)).every(({ mailed_at }) => mailed_at !== null)).toBe(true),
+    );
+    await first.stop();
 
-test("object storage that is gone goes down without a restart, is told by the keeper itself while the API is away, and comes back", async () => {
-  const store = "object_store";
-  keeper("keeper-two", [store], { apiUrl: "http://127.0.0.1:1" });
-  // It would be the second that mails; it has no lease, so it waits.
-  keeper("keeper-three", [store]);
-  await until("it is probed and healthy", 60_000, async () => {
-    const found = (await shown()).find(({ name }) => name === store)!;
-    expect([found.state, found.checked_at !== null]).toEqual(["healthy", true]);
-  });
-  const states = following();
-  await states.look();
-  const from = Date.now();
-  // A file where the folder was: whoever runs this may write into any folder, read-only or not.
-  renameSync(objects, `${objects}.away`);
-  writeFileSync(objects, "");
-  await until("it is down", 60_000, async () => {
+    const told = await proven(stores.map((service) => ({ service, from, to })));
+    expect(told.map(({ service, status, severity }) => `${service} ${status} ${severity}`).sort()).toEqual(
+      stores.flatMap((store) => [`${store} down normal`, `${store} recovered normal`]),
+    );
+    for (const { status, duration } of told) if (status === "recovered") expect(duration).toMatch(/^(\d+ min )?\d+ s$/);
+    expect((await shown()).filter(({ restarts }) => restarts > 0).map(({ name }) => name)).toEqual(stores);
+  },
+);
+
+test(
+  "object storage that is gone goes down without a restart, is told by the keeper itself while the " +
+    "API is away, and comes back",
+  async () => {
+    const store = "object_store";
+    keeper("keeper-two", [store], { apiUrl: "http://127.0.0.1:1" });
+    // It would be the second that mails; it has no lease, so it waits.
+    keeper("keeper-three", [store]);
+    await until("it is probed and healthy", 60_000, async () => {
+      const found = (await shown()).find(({ name }) => name === store)!;
+      expect([found.state, found.checked_at !== null]).toEqual(["healthy", true]);
+    });
+    const states = following();
     await states.look();
-    expect(states.seen.get(store)?.at(-1)).toBe("down");
-  });
-  rmSync(objects);
-  renameSync(`${objects}.away`, objects);
-  await until("it is healthy again", 60_000, async () => {
-    await states.look();
-    expect(states.seen.get(store)).toEqual(["healthy", "failing", "down", "healthy"]);
-  });
-  const to = Date.now();
-  await until("every alert is mailed", 30_000, async () =>
-    expect((await alertsSince(from)).every(({ mailed_at }) => mailed_at !== null)).toBe(true),
-  );
-  const told = await proven([{ service: store, from, to }]);
-  expect(told.map(({ status, severity }) => `${status} ${severity}`).sort()).toEqual([
-    "down critical",
-    "recovered normal",
-  ]);
-});
+    const from = Date.now();
+    // A file where the folder was: whoever runs this may write into any folder, read-only or not.
+    renameSync(objects, `${objects}.away`);
+    writeFileSync(objects, "");
+    await until("it is down", 60_000, async () => {
+      await states.look();
+      expect(states.seen.get(store)?.at(-1)).toBe("down");
+    });
+    rmSync(objects);
+    renameSync(`${objects}.away`, objects);
+    await until("it is healthy again", 60_000, async () => {
+      await states.look();
+      expect(states.seen.get(store)).toEqual(["healthy", "failing", "down", "healthy"]);
+    });
+    const to = Date.now();
+    await until("every alert is mailed", 30_000, async () =>
+      expect((await alertsSince(from)).every(({ mailed_at }) => mailed_at !== null)).toBe(true),
+    );
+    const told = await proven([{ service: store, from, to }]);
+    expect(told.map(({ status, severity }) => `${status} ${severity}`).sort()).toEqual([
+      "down critical",
+      "recovered normal",
+    ]);
+  },
+);
 
-test("a keeper that dies in a restart has used it up: its successor looks again, tells the end, and restarts nothing", async () => {
-  const store = "cache_store";
-  const since = Date.now() - 60_000;
-  const id = `inc_${store}_${since}`;
-  // As a keeper leaves it that was killed after it had saved and before it restarted.
-  await transaction(
-    pool,
-    null,
-    (tx) =>
-      tx.query(sql`
+test(
+  "a keeper that dies in a restart has used it up: its successor looks again, tells the end, and " + "restarts nothing",
+  async () => {
+    const store = "cache_store";
+    const since = Date.now() - 60_000;
+    const id = `inc_${store}_${since}`;
+    // As a keeper leaves it that was killed after it had saved and before it restarted.
+    await transaction(
+      pool,
+      null,
+      (tx) =>
+        tx.query(sql`
         update probe_states set state = 'restarting', failures = 3, incident_id = ${id}, failing_since = ${new Date(since)},
           leased_by = null, leased_until = '-infinity' where name = ${store}`),
-    { role: "tributary_keeper" },
-  );
-  const pid = (await control.status()).find(({ name }) => name === "redis")?.pid;
-  const successor = keeper("keeper-four", [store]);
-  await until("the incident is over", 60_000, async () => {
-    const told = (await listAlerts(pool, 200)).filter(({ incident_id }) => incident_id === id);
-    expect(told.map(({ status, mailed_at }) => [status, mailed_at !== null])).toEqual([["recovered", true]]);
-  });
-  await successor.stop();
-  expect((await control.status()).find(({ name }) => name === "redis")?.pid).toBe(pid);
-});
+      { role: "tributary_keeper" },
+    );
+    const pid = (await control.status()).find(({ name }) => name === "redis")?.pid;
+    const successor = keeper("keeper-four", [store]);
+    await until("the incident is over", 60_000, async () => {
+      const told = (await listAlerts(pool, 200)).filter(({ incident_id }) => incident_id === id);
+      expect(told.map(({ status, mailed_at }) => [status, mailed_at !== null])).toEqual([["recovered", true]]);
+    });
+    await successor.stop();
+    expect((await control.status()).find(({ name }) => name === "redis")?.pid).toBe(pid);
+  },
+);

@@ -185,19 +185,23 @@ describe("event ids", () => {
     expect(taken(event({ event_id: "e" })).event_id).not.toBe(other.event_id);
   });
 
-  test("without an id the event's content is its id, in whatever order its props stand and whatever the network looks like", () => {
-    const one = taken(purchase({ a: 1, b: { c: [1, 2], d: null } }, { ip: "203.0.113.1", ua: "A", consent: 1 }));
-    const other = taken(
-      event({
-        t: "purchase",
-        url: undefined,
-        ip: "203.0.113.2",
-        props: { b: { d: null, c: [1, 2] }, a: 1, quantity: 2, product_id: "SKU", revenue: 1299.5, order_id: "A-1" },
-      }),
-    );
-    expect(one.event_id).toBe(other.event_id);
-    expect(one.sender_event_id).toBeNull();
-  });
+  test(
+    "without an id the event's content is its id, in whatever order its props stand and whatever the " +
+      "network looks like",
+    () => {
+      const one = taken(purchase({ a: 1, b: { c: [1, 2], d: null } }, { ip: "203.0.113.1", ua: "A", consent: 1 }));
+      const other = taken(
+        event({
+          t: "purchase",
+          url: undefined,
+          ip: "203.0.113.2",
+          props: { b: { d: null, c: [1, 2] }, a: 1, quantity: 2, product_id: "SKU", revenue: 1299.5, order_id: "A-1" },
+        }),
+      );
+      expect(one.event_id).toBe(other.event_id);
+      expect(one.sender_event_id).toBeNull();
+    },
+  );
 
   test.each([
     [{ did: "device-2" }],

@@ -155,7 +155,9 @@ describe("what is acknowledged is in the log", () => {
 
   test("what a sender gave up before its end is not in the log", async () => {
     const body = bodyOf(event({ event_id: "cut-off" }));
-    const head = `POST /ingest/batch HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${anyToken()}\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n`;
+    const head =
+      `POST /ingest/batch HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${anyToken()}\r\nContent-Type: ` +
+      `application/json\r\nContent-Length: ${body.length}\r\n\r\n`;
     const added = await addedToLog(stack, async () => {
       const socket = connect(Number(new URL(ingest.url).port), "127.0.0.1");
       await new Promise((resolve) => socket.write(head + body.slice(0, -2), resolve));
@@ -394,7 +396,8 @@ describe("bodies", () => {
     const body = bodyOf(event());
     expect(
       await sendBytes(
-        `POST /ingest/batch HTTP/1.1\r\nHost: x\r\n${auth}Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n`,
+        `POST /ingest/batch HTTP/1.1\r\nHost: x\r\n${auth}Content-Length: 5\r\nTransfer-Encoding: ` +
+          "chunked\r\n\r\n0\r\n\r\n",
       ),
     ).toBe(400);
     expect(await sendBytes(`POST /ingest/batch HTTP/1.1\r\nHost: x\r\nX: ${"x".repeat(100_000)}\r\n\r\n`)).toBe(400);
@@ -519,111 +522,125 @@ describe("hostile senders", () => {
 });
 
 describe("servers that are away", () => {
-  test("without the log events are kept on the disk and answered, and go into the log in their order when it is back", async () => {
-    const ids = Array.from({ length: 8 }, (_, n) => `kept-${n}-${Date.now()}`);
-    const added = await addedToLog(stack, async () => {
-      await whileFrozen(pidOf(stack, "kafka"), async () => {
-        const began = performance.now();
-        expect((await send(bodyOf(event({ event_id: ids[0] })))).status).toBe(200);
-        // The first waits for the log; the others do not, since something waits before them.
-        expect(performance.now() - began).toBeGreaterThan(1_900);
-        for (const id of ids.slice(1)) expect((await send(bodyOf(event({ event_id: id })))).status).toBe(200);
-        const health = await fetch(`${ingest.url}/health`);
-        expect(health.status).toBe(503);
-        expect(await health.json()).toMatchObject({
-          status: "down",
-          backbone: "down",
-          analytics_store: "ok",
-          failover: { active: true, path: "standby", spooled_events: ids.length, last_resort_events: 0 },
-          recovery: { health_check: { wal_ok: false } },
-        });
-        expect((await fetch(`${ingest.opsUrl}/readyz`)).status).toBe(200);
-      });
-      await until("nothing waits any more", 60_000, async () => {
-        const report = (await (await fetch(`${ingest.url}/health`)).json()) as {
-          failover: { active: boolean; spooled_events: number };
-        };
-        if (report.failover.active) throw new Error(JSON.stringify(report.failover));
-      });
-      expect((await send(bodyOf(event({ event_id: "after" })))).status).toBe(200);
-    });
-    expect([...new Set(added.map(({ sender_event_id }) => sender_event_id))]).toEqual([...ids, "after"]);
-  });
-
-  test("without the registry from the start events are kept, and go into the log under the id of their schema once it is known", async () => {
-    const registry = new URL(stack.env.SCHEMA_REGISTRY_URL!);
-    const port = await freePort();
-    const alone = await startIngest({ ...stack.env, SCHEMA_REGISTRY_URL: `http://127.0.0.1:${port}` });
-    const proxy = createServer((inward) => {
-      const outward = connect(Number(registry.port), registry.hostname);
-      for (const socket of [inward, outward]) socket.on("error", () => undefined);
-      inward.pipe(outward).pipe(inward);
-    });
-    try {
-      await alone.ready();
-      const added = await addedToLog(stack, async () => {
-        for (const id of ["nameless-1", "nameless-2"])
-          expect((await send(bodyOf(event({ event_id: id })), {}, { url: alone.url })).status).toBe(200);
-        const report = (await (await fetch(`${alone.url}/health`)).json()) as object;
-        expect(report).toMatchObject({
-          status: "degraded",
-          failover: { active: true, path: "standby", spooled_events: 2 },
-        });
-        await new Promise<void>((resolve) => proxy.listen(port, "127.0.0.1", resolve));
-        await until("nothing waits any more", 60_000, async () => {
-          const { failover } = (await (await fetch(`${alone.url}/health`)).json()) as { failover: { active: boolean } };
-          if (failover.active) throw new Error(JSON.stringify(failover));
-        });
-      });
-      expect(added.map(({ sender_event_id }) => sender_event_id)).toEqual(["nameless-1", "nameless-2"]);
-    } finally {
-      await alone.close();
-      proxy.close();
-    }
-  });
-
-  test("without the log and the disk they go to object storage, and without that senders are told to come again", async () => {
-    const home = mkdtempSync(join(tmpdir(), "edge-"));
-    // Folders that cannot be made, since files are in the way.
-    writeFileSync(join(home, "spool"), "");
-    const objects = join(home, "objects");
-    const poor = await startIngest({
-      ...stack.env,
-      TRIBUTARY_HOME: home,
-      OBJECT_STORE_URL: pathToFileURL(objects).href,
-    });
-    const sendPoor = (id: string) => send(bodyOf(event({ event_id: id })), {}, { url: poor.url });
-    try {
-      await poor.ready();
+  test(
+    "without the log events are kept on the disk and answered, and go into the log in their order " + "when it is back",
+    async () => {
+      const ids = Array.from({ length: 8 }, (_, n) => `kept-${n}-${Date.now()}`);
       const added = await addedToLog(stack, async () => {
         await whileFrozen(pidOf(stack, "kafka"), async () => {
-          for (const id of ["last-1", "last-2", "last-3"]) expect((await sendPoor(id)).status).toBe(200);
-          expect(await (await fetch(`${poor.url}/health`)).json()).toMatchObject({
-            failover: { active: true, path: "both_down", spooled_events: 0, last_resort_events: 3 },
+          const began = performance.now();
+          expect((await send(bodyOf(event({ event_id: ids[0] })))).status).toBe(200);
+          // The first waits for the log; the others do not, since something waits before them.
+          expect(performance.now() - began).toBeGreaterThan(1_900);
+          for (const id of ids.slice(1)) expect((await send(bodyOf(event({ event_id: id })))).status).toBe(200);
+          const health = await fetch(`${ingest.url}/health`);
+          expect(health.status).toBe(503);
+          expect(await health.json()).toMatchObject({
+            status: "down",
+            backbone: "down",
+            analytics_store: "ok",
+            failover: { active: true, path: "standby", spooled_events: ids.length, last_resort_events: 0 },
+            recovery: { health_check: { wal_ok: false } },
           });
-          renameSync(objects, `${objects}-away`);
-          writeFileSync(objects, "");
-          const refused = await sendPoor("refused");
-          expect([refused.status, refused.headers.get("retry-after")]).toEqual([503, "2"]);
-          // And the next one before its body is read.
-          expect((await sendPoor("refused")).status).toBe(503);
-          expect((await fetch(`${poor.opsUrl}/readyz`)).status).toBe(503);
-          rmSync(objects);
-          renameSync(`${objects}-away`, objects);
+          expect((await fetch(`${ingest.opsUrl}/readyz`)).status).toBe(200);
         });
         await until("nothing waits any more", 60_000, async () => {
-          const { failover } = (await (await fetch(`${poor.url}/health`)).json()) as { failover: { active: boolean } };
-          if (failover.active) throw new Error(JSON.stringify(failover));
+          const report = (await (await fetch(`${ingest.url}/health`)).json()) as {
+            failover: { active: boolean; spooled_events: number };
+          };
+          if (report.failover.active) throw new Error(JSON.stringify(report.failover));
         });
+        expect((await send(bodyOf(event({ event_id: "after" })))).status).toBe(200);
       });
-      const ids = [...new Set(added.map(({ sender_event_id }) => sender_event_id))];
-      expect(ids.filter((id) => id !== "refused")).toEqual(["last-1", "last-2", "last-3"]);
-      expect(readdirSync(join(objects, "last-resort", poor.name))).toEqual([]);
-    } finally {
-      await poor.close();
-      rmSync(home, { recursive: true });
-    }
-  });
+      expect([...new Set(added.map(({ sender_event_id }) => sender_event_id))]).toEqual([...ids, "after"]);
+    },
+  );
+
+  test(
+    "without the registry from the start events are kept, and go into the log under the id of their " +
+      "schema once it is known",
+    async () => {
+      const registry = new URL(stack.env.SCHEMA_REGISTRY_URL!);
+      const port = await freePort();
+      const alone = await startIngest({ ...stack.env, SCHEMA_REGISTRY_URL: `http://127.0.0.1:${port}` });
+      const proxy = createServer((inward) => {
+        const outward = connect(Number(registry.port), registry.hostname);
+        for (const socket of [inward, outward]) socket.on("error", () => undefined);
+        inward.pipe(outward).pipe(inward);
+      });
+      try {
+        await alone.ready();
+        const added = await addedToLog(stack, async () => {
+          for (const id of ["nameless-1", "nameless-2"])
+            expect((await send(bodyOf(event({ event_id: id })), {}, { url: alone.url })).status).toBe(200);
+          const report = (await (await fetch(`${alone.url}/health`)).json()) as object;
+          expect(report).toMatchObject({
+            status: "degraded",
+            failover: { active: true, path: "standby", spooled_events: 2 },
+          });
+          await new Promise<void>((resolve) => proxy.listen(port, "127.0.0.1", resolve));
+          await until("nothing waits any more", 60_000, async () => {
+            const { failover } = (await (await fetch(`${alone.url}/health`)).json()) as {
+              failover: { active: boolean };
+            };
+            if (failover.active) throw new Error(JSON.stringify(failover));
+          });
+        });
+        expect(added.map(({ sender_event_id }) => sender_event_id)).toEqual(["nameless-1", "nameless-2"]);
+      } finally {
+        await alone.close();
+        proxy.close();
+      }
+    },
+  );
+
+  test(
+    "without the log and the disk they go to object storage, and without that senders are told to " + "come again",
+    async () => {
+      const home = mkdtempSync(join(tmpdir(), "edge-"));
+      // Folders that cannot be made, since files are in the way.
+      writeFileSync(join(home, "spool"), "");
+      const objects = join(home, "objects");
+      const poor = await startIngest({
+        ...stack.env,
+        TRIBUTARY_HOME: home,
+        OBJECT_STORE_URL: pathToFileURL(objects).href,
+      });
+      const sendPoor = (id: string) => send(bodyOf(event({ event_id: id })), {}, { url: poor.url });
+      try {
+        await poor.ready();
+        const added = await addedToLog(stack, async () => {
+          await whileFrozen(pidOf(stack, "kafka"), async () => {
+            for (const id of ["last-1", "last-2", "last-3"]) expect((await sendPoor(id)).status).toBe(200);
+            expect(await (await fetch(`${poor.url}/health`)).json()).toMatchObject({
+              failover: { active: true, path: "both_down", spooled_events: 0, last_resort_events: 3 },
+            });
+            renameSync(objects, `${objects}-away`);
+            writeFileSync(objects, "");
+            const refused = await sendPoor("refused");
+            expect([refused.status, refused.headers.get("retry-after")]).toEqual([503, "2"]);
+            // And the next one before its body is read.
+            expect((await sendPoor("refused")).status).toBe(503);
+            expect((await fetch(`${poor.opsUrl}/readyz`)).status).toBe(503);
+            rmSync(objects);
+            renameSync(`${objects}-away`, objects);
+          });
+          await until("nothing waits any more", 60_000, async () => {
+            const { failover } = (await (await fetch(`${poor.url}/health`)).json()) as {
+              failover: { active: boolean };
+            };
+            if (failover.active) throw new Error(JSON.stringify(failover));
+          });
+        });
+        const ids = [...new Set(added.map(({ sender_event_id }) => sender_event_id))];
+        expect(ids.filter((id) => id !== "refused")).toEqual(["last-1", "last-2", "last-3"]);
+        expect(readdirSync(join(objects, "last-resort", poor.name))).toEqual([]);
+      } finally {
+        await poor.close();
+        rmSync(home, { recursive: true });
+      }
+    },
+  );
 
   test("without Postgres from the start requests are told to come again, and the process lives", async () => {
     const lonely = await startIngest({

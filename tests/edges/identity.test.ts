@@ -66,15 +66,20 @@ test.each<[string, RequestListener]>([
   expect(await asking({ issuer })(await tokenOf(issuer))).toBe("unavailable");
 });
 
-test("an address that fails too often is told so, another one is not, and a good token is let through all the same", async () => {
-  const issuer = await provider(goodKeys);
-  const ask = asking({ issuer });
-  const answers = await Promise.all(Array.from({ length: 1_001 }, (_, n) => ask(n % 2 === 0 ? undefined : "nonsense")));
-  expect(answers.filter((answer) => answer === "unauthorized")).toHaveLength(1_000);
-  expect(answers.filter((answer) => answer === "rate_limited")).toHaveLength(1);
-  expect(await ask(undefined, "192.0.2.2")).toBe("unauthorized");
-  expect(await ask(await tokenOf(issuer))).toEqual(someone);
-});
+test(
+  "an address that fails too often is told so, another one is not, and a good token is let through " + "all the same",
+  async () => {
+    const issuer = await provider(goodKeys);
+    const ask = asking({ issuer });
+    const answers = await Promise.all(
+      Array.from({ length: 1_001 }, (_, n) => ask(n % 2 === 0 ? undefined : "nonsense")),
+    );
+    expect(answers.filter((answer) => answer === "unauthorized")).toHaveLength(1_000);
+    expect(answers.filter((answer) => answer === "rate_limited")).toHaveLength(1);
+    expect(await ask(undefined, "192.0.2.2")).toBe("unauthorized");
+    expect(await ask(await tokenOf(issuer))).toEqual(someone);
+  },
+);
 
 test("users that cannot be read now are told as that, and an error that nobody expected as what it is", async () => {
   const issuer = await provider(goodKeys);

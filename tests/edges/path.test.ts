@@ -53,26 +53,29 @@ const edge = async (more: Partial<PathParts> & { readonly folder?: string } = {}
 };
 const serial = (from: number, to: number): string[] => Array.from({ length: to - from }, (_, n) => `${from + n}`);
 
-test("events go into the log, then onto the disk while it is away, and from there into the log in their order", async () => {
-  const { log, told, world, path, store, stop } = await edge();
-  for (const text of serial(0, 5)) await store(text);
-  expect([log, path.state().path]).toEqual([serial(0, 5), "primary"]);
-  world.isUp = false;
-  for (const text of serial(5, 20)) await store(text);
-  expect(path.state()).toMatchObject({
-    path: "standby",
-    active: true,
-    spooledEvents: 15,
-    byKind: { s2s: 15, clicks: 0, pixel: 0 },
-  });
-  world.isUp = true;
-  for (const text of serial(20, 40)) await store(text);
-  await until("the disk is drained", () => !path.state().active);
-  for (const text of serial(40, 45)) await store(text);
-  expect(log).toEqual(serial(0, 45));
-  expect(told).toEqual(["failover.began", "failover.ended"]);
-  await stop();
-});
+test(
+  "events go into the log, then onto the disk while it is away, and from there into the log in " + "their order",
+  async () => {
+    const { log, told, world, path, store, stop } = await edge();
+    for (const text of serial(0, 5)) await store(text);
+    expect([log, path.state().path]).toEqual([serial(0, 5), "primary"]);
+    world.isUp = false;
+    for (const text of serial(5, 20)) await store(text);
+    expect(path.state()).toMatchObject({
+      path: "standby",
+      active: true,
+      spooledEvents: 15,
+      byKind: { s2s: 15, clicks: 0, pixel: 0 },
+    });
+    world.isUp = true;
+    for (const text of serial(20, 40)) await store(text);
+    await until("the disk is drained", () => !path.state().active);
+    for (const text of serial(40, 45)) await store(text);
+    expect(log).toEqual(serial(0, 45));
+    expect(told).toEqual(["failover.began", "failover.ended"]);
+    await stop();
+  },
+);
 
 test("an edge that never pauses gets back to the log, and no event is overtaken", async () => {
   const { log, world, path, store, stop } = await edge();
@@ -117,30 +120,34 @@ test("two processes cannot have one folder", async () => {
   await first.stop();
 });
 
-test("without a disk events go to object storage, without that they are refused, and nothing is asked again for a while", async () => {
-  folders += 1;
-  const folder = join(workshop, String(folders));
-  mkdirSync(folder);
-  writeFileSync(join(folder, "spool"), "");
-  const { log, told, world, path, store, stop } = await edge({ folder });
-  world.isUp = false;
-  await store("a");
-  expect(path.state()).toMatchObject({ path: "both_down", lastResortEvents: 1, spooledEvents: 0 });
-  path.expectRoom();
-  rmSync(join(folder, "objects"), { recursive: true });
-  writeFileSync(join(folder, "objects"), "");
-  const refusal = await store("refused").catch((error) => error);
-  expect(refusal).toBeInstanceOf(Unavailable);
-  expect(refusal.retryAfterSec).toBe(2);
-  expect(() => path.expectRoom()).toThrow(Unavailable);
-  expect(told.filter((event) => event !== "drain.waits")).toEqual([
-    "spool.not_written",
-    "failover.began",
-    "last_resort.not_written",
-  ]);
-  expect(log).toEqual([]);
-  await stop();
-});
+test(
+  "without a disk events go to object storage, without that they are refused, and nothing is asked " +
+    "again for a while",
+  async () => {
+    folders += 1;
+    const folder = join(workshop, String(folders));
+    mkdirSync(folder);
+    writeFileSync(join(folder, "spool"), "");
+    const { log, told, world, path, store, stop } = await edge({ folder });
+    world.isUp = false;
+    await store("a");
+    expect(path.state()).toMatchObject({ path: "both_down", lastResortEvents: 1, spooledEvents: 0 });
+    path.expectRoom();
+    rmSync(join(folder, "objects"), { recursive: true });
+    writeFileSync(join(folder, "objects"), "");
+    const refusal = await store("refused").catch((error) => error);
+    expect(refusal).toBeInstanceOf(Unavailable);
+    expect(refusal.retryAfterSec).toBe(2);
+    expect(() => path.expectRoom()).toThrow(Unavailable);
+    expect(told.filter((event) => event !== "drain.waits")).toEqual([
+      "spool.not_written",
+      "failover.began",
+      "last_resort.not_written",
+    ]);
+    expect(log).toEqual([]);
+    await stop();
+  },
+);
 
 test("a full disk sends events to object storage, and while that holds some the newer ones go there too", async () => {
   const { log, world, path, store, stop } = await edge({
@@ -164,39 +171,42 @@ test("more than the log takes is no failover: senders come again", async () => {
   await stop();
 });
 
-test("what is on its way to a slow disk is bounded: senders beyond it come again, and one call of any size is taken", async () => {
-  folders += 1;
-  const folder = join(workshop, String(folders));
-  let turnDisk: () => void = () => undefined;
-  const turning = new Promise<void>((resolve) => {
-    turnDisk = resolve;
-  });
-  const { world, path, stop } = await edge({
-    openSpool: async () => {
-      const spool = await openSpool({ folder, schemas: {} });
-      return {
-        ...spool,
-        append: async (...what) => {
-          await turning;
-          return spool.append(...what);
-        },
-      };
-    },
-  });
-  world.isUp = false;
-  const half = Buffer.alloc(40 * 1024 * 1024);
-  const batch = (count: number) => Array.from({ length: count }, () => ({ topic: "notes", key: null, value: half }));
-  const taken = path.store(batch(2), "s2s");
-  const refusal = await path.store(batch(1), "s2s").catch((error) => error);
-  expect(refusal).toBeInstanceOf(Unavailable);
-  expect(refusal.retryAfterSec).toBe(2);
-  path.expectRoom();
-  turnDisk();
-  await taken;
-  await path.store(batch(1), "s2s");
-  expect(path.state()).toMatchObject({ path: "standby", spooledEvents: 3 });
-  await stop();
-});
+test(
+  "what is on its way to a slow disk is bounded: senders beyond it come again, and one call of any " + "size is taken",
+  async () => {
+    folders += 1;
+    const folder = join(workshop, String(folders));
+    let turnDisk: () => void = () => undefined;
+    const turning = new Promise<void>((resolve) => {
+      turnDisk = resolve;
+    });
+    const { world, path, stop } = await edge({
+      openSpool: async () => {
+        const spool = await openSpool({ folder, schemas: {} });
+        return {
+          ...spool,
+          append: async (...what) => {
+            await turning;
+            return spool.append(...what);
+          },
+        };
+      },
+    });
+    world.isUp = false;
+    const half = Buffer.alloc(40 * 1024 * 1024);
+    const batch = (count: number) => Array.from({ length: count }, () => ({ topic: "notes", key: null, value: half }));
+    const taken = path.store(batch(2), "s2s");
+    const refusal = await path.store(batch(1), "s2s").catch((error) => error);
+    expect(refusal).toBeInstanceOf(Unavailable);
+    expect(refusal.retryAfterSec).toBe(2);
+    path.expectRoom();
+    turnDisk();
+    await taken;
+    await path.store(batch(1), "s2s");
+    expect(path.state()).toMatchObject({ path: "standby", spooledEvents: 3 });
+    await stop();
+  },
+);
 
 test("while schema ids are not known events are kept, although the log is there", async () => {
   const { log, world, path, store, stop } = await edge();
@@ -209,76 +219,83 @@ test("while schema ids are not known events are kept, although the log is there"
   await stop();
 });
 
-test("what was encoded before the ids were known never goes to the log directly, though they are known by now", async () => {
-  const { log, path, stop } = await edge({
-    send: async (messages) => {
-      for (const { value } of messages) log.push(`named ${value!.subarray(5)}`);
-    },
-  });
-  const value = Buffer.concat([Buffer.alloc(5), Buffer.from("early")]);
-  await path.store([{ topic: "notes", key: null, value }], "s2s");
-  await until("it is drained", () => !path.state().active);
-  expect(log).toEqual(["named early"]);
-  await stop();
-});
+test(
+  "what was encoded before the ids were known never goes to the log directly, though they are " + "known by now",
+  async () => {
+    const { log, path, stop } = await edge({
+      send: async (messages) => {
+        for (const { value } of messages) log.push(`named ${value!.subarray(5)}`);
+      },
+    });
+    const value = Buffer.concat([Buffer.alloc(5), Buffer.from("early")]);
+    await path.store([{ topic: "notes", key: null, value }], "s2s");
+    await until("it is drained", () => !path.state().active);
+    expect(log).toEqual(["named early"]);
+    await stop();
+  },
+);
 
-test("the way is on record at the first look, hourly, and at each change; what could not be recorded follows in its order", async () => {
-  const records: IngestPathCheck[] = [];
-  let now = 1_000_000;
-  let path: "primary" | "standby" = "primary";
-  let isLogUp = true;
-  let isStoreUp = true;
-  let looks = 0;
-  const { stop } = openPathChecks({
-    instance: "edge",
-    state: () => {
-      looks += 1;
-      return {
-        path,
-        active: path !== "primary",
-        spooledEvents: 7,
-        lastResortEvents: 0,
-        oldestSec: 0,
-        byKind: { clicks: 0, pixel: 0, s2s: 7 },
-      };
-    },
-    probe: async () => {
-      if (!isLogUp) throw new Error("no log");
-    },
-    record: async (check) => {
-      if (!isStoreUp) throw new Error("away");
-      records.push(check);
-    },
-    log: { info: () => undefined, warn: () => undefined },
-    now: () => now,
-    lookMs: 2,
-  });
-  const looked = async (): Promise<void> => {
-    const before = looks;
-    await until("it has looked", () => looks > before + 6);
-  };
-  const states = () => records.map(({ state, reason }) => [state, reason]);
-  await looked();
-  expect(states()).toEqual([["operational", null]]);
-  isStoreUp = false;
-  path = "standby";
-  await looked();
-  path = "primary";
-  await looked();
-  isStoreUp = true;
-  await looked();
-  expect(states()).toEqual([
-    ["operational", null],
-    ["primary_down", null],
-    ["operational", null],
-  ]);
-  expect(records[1]).toMatchObject({ instance: "edge", waiting_events: 7 });
-  now += 3_600_000;
-  isLogUp = false;
-  await looked();
-  expect(states().at(-1)).toEqual(["primary_down", "no log"]);
-  isLogUp = true;
-  await looked();
-  expect(states().at(-1)).toEqual(["operational", null]);
-  await stop();
-});
+test(
+  "the way is on record at the first look, hourly, and at each change; what could not be recorded " +
+    "follows in its order",
+  async () => {
+    const records: IngestPathCheck[] = [];
+    let now = 1_000_000;
+    let path: "primary" | "standby" = "primary";
+    let isLogUp = true;
+    let isStoreUp = true;
+    let looks = 0;
+    const { stop } = openPathChecks({
+      instance: "edge",
+      state: () => {
+        looks += 1;
+        return {
+          path,
+          active: path !== "primary",
+          spooledEvents: 7,
+          lastResortEvents: 0,
+          oldestSec: 0,
+          byKind: { clicks: 0, pixel: 0, s2s: 7 },
+        };
+      },
+      probe: async () => {
+        if (!isLogUp) throw new Error("no log");
+      },
+      record: async (check) => {
+        if (!isStoreUp) throw new Error("away");
+        records.push(check);
+      },
+      log: { info: () => undefined, warn: () => undefined },
+      now: () => now,
+      lookMs: 2,
+    });
+    const looked = async (): Promise<void> => {
+      const before = looks;
+      await until("it has looked", () => looks > before + 6);
+    };
+    const states = () => records.map(({ state, reason }) => [state, reason]);
+    await looked();
+    expect(states()).toEqual([["operational", null]]);
+    isStoreUp = false;
+    path = "standby";
+    await looked();
+    path = "primary";
+    await looked();
+    isStoreUp = true;
+    await looked();
+    expect(states()).toEqual([
+      ["operational", null],
+      ["primary_down", null],
+      ["operational", null],
+    ]);
+    expect(records[1]).toMatchObject({ instance: "edge", waiting_events: 7 });
+    now += 3_600_000;
+    isLogUp = false;
+    await looked();
+    expect(states().at(-1)).toEqual(["primary_down", "no log"]);
+    isLogUp = true;
+    await looked();
+    expect(states().at(-1)).toEqual(["operational", null]);
+    await stop();
+  },
+);

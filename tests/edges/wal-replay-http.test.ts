@@ -62,67 +62,71 @@ test("an unknown replay is not found, whatever its id looks like", async () => {
     expect((await fetch(path(`/${id}`), { headers: { authorization: `Bearer ${admin}` } })).status).toBe(404);
 });
 
-test("whoever hangs up has asked all the same; a call that comes when the lane has begun is told the end of a replay of its own", async () => {
-  const leaving = new AbortController();
-  const left = post("", admin, { signal: leaving.signal }).catch((error: Error) => error.name);
-  const replay = await until("somebody asks", 10_000, async () => {
-    const found = await claimReplay(pool, "test");
-    if (found === undefined || found === "busy") throw new Error(`${found}`);
-    return found;
-  });
-  expect(replay).toMatchObject({ hours: 6, to_at: null });
-  leaving.abort();
-  expect(await left).toBe("AbortError");
-  const owned = ownedReplay(pool, replay.replay_id, "test");
-  await owned.decide([{ topic: "conversions", partition: 0, start: 0, end: 4, skip_from: 0, skip_to: 0 }]);
-  await owned.advance({
-    place: "conversions-0",
-    next: 4,
-    requeued: 3,
-    skipped: 0,
-    suppressed: 1,
-    refused: 0,
-    errors: [],
-  });
-  const shown = await fetch(path(`/${replay.replay_id}`), { headers: { authorization: `Bearer ${admin}` } });
-  expect(await shown.json()).toMatchObject({ state: "running", records_done: 4, records_total: 4, ok: false });
-  const again = post("?hours=3");
-  const next = await until("the second call waits", 10_000, async () => {
-    const [, waiting] = await openReplays(pool);
-    if (waiting === undefined) throw new Error("not yet");
-    return waiting;
-  });
-  expect(next).toMatchObject({ hours: 3, met: { [replay.replay_id]: { "conversions-0": 4 } } });
-  await owned.end("done");
-  expect(await claimReplay(pool, "test")).toMatchObject({ replay_id: next.replay_id });
-  const second = ownedReplay(pool, next.replay_id, "test");
-  await second.decide([{ topic: "conversions", partition: 0, start: 2, end: 6, skip_from: 4, skip_to: 5 }]);
-  await second.advance({
-    place: "conversions-0",
-    next: 6,
-    requeued: 3,
-    skipped: 1,
-    suppressed: 0,
-    refused: 0,
-    errors: [],
-  });
-  await second.end("done");
-  const response = await again;
-  expect([response.status, await response.json()]).toEqual([
-    200,
-    {
-      ...{
-        ok: true,
-        replay_id: next.replay_id,
-        hours: 3,
-        from: expect.any(String),
-        to: expect.any(String),
-        files_scanned: 1,
+test(
+  "whoever hangs up has asked all the same; a call that comes when the lane has begun is told the " +
+    "end of a replay of its own",
+  async () => {
+    const leaving = new AbortController();
+    const left = post("", admin, { signal: leaving.signal }).catch((error: Error) => error.name);
+    const replay = await until("somebody asks", 10_000, async () => {
+      const found = await claimReplay(pool, "test");
+      if (found === undefined || found === "busy") throw new Error(`${found}`);
+      return found;
+    });
+    expect(replay).toMatchObject({ hours: 6, to_at: null });
+    leaving.abort();
+    expect(await left).toBe("AbortError");
+    const owned = ownedReplay(pool, replay.replay_id, "test");
+    await owned.decide([{ topic: "conversions", partition: 0, start: 0, end: 4, skip_from: 0, skip_to: 0 }]);
+    await owned.advance({
+      place: "conversions-0",
+      next: 4,
+      requeued: 3,
+      skipped: 0,
+      suppressed: 1,
+      refused: 0,
+      errors: [],
+    });
+    const shown = await fetch(path(`/${replay.replay_id}`), { headers: { authorization: `Bearer ${admin}` } });
+    expect(await shown.json()).toMatchObject({ state: "running", records_done: 4, records_total: 4, ok: false });
+    const again = post("?hours=3");
+    const next = await until("the second call waits", 10_000, async () => {
+      const [, waiting] = await openReplays(pool);
+      if (waiting === undefined) throw new Error("not yet");
+      return waiting;
+    });
+    expect(next).toMatchObject({ hours: 3, met: { [replay.replay_id]: { "conversions-0": 4 } } });
+    await owned.end("done");
+    expect(await claimReplay(pool, "test")).toMatchObject({ replay_id: next.replay_id });
+    const second = ownedReplay(pool, next.replay_id, "test");
+    await second.decide([{ topic: "conversions", partition: 0, start: 2, end: 6, skip_from: 4, skip_to: 5 }]);
+    await second.advance({
+      place: "conversions-0",
+      next: 6,
+      requeued: 3,
+      skipped: 1,
+      suppressed: 0,
+      refused: 0,
+      errors: [],
+    });
+    await second.end("done");
+    const response = await again;
+    expect([response.status, await response.json()]).toEqual([
+      200,
+      {
+        ...{
+          ok: true,
+          replay_id: next.replay_id,
+          hours: 3,
+          from: expect.any(String),
+          to: expect.any(String),
+          files_scanned: 1,
+        },
+        ...{ events_requeued: 3, events_skipped_duplicate: 1, events_suppressed: 0, errors: [] },
       },
-      ...{ events_requeued: 3, events_skipped_duplicate: 1, events_suppressed: 0, errors: [] },
-    },
-  ]);
-});
+    ]);
+  },
+);
 
 test("a replay that an operator ends answers who waits for it", async () => {
   const waiting = post("?hours=48");

@@ -77,7 +77,8 @@ const lagOf = async (group: string): Promise<number> => {
   return lags.reduce((sum, { lag }) => sum + lag, 0);
 };
 
-test("a worker killed while it announces, after a file and before it commits leaves no gap and no overlap, and the bytes of the log", async () => {
+test("a worker killed while it announces, after a file and before it commits leaves no gap and no " +
+  "overlap, and the bytes of the log", async () => {
   const seed = newSeed("archive under kill -9");
   const proofs: string[] = [];
   // Two members that share the partitions before there is anything to read, so that the group is
@@ -130,23 +131,26 @@ test("a worker killed while it announces, after a file and before it commits lea
   console.log(`hits: ${proofs.join(", ")}; ${state.files} files, ${state.events} events`);
 }, 240_000);
 
-test("a byte that has changed in a file is told with the file, and so are a file that is gone and one too many", async () => {
-  const files = [];
-  for await (const file of filesOf(objects, archiving.topic)) files.push(file);
-  const [first, second] = files as [(typeof files)[0], (typeof files)[0]];
-  const good = await objects.get(first.key);
-  const broken = Buffer.from(good);
-  broken[broken.length - 40]! ^= 1;
-  await objects.put(first.key, broken);
-  const whole = await objects.get(second.key);
-  await objects.delete(second.key);
-  const state = await checkArchive(objects, product.admin, archiving);
-  expect(state.damaged.map(({ key }) => key).sort()).toEqual([first.key, second.key].sort());
-  expect(state.gaps).toMatchObject([{ partition: second.partition, from: second.first, until: second.last + 1 }]);
-  await objects.put(first.key, good);
-  await objects.put(second.key, whole);
-  expect(await checkArchive(objects, product.admin, archiving)).toMatchObject({ gaps: [], damaged: [] });
-});
+test(
+  "a byte that has changed in a file is told with the file, and so are a file that is gone and one " + "too many",
+  async () => {
+    const files = [];
+    for await (const file of filesOf(objects, archiving.topic)) files.push(file);
+    const [first, second] = files as [(typeof files)[0], (typeof files)[0]];
+    const good = await objects.get(first.key);
+    const broken = Buffer.from(good);
+    broken[broken.length - 40]! ^= 1;
+    await objects.put(first.key, broken);
+    const whole = await objects.get(second.key);
+    await objects.delete(second.key);
+    const state = await checkArchive(objects, product.admin, archiving);
+    expect(state.damaged.map(({ key }) => key).sort()).toEqual([first.key, second.key].sort());
+    expect(state.gaps).toMatchObject([{ partition: second.partition, from: second.first, until: second.last + 1 }]);
+    await objects.put(first.key, good);
+    await objects.put(second.key, whole);
+    expect(await checkArchive(objects, product.admin, archiving)).toMatchObject({ gaps: [], damaged: [] });
+  },
+);
 
 const sinceBegan = () => [
   "--from",
@@ -164,7 +168,8 @@ test("a restore that cannot begin ends, with the reason, and has done nothing", 
   expect(await product.read("operations")).toEqual([]);
 });
 
-test("a restore shows what it would do, brings back the very bytes to the same partitions in order, and goes on where it was killed", async () => {
+test("a restore shows what it would do, brings back the very bytes to the same partitions in order, " +
+  "and goes on where it was killed", async () => {
   const window = sinceBegan();
   const dry = await product.tributary("restore", ...window, "--json").done;
   expect(dry.code).toBe(0);

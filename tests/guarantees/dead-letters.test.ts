@@ -77,7 +77,8 @@ const states = async (): Promise<readonly string[]> =>
 const statesAre = (...expected: readonly string[]) =>
   until("the letters are as they must be", 60_000, async () => expect(await states()).toEqual(expected));
 
-test("garbage and refused rows are counted, and what is mended comes through once, over a keeper that is killed while it sends", async () => {
+test("garbage and refused rows are counted, and what is mended comes through once, over a keeper that " +
+  "is killed while it sends", async () => {
   const random = randomFrom(newSeed("dead letters"));
   const { id, token } = product.client("aurora-music");
   const next = eventsOf(random, "dlq", id);
@@ -215,15 +216,18 @@ test("garbage and refused rows are counted, and what is mended comes through onc
   const failures = new Set(
     records.map(
       ({ headers: h }) =>
-        `${h["tributary-stage"]} ${h["__connect.errors.topic"]}/${h["__connect.errors.partition"]}@${h["__connect.errors.offset"]}`,
+        `${h["tributary-stage"]} ` +
+        `${h["__connect.errors.topic"]}/${h["__connect.errors.partition"]}@${h["__connect.errors.offset"]}`,
     ),
   );
   const [index] = await product.rows(
-    "select (select count(*)::int from dead_letters) as letters, (select count(*)::int from dead_letter_failures) as failures",
+    "select (select count(*)::int from dead_letters) as letters, (select count(*)::int from " +
+      "dead_letter_failures) as failures",
   );
   expect(index).toEqual({ letters: 6, failures: failures.size });
   const held = await expectLaws(product, "dlq", journal, sent);
   console.log(
-    `${held.events} events, ${held.orders} orders; ${records.length} records in the dead letters, ${failures.size} failures, 6 letters`,
+    `${held.events} events, ${held.orders} orders; ${records.length} records in the dead letters, ` +
+      `${failures.size} failures, 6 letters`,
   );
 }, 180_000);

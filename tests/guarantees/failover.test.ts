@@ -158,7 +158,8 @@ const expectStored = async (): Promise<{ readonly stored: number; readonly again
   return { stored: seen.size, again: records.length - seen.size };
 };
 
-test("a log that stands still, and one that is killed, under load: edges answer 200, and all of it is in the log in the order of each device", async () => {
+test("a log that stands still, and one that is killed, under load: edges answer 200, and all of it is " +
+  "in the log in the order of each device", async () => {
   const url = urlOf("ingest");
   const senders = ["frozen-a", "frozen-b", "frozen-c"].map((device) => sender(device, [url]));
   await pause(500);
@@ -191,7 +192,8 @@ test("a log that stands still, and one that is killed, under load: edges answer 
   for (const said of senders.flatMap((one) => [...one.answers.keys()])) expect(["0: 200", "0: 503"]).toContain(said);
 }, 180_000);
 
-test("kill -9 of the first edge under load: senders go on with the standby, and nothing that either acknowledged is missing", async () => {
+test("kill -9 of the first edge under load: senders go on with the standby, and nothing that either " +
+  "acknowledged is missing", async () => {
   const urls = [urlOf("ingest"), urlOf("ingest-standby")];
   const senders = ["switch-a", "switch-b", "switch-c"].map((device) => sender(device, urls));
   await pause(500);
@@ -242,7 +244,8 @@ const edgeApart = async (
   return { child, died, ready, url: `http://127.0.0.1:${port}` };
 };
 
-test("an edge that is killed within 50 ms of its answer has stored what it answered; its next process drains that, past a torn tail and a kill between sending and marking", async () => {
+test("an edge that is killed within 50 ms of its answer has stored what it answered; its next process " +
+  "drains that, past a torn tail and a kill between sending and marking", async () => {
   const random = randomFrom(newSeed("kill -9 after the answer"));
   const url = urlOf("ingest");
   const device = "killed";
@@ -293,7 +296,9 @@ const limited = (folders: readonly string[], node: readonly string[]): readonly 
 ];
 const isPermitted = spawnSync("unshare", ["-m", "sh", "-c", "mount -t tmpfs -o size=64k tmpfs /mnt"]).status === 0;
 
-test(`a full disk (${isPermitted ? `a tmpfs of ${DISK}` : "NOT PROVEN with ENOSPC, no tmpfs may be mounted here: a file stands where the folder would be"}) sends events to object storage, and when that is full too senders get 503`, async () => {
+test("a full disk " +
+  `(${isPermitted ? `a tmpfs of ${DISK}` : "NOT PROVEN with ENOSPC, no tmpfs may be mounted here: a file stands where the folder would be"}) ` +
+  "sends events to object storage, and when that is full too senders get 503", async () => {
   const name = "ingest-full";
   const objects = join(product.stack.home, "objects-full");
   mkdirSync(objects, { recursive: true });

@@ -91,25 +91,29 @@ const clicked = (n: number, did: string, onLink: number, before: number): Partia
 const sale = (n: number, over: Partial<EventReceived> = {}) =>
   purchase({ event_id: uuid(n), did: "laptop", order_id: `o${n}`, ...shown, ...over });
 
-test("a sale keeps the credit of the click that was linked when it came, also when newer clicks are linked and everything is read again", async () => {
-  const run = shop(true);
-  await run.post(clicked(1, "phone", linkId, 2 * hourMs));
-  await run.sink();
-  await run.post(sale(2));
-  const given = run.saleOf(uuid(2)).credit;
-  expect(given).toMatchObject({ method: "identity", partner_id: 21, clicked_at: noon - 2 * hourMs });
+test(
+  "a sale keeps the credit of the click that was linked when it came, also when newer clicks are " +
+    "linked and everything is read again",
+  async () => {
+    const run = shop(true);
+    await run.post(clicked(1, "phone", linkId, 2 * hourMs));
+    await run.sink();
+    await run.post(sale(2));
+    const given = run.saleOf(uuid(2)).credit;
+    expect(given).toMatchObject({ method: "identity", partner_id: 21, clicked_at: noon - 2 * hourMs });
 
-  await run.post(clicked(3, "tablet", 42, hourMs));
-  await run.sink();
-  await run.rewind("enrich");
-  await run.rewind("attribute");
-  expect(run.saleOf(uuid(2)).credit).toEqual(given);
-  const claims = run.read(topics.claims).filter(({ id }) => id === uuid(2));
-  expect(claims.length).toBeGreaterThan(1);
-  for (const { data } of claims) expect(data.attributed.credit).toEqual(given);
-  await run.post(sale(4));
-  expect(run.saleOf(uuid(4)).credit).toMatchObject({ method: "identity", partner_id: 22 });
-});
+    await run.post(clicked(3, "tablet", 42, hourMs));
+    await run.sink();
+    await run.rewind("enrich");
+    await run.rewind("attribute");
+    expect(run.saleOf(uuid(2)).credit).toEqual(given);
+    const claims = run.read(topics.claims).filter(({ id }) => id === uuid(2));
+    expect(claims.length).toBeGreaterThan(1);
+    for (const { data } of claims) expect(data.attributed.credit).toEqual(given);
+    await run.post(sale(4));
+    expect(run.saleOf(uuid(4)).credit).toMatchObject({ method: "identity", partner_id: 22 });
+  },
+);
 
 test("a sale that found no linked click stays without credit when one is linked later", async () => {
   const run = shop(true);
@@ -129,24 +133,27 @@ test("where the client did not switch it on, nobody is credited through identity
   expect(run.saleOf(uuid(2)).credit).toMatchObject({ status: "unattributed", reason: "no_click", candidates: [] });
 });
 
-test("the 21st conversion of an address in an hour is suspect, and stays so; the 20th stays as good as it was", async () => {
-  const run = shop(false);
-  const buy = (n: number) => sale(n, { ip: "198.51.100.7", ip_source: "event" });
-  await run.post(...Array.from({ length: 19 }, (_, n) => buy(100 + n)));
-  await run.sink();
-  await run.post(buy(120));
-  await run.sink();
-  await run.post(buy(121));
-  await run.sink();
-  const before = [120, 121].map((n) => run.saleOf(uuid(n)).fraud);
-  expect(
-    before.map(({ hints: hint, reasons }) => [hint?.address_conversions, reasons.map(({ code }) => code)]),
-  ).toEqual([
-    [19, []],
-    [20, ["conversions_per_address"]],
-  ]);
-  await run.rewind("enrich");
-  expect([120, 121].map((n) => run.saleOf(uuid(n)).fraud)).toEqual(before);
-  const rescored = run.read(topics.eventsScored).filter(({ id }) => id === uuid(120));
-  expect(new Set(rescored.map(({ data }) => JSON.stringify(data.fraud))).size).toBe(1);
-});
+test(
+  "the 21st conversion of an address in an hour is suspect, and stays so; the 20th stays as good " + "as it was",
+  async () => {
+    const run = shop(false);
+    const buy = (n: number) => sale(n, { ip: "198.51.100.7", ip_source: "event" });
+    await run.post(...Array.from({ length: 19 }, (_, n) => buy(100 + n)));
+    await run.sink();
+    await run.post(buy(120));
+    await run.sink();
+    await run.post(buy(121));
+    await run.sink();
+    const before = [120, 121].map((n) => run.saleOf(uuid(n)).fraud);
+    expect(
+      before.map(({ hints: hint, reasons }) => [hint?.address_conversions, reasons.map(({ code }) => code)]),
+    ).toEqual([
+      [19, []],
+      [20, ["conversions_per_address"]],
+    ]);
+    await run.rewind("enrich");
+    expect([120, 121].map((n) => run.saleOf(uuid(n)).fraud)).toEqual(before);
+    const rescored = run.read(topics.eventsScored).filter(({ id }) => id === uuid(120));
+    expect(new Set(rescored.map(({ data }) => JSON.stringify(data.fraud))).size).toBe(1);
+  },
+);

@@ -38,35 +38,39 @@ test("emptied fast memory is relearned before the next event, and nothing is put
   expect(outputs(emptied, "toy.out")).toEqual(outputs(whole, "toy.out"));
 });
 
-test("memory that is emptied while a batch is folded, and again while it is relearned, is relearned from its beginning", async () => {
-  const made = world();
-  publish(made, ...steps.slice(0, 10));
-  await run(made, journey);
-  const before = outputs(made, "toy.out").length;
-  let current = inMemory("fast");
-  let calls = 0;
-  // Loaded from whole memory, remembered in empty one: the driver tells, and nothing of the batch
-  // is out.
-  const emptied: Memory = {
-    load: (wanted) => current.load(wanted),
-    remember: async (batch) => {
-      calls += 1;
-      if (calls !== 1 && calls !== 3) return current.remember(batch);
-      current = inMemory("fast");
-      return "lost";
-    },
-  };
-  const losing10 = losing(made, { fast: emptied });
-  current = made.memories.fast as typeof current;
-  publish(losing10, ...steps.slice(10));
-  await run(losing10, journey);
-  expect(calls).toBeGreaterThan(4);
-  expect(outputs(losing10, "toy.out")).toHaveLength(before + 2);
-  const whole = world();
-  publish(whole, ...steps);
-  await run(whole, journey);
-  expect(outputs(losing10, "toy.out")).toEqual(outputs(whole, "toy.out"));
-});
+test(
+  "memory that is emptied while a batch is folded, and again while it is relearned, is relearned " +
+    "from its beginning",
+  async () => {
+    const made = world();
+    publish(made, ...steps.slice(0, 10));
+    await run(made, journey);
+    const before = outputs(made, "toy.out").length;
+    let current = inMemory("fast");
+    let calls = 0;
+    // Loaded from whole memory, remembered in empty one: the driver tells, and nothing of the batch
+    // is out.
+    const emptied: Memory = {
+      load: (wanted) => current.load(wanted),
+      remember: async (batch) => {
+        calls += 1;
+        if (calls !== 1 && calls !== 3) return current.remember(batch);
+        current = inMemory("fast");
+        return "lost";
+      },
+    };
+    const losing10 = losing(made, { fast: emptied });
+    current = made.memories.fast as typeof current;
+    publish(losing10, ...steps.slice(10));
+    await run(losing10, journey);
+    expect(calls).toBeGreaterThan(4);
+    expect(outputs(losing10, "toy.out")).toHaveLength(before + 2);
+    const whole = world();
+    publish(whole, ...steps);
+    await run(whole, journey);
+    expect(outputs(losing10, "toy.out")).toEqual(outputs(whole, "toy.out"));
+  },
+);
 
 test("relearning goes on where it stopped when the worker dies meanwhile", async () => {
   const made = world();
@@ -87,27 +91,30 @@ test("relearning goes on where it stopped when the worker dies meanwhile", async
   expect(outputs(emptied, "toy.out")).toHaveLength(12);
 });
 
-test("durable memory that was restored from a backup decides again from its mark, and puts out the same bytes", async () => {
-  const [made, backup] = [world(), world()];
-  publish(made, ...steps);
-  publish(backup, ...steps.slice(0, 5));
-  await run(made, journey, ["settle"]);
-  await run(backup, journey, ["settle"]);
-  const before = outputs(made, "toy.sums");
-  const restored = losing(made, { durable: backup.memories.durable });
-  publish(restored, step("late", { order: "o" }));
-  await run(restored, journey, ["settle"]);
-  expect(made.effects).toContain(`seek ${backup.log.all("toy.claims").length}`);
-  const after = outputs(restored, "toy.sums");
-  expect(new Set(after.slice(0, -1))).toEqual(new Set(before));
-  const last = made.wire.decode<{ total: number }>(toys.sums as never, Buffer.from(after.at(-1)!, "hex"), {
-    topic: "",
-    partition: 0,
-    offset: 0,
-  });
-  const worths = steps.filter(({ order }) => order === "o").reduce((sum, { worth }: Step) => sum + worth, 0);
-  expect(last.data.total).toBe(worths + 2);
-});
+test(
+  "durable memory that was restored from a backup decides again from its mark, and puts out the " + "same bytes",
+  async () => {
+    const [made, backup] = [world(), world()];
+    publish(made, ...steps);
+    publish(backup, ...steps.slice(0, 5));
+    await run(made, journey, ["settle"]);
+    await run(backup, journey, ["settle"]);
+    const before = outputs(made, "toy.sums");
+    const restored = losing(made, { durable: backup.memories.durable });
+    publish(restored, step("late", { order: "o" }));
+    await run(restored, journey, ["settle"]);
+    expect(made.effects).toContain(`seek ${backup.log.all("toy.claims").length}`);
+    const after = outputs(restored, "toy.sums");
+    expect(new Set(after.slice(0, -1))).toEqual(new Set(before));
+    const last = made.wire.decode<{ total: number }>(toys.sums as never, Buffer.from(after.at(-1)!, "hex"), {
+      topic: "",
+      partition: 0,
+      offset: 0,
+    });
+    const worths = steps.filter(({ order }) => order === "o").reduce((sum, { worth }: Step) => sum + worth, 0);
+    expect(last.data.total).toBe(worths + 2);
+  },
+);
 
 test("a message that no processor survives does not keep lost memory from being relearned", async () => {
   const made = world();

@@ -144,21 +144,25 @@ test("memory that moved under the fold makes it load and fold again, and nothing
   expect(made.wire.decode(toys.sums, first!.value, { topic: "", partition: 0, offset: 0 }).data.total).toBe(15);
 });
 
-test("a message that no processor survives stops the worker there, after what came before it; the third stop calls an operator", async () => {
-  const made = world();
-  publish(made, step("a"), step("b"), step("poison", { worth: 666 }), step("c"));
-  const told: string[] = [];
-  const stopsOf = (stops: number) => ({
-    stops: async () => stops,
-    log: {
-      info: () => undefined,
-      warn: (event: string) => told.push(event),
-      error: (event: string, fields?: object) => told.push(`${event} ${(fields as { offset: number }).offset}`),
-    } as never,
-  });
-  for (const stops of [1, 2, 3])
-    expect(await run(made, { ports: stopsOf(stops) })).toMatchObject({ name: "ProcessorThrew", offset: 2 });
-  expect([...made.committed.values()]).toEqual([2]);
-  expect(made.log.all("toy.out")).toHaveLength(2);
-  expect(told).toEqual(["stage.stopped", "stage.stopped", "stage.stuck 2"]);
-});
+test(
+  "a message that no processor survives stops the worker there, after what came before it; the " +
+    "third stop calls an operator",
+  async () => {
+    const made = world();
+    publish(made, step("a"), step("b"), step("poison", { worth: 666 }), step("c"));
+    const told: string[] = [];
+    const stopsOf = (stops: number) => ({
+      stops: async () => stops,
+      log: {
+        info: () => undefined,
+        warn: (event: string) => told.push(event),
+        error: (event: string, fields?: object) => told.push(`${event} ${(fields as { offset: number }).offset}`),
+      } as never,
+    });
+    for (const stops of [1, 2, 3])
+      expect(await run(made, { ports: stopsOf(stops) })).toMatchObject({ name: "ProcessorThrew", offset: 2 });
+    expect([...made.committed.values()]).toEqual([2]);
+    expect(made.log.all("toy.out")).toHaveLength(2);
+    expect(told).toEqual(["stage.stopped", "stage.stopped", "stage.stuck 2"]);
+  },
+);

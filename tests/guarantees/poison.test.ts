@@ -163,7 +163,8 @@ test("garbage in every topic becomes dead letters with its own bytes, and everyt
   expect((await product.lags()).filter(({ lag }) => lag > 0)).toEqual([]);
   const held = await expectLaws(product, "poison", journal, sent);
   console.log(
-    `${garbage.length} pieces of garbage, ${letters.length} dead letters; ${held.events} good events, ${held.orders} orders`,
+    `${garbage.length} pieces of garbage, ${letters.length} dead letters; ${held.events} good ` +
+      `events, ${held.orders} orders`,
   );
   expect(held.events).toBe(400);
 }, 180_000);

@@ -143,7 +143,8 @@ test("rows that were deleted, a dropped partition and an emptied Redis are as be
   expectSame(before, await state());
 });
 
-test("calls of overlapping windows share one lane, and one that is killed midway goes on with true counts", async () => {
+test("calls of overlapping windows share one lane, and one that is killed midway goes on with true " +
+  "counts", async () => {
   const before = await state();
   const records = await recordsInLog();
   // Nothing gets into this table for a while, so that the lane stands in the middle of its window.

@@ -140,24 +140,27 @@ test("killed at every step and run again, the command ends what it began", async
   expect(await hashNow()).toBe(before);
 }, 180_000);
 
-test("a group that lags is not taken forward by the broker's answer to a time at which nothing had come yet", async () => {
-  const marks = await product.admin.watermarks("claims");
-  const half = new Map(marks.map(({ partition, high }) => [partition, Math.floor(high / 2)]));
-  await product.admin.setOffsets("lagging", "claims", half);
-  const soon = Date.now();
-  expect([...(await product.admin.offsetsAt("claims", soon)).values()].some((offset) => offset > 0)).toBe(true);
-  const ports = {
-    admin: product.admin,
-    appendedAt: (topic: string, offsets: ReadonlyMap<number, number>) => appendedAt(product.kafka, topic, offsets),
-  };
-  const { plan } = await planRewind(ports, {
-    group: "lagging",
-    topic: "claims",
-    to: { kind: "time", at: soon },
-    text: "now",
-  });
-  expect(new Map(plan.partitions.map(({ partition, target }) => [partition, target]))).toEqual(half);
-});
+test(
+  "a group that lags is not taken forward by the broker's answer to a time at which nothing had " + "come yet",
+  async () => {
+    const marks = await product.admin.watermarks("claims");
+    const half = new Map(marks.map(({ partition, high }) => [partition, Math.floor(high / 2)]));
+    await product.admin.setOffsets("lagging", "claims", half);
+    const soon = Date.now();
+    expect([...(await product.admin.offsetsAt("claims", soon)).values()].some((offset) => offset > 0)).toBe(true);
+    const ports = {
+      admin: product.admin,
+      appendedAt: (topic: string, offsets: ReadonlyMap<number, number>) => appendedAt(product.kafka, topic, offsets),
+    };
+    const { plan } = await planRewind(ports, {
+      group: "lagging",
+      topic: "claims",
+      to: { kind: "time", at: soon },
+      text: "now",
+    });
+    expect(new Map(plan.partitions.map(({ partition, target }) => [partition, target]))).toEqual(half);
+  },
+);
 
 test("offsets are only set while nobody is in the group", async () => {
   const before = await committedOf("tributary.settle", "claims");
@@ -169,7 +172,8 @@ test("going back over another revision is refused and names what is for that", a
   const known = await product.rows<{ stage: string }>("select distinct stage from stage_revisions order by stage");
   expect(known.map(({ stage }) => stage)).toEqual(["attribute", "commission", "enrich", "score", "settle"]);
   await product.rows(
-    "insert into stage_revisions (stage, topic, partition, revision, began, instance) values ('score', 'events.raw', 0, 1, 2, 'test')",
+    "insert into stage_revisions (stage, topic, partition, revision, began, instance) values " +
+      "('score', 'events.raw', 0, 1, 2, 'test')",
   );
   const refused = await product.tributary("rewind", "enrich", "--to", "earliest", "--yes").done;
   expect(refused.code, said(refused)).toBe(3);

@@ -40,7 +40,8 @@ const stopped = async (name: string): Promise<number> => {
   return ms;
 };
 
-test("workers stopped under load commit what they have processed: nothing is lost, and nothing is even produced twice", async () => {
+test("workers stopped under load commit what they have processed: nothing is lost, and nothing is " +
+  "even produced twice", async () => {
   const random = randomFrom(newSeed("SIGTERM of workers"));
   const journal = openJournal(join(product.stack.home, "workers.journal"));
   const next = eventsOf(random, "workers", client);
@@ -89,7 +90,8 @@ test("an edge stopped under load answers what is under way, and what it has ackn
 const lengthOf = async (topic: string): Promise<number> =>
   (await product.admin.watermarks(topic)).reduce((sum, { low, high }) => sum + high - low, 0);
 
-test("while Kafka stands still the edge answers from its own disk, and everything counts once when it goes on", async () => {
+test("while Kafka stands still the edge answers from its own disk, and everything counts once when it " +
+  "goes on", async () => {
   const random = randomFrom(newSeed("SIGSTOP of Kafka"));
   const journal = openJournal(join(product.stack.home, "frozen.journal"));
   const next = eventsOf(random, "frozen", client);

@@ -68,7 +68,8 @@ const walked = async (): Promise<readonly string[]> => {
   return ids;
 };
 
-test("a worker that is told to stop finishes its batch, commits it and leaves; the next one goes on exactly there", async () => {
+test("a worker that is told to stop finishes its batch, commits it and leaves; the next one goes on " +
+  "exactly there", async () => {
   const wire = await openWire(topics, registry);
   let published = 0;
   const publish = async (count: number): Promise<void> =>

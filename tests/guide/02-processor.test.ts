@@ -83,15 +83,18 @@ test("asked twice, settle gives the same records, ids included", () => {
 
 const nothingKnown = { ...placesOf(null), ...identityKeysOf("the secret of an installation") };
 
-test("enrich finds a country for an address of the documentation range, and says so when it has no data for another", () => {
-  const facts = nothingKnown;
-  given(enrich, { state: null, facts })
-    .when(visit({ ip: "192.0.2.1", ip_source: "event" }))
-    .then({ emits: { enriched: { enrichment: { country: "MX", errors: [] } } } });
-  given(enrich, { state: null, facts })
-    .when(visit({ ip: "8.8.8.8", ip_source: "event" }))
-    .then({ emits: { enriched: { enrichment: { country: null, errors: ["geo_unavailable"] } } } });
-});
+test(
+  "enrich finds a country for an address of the documentation range, and says so when it has no " + "data for another",
+  () => {
+    const facts = nothingKnown;
+    given(enrich, { state: null, facts })
+      .when(visit({ ip: "192.0.2.1", ip_source: "event" }))
+      .then({ emits: { enriched: { enrichment: { country: "MX", errors: [] } } } });
+    given(enrich, { state: null, facts })
+      .when(visit({ ip: "8.8.8.8", ip_source: "event" }))
+      .then({ emits: { enriched: { enrichment: { country: null, errors: ["geo_unavailable"] } } } });
+  },
+);
 
 // Policies are drops with a name. A visitor who did not agree to be seen is not stored. A sale is
 // kept, because a partner may be owed a commission, but without address and URL.

@@ -126,19 +126,22 @@ test("what the stores would hold", async () => {
 // handed over in memory. What comes out is the same, byte for byte, so hosting is a question of
 // cost alone.
 
-test("one worker for three stages or one for each: the same bytes, and nothing on the topics that were skipped", async () => {
-  const [apart, fused] = [
-    shop(),
-    shop({}, { hosting: [["enrich", "score", "attribute"], ["settle"], ["commission"]] }),
-  ];
-  for (const { post } of [apart, fused]) await post(visit);
-  for (const name of ["events.attributed", "claims", "conversions", "ledger.entries"]) {
-    const [one, other] = [apart, fused].map(({ messages }) =>
-      messages(name)
-        .map(({ value }) => value!.toString("hex"))
-        .sort(),
-    );
-    expect(one).toEqual(other);
-  }
-  expect([apart, fused].map(({ messages }) => messages("events.scored").length)).toEqual([3, 0]);
-});
+test(
+  "one worker for three stages or one for each: the same bytes, and nothing on the topics that " + "were skipped",
+  async () => {
+    const [apart, fused] = [
+      shop(),
+      shop({}, { hosting: [["enrich", "score", "attribute"], ["settle"], ["commission"]] }),
+    ];
+    for (const { post } of [apart, fused]) await post(visit);
+    for (const name of ["events.attributed", "claims", "conversions", "ledger.entries"]) {
+      const [one, other] = [apart, fused].map(({ messages }) =>
+        messages(name)
+          .map(({ value }) => value!.toString("hex"))
+          .sort(),
+      );
+      expect(one).toEqual(other);
+    }
+    expect([apart, fused].map(({ messages }) => messages("events.scored").length)).toEqual([3, 0]);
+  },
+);

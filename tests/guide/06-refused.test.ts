@@ -137,13 +137,16 @@ describe("a processor that throws", () => {
   // Then the code is wrong, and whatever comes after might be decided wrongly too. A dead letter
   // would hide that. So the worker lets through what came before, stops exactly there, and starts
   // again at the same offset until the code is mended.
-  test("stops its worker at that event: what came before is out, what comes after waits, and no letter is written", async () => {
-    const { send, read, messages } = toyed();
-    const events = [step("before"), step("bad", { worth: 666 }), step("after")].map((one) => sent(one));
-    await expect(send(toys.raw, ...events)).rejects.toThrow("check threw: check cannot count");
-    expect(read(toys.checked).map(({ id }) => id)).toEqual(["before"]);
-    expect(messages("toy.dlq")).toEqual([]);
-  });
+  test(
+    "stops its worker at that event: what came before is out, what comes after waits, and no letter " + "is written",
+    async () => {
+      const { send, read, messages } = toyed();
+      const events = [step("before"), step("bad", { worth: 666 }), step("after")].map((one) => sent(one));
+      await expect(send(toys.raw, ...events)).rejects.toThrow("check threw: check cannot count");
+      expect(read(toys.checked).map(({ id }) => id)).toEqual(["before"]);
+      expect(messages("toy.dlq")).toEqual([]);
+    },
+  );
   test("is met again at the same place, for the offset has not moved", async () => {
     const { send } = toyed();
     await expect(send(toys.raw, sent(step("bad", { worth: 666 })))).rejects.toThrow();

@@ -133,36 +133,40 @@ test.each(["object_store", "relational_store"] as const)("%s goes from failing t
   expect([back.probe.state, toldBy(back)]).toEqual(["healthy", [["recovered", "normal", "3 min 0 s"]]]);
 });
 
-test("whatever probes answer, an incident has one restart at most, each alert once, and no recovery without an alert before it", () => {
-  fc.assert(
-    fc.property(fc.array(fc.boolean(), { maxLength: 200 }), fc.boolean(), (answers, canRestart) => {
-      let probe = healthy;
-      const alerts = new Set<string>();
-      const restarts = new Map<string, number>();
-      for (const [n, isOk] of answers.entries()) {
-        const {
-          probe: after,
-          isRestart,
-          alerts: told,
-        } = step(probe, isOk ? ok(T0 + n * minute) : bad(T0 + n * minute), canRestart);
-        for (const { incident_id, status, severity, duration } of told) {
-          const key = `${incident_id} ${status} ${severity}`;
-          expect(alerts.has(key)).toBe(false);
-          if (status === "recovered") {
-            expect([...alerts].some((one) => one.startsWith(`${incident_id} down`))).toBe(true);
-            expect(duration).toBeDefined();
+test(
+  "whatever probes answer, an incident has one restart at most, each alert once, and no recovery " +
+    "without an alert before it",
+  () => {
+    fc.assert(
+      fc.property(fc.array(fc.boolean(), { maxLength: 200 }), fc.boolean(), (answers, canRestart) => {
+        let probe = healthy;
+        const alerts = new Set<string>();
+        const restarts = new Map<string, number>();
+        for (const [n, isOk] of answers.entries()) {
+          const {
+            probe: after,
+            isRestart,
+            alerts: told,
+          } = step(probe, isOk ? ok(T0 + n * minute) : bad(T0 + n * minute), canRestart);
+          for (const { incident_id, status, severity, duration } of told) {
+            const key = `${incident_id} ${status} ${severity}`;
+            expect(alerts.has(key)).toBe(false);
+            if (status === "recovered") {
+              expect([...alerts].some((one) => one.startsWith(`${incident_id} down`))).toBe(true);
+              expect(duration).toBeDefined();
+            }
+            alerts.add(key);
           }
-          alerts.add(key);
+          if (isRestart) restarts.set(after.incidentId!, (restarts.get(after.incidentId!) ?? 0) + 1);
+          expect(after.restartedAt.length).toBeLessThanOrEqual(3);
+          expect(after.state === "healthy").toBe(isOk);
+          probe = after;
         }
-        if (isRestart) restarts.set(after.incidentId!, (restarts.get(after.incidentId!) ?? 0) + 1);
-        expect(after.restartedAt.length).toBeLessThanOrEqual(3);
-        expect(after.state === "healthy").toBe(isOk);
-        probe = after;
-      }
-      for (const count of restarts.values()) expect(count).toBe(1);
-    }),
-  );
-});
+        for (const count of restarts.values()) expect(count).toBe(1);
+      }),
+    );
+  },
+);
 
 test.each([
   [0, "0 s"],

@@ -79,11 +79,14 @@ const written = async (replay: Replay, stores: SinkPorts["stores"]): Promise<voi
   await writes.settled();
 };
 
-test("R2: rows that were lost come back by a second replay of the same records, and by a second attempt of the first", async () => {
-  const { rows, stores } = forgetful();
-  for (const replay of [replayOf("rpl_1", 1), replayOf("rpl_1", 2), replayOf("rpl_2", 1)]) {
-    rows.clear();
-    await written(replay, stores);
-    expect([...rows.keys()], `${replay.replay_id}, attempt ${replay.attempts}`).toEqual(["a", "b"]);
-  }
-});
+test(
+  "R2: rows that were lost come back by a second replay of the same records, and by a second " + "attempt of the first",
+  async () => {
+    const { rows, stores } = forgetful();
+    for (const replay of [replayOf("rpl_1", 1), replayOf("rpl_1", 2), replayOf("rpl_2", 1)]) {
+      rows.clear();
+      await written(replay, stores);
+      expect([...rows.keys()], `${replay.replay_id}, attempt ${replay.attempts}`).toEqual(["a", "b"]);
+    }
+  },
+);

@@ -44,23 +44,26 @@ test("runs follow each other and never overlap, and each is counted", async () =
   expect(backlog, "asked for every few seconds, not at every run").toEqual([5]);
 });
 
-test("a run that fails is told and tried again: a warning where it may heal, an error where somebody must look", async () => {
-  const errors: unknown[] = [
-    Object.assign(new Error("away"), { code: "ECONNREFUSED" }),
-    new TypeError("a fault of the code"),
-  ];
-  const { stop, told, counts } = keeping({
-    work: async () => {
-      const error = errors.shift();
-      if (error !== undefined) throw error;
-      return 1;
-    },
-  });
-  await until(() => counts.length >= 3);
-  await stop();
-  expect(told).toEqual(["warn schedule.failed", "error schedule.failed"]);
-  expect(counts.slice(0, 3).map(({ isFailed }) => isFailed)).toEqual([true, true, false]);
-});
+test(
+  "a run that fails is told and tried again: a warning where it may heal, an error where somebody " + "must look",
+  async () => {
+    const errors: unknown[] = [
+      Object.assign(new Error("away"), { code: "ECONNREFUSED" }),
+      new TypeError("a fault of the code"),
+    ];
+    const { stop, told, counts } = keeping({
+      work: async () => {
+        const error = errors.shift();
+        if (error !== undefined) throw error;
+        return 1;
+      },
+    });
+    await until(() => counts.length >= 3);
+    await stop();
+    expect(told).toEqual(["warn schedule.failed", "error schedule.failed"]);
+    expect(counts.slice(0, 3).map(({ isFailed }) => isFailed)).toEqual([true, true, false]);
+  },
+);
 
 test("a schedule that gets nowhere grows silent, and one that another process holds does not", async () => {
   const failing = keeping({

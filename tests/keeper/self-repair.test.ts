@@ -140,19 +140,22 @@ test("a restart is saved before it is done, and the alert of it before it is rep
   ]);
 });
 
-test("a keeper that stops does not wait for a store that restarts; its successor looks again and restarts nothing", async () => {
-  const { world, probe } = watched("cache_store");
-  world.isWell = false;
-  world.restarting = () => {
-    world.isClosing = true;
-    return new Promise(() => undefined);
-  };
-  for (let n = 0; n < 3; n += 1) await probe();
-  expect([world.restarts, world.row.state]).toEqual([1, "restarting"]);
-  world.isClosing = false;
-  await probe();
-  expect([world.restarts, world.row.state]).toEqual([1, "down"]);
-});
+test(
+  "a keeper that stops does not wait for a store that restarts; its successor looks again and " + "restarts nothing",
+  async () => {
+    const { world, probe } = watched("cache_store");
+    world.isWell = false;
+    world.restarting = () => {
+      world.isClosing = true;
+      return new Promise(() => undefined);
+    };
+    for (let n = 0; n < 3; n += 1) await probe();
+    expect([world.restarts, world.row.state]).toEqual([1, "restarting"]);
+    world.isClosing = false;
+    await probe();
+    expect([world.restarts, world.row.state]).toEqual([1, "down"]);
+  },
+);
 
 test("a keeper that stops begins no restart, and leaves it to its successor", async () => {
   const { world, probe } = watched("cache_store");

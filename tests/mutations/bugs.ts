@@ -60,7 +60,10 @@ export const bugs: readonly Bug[] = [
         file: "sinks/stores/clickhouse.ts",
         find: "    if (rows.length === 0) return;\n    const block = kept.pop() ?? new Block();",
         plant:
-          "    const fresh = (rows as readonly (readonly unknown[])[]).filter((row) => {\n      const id = `${row[1]} ${row[3]}`;\n      if (seenBefore.has(id)) return false;\n      seenBefore.add(id);\n      return true;\n    });\n    if (fresh.length === 0) return;\n    rows = fresh;\n    const block = kept.pop() ?? new Block();",
+          "    const fresh = (rows as readonly (readonly unknown[])[]).filter((row) => {\n      const id = " +
+          "`${row[1]} ${row[3]}`;\n      if (seenBefore.has(id)) return false;\n      " +
+          "seenBefore.add(id);\n      return true;\n    });\n    if (fresh.length === 0) return;\n    rows " +
+          "= fresh;\n    const block = kept.pop() ?? new Block();",
       },
       {
         file: "sinks/stores/clickhouse.ts",
@@ -105,8 +108,8 @@ export const bugs: readonly Bug[] = [
     edits: [
       {
         file: "infra/clickhouse/query.ts",
-        find: "`where (${query.from}.client_id in {scope:Array(UInt32)})$",
-        plant: "`where (1 or ${query.from}.client_id in {scope:Array(UInt32)})$",
+        find: "`where (${query.from}.client_id in {scope:Array(UInt32)})`",
+        plant: "`where (1 or ${query.from}.client_id in {scope:Array(UInt32)})`",
       },
     ],
     test: { files: ["tests/sinks/query.test.ts"], named: "the scope comes first" },
@@ -120,7 +123,8 @@ export const bugs: readonly Bug[] = [
         file: "domain/money.ts",
         find: "  const quotient = over / under;\n",
         plant:
-          "  if (under > 0n) return BigInt(Math.round(Number(over) / Number(under)));\n  const quotient = over / under;\n",
+          "  if (under > 0n) return BigInt(Math.round(Number(over) / Number(under)));\n  const quotient = " +
+          "over / under;\n",
       },
     ],
     test: { files: ["tests/processors/money.test.ts"], named: "a half goes to the even one" },
@@ -207,7 +211,9 @@ export const bugs: readonly Bug[] = [
     edits: [
       {
         file: "domain/click-id.ts",
-        find: "if (key === undefined || !timingSafeEqual(macOf(bytes.subarray(0, MAC_AT), key), bytes.subarray(MAC_AT)))",
+        find:
+          "if (key === undefined || !timingSafeEqual(macOf(bytes.subarray(0, MAC_AT), key), " +
+          "bytes.subarray(MAC_AT)))",
         plant: "if (key === undefined || macOf(bytes.subarray(0, MAC_AT), key).length < timingSafeEqual.length)",
       },
     ],
@@ -221,7 +227,9 @@ export const bugs: readonly Bug[] = [
     edits: [
       {
         file: "stream/memory/recall.ts",
-        find: "const found = kept.versions.findLast(({ offset, eventId }) => offset < position.offset && eventId !== id);",
+        find:
+          "const found = kept.versions.findLast(({ offset, eventId }) => offset < position.offset && " +
+          "eventId !== id);",
         plant: "const found = kept.versions.findLast(({ eventId }) => eventId !== id);",
       },
     ],

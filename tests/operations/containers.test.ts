@@ -214,21 +214,24 @@ describe("the Dockerfile", () => {
     expect([20, 22, 24]).toContain(major);
   });
 
-  test("every package that its programs import stays when those of development and the embedded servers are left out", () => {
-    const { dependencies } = JSON.parse(source("package.json")) as { dependencies: Readonly<Record<string, string>> };
-    const seen = new Set<string>();
-    const missing: string[] = [];
-    const walk = (file: string): void => {
-      if (seen.has(file)) return;
-      seen.add(file);
-      for (const [, target] of source(file).matchAll(/^(?:import|export)\b(?! type)[^;]*?from "([^"]+)";/gms)) {
-        const name = target!.split("/", target!.startsWith("@") ? 2 : 1).join("/");
-        if (target!.startsWith(".")) walk(join(dirname(file), target!));
-        else if (!/^(node:|#)/.test(target!) && !(name in dependencies)) missing.push(`${file}: ${target}`);
-      }
-    };
-    for (const app of ["ingest", "worker", "keeper", "api", "cli"]) walk(`apps/${app}/main.ts`);
-    expect(seen.size).toBeGreaterThan(80);
-    expect(missing).toEqual([]);
-  });
+  test(
+    "every package that its programs import stays when those of development and the embedded servers " + "are left out",
+    () => {
+      const { dependencies } = JSON.parse(source("package.json")) as { dependencies: Readonly<Record<string, string>> };
+      const seen = new Set<string>();
+      const missing: string[] = [];
+      const walk = (file: string): void => {
+        if (seen.has(file)) return;
+        seen.add(file);
+        for (const [, target] of source(file).matchAll(/^(?:import|export)\b(?! type)[^;]*?from "([^"]+)";/gms)) {
+          const name = target!.split("/", target!.startsWith("@") ? 2 : 1).join("/");
+          if (target!.startsWith(".")) walk(join(dirname(file), target!));
+          else if (!/^(node:|#)/.test(target!) && !(name in dependencies)) missing.push(`${file}: ${target}`);
+        }
+      };
+      for (const app of ["ingest", "worker", "keeper", "api", "cli"]) walk(`apps/${app}/main.ts`);
+      expect(seen.size).toBeGreaterThan(80);
+      expect(missing).toEqual([]);
+    },
+  );
 });

@@ -77,7 +77,8 @@ describe("a tier adjustment", () => {
 
   test("says how it was computed, with every number", () => {
     expect(won?.formula).toBe(
-      "amount = what the month's volume (5 % from 0.00 MXN on, 10 % from 1000.00 MXN on) earns now at the tier that it reached, rounded half to even, less what was earned by it so far",
+      "amount = what the month's volume (5 % from 0.00 MXN on, 10 % from 1000.00 MXN on) earns now at " +
+        "the tier that it reached, rounded half to even, less what was earned by it so far",
     );
     expect(JSON.parse(won?.inputs ?? "")).toEqual({
       currency: "MXN",
@@ -310,7 +311,8 @@ describe("the months of a recurring contract", () => {
   test("are told by the receipt", () => {
     const [first] = entriesOf([at(noon)], () => monthly);
     expect(first?.formula).toBe(
-      "amount = line value x 10 %, rounded half to even to the minor unit; for 1 month from the customer's first sale on",
+      "amount = line value x 10 %, rounded half to even to the minor unit; for 1 month from the " +
+        "customer's first sale on",
     );
     expect(JSON.parse(first?.inputs ?? "")).toMatchObject({
       customer_since: "2026-06-15",
@@ -331,7 +333,8 @@ test("a cap, a minimum and a maximum are told by the receipt", () => {
   });
   const [first] = entriesOf([sale(50_00n)], () => one);
   expect(first?.formula).toBe(
-    "amount = 1.00 MXN + line value x 2 %, the product rounded half to even to the minor unit, at least 2.50 MXN, at most 9.00 MXN, at most what is left of 10.00 MXN in all",
+    "amount = 1.00 MXN + line value x 2 %, the product rounded half to even to the minor unit, at " +
+      "least 2.50 MXN, at most 9.00 MXN, at most what is left of 10.00 MXN in all",
   );
   expect(JSON.parse(first?.inputs ?? "")).toEqual({
     line_value_minor: "5000",
@@ -348,9 +351,12 @@ test("a cap, a minimum and a maximum are told by the receipt", () => {
   });
 });
 
-test("a sale that the cap left nothing for still counts in the volume of its month, and is taken out with its refund", () => {
-  const one = written({ type: "tiered", tiers: steps, cap: { period: "month", amount: 50 } });
-  const happenings = [sale(1_000_00n), sale(1_000_00n), { refundOf: 1, minor: all }, { refundOf: 0, minor: 500_00n }];
-  expect(amountsOf(happenings, () => one)).toEqual([50_00n, 0n, 0n, -25_00n]);
-  expect(sumOf(entriesOf(takenBack(happenings), () => one))).toBe(0n);
-});
+test(
+  "a sale that the cap left nothing for still counts in the volume of its month, and is taken out " + "with its refund",
+  () => {
+    const one = written({ type: "tiered", tiers: steps, cap: { period: "month", amount: 50 } });
+    const happenings = [sale(1_000_00n), sale(1_000_00n), { refundOf: 1, minor: all }, { refundOf: 0, minor: 500_00n }];
+    expect(amountsOf(happenings, () => one)).toEqual([50_00n, 0n, 0n, -25_00n]);
+    expect(sumOf(entriesOf(takenBack(happenings), () => one))).toBe(0n);
+  },
+);

@@ -166,20 +166,23 @@ describe("the months of a customer", () => {
     expect(await paid(bought("o1", 0, "d1", null), bought("o2", 40, "d1", "email:ana"))).toEqual([10_00n, 10_00n]);
   });
 
-  test("begin with each sale of a placeholder device: guests are no one customer, and nothing is kept of them", async () => {
-    const guests = [bought("o1", 0, "g", null, ["weak_did"]), bought("o2", 40, "g", null, ["weak_did"])];
-    expect(await paid(...guests)).toEqual([10_00n, 10_00n]);
-    expect(await paid(bought("o1", 0, "g", "email:ana", ["weak_did"]), bought("o2", 40, "d2", "email:ana"))).toEqual([
-      10_00n,
-      0n,
-    ]);
-    const { conversions } = settled(...guests);
-    expect(conversions.map(({ data }) => [data.customer, data.device])).toEqual([
-      ["", null],
-      ["", null],
-    ]);
-    expect(earned.keysOf(conversions[0]!).filter((key) => key.includes("customer:"))).toEqual([]);
-  });
+  test(
+    "begin with each sale of a placeholder device: guests are no one customer, and nothing is kept " + "of them",
+    async () => {
+      const guests = [bought("o1", 0, "g", null, ["weak_did"]), bought("o2", 40, "g", null, ["weak_did"])];
+      expect(await paid(...guests)).toEqual([10_00n, 10_00n]);
+      expect(await paid(bought("o1", 0, "g", "email:ana", ["weak_did"]), bought("o2", 40, "d2", "email:ana"))).toEqual([
+        10_00n,
+        0n,
+      ]);
+      const { conversions } = settled(...guests);
+      expect(conversions.map(({ data }) => [data.customer, data.device])).toEqual([
+        ["", null],
+        ["", null],
+      ]);
+      expect(earned.keysOf(conversions[0]!).filter((key) => key.includes("customer:"))).toEqual([]);
+    },
+  );
 
   test.each([
     ["its device", "7:21|customer:*:purchase:d1", {}],

@@ -143,24 +143,27 @@ describe("for every contract and every history", () => {
     });
   });
 
-  test("a partner is never below nothing, by sale or by month, and what is taken back names what was earned (M3)", () => {
-    holds((_, __, entries) => {
-      const earnedIds = new Set(entries.map(({ entry_id }) => entry_id));
-      const net = new Map<string, bigint>();
-      const byMonth = new Map<string, bigint>();
-      for (const [n, one] of entries.entries()) {
-        if (one.kind === "reversal") expect(earnedIds.has(one.reverses_entry_id!)).toBe(true);
-        else if (one.amount_minor < 0n) expect(one.kind).toBe("tier_adjustment");
-        if (one.kind !== "tier_adjustment") {
-          net.set(one.conversion_id, (net.get(one.conversion_id) ?? 0n) + one.amount_minor);
-          expect(net.get(one.conversion_id)! >= 0n).toBe(true);
+  test(
+    "a partner is never below nothing, by sale or by month, and what is taken back names what was " + "earned (M3)",
+    () => {
+      holds((_, __, entries) => {
+        const earnedIds = new Set(entries.map(({ entry_id }) => entry_id));
+        const net = new Map<string, bigint>();
+        const byMonth = new Map<string, bigint>();
+        for (const [n, one] of entries.entries()) {
+          if (one.kind === "reversal") expect(earnedIds.has(one.reverses_entry_id!)).toBe(true);
+          else if (one.amount_minor < 0n) expect(one.kind).toBe("tier_adjustment");
+          if (one.kind !== "tier_adjustment") {
+            net.set(one.conversion_id, (net.get(one.conversion_id) ?? 0n) + one.amount_minor);
+            expect(net.get(one.conversion_id)! >= 0n).toBe(true);
+          }
+          const month = `${one.year}-${one.month}`;
+          byMonth.set(month, (byMonth.get(month) ?? 0n) + one.amount_minor);
+          if (entries[n + 1]?.kind !== "tier_adjustment") expect(byMonth.get(month)! >= 0n).toBe(true);
         }
-        const month = `${one.year}-${one.month}`;
-        byMonth.set(month, (byMonth.get(month) ?? 0n) + one.amount_minor);
-        if (entries[n + 1]?.kind !== "tier_adjustment") expect(byMonth.get(month)! >= 0n).toBe(true);
-      }
-    });
-  });
+      });
+    },
+  );
 
   test("a history that is wholly refunded sums to nothing: in all, by sale, by month of tiers and by account", () => {
     holds((happenings, one) => {
@@ -174,16 +177,20 @@ describe("for every contract and every history", () => {
     });
   });
 
-  test("refunds return the room of a cap: after everything was refunded the next sale earns as the first one would (M3)", () => {
-    holds((happenings, one) => {
-      const next = { sale: 123_45n, over: { customer: "somebody else" } };
-      const after = entriesOf([...takenBack(happenings), next], one);
-      const alone = entriesOf([next], one);
-      expect(after.at(-1)?.kind === "tier_adjustment" ? after.at(-2)?.amount_minor : after.at(-1)?.amount_minor).toBe(
-        alone[0]?.amount_minor,
-      );
-    });
-  });
+  test(
+    "refunds return the room of a cap: after everything was refunded the next sale earns as the " +
+      "first one would (M3)",
+    () => {
+      holds((happenings, one) => {
+        const next = { sale: 123_45n, over: { customer: "somebody else" } };
+        const after = entriesOf([...takenBack(happenings), next], one);
+        const alone = entriesOf([next], one);
+        expect(after.at(-1)?.kind === "tier_adjustment" ? after.at(-2)?.amount_minor : after.at(-1)?.amount_minor).toBe(
+          alone[0]?.amount_minor,
+        );
+      });
+    },
+  );
 
   test("when every review was released nothing is held, in any order of sales, refunds and releases", () => {
     holds((happenings, one) => {
@@ -193,17 +200,20 @@ describe("for every contract and every history", () => {
     });
   });
 
-  test("every change has one entry, with a reason when it earns nothing, and at most one adjustment beside it (M10)", () => {
-    holds((happenings, one, entries) => {
-      const own = entries.filter(({ kind }) => kind !== "tier_adjustment");
-      expect(own.map(({ change_id }) => change_id)).toEqual(history(happenings).map(({ data }) => data.change_id));
-      for (const { kind, reason } of own) if (kind === "none") expect(reason).not.toBeNull();
-      const beside = entries.filter(({ kind }) => kind === "tier_adjustment");
-      expect(new Set(beside.map(({ change_id }) => change_id)).size).toBe(beside.length);
-      expect(new Set(entries.map(({ entry_id }) => entry_id)).size).toBe(entries.length);
-      if (one.type !== "tiered") expect(beside).toEqual([]);
-    });
-  });
+  test(
+    "every change has one entry, with a reason when it earns nothing, and at most one adjustment " + "beside it (M10)",
+    () => {
+      holds((happenings, one, entries) => {
+        const own = entries.filter(({ kind }) => kind !== "tier_adjustment");
+        expect(own.map(({ change_id }) => change_id)).toEqual(history(happenings).map(({ data }) => data.change_id));
+        for (const { kind, reason } of own) if (kind === "none") expect(reason).not.toBeNull();
+        const beside = entries.filter(({ kind }) => kind === "tier_adjustment");
+        expect(new Set(beside.map(({ change_id }) => change_id)).size).toBe(beside.length);
+        expect(new Set(entries.map(({ entry_id }) => entry_id)).size).toBe(entries.length);
+        if (one.type !== "tiered") expect(beside).toEqual([]);
+      });
+    },
+  );
 
   test("every amount can be computed again from its receipt alone", () => {
     holds((_, __, entries) => {

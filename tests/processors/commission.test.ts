@@ -243,20 +243,24 @@ describe("conversions beside each other", () => {
     expect(entries.map((one) => one.amount_minor)).toEqual([10_00n, 5_00n, -5_00n]);
   });
 
-  test("have a value of their own in memory, beside what their periods and their customer may have with either contract", () => {
-    const event = recorded(topics.conversions, conversion());
-    expect(earned.keysOf(event)).toEqual([
-      "7:21|cnv:cnv_1",
-      "7:21|period:2026-06-15:MX:purchase",
-      "7:21|period:2026-06:MX:purchase",
-      "7:21|period:all:MX:purchase",
-      "7:21|customer:MX:purchase:d1",
-      "7:21|period:2026-06-15:*:purchase",
-      "7:21|period:2026-06:*:purchase",
-      "7:21|period:all:*:purchase",
-      "7:21|customer:*:purchase:d1",
-    ]);
-  });
+  test(
+    "have a value of their own in memory, beside what their periods and their customer may have with " +
+      "either contract",
+    () => {
+      const event = recorded(topics.conversions, conversion());
+      expect(earned.keysOf(event)).toEqual([
+        "7:21|cnv:cnv_1",
+        "7:21|period:2026-06-15:MX:purchase",
+        "7:21|period:2026-06:MX:purchase",
+        "7:21|period:all:MX:purchase",
+        "7:21|customer:MX:purchase:d1",
+        "7:21|period:2026-06-15:*:purchase",
+        "7:21|period:2026-06:*:purchase",
+        "7:21|period:all:*:purchase",
+        "7:21|customer:*:purchase:d1",
+      ]);
+    },
+  );
 
   test("are told apart whatever text is in their names, and no name holds the sign that ends a record key", () => {
     const named = (over: Parameters<typeof conversion>[0]) =>

@@ -110,35 +110,42 @@ const once = (entries: readonly LedgerEntry[]): readonly LedgerEntry[] => [
 ];
 
 describe("for every sequence of claims and decisions about one order", () => {
-  test("at no time are two partners credited for one line: the old credit is reversed, then the new one added (M7)", () => {
-    holds((_, { conversions }) => {
-      const holders = new Map<string, string>();
-      for (const data of distinct(conversions)) {
-        const line = data.product_id ?? "";
-        expect(holders.get(line)).toBe(data.kind === "credited" ? undefined : data.conversion_id);
-        if (data.kind === "credited") holders.set(line, data.conversion_id);
-        if (isClosing(data)) holders.delete(line);
-      }
-    });
-  });
+  test(
+    "at no time are two partners credited for one line: the old credit is reversed, then the new one " + "added (M7)",
+    () => {
+      holds((_, { conversions }) => {
+        const holders = new Map<string, string>();
+        for (const data of distinct(conversions)) {
+          const line = data.product_id ?? "";
+          expect(holders.get(line)).toBe(data.kind === "credited" ? undefined : data.conversion_id);
+          if (data.kind === "credited") holders.set(line, data.conversion_id);
+          if (isClosing(data)) holders.delete(line);
+        }
+      });
+    },
+  );
 
-  test("a conversion counts its versions, takes back never more than it credited, and is released without moving its value", () => {
-    holds((_, { conversions }) => {
-      const seen = new Map<string, Conversion>();
-      for (const data of distinct(conversions)) {
-        const before = seen.get(data.conversion_id);
-        expect(data.version).toBe((before?.version ?? 0) + 1);
-        expect(data.kind === "credited").toBe(before === undefined);
-        expect(data.partner_id).toBe(before?.partner_id ?? data.partner_id);
-        expect(data.refunded_minor).toBe(
-          (before?.refunded_minor ?? 0n) + (data.kind === "reversed" ? data.value_minor : 0n),
-        );
-        expect(data.refunded_minor <= data.line_value_minor).toBe(true);
-        if (data.kind === "released") expect([before?.review === null, data.review]).toEqual([false, null]);
-        seen.set(data.conversion_id, data);
-      }
-    });
-  });
+  test(
+    "a conversion counts its versions, takes back never more than it credited, and is released " +
+      "without moving its value",
+    () => {
+      holds((_, { conversions }) => {
+        const seen = new Map<string, Conversion>();
+        for (const data of distinct(conversions)) {
+          const before = seen.get(data.conversion_id);
+          expect(data.version).toBe((before?.version ?? 0) + 1);
+          expect(data.kind === "credited").toBe(before === undefined);
+          expect(data.partner_id).toBe(before?.partner_id ?? data.partner_id);
+          expect(data.refunded_minor).toBe(
+            (before?.refunded_minor ?? 0n) + (data.kind === "reversed" ? data.value_minor : 0n),
+          );
+          expect(data.refunded_minor <= data.line_value_minor).toBe(true);
+          if (data.kind === "released") expect([before?.review === null, data.review]).toEqual([false, null]);
+          seen.set(data.conversion_id, data);
+        }
+      });
+    },
+  );
 
   test("an event's version is 1 and one more for each claim that changed it, without a gap (R3)", () => {
     holds((claims, { rows }) => {
@@ -188,20 +195,23 @@ describe("for every sequence of claims and decisions about one order", () => {
     });
   });
 
-  test("every entry balances, every record has its entry, and no partner is left with less than nothing (M1, M10)", () => {
-    holds((_, { conversions }, entries) => {
-      expect(new Set(entries.map((one) => one.change_id))).toEqual(new Set(conversions.map((event) => event.id)));
-      const accounts = new Map<string, bigint>();
-      for (const one of once(entries)) {
-        expect(one.lines.reduce((sum, line) => sum + line.amount_minor, 0n)).toBe(0n);
-        for (const { account, amount_minor } of one.lines) {
-          const key = `${account} ${one.conversion_id}`;
-          accounts.set(key, (accounts.get(key) ?? 0n) + amount_minor);
+  test(
+    "every entry balances, every record has its entry, and no partner is left with less than nothing " + "(M1, M10)",
+    () => {
+      holds((_, { conversions }, entries) => {
+        expect(new Set(entries.map((one) => one.change_id))).toEqual(new Set(conversions.map((event) => event.id)));
+        const accounts = new Map<string, bigint>();
+        for (const one of once(entries)) {
+          expect(one.lines.reduce((sum, line) => sum + line.amount_minor, 0n)).toBe(0n);
+          for (const { account, amount_minor } of one.lines) {
+            const key = `${account} ${one.conversion_id}`;
+            accounts.set(key, (accounts.get(key) ?? 0n) + amount_minor);
+          }
         }
-      }
-      for (const [key, sum] of accounts) if (!key.startsWith("expense:")) expect(sum <= 0n).toBe(true);
-    });
-  });
+        for (const [key, sum] of accounts) if (!key.startsWith("expense:")) expect(sum <= 0n).toBe(true);
+      });
+    },
+  );
 
   test("what is held is what is still under review", () => {
     holds((_, { conversions }, entries) => {

@@ -108,31 +108,34 @@ test("a file of which any byte has changed is never taken for what was written",
     await expect(readContainer("k", file.subarray(0, length))).rejects.toThrow("k is damaged");
 }, 60_000);
 
-test("a file lies in the hour of its first record, is named after its offsets, and is announced beside it", async () => {
-  const objects = inMemoryObjects();
-  const keep = archiver(objects, noSchema);
-  const atHourEnd = [
-    messageOf(0),
-    messageOf(1),
-    messageOf(2, { appendedAt: START + HOUR_MS }),
-    messageOf(3, { appendedAt: START + HOUR_MS }),
-  ];
-  expect(await keep(batchOf(atHourEnd), still)).toBe(4);
-  expect([...objects.held.keys()]).toEqual([
-    "archive/events.raw/2026-11-21T16/07-000000000000.json",
-    "archive/events.raw/2026-11-21T16/07-000000000000-000000000001.avro",
-    "archive/events.raw/2026-11-21T17/07-000000000002.json",
-    "archive/events.raw/2026-11-21T17/07-000000000002-000000000003.avro",
-  ]);
-  const hours = [];
-  for await (const hour of hoursOf(objects, "events.raw")) hours.push(new Date(hour).getUTCHours());
-  expect(hours).toEqual([16, 17]);
-  expect(fileOf(fileKey({ topic: "events.raw", hour: START, partition: 11 }, 5, 9), 1)).toMatchObject({
-    partition: 11,
-    first: 5,
-    last: 9,
-  });
-});
+test(
+  "a file lies in the hour of its first record, is named after its offsets, and is announced " + "beside it",
+  async () => {
+    const objects = inMemoryObjects();
+    const keep = archiver(objects, noSchema);
+    const atHourEnd = [
+      messageOf(0),
+      messageOf(1),
+      messageOf(2, { appendedAt: START + HOUR_MS }),
+      messageOf(3, { appendedAt: START + HOUR_MS }),
+    ];
+    expect(await keep(batchOf(atHourEnd), still)).toBe(4);
+    expect([...objects.held.keys()]).toEqual([
+      "archive/events.raw/2026-11-21T16/07-000000000000.json",
+      "archive/events.raw/2026-11-21T16/07-000000000000-000000000001.avro",
+      "archive/events.raw/2026-11-21T17/07-000000000002.json",
+      "archive/events.raw/2026-11-21T17/07-000000000002-000000000003.avro",
+    ]);
+    const hours = [];
+    for await (const hour of hoursOf(objects, "events.raw")) hours.push(new Date(hour).getUTCHours());
+    expect(hours).toEqual([16, 17]);
+    expect(fileOf(fileKey({ topic: "events.raw", hour: START, partition: 11 }, 5, 9), 1)).toMatchObject({
+      partition: 11,
+      first: 5,
+      last: 9,
+    });
+  },
+);
 
 test("a clock of the broker that steps back opens no further file", async () => {
   const objects = inMemoryObjects();
@@ -264,25 +267,30 @@ test(
   60_000,
 );
 
-test("a partition's past is read from where memory ends to where the log begins, under its old offsets and without whoever was erased", async () => {
-  const objects = inMemoryObjects();
-  const keep = archiver(objects, noSchema);
-  for (const at of [0, 20, 40]) await keep(batchOf(LOG.slice(at, at + 20)), still);
-  await keep(batchOf(LOG.slice(0, 20), 3), still);
-  const past = pastOf(objects, { since: () => 0 });
-  const offsets: number[] = [];
-  for await (const { messages } of past("events.raw", 7, 15, 45)) offsets.push(...messages.map(({ offset }) => offset));
-  expect(offsets).toEqual(range(15, 45));
-  const forgetful = pastOf(objects, {
-    since: () => 0,
-    withheld: async () => (message, partition) => partition === 7 && message.offset % 2 === 1,
-  });
-  const even: number[] = [];
-  for await (const { messages } of forgetful("events.raw", 7, 15, 20))
-    even.push(...messages.map(({ offset }) => offset));
-  expect(even).toEqual([16, 18]);
-  for await (const _ of past("claims", 7, 0, 45)) throw new Error("claims is not archived");
-});
+test(
+  "a partition's past is read from where memory ends to where the log begins, under its old " +
+    "offsets and without whoever was erased",
+  async () => {
+    const objects = inMemoryObjects();
+    const keep = archiver(objects, noSchema);
+    for (const at of [0, 20, 40]) await keep(batchOf(LOG.slice(at, at + 20)), still);
+    await keep(batchOf(LOG.slice(0, 20), 3), still);
+    const past = pastOf(objects, { since: () => 0 });
+    const offsets: number[] = [];
+    for await (const { messages } of past("events.raw", 7, 15, 45))
+      offsets.push(...messages.map(({ offset }) => offset));
+    expect(offsets).toEqual(range(15, 45));
+    const forgetful = pastOf(objects, {
+      since: () => 0,
+      withheld: async () => (message, partition) => partition === 7 && message.offset % 2 === 1,
+    });
+    const even: number[] = [];
+    for await (const { messages } of forgetful("events.raw", 7, 15, 20))
+      even.push(...messages.map(({ offset }) => offset));
+    expect(even).toEqual([16, 18]);
+    for await (const _ of past("claims", 7, 0, 45)) throw new Error("claims is not archived");
+  },
+);
 
 test("hours older than 24 months are deleted with their announcements, and schemas stay", async () => {
   const objects = inMemoryObjects();
@@ -317,25 +325,29 @@ test("gaps and overlaps are told with their partition and offsets", () => {
   });
 });
 
-test("what was committed and lies before the first file of a partition, or behind its last one, is told, however many files there are", () => {
-  const hour = START - (START % HOUR_MS);
-  const files = range(0, 200_000).map((n) => ({
-    key: "",
-    topic: "events.raw",
-    hour,
-    partition: 0,
-    first: 10 + n,
-    last: 10 + n,
-    bytes: 1,
-  }));
-  expect(uncoveredEnds(files, new Map([[0, 200_015]]), new Map([[0, 4]]))).toEqual([
-    { partition: 0, from: 4, until: 10, hour: "2026-11-21T16" },
-    { partition: 0, from: 200_010, until: 200_015, hour: "2026-11-21T16" },
-  ]);
-  expect(uncoveredEnds(files, new Map([[0, 200_010]]), new Map([[0, 10]]))).toEqual([]);
-  // Files of another partition cover nothing of this one.
-  expect(uncoveredEnds(files, new Map([[1, 3]]), new Map())).toMatchObject([{ partition: 1, from: 0, until: 3 }]);
-});
+test(
+  "what was committed and lies before the first file of a partition, or behind its last one, is " +
+    "told, however many files there are",
+  () => {
+    const hour = START - (START % HOUR_MS);
+    const files = range(0, 200_000).map((n) => ({
+      key: "",
+      topic: "events.raw",
+      hour,
+      partition: 0,
+      first: 10 + n,
+      last: 10 + n,
+      bytes: 1,
+    }));
+    expect(uncoveredEnds(files, new Map([[0, 200_015]]), new Map([[0, 4]]))).toEqual([
+      { partition: 0, from: 4, until: 10, hour: "2026-11-21T16" },
+      { partition: 0, from: 200_010, until: 200_015, hour: "2026-11-21T16" },
+    ]);
+    expect(uncoveredEnds(files, new Map([[0, 200_010]]), new Map([[0, 10]]))).toEqual([]);
+    // Files of another partition cover nothing of this one.
+    expect(uncoveredEnds(files, new Map([[1, 3]]), new Map())).toMatchObject([{ partition: 1, from: 0, until: 3 }]);
+  },
+);
 
 test("a file that was renamed is told as damaged, and what lies beside it is read", async () => {
   const objects = inMemoryObjects();

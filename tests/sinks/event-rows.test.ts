@@ -13,7 +13,9 @@ const rowOf = (data: ReturnType<typeof attributed>) => {
 test("every field of an event stands in the column of its name", () => {
   const named = (names: readonly string[]) => Object.fromEntries(names.map((name) => [name, `the ${name}`]));
   const eventFields =
-    "event_id sender_event_id did t custom_name source url ref ip ua ip_source ua_source sid click_id order_id product_id product_line currency partner_ref dedup_key lead_key sale_hash import_id props";
+    "event_id sender_event_id did t custom_name source url ref ip ua ip_source ua_source sid " +
+    "click_id order_id product_id product_line currency partner_ref dedup_key lead_key sale_hash " +
+    "import_id props";
   const placeFields = "country device browser os geo_built";
   const data = attributed(named(eventFields.split(" ")), {
     enrichment: named(placeFields.split(" ")),

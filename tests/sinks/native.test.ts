@@ -25,21 +25,25 @@ test("columns that are null in every row are left out, the others keep their ord
   expect(write(rows, new Block()).columns).toEqual(["c0", "c2"]);
 });
 
-test("a value is written as the store keeps it: the lowest byte first, a text behind its length, nulls told before the values", () => {
-  expect(bytesOf("UInt16", 258)).toEqual([2, 1]);
-  expect(bytesOf("Int64", "-2")).toEqual([254, 255, 255, 255, 255, 255, 255, 255]);
-  expect(bytesOf("DateTime64(3, 'UTC')", -1)).toEqual([255, 255, 255, 255, 255, 255, 255, 255]);
-  expect(bytesOf("UUID", "00010203-0405-8607-8809-0a0b0c0d0e0f")).toEqual([
-    7, 134, 5, 4, 3, 2, 1, 0, 15, 14, 13, 12, 11, 10, 9, 136,
-  ]);
-  expect(bytesOf("Nullable(Bool)", true, null)).toEqual([0, 1, 1, 0]);
-  expect(bytesOf("Array(String)", ["a"], [], ["b", "é"])).toEqual([
-    ...[1, 0, 0, 0, 0, 0, 0, 0],
-    ...[1, 0, 0, 0, 0, 0, 0, 0],
-    ...[3, 0, 0, 0, 0, 0, 0, 0],
-    ...[1, 97, 1, 98, 2, 195, 169],
-  ]);
-});
+test(
+  "a value is written as the store keeps it: the lowest byte first, a text behind its length, " +
+    "nulls told before the values",
+  () => {
+    expect(bytesOf("UInt16", 258)).toEqual([2, 1]);
+    expect(bytesOf("Int64", "-2")).toEqual([254, 255, 255, 255, 255, 255, 255, 255]);
+    expect(bytesOf("DateTime64(3, 'UTC')", -1)).toEqual([255, 255, 255, 255, 255, 255, 255, 255]);
+    expect(bytesOf("UUID", "00010203-0405-8607-8809-0a0b0c0d0e0f")).toEqual([
+      7, 134, 5, 4, 3, 2, 1, 0, 15, 14, 13, 12, 11, 10, 9, 136,
+    ]);
+    expect(bytesOf("Nullable(Bool)", true, null)).toEqual([0, 1, 1, 0]);
+    expect(bytesOf("Array(String)", ["a"], [], ["b", "é"])).toEqual([
+      ...[1, 0, 0, 0, 0, 0, 0, 0],
+      ...[1, 0, 0, 0, 0, 0, 0, 0],
+      ...[3, 0, 0, 0, 0, 0, 0, 0],
+      ...[1, 97, 1, 98, 2, 195, 169],
+    ]);
+  },
+);
 
 test("a text of any length and any characters stands as UTF-8 behind its length in bytes", () => {
   const text = fc.oneof(

@@ -35,7 +35,8 @@ test("the scope comes first, values are bound, and each condition stays inside i
     text: [
       "select toString(t) as `t`, count() as `n`",
       "from events_current",
-      "where (events_current.client_id in {scope:Array(UInt32)}) and (t = {p1:String} or fraud_score > {p2:UInt8}) and (is_bot)",
+      "where (events_current.client_id in {scope:Array(UInt32)}) and (t = {p1:String} or fraud_score > " +
+        "{p2:UInt8}) and (is_bot)",
       "group by `t`",
       "order by n desc",
       "limit 10",

@@ -16,7 +16,9 @@ beforeAll(async () => {
   client = createClient({ url: stack.env.CLICKHOUSE_URL!, log: { level: ClickHouseLogLevel.OFF } });
   await client.command({
     query:
-      "CREATE TABLE sales (id UInt64, version UInt32, name String DEFAULT 'none', amount Decimal(18, 4)) ENGINE = ReplacingMergeTree(version) ORDER BY id SETTINGS non_replicated_deduplication_window = 100",
+      "CREATE TABLE sales (id UInt64, version UInt32, name String DEFAULT 'none', amount Decimal(18, " +
+      "4)) ENGINE = ReplacingMergeTree(version) ORDER BY id SETTINGS " +
+      "non_replicated_deduplication_window = 100",
     clickhouse_settings: { max_execution_time: 10 },
   });
 });

@@ -125,25 +125,28 @@ test("a failing step stops what was started and leaves nothing running", async (
   await here.clear();
 });
 
-test("a child that cannot be stopped hides no reason of a failed start, and keeps nobody out of the folder", async () => {
-  const here = workshop();
-  const onEvent = ({ kind }: { readonly kind: string }) => {
-    if (kind === "child.stopped") throw new Error("it cannot be stopped");
-  };
-  const step = {
-    name: "migrations",
-    run: async () => {
-      throw new Error("migration 3 is wrong");
-    },
-  };
-  await expect(here.start({ services: ["redis"], steps: [step], onEvent })).rejects.toThrow("migration 3 is wrong");
-  const stack = await here.start({ services: ["redis"], onEvent });
-  await expect(stack.stop()).rejects.toThrow("it cannot be stopped");
-  expect(existsSync(join(here.home, "run.json"))).toBe(false);
-  await (await here.start({ services: ["redis"] })).stop();
-  await here.clear().catch(() => undefined);
-  rmSync(here.home, { recursive: true, force: true });
-});
+test(
+  "a child that cannot be stopped hides no reason of a failed start, and keeps nobody out of the " + "folder",
+  async () => {
+    const here = workshop();
+    const onEvent = ({ kind }: { readonly kind: string }) => {
+      if (kind === "child.stopped") throw new Error("it cannot be stopped");
+    };
+    const step = {
+      name: "migrations",
+      run: async () => {
+        throw new Error("migration 3 is wrong");
+      },
+    };
+    await expect(here.start({ services: ["redis"], steps: [step], onEvent })).rejects.toThrow("migration 3 is wrong");
+    const stack = await here.start({ services: ["redis"], onEvent });
+    await expect(stack.stop()).rejects.toThrow("it cannot be stopped");
+    expect(existsSync(join(here.home, "run.json"))).toBe(false);
+    await (await here.start({ services: ["redis"] })).stop();
+    await here.clear().catch(() => undefined);
+    rmSync(here.home, { recursive: true, force: true });
+  },
+);
 
 test("a service that cannot start is told with the last words of its log", async () => {
   const here = workshop();

@@ -62,57 +62,66 @@ test("while it is behind, the next batch comes at once", async () => {
   expect(effects).toEqual(["keep 5+10", "commit 15", "count 10 of archive in files"]);
 });
 
-test("what is stored beyond the batch is committed up to the batch alone, and what is not stored is not committed", async () => {
-  const beyond = running(async () => 90);
-  await beyond.give(batchOf(5, 10, 400));
-  expect(beyond.effects).toEqual(["keep 5+10", "commit 15", "count 10 of archive in files"]);
-  const short = running(async () => 9);
-  await short.give(batchOf(5, 10, 15));
-  expect(short.effects).toEqual(["keep 5+10", "commit 9", "count 4 of archive in files"]);
-  const none = running(async () => 5);
-  await none.give(batchOf(5, 10, 15));
-  expect(none.effects).toEqual(["keep 5+10", "rest 5000"]);
-});
+test(
+  "what is stored beyond the batch is committed up to the batch alone, and what is not stored is " + "not committed",
+  async () => {
+    const beyond = running(async () => 90);
+    await beyond.give(batchOf(5, 10, 400));
+    expect(beyond.effects).toEqual(["keep 5+10", "commit 15", "count 10 of archive in files"]);
+    const short = running(async () => 9);
+    await short.give(batchOf(5, 10, 15));
+    expect(short.effects).toEqual(["keep 5+10", "commit 9", "count 4 of archive in files"]);
+    const none = running(async () => 5);
+    await none.give(batchOf(5, 10, 15));
+    expect(none.effects).toEqual(["keep 5+10", "rest 5000"]);
+  },
+);
 
-test("a store that refuses or is away moves no offset, ends no process, and calls an operator the third time", async () => {
-  const { effects, give } = running(async () => {
-    throw new Error("access denied");
-  });
-  await give(batchOf(5, 10, 15));
-  expect(effects).toEqual(["keep 5+10", "stage.stuck", "rest 5000"]);
-});
+test(
+  "a store that refuses or is away moves no offset, ends no process, and calls an operator the " + "third time",
+  async () => {
+    const { effects, give } = running(async () => {
+      throw new Error("access denied");
+    });
+    await give(batchOf(5, 10, 15));
+    expect(effects).toEqual(["keep 5+10", "stage.stuck", "rest 5000"]);
+  },
+);
 
-test("an outage of the store is logged when it begins, when it lasts, and when it ends, for all partitions once", async () => {
-  let isAway = true;
-  const stops = new Map<string, number>();
-  const { effects, give } = running(
-    async (batch) => {
-      if (isAway) throw new Error("the store is away");
-      return batch.messages.at(-1)!.offset + 1;
-    },
-    {},
-    async (_, { partition, offset }) => {
-      const place = `${partition}@${offset}`;
-      stops.set(place, (stops.get(place) ?? 0) + 1);
-      return stops.get(place)!;
-    },
-  );
-  const round = async () => {
-    for (const partition of [0, 1, 2, 3]) await give({ ...batchOf(5, 10, 400), partition });
-  };
-  for (let n = 0; n < 20; n += 1) await round();
-  const lines = () => effects.filter((effect) => /^(stage|copy)\./.test(effect));
-  expect(lines()).toEqual(["stage.stopped", "stage.stuck"]);
-  const rests = effects.filter((effect) => effect.startsWith("rest")).map((effect) => Number(effect.split(" ")[1]));
-  expect([...new Set(rests)]).toEqual([5_000, 10_000, 20_000, 30_000]);
-  isAway = false;
-  await round();
-  expect(lines()).toEqual(["stage.stopped", "stage.stuck", "copy.recovered"]);
-  isAway = true;
-  stops.clear();
-  await round();
-  expect(lines().slice(3)).toEqual(["stage.stopped"]);
-});
+test(
+  "an outage of the store is logged when it begins, when it lasts, and when it ends, for all " + "partitions once",
+  async () => {
+    let isAway = true;
+    const stops = new Map<string, number>();
+    const { effects, give } = running(
+      async (batch) => {
+        if (isAway) throw new Error("the store is away");
+        return batch.messages.at(-1)!.offset + 1;
+      },
+      {},
+      async (_, { partition, offset }) => {
+        const place = `${partition}@${offset}`;
+        stops.set(place, (stops.get(place) ?? 0) + 1);
+        return stops.get(place)!;
+      },
+    );
+    const round = async () => {
+      for (const partition of [0, 1, 2, 3]) await give({ ...batchOf(5, 10, 400), partition });
+    };
+    for (let n = 0; n < 20; n += 1) await round();
+    const lines = () => effects.filter((effect) => /^(stage|copy)\./.test(effect));
+    expect(lines()).toEqual(["stage.stopped", "stage.stuck"]);
+    const rests = effects.filter((effect) => effect.startsWith("rest")).map((effect) => Number(effect.split(" ")[1]));
+    expect([...new Set(rests)]).toEqual([5_000, 10_000, 20_000, 30_000]);
+    isAway = false;
+    await round();
+    expect(lines()).toEqual(["stage.stopped", "stage.stuck", "copy.recovered"]);
+    isAway = true;
+    stops.clear();
+    await round();
+    expect(lines().slice(3)).toEqual(["stage.stopped"]);
+  },
+);
 
 test("a partition that was lost meanwhile is not committed", async () => {
   const lost = running(async () => 15, { isCurrent: () => false });

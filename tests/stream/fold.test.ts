@@ -187,18 +187,22 @@ test("a processor that throws names the message at which the worker stops", () =
   expect(error).toMatchObject({ stage: "check", offset: 8, message: "check threw: check cannot count" });
 });
 
-test("only the newest hundred versions of a key stay beside those of the batch, and older events are counted as truncated", () => {
-  const [walk] = hostedOf("walk");
-  const versions = Array.from({ length: 105 }, (_, n) => ({
-    eventId: `e${n}`,
-    offset: n,
-    version: 0,
-    value: Buffer.from("[]"),
-  }));
-  const loaded = { ...nothing, versions: new Map([["here", versions]]) };
-  expect(fold(walk!, [given(step("x"), 200)], () => null, loaded, wire).remembers?.forgets).toEqual([
-    { key: "here", eventIds: ["e0", "e1", "e2", "e3", "e4"], before: 4 },
-  ]);
-  const later = { ...nothing, versions: new Map([["here", versions.slice(5)]]), truncated: new Map([["here", 4]]) };
-  expect(fold(walk!, [given(step("y"), 3)], () => null, later, wire).counts.truncated).toBe(1);
-});
+test(
+  "only the newest hundred versions of a key stay beside those of the batch, and older events are " +
+    "counted as truncated",
+  () => {
+    const [walk] = hostedOf("walk");
+    const versions = Array.from({ length: 105 }, (_, n) => ({
+      eventId: `e${n}`,
+      offset: n,
+      version: 0,
+      value: Buffer.from("[]"),
+    }));
+    const loaded = { ...nothing, versions: new Map([["here", versions]]) };
+    expect(fold(walk!, [given(step("x"), 200)], () => null, loaded, wire).remembers?.forgets).toEqual([
+      { key: "here", eventIds: ["e0", "e1", "e2", "e3", "e4"], before: 4 },
+    ]);
+    const later = { ...nothing, versions: new Map([["here", versions.slice(5)]]), truncated: new Map([["here", 4]]) };
+    expect(fold(walk!, [given(step("y"), 3)], () => null, later, wire).counts.truncated).toBe(1);
+  },
+);

@@ -148,22 +148,25 @@ describe("publish", () => {
     expect(producer.isAvailable()).toBe(true);
   });
 
-  test("without an acknowledgement the caller is told after its deadline, and nothing of it is sent later", async () => {
-    const { producer, requests } = opened();
-    const hanging = outcome(producer.publish([message("hanging")]));
-    await turn();
-    const queued = outcome(producer.publish([message("queued")]));
-    await vi.advanceTimersByTimeAsync(2_000);
-    expect([await hanging, await queued]).toEqual(["LogUnavailable", "LogUnavailable"]);
-    expect(producer.waiting()).toEqual({ messages: 0, bytes: 0 });
-    requests[0]!.acknowledge();
-    await turn();
-    const next = producer.publish([message("next")]);
-    await turn();
-    expect(requests.map(({ messages }) => messages)).toEqual([["hanging"], ["next"]]);
-    requests[1]!.acknowledge();
-    await next;
-  });
+  test(
+    "without an acknowledgement the caller is told after its deadline, and nothing of it is sent " + "later",
+    async () => {
+      const { producer, requests } = opened();
+      const hanging = outcome(producer.publish([message("hanging")]));
+      await turn();
+      const queued = outcome(producer.publish([message("queued")]));
+      await vi.advanceTimersByTimeAsync(2_000);
+      expect([await hanging, await queued]).toEqual(["LogUnavailable", "LogUnavailable"]);
+      expect(producer.waiting()).toEqual({ messages: 0, bytes: 0 });
+      requests[0]!.acknowledge();
+      await turn();
+      const next = producer.publish([message("next")]);
+      await turn();
+      expect(requests.map(({ messages }) => messages)).toEqual([["hanging"], ["next"]]);
+      requests[1]!.acknowledge();
+      await next;
+    },
+  );
 
   test("a client that has been silent for 30 s is replaced", async () => {
     const { producer, requests, disconnected } = opened();

@@ -77,17 +77,22 @@ test("a group that is not left is given back, and the failure is on record", asy
   expect([holds.size, audit, emptied]).toEqual([0, ["op_0 started", "op_0 failed"], []]);
 });
 
-test("once the memory may be emptied the group stays held, and the same command goes on with the same operation", async () => {
-  const { ports, holds, audit, stay } = world();
-  await expect(relearnStage({ ...ports("enrich"), forget: away }, request("enrich"))).rejects.toThrow("redis is away");
-  expect(holds.get("g")).toMatchObject({ operation: "op_0", releasedAt: null });
-  stay(true);
-  await expect(relearnStage(ports("enrich"), request("enrich"))).rejects.toThrow("g is still Stable");
-  expect(holds.get("g"), "an earlier run may have emptied it").toMatchObject({ operation: "op_0", releasedAt: null });
-  stay(false);
-  await relearnStage(ports("enrich"), request("enrich"));
-  expect([holds.size, audit]).toEqual([0, ["op_0 started", "op_0 failed", "op_0 failed", "op_0 succeeded"]]);
-});
+test(
+  "once the memory may be emptied the group stays held, and the same command goes on with the same " + "operation",
+  async () => {
+    const { ports, holds, audit, stay } = world();
+    await expect(relearnStage({ ...ports("enrich"), forget: away }, request("enrich"))).rejects.toThrow(
+      "redis is away",
+    );
+    expect(holds.get("g")).toMatchObject({ operation: "op_0", releasedAt: null });
+    stay(true);
+    await expect(relearnStage(ports("enrich"), request("enrich"))).rejects.toThrow("g is still Stable");
+    expect(holds.get("g"), "an earlier run may have emptied it").toMatchObject({ operation: "op_0", releasedAt: null });
+    stay(false);
+    await relearnStage(ports("enrich"), request("enrich"));
+    expect([holds.size, audit]).toEqual([0, ["op_0 started", "op_0 failed", "op_0 failed", "op_0 succeeded"]]);
+  },
+);
 
 test("while one stage of a group is relearnt another one is refused, before and after its plan is kept", async () => {
   const { ports, audit, emptied } = world();

@@ -224,37 +224,40 @@ describe("a rewind", () => {
   });
 });
 
-test("killed at any step and run again, it moves no partition forward and ends as if nothing had happened", async () => {
-  await fc.assert(
-    fc.asyncProperty(
-      fc.array(fc.integer({ min: 1, max: 30 }), { maxLength: 4 }),
-      fc.tuple(fc.integer({ min: 1, max: 100 }), fc.integer({ min: 1, max: 60 })),
-      fc.integer({ min: 0, max: 110 }),
-      async (deaths, committed, at) => {
-        const made = world({ committed });
-        const wasCommitted = new Map(made.committed);
-        const isBack = committed.some((offset, partition) => Math.min([100, 60][partition]!, at) < offset);
-        for (const death of deaths) {
-          const ran = rewindGroup(made.dyingAt(death), request(at));
-          await ran.catch((error) => {
-            if (!(error instanceof Killed) && !(error instanceof RewindRefused)) throw error;
-          });
-          // While the group is left nothing is read: what is committed lies at or below what was
-          // committed before.
-          const hold = made.holds.get("g");
-          if (hold !== undefined && hold.releasedAt === null && made.members() === 0)
-            for (const [partition, offset] of made.committed)
-              expect(offset).toBeLessThanOrEqual(hold.plan?.partitions[partition]?.committed ?? 100);
-        }
-        const end = await rewindGroup(made.ports, request(at)).catch((error) => error as Error);
-        if (isBack && deaths.length === 0) expect(end).not.toBeInstanceOf(Error);
-        if (end instanceof Error) expect(end).toBeInstanceOf(RewindRefused);
-        expect([...made.holds]).toEqual([]);
-        // Nothing that was read is left out: the group has passed where it was.
-        for (const [partition, offset] of made.committed)
-          expect(offset).toBeGreaterThanOrEqual(wasCommitted.get(partition)!);
-      },
-    ),
-    { numRuns: 300 },
-  );
-});
+test(
+  "killed at any step and run again, it moves no partition forward and ends as if nothing had " + "happened",
+  async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(fc.integer({ min: 1, max: 30 }), { maxLength: 4 }),
+        fc.tuple(fc.integer({ min: 1, max: 100 }), fc.integer({ min: 1, max: 60 })),
+        fc.integer({ min: 0, max: 110 }),
+        async (deaths, committed, at) => {
+          const made = world({ committed });
+          const wasCommitted = new Map(made.committed);
+          const isBack = committed.some((offset, partition) => Math.min([100, 60][partition]!, at) < offset);
+          for (const death of deaths) {
+            const ran = rewindGroup(made.dyingAt(death), request(at));
+            await ran.catch((error) => {
+              if (!(error instanceof Killed) && !(error instanceof RewindRefused)) throw error;
+            });
+            // While the group is left nothing is read: what is committed lies at or below what was
+            // committed before.
+            const hold = made.holds.get("g");
+            if (hold !== undefined && hold.releasedAt === null && made.members() === 0)
+              for (const [partition, offset] of made.committed)
+                expect(offset).toBeLessThanOrEqual(hold.plan?.partitions[partition]?.committed ?? 100);
+          }
+          const end = await rewindGroup(made.ports, request(at)).catch((error) => error as Error);
+          if (isBack && deaths.length === 0) expect(end).not.toBeInstanceOf(Error);
+          if (end instanceof Error) expect(end).toBeInstanceOf(RewindRefused);
+          expect([...made.holds]).toEqual([]);
+          // Nothing that was read is left out: the group has passed where it was.
+          for (const [partition, offset] of made.committed)
+            expect(offset).toBeGreaterThanOrEqual(wasCommitted.get(partition)!);
+        },
+      ),
+      { numRuns: 300 },
+    );
+  },
+);

@@ -126,24 +126,28 @@ test("sinks of one topic share a batch, which is committed when all have written
   ]);
 });
 
-test("a row that the store refuses for its data is found and set aside with the store's reason, and the rest is stored in order", async () => {
-  const { give, effects, stored, letters, counts } = running([storing()]);
-  await give(0, messagesOf(...["a", "b", "c", "d", "e"].map((id) => step(id, { worth: id === "d" ? -1 : 2 }))));
-  expect(stored.map(({ id }) => id)).toEqual(["a", "b", "c", "e"]);
-  expect(letters).toMatchObject([
-    {
-      topic: "toy.dlq",
-      headers: {
-        "tributary-code": "refused_by_store",
-        "tributary-stage": "to-rows",
-        "__connect.errors.exception.message": "worth must be positive",
+test(
+  "a row that the store refuses for its data is found and set aside with the store's reason, and " +
+    "the rest is stored in order",
+  async () => {
+    const { give, effects, stored, letters, counts } = running([storing()]);
+    await give(0, messagesOf(...["a", "b", "c", "d", "e"].map((id) => step(id, { worth: id === "d" ? -1 : 2 }))));
+    expect(stored.map(({ id }) => id)).toEqual(["a", "b", "c", "e"]);
+    expect(letters).toMatchObject([
+      {
+        topic: "toy.dlq",
+        headers: {
+          "tributary-code": "refused_by_store",
+          "tributary-stage": "to-rows",
+          "__connect.errors.exception.message": "worth must be positive",
+        },
       },
-    },
-  ]);
-  expect(letters[0]!.headers!["__connect.errors.offset"]).toBe("3");
-  expect(effects.slice(-2)).toEqual(["letters 1", "commit 0@5"]);
-  expect(counts).toMatchObject([{ rows: 4, rejected: 1 }]);
-});
+    ]);
+    expect(letters[0]!.headers!["__connect.errors.offset"]).toBe("3");
+    expect(effects.slice(-2)).toEqual(["letters 1", "commit 0@5"]);
+    expect(counts).toMatchObject([{ rows: 4, rejected: 1 }]);
+  },
+);
 
 test("a row that cannot be mapped and bytes that nobody can read are set aside, original bytes kept", async () => {
   const { give, letters, stored } = running([storing()]);

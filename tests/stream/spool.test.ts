@@ -203,90 +203,100 @@ const imageOf = (folder: string): string => {
 };
 
 describe("after a crash", () => {
-  test("cut at every byte, with nothing, zeros or noise behind it: every record that was whole is there, and no part of another", async () => {
-    const folder = fresh();
-    const spool = await opened(folder);
-    const ends: number[] = [];
-    const texts = Array.from({ length: 4 }, (_, n) => "abcdefgh".slice(0, n + 1));
-    for (const text of texts) {
-      await spool.append([note(text), note(`${text}'`)], "x");
-      ends.push(readFileSync(join(folder, segmentsIn(folder)[0]!)).length);
-    }
-    const [name] = segmentsIn(folder);
-    const whole = readFileSync(join(folder, name!));
-    for (let cut = 0; cut <= whole.length; cut += 1) {
-      const image = imageOf(folder);
-      const tail = [Buffer.alloc(0), Buffer.alloc(64), Buffer.alloc(64, `noise ${cut}`)][cut % 3]!;
-      writeFileSync(join(image, name!), Buffer.concat([whole.subarray(0, cut), tail]));
-      const torn: number[] = [];
-      const again = await opened(image, { onTorn: ({ bytes }) => torn.push(bytes) });
-      const safe = ends.filter((end) => end <= cut).length;
-      expect(await drained(again), `cut at ${cut}`).toEqual(texts.slice(0, safe).flatMap((text) => [text, `${text}'`]));
-      const rest = cut + tail.length - (safe === 0 ? 0 : ends[safe - 1]!);
-      if (safe > 0) expect(torn).toEqual(rest === 0 ? [] : [rest]);
-      await again.append([note("new")], "x");
-      expect(await drained(again)).toEqual(["new"]);
-      await again.close();
-      rmSync(image, { recursive: true });
-    }
-    await spool.close();
-  });
+  test(
+    "cut at every byte, with nothing, zeros or noise behind it: every record that was whole is " +
+      "there, and no part of another",
+    async () => {
+      const folder = fresh();
+      const spool = await opened(folder);
+      const ends: number[] = [];
+      const texts = Array.from({ length: 4 }, (_, n) => "abcdefgh".slice(0, n + 1));
+      for (const text of texts) {
+        await spool.append([note(text), note(`${text}'`)], "x");
+        ends.push(readFileSync(join(folder, segmentsIn(folder)[0]!)).length);
+      }
+      const [name] = segmentsIn(folder);
+      const whole = readFileSync(join(folder, name!));
+      for (let cut = 0; cut <= whole.length; cut += 1) {
+        const image = imageOf(folder);
+        const tail = [Buffer.alloc(0), Buffer.alloc(64), Buffer.alloc(64, `noise ${cut}`)][cut % 3]!;
+        writeFileSync(join(image, name!), Buffer.concat([whole.subarray(0, cut), tail]));
+        const torn: number[] = [];
+        const again = await opened(image, { onTorn: ({ bytes }) => torn.push(bytes) });
+        const safe = ends.filter((end) => end <= cut).length;
+        expect(await drained(again), `cut at ${cut}`).toEqual(
+          texts.slice(0, safe).flatMap((text) => [text, `${text}'`]),
+        );
+        const rest = cut + tail.length - (safe === 0 ? 0 : ends[safe - 1]!);
+        if (safe > 0) expect(torn).toEqual(rest === 0 ? [] : [rest]);
+        await again.append([note("new")], "x");
+        expect(await drained(again)).toEqual(["new"]);
+        await again.close();
+        rmSync(image, { recursive: true });
+      }
+      await spool.close();
+    },
+  );
 
-  test("any order of appends, drains, crashes with half an append, and restarts keeps what was acknowledged, in order", async () => {
-    const step = fc.oneof(
-      fc.record({
-        do: fc.constant("append" as const),
-        sizes: fc.array(fc.integer({ min: 1, max: 60 }), { minLength: 1, maxLength: 5 }),
-      }),
-      fc.record({ do: fc.constant("drain" as const), isMarked: fc.boolean() }),
-      fc.record({ do: fc.constant("crash" as const), half: fc.uint8Array({ maxLength: 40 }) }),
-      fc.record({ do: fc.constant("restart" as const) }),
-    );
-    await fc.assert(
-      fc.asyncProperty(
-        fc.array(step, { maxLength: 25 }),
-        fc.integer({ min: 1, max: 600 }),
-        async (steps, segmentBytes) => {
-          let folder = fresh();
-          let spool = await opened(folder, { segmentBytes });
-          let expected: string[] = [];
-          let serial = 0;
-          for (const given of steps) {
-            if (given.do === "append") {
-              const texts = given.sizes.map((size, n) => `${serial + n} ${"x".repeat(size)}`);
-              serial += texts.length;
-              await Promise.all(texts.map((text) => spool.append([note(text)], "x")));
-              expected.push(...texts);
-            } else if (given.do === "drain") {
-              let sent: string[] = [];
-              const send = async (messages: readonly OutputMessage[]): Promise<void> => {
-                sent = textsOf(messages);
-                if (!given.isMarked) throw new Error("killed before the mark");
-              };
-              await spool.drain(send).catch(() => undefined);
-              expect(sent).toEqual(expected.slice(0, sent.length));
-              if (given.isMarked) expected = expected.slice(sent.length);
-            } else if (given.do === "crash") {
-              const image = imageOf(folder);
-              const last = segmentsIn(image).at(-1);
-              if (last !== undefined) writeFileSync(join(image, last), given.half, { flag: "a" });
-              await spool.close();
-              folder = image;
-              spool = await opened(folder, { segmentBytes });
-            } else {
-              await spool.close();
-              spool = await opened(folder, { segmentBytes });
+  test(
+    "any order of appends, drains, crashes with half an append, and restarts keeps what was " +
+      "acknowledged, in order",
+    async () => {
+      const step = fc.oneof(
+        fc.record({
+          do: fc.constant("append" as const),
+          sizes: fc.array(fc.integer({ min: 1, max: 60 }), { minLength: 1, maxLength: 5 }),
+        }),
+        fc.record({ do: fc.constant("drain" as const), isMarked: fc.boolean() }),
+        fc.record({ do: fc.constant("crash" as const), half: fc.uint8Array({ maxLength: 40 }) }),
+        fc.record({ do: fc.constant("restart" as const) }),
+      );
+      await fc.assert(
+        fc.asyncProperty(
+          fc.array(step, { maxLength: 25 }),
+          fc.integer({ min: 1, max: 600 }),
+          async (steps, segmentBytes) => {
+            let folder = fresh();
+            let spool = await opened(folder, { segmentBytes });
+            let expected: string[] = [];
+            let serial = 0;
+            for (const given of steps) {
+              if (given.do === "append") {
+                const texts = given.sizes.map((size, n) => `${serial + n} ${"x".repeat(size)}`);
+                serial += texts.length;
+                await Promise.all(texts.map((text) => spool.append([note(text)], "x")));
+                expected.push(...texts);
+              } else if (given.do === "drain") {
+                let sent: string[] = [];
+                const send = async (messages: readonly OutputMessage[]): Promise<void> => {
+                  sent = textsOf(messages);
+                  if (!given.isMarked) throw new Error("killed before the mark");
+                };
+                await spool.drain(send).catch(() => undefined);
+                expect(sent).toEqual(expected.slice(0, sent.length));
+                if (given.isMarked) expected = expected.slice(sent.length);
+              } else if (given.do === "crash") {
+                const image = imageOf(folder);
+                const last = segmentsIn(image).at(-1);
+                if (last !== undefined) writeFileSync(join(image, last), given.half, { flag: "a" });
+                await spool.close();
+                folder = image;
+                spool = await opened(folder, { segmentBytes });
+              } else {
+                await spool.close();
+                spool = await opened(folder, { segmentBytes });
+              }
+              expect(spool.state().messages).toBe(expected.length);
             }
-            expect(spool.state().messages).toBe(expected.length);
-          }
-          expect(await drained(spool)).toEqual(expected);
-          expect(spool.state().bytes).toBe(0);
-          await spool.close();
-        },
-      ),
-      { numRuns: 60 },
-    );
-  });
+            expect(await drained(spool)).toEqual(expected);
+            expect(spool.state().bytes).toBe(0);
+            await spool.close();
+          },
+        ),
+        { numRuns: 60 },
+      );
+    },
+  );
 
   test("a mark that is half written counts as the one before", async () => {
     const folder = fresh();

@@ -161,31 +161,34 @@ test("opening says in one sentence which schemas are not registered and what to 
 });
 
 describe("values written before their id was known", () => {
-  test("get the id of the schema that was kept beside them, be it an older release's, and others stay as they are", async () => {
-    const asked: Schemed[] = [];
-    const named = withIds(async (schema) => {
-      asked.push(schema);
-      return schema.schema === notes.schema ? 7 : 8;
-    });
-    const before = wireWithoutIds([notes]).encode(notes, note("kept"), null);
-    const given = [before, before, Buffer.from([0, 0, 0, 0, 9, 1]), Buffer.from("no frame"), null].map((value) => ({
-      topic: "notes",
-      key: null,
-      value,
-    }));
-    const sent = await named(given, { notes: notes.schema });
-    expect(sent.slice(2)).toEqual(given.slice(2));
-    expect(sent[0]!.value!.readUInt32BE(1)).toBe(7);
-    // What waits on the disk may have to be sent again.
-    expect(before.readUInt32BE(1)).toBe(0);
-    expect(asked).toEqual([{ name: "notes", schema: notes.schema }]);
-    const today = await openWire([newerNotes], {
-      idOf: async () => 8,
-      schemaOf: async (id) => (id === 7 ? notes.schema : null),
-    });
-    await today.learn(7);
-    expect(today.decode(newerNotes, sent[0]!.value, read).data).toEqual({ id: "n1", text: "kept", mood: "calm" });
-  });
+  test(
+    "get the id of the schema that was kept beside them, be it an older release's, and others stay " + "as they are",
+    async () => {
+      const asked: Schemed[] = [];
+      const named = withIds(async (schema) => {
+        asked.push(schema);
+        return schema.schema === notes.schema ? 7 : 8;
+      });
+      const before = wireWithoutIds([notes]).encode(notes, note("kept"), null);
+      const given = [before, before, Buffer.from([0, 0, 0, 0, 9, 1]), Buffer.from("no frame"), null].map((value) => ({
+        topic: "notes",
+        key: null,
+        value,
+      }));
+      const sent = await named(given, { notes: notes.schema });
+      expect(sent.slice(2)).toEqual(given.slice(2));
+      expect(sent[0]!.value!.readUInt32BE(1)).toBe(7);
+      // What waits on the disk may have to be sent again.
+      expect(before.readUInt32BE(1)).toBe(0);
+      expect(asked).toEqual([{ name: "notes", schema: notes.schema }]);
+      const today = await openWire([newerNotes], {
+        idOf: async () => 8,
+        schemaOf: async (id) => (id === 7 ? notes.schema : null),
+      });
+      await today.learn(7);
+      expect(today.decode(newerNotes, sent[0]!.value, read).data).toEqual({ id: "n1", text: "kept", mood: "calm" });
+    },
+  );
 
   test("without their schema they cannot be sent", async () => {
     const value = wireWithoutIds([notes]).encode(notes, note("kept"), null);

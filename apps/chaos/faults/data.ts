@@ -81,7 +81,9 @@ const burst: Fault = {
     const { 503: unavailable = 0, 429: limited = 0 } = load.answers();
     return {
       took: load.acknowledged() > before,
-      what: `${load.acknowledged() - before} events without a pause; so far ${unavailable} answers 503, ${limited} answers 429`,
+      what:
+        `${load.acknowledged() - before} events without a pause; so far ${unavailable} answers 503, ` +
+        `${limited} answers 429`,
     };
   },
 };

@@ -24,7 +24,9 @@ const full = (name: Mounted): Fault => ({
       const heard = said.some((since) => /ENOSPC|No space left|NOT_ENOUGH_SPACE|no space/i.test(since()));
       return {
         took: true,
-        what: `${mib} MiB filled, then ${error}, for ${(ms / 1_000).toFixed(1)} s; ${heard ? "its writer said so" : "nothing wrote there meanwhile"}`,
+        what:
+          `${mib} MiB filled, then ${error}, for ${(ms / 1_000).toFixed(1)} s; ` +
+          `${heard ? "its writer said so" : "nothing wrote there meanwhile"}`,
       };
     } finally {
       empty(target.home, name);

@@ -101,7 +101,9 @@ const fault = (storm: Storm, name: Fronted): Fault => ({
     const done = Object.entries(damage).filter(([, count]) => count > 0);
     return {
       took: seen > 0,
-      what: `${name} for ${(ms / 1_000).toFixed(1)} s: ${done.map(([what, count]) => `${what} ${count}`).join(", ") || "nothing passed"}${reset > 0 ? `, ${reset} connections reset` : ""}`,
+      what:
+        `${name} for ${(ms / 1_000).toFixed(1)} s: ` +
+        `${done.map(([what, count]) => `${what} ${count}`).join(", ") || "nothing passed"}${reset > 0 ? `, ${reset} connections reset` : ""}`,
     };
   },
 });

@@ -26,7 +26,9 @@ export const conservation: readonly Law[] = [
   },
   {
     id: "C2",
-    says: "every acknowledged event is in events.raw and in the table, and nothing is that was neither acknowledged nor left without an answer",
+    says:
+      "every acknowledged event is in events.raw and in the table, and nothing is that was neither " +
+      "acknowledged nor left without an answer",
     check: ({ journal, log, session, cycle, events }) => {
       const outcomes = journal.outcomes();
       const inLog = new Set<string>();
@@ -41,13 +43,16 @@ export const conservation: readonly Law[] = [
             .map((id) => `${id} was acknowledged and is not in events`),
           ...[...inLog].filter((id) => (outcomes.get(id) ?? "fail") === "fail").map((id) => `${id} is a phantom`),
         ],
-        `${ok.length} acknowledged, ${inLog.size} in the log, ${[...outcomes.values()].filter((outcome) => outcome === "unknown").length} unknown`,
+        `${ok.length} acknowledged, ${inLog.size} in the log, ` +
+          `${[...outcomes.values()].filter((outcome) => outcome === "unknown").length} unknown`,
       );
     },
   },
   {
     id: "C3",
-    says: "records of events.raw = stored distinct + duplicates + dead letters, by client; what settle and commission wrote is stored too",
+    says:
+      "records of events.raw = stored distinct + duplicates + dead letters, by client; what settle and " +
+      "commission wrote is stored too",
     check: async ({ target, log, session, isOurs, readOn }) => {
       const letters = new Set(log.letters.flatMap(({ eventId }) => eventId ?? []));
       const byClient = new Map<number, { distinct: number; records: number }>();
@@ -57,7 +62,8 @@ export const conservation: readonly Law[] = [
         byClient.set(clientId, { distinct: sum.distinct + (letters.has(id) ? 0 : 1), records: sum.records + records });
       }
       const stored = await target.select<{ client_id: number; ids: string; rows: string }>(
-        `select client_id, uniqExact(event_id) as ids, count() as rows from events final where startsWith(sender_event_id, '${session}') group by client_id`,
+        "select client_id, uniqExact(event_id) as ids, count() as rows from events final where " +
+          `startsWith(sender_event_id, '${session}') group by client_id`,
       );
       const found = new Map(
         stored.map(({ client_id: id, ids, rows }) => [id, { ids: Number(ids), rows: Number(rows) }]),
@@ -76,7 +82,8 @@ export const conservation: readonly Law[] = [
       const unreadable = unread().map((at) => `${at} is unreadable and no dead letter`);
       // A conversion's version counts its changes.
       const [money] = await target.rows<{ changes: number; entries: number }>(
-        "select (select coalesce(sum(version), 0)::int from conversions) as changes, (select count(*)::int from ledger_entries) as entries",
+        "select (select coalesce(sum(version), 0)::int from conversions) as changes, (select " +
+          "count(*)::int from ledger_entries) as entries",
       );
       const sums = {
         changes: log.recorded.get("conversions")!.size,
@@ -97,7 +104,9 @@ export const conservation: readonly Law[] = [
           ...unreadable,
           ...unstored,
         ],
-        `${all.reduce((sum, { records }) => sum + records, 0)} records = ${all.reduce((sum, { distinct }) => sum + distinct, 0)} stored + duplicates, ${log.letters.length} dead letters`,
+        `${all.reduce((sum, { records }) => sum + records, 0)} records = ` +
+          `${all.reduce((sum, { distinct }) => sum + distinct, 0)} stored + duplicates, ` +
+          `${log.letters.length} dead letters`,
       );
     },
   },
@@ -132,7 +141,8 @@ export const conservation: readonly Law[] = [
         const reported = Object.values(health.dlq_depth ?? {}).reduce<number>((all, count) => all + (count ?? 0), 0);
         const found = unless(
           [...missing, ...(reported === waiting ? [] : [`health says ${reported}, the index ${waiting}`])],
-          `${sum(["waiting", "retrying", "parked", "reprocessed", "discarded"])} letters: ${states.map(({ state, n }) => `${n} ${state}`).join(", ")}`,
+          `${sum(["waiting", "retrying", "parked", "reprocessed", "discarded"])} letters: ` +
+            `${states.map(({ state, n }) => `${n} ${state}`).join(", ")}`,
         );
         if (found.verdict === "broken") throw new Error(found.evidence);
         return found;
@@ -167,7 +177,8 @@ export const conservation: readonly Law[] = [
       return unless(
         wrong.map(
           (row) =>
-            `client ${row.client_id} on ${new Date(Number(row.day) * 1000).toISOString()}: ${row.rows} events, ${row.rolled} rolled up; ${row.revenue} and ${row.rolled_revenue}`,
+            `client ${row.client_id} on ${new Date(Number(row.day) * 1000).toISOString()}: ${row.rows} ` +
+            `events, ${row.rolled} rolled up; ${row.revenue} and ${row.rolled_revenue}`,
         ),
         `${rows.length} client-days agree; the dashboard's JSON is not provable yet: dashboards`,
       );
@@ -230,10 +241,12 @@ export const tenants: readonly Law[] = [
         .join(" or ");
       if (cases === "") return open("nothing was sold");
       const [inEvents] = await target.select<{ n: string }>(
-        `select count() as n from events final where startsWith(sender_event_id, '${session}') and t = 'purchase' and (${cases})`,
+        `select count() as n from events final where startsWith(sender_event_id, '${session}') and t = ` +
+          `'purchase' and (${cases})`,
       );
       const [inSales] = await target.rows<{ n: number }>(
-        `select count(*)::int as n from product_sales where t = 'purchase' and order_id like '${session}%' and (${cases})`,
+        "select count(*)::int as n from product_sales where t = 'purchase' and order_id like " +
+          `'${session}%' and (${cases})`,
       );
       const wrong = Number(inEvents!.n) + inSales!.n;
       return wrong === 0

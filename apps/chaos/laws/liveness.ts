@@ -14,7 +14,8 @@ export const liveness: readonly Law[] = [
     check: ({ quietMs, watched }) =>
       quietMs <= QUIET_WITHIN_MS
         ? kept(
-            `after ${(quietMs / 1_000).toFixed(1)} s; longest wait of a group with lag ${(watched.longestStallMs / 1_000).toFixed(0)} s, faults included`,
+            `after ${(quietMs / 1_000).toFixed(1)} s; longest wait of a group with lag ` +
+              `${(watched.longestStallMs / 1_000).toFixed(0)} s, faults included`,
           )
         : unless([`it took ${(quietMs / 1_000).toFixed(1)} s`], ""),
   },

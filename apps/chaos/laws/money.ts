@@ -40,7 +40,9 @@ const asked = async ({ target }: Evidence, ...questions: readonly string[]): Pro
 export const money: readonly Law[] = [
   {
     id: "M1",
-    says: "every ledger entry sums to 0 by currency, and so does the whole ledger; the application can neither update nor delete",
+    says:
+      "every ledger entry sums to 0 by currency, and so does the whole ledger; the application can " +
+      "neither update nor delete",
     check: async (evidence) => {
       const wrong = await asked(
         evidence,
@@ -54,15 +56,18 @@ export const money: readonly Law[] = [
         ),
         count(
           "amounts have no lines",
-          "ledger_entries e where amount_minor <> 0 and not exists (select from ledger_lines l where l.client_id = e.client_id and l.entry_id = e.entry_id)",
+          "ledger_entries e where amount_minor <> 0 and not exists (select from ledger_lines l where " +
+            "l.client_id = e.client_id and l.entry_id = e.entry_id)",
         ),
         count(
           "rights to change the ledger",
-          "information_schema.role_table_grants where grantee = 'tributary_app' and table_name in ('ledger_entries', 'ledger_lines') and privilege_type in ('UPDATE', 'DELETE', 'TRUNCATE')",
+          "information_schema.role_table_grants where grantee = 'tributary_app' and table_name in " +
+            "('ledger_entries', 'ledger_lines') and privilege_type in ('UPDATE', 'DELETE', 'TRUNCATE')",
         ),
       );
       const [held] = await evidence.target.rows<{ entries: number; lines: number }>(
-        "select (select count(*)::int from ledger_entries) as entries, (select count(*)::int from ledger_lines) as lines",
+        "select (select count(*)::int from ledger_entries) as entries, (select count(*)::int from " +
+          "ledger_lines) as lines",
       );
       return unless(wrong, `${held!.entries} entries, ${held!.lines} lines`);
     },
@@ -70,7 +75,9 @@ export const money: readonly Law[] = [
   missing("M2", "ledger = payment + adjustments + carried balance", "payments"),
   {
     id: "M3",
-    says: "no partner loses more than was given: negative amounts are reversals of an entry that exists, and no conversion ends below zero",
+    says:
+      "no partner loses more than was given: negative amounts are reversals of an entry that exists, " +
+      "and no conversion ends below zero",
     check: async (evidence) =>
       unless(
         await asked(
@@ -78,11 +85,13 @@ export const money: readonly Law[] = [
           count("earnings are negative", "ledger_entries where kind = 'earned' and amount_minor < 0"),
           count(
             "reversals without their original",
-            "ledger_entries e where reverses_entry_id is not null and not exists (select from ledger_entries o where o.client_id = e.client_id and o.entry_id = e.reverses_entry_id)",
+            "ledger_entries e where reverses_entry_id is not null and not exists (select from ledger_entries " +
+              "o where o.client_id = e.client_id and o.entry_id = e.reverses_entry_id)",
           ),
           count(
             "conversions below zero",
-            "(select 1 from ledger_entries where kind <> 'tier_adjustment' group by client_id, conversion_id having sum(amount_minor) < 0) odd",
+            "(select 1 from ledger_entries where kind <> 'tier_adjustment' group by client_id, conversion_id " +
+              "having sum(amount_minor) < 0) odd",
           ),
         ),
         "caps and budgets: no contract of the demonstration has one",
@@ -100,11 +109,13 @@ export const money: readonly Law[] = [
           evidence,
           count(
             "lines credited to two partners",
-            `(select 1 from conversions where status = 'credited' and order_id like '${evidence.session}%' group by client_id, order_id, product_id having count(distinct partner_id) > 1) odd`,
+            `(select 1 from conversions where status = 'credited' and order_id like '${evidence.session}%' ` +
+              "group by client_id, order_id, product_id having count(distinct partner_id) > 1) odd",
           ),
           count(
             "lines credited twice",
-            `(select 1 from conversions where status = 'credited' and order_id like '${evidence.session}%' group by client_id, order_id, product_id having count(*) > 1) odd`,
+            `(select 1 from conversions where status = 'credited' and order_id like '${evidence.session}%' ` +
+              "group by client_id, order_id, product_id having count(*) > 1) odd",
           ),
         ),
         "of all orders",
@@ -145,7 +156,8 @@ export const money: readonly Law[] = [
         ),
         count(
           "conversions without a commission",
-          `(${ours}) c where not exists (select from commissions m where m.client_id = c.client_id and m.conversion_id = c.conversion_id)`,
+          `(${ours}) c where not exists (select from commissions m where m.client_id = c.client_id and ` +
+            "m.conversion_id = c.conversion_id)",
         ),
       );
       const [held] = await evidence.target.rows<{ n: number }>(`select count(*)::int as n from (${ours}) c`);
@@ -154,7 +166,9 @@ export const money: readonly Law[] = [
   },
   {
     id: "M11",
-    says: "commissions are those that the sender works out from what it sent, to the minor unit: half-even, once an order, nothing for forged clicks and refunds",
+    says:
+      "commissions are those that the sender works out from what it sent, to the minor unit: " +
+      "half-even, once an order, nothing for forged clicks and refunds",
     check: async (evidence) => {
       const expected = expectedOf(evidence);
       const booked = await evidence.target.rows<{ order_id: string; amount: string; credited: number }>(

@@ -53,7 +53,9 @@ export const replays: readonly Law[] = [
   foundBy("R10", "a rewind moves no partition forward", "rewind"),
   {
     id: "R11",
-    says: "one id has one content in conversions and ledger.entries; the credit shown on an event is the one that was settled",
+    says:
+      "one id has one content in conversions and ledger.entries; the credit shown on an event is the " +
+      "one that was settled",
     check: async (evidence) => {
       const { target, log, session, events } = evidence;
       const shown = new Map(

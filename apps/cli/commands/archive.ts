@@ -105,7 +105,8 @@ const show = ({ from, to, verify = false, json }: ShowOptions): Promise<void> =>
         ),
       );
       print(
-        `${files.length} files, ${checked.events} events, ${checked.bytes} bytes${verify ? ", every checksum compared" : ""}`,
+        `${files.length} files, ${checked.events} events, ${checked.bytes} ` +
+          `bytes${verify ? ", every checksum compared" : ""}`,
       );
     }
     const problems = [
@@ -133,7 +134,8 @@ interface RestoreOptions {
 
 const tellPlan = (plan: RestorePlan, { from, to }: Window): void => {
   print(
-    `${new Date(from).toISOString()} to ${new Date(to).toISOString()}: ${plan.files} files, ${plan.events} events, ${plan.bytes} bytes`,
+    `${new Date(from).toISOString()} to ${new Date(to).toISOString()}: ${plan.files} files, ` +
+      `${plan.events} events, ${plan.bytes} bytes`,
   );
   if (plan.missing_hours.length > 0)
     print(`hours without a file (nothing was received, or they are lost): ${plan.missing_hours.join(", ")}`);
@@ -177,16 +179,19 @@ const restoreWindow = (options: RestoreOptions): Promise<void> =>
       const recent = await notArchived(window);
       if (recent > 0)
         throw new Refused(
-          `${recent} events of the window are not archived yet: the log holds them. Give an earlier --to, or come back in a minute`,
+          `${recent} events of the window are not archived yet: the log holds them. Give an earlier --to, ` +
+            "or come back in a minute",
         );
       if (plan.damaged.length > 0)
         throw new Refused(
-          `${plan.damaged.length} files are damaged and nothing is brought back; narrow the window, or put good copies in their place`,
+          `${plan.damaged.length} files are damaged and nothing is brought back; narrow the window, or put ` +
+            "good copies in their place",
         );
       const isFresh = before?.finished_at != null && now - before.finished_at < 7 * 86_400_000;
       if (isFresh && !options.again) {
         tell(
-          `this window was brought back at ${new Date(before.finished_at).toISOString()}: ${before.events} events; to do it once more: --again`,
+          `this window was brought back at ${new Date(before.finished_at).toISOString()}: ${before.events} ` +
+            "events; to do it once more: --again",
         );
         if (options.json) printJson({ plan, restored: before });
         return;
@@ -284,7 +289,8 @@ export const archiveCommands = (program: Command): void => {
     .option("--json", "as JSON")
     .addHelpText(
       "before",
-      "Examples:\n  $ tributary restore --from 2026-10-01T00:00Z --to 2026-10-02T00:00Z\n  $ tributary restore --from -30d --to -29d --client aurora-music --yes\n",
+      "Examples:\n  $ tributary restore --from 2026-10-01T00:00Z --to 2026-10-02T00:00Z\n  $ tributary " +
+        "restore --from -30d --to -29d --client aurora-music --yes\n",
     )
     .action(restoreWindow);
 };

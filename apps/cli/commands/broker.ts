@@ -39,7 +39,9 @@ const applyTopics = ({ json }: { json?: boolean }): Promise<void> =>
     else if (left.length === 0) print("every topic is as topics.yaml declares it");
     if (left.length > 0)
       throw new Refused(
-        `left alone: ${left.map(({ topic, setting, declared, found }) => `${topic} ${setting} is ${found}, declared ${declared}`).join("; ")}. Partition counts are never changed: keys would move away from what is remembered of them.`,
+        "left alone: " +
+          `${left.map(({ topic, setting, declared, found }) => `${topic} ${setting} is ${found}, declared ${declared}`).join("; ")}. ` +
+          "Partition counts are never changed: keys would move away from what is remembered of them.",
       );
   });
 

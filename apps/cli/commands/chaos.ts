@@ -36,7 +36,8 @@ export const chaosCommands = (program: Command): void => {
   program
     .command("chaos")
     .description(
-      "breaks the embedded stack of this machine on purpose, while events come, and asks every law whether it still holds",
+      "breaks the embedded stack of this machine on purpose, while events come, and asks every law " +
+        "whether it still holds",
     )
     .option("--minutes <n>", "a cycle that has begun then is finished", "5")
     .option("--seed <n>", "the same seed breaks the same things in the same order")

@@ -52,7 +52,8 @@ const sendFile = async (file: string, options: SendOptions): Promise<void> => {
   if (options.json) printJson(sent);
   else
     print(
-      `${sent.rows} rows sent, ${sent.accepted} accepted, ${sent.rejected} rejected${sent.shiftDays === 0 ? "" : `; all dates moved by ${sent.shiftDays} days`}`,
+      `${sent.rows} rows sent, ${sent.accepted} accepted, ${sent.rejected} ` +
+        `rejected${sent.shiftDays === 0 ? "" : `; all dates moved by ${sent.shiftDays} days`}`,
     );
   for (const { line, field, code, message } of sent.refused.slice(0, SHOWN))
     tell(`line ${line}: ${field ?? "row"}: ${message} (${code})`);
@@ -106,7 +107,8 @@ export const dataCommands = (program: Command): void => {
     .requiredOption("--client <slug or id>", "whose events they are")
     .option(
       "--map <field=column,...>",
-      "which column holds which field; fields other than did, ts, t, event_id, url, ref, ip, ua, consent and svc_click_id are props",
+      "which column holds which field; fields other than did, ts, t, event_id, url, ref, ip, ua, " +
+        "consent and svc_click_id are props",
     )
     .option("--set <field=value,...>", "fields that are the same in every row")
     .option(
@@ -122,7 +124,12 @@ export const dataCommands = (program: Command): void => {
     .option("--json", "as JSON")
     .addHelpText(
       "before",
-      "Examples:\n  $ tributary send sales.csv --client casa-verde --map did=customer,ts=day,order_id=order,revenue=total,product_id=sku,quantity=units\n  $ tributary send ../shared/data/cdnow-sample.csv --client aurora-music --map did=customer_id,ts=date,quantity=quantity,revenue=dollars \\\n      --set product_id=cd,currency=USD --shift-to yesterday\n\nDates without a time are taken as noon in Mexico City. Rows without order_id get <file>-<row>.\n",
+      "Examples:\n  $ tributary send sales.csv --client casa-verde --map " +
+        "did=customer,ts=day,order_id=order,revenue=total,product_id=sku,quantity=units\n  $ tributary " +
+        "send ../shared/data/cdnow-sample.csv --client aurora-music --map " +
+        "did=customer_id,ts=date,quantity=quantity,revenue=dollars \\\n      --set " +
+        "product_id=cd,currency=USD --shift-to yesterday\n\nDates without a time are taken as noon in " +
+        "Mexico City. Rows without order_id get <file>-<row>.\n",
     )
     .action(sendFile);
   program
@@ -133,7 +140,9 @@ export const dataCommands = (program: Command): void => {
     .option("--json", "as JSON")
     .addHelpText(
       "before",
-      "Examples:\n  $ tributary report --client aurora-music --by month\n  $ tributary report --client aurora-music --json\n\nOrders and revenue count in the month of the sale, commissions come from the ledger.\n",
+      "Examples:\n  $ tributary report --client aurora-music --by month\n  $ tributary report --client " +
+        "aurora-music --json\n\nOrders and revenue count in the month of the sale, commissions come from " +
+        "the ledger.\n",
     )
     .action(reportMonths);
 };

@@ -183,7 +183,8 @@ const change =
       if (options.json)
         return printJson({ letters: done.ids.length, operation: done.operation, ids: done.ids, done: true });
       print(
-        `${lettersIn(done.ids.length)} ${verb === "retry" ? "due now; the keeper sends within seconds" : "given up"}; ${done.operation}`,
+        `${lettersIn(done.ids.length)} ` +
+          `${verb === "retry" ? "due now; the keeper sends within seconds" : "given up"}; ${done.operation}`,
       );
     });
 
@@ -242,7 +243,8 @@ const aside = (stage: string, place: string, { reason, yes, json }: Options): Pr
       if (json) return printJson({ operation, group, place, event_id: event?.id ?? null, to, done: true });
       print(`${place} lies in ${to ?? "the dead letters"}, and ${group} goes on behind it; ${operation}`);
       tell(
-        "its letter is parked; once a corrected release runs: tributary dlq list --code set_aside, then tributary dlq retry <letter> --yes",
+        "its letter is parked; once a corrected release runs: tributary dlq list --code set_aside, then " +
+          "tributary dlq retry <letter> --yes",
       );
     }),
   );
@@ -266,7 +268,8 @@ export const deadLetterCommands = (program: Command): void => {
     .option("--limit <n>", "how many letters", "20")
     .addHelpText(
       "before",
-      "Examples:\n  $ tributary dlq list\n  $ tributary dlq list --state parked,waiting --code refused_by_store --since -24h\n",
+      "Examples:\n  $ tributary dlq list\n  $ tributary dlq list --state parked,waiting --code " +
+        "refused_by_store --since -24h\n",
     )
     .action(list);
   dlq
@@ -281,7 +284,8 @@ export const deadLetterCommands = (program: Command): void => {
     .option("--yes", "do it")
     .addHelpText(
       "before",
-      "Examples:\n  $ tributary dlq retry dl_0123456789abcdef0123456789abcdef --yes\n  $ tributary dlq retry --code refused_by_store --client casa-verde --yes\n",
+      "Examples:\n  $ tributary dlq retry dl_0123456789abcdef0123456789abcdef --yes\n  $ tributary dlq " +
+        "retry --code refused_by_store --client casa-verde --yes\n",
     )
     .action(change("retry", ["waiting", "parked"]));
   filtered(dlq.command("discard [letters...]"))
@@ -301,14 +305,17 @@ export const deadLetterCommands = (program: Command): void => {
   dlq
     .command("set-aside <stage> <place>")
     .description(
-      "takes the one record that stops a stage out of its way, into the dead letters; place: <topic>/<partition>@<offset>",
+      "takes the one record that stops a stage out of its way, into the dead letters; place: " +
+        "<topic>/<partition>@<offset>",
     )
     .requiredOption("--reason <text>", "why, in words; kept in the audit and in the letter")
     .option("--yes", "do it")
     .option("--json", "as JSON")
     .addHelpText(
       "before",
-      "Example:\n  $ tributary dlq set-aside commission conversions/2@1187 --reason 'stops at a value of 0, mended in 0.2.1' --yes\n\nOnly the record at which the group stands. A rewind over it, before a corrected release runs, stops there again.\n",
+      "Example:\n  $ tributary dlq set-aside commission conversions/2@1187 --reason 'stops at a value " +
+        "of 0, mended in 0.2.1' --yes\n\nOnly the record at which the group stands. A rewind over it, " +
+        "before a corrected release runs, stops there again.\n",
     )
     .action(aside);
 };

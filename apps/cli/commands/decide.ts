@@ -133,7 +133,8 @@ export const decideCommands = (program: Command): void => {
       .option("--json", "as JSON")
       .addHelpText(
         "before",
-        `Example:\n  $ tributary decide ${name} --client casa-verde --order A-1001${needsPartner ? " --partner 3" : ""} --reason 'agreed by phone' --yes\n`,
+        `Example:\n  $ tributary decide ${name} --client casa-verde --order ` +
+          `A-1001${needsPartner ? " --partner 3" : ""} --reason 'agreed by phone' --yes\n`,
       )
       .action(decide(kind, needsPartner));
   };

@@ -62,7 +62,8 @@ export const printed = (found: Explanation): string => {
       "Rules that were looked at, as in force then",
       ...found.rules.map(
         ({ rule_id, version, name, priority, when, credits }) =>
-          `rule ${rule_id} version ${version} "${name}", priority ${priority}, credits ${partner(credits.partner_id)}\n  when ${JSON.stringify(when)}`,
+          `rule ${rule_id} version ${version} "${name}", priority ${priority}, credits ` +
+          `${partner(credits.partner_id)}\n  when ${JSON.stringify(when)}`,
       ),
     ),
     ...orderSection(found, partner),
@@ -84,14 +85,17 @@ const head = (found: Explanation, newest: Version, partner: Name, campaign: Name
     `${found.type} ${newest.sender_event_id ?? "(without an id of its sender)"} of ${found.client.slug}`,
     `  in the log   ${found.event_id}`,
     `  happened     ${time(found.at)}`,
-    `  received     ${time(newest.received_at)} by ${newest.source}, stored ${span(newest.stored_at - newest.received_at)} later`,
+    `  received     ${time(newest.received_at)} by ${newest.source}, stored ` +
+      `${span(newest.stored_at - newest.received_at)} later`,
   ];
   const amount = money(newest.value_minor, newest.currency);
   if (newest.order_id !== null || newest.value_minor !== null)
     lines.push(`  sale         order ${newest.order_id ?? "-"}, product ${newest.product_id ?? "-"}, ${amount}`);
   if (newest.url !== null) lines.push(`  page         ${newest.url}`);
   lines.push(
-    `  visitor      ${newest.country ?? "country unknown"}, ${newest.device}${newest.is_bot ? ", a bot" : ""}, consent 0x${newest.consent.toString(16).padStart(2, "0")}`,
+    `  visitor      ${newest.country ?? "country unknown"}, ` +
+      `${newest.device}${newest.is_bot ? ", a bot" : ""}, consent ` +
+      `0x${newest.consent.toString(16).padStart(2, "0")}`,
   );
   if (newest.warnings.length > 0) lines.push(`  altered      ${newest.warnings.join(", ")}`);
   if (newest.enrich_errors.length > 0) lines.push(`  not looked up ${newest.enrich_errors.join(", ")}`);
@@ -99,7 +103,8 @@ const head = (found: Explanation, newest: Version, partner: Name, campaign: Name
     lines.push(`  merged       a second copy of ${newest.merged_into}: it counts nowhere`);
   lines.push(
     newest.credit_status === "attributed"
-      ? `  credited to  ${partner(newest.partner_id)}, campaign ${campaign(newest.campaign_id)}, by ${newest.credit_method}${byWhat(newest)}`
+      ? `  credited to  ${partner(newest.partner_id)}, campaign ${campaign(newest.campaign_id)}, by ` +
+          `${newest.credit_method}${byWhat(newest)}`
       : `  credited to  no partner: ${inWords(newest.credit_reason ?? "no reason")}`,
   );
   if (newest.reference_as_of !== null)
@@ -197,14 +202,18 @@ const conversionsSection = (
     ...conversions.map((one) => {
       const earned = commissions.find(({ conversion_id }) => conversion_id === one.conversion_id);
       const lines = [
-        `${one.conversion_id} version ${one.version}, ${one.status}: ${money(one.value_minor, one.currency)} to ${partner(one.partner_id)}, campaign ${campaign(one.campaign_id)}, by ${one.method}`,
+        `${one.conversion_id} version ${one.version}, ${one.status}: ` +
+          `${money(one.value_minor, one.currency)} to ${partner(one.partner_id)}, campaign ` +
+          `${campaign(one.campaign_id)}, by ${one.method}`,
       ];
       if (one.refunded_minor !== 0n)
         lines.push(`  given back ${money(one.refunded_minor, one.currency)}: ${one.reason ?? "no reason"}`);
       if (one.review !== null) lines.push(`  under review: ${one.review}`);
       if (earned !== undefined)
         lines.push(
-          `  earns ${money(earned.amount_minor, earned.currency)} in ${earned.year}-${String(earned.month).padStart(2, "0")}, ${earned.status}${earned.payable_from === null ? "" : `, payable from ${time(earned.payable_from)}`}`,
+          `  earns ${money(earned.amount_minor, earned.currency)} in ` +
+            `${earned.year}-${String(earned.month).padStart(2, "0")}, ` +
+            `${earned.status}${earned.payable_from === null ? "" : `, payable from ${time(earned.payable_from)}`}`,
         );
       return lines.join("\n");
     }),
@@ -218,9 +227,11 @@ const ledgerSection = ({ entries, contracts }: Explanation, partner: Name): read
       const under =
         entry.contract_id === null
           ? "no contract"
-          : `contract ${entry.contract_id} version ${entry.contract_version} (${entry.commission_type}${contract?.segment ? `, segment ${contract.segment}` : ""})`;
+          : `contract ${entry.contract_id} version ${entry.contract_version} ` +
+            `(${entry.commission_type}${contract?.segment ? `, segment ${contract.segment}` : ""})`;
       return [
-        `${entry.entry_id} ${entry.kind}: ${money(entry.amount_minor, entry.currency)} for ${partner(entry.partner_id)}, ${under}${entry.reason === null ? "" : `, ${entry.reason}`}`,
+        `${entry.entry_id} ${entry.kind}: ${money(entry.amount_minor, entry.currency)} for ` +
+          `${partner(entry.partner_id)}, ${under}${entry.reason === null ? "" : `, ${entry.reason}`}`,
         `  ${entry.formula}`,
         `  receipt ${JSON.stringify(entry.inputs)}`,
         ...entry.lines.map(

@@ -16,7 +16,8 @@ const explainEvent = (id: string, { client, json }: { client?: string; json?: bo
       const found = await explain({ clickhouse, pool }, id, clientIds);
       if (found.length === 0)
         throw new Error(
-          `no event ${id} is stored${client === undefined ? "" : ` for ${client}`}: it may be on its way (tributary lag), refused at the edge, or without consent to be kept`,
+          `no event ${id} is stored${client === undefined ? "" : ` for ${client}`}: it may be on its way ` +
+            "(tributary lag), refused at the edge, or without consent to be kept",
         );
       if (json) printJson({ events: found });
       else print(found.map(printed).join("\n\n"));
@@ -35,7 +36,9 @@ export const explainCommands = (program: Command): void => {
     .option("--json", "everything, as JSON; amounts in minor units")
     .addHelpText(
       "before",
-      "Examples:\n  $ tributary explain order-1001 --client casa-verde\n  $ tributary explain 1f0c8e1e-5f0a-8c7e-9d1b-2a6f0e3b4c5d --json\n\nThe id is the sender's own, or the one that the event has in the log.\n",
+      "Examples:\n  $ tributary explain order-1001 --client casa-verde\n  $ tributary explain " +
+        "1f0c8e1e-5f0a-8c7e-9d1b-2a6f0e3b4c5d --json\n\nThe id is the sender's own, or the one that the " +
+        "event has in the log.\n",
     )
     .action(explainEvent);
 };

@@ -52,7 +52,8 @@ const groups = async ({ json }: { json?: boolean }): Promise<void> => {
   for (const { group, hold, members } of found) {
     if (hold !== null && hold.releasedAt === null)
       tell(
-        `${group} is not read while it is held; to go on: the command that holds it again; to give it up: tributary groups release ${group}`,
+        `${group} is not read while it is held; to go on: the command that holds it again; to give it ` +
+          `up: tributary groups release ${group}`,
       );
     else if (members.length === 0) tell(`${group} has no worker: start one, see docs/operate.md, "Hosting"`);
   }

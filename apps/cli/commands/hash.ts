@@ -53,7 +53,8 @@ const show = async (options: { json?: boolean; tables?: string; compare?: string
   const now = await hashNow(names);
   if (now.waiting_minutes > 0)
     tell(
-      `rollups of ${now.waiting_minutes} minutes are still to be computed: this is the hash of a moment; without traffic ask again in a few seconds`,
+      `rollups of ${now.waiting_minutes} minutes are still to be computed: this is the hash of a ` +
+        "moment; without traffic ask again in a few seconds",
     );
   const differing =
     earlier === undefined
@@ -90,7 +91,8 @@ export const hashCommands = (program: Command): void => {
     .option("--json", "as JSON, with whole hashes")
     .addHelpText(
       "before",
-      "Examples:\n  $ tributary hash\n  $ tributary hash --json > before.json\n  $ tributary hash --compare before.json\n",
+      "Examples:\n  $ tributary hash\n  $ tributary hash --json > before.json\n  $ tributary hash " +
+        "--compare before.json\n",
     )
     .action(show);
 };

@@ -60,7 +60,8 @@ const show = (one: Readable, isJson = false): void => {
   }
   const { topic, partition, offset, appended_at, key, event, unreadable, headers } = one;
   print(
-    `${topic}/${partition}@${offset}  ${appended_at}  key ${key ?? "none"}${event === undefined ? "" : `  event time ${event.at}  id ${event.id}`}`,
+    `${topic}/${partition}@${offset}  ${appended_at}  key ` +
+      `${key ?? "none"}${event === undefined ? "" : `  event time ${event.at}  id ${event.id}`}`,
   );
   for (const [name, text] of Object.entries(headers ?? {})) print(`  ${name}: ${text}`);
   if (unreadable !== undefined)
@@ -106,7 +107,8 @@ const peek = (topic: string, options: PeekOptions): Promise<void> => {
     for (const record of chosen) show(await readable(wire, record), options.json);
     if (chosen.length === 0)
       tell(
-        `nothing lies there; ${topic} holds ${marks.map(({ partition, low, high }) => `${partition}: ${low} to ${high}`).join(", ")}`,
+        `nothing lies there; ${topic} holds ` +
+          `${marks.map(({ partition, low, high }) => `${partition}: ${low} to ${high}`).join(", ")}`,
       );
   });
 };
@@ -216,7 +218,8 @@ export const lookCommands = (program: Command): void => {
     .option("--json", "one JSON object a line; amounts in minor units")
     .addHelpText(
       "before",
-      "Examples:\n  $ tributary peek events.raw\n  $ tributary peek claims --at -1h -n 3\n  $ tributary peek s2s.dlq --partition 2 --offset 17 -n 1\n",
+      "Examples:\n  $ tributary peek events.raw\n  $ tributary peek claims --at -1h -n 3\n  $ " +
+        "tributary peek s2s.dlq --partition 2 --offset 17 -n 1\n",
     )
     .action(peek);
   program
@@ -227,7 +230,8 @@ export const lookCommands = (program: Command): void => {
     .option("--json", "one JSON object a line; amounts in minor units")
     .addHelpText(
       "before",
-      "Examples:\n  $ tributary tail events.attributed --client aurora-music\n  $ tributary tail events.raw --grep order-1001 --json\n",
+      "Examples:\n  $ tributary tail events.attributed --client aurora-music\n  $ tributary tail " +
+        "events.raw --grep order-1001 --json\n",
     )
     .action(tail);
   program

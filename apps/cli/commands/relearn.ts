@@ -25,7 +25,8 @@ interface RelearnOptions {
 
 const showMemory = (stage: AnyStage, { group, nodes, topic }: Found, rows: readonly RememberedPartition[]): void => {
   print(
-    `${stage.name} remembers ${stage.memory!.name} in Redis; it is hosted in ${group} (${nodes.join(", ")}), which reads ${topic}`,
+    `${stage.name} remembers ${stage.memory!.name} in Redis; it is hosted in ${group} ` +
+      `(${nodes.join(", ")}), which reads ${topic}`,
   );
   print(
     table(
@@ -55,7 +56,8 @@ const relearn = (name: string, options: RelearnOptions): Promise<void> =>
       if (!options.yes) {
         if (options.json) printJson({ stage: name, group, topic, partitions });
         return tell(
-          "nothing was changed; with --yes its memory is emptied and its input read again, and nothing is written meanwhile",
+          "nothing was changed; with --yes its memory is emptied and its input read again, and nothing is " +
+            "written meanwhile",
         );
       }
       const progress = openProgress("events", options.json);
@@ -70,14 +72,18 @@ export const relearnCommands = (program: Command): void => {
   program
     .command("relearn <stage>")
     .description(
-      "empties what a stage remembers in Redis and folds its input again, without writing anything; shows first, does it with --yes",
+      "empties what a stage remembers in Redis and folds its input again, without writing anything; " +
+        "shows first, does it with --yes",
     )
     .option("--reason <text>", "kept in the audit")
     .option("--yes", "do it")
     .option("--json", "as JSON")
     .addHelpText(
       "before",
-      "Examples:\n  $ tributary relearn attribute\n  $ tributary relearn attribute --yes\n\nAfter a Redis that was emptied this happens by itself, at the next event of each partition. A command that is ended\nleaves the group held: run it again to go on, or give it up with `tributary groups release`.\n",
+      "Examples:\n  $ tributary relearn attribute\n  $ tributary relearn attribute --yes\n\nAfter a " +
+        "Redis that was emptied this happens by itself, at the next event of each partition. A command " +
+        "that is ended\nleaves the group held: run it again to go on, or give it up with `tributary " +
+        "groups release`.\n",
     )
     .action(relearn);
 };

@@ -81,7 +81,9 @@ const showPlan = (plan: ReplayPlan, open: readonly Replay[]): void => {
     ),
   );
   print(
-    `${plan.from} to ${plan.to ?? "now"}: ${plan.events} records to read, about ${spanOf(plan.estimated_seconds)}; rows that are there stay as they are, rows that were lost come back`,
+    `${plan.from} to ${plan.to ?? "now"}: ${plan.events} records to read, about ` +
+      `${spanOf(plan.estimated_seconds)}; rows that are there stay as they are, rows that were lost ` +
+      "come back",
   );
   for (const text of plan.missing) tell(text);
   for (const { replay_id, ranges } of open)
@@ -101,7 +103,9 @@ const showReport = (replay: Replay): void => {
     events_suppressed: suppressed,
   } = report;
   print(
-    `${report.replay_id} ${report.state}: ${files} segments read, ${requeued} records written again, ${skipped} skipped (another replay had written them since), ${suppressed} of erased subjects left out, ${replay.refused} refused`,
+    `${report.replay_id} ${report.state}: ${files} segments read, ${requeued} records written again, ` +
+      `${skipped} skipped (another replay had written them since), ${suppressed} of erased subjects ` +
+      `left out, ${replay.refused} refused`,
   );
   for (const { file, message } of report.errors) print(`${file === "" ? "" : `${file}: `}${message}`);
 };
@@ -125,7 +129,8 @@ const followed = async (pool: pg.Pool, replayId: string, isQuiet: boolean): Prom
     if (!leaving.signal.aborted && !(error instanceof ReplayStalled)) throw error;
     const what = leaving.signal.aborted ? "the replay goes on without this terminal" : (error as Error).message;
     throw new Error(
-      `${what}; to see how it goes: tributary replay --follow ${replayId}; to end it: tributary replay --cancel ${replayId}`,
+      `${what}; to see how it goes: tributary replay --follow ${replayId}; to end it: tributary replay ` +
+        `--cancel ${replayId}`,
     );
   } finally {
     process.off("SIGINT", leave);
@@ -221,7 +226,8 @@ export const replayCommands = (program: Command): void => {
   program
     .command("replay")
     .description(
-      "writes a window of the log to the stores again: lost rows come back, nothing is computed again; shows what it would read, does it with --yes",
+      "writes a window of the log to the stores again: lost rows come back, nothing is computed again; " +
+        "shows what it would read, does it with --yes",
     )
     .option("--hours <n>", "the last hours, by the time at which the log took the records")
     .option("--from <time>", "as 2026-11-21T14:00Z or -2h")
@@ -241,7 +247,9 @@ export const replayCommands = (program: Command): void => {
     .option("--json", "as JSON")
     .addHelpText(
       "before",
-      "Examples:\n  $ tributary replay --hours 6\n  $ tributary replay --hours 6 --yes --verify\n  $ tributary replay --from 2026-11-20T06:00Z --to 2026-11-21T06:00Z --sink analytics --yes\n  $ tributary replay --list\n",
+      "Examples:\n  $ tributary replay --hours 6\n  $ tributary replay --hours 6 --yes --verify\n  $ " +
+        "tributary replay --from 2026-11-20T06:00Z --to 2026-11-21T06:00Z --sink analytics --yes\n  $ " +
+        "tributary replay --list\n",
     )
     .action(replay);
 };

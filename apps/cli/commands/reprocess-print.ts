@@ -52,13 +52,17 @@ export const consequenceOf = ({ changes, money }: Difference): string => {
       `partner ${one.partner_id} ${signed(one.commission_minor, one.currency)} ${one.currency} in ${monthName(one)}`,
   );
   const shown = moved.length > 6 ? [...moved.slice(0, 6), `and ${moved.length - 6} more`] : moved;
-  return `${changes.length} decisions (${lines} about sales, ${changes.length - lines} about other events); ${shown.length === 0 ? "no money moves" : shown.join(", ")}`;
+  return (
+    `${changes.length} decisions (${lines} about sales, ${changes.length - lines} about other ` +
+    `events); ${shown.length === 0 ? "no money moves" : shown.join(", ")}`
+  );
 };
 
 export const differenceText = (difference: Difference): string => {
   const { lines, events, changes, byReason, conversions, money, samples } = difference;
   const parts = [
-    `looked at ${lines.lines} sales and ${events.events} events of the window (${events.read} read, journeys before it included)`,
+    `looked at ${lines.lines} sales and ${events.events} events of the window (${events.read} read, ` +
+      "journeys before it included)",
   ];
   if (changes.length === 0) parts.push("nothing differs");
   else {

@@ -62,7 +62,8 @@ const checkMonths = (difference: Difference, { allowClosedMonths }: ReprocessOpt
   const closed = closedMonthsOf(difference);
   if (closed.length > 0 && allowClosedMonths !== true)
     throw new Refused(
-      `nothing was written: money of closed months would move (${closed.join(", ")}). Add --allow-closed-months to book it there as further entries, or choose a later --from`,
+      `nothing was written: money of closed months would move (${closed.join(", ")}). Add ` +
+        "--allow-closed-months to book it there as further entries, or choose a later --from",
     );
 };
 
@@ -164,7 +165,8 @@ const writtenText = (difference: Difference, { applied, overtaken, waiting }: Wr
   const parts = [`\nwrote ${consequenceOf(difference)}`, `applied: ${applied}`];
   if (overtaken > 0)
     parts.push(
-      `overtaken by something else that was said about the same sale, so they changed nothing: ${overtaken}; run it again to see`,
+      "overtaken by something else that was said about the same sale, so they changed nothing: " +
+        `${overtaken}; run it again to see`,
     );
   if (waiting > 0)
     parts.push(

@@ -104,7 +104,8 @@ const rewind = (name: string, options: RewindOptions): Promise<void> =>
     const [first] = hosting.nodes;
     if (first !== name)
       throw new Refused(
-        `${name} is hosted behind ${first} in ${hosting.group}, and fused ones go back together (${hosting.nodes.join(", ")}): tributary rewind ${first} --to ...`,
+        `${name} is hosted behind ${first} in ${hosting.group}, and fused ones go back together ` +
+          `(${hosting.nodes.join(", ")}): tributary rewind ${first} --to ...`,
       );
     const request = {
       ...hosting,
@@ -142,7 +143,11 @@ export const rewindCommands = (program: Command): void => {
     .option("--json", "as JSON")
     .addHelpText(
       "before",
-      "Examples:\n  $ tributary rewind analytics --to -2h\n  $ tributary rewind analytics --to -2h --yes\n  $ tributary rewind enrich --to 2026-11-21T14:05Z --reason 'redis was lost' --yes\n\nIts workers leave the group, its offsets are set to min(committed, where), read back and compared, and the workers join again. A command that is ended\nleaves the group held: run it again to go on, or give it up with `tributary groups release`.\n",
+      "Examples:\n  $ tributary rewind analytics --to -2h\n  $ tributary rewind analytics --to -2h " +
+        "--yes\n  $ tributary rewind enrich --to 2026-11-21T14:05Z --reason 'redis was lost' " +
+        "--yes\n\nIts workers leave the group, its offsets are set to min(committed, where), read back " +
+        "and compared, and the workers join again. A command that is ended\nleaves the group held: run " +
+        "it again to go on, or give it up with `tributary groups release`.\n",
     )
     .action(rewind);
 };

@@ -9,7 +9,8 @@ const showStatus = async ({ json }: { json?: boolean }): Promise<void> => {
   const found = await migrationStatus(adminAccess());
   if (json) return printJson(found);
   print(
-    `${found.applied.length} applied, ${found.pending.length} pending${found.pending.map((file) => `\n  ${file}`).join("")}`,
+    `${found.applied.length} applied, ${found.pending.length} ` +
+      `pending${found.pending.map((file) => `\n  ${file}`).join("")}`,
   );
   for (const problem of found.problems) tell(problem);
   if (found.pending.length > 0) tell("to apply them: tributary migrate apply");

@@ -98,7 +98,8 @@ export const tokenCommands = (program: Command): void => {
     .option("--json", "as JSON")
     .addHelpText(
       "before",
-      "Examples:\n  $ tributary tokens create --client casa-verde\n  $ tributary tokens create --kind admin --label 'night shift'\n",
+      "Examples:\n  $ tributary tokens create --client casa-verde\n  $ tributary tokens create --kind " +
+        "admin --label 'night shift'\n",
     )
     .action(create);
   tokens.command("list").description("all tokens, never their text").option("--json", "as JSON").action(list);

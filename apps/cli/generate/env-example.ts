@@ -8,11 +8,15 @@ const entries = Object.entries(variables).map(([name, { schema, effect, needed }
   const shown = fallback === undefined || Array.isArray(fallback) ? "" : String(fallback);
   return `# ${effect}${needed === "needed" ? " Required in production." : ""}\n#${name}=${shown}\n`;
 });
-const text = `# Every variable that Tributary reads. npm start needs none of them; an address given here wins over the embedded server.\n# Written by: node scripts/run.mjs apps/cli/generate/env-example.js\n\n${entries.join("\n")}`;
+const text =
+  "# Every variable that Tributary reads. npm start needs none of them; an address given here wins " +
+  "over the embedded server.\n# Written by: node scripts/run.mjs " +
+  `apps/cli/generate/env-example.js\n\n${entries.join("\n")}`;
 if (!process.argv.includes("--check")) writeFileSync(file, text);
 else if (readFileSync(file, "utf8") !== text) {
   process.stderr.write(
-    `${file} does not list the variables of infra/runtime/environment.ts; run: node scripts/run.mjs apps/cli/generate/env-example.js\n`,
+    `${file} does not list the variables of infra/runtime/environment.ts; run: node scripts/run.mjs ` +
+      "apps/cli/generate/env-example.js\n",
   );
   process.exitCode = 1;
 }

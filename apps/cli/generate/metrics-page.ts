@@ -32,7 +32,8 @@ const text = [
 if (!process.argv.includes("--check")) writeFileSync(file, text);
 else if (readFileSync(file, "utf8") !== text) {
   console.error(
-    `${file} is not what infra/runtime/metrics.ts declares; run: node scripts/run.mjs apps/cli/generate/metrics-page.js`,
+    `${file} is not what infra/runtime/metrics.ts declares; run: node scripts/run.mjs ` +
+      "apps/cli/generate/metrics-page.js",
   );
   process.exitCode = 1;
 }

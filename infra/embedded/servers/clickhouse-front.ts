@@ -8,8 +8,10 @@ import { insertTarget, kindOf, withParameters, withSettings } from "./clickhouse
 // Parameters of the HTTP interface that are no settings of a query.
 const NOT_SETTINGS = new Set(
   (
-    "query database default_format query_id session_id session_timeout session_check user password role compress decompress enable_http_compression " +
-    "wait_end_of_query buffer_size quota_key stacktrace close_session http_zlib_compression_level send_progress_in_http_headers " +
+    "query database default_format query_id session_id session_timeout session_check user password " +
+    "role compress decompress enable_http_compression " +
+    "wait_end_of_query buffer_size quota_key stacktrace close_session http_zlib_compression_level " +
+    "send_progress_in_http_headers " +
     "http_headers_progress_interval_ms cancel_http_readonly_queries_on_client_close"
   ).split(" "),
 );

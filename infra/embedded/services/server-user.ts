@@ -23,7 +23,8 @@ export function serverUser(): User | undefined {
     if (account) return { uid: Number(account[2]), gid: Number(account[3]) };
   }
   throw new Error(
-    "Postgres does not run as root, and this system has neither a user `postgres` nor `nobody`; start as an ordinary user, or set POSTGRES_URL.",
+    "Postgres does not run as root, and this system has neither a user `postgres` nor `nobody`; " +
+      "start as an ordinary user, or set POSTGRES_URL.",
   );
 }
 

@@ -17,7 +17,8 @@ const halfEven = (n: bigint, d: bigint): bigint => {
 };
 const minor = (amount: string): bigint => BigInt(Math.round(Number(amount) * 100));
 const types =
-  "page_view view_product add_to_cart begin_checkout purchase install lead_submit form_start form_submit ext_purchase refund click";
+  "page_view view_product add_to_cart begin_checkout purchase install lead_submit form_start " +
+  "form_submit ext_purchase refund click";
 const weakOrders = ["null", "undefined", "none", "0", "n/a", "test"];
 const weakDevices = ["null", "none", "undefined", "anonymous", "guest", "0", "n/a", "nan"];
 

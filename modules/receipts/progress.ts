@@ -20,6 +20,10 @@ const ANSWERED_WITHIN_MS = 30_000;
 /** A walk that meets a stage that stands still is given up; the next question begins another. */
 const WALK_MS = 60_000;
 const ASKED_EVERY_MS = 100;
+const HOSTS_EVERY_MS = 1_000;
+
+const isOnTheWay = ({ group, topic }: Hop, hosts: Hosts): boolean =>
+  hopsToStore(hosts).some((hop) => hop.group === group && hop.topic === topic);
 
 export interface Progress {
   /**
@@ -35,6 +39,32 @@ export interface ProgressPorts {
   /** This edge itself holds events that wait for the log. */
   readonly isHolding: () => boolean;
 }
+
+/**
+ * True once the group has committed what its topic holds now; false when that takes until `end`, or
+ * another group hosts the sink meanwhile, so that this one will never commit it.
+ */
+const passes = async (
+  asked: Pick<Admin, "watermarks" | "committed">,
+  hop: Hop,
+  hosts: ProgressPorts["hosts"],
+  end: UnixMs,
+): Promise<boolean> => {
+  const marks = (await asked.watermarks(hop.topic)).filter(({ low, high }) => high > low);
+  let checkedAt = Date.now();
+  while (marks.length > 0) {
+    const committed = await asked.committed(hop.group, hop.topic);
+    if (marks.every(({ partition, high }) => (committed.get(partition) ?? -1) >= high)) return true;
+    const now = Date.now();
+    if (now > end) return false;
+    if (now - checkedAt > HOSTS_EVERY_MS) {
+      if (!isOnTheWay(hop, await hosts())) return false;
+      checkedAt = now;
+    }
+    await sleep(ASKED_EVERY_MS);
+  }
+  return true;
+};
 
 /**
  * Walks down the way: what the log holds at the beginning, then, once the first group has committed
@@ -56,15 +86,7 @@ export const progressOf = ({ admin, hosts, isHolding }: ProgressPorts): Progress
     if (isHolding()) return false;
     // Asked at each walk: what was hosted apart a moment ago writes topics that are read now.
     const [asked, hosted] = await Promise.all([admin(), hosts()]);
-    for (const { group, topic } of hopsToStore(hosted)) {
-      const marks = (await asked.watermarks(topic)).filter(({ low, high }) => high > low);
-      while (marks.length > 0) {
-        const committed = await asked.committed(group, topic);
-        if (marks.every(({ partition, high }) => (committed.get(partition) ?? -1) >= high)) break;
-        if (Date.now() - began > WALK_MS) return false;
-        await sleep(ASKED_EVERY_MS);
-      }
-    }
+    for (const hop of hopsToStore(hosted)) if (!(await passes(asked, hop, hosts, began + WALK_MS))) return false;
     throughUntil = Math.max(throughUntil, began - ANSWERED_WITHIN_MS);
     return true;
   };

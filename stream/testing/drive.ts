@@ -1,7 +1,7 @@
 // Runs a topology in memory: the same runner and fold as the worker's, on a log, memories and facts
 // that live in this process.
 
-import { chain } from "../chain.ts";
+import { type Chain, chain } from "../chain.ts";
 import { deadLetterOf } from "../dead-letters.ts";
 import {
   type AnyTopic,
@@ -17,7 +17,7 @@ import type { Memories } from "../memory/memory.ts";
 import type { BatchCounts, OutputMessage, ProcessBatch, RunnerPorts } from "../messages.ts";
 import { runner } from "../runner.ts";
 import type { Wire } from "../wire.ts";
-import { inMemoryLog, type LoggedMessage } from "./in-memory-log.ts";
+import { type InMemoryLog, inMemoryLog, type LoggedMessage } from "./in-memory-log.ts";
 
 /** An event as an edge would publish it. */
 export interface Sent<T> {
@@ -66,16 +66,48 @@ const nothingKnown: Read = async ({ view }) => {
   throw new Error(`nothing is known of ${view}: give drive() a reader`);
 };
 
+/** A chain with the offset at which it goes on, by partition. */
+interface Group {
+  readonly hosted: Chain;
+  readonly process: ProcessBatch;
+  readonly next: number[];
+}
+
+/** Hands over one batch; false when nothing is left to read. */
+const step = async (
+  log: InMemoryLog,
+  { hosted: { reads }, process, next }: Group,
+  partition: number,
+  most: number,
+): Promise<boolean> => {
+  const messages = log.read(reads.name, partition, next[partition]!, most);
+  if (messages.length === 0) return false;
+  let isCurrent = true;
+  await process(
+    { topic: reads.name, partition, messages },
+    {
+      commit: async (offset) => {
+        next[partition] = offset;
+      },
+      heartbeat: async () => undefined,
+      isCurrent: () => isCurrent,
+      seek: (offset) => {
+        next[partition] = offset;
+        isCurrent = false;
+      },
+      rest: () => undefined,
+    },
+  );
+  return true;
+};
+
 /** Stages, sinks and topics as the topology declares them; edges are left to `send`. */
 export const drive = (topology: Topology, settings: DriveSettings): Driven => {
   const { nodes } = topology;
   const stages = nodes.filter((node) => node.is === "stage");
   const sinks = nodes.filter((node) => node.is === "sink").filter(writesRows);
   const topics = [
-    ...new Set<AnyTopic>([
-      ...stages.flatMap((node) => [node.from, ...Object.values(node.to)]),
-      ...sinks.map(({ from }) => from),
-    ]),
+    ...new Set([...stages.flatMap((node) => [node.from, ...Object.values(node.to)]), ...sinks.map(({ from }) => from)]),
   ];
   const wire = settings.wire(topics);
   const log = inMemoryLog(Object.fromEntries(topics.map(({ name, partitions }) => [name, partitions])));
@@ -94,39 +126,17 @@ export const drive = (topology: Topology, settings: DriveSettings): Driven => {
     stops: async () => 1,
     log: { info: () => undefined, warn: () => undefined, error: () => undefined },
   };
-  const groups = (settings.hosting ?? stages.map(({ name }) => [name])).map((names) => {
+  const groups = (settings.hosting ?? stages.map(({ name }) => [name])).map((names): Group => {
     const hosted = chain(topology, names);
     return { hosted, process: runner(hosted, ports), next: Array.from({ length: hosted.reads.partitions }, () => 0) };
   });
 
-  const step = async (topic: string, partition: number, process: ProcessBatch, next: number[]): Promise<boolean> => {
-    const messages = log.read(topic, partition, next[partition]!, settings.batch ?? 100);
-    if (messages.length === 0) return false;
-    let isCurrent = true;
-    await process(
-      { topic, partition, messages },
-      {
-        commit: async (offset) => {
-          next[partition] = offset;
-        },
-        heartbeat: async () => undefined,
-        isCurrent: () => isCurrent,
-        seek: (offset) => {
-          next[partition] = offset;
-          isCurrent = false;
-        },
-        rest: () => undefined,
-      },
-    );
-    return true;
-  };
-
   const run = async (): Promise<void> => {
     for (let isMoving = true; isMoving; ) {
       isMoving = false;
-      for (const { hosted, process, next } of groups)
-        for (const partition of next.keys())
-          if (await step(hosted.reads.name, partition, process, next)) isMoving = true;
+      for (const group of groups)
+        for (const partition of group.next.keys())
+          if (await step(log, group, partition, settings.batch ?? 100)) isMoving = true;
     }
   };
 

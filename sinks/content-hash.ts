@@ -1,4 +1,4 @@
-// Tells two contents of one id apart (law R11).
+// Distinguishes two contents of one id (law R11).
 import { createHash } from "node:crypto";
 
 /**

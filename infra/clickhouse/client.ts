@@ -2,12 +2,12 @@
 // needs.
 import { type ClickHouseClient, createClient } from "@clickhouse/client";
 
-/** The connection as the rest of this folder takes it; it is closed by whoever opened it. */
+/** The connection as the rest of this folder takes it; the process that opened it closes it. */
 export type Clickhouse = ClickHouseClient;
 
 /**
- * A statement ends on the server first, so that its own error (code 159) is heard and not our
- * impatience.
+ * A statement ends on the server first, so that its own error (code 159) arrives before the
+ * timeout of the client.
  */
 const graceMs = 2_000;
 

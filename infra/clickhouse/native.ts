@@ -112,7 +112,7 @@ const sizeOf = (length: number): number => {
 interface Kind {
   readonly size: number;
   readonly put: (block: Block, value: unknown) => boolean;
-  /** Stands where a nullable column holds null. */
+  /** Written where a nullable column holds null. */
   readonly empty: NativeValue;
 }
 
@@ -258,8 +258,8 @@ const putColumnOf = (column: NativeColumn): PutColumn => {
 /**
  * How rows of these columns become a block. A column that is null in every row is left out, and the
  * store fills in its default, which is null as well: a third of an event's columns are such, the
- * ids of imports, of campaigns, of a network that nobody has a database for. The bytes lie in
- * `block` and stand until it is used again.
+ * ids of imports, of campaigns, of a network without a database. The bytes lie in `block` and stay
+ * until it is used again.
  * Throws NotOfColumn, which is for the row to answer.
  */
 export const nativeBlocks = (columns: readonly NativeColumn[]) => {

@@ -65,9 +65,9 @@ export const cond = (
 
 export interface Select<Columns extends Readonly<Record<string, Column<unknown>>>> {
   /**
-   * `events_current` is what counts; `events` holds every version and copy, for whoever explains
-   * one event; `rollups` are counts of `events_current`, `receipts` say which request first brought
-   * an event.
+   * `events_current` is what counts; `events` holds every version and copy, for the explanation
+   * of one event; `rollups` are counts of `events_current`, `receipts` say which request first
+   * brought an event.
    */
   readonly from: "events_current" | "events" | "rollups" | "receipts";
   readonly columns: Columns;

@@ -55,7 +55,7 @@ export interface Explanation {
     readonly credits: Rule["then"];
   })[];
   readonly contracts: readonly Contract[];
-  /** Names of everybody who is mentioned. */
+  /** Names of all that are mentioned. */
   readonly partners: Readonly<Record<number, string>>;
   readonly campaigns: Readonly<Record<number, string>>;
 }
@@ -63,8 +63,8 @@ export interface Explanation {
 const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
 /**
- * By the sender's id of each client, or by the log's own id. Empty when nobody sent such an event,
- * or it is not stored yet.
+ * By the sender's id of each client, or by the log's own id. Empty when no such event was
+ * sent, or it is not stored yet.
  */
 const find = async (clickhouse: Clickhouse, id: string, clientIds: readonly number[]) => {
   const found = await Promise.all(
@@ -176,7 +176,7 @@ const orderStateOf = (order_key: string, bytes: Buffer): Explanation["order"] =>
   };
 };
 
-/** The contracts that the entries name; each stands as it was in force for the sale. */
+/** The contracts that the entries name; each as it was in force for the sale. */
 const contractsOf = (
   client_id: number,
   money: { readonly conversions: readonly ConversionOf[]; readonly entries: readonly EntryOf[] },

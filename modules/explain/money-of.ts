@@ -69,7 +69,7 @@ export interface MoneyOf {
   readonly conversions: readonly ConversionOf[];
   readonly entries: readonly EntryOf[];
   readonly commissions: readonly CommissionOf[];
-  /** What settle remembers of the order, in its own encoding; null for an order that it never met. */
+  /** What settle remembers of the order, in its own encoding; null for an order it never met. */
   readonly order: Buffer | null;
 }
 

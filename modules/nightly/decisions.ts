@@ -23,7 +23,7 @@ export interface FlaggedConversion {
  * The client, the day of Mexico City as YYYY-MM-DD, and the scores from which its commissions are
  * held and its credits refused.
  */
-export interface Night {
+export interface DecidedDay {
   readonly client_id: number;
   readonly day: string;
   readonly review_from: number;
@@ -40,18 +40,18 @@ const isOf = ({ partner_id, from, to }: Finding, one: FlaggedConversion): boolea
 export const decisionsOf = (
   findings: readonly Finding[],
   conversions: readonly FlaggedConversion[],
-  night: Night,
+  inspected: DecidedDay,
 ): readonly Claim[] =>
   findings.flatMap((finding) =>
     conversions
       .filter((one) => isOf(finding, one) && !one.codes.includes(finding.reason.code))
       .map(({ event }) =>
-        decisionOnLine(night.client_id, event, {
+        decisionOnLine(inspected.client_id, event, {
           decision_id: uuidOf(
             "nightly",
-            night.client_id,
+            inspected.client_id,
             finding.partner_id,
-            night.day,
+            inspected.day,
             finding.reason.code,
             event.event_id,
           ),
@@ -59,11 +59,11 @@ export const decisionsOf = (
           actor: "job:nightly",
           partner_id: null,
           campaign_id: null,
-          reason: `found over the distributions of ${night.day}`,
-          at: night.at,
+          reason: `found over the distributions of ${inspected.day}`,
+          at: inspected.at,
           flags: [finding.reason],
-          review_from: night.review_from,
-          reject_from: night.reject_from,
+          review_from: inspected.review_from,
+          reject_from: inspected.reject_from,
         }),
       ),
   );

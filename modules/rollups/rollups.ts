@@ -1,5 +1,5 @@
-// Computes minutes again from the events that count, then the hours and days above them; groups that
-// emptied become zeros.
+// Computes minutes again from the events that count, then the hours and days above them; groups
+// that emptied become zeros.
 
 import type { Clickhouse } from "../../infra/clickhouse/client.ts";
 import type { RollupMark } from "./rollup-marks.ts";

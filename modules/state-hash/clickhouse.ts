@@ -40,7 +40,7 @@ export const unhashedAnalytics: Readonly<Record<string, string>> = {
  * The sum (modulo 2^256) of the SHA-256 of every row as FINAL reads it. A sum does not depend on
  * the order of rows, so nothing is sorted and memory stays that of one block. About 1.3 us a row of
  * 800 bytes. Columns go by name: an altered table has them in another order than a new one.
- * The answer tells figures of all clients and shows no row, so it needs no scope. Throws the
+ * The answer holds figures of all clients and no row, so it needs no scope. Throws the
  * server's error.
  */
 export const hashAnalytics = async (
@@ -63,12 +63,12 @@ from ${table} final where ${where ?? "1"} settings do_not_merge_across_partition
   return found;
 };
 
-/** Rows that are told of a difference; more of them tell nothing else. */
-const TOLD = 5;
+/** Differing rows that are shown; more of them would show nothing else. */
+const SHOWN_ROWS = 5;
 
 /**
  * What differs between a table here and the same table of another database of this server: one
- * sentence a row, `<key>: <column> <here> / <there>`, the first five rows. Null is told as `-`.
+ * sentence a row, `<key>: <column> <here> / <there>`, the first five rows. Null is shown as `-`.
  * Throws RangeError on a table that is not hashed, and the server's error.
  */
 export const differingRows = async (
@@ -85,9 +85,9 @@ from ${from} final where ${hashed.where ?? "1"}`;
   const names = columns.map((column) => `'${column}'`).join(", ");
   const answer = await clickhouse.query({
     query: `select if(here.key = '', there.key, here.key) as key, here.key = '' as missing_here, there.key = '' as missing_there,
-  arrayFilter(told -> told != '', arrayMap((name, a, b) -> if(a = b, '', concat(name, ' ', a, ' / ', b)), [${names}], if(missing_here, there.shown, here.shown), if(missing_there, here.shown, there.shown))) as told
+  arrayFilter(line -> line != '', arrayMap((name, a, b) -> if(a = b, '', concat(name, ' ', a, ' / ', b)), [${names}], if(missing_here, there.shown, here.shown), if(missing_there, here.shown, there.shown))) as differences
 from (${side(table)}) as here full outer join (${side(`{other:Identifier}.${table}`)}) as there on here.key = there.key
-where missing_here or missing_there or here.shown != there.shown order by key limit ${TOLD}
+where missing_here or missing_there or here.shown != there.shown order by key limit ${SHOWN_ROWS}
 settings do_not_merge_across_partitions_select_final = 1`,
     query_params: { other },
     format: "JSONEachRow",
@@ -96,10 +96,10 @@ settings do_not_merge_across_partitions_select_final = 1`,
     key: string;
     missing_here: number;
     missing_there: number;
-    told: readonly string[];
+    differences: readonly string[];
   }>();
-  return rows.map(({ key, missing_here, missing_there, told }) =>
-    missing_here ? `${key} is only there` : missing_there ? `${key} is only here` : `${key}: ${told.join(", ")}`,
+  return rows.map(({ key, missing_here, missing_there, differences }) =>
+    missing_here ? `${key} is only there` : missing_there ? `${key} is only here` : `${key}: ${differences.join(", ")}`,
   );
 };
 

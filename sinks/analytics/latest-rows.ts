@@ -79,7 +79,7 @@ const rowsOf = (
         events.map(({ event_id }) => event_id),
       )}`,
     ],
-    // The row that stands comes last: merges may not have dropped the others yet.
+    // The row that counts comes last: merges may not have dropped the others yet.
     orderBy: ["rank"],
   });
 };

@@ -84,7 +84,7 @@ const shownOfVersion = [
 ] as const;
 
 /**
- * The versions of one event, the one that stands first: of others those that no merge has dropped
+ * The versions of one event, the one that counts first: of others those that no merge has dropped
  * yet. What an explanation begins with; finds second copies too.
  */
 export const eventVersions = (clickhouse: Clickhouse, scope: ClientScope, eventId: string) =>

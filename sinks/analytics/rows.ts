@@ -5,7 +5,7 @@ import type { EventRow } from "./table.ts";
 
 /**
  * Consent to analytics, the lowest bit of the mask. Without it only these are stored, and without
- * what tells a visitor's way and device.
+ * what shows a visitor's way and device.
  */
 const ANALYTICS = 0x01;
 const storedAnyway: ReadonlySet<string> = new Set(["purchase", "ext_purchase", "refund", "lead_submit", "install"]);

@@ -84,7 +84,7 @@ export const eventColumns = [
   {
     name: "hint_address_conversions",
     type: "Nullable(UInt32)",
-    volatile: "hints are read across keys: a claim's stand for good, another event's for 8 days",
+    volatile: "hints are read across keys: a claim keeps its own for good, another event for 8 days",
   },
   { name: "hint_click_devices", type: "Nullable(UInt32)", volatile: "as hint_address_conversions" },
   { name: "hint_click_country", type: "Nullable(String)", volatile: "as hint_address_conversions" },
@@ -127,7 +127,7 @@ export const foundColumns = [
   "reference_as_of",
 ] as const;
 
-/** Of the events of a request, under the first that brought them: filled from `events` by a view. */
+/** What became of the events of a request; a view fills it from `events`. */
 export const receiptColumns = ["client_id", "ts", "event_id", "batch", "fate"].map((name) => ({ name }));
 
 /**

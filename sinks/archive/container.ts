@@ -139,8 +139,8 @@ export const writeContainer = async (
 ): Promise<{ readonly file: Buffer; readonly contents: Contents }> => {
   const { offset: first, appended_at: appended_from } = records[0]!;
   const { offset: last, appended_at: appended_to } = records.at(-1)!;
-  // Between blocks stands a mark that a reader which lost its way looks for; it follows from the
-  // name, so that a file can be written again.
+  // Between blocks is the mark by which a reader finds the next block; it follows from the name,
+  // so that a file can be written again.
   const sync = createHash("sha256").update(`${topic}/${partition}/${first}-${last}`).digest().subarray(0, SYNC_BYTES);
   const hash = createHash("sha256");
   const blocks: Buffer[] = [];

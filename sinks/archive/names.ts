@@ -4,7 +4,7 @@ import type { UnixMs } from "../../stream/flow.ts";
 
 export const HOUR_MS = 3_600_000;
 
-/** One file, as its name tells it. */
+/** One file, as its name describes it. */
 export interface ArchiveFile {
   readonly key: string;
   readonly topic: string;

@@ -20,8 +20,8 @@ export const keptSince = (now: UnixMs): UnixMs => {
 
 /**
  * Answers the number of files that were deleted. Of each file the records go before the
- * announcement, so that whoever dies in between leaves an announcement in an hour that the next run
- * deletes. Schemas stay: they are few, and younger hours need them.
+ * announcement, so that a process that dies in between leaves an announcement in an hour that the
+ * next run deletes. Schemas stay: they are few, and younger hours need them.
  */
 export const deleteOldHours = async (
   objects: Objects,

@@ -7,14 +7,14 @@ import type { Wire } from "../../stream/wire.ts";
 
 /**
  * Asked before each file: undefined when everything may come back, so that nothing is decoded.
- * Rejects with a transient error while nobody knows.
+ * Rejects with a transient error while that is unknown.
  */
 export type Withheld = () => Promise<((message: InputMessage, partition: number) => boolean) | undefined>;
 
 /**
- * `withholds` as a sink's runner asks it. While anybody is erased, what cannot be read cannot be
- * known to be of nobody, and stays away too. The schemas that records may name are learnt from the
- * archive, once; again when that failed.
+ * `withholds` as a sink's runner asks it. While any subject is erased, a record that cannot be
+ * read may be of that subject, and stays away too. The schemas that records may name are learnt
+ * from the archive, once; again when that failed.
  */
 export const withheldBy = (
   objects: Objects,

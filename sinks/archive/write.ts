@@ -1,5 +1,5 @@
-// Stores batches of the log as files, so that they join without gap or overlap whoever dies when,
-// and whoever else is at it.
+// Stores batches of the log as files that join without gap or overlap, whichever process dies when
+// and however many store the same records.
 import { hit } from "#failpoint";
 import { ObjectMissing, type Objects } from "../../infra/objects/objects.ts";
 import type { UnixMs } from "../../stream/flow.ts";
@@ -82,7 +82,7 @@ export const archiver = (
     return offset;
   };
 
-  /** What will stand at this place: what was announced before, else what is at hand. */
+  /** What is stored at this place: what was announced before, else what is at hand. */
   const announce = async (place: Place, mine: Contents): Promise<Contents> => {
     const key = noticeKey(place, mine.first);
     if (await objects.putNew(key, Buffer.from(`${JSON.stringify(mine)}\n`))) return mine;

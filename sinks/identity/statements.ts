@@ -1,7 +1,7 @@
 // The statement that joins what was seen of an identity edge with what is known of it.
 import { type Columns, type DeclaredTable, givenRows, listOf, storedFrom } from "../../infra/postgres/columns.ts";
 
-/** Whether the given evidence is older; of two events at one moment the lower id is the evidence. */
+/** Whether the given evidence is older; of two events at one moment the lower id counts. */
 const isEarlier = "(excluded.first_seen, excluded.evidence_event_id) < (kept.first_seen, kept.evidence_event_id)";
 
 /** Keys are sorted, so that two writers wait for each other and never deadlock. */

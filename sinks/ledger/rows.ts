@@ -4,7 +4,7 @@ import type { Recorded } from "../../stream/flow.ts";
 import { contentHash } from "../content-hash.ts";
 import type { LedgerRow } from "./table.ts";
 
-/** Lines are debits of the client's books; what is held for a partner stands there as a credit. */
+/** Lines are debits of the client's books; what is held for a partner is a credit there. */
 const heldBy = ({ lines }: LedgerEntry): bigint =>
   lines.reduce((held, { account, amount_minor }) => (account.startsWith("held:") ? held - amount_minor : held), 0n);
 

@@ -38,14 +38,16 @@ order by client_id, entry_id, line
 on conflict (client_id, entry_id, line) do nothing`;
 
 /**
- * The entries of each touched conversion; `first` is the first of them. Found by conversion alone, for the policy adds the
- * tenants: with the client named twice the planner expects a single row and takes any index.
+ * The entries of each touched conversion; `first` is the first of them. Found by conversion alone,
+ * for the policy adds the tenants: with the client named twice the planner expects a single row and
+ * takes any index.
  */
 const summedEntries = `
   select client_id, conversion_id, count(*) as entries, sum(amount_minor) as amount_minor,
     sum(held_minor) as held_minor, bool_or(reverses_entry_id is not null and kind <> 'tier_adjustment') as is_reversed, max(payable_from) as payable_from,
     (array_agg(entry order by conversion_version, entry_id))[1] as first,
-    (array_agg(reason order by conversion_version desc, entry_id desc) filter (where reason is not null))[1] as reason,
+    (array_agg(reason order by conversion_version desc, entry_id desc)
+      filter (where reason is not null))[1] as reason,
     jsonb_agg(jsonb_build_object('entry_id', entry_id, 'kind', kind, 'amount_minor', amount_minor::text,
       'formula', formula, 'reason', reason) order by conversion_version, entry_id) as listed
   from ledger_entries as entry

@@ -63,8 +63,8 @@ const status = `case when is_reversed and amount_minor = 0 then 'reversed'
   when held_minor <> 0 then 'on_hold' else 'pending' end`;
 const receipt = "jsonb_build_object('formula', (first).formula, 'inputs', (first).inputs, 'entries', listed)";
 /**
- * From the entries of a conversion as ./statements.ts sums them. The first one says whose commission
- * it is and under which contract; the amount is the sum of all.
+ * From the entries of a conversion as ./statements.ts sums them. The first one says whose
+ * commission it is and under which contract; the amount is the sum of all.
  */
 export const commissionColumns = {
   client_id: int,

@@ -50,8 +50,8 @@ export interface ClickhouseStore {
    */
   readonly insert: (table: { readonly name: string }, rows: readonly unknown[], token: string) => Promise<void>;
   /**
-   * The same shape as in Postgres: runs `work` with a `write` whose calls are one insert each, told
-   * apart inside the token.
+   * The same shape as in Postgres: runs `work` with a `write` whose calls are one insert each,
+   * numbered inside the token.
    */
   readonly within: (
     batch: { readonly tenants: readonly number[]; readonly token: string },
@@ -86,8 +86,8 @@ export const clickhouseStore = (clickhouse: Clickhouse): ClickhouseStore => {
       values: Readable.from([bytes]),
       clickhouse_settings: { ...oneBlock, insert_deduplicate: 1, insert_deduplication_token: token },
     });
-    // It says nothing; unread it would hold its connection, and one that breaks has not been heard
-    // to the end: the insert comes again under its token.
+    // The answer is empty; unread it would hold its connection. One that breaks off is an insert
+    // whose end is unknown: it comes again under its token.
     await finished(stream.resume());
     // Of an insert that failed the bytes may be on their way still.
     if (kept.length < KEPT_BLOCKS) kept.push(block);

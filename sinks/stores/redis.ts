@@ -1,5 +1,5 @@
-// How a sink's rows get into Redis: one pipeline of commands a write, in one round trip. Losing them
-// costs hints, never money.
+// How a sink's rows get into Redis: one pipeline of commands a write, in one round trip. Losing
+// them costs hints, never money.
 import type { ChainableCommander, Redis } from "ioredis";
 import type { Table, Write } from "../../stream/flow.ts";
 

@@ -17,7 +17,7 @@ const hourMs = 3_600_000;
 const hashLength = 32;
 
 /**
- * Addresses and click ids are kept as hashes: whoever reads the sets learns nothing of a visitor.
+ * Addresses and click ids are kept as hashes: the sets show nothing of a visitor.
  */
 const short = (...parts: readonly string[]): string => hash("sha256", parts.join("\n"), "hex").slice(0, hashLength);
 

@@ -45,8 +45,8 @@ const arbitraryOf = (type: string): fc.Arbitrary<unknown> => {
   const inner = /^Nullable\((.*)\)$/.exec(type)?.[1];
   return inner === undefined ? someOf[type]! : orNull(someOf[inner]!);
 };
-/** As the store tells a value in JSON. */
-const told = (type: string, value: unknown): unknown => {
+/** As the store writes a value in JSON. */
+const asJson = (type: string, value: unknown): unknown => {
   if (value === null) return null;
   if (type.includes("DateTime64")) return new Date(value as number).toISOString();
   return type === "UInt64" ? String(value) : value;
@@ -73,7 +73,7 @@ test("whatever a row holds, the store reads it back", async () => {
         const byId = new Map(stored.map((one) => [one.event_id, one]));
         for (const values of given)
           expect(byId.get(values[1])).toEqual(
-            Object.fromEntries(names.map(([name, type], n) => [name, told(type, values[n])])),
+            Object.fromEntries(names.map(([name, type], n) => [name, asJson(type, values[n])])),
           );
       },
     ),

@@ -115,7 +115,7 @@ test("an event that was decided while Postgres was away is the same state as whe
   expect(await now()).toEqual(before);
 });
 
-test("what differs from the same table of another database is told by its key and its columns", async () => {
+test("what differs from the same table of another database is shown by its key and its columns", async () => {
   const other = `hashed_${process.pid}_${Date.now()}`;
   await clickhouse.command({ query: `create database ${other}` });
   try {
@@ -190,6 +190,6 @@ test(
   },
 );
 
-test("a table that nobody knows is refused by name", async () => {
+test("an unknown table is refused by name", async () => {
   await expect(stateHash(pool, clickhouse, ["event"])).rejects.toThrow("event; known: events");
 });

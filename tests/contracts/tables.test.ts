@@ -376,7 +376,7 @@ describe("the ledger", () => {
     expect(await inPostgres("ledger_lines", "commissions")(tenant)).toEqual(before);
   });
 
-  test("tells what became of a commission: pending, on hold, reversed, or nothing for a reason", async () => {
+  test("shows what became of a commission: pending, on hold, reversed, or nothing for a reason", async () => {
     const tenant = nextTenant();
     await write(
       ledger,

@@ -55,7 +55,7 @@ test("the content of a conversion and of a ledger entry has the hash that the fi
   ]);
 });
 
-/** Fields that were added after rows had been stored: two contents that differ in them alone are one. */
+/** Added after rows had been stored: two contents that differ in these alone are one. */
 const addedLater: readonly string[] = [];
 
 test.each([

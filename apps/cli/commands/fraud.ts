@@ -6,7 +6,7 @@ import { toDecimal } from "../../../domain/money.ts";
 import { openClickhouse } from "../../../infra/clickhouse/client.ts";
 import { print, printJson, table, tell } from "../../../infra/runtime/output.ts";
 import { UsageError } from "../../../infra/runtime/refused.ts";
-import { type FoundConversion, type Night, readNight } from "../../../modules/nightly/night.ts";
+import { type FoundConversion, type InspectedDay, inspectDay } from "../../../modules/nightly/inspect-day.ts";
 import { addresses } from "../config.ts";
 import { clientOf, withPool } from "../connections.ts";
 import { publishDecisions } from "../publish-decisions.ts";
@@ -19,7 +19,7 @@ const worthOf = (conversions: readonly FoundConversion[]): string => {
   return [...sums].map(([currency, minor]) => `${toDecimal(minor, currency)} ${currency}`).join(", ") || "0";
 };
 
-const showNight = ({ findings, conversions, decisions }: Night): void => {
+const showNight = ({ findings, conversions, decisions }: InspectedDay): void => {
   if (findings.length === 0) {
     print("nothing was found");
     return;
@@ -62,7 +62,7 @@ const nightlyByHand = (options: { client: string; day: string; yes?: boolean; js
     const client = await clientOf(pool, options.client);
     const clickhouse = openClickhouse(addresses().clickhouseUrl, { name: "tributary-ops", timeoutMs: 60_000 });
     try {
-      const night = await readNight(clickhouse, client, options.day, now);
+      const night = await inspectDay(clickhouse, client, options.day, now);
       if (options.json)
         printJson({
           findings: night.findings,

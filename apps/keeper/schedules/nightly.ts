@@ -8,7 +8,7 @@ import type { Clickhouse } from "../../../infra/clickhouse/client.ts";
 import type { Log } from "../../../infra/runtime/log.ts";
 import type { Schedule } from "../../../infra/runtime/schedule.ts";
 import { decisionMessages } from "../../../modules/decisions/decisions.ts";
-import { readNight } from "../../../modules/nightly/night.ts";
+import { inspectDay } from "../../../modules/nightly/inspect-day.ts";
 import { openReference } from "../../../modules/reference/reference.ts";
 import type { UnixMs } from "../../../stream/flow.ts";
 import type { Produce } from "../../../stream/messages.ts";
@@ -61,7 +61,7 @@ export const nightly = ({ pool, clickhouse, wire, produce, log, clock }: Nightly
       for (const client of await clientsOf(pool, now)) {
         if (passed.has(client.client_id)) continue;
         if (isClosing() || clock() > end) return written;
-        const { findings, decisions } = await readNight(clickhouse, client, day, now);
+        const { findings, decisions } = await inspectDay(clickhouse, client, day, now);
         await produce(decisionMessages(wire, decisions));
         written += decisions.length;
         passed.add(client.client_id);

@@ -1,21 +1,20 @@
-// What the nightly pass finds in a client's day: counts from ClickHouse, findings, and the
+// Inspects a client's day, as the nightly pass does: counts from ClickHouse, findings, and the
 // decisions that follow.
 import { startOfDay } from "../../domain/calendar.ts";
 import type { Client } from "../../domain/reference/reference.ts";
 import type { Clickhouse } from "../../infra/clickhouse/client.ts";
+import { pickColumns } from "../../infra/clickhouse/columns.ts";
 import {
   bind,
   type ClientScope,
   type Condition,
   cond,
   count,
-  minor,
-  optional,
   readRows,
   scopeOf,
-  text,
 } from "../../infra/clickhouse/query.ts";
 import type { Claim } from "../../schemas/generated.ts";
+import { eventReads } from "../../sinks/analytics/table.ts";
 import type { UnixMs } from "../../stream/flow.ts";
 import { decisionsOf, type FlaggedConversion } from "./decisions.ts";
 import { type Finding, findingsOf, type PartnerCounts } from "./findings.ts";
@@ -24,7 +23,7 @@ export interface FoundConversion extends FlaggedConversion {
   readonly value_minor: bigint | null;
   readonly currency: string | null;
 }
-export interface Night {
+export interface InspectedDay {
   readonly findings: readonly Finding[];
   /** Conversions of the day of every partner that something was found about. */
   readonly conversions: readonly FoundConversion[];
@@ -35,9 +34,7 @@ const DAY_MS = 86_400_000;
 /** Days whose conversions make a distribution, the day itself included. */
 const DISTRIBUTION_DAYS = 7;
 const HOUR_MS = 3_600_000;
-/**
- * A sender's clock is believed up to a day ahead; what it says is the key that rows are found by.
- */
+/** A sender's clock is believed up to a day ahead; its time is the key that rows are found by. */
 const AHEAD_MS = DAY_MS;
 
 const elapsed = "toUnixTimestamp64Milli(at) - toUnixTimestamp64Milli(clicked_at)";
@@ -51,7 +48,12 @@ const during = (from: UnixMs, to: UnixMs): Condition => {
  * `day` is one of Mexico City, YYYY-MM-DD. Throws RangeError on another text, and what ClickHouse
  * throws.
  */
-export const readNight = async (clickhouse: Clickhouse, client: Client, day: string, now: UnixMs): Promise<Night> => {
+export const inspectDay = async (
+  clickhouse: Clickhouse,
+  client: Client,
+  day: string,
+  now: UnixMs,
+): Promise<InspectedDay> => {
   const scope = scopeOf(client.client_id);
   const from = startOfDay(day);
   const to = startOfDay(new Date(Date.parse(day) + DAY_MS).toISOString().slice(0, 10));
@@ -114,20 +116,11 @@ const conversionsOf = async (
   const rows = await readRows(clickhouse, scope, {
     from: "events_current",
     columns: {
-      event_id: text("event_id"),
-      t: text("t"),
-      order_id: optional(text("order_id")),
-      product_id: optional(text("product_id")),
-      did: text("did"),
-      source: text("source"),
-      dedup_key: optional(text("dedup_key")),
-      lead_key: optional(text("lead_key")),
-      sale_hash: optional(text("sale_hash")),
+      ...pickColumns(eventReads, "event_id", "t", "order_id", "product_id", "did", "source"),
+      ...pickColumns(eventReads, "dedup_key", "lead_key", "sale_hash", "fraud_reasons", "value_minor", "currency"),
+      // Never null here: `byClick` asks for one.
       partner_id: count("partner_id"),
       elapsed_ms: count(elapsed),
-      fraud_reasons: text("fraud_reasons"),
-      value_minor: optional(minor("value_minor")),
-      currency: optional(text("currency")),
     },
     where: [byClick, during(from, to), cond`partner_id in ${bind("Array(UInt32)", partners)}`],
     orderBy: ["event_id"],

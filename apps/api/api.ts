@@ -12,7 +12,7 @@ import { openPool } from "../../infra/postgres/sql.ts";
 import type { Log } from "../../infra/runtime/log.ts";
 import { openMetrics } from "../../infra/runtime/metrics.ts";
 import { closing, type Scope } from "../../infra/runtime/scope.ts";
-import { tlsOf } from "../../infra/runtime/tls-files.ts";
+import { tlsOf } from "../../infra/runtime/tls.ts";
 import { commitOf, versionOf } from "../../infra/runtime/version.ts";
 import { openTokens } from "../../modules/access/tokens.ts";
 import { userOf } from "../../modules/access/users.ts";

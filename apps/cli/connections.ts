@@ -10,10 +10,12 @@ import type { Admin } from "../../infra/kafka/kafka.ts";
 import { type Kafka, openKafka } from "../../infra/kafka/kafka.ts";
 import { openPool } from "../../infra/postgres/sql.ts";
 import { Refused, UsageError } from "../../infra/runtime/refused.ts";
+import { decisionMessages, decisionTopic } from "../../modules/decisions/decisions.ts";
 import { HeldElsewhere } from "../../modules/groups/group-holds.ts";
 import { RewindRefused } from "../../modules/groups/rewind.ts";
 import { type Found, findGroup, type Rewinding } from "../../modules/groups/rewinding.ts";
 import { findClient } from "../../modules/reference/find-client.ts";
+import type { Claim } from "../../schemas/generated.ts";
 import { topics } from "../../topics.ts";
 import { pipeline } from "../../topology.ts";
 import { addresses, redisUrl } from "./config.ts";
@@ -84,4 +86,16 @@ export const hostOf = async (rewinding: Rewinding, name: string): Promise<Found>
   const known = pipeline.nodes.flatMap((node) => (node.is === "edge" ? [] : node.name));
   if (!known.includes(name)) throw new UsageError(`${name} is no stage and no sink; there are ${known.join(", ")}`);
   return findGroup(rewinding, name);
+};
+
+/** Resolves when the log has them. */
+export const publishDecisions = async (decisions: readonly Claim[]): Promise<void> => {
+  const { registryUrl, topicPrefix } = addresses();
+  const wire = await openWire([decisionTopic], openRegistry({ url: registryUrl, topicPrefix }));
+  const producer = kafkaOf().producer();
+  try {
+    await producer.send(decisionMessages(wire, decisions));
+  } finally {
+    await producer.close();
+  }
 };

@@ -5,7 +5,7 @@ import { authenticator } from "../../infra/http/tokens.ts";
 import type { Log } from "../../infra/runtime/log.ts";
 import { type Metrics, openMetrics } from "../../infra/runtime/metrics.ts";
 import { closing, type Scope } from "../../infra/runtime/scope.ts";
-import { tlsOf } from "../../infra/runtime/tls-files.ts";
+import { tlsOf } from "../../infra/runtime/tls.ts";
 import { commitOf, versionOf } from "../../infra/runtime/version.ts";
 import { lastResortHeld } from "../../infra/spool/last-resort.ts";
 import { letterDepth } from "../../modules/dead-letters/letter-index.ts";

@@ -11,7 +11,7 @@ import type { Log } from "../../infra/runtime/log.ts";
 import { type Metrics, openMetrics } from "../../infra/runtime/metrics.ts";
 import { keepDoing, type Schedule } from "../../infra/runtime/schedule.ts";
 import { closing, type Scope } from "../../infra/runtime/scope.ts";
-import { tlsOf } from "../../infra/runtime/tls-files.ts";
+import { tlsOf } from "../../infra/runtime/tls.ts";
 import { commitOf, versionOf } from "../../infra/runtime/version.ts";
 import { sendWithSchemaIds } from "../../infra/spool/send-with-schema-ids.ts";
 import { letterSources } from "../../modules/dead-letters/failure.ts";

@@ -3,7 +3,7 @@ import { type Consumer, copyReading, openKafka, sinkReading, stageReading } from
 import type { Log } from "../../infra/runtime/log.ts";
 import { openMetrics } from "../../infra/runtime/metrics.ts";
 import { closing, type Scope } from "../../infra/runtime/scope.ts";
-import { tlsOf } from "../../infra/runtime/tls-files.ts";
+import { tlsOf } from "../../infra/runtime/tls.ts";
 import { commitOf, versionOf } from "../../infra/runtime/version.ts";
 import { heldAmong, recordHosting } from "../../modules/groups/group-holds.ts";
 import type { Group } from "../../modules/groups/hosting.ts";

@@ -1,9 +1,11 @@
 // The folder of one embedded stack (`.tributary/`): where it lies, what is kept in it, and how its
 // small JSON files are read and written.
+
 import { randomBytes } from "node:crypto";
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
+import { Held, lockFile } from "../runtime/lock.ts";
 
 /** Secrets made once per folder; kept in `secrets.json`, mode 0600. */
 export interface Secrets {
@@ -98,4 +100,21 @@ export function secretsOf(home: Home): Secrets {
   };
   if (JSON.stringify(secrets) !== JSON.stringify(kept)) writeJson(file, secrets);
   return secrets;
+}
+
+/**
+ * Takes the folder for this process and returns how to give it back.
+ * @throws Error with the number of the process that has it.
+ */
+export function lockHome(home: Home): () => void {
+  try {
+    return lockFile(home.path("lock.json"));
+  } catch (error) {
+    if (!(error instanceof Held)) throw error;
+    const { pid } = error.holder;
+    throw new Error(
+      `Tributary already runs in ${home.folder} as process ${pid}; stop that one first (Ctrl-C in its ` +
+        `terminal, or kill ${pid}).`,
+    );
+  }
 }

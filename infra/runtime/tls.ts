@@ -56,3 +56,13 @@ const secureServer = (options: ServerOptions, listener: RequestListener, tls: Tl
   });
   return server;
 };
+
+/** Both files or none: infra/runtime/environment.ts refuses one without the other. */
+export const tlsOf = (
+  {
+    TLS_CERT_FILE: certFile,
+    TLS_KEY_FILE: keyFile,
+  }: { readonly TLS_CERT_FILE?: string | undefined; readonly TLS_KEY_FILE?: string | undefined },
+  log: Log,
+): { readonly tls?: TlsFiles } =>
+  certFile === undefined || keyFile === undefined ? {} : { tls: { certFile, keyFile, log } };

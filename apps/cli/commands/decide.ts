@@ -12,8 +12,7 @@ import { isSettled, orderLines } from "../../../modules/decisions/order-lines.ts
 import { openReference } from "../../../modules/reference/reference.ts";
 import { decisionOnOrder } from "../../../processors/settle/decision-claim.ts";
 import type { DecisionKind } from "../../../schemas/generated.ts";
-import { clientOf, withPool } from "../connections.ts";
-import { publishDecisions } from "../publish-decisions.ts";
+import { clientOf, publishDecisions, withPool } from "../connections.ts";
 
 interface DecideOptions {
   readonly client: string;

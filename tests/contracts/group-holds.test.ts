@@ -53,7 +53,7 @@ describe("a hold", () => {
     const operation = await taken("c");
     await expect(taken("c")).rejects.toThrow(/duplicate key/);
     await holds.end(operation);
-    await expect(holds.release(operation)).rejects.toThrow("the hold of op_c is gone: somebody has released the group");
+    await expect(holds.release(operation)).rejects.toThrow("the hold of op_c is gone: the group was released");
     await expect(holds.keepPlan(operation, plan)).rejects.toThrow("is gone");
   });
 

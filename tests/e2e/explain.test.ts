@@ -103,7 +103,7 @@ test("the refund is explained by the sale that it found", async () => {
 
 test("a sale that earns nobody anything says why", async () => {
   const { stdout } = await explain("nobodys", "--client", "casa-verde");
-  expect(stdout).toContain("credited to  nobody: bad_click_id: the click id is not one of ours");
+  expect(stdout).toContain("credited to  no partner: bad_click_id: the click id is not one of ours");
   expect((await json("nobodys")).entries).toEqual([]);
 });
 

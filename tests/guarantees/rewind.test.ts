@@ -104,7 +104,7 @@ test("killed at every step and run again, the command ends what it began", async
   const before = await hashNow();
   const [group, topic] = ["tributary.enrich", "events.raw"];
   const committed = await committedOf(group, topic);
-  for (const step of ["is held", "nobody is in the group", "the workers join again"]) {
+  for (const step of ["is held", "the group is empty", "the workers join again"]) {
     const { child, done } = product.tributary("rewind", "enrich", "--to", "earliest", "--yes");
     await new Promise<void>((resolve) => {
       let heard = "";

@@ -226,7 +226,7 @@ describe("after a crash of the supervisor", () => {
   test("lost passwords of existing data are told with the cure", async () => {
     const secrets = readFileSync(join(here.home, "secrets.json"));
     writeFileSync(join(here.home, "secrets.json"), '{"tributary": "');
-    await expect(here.start({ services: ["redis"] })).rejects.toThrow(`remove ${here.home} to start anew`);
+    await expect(here.start({ services: ["redis"] })).rejects.toThrow(`remove ${here.home} to start afresh`);
     writeFileSync(join(here.home, "secrets.json"), secrets);
   });
 

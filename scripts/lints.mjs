@@ -1,0 +1,80 @@
+// The rules of form that no linter knows: columns, words, folder sizes, private paths, and that a
+// cited path exists. Exceptions stand in scripts/lints.allowed. Usage: node scripts/lints.mjs
+import { execFileSync } from "node:child_process";
+import { existsSync, readFileSync } from "node:fs";
+import { dirname } from "node:path";
+
+const files = execFileSync("git", ["ls-files", "--cached", "--others", "--exclude-standard"], { encoding: "utf8" })
+  .split("\n")
+  .filter((file) => /\.(ts|mjs|md)$/.test(file) && existsSync(file) && !file.startsWith("bench/results/"));
+const isCode = (file) => /\.(ts|mjs)$/.test(file);
+const linesOf = new Map(files.map((file) => [file, readFileSync(file, "utf8").split("\n")]));
+
+/** Each line of the file: `<rule> <path>[: <word>]  # why`. */
+const allowed = new Set(
+  readFileSync("scripts/lints.allowed", "utf8")
+    .split("\n")
+    .map((line) => line.replace(/\s*#.*/, "").trim())
+    .filter((line) => line !== ""),
+);
+const found = [];
+const say = (rule, file, line, what) => {
+  if (!allowed.has(`${rule} ${file}`) && !allowed.has(`${rule} ${file}: ${what}`))
+    found.push(`${rule}: ${file}${line === undefined ? "" : `:${line}`} ${what}`);
+};
+
+const CODE_COLUMNS = 120;
+const COMMENT_COLUMNS = 100;
+const isComment = (line) => /^\s*(\/\/|\*|\/\*)/.test(line);
+for (const [file, lines] of linesOf)
+  if (isCode(file))
+    for (const [n, line] of lines.entries()) {
+      const most = isComment(line) && !/biome-ignore|@ts-expect-error/.test(line) ? COMMENT_COLUMNS : CODE_COLUMNS;
+      if (line.length > most) say("columns", file, n + 1, `${line.length} of ${most}`);
+    }
+
+/** Our old dialect, and what the field says (docs/design/architecture.md, "Words"). */
+const dialect = [
+  [/\bwhoever\b/i, "whoever", "the process that, who"],
+  [/\banew\b/i, "anew", "again"],
+  [/\b(is|are|was|were|be|been) told\b/i, "is told", "is reported, is configured"],
+  [/\bnobody who\b/i, "nobody who", "no process that"],
+  [/\bshould (it|they) \w+/i, "should it", "if it"],
+  [/^(?!.*(const|let|[.[(])\s*told\b).*\btold\b/i, "told", "reported, said, configured"],
+  [/\bnobody\b/i, "nobody", "no process, no sender, none"],
+  [/\bwhat is young\b/i, "what is young", "the young generation"],
+  [/\bhow many-th\b/i, "the how many-th", "sequence number"],
+  [/\bin turn of\b/i, "in turn of", "in the order of"],
+];
+for (const [file, lines] of linesOf) {
+  if (file === "scripts/lints.mjs") continue;
+  for (const [n, line] of lines.entries())
+    for (const [pattern, word, better] of dialect)
+      if (pattern.test(line) && !allowed.has(`words ${file}: ${word}`))
+        say("words", file, n + 1, `${word} (write: ${better})`);
+}
+
+const MOST_FILES = 15;
+const sizes = new Map();
+for (const file of files)
+  if (file.endsWith(".ts") && !file.startsWith("tests/")) sizes.set(dirname(file), (sizes.get(dirname(file)) ?? 0) + 1);
+for (const [folder, count] of sizes)
+  if (count > MOST_FILES) say("folders", folder, undefined, `holds ${count} files, at most ${MOST_FILES}`);
+
+/** Paths of one person's machine. */
+const PRIVATE = /(^|[\s"'`(=])\/(home|root|Users|work|mnt)\/[\w.-]+/;
+for (const [file, lines] of linesOf)
+  for (const [n, line] of lines.entries())
+    if (PRIVATE.test(line)) say("private-path", file, n + 1, line.trim().slice(0, 80));
+
+/** A path that a comment or a page cites is there. */
+const CITED =
+  /(?<![\w./-])((?:apps|bench|docs|domain|infra|migrations|modules|ops|processors|schemas|scripts|sinks|stream|tests)\/[\w./-]*\w\.(?:ts|mjs|md|sql|yaml|yml|avsc))\b/g;
+for (const [file, lines] of linesOf)
+  for (const [n, line] of lines.entries())
+    if ((!isCode(file) || isComment(line)) && file !== "CHANGELOG.md")
+      for (const [, path] of line.matchAll(CITED)) if (!existsSync(path)) say("cited-path", file, n + 1, path);
+
+for (const line of found) console.error(line);
+if (found.length > 0) console.error(`${found.length} places; exceptions with a reason go into scripts/lints.allowed`);
+process.exit(found.length > 0 ? 1 : 0);

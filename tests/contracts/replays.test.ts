@@ -157,12 +157,12 @@ test("a cancelled replay moves no more, and cannot be cancelled twice", async ()
   expect(reportOf((await readReplay(pool, replay_id))!)).toMatchObject({ ok: false, state: "cancelled" });
 });
 
-test("whoever waits hears of a replay that nobody takes up, and the replay stays", async () => {
+test("waiting for a replay ends when no keeper takes it up, and the replay stays", async () => {
   const pool = database.pool();
   const { replay_id } = await requestReplay(pool, wanted(6));
   const error = await awaitReplay(pool, replay_id, { stalledMs: 300 }).catch((thrown) => thrown);
   expect(error).toBeInstanceOf(ReplayStalled);
-  expect(error.message).toContain("is a keeper running?");
+  expect(error.message).toContain("is one running?");
   expect((await readReplay(pool, replay_id))!.state).toBe("waiting");
 });
 

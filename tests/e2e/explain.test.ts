@@ -86,7 +86,7 @@ test("on a terminal it reads as sentences and tables", async () => {
   for (const part of [
     "purchase explained of casa-verde",
     /credited to {2}partner \d+ .+, campaign \d+ .+, by click on link \d+, 1\.0 h before it, window 30 days/,
-    "lower_precedence: somebody before it",
+    "lower_precedence: one before it",
     "Order as settle remembers it: o:explained",
     "120.00 MXN",
     "-30.00 MXN",

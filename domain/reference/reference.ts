@@ -51,6 +51,12 @@ export interface Partner extends Known {
    */
   readonly email_sha256: string | null;
 }
+/** What names a campaign without a click: a promo code, or a word or the beginning of an address. */
+export interface CampaignPattern {
+  readonly kind: "coupon" | "utm_campaign" | "utm_source" | "url_prefix";
+  readonly value: string;
+  readonly partner_id?: number;
+}
 export interface Campaign extends Known {
   readonly campaign_id: number;
   readonly client_id: number;
@@ -58,6 +64,7 @@ export interface Campaign extends Known {
   readonly status: "draft" | "active" | "paused" | "ended";
   readonly starts_at: UnixMs | null;
   readonly ends_at: UnixMs | null;
+  readonly patterns: readonly CampaignPattern[];
 }
 export interface Link extends Known {
   readonly link_id: number;
@@ -181,6 +188,10 @@ export interface ReferenceAt {
   readonly linkByCode: (clientId: number, code: string) => Link | undefined;
   /** Lowest id first. */
   readonly partnersOf: (clientId: number) => readonly Partner[];
+  /** Those of the client that have patterns, lowest id first. */
+  readonly campaignsWithPatterns: (clientId: number) => readonly Campaign[];
+  /** Whom the links of a campaign in use credit, lowest id first. */
+  readonly partnersOfCampaign: (campaignId: number) => readonly number[];
   /**
    * Active rules in force, the order in which they win: highest priority, then most leaves, then
    * lowest id.
@@ -313,6 +324,17 @@ export const referenceOf = (rows: ReferenceRows, asOf: UnixMs): Reference => {
       [...new Set(all.map((row) => row.partner_id))].sort((a, b) => a - b),
     ]),
   );
+  const idsByClient = groupBy(
+    rows.campaigns.filter(({ patterns }) => patterns.length > 0),
+    (row) => row.client_id,
+  );
+  const withPatterns = new Map(
+    [...idsByClient].map(([client, all]) => [
+      client,
+      [...new Set(all.map((row) => row.campaign_id))].sort((a, b) => a - b),
+    ]),
+  );
+  const linksByCampaign = groupBy(rows.links, (row) => row.campaign_id);
   const slugs = new Map(rows.clients.map((row) => [row.slug, row.client_id]));
   const ordered = new Map<number, { knownAt: UnixMs; rules: readonly Rule[] }>();
 
@@ -354,6 +376,18 @@ export const referenceOf = (rows: ReferenceRows, asOf: UnixMs): Reference => {
           const partner = partnerAt(id, validAt, knownAt);
           return partner?.client_ids.includes(clientId) ? partner : [];
         }),
+      campaignsWithPatterns: (clientId) =>
+        (withPatterns.get(clientId) ?? none).flatMap((id) => {
+          const campaign = campaignAt(id, validAt, knownAt);
+          return campaign?.client_id === clientId && campaign.patterns.length > 0 ? campaign : [];
+        }),
+      partnersOfCampaign: (campaignId) => {
+        const inUse = (linksByCampaign.get(campaignId) ?? none).flatMap(({ link_id }) => {
+          const link = linkAt(link_id, validAt, knownAt);
+          return link?.campaign_id === campaignId && link.status === "active" ? link.partner_id : [];
+        });
+        return [...new Set(inUse)].sort((a, b) => a - b);
+      },
       rules: (clientId) =>
         rulesInOrder(clientId, knownAt).filter((rule) => rule.status === "active" && isInForce(rule, validAt)),
       contract: ({ client_id, partner_id, segment, event_type }) => {

@@ -56,7 +56,7 @@ export const rowsAfter = async (tx: pg.PoolClient, change: number): Promise<Refe
     "partners",
   );
   const campaigns = await read<InDays<Campaign, "starts_at" | "ends_at">>(
-    sql`campaign_id, client_id, name, status, starts_on as starts_at, ends_on as ends_at`,
+    sql`campaign_id, client_id, name, status, starts_on as starts_at, ends_on as ends_at, patterns`,
     "campaigns",
   );
   const links = await read<Link>(sql`link_id, client_id, campaign_id, partner_id, code, status`, "links");

@@ -1,7 +1,8 @@
 // Decides who is credited for an event, says why nobody else is, and sends what concerns an order
 // on to settle.
 import type { Candidate, Claim, Credit, EventAttributed, EventScored } from "../../schemas/generated.ts";
-import { type Emitted, emit, type Processor } from "../../stream/flow.ts";
+import { drop, type Emitted, emit, type Processor } from "../../stream/flow.ts";
+import { shownBy } from "../enrich/consent.ts";
 import { claimKindOf, hasWeakOrder, orderKeyOf } from "./claims.ts";
 import {
   type Case,
@@ -9,6 +10,7 @@ import {
   clickOnEvent,
   clickThroughIdentity,
   type Fault,
+  matchingCampaigns,
   matchingRules,
   noContenders,
   partnerOnEvent,
@@ -42,22 +44,28 @@ const reasons: ReadonlySet<Fault | null> = new Set<Fault>([
 
 /**
  * Precedence: the click id on the event, then the partner whom its source names, then the first
- * matching rule, then the click of the same person on another device, where the client switched
+ * matching rule, then a campaign whose pattern matches, then the click of the same person on another device, where the client switched
  * that on; of these the first without a fault wins.
  * Judged with the client's windows and the status of everybody at event time. A rejected fraud
  * score and a sale without a real order id credit no partner. Every event goes on as version 1:
  * claims to settle, which alone writes their rows, all others to the store. Only a click with a
  * good click id changes the journey.
  */
-export const attribute: Processor<EventScored, Out, Journey, AttributeFacts> = (input, journey, facts) => {
+export const attribute: Processor<EventScored, Out, Journey, AttributeFacts, "no_analytics_consent"> = (
+  input,
+  journey,
+  facts,
+) => {
   const { event, enrichment, fraud } = input.data;
   const kind = claimKindOf(event, facts.reference);
+  const shown = shownBy(enrichment.consent, event, kind !== null);
+  if (shown === null) return drop("no_analytics_consent", journey);
   const credit = creditFor(
     { input, facts, windowDays: windowOf(event.t, event.client_id, facts) },
     journey,
     kind !== null,
   );
-  const attributed: EventAttributed = { event, enrichment, fraud, credit, version: 1, merged_into: null };
+  const attributed: EventAttributed = { event: shown, enrichment, fraud, credit, version: 1, merged_into: null };
   const emitted: Emitted<Out> =
     kind === null
       ? { output: "attributed", data: attributed }
@@ -126,11 +134,12 @@ const contendersOn = (case_: Case): readonly Contender[] => {
   const { click_id, partner_ref } = case_.input.data.event;
   const { identityClick } = case_.facts;
   const rules = matchingRules(case_);
-  if (click_id === null && partner_ref === null && identityClick === null) return rules;
+  const campaigns = matchingCampaigns(case_);
+  if (click_id === null && partner_ref === null && identityClick === null && campaigns.length === 0) return rules;
   const contenders: Contender[] = [];
   if (click_id !== null) contenders.push(clickOnEvent(click_id, case_));
   if (partner_ref !== null) contenders.push(partnerOnEvent(partner_ref, case_));
-  contenders.push(...rules);
+  contenders.push(...rules, ...campaigns);
   if (identityClick !== null && identityClick !== click_id) contenders.push(clickThroughIdentity(identityClick, case_));
   return contenders;
 };

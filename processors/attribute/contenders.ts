@@ -3,8 +3,9 @@
 
 import { parseCondition } from "../../domain/conditions/condition.ts";
 import { compile, type Evaluate } from "../../domain/conditions/evaluate.ts";
-import { Subject } from "../../domain/conditions/fields.ts";
-import type { Condition, Link, ReferenceAt } from "../../domain/reference/reference.ts";
+import { readerOf, Subject } from "../../domain/conditions/fields.ts";
+import { queryValueOf } from "../../domain/conditions/url-parts.ts";
+import type { CampaignPattern, Condition, Link, ReferenceAt } from "../../domain/reference/reference.ts";
 import type { EventScored } from "../../schemas/generated.ts";
 import type { Recorded, UnixMs } from "../../stream/flow.ts";
 import type { AttributeFacts } from "./facts.ts";
@@ -25,7 +26,7 @@ export type Fault =
   | "not_carried";
 
 export interface Contender {
-  readonly method: "click" | "partner_param" | "upload" | "rule" | "identity";
+  readonly method: "click" | "partner_param" | "upload" | "rule" | "campaign" | "identity";
   readonly reference: string;
   readonly partner_id: number | null;
   readonly campaign_id: number | null;
@@ -203,6 +204,54 @@ export const matchingRules = (case_: Case): readonly Contender[] => {
   }
   return matching;
 };
+/** A promo code says more than the name of a campaign, that more than a source, and an address least. */
+const kindsInOrder = ["coupon", "utm_campaign", "utm_source", "url_prefix"] as const;
+
+const isMatched = ({ kind, value }: CampaignPattern, subject: Subject): boolean => {
+  if (kind === "coupon") return readCoupon(subject) === value;
+  if (kind === "url_prefix") return subject.event.url?.startsWith(value) === true;
+  return queryValueOf(subject.url?.query, kind) === value;
+};
+const readCoupon = readerOf("coupon");
+
+/**
+ * Campaigns whose patterns the event matches, in the order in which they win: by kind, then the
+ * longer text, then the lower campaign. A pattern without a partner credits that of a campaign that
+ * has just one.
+ */
+export const matchingCampaigns = (case_: Case): readonly Contender[] => {
+  const { input, facts } = case_;
+  const campaigns = facts.reference.campaignsWithPatterns(input.data.event.client_id);
+  if (campaigns.length === 0) return noContenders;
+  const subject = new Subject(input.data);
+  return campaigns
+    .flatMap(({ campaign_id, patterns }) => patterns.map((pattern) => ({ campaign_id, pattern })))
+    .filter(({ pattern }) => isMatched(pattern, subject))
+    .sort(
+      (a, b) =>
+        kindsInOrder.indexOf(a.pattern.kind) - kindsInOrder.indexOf(b.pattern.kind) ||
+        b.pattern.value.length - a.pattern.value.length ||
+        a.campaign_id - b.campaign_id,
+    )
+    .map(({ campaign_id, pattern }) => campaignContender(campaign_id, pattern, case_));
+};
+
+const campaignContender = (campaign_id: number, pattern: CampaignPattern, case_: Case): Contender => {
+  const { kind, value, partner_id: named } = pattern;
+  const partners = named === undefined ? case_.facts.reference.partnersOfCampaign(campaign_id) : [named];
+  const partner_id = partners.length === 1 ? partners[0]! : null;
+  return {
+    method: "campaign",
+    reference: `${kind}:${value}`.slice(0, referenceLength),
+    partner_id,
+    campaign_id,
+    link_id: null,
+    rule_id: null,
+    rule_version: null,
+    fault: partner_id === null ? "unknown_partner" : statusFault({ partner_id, campaign_id, link: null }, case_),
+  };
+};
+
 export const noContenders: readonly Contender[] = [];
 
 /**

@@ -20,16 +20,25 @@ export const maskInForce = (given: number, { hasGpc, hasDnt }: Signals): number 
  */
 const contractual: ReadonlySet<string> = new Set(["purchase", "ext_purchase", "refund", "lead_submit", "install"]);
 
-/** The way and the device of a visitor who did not agree to be seen. */
-const withheld = { url: null, ref: null, ip: null, ua: null } as const;
+/** The device of a visitor who did not agree to be seen. */
+const noDevice = { ip: null, ua: null } as const;
+
+export const isSeen = (consent: number): boolean => (consent & analytics) !== 0;
 
 /**
- * The event as it may be stored: itself, itself without what is withheld, or null when nothing of
- * it may.
+ * The event as it may go on: itself, itself without the device, or null when nothing of it may. Its
+ * way goes as far as attribute, for a partner may earn by it, and so does a custom event, for only
+ * there it is known whether a partner earns on it.
  */
 export const allowedBy = (consent: number, event: EventReceived): EventReceived | null => {
-  if ((consent & analytics) !== 0) return event;
-  return contractual.has(event.t) ? { ...event, ...withheld } : null;
+  if (isSeen(consent)) return event;
+  return contractual.has(event.t) || event.t === "custom" ? { ...event, ...noDevice } : null;
+};
+
+/** What went on as it may be stored: without its way; null for a custom event that no partner earns on. */
+export const shownBy = (consent: number, event: EventReceived, isClaim: boolean): EventReceived | null => {
+  if (isSeen(consent)) return event;
+  return event.t === "custom" && !isClaim ? null : { ...event, url: null, ref: null };
 };
 
 /**

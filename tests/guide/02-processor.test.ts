@@ -104,7 +104,7 @@ test("without consent to analytics a page view ends in enrich, and a purchase go
   given(enrich, { state: null, facts: nothingKnown }).when(visit(unseen)).then({ drops: "no_analytics_consent" });
   given(enrich, { state: null, facts: nothingKnown })
     .when(visit({ ...unseen, t: "purchase", order_id: "o1" }))
-    .then({ emits: { enriched: { event: { order_id: "o1", ip: null, url: null } } } });
+    .then({ emits: { enriched: { event: { order_id: "o1", ip: null } } } });
 });
 
 // `settle` has memory but no facts. Its state is the life of one order, and it only ever emits:

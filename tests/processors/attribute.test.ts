@@ -2,7 +2,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { clickIdKey, mint } from "../../domain/click-id.ts";
-import { type ReferenceRows, reference } from "../../domain/reference/reference.ts";
+import { type CampaignPattern, type ReferenceRows, reference } from "../../domain/reference/reference.ts";
 import { attribute } from "../../processors/attribute/attribute.ts";
 import { clickKeys, clickKeysOf } from "../../processors/attribute/click-keys.ts";
 import { attributeFacts } from "../../processors/attribute/facts.ts";
@@ -519,6 +519,31 @@ describe("where an event goes", () => {
     }));
 });
 
+describe("a device that refused analytics", () => {
+  const unseen = { enrichment: { consent: 0xfe } };
+  const way = { url: "https://shop.example/?utm_source=news", ref: "https://news.example/" };
+  const byAddress = rule({ when: { field: "url.query.utm_source", op: "eq", value: "news" } });
+  test("leaves its sale to the partner whose rule it matches, and the row hides its way", () =>
+    expect(attributedOf(sale(way), { ...unseen, rows: { rules: [byAddress] } })).toMatchObject({
+      event: { url: null, ref: null },
+      credit: { status: "attributed", method: "rule" },
+    }));
+  test("shows its way when it agreed", () => expect(attributedOf(sale(way)).event).toMatchObject(way));
+  test("leaves a custom event that a partner earns on, and nothing else of its own", () => {
+    const trial = { t: "custom", custom_name: "trial", ...way };
+    const earning = { ...unseen, rows: { contracts: [contract({ event_type: "trial" })] } };
+    expect(attributedOf(trial, earning).event).toMatchObject({ custom_name: "trial", url: null, ref: null });
+    const input = recorded(topics.eventsScored, scored(trial, unseen));
+    const facts = {
+      reference: referenceWith().at(noon, noon),
+      clickOf: keys.clickOf,
+      referenceAsOf: null,
+      identityClick: null,
+    };
+    expect(attribute(input, noClicks, facts)).toMatchObject({ kind: "drop", reason: "no_analytics_consent" });
+  });
+});
+
 describe("the facts", () => {
   test("are those valid at event time, as known when the event was received", async () => {
     const known = referenceWith({
@@ -551,7 +576,7 @@ describe("the facts", () => {
 });
 
 const anyEvent = fc.record({
-  t: fc.constantFrom("page_view", "click", "purchase", "install", "lead_submit", "refund", "custom"),
+  t: fc.constantFrom("page_view", "click", "purchase", "install", "lead_submit", "refund", "form_start"),
   click_id: fc.oneof(
     fc.constant(null),
     fc.constant("bad"),
@@ -625,6 +650,65 @@ describe("whatever happens", () => {
     fc.assert(
       fc.property(anyEvent, anyGiven, (event, given) => documented.test(creditOf(event, given).reason ?? "no_click")),
     );
+  });
+});
+
+describe("the pattern of a campaign", () => {
+  const withPatterns = (...patterns: readonly CampaignPattern[]) => ({ campaigns: [campaign({ patterns })] });
+  const visit = (over: Partial<EventReceived> = {}) =>
+    sale({ url: "https://shop.example/sale?utm_source=news&utm_campaign=june", ...over });
+  test.each([
+    ["coupon", "TEN", { props: '{"coupon":"TEN"}' }],
+    ["utm_source", "news", {}],
+    ["utm_campaign", "june", {}],
+    ["url_prefix", "https://shop.example/sale", {}],
+  ] as const)("%s credits the partner that it names", (kind, value, event) => {
+    const rows = withPatterns({ kind, value, partner_id: partnerId });
+    expect(creditOf(visit(event), { rows })).toMatchObject({
+      ...{ status: "attributed", method: "campaign", partner_id: partnerId, campaign_id: campaignId, link_id: null },
+      candidates: [{ method: "campaign", reference: `${kind}:${value}`, outcome: "won" }],
+    });
+    const others = withPatterns({ kind, value: `${value}x`, partner_id: partnerId });
+    expect(creditOf(visit(event), { rows: others })).toMatchObject(unattributed("no_click"));
+  });
+  test("without a partner credits the only one of its campaign, and none of several", () => {
+    const patterns = [{ kind: "utm_source", value: "news" }] as const;
+    expect(creditOf(visit(), { rows: withPatterns(...patterns) }).partner_id).toBe(partnerId);
+    const links = [link(), link({ link_id: 42, partner_id: 22, code: "other" })];
+    expect(creditOf(visit(), { rows: { ...withPatterns(...patterns), links } })).toMatchObject({
+      ...unattributed("no_click"),
+      candidates: [{ method: "campaign", partner_id: null, outcome: "unknown_partner" }],
+    });
+    const archived = [link(), link({ link_id: 42, partner_id: 22, code: "other", status: "archived" })];
+    expect(creditOf(visit(), { rows: { ...withPatterns(...patterns), links: archived } }).partner_id).toBe(partnerId);
+  });
+  test("comes after every rule and before a click on another device", () => {
+    const rows = { ...withPatterns({ kind: "utm_source", value: "news", partner_id: partnerId }), rules: [coupon()] };
+    expect(creditOf(visit({ props: '{"coupon":"TEN"}' }), { rows }).method).toBe("rule");
+    expect(creditOf(visit(), { rows, identityClick: clickBefore(hourMs) }).method).toBe("campaign");
+  });
+  test("that says more comes first: a coupon, a campaign, a source, the longer address", () => {
+    const rows = withPatterns(
+      { kind: "url_prefix", value: "https://", partner_id: partnerId },
+      { kind: "url_prefix", value: "https://shop.example/", partner_id: partnerId },
+      { kind: "utm_source", value: "news", partner_id: partnerId },
+      { kind: "utm_campaign", value: "june", partner_id: partnerId },
+      { kind: "coupon", value: "TEN", partner_id: partnerId },
+    );
+    expect(
+      creditOf(visit({ props: '{"coupon":"TEN"}' }), { rows }).candidates.map(({ reference }) => reference),
+    ).toEqual([
+      "coupon:TEN",
+      "utm_campaign:june",
+      "utm_source:news",
+      "url_prefix:https://shop.example/",
+      "url_prefix:https://",
+    ]);
+  });
+  test("of a campaign that is not running credits no partner, and says so", () => {
+    const patterns = [{ kind: "utm_source", value: "news", partner_id: partnerId }] as const;
+    const rows = { campaigns: [campaign({ patterns, status: "paused" })] };
+    expect(creditOf(visit(), { rows })).toMatchObject(unattributed("campaign_inactive"));
   });
 });
 

@@ -58,6 +58,7 @@ const names = new Map<number | null, string>([
   [norteId, "Norte"],
   [null, "nobody"],
 ]);
+const boletin = campaign({ patterns: [{ kind: "utm_source", value: "boletin", partner_id: norteId }] });
 const norteRule = rule({ when: { field: "coupon", op: "eq", value: "NORTE" }, ...crediting(norteId) });
 
 /** `click 2 days before`, `click 1 day after`: when that click was. */
@@ -111,6 +112,12 @@ const carrying: readonly (readonly [RegExp, (given: Given, text: string) => void
     },
   ],
   [
+    /^utm_source /,
+    (given, text) => {
+      given.event = { ...given.event, url: `https://shop.example/?utm_source=${text.split(" ")[1]}` };
+    },
+  ],
+  [
     /^coupon /,
     (given, text) => {
       given.event = { ...given.event, props: JSON.stringify({ coupon: text.split(" ")[1] }) };
@@ -143,7 +150,7 @@ const creditOf = (type: string, carries: string, but: string): Credit => {
   if (made === undefined) throw new Error(`nothing is known of: ${but}`);
   const given: Given = {
     event: { ...(type === "purchase" ? purchase() : received({ t: type })), ...made.event },
-    rows: { partners: [verde, norte], rules: [norteRule], ...made.rows },
+    rows: { partners: [verde, norte], rules: [norteRule], campaigns: [boletin], ...made.rows },
     clicks: [],
     identityClick: null,
   };
@@ -168,7 +175,7 @@ const creditOf = (type: string, carries: string, but: string): Credit => {
 const decided = rowsUnder("| event | carries | but | credited | by | reason | considered |");
 describe("who is credited", () => {
   test("both tables are read, and nothing of this file is left over", () => {
-    expect(decided).toHaveLength(28);
+    expect(decided).toHaveLength(31);
     expect(new Set(decided.map(([, , but]) => but))).toEqual(new Set(Object.keys(buts)));
   });
   test.each(decided)("%s carrying %s, but %s: %s by %s, %s", (type, carries, but, credited, by, reason, considered) => {

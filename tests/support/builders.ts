@@ -261,6 +261,7 @@ export const campaign = (over: Partial<Campaign> = {}): Campaign => ({
   status: "active",
   starts_at: null,
   ends_at: null,
+  patterns: [],
   ...over,
 });
 

@@ -2,6 +2,7 @@
 // event, in one transaction a batch.
 import type { Pool, PoolClient } from "pg";
 import type { Loaded, Memory, Remembering, Version } from "../../stream/memory/memory.ts";
+import { packed, unpacked } from "./packed.ts";
 
 /**
  * One statement, hence one moment: a value and the outcome that made it are seen together or not at
@@ -66,7 +67,7 @@ const write = async (client: PoolClient, batch: readonly Remembering[]): Promise
         outcomes.map(({ position }) => position.topic),
         outcomes.map(({ position }) => position.partition),
         outcomes.map(({ position }) => position.offset),
-        outcomes.map(({ bytes }) => bytes),
+        outcomes.map(({ bytes }) => packed(bytes)),
       ]);
       if (rowCount !== outcomes.length) return "moved";
     }
@@ -79,7 +80,7 @@ const write = async (client: PoolClient, batch: readonly Remembering[]): Promise
         changes.map(({ position }) => position.topic),
         changes.map(({ position }) => position.partition),
         changes.map(({ position }) => position.offset),
-        changes.map(({ value }) => value),
+        changes.map(({ value }) => packed(value)),
       ]);
   }
   return "remembered";
@@ -97,8 +98,10 @@ export const postgresMemory = (pool: Pool): Memory => ({
     let mark: number | null = null;
     for (const { part, id, event_id, offset, version, bytes } of rows) {
       if (part === "state")
-        versions.set(id, [{ eventId: event_id, offset: Number(offset), version: Number(version), value: bytes }]);
-      else if (part === "outcome") outcomes.set(id, bytes);
+        versions.set(id, [
+          { eventId: event_id, offset: Number(offset), version: Number(version), value: unpacked(bytes) },
+        ]);
+      else if (part === "outcome") outcomes.set(id, unpacked(bytes));
       else mark = Number(offset);
     }
     return { versions, outcomes, truncated: new Map(), mark };

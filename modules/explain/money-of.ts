@@ -1,6 +1,8 @@
 // Everything that Postgres knows of what an event earned: conversions, ledger entries with their
 // lines, commissions.
+
 import type { Pool } from "pg";
+import { unpacked } from "../../infra/postgres/packed.ts";
 import { transaction } from "../../infra/postgres/sql.ts";
 import type { StoredConversion } from "../../sinks/conversions/table.ts";
 import type { StoredCommission, StoredEntry } from "../../sinks/ledger/table.ts";
@@ -107,7 +109,12 @@ export const moneyOf = (
       const { rows: entries } = await tx.query<EntryOf>(entriesOf, [ids]);
       const { rows: commissions } = await tx.query<CommissionOf>(commissionsOf, [clientId, ids]);
       const { rows: remembered } = await tx.query<{ value: Buffer }>(orderOf, [`${clientId}:${orderKey}`]);
-      return { conversions, entries, commissions, order: remembered[0]?.value ?? null };
+      return {
+        conversions,
+        entries,
+        commissions,
+        order: remembered[0] === undefined ? null : unpacked(remembered[0].value),
+      };
     },
     { isReadOnly: true },
   );

@@ -54,6 +54,16 @@ const told = ({ versions }: Loaded, key: string) =>
   (versions.get(key) ?? []).map(({ eventId, offset, value }) => `${eventId}@${offset}=${Buffer.from(value)}`);
 
 const behavesAsMemory = (memory: Memory): void => {
+  test("a large value and a large outcome come back byte for byte", async () => {
+    const { load, remember } = fresh(memory);
+    const large = '{"format":2,"lines":[]}'.repeat(100);
+    await remember({ changes: [change("k", "e1", 1, large, 1)], outcomes: [outcome("e1", `\x01${large}`)] });
+    const loaded = await load(["k"], ["e1"]);
+    expect(told(loaded, "k")).toEqual([`e1@1=${large}`]);
+    const kept = loaded.outcomes.get("e1");
+    if (kept !== undefined) expect(Buffer.from(kept).toString()).toBe(`\x01${large}`);
+  });
+
   test("nothing is remembered of what was never seen", async () => {
     const { load } = fresh(memory);
     const loaded = await load(["k"], ["e"]);

@@ -1,0 +1,65 @@
+// How durable memory lies in Postgres: small enough to be kept for good, and what was written before
+// is read as it is.
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { packed, unpacked } from "../../infra/postgres/packed.ts";
+import { inMemory } from "../../stream/memory/in-memory.ts";
+import type { Memory } from "../../stream/memory/memory.ts";
+import { hourMs, noon } from "../support/builders.ts";
+import { click, clickBefore, purchase, shop } from "../support/shop.ts";
+
+const GOLDEN = "0SOqCi7OLjUkoho2MqwF10JEVOrDzkQA";
+const back = (bytes: Uint8Array): Buffer => unpacked(Buffer.from(packed(bytes)));
+
+test("every value comes back as it was, whatever its bytes and its first one", () => {
+  fc.assert(
+    fc.property(fc.uint8Array({ maxLength: 2_000 }), fc.constantFrom(0x01, 0x7b, 0xd0, 0xd1), (bytes, first) => {
+      for (const value of [bytes, Uint8Array.of(first, ...bytes)]) expect(back(value)).toEqual(Buffer.from(value));
+    }),
+  );
+  const repeated = Buffer.from('{"format":2,"lines":[]}'.repeat(100));
+  expect(packed(repeated).length).toBeLessThan(100);
+  expect(back(repeated)).toEqual(repeated);
+});
+
+test("what was stored before values were packed is read as it lies", () => {
+  for (const value of ['{"format":1}', "[2,null]", `\x01${"x".repeat(999)}`])
+    expect(unpacked(Buffer.from(value)).toString()).toBe(value);
+});
+
+test("what was packed by an earlier version of this code is read by today's", () => {
+  const stored = Buffer.from(GOLDEN, "base64");
+  expect(unpacked(stored).toString()).toBe(
+    `{"format":2,"lines":[{"product_key":"sku1","status":"credited","partner_id":21}]}\n`.repeat(4),
+  );
+});
+
+test("a conversion has less than 2 kB of durable memory: values, outcomes and keys, of settle and commission", async () => {
+  const durable = inMemory("durable");
+  const stored = new Map<string, number>();
+  const measuring: Memory = {
+    load: durable.load,
+    remember: (batch) => {
+      for (const { stage, changes, outcomes } of batch) {
+        for (const { key, value } of changes) stored.set(`${stage} ${key}`, key.length + packed(value).length);
+        for (const { eventId, bytes } of outcomes)
+          stored.set(`${stage} ${eventId}`, eventId.length + packed(bytes).length);
+      }
+      return durable.remember(batch);
+    },
+  };
+  const { post, entries } = shop({}, { memories: { fast: inMemory("fast"), durable: measuring } });
+  const clicked = clickBefore(hourMs);
+  const seen = {
+    ip: "189.203.54.17",
+    ua: "Mozilla/5.0 (iPhone; CPU iPhone OS 17_4_1 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/17.4.1 Mobile/15E148 Safari/604.1",
+    url: "https://www.casa-verde.example/checkout/thanks?utm_source=newsletter&utm_campaign=junio",
+    ref: "https://www.casa-verde.example/checkout/payment",
+  };
+  const sale = purchase({ svc_click_id: clicked, ...seen }, { order_id: "CV-2026-061544-81", coupon: "VERDE10" });
+  await post([click(clicked, { ts: noon - hourMs }), sale], { isClientSide: true });
+  expect(entries()).toMatchObject([{ kind: "earned", amount_minor: 10_00n }]);
+  expect(stored.size).toBe(4);
+  const sum = [...stored.values()].reduce((all, size) => all + size, 0);
+  expect(sum, JSON.stringify([...stored])).toBeLessThan(2_000);
+});

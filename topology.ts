@@ -14,6 +14,7 @@ import { person } from "./processors/enrich/identity.ts";
 import { scoreFacts } from "./processors/score/facts.ts";
 import { score } from "./processors/score/score.ts";
 import { decisionRecord } from "./processors/settle/decision-claim.ts";
+import { conflict } from "./processors/settle/conflict.ts";
 import { order } from "./processors/settle/order.ts";
 import { settle } from "./processors/settle/settle.ts";
 import { topics } from "./topics.ts";
@@ -55,7 +56,7 @@ export const pipeline = topology("tributary", deadLetters,
     to: { scored: topics.eventsScored } }),
   stage({ name: "attribute", revision: 2, from: topics.eventsScored, run: attribute, facts: attributeFacts,
     memory: journey, to: { attributed: topics.eventsAttributed, claims: topics.claims } }),
-  stage({ name: "settle", revision: 2, from: topics.claims, run: settle, memory: order,
+  stage({ name: "settle", revision: 2, from: topics.claims, run: settle, memory: order, conflict,
     to: { conversions: topics.conversions, attributed: topics.eventsAttributed } }),
   stage({ name: "commission", revision: 2, from: topics.conversions, run: commission, facts: contracts, memory: earned,
     to: { entries: topics.ledgerEntries } }),

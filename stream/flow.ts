@@ -161,6 +161,12 @@ export type Needs<Field extends string, Value, Source> = [Value] extends [null]
   : { readonly [F in Field]: Source };
 export type Outputs<Out> = { readonly [Name in keyof Out]: Topic<Out[Name]> };
 
+/** An id that stands for two things: the dead letter's code, and a message that names the first. */
+export interface Conflict {
+  readonly reason: string;
+  readonly message: string;
+}
+
 /**
  * The processor's type decides and the wires must fit: NoInfer puts each error on the wrong wire.
  * `name` is part of ids and groups: never rename it.
@@ -175,6 +181,11 @@ export type Stage<In, Out, State, Facts, Reason extends string> = {
   readonly from: Topic<NoInfer<In>>;
   readonly run: Processor<In, Out, State, Facts, Reason>;
   readonly to: NoInfer<Outputs<Out>>;
+  /**
+   * With durable memory: why an event whose id was decided before is another event than the one that
+   * left these outputs; null: it is the same, and answered with them.
+   */
+  readonly conflict?: (event: Recorded<NoInfer<In>>, outputs: readonly Recorded<unknown>[]) => Conflict | null;
 } & NoInfer<Needs<"memory", State, MemoryOf<State>>> &
   NoInfer<Needs<"facts", Facts, FactsFor<In, Facts>>>;
 
@@ -312,6 +323,7 @@ export interface AnyStage {
   readonly to: Readonly<Record<string, AnyTopic>>;
   readonly memory?: MemoryOf<any>;
   readonly facts?: FactsFor<any, any>;
+  readonly conflict?: (event: Recorded<any>, outputs: readonly Recorded<unknown>[]) => Conflict | null;
 }
 export type AnyEdge = { readonly is: "edge" } & Edge<any, any, any>;
 export type AnyFeed = { readonly is: "edge" } & Feed<any, any>;

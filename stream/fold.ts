@@ -1,11 +1,11 @@
 // One stage over the events of one batch of one partition: what it emits, remembers and rejects.
 // Pure; all that it meets was loaded before.
 
-import type { AnyStage, AnyTopic, Drop, Emit, Emitted, Outcome, Position, Recorded } from "./flow.ts";
+import type { AnyStage, AnyTopic, Conflict, Drop, Emit, Emitted, Outcome, Position, Recorded } from "./flow.ts";
 import type { Loaded, Remembering } from "./memory/memory.ts";
 import { type Recall, recall } from "./memory/recall.ts";
 import type { InputMessage, OutputMessage } from "./messages.ts";
-import type { RecordedMessage, RecordedOutcome, Wire } from "./wire.ts";
+import { type RecordedMessage, type RecordedOutcome, UnknownSchema, type Wire } from "./wire.ts";
 
 /** A stage as it is hosted. */
 export interface Hosted {
@@ -32,6 +32,7 @@ export interface Given {
 export interface Refused {
   readonly stage: string;
   readonly reason: string;
+  readonly message: string;
   readonly event: Recorded<any>;
   readonly source: InputMessage;
   readonly topic: string;
@@ -133,8 +134,13 @@ class Folding {
     const isDurable = this.#hosted.stage.memory?.driver === "durable";
     const decided = isDurable ? this.#remembered.decided(given.event.id) : undefined;
     if (decided !== undefined) {
-      this.recalled += 1;
-      this.#answer(this.#wire.decodeOutcome(decided), given);
+      const recorded = this.#wire.decodeOutcome(decided);
+      const conflict = this.#conflictWith(recorded, given.event);
+      if (conflict !== null) this.#refuse(conflict.reason, given, conflict.message);
+      else {
+        this.recalled += 1;
+        this.#answer(recorded, given);
+      }
       return;
     }
     const outcome = this.#decide(given.event, factsOf(given.event));
@@ -164,12 +170,26 @@ class Folding {
     return outcome;
   }
 
-  #refuse(reason: string, { event, source }: Given): void {
+  /** An outcome under a schema that this process has not read yet is answered as it stands. */
+  #conflictWith({ messages }: RecordedOutcome, event: Recorded<any>): Conflict | null {
+    const { to, conflict } = this.#hosted.stage;
+    if (conflict === undefined) return null;
+    const topics = new Map(Object.values(to).map((topic) => [topic.name, topic]));
+    try {
+      const outputs = messages.map(({ topic, value }) => this.#wire.decode(topics.get(topic)!, value, event.position));
+      return conflict(event, outputs);
+    } catch (error) {
+      if (error instanceof UnknownSchema) return null;
+      throw error;
+    }
+  }
+
+  #refuse(reason: string, { event, source }: Given, message = reason): void {
     const { stage, isFirst } = this.#hosted;
     count(this.rejected, reason);
     const key = isFirst ? source.key : Buffer.from(event.key);
     const value = isFirst ? source.value : this.#wire.encode(stage.from, event, event.position);
-    this.refused.push({ stage: stage.name, reason, event, source, topic: stage.from.name, key, value });
+    this.refused.push({ stage: stage.name, reason, message, event, source, topic: stage.from.name, key, value });
   }
 
   #pass(events: readonly Emitted<any>[], { event, source }: Given): void {

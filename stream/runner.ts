@@ -190,8 +190,10 @@ const rememberAll = async (
   return "remembered";
 };
 
-const refusedLetter = ({ ports, batch }: Turn, { stage, reason, event, source, key, value }: Refused): OutputMessage =>
-  letterOf(ports, { by: stage, code: reason, event, batch, source, given: { key, value } });
+const refusedLetter = ({ ports, batch }: Turn, refused: Refused): OutputMessage => {
+  const { stage, reason, message, event, source, key, value } = refused;
+  return letterOf(ports, { by: stage, code: reason, message, event, batch, source, given: { key, value } });
+};
 
 /**
  * A message that no processor survives stops the worker, but what came before it goes through

@@ -3,10 +3,14 @@ import { readFileSync } from "node:fs";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { toDecimal, toMinor } from "../../domain/money.ts";
+import { inMemoryWire } from "../../infra/avro/wire.ts";
 import { emptyOrder, order } from "../../processors/settle/order.ts";
 import { MOST_LINES, settle } from "../../processors/settle/settle.ts";
 import type { Claim, Conversion } from "../../schemas/generated.ts";
-import type { Recorded } from "../../stream/flow.ts";
+import type { AnyStage, Recorded } from "../../stream/flow.ts";
+import { fold } from "../../stream/fold.ts";
+import { topics } from "../../topics.ts";
+import { pipeline } from "../../topology.ts";
 import { hourMs, noon } from "../support/builders.ts";
 import { committed, decide, pixelSale, refund, sale, settled } from "../support/money-builders.ts";
 
@@ -223,5 +227,50 @@ describe("leads of one person for one product", () => {
       ["credited", second!.id],
       ["reversed", second!.id],
     ]);
+  });
+});
+
+describe("one event id for two things", () => {
+  const settleStage = pipeline.nodes.find((node) => node.is === "stage" && node.name === "settle") as AnyStage;
+  const loaded = { versions: new Map(), outcomes: new Map(), truncated: new Map(), mark: null };
+  const foldedOf = (...claims: readonly Recorded<Claim>[]) =>
+    fold(
+      { stage: settleStage, feeds: null, isFirst: true },
+      claims.map((event, offset) => ({
+        event,
+        source: { offset, key: Buffer.from(event.key), value: Buffer.from("bytes"), appendedAt: noon, headers: {} },
+      })),
+      () => null,
+      loaded,
+      inMemoryWire([topics.claims, topics.conversions, topics.eventsAttributed]),
+    );
+  const event_id = "00000000-0000-8000-8000-00000000beef";
+  const first = sale({ event_id });
+
+  test.each([
+    ["a sale and its refund", refund({ event_id, value_minor: 100_00n })],
+    ["two orders", sale({ event_id, order_id: "o2" })],
+    ["two amounts", sale({ event_id, value_minor: 90_00n })],
+    ["two currencies", sale({ event_id, currency: "USD" })],
+  ])("%s: the second is a dead letter that names the first", (_, second) => {
+    const { refused, counts, outputs } = foldedOf(first, second);
+    expect(refused.map(({ reason }) => reason)).toEqual(["id_conflict"]);
+    expect(refused[0]!.message).toMatch(/^event id \S+ is that of a purchase of order o1, 100.00 MXN; this is a /);
+    expect(counts).toMatchObject({ emitting: 1, recalled: 0, rejected: new Map([["id_conflict", 1]]) });
+    expect(outputs).toHaveLength(2);
+  });
+
+  test.each([
+    ["a sale", sale({ event_id: "00000000-0000-8000-8000-00000000feed" })],
+    ["a refund without a currency", refund({ value_minor: 5_00n })],
+  ])("%s that comes again is the same, and answered with its record", (_, claim) => {
+    const { refused, counts } = foldedOf(sale({ currency: "JPY", value_minor: 100n }), claim, claim);
+    expect(refused).toEqual([]);
+    expect(counts).toMatchObject({ emitting: 2, recalled: 1 });
+  });
+
+  test("a decision that comes again is the same", () => {
+    const decision = decide("take_back");
+    expect(foldedOf(first, decision, decision)).toMatchObject({ refused: [], counts: { recalled: 1 } });
   });
 });

@@ -1,0 +1,31 @@
+// One event id for two things: a sale and its refund, two orders, two amounts.
+
+import { toDecimal } from "../../domain/money.ts";
+import type { Claim, EventAttributed, EventReceived } from "../../schemas/generated.ts";
+import type { Recorded } from "../../stream/flow.ts";
+import { DEFAULT_CURRENCY } from "./order.ts";
+import { namesCurrency } from "./props.ts";
+
+const typeOf = ({ t, custom_name }: EventReceived): string => custom_name ?? t;
+const moneyOf = ({ value_minor, currency }: EventReceived): string =>
+  value_minor === null ? "no amount" : `${toDecimal(value_minor, currency ?? DEFAULT_CURRENCY)} ${currency}`;
+const inWords = (event: EventReceived): string =>
+  `a ${typeOf(event)} of order ${event.order_id ?? "none"}, ${moneyOf(event)}`;
+
+/** The row of a refund without a currency is in that of its sale, so its amount says nothing here. */
+const isSame = (first: EventReceived, second: EventReceived): boolean =>
+  typeOf(first) === typeOf(second) &&
+  first.order_id === second.order_id &&
+  ((second.t === "refund" && !namesCurrency(second)) || moneyOf(first) === moneyOf(second));
+
+/** `outputs`: what was recorded for the id, the row of its event among them. */
+export const conflict = ({ id, data }: Recorded<Claim>, outputs: readonly Recorded<unknown>[]) => {
+  if (data.decision !== null) return null;
+  const rows = outputs.map((one) => one.data as Partial<EventAttributed>);
+  const first = rows.find(({ event }) => event?.event_id === id)?.event;
+  const { event } = data.attributed;
+  if (first === undefined || isSame(first, event)) return null;
+  const sent = event.sender_event_id ?? event.event_id;
+  const message = `event id ${sent} is that of ${inWords(first)}; this is ${inWords(event)}: send it under an id of its own`;
+  return { reason: "id_conflict", message } as const;
+};

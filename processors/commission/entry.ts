@@ -4,8 +4,8 @@ import { type Month, monthOf } from "../../domain/calendar.ts";
 import { derivedId, prefixed, uuidOf } from "../../domain/ids.ts";
 import type { Conversion, EntryLine, LedgerEntry } from "../../schemas/generated.ts";
 import type { Recorded } from "../../stream/flow.ts";
+import type { Adjustment } from "./month.ts";
 import { monthName } from "./sub-keys.ts";
-import type { Adjustment } from "./volume.ts";
 
 /** What differs from entry to entry; all else is said by the conversion. */
 export type EntryTerms = Pick<

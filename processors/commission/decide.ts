@@ -1,0 +1,103 @@
+// What the contract of a sale makes of it: what it earns, what the month gains beside it, and what is
+// to be remembered.
+
+import type { Contract } from "../../domain/reference/reference.ts";
+import type { Conversion } from "../../schemas/generated.ts";
+import { type CommissionMemory, type Customer, countIn, customerIn, type Volume, withCount } from "./earned.ts";
+import { flat } from "./flat.ts";
+import { hybrid } from "./hybrid.ts";
+import { bounded, capped } from "./limits.ts";
+import type { Adjustment } from "./month.ts";
+import { percent } from "./percent.ts";
+import { recurring } from "./recurring.ts";
+import { customerKey, periodKey } from "./sub-keys.ts";
+import { earnByVolume } from "./volume.ts";
+import { type Nothing, type NothingReason, nothing, type Worth } from "./worth.ts";
+
+/**
+ * What a contract answers to a sale: what it earns, what the month gains beside it, and what is to
+ * be remembered.
+ */
+interface Decided {
+  readonly answer: Worth | Nothing;
+  readonly adjustments: readonly Adjustment[];
+  readonly units: Volume | null;
+  readonly table: string | null;
+  readonly memory: CommissionMemory;
+}
+
+const uncounted = { adjustments: [], units: null, table: null };
+
+/**
+ * Amounts inside a contract are in its own currency, and nothing says what they are in another one.
+ */
+const hasAmounts = ({ amount_minor, tiers, min_minor, max_minor, cap }: Contract): boolean =>
+  amount_minor !== null || tiers.length > 0 || min_minor !== null || max_minor !== null || cap !== null;
+
+/** Types whose sales are worth something each, then the limits, then the cap of the period. */
+const decideOne = (sale: Conversion, contract: Contract, memory: CommissionMemory): Decided => {
+  const { worth, memory: met } = worthOf(sale, contract, memory);
+  const result = (answer: Worth | Nothing, after: CommissionMemory): Decided => ({
+    answer,
+    ...uncounted,
+    memory: after,
+  });
+  if (worth.kind === "nothing") return result(worth, met);
+  const within = bounded(worth, sale.line_value_minor, contract);
+  const { cap, currency } = contract;
+  if (cap === null || currency === null) return result(within, met);
+  const key = periodKey(cap.period, sale.occurred_at, contract.segment, contract.event_type);
+  const count = countIn(met, key);
+  const answer = capped(within, cap, currency, count.paid_minor);
+  if (answer.kind === "nothing" || answer.amountMinor === 0n) return result(answer, met);
+  return result(answer, withCount(met, key, { ...count, paid_minor: count.paid_minor + answer.amountMinor }));
+};
+
+const worthOf = (
+  sale: Conversion,
+  contract: Contract,
+  memory: CommissionMemory,
+): { readonly worth: Worth | Nothing; readonly memory: CommissionMemory } => {
+  if (contract.type === "percent") return { worth: percent(sale, contract), memory };
+  if (contract.type === "flat") return { worth: flat(sale, contract), memory };
+  if (contract.type === "hybrid") return { worth: hybrid(sale, contract), memory };
+  const known = buyerOf(sale, contract, memory);
+  const { answer: worth, since } = recurring(sale, contract, known?.since);
+  // Only a sale that is worth something starts the months: a free trial does not use them up. Sales
+  // of nobody known are each their own first one.
+  if (worth.kind === "nothing" || sale.customer === "") return { worth, memory };
+  const key = customerKey(contract.segment, contract.event_type, sale.customer);
+  if (since === customerIn(memory, key)?.since) return { worth, memory };
+  const kept: Customer = { is: "customer", since, ...(known?.is_of_device ? { is_of_device: true } : {}) };
+  return { worth, memory: { ...memory, [key]: kept } };
+};
+
+/**
+ * Since when the customer buys. Once months were counted by device and by the sale's own type: the
+ * earliest of those is where they go on.
+ */
+const buyerOf = (sale: Conversion, contract: Contract, memory: CommissionMemory): Customer | undefined => {
+  const { customer, device, event_type } = sale;
+  const { segment, event_type: countsAs } = contract;
+  const own = customerIn(memory, customerKey(segment, countsAs, customer));
+  if (own !== undefined) return own;
+  const names = device === null ? [customer] : [customer, device];
+  const before = names
+    .flatMap((name) => [customerKey(segment, countsAs, name), customerKey(segment, event_type, name)])
+    .flatMap((key) => customerIn(memory, key) ?? [])
+    .filter(({ is_of_device }) => is_of_device);
+  if (before.length === 0) return undefined;
+  return { is: "customer", since: Math.min(...before.map(({ since }) => since)) };
+};
+
+export const decide = (sale: Conversion, contract: Contract | undefined, memory: CommissionMemory): Decided => {
+  const refused = (reason: NothingReason): Decided => ({
+    answer: nothing(reason),
+    ...uncounted,
+    memory,
+  });
+  if (contract === undefined) return refused("no_contract");
+  if (hasAmounts(contract) && contract.currency === null) return refused("incomplete_contract");
+  if (hasAmounts(contract) && contract.currency !== sale.currency) return refused("currency_mismatch");
+  return contract.type === "tiered" ? earnByVolume(sale, contract, memory) : decideOne(sale, contract, memory);
+};

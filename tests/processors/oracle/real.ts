@@ -154,7 +154,8 @@ export const publishedBy = (history: History, apart: number): readonly Published
   return history.happenings.map((one): Published => {
     if (one.is === "event") {
       const made = admitted(one, apart);
-      if (made.topic === "scored") events.set(`${one.client}/${one.id}`, made.data.event);
+      const name = `${one.client}/${one.id}`;
+      if (made.topic === "scored" && !events.has(name)) events.set(name, made.data.event);
       return made;
     }
     return { topic: "claims", data: claimOf(one, apart, events), at: one.receivedAt, receivedAt: one.receivedAt };
@@ -182,6 +183,7 @@ const claimOf = (one: Decided, apart: number, events: ReadonlyMap<string, EventR
 
 /** What lies in the log at the end. */
 export interface Written {
+  readonly claims: readonly Claim[];
   readonly conversions: readonly Conversion[];
   readonly rows: readonly EventAttributed[];
   readonly entries: readonly LedgerEntry[];
@@ -196,8 +198,6 @@ const newest = <Row>(rows: readonly Row[], idOf: (row: Row) => string, isNewer: 
   }
   return found;
 };
-const earning: ReadonlySet<string> = new Set(["purchase", "ext_purchase", "lead_submit", "install", "custom"]);
-
 /** The answers for each of the histories, from records in which each may stand more than once. */
 export const readAnswers = (
   histories: readonly History[],
@@ -237,6 +237,9 @@ export const readAnswers = (
     const isOpen = one.refunded_minor < one.line_value_minor || one.kind !== "reversed";
     if (known === undefined || isOpen) byEvent.set(one.event_id, one);
   }
+  const sales = new Set(
+    written.claims.flatMap(({ kind, attributed }) => (kind === "conversion" ? attributed.event.event_id : [])),
+  );
   const senders = new Map<string, string>();
   const rows = newest(
     written.rows,
@@ -245,7 +248,7 @@ export const readAnswers = (
   );
   for (const { event, credit, merged_into } of rows.values()) {
     senders.set(event.event_id, event.sender_event_id!);
-    const isLine = earning.has(event.t) && merged_into === null;
+    const isLine = sales.has(event.event_id) && merged_into === null;
     if (!isLine) continue;
     const { of, client: id } = place(event.client_id);
     const held = byEvent.get(event.event_id);

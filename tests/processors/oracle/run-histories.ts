@@ -24,6 +24,7 @@ const lettersOf = (driven: Driven): Written["letters"] =>
 
 /** Everything that lies in the log of these histories. */
 export const writtenIn = (driven: Driven): Written => ({
+  claims: driven.read(topics.claims).map(({ data }) => data),
   conversions: driven.read(topics.conversions).map(({ data }) => data),
   rows: driven.read(topics.eventsAttributed).map(({ data }) => data),
   entries: driven.read(topics.ledgerEntries).map(({ data }) => data),

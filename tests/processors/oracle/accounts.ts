@@ -1,0 +1,155 @@
+// The oracle's second page: what a credited line earns by its contract, and what a month of tiers comes to.
+import type { ContractSaved, History, Sent } from "./history.ts";
+
+export const HOUR = 3_600_000;
+const MILLION = 1_000_000n;
+/** Mexico City has kept UTC-6 all year since 2022. */
+const local = (at: number): Date => new Date(at - 6 * HOUR);
+export const monthOf = (at: number): string => `${local(at).getUTCFullYear()}-${local(at).getUTCMonth() + 1}`;
+const periodOf = { lifetime: () => "", month: monthOf, day: (at: number) => local(at).toISOString().slice(0, 10) };
+export const least = (a: bigint, b: bigint): bigint => (a < b ? a : b);
+const most = (a: bigint, b: bigint): bigint => (a > b ? a : b);
+export const sum = (all: readonly bigint[]): bigint => all.reduce((total, one) => total + one, 0n);
+const halfEven = (n: bigint, d: bigint): bigint => {
+  const twice = (n % d) * 2n;
+  return n / d + (twice > d || (twice === d && (n / d) % 2n === 1n) ? 1n : 0n);
+};
+const weakDevices = ["null", "none", "undefined", "anonymous", "guest", "0", "n/a", "nan"];
+
+/** What a line is worth to the partner who holds it. */
+export interface Worth {
+  readonly first: Sent;
+  readonly type: string;
+  readonly at: number;
+  readonly partner: number;
+  readonly value: bigint;
+  readonly currency: string;
+}
+/** A line as it is credited now, by one contract; what of it went back changes. */
+export interface Credit extends Worth {
+  readonly terms: ContractSaved | undefined;
+  readonly earned: bigint;
+  isHeld: boolean;
+  refunded: bigint;
+  isBack: boolean;
+}
+export const owed = ({ earned, refunded, value, isBack }: Credit): bigint =>
+  isBack ? 0n : value === 0n ? earned : earned - halfEven(earned * refunded, value);
+
+export class Accounts {
+  readonly #history: History;
+  /** Those in force, in the order in which they were booked. */
+  #credits: readonly Credit[] = [];
+  readonly #firstSale = new Map<string, number>();
+  constructor(history: History) {
+    this.#history = history;
+  }
+
+  contractsOf(client: number, type: string, at: number, known: number): readonly ContractSaved[] {
+    const kind = type === "ext_purchase" ? "purchase" : type;
+    return this.#history.contracts.filter(
+      ({ client: of, event_type, recordedAt, from, to }) =>
+        of === client && event_type === kind && recordedAt <= known && from <= at && at < (to ?? Infinity),
+    );
+  }
+
+  close(credit: Credit | null): void {
+    this.#credits = this.#credits.filter((one) => one !== credit);
+  }
+
+  /** Books a line by the contract of its segment, else of all, that began last of those known then. */
+  open(worth: Worth, known: number): Credit {
+    const { first, type, at, partner } = worth;
+    const [terms] = this.contractsOf(first.client, type, at, known)
+      .filter((one) => one.partner === partner && (one.segment ?? first.segment) === first.segment)
+      .sort((a, b) => Number(a.segment === null) - Number(b.segment === null) || b.from - a.from);
+    const earned = terms === undefined ? 0n : this.#earns(worth, terms);
+    const credit = { ...worth, terms, earned, isHeld: false, refunded: 0n, isBack: false };
+    this.#credits = [...this.#credits, credit];
+    return credit;
+  }
+
+  #earns(worth: Worth, terms: ContractSaved): bigint {
+    const { value, partner, at, first } = worth;
+    if (terms.type === "tiered" || this.#isOfOtherCurrency(worth, terms)) return 0n;
+    if (terms.type === "recurring" && !this.#isWithin(worth, terms)) return 0n;
+    let earned = (terms.amount ?? 0n) + halfEven(value * (terms.rate_ppm ?? 0n), MILLION);
+    if (value > 0n) earned = most(earned, terms.min ?? earned);
+    earned = least(earned, terms.max ?? earned);
+    if (terms.cap === undefined) return earned;
+    const { period, amount } = terms.cap;
+    const together = this.#credits.filter(
+      (one) =>
+        one.first.client === first.client &&
+        one.partner === partner &&
+        one.terms?.event_type === terms.event_type &&
+        one.terms.segment === terms.segment &&
+        periodOf[period](one.at) === periodOf[period](at),
+    );
+    return most(0n, least(earned, amount - sum(together.map(owed))));
+  }
+
+  #isOfOtherCurrency({ first, currency }: Worth, { type, amount, min, max, cap }: ContractSaved): boolean {
+    const holdsAmounts = type === "tiered" || [amount, min, max, cap].some((one) => one !== undefined);
+    return holdsAmounts && currency !== this.#history.clients.find(({ id }) => id === first.client)!.currency;
+  }
+
+  /** The months of a customer begin with the first sale that is worth something; a weak device is no customer. */
+  #isWithin({ first, at, partner, value }: Worth, { months, event_type }: ContractSaved): boolean {
+    if (value === 0n) return false;
+    const isWeak = weakDevices.includes(first.did.trim().toLowerCase());
+    const customer = `${first.client} ${partner} ${event_type} ${first.person ?? (isWeak ? `event ${first.id}` : first.did)}`;
+    const start = local(Math.min(at, this.#firstSale.get(customer) ?? at));
+    this.#firstSale.set(customer, start.getTime() + 6 * HOUR);
+    if (months === undefined) return true;
+    const [year, month] = [start.getUTCFullYear(), start.getUTCMonth() + months];
+    const lastDay = new Date(Date.UTC(year, month + 1, 0)).getUTCDate();
+    return at < Date.UTC(year, month, Math.min(start.getUTCDate(), lastDay), 6);
+  }
+
+  /** What the tiers of each month come to: payable what they would without the sales under review, the rest held. */
+  tiers(): Readonly<Record<string, bigint>> {
+    const months = new Map<string, Credit[]>();
+    for (const one of this.#credits) {
+      if (one.terms?.type !== "tiered" || this.#isOfOtherCurrency(one, one.terms)) continue;
+      const name = `${one.first.client}/tiers ${one.partner}|${one.currency} ${monthOf(one.at)}`;
+      const key = `${name}|${one.terms.segment} ${one.terms.event_type}`;
+      months.set(key, [...(months.get(key) ?? []), one]);
+    }
+    const money: Record<string, bigint> = {};
+    for (const [key, credits] of months) {
+      const [who, what] = key.split("|");
+      const all = earnedByTiers(credits);
+      const clear = earnedByTiers(credits.filter(({ isHeld }) => !isHeld));
+      for (const [account, amount] of [["payable", clear] as const, ["held", all - clear] as const])
+        money[`${who} ${account} ${what}`] = (money[`${who} ${account} ${what}`] ?? 0n) + amount;
+    }
+    return money;
+  }
+}
+
+/** How much of a month's volume a sale still is: of its money, or in millionths of a sale. */
+const unitsOf = ({ value, refunded, isBack }: Credit, countsSales: boolean | undefined): bigint => {
+  if (!countsSales) return value - refunded;
+  return isBack ? 0n : value === 0n ? MILLION : MILLION - halfEven(MILLION * refunded, value);
+};
+/** Each sale earns by its own table the part of the volume that is its own; earlier terms fill the lower part. */
+const earnedByTiers = (credits: readonly Credit[]): bigint => {
+  const inOrder = credits.toSorted(({ terms: a }, { terms: b }) => a!.from - b!.from || a!.recordedAt - b!.recordedAt);
+  let [exact, priced, paid] = [0n, 0n, 0n];
+  for (const [n, { terms }] of inOrder.entries()) {
+    const { cap, tiers = [], paysAmounts, isRetroactive } = terms!;
+    const steps = tiers.map(({ from, price }) => ({ from: paysAmounts ? from * MILLION : from, price }));
+    const upTo = (end: number): bigint => sum(inOrder.slice(0, end).map((one) => unitsOf(one, paysAmounts)));
+    const [before, after, volume] = [upTo(n), upTo(n + 1), upTo(inOrder.length)];
+    if (isRetroactive) exact += (after - before) * steps.filter(({ from }) => from <= volume).at(-1)!.price;
+    else
+      for (const [step, { from, price }] of steps.entries())
+        exact += most(0n, least(after, steps[step + 1]?.from ?? after) - most(before, from)) * price;
+    if (inOrder[n + 1]?.terms === terms) continue;
+    const part = halfEven(exact, MILLION) - priced;
+    priced += part;
+    paid += most(0n, least(part, (cap?.amount ?? paid + part) - paid));
+  }
+  return paid;
+};

@@ -18,23 +18,19 @@ export interface Alert {
   readonly severity: "normal" | "critical";
 }
 
-const body = z
-  .strictObject({
-    service: z.string().regex(/^[^\p{Cc}\p{Zl}\p{Zp}]{1,200}$/u, "a name of 1 to 200 characters on one line"),
-    status: z.enum(["down", "recovered"]),
-    reason: z.string().min(1).max(2_000),
-    duration: z.string().min(1).max(100).optional(),
-    timestamp: z.iso.datetime(),
-    incident_id: z
-      .string()
-      .regex(/^[A-Za-z0-9._:-]{1,128}$/)
-      .optional(),
-    severity: z.enum(["normal", "critical"]).default("normal"),
-  })
-  .refine(({ status, duration }) => status === "recovered" || duration === undefined, {
-    path: ["duration"],
-    message: "only a recovery has one",
-  });
+/** Unknown fields are left out: a later sender may know more than this release. */
+const body = z.object({
+  service: z.string().regex(/^[^\p{Cc}\p{Zl}\p{Zp}]{1,200}$/u, "a name of 1 to 200 characters on one line"),
+  status: z.enum(["down", "recovered"]),
+  reason: z.string().min(1).max(2_000),
+  duration: z.string().min(1).max(100).optional(),
+  timestamp: z.iso.datetime({ offset: true }).transform((text) => new Date(text).toISOString()),
+  incident_id: z
+    .string()
+    .regex(/^[A-Za-z0-9._:-]{1,128}$/)
+    .optional(),
+  severity: z.enum(["normal", "critical"]).default("normal"),
+});
 
 export interface Wrong {
   readonly pointer: string;
@@ -61,7 +57,8 @@ export const readAlert = (given: unknown): { readonly alert: Alert } | { readonl
   return {
     alert: {
       ...rest,
-      ...(duration === undefined ? {} : { duration }),
+      // A component that is down has no downtime yet, whatever its sender wrote.
+      ...(duration === undefined || rest.status === "down" ? {} : { duration }),
       incident_id: incident_id ?? `inc_${createHash("sha256").update(words).digest("hex").slice(0, 24)}`,
     },
   };

@@ -32,9 +32,9 @@ test("the body of the specification is an alert; the same words at the same time
 
 test.each<[string, object, string]>([
   ["a status of its own", { status: "sad" }, "/status"],
-  ["a duration before the recovery", { duration: "1 min" }, "/duration"],
   ["a time that is none", { timestamp: "yesterday" }, "/timestamp"],
-  ["a time without UTC", { timestamp: "2026-11-21T12:00:00+02:00" }, "/timestamp"],
+  ["a time without an offset", { timestamp: "2026-11-21T12:00:00" }, "/timestamp"],
+  ["a day that no month has", { timestamp: "2026-02-30T12:00:00Z" }, "/timestamp"],
   ["a line break in the name", { service: "a\r\nBcc: x@y.example" }, "/service"],
   ["an incident id that is no id", { incident_id: "a b" }, "/incident_id"],
   ["an empty reason", { reason: "" }, "/reason"],
@@ -43,9 +43,23 @@ test.each<[string, object, string]>([
   expect("wrong" in read && read.wrong[0]?.pointer).toBe(pointer);
 });
 
-test("unknown fields and bodies that are no object are refused", () => {
-  for (const wrong of [{ ...body, to: "x@y.example" }, null, [], "down", undefined])
-    expect("wrong" in readAlert(wrong)).toBe(true);
+test("a body that is no object is refused", () => {
+  for (const wrong of [null, [], "down", undefined]) expect("wrong" in readAlert(wrong)).toBe(true);
+});
+
+test("a time with an offset is taken as the moment that it names", () => {
+  const elsewhere = alertOf({ ...body, timestamp: "2026-11-21T06:00:00-06:00" });
+  expect(elsewhere).toEqual(alertOf(body));
+  expect(elsewhere.timestamp).toBe("2026-11-21T12:00:00.000Z");
+});
+
+test("unknown fields are taken and left out", () => {
+  expect(alertOf({ ...body, to: "x@y.example", host: { name: "a" } })).toEqual(alertOf(body));
+});
+
+test("a duration that comes with down is left out: there is no downtime yet", () => {
+  expect(alertOf({ ...body, duration: "1 min" })).toEqual(alertOf(body));
+  expect(alertOf({ ...body, status: "recovered", duration: "1 min" }).duration).toBe("1 min");
 });
 
 test("no line break reaches a header, whatever the alert holds", () => {

@@ -136,11 +136,7 @@ const report = async (
     () => ({ counts: {}, isStale: true }),
   );
   const letters = sumOf([...open, { counts: path.byKind, isStale: false }, forStores]);
-  const isDown = [analytics, cache, relational, backbone].includes("down");
-  const hasLetters = letters !== null && Object.values(letters.depth).some((count) => count > 0);
-  return {
-    // degraded also covers a late pull; this version has no pulled sources
-    status: isDown ? "down" : hasLetters || path.active ? "degraded" : "ok",
+  const found: Omit<HealthReport, "status"> = {
     version: ports.version,
     uptime_sec: Math.floor((Date.now() - ports.startedAt) / 1_000),
     analytics_store: analytics,
@@ -171,6 +167,23 @@ const report = async (
     },
     time_zone_data: process.versions.tz ?? "unknown",
   };
+  return { status: statusOf(found), ...found };
+};
+
+/**
+ * Down when a store or the log is; ok when every flag and counter of the report is well. A counter
+ * that is not known is not well. This version pulls no source, so no pull is late.
+ */
+const statusOf = (found: Omit<HealthReport, "status">): HealthReport["status"] => {
+  const { analytics_store: analytics, cache_store: cache, relational_store: relational, backbone } = found;
+  if ([analytics, cache, relational, backbone].includes("down")) return "down";
+  const depths = Object.values(found.dlq_depth);
+  const isWell =
+    !found.failover.active &&
+    found.buffer_events !== null &&
+    depths.every((count) => count === 0) &&
+    Object.values(found.recovery.health_check).every((isOk) => isOk);
+  return isWell ? "ok" : "degraded";
 };
 
 const stateOf = (probe: () => Promise<void>): Promise<Store> =>

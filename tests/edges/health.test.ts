@@ -1,0 +1,69 @@
+// The status of the health report from what its probes answer: every flag and every counter that is
+// not well makes it degraded, a store or the log that is away makes it down.
+import { describe, expect, test } from "vitest";
+import { type HealthPorts, healthOf } from "../../apps/ingest/routes/health.ts";
+import type { Admin, Lag } from "../../infra/kafka/kafka.ts";
+
+const marks = [{ partition: 0, low: 0, high: 100 }];
+/** A log of one partition, of which every group has read `committed` of 100 records. */
+const logAt = (committed: number) => async (): Promise<Admin> =>
+  ({
+    watermarks: async () => marks,
+    offsetsAt: async () => new Map([[0, 100]]),
+    committed: async () => new Map([[0, committed]]),
+    lag: async (): Promise<readonly Lag[]> => [],
+  }) as unknown as Admin;
+const away = () => Promise.reject(new Error("away"));
+
+const well: HealthPorts = {
+  version: "1.2.3",
+  startedAt: Date.now(),
+  analytics: async () => undefined,
+  cache: async () => undefined,
+  relational: async () => undefined,
+  backbone: async () => undefined,
+  objects: async () => undefined,
+  lastResort: async () => ({}),
+  letters: async () => ({ clicks: 0, pixel: 0, s2s: 0 }),
+  path: () => ({
+    path: "primary",
+    active: false,
+    spooledEvents: 0,
+    lastResortEvents: 0,
+    oldestSec: 0,
+    byKind: { clicks: 0, pixel: 0, s2s: 0 },
+  }),
+  admin: logAt(100),
+  hosts: async () => () => ({ group: "tributary.all", topic: "events.raw", nodes: ["analytics"], isRecorded: true }),
+};
+const reportOf = (change: Partial<HealthPorts>) => healthOf({ ...well, ...change })();
+
+test("it is ok when everything is well", async () => {
+  expect(await reportOf({})).toMatchObject({
+    status: "ok",
+    buffer_events: 0,
+    recovery: { health_check: { analytics_ok: true, wal_ok: true, relational_ok: true, cache_ok: true } },
+  });
+});
+
+describe("it is degraded, and the report names why", () => {
+  test.each<[string, Partial<HealthPorts>, object]>([
+    ["object storage takes no object", { objects: away }, { recovery: { health_check: { wal_ok: false } } }],
+    ["the archive is behind", { admin: logAt(99) }, { recovery: { health_check: { wal_ok: false } } }],
+    ["who hosts what is not known", { hosts: away }, { buffer_events: null }],
+    ["dead letters are not known", { letters: away }, { dlq_depth: { clicks: null, pixel: null, s2s: null } }],
+    ["a dead letter is open", { letters: async () => ({ clicks: 1 }) }, { dlq_depth: { clicks: 1 } }],
+    ["failover is active", { path: () => ({ ...well.path(), active: true }) }, { failover: { active: true } }],
+  ])("%s", async (_, change, named) => {
+    expect(await reportOf(change)).toMatchObject({ status: "degraded", ...named });
+  });
+});
+
+test.each<[string, Partial<HealthPorts>]>([
+  ["analytics_store", { analytics: away }],
+  ["cache_store", { cache: away }],
+  ["relational_store", { relational: away }],
+  ["backbone", { backbone: away }],
+])("it is down when %s is", async (name, change) => {
+  expect(await reportOf(change)).toMatchObject({ status: "down", [name]: "down" });
+});

@@ -172,6 +172,6 @@ export const topicSettings = [
   { name: "clicks.dlq", partitions: 4, retentionMs: -1, compacted: false },
   /** Dead letters of the browser pixel. */
   { name: "pixel.dlq", partitions: 4, retentionMs: -1, compacted: false },
-  /** Dead letters of every other source, and of bytes that nobody can read. */
+  /** Dead letters of every other source, and of bytes that cannot be read. */
   { name: "s2s.dlq", partitions: 4, retentionMs: -1, compacted: false },
 ] as const;

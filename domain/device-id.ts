@@ -1,5 +1,5 @@
-// Identifiers as the log keeps them: HMAC(pepper of the client, SHA-256(identifier)), so nobody
-// without the secret can guess one back.
+// Identifiers as the log keeps them: HMAC(pepper of the client, SHA-256(identifier)), so
+// without the secret none can be guessed back.
 import { createHmac, hash } from "node:crypto";
 import { derive } from "./derive.ts";
 import { memo } from "./memo.ts";

@@ -43,7 +43,7 @@ interface OfClient {
   readonly orders: Moments;
 }
 
-/** Undefined when nobody was erased, so that asking costs nothing. */
+/** Undefined when no subject was erased, so that asking costs nothing. */
 export const hidesOf = (subjects: readonly SuppressedSubject[]): Hides | undefined => {
   if (subjects.length === 0) return undefined;
   const clients = new Map<number, OfClient>();

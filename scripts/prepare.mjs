@@ -40,9 +40,9 @@ function checkJava() {
   const cure =
     `install a JDK ${OLDEST_JAVA} or newer (apt install openjdk-17-jdk-headless, brew install ` +
     "openjdk@17), or set KAFKA_BROKERS to a running Kafka";
-  const told = spawnSync(java, ["-version"], { encoding: "utf8" });
-  if (told.error || told.status !== 0) throw new Unprepared(`Java was not found: ${cure}.`);
-  const [, version] = /version "(?:1\.)?(\d+)/.exec(`${told.stderr}${told.stdout}`) ?? [];
+  const found = spawnSync(java, ["-version"], { encoding: "utf8" });
+  if (found.error || found.status !== 0) throw new Unprepared(`Java was not found: ${cure}.`);
+  const [, version] = /version "(?:1\.)?(\d+)/.exec(`${found.stderr}${found.stdout}`) ?? [];
   if (Number(version) < OLDEST_JAVA) throw new Unprepared(`Java ${version} is too old: ${cure}.`);
 }
 
@@ -197,7 +197,7 @@ export function prepare({ quiet = false, withStack = true } = {}) {
   const say = quiet ? () => undefined : (line) => console.error(line);
   checkNode();
   const needsKafka = withStack && !process.env.KAFKA_BROKERS;
-  // Before the long work: whoever lacks Java should hear of it now, not after the download of
+  // Before the long work: a missing Java is reported now, not after the download of
   // everything else.
   if (needsKafka) checkJava();
   // A minute of silence would look like a program that hangs.
@@ -207,8 +207,8 @@ export function prepare({ quiet = false, withStack = true } = {}) {
   if (needsKafka) fetchJars(say);
 }
 
-/** Runs a script of ours; what the user can mend is told without a stack trace. */
-export async function told(work) {
+/** Runs a script of ours; what the user can mend is reported without a stack trace. */
+export async function orExplain(work) {
   try {
     return await work();
   } catch (error) {
@@ -219,7 +219,7 @@ export async function told(work) {
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url))
-  await told(() => {
+  await orExplain(() => {
     const say = (line) => console.error(line);
     if (process.argv.includes("--only-jars")) fetchJars(say);
     else prepare({ withStack: !process.argv.includes("--no-servers") });

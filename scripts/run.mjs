@@ -1,14 +1,14 @@
-// Runs one compiled module, compiled anew when a source has changed. Usage: node scripts/run.mjs
+// Runs one compiled module, compiled again when a source has changed. Usage: node scripts/run.mjs
 // apps/cli/generate/describe.js [argument ...]
 import { pathToFileURL } from "node:url";
-import { prepare, root, told } from "./prepare.mjs";
+import { orExplain, prepare, root } from "./prepare.mjs";
 
 const [module, ...args] = process.argv.slice(2);
 if (module === undefined) {
   console.error("Which module? For example: node scripts/run.mjs apps/cli/generate/describe.js");
   process.exit(2);
 }
-await told(() => prepare({ withStack: false }));
+await orExplain(() => prepare({ withStack: false }));
 // The module sees its own name and arguments, as if Node had been given it.
 process.argv = [process.argv[0], `${root}/dist/${module}`, ...args];
 await import(pathToFileURL(process.argv[1]).href);

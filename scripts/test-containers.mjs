@@ -1,9 +1,9 @@
 // `npm run test:containers`: the contract suites on the images of docker-compose.yml instead of the
 // embedded servers. Anything else is handed to vitest.
 import { spawnSync } from "node:child_process";
-import { prepare, told } from "./prepare.mjs";
+import { orExplain, prepare } from "./prepare.mjs";
 
-await told(() => prepare({ withStack: false }));
+await orExplain(() => prepare({ withStack: false }));
 const { getContainerRuntimeClient } = await import("testcontainers");
 const client = await getContainerRuntimeClient().catch(() => undefined);
 if (client?.compose.info === undefined) {

@@ -3,8 +3,8 @@
 // changed.
 import { realpathSync } from "node:fs";
 import { pathToFileURL } from "node:url";
-import { prepare, root, told } from "./prepare.mjs";
+import { orExplain, prepare, root } from "./prepare.mjs";
 
-await told(() => prepare({ quiet: true, withStack: false }));
+await orExplain(() => prepare({ quiet: true, withStack: false }));
 process.argv[1] = realpathSync(`${root}/dist/apps/cli/main.js`);
 await import(pathToFileURL(process.argv[1]).href);

@@ -1,4 +1,4 @@
-// Reads the messages of a batch; what nobody can read is set apart, and a schema not met before is
+// Reads the messages of a batch; what cannot be read is set apart, and a schema not met before is
 // learnt outside the loop.
 
 import type { AnyTopic, Position, Recorded } from "./flow.ts";

@@ -1,7 +1,7 @@
 // The grammar: what a pipeline is made of. Types and constructors; it knows no domain and opens
 // nothing.
 
-/** Milliseconds since 1970 in UTC; a number, because whoever holds a Date can change it. */
+/** Milliseconds since 1970 in UTC; a number, because a Date can be changed by its holder. */
 export type UnixMs = number;
 
 /** Where a record stands in the log. Offsets stay below 2^53, so a number holds them exactly. */
@@ -297,7 +297,7 @@ export interface Marks<Row> {
 }
 
 /**
- * A sink of the records themselves, byte for byte: nothing is decoded, so what nobody can read is
+ * A sink of the records themselves, byte for byte: nothing is decoded, so what cannot be read is
  * kept too.
  */
 export interface Copy<T> {

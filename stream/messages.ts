@@ -193,7 +193,7 @@ export interface SinkPorts extends LogPorts {
   readonly run: string;
   /**
    * What may not be written any more, asked once a write: undefined when everything may. Rejects
-   * with a transient error while nobody knows.
+   * with a transient error while that is unknown.
    */
   readonly withholds?: () => Promise<Withholds | undefined>;
   readonly countWrite: (counts: WriteCounts) => void;

@@ -55,7 +55,8 @@ const problemsOf = (nodes: readonly Node[]): readonly string[] => {
     problems.push(`${name}: two nodes bear this name; names are part of ids and groups`);
   for (const node of nodes) {
     if (node.is === "edge") continue;
-    if (!written.has(node.from)) problems.push(`${node.name}: nobody writes ${node.from.name}, which it reads`);
+    if (!written.has(node.from))
+      problems.push(`${node.name}: no edge or stage writes ${node.from.name}, which it reads`);
     if (node.is !== "stage") continue;
     if (reaches(nodes, node, node)) problems.push(`${node.name}: its output comes back to it`);
     if (node.memory !== undefined && node.memory.keyedBy !== node.from.keyedBy)
@@ -75,7 +76,7 @@ const problemsOf = (nodes: readonly Node[]): readonly string[] => {
 
 /**
  * Edges, stages and sinks in the order that data flows. Throws one Error that lists every problem:
- * a name twice, a topic that nobody writes, a cycle, a memory on another key than its topic, topics
+ * a name twice, a topic that no node writes, a cycle, a memory on another key than its topic, topics
  * of one key that are not co-partitioned.
  */
 export const topology = <const Nodes extends readonly Node[]>(

@@ -61,7 +61,7 @@ const parts: readonly Part[] = [
   },
 ];
 /** Readings of the log, and what belongs to the running installation: they begin empty. */
-const begunAnew =
+const beginsEmpty =
   /^(memory_|product_sales|conversions|ledger_|commissions|identity_edges|rollup_marks|dead_letter|replay|group_|operation|outbox|stage_|probe|incident|alert|ingest_path|schema_migrations|migrations)/;
 const READY_MS = 90_000;
 const DONE_MS = 180_000;
@@ -138,7 +138,7 @@ const copyReference = async (from: pg.Pool, to: pg.Pool): Promise<void> => {
     // Rows of one table may name those of another one.
     await writing.query("set session_replication_role = replica");
     for (const { name } of rows) {
-      if (begunAnew.test(name)) continue;
+      if (beginsEmpty.test(name)) continue;
       const found = await from.query<{ all: string | null }>(`select json_agg(t)::text as all from ${name} t`);
       const all = found.rows[0]?.all;
       if (all == null) continue;

@@ -54,7 +54,7 @@ const addEdge = (app: Express, on: EdgeRoute["on"], answer: EdgeRoute["answer"])
 };
 
 /**
- * A token is sent by whoever holds it, never by a browser on its own, so any origin may use one: no
+ * The holder of a token sends it, never a browser on its own, so any origin may use one: no
  * credentials are allowed.
  */
 const anyOrigin: RequestHandler = (_request, response, next) => {

@@ -1,4 +1,4 @@
-// The form of a rule's condition: checked with the place of every fault, and walked by whoever
+// The form of a rule's condition: checked with the place of every fault, and walked by what
 // gives it a meaning.
 import type { Condition, Operator } from "../reference/reference.ts";
 import { boundOf } from "./dates.ts";

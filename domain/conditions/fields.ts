@@ -120,7 +120,7 @@ const propsOf = (text: string): Readonly<Record<string, unknown>> => {
     const props: unknown = JSON.parse(text);
     return typeof props === "object" && props !== null ? (props as Readonly<Record<string, unknown>>) : noProps;
   } catch {
-    // Edges write this text; should it ever be broken, the event has no props rather than no
+    // Edges write this text; if it is broken all the same, the event has no props rather than no
     // outcome.
     return noProps;
   }

@@ -1,5 +1,5 @@
-// The Avro library as this project uses it: amounts as bigint, and two of its slow places written
-// anew, byte for byte the same.
+// The Avro library as this project uses it: amounts as bigint, and two of its slow places
+// rewritten, byte for byte the same.
 import { createRequire } from "node:module";
 import avro from "avsc";
 

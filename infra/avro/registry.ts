@@ -50,7 +50,7 @@ export class RegistryAway extends Error {
 
 const NOT_FOUND = 404;
 const CONFLICT = 409;
-/** Whoever asks again gets the same answer. */
+/** Asked again, the registry answers the same. */
 const FINAL: readonly number[] = [NOT_FOUND, CONFLICT, 401, 403, 422];
 
 const statusOf = (error: unknown): number | undefined =>

@@ -49,7 +49,7 @@ const NO_ID = 0;
 export const wireWithoutIds = (topics: readonly AnyTopic[]): Wire =>
   wireOf(new Map(topics.map((topic) => [topic, NO_ID])), async () => null);
 
-/** A value that a wire without ids has made: nobody can read it before it got one. */
+/** A value that a wire without ids has made: unreadable until it got one. */
 export const lacksSchemaId = (value: Buffer | null): boolean =>
   value !== null && value.length > HEADER_BYTES && value[0] === 0 && value.readUInt32BE(1) === NO_ID;
 

@@ -1,5 +1,5 @@
 // What holds for every request of every host: its id, its headers, and that an unknown path or
-// method is told before anything else.
+// method is refused before anything else.
 import { randomUUID } from "node:crypto";
 import express, { type Express, type RequestHandler } from "express";
 import helmet from "helmet";

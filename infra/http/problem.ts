@@ -51,7 +51,7 @@ export const unavailable = (detail: string, retryAfterSec: number): Problem =>
   new Problem("unavailable", detail, { headers: { "Retry-After": String(retryAfterSec) } });
 
 /**
- * For what a store was asked: 503 while it is away. Whatever nobody expected is thrown on, and so
+ * For what a store was asked: 503 while it is away. An unexpected error is thrown on, and so
  * logged and answered 500.
  */
 export const orUnavailable =
@@ -61,11 +61,11 @@ export const orUnavailable =
     throw unavailable(detail, retryAfterSec);
   };
 
-/** The sender has gone: nobody is left to answer. */
+/** The sender has gone: no answer can reach it. */
 export class Aborted extends Error {}
 
 /**
- * Answers whatever a route threw. What nobody expected is logged with its stack and answered
+ * Answers whatever a route threw. An unexpected error is logged with its stack and answered
  * without it.
  */
 export const answerProblems =

@@ -14,7 +14,7 @@ export interface OpsSettings {
   readonly port: number;
   readonly host?: string;
   /**
-   * A check that throws makes the app not ready, one that answers a sentence is told with it. It
+   * A check that throws makes the app not ready; a sentence that it answers is shown beside it. It
    * says whether work gets done, not whether a socket is open.
    */
   readonly checks: Readonly<Record<string, Check>>;

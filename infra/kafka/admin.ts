@@ -23,7 +23,7 @@ export interface GroupState {
   readonly members: readonly { readonly memberId: string; readonly clientId: string; readonly host: string }[];
 }
 
-/** Names are without the prefix of the cluster. Everything is asked anew at each call. */
+/** Names are without the prefix of the cluster. Everything is asked again at each call. */
 export interface Admin {
   readonly topics: () => Promise<readonly string[]>;
   readonly plan: (declared: readonly TopicSetting[]) => Promise<readonly TopicDifference[]>;

@@ -63,7 +63,7 @@ const parsers = new Map<number, Parse>([
 /**
  * Opens at most `max` connections, when they are needed. TLS comes from the URL
  * (`?sslmode=verify-full`). A statement ends after 5 s on the server; one second later the client
- * gives up a server that does not answer at all, so that nobody waits longer than a consumer's
+ * gives up a server that does not answer at all, so that no caller waits longer than a consumer's
  * session allows.
  */
 export const openPool = (
@@ -99,8 +99,8 @@ export const openPool = (
 /**
  * Runs `work` in one transaction that sees the rows of `clients` and no other tenant's (null: of
  * none). `role` is taken on for the transaction, e.g.
- * tributary_reference. Throws what `work` threw, after the rollback; a connection of which nobody
- * knows the state is closed.
+ * tributary_reference. Throws what `work` threw, after the rollback; a connection whose
+ * state is unknown is closed.
  */
 export const transaction = async <T>(
   pool: pg.Pool,

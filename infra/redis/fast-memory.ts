@@ -50,7 +50,7 @@ const MARK =
 export const redisMemory = (redis: Redis, prefix = "memory"): Memory => {
   const hashOf = (stage: string, key: string): string => `${prefix}:${stage}:${key}`;
   const marksOf = (stage: string): string => `${prefix}:${stage}`;
-  /** Drawn by whoever first loads from an empty memory. */
+  /** Drawn by the worker that first loads from an empty memory. */
   const epochOf = (stage: string): string => `${prefix}:${stage}#birth`;
   /** Of each stage and partition, the memory that was last loaded from. */
   const loadedFrom = new Map<string, string>();

@@ -14,17 +14,17 @@ export const marksOf = async (
   stage: string,
   topic: string,
 ): Promise<ReadonlyMap<number, number>> => {
-  const told = await redis.zrange(`${prefix}:${stage}`, "0", "-1", "WITHSCORES");
+  const read = await redis.zrange(`${prefix}:${stage}`, "0", "-1", "WITHSCORES");
   const marks = new Map<number, number>();
-  for (let n = 0; n < told.length; n += 2) {
-    const [name, partition] = told[n]!.split("/");
-    if (name === topic) marks.set(Number(partition), Number(told[n + 1]));
+  for (let n = 0; n < read.length; n += 2) {
+    const [name, partition] = read[n]!.split("/");
+    if (name === topic) marks.set(Number(partition), Number(read[n + 1]));
   }
   return marks;
 };
 
 /**
- * Nobody may be in the stage's group. The marks go first: dying after them leaves a memory that is
+ * The stage's group must have no members. The marks go first: dying after them leaves a memory that is
  * known to end at nothing, so whatever is left of it is learnt again; the other way round a stage
  * would believe that it remembers what is gone. The epoch goes with them: a worker that slept
  * meanwhile and still writes must not set its mark on what was emptied (redis.ts). Answers how many

@@ -57,7 +57,7 @@ export const openPathChecks = (parts: PathCheckParts): Resource<null> => {
   const look = async (): Promise<void> => {
     const now = parts.now();
     const isDue = now - checkedAt >= everyMs;
-    // Between two hours only what requests have met counts: nobody probes every five seconds.
+    // Between two hours only what requests have met counts: a probe every five seconds is too much.
     const { state, reason } =
       isDue || known !== "operational" ? await found() : { state: stateOf[parts.state().path], reason: null };
     if (isDue || state !== known) {

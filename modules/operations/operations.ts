@@ -66,7 +66,7 @@ export const resumeOperation = (ports: OperationPorts, id: string, plan: Operati
   end: (phase, said) => write(ports, id, plan, phase, said),
 });
 
-/** Resolves once the beginning is acknowledged: nothing is touched that nobody could read about. */
+/** Resolves once the beginning is acknowledged: nothing is touched without a trace of it. */
 export const beginOperation = async (
   ports: OperationPorts,
   plan: OperationPlan,

@@ -102,7 +102,7 @@ export const waitingOutbox = (pool: Pool): Promise<Waiting> =>
   );
 
 /**
- * Removes rows that were sent a week ago: by then nobody asks any more whether something was sent.
+ * Removes rows that were sent a week ago: by then whether something was sent is no longer asked.
  * Answers how many.
  */
 export const forgetSent = (pool: Pool): Promise<number> =>

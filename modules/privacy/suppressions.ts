@@ -1,5 +1,5 @@
-// The list of erased subjects: written before anything is erased, and kept in memory by whoever
-// writes to a store.
+// The list of erased subjects: written before anything is erased, and kept in memory by every
+// process that writes to a store.
 
 import type { Pool } from "pg";
 import { type Hides, hidesOf, type SubjectKind, type SuppressedSubject } from "../../domain/suppression.ts";
@@ -14,7 +14,7 @@ import type { Withholds } from "../../stream/messages.ts";
  * has them, or writes nothing.
  */
 export const knownWithinMs = 10_000;
-/** A picture of this age is asked for anew before it is used. */
+/** A picture of this age is read again before it is used. */
 const FRESH_MS = 5_000;
 const POLL_MS = 1_000;
 
@@ -40,7 +40,7 @@ export const suppress = async (
   });
 };
 
-/** Nobody can say now who was erased, so nothing may be written; it heals with the database. */
+/** Who was erased is unknown now, so nothing may be written; it heals with the database. */
 export class SuppressionsUnknown extends Error {
   readonly verdict = "transient";
   constructor(cause: unknown) {
@@ -59,8 +59,8 @@ interface Picture {
 
 export interface Suppressions {
   /**
-   * What is to be hidden now: undefined when nobody was erased. Rejects with a transient error
-   * while nobody can know. With `isNow` everything that was committed before the call is known.
+   * What is to be hidden now: undefined when no subject was erased. Rejects with a transient error
+   * while that is unknown. With `isNow` everything that was committed before the call is known.
    */
   readonly hides: (isNow?: "now") => Promise<Hides | undefined>;
   readonly close: () => Promise<void>;

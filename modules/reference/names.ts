@@ -10,8 +10,8 @@ interface Holder {
   readonly name: string;
 }
 /**
- * Slugs and codes are claimed by the first row for good, a referral code by whoever's newest row
- * has it.
+ * Slugs and codes are claimed by the first row for good, a referral code by the partner whose
+ * newest row has it.
  */
 const names: readonly {
   readonly entity: EntityName;
@@ -41,8 +41,8 @@ const names: readonly {
 ];
 
 /**
- * What is taken, by a saved thing or by another of the same change. Asked under the lock, so nobody
- * takes one in between.
+ * What is taken, by a saved thing or by another of the same change. Asked under the lock, so none is
+ * taken in between.
  */
 export const takenNames = async (
   tx: pg.PoolClient,

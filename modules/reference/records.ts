@@ -56,7 +56,7 @@ const client = z.strictObject({
   attribution: z
     .strictObject({
       // 90 days is how long a click is remembered (docs/design/architecture.md, "Memory"): a longer
-      // window would promise what nobody can look up.
+      // window would promise what is no longer remembered.
       click_window_days: days(90).default(30),
       install_window_days: days(90).default(7),
       identity_link: z.boolean().default(false),

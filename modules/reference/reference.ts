@@ -12,7 +12,7 @@ export type Source<T = unknown> = (asOf: UnixMs) => Promise<T>;
 
 /**
  * One reader of several views, by name: `readOf({ reference: source, places: () =>
- * Promise.resolve(places) })`. Throws on a name that nobody serves.
+ * Promise.resolve(places) })`. Throws on a name that no source serves.
  */
 export const readOf = (sources: Readonly<Record<string, Source>>): Read => {
   return async (view, asOf) => {

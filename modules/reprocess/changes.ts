@@ -10,7 +10,7 @@ import { topics } from "../../topics.ts";
 import { decisionMessages } from "../decisions/decisions.ts";
 import type { Part } from "./compare.ts";
 
-/** Who is credited, and by what; or why nobody is. */
+/** Who is credited, and by what; or why no partner is. */
 export interface Held {
   readonly partner_id: number | null;
   readonly campaign_id: number | null;

@@ -128,7 +128,7 @@ const partnerIn = ({ partner_id, because }: Held): string =>
 const wordsOf = ({ before, after, parts }: Change): { readonly from: string; readonly to: string } => {
   const [from, to] = [partnerIn(before), partnerIn(after)];
   if (from !== to) return { from, to };
-  return { from, to: parts.length === 0 ? `${to}, commission anew` : `${to}, ${parts.join(" and ")} anew` };
+  return { from, to: parts.length === 0 ? `${to}, commission recomputed` : `${to}, ${parts.join(" and ")} recomputed` };
 };
 
 /** Of months that payments may have been made for. */

@@ -9,7 +9,7 @@ import type { Wire } from "../../stream/wire.ts";
 import { pipeline } from "../../topology.ts";
 
 /**
- * From which stage on events are computed anew; what stages before it found out is taken as it was
+ * From which stage on events are computed again; what stages before it found out is taken as it was
  * recorded. `commission`: who is credited stays.
  */
 export type ReprocessStage = Exclude<StageIn<(typeof pipeline)["declared"]>["name"], "settle">;
@@ -68,7 +68,7 @@ export interface ReprocessPorts {
   ) => Promise<ReadonlyMap<string, LatestRow>>;
   /**
    * What belongs to an erased subject, of which nothing may be read or written any more; undefined:
-   * nobody was erased.
+   * no subject was erased.
    */
   readonly withholds?: Withholds | undefined;
   /** When it is decided; also what is "today". */

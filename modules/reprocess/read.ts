@@ -1,5 +1,5 @@
 // The messages of a batch as events, of one client or of all, without those of erased subjects;
-// what nobody can read has its dead letter already and is passed over.
+// what cannot be read has its dead letter already and is passed over.
 import { decodeBatch } from "../../stream/decode.ts";
 import type { Recorded, Topic } from "../../stream/flow.ts";
 import type { InputBatch, InputMessage } from "../../stream/messages.ts";

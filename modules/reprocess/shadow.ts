@@ -11,7 +11,7 @@ import type { Wire } from "../../stream/wire.ts";
 export interface ShadowPorts {
   /** Opened for every topic that the chain reads or writes. */
   readonly wire: Wire;
-  /** What is remembered here must be nobody else's: memories of this process, or an overlay. */
+  /** What is remembered here must not be shared: memories of this process, or an overlay. */
   readonly memories: Memories;
   readonly read: Read;
 }

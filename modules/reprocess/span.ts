@@ -27,7 +27,7 @@ export interface SpanSettings {
   };
   /** What an archive holds of a topic from a time on; null: nothing is archived here. */
   readonly archived: Archived | null;
-  /** From then on every message must be there; what lies before may be missing, and is told. */
+  /** From then on every message must be there; what lies before may be missing, and is reported. */
   readonly needed: UnixMs;
   /** One for each topic that is read. */
   readonly progress: (unit: string) => Progress;

@@ -10,14 +10,14 @@ import type { Read, UnixMs } from "../../stream/flow.ts";
 export interface Today {
   readonly read: Read;
   readonly reference: Reference;
-  /** To be told before an event is folded; forgotten with `clear`. */
+  /** To be called before an event is folded; forgotten with `clear`. */
   readonly recorded: (eventId: string, row: { readonly fraud: Fraud; readonly credit: Credit }) => void;
   readonly clear: () => void;
 }
 
 export const openToday = async (read: Read, now: UnixMs): Promise<Today> => {
   const known = await read(reference, now);
-  // Saved this moment counts as well: whoever corrects a rule and reprocesses at once means the
+  // Saved this moment counts as well: correcting a rule and reprocessing at once means the
   // corrected one.
   const today: Reference = { ...known, asOf: now, at: (validAt) => known.at(validAt, Number.MAX_SAFE_INTEGER) };
   const hinted = new Map<string, FraudHints>();

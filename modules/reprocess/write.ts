@@ -18,7 +18,7 @@ export interface Written {
 
 const AT_ONCE = 500;
 const ASKED_EVERY_MS = 200;
-/** Without any answer for so long nobody follows any more; the decisions are in the log. */
+/** Without any answer for so long we stop following; the decisions are in the log. */
 const PATIENCE_MS = 30_000;
 
 /**

@@ -1,5 +1,5 @@
 // What lies in the archive: hours, the files of an hour, the records of a file, and a partition's
-// past for whoever relearns it.
+// past for a stage that relearns it.
 
 import type { Objects } from "../../infra/objects/objects.ts";
 import type { UnixMs } from "../../stream/flow.ts";

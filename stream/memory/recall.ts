@@ -52,8 +52,8 @@ const KEPT_VERSIONS = 100;
 
 /**
  * Fast: the newest version older than the event, its own left out: an event that comes again, at
- * the same place or later, meets what it met the first time as long as nobody else has written in
- * between.
+ * the same place or later, meets what it met the first time as long as no other event was written
+ * in between.
  */
 const byPosition = (loaded: Loaded): Recall => {
   interface Kept {

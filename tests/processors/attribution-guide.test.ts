@@ -56,7 +56,7 @@ const verde = partner({ name: "Verde", referral_code: "VERDE" });
 const names = new Map<number | null, string>([
   [partnerId, "Verde"],
   [norteId, "Norte"],
-  [null, "nobody"],
+  [null, "none"],
 ]);
 const boletin = campaign({ patterns: [{ kind: "utm_source", value: "boletin", partner_id: norteId }] });
 const norteRule = rule({ when: { field: "coupon", op: "eq", value: "NORTE" }, ...crediting(norteId) });

@@ -34,7 +34,7 @@ const minorOf = (text: string): bigint => {
   return read.minor;
 };
 const partnerIn = (text: string): number | null =>
-  text.includes("nobody") ? null : Number(/to (\d+)/.exec(text)?.[1]);
+  text.includes("uncredited") ? null : Number(/to (\d+)/.exec(text)?.[1]);
 const claimOf = (text: string): Recorded<Claim> => {
   const [what] = text.split(" ");
   switch (what) {

@@ -48,7 +48,7 @@ const claimOf = (text: string): Recorded<Claim> => {
     const props = JSON.stringify({ currency: named, refund_id: id });
     return refund({ ...given, product_id, value_minor, props });
   }
-  const partner = /by nobody/.test(text) ? null : Number(/by (\d+)/.exec(text)?.[1] ?? 21);
+  const partner = /uncredited/.test(text) ? null : Number(/by (\d+)/.exec(text)?.[1] ?? 21);
   const isRejected = text.includes("rejected");
   const name = /custom (\w+)/.exec(text)?.[1];
   const make = what === "pixel" ? pixelSale : sale;

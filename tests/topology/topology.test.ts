@@ -33,7 +33,7 @@ test("a sound graph is taken as it is", () => {
   expect(sound.nodes.map((node) => node.name)).toEqual(["door", "rows"]);
 });
 
-test("a topic that nobody writes is told with its reader", () =>
+test("a topic that no node writes is reported with its reader", () =>
   expect(() =>
     topology(
       "t",
@@ -45,7 +45,7 @@ test("a topic that nobody writes is told with its reader", () =>
         into: rows,
       }),
     ),
-  ).toThrow("rows: nobody writes events.raw"));
+  ).toThrow("rows: no edge or stage writes events.raw"));
 
 test("a stage whose output comes back to it is refused", () =>
   expect(() => topology("t", toDeadLetters, door("door"), pass("loop"))).toThrow("loop: its output comes back to it"));
@@ -84,7 +84,7 @@ test("a name borne twice is refused, and every problem is told at once", () => {
       }),
     );
   expect(build).toThrow("a: two nodes bear this name");
-  expect(build).toThrow("b: nobody writes events.scored");
+  expect(build).toThrow("b: no edge or stage writes events.scored");
 });
 
 test("topics of one key that are not co-partitioned are refused", () => {

@@ -50,7 +50,7 @@ export interface HealthReport {
   readonly cache_store: Store;
   readonly relational_store: Store;
   readonly backbone: Store;
-  /** Null while the log cannot be asked: nobody knows. */
+  /** Null while the log cannot be asked: unknown. */
   readonly buffer_events: number | null;
   readonly dlq_depth: { readonly clicks: number | null; readonly pixel: number | null; readonly s2s: number | null };
   /** Not everybody could be asked: the last numbers stand. Null numbers were never known. */

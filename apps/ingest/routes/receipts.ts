@@ -42,7 +42,7 @@ export const receiptsRoute = (parts: ReceiptParts) => {
     const eventId = eventIdIn(request.query.event_id);
     const id = String(request.params.batch_id);
     const batch = readBatchId(id, parts.key);
-    // Of another client, forged or forgotten: all the same to whoever asks.
+    // Of another client, forged or forgotten: the answer is the same.
     if (batch === undefined || batch.client_id !== token.client_id || Date.now() - batch.received_at > KEPT_MS)
       throw new Problem("not_found", "there is no such batch of this client within the last 32 days");
     const answer = await (eventId === undefined ? countsOf(parts, batch) : fateOf(parts, batch, eventId)).catch(

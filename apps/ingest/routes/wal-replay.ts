@@ -40,7 +40,7 @@ export const walReplayRoutes = (parts: WalReplayParts) => {
     const ended = awaitReplay(parts.pool, replayId, { stalledMs: STALLED_MS, signal: parts.closing }).finally(() =>
       followed.delete(replayId),
     );
-    // Whoever waits for it sees its failure; they may all have gone.
+    // Requests that wait for it see its failure; they may all have gone.
     ended.catch(() => undefined);
     followed.set(replayId, ended);
     return ended;

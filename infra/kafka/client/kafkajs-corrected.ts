@@ -1,5 +1,5 @@
 // Kafkajs 2.2.4, which is pinned and no longer released, with three faults repaired, one slow and
-// fragile move made a plain one, and four slow places written anew.
+// fragile move made a plain one, and four slow places rewritten.
 import { createRequire } from "node:module";
 import type { Socket } from "node:net";
 import type * as Kafkajs from "kafkajs";
@@ -124,7 +124,7 @@ const groupWithoutCopies = (): void => {
 /**
  * As it was, a temporary member joined the group to commit in its name, skipped partitions that it
  * was not assigned, took 5 s, and held the group for a session when its process died. What Kafka's
- * own tools send is a commit in nobody's name: all or nothing, and only taken while the group is
+ * own tools send is a commit in no member's name: all or nothing, and only taken while the group is
  * Empty.
  */
 const setOffsetsWithoutMember = (): void => {

@@ -23,6 +23,7 @@ import { reprocessCommands } from "./commands/reprocess.ts";
 import { rewindCommands } from "./commands/rewind.ts";
 import { storeCommands } from "./commands/stores.ts";
 import { tokenCommands } from "./commands/tokens.ts";
+import { waitingCommands } from "./commands/waiting.ts";
 
 const program = new Command("tributary")
   .description(
@@ -36,6 +37,7 @@ for (const add of [
   installationCommands,
   dataCommands,
   decideCommands,
+  waitingCommands,
   explainCommands,
   fraudCommands,
   tokenCommands,

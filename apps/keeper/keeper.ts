@@ -27,6 +27,7 @@ import { forgetting, outbox } from "./schedules/outbox.ts";
 import { openRepairs } from "./schedules/repairs.ts";
 import { openReplayLane } from "./schedules/replays.ts";
 import { rollups } from "./schedules/rollups.ts";
+import { waiting } from "./schedules/waiting.ts";
 
 const STORE_MS = 5_000;
 // Reading an hour of 60 million events takes about 20 s of CPU (bench/rollups.ts); a busy machine
@@ -129,6 +130,7 @@ const beginWork = async (frame: Frame): Promise<void> => {
   await begin(withWire(outbox(pool, wire, produce)));
   await begin(forgetting(pool));
   await begin(rollups(pool, clickhouse));
+  await begin(waiting(pool, metrics, Date.now));
   await begin(withWire(nightly({ pool, clickhouse, wire, produce, log, clock: Date.now })));
   await begin(archiveRetention(objects, Date.now));
   await begin(lastResort(objects, sendWithSchemaIds(registry, produce)));

@@ -47,6 +47,13 @@ export interface OpenLetters {
   readonly seconds: number;
 }
 
+/** Refunds, decisions or lines that wait for their sale or for a person. */
+export interface WaitingMoney {
+  readonly kind: string;
+  readonly count: number;
+  readonly seconds: number;
+}
+
 /** What an edge has taken and is not in the log. */
 export interface WaitingCounts {
   /** On its way there, not yet acknowledged to a sender. */
@@ -88,6 +95,7 @@ export interface Metrics {
   readonly setWaiting: (counts: WaitingCounts) => void;
   /** All that are open now; what is not named is none. */
   readonly setOpenLetters: (letters: readonly OpenLetters[]) => void;
+  readonly setWaitingMoney: (kinds: readonly WaitingMoney[]) => void;
   /** How a store is to its keeper: 0 healthy, 1 failing, 2 restarting, 3 down. */
   readonly setProbe: (probe: string, level: number) => void;
   readonly countRestart: (probe: string) => void;
@@ -278,7 +286,7 @@ const scheduleMetrics = ({
 const keeperMetrics = ({
   counter,
   gauge,
-}: Makers): Pick<Metrics, "setOpenLetters" | "setProbe" | "countRestart" | "setSyncLag"> => {
+}: Makers): Pick<Metrics, "setOpenLetters" | "setWaitingMoney" | "setProbe" | "countRestart" | "setSyncLag"> => {
   const letters = gauge("tributary_dead_letters", "Dead letters that are open: waiting, retrying or parked", [
     "kind",
     "state",
@@ -287,6 +295,10 @@ const keeperMetrics = ({
     "kind",
     "state",
   ]);
+  const waiting = gauge("tributary_waiting", "Refunds, decisions and held lines that wait; void: refunds too large", [
+    "kind",
+  ]);
+  const waitingAge = gauge("tributary_waiting_oldest_seconds", "Since the oldest of them waits", ["kind"]);
   const probes = gauge(
     "tributary_probe_state",
     "A store as its keeper finds it: 0 healthy, 1 failing, 2 restarting, 3 down",
@@ -305,6 +317,12 @@ const keeperMetrics = ({
       for (const { kind, state, count, seconds } of open) {
         letters.set({ kind, state }, count);
         lettersAge.set({ kind, state }, seconds);
+      }
+    },
+    setWaitingMoney: (kinds) => {
+      for (const { kind, count, seconds } of kinds) {
+        waiting.set({ kind }, count);
+        waitingAge.set({ kind }, seconds);
       }
     },
     setProbe: (probe, level) => probes.set({ probe }, level),

@@ -4,8 +4,9 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { toDecimal, toMinor } from "../../domain/money.ts";
 import { inMemoryWire } from "../../infra/avro/wire.ts";
-import { emptyOrder, order } from "../../processors/settle/order.ts";
+import { emptyOrder, type OrderState, order } from "../../processors/settle/order.ts";
 import { MOST_LINES, settle } from "../../processors/settle/settle.ts";
+import { waitingOf } from "../../processors/settle/waiting.ts";
 import type { Claim, Conversion } from "../../schemas/generated.ts";
 import type { AnyStage, Recorded } from "../../stream/flow.ts";
 import { fold } from "../../stream/fold.ts";
@@ -272,5 +273,37 @@ describe("one event id for two things", () => {
   test("a decision that comes again is the same", () => {
     const decision = decide("take_back");
     expect(foldedOf(first, decision, decision)).toMatchObject({ refused: [], counts: { recalled: 1 } });
+  });
+});
+
+describe("what waits", () => {
+  const stateOf = (...claims: readonly Recorded<Claim>[]): OrderState =>
+    claims.reduce<OrderState>((state, claim) => {
+      const outcome = settle(claim, state, null);
+      return outcome.kind === "emit" ? outcome.state : state;
+    }, emptyOrder);
+  const later = noon + 49 * hourMs;
+  const waiting = (...claims: readonly Recorded<Claim>[]): readonly string[] =>
+    waitingOf(stateOf(...claims), later).map(({ kind, reason, amount_minor }) => `${kind} ${reason} ${amount_minor}`);
+
+  test.each([
+    ["a refund of an unknown order", [refund({ value_minor: 5_00n })], ["refund no_sale 500"]],
+    ["a refund of another product", [sale(), refund({ product_id: "b" })], ["refund no_such_line null"]],
+    [
+      "a refund in another currency",
+      [sale(), refund({ value_minor: 5_00n, currency: "USD" })],
+      ["refund other_currency 500"],
+    ],
+    ["a decision about an unknown order", [decide("take_back")], ["decision no_sale null"]],
+    ["a decision about another product", [sale(), decide("take_back", { line: "b" })], ["decision no_such_line null"]],
+    ["a held line", [sale({ band: "review" })], ["held fraud_review 10000"]],
+    ["a refund that is too large", [sale(), refund({ value_minor: 150_00n })], ["void exceeds_its_lines 5000"]],
+    ["nothing of a settled order", [sale(), refund({ value_minor: 30_00n }), decide("reject")], []],
+  ] as const)("is %s", (_, claims, expected) => expect(waiting(...claims)).toEqual(expected));
+
+  test("is no refund that may still find its line: it is void once the lines are complete", () => {
+    const state = stateOf(sale(), refund({ value_minor: 150_00n }));
+    expect(waitingOf(state, noon + 48 * hourMs)).toEqual([]);
+    expect(waitingOf(state, noon + 48 * hourMs + 1)).toHaveLength(1);
   });
 });

@@ -1,0 +1,70 @@
+// What waits for its sale or for a person, over all orders that settle remembers.
+import type { Pool } from "pg";
+import { transaction } from "../../infra/postgres/sql.ts";
+import { order } from "../../processors/settle/order.ts";
+import { type Waiting, waitingOf } from "../../processors/settle/waiting.ts";
+
+export interface WaitingOfOrder extends Waiting {
+  readonly client_id: number;
+  /** As in docs/design/money.md, "Ids and keys". */
+  readonly order_key: string;
+}
+export interface WaitingKind {
+  readonly kind: Waiting["kind"];
+  readonly count: number;
+  /** Since the oldest of them waits; 0 when none does. */
+  readonly seconds: number;
+}
+
+/** So many orders are looked through by one statement, about 50 ms. */
+const ORDERS_AT_ONCE = 5_000;
+
+/** A review, a refund or a decision in what is remembered; texts of a row may look like one too. */
+const nextPage = `
+with page as (select key, value from memory_state where stage = 'settle' and key > $1 order by key limit ${ORDERS_AT_ONCE})
+select key, case when position('"review":"'::bytea in value) > 0 or position('"refunds":[{'::bytea in value) > 0
+  or position('"decisions":[{'::bytea in value) > 0 then value end as value
+from page order by key`;
+
+/** In the order of their keys; of one client when it is named. Ends early when `isClosing` says so. */
+export async function* waitingOrders(
+  pool: Pool,
+  now: number,
+  { clientId, isClosing = () => false }: { readonly clientId?: number; readonly isClosing?: () => boolean } = {},
+): AsyncGenerator<WaitingOfOrder> {
+  let after = "";
+  while (!isClosing()) {
+    const { rows } = await transaction(
+      pool,
+      null,
+      (tx) => tx.query<{ key: string; value: Buffer | null }>(nextPage, [after]),
+      { isReadOnly: true },
+    );
+    if (rows.length === 0) return;
+    for (const { key, value } of rows) {
+      const client_id = Number(key.slice(0, key.indexOf(":")));
+      if (value === null || (clientId !== undefined && clientId !== client_id)) continue;
+      const order_key = key.slice(key.indexOf(":") + 1);
+      for (const one of waitingOf(order.stateOf([key], [value]), now)) yield { client_id, order_key, ...one };
+    }
+    after = rows.at(-1)!.key;
+  }
+}
+
+const KINDS = ["refund", "decision", "held", "void"] as const;
+
+export const countWaiting = async (
+  pool: Pool,
+  now: number,
+  isClosing: () => boolean,
+): Promise<readonly WaitingKind[]> => {
+  const counts = new Map<Waiting["kind"], { count: number; oldest: number }>(
+    KINDS.map((kind) => [kind, { count: 0, oldest: now }]),
+  );
+  for await (const { kind, since } of waitingOrders(pool, now, { isClosing })) {
+    const one = counts.get(kind)!;
+    one.count += 1;
+    one.oldest = Math.min(one.oldest, since);
+  }
+  return [...counts].map(([kind, { count, oldest }]) => ({ kind, count, seconds: (now - oldest) / 1_000 }));
+};

@@ -1,0 +1,51 @@
+// What waits is found among all orders in Postgres, of one client or of all, page after page.
+import { afterAll, expect, test } from "vitest";
+import { openPool } from "../../infra/postgres/sql.ts";
+import { countWaiting, waitingOrders } from "../../modules/decisions/waiting.ts";
+import { emptyOrder, order } from "../../processors/settle/order.ts";
+import { settle } from "../../processors/settle/settle.ts";
+import type { Claim } from "../../schemas/generated.ts";
+import type { Recorded } from "../../stream/flow.ts";
+import { hourMs, noon } from "../support/builders.ts";
+import { decide, refund, sale } from "../support/money-builders.ts";
+import { sharedStack } from "../support/shared-stack.ts";
+
+const pool = openPool(sharedStack().env.POSTGRES_URL!);
+afterAll(() => pool.end());
+const tenant = 600_000_000 + (Date.now() % 1_000_000) * 100;
+const later = noon + 72 * hourMs;
+
+const remember = async (key: string, claim: Recorded<Claim>): Promise<void> => {
+  const outcome = settle(claim, emptyOrder, null);
+  if (outcome.kind !== "emit") throw new Error(`settle emits, this one was a ${outcome.kind}`);
+  const [change] = order.changes([key], emptyOrder, outcome.state);
+  await pool.query(
+    `insert into memory_state (stage, key, version, event_id, topic, partition, "offset", value)
+     values ('settle', $1, 1, $2, 'claims', 0, 0, $3)`,
+    [key, claim.id, change!.value],
+  );
+};
+const listed = async (clientId?: number) => {
+  const found = [];
+  for await (const one of waitingOrders(pool, later, clientId === undefined ? {} : { clientId })) found.push(one);
+  return found.filter(({ client_id }) => client_id === tenant || client_id === tenant + 1);
+};
+
+test("refunds, decisions and held lines are listed with their age and reason, and what is settled is not", async () => {
+  await remember(`${tenant}:o:held`, sale({ band: "review" }));
+  await remember(`${tenant}:o:paid`, sale());
+  await remember(`${tenant}:o:refund`, refund({ value_minor: 5_00n, receivedAt: noon + hourMs }));
+  await remember(`${tenant + 1}:o:decided`, decide("take_back"));
+  await remember(`${tenant}:o:none`, sale({ url: 'https://shop.example/?x="review":"' }));
+
+  expect((await listed(tenant)).map(({ order_key, kind, reason, since }) => [order_key, kind, reason, since])).toEqual([
+    ["o:held", "held", "fraud_review", noon],
+    ["o:refund", "refund", "no_sale", noon + hourMs],
+  ]);
+  expect((await listed()).map(({ kind }) => kind)).toEqual(["held", "refund", "decision"]);
+
+  const counts = await countWaiting(pool, later, () => false);
+  expect(counts.map(({ kind }) => kind)).toEqual(["refund", "decision", "held", "void"]);
+  expect(counts.find(({ kind }) => kind === "refund")!.count).toBeGreaterThanOrEqual(1);
+  expect(counts.find(({ kind }) => kind === "held")!.seconds).toBeGreaterThanOrEqual(72 * 3_600);
+});

@@ -99,7 +99,6 @@ export const run = async (options: { seconds?: string }): Promise<void> => {
     await admin.close();
     await world.stop();
   }
-  process.stdout.write(
-    `${table(["what", "events", "events/s", "CPU us/event", "MiB"], rows)}\n${save("archive", { ...circumstances(), rows })}\n`,
-  );
+  process.stdout.write(`${table(["what", "events", "events/s", "CPU us/event", "MiB"], rows)}\n`);
+  process.stdout.write(`${save("archive", { ...circumstances(), rows })}\n`);
 };

@@ -95,9 +95,11 @@ export const run = async (options: { seconds?: string; rate?: string; warm?: str
     const [p50, p99] = [(p50_ms ?? Number.NaN) / 1_000, (p99_ms ?? Number.NaN) / 1_000];
     const rows = [...cpu].map(([name, us]) => [name, us.toFixed(1), rssMiBOf(pids.get(name)!).toFixed(0)]);
     const sum = [...cpu.values()].reduce((a, b) => a + b, result.cpuUsPerEvent);
-    process.stdout.write(
-      `${table(["process", "us/event", "RSS MiB"], [...rows, ["generator", result.cpuUsPerEvent.toFixed(1), null], ["sum", sum.toFixed(1), null]])}\n\n`,
-    );
+    const totals = [
+      ["generator", result.cpuUsPerEvent.toFixed(1), null],
+      ["sum", sum.toFixed(1), null],
+    ];
+    process.stdout.write(`${table(["process", "us/event", "RSS MiB"], [...rows, ...totals])}\n\n`);
     process.stdout.write(
       `${Math.round(result.accepted / result.seconds)} events/s for ${seconds} s, ` +
         `${result.refusedBodies} bodies refused; ${stored} of ${expected} stored\n` +
@@ -106,9 +108,8 @@ export const run = async (options: { seconds?: string; rate?: string; warm?: str
         `lag over all groups: median ${lagStart} in the first third, ${lagEnd} in the last, highest ` +
         `${Math.max(...lags.map(({ total }) => total))}\n`,
     );
-    process.stdout.write(
-      `${save("chain", { ...circumstances(), rate, seconds, result, cpu: Object.fromEntries(cpu), p50, p99, lags, stored, expected })}\n`,
-    );
+    const measured = { rate, seconds, result, cpu: Object.fromEntries(cpu), p50, p99, lags, stored, expected };
+    process.stdout.write(`${save("chain", { ...circumstances(), ...measured })}\n`);
   } finally {
     await Promise.allSettled([admin.close(), clickhouse.close()]);
     await world.stop();

@@ -158,8 +158,7 @@ export const run = async (options: { seconds?: string; runs?: string }): Promise
       own.reduce((sum, one) => sum + one.refusedBodies, 0),
     ];
   });
-  process.stdout.write(
-    `${table(["who", "batch", "events/s", "edge us", "broker us", "generator us", "p50 ms", "p99 ms", "RSS MiB", "refused"], rows)}\n`,
-  );
+  const headers = "who,batch,events/s,edge us,broker us,generator us,p50 ms,p99 ms,RSS MiB,refused".split(",");
+  process.stdout.write(`${table(headers, rows)}\n`);
   process.stdout.write(`${save("ingest", { ...circumstances(), seconds, runs: all })}\n`);
 };

@@ -36,9 +36,11 @@ if (name === undefined || values.help || !(name in benches)) {
   );
   for (const [bench, question] of Object.entries(benches)) process.stdout.write(`${bench.padEnd(8)} ${question}\n`);
   process.stdout.write(
-    "\n--seconds <n>  measured time of a run\n--rate <n>     events a second (chain, replay)\n--warm " +
-      "<n>     seconds before the measured time (chain)\n--runs <n>     runs; the median is " +
-      "told\n--json         the ratios alone (pure)\n",
+    "\n--seconds <n>  measured time of a run\n" +
+      "--rate <n>     events a second (chain, replay)\n" +
+      "--warm <n>     seconds before the measured time (chain)\n" +
+      "--runs <n>     runs; the median is printed\n" +
+      "--json         the ratios alone (pure)\n",
   );
   process.exitCode = values.help ? 0 : 2;
 } else {

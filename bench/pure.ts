@@ -234,10 +234,8 @@ export const measure = async (): Promise<readonly Cost[]> => {
 /** Prints a table; `--json` alone the ratios, as bench/pure.ratios.json keeps them. */
 export const run = async (options: { readonly json?: boolean }): Promise<void> => {
   const costs = await measure();
-  if (options.json)
-    process.stdout.write(
-      `${JSON.stringify(Object.fromEntries(costs.map(({ name, ratio }) => [name, Number(ratio.toFixed(2))])), null, 2)}\n`,
-    );
+  const ratios = Object.fromEntries(costs.map(({ name, ratio }) => [name, Number(ratio.toFixed(2))]));
+  if (options.json) process.stdout.write(`${JSON.stringify(ratios, null, 2)}\n`);
   else
     process.stdout.write(
       `${table(

@@ -30,8 +30,10 @@ const sinks = replayableSinks(pipeline).map(({ name }) => name);
  */
 const freshnessOf = async (clickhouse: Clickhouse, from: number, to: number) => {
   const answer = await clickhouse.query({
-    query: `select count() as events, quantiles(0.5, 0.95)(dateDiff('millisecond', received_at, stored_at)) as ms from events
-where received_at >= fromUnixTimestamp64Milli({from:Int64}) and received_at < fromUnixTimestamp64Milli({to:Int64})`,
+    query: `select count() as events,
+  quantiles(0.5, 0.95)(dateDiff('millisecond', received_at, stored_at)) as ms
+from events where received_at >= fromUnixTimestamp64Milli({from:Int64})
+  and received_at < fromUnixTimestamp64Milli({to:Int64})`,
     query_params: { from, to },
     format: "JSONEachRow",
   });
@@ -164,9 +166,9 @@ export const run = async (options: { seconds?: string; rate?: string }): Promise
         `${changed.length === 0 ? "the same" : `differs in ${changed.join(", ")}`} ` +
         `(${after.tables.reduce((sum, { rows }) => sum + rows, 0)} rows)\n`,
     );
-    process.stdout.write(
-      `${save("replay", { ...circumstances(), seconds, rate, sustained, speed, cpu: Object.fromEntries(cpu), without, beside, underSeconds: under!.seconds, changed })}\n`,
-    );
+    const speeds = { seconds, rate, sustained, speed, cpu: Object.fromEntries(cpu) };
+    const states = { without, beside, underSeconds: under!.seconds, changed };
+    process.stdout.write(`${save("replay", { ...circumstances(), ...speeds, ...states })}\n`);
   } finally {
     await Promise.allSettled([admin.close(), clickhouse.close(), pool.end()]);
     await world.stop();

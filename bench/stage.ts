@@ -61,7 +61,6 @@ export const run = async (options: { seconds?: string }): Promise<void> => {
     await admin.close();
     await world.stop();
   }
-  process.stdout.write(
-    `${table(["events on", "events", "events/s", "worker us/event"], rows)}\n${save("stage", { ...circumstances(), measured })}\n`,
-  );
+  process.stdout.write(`${table(["events on", "events", "events/s", "worker us/event"], rows)}\n`);
+  process.stdout.write(`${save("stage", { ...circumstances(), measured })}\n`);
 };

@@ -123,9 +123,9 @@ test("two who migrate at once take turns: each step is done once, and the rows s
     const access = { adminUrl: postgres.adminUrl, appPassword: postgres.appPassword, clickhouseUrl };
     const moving = shipped().filter((name) => name >= "120");
     expect((await migrationStatus(access)).pending).toEqual(moving.map((file) => `clickhouse/${file}`));
-    const told: string[] = [];
-    await Promise.all([1, 2].map(() => migrateAll(access, (line) => void told.push(line))));
-    expect(told).toEqual(moving.map((file) => `applied ${file}`));
+    const lines: string[] = [];
+    await Promise.all([1, 2].map(() => migrateAll(access, (line) => void lines.push(line))));
+    expect(lines).toEqual(moving.map((file) => `applied ${file}`));
     expect(await migrationStatus(access)).toMatchObject({ pending: [], problems: [] });
     const rows = await there.query({ query: "select count() from events", format: "JSONCompactEachRow" });
     expect(await rows.json()).toEqual([["1000"]]);

@@ -1,5 +1,5 @@
-// Commissions of every type of contract, from the contract as saved to the entries in the ledger, on
-// a real Postgres.
+// Commissions of every type of contract, from the saved contract to the entries in the ledger, on a
+// real Postgres.
 import type pg from "pg";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { ReferenceChanges } from "../../modules/reference/records.ts";
@@ -118,7 +118,7 @@ describe("what is saved is what is paid", () => {
   });
 });
 
-test("what a month's tiers earn is an entry beside the sales, and is nothing when all of them are refunded", async () => {
+test("what a month's tiers earn is an entry beside the sales, and nothing when all of them are refunded", async () => {
   const terms = {
     type: "tiered",
     tier_mode: "retroactive",

@@ -328,18 +328,18 @@ const rowsOf = (
 describe("the closure and the query pick the same events", () => {
   test("for single comparisons of every field and operator", async () => {
     const rows = rowsOf(fc.sample(fc.tuple(event, looked), 400));
-    let told = 0;
+    let telling = 0;
     const tenant = await store(rows);
     await fc.assert(
       fc.asyncProperty(leaf, async (asked) => {
         const picked = await pickedBySql(tenant, asked);
         expect(picked).toEqual(pickedByClosure(rows, asked));
-        if (picked.length > 0 && picked.length < rows.length) told += 1;
+        if (picked.length > 0 && picked.length < rows.length) telling += 1;
       }),
       { numRuns: 400 },
     );
     // Comparisons that pick all or nothing would prove little.
-    expect(told).toBeGreaterThan(40);
+    expect(telling).toBeGreaterThan(40);
   });
   test("for trees of them", async () => {
     const rows = rowsOf(fc.sample(fc.tuple(event, looked), 200));

@@ -246,7 +246,7 @@ test("a store that turned healthy wakes what it had refused before, once, and no
 });
 
 describe("tenants", () => {
-  test("see their own letters; what nobody can read is for operators alone", async () => {
+  test("see their own letters; what cannot be read is for operators alone", async () => {
     await index(
       failure(1),
       failure(2, { client_id: 8 }),

@@ -49,7 +49,7 @@ describe("a hold", () => {
     expect(await holds.of("a")).toBeNull();
   });
 
-  test("is one a group, and whoever goes on with one that was released by hand is told", async () => {
+  test("is one a group, and going on with one that was released by hand is refused", async () => {
     const operation = await taken("c");
     await expect(taken("c")).rejects.toThrow(/duplicate key/);
     await holds.end(operation);
@@ -66,14 +66,14 @@ describe("a hold", () => {
   });
 });
 
-test("what a group hosts is what was told last", async () => {
-  const told = { group: "tributary.x", topic: "t", nodes: ["x", "y"], instance: "one" };
-  await recordHosting(database.pool(), told);
-  await recordHosting(database.pool(), { ...told, nodes: ["x"] });
+test("what a group hosts is what was recorded last", async () => {
+  const hosting = { group: "tributary.x", topic: "t", nodes: ["x", "y"], instance: "one" };
+  await recordHosting(database.pool(), hosting);
+  await recordHosting(database.pool(), { ...hosting, nodes: ["x"] });
   expect(await hostings(database.pool())).toMatchObject([{ group: "tributary.x", topic: "t", nodes: ["x"] }]);
 });
 
-test("a replay that nobody asked for stands in nobody's way", async () => {
+test("a replay that was not asked for blocks nothing", async () => {
   expect(await openReplayOf(database.pool(), ["analytics"])).toBeNull();
 });
 

@@ -75,27 +75,22 @@ test("an answer stands, whatever comes after it, and for everybody who asks", as
   expect(new Set(others.map((answer) => JSON.stringify([...answer]))).size).toBe(1);
 });
 
-test(
-  "other devices of a click id and the country of the click are known; an id that nobody clicked " + "says nothing",
-  async () => {
-    const { store, hints } = fresh();
-    const clicked = { click_id: "c1" };
-    await seen(store, [
-      attributed({ t: "click", did: "d1", ...clicked }, { credit: clickCredit(), enrichment: { country: "ES" } }),
-      ...["d1", "d2", "d3"].map((did, n) =>
-        attributed({ event_id: `${n}`, did, ...clicked }, { credit: clickCredit() }),
-      ),
-    ]);
-    const answers = await hints.lookUp([
-      asked({ ...clicked, address: null }),
-      asked({ event_id: "b", click_id: "c2", address: null }),
-    ]);
-    expect([...answers.values()]).toEqual([
-      { address_conversions: null, click_devices: 2, click_country: "ES" },
-      { address_conversions: null, click_devices: 0, click_country: null },
-    ]);
-  },
-);
+test("other devices and the country of a click id are known; an id without a click says nothing", async () => {
+  const { store, hints } = fresh();
+  const clicked = { click_id: "c1" };
+  await seen(store, [
+    attributed({ t: "click", did: "d1", ...clicked }, { credit: clickCredit(), enrichment: { country: "ES" } }),
+    ...["d1", "d2", "d3"].map((did, n) => attributed({ event_id: `${n}`, did, ...clicked }, { credit: clickCredit() })),
+  ]);
+  const answers = await hints.lookUp([
+    asked({ ...clicked, address: null }),
+    asked({ event_id: "b", click_id: "c2", address: null }),
+  ]);
+  expect([...answers.values()]).toEqual([
+    { address_conversions: null, click_devices: 2, click_country: "ES" },
+    { address_conversions: null, click_devices: 0, click_country: null },
+  ]);
+});
 
 test("everything is let go after 8 days", async () => {
   const { prefix, store, hints } = fresh();
@@ -107,7 +102,7 @@ test("everything is let go after 8 days", async () => {
   for (const seconds of lifetimes) expect(seconds).toSatisfy((n: number) => n > 0 && n <= 8 * 86_400);
 });
 
-test("nothing is asked of Redis for nobody", async () => {
+test("a lookup of no events asks Redis nothing", async () => {
   const { hints, clicks } = fresh();
   expect((await hints.lookUp([])).size + (await clicks.lookUp([])).size).toBe(0);
 });

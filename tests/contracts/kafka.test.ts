@@ -563,7 +563,7 @@ describe("looking at the broker", () => {
     expect(second.seen).toEqual([12, 13, 14]);
   });
 
-  test("a replay begins where it is told, ends where the topic ended, and leaves no group", async () => {
+  test("a replay begins at the given offset, ends where the topic ended, and leaves no group", async () => {
     const topic = await fill(100, 2);
     const [zero, one] = await admin.watermarks(topic);
     const offsets: number[][] = [[], []];

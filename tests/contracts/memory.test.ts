@@ -29,7 +29,7 @@ const change = (key: string, eventId: string, offset: number, value: string, ver
   value: Buffer.from(value),
 });
 const outcome = (eventId: string, bytes: string) => ({ eventId, position: position(0), bytes: Buffer.from(bytes) });
-/** A stage of its own for each test, so that they meet nobody else's memory. */
+/** A stage of its own for each test, so that they share no memory. */
 const fresh = (memory: Memory) => {
   const stage = `stage-${randomUUID()}`;
   const place = { stage, topic: "read", partition: 1 };
@@ -50,7 +50,7 @@ const fresh = (memory: Memory) => {
       memory.remember([{ ...place, mark: 1, changes: [], met: [], outcomes: [], forgets: [], ...over }]),
   };
 };
-const told = ({ versions }: Loaded, key: string) =>
+const recalled = ({ versions }: Loaded, key: string) =>
   (versions.get(key) ?? []).map(({ eventId, offset, value }) => `${eventId}@${offset}=${Buffer.from(value)}`);
 
 const behavesAsMemory = (memory: Memory): void => {
@@ -59,7 +59,7 @@ const behavesAsMemory = (memory: Memory): void => {
     const large = '{"format":2,"lines":[]}'.repeat(100);
     await remember({ changes: [change("k", "e1", 1, large, 1)], outcomes: [outcome("e1", `\x01${large}`)] });
     const loaded = await load(["k"], ["e1"]);
-    expect(told(loaded, "k")).toEqual([`e1@1=${large}`]);
+    expect(recalled(loaded, "k")).toEqual([`e1@1=${large}`]);
     const kept = loaded.outcomes.get("e1");
     if (kept !== undefined) expect(Buffer.from(kept).toString()).toBe(`\x01${large}`);
   });
@@ -107,7 +107,7 @@ const behavesAsMemory = (memory: Memory): void => {
     await remember({ changes: keys.map((key, n) => change(key, `e${n}`, n, `v${n}`, 1)) });
     const loaded = await load(keys);
     expect(loaded.versions.size).toBe(3_000);
-    expect(told(loaded, "k2999")).toEqual(["e2999@2999=v2999"]);
+    expect(recalled(loaded, "k2999")).toEqual(["e2999@2999=v2999"]);
   });
 };
 
@@ -118,14 +118,14 @@ const behavesAsFast = (memory: Memory): void => {
     const { load, remember } = fresh(memory);
     await remember({ changes: [change("k", "late", 9, "L"), change("k", "early", 3, "E")] });
     await remember({ changes: [change("k", "mid", 5, "M")] });
-    expect(told(await load(["k"]), "k")).toEqual(["early@3=E", "mid@5=M", "late@9=L"]);
+    expect(recalled(await load(["k"]), "k")).toEqual(["early@3=E", "mid@5=M", "late@9=L"]);
   });
 
-  test("the first version of an event stays, whoever comes later", async () => {
+  test("the first version of an event stays, whatever comes later", async () => {
     const { load, remember } = fresh(memory);
     await remember({ changes: [change("k", "e", 3, "first")] });
     expect(await remember({ changes: [change("k", "e", 8, "second")] })).toBe("remembered");
-    expect(told(await load(["k"]), "k")).toEqual(["e@3=first"]);
+    expect(recalled(await load(["k"]), "k")).toEqual(["e@3=first"]);
   });
 
   test("what is let go is gone, and the key says up to where", async () => {
@@ -133,7 +133,7 @@ const behavesAsFast = (memory: Memory): void => {
     await remember({ changes: [change("k", "a", 1, "A"), change("k", "b", 2, "B"), change("k", "c", 3, "C")] });
     await remember({ forgets: [{ key: "k", eventIds: ["a", "b"], before: 2 }] });
     const loaded = await load(["k", "other"]);
-    expect(told(loaded, "k")).toEqual(["c@3=C"]);
+    expect(recalled(loaded, "k")).toEqual(["c@3=C"]);
     expect([...loaded.truncated]).toEqual([["k", 2]]);
   });
 };
@@ -148,7 +148,7 @@ const behavesAsDurable = (memory: Memory): void => {
       "remembered",
     );
     const loaded = await load(["k"]);
-    expect(told(loaded, "k")).toEqual(["b@2=B"]);
+    expect(recalled(loaded, "k")).toEqual(["b@2=B"]);
     expect(loaded.versions.get("k")![0]!.version).toBe(4);
   });
 
@@ -184,7 +184,7 @@ const behavesAsDurable = (memory: Memory): void => {
     for (const version of [0, 2])
       expect(await remember({ changes, met: [{ key: "k", version }], outcomes: [outcome("e", "x")] })).toBe("moved");
     const loaded = await load(["k"], ["e"]);
-    expect([told(loaded, "k"), loaded.outcomes.size]).toEqual([["a@0=A"], 0]);
+    expect([recalled(loaded, "k"), loaded.outcomes.size]).toEqual([["a@0=A"], 0]);
   });
 
   test("one stage that has moved holds back all stages of the batch", async () => {
@@ -213,7 +213,7 @@ const behavesAsDurable = (memory: Memory): void => {
       );
       expect(verdicts.filter((verdict) => verdict === "remembered")).toHaveLength(1);
       const loaded = await load(["k"], [`e${round}`]);
-      expect(told(loaded, "k")).toEqual([`e${round}@${round}=${loaded.outcomes.get(`e${round}`)}`]);
+      expect(recalled(loaded, "k")).toEqual([`e${round}@${round}=${loaded.outcomes.get(`e${round}`)}`]);
     }
   });
 
@@ -264,7 +264,7 @@ describe("fast memory in Redis", () => {
     expect(await remember({ mark: 9, changes: [change("k", "e", 1, "A"), change("k", "f", 6, "B")] })).toBe(
       "remembered",
     );
-    expect(told(await load(["k"]), "k")).toEqual(["e@1=A", "f@6=B"]);
+    expect(recalled(await load(["k"]), "k")).toEqual(["e@1=A", "f@6=B"]);
   });
 
   test("one that is forgotten while a worker sleeps takes no mark of the worker", async () => {

@@ -168,14 +168,14 @@ test("a wrong secret is refused for good, and nothing is stored", async () => {
   expect(s3.held.has("five/x")).toBe(false);
 });
 
-test("a store that is overloaded once is asked again; one that stays away is told as such", async () => {
+test("a store that is overloaded once is asked again; one that stays away is reported as away", async () => {
   const objects = openObjects(s3.url());
   s3.failWith(503);
   await objects.put("six/x", Buffer.from("x"));
   s3.failWith(500, 500);
   expect(classify(await objects.get("six/x").catch((thrown) => thrown))).toBe("transient");
-  const nobody = openObjects("s3://k:s@127.0.0.1:1/bucket?tls=false");
-  expect(classify(await nobody.put("x", Buffer.from("x")).catch((thrown) => thrown))).toBe("transient");
+  const absent = openObjects("s3://k:s@127.0.0.1:1/bucket?tls=false");
+  expect(classify(await absent.put("x", Buffer.from("x")).catch((thrown) => thrown))).toBe("transient");
 });
 
 test("an address says what is wrong with it, and never shows its secret", () => {

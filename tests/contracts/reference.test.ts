@@ -360,11 +360,7 @@ describe("a change is refused", () => {
       "contracts[0].rate: give percent with up to 4 decimals, e.g. 12.5",
     ],
     ["a tiny rate", { rate: 1e-9 }, "contracts[0].rate: give percent with up to 4 decimals, e.g. 12.5"],
-    [
-      "a type that nobody knows",
-      { type: "bonus" },
-      "contracts[0].type: give percent, flat, tiered, recurring or hybrid",
-    ],
+    ["an unknown type", { type: "bonus" }, "contracts[0].type: give percent, flat, tiered, recurring or hybrid"],
     ["no rate", { rate: null }, "contracts[0].rate: a percent contract needs one: give percent, e.g. 12.5"],
     [
       "an amount that its type has not",
@@ -743,37 +739,33 @@ describe("the order of changes", () => {
     isEnded = true;
     await expect(stalled).rejects.toThrow("the change took longer than 500 ms and was not saved");
   });
-  test(
-    "changes that are saved at once get moments in the order of their numbers, and whoever sees one " +
-      "has seen all before it",
-    async () => {
-      const watched = new Set<number>();
-      let gaps = 0;
-      let isDone = false;
-      const watch = async (): Promise<void> => {
-        while (!isDone) {
-          const { rows } = await pool.query<{ change_id: number }>(
-            "select change_id from reference_changes order by change_id",
-          );
-          const newest = Math.max(0, ...watched);
-          for (const { change_id: id } of rows) {
-            if (!watched.has(id) && id < newest) gaps += 1;
-            watched.add(id);
-          }
+  test("changes saved at once get moments in their order; a reader of one has seen all before it", async () => {
+    const watched = new Set<number>();
+    let gaps = 0;
+    let isDone = false;
+    const watch = async (): Promise<void> => {
+      while (!isDone) {
+        const { rows } = await pool.query<{ change_id: number }>(
+          "select change_id from reference_changes order by change_id",
+        );
+        const newest = Math.max(0, ...watched);
+        for (const { change_id: id } of rows) {
+          if (!watched.has(id) && id < newest) gaps += 1;
+          watched.add(id);
         }
-      };
-      const watching = watch();
-      await Promise.all(Array.from({ length: 40 }, () => writeReference(pool, "race", shop())));
-      isDone = true;
-      await watching;
-      expect(gaps).toBe(0);
-      const { rows } = await pool.query<{ n: number }>(
-        "select count(*)::int as n from (select recorded_at > lag(recorded_at) over (order by change_id) " +
-          "as is_later from reference_changes) x where not is_later",
-      );
-      expect(rows).toEqual([{ n: 0 }]);
-    },
-  );
+      }
+    };
+    const watching = watch();
+    await Promise.all(Array.from({ length: 40 }, () => writeReference(pool, "race", shop())));
+    isDone = true;
+    await watching;
+    expect(gaps).toBe(0);
+    const { rows } = await pool.query<{ n: number }>(
+      "select count(*)::int as n from (select recorded_at > lag(recorded_at) over (order by change_id) " +
+        "as is_later from reference_changes) x where not is_later",
+    );
+    expect(rows).toEqual([{ n: 0 }]);
+  });
 });
 
 describe("the picture", () => {
@@ -910,11 +902,13 @@ describe("as known when received", () => {
             for (const validAt of [...times, newest]) {
               const { rows } = await database.adminPool.query<{ status: string }>(sql`
               select status from campaigns join reference_changes using (change_id)
-              where campaign_id = ${campaignId} and recorded_at <= ${new Date(knownAt)} and valid_from <= ${new Date(validAt)}
+              where campaign_id = ${campaignId} and recorded_at <= ${new Date(knownAt)}
+                and valid_from <= ${new Date(validAt)}
               order by recorded_at desc limit 1`);
               const { rows: contracts } = await database.adminPool.query<{ ppm: bigint }>(sql`
               select (rate * 10000)::int8 as ppm from segment_commissions join reference_changes using (change_id)
-              where partner_id = ${partners.partner_id} and recorded_at <= ${new Date(knownAt)} order by version desc limit 1`);
+              where partner_id = ${partners.partner_id} and recorded_at <= ${new Date(knownAt)}
+              order by version desc limit 1`);
               const at = picture.at(validAt, knownAt);
               expect(at.campaign(campaignId)?.status).toBe(rows[0]?.status);
               expect(at.contract({ ...partners, segment: null, event_type: "purchase" })?.rate_ppm).toBe(
@@ -932,7 +926,8 @@ describe("law M12", () => {
   test("days of Mexico City begin for Postgres when they begin for the processors", async () => {
     const days = Array.from({ length: 6_000 }, (_, n) => new Date(Date.UTC(2015, 0, 1 + n)).toISOString().slice(0, 10));
     const { rows } = await pool.query<{ day: string; starts: number }>(sql`
-      select day::text, (day::timestamp at time zone 'America/Mexico_City') as starts from unnest(${days}::date[]) day`);
+      select day::text, (day::timestamp at time zone 'America/Mexico_City') as starts
+      from unnest(${days}::date[]) day`);
     expect(rows).toHaveLength(days.length);
     for (const { day, starts } of rows) expect([day, starts]).toEqual([day, startOfDay(day)]);
   });

@@ -92,7 +92,7 @@ test("a schema that could not read what is in the log is refused", async () => {
   await expect(registry.apply([withoutDefault])).rejects.toThrow(IncompatibleSchema);
 });
 
-test("a registry that is away is told as something that may heal, after the deadline", async () => {
+test("a registry that is away is a transient error, after the deadline", async () => {
   const nowhere = openRegistry({ url: "http://127.0.0.1:1", deadlineMs: 300 });
   const error = await nowhere.idOf(payments).catch((thrown) => thrown);
   expect([error, classify(error)]).toEqual([expect.any(RegistryAway), "transient"]);

@@ -65,7 +65,7 @@ test("a window is joined by what lies within it, in time and in sinks, and by no
 });
 
 test(
-  "a replay that has begun is joined by nobody: what was lost behind its position comes back with " +
+  "a replay that has begun takes no more requests: what was lost behind its position comes back with " +
     "the next one, which skips the rest",
   async () => {
     const pool = database.pool();

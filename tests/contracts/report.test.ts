@@ -25,15 +25,15 @@ let lastEvent = 0;
 
 const write = <Row>(table: Table<Row>, tenant: number, rows: readonly Row[]) =>
   postgresStore(pool).within({ tenants: [tenant], token: "" }, (each) => table.write(rows, each));
-interface Told extends Partial<EventReceived> {
+interface Sale extends Partial<EventReceived> {
   readonly at?: number;
   readonly merged_into?: string;
 }
-const tell = (tenant: number, ...told: readonly Told[]) =>
+const tell = (tenant: number, ...sales: readonly Sale[]) =>
   write(
     productSales,
     tenant,
-    told.flatMap(({ at = noon, merged_into = null, ...event }) => {
+    sales.flatMap(({ at = noon, merged_into = null, ...event }) => {
       const event_id = `00000000-0000-8000-8000-${String(++lastEvent).padStart(12, "0")}`;
       return saleRows(
         recorded(topics.eventsAttributed, attributed({ client_id: tenant, event_id, ...event }, { merged_into }), {
@@ -105,14 +105,14 @@ test(
 );
 
 describe("what was refunded", () => {
-  const julyRefund = (over: Told): Told => ({
+  const julyRefund = (over: Sale): Sale => ({
     t: "refund",
     product_id: null,
     quantity: null,
     at: noon + 40 * 86_400_000,
     ...over,
   });
-  const refundedBy = async (...refunds: readonly Told[]) => {
+  const refundedBy = async (...refunds: readonly Sale[]) => {
     const tenant = nextTenant();
     // Refunds first: they may come before their sale.
     await tell(tenant, ...refunds.map(julyRefund));

@@ -370,8 +370,8 @@ test("a computation that fails leaves every mark where it was", async () => {
 test("whatever versions come in whatever batches, rollups end as a fresh count", async () => {
   const version = fc.record({ id: fc.nat({ max: 6 }), version: fc.integer({ min: 1, max: 4 }) });
   /**
-   * One version of an event has one content: nobody's, a partner's, or a second copy. Its time
-   * never changes.
+   * One version of an event has one content: without a partner, a partner's, or a second copy.
+   * Its time never changes.
    */
   const contentOf = (client_id: number, id: number, version: number): EventAttributed => {
     const partner_id = [null, 21, 22][(id * 7 + version * 5) % 3]!;

@@ -54,14 +54,18 @@ afterAll(() => database.drop());
 const tenantTables = async (): Promise<readonly string[]> =>
   (
     await database.adminPool.query<{ name: string }>(sql`
-      select distinct c.relname as name from pg_class c join pg_namespace n on n.oid = relnamespace join pg_attribute a on attrelid = c.oid
-      where nspname = 'public' and relkind in ('r', 'p') and attname in ('client_id', 'client_ids', 'cid') and not attisdropped order by 1`)
+      select distinct c.relname as name
+      from pg_class c join pg_namespace n on n.oid = relnamespace join pg_attribute a on attrelid = c.oid
+      where nspname = 'public' and relkind in ('r', 'p') and attname in ('client_id', 'client_ids', 'cid')
+        and not attisdropped
+      order by 1`)
   ).rows.map(({ name }) => name);
 
 describe("the catalog", () => {
   test("every table with a client has row-level security, forced", async () => {
     const { rows } = await database.adminPool.query<{ relname: string }>(sql`
-      select relname from pg_class where relname = any (${await tenantTables()}) and not (relrowsecurity and relforcerowsecurity)`);
+      select relname from pg_class
+      where relname = any (${await tenantTables()}) and not (relrowsecurity and relforcerowsecurity)`);
     expect(rows).toEqual([]);
     expect(await tenantTables()).toEqual(
       expect.arrayContaining(["campaigns", "client_secrets", "clients", "partners", "tokens"]),
@@ -71,7 +75,8 @@ describe("the catalog", () => {
     const { rows } = await database.adminPool.query(sql`
       select tablename, policyname, cmd from pg_policies
       where schemaname = 'public' and 'tributary_app' = any (roles)
-        and ((cmd <> 'INSERT' and coalesce(qual, 'true') = 'true') or (cmd not in ('SELECT', 'DELETE') and coalesce(with_check, qual, 'true') = 'true'))`);
+        and ((cmd <> 'INSERT' and coalesce(qual, 'true') = 'true')
+          or (cmd not in ('SELECT', 'DELETE') and coalesce(with_check, qual, 'true') = 'true'))`);
     expect(rows).toEqual([]);
   });
   test("no policy reaches beyond the roles that were made for it", async () => {
@@ -111,12 +116,13 @@ describe("the catalog", () => {
       "rules",
     ];
     const { rows } = await database.adminPool.query(sql`
-      select table_name, string_agg(privilege_type, ',' order by privilege_type) as may from information_schema.role_table_grants
+      select table_name, string_agg(privilege_type, ',' order by privilege_type) as may
+      from information_schema.role_table_grants
       where grantee = 'tributary_app' and table_name = any (${tables}) group by 1`);
     expect(rows).toHaveLength(tables.length);
     for (const row of rows) expect(row).toMatchObject({ may: "INSERT,SELECT" });
   });
-  test("views ask with the rights of whoever asks, and keys between tenants' tables carry the tenant", async () => {
+  test("views ask with the rights of their reader, and keys between tenants' tables carry the tenant", async () => {
     const views = await database.adminPool.query(sql`
       select relname from pg_class c join pg_namespace n on n.oid = relnamespace
       where nspname = 'public' and relkind = 'v' and not coalesce('security_invoker=true' = any (reloptions), false)`);
@@ -125,7 +131,8 @@ describe("the catalog", () => {
     const { rows } = await database.adminPool.query(sql`
       select conname from pg_constraint k
       where contype = 'f' and conrelid::regclass::text = any (${tables}) and confrelid::regclass::text = any (${tables})
-        and not exists (select 1 from pg_attribute where attrelid = conrelid and attnum = any (conkey) and attname = 'client_id')`);
+        and not exists (
+          select 1 from pg_attribute where attrelid = conrelid and attnum = any (conkey) and attname = 'client_id')`);
     expect(rows).toEqual([]);
   });
 });
@@ -155,25 +162,22 @@ describe("without tenants", () => {
     await transaction(pool, clients, (tx) => tx.query("select 1 / 0")).catch(() => undefined);
     expect((await pool.query("select 1 from clients")).rowCount).toBe(0);
   });
-  test(
-    "tokens are shown to their tenant and written by nobody but their role; secrets are read by " + "theirs",
-    async () => {
-      const pool = database.pool();
-      await transaction(pool, [clients[0]!], async (tx) =>
-        expect((await tx.query("select label from tokens")).rows).toEqual([{ label: canary(1) }]),
-      );
-      for (const statement of [
-        "update tokens set revoked_at = now()",
-        "delete from tokens",
-        "select * from client_secrets",
-      ])
-        await expect(transaction(pool, clients, (tx) => tx.query(statement))).rejects.toThrow(/permission denied/);
-      const secrets = await transaction(pool, [clients[1]!], (tx) => tx.query("select client_id from client_secrets"), {
-        role: "tributary_secrets",
-      });
-      expect(secrets.rows).toEqual([{ client_id: clients[1] }]);
-    },
-  );
+  test("tokens are shown to their tenant and written by their role alone; secrets are read by theirs", async () => {
+    const pool = database.pool();
+    await transaction(pool, [clients[0]!], async (tx) =>
+      expect((await tx.query("select label from tokens")).rows).toEqual([{ label: canary(1) }]),
+    );
+    for (const statement of [
+      "update tokens set revoked_at = now()",
+      "delete from tokens",
+      "select * from client_secrets",
+    ])
+      await expect(transaction(pool, clients, (tx) => tx.query(statement))).rejects.toThrow(/permission denied/);
+    const secrets = await transaction(pool, [clients[1]!], (tx) => tx.query("select client_id from client_secrets"), {
+      role: "tributary_secrets",
+    });
+    expect(secrets.rows).toEqual([{ client_id: clients[1] }]);
+  });
 });
 
 describe("with tenants", () => {
@@ -183,14 +187,17 @@ describe("with tenants", () => {
       transaction(pool, [clients[0]!], async (tx) => {
         await tx.query(sql`
           insert into campaigns select * from jsonb_populate_recordset(null::campaigns, (
-            select jsonb_agg(to_jsonb(c) || jsonb_build_object('client_id', ${to}::int, 'campaign_id', 900, 'version', 1)) from campaigns c))`);
+            select jsonb_agg(to_jsonb(c)
+              || jsonb_build_object('client_id', ${to}::int, 'campaign_id', 900, 'version', 1))
+            from campaigns c))`);
       });
     await expect(copied(clients[1]!)).rejects.toThrow(/violates row-level security policy for table "campaigns"/);
     await copied(clients[0]!);
     const known = { name: "x", email: "x@canary.example" };
     const asPartner = (clientIds: readonly number[]) =>
       transaction(pool, [clients[0]!], (tx) =>
-        tx.query(sql`insert into partners (partner_id, version, change_id, valid_from, name, email, status, client_ids, known_to, payout_currency, payout_min_amount)
+        tx.query(sql`insert into partners (partner_id, version, change_id, valid_from, name, email, status,
+            client_ids, known_to, payout_currency, payout_min_amount)
           values (900, 1, 1, now(), ${known.name}, ${known.email}, 'active', ${clientIds}, ${clientIds}, 'MXN', 0)`),
       );
     await expect(asPartner([clients[0]!, clients[1]!])).rejects.toThrow(/row-level security/);
@@ -246,7 +253,7 @@ describe("with tenants", () => {
           if (!isFaulty) throw error;
           failures.push((error as { code?: string }).code ?? (error as Error).message);
         }
-        // And whoever gets the connection next without naming tenants sees none.
+        // The next transaction on the connection that names no tenants sees none.
         if (n % 5 === 0) expect((await pool.query("select 1 from campaigns")).rowCount).toBe(0);
       };
       const numbers = Array.from({ length: 600 }, (_, n) => n);

@@ -121,7 +121,8 @@ test("what differs from the same table of another database is shown by its key a
   try {
     await clickhouse.command({ query: `create table ${other}.events as events` });
     await clickhouse.command({
-      query: `insert into ${other}.events select * replace (if(event_id = '${sales[0]!.event.event_id}', 7, fraud_score) as fraud_score, 0 as log_offset)
+      query: `insert into ${other}.events select * replace (
+  if(event_id = '${sales[0]!.event.event_id}', 7, fraud_score) as fraud_score, 0 as log_offset)
 from events where event_id != '${sales[1]!.event.event_id}'`,
     });
     expect((await differingRows(clickhouse, "events", other)).toSorted()).toEqual([
@@ -173,7 +174,8 @@ test(
     });
     const inClickhouse = await answer.json<{ table: string; name: string }>();
     const { rows: inPostgres } = await pool.query<{ table: string; name: string }>(
-      'select table_name::text as "table", column_name::text as name from information_schema.columns where table_schema = current_schema()',
+      `select table_name::text as "table", column_name::text as name
+      from information_schema.columns where table_schema = current_schema()`,
     );
     const declared = [
       ...hashedAnalytics.map(({ name, columns }) => ({ name, columns: columns.map((column) => column.name) })),

@@ -1,5 +1,5 @@
 // The list of erased subjects on a real database: known everywhere soon after its commit, kept for
-// good, by tenant, and honest when nobody can read it.
+// good, by tenant, and honest when it cannot be read.
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { identifyFor, pepperOf } from "../../domain/device-id.ts";
 import { subjectOf } from "../../domain/suppression.ts";

@@ -516,7 +516,8 @@ test(
       rows.flatMap((data) => eventRows(recorded(topics.eventsAttributed, data))),
     );
     const found = await clickhouse.query({
-      query: `select region, city, asn, asn_class, person, hint_address_conversions, hint_click_devices, hint_click_country, extended_retention
+      query: `select region, city, asn, asn_class, person, hint_address_conversions, hint_click_devices,
+        hint_click_country, extended_retention
       from events_current where client_id = {tenant:UInt32} order by event_id`,
       query_params: { tenant },
       format: "JSONEachRow",

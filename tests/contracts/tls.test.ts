@@ -1,5 +1,5 @@
-// The whole product over TLS: every store by its URL, every app by certificate files; and whoever
-// shows a wrong certificate is refused.
+// The whole product over TLS: every store by its URL, every app by certificate files; and a
+// wrong certificate is refused.
 import { writeFileSync } from "node:fs";
 import { request } from "node:https";
 import { connect, type Socket } from "node:net";
@@ -180,7 +180,7 @@ describe("with TLS everywhere", () => {
       });
       expect(await stored.json()).toEqual([{ n: "1" }]);
     });
-    // Nobody took a way beside.
+    // No connection went around TLS.
     const { rows: sessions } = await owner.query(
       "select distinct s.ssl, s.version from pg_stat_ssl s join pg_stat_activity a using (pid) where " +
         "a.usename = 'tributary_app'",
@@ -215,7 +215,7 @@ describe("with TLS everywhere", () => {
   }, 60_000);
 });
 
-describe("a certificate that nobody vouches for is refused by", () => {
+describe("a certificate of an unknown authority is refused by", () => {
   const untrusted = /self-signed|unable to verify|unable to get local issuer/i;
 
   test("Kafka", async () => {
@@ -238,9 +238,9 @@ describe("a certificate that nobody vouches for is refused by", () => {
 
   test("Redis", async () => {
     const client = new Redis(env.REDIS_URL!, { lazyConnect: true, maxRetriesPerRequest: 1 });
-    const told = new Promise<Error>((resolve) => client.on("error", resolve));
+    const failed = new Promise<Error>((resolve) => client.on("error", resolve));
     await expect(client.ping()).rejects.toThrow();
-    expect((await told).message).toMatch(untrusted);
+    expect((await failed).message).toMatch(untrusted);
     client.disconnect();
   });
 

@@ -79,8 +79,8 @@ const reported = async (): Promise<ReadonlyMap<string, Month>> => {
   );
 };
 const counts = async () => {
-  const [row] =
-    await product.rows(`select (select count(*)::int from ledger_entries) as entries, (select count(*)::int from ledger_lines) as lines,
+  const [row] = await product.rows(`select
+    (select count(*)::int from ledger_entries) as entries, (select count(*)::int from ledger_lines) as lines,
     (select count(*)::int from conversions) as conversions, (select count(*)::int from commissions) as commissions,
     (select count(*)::int from product_sales) as sales, (select sum(amount_minor)::text from ledger_lines) as balance`);
   return row;
@@ -132,9 +132,10 @@ test("orders, revenue and commissions of every month are those of an independent
 });
 
 test("ClickHouse holds every purchase once, credited by the rule", async () => {
-  const found =
-    await product.clickhouse(`select t, credit_status, credit_method, toUInt32(count()) as events, toUInt32(uniqExact(event_id)) as ids,
-    toUInt32(uniqExact(order_id)) as orders, toString(sum(value)) as revenue from events_current group by t, credit_status, credit_method`);
+  const found = await product.clickhouse(`select t, credit_status, credit_method,
+      toUInt32(count()) as events, toUInt32(uniqExact(event_id)) as ids,
+      toUInt32(uniqExact(order_id)) as orders, toString(sum(value)) as revenue
+    from events_current group by t, credit_status, credit_method`);
   expect(found).toEqual([
     {
       t: "purchase",

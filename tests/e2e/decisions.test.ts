@@ -58,8 +58,10 @@ interface Entry {
 const ledgerOf = (order: string) =>
   product.rows<Entry>(`
     select e.kind, e.partner_id, e.amount_minor::int as amount,
-      (select string_agg(account || ' ' || amount_minor, ', ' order by line) from ledger_lines l where l.client_id = e.client_id and l.entry_id = e.entry_id) as lines
-    from ledger_entries e join conversions c using (client_id, conversion_id) where c.order_id = '${order}' order by e.stored_at, e.conversion_version`);
+      (select string_agg(account || ' ' || amount_minor, ', ' order by line) from ledger_lines l
+        where l.client_id = e.client_id and l.entry_id = e.entry_id) as lines
+    from ledger_entries e join conversions c using (client_id, conversion_id)
+    where c.order_id = '${order}' order by e.stored_at, e.conversion_version`);
 const booked = (order: string, count: number) =>
   until(`${count} entries of ${order} are booked`, 30_000, async () => {
     const entries = await ledgerOf(order);
@@ -156,7 +158,7 @@ describe("an operator", () => {
     expect(entries.reduce((sum, { amount }) => sum + amount, 0)).toBe(0);
   });
 
-  test("is told which partners there are when none of them is named", async () => {
+  test("lists the partners when it names none of them", async () => {
     const ran = await product.tributary(
       "decide",
       "assign",

@@ -1,5 +1,5 @@
-// `tributary explain` on the whole product: a sale, its refund, a sale that nobody is credited for,
-// and an id that nobody sent.
+// `tributary explain` on the whole product: a sale, its refund, a sale without a credited partner,
+// and an id that was never sent.
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { clickIdKey, mint } from "../../domain/click-id.ts";
 import { type Product, startProduct, until } from "../support/e2e-product.ts";
@@ -50,9 +50,9 @@ const json = async (...args: readonly string[]): Promise<any> => {
 
 test("a sale: who was considered, by what it was decided, what it earned and what was taken back", async () => {
   const found = await until("the ledger has both entries", 20_000, async () => {
-    const told = await json("explained", "--client", "casa-verde");
-    if (told.entries.length < 2) throw new Error(`${told.entries.length} entries`);
-    return told;
+    const shown = await json("explained", "--client", "casa-verde");
+    if (shown.entries.length < 2) throw new Error(`${shown.entries.length} entries`);
+    return shown;
   });
   expect(found.versions[0]).toMatchObject({
     version: 1,
@@ -101,16 +101,16 @@ test("the refund is explained by the sale that it found", async () => {
   expect(found).toMatchObject({ type: "refund", conversions: [{ order_id: "explained", status: "credited" }] });
 });
 
-test("a sale that earns nobody anything says why", async () => {
+test("a sale that earns no commission says why", async () => {
   const { stdout } = await explain("nobodys", "--client", "casa-verde");
   expect(stdout).toContain("credited to  no partner: bad_click_id: the click id is not one of ours");
   expect((await json("nobodys")).entries).toEqual([]);
 });
 
-test("an id that nobody sent, and a client that is none, are told with what to do", async () => {
+test("an id that was never sent and an unknown client are refused, with what to do", async () => {
   const unknown = await explain("never-sent");
   expect([unknown.code, unknown.stdout]).toEqual([1, ""]);
   expect(unknown.stderr).toContain("no event never-sent is stored");
   expect((await explain("explained", "--client", "aurora-music")).code).toBe(1);
-  expect((await explain("explained", "--client", "nobody")).code).toBe(2);
+  expect((await explain("explained", "--client", "no-such-client")).code).toBe(2);
 });

@@ -1,5 +1,5 @@
 // A sender asks what became of a batch, on the whole product: what was stored, what had been there
-// before, what is still under way; and nobody else learns it.
+// before, what is still under way; and no other sender sees it.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { clickIdKey, mint } from "../../domain/click-id.ts";
 import { type Product, startProduct, until } from "../support/e2e-product.ts";
@@ -152,7 +152,7 @@ describe("who asks for something else", () => {
     expect((await ask(batch, { token: product.client("aurora-music").token })).status).toBe(404);
     expect((await ask(batch)).status).toBe(200);
   });
-  test("without a token, with a wrong method or question, is told so in this order", async () => {
+  test("without a token, with a wrong method or question, is refused in this order", async () => {
     const unknown = await ask("bat_x", { token: null });
     expect([unknown.status, unknown.headers.get("content-type")]).toEqual([
       401,

@@ -65,7 +65,8 @@ const visit = (n: number) => ({
 });
 const earned = () =>
   product.rows<{ partner_id: number; amount: number }>(`
-    select e.partner_id, sum(e.amount_minor)::int as amount from ledger_entries e join conversions c using (client_id, conversion_id)
+    select e.partner_id, sum(e.amount_minor)::int as amount
+    from ledger_entries e join conversions c using (client_id, conversion_id)
     where c.order_id like 'R-%' group by 1 having sum(e.amount_minor) <> 0 order by 1`);
 const current = () =>
   product.clickhouse<{ id: string; version: number; partner_id: number | null; credit_method: string | null }>(
@@ -81,7 +82,7 @@ const hashes = async (): Promise<string> => {
 };
 
 test("a run that cannot begin ends, with the reason", async () => {
-  const env = { ...environmentOf(product.stack.home), POSTGRES_URL: "postgres://nobody@127.0.0.1:1/nothing" };
+  const env = { ...environmentOf(product.stack.home), POSTGRES_URL: "postgres://none@127.0.0.1:1/nothing" };
   const { child, done } = spawned(["dist/apps/cli/main.js", "reprocess", "--from", "-1h"], env);
   const late = setTimeout(() => child.kill("SIGKILL"), 40_000);
   expect(await done).toMatchObject({ code: 1, stderr: expect.stringContaining("ECONNREFUSED") });

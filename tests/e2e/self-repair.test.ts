@@ -1,5 +1,5 @@
-// Self-repair on real servers: stores that hang are restarted once, one that nobody restarts goes
-// down, and each is told once and once again when it is back.
+// Self-repair on real servers: stores that hang are restarted once, one that cannot be restarted
+// goes down, and each is reported once and once again when it is back.
 import { mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -119,14 +119,14 @@ const mailed = (): readonly string[] =>
   running.mails().flatMap((mail) => /^Message-ID:\s+<(inc_\S+)@tributary\.alerts>/im.exec(mail)?.[1] ?? []);
 const proven = async (outages: readonly Outage[]) => {
   const services = new Set(outages.map(({ service }) => service));
-  const told = (await alertsSince(began)).filter(({ service }) => services.has(service));
+  const sent = (await alertsSince(began)).filter(({ service }) => services.has(service));
   const mails = mailed().filter((mail) => [...services].some((service) => mail.startsWith(`inc_${service}_`)));
-  expect(violationsOfReporting(outages, told, mails, { intervalMs: TIMING.intervalMs, graceMs: 45_000 })).toEqual([]);
-  return told;
+  expect(violationsOfReporting(outages, sent, mails, { intervalMs: TIMING.intervalMs, graceMs: 45_000 })).toEqual([]);
+  return sent;
 };
 
 test(
-  "ClickHouse and Redis that hang are restarted once each, and told once when they fail and once, " +
+  "ClickHouse and Redis that hang are restarted once each, and reported once when they fail and once, " +
     "with the downtime, when they are back",
   async () => {
     const stores = ["analytics_store", "cache_store"];
@@ -157,17 +157,17 @@ test(
     );
     await first.stop();
 
-    const told = await proven(stores.map((service) => ({ service, from, to })));
-    expect(told.map(({ service, status, severity }) => `${service} ${status} ${severity}`).sort()).toEqual(
+    const sent = await proven(stores.map((service) => ({ service, from, to })));
+    expect(sent.map(({ service, status, severity }) => `${service} ${status} ${severity}`).sort()).toEqual(
       stores.flatMap((store) => [`${store} down normal`, `${store} recovered normal`]),
     );
-    for (const { status, duration } of told) if (status === "recovered") expect(duration).toMatch(/^(\d+ min )?\d+ s$/);
+    for (const { status, duration } of sent) if (status === "recovered") expect(duration).toMatch(/^(\d+ min )?\d+ s$/);
     expect((await shown()).filter(({ restarts }) => restarts > 0).map(({ name }) => name)).toEqual(stores);
   },
 );
 
 test(
-  "object storage that is gone goes down without a restart, is told by the keeper itself while the " +
+  "object storage that is gone goes down without a restart, is reported by the keeper itself while the " +
     "API is away, and comes back",
   async () => {
     const store = "object_store";
@@ -181,7 +181,7 @@ test(
     const states = following();
     await states.look();
     const from = Date.now();
-    // A file where the folder was: whoever runs this may write into any folder, read-only or not.
+    // A file where the folder was: root may write into any folder, read-only or not.
     renameSync(objects, `${objects}.away`);
     writeFileSync(objects, "");
     await until("it is down", 60_000, async () => {
@@ -198,8 +198,8 @@ test(
     await until("every alert is mailed", 30_000, async () =>
       expect((await alertsSince(from)).every(({ mailed_at }) => mailed_at !== null)).toBe(true),
     );
-    const told = await proven([{ service: store, from, to }]);
-    expect(told.map(({ status, severity }) => `${status} ${severity}`).sort()).toEqual([
+    const sent = await proven([{ service: store, from, to }]);
+    expect(sent.map(({ status, severity }) => `${status} ${severity}`).sort()).toEqual([
       "down critical",
       "recovered normal",
     ]);
@@ -218,15 +218,15 @@ test(
       null,
       (tx) =>
         tx.query(sql`
-        update probe_states set state = 'restarting', failures = 3, incident_id = ${id}, failing_since = ${new Date(since)},
-          leased_by = null, leased_until = '-infinity' where name = ${store}`),
+        update probe_states set state = 'restarting', failures = 3, incident_id = ${id},
+          failing_since = ${new Date(since)}, leased_by = null, leased_until = '-infinity' where name = ${store}`),
       { role: "tributary_keeper" },
     );
     const pid = (await control.status()).find(({ name }) => name === "redis")?.pid;
     const successor = keeper("keeper-four", [store]);
     await until("the incident is over", 60_000, async () => {
-      const told = (await listAlerts(pool, 200)).filter(({ incident_id }) => incident_id === id);
-      expect(told.map(({ status, mailed_at }) => [status, mailed_at !== null])).toEqual([["recovered", true]]);
+      const sent = (await listAlerts(pool, 200)).filter(({ incident_id }) => incident_id === id);
+      expect(sent.map(({ status, mailed_at }) => [status, mailed_at !== null])).toEqual([["recovered", true]]);
     });
     await successor.stop();
     expect((await control.status()).find(({ name }) => name === "redis")?.pid).toBe(pid);

@@ -1,4 +1,4 @@
-// `npm start` as a person meets it: the story told twice in one folder, its data found again, and
+// `npm start` as a person meets it: the story played twice in one folder, its data found again, and
 // Ctrl-C, which stops everything it started and nothing else.
 import { type ChildProcess, spawn } from "node:child_process";
 import { existsSync, readdirSync, readFileSync } from "node:fs";

@@ -122,8 +122,8 @@ const hasOneContent = (made: World, topic: keyof typeof toys): void => {
 };
 
 /**
- * The sums of an order are one story: the n-th adds to the one before, none is missing, none is
- * told twice.
+ * The sums of an order are one story: the n-th adds to the one before, none is missing, none comes
+ * twice.
  */
 const tellsOneStory = (made: World): void => {
   const orders = byOrder(distinct(made, "sums"));

@@ -128,7 +128,7 @@ test("garbage and refused rows are counted, and what is mended comes through onc
   // die over the garbage.
   await product.rows("update dead_letters set next_attempt_at = now() + interval '1 hour'");
 
-  // Each says what it is: the event as JSON with its client, the bytes where nobody can read them.
+  // Each says what it is: the event as JSON with its client, the bytes where they cannot be read.
   const { data } = await dlq<{ data: { letter_id: string; stage: string; client_id: number | null }[] }>("list");
   expect(data).toHaveLength(6);
   const [refused] = data.filter(({ stage }) => stage === "product-sales");
@@ -157,7 +157,7 @@ test("garbage and refused rows are counted, and what is mended comes through onc
   expect(await first.died).toBe("SIGKILL");
   expect(first.hits()).toContain("dlq-produced 1 killed");
   await product.quiet(60_000);
-  // Both rows are there already, and the letters are still open: nobody has seen them through.
+  // Both rows are there already, and the letters are still open: no process has confirmed them.
   expect(await states()).toEqual([
     "conversions refused_by_store retrying 1",
     "enrich not_framed waiting 4",
@@ -176,7 +176,8 @@ test("garbage and refused rows are counted, and what is mended comes through onc
   const counted = await product.rows(`select
     (select count(*)::int from product_sales where order_id like 'dlq-refused-%') as sales,
     (select count(*)::int from conversions where order_id like 'dlq-refused-%') as conversions,
-    (select count(*)::int from ledger_entries join conversions using (client_id, conversion_id) where order_id like 'dlq-refused-%') as entries`);
+    (select count(*)::int from ledger_entries join conversions using (client_id, conversion_id)
+      where order_id like 'dlq-refused-%') as entries`);
   expect(counted).toEqual([{ sales: 2, conversions: 2, entries: 2 }]);
   const again = (await product.read("events.raw")).filter(({ headers }) => headers["tributary-letter"] !== undefined);
   expect(
@@ -210,7 +211,7 @@ test("garbage and refused rows are counted, and what is mended comes through onc
   );
   expect(operations.at(-1)).toMatchObject({ actor: expect.stringContaining("@cli"), reason: "garbage of a test" });
 
-  // C4: every failure in the topic is told once in the index, every letter has one state; the index
+  // C4: every failure in the topic is once in the index, every letter has one state; the index
   // read from its first record again changes nothing.
   const records = await product.read("s2s.dlq");
   const failures = new Set(

@@ -73,9 +73,9 @@ test("every event is decided once, and both owners tell the same story", () =>
         const contents = new Map<string, Set<string>>();
         for (const sum of sumsOf(within))
           contents.set(sum.id, (contents.get(sum.id) ?? new Set()).add(JSON.stringify(sum)));
-        for (const [id, told] of contents) expect([...told], id).toHaveLength(1);
+        for (const [id, values] of contents) expect([...values], id).toHaveLength(1);
         expect(contents.size).toBe(new Set(drawn.map(({ id }) => id)).size);
-        // The n-th sum of an order adds its own worth, times the factor of whoever was heard, to the
+        // The n-th sum of an order adds its own worth, times the factor of the one heard, to the
         // one before.
         for (let order = 0; order <= 2; order++) {
           const sums = [...new Map(sumsOf(within).map((sum) => [sum.id, sum])).values()].filter(

@@ -264,7 +264,7 @@ test("an edge that is killed within 50 ms of its answer has stored what it answe
     // and onto the disk, which each next process finds and adds to.
     for (let n = 0; n < 2; n += 1) await sendAndKill();
     expect((await failoverOf(url)).spooled_events).toBe(40);
-    // A log that stands still does not hold up a process that is told to end.
+    // A log that stands still does not hold up a process that is asked to end.
     await product.stack.stop("ingest");
     expect(logOf("ingest")).not.toContain("resource.not_closed");
   });
@@ -296,8 +296,10 @@ const limited = (folders: readonly string[], node: readonly string[]): readonly 
 ];
 const isPermitted = spawnSync("unshare", ["-m", "sh", "-c", "mount -t tmpfs -o size=64k tmpfs /mnt"]).status === 0;
 
-test("a full disk " +
-  `(${isPermitted ? `a tmpfs of ${DISK}` : "NOT PROVEN with ENOSPC, no tmpfs may be mounted here: a file stands where the folder would be"}) ` +
+const disk = isPermitted
+  ? `a tmpfs of ${DISK}`
+  : "NOT PROVEN with ENOSPC, no tmpfs may be mounted here: a file stands where the folder would be";
+test(`a full disk (${disk}) ` +
   "sends events to object storage, and when that is full too senders get 503", async () => {
   const name = "ingest-full";
   const objects = join(product.stack.home, "objects-full");

@@ -41,8 +41,8 @@ const clickOn = (onLink: number, before: number): string => mint(onLink, noon - 
 let made = 0;
 
 /**
- * The whole pipeline in memory, with its hints on a real Redis that the velocity sink fills when it
- * is told to.
+ * The whole pipeline in memory, with its hints on a real Redis that the velocity sink fills on
+ * demand.
  */
 const shop = (isLinked: boolean) => {
   const prefix = `r14:${process.pid}:${Date.now()}:${++made}`;
@@ -125,7 +125,7 @@ test("a sale that found no linked click stays without credit when one is linked 
     expect(data.attributed.credit).toMatchObject({ status: "unattributed", reason: "no_click" });
 });
 
-test("where the client did not switch it on, nobody is credited through identity", async () => {
+test("where the client did not switch it on, no partner is credited through identity", async () => {
   const run = shop(false);
   await run.post(clicked(1, "phone", linkId, hourMs));
   await run.sink();

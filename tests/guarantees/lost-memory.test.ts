@@ -127,7 +127,7 @@ test("a message that no processor survives does not keep lost memory from being 
   expect(outputs(emptied, "toy.out")).toHaveLength(8);
 });
 
-test("memory that nobody has lost is never read back to", async () => {
+test("memory that was not lost is never rebuilt", async () => {
   const made = world();
   publish(made, ...steps);
   await run(made, journey, ["settle"], ["pay"]);

@@ -57,7 +57,7 @@ test("a dead letter that cannot be written holds the offset", async () => {
   expect(made.committed.size).toBe(0);
 });
 
-test("bytes that nobody can read become a dead letter, and the rest of the batch goes on", async () => {
+test("unreadable bytes become a dead letter, and the rest of the batch goes on", async () => {
   const made = world();
   made.log.append([
     { topic: "toy.raw", key: "here", value: Buffer.from("garbage") },
@@ -150,19 +150,19 @@ test(
   async () => {
     const made = world();
     publish(made, step("a"), step("b"), step("poison", { worth: 666 }), step("c"));
-    const told: string[] = [];
+    const logged: string[] = [];
     const stopsOf = (stops: number) => ({
       stops: async () => stops,
       log: {
         info: () => undefined,
-        warn: (event: string) => told.push(event),
-        error: (event: string, fields?: object) => told.push(`${event} ${(fields as { offset: number }).offset}`),
+        warn: (event: string) => logged.push(event),
+        error: (event: string, fields?: object) => logged.push(`${event} ${(fields as { offset: number }).offset}`),
       } as never,
     });
     for (const stops of [1, 2, 3])
       expect(await run(made, { ports: stopsOf(stops) })).toMatchObject({ name: "ProcessorThrew", offset: 2 });
     expect([...made.committed.values()]).toEqual([2]);
     expect(made.log.all("toy.out")).toHaveLength(2);
-    expect(told).toEqual(["stage.stopped", "stage.stopped", "stage.stuck 2"]);
+    expect(logged).toEqual(["stage.stopped", "stage.stopped", "stage.stuck 2"]);
   },
 );

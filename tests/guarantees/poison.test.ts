@@ -68,7 +68,7 @@ const garbageFrom = (good: Buffer, other: Buffer): readonly Garbage[] => {
         ] as const)),
   ];
 };
-/** Whoever decodes what it reads; the archive keeps the bytes as they are. */
+/** The groups that decode what they read; the archive keeps the bytes as they are. */
 const readersOf = (topic: string): readonly string[] =>
   groupsOf(
     pipeline,
@@ -101,7 +101,7 @@ test("garbage in every topic becomes dead letters with its own bytes, and everyt
     const pieces = garbageFrom(samples.get(topic)!, samples.get(TOPICS[(n + 1) % TOPICS.length]!)!);
     return pieces.map((piece, m) => ({ ...piece, topic, key: `garbage-${topic}-${m}` }));
   });
-  // Flips are told by a hash, and only what decides money is checked.
+  // Flips are recognised by a hash, and only what decides money is checked.
   expect(garbage.filter(({ what }) => what === "flipped hash").map(({ topic }) => topic)).toEqual([
     "claims",
     "conversions",

@@ -125,7 +125,7 @@ test("killed at every step and run again, the command ends what it began", async
       expect(await (await fetch(`${ops_url}/readyz`)).text()).toMatch(
         /tributary\.enrich: held by op_[0-9a-f-]+ \(rewind, /,
       );
-      await until("its killed predecessor is forgotten and nobody has joined", PATIENCE_MS, async () => {
+      await until("its killed predecessor is forgotten and no member has joined", PATIENCE_MS, async () => {
         const [state] = await product.admin.describeGroups([group]);
         if (state?.members.length !== 0) throw new Error(`it is ${state?.state}`);
       });
@@ -162,7 +162,7 @@ test(
   },
 );
 
-test("offsets are only set while nobody is in the group", async () => {
+test("offsets are only set while the group has no members", async () => {
   const before = await committedOf("tributary.settle", "claims");
   await expect(product.admin.setOffsets("tributary.settle", "claims", new Map([[0, 0]]))).rejects.toThrow();
   expect(await committedOf("tributary.settle", "claims")).toEqual(before);

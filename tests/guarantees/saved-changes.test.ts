@@ -18,7 +18,7 @@ import { topology } from "../../stream/topology.ts";
 import { type FreshDatabase, freshDatabase } from "../support/fresh-database.ts";
 import { sharedStack } from "../support/shared-stack.ts";
 
-interface Told {
+interface Asked {
   readonly id: string;
   readonly client_id: number;
   /** The name of the client that the event was decided under. */
@@ -26,15 +26,15 @@ interface Told {
 }
 const record = {
   type: "record",
-  name: "Told",
+  name: "Asked",
   fields: [
     { name: "id", type: "string" },
     { name: "client_id", type: "int" },
     { name: "name", type: "string" },
   ],
 };
-const told = (name: string) =>
-  topic<Told>({
+const topicOf = (name: string) =>
+  topic<Asked>({
     name,
     keyedBy: "id",
     partitions: 2,
@@ -43,15 +43,15 @@ const told = (name: string) =>
     idOf: ({ id }) => id,
     keyOf: ({ id }) => id,
   });
-const topics = { asked: told("asked"), answered: told("answered") };
-const names: FactsFor<Told, string> = {
+const topics = { asked: topicOf("asked"), answered: topicOf("answered") };
+const names: FactsFor<Asked, string> = {
   name: "names",
   load: async (batch, read) => {
     const known = await read(reference, Math.max(...batch.map(({ receivedAt }) => receivedAt)));
-    return ({ at, receivedAt, data }) => known.at(at, receivedAt).client(data.client_id)?.name ?? "nobody";
+    return ({ at, receivedAt, data }) => known.at(at, receivedAt).client(data.client_id)?.name ?? "none";
   },
 };
-const answer: Processor<Told, { answered: Told }, null, string> = ({ data }, _, name) =>
+const answer: Processor<Asked, { answered: Asked }, null, string> = ({ data }, _, name) =>
   emit([{ output: "answered", data: { ...data, name } }]);
 const asking = topology(
   "asking",
@@ -74,7 +74,8 @@ beforeAll(async () => {
   // anybody can see it.
   await database.adminPool.query(`
     create function stall() returns trigger language plpgsql as $$ begin perform pg_sleep(0.2); return null; end $$;
-    create constraint trigger stall after insert on reference_changes deferrable initially deferred for each row execute function stall()`);
+    create constraint trigger stall after insert on reference_changes
+      deferrable initially deferred for each row execute function stall()`);
   const admin = await kafka.admin();
   await admin.apply(Object.values(topics).map(({ name, partitions }) => ({ name, partitions, retentionMs: -1 })));
   await admin.close();
@@ -85,7 +86,7 @@ afterAll(async () => {
 });
 
 /**
- * A worker with a picture of its own, polled as rarely as told; `answers` are what it decided, by
+ * A worker with a picture of its own, polled every `pollMs`; `answers` are what it decided, by
  * event.
  */
 const join = async (group: string, pollMs: number) => {
@@ -145,8 +146,8 @@ test(
   async () => {
     const pool = database.pool({ max: 2 });
     /**
-     * On a busy machine the rest of the change may take longer than the 0.3 s that are left: then it
-     * is not saved, and is tried again.
+     * On a busy machine the rest of the change may take longer than the 0.3 s that are left: then
+     * it is not saved, and is tried again.
      */
     const save = async (change: ReferenceChanges, tries = 10): Promise<SavedChange> => {
       try {
@@ -163,7 +164,7 @@ test(
 
     const received = new Map<string, number>();
     const ask = async (): Promise<void> => {
-      const events = Array.from({ length: 3 }, (): Recorded<Told> => {
+      const events = Array.from({ length: 3 }, (): Recorded<Asked> => {
         const id = `e${received.size}`;
         const now = Date.now();
         received.set(id, now);

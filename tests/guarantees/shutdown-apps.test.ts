@@ -1,4 +1,4 @@
-// The real processes told to stop under load: they end with 0 in time, everything under way is
+// The real processes stopped under load: they end with 0 in time, everything under way is
 // answered and committed, and a frozen log is no reason to lie.
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -26,11 +26,11 @@ const STOP_MS = 20_000;
  * took.
  */
 const stopped = async (name: string): Promise<number> => {
-  const from = product.told.length;
+  const from = product.lines.length;
   const began = performance.now();
   const { was, is } = await product.replaced(name, 60_000, "SIGTERM");
   expect(is).not.toBe(was);
-  const ended = product.told
+  const ended = product.lines
     .slice(from)
     .find((text) => text.startsWith(`${name} exited`) || text.startsWith(`${name} was ended`));
   expect(ended).toMatch(new RegExp(`^${name} exited with code 0;`));

@@ -68,7 +68,7 @@ const walked = async (): Promise<readonly string[]> => {
   return ids;
 };
 
-test("a worker that is told to stop finishes its batch, commits it and leaves; the next one goes on " +
+test("a worker that is asked to stop finishes its batch, commits it and leaves; the next one goes on " +
   "exactly there", async () => {
   const wire = await openWire(topics, registry);
   let published = 0;

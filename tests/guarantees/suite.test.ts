@@ -12,12 +12,12 @@ import { randomFrom } from "../../infra/runtime/random.ts";
 
 const SEED = 5;
 const home = mkdtempSync(join(tmpdir(), "tributary-suite-"));
-const told: string[] = [];
+const lines: string[] = [];
 let stage: Stage;
 let session: Session;
 let number = 0;
 beforeAll(async () => {
-  const tell = (text: string) => void told.push(`${new Date().toISOString().slice(11, 19)} ${text}`);
+  const tell = (text: string) => void lines.push(`${new Date().toISOString().slice(11, 19)} ${text}`);
   stage = await openStage(home, randomFrom(SEED), tell);
   session = await openSession(stage.target, SEED, true, tell);
 }, 240_000);
@@ -74,7 +74,7 @@ test.each([
     const cycle = await session.run(number, planFor(faults, SEED));
     console.log(lineOf(cycle));
     const said = cycle.broken.map(({ id, evidence }) => `${id}: ${evidence}`);
-    expect(said, told.slice(-40).join("\n")).toEqual([]);
+    expect(said, lines.slice(-40).join("\n")).toEqual([]);
     // A cycle whose fault did not take effect would prove nothing.
     expect(cycle.faults.filter(({ took }) => !took)).toEqual([]);
     const kept = new Set(cycle.judgements.filter(({ verdict }) => verdict === "kept").map(({ id }) => id));

@@ -1,5 +1,5 @@
 // A small app as the supervisor expects one: ready on its side port, exits on SIGTERM, dies or
-// shows its environment when told so.
+// shows its environment on request.
 import { createServer } from "node:http";
 
 createServer((request, response) => {

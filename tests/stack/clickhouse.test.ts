@@ -45,8 +45,10 @@ test("large integers and decimals arrive exactly, as texts", async () => {
 
 test("parameters are bound as values, whatever they contain", async () => {
   const text = "it's \\ a\ttab\n{b:String} -- é '; DROP TABLE sales";
-  const query = `SELECT {a:String} AS a, {b:Array(String)} AS b, {c:Nullable(String)} AS c, 2 IN {d:Array(UInt8)} AS d, {e:DateTime64(3)}::String AS e,
-      '{a:String}' AS untouched, {m:Map(String, UInt8)} AS m /* {a:String} */ FROM numbers({n:UInt32}) LIMIT {n:UInt32}`;
+  const query = `SELECT {a:String} AS a, {b:Array(String)} AS b, {c:Nullable(String)} AS c,
+      2 IN {d:Array(UInt8)} AS d, {e:DateTime64(3)}::String AS e,
+      '{a:String}' AS untouched, {m:Map(String, UInt8)} AS m /* {a:String} */
+      FROM numbers({n:UInt32}) LIMIT {n:UInt32}`;
   const query_params = {
     a: text,
     b: ["x'y", "z\\"],

@@ -12,7 +12,7 @@ const here = workshop();
 afterAll(() => here.clear());
 const runOf = (): Run => JSON.parse(readFileSync(join(here.home, "run.json"), "utf8"));
 
-test("a process is paused, told so, and well again after a restart, as another process", async () => {
+test("a process is paused, shown as paused, and well again after a restart, as another process", async () => {
   const stack = await here.start({ services: ["redis"] });
   const control = controlOf(runOf());
   const before = stack.pid("redis");
@@ -43,17 +43,17 @@ test("what was stopped stays down until it is started", async () => {
   const control = controlOf(runOf());
   await control.stop("redis");
   expect(await control.status()).toEqual([{ name: "redis", pid: null, state: "stopped" }]);
-  const before = here.told.length;
+  const before = here.lines.length;
   const starts = Promise.all([control.start("redis"), control.start("redis")]);
   await until("redis is being started", 10_000, async () =>
     expect((await control.status())[0]?.state).not.toBe("stopped"),
   );
   await starts;
   expect(await control.status()).toMatchObject([{ name: "redis", state: "running" }]);
-  expect(here.told.slice(before).filter((text) => text.includes("starts as process"))).toHaveLength(1);
+  expect(here.lines.slice(before).filter((text) => text.includes("starts as process"))).toHaveLength(1);
 });
 
-test("an unknown name is told with those that there are, a wrong token with nothing", async () => {
+test("an unknown name is answered with the known ones, a wrong token with nothing", async () => {
   const { control } = runOf();
   await expect(controlOf({ control }).restart("kafka")).rejects.toThrow(
     "Nothing of the name kafka runs in this stack; there are redis.",

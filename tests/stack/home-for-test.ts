@@ -9,7 +9,7 @@ import { type Stack, type StackOptions, startStack } from "../../infra/embedded/
 export interface Workshop {
   readonly home: string;
   /** What happened, one sentence each. */
-  readonly told: string[];
+  readonly lines: string[];
   readonly start: (options?: StackOptions) => Promise<Stack>;
   /** Stops what still runs and removes the folder; for afterAll. */
   readonly clear: () => Promise<void>;
@@ -35,16 +35,16 @@ export const ownConfig = () => {
 
 export function workshop(): Workshop {
   const home = mkdtempSync(join(tmpdir(), "tributary-stack-"));
-  const told: string[] = [];
+  const lines: string[] = [];
   const stacks: Stack[] = [];
   return {
     home,
-    told,
+    lines,
     start: async (options = {}) => {
       const stack = await startStack({
         home,
         config: ownConfig(),
-        onEvent: (event) => void told.push(event.text),
+        onEvent: (event) => void lines.push(event.text),
         ...options,
       });
       stacks.push(stack);

@@ -100,7 +100,7 @@ describe("an empty folder", () => {
     await inClickhouse("INSERT INTO sales VALUES (1)");
   });
 
-  test("the broker takes no topic that nobody created", async () => {
+  test("the broker takes no topic that was not created", async () => {
     const producer = new Kafka({
       brokers: [stack.env.KAFKA_BROKERS!],
       logLevel: logLevel.NOTHING,
@@ -159,7 +159,7 @@ describe("the registry", () => {
 });
 
 describe("the identity provider", () => {
-  test("gives who holds the secret a token of 15 minutes for any demo person, and nobody else", async () => {
+  test("gives the holder of the secret, and no one else, a token of 15 minutes for any demo person", async () => {
     const { login } = JSON.parse(readFileSync(join(here.home, "secrets.json"), "utf8"));
     const issuer = stack.env.OIDC_ISSUER!;
     const token = await demoToken(issuer, login, "partner@demo.tributary.test");
@@ -186,7 +186,7 @@ test("each store that is killed comes back by itself with its data", async () =>
   for (const name of names) {
     expect(startOf(before[name]!)).toBeUndefined();
     expect(stack.pid(name)).not.toBe(before[name]);
-    expect(here.told).toContainEqual(
+    expect(here.lines).toContainEqual(
       expect.stringMatching(new RegExp(`^${name} (was ended by SIGKILL|exited with code)`)),
     );
   }

@@ -33,7 +33,7 @@ describe("a stack with an app", () => {
           name: "topics",
           run: async ({ env, publish }) => {
             order.push(
-              env.REDIS_URL !== undefined && here.told.every((text) => !text.startsWith("ingest"))
+              env.REDIS_URL !== undefined && here.lines.every((text) => !text.startsWith("ingest"))
                 ? "before the app"
                 : "too late",
             );
@@ -87,7 +87,7 @@ describe("a stack with an app", () => {
       if (now === null || now === before.pid) throw new Error(`its process is ${now}`);
     });
     expect(startOf(before.pid)).toBeUndefined();
-    expect(here.told).toContain("ingest exited with code 7; it is started again in 0.25 s.");
+    expect(here.lines).toContain("ingest exited with code 7; it is started again in 0.25 s.");
   });
 
   test("refuses a second stack in its folder with the number of the process that has it", async () => {
@@ -125,30 +125,27 @@ test("a failing step stops what was started and leaves nothing running", async (
   await here.clear();
 });
 
-test(
-  "a child that cannot be stopped hides no reason of a failed start, and keeps nobody out of the " + "folder",
-  async () => {
-    const here = workshop();
-    const onEvent = ({ kind }: { readonly kind: string }) => {
-      if (kind === "child.stopped") throw new Error("it cannot be stopped");
-    };
-    const step = {
-      name: "migrations",
-      run: async () => {
-        throw new Error("migration 3 is wrong");
-      },
-    };
-    await expect(here.start({ services: ["redis"], steps: [step], onEvent })).rejects.toThrow("migration 3 is wrong");
-    const stack = await here.start({ services: ["redis"], onEvent });
-    await expect(stack.stop()).rejects.toThrow("it cannot be stopped");
-    expect(existsSync(join(here.home, "run.json"))).toBe(false);
-    await (await here.start({ services: ["redis"] })).stop();
-    await here.clear().catch(() => undefined);
-    rmSync(here.home, { recursive: true, force: true });
-  },
-);
+test("a child that cannot be stopped hides no reason of a failed start, and does not lock the folder", async () => {
+  const here = workshop();
+  const onEvent = ({ kind }: { readonly kind: string }) => {
+    if (kind === "child.stopped") throw new Error("it cannot be stopped");
+  };
+  const step = {
+    name: "migrations",
+    run: async () => {
+      throw new Error("migration 3 is wrong");
+    },
+  };
+  await expect(here.start({ services: ["redis"], steps: [step], onEvent })).rejects.toThrow("migration 3 is wrong");
+  const stack = await here.start({ services: ["redis"], onEvent });
+  await expect(stack.stop()).rejects.toThrow("it cannot be stopped");
+  expect(existsSync(join(here.home, "run.json"))).toBe(false);
+  await (await here.start({ services: ["redis"] })).stop();
+  await here.clear().catch(() => undefined);
+  rmSync(here.home, { recursive: true, force: true });
+});
 
-test("a service that cannot start is told with the last words of its log", async () => {
+test("a service that cannot start is reported with the last words of its log", async () => {
   const here = workshop();
   const dying: App = { name: "ingest", module: "../tests/stack/no-such-app.mjs" };
   await expect(here.start({ services: [], apps: [dying] })).rejects.toThrow(
@@ -157,7 +154,7 @@ test("a service that cannot start is told with the last words of its log", async
   await here.clear();
 });
 
-test("half-written data of a store are told with the cure, and left alone", async () => {
+test("half-written data of a store are reported with the cure, and left alone", async () => {
   const here = workshop();
   for (const folder of ["kafka/data", "postgres"]) {
     mkdirSync(join(here.home, folder), { recursive: true });
@@ -190,7 +187,7 @@ describe("after a crash of the supervisor", () => {
   const here = workshop();
   afterAll(() => here.clear());
 
-  test("the next start ends its orphans and nobody else", async () => {
+  test("the next start ends its orphans and no other process", async () => {
     const crashing = fork(join(import.meta.dirname, "crash-for-test.mjs"), [here.home], { stdio: "ignore" });
     const pids = await new Promise<Record<string, number>>((resolve) =>
       crashing.once("message", (message) => resolve(message as Record<string, number>)),
@@ -208,7 +205,7 @@ describe("after a crash of the supervisor", () => {
     for (const pid of Object.values(pids)) expect(startOf(pid)).toBeUndefined();
     expect(startOf(stranger.pid!)).toBeDefined();
     stranger.kill();
-    expect(here.told).toContain(`redis (process ${pids.redis}) was left behind by an earlier start and was ended.`);
+    expect(here.lines).toContain(`redis (process ${pids.redis}) was left behind by an earlier start and was ended.`);
     await stack.stop();
   });
 
@@ -223,7 +220,7 @@ describe("after a crash of the supervisor", () => {
     await stack.stop();
   });
 
-  test("lost passwords of existing data are told with the cure", async () => {
+  test("lost passwords of existing data are reported with the cure", async () => {
     const secrets = readFileSync(join(here.home, "secrets.json"));
     writeFileSync(join(here.home, "secrets.json"), '{"tributary": "');
     await expect(here.start({ services: ["redis"] })).rejects.toThrow(`remove ${here.home} to start afresh`);
@@ -237,7 +234,7 @@ describe("after a crash of the supervisor", () => {
     const stack = await here.start({ services: ["redis"] });
     const now = Number(new URL(stack.env.REDIS_URL!).port);
     expect(now).not.toBe(port);
-    expect(here.told).toContain(`Port ${port} is used by another program; redis listens on ${now} from now on.`);
+    expect(here.lines).toContain(`Port ${port} is used by another program; redis listens on ${now} from now on.`);
     await stack.stop();
     await new Promise((resolve) => squatter.close(resolve));
   });

@@ -18,7 +18,7 @@ const LOGIN_SECRET = "only this suite knows it";
 
 export interface RunningApi {
   readonly url: string;
-  /** Environment of whoever reports alerts to it. */
+  /** Where its alerts are mailed to. */
   readonly smtpUrl: string;
   /** Mails that came, oldest first. */
   readonly mails: () => readonly string[];

@@ -117,7 +117,7 @@ export const enrichment = (over: Partial<Enrichment> = {}): Enrichment => ({
 
 export const fraud = (over: Partial<Fraud> = {}): Fraud => ({ ...nothingFound.fraud, ...over });
 
-/** Nobody is credited, for want of a click. */
+/** No partner is credited, for want of a click. */
 export const credit = (over: Partial<Credit> = {}): Credit => ({
   status: "unattributed",
   method: null,
@@ -345,8 +345,8 @@ export const referenceWith = (over: Partial<ReferenceRows> = {}): Reference =>
   referenceOf(referenceRows(over), noon + dayMs);
 
 /**
- * A reader for facts loaders: answers with the values given, and throws for a view that nobody
- * gave.
+ * A reader for facts loaders: answers with the values given, and throws for a view that was
+ * not given.
  */
 export const reads =
   (...known: readonly (readonly [View<any>, unknown])[]): Read =>

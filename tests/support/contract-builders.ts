@@ -150,7 +150,7 @@ export const computedAgain = ({ kind, commission_type, inputs: text }: LedgerEnt
       inputs.volume_after_minor === undefined ? millionths(inputs.sales_after) : big(inputs.volume_after_minor);
     const before =
       inputs.volume_before_minor === undefined ? millionths(inputs.sales_before) : big(inputs.volume_before_minor);
-    /** The part of these terms and what earlier terms sold, where the month was sold under several. */
+    /** The part of these terms and what earlier terms sold, if the month had several. */
     const read = (name: string): bigint | undefined =>
       inputs[`${name}_minor`] !== undefined
         ? big(inputs[`${name}_minor`])

@@ -15,7 +15,7 @@ const tenthOf = (revenue: string): bigint => {
   return rest > 5n || (rest === 5n && tenth % 2n === 1n) ? tenth + 1n : tenth;
 };
 
-/** What can be read of a topic; the rest is nobody's event and must lie in the dead letters. */
+/** What can be read of a topic; the rest is no event and must lie in the dead letters. */
 const readable = async <T>(product: Product, topic: string) => {
   const records = await product.read<T>(topic);
   const events = records.flatMap(({ event }) => {
@@ -78,7 +78,7 @@ export const expectLaws = async (
   });
 
   // C3: records of events.raw = stored + duplicates + dead letters + dropped; here nothing is
-  // dropped, and dead is only what nobody can read.
+  // dropped, and dead is only what cannot be read.
   const log = await readable<EventReceived>(product, "events.raw");
   const raw = log.events.filter(({ data }) => data.sender_event_id?.startsWith(`${run}-`));
   const distinct = new Set(raw.map(({ id }) => id));
@@ -107,7 +107,8 @@ export const expectLaws = async (
   await product.rows("analyze conversions, ledger_entries, ledger_lines");
   const booked = await product.rows<{ order_id: string; entries: number; amount: string }>(
     `select order_id, count(*)::int as entries, sum(entry.amount_minor)::text as amount
-     from conversions join ledger_entries entry using (client_id, conversion_id) where order_id like '${run}-%' group by order_id`,
+     from conversions join ledger_entries entry using (client_id, conversion_id)
+     where order_id like '${run}-%' group by order_id`,
   );
   expect({ twice: booked.filter(({ entries }) => entries !== 1) }).toEqual({ twice: [] });
   expect(new Map(booked.map(({ order_id: order, amount }) => [order, BigInt(amount)]))).toEqual(orders);
@@ -116,9 +117,12 @@ export const expectLaws = async (
   // all.
   const [laws] = await product.rows(`select
     (select count(*)::int from conversions where not exists (select from ledger_entries entry
-      where entry.client_id = conversions.client_id and entry.conversion_id = conversions.conversion_id and entry.kind in ('earned', 'none'))) as unpaid,
-    (select count(*)::int from (select 1 from ledger_entries where kind in ('earned', 'none') group by client_id, conversion_id having count(*) > 1) twice) as twice,
-    (select count(*)::int from (select 1 from ledger_lines group by client_id, entry_id, currency having sum(amount_minor) <> 0) odd) as unbalanced,
+      where entry.client_id = conversions.client_id and entry.conversion_id = conversions.conversion_id
+        and entry.kind in ('earned', 'none'))) as unpaid,
+    (select count(*)::int from (select 1 from ledger_entries where kind in ('earned', 'none')
+      group by client_id, conversion_id having count(*) > 1) twice) as twice,
+    (select count(*)::int from (select 1 from ledger_lines
+      group by client_id, entry_id, currency having sum(amount_minor) <> 0) odd) as unbalanced,
     (select coalesce(sum(amount_minor), 0)::int from ledger_lines) as balance`);
   expect(laws).toEqual({ unpaid: 0, twice: 0, unbalanced: 0, balance: 0 });
   return {

@@ -188,7 +188,7 @@ export const startLoad = (settings: LoadSettings): Load => {
       }
     }
   })();
-  // Told by stop(), which everybody calls.
+  // stop(), which every caller awaits, throws it.
   running.catch(() => undefined);
   return {
     sent,

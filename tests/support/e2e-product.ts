@@ -49,7 +49,7 @@ export interface GroupLag {
 export interface Product {
   readonly stack: Stack;
   /** What the supervisor has said so far, one sentence each. */
-  readonly told: readonly string[];
+  readonly lines: readonly string[];
   readonly kafka: Kafka;
   readonly admin: Admin;
   readonly wire: Wire;
@@ -168,7 +168,7 @@ export const startProduct = async (apps: readonly App[] = productApps): Promise<
 
   return {
     stack,
-    told: here.told,
+    lines: here.lines,
     kafka,
     admin,
     wire,

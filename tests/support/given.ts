@@ -29,7 +29,7 @@ export const given = <In, Out, State, Facts, Reason extends string>(
 ) => ({
   when: (event: Recorded<NoInfer<In>>) => {
     const outcome: Outcome<Out, State, Reason> = processor(event, state, facts);
-    // biome-ignore lint/suspicious/noThenProperty: given, when, then are the words of every test, and nobody awaits this.
+    // biome-ignore lint/suspicious/noThenProperty: given, when, then are the words of every test; no test awaits it
     return { outcome, then: (expected: NoInfer<Expected<Out, State, Reason>>) => check(outcome, expected) };
   },
 });

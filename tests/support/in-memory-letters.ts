@@ -5,7 +5,7 @@ import type { UnixMs } from "../../stream/flow.ts";
 
 export const inMemoryLetters = (random: () => number = () => 0) => {
   const letters = new Map<string, Letter>();
-  const told = new Set<string>();
+  const indexedFailures = new Set<string>();
   const attempt = (sent: readonly Attempt[], change: (letter: Letter) => Partial<Letter>): number => {
     let changed = 0;
     for (const { letter_id, attempts } of sent) {
@@ -18,11 +18,11 @@ export const inMemoryLetters = (random: () => number = () => 0) => {
   };
   return {
     all: () => [...letters.values()],
-    failures: () => told.size,
+    failures: () => indexedFailures.size,
     index: async (failures: readonly Failure[]) => {
-      const indexed = indexFailures({ letters: [...letters.values()], failures: told }, failures, random);
+      const indexed = indexFailures({ letters: [...letters.values()], failures: indexedFailures }, failures, random);
       for (const letter of indexed.letters) letters.set(letter.letter_id, letter);
-      for (const { failure } of indexed.failures) told.add(failure.failure_id);
+      for (const { failure } of indexed.failures) indexedFailures.add(failure.failure_id);
     },
     claim: async (most: number, now: UnixMs, leaseMs: number): Promise<readonly Letter[]> => {
       const due = [...letters.values()].filter((letter) => mayBeClaimed(letter, now)).slice(0, most);

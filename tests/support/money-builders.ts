@@ -31,7 +31,7 @@ import {
 } from "./builders.ts";
 
 interface Said extends Partial<EventReceived> {
-  /** The partner whose click is credited; null: nobody. */
+  /** The partner whose click is credited; null: none. */
   readonly partner?: number | null;
   readonly band?: Fraud["band"];
   readonly at?: UnixMs;
@@ -120,7 +120,7 @@ export const decide = (
 
 /**
  * What today's rules make of the line of a product of order o1, computed against a version of its
- * row; `partner` null: nobody is credited.
+ * row; `partner` null: no partner is credited.
  */
 export const reprocess = (
   version: number,

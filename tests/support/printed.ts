@@ -5,9 +5,14 @@ import type { LedgerEntry } from "../../schemas/generated.ts";
 
 export const printed = (entry: LedgerEntry): string => {
   const decimal = (minor: bigint) => toDecimal(minor, entry.currency);
+  const month = `${entry.year}-${String(entry.month).padStart(2, "0")}`;
+  const lines = entry.lines.map(
+    ({ account, amount_minor }) => `      ${account.padEnd(16)}${decimal(amount_minor).padStart(9)}`,
+  );
+  const payable = entry.payable_from === null ? "-" : dayOf(entry.payable_from);
   return `
-    ${entry.kind}  ${entry.year}-${String(entry.month).padStart(2, "0")}  partner ${entry.partner_id}  ${decimal(entry.amount_minor)} ${entry.currency}
-${entry.lines.map(({ account, amount_minor }) => `      ${account.padEnd(16)}${decimal(amount_minor).padStart(9)}`).join("\n")}
+    ${entry.kind}  ${month}  partner ${entry.partner_id}  ${decimal(entry.amount_minor)} ${entry.currency}
+${lines.join("\n")}
     ${entry.formula}
-    contract ${entry.contract_id} version ${entry.contract_version}, payable from ${entry.payable_from === null ? "-" : dayOf(entry.payable_from)}`;
+    contract ${entry.contract_id} version ${entry.contract_version}, payable from ${payable}`;
 };

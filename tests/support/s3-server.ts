@@ -85,8 +85,8 @@ export const startS3 = async (): Promise<S3Server> => {
       .slice(0, PAGE)
       .map((key) => `<Contents><Key>${key}</Key><Size>${held.get(key)!.length}</Size></Contents>`);
     return (
-      "<?xml " +
-      `version="1.0"?><ListBucketResult><Name>${BUCKET}</Name><KeyCount>${entries.length}</KeyCount><IsTruncated>${all.length > PAGE}</IsTruncated>${entries.join("")}</ListBucketResult>`
+      `<?xml version="1.0"?><ListBucketResult><Name>${BUCKET}</Name><KeyCount>${entries.length}</KeyCount>` +
+      `<IsTruncated>${all.length > PAGE}</IsTruncated>${entries.join("")}</ListBucketResult>`
     );
   };
   const answer = (request: IncomingMessage, response: ServerResponse, body: Buffer): void => {

@@ -50,14 +50,17 @@ export const startTlsKafka = async (
     "process.roles": "broker,controller",
     "node.id": 1,
     "controller.quorum.voters": `1@127.0.0.1:${controller}`,
-    listeners: `PLAIN://127.0.0.1:${plain},PASSWORD://127.0.0.1:${password},MUTUAL://127.0.0.1:${mutual},CONTROLLER://127.0.0.1:${controller}`,
+    listeners:
+      `PLAIN://127.0.0.1:${plain},PASSWORD://127.0.0.1:${password},` +
+      `MUTUAL://127.0.0.1:${mutual},CONTROLLER://127.0.0.1:${controller}`,
     "advertised.listeners": `PLAIN://127.0.0.1:${plain},PASSWORD://localhost:${password},MUTUAL://localhost:${mutual}`,
     "listener.security.protocol.map": "PLAIN:PLAINTEXT,PASSWORD:SASL_SSL,MUTUAL:SSL,CONTROLLER:PLAINTEXT",
     "controller.listener.names": "CONTROLLER",
     "inter.broker.listener.name": "PLAIN",
     "log.dirs": at("data"),
     "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-512",
-    "listener.name.password.plain.sasl.jaas.config": `${login}.plain.PlainLoginModule required user_${user.name}="${user.password}";`,
+    "listener.name.password.plain.sasl.jaas.config":
+      `${login}.plain.PlainLoginModule required ` + `user_${user.name}="${user.password}";`,
     "listener.name.password.scram-sha-512.sasl.jaas.config": `${login}.scram.ScramLoginModule required;`,
     ...tls("password"),
     ...tls("mutual"),

@@ -13,7 +13,7 @@ import { type InMemoryLog, inMemoryLog } from "../../stream/testing/in-memory-lo
 import type { Wire } from "../../stream/wire.ts";
 import { rateOf, type Step, toy, toys } from "./toy.ts";
 
-/** What a killed process leaves: an error that nobody inside it sees. */
+/** What a killed process leaves: an error that nothing inside it sees. */
 export class Killed extends Error {}
 
 export interface World {

@@ -17,6 +17,7 @@ import { sendWithSchemaIds } from "../../infra/spool/send-with-schema-ids.ts";
 import { openSpool } from "../../infra/spool/spool.ts";
 import { openTokens } from "../../modules/access/tokens.ts";
 import { openPath } from "../../modules/edges/path.ts";
+import { refusedByLog } from "../../modules/edges/refused-by-log.ts";
 import { openReference } from "../../modules/reference/reference.ts";
 import { edgesOf } from "../../stream/topology.ts";
 import type { Wire } from "../../stream/wire.ts";
@@ -81,10 +82,12 @@ export const openWay = async (opening: Opening) => {
   });
   const wire = await scope.open("wire", () => resolving(registry, log));
   const objects = await scope.open("objects", () => closing(openObjects(config.OBJECT_STORE_URL)));
+  const setAside = refusedByLog({ send: drainer.send, objects, wire: wire.wire, log });
   const path = await scope.open("path", () =>
     openPath({
       publish: producer.publish,
-      send: sendWithSchemaIds(registry, drainer.send),
+      setAside,
+      send: sendWithSchemaIds(registry, drainer.send, setAside),
       probe,
       isNamed: wire.isNamed,
       log,

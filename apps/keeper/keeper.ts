@@ -15,6 +15,7 @@ import { tlsOf } from "../../infra/runtime/tls.ts";
 import { commitOf, versionOf } from "../../infra/runtime/version.ts";
 import { sendWithSchemaIds } from "../../infra/spool/send-with-schema-ids.ts";
 import { letterSources } from "../../modules/dead-letters/failure.ts";
+import { refusedByLog } from "../../modules/edges/refused-by-log.ts";
 import { openSuppressions } from "../../modules/privacy/suppressions.ts";
 import { feedsOf } from "../../stream/topology.ts";
 import { pipeline } from "../../topology.ts";
@@ -133,7 +134,8 @@ const beginWork = async (frame: Frame): Promise<void> => {
   await begin(waiting(pool, metrics, Date.now));
   await begin(withWire(nightly({ pool, clickhouse, wire, produce, log, clock: Date.now })));
   await begin(archiveRetention(objects, Date.now));
-  await begin(lastResort(objects, sendWithSchemaIds(registry, produce)));
+  const setAside = refusedByLog({ send: produce, objects, wire: () => wire, log });
+  await begin(lastResort(objects, sendWithSchemaIds(registry, produce, setAside)));
   const suppressions = await scope.open("suppressions", () => closing(openSuppressions(pool)));
   const ofReplays = { config, topology: pipeline, kafka, registry, produce, suppressions, metrics, log };
   await begin(await scope.open("replay lane", () => openReplayLane(ofReplays)));

@@ -3,9 +3,9 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { lacksSchemaId } from "../../infra/avro/wire.ts";
 import { Overloaded } from "../../infra/kafka/kafka.ts";
-import { classify, Unavailable } from "../../infra/runtime/errors.ts";
 import type { Log } from "../../infra/runtime/log.ts";
 import type { Resource } from "../../infra/runtime/scope.ts";
+import { aroundRefused, type SetAside } from "../../infra/spool/around-refused.ts";
 import type { Send } from "../../infra/spool/last-resort.ts";
 import type { OutputMessage, Produce } from "../../stream/messages.ts";
 import { type Kind, type PlaceParts, Places, tooManyWait, type Waiting } from "./places.ts";
@@ -18,6 +18,8 @@ export type PathName = "primary" | "standby" | "both_down";
 export interface PathParts extends PlaceParts {
   /** Into the log, or rejected within 2 s. */
   readonly publish: Produce;
+  /** Keeps what `publish` was refused for; `send` has its own. */
+  readonly setAside: SetAside;
   /** Into the log in order, awaited, however often it must be tried. */
   readonly send: Send;
   /** Rejects while the log does not take a record. */
@@ -61,7 +63,7 @@ const NEARLY_DONE = 2_000;
  * the disk is drained before object storage. Throws Held.
  */
 export const openPath = async (parts: PathParts): Promise<Resource<Path>> => {
-  const { publish, log } = parts;
+  const publish = aroundRefused(parts.publish, parts.setAside);
   let drainer: Drainer | undefined;
   const places = new Places(parts, () => drainer?.wake());
   await places.openDisk();
@@ -79,10 +81,6 @@ export const openPath = async (parts: PathParts): Promise<Resource<Path>> => {
         return await publish(messages);
       } catch (error) {
         if (error instanceof Overloaded) throw tooManyWait();
-        if (classify(error) === "data") {
-          log.error("batch.not_stored", { error });
-          throw new Unavailable("events cannot be stored now: send the same batch again", 2);
-        }
         draining.begin(error);
       }
     }

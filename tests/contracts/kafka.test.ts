@@ -2,6 +2,7 @@
 // killed here. The numbers are those of the facts about kafkajs in the design.
 import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { inMemoryWire } from "../../infra/avro/wire.ts";
 import type { Stack } from "../../infra/embedded/supervisor.ts";
 import {
   type Admin,
@@ -15,8 +16,12 @@ import {
   type Producer,
   stageReading,
 } from "../../infra/kafka/kafka.ts";
+import { classify } from "../../infra/runtime/errors.ts";
+import { aroundRefused } from "../../infra/spool/around-refused.ts";
+import { refusedByLog } from "../../modules/edges/refused-by-log.ts";
 import type { Control, FetchedBatch, OutputMessage } from "../../stream/messages.ts";
 import { partitionOf } from "../../stream/partitioner.ts";
+import { topics } from "../../topics.ts";
 import { workshop } from "../stack/home-for-test.ts";
 
 const until = async (condition: () => boolean | Promise<boolean>, deadlineMs = 20_000): Promise<void> => {
@@ -167,6 +172,36 @@ describe("writing and reading", () => {
     const values = new Set<number>();
     await kafka.replay({ topics: [topic], onBatch: (batch) => void numbersOf(batch).map((n) => values.add(n)) });
     expect(values).toEqual(new Set(upTo(200).flatMap((n) => upTo(n % 7).map((i) => n * 10 + i))));
+  });
+});
+
+describe("a record above the broker's limit", () => {
+  test("becomes a letter that names where its bytes are, and what came with it is in the log", async () => {
+    const topic = await newTopic();
+    await admin.apply([{ name: "s2s.dlq", partitions: 1, retentionMs: -1 }]);
+    const huge = { topic, key: null, value: Buffer.alloc(17 * 1024 * 1024, "x") };
+    const kept: string[] = [];
+    const setAside = refusedByLog({
+      send: producer.send,
+      objects: { put: async (key, body) => void kept.push(`${key} ${body.length}`) },
+      wire: () => inMemoryWire([topics.eventsRaw]),
+      log: { error: () => undefined },
+    });
+    for (const [n, send] of [producer.send, producer.publish].entries()) {
+      const messages = numbered(topic, 10, n * 10);
+      await expect(send([huge])).rejects.toSatisfy((error) => classify(error) === "data");
+      await aroundRefused(send, setAside)([...messages.slice(0, 5), huge, ...messages.slice(5)]);
+    }
+    const read: number[] = [];
+    await kafka.replay({ topics: [topic], onBatch: (batch) => void read.push(...numbersOf(batch)) });
+    expect([...new Set(read)].sort((a, b) => a - b)).toEqual(upTo(20));
+    expect(kept.map((text) => text.split(" ")[1])).toEqual([String(17 * 1024 * 1024), String(17 * 1024 * 1024)]);
+    const reasons: string[] = [];
+    await kafka.replay({
+      topics: ["s2s.dlq"],
+      onBatch: ({ messages }) => void reasons.push(...messages.map(({ headers }) => String(headers["tributary-code"]))),
+    });
+    expect(reasons).toEqual(["message_too_large", "message_too_large"]);
   });
 });
 

@@ -38,6 +38,7 @@ const edge = async (more: Partial<PathParts> & { readonly folder?: string } = {}
   const say = (event: string) => void told.push(event);
   const opened = await openPath({
     publish: take,
+    setAside: async () => undefined,
     send: take,
     probe: async () => {
       if (!world.isUp) throw new LogUnavailable();

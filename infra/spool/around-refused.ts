@@ -1,0 +1,26 @@
+// Sends around a record that the log refuses for what it is, above all for its size: tried for ever
+// it would hold up every sender behind it.
+import type { OutputMessage, Produce } from "../../stream/messages.ts";
+import { classify } from "../runtime/errors.ts";
+
+/** Resolves once a message that the log refused is kept elsewhere for good. */
+export type SetAside = (message: OutputMessage, error: unknown) => Promise<void>;
+
+/**
+ * Halves what is refused until the record is found: one in a thousand costs about twenty sends.
+ * What the log took of a refused request is sent again under the same ids; the order is kept.
+ */
+export const aroundRefused = (send: Produce, setAside: SetAside): Produce => {
+  const sendAround: Produce = async (messages) => {
+    try {
+      return await send(messages);
+    } catch (error) {
+      if (classify(error) !== "data") throw error;
+      if (messages.length === 1) return await setAside(messages[0]!, error);
+    }
+    const half = messages.length >> 1;
+    await sendAround(messages.slice(0, half));
+    await sendAround(messages.slice(half));
+  };
+  return sendAround;
+};

@@ -69,18 +69,32 @@ const heldOf = (month: Count, table: string): bigint => {
   return smaller(part.paid_minor - payable + part.won_held, larger(part.paid_minor, 0n));
 };
 
-/** Those that lose go first: what they give back may be room for those that gain. */
-const settled = (counted: Counted): Counted & { readonly amounts: Readonly<Record<string, bigint>> } => {
-  const amounts: Record<string, bigint> = {};
+interface Amount {
+  readonly amountMinor: bigint;
+  /** What its cap had used before: the other parts move in the same step. */
+  readonly usedMinor: bigint;
+}
+/**
+ * In this order: what is lost may be room for what is won, and a part that stands below nothing
+ * after a refund takes of that room first.
+ */
+const STEPS: readonly ((missing: bigint, paidMinor: bigint) => bigint)[] = [
+  (missing) => smaller(missing, 0n),
+  (missing, paidMinor) => smaller(larger(missing, 0n), larger(-paidMinor, 0n)),
+  (missing) => larger(missing, 0n),
+];
+const settled = (counted: Counted): Counted & { readonly amounts: ReadonlyMap<string, Amount> } => {
+  const amounts = new Map<string, Amount>();
   let after = counted;
-  for (const isLoss of [true, false])
+  for (const stepOf of STEPS)
     for (const [table] of inOrder(counted.month)) {
-      const amount = missingOf(after, table);
-      if (amount === 0n || amount < 0n !== isLoss) continue;
       const part = after.month.sold[table]!;
-      const lost = smaller(part.won_held, larger(-amount, 0n));
-      amounts[table] = (amounts[table] ?? 0n) + amount;
-      after = withPart(after, table, { ...part, won_held: part.won_held - lost }, amount);
+      const step = stepOf(missingOf(after, table), part.paid_minor);
+      if (step === 0n) continue;
+      const before = amounts.get(table)?.amountMinor ?? 0n;
+      amounts.set(table, { amountMinor: before + step, usedMinor: usedOf(part.scale, after) - before });
+      const lost = smaller(part.won_held, larger(-step, 0n));
+      after = withPart(after, table, { ...part, won_held: part.won_held - lost }, step);
     }
   return { ...after, amounts };
 };
@@ -96,34 +110,33 @@ export const adjusted = (
   let after: Counted = done;
   for (const [table] of inOrder(done.month)) {
     const part = after.month.sold[table]!;
-    const amountMinor = amounts[table] ?? 0n;
+    const { amountMinor, usedMinor } = amounts.get(table) ?? { amountMinor: 0n, usedMinor: usedOf(part.scale, done) };
     const heldMinor = heldOf(after.month, table) - part.held_minor;
     if (amountMinor === 0n && heldMinor === 0n) continue;
     const numbers = Object.values(after.month.sold).filter(({ contract_id }) => contract_id === part.contract_id);
     const number = 1 + numbers.reduce((sum, { adjustments: count }) => sum + count, 0);
-    adjustments.push(adjustmentOf(change, { table, before, own, amountMinor, heldMinor, number }));
+    adjustments.push(adjustmentOf(change, { table, before, own, amountMinor, usedMinor, heldMinor, number }));
     const counts = { ...part, held_minor: part.held_minor + heldMinor, adjustments: part.adjustments + 1 };
     after = withPart(after, table, counts, 0n);
   }
   return { ...after, adjustments };
 };
 
-interface Moved {
+interface Moved extends Amount {
   readonly table: string;
   readonly before: Counted;
   /** After the sale's or the refund's own entry. */
   readonly own: Counted;
-  readonly amountMinor: bigint;
   readonly heldMinor: bigint;
   readonly number: number;
 }
 const adjustmentOf = (change: Conversion, moved: Moved): Adjustment => {
-  const { table, before, own, amountMinor, heldMinor, number } = moved;
+  const { table, before, own, amountMinor, usedMinor, heldMinor, number } = moved;
   const part = own.month.sold[table]!;
   const { scale, contract_id, contract_version, paid_minor } = part;
   const place = placeIn(own.month, table);
   const was = before.month.sold[table] === undefined ? place : placeIn(before.month, table);
-  const cap = scale.cap === null ? null : capWords(scale.cap, scale.currency, usedOf(scale, own));
+  const cap = scale.cap === null ? null : capWords(scale.cap, scale.currency, usedMinor);
   const atTier = scale.mode === "marginal" ? ", each part at its tier" : " at the tier that it reached";
   const held = heldMinor === 0n ? "" : "; held is what it earns less what it would earn without the sales under review";
   return {

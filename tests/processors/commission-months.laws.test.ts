@@ -161,6 +161,92 @@ describe("a month that was sold under several contracts", () => {
   });
 });
 
+describe("a month that was sold under several contracts with caps", () => {
+  const caps = fc.option(
+    fc.record({ period: fc.constantFrom("month", "lifetime"), amount: fc.integer({ min: 1, max: 150 }) }),
+  );
+  const capped = fc.array(fc.tuple(tables, caps), { minLength: 2, maxLength: 3 }).map((all) =>
+    all.map(([one, cap], n): Contract => {
+      const terms = written({ ...one, cap });
+      return { ...terms, contract_id: n + 1, effective_from: noon - (9 - n) * dayMs };
+    }),
+  );
+  const happenings = fc.array(
+    fc.oneof(
+      { weight: 6, arbitrary: sales },
+      { weight: 3, arbitrary: fc.record({ refundOf: fc.nat(7), minor: fc.bigInt({ min: 1n, max: 600_00n }) }) },
+      { weight: 1, arbitrary: fc.record({ releaseOf: fc.nat(7) }) },
+    ),
+    { minLength: 1, maxLength: 12 },
+  );
+  const holds = (law: (entries: readonly LedgerEntry[], all: readonly Contract[]) => void, isTakenBack = false): void =>
+    fc.assert(
+      fc.property(happenings, capped, (drawn, all) => {
+        const sold = drawn.filter((one) => "sale" in one);
+        const made = drawn.map(
+          (one): Happening => ("sale" in one ? { sale: one.sale, over: { review: one.review } } : one),
+        );
+        law(committed(history(isTakenBack ? takenBack(made) : made), byOf(sold, all)), all);
+      }),
+      { numRuns: 400 },
+    );
+
+  test("can be computed again from its receipts", () => {
+    holds((entries) => {
+      for (const one of entries)
+        if (one.kind !== "none") expect(computedAgain(one), JSON.stringify(one.inputs)).toBe(one.amount_minor);
+    });
+  });
+
+  test("never pays more by a contract than its cap, nor leaves an account or a contract below nothing", () => {
+    holds((entries, all) => {
+      for (const { contract_id, cap } of all) {
+        const paid = sumOf(entries.filter((one) => one.contract_id === contract_id));
+        expect(paid >= 0n && (cap === null || paid <= cap.amount_minor)).toBe(true);
+      }
+      expect(onAccount(entries, "held:partner") >= 0n && onAccount(entries, "payable:partner") >= 0n).toBe(true);
+    });
+  });
+
+  test("gives the room of a refund first to a contract that rounding left a cent below nothing", () => {
+    const cap = { period: "month", amount: 1 };
+    const all = [
+      {
+        tiers: [
+          { from: 0, amount: 0 },
+          { from: 2, amount: 1 },
+        ],
+      },
+      {
+        tiers: [
+          { from: 0, amount: 0 },
+          { from: 2, amount: 2 },
+        ],
+        tier_mode: "retroactive",
+        cap,
+      },
+      {
+        tiers: [
+          { from: 0, rate: 1 },
+          { from: 290, rate: 2 },
+        ],
+        cap,
+      },
+    ].map((one, n) => ({ ...written({ type: "tiered", ...one }), contract_id: n + 1, effective_from: noon + n }));
+    const sold = [75_50n, 88_48n, 126_03n].map((sale, n) => ({ sale, by: 2 - n, review: null }));
+    const entries = committed(history([...happeningsOf(sold), { refundOf: 0, minor: 75_01n }]), byOf(sold, all));
+    const paidBy = [2, 3].map((id) => sumOf(entries.filter(({ contract_id }) => contract_id === id)));
+    expect(paidBy).toEqual([1_00n, 0n]);
+  });
+
+  test("is nothing after all when everything is refunded", () => {
+    holds((entries) => {
+      for (const account of ["expense:client", "held:partner", "payable:partner"])
+        expect(onAccount(entries, account)).toBe(0n);
+    }, true);
+  });
+});
+
 /** As it was remembered when each contract counted for itself: one count of 61, another of 62. */
 const countOf = (over: object) => ({
   ...{ paid_minor: "0", units: "0", adjusted_minor: "0", adjusted_held_minor: "0", adjustments: 0, scale: null },

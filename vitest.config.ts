@@ -1,5 +1,5 @@
-// The projects. `fast` needs no server and runs in seconds; `gate` measures, so nothing runs beside
-// it; the rest runs one file at a time: `shared` on one embedded stack of real servers, the others
+// The projects. `fast` needs no server and runs in seconds; `thorough` needs none either, but takes
+// its time; `gate` measures, so nothing runs beside it; the rest runs one file at a time: `shared` on one embedded stack of real servers, the others
 // (`guarantees`, `product`, `suite`) on servers of their own, which they kill. scripts/test.mjs runs
 // these in two lanes side by side.
 import { readdirSync, readFileSync } from "node:fs";
@@ -16,6 +16,8 @@ const needServers = readdirSync("tests", { recursive: true, encoding: "utf8" })
   .filter((file) => file.endsWith(".test.ts"))
   .filter((file) => file.endsWith("-http.test.ts") || folders.includes(file.split("/")[1]!));
 
+/** Ten thousands of random histories, and a second copy of the sources that is compiled. */
+const thorough = ["tests/processors/oracle/**/*.test.ts", "tests/recipes/**/*.test.ts"];
 /** The fault suite is the longest file: it is a project, so that it can end a lane. */
 const suite = "tests/guarantees/suite.test.ts";
 const own = needServers.filter((file) => file !== suite && !sharesStack(file));
@@ -41,10 +43,14 @@ export default defineConfig({
         test: {
           name: "fast",
           include: ["tests/**/*.test.ts"],
-          exclude: [...needServers, measures],
+          exclude: [...needServers, ...thorough, measures],
           testTimeout: 30_000,
           sequence: { groupOrder: 0 },
         },
+      },
+      {
+        extends: true,
+        test: { name: "thorough", include: thorough, testTimeout: 300_000, sequence: { groupOrder: 0 } },
       },
       {
         extends: true,

@@ -35,7 +35,7 @@ const suites = (projects, name) =>
 run(["scripts/prepare.mjs", ...(isFast ? ["--no-servers"] : [])]);
 if (isFast || rest.length > 0) run([...vitest, ...(isFast ? ["--project", "fast"] : []), ...rest]);
 else {
-  const first = await suites(["fast", "gate"]);
+  const first = await suites(["fast", "thorough", "gate"]);
   // Both lanes mostly wait, for servers that start and for groups that join again.
   const lanes = await Promise.all([suites(["guarantees", "shared"], "lane 1"), suites(["product", "suite"], "lane 2")]);
   const sum = (count) => [first, ...lanes].reduce((total, one) => total + one[count], 0);

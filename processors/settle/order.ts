@@ -167,17 +167,18 @@ const encode = ({ lines, refunds, decisions, events, claimed_by }: OrderState): 
   return Buffer.from([head, ...rows].join("\n"));
 };
 
-const lineFrom = (line: any, row: string, format: number): Line => ({
-  ...line,
-  name: line.name ?? null,
-  lead_id: line.lead_id ?? null,
-  value_minor: BigInt(line.value_minor),
-  has_currency: line.has_currency ?? false,
-  refunded_minor: BigInt(line.refunded_minor),
-  settled_minor: BigInt(format === 1 ? line.refunded_minor : (line.settled_minor ?? 0)),
-  is_decided: line.is_decided ?? false,
-  row,
-});
+/** Filled in where it was parsed: a copy of each line would cost a fifth of reading it. */
+const lineFrom = (line: any, row: string, format: number): Line => {
+  line.name ??= null;
+  line.lead_id ??= null;
+  line.value_minor = BigInt(line.value_minor);
+  line.has_currency ??= false;
+  line.refunded_minor = BigInt(line.refunded_minor);
+  line.settled_minor = format === 1 ? line.refunded_minor : BigInt(line.settled_minor ?? 0);
+  line.is_decided ??= false;
+  line.row = row;
+  return line;
+};
 
 /** When it was received, format 1 did not say: in time, as far as its order's lines are concerned. */
 const refundFrom = ({ left_minor, amount_minor = left_minor, row, ...refund }: any, rows: string[]): Refund => ({

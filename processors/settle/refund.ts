@@ -54,6 +54,7 @@ export const inSalesCurrency = (
   readonly rows: readonly { readonly row: EventAttributed; readonly at: UnixMs }[];
 } => {
   const rows: { readonly row: EventAttributed; readonly at: UnixMs }[] = [];
+  if (refunds.length === 0) return { refunds, rows };
   const written = refunds.map((refund) => {
     if (refund.row === null || refund.amount_minor === null) return refund;
     const currency = currencyOf(

@@ -110,6 +110,9 @@ const lineOf = ({ line, left, isReturned, reason }: Share): Line => {
  * one that names a line also finds it when it comes late.
  */
 export const spread = (lines: readonly Line[], refunds: readonly Refund[]): Spread => {
+  // Nearly every claim is of an order that nothing was ever given back of.
+  if (refunds.length === 0 && lines.every(({ settled_minor }) => settled_minor === 0n))
+    return { lines, unmet: [], excess: new Map() };
   const shares = lines.map((line): Share => {
     const left = line.value_minor > line.settled_minor ? line.value_minor - line.settled_minor : 0n;
     return { line, left, isReturned: line.is_returned, reason: line.refund_reason };

@@ -6,17 +6,21 @@ import type { Command } from "commander";
 import type pg from "pg";
 import { toDecimal } from "../../../domain/money.ts";
 import { type Client, reference } from "../../../domain/reference/reference.ts";
+import { openClickhouse } from "../../../infra/clickhouse/client.ts";
 import { print, printJson, table, tell } from "../../../infra/runtime/output.ts";
 import { UsageError } from "../../../infra/runtime/refused.ts";
+import { type LineOfEvent, lineOfEvent } from "../../../modules/decisions/line-of-event.ts";
 import { isSettled, orderLines } from "../../../modules/decisions/order-lines.ts";
 import { openReference } from "../../../modules/reference/reference.ts";
-import { decisionOnOrder } from "../../../processors/settle/decision-claim.ts";
-import type { DecisionKind } from "../../../schemas/generated.ts";
+import { decisionOnLine, decisionOnOrder } from "../../../processors/settle/decision-claim.ts";
+import type { Claim, DecisionKind } from "../../../schemas/generated.ts";
+import { addresses } from "../config.ts";
 import { clientOf, publishDecisions, withPool } from "../connections.ts";
 
 interface DecideOptions {
   readonly client: string;
-  readonly order: string;
+  readonly order?: string;
+  readonly event?: string;
   readonly partner?: string;
   readonly campaign?: string;
   readonly reason: string;
@@ -86,6 +90,35 @@ const showOrder = async (pool: pg.Pool, client: Client, orderId: string): Promis
   );
 };
 
+type Subject = { readonly orderId: string } | { readonly line: LineOfEvent };
+
+/** An order, or the line that an event made: leads, installs and custom sales have no order id. */
+const subjectOf = async (pool: pg.Pool, client: Client, { order, event }: DecideOptions): Promise<Subject> => {
+  if ((order === undefined) === (event === undefined)) throw new UsageError("name one of --order and --event");
+  if (order !== undefined) return { orderId: order };
+  const clickhouse = openClickhouse(addresses().clickhouseUrl, { name: "tributary-ops" });
+  try {
+    const line = await lineOfEvent({ clickhouse, pool }, client.client_id, event!);
+    if (line !== undefined) return { line };
+    throw new UsageError(`--event: no sale, lead or install of ${client.slug} is known by the id ${event}`);
+  } finally {
+    await clickhouse.close();
+  }
+};
+
+const showSubject = async (pool: pg.Pool, client: Client, about: Subject): Promise<void> => {
+  if ("orderId" in about) return showOrder(pool, client, about.orderId);
+  const { order_key, event } = about.line;
+  print(
+    `${event.custom_name ?? event.t} ${event.event_id}, settled as ${order_key}; tributary explain shows all of it`,
+  );
+};
+
+const claimAbout = (client: Client, about: Subject, said: Parameters<typeof decisionOnOrder>[2]): Claim =>
+  "orderId" in about
+    ? decisionOnOrder(client.client_id, about.orderId, said)
+    : { ...decisionOnLine(client.client_id, about.line.event, said), order_key: about.line.order_key };
+
 const decide = (kind: DecisionKind, needsPartner: boolean) => (options: DecideOptions) =>
   withPool(async (pool) => {
     if (options.id !== undefined && !UUID.test(options.id)) throw new UsageError("--id: give a UUID in lower case");
@@ -93,9 +126,10 @@ const decide = (kind: DecisionKind, needsPartner: boolean) => (options: DecideOp
     const partner_id = needsPartner ? idOf("--partner", options.partner) : null;
     if (needsPartner) await checkPartner(pool, client, partner_id);
     const decision_id = options.id ?? randomUUID();
-    if (!options.json) await showOrder(pool, client, options.order);
+    const about = await subjectOf(pool, client, options);
+    if (!options.json) await showSubject(pool, client, about);
     if (!options.yes) return tell("nothing was decided; add --yes to decide it");
-    const claim = decisionOnOrder(client.client_id, options.order, {
+    const claim = claimAbout(client, about, {
       decision_id,
       kind,
       actor: `operator:${userInfo().username}`,
@@ -122,7 +156,8 @@ export const decideCommands = (program: Command): void => {
       .command(name)
       .description(what)
       .requiredOption("--client <slug or id>", "whose order it is")
-      .requiredOption("--order <id>", "the shop's own order id")
+      .option("--order <id>", "all of an order, by the shop's own id")
+      .option("--event <id>", "the line that an event made: a sale, a lead, an install")
       .requiredOption("--reason <text>", "why, in words; kept with the decision");
     if (needsPartner)
       command.requiredOption("--partner <id>", "who is credited").option("--campaign <id>", "for which campaign");
@@ -132,8 +167,10 @@ export const decideCommands = (program: Command): void => {
       .option("--json", "as JSON")
       .addHelpText(
         "before",
-        `Example:\n  $ tributary decide ${name} --client casa-verde --order ` +
-          `A-1001${needsPartner ? " --partner 3" : ""} --reason 'agreed by phone' --yes\n`,
+        `Examples:\n  $ tributary decide ${name} --client casa-verde --order ` +
+          `A-1001${needsPartner ? " --partner 3" : ""} --reason 'agreed by phone' --yes\n` +
+          `  $ tributary decide ${name} --client casa-verde --event ` +
+          `lead-77${needsPartner ? " --partner 3" : ""} --reason 'checked' --yes\n`,
       )
       .action(decide(kind, needsPartner));
   };

@@ -1,9 +1,13 @@
-// The routes of the platform API and the table of who may call them: each route has its row, with
-// the same credential and the same roles.
+// The routes that hosts serve and the table of who may call them: each route has its row, with the
+// same credential and the same roles, and each row is served unless it says that it comes later.
 import { readdirSync, readFileSync } from "node:fs";
+import type { Express } from "express";
 import { describe, expect, test } from "vitest";
 import { parse } from "yaml";
 import { routesOf } from "../../apps/api/routes.ts";
+import { apiApp } from "../../apps/api/server.ts";
+import { openEdges } from "../../apps/ingest/edges.ts";
+import { ingestApp } from "../../apps/ingest/server.ts";
 import { roles } from "../../modules/access/users.ts";
 
 interface Row {
@@ -11,6 +15,8 @@ interface Row {
   readonly method: string;
   readonly path: string;
   readonly auth: string;
+  /** Decided, and not served yet. */
+  readonly later?: true;
 }
 const { routes: specified, extra } = parse(readFileSync("apps/api/routes.yaml", "utf8")) as {
   routes: readonly Row[];
@@ -19,6 +25,41 @@ const { routes: specified, extra } = parse(readFileSync("apps/api/routes.yaml", 
 const table = [...specified, ...extra];
 /** Nothing is opened: a route is data and a function. */
 const routes = await routesOf({} as never);
+const edges = await openEdges({} as never);
+const answer = () => undefined as never;
+
+const hosts: Readonly<Record<string, Express>> = {
+  api: apiApp(routes, { trustedProxies: [] } as never),
+  ingest: ingestApp(
+    { edges, receipts: answer, health: answer, walReplay: { start: answer, show: answer } },
+    [],
+    {} as never,
+  ),
+};
+/** What a host answers with more than 404 or 405; OPTIONS belongs to every path. */
+const servedBy = (app: Express): readonly string[] =>
+  app.router.stack.flatMap(({ route }) =>
+    (route?.stack ?? [])
+      .map(({ method }) => method?.toUpperCase())
+      .filter((method) => method !== undefined && method !== "OPTIONS")
+      .map((method) => `${method} ${route!.path}`),
+  );
+const rowsOf = (host: string, isLater: boolean): readonly string[] =>
+  table
+    .filter((row) => row.host === host && (row.later === true) === isLater)
+    .map(({ method, path }) => `${method} ${path}`);
+
+describe("every host", () => {
+  test.each([...new Set(table.map(({ host }) => host))])("%s serves its rows, and nothing else", (host) => {
+    const served = hosts[host] === undefined ? [] : [...new Set(servedBy(hosts[host]))];
+    expect([...served].sort()).toEqual([...rowsOf(host, false)].sort());
+  });
+
+  test("has each row once", () => {
+    const names = table.map(({ host, method, path }) => `${host} ${method} ${path}`);
+    expect(names.filter((name, n) => names.indexOf(name) !== n)).toEqual([]);
+  });
+});
 
 describe("the platform API", () => {
   test.each(routes)("$method $path is called by those of its row", ({ method, path, auth, roles: allowed = [] }) => {

@@ -264,4 +264,69 @@ export const bugs: readonly Bug[] = [
       named: "what was recorded after an event was received is unknown to it",
     },
   },
+  {
+    number: "rule 2",
+    says: "an app's sale reads contracts of its own",
+    laws: ["M7", "M10"],
+    edits: [
+      {
+        file: "domain/reference/event-types.ts",
+        find: '(eventType === "ext_purchase" ? "purchase" : eventType)',
+        plant: '(eventType === "" ? "purchase" : eventType)',
+      },
+    ],
+    test: { files: ["tests/processors/oracle/oracle.test.ts"], named: "the books agree with the accountant" },
+  },
+  {
+    number: "rule 3",
+    says: "a clean copy of a rejected sale is paid without a person",
+    laws: ["M7"],
+    edits: [
+      {
+        file: "processors/settle/settle.ts",
+        find: "if (isRejected(first) !== isRejected(copy)) return COPY_REJECTED;",
+        plant: "if (isRejected(first) && first === copy) return COPY_REJECTED;",
+      },
+    ],
+    test: { files: ["tests/processors/oracle/oracle.test.ts"], named: "the books agree with the accountant" },
+  },
+  {
+    number: "rule 6",
+    says: "another partner claims another product of the order, and nothing is held",
+    laws: ["M7"],
+    edits: [
+      {
+        file: "processors/settle/settle.ts",
+        find: ": isClaimedByAnother(order, row)",
+        plant: ": order.lines.length > 100 && isClaimedByAnother(order, row)",
+      },
+    ],
+    test: { files: ["tests/processors/oracle/oracle.test.ts"], named: "the books agree with the accountant" },
+  },
+  {
+    number: "rule 9",
+    says: "what a refund exceeds its lines by eats lines that come weeks later",
+    laws: ["M3"],
+    edits: [
+      {
+        file: "processors/settle/spread.ts",
+        find: "all.filter(({ line }) => line.received_at <= closesAt),",
+        plant: "all.filter(({ line }) => line.received_at > 0),",
+      },
+    ],
+    test: { files: ["tests/processors/oracle/oracle.test.ts"], named: "the books agree with the accountant" },
+  },
+  {
+    number: "rule 17",
+    says: "a minimum lifts a sale that is worth nothing",
+    laws: ["M3"],
+    edits: [
+      {
+        file: "processors/commission/limits.ts",
+        find: "min_minor !== null && currency !== null && valueMinor > 0n",
+        plant: "min_minor !== null && currency !== null && valueMinor >= 0n",
+      },
+    ],
+    test: { files: ["tests/processors/oracle/oracle.test.ts"], named: "the books agree with the accountant" },
+  },
 ];

@@ -28,7 +28,7 @@ export const randomOf = (seed: number) => {
 type Random = ReturnType<typeof randomOf>;
 
 /** Rules between events that the code does not keep yet: nothing is drawn that would show one. */
-const notYet = new Set<number>([12, 13]);
+const notYet = new Set<number>([12]);
 export const holds = (rule: number): boolean => !notYet.has(rule);
 /** Takes the rule as kept, to see what would differ. */
 export const expectRule = (rule: number): boolean => notYet.delete(rule);
@@ -232,7 +232,9 @@ const againIn = (random: Random, scene: Scene, place: Place): Sent | undefined =
   if (earlier.length === 0) return undefined;
   const again = { ...pick(...earlier), receivedAt: place.receivedAt };
   if (!holds(13) || chance(0.5)) return again;
-  return again.amount === undefined ? { ...again, order: "Z" } : { ...again, amount: `4${again.amount}` };
+  // Whether an amount without a currency is other money than the first one is not decided.
+  const isOtherMoney = again.amount !== undefined && (again.t !== "refund" || again.currency !== undefined);
+  return !isOtherMoney ? { ...again, order: "Z" } : { ...again, amount: `4${again.amount}` };
 };
 
 const sceneOf = (random: Random, soFar: readonly (Sent | Decided)[]): Scene => {

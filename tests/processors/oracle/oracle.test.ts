@@ -1,6 +1,7 @@
 // The money against an accountant who has read the rules and none of the code (oracle.ts): random histories, to the cent.
 import { expect, test } from "vitest";
 import { historyOf } from "./draw.ts";
+import { answersUnderFaults, type Faults } from "./faulty.ts";
 import { type Difference, differencesOf, printed, shrunk } from "./run-histories.ts";
 
 const SEED = 1;
@@ -17,4 +18,14 @@ test("the books agree with the accountant after every history, to the cent", asy
     if (found !== undefined)
       expect.fail(`among the seeds ${from} to ${from + PACK - 1}: ${report(await shrunk(found))}`);
   }
+}, 300_000);
+
+test("and after workers that were killed, rewound and overtaken by another owner of their partition", async () => {
+  const faults: Faults = { kills: 0, rewinds: 0, overlaps: 0, repeated: 0 };
+  for (let from = 100_000; from < 102_000; from += 100) {
+    const histories = Array.from({ length: 100 }, (_, n) => historyOf(from + n));
+    const [found] = await differencesOf(histories, await answersUnderFaults(histories, from, faults));
+    if (found !== undefined) expect.fail(`among the seeds ${from} to ${from + 99}: ${report(found)}`);
+  }
+  for (const [fault, count] of Object.entries(faults)) expect(count, fault).toBeGreaterThan(50);
 }, 300_000);

@@ -1,0 +1,109 @@
+// The same histories through workers that die at any effect, read again what was read before, and overlap with an owner
+// that has lost its partition.
+import { inMemoryWire } from "../../../infra/avro/wire.ts";
+import type { AnyTopic, Topic } from "../../../stream/flow.ts";
+import { inMemory } from "../../../stream/memory/in-memory.ts";
+import { inMemoryLog } from "../../../stream/testing/in-memory-log.ts";
+import { topics } from "../../../topics.ts";
+import { pipeline } from "../../../topology.ts";
+import { Killed, type Worker, type World, worker } from "../../support/world.ts";
+import { randomOf } from "./draw.ts";
+import type { Answers, History } from "./history.ts";
+import { knownTo, type Published, publishedBy, readAnswers } from "./real.ts";
+import { writtenIn } from "./run-histories.ts";
+
+const PARTITIONS = 2;
+const LARGEST_BATCH = 40;
+
+/** What was done to the workers: a test that had no faults proves nothing. */
+export interface Faults {
+  kills: number;
+  rewinds: number;
+  overlaps: number;
+  /** Messages that the log holds more than once. */
+  repeated: number;
+}
+
+const worldOf = (): World => {
+  const all: readonly AnyTopic[] = Object.values(topics);
+  return {
+    log: inMemoryLog(Object.fromEntries(all.map(({ name }) => [name, name.endsWith(".dlq") ? 1 : PARTITIONS]))),
+    wire: inMemoryWire(all),
+    memories: { fast: inMemory("fast"), durable: inMemory("durable") },
+    effects: [],
+    committed: new Map(),
+  };
+};
+const publish = <T>({ log, wire }: World, topic: Topic<T>, sent: { data: T; at: number; receivedAt: number }): void => {
+  const position = { topic: topic.name, partition: 0, offset: 0 };
+  const event = { ...sent, id: topic.idOf(sent.data), key: topic.keyOf(sent.data), position };
+  log.append([{ topic: topic.name, key: event.key, value: wire.encode(topic, event, null) }]);
+};
+
+/** Runs until nothing is left to read, whatever happens on the way; a killed worker is replaced by one that starts. */
+const runThrough = async (workers: readonly Worker[], random: ReturnType<typeof randomOf>, faults: Faults) => {
+  const { below, chance } = random;
+  const zombies: (() => Promise<void>)[] = [];
+  const alive = async (work: () => Promise<unknown>): Promise<boolean> => {
+    try {
+      return (await work()) !== false;
+    } catch (error) {
+      if (!(error instanceof Killed)) throw error;
+      faults.kills += 1;
+      return true;
+    }
+  };
+  for (let isMoving = true; isMoving; ) {
+    isMoving = false;
+    for (const one of workers)
+      for (let partition = 0; partition < PARTITIONS; partition++) {
+        const most = 1 + below(LARGEST_BATCH);
+        if (chance(0.1)) zombies.push(one.hold(partition, most));
+        const zombie = zombies.length > 0 && chance(0.3) ? zombies.shift()! : null;
+        if (zombie !== null) faults.overlaps += 1;
+        const [hasRead] = await Promise.all([
+          alive(() => one.step(partition, most)),
+          zombie === null ? false : alive(zombie),
+        ]);
+        if (hasRead) isMoving = true;
+      }
+  }
+};
+
+export const answersUnderFaults = async (
+  histories: readonly History[],
+  seed: number,
+  faults: Faults,
+): Promise<readonly Answers[]> => {
+  const random = randomOf(seed);
+  const { below, chance, pick } = random;
+  const within = worldOf();
+  const read = knownTo(histories);
+  const around = (): void => {
+    if (chance(0.01)) throw new Killed();
+  };
+  const ports = { deadLetters: pipeline.deadLetters };
+  const workers = ["attribute", "settle", "commission"].map((stage) =>
+    worker(within, { hosting: [stage], topology: pipeline, read, around, ports }),
+  );
+  const published = histories.map(publishedBy);
+  for (let n = 0; n < Math.max(...published.map((all) => all.length)); n++) {
+    for (const one of published.flatMap((all): Published | readonly [] => all[n] ?? []))
+      if (one.topic === "scored") publish(within, topics.eventsScored, one);
+      else if (one.topic === "claims") publish(within, topics.claims, one);
+    const places = [...within.committed.keys()];
+    if (places.length > 0 && chance(0.3)) {
+      const place = pick(...places);
+      within.committed.set(place, below(within.committed.get(place)! + 1));
+      faults.rewinds += 1;
+    }
+    await runThrough(workers, random, faults);
+  }
+  const decoded = <T>(topic: Topic<T>) =>
+    within.log.all(topic.name).map((one) => within.wire.decode(topic, one.value, { ...one, topic: topic.name }));
+  const written = writtenIn({ wire: within.wire, messages: within.log.all, read: decoded });
+  const { conversions, entries } = written;
+  faults.repeated += conversions.length - new Set(conversions.map((one) => one.change_id)).size;
+  faults.repeated += entries.length - new Set(entries.map((one) => one.entry_id)).size;
+  return readAnswers(histories, published, written);
+};

@@ -171,7 +171,7 @@ const othersIn = (random: Random, scene: Scene, place: Place): Sent => {
   const t = pick(...scene.types.slice(1), "signup", "page_view");
   if (t === "install") return { ...happensTo(random, scene, place), t, currency };
   if (t === "page_view") return { ...sent, t: "custom", name: "looked" };
-  const order = t === "signup" && holds(12) && chance(0.5) ? { order: "K", product: pick(...scene.products) } : {};
+  const order = t === "signup" && chance(0.5) ? { order: "K", product: pick(...scene.products) } : {};
   if (t === "signup") return { ...sent, ...(chance(0.5) ? { t } : { t: "custom", name: t }), ...order };
   // The day is part of what makes two messages one lead.
   const day = new Date(Math.min(sent.ts, sent.receivedAt) - 6 * HOUR).toISOString().slice(0, 10);

@@ -136,10 +136,11 @@ const sell = (order: Order, sent: Sent, type: string, hasOrder: boolean): Sale |
   const money = moneyOf([sent]);
   const isTotal = total !== undefined && product !== undefined && moneyOf(total.copies).value === money.value;
   const isSoon = total !== undefined && isMerged(total, receivedAt);
-  if (isTotal && isSoon) total.product = product;
+  if (isTotal && isSoon && sales.length === 1) total.product = product;
   const isOfOrder = hasOrder && product === undefined;
-  let line = isOfOrder || !hasOrder ? sales[0] : sales.find((one) => one.product === product);
-  if (isOfOrder && sales.length > 1) return undefined;
+  let line = hasOrder ? sales.find((one) => one.product === product) : sales[0];
+  if (isOfOrder && line === undefined && sales.length > 1) return undefined;
+  if (isOfOrder) line ??= sales[0];
   if (line === undefined) {
     line = {
       ...{ first: sent, type, at: timeOf(sent), product, copies: [sent] },

@@ -13,6 +13,10 @@ const DRAFTS = ".drafts";
  */
 const DRAFT_MS = 3_600_000;
 
+/** Events and evidence: no other account of the machine reads them. */
+const FOLDER_MODE = 0o700;
+const FILE_MODE = 0o600;
+
 const codeOf = (error: unknown): string | undefined => (error as { code?: string }).code;
 
 const unlessMissing = (error: unknown): undefined => {
@@ -52,8 +56,8 @@ export const fsObjects = (folder: string): Objects => {
   const draft = async (body: Uint8Array): Promise<string> => {
     await sweep();
     const path = join(folder, DRAFTS, randomUUID());
-    await mkdir(dirname(path), { recursive: true });
-    const handle = await open(path, "wx");
+    await mkdir(dirname(path), { recursive: true, mode: FOLDER_MODE });
+    const handle = await open(path, "wx", FILE_MODE);
     try {
       await handle.writeFile(body);
       await handle.sync();
@@ -90,7 +94,7 @@ export const fsObjects = (folder: string): Objects => {
   return {
     put: async (key, body) => {
       const path = pathOf(key);
-      await mkdir(dirname(path), { recursive: true });
+      await mkdir(dirname(path), { recursive: true, mode: FOLDER_MODE });
       const from = await draft(body);
       try {
         await rename(from, path);
@@ -103,7 +107,7 @@ export const fsObjects = (folder: string): Objects => {
     putNew: async (key, body) => {
       const path = pathOf(key);
       // Not below: an object that stands where a folder belongs is EEXIST too.
-      await mkdir(dirname(path), { recursive: true });
+      await mkdir(dirname(path), { recursive: true, mode: FOLDER_MODE });
       const from = await draft(body);
       try {
         await link(from, path);

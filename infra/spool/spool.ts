@@ -105,7 +105,7 @@ export const openSpool = async (settings: SpoolSettings): Promise<Spool> => {
     segmentBytes = SEGMENT_BYTES,
     now = Date.now,
   } = settings;
-  await mkdir(folder, { recursive: true });
+  await mkdir(folder, { recursive: true, mode: 0o700 });
   const unlock = lockFile(join(folder, "lock.json"));
   const held = { messages: 0, bytes: 0, oldestAt: undefined as UnixMs | undefined, labels: new Map<string, number>() };
   const count = (label: string, messages: number, bytes: number): void => {

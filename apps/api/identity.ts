@@ -4,6 +4,7 @@ import type { IncomingMessage } from "node:http";
 import { createRemoteJWKSet, errors, type JWTVerifyGetKey, jwtVerify } from "jose";
 import { orUnavailable, Problem, unavailable } from "../../infra/http/problem.ts";
 import { bearerOf, refusals } from "../../infra/http/tokens.ts";
+import { isLoopback } from "../../infra/runtime/loopback.ts";
 import type { User } from "../../modules/access/users.ts";
 
 /** The `aud` of access tokens: the provider must be set up to issue them for this resource. */
@@ -73,7 +74,10 @@ const discover = async (issuer: string): Promise<JWTVerifyGetKey> => {
   if (!answer.ok) throw new Error(`the identity provider answered ${answer.status}`);
   const { jwks_uri: uri, issuer: named } = (await answer.json()) as { jwks_uri?: string; issuer?: string };
   if (uri === undefined || named !== issuer) throw new Error("the identity provider names another issuer, or no keys");
-  return createRemoteJWKSet(new URL(uri), { timeoutDuration: ANSWER_MS });
+  const keys = new URL(uri);
+  if (keys.protocol !== "https:" && !isLoopback(keys.hostname))
+    throw new Error("the identity provider gives its keys without https");
+  return createRemoteJWKSet(keys, { timeoutDuration: ANSWER_MS });
 };
 
 const emailIn = async (

@@ -2,6 +2,8 @@
 // `.env.example` is written from this list; at most 25.
 import ipaddr from "ipaddr.js";
 import { z } from "zod";
+import { isLoopback } from "./loopback.ts";
+import { isStrongSecret } from "./strong-secret.ts";
 
 const port = (fallback: number) => z.coerce.number().int().min(0).max(65_535).default(fallback);
 const optional = z.string().min(1).optional();
@@ -24,6 +26,14 @@ const proxies = z
     "must be addresses or CIDR ranges, e.g. 10.0.0.0/8,loopback",
   );
 
+const SECRET_CURE = "make one with `openssl rand -base64 32`";
+/** https, or plain text that does not leave this machine. */
+const isPrivate = (address: string): boolean => {
+  if (!URL.canParse(address)) return true;
+  const { protocol, hostname } = new URL(address);
+  return protocol === "https:" || (protocol === "http:" && isLoopback(hostname));
+};
+
 /** `needed`: in production, where no embedded stack fills it in. */
 const variable = <Schema extends z.ZodType>(
   schema: Schema,
@@ -41,7 +51,10 @@ export const variables = {
     "Folder of the embedded stack: data, logs, run.json. Default .tributary in the repository.",
   ),
   TRIBUTARY_SECRET: variable(
-    z.string().min(32, "must have at least 32 characters"),
+    z
+      .string()
+      .min(32, `must have at least 32 characters: ${SECRET_CURE}`)
+      .refine((secret) => secret.length < 32 || isStrongSecret(secret), `can be guessed: ${SECRET_CURE}`),
     "The one secret: click-id keys and the clients' peppers derive from it. Losing it orphans device ids.",
     "needed",
   ),
@@ -80,7 +93,10 @@ export const variables = {
     "How the keeper restarts a store, e.g. `docker compose restart {service}`; {service} is " +
       "clickhouse or redis. Without it, and without the embedded stack, it only alerts.",
   ),
-  OIDC_ISSUER: variable(optional, "Identity provider of user tokens; with it the embedded one is not started."),
+  OIDC_ISSUER: variable(
+    z.url().refine(isPrivate, "must be https: what answers in its place could sign tokens").optional(),
+    "Identity provider of user tokens, https off this machine; with it the embedded one is not started.",
+  ),
   HOST: variable(z.string().min(1).default("127.0.0.1"), "Address that apps listen on."),
   PORT: variable(port(8080), "Port of an app."),
   OPS_PORT: variable(port(9080), "Side port: /livez, /readyz, /metrics."),

@@ -1,5 +1,6 @@
 // Sends an alert by mail to the addresses of SMTP_URL.
 import nodemailer from "nodemailer";
+import { isLoopback } from "../../infra/runtime/loopback.ts";
 import type { Alert } from "./alert.ts";
 
 export interface Mailer {
@@ -47,6 +48,8 @@ const partsOf = (url: string) => {
       host: hostname,
       port: port === "" ? (isSecure ? 465 : 587) : Number(port),
       secure: isSecure,
+      // Off this machine a mail goes under TLS or not at all: it says what is broken.
+      requireTLS: !isSecure && !isLoopback(hostname),
       ...(username !== "" && { auth: { user: decodeURIComponent(username), pass: decodeURIComponent(password) } }),
     },
   };

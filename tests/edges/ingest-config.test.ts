@@ -1,5 +1,7 @@
 // The configuration of the ingest host tells all of its problems at once, and no secret.
+import { randomBytes } from "node:crypto";
 import { expect, test } from "vitest";
+import { readConfig as readApiConfig } from "../../apps/api/config.ts";
 import { readConfig } from "../../apps/ingest/config.ts";
 
 const good = {
@@ -9,7 +11,7 @@ const good = {
   POSTGRES_URL: "postgres://app:secret@127.0.0.1:5432/tributary",
   CLICKHOUSE_URL: "http://127.0.0.1:8123/tributary",
   OBJECT_STORE_URL: "file:///tmp/objects",
-  TRIBUTARY_SECRET: "0123456789abcdef0123456789abcdef",
+  TRIBUTARY_SECRET: "pL3vQ9xT7mK1wZ8rN4sB6yD2hJ5cF0gA",
 };
 const problems = (env: Record<string, string | undefined>): string => {
   try {
@@ -47,6 +49,38 @@ test("all problems are told at once, by the names of the variables", () => {
   for (const name of ["PORT", "KAFKA_BROKERS", "TRUSTED_PROXIES", "LOG_LEVEL", "INSTANCE_NAME"])
     expect(told).toContain(`  ${name}: `);
   expect(problems({ TLS_CERT_FILE: "a.pem" })).toContain("TLS_CERT_FILE and TLS_KEY_FILE: must be given together");
+});
+
+test.each([
+  ["s".repeat(64), "few characters"],
+  ["abcabcabcabcabcabcabcabcabcabcabcabc", "few characters, repeated"],
+  ["change-me-change-me-change-me-change-me", "a word of examples"],
+  ["0123456789abcdef0123456789abcdef", "the digits in their order"],
+  ["tributary-production-secret-password", "words of the product"],
+])("a secret that can be guessed is refused with its cure: %s (%s)", (secret) => {
+  const told = problems({ TRIBUTARY_SECRET: secret });
+  expect(told).toContain("TRIBUTARY_SECRET: can be guessed: make one with `openssl rand -base64 32`");
+  expect(told).not.toContain(secret);
+});
+
+test("a random secret is taken, in hexadecimal as in base64", () => {
+  for (let n = 0; n < 1_000; n++)
+    for (const encoding of ["hex", "base64", "base64url"] as const)
+      expect(problems({ TRIBUTARY_SECRET: randomBytes(32).toString(encoding) })).toBe("");
+});
+
+test("an identity provider off this machine must be https", () => {
+  const api = (OIDC_ISSUER: string) => () => readApiConfig({ ...good, OIDC_ISSUER });
+  for (const refused of [
+    "http://id.example",
+    "http://10.0.0.7:8080",
+    "http://127.0.0.1.nip.example",
+    "ftp://id.example",
+  ])
+    expect(api(refused), refused).toThrow("OIDC_ISSUER: must be https");
+  expect(api("id.example")).toThrow("OIDC_ISSUER: ");
+  for (const taken of ["https://id.example", "http://127.0.0.1:4000", "http://localhost:4000", "http://[::1]:4000"])
+    expect(api(taken)(), taken).toMatchObject({ OIDC_ISSUER: taken });
 });
 
 test("no value is shown, for some are secrets", () => {

@@ -1,6 +1,7 @@
 // What an alert may hold and how its mail is written: no line break of a stranger reaches a header.
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
+import { SMTPServer } from "smtp-server";
 import { expect, test } from "vitest";
 import { readAlert } from "../../modules/alerts/alert.ts";
 import { openDelivery } from "../../modules/alerts/delivery.ts";
@@ -92,6 +93,35 @@ test("a mail server without an address to write to is refused at the start", () 
   expect(openMailer(undefined)).toBeUndefined();
   expect(() => openMailer("smtp://127.0.0.1:25/?from=a@b.example")).toThrow("SMTP_URL: must be smtp(s)://");
   expect(() => openMailer("http://127.0.0.1/?to=a@b.example")).toThrow("SMTP_URL: must be smtp(s)://");
+});
+
+test("off this machine a mail goes under TLS or not at all", async () => {
+  const taken: string[] = [];
+  const server = new SMTPServer({
+    disabledCommands: ["STARTTLS", "AUTH"],
+    onData: (stream, _session, done) => {
+      stream.resume();
+      stream.once("end", () => {
+        taken.push("a mail");
+        done();
+      });
+    },
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const { port } = server.server.address() as AddressInfo;
+  // The second address reaches the same server, and is no loopback address by its name.
+  const sending = async (host: string): Promise<void> => {
+    const mailer = openMailer(`smtp://${host}:${port}/?from=a@b.example&to=c@d.example`)!;
+    await mailer.send(alertOf(body)).finally(mailer.close);
+  };
+  try {
+    await sending("127.0.0.1");
+    expect(taken).toHaveLength(1);
+    await expect(sending("0.0.0.0")).rejects.toThrow(/STARTTLS|TLS/);
+    expect(taken).toHaveLength(1);
+  } finally {
+    await new Promise<void>((resolve) => server.close(resolve));
+  }
 });
 
 test("the restart command is words, not a line for a shell", () => {

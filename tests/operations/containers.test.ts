@@ -39,7 +39,7 @@ const filled = (environment: Readonly<Record<string, string>> = {}): Compose => 
   expect(text.replaceAll("$$", ""), "every variable has a default").not.toContain("$");
   return parse(text, { merge: true });
 };
-const compose = filled({ TRIBUTARY_SECRET: "0123456789abcdef0123456789abcdef" });
+const compose = filled({ TRIBUTARY_SECRET: "pL3vQ9xT7mK1wZ8rN4sB6yD2hJ5cF0gA" });
 const services = Object.entries(compose.services);
 const own = services.filter(([, { image }]) => image.startsWith("tributary:"));
 const upstream = services.filter(([, { image }]) => !image.startsWith("tributary:"));

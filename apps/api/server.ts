@@ -6,6 +6,7 @@ import { takePlace } from "../../infra/http/limits.ts";
 import { Problem } from "../../infra/http/problem.ts";
 import type { Verdict } from "../../infra/http/rate-limit.ts";
 import { parseJson, readBytes } from "../../infra/http/read-json.ts";
+import { senderOf } from "../../infra/http/sender.ts";
 import type { Log } from "../../infra/runtime/log.ts";
 import type { RequestCounts } from "../../infra/runtime/metrics.ts";
 import type { User } from "../../modules/access/users.ts";
@@ -75,7 +76,7 @@ const answering =
 
 const callerOf = async (route: Route, ports: ServerPorts, request: Request, response: Response): Promise<Caller> => {
   if (route.auth === "none") {
-    if (route.isUnlimited !== true) await take(ports, `address:${request.ip}`, response);
+    if (route.isUnlimited !== true) await take(ports, `address:${senderOf(request.ip ?? "")}`, response);
     return { kind: "anyone" };
   }
   if (route.auth === "service-token") {

@@ -2,9 +2,10 @@
 import type { IncomingMessage } from "node:http";
 import { Problem, unavailable } from "./problem.ts";
 import { localWindow } from "./rate-limit.ts";
+import { senderOf } from "./sender.ts";
 
 /**
- * Guessing 2^256 is hopeless anyway; this keeps a guesser from asking without end. Per address and
+ * Guessing 2^256 is hopeless anyway; this keeps a guesser from asking without end. Per sender and
  * minute.
  */
 const MAX_FAILURES = 1_000;
@@ -54,7 +55,7 @@ export const authenticator = <Token extends { readonly kind: string }>(
 export const refusals = (): ((address: string, unauthorized: Problem) => Problem) => {
   const failures = localWindow({ limit: MAX_FAILURES, windowMs: 60_000 });
   return (address, unauthorized) =>
-    failures.take(address, performance.now()).isAllowed
+    failures.take(senderOf(address), performance.now()).isAllowed
       ? unauthorized
       : new Problem("rate_limited", "too many requests without a valid token", { headers: { "Retry-After": "5" } });
 };

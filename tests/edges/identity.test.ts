@@ -56,6 +56,19 @@ const asking = (ports: Partial<IdentityPorts>) => {
   };
 };
 
+test("a provider that gives its keys without https is not believed", async () => {
+  let asked = 0;
+  const server = createServer((_, response) => {
+    asked += 1;
+    response.end(JSON.stringify({ issuer: issuer(), jwks_uri: `${issuer().replace("127.0.0.1", "0.0.0.0")}/keys` }));
+  });
+  const issuer = () => `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  stops.push(() => void server.close());
+  expect(await asking({ issuer: issuer() })(await tokenOf(issuer()))).toBe("unavailable");
+  expect(asked, "the keys are not asked for").toBe(1);
+});
+
 test.each<[string, RequestListener]>([
   ["whose keys answer 503", (_, response) => void response.writeHead(503).end()],
   ["whose keys are a page", (_, response) => void response.end("<html>")],
@@ -80,6 +93,15 @@ test(
     expect(await ask(await tokenOf(issuer))).toEqual(someone);
   },
 );
+
+test("the addresses of one IPv6 network are one sender, and share their failures", async () => {
+  const ask = asking({});
+  const failing = (n: number) => ask(undefined, `2001:db8:1:2::${n.toString(16)}`);
+  const answers = await Promise.all(Array.from({ length: 1_001 }, (_, n) => failing(n)));
+  expect(answers.filter((answer) => answer === "rate_limited")).toHaveLength(1);
+  expect(await ask(undefined, "2001:db8:1:3::1")).toBe("unauthorized");
+  expect(await ask(undefined, "192.0.2.1")).toBe("unauthorized");
+});
 
 test("users that cannot be read now are told as that, and an error that nobody expected as what it is", async () => {
   const issuer = await provider(goodKeys);

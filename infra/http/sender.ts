@@ -1,0 +1,16 @@
+// By what a sender is counted where it has no credential.
+import ipaddr from "ipaddr.js";
+
+/**
+ * The address itself, or of IPv6 its network of 64 bits: one sender owns all 2^64 addresses of it.
+ * An IPv4 address written as IPv6 is that IPv4 address; what is no address stays as it is.
+ */
+export const senderOf = (address: string): string => {
+  if (!ipaddr.isValid(address)) return address;
+  const parsed = ipaddr.process(address);
+  if (!(parsed instanceof ipaddr.IPv6)) return parsed.toString();
+  return `${parsed.parts
+    .slice(0, 4)
+    .map((part) => part.toString(16))
+    .join(":")}::/64`;
+};

@@ -23,11 +23,24 @@ const MAX_QUANTITY = 1_000_000;
 /** Amounts wherever they stand on an event of a known type, beside the one that is its value. */
 const AMOUNTS = ["price", "revenue", "cart_value", "lead_value"] as const;
 
+/**
+ * What a rule does with a prop that does not fit: `refuse`, or a warning where no money depends on
+ * it.
+ */
+type Unfit<Left> = (code: string, field: string, message: string) => Left;
+const warned =
+  (warnings: string[]): Unfit<null> =>
+  (code) => {
+    if (!warnings.includes(code)) warnings.push(code);
+    return null;
+  };
+
 const isAbsent = (value: unknown): boolean => value === undefined || value === null || value === "";
 
 /**
- * Props of an event of a known type: whatever is missing, mistyped or out of range refuses it
- * (docs/design/contracts.md, "Batch"). `url` has been looked for before.
+ * Props of an event of a known type: whatever is missing, mistyped or out of range refuses it, but
+ * for money on a type that has none (docs/design/contracts.md, "Batch"). `url` has been looked for
+ * before.
  */
 export const liftKnown = (
   type: EventType,
@@ -41,36 +54,58 @@ export const liftKnown = (
     const isMissing = name === "url" ? url === null : name === "order_id" ? orderId === null : isAbsent(props[name]);
     if (isMissing) refuse("missing_prop", `props.${name}`, `is required for this event type: send props.${name}`);
   }
-  const currency = currencyOf(props);
-  for (const name of AMOUNTS) if (name !== type.amount) amountOf(props, name, currency, null);
-  const value = type.amount === null ? null : amountOf(props, type.amount, currency, warnings);
+  const money = type.amount === null ? withoutMoney(props, warnings) : moneyOf(props, type.amount, warnings);
   if (type.amount === "amount" && !isAbsent(props.reason) && !REFUND_REASONS.has(props.reason))
     refuse("bad_prop", "props.reason", `is not a refund reason: send one of ${[...REFUND_REASONS].join(", ")}`);
   return {
     order_id: orderId,
     product_id: idOf(props, "product_id"),
     product_line: segmentOf(props, segments, warnings),
-    quantity: quantityOf(props),
+    ...money,
+  };
+};
+
+type Money = Pick<Lifted, "quantity" | "value_minor" | "currency">;
+
+const moneyOf = (props: Props, amount: string, warnings: string[]): Money => {
+  const currency = currencyOf(props, refuse);
+  for (const name of AMOUNTS) if (name !== amount) amountOf(props, name, currency, null, refuse);
+  const value = amountOf(props, amount, currency, warnings, refuse);
+  return {
+    quantity: quantityOf(props, refuse),
     value_minor: value,
     currency: value === null && isAbsent(props.currency) ? null : currency,
   };
 };
 
+/** A page may name its props as it likes: what does not fit is null here, and stays a prop. */
+const withoutMoney = (props: Props, warnings: string[]): Money => {
+  const unfit = warned(warnings);
+  const currency = currencyOf(props, unfit);
+  for (const name of AMOUNTS) amountOf(props, name, currency ?? DEFAULT_CURRENCY, null, unfit);
+  return {
+    quantity: quantityOf(props, unfit),
+    value_minor: null,
+    currency: isAbsent(props.currency) ? null : currency,
+  };
+};
+
 /**
- * Props of a custom event are the sender's own: only its amount (`revenue`, else `value`) is held
- * to the rules, what else does not fit stays in props.
+ * Props of a custom event are the sender's own: its amount is `revenue`, else `value`, where that is
+ * one; what does not fit stays in props, with a warning where it looks like money.
  */
 export const liftCustom = (props: Props, segments: ReadonlySet<string>, warnings: string[]): Lifted => {
   const name = isAbsent(props.revenue) && typeof props.value === "number" && props.value >= 0 ? "value" : "revenue";
-  const hasAmount = !isAbsent(props[name]);
-  const currency = hasAmount ? currencyOf(props) : null;
+  const unfit = warned(warnings);
+  const currency = isAbsent(props[name]) ? null : currencyOf(props, unfit);
+  const value = currency === null ? null : amountOf(props, name, currency, warnings, unfit);
   return {
     order_id: orderIdIn(fittingId(props.order_id), warnings),
     product_id: fittingId(props.product_id) ?? null,
     product_line: segmentOf(props, segments, warnings),
-    quantity: isQuantity(props.quantity) ? props.quantity : null,
-    value_minor: currency === null ? null : amountOf(props, name, currency, warnings),
-    currency,
+    quantity: quantityOf(props, unfit),
+    value_minor: value,
+    currency: value === null ? null : currency,
   };
 };
 
@@ -98,33 +133,39 @@ const idOf = (props: Props, name: string): string | null => {
 const isQuantity = (value: unknown): value is number =>
   Number.isInteger(value) && (value as number) >= 1 && (value as number) <= MAX_QUANTITY;
 
-const quantityOf = (props: Props): number | null => {
+const quantityOf = <Left>(props: Props, unfit: Unfit<Left>): number | Left | null => {
   if (isAbsent(props.quantity)) return null;
   return isQuantity(props.quantity)
     ? props.quantity
-    : refuse("bad_quantity", "props.quantity", `must be an integer from 1 to ${MAX_QUANTITY}`);
+    : unfit("bad_quantity", "props.quantity", `must be an integer from 1 to ${MAX_QUANTITY}`);
 };
 
-const currencyOf = (props: Props): string => {
+const currencyOf = <Left>(props: Props, unfit: Unfit<Left>): string | Left => {
   const given = props.currency;
   if (isAbsent(given)) return DEFAULT_CURRENCY;
   const code = typeof given === "string" && given.length === 3 ? given.toUpperCase() : "";
   return digitsOf(code) === undefined
-    ? refuse("bad_currency", "props.currency", "is not an ISO 4217 currency: send a code like MXN")
+    ? unfit("bad_currency", "props.currency", "is not an ISO 4217 currency: send a code like MXN")
     : code;
 };
 
 /** Without `warnings` the amount is only checked. */
-const amountOf = (props: Props, name: string, currency: string, warnings: string[] | null): bigint | null => {
+const amountOf = <Left>(
+  props: Props,
+  name: string,
+  currency: string,
+  warnings: string[] | null,
+  unfit: Unfit<Left>,
+): bigint | Left | null => {
   const given = props[name];
   if (isAbsent(given)) return null;
   if (typeof given !== "number" && typeof given !== "string")
-    return refuse("bad_amount", `props.${name}`, "must be a number or a numeric text like 1234.50");
+    return unfit("bad_amount", `props.${name}`, "must be a number or a numeric text like 1234.50");
   const amount = toMinor(given, currency);
   if (amount.kind === "bad_amount")
-    return refuse("bad_amount", `props.${name}`, `${amount.why}: send an amount like 1234.50 in ${currency}`);
+    return unfit("bad_amount", `props.${name}`, `${amount.why}: send an amount like 1234.50 in ${currency}`);
   if (amount.minor < 0n)
-    return refuse("bad_amount", `props.${name}`, "is negative: send 0 or more, and refunds as events of type refund");
+    return unfit("bad_amount", `props.${name}`, "is negative: send 0 or more, and refunds as events of type refund");
   if (amount.isRounded && warnings !== null) warnings.push("amount_rounded");
   return amount.minor;
 };

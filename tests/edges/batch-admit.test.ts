@@ -436,6 +436,30 @@ describe("money", () => {
       field: "props.reason",
     });
   });
+  test.each<[string, object]>([
+    ["a custom event", { t: "vote" }],
+    ["a page view", { t: "page_view", url: "https://shop.example/" }],
+    ["an install", { t: "install" }],
+    ["a form", { t: "form_submit" }],
+  ])("%s is taken with props that only look like money: null, and a warning for each kind", (_, change) => {
+    const none = { value_minor: null, currency: null, quantity: null };
+    const free = { revenue: "free", price: "from 10", currency: "pesos", quantity: "a few" };
+    const { warnings, props, ...lifted } = taken(event({ ...change, props: free }));
+    expect(lifted).toMatchObject(none);
+    expect(warnings).toEqual(expect.arrayContaining(["bad_currency", "bad_quantity"]));
+    expect(JSON.parse(props)).toMatchObject(free);
+    expect(taken(event({ ...change, props: { revenue: -1 } }))).toMatchObject({ ...none, warnings: ["bad_amount"] });
+    expect(taken(event({ ...change, props: { revenue: {}, quantity: 2 } }))).toMatchObject({
+      ...{ value_minor: null, quantity: 2, warnings: ["bad_amount"] },
+    });
+  });
+  test("a type that needs money is refused for money that is none, whichever prop holds it", () => {
+    const viewed = (props: object) =>
+      code(event({ t: "view_product", props: { product_id: "S", price: 5, ...props } }));
+    expect(viewed({ revenue: "free" })).toBe("bad_amount");
+    expect(viewed({ currency: "pesos" })).toBe("bad_currency");
+    expect(viewed({ quantity: "a few" })).toBe("bad_quantity");
+  });
   test("a custom event's props are its own: what is no amount stays a prop", () => {
     expect(
       taken(event({ t: "vote", props: { value: "high", price: "free", quantity: "many", order_id: {} } })),
@@ -445,7 +469,6 @@ describe("money", () => {
       quantity: null,
       order_id: null,
     });
-    expect(code(event({ t: "vote", props: { revenue: "free" } }))).toBe("bad_amount");
   });
   test("an order id may be a number, and is not longer than 256 characters", () => {
     expect(taken(purchase({ order_id: 1001 })).order_id).toBe("1001");

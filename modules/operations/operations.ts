@@ -2,6 +2,7 @@
 // ends (topic `operations`).
 import { randomUUID } from "node:crypto";
 import { userInfo } from "node:os";
+import { UsageError } from "../../infra/runtime/refused.ts";
 import type { Operation } from "../../schemas/generated.ts";
 import type { Produce } from "../../stream/messages.ts";
 import type { Wire } from "../../stream/wire.ts";
@@ -28,8 +29,18 @@ export interface RunningOperation {
   readonly end: (phase: "succeeded" | "failed" | "refused", detail: object) => Promise<void>;
 }
 
-/** Who types: the e-mail address that is given, else the user of this machine. */
-export const actorOf = (given?: string): string => given ?? `${userInfo().username}@cli`;
+const ADDRESS = /^[^\s@\p{C}]{1,64}@[^\s@\p{C}]{1,190}$/u;
+
+/**
+ * Who types: the user of this machine, and before it the e-mail address that is given. A name that
+ * anyone may give never hides the account that acted. Throws UsageError for what is no address.
+ */
+export const actorOf = (given?: string): string => {
+  const account = `${userInfo().username}@cli`;
+  if (given === undefined) return account;
+  if (!ADDRESS.test(given)) throw new UsageError("--actor: must be an e-mail address, like ana@example.com");
+  return `${given} (${account})`;
+};
 
 export interface OperationPorts {
   /** Opened for `topics.operations`. */

@@ -284,7 +284,7 @@ export const archiveCommands = (program: Command): void => {
     .option("--yes", "does it; without it the files are only verified and counted")
     .option("--dry-run", "only verifies and counts, whatever else is given")
     .option("--again", "also when the same window was brought back in the last 7 days")
-    .option("--actor <email>", "who does it, for the audit; default: the user of this machine")
+    .option("--actor <email>", "who does it, for the audit, beside the user of this machine")
     .option("--reason <text>", "why, for the audit")
     .option("--json", "as JSON")
     .addHelpText(

@@ -240,7 +240,7 @@ export const replayCommands = (program: Command): void => {
     )
     .option("--yes", "do it")
     .option("--verify", "compare the state hash before and after (waits for rollups)")
-    .option("--actor <e-mail>", "who does it, for the audit; without it the user of this machine")
+    .option("--actor <e-mail>", "who does it, for the audit, beside the user of this machine")
     .option("--follow <replay>", "see how one goes")
     .option("--cancel <replay>", "end one")
     .option("--list", "the last twenty")

@@ -317,14 +317,14 @@ export const bugs: readonly Bug[] = [
     test: { files: ["tests/processors/oracle/oracle.test.ts"], named: "the books agree with the accountant" },
   },
   {
-    number: "rule 17",
-    says: "a minimum lifts a sale that is worth nothing",
+    number: "rule 16",
+    says: "what tiers earn by a sale under review is payable at once",
     laws: ["M3"],
     edits: [
       {
-        file: "processors/commission/limits.ts",
-        find: "min_minor !== null && currency !== null && valueMinor > 0n",
-        plant: "min_minor !== null && currency !== null && valueMinor >= 0n",
+        file: "processors/commission/volume.ts",
+        find: "const isHeld = sale.review !== null;",
+        plant: 'const isHeld = sale.review === "";',
       },
     ],
     test: { files: ["tests/processors/oracle/oracle.test.ts"], named: "the books agree with the accountant" },

@@ -5,6 +5,7 @@ import type { Claim, EventAttributed, EventReceived } from "../../schemas/genera
 import type { Recorded } from "../../stream/flow.ts";
 import { DEFAULT_CURRENCY } from "./order.ts";
 import { namesCurrency } from "./props.ts";
+import { inDigitsOf } from "./spread.ts";
 
 const typeOf = ({ t, custom_name }: EventReceived): string => custom_name ?? t;
 const moneyOf = ({ value_minor, currency }: EventReceived): string =>
@@ -12,11 +13,16 @@ const moneyOf = ({ value_minor, currency }: EventReceived): string =>
 const inWords = (event: EventReceived): string =>
   `a ${typeOf(event)} of order ${event.order_id ?? "none"}, ${moneyOf(event)}`;
 
-/** The row of a refund without a currency is in that of its sale, so its amount says nothing here. */
+/** The row of a refund without a currency may be in that of its sale, and its amount in those digits. */
+const isSameMoney = (first: EventReceived, second: EventReceived): boolean => {
+  if (first.currency === second.currency || first.value_minor === null || second.value_minor === null)
+    return moneyOf(first) === moneyOf(second);
+  const isRewritten = second.t === "refund" && !namesCurrency(second) && first.currency !== null;
+  return isRewritten && first.value_minor === inDigitsOf(second.value_minor, first.currency!);
+};
+
 const isSame = (first: EventReceived, second: EventReceived): boolean =>
-  typeOf(first) === typeOf(second) &&
-  first.order_id === second.order_id &&
-  ((second.t === "refund" && !namesCurrency(second)) || moneyOf(first) === moneyOf(second));
+  typeOf(first) === typeOf(second) && first.order_id === second.order_id && isSameMoney(first, second);
 
 /** `outputs`: what was recorded for the id, the row of its event among them. */
 export const conflict = ({ id, data }: Recorded<Claim>, outputs: readonly Recorded<unknown>[]) => {

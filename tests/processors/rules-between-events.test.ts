@@ -270,6 +270,12 @@ describe("one event id for two things", () => {
     expect(counts).toMatchObject({ emitting: 2, recalled: 1 });
   });
 
+  test("two refunds of two amounts are two, though neither names a currency", () => {
+    const [five, six] = [5_00n, 6_00n].map((value_minor) => refund({ event_id, value_minor }));
+    for (const sold of [sale(), sale({ currency: "JPY", value_minor: 100n })])
+      expect(foldedOf(sold, five!, six!).refused.map(({ reason }) => reason)).toEqual(["id_conflict"]);
+  });
+
   test("a decision that comes again is the same", () => {
     const decision = decide("take_back");
     expect(foldedOf(first, decision, decision)).toMatchObject({ refused: [], counts: { recalled: 1 } });

@@ -234,7 +234,7 @@ export interface Events {
 
 /**
  * Where requests of others enter. Thin: `accepts` parses and throws BadBody with the place of the
- * problem, `admit` is pure and answers for each event of the body, in order.
+ * problem, `admit` is pure and answers for each event of the body, in order, as it is asked for.
  * A sender is answered once its events are stored: in the log, else on the disk of the edge, else in
  * object storage (modules/edges/host-edge.ts runs it).
  */
@@ -243,7 +243,7 @@ export interface Edge<Body extends Events, Facts, Out> {
   readonly name: string;
   readonly on: `${"GET" | "POST" | "PUT"} /${string}`;
   readonly accepts: (body: unknown) => Body;
-  readonly admit: (body: NoInfer<Body>, arrival: Arrival, facts: Facts) => readonly Admission<Out>[];
+  readonly admit: (body: NoInfer<Body>, arrival: Arrival, facts: Facts) => Iterable<Admission<Out>>;
   readonly to: Topic<NoInfer<Out>>;
 }
 

@@ -6,7 +6,7 @@ import type { OutputMessage } from "./messages.ts";
 export interface Wire {
   /**
    * The framed value. It is a part of a larger buffer that nothing else is written to; keep it, do
-   * not change it.
+   * not change it. Throws TooLarge.
    */
   readonly encode: <T>(topic: Topic<T>, event: Recorded<T>, origin: Position | null) => Buffer;
   /**
@@ -34,6 +34,14 @@ export interface RecordedOutcome {
   readonly messages: readonly RecordedMessage[];
 }
 export type RecordedMessage = OutputMessage & { readonly key: string; readonly value: Buffer };
+
+/** A record that no log takes: twice what the broker does, and more. */
+export class TooLarge extends Error {
+  constructor(message: string) {
+    super(message);
+    this.name = "TooLarge";
+  }
+}
 
 export type UnreadableCode = "not_framed" | "unknown_schema" | "unreadable_body" | "content_hash_mismatch";
 

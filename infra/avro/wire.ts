@@ -3,7 +3,7 @@
 
 import type { AnyTopic } from "../../stream/flow.ts";
 import type { OutputMessage } from "../../stream/messages.ts";
-import { UnknownSchema, Unreadable, type Wire } from "../../stream/wire.ts";
+import { TooLarge, UnknownSchema, Unreadable, type Wire } from "../../stream/wire.ts";
 import { decodeOutcome, encodeOutcome } from "./outcome.ts";
 
 /** What a registry knows a schema by. */
@@ -111,7 +111,7 @@ const wireOf = (own: ReadonlyMap<AnyTopic, number>, schemaOf: SchemaIds["schemaO
       // A fresh buffer; a larger one when even a whole buffer was too small.
       const size = start > 0 ? SLAB_BYTES : slab.length * 2;
       if (size > LARGEST_BYTES)
-        throw new Error(`an event of ${topic.name} is larger than ${LARGEST_BYTES} bytes: ${event.id}`);
+        throw new TooLarge(`an event of ${topic.name} is larger than ${LARGEST_BYTES} bytes: ${event.id}`);
       slab = Buffer.allocUnsafeSlow(size);
       at = 0;
     }

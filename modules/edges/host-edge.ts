@@ -15,19 +15,31 @@ import type {
 } from "../../stream/flow.ts";
 import type { OutputMessage } from "../../stream/messages.ts";
 import { type EdgeIn, edgesOf } from "../../stream/topology.ts";
-import type { Wire } from "../../stream/wire.ts";
+import { TooLarge, type Wire } from "../../stream/wire.ts";
 import { letterKindOf } from "../dead-letters/failure.ts";
 import type { Path } from "./path.ts";
 
 export interface HostPorts {
   readonly wire: () => Wire;
   readonly path: Pick<Path, "store">;
+  /** Monotonic milliseconds; left out: those of the process. */
+  readonly now?: () => number;
 }
+type Hosted = { readonly edge: AnyEdge; readonly nowhere: Position; readonly topology: Topology } & HostPorts;
+interface Given {
+  readonly arrival: Arrival;
+  readonly facts: unknown;
+  readonly onAccepted: (data: any) => void;
+}
+type RefusedAdmission = Extract<Admission<never>, { readonly kind: "refused" }>;
+type Encoded =
+  | RefusedAdmission
+  | { readonly kind: "record"; readonly event: Recorded<unknown>; readonly message: OutputMessage };
 
 /** An event that was refused, and its place in the body. */
 export interface RefusedEvent {
   readonly index: number;
-  readonly refused: Extract<Admission<never>, { readonly kind: "refused" }>;
+  readonly refused: RefusedAdmission;
 }
 export interface Taken {
   readonly accepted: number;
@@ -46,50 +58,86 @@ export interface HostedEdge<Body, Facts, Out> {
   readonly take: (body: Body, arrival: Arrival, facts: Facts, onAccepted?: (data: Out) => void) => Promise<Taken>;
 }
 
-/** One slice blocks the loop for about 15 ms; a send to the log holds as many. */
+/** What a send to the log holds, and about 10 ms of ordinary events. */
 const SLICE = 1_000;
+/** A slice of heavy events ends sooner, with the event that is being admitted. */
+const SLICE_MS = 20;
 const MAX_ERRORS = 1_000;
+/**
+ * Of the record that an event becomes: the largest event that is admitted, 1 MiB of JSON, and room
+ * for the hashes that take the place of personal data and for what the edge adds.
+ */
+const MAX_RECORD_BYTES = 1_310_720;
 
 /** Admitted slice by slice, so that other requests get their turn while earlier slices are stored. */
-const taking = async (
-  hosted: { readonly edge: AnyEdge; readonly nowhere: Position; readonly topology: Topology } & HostPorts,
-  body: Events,
-  given: { readonly arrival: Arrival; readonly facts: unknown; readonly onAccepted: (data: any) => void },
-): Promise<Taken> => {
-  const { edge, nowhere, topology, path } = hosted;
-  const { arrival, facts, onAccepted } = given;
-  const wire = hosted.wire();
+const taking = async (hosted: Hosted, body: Events, given: Given): Promise<Taken> => {
+  const { edge, topology, path, now = performance.now.bind(performance) } = hosted;
+  const encode = encoding(hosted, given.arrival);
   const refused = new Map<string, number>();
   const errors: RefusedEvent[] = [];
   const stored: Promise<void>[] = [];
   let accepted = 0;
-  for (let from = 0; from < body.events.length; from += SLICE) {
-    if (from > 0) await setImmediate();
-    const messages: OutputMessage[] = [];
-    let first: Recorded<unknown> | undefined;
-    const slice = { ...body, events: body.events.slice(from, from + SLICE) };
-    for (const [n, admission] of edge.admit(slice, arrival, facts).entries()) {
-      if (admission.kind === "accepted") {
-        const { id, at, data } = admission;
-        const key = edge.to.keyOf(data);
-        const event = { id, key, at, receivedAt: arrival.receivedAt, position: nowhere, data };
-        first ??= event;
-        messages.push({ topic: edge.to.name, key, value: wire.encode(edge.to, event, null) });
-        onAccepted(data);
-      } else {
-        const { code } = admission.refusal;
-        refused.set(code, (refused.get(code) ?? 0) + 1);
-        if (errors.length < MAX_ERRORS) errors.push({ index: from + n, refused: admission });
-      }
-    }
+  let messages: OutputMessage[] = [];
+  let first: Recorded<unknown> | undefined;
+  const store = (): void => {
     accepted += messages.length;
-    if (first === undefined) continue;
+    if (first === undefined) return;
     const kept = path.store(messages, letterKindOf(topology.deadLetters(first)));
     // Its failure is seen by who waits for all of them.
     kept.catch(() => undefined);
     stored.push(kept);
+    messages = [];
+    first = undefined;
+  };
+  let from = 0;
+  let index = 0;
+  let began = now();
+  for (const admitted of edge.admit(body, given.arrival, given.facts)) {
+    const encoded = encode(admitted);
+    if (encoded.kind === "record") {
+      first ??= encoded.event;
+      messages.push(encoded.message);
+      given.onAccepted(encoded.event.data);
+    } else {
+      const { code } = encoded.refusal;
+      refused.set(code, (refused.get(code) ?? 0) + 1);
+      if (errors.length < MAX_ERRORS) errors.push({ index, refused: encoded });
+    }
+    index += 1;
+    if (index === body.events.length || (index - from < SLICE && now() - began < SLICE_MS)) continue;
+    store();
+    await setImmediate();
+    from = index;
+    began = now();
   }
+  store();
   return { accepted, refused, errors, stored };
+};
+
+/** An event as the record of its topic; one that would be too large for the log is refused alone. */
+const encoding = ({ edge, nowhere, wire }: Hosted, { receivedAt }: Arrival) => {
+  const { to } = edge;
+  const opened = wire();
+  return (admission: Admission<unknown>): Encoded => {
+    if (admission.kind === "refused") return admission;
+    const { id, at, data } = admission;
+    const key = to.keyOf(data);
+    const event = { id, key, at, receivedAt, position: nowhere, data };
+    try {
+      const value = opened.encode(to, event, null);
+      if (value.length <= MAX_RECORD_BYTES) return { kind: "record", event, message: { topic: to.name, key, value } };
+    } catch (error) {
+      if (!(error instanceof TooLarge)) throw error;
+    }
+    return { kind: "refused", id, refusal: tooLarge };
+  };
+};
+
+const tooLarge = {
+  code: "event_too_large",
+  field: null,
+  message: `the record of the event is larger than ${MAX_RECORD_BYTES} bytes: send less in props`,
+  retryable: false,
 };
 
 /**

@@ -81,16 +81,16 @@ const parsedOf = (text: string): unknown => {
 
 /**
  * Pure: the same body, arrival and facts give the same records, so a sender may repeat a request
- * without counting anything twice.
+ * without counting anything twice. Event by event, so that the edge can let others in between.
  */
-export const admitBatch = (
+export function* admitBatch(
   body: BatchBody,
   arrival: Arrival,
   facts: BatchFacts,
-): readonly Admission<EventReceived>[] => {
+): Generator<Admission<EventReceived>, void> {
   const terms = termsOf(body, arrival, facts);
-  return body.events.map((event) => admitEvent(event, terms));
-};
+  for (const event of body.events) yield admitEvent(event, terms);
+}
 
 const termsOf = (body: BatchBody, arrival: Arrival, facts: BatchFacts): Terms => ({
   source: "batch",

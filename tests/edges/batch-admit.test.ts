@@ -43,8 +43,9 @@ const purchase = (props: Record<string, unknown> = {}, over: Record<string, unkn
     ...over,
   });
 
+const first = ([admission]: Iterable<Admission<EventReceived>>): Admission<EventReceived> => admission!;
 const admit = (given: unknown, over: Partial<BatchFacts> = {}): Admission<EventReceived> =>
-  admitBatch(acceptsBatch(JSON.stringify({ events: [given] })), arrival, { ...facts, ...over })[0]!;
+  first(admitBatch(acceptsBatch(JSON.stringify({ events: [given] })), arrival, { ...facts, ...over }));
 const taken = (given: unknown, over: Partial<BatchFacts> = {}): EventReceived => {
   const admission = admit(given, over);
   if (admission.kind === "refused") throw new Error(`refused: ${JSON.stringify(admission.refusal)}`);
@@ -159,7 +160,7 @@ describe("a record of the log", () => {
 
   test("each event of a body is answered for itself, in its order", () => {
     const body = acceptsBatch(JSON.stringify({ events: [event(), 5, event({ did: "" }), event()] }));
-    expect(admitBatch(body, arrival, facts).map(({ kind }) => kind)).toEqual([
+    expect([...admitBatch(body, arrival, facts)].map(({ kind }) => kind)).toEqual([
       "accepted",
       "refused",
       "refused",
@@ -602,7 +603,7 @@ describe("leads", () => {
 describe("any JSON", () => {
   const nested = (depth: number): unknown => JSON.parse(`${'{"a":'.repeat(depth)}1${"}".repeat(depth)}`);
   const raw = (text: string): Admission<EventReceived> =>
-    admitBatch(acceptsBatch(`{"events":[${text}]}`), arrival, facts)[0]!;
+    first(admitBatch(acceptsBatch(`{"events":[${text}]}`), arrival, facts));
   const rawEvent = (props: string) => raw(`{"t":"install","ts":${noon},"cid":7,"did":"d","props":${props}}`);
 
   test("32 levels are taken, 33 are too deep", () => {

@@ -15,11 +15,13 @@ import { noon, received } from "../support/builders.ts";
 
 const event = received();
 const refusal = { code: "bad_type", field: "t", message: "unknown", retryable: false };
-/** Every seventh event is refused. */
+/** Every seventh event is refused; a text is an event that holds it. */
 const admitted = (n: unknown): Admission<typeof event> =>
-  Number(n) % 7 === 0
-    ? { kind: "refused", id: String(n), refusal }
-    : { kind: "accepted", id: event.event_id, at: noon, data: { ...event, source: "pixel" } };
+  typeof n === "string"
+    ? { kind: "accepted", id: n.slice(0, 5), at: noon, data: { ...event, props: n } }
+    : Number(n) % 7 === 0
+      ? { kind: "refused", id: String(n), refusal }
+      : { kind: "accepted", id: event.event_id, at: noon, data: { ...event, source: "pixel" } };
 const small = topology(
   "small",
   (record) => (record?.data.source === "pixel" ? "pixel.dlq" : "s2s.dlq"),
@@ -35,8 +37,8 @@ const small = topology(
 const wire = inMemoryWire([topics.eventsRaw]);
 const arrival: Arrival = { receivedAt: noon, sender: "1", address: null, header: () => undefined };
 
-const hosted = (store: (messages: readonly OutputMessage[], kind: string) => Promise<void>) =>
-  hostEdge(small, "numbers", { wire: () => wire, path: { store } });
+type Store = (messages: readonly OutputMessage[], kind: string) => Promise<void>;
+const hosted = (store: Store, now = () => 0) => hostEdge(small, "numbers", { wire: () => wire, path: { store }, now });
 
 test("what is accepted is stored slice by slice, and every refusal is counted and placed", async () => {
   const stored: (readonly [kind: string, messages: number])[] = [];
@@ -52,6 +54,37 @@ test("what is accepted is stored slice by slice, and every refusal is counted an
   ]);
   expect([taken.accepted, seen, taken.refused.get("bad_type")]).toEqual([1_800, 1_800, 300]);
   expect(taken.errors.slice(0, 2)).toEqual([0, 7].map((n) => ({ index: n, refused: admitted(n) })));
+});
+
+test("a slice of heavy events ends after 20 ms of work, and others get their turn before the next", async () => {
+  let now = 0;
+  const slices: number[] = [];
+  const numbers = hosted(
+    async (messages) => void slices.push(messages.length),
+    () => (now += 3),
+  );
+  const turns: number[] = [];
+  const look = (): void => {
+    turns.push(slices.length);
+    if (slices.length < 3) setImmediate(look);
+  };
+  setImmediate(look);
+  await numbers.take({ events: Array.from({ length: 20 }, () => 1) }, arrival, null);
+  expect(slices).toEqual([7, 7, 6]);
+  expect(turns.slice(0, 2)).toEqual([1, 2]);
+});
+
+test("an event whose record would be too large for the log is refused alone", async () => {
+  const stored: number[] = [];
+  const numbers = hosted(async (messages) => void stored.push(messages.length));
+  let seen = 0;
+  const texts = ["short", "large".repeat(300_000), "huge!".repeat(8_000_000), "again"];
+  const taken = await numbers.take({ events: texts }, arrival, null, () => (seen += 1));
+  expect([stored, seen, taken.accepted, taken.refused.get("event_too_large")]).toEqual([[2], 2, 2, 2]);
+  expect(taken.errors).toMatchObject([
+    { index: 1, refused: { kind: "refused", id: "large", refusal: { code: "event_too_large", retryable: false } } },
+    { index: 2, refused: { kind: "refused", id: "huge!" } },
+  ]);
 });
 
 test("a slice of which nothing is accepted is not stored, and one that no place takes rejects", async () => {

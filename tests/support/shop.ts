@@ -88,8 +88,9 @@ export const admit = (
   events: readonly Written[],
   receivedAt: UnixMs = noon,
   facts = token(),
-): readonly Admission<EventReceived>[] =>
-  admitBatch(acceptsBatch(JSON.stringify({ events })), arrival(receivedAt), facts);
+): readonly Admission<EventReceived>[] => [
+  ...admitBatch(acceptsBatch(JSON.stringify({ events })), arrival(receivedAt), facts),
+];
 
 export interface Shop extends Driven {
   /** Through the edge into the log, then through every stage. Throws when the edge refuses one. */

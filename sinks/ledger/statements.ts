@@ -44,7 +44,8 @@ on conflict (client_id, entry_id, line) do nothing`;
  */
 const summedEntries = `
   select client_id, conversion_id, count(*) as entries, sum(amount_minor) as amount_minor,
-    sum(held_minor) as held_minor, bool_or(reverses_entry_id is not null and kind <> 'tier_adjustment') as is_reversed, max(payable_from) as payable_from,
+    sum(held_minor) as held_minor, max(payable_from) as payable_from,
+    bool_or(kind = 'reversal' or (reverses_entry_id is not null and kind = 'adjustment')) as is_reversed,
     (array_agg(entry order by conversion_version, entry_id))[1] as first,
     (array_agg(reason order by conversion_version desc, entry_id desc)
       filter (where reason is not null))[1] as reason,

@@ -25,7 +25,7 @@ test("an event is ok once any request with it was answered, and unknown while on
   const outcomes = { a: "ok", b: "unknown", c: "unknown", d: "unknown", e: "unknown" };
   expect(Object.fromEntries(journal.outcomes())).toEqual(outcomes);
   journal.close();
-  // Read back by whoever comes after a crash.
+  // Read back after a crash.
   const again = openJournal(file);
   expect(Object.fromEntries(again.outcomes())).toEqual(outcomes);
   again.close();

@@ -61,7 +61,7 @@ describe("a record", () => {
     expect(letter.event?.data).toEqual(operation);
   });
 
-  test("that nobody can read is shown as bytes, with the reason", async () => {
+  test("that is unreadable is shown as bytes, with the reason", async () => {
     expect((await readable(wire, seen({ value: Buffer.from("no avro") }))).unreadable).toEqual({
       why: expect.stringContaining("byte 0"),
       bytes: 7,
@@ -106,16 +106,16 @@ describe("a record", () => {
   });
 });
 
-test("one record of the audit that nobody can read hides no other", async () => {
+test("one unreadable record of the audit hides no other", async () => {
   const foreign = Buffer.concat([Buffer.from([0, 0, 0, 3, 231]), written.subarray(5)]);
   const records = [written, Buffer.from("no avro"), foreign, written].map((value, offset) => seen({ offset, value }));
-  const told: string[] = [];
-  const found = await operationsIn(wire, records, (text) => void told.push(text));
+  const warnings: string[] = [];
+  const found = await operationsIn(wire, records, (text) => void warnings.push(text));
   expect(found).toEqual([
     { at: 0, operation },
     { at: 0, operation },
   ]);
-  expect(told).toEqual([
+  expect(warnings).toEqual([
     expect.stringMatching(/^passed over: operations\/0@1: .*byte 0/),
     expect.stringMatching(/^passed over: operations\/0@2: .*999/),
   ]);
@@ -138,5 +138,5 @@ describe("where to go back to", () => {
     expect(() => momentOf("--since", "soon", now)).toThrow("--since: soon"));
 });
 
-test("spans are told in the unit that fits", () =>
+test("spans are printed in the unit that fits", () =>
   expect([41.6, 180, 18_000].map(spanOf)).toEqual(["42 s", "3 min", "5 h"]));

@@ -177,7 +177,7 @@ describe("a rule that was wrong", () => {
     expect(earnings()).toEqual({ [`${good} 2026-6 MXN`]: 5_00n });
   });
 
-  test("gains a credit that nobody had, and loses one that nobody should have", async () => {
+  test("gains a credit that was missing, and loses one that is wrong", async () => {
     const gained = reprocessed(everybody);
     await gained.post([order("o1")]);
     expect((await gained.difference({ ...everybody, rules: [corrected] })).conversions).toMatchObject({
@@ -200,7 +200,7 @@ describe("a rule that was wrong", () => {
   });
 });
 
-describe("a sale that was told twice", () => {
+describe("a sale that was reported twice", () => {
   const server = (): Written =>
     order("o1", { event_id: "server", did: "server", svc_click_id: clickBefore(hourMs) }, {});
 

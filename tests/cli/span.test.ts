@@ -1,5 +1,5 @@
 // A span of the log comes from the archive as far as Kafka has let it go, and what is nowhere is
-// refused or told.
+// refused or reported.
 
 import { expect, test } from "vitest";
 import { Refused } from "../../infra/runtime/refused.ts";
@@ -91,7 +91,7 @@ test("an archive with a hole, or one that began too late, is no archive of the w
   expect([late.read, late.notes.length]).toEqual([[2, 3, 4, 5, 6, 7], 1]);
 });
 
-test("journeys that are cut short are told, and the window is read all the same", async () => {
+test("journeys that are cut short are reported, and the window is read all the same", async () => {
   const { span, read, notes } = given({ high: 8, low: 3, archived: [] });
   await span(0, null, 5);
   expect(read).toEqual([3, 4, 5, 6, 7]);

@@ -1,5 +1,5 @@
 // What `dlq_depth` adds up: the index, what it has not read, and what waits for a store that is
-// down; the last number stands while nobody can be asked.
+// down; the last number stands while no source answers.
 import { describe, expect, test } from "vitest";
 import type { Admin, Lag } from "../../infra/kafka/kafka.ts";
 import { lastKnown, sumOf, unreadLetters, waitingForStores } from "../../modules/dead-letters/letter-depth.ts";
@@ -49,7 +49,7 @@ const lag = (group: string, topic: string, over: Partial<Lag>): Lag => ({
   ...over,
 });
 
-test("what the index has not read is open; what nobody has any more is not", async () => {
+test("what the index has not read is open; what is gone from every topic is not", async () => {
   const admin = {
     lag: async () => [
       lag("tributary.dead-letters", "s2s.dlq", { committed: null, low: 3, high: 10, lag: 7 }),

@@ -95,7 +95,7 @@ describe("a letter of", () => {
       await asReceived({ ...message, key: String(message.key) });
     },
   );
-  test("a sink of events is decided anew", async () =>
+  test("a sink of events is decided again", async () =>
     asReceived(await back("analytics", topics.eventsAttributed, attributed(event))));
   test(
     "a row that a decision or a second copy had changed goes back itself: the event alone would not " +
@@ -121,7 +121,7 @@ describe("a letter of", () => {
     });
   });
   test.each([null, Buffer.alloc(0), Buffer.from([0]), Buffer.from("not a record of ours")])(
-    "bytes that nobody can read goes back as they are: %s",
+    "unreadable bytes go back as they are: %s",
     async (value) => {
       for (const { name } of letterSources)
         expect(await reentry(kept("settle", name, value))).toMatchObject({ topic: name, value, key: Buffer.from("k") });
@@ -140,7 +140,7 @@ describe("a letter of", () => {
         "erased",
       );
   });
-  test("nobody who reads the pipeline has no way back", async () => {
+  test("a letter that no node of the pipeline reads has no way back", async () => {
     expect(await reentry({ offset: 0, key: null, value: Buffer.from("x"), headers: {}, appendedAt: noon })).toBe(
       "no_way_back",
     );
@@ -170,7 +170,7 @@ describe("a failure", () => {
       first_failed_at: noon,
       failed_at: noon + 5,
     }));
-  test("of unreadable bytes belongs to nobody", async () =>
+  test("of unreadable bytes has no subject", async () =>
     expect(await failureOf(wire, kept("enrich", "events.raw", Buffer.from("x")), place, noon)).toMatchObject({
       subject: null,
       event_id: null,
@@ -197,7 +197,7 @@ describe("a failure", () => {
     expect(two).not.toBe(one);
     expect(await subject("score", topics.eventsEnriched, enriched())).toBe(one);
   });
-  test("is told of a record that says nothing, and of one that says nonsense", async () => {
+  test("is made of a record that says nothing, and of one that says nonsense", async () => {
     const silent = { key: null, value: null, headers: {} };
     expect(await failureOf(wire, silent, place, noon)).toMatchObject({
       stage: "unknown",

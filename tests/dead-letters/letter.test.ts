@@ -101,7 +101,7 @@ describe("a letter", () => {
     };
     expect(only(knowing(passed), at(6))).toMatchObject({ state: "waiting", attempts: 1, closed_at: null });
   });
-  test("that waits is told of a second copy of its event and waits on as before", () => {
+  test("that waits takes in a second copy of its event and waits on as before", () => {
     const first = only(nothing, failure());
     expect(only(knowing(first), at(6, { root: "00000000-0000-8000-8000-0000000000ff", code: "other" }))).toMatchObject({
       letter_id: first.letter_id,
@@ -110,7 +110,7 @@ describe("a letter", () => {
       code: "other",
     });
   });
-  test("that was given up stays so; the same event sent anew and refused is another letter", () => {
+  test("that was given up stays so; the same event sent again and refused is another letter", () => {
     const given: Letter = {
       ...only(nothing, failure()),
       state: "discarded",
@@ -126,7 +126,7 @@ describe("a letter", () => {
 });
 
 describe("failures", () => {
-  test("told twice are one: produced twice, or read again", () => {
+  test("indexed twice are one: produced twice, or read again", () => {
     const first = indexFailures(
       nothing,
       [failure(), failure({ kept: { topic: "s2s.dlq", partition: 0, offset: 10 } })],
@@ -136,7 +136,7 @@ describe("failures", () => {
     const known = { letters: first.letters, failures: new Set([failure().failure_id]) };
     expect(indexFailures(known, [failure()], never)).toEqual({ letters: [], failures: [] });
   });
-  test("read again after their letter was given up are told already", () => {
+  test("read again after their letter was given up are known already", () => {
     const copy = at(6, { root: "00000000-0000-8000-8000-0000000000fc" });
     const { letters } = indexFailures(nothing, [failure(), copy], never);
     const given: Letter = {
@@ -155,7 +155,7 @@ describe("failures", () => {
   });
   test("of two readers of one record are two letters", () =>
     expect(indexFailures(nothing, [failure(), failure({ stage: "product-sales" })], never).letters).toHaveLength(2));
-  test("of what nobody can read belong together by what travels in the header alone", () => {
+  test("of unreadable bytes belong together by what travels in the header alone", () => {
     const [one, other] = [
       at(1, { subject: null }),
       at(2, { subject: null, root: "00000000-0000-8000-8000-0000000000fd" }),

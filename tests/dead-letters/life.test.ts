@@ -27,7 +27,7 @@ const sum = (counts: Iterable<number>): number => [...counts].reduce((all, one) 
 
 /**
  * A reader of the raw log, which writes on without headers, and a sink behind it; each refuses what
- * it is told to until it is mended.
+ * the test says until it is mended.
  */
 const world = (random: () => number) => {
   const wire = inMemoryWire(letterSources);
@@ -286,20 +286,20 @@ const step: fc.Arbitrary<(of: Steps) => unknown> = fc.oneof(
 );
 
 /**
- * Every record of the dead-letter topics is a failure that is told once; letters are counted by
+ * Every record of the dead-letter topics is a failure that is indexed once; letters are counted by
  * state, and nothing is left over.
  */
 const expectConserved = async ({ index, log, wire }: World): Promise<void> => {
   const letters = index.all();
   const byState = letterStates.map((state) => letters.filter((letter) => letter.state === state).length);
   expect(sum(byState)).toBe(letters.length);
-  const told = new Set<string>();
+  const seen = new Set<string>();
   for (const topic of Object.values(letterTopics))
     for (const message of log.all(topic)) {
       const { stage, source } = await failureOf(wire, message, message, noon);
-      told.add(`${stage} ${placeOf(source)}`);
+      seen.add(`${stage} ${placeOf(source)}`);
     }
-  expect(index.failures(), "each failure once").toBe(told.size);
+  expect(index.failures(), "each failure once").toBe(seen.size);
 };
 
 test(

@@ -323,7 +323,7 @@ describe("the limit of 100 requests a minute", () => {
     }
   });
 
-  test("it is told before it is reached", async () => {
+  test("the answer states it before it is reached", async () => {
     const answer = await send(bodyOf(event()), {}, { token: fresh() });
     expect(answer.headers.get("ratelimit-policy")).toBe('"default";q=100;w=60');
     expect(answer.headers.get("ratelimit")).toMatch(/^"default";r=99;t=(60|59)$/);
@@ -355,7 +355,7 @@ describe("bodies", () => {
   ])("%s is too large", async (_, body) => {
     expect((await send(body(), { "content-encoding": "gzip" })).status).toBe(413);
   });
-  test("a plain body above 25 MiB is too large, told or not", async () => {
+  test("a plain body above 25 MiB is too large, announced or not", async () => {
     const large = Buffer.alloc(25 * 1024 * 1024 + 1, 0x20);
     expect((await send(large)).status).toBe(413);
     const chunked = await fetch(`${ingest.url}/ingest/batch`, {
@@ -594,58 +594,55 @@ describe("servers that are away", () => {
     },
   );
 
-  test(
-    "without the log and the disk they go to object storage, and without that senders are told to " + "come again",
-    async () => {
-      const home = mkdtempSync(join(tmpdir(), "edge-"));
-      // Folders that cannot be made, since files are in the way.
-      writeFileSync(join(home, "spool"), "");
-      const objects = join(home, "objects");
-      const poor = await startIngest({
-        ...stack.env,
-        TRIBUTARY_HOME: home,
-        OBJECT_STORE_URL: pathToFileURL(objects).href,
-      });
-      const sendPoor = (id: string) => send(bodyOf(event({ event_id: id })), {}, { url: poor.url });
-      try {
-        await poor.ready();
-        const added = await addedToLog(stack, async () => {
-          await whileFrozen(pidOf(stack, "kafka"), async () => {
-            for (const id of ["last-1", "last-2", "last-3"]) expect((await sendPoor(id)).status).toBe(200);
-            expect(await (await fetch(`${poor.url}/health`)).json()).toMatchObject({
-              failover: { active: true, path: "both_down", spooled_events: 0, last_resort_events: 3 },
-            });
-            renameSync(objects, `${objects}-away`);
-            writeFileSync(objects, "");
-            const refused = await sendPoor("refused");
-            expect([refused.status, refused.headers.get("retry-after")]).toEqual([503, "2"]);
-            // And the next one before its body is read.
-            expect((await sendPoor("refused")).status).toBe(503);
-            expect((await fetch(`${poor.opsUrl}/readyz`)).status).toBe(503);
-            rmSync(objects);
-            renameSync(`${objects}-away`, objects);
+  test("without the log and the disk they go to object storage; without that senders get a time to retry", async () => {
+    const home = mkdtempSync(join(tmpdir(), "edge-"));
+    // Folders that cannot be made, since files are in the way.
+    writeFileSync(join(home, "spool"), "");
+    const objects = join(home, "objects");
+    const poor = await startIngest({
+      ...stack.env,
+      TRIBUTARY_HOME: home,
+      OBJECT_STORE_URL: pathToFileURL(objects).href,
+    });
+    const sendPoor = (id: string) => send(bodyOf(event({ event_id: id })), {}, { url: poor.url });
+    try {
+      await poor.ready();
+      const added = await addedToLog(stack, async () => {
+        await whileFrozen(pidOf(stack, "kafka"), async () => {
+          for (const id of ["last-1", "last-2", "last-3"]) expect((await sendPoor(id)).status).toBe(200);
+          expect(await (await fetch(`${poor.url}/health`)).json()).toMatchObject({
+            failover: { active: true, path: "both_down", spooled_events: 0, last_resort_events: 3 },
           });
-          await until("nothing waits any more", 60_000, async () => {
-            const { failover } = (await (await fetch(`${poor.url}/health`)).json()) as {
-              failover: { active: boolean };
-            };
-            if (failover.active) throw new Error(JSON.stringify(failover));
-          });
+          renameSync(objects, `${objects}-away`);
+          writeFileSync(objects, "");
+          const refused = await sendPoor("refused");
+          expect([refused.status, refused.headers.get("retry-after")]).toEqual([503, "2"]);
+          // And the next one before its body is read.
+          expect((await sendPoor("refused")).status).toBe(503);
+          expect((await fetch(`${poor.opsUrl}/readyz`)).status).toBe(503);
+          rmSync(objects);
+          renameSync(`${objects}-away`, objects);
         });
-        const ids = [...new Set(added.map(({ sender_event_id }) => sender_event_id))];
-        expect(ids.filter((id) => id !== "refused")).toEqual(["last-1", "last-2", "last-3"]);
-        expect(readdirSync(join(objects, "last-resort", poor.name))).toEqual([]);
-      } finally {
-        await poor.close();
-        rmSync(home, { recursive: true });
-      }
-    },
-  );
+        await until("nothing waits any more", 60_000, async () => {
+          const { failover } = (await (await fetch(`${poor.url}/health`)).json()) as {
+            failover: { active: boolean };
+          };
+          if (failover.active) throw new Error(JSON.stringify(failover));
+        });
+      });
+      const ids = [...new Set(added.map(({ sender_event_id }) => sender_event_id))];
+      expect(ids.filter((id) => id !== "refused")).toEqual(["last-1", "last-2", "last-3"]);
+      expect(readdirSync(join(objects, "last-resort", poor.name))).toEqual([]);
+    } finally {
+      await poor.close();
+      rmSync(home, { recursive: true });
+    }
+  });
 
-  test("without Postgres from the start requests are told to come again, and the process lives", async () => {
+  test("without Postgres from the start requests get a time to retry, and the process lives", async () => {
     const lonely = await startIngest({
       ...stack.env,
-      POSTGRES_URL: `postgres://nobody:none@127.0.0.1:${await freePort()}/none`,
+      POSTGRES_URL: `postgres://none:none@127.0.0.1:${await freePort()}/none`,
     });
     try {
       const answer = await send(bodyOf(event()), {}, { url: lonely.url });

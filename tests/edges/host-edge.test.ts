@@ -1,5 +1,5 @@
-// An edge run from its declaration: what it accepts is admitted in slices, encoded for its topic and
-// stored under the kind of its dead letters; and every edge has the file that serves it.
+// An edge run from its declaration: what it accepts is admitted in slices, encoded for its topic
+// and stored under the kind of its dead letters; and every edge has the file that serves it.
 import { existsSync } from "node:fs";
 import { expect, test } from "vitest";
 import { type EdgeParts, openEdges } from "../../apps/ingest/edges.ts";

@@ -79,20 +79,15 @@ test.each<[string, RequestListener]>([
   expect(await asking({ issuer })(await tokenOf(issuer))).toBe("unavailable");
 });
 
-test(
-  "an address that fails too often is told so, another one is not, and a good token is let through " + "all the same",
-  async () => {
-    const issuer = await provider(goodKeys);
-    const ask = asking({ issuer });
-    const answers = await Promise.all(
-      Array.from({ length: 1_001 }, (_, n) => ask(n % 2 === 0 ? undefined : "nonsense")),
-    );
-    expect(answers.filter((answer) => answer === "unauthorized")).toHaveLength(1_000);
-    expect(answers.filter((answer) => answer === "rate_limited")).toHaveLength(1);
-    expect(await ask(undefined, "192.0.2.2")).toBe("unauthorized");
-    expect(await ask(await tokenOf(issuer))).toEqual(someone);
-  },
-);
+test("an address that fails too often is limited, another one is not, and a good token still passes", async () => {
+  const issuer = await provider(goodKeys);
+  const ask = asking({ issuer });
+  const answers = await Promise.all(Array.from({ length: 1_001 }, (_, n) => ask(n % 2 === 0 ? undefined : "nonsense")));
+  expect(answers.filter((answer) => answer === "unauthorized")).toHaveLength(1_000);
+  expect(answers.filter((answer) => answer === "rate_limited")).toHaveLength(1);
+  expect(await ask(undefined, "192.0.2.2")).toBe("unauthorized");
+  expect(await ask(await tokenOf(issuer))).toEqual(someone);
+});
 
 test("the addresses of one IPv6 network are one sender, and share their failures", async () => {
   const ask = asking({});
@@ -103,7 +98,7 @@ test("the addresses of one IPv6 network are one sender, and share their failures
   expect(await ask(undefined, "192.0.2.1")).toBe("unauthorized");
 });
 
-test("users that cannot be read now are told as that, and an error that nobody expected as what it is", async () => {
+test("users that cannot be read now are unavailable, and an unexpected error is thrown as it is", async () => {
   const issuer = await provider(goodKeys);
   const token = await tokenOf(issuer);
   const failing = (error: Error) => asking({ issuer, userOf: () => Promise.reject(error) })(token);

@@ -37,8 +37,8 @@ test("addresses and the secret are enough, all else has a default", () => {
   });
 });
 
-test("all problems are told at once, by the names of the variables", () => {
-  const told = problems({
+test("all problems are reported at once, by the names of the variables", () => {
+  const listed = problems({
     PORT: "http",
     KAFKA_BROKERS: undefined,
     TRUSTED_PROXIES: "everyone",
@@ -47,7 +47,7 @@ test("all problems are told at once, by the names of the variables", () => {
     INSTANCE_NAME: "a/b",
   });
   for (const name of ["PORT", "KAFKA_BROKERS", "TRUSTED_PROXIES", "LOG_LEVEL", "INSTANCE_NAME"])
-    expect(told).toContain(`  ${name}: `);
+    expect(listed).toContain(`  ${name}: `);
   expect(problems({ TLS_CERT_FILE: "a.pem" })).toContain("TLS_CERT_FILE and TLS_KEY_FILE: must be given together");
 });
 

@@ -28,14 +28,14 @@ const edge = async (more: Partial<PathParts> & { readonly folder?: string } = {}
   folders += 1;
   const folder = more.folder ?? join(workshop, String(folders));
   const log: string[] = [];
-  const told: string[] = [];
+  const logged: string[] = [];
   const world = { isUp: true, isNamed: true, error: undefined as Error | undefined };
   const take = async (messages: readonly OutputMessage[]): Promise<void> => {
     await new Promise(setImmediate);
     if (!world.isUp) throw world.error ?? new LogUnavailable();
     for (const { value } of messages) log.push(value!.toString());
   };
-  const say = (event: string) => void told.push(event);
+  const say = (event: string) => void logged.push(event);
   const opened = await openPath({
     publish: take,
     setAside: async () => undefined,
@@ -50,14 +50,14 @@ const edge = async (more: Partial<PathParts> & { readonly folder?: string } = {}
     ...more,
   });
   const store = (text: string) => opened.value.store([{ topic: "notes", key: null, value: Buffer.from(text) }], "s2s");
-  return { folder, log, told, world, path: opened.value, store, stop: opened.stop };
+  return { folder, log, logged, world, path: opened.value, store, stop: opened.stop };
 };
 const serial = (from: number, to: number): string[] => Array.from({ length: to - from }, (_, n) => `${from + n}`);
 
 test(
   "events go into the log, then onto the disk while it is away, and from there into the log in " + "their order",
   async () => {
-    const { log, told, world, path, store, stop } = await edge();
+    const { log, logged, world, path, store, stop } = await edge();
     for (const text of serial(0, 5)) await store(text);
     expect([log, path.state().path]).toEqual([serial(0, 5), "primary"]);
     world.isUp = false;
@@ -73,7 +73,7 @@ test(
     await until("the disk is drained", () => !path.state().active);
     for (const text of serial(40, 45)) await store(text);
     expect(log).toEqual(serial(0, 45));
-    expect(told).toEqual(["failover.began", "failover.ended"]);
+    expect(logged).toEqual(["failover.began", "failover.ended"]);
     await stop();
   },
 );
@@ -129,7 +129,7 @@ test(
     const folder = join(workshop, String(folders));
     mkdirSync(folder);
     writeFileSync(join(folder, "spool"), "");
-    const { log, told, world, path, store, stop } = await edge({ folder });
+    const { log, logged, world, path, store, stop } = await edge({ folder });
     world.isUp = false;
     await store("a");
     expect(path.state()).toMatchObject({ path: "both_down", lastResortEvents: 1, spooledEvents: 0 });
@@ -140,7 +140,7 @@ test(
     expect(refusal).toBeInstanceOf(Unavailable);
     expect(refusal.retryAfterSec).toBe(2);
     expect(() => path.expectRoom()).toThrow(Unavailable);
-    expect(told.filter((event) => event !== "drain.waits")).toEqual([
+    expect(logged.filter((event) => event !== "drain.waits")).toEqual([
       "spool.not_written",
       "failover.began",
       "last_resort.not_written",

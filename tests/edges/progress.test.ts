@@ -35,7 +35,7 @@ test("events are through when the group that hosts the analytics sink has commit
   expect(await progress.isThrough(Date.now() - 60_000, 5_000)).toBe(true);
 });
 
-test("a walk that waits for a group which hosts the sink no more is given up, and the next one is through", async () => {
+test("a walk that waits for a group without the sink is given up, and the next one is through", async () => {
   const { state, progress } = world();
   state.recorded = [behind("velocity")];
   const waiting = progress.isThrough(Date.now() - 60_000, 20_000);

@@ -1,5 +1,5 @@
-// Connections that stall are cut, and bodies under way are bounded for each sender: nobody is stopped
-// by what another one does.
+// Connections that stall are cut, and bodies under way are bounded for each sender: no sender is
+// stopped by what another one does.
 import { createHash } from "node:crypto";
 import type { RequestListener } from "node:http";
 import { connect, type Socket } from "node:net";
@@ -44,7 +44,7 @@ const untilCut = (socket: Socket): Promise<{ readonly answer: string; readonly m
     const began = performance.now();
     let answer = "";
     socket.on("data", (chunk) => (answer += chunk));
-    // Half-open, as a hostile sender leaves it: only bytes that nobody takes show that it was cut.
+    // Half-open, as a hostile sender leaves it: only bytes that are not taken show that it was cut.
     socket.once("end", () => {
       const poke = setInterval(() => socket.write("x"), 100);
       socket.once("close", () => clearInterval(poke));

@@ -63,8 +63,8 @@ test("an unknown replay is not found, whatever its id looks like", async () => {
 });
 
 test(
-  "whoever hangs up has asked all the same; a call that comes when the lane has begun is told the " +
-    "end of a replay of its own",
+  "a caller that hangs up has asked all the same; a call after the lane has begun gets the end of a " +
+    "replay of its own",
   async () => {
     const leaving = new AbortController();
     const left = post("", admin, { signal: leaving.signal }).catch((error: Error) => error.name);

@@ -110,8 +110,8 @@ describe("by rule", () => {
         { method: "rule", partner_id: 22, outcome: "won" },
       ],
     }));
-  // Nobody is credited by guesswork: a click that the purchase did not carry, or a rule that does
-  // not match, is not near enough.
+  // No partner is credited by guesswork: a click that the purchase did not carry, or a rule that
+  // does not match, is not near enough.
   test("nothing carried and nothing matched: no click", async () =>
     expect(await creditOf(purchase({}, { coupon: "ELEVEN" }), rows)).toMatchObject({
       reason: "no_click",

@@ -55,7 +55,7 @@ describe("bytes that cannot be read", () => {
     });
   });
 
-  test("are told apart from good ones even when a single byte is missing", async () => {
+  test("are kept apart from good ones even when a single byte is missing", async () => {
     const made = shop();
     await made.post([pageView()]);
     const { key, value } = rawOf(made)[0]!;

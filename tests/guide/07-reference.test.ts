@@ -124,8 +124,8 @@ describe("a campaign that was paused an hour ago, as is noted only now", () => {
 
 describe("a mistake that is corrected", () => {
   // At noon it is noted that the coupon has belonged to partner 22 since January. The partner who
-  // was credited before keeps it: on that day this is what was known. Changing it is a decision with a
-  // name and a reason of its own, not a side effect of saving a form.
+  // was credited before keeps it: on that day this is what was known. Changing it is a decision
+  // with a name and a reason of its own, not a side effect of saving a form.
   const coupon = (over: object) => rule({ when: { field: "coupon", op: "eq", value: "TEN" }, ...over });
   const rows = {
     partners: [partner(), partner({ partner_id: 22 })],

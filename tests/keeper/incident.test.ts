@@ -36,22 +36,14 @@ const restarting: Probe = {
 const down: Probe = { ...failing(4), ...incident, state: "down", since: T0 + 4 * minute };
 const ok = (at: number): Seen => ({ at, error: null });
 const bad = (at: number): Seen => ({ at, error: "no answer within 10 s" });
-const toldBy = ({ alerts }: Step) =>
+const sentBy = ({ alerts }: Step) =>
   alerts.map(({ status, severity, duration }) => [status, severity, ...(duration ? [duration] : [])]);
 
 describe("a store that can be restarted", () => {
   test.each<[string, Probe, Seen, Probe["state"], number, boolean, unknown[]]>([
     ["healthy: a probe that succeeds changes nothing", healthy, ok(T0 + minute), "healthy", 0, false, []],
     ["healthy: the first failure makes it failing", healthy, bad(T0 + minute), "failing", 1, false, []],
-    [
-      "failing: a success makes it healthy and nobody is told",
-      failing(2),
-      ok(T0 + 3 * minute),
-      "healthy",
-      0,
-      false,
-      [],
-    ],
+    ["failing: a success makes it healthy without an alert", failing(2), ok(T0 + 3 * minute), "healthy", 0, false, []],
     ["failing: the second failure only counts", failing(1), bad(T0 + 2 * minute), "failing", 2, false, []],
     [
       "failing: the third one restarts it and tells",
@@ -80,7 +72,7 @@ describe("a store that can be restarted", () => {
       false,
       [["down", "critical"]],
     ],
-    ["down: a failure is told to nobody", down, bad(T0 + 5 * minute), "down", 5, false, []],
+    ["down: a failure sends no alert", down, bad(T0 + 5 * minute), "down", 5, false, []],
     [
       "down: a success ends the incident with its downtime",
       down,
@@ -90,47 +82,47 @@ describe("a store that can be restarted", () => {
       false,
       [["recovered", "normal", "1 h 2 min 0 s"]],
     ],
-  ])("%s", (_, before, seen, state, failures, isRestart, told) => {
+  ])("%s", (_, before, seen, state, failures, isRestart, sent) => {
     const after = step(before, seen, true);
     expect({ state: after.probe.state, failures: after.probe.failures, isRestart: after.isRestart }).toEqual({
       state,
       failures,
       isRestart,
     });
-    expect(toldBy(after)).toEqual(told);
+    expect(sentBy(after)).toEqual(sent);
   });
 
   test("after three restarts within an hour it is left alone, and that is critical", () => {
     const worn: Probe = { ...failing(2), restartedAt: [T0 - 50 * minute, T0 - 30 * minute, T0 - 10 * minute] };
     const after = step(worn, bad(T0 + 3 * minute), true);
-    expect([after.probe.state, after.isRestart, toldBy(after)]).toEqual(["down", false, [["down", "critical"]]]);
+    expect([after.probe.state, after.isRestart, sentBy(after)]).toEqual(["down", false, [["down", "critical"]]]);
     expect(after.alerts[0]!.reason).toContain("it was restarted 3 times within an hour and is left alone now");
     // An hour after the first of them there is a place again.
     const later = { ...worn, failingSince: T0 + 9 * minute };
     expect(step(later, bad(T0 + 11 * minute), true).isRestart).toBe(true);
   });
 
-  test("a recovery ends the incident: the next third failure is another one, restarts and tells again", () => {
+  test("a recovery ends the incident: the next third failure is another one, restarts and alerts again", () => {
     let probe = healthy;
-    const told: string[] = [];
+    const sent: string[] = [];
     let restarts = 0;
     for (const [n, isOk] of [0, 0, 0, 1, 0, 0, 0, 1].entries()) {
       const after = step(probe, isOk ? ok(T0 + n * minute) : bad(T0 + n * minute), true);
       probe = after.probe;
       restarts += after.isRestart ? 1 : 0;
-      told.push(...after.alerts.map(({ incident_id, status }) => `${incident_id} ${status}`));
+      sent.push(...after.alerts.map(({ incident_id, status }) => `${incident_id} ${status}`));
     }
     const [first, second] = [`inc_analytics_store_${T0}`, `inc_analytics_store_${T0 + 4 * minute}`];
-    expect(told).toEqual([`${first} down`, `${first} recovered`, `${second} down`, `${second} recovered`]);
+    expect(sent).toEqual([`${first} down`, `${first} recovered`, `${second} down`, `${second} recovered`]);
     expect(restarts).toBe(2);
   });
 });
 
 test.each(["object_store", "relational_store"] as const)("%s goes from failing to down without a restart", (name) => {
   const after = step({ ...failing(2), name }, bad(T0 + 3 * minute), false);
-  expect([after.probe.state, after.isRestart, toldBy(after)]).toEqual(["down", false, [["down", "critical"]]]);
+  expect([after.probe.state, after.isRestart, sentBy(after)]).toEqual(["down", false, [["down", "critical"]]]);
   const back = step(after.probe, ok(T0 + 4 * minute), false);
-  expect([back.probe.state, toldBy(back)]).toEqual(["healthy", [["recovered", "normal", "3 min 0 s"]]]);
+  expect([back.probe.state, sentBy(back)]).toEqual(["healthy", [["recovered", "normal", "3 min 0 s"]]]);
 });
 
 test(
@@ -146,9 +138,9 @@ test(
           const {
             probe: after,
             isRestart,
-            alerts: told,
+            alerts: sent,
           } = step(probe, isOk ? ok(T0 + n * minute) : bad(T0 + n * minute), canRestart);
-          for (const { incident_id, status, severity, duration } of told) {
+          for (const { incident_id, status, severity, duration } of sent) {
             const key = `${incident_id} ${status} ${severity}`;
             expect(alerts.has(key)).toBe(false);
             if (status === "recovered") {

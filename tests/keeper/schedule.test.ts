@@ -1,4 +1,4 @@
-// Work that is done again and again: one run at a time, a failure is told and tried again, and a
+// Work that is done again and again: one run at a time, a failure is logged and tried again, and a
 // stop waits for what is under way.
 import { expect, test } from "vitest";
 import { keepDoing, type Schedule } from "../../infra/runtime/schedule.ts";
@@ -8,20 +8,20 @@ const until = async (isSo: () => boolean): Promise<void> => {
     if (Date.now() > deadline) throw new Error("waited in vain");
 };
 const keeping = (schedule: Partial<Schedule> & Pick<Schedule, "work">) => {
-  const told: string[] = [];
+  const logs: string[] = [];
   const counts: { readonly done: number; readonly isFailed: boolean }[] = [];
   const backlog: number[] = [];
   const kept = keepDoing(
     { name: "work", pauseMs: 1, ...schedule },
     {
-      log: { warn: (event) => void told.push(`warn ${event}`), error: (event) => void told.push(`error ${event}`) },
+      log: { warn: (event) => void logs.push(`warn ${event}`), error: (event) => void logs.push(`error ${event}`) },
       metrics: {
         countRun: ({ done, isFailed }) => void counts.push({ done, isFailed }),
         setBacklog: (_, { count }) => void backlog.push(count),
       },
     },
   );
-  return { ...kept, told, counts, backlog };
+  return { ...kept, logs, counts, backlog };
 };
 
 test("runs follow each other and never overlap, and each is counted", async () => {
@@ -44,26 +44,23 @@ test("runs follow each other and never overlap, and each is counted", async () =
   expect(backlog, "asked for every few seconds, not at every run").toEqual([5]);
 });
 
-test(
-  "a run that fails is told and tried again: a warning where it may heal, an error where somebody " + "must look",
-  async () => {
-    const errors: unknown[] = [
-      Object.assign(new Error("away"), { code: "ECONNREFUSED" }),
-      new TypeError("a fault of the code"),
-    ];
-    const { stop, told, counts } = keeping({
-      work: async () => {
-        const error = errors.shift();
-        if (error !== undefined) throw error;
-        return 1;
-      },
-    });
-    await until(() => counts.length >= 3);
-    await stop();
-    expect(told).toEqual(["warn schedule.failed", "error schedule.failed"]);
-    expect(counts.slice(0, 3).map(({ isFailed }) => isFailed)).toEqual([true, true, false]);
-  },
-);
+test("a run that fails is logged and tried again: a warning where it may heal, otherwise an error", async () => {
+  const errors: unknown[] = [
+    Object.assign(new Error("away"), { code: "ECONNREFUSED" }),
+    new TypeError("a fault of the code"),
+  ];
+  const { stop, logs, counts } = keeping({
+    work: async () => {
+      const error = errors.shift();
+      if (error !== undefined) throw error;
+      return 1;
+    },
+  });
+  await until(() => counts.length >= 3);
+  await stop();
+  expect(logs).toEqual(["warn schedule.failed", "error schedule.failed"]);
+  expect(counts.slice(0, 3).map(({ isFailed }) => isFailed)).toEqual([true, true, false]);
+});
 
 test("a schedule that gets nowhere grows silent, and one that another process holds does not", async () => {
   const failing = keeping({

@@ -200,8 +200,10 @@ if (values.write === true) {
     `|${headers.map(() => "---").join("|")}|`,
     ...rows.map((row) => `| ${row.join(" | ")} |`),
   ];
-  const about = `Written by \`npm run test:planted -- --write\`. Each bug is planted into a copy of the sources (tests/mutations/bugs.ts); the test or the cycles named here
-must fail, and in the law named here. Without a bug the same tests pass, and the same cycles break no law (guarantees.md).`;
+  const about =
+    "Written by `npm run test:planted -- --write`. Each bug is planted into a copy of the sources " +
+    "(tests/mutations/bugs.ts); the test or the cycles named here\nmust fail, and in the law named here. " +
+    "Without a bug the same tests pass, and the same cycles break no law (guarantees.md).";
   writeFileSync(join(root, "docs", "planted-bugs.md"), `# Planted bugs\n\n${about}\n\n${lines.join("\n")}\n`);
 }
 process.exitCode = missed > 0 ? 1 : 0;

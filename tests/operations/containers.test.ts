@@ -116,7 +116,7 @@ describe("docker-compose.yml", () => {
       for (const { source: given } of configs) expect(Object.keys(compose.configs), name).toContain(given);
   });
 
-  test("whoever depends on a service waits until it is well", () => {
+  test("what depends on a service waits until it is well", () => {
     for (const [name, { depends_on: needed = {} }] of services)
       for (const [other, { condition }] of Object.entries(needed)) {
         expect(Object.keys(compose.services), name).toContain(other);
@@ -127,10 +127,10 @@ describe("docker-compose.yml", () => {
   test("apps are hosted as npm start hosts them, with the same bounds of memory", () => {
     for (const { name, module, args = [], nodeArgs = [] } of apps) {
       // The embedded keeper finds the platform API in run.json.
-      const told = name === "keeper" ? ["http://api:8080"] : [];
+      const address = name === "keeper" ? ["http://api:8080"] : [];
       const command = compose.services[name]!.command!;
       const from = command.findIndex((word) => !word.startsWith("--"));
-      expect(command.slice(from)).toEqual([`dist/${module}`, ...args, ...told]);
+      expect(command.slice(from)).toEqual([`dist/${module}`, ...args, ...address]);
       // Node takes the last of equal options: those of the command stand behind those of the image.
       const given = optionsOf([...JSON.parse(/ENTRYPOINT (\[.*\])/.exec(dockerfile)![1]!), ...command.slice(0, from)]);
       for (const [option, word] of optionsOf(nodeArgs)) expect(given.get(option), `${option} of ${name}`).toBe(word);

@@ -1,4 +1,4 @@
-// The metrics are a promise to whoever graphs them: they are on a recorded page, named by one
+// The metrics are a promise to every dashboard: they are on a recorded page, named by one
 // convention, and every panel and alert asks for one that exists.
 import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";

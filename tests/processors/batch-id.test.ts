@@ -1,4 +1,4 @@
-// A batch id says what its sender was told, and nobody else can make one.
+// A batch id says what its sender was answered, and cannot be forged.
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { batchIdKey, batchTag, mintBatchId, readBatchId } from "../../processors/admit/batch-id.ts";
@@ -26,7 +26,7 @@ test("it reads back as it was made, under its own key alone", () =>
     }),
   ));
 
-test("one changed character makes it nobody's", () =>
+test("one changed character makes it invalid", () =>
   fc.assert(
     fc.property(minted, fc.integer({ min: 4, max: 47 }), fc.constantFrom(..."AB09-_z"), ({ id }, at, letter) => {
       fc.pre(id[at] !== letter);

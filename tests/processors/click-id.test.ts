@@ -8,7 +8,7 @@ const random = new Uint8Array([1, 2, 3, 4, 5, 6, 7, 8]);
 const at = Date.UTC(2026, 0, 31, 12);
 const clickId = mint(42, at, random, key);
 
-test("a click id tells its link and its time to whoever holds the key", () => {
+test("a click id shows its link and its time to every holder of the key", () => {
   fc.assert(
     fc.property(
       fc.integer({ min: 0, max: 2 ** 32 - 1 }),

@@ -325,7 +325,7 @@ describe("what is refused, with its place", () => {
     ],
   ])("%s", (_, condition, problem) => expect(problemsOf(condition)).toContain(problem));
 
-  test("all faults are told at once", () =>
+  test("all faults are reported at once", () =>
     expect(
       problemsOf({ all: [{ ...isPage, field: "x" }, { ...isPage, op: "x" }, { not: { ...isPage, value: 1 } }] }),
     ).toEqual(["unknown_field /all/0/field", "unknown_op /all/1/op", "bad_value /all/2/not/value"]));

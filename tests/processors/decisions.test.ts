@@ -31,7 +31,7 @@ const accounts = ({ conversions }: Settlement): Readonly<Record<string, bigint>>
 };
 
 describe("a decision who is credited", () => {
-  test("assigns an order that nobody is credited for, and its commission appears", () => {
+  test("assigns an order without a credited partner, and its commission appears", () => {
     const told = settled(sale({ partner: null }), decide("assign", { partner_id: rival }));
     expect(kinds(told)).toEqual(["credited 10000 to 22"]);
     expect(credits(told)).toEqual(["v1 no_click", "v2 22"]);
@@ -69,7 +69,7 @@ describe("a decision who is credited", () => {
     expect(credits(told)).toEqual(["v1 21"]);
   });
 
-  test("by assigning takes from nobody", () => {
+  test("by assigning takes from no partner", () => {
     expect(kinds(settled(sale(), decide("assign", { partner_id: rival })))).toEqual(["credited 10000 to 21"]);
   });
 
@@ -257,7 +257,7 @@ describe("what today's rules make of a line", () => {
     expect(told.rows.at(-1)).toMatchObject({ version: 2, credit: { partner_id: rival, method: "click" } });
   });
 
-  test("credits nobody, or somebody for the first time", () => {
+  test("credits no partner, or one for the first time", () => {
     expect(netByPartner(settled(sale(), reprocess(1, { partner: null })).conversions)).toEqual({ 21: 0n });
     expect(netByPartner(settled(sale({ partner: null }), reprocess(1, { partner: rival })).conversions)).toEqual({
       22: 100_00n,

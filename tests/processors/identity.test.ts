@@ -1,4 +1,4 @@
-// Whom a device belongs to: what an event shows, what is remembered of it, and whom nobody links.
+// Whom a device belongs to: what an event shows, what is remembered of it, and what links no one.
 import { createHash } from "node:crypto";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
@@ -59,7 +59,7 @@ describe("an event that shows an identifier", () => {
       [shows({ user_id: 17 }), shows({ login_id: " 17 " })].map((event) => meets(null, event).enrichment.person),
     ).toEqual(Array(2).fill(`login:${hashed("login:17")}`)));
   test.each(["", "0", "null", "guest", "Anonymous", "undefined", "x".repeat(257), true, {}])(
-    "the account id %j is nobody's",
+    "the account id %j belongs to no person",
     (user_id) => expect(meets(null, shows({ user_id })).enrichment).toMatchObject({ person: null, edges: [] }),
   );
   test("an e-mail that is no keyed hash never gets this far: it is not kept", () =>
@@ -81,7 +81,7 @@ describe("a device", () => {
       person: `email:${ana}`,
       edges: [],
     }));
-  test("is nobody's again 90 days after it was last shown", () => {
+  test("belongs to no person again 90 days after it was last shown", () => {
     expect(meets(known, { t: "purchase" }, noon + 90 * dayMs).enrichment.person).toBe(`email:${ana}`);
     expect(meets(known, { t: "purchase" }, noon + 90 * dayMs + 1).enrichment.person).toBeNull();
   });
@@ -109,7 +109,7 @@ describe("a device", () => {
   });
 });
 
-describe("nobody is linked", () => {
+describe("no person is linked", () => {
   const known = meets(null, shows({ email: ana })).known;
   test("by a placeholder of a device", () => {
     const weak = { warnings: ["weak_did"] };

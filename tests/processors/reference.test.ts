@@ -48,7 +48,7 @@ describe("as known when received", () => {
     expect(paused.at(noon - 2 * hourMs, noon + dayMs).campaign(campaignId)?.status).toBe("active"));
   test("what was recorded after an event was received is unknown to it, even when it was valid before", () =>
     expect(paused.at(noon, noon - hourMs).campaign(campaignId)?.status).toBe("active"));
-  test("a thing that nobody has recorded yet does not exist", () =>
+  test("a thing that is not recorded yet does not exist", () =>
     expect(
       referenceWith()
         .at(noon, longAgo - 1)
@@ -122,7 +122,7 @@ describe("contracts", () => {
         .at(noon, noon)
         .contract(sale),
     ).toBeUndefined());
-  test("nobody earns by another's contract, client or event type", () => {
+  test("no partner earns by another's contract, client or event type", () => {
     const at = referenceWith().at(noon, noon);
     expect(at.contract({ ...sale, partner_id: 22 })).toBeUndefined();
     expect(at.contract({ ...sale, client_id: 8 })).toBeUndefined();
@@ -175,7 +175,7 @@ describe("rules", () => {
 describe("names", () => {
   test("a slug leads to its client", () => {
     expect(referenceWith().clientIdOf("acme")).toBe(clientId);
-    expect(referenceWith().clientIdOf("nobody")).toBeUndefined();
+    expect(referenceWith().clientIdOf("absent")).toBeUndefined();
   });
   test("the partners of a client are those that list it then", () => {
     const reference = referenceWith({

@@ -182,7 +182,7 @@ describe("a buyer who is the partner", () => {
     }));
   test("is found through the code that a source names", () =>
     expect(fraudOf({ t: "purchase", partner_ref: "ANA", props }, {}, factsWith({}, anas)).score).toBe(60));
-  test("is somebody else when the e-mail is, when there is none, and when nobody would be paid", () => {
+  test("is somebody else when the e-mail is, when there is none, and when no partner would be paid", () => {
     const facts = factsWith({}, anas);
     const click_id = clickBefore(60_000);
     expect(fraudOf({ t: "lead_submit", click_id, props }, {}, factsWith({}, { partners })).score).toBe(0);
@@ -228,7 +228,7 @@ describe("a client", () => {
     const off = factsWith({ rules: { ua_bot: { active: false } } });
     expect(fraudOf({}, { ...bot, asn_class: "vpn" }, off).reasons.map(({ code }) => code)).toEqual(["address_class"]);
   });
-  test("may weigh a rule anew", () =>
+  test("may give a rule another weight", () =>
     expect(fraudOf({}, bot, factsWith({ rules: { ua_bot: { weight: 5 } } })).score).toBe(5));
   test("may draw a rule's line elsewhere", () => {
     const slow = factsWith({ rules: { click_to_purchase: { threshold: 60_000 } } });

@@ -17,7 +17,7 @@ const { eventsAttributed, eventsRaw, conversions, ledgerEntries } = topics;
 const hidesAttributed = (hides: ReturnType<typeof erased>, ...given: Parameters<typeof attributed>) =>
   hides(recorded(eventsAttributed, attributed(...given)), eventsAttributed.name);
 
-test("nobody erased costs nothing: there is nothing to ask", () => {
+test("an empty list costs nothing: there is nothing to ask", () => {
   expect(hidesOf([])).toBeUndefined();
 });
 

@@ -1,5 +1,5 @@
-// The archive holds the log byte for byte: files join without gap or overlap whoever dies when, and
-// whoever else stores the same records.
+// The archive holds the log byte for byte: files join without gap or overlap whichever member dies,
+// and whichever else stores the same records.
 import { randomBytes } from "node:crypto";
 import avro from "avsc";
 import fc from "fast-check";
@@ -58,13 +58,13 @@ test("records come back byte for byte, keys and values that are missing and head
   ];
   const { file, contents } = await writeContainer("events.raw", 7, records);
   const read = await readContainer("k", file);
-  const told = ({ key, value, headers, ...rest }: ArchivedRecord) => ({
+  const plain = ({ key, value, headers, ...rest }: ArchivedRecord) => ({
     ...rest,
     key: key?.toString("hex") ?? null,
     value: value?.toString("hex") ?? null,
     headers: headers.map((header) => [header.name, header.value?.toString() ?? null]),
   });
-  expect(read.records.map(told)).toEqual(records.map(told));
+  expect(read.records.map(plain)).toEqual(records.map(plain));
   expect(read.contents).toEqual(contents);
   expect(contents).toMatchObject({ topic: "events.raw", partition: 7, first: 12_345, last: 12_349, records: 5 });
 });
@@ -158,7 +158,7 @@ test("the schemas that records name are stored once, and can be read without the
   expect(await archivedSchema(objects, 9)).toBeNull();
 });
 
-test("an announced file is written by whoever comes next, with what was announced and nothing else", async () => {
+test("an announced file is written by the next member, with what was announced and nothing else", async () => {
   let isDying = true;
   const objects = inMemoryObjects((effect) => {
     if (isDying && effect.startsWith("put archive") && effect.endsWith(".avro")) throw new Error("killed");
@@ -239,7 +239,7 @@ const runMembers = async (
 };
 
 test(
-  "whoever dies when, and whoever stores the same records: the files cover the log once, and hold it byte for byte",
+  "whichever members die or store the same records: the files hold the log once, byte for byte",
   () =>
     fc.assert(
       fc.asyncProperty(
@@ -269,7 +269,7 @@ test(
 
 test(
   "a partition's past is read from where memory ends to where the log begins, under its old " +
-    "offsets and without whoever was erased",
+    "offsets and without erased subjects",
   async () => {
     const objects = inMemoryObjects();
     const keep = archiver(objects, noSchema);
@@ -309,7 +309,7 @@ test("hours older than 24 months are deleted with their announcements, and schem
   expect(await deleteOldHours(objects, "events.raw", months(0), () => false)).toBe(0);
 });
 
-test("gaps and overlaps are told with their partition and offsets", () => {
+test("gaps and overlaps are reported with their partition and offsets", () => {
   const file = (partition: number, first: number, last: number) => ({
     key: "",
     topic: "events.raw",
@@ -327,7 +327,7 @@ test("gaps and overlaps are told with their partition and offsets", () => {
 
 test(
   "what was committed and lies before the first file of a partition, or behind its last one, is " +
-    "told, however many files there are",
+    "reported, however many files there are",
   () => {
     const hour = START - (START % HOUR_MS);
     const files = range(0, 200_000).map((n) => ({
@@ -349,7 +349,7 @@ test(
   },
 );
 
-test("a file that was renamed is told as damaged, and what lies beside it is read", async () => {
+test("a file that was renamed is reported as damaged, and what lies beside it is read", async () => {
   const objects = inMemoryObjects();
   const keep = archiver(objects, noSchema);
   await keep(batchOf([messageOf(0), messageOf(1)]), still);

@@ -27,7 +27,7 @@ test("columns that are null in every row are left out, the others keep their ord
 
 test(
   "a value is written as the store keeps it: the lowest byte first, a text behind its length, " +
-    "nulls told before the values",
+    "nulls marked before the values",
   () => {
     expect(bytesOf("UInt16", 258)).toEqual([2, 1]);
     expect(bytesOf("Int64", "-2")).toEqual([254, 255, 255, 255, 255, 255, 255, 255]);

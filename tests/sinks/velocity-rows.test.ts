@@ -22,7 +22,7 @@ test("a conversion stands under its visitor's address, by the hour", () => {
   );
 });
 
-test("a server's address is nobody's, and page views count nowhere", () => {
+test("a server's address counts for no device, and page views count nowhere", () => {
   expect(rowsOf(attributed({ ip: "8.8.8.8", ip_source: "request", client_side: false }))).toEqual([]);
   expect(rowsOf(attributed({ t: "page_view", ip: "8.8.8.8", click_id: "c" }, { credit: clickCredit() }))).toEqual([]);
 });
@@ -37,7 +37,7 @@ test("a click stands under its id with device and country, once its MAC was foun
   expect(namesOf(attributed(click, { enrichment: { country: "MX" } }))).toEqual([]);
 });
 
-test("a device stands under its person, who is nobody's without one", () =>
+test("a device stands under its person, and under none without one", () =>
   expect(rowsOf(attributed({ t: "custom" }, { enrichment: { person: "email:x" } }))).toEqual([
     { client_id: clientId, set: sets.devicesOfPerson(clientId, "email:x"), member: "d1", at: noon },
   ]));

@@ -1,5 +1,5 @@
 // What is written faster is written the same: strings against the plain encoding of Avro, records
-// that are passed on against records written anew.
+// that are passed on against records written again.
 import type avro from "avsc";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
@@ -70,24 +70,24 @@ const wideOf = fc.record(
   ),
 );
 /** The library as it comes: types that know nothing of where a record was read. */
-const anew = (type: avro.Type, value: object): Buffer => type.toBuffer(structuredClone(value));
+const rewritten = (type: avro.Type, value: object): Buffer => type.toBuffer(structuredClone(value));
 
 describe("a wide record that is passed on", () => {
   const [first, second] = [typeOf(outer("First", wide)), typeOf(outer("Second", wide))];
-  test("is the same bytes as one that is written anew, in a larger buffer too", () => {
+  test("is the same bytes as one that is written again, in a larger buffer too", () => {
     fc.assert(
       fc.property(wideOf, fc.nat(100), (record, at) => {
-        const read = first.fromBuffer(anew(first, { wide: record, n: 1 })) as { wide: object };
+        const read = first.fromBuffer(rewritten(first, { wide: record, n: 1 })) as { wide: object };
         const written = encode(second, { wide: read.wide, n: 2 }, Buffer.alloc(10_000), at);
-        expect(written?.equals(anew(second, { wide: { ...record }, n: 2 }))).toBe(true);
+        expect(written?.equals(rewritten(second, { wide: { ...record }, n: 2 }))).toBe(true);
       }),
     );
   });
   test("that does not fit says so, to the byte", () => {
     fc.assert(
       fc.property(wideOf, (record) => {
-        const read = first.fromBuffer(anew(first, { wide: record, n: 1 })) as { wide: object };
-        const needed = anew(second, { wide: record, n: 2 }).length;
+        const read = first.fromBuffer(rewritten(first, { wide: record, n: 1 })) as { wide: object };
+        const needed = rewritten(second, { wide: record, n: 2 }).length;
         expect(encode(second, { wide: read.wide, n: 2 }, Buffer.alloc(needed), 0)?.length).toBe(needed);
         expect(encode(second, { wide: read.wide, n: 2 }, Buffer.alloc(needed - 1), 0)).toBeNull();
       }),
@@ -96,16 +96,16 @@ describe("a wide record that is passed on", () => {
   test("and a copy with something changed is written with the change", () => {
     fc.assert(
       fc.property(wideOf, fc.string(), (record, other) => {
-        const read = first.fromBuffer(anew(first, { wide: record, n: 1 })) as { wide: object };
+        const read = first.fromBuffer(rewritten(first, { wide: record, n: 1 })) as { wide: object };
         const written = second.toBuffer({ wide: { ...read.wide, f2: other }, n: 2 });
-        expect(written.equals(anew(second, { wide: { ...record, f2: other }, n: 2 }))).toBe(true);
+        expect(written.equals(rewritten(second, { wide: { ...record, f2: other }, n: 2 }))).toBe(true);
       }),
     );
   });
   test("looks like any other record", () => {
     fc.assert(
       fc.property(wideOf, (record) => {
-        const read = first.fromBuffer(anew(first, { wide: record, n: 1 })) as { wide: object };
+        const read = first.fromBuffer(rewritten(first, { wide: record, n: 1 })) as { wide: object };
         expect(Reflect.ownKeys(read.wide)).toEqual(fields.map(({ name }) => name));
         expect({ ...read.wide }).toEqual({ ...record });
       }),
@@ -116,7 +116,7 @@ describe("a wide record that is passed on", () => {
     const third = typeOf(outer("Third", more));
     fc.assert(
       fc.property(wideOf, (record) => {
-        const read = first.fromBuffer(anew(first, { wide: record, n: 1 })) as { wide: object };
+        const read = first.fromBuffer(rewritten(first, { wide: record, n: 1 })) as { wide: object };
         const back = third.fromBuffer(third.toBuffer({ wide: read.wide, n: 2 })) as { wide: object };
         expect({ ...back.wide }).toEqual({ ...record, more: "none" });
       }),
@@ -128,8 +128,8 @@ describe("a wide record that is passed on", () => {
     const resolver = today.createResolver(first);
     fc.assert(
       fc.property(wideOf, (record) => {
-        const read = today.fromBuffer(anew(first, { wide: record, n: 1 }), resolver) as { wide: object };
-        expect(today.toBuffer(read).equals(anew(today, { wide: { ...record, more: "none" }, n: 1 }))).toBe(true);
+        const read = today.fromBuffer(rewritten(first, { wide: record, n: 1 }), resolver) as { wide: object };
+        expect(today.toBuffer(read).equals(rewritten(today, { wide: { ...record, more: "none" }, n: 1 }))).toBe(true);
       }),
     );
   });

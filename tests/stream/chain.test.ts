@@ -29,11 +29,11 @@ test("a chain ends where the key changes", () =>
 test("stages that do not follow each other are refused", () =>
   expect(saying("check", "point")).toContain("point reads toy.walked, which check does not write"));
 
-test("every problem is told at once", () => {
-  const told = saying("nobody", "door", "check", "check");
-  expect(told).toContain("nobody is not in the topology");
-  expect(told).toContain("door is an edge, not a stage");
-  expect(told).toContain("check stands there twice");
+test("every problem is reported at once", () => {
+  const problems = saying("absent", "door", "check", "check");
+  expect(problems).toContain("absent is not in the topology");
+  expect(problems).toContain("door is an edge, not a stage");
+  expect(problems).toContain("check stands there twice");
 });
 
 test("a topic that something else reads cannot be skipped", () => {

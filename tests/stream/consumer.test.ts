@@ -7,7 +7,7 @@ import { LogGap } from "../../infra/kafka/kafka.ts";
 
 const Batch = createRequire(import.meta.url)("kafkajs/src/consumer/batch.js");
 
-/** A fetch that asked for `asked` and got records at `offsets`; those of `marks` end transactions. */
+/** A fetch that asked for `asked` and got `offsets`; those of `marks` end transactions. */
 const fetched = (asked: number, offsets: readonly number[], marks: readonly number[] = []): ClientBatch["batch"] =>
   new Batch("t", String(asked), {
     partition: 0,

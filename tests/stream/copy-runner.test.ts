@@ -135,7 +135,7 @@ test("a partition that was lost meanwhile is not committed", async () => {
   await expect(asked.give(batchOf(5, 10, 15))).rejects.toBe(gone);
 });
 
-test("a copy is a group of its own, which shares its reading with nobody", () => {
+test("a copy is a group of its own, which shares its reading with no sink", () => {
   expect(groupsOf(pipeline, ["archive"])).toMatchObject([
     { is: "copy", name: "tributary.archive", reads: { name: "events.raw" } },
   ]);

@@ -50,7 +50,7 @@ test("a letter that failed before counts on and keeps the time of its first fail
   });
 });
 
-test("a header that is no number begins the count anew", () => {
+test("a header that is no number begins the count again", () => {
   const { headers } = deadLetterOf({ ...letter, headers: { "tributary-attempt": "many" } }, noon);
   expect(headers).toMatchObject({ "tributary-attempt": "1" });
 });

@@ -32,7 +32,7 @@ test("facts change between events, and what was decided before stays when a stag
   });
 });
 
-test("looking something up that nobody gave is an error, not an absence", async () => {
+test("looking up a fact that was not given is an error, not an absence", async () => {
   await expect(drive(toy, { wire: inMemoryWire }).send(toys.raw, sent(step("a")))).rejects.toThrow(
     "nothing is known of rate",
   );

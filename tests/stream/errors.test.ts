@@ -49,7 +49,7 @@ test.each([
 ])("%s is transient", (_, error) => expect(classify(error)).toBe("transient"));
 
 test.each([
-  ["bytes that nobody can read", new Unreadable("unreadable_body", "cut")],
+  ["unreadable bytes", new Unreadable("unreadable_body", "cut")],
   ["a Postgres constraint", postgres("23514")],
   ["a Postgres number out of range", postgres("22003")],
   ["a ClickHouse text that is no number", clickhouse("72", "CANNOT_PARSE_NUMBER")],
@@ -75,7 +75,7 @@ test.each([
 test("whatever is thrown has a verdict", () =>
   fc.assert(fc.property(fc.anything(), (thrown) => ["transient", "data", "fatal"].includes(classify(thrown)))));
 
-test("a broker that settles says so itself or inside of the client's wrappers, and nobody else does", () => {
+test("a broker that settles says so itself or inside of the client's wrappers, and no other error does", () => {
   const inside = Object.assign(new Error("gave up"), {
     name: "KafkaJSNumberOfRetriesExceeded",
     cause: like("KafkaJSProtocolError", { type: "NOT_COORDINATOR_FOR_GROUP" }),

@@ -9,7 +9,8 @@ import { afterAll, expect, test } from "vitest";
 const folder = mkdtempSync(join(tmpdir(), "failpoint-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 const program =
-  'import { hit } from "#failpoint"; for (let n = 0; n < 5; n++) { hit("after-produce"); hit("before-commit"); } console.log("done");';
+  'import { hit } from "#failpoint"; ' +
+  'for (let n = 0; n < 5; n++) { hit("after-produce"); hit("before-commit"); } console.log("done");';
 
 const ran = (name: string, conditions: string[], failpoints: string) => {
   const log = join(folder, name);

@@ -33,7 +33,7 @@ test("a starter that takes away the note of a faster one gives it back", () => {
   expect(readdirSync(folder)).toEqual(["lock.json"]);
 });
 
-test("a stale note that another starter has taken away is nobody's", () => {
+test("a stale note that another starter has taken away holds no lock", () => {
   stale();
   meanwhile = () => rmSync(file);
   const unlock = lockFile(file);

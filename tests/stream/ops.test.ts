@@ -84,7 +84,7 @@ test("events in = emitted + recalled + dropped + rejected can be read off", asyn
   expect(text).toContain(`tributary_build_info{version="1.2.3",commit="abc",node="${process.version}",app="worker"} 1`);
 });
 
-test("the age of a large write is told by a sample of it", async () => {
+test("the age of a large write is taken from a sample of it", async () => {
   const metrics = metricsOf();
   const receivedAt = Array.from({ length: 10_000 }, (_, n) => 100_000 - (n < 9_000 ? 1_100 : 8_000));
   metrics.countWrite(

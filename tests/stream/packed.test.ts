@@ -1,5 +1,5 @@
-// How durable memory lies in Postgres: small enough to be kept for good, and what was written before
-// is read as it is.
+// How durable memory lies in Postgres: small enough to be kept for good, and what was written
+// before is read as it is.
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { packed, unpacked } from "../../infra/postgres/packed.ts";
@@ -34,7 +34,7 @@ test("what was packed by an earlier version of this code is read by today's", ()
   );
 });
 
-test("a conversion has less than 2 kB of durable memory: values, outcomes and keys, of settle and commission", async () => {
+test("a conversion has less than 2 kB of durable memory, with the outcomes and keys of both stages", async () => {
   const durable = inMemory("durable");
   const stored = new Map<string, number>();
   const measuring: Memory = {
@@ -52,7 +52,9 @@ test("a conversion has less than 2 kB of durable memory: values, outcomes and ke
   const clicked = clickBefore(hourMs);
   const seen = {
     ip: "189.203.54.17",
-    ua: "Mozilla/5.0 (iPhone; CPU iPhone OS 17_4_1 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/17.4.1 Mobile/15E148 Safari/604.1",
+    ua:
+      "Mozilla/5.0 (iPhone; CPU iPhone OS 17_4_1 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) " +
+      "Version/17.4.1 Mobile/15E148 Safari/604.1",
     url: "https://www.casa-verde.example/checkout/thanks?utm_source=newsletter&utm_campaign=junio",
     ref: "https://www.casa-verde.example/checkout/payment",
   };

@@ -148,25 +148,22 @@ describe("publish", () => {
     expect(producer.isAvailable()).toBe(true);
   });
 
-  test(
-    "without an acknowledgement the caller is told after its deadline, and nothing of it is sent " + "later",
-    async () => {
-      const { producer, requests } = opened();
-      const hanging = outcome(producer.publish([message("hanging")]));
-      await turn();
-      const queued = outcome(producer.publish([message("queued")]));
-      await vi.advanceTimersByTimeAsync(2_000);
-      expect([await hanging, await queued]).toEqual(["LogUnavailable", "LogUnavailable"]);
-      expect(producer.waiting()).toEqual({ messages: 0, bytes: 0 });
-      requests[0]!.acknowledge();
-      await turn();
-      const next = producer.publish([message("next")]);
-      await turn();
-      expect(requests.map(({ messages }) => messages)).toEqual([["hanging"], ["next"]]);
-      requests[1]!.acknowledge();
-      await next;
-    },
-  );
+  test("without an acknowledgement a publish fails after its deadline, and nothing of it is sent later", async () => {
+    const { producer, requests } = opened();
+    const hanging = outcome(producer.publish([message("hanging")]));
+    await turn();
+    const queued = outcome(producer.publish([message("queued")]));
+    await vi.advanceTimersByTimeAsync(2_000);
+    expect([await hanging, await queued]).toEqual(["LogUnavailable", "LogUnavailable"]);
+    expect(producer.waiting()).toEqual({ messages: 0, bytes: 0 });
+    requests[0]!.acknowledge();
+    await turn();
+    const next = producer.publish([message("next")]);
+    await turn();
+    expect(requests.map(({ messages }) => messages)).toEqual([["hanging"], ["next"]]);
+    requests[1]!.acknowledge();
+    await next;
+  });
 
   test("a client that has been silent for 30 s is replaced", async () => {
     const { producer, requests, disconnected } = opened();
@@ -181,15 +178,15 @@ describe("publish", () => {
     await call;
   });
 
-  test("what the log refuses for good is told to the caller as it is", async () => {
+  test("what the log refuses for good fails the call with its error", async () => {
     const { producer, requests } = opened();
     const call = producer.publish([message(1)]);
-    const told = expect(call).rejects.toMatchObject({ type: "MESSAGE_TOO_LARGE" });
+    const rejected = expect(call).rejects.toMatchObject({ type: "MESSAGE_TOO_LARGE" });
     await turn();
     requests[0]!.fail(
       Object.assign(new Error("too large"), { name: "KafkaJSProtocolError", type: "MESSAGE_TOO_LARGE" }),
     );
-    await told;
+    await rejected;
   });
 
   test("closing waits for what was taken and takes nothing more", async () => {
@@ -229,9 +226,9 @@ describe("send", () => {
   test("a repetition never overtakes: the request that was given up is cut off with its client", async () => {
     const { producer, requests, disconnected } = opened({ sendDeadlineMs: 1_000 });
     const call = producer.send([message(1)]);
-    const told = expect(call).rejects.toThrow(LogUnavailable);
+    const rejected = expect(call).rejects.toThrow(LogUnavailable);
     await vi.advanceTimersByTimeAsync(1_100);
-    await told;
+    await rejected;
     expect(disconnected).toEqual([1]);
     expect(requests.length).toBe(1);
   });

@@ -1,5 +1,5 @@
-// The steps of a relearn against a broker in this process: what fails is on record and holds nobody
-// for nothing, and stages of one group are not mistaken for each other.
+// The steps of a relearn against a broker in this process: what fails is on record and holds no
+// group for nothing, and stages of one group are not mistaken for each other.
 import { expect, test } from "vitest";
 import { type RelearnPorts, type RelearnRequest, relearnStage } from "../../modules/groups/relearn.ts";
 import { type Hold, RewindRefused } from "../../modules/groups/rewind.ts";

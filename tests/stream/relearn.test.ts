@@ -88,8 +88,8 @@ test(
           const whole = world();
           publish(whole, ...drawn);
           await settleDown([worker(whole, { hosting: journey })], whole, most);
-          // One more event a place lets the stages notice; what they put out shows what they met, and
-          // that nothing was put out again.
+          // One more event a place lets the stages notice; what they put out shows what they met,
+          // and that nothing was put out again.
           const late = places.map((place) => step(`late ${place}`, { place, order: "o" }));
 
           const { log, past } = await withoutPast(whole, share);
@@ -100,9 +100,9 @@ test(
             memories: { ...whole.memories, fast },
             committed: new Map(whole.committed),
           };
-          const told: string[] = [];
+          const logged: string[] = [];
           publish(lost, ...late);
-          const say = (line: string) => void told.push(line);
+          const say = (line: string) => void logged.push(line);
           await settleDown(
             [
               worker(lost, {
@@ -113,7 +113,7 @@ test(
             lost,
             most,
           );
-          expect(told.filter((line) => line === "memory.truncated")).toEqual([]);
+          expect(logged.filter((line) => line === "memory.truncated")).toEqual([]);
 
           const never = world();
           publish(never, ...drawn, ...late);
@@ -127,20 +127,20 @@ test(
   60_000,
 );
 
-test("what neither the log nor the archive holds is told, with its offsets", async () => {
+test("what neither the log nor the archive holds is reported, with its offsets", async () => {
   const made = world();
   publish(made, ...Array.from({ length: 10 }, (_, n) => step(`s${n}`)));
   await settleDown([worker(made, { hosting: journey })], made);
   const { log } = await withoutPast(made, 0.6);
   const lost: World = { ...made, log, memories: { ...made.memories, fast: inMemory("fast") } };
-  const told: object[] = [];
+  const logged: object[] = [];
   publish(lost, step("late"));
-  const warn = (line: string, fields?: object) => void told.push({ line, ...fields });
+  const warn = (line: string, fields?: object) => void logged.push({ line, ...fields });
   await settleDown(
     [worker(lost, { hosting: journey, ports: { log: { info: () => undefined, warn, error: warn } } })],
     lost,
   );
-  expect(told).toMatchObject([
+  expect(logged).toMatchObject([
     { line: "memory.lost", from: 0 },
     { line: "memory.truncated", from: 0, found: 6 },
   ]);

@@ -113,7 +113,7 @@ test("a group has caught up exactly when every partition has passed what it had 
     ),
   ));
 
-test("a partition that stands further than it had committed is told", () => {
+test("a partition that stands further than it had committed is reported", () => {
   const { plan } = planned({ kind: "offset", offset: 10 }, [
     { partition: 0, low: 0, committed: 40, atTime: null, lowAt: null },
   ]);

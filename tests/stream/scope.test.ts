@@ -140,7 +140,7 @@ describe("an app", () => {
     expect(closed).toEqual(["thing"]);
   });
 
-  test("exits 1 at once on what nobody caught", async () => {
+  test("exits 1 at once on an uncaught error", async () => {
     const { around, closed } = await started();
     around.listeners.get("unhandledRejection")!(new Error("?"));
     expect(await around.exited).toBe(1);

@@ -149,7 +149,7 @@ test(
   },
 );
 
-test("a row that cannot be mapped and bytes that nobody can read are set aside, original bytes kept", async () => {
+test("a row that cannot be mapped and unreadable bytes are set aside, original bytes kept", async () => {
   const { give, letters, stored } = running([storing()]);
   const [bad, good] = messagesOf(step("a", { worth: 404 }), step("b"));
   const garbage = { offset: 2, key: null, value: Buffer.from("garbage"), headers: {}, appendedAt: 0 };
@@ -250,7 +250,7 @@ test("what may not be written any more is neither mapped nor stored, is counted,
   expect([counts[0], letters]).toMatchObject([{ rows: 2, withheld: 1 }, []]);
 });
 
-test("while nobody knows what may be written nothing is", async () => {
+test("while it is unknown what may be written nothing is", async () => {
   const unknown = new Error("the list cannot be read");
   const { give, stored, effects } = running([storing()], { withholds: () => Promise.reject(unknown) });
   await expect(give(0, messagesOf(step("a")))).rejects.toBe(unknown);

@@ -16,7 +16,7 @@ import { newAuthority } from "../support/certificates.ts";
 
 const authority = newAuthority();
 let folder: string;
-let told: string[];
+let names: string[];
 let tls: TlsFiles;
 const closers: (() => Promise<void> | void)[] = [];
 
@@ -27,11 +27,11 @@ const install = ({ cert, key }: { cert: string; key: string }): void => {
 
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), "tributary-tls-"));
-  told = [];
+  names = [];
   tls = {
     certFile: join(folder, "tls.crt"),
     keyFile: join(folder, "tls.key"),
-    log: { info: (name) => void told.push(name), error: (name) => void told.push(name) },
+    log: { info: (name) => void names.push(name), error: (name) => void names.push(name) },
     lookMs: 20,
   };
   install(authority.issue("127.0.0.1", "localhost"));
@@ -109,15 +109,15 @@ test("a renewed certificate is shown to new connections while an open one goes o
   const after = await get(port, open);
   expect(after.socket).toBe(before.socket);
   expect(after.serial).toBe(before.serial);
-  expect(told).toContain("tls.renewed");
+  expect(names).toContain("tls.renewed");
 });
 
-test("an unusable renewal is told, and the former certificate goes on", async () => {
+test("an unusable renewal is logged, and the former certificate goes on", async () => {
   const port = await serving();
   const before = await get(port, agentFor());
   writeFileSync(tls.certFile, "cut short");
-  await until("it is told", 5_000, () => {
-    if (!told.includes("tls.not_renewed")) throw new Error("not yet");
+  await until("it is logged", 5_000, () => {
+    if (!names.includes("tls.not_renewed")) throw new Error("not yet");
   });
   expect((await get(port, agentFor())).serial).toBe(before.serial);
 });
@@ -140,7 +140,7 @@ test("an app does not start with files that are missing or do not belong togethe
   await expect(serving()).rejects.toThrow(/ENOENT.*tls\.key/);
 });
 
-test("whoever speaks plain HTTP to a TLS port is let go", async () => {
+test("a client that speaks plain HTTP to a TLS port is disconnected", async () => {
   const port = await serving();
   const ended = new Promise<void>((resolve) => {
     const socket = connectPlain({ host: "127.0.0.1", port }, () => socket.write("GET / HTTP/1.1\r\nHost: a\r\n\r\n"));

@@ -1,5 +1,4 @@
-// The wire format: framed values, ids resolved at start, and what becomes of an id that nobody has
-// told us.
+// The wire format: framed values, ids resolved at start, and what becomes of an unknown id.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { topic } from "../../infra/avro/codec.ts";
@@ -154,8 +153,8 @@ describe("an id not met before", () => {
 });
 
 test("opening says in one sentence which schemas are not registered and what to do", async () => {
-  const nobody: SchemaIds = { idOf: async () => null, schemaOf: async () => null };
-  await expect(openWire([notes], nobody)).rejects.toThrow(
+  const empty: SchemaIds = { idOf: async () => null, schemaOf: async () => null };
+  await expect(openWire([notes], empty)).rejects.toThrow(
     "the schema of notes is not registered; run: npx tributary schemas apply",
   );
 });

@@ -105,8 +105,8 @@ test("infra/kafka has one public file", () => {
 });
 
 test("only the configuration of an app reads the environment", () => {
-  // The armed failpoints are loaded under `node --conditions=faults` alone and are told by the
-  // environment which one to hit.
+  // The armed failpoints are loaded under `node --conditions=faults` alone and read
+  // from the environment which one to hit.
   const readers = /^(apps\/[a-z]+\/config|infra\/embedded\/config|stream\/failpoint\.armed)\.ts$/;
   const wrong = files.filter((file) => !readers.test(file) && /process\.env/.test(readFileSync(file, "utf8")));
   expect(wrong).toEqual([]);

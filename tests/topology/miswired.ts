@@ -1,4 +1,5 @@
-// tests/topology/miswired.ts - wirings that must not compile, one @ts-expect-error each: `npm run check` fails when the compiler stops refusing one.
+// Wirings that must not compile, one @ts-expect-error each: `npm run check` fails when the compiler
+// stops refusing one.
 
 import { feedNamed } from "../../modules/edges/feed.ts";
 import { type HostPorts, hostEdge } from "../../modules/edges/host-edge.ts";

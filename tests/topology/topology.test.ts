@@ -69,7 +69,7 @@ test("a memory on another key than its topic is refused", () => {
   expect(() => topology("t", toDeadLetters, door("door"), counting)).toThrow("memory never crosses partitions");
 });
 
-test("a name borne twice is refused, and every problem is told at once", () => {
+test("a name borne twice is refused, and every problem is reported at once", () => {
   const build = () =>
     topology(
       "t",

@@ -52,7 +52,7 @@ const hosted = async (first: Readonly<Record<string, string>> = {}, refusal?: Er
       if (table.isAway) throw new Error("Postgres is away");
       return new Map(Object.entries(table.held));
     },
-    { warn: () => effects.push("told that nobody knows") },
+    { warn: () => effects.push("warned that nothing is known") },
     closing.signal,
     5,
   );
@@ -86,13 +86,13 @@ test("a worker that starts while a group is held is ready and waits", async () =
   await until(() => effects.includes("joined chain"));
 });
 
-test("a silent Postgres keeps what is known: whoever is in stays in, whoever is held stays out", async () => {
+test("a silent Postgres keeps what is known: joined groups stay in, held ones stay out", async () => {
   const { effects, table, opening, asksTwice } = await hosted({ chain: "op_1 (rewind, ada)" });
   await opening;
   table.isAway = true;
   table.held = { sink: "op_2 (rewind, ada)" };
   await asksTwice();
-  expect(effects).toEqual(["joined sink", "told that nobody knows"]);
+  expect(effects).toEqual(["joined sink", "warned that nothing is known"]);
   table.isAway = false;
   await until(() => effects.includes("left sink") && effects.includes("joined chain"));
 });

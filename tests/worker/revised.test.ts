@@ -30,7 +30,7 @@ const watched = (refusal?: Error) => {
   return { ...made, effects };
 };
 
-test("once a partition, before its first batch, and again after the group was joined anew", async () => {
+test("once a partition, before its first batch, and again after the group was joined again", async () => {
   const { process, onJoin, effects } = watched();
   await process(batch(0, 5), control());
   await process(batch(0, 9), control());

@@ -1,6 +1,7 @@
 // Chapter 4: memory. What a stage remembers, and why every event counts once although it may come
 // any number of times.
 import { describe, expect, test } from "vitest";
+import { letterHeaders } from "../../stream/dead-letters.ts";
 import { topics } from "../../topics.ts";
 import { hourMs, noon, secondMs } from "../support/builders.ts";
 import { click, clickBefore, purchase, refund, type Shop, shop, type Written } from "../support/shop.ts";
@@ -62,15 +63,14 @@ describe("durable memory decides once", () => {
     expect(recalled(made, "settle")).toBe(1);
   });
   // Under another id this would be a second copy, whose amount would win because it comes from the
-  // server (below). Under the same id it is old news.
+  // server (below). Under the same id it is an error of the sender: the copy is set aside.
   test("sent again under its id with another amount, it is still what it was", async () => {
     const made = shop();
     await made.post([{ ...sale, event_id: "e1" }], { isClientSide: true });
     await made.post([purchase({ svc_click_id: clicked, event_id: "e1" }, { revenue: "9999.00" })]);
-    expect(made.conversions().map(({ kind, value_minor }) => [kind, value_minor])).toEqual([
-      ["credited", 100_00n],
-      ["credited", 100_00n],
-    ]);
+    expect(made.conversions().map(({ kind, value_minor }) => [kind, value_minor])).toEqual([["credited", 100_00n]]);
+    const letters = [...made.messages("s2s.dlq"), ...made.messages("pixel.dlq")];
+    expect(letters.map(({ headers }) => String(headers[letterHeaders.code]))).toEqual(["id_conflict"]);
   });
   // Rows are keyed by these ids, so writing them twice leaves a table as writing them once. That is
   // the whole of "counts once".

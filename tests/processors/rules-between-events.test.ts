@@ -1,4 +1,4 @@
-// Rules between the events of one order: every example of docs/design/money.md, run as it stands there.
+// Rules between the events of one order: every example of docs/design/money.md, run as it stands.
 import { readFileSync } from "node:fs";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";

@@ -299,7 +299,7 @@ describe("the months of a recurring contract", () => {
     ]);
   });
 
-  test("do not begin anew when all was refunded", () => {
+  test("do not begin again when all was refunded", () => {
     const happenings = [at(noon), { refundOf: 0, minor: all }, at(noon + 40 * dayMs)];
     expect(entriesOf(happenings, () => monthly)[2]).toMatchObject({
       kind: "none",
@@ -308,7 +308,7 @@ describe("the months of a recurring contract", () => {
     });
   });
 
-  test("are told by the receipt", () => {
+  test("are shown by the receipt", () => {
     const [first] = entriesOf([at(noon)], () => monthly);
     expect(first?.formula).toBe(
       "amount = line value x 10 %, rounded half to even to the minor unit; for 1 month from the " +
@@ -322,7 +322,7 @@ describe("the months of a recurring contract", () => {
   });
 });
 
-test("a cap, a minimum and a maximum are told by the receipt", () => {
+test("a cap, a minimum and a maximum are shown by the receipt", () => {
   const one = written({
     type: "hybrid",
     amount: 1,

@@ -62,7 +62,7 @@ const byOf = (sold: readonly Sold[], all: readonly Contract[]) => (event: Record
 const happeningsOf = (sold: readonly Sold[]): readonly Happening[] =>
   sold.map(({ sale, review }) => ({ sale, over: { review } }));
 
-/** What a month earns: every contract its part, above what earlier ones sold, or at the tier of all. */
+/** What a month earns: every contract its part, above earlier sales, or at the tier of all. */
 const partsEarn = (sold: readonly Sold[], all: readonly Contract[]): readonly bigint[] => {
   const unitsOf = (of: readonly Sold[], { tiers }: Contract): bigint =>
     of.reduce((sum, { sale }) => sum + (tiers[0]!.rate_ppm === null ? 1_000_000n : sale), 0n);
@@ -84,7 +84,7 @@ const partsEarn = (sold: readonly Sold[], all: readonly Contract[]): readonly bi
 };
 const sum = (parts: readonly bigint[]): bigint => parts.reduce((all, part) => all + part, 0n);
 const monthEarns = (sold: readonly Sold[], all: readonly Contract[]): bigint => sum(partsEarn(sold, all));
-/** What a month earns without the sales under review: never more than with them, by no cent of rounding. */
+/** What a month earns without the sales under review: never a cent more than with them. */
 const clearEarns = (sold: readonly Sold[], clear: readonly Sold[], all: readonly Contract[]): bigint => {
   const whole = partsEarn(sold, all);
   return sum(partsEarn(clear, all).map((part, n) => smaller(part, whole[n]!)));

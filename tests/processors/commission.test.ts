@@ -198,7 +198,8 @@ describe("a refund", () => {
       conversion_version: 2,
       contract_id: 61,
       inputs:
-        '{"earned_minor":"1000","refunded_minor":"3000","line_value_minor":"10000","reversed_before_minor":"0","currency":"MXN","amount_minor":"-300"}',
+        '{"earned_minor":"1000","refunded_minor":"3000","line_value_minor":"10000",' +
+        '"reversed_before_minor":"0","currency":"MXN","amount_minor":"-300"}',
     });
   });
 
@@ -262,7 +263,7 @@ describe("conversions beside each other", () => {
     },
   );
 
-  test("are told apart whatever text is in their names, and no name holds the sign that ends a record key", () => {
+  test("are kept apart whatever text is in their names, and no name holds the sign that ends a record key", () => {
     const named = (over: Parameters<typeof conversion>[0]) =>
       earned.keysOf(recorded(topics.conversions, conversion(over)));
     const names = [
@@ -337,7 +338,7 @@ describe("the facts of a commission", () => {
     expect((await factsOf({ contracts: both }, change({ segment: "VD" }))).contract?.contract_id).toBe(1);
   });
 
-  test("of a client that nobody knows are no contract and no hold", async () => {
+  test("of an unknown client are no contract and no hold", async () => {
     expect(await factsOf({ clients: [client({ client_id: 8 })], contracts: [] })).toEqual({
       contract: undefined,
       holdDays: 0,

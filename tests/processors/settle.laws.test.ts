@@ -319,15 +319,15 @@ describe("the order of arrival does not show in the final money", () => {
         smallAmounts,
         fc.option(smallAmounts),
         fc.shuffledSubarray([0, 1, 2], { minLength: 3 }),
-        (seen, told, back, places) => {
+        (seen, reported, back, places) => {
           const claims = [
             pixelSale({ value_minor: seen }),
-            sale({ value_minor: told, partner: null }),
+            sale({ value_minor: reported, partner: null }),
             refund({ value_minor: back }),
           ];
           const net = (order: readonly number[]) =>
             netByPartner(settled(...order.map((n) => claims[n]!)).conversions)[21];
-          const expected = told - (back === null || back > told ? told : back);
+          const expected = reported - (back === null || back > reported ? reported : back);
           expect(net(places)).toBe(expected);
         },
       ),

@@ -90,7 +90,7 @@ describe("the first copy of a line", () => {
 });
 
 describe("a second copy", () => {
-  test("counts never again, and is stored merged into the first, credited to nobody", () => {
+  test("counts never again, and is stored merged into the first, without a credit", () => {
     const first = sale();
     const { conversions, rows } = settled(first, pixelSale());
     expect(conversions).toHaveLength(1);

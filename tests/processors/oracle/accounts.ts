@@ -1,4 +1,5 @@
-// The oracle's second page: what a credited line earns by its contract, and what a month of tiers comes to.
+// The oracle's second page: what a credited line earns by its contract, and what a month of tiers
+// comes to.
 import type { ContractSaved, History, Sent } from "./history.ts";
 
 export const HOUR = 3_600_000;
@@ -57,7 +58,9 @@ export class Accounts {
     this.#credits = this.#credits.filter((one) => one !== credit);
   }
 
-  /** Books a line by the contract of its segment, else of all, that began last of those known then. */
+  /**
+   * Books a line by the contract of its segment, else of all, that began last of those known then.
+   */
   open(worth: Worth, known: number): Credit {
     const { first, type, at, partner } = worth;
     const [terms] = this.contractsOf(first.client, type, at, known)
@@ -94,11 +97,15 @@ export class Accounts {
     return holdsAmounts && currency !== this.#history.clients.find(({ id }) => id === first.client)!.currency;
   }
 
-  /** The months of a customer begin with the first sale that is worth something; a weak device is no customer. */
+  /**
+   * The months of a customer begin with the first sale that is worth something; a weak device is no
+   * customer.
+   */
   #isWithin({ first, at, partner, value }: Worth, { months, event_type }: ContractSaved): boolean {
     if (value === 0n) return false;
     const isWeak = weakDevices.includes(first.did.trim().toLowerCase());
-    const customer = `${first.client} ${partner} ${event_type} ${first.person ?? (isWeak ? `event ${first.id}` : first.did)}`;
+    const device = isWeak ? `event ${first.id}` : first.did;
+    const customer = `${first.client} ${partner} ${event_type} ${first.person ?? device}`;
     const start = local(Math.min(at, this.#firstSale.get(customer) ?? at));
     this.#firstSale.set(customer, start.getTime() + 6 * HOUR);
     if (months === undefined) return true;
@@ -107,7 +114,10 @@ export class Accounts {
     return at < Date.UTC(year, month, Math.min(start.getUTCDate(), lastDay), 6);
   }
 
-  /** What the tiers of each month come to: payable what they would without the sales under review, the rest held. */
+  /**
+   * What the tiers of each month come to: payable what they would without the sales under review,
+   * the rest held.
+   */
   tiers(): Readonly<Record<string, bigint>> {
     const months = new Map<string, Credit[]>();
     for (const one of this.#credits) {
@@ -133,7 +143,10 @@ const unitsOf = ({ value, refunded, isBack }: Credit, countsSales: boolean | und
   if (!countsSales) return value - refunded;
   return isBack ? 0n : value === 0n ? MILLION : MILLION - halfEven(MILLION * refunded, value);
 };
-/** Each sale earns by its own table the part of the volume that is its own; earlier terms fill the lower part. */
+/**
+ * Each sale earns by its own table the part of the volume that is its own; earlier terms fill the
+ * lower part.
+ */
 const earnedByTiers = (credits: readonly Credit[]): bigint => {
   const inOrder = credits.toSorted(({ terms: a }, { terms: b }) => a!.from - b!.from || a!.recordedAt - b!.recordedAt);
   let [exact, priced, paid] = [0n, 0n, 0n];

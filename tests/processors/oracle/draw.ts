@@ -1,4 +1,5 @@
-// Histories drawn at random from a seed: small ones, around a month border and the 48 hours of a merge.
+// Histories drawn at random from a seed: small ones, around a month border and the 48 hours of a
+// merge.
 import type { ClientSaved, ContractSaved, Decided, History, Sent, Terms } from "./history.ts";
 import { partners } from "./real.ts";
 
@@ -55,7 +56,10 @@ const tiersOf = (random: Random): Terms => {
 interface Family {
   readonly kind: "plain" | "recurring" | "tiered";
   readonly period: "day" | "month" | "lifetime" | null;
-  /** Tiers that follow each other in a month share a cap: how two of them bound one month is not decided. */
+  /**
+   * Tiers that follow each other in a month share a cap: how two of them bound one month is not
+   * decided.
+   */
   readonly capOfTiers: bigint;
 }
 const termsOf = (random: Random, { kind, period, capOfTiers }: Family): Terms => {
@@ -105,10 +109,15 @@ interface Scene {
   readonly products: readonly string[];
   readonly claimants: readonly number[];
   readonly currencies: ReadonlyMap<string, string | undefined>;
-  /** What an amount takes back from a sale of nothing is not decided: such histories refund all or nothing. */
+  /**
+   * What an amount takes back from a sale of nothing is not decided: such histories refund all or
+   * nothing.
+   */
   readonly hasWorthless: boolean;
   readonly hasTotals: boolean;
-  /** What contracts pay for beside purchases; a name of the client's own earns only where one does. */
+  /**
+   * What contracts pay for beside purchases; a name of the client's own earns only where one does.
+   */
   readonly types: readonly string[];
   readonly soFar: readonly (Sent | Decided)[];
 }
@@ -163,7 +172,10 @@ const purchaseIn = (random: Random, scene: Scene, place: Place): Sent => {
   };
 };
 
-/** Another order for events with names of their own: whether they would be copies of a purchase is not decided. */
+/**
+ * Another order for events with names of their own: whether they would be copies of a purchase is
+ * not decided.
+ */
 const othersIn = (random: Random, scene: Scene, place: Place): Sent => {
   const { chance, pick } = random;
   const currency = scene.clients.find(({ id }) => id === place.client)!.currency;

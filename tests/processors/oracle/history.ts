@@ -1,4 +1,5 @@
-// What may happen to a few orders, as senders, people and the shop's own books say it; and what must come of it.
+// What may happen to a few orders, as senders, people and the shop's own books say it; and what
+// must come of it.
 
 export interface Terms {
   readonly type: "percent" | "flat" | "hybrid" | "recurring" | "tiered";
@@ -83,7 +84,10 @@ export interface Line {
 export interface Answers {
   /** By client and the id of the event that made the line. */
   readonly lines: Readonly<Record<string, Line>>;
-  /** By line (or `tiers`), partner, account, currency and month: what the partner has earned there, unless nothing. */
+  /**
+   * By line (or `tiers`), partner, account, currency and month: what the partner has earned there,
+   * unless nothing.
+   */
   readonly money: Readonly<Record<string, bigint>>;
   /** Events that were refused, or set aside as dead letters, with the code. */
   readonly refused: Readonly<Record<string, string>>;

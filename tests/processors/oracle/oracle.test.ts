@@ -1,4 +1,5 @@
-// The money against an accountant who has read the rules and none of the code (oracle.ts): random histories, to the cent.
+// The money against an accountant who has read the rules and none of the code (oracle.ts): random
+// histories, to the cent.
 import { expect, test } from "vitest";
 import { historyOf } from "./draw.ts";
 import { answersUnderFaults, type Faults } from "./faulty.ts";

@@ -1,5 +1,6 @@
-// An accountant's answer to a history, from the written rules alone: what became of each line, and who is owed what for it.
-// Claims are added up again from the beginning of their order at every step; nothing is shared with the code it checks.
+// An accountant's answer to a history, from the written rules alone: what became of each line, and
+// who is owed what for it. Claims are added up again from the beginning of their order at every
+// step; nothing is shared with the code it checks.
 import { Accounts, type Credit, HOUR, least, monthOf, owed, sum } from "./accounts.ts";
 import type { Answers, Decided, History, Line, Sent } from "./history.ts";
 
@@ -29,7 +30,10 @@ interface Sale {
   byPerson: boolean;
   refunded: bigint;
   isBack: boolean;
-  /** When the claim was received by which it is priced: the first one, a copy that changed it, or a decision. */
+  /**
+   * When the claim was received by which it is priced: the first one, a copy that changed it, or a
+   * decision.
+   */
   known: number;
   credit: Credit | null;
 }
@@ -44,7 +48,10 @@ const typeOf = ({ t, name }: Sent): string => (t === "custom" ? name! : t);
 const orderIdOf = ({ order }: Sent): string | undefined => order?.trim().normalize("NFC");
 const isWeak = (sent: Sent): boolean => weakOrders.has(orderIdOf(sent)?.toLowerCase() ?? "");
 
-/** The partner of a click that was there before the event was, and whose window is not over by the later of the two. */
+/**
+ * The partner of a click that was there before the event was, and whose window is not over by the
+ * later of the two.
+ */
 const claimOf = (sent: Sent): number | null => {
   const { click, receivedAt, verdict } = sent;
   if (click === undefined || click.isForged || click.at > receivedAt || verdict === "reject" || isWeak(sent))
@@ -108,7 +115,10 @@ class Books {
     this.book(order, decided, decision.receivedAt);
   }
 
-  /** Brings the books of an order to what its claims say now: what was credited otherwise goes back, then the new. */
+  /**
+   * Brings the books of an order to what its claims say now: what was credited otherwise goes back,
+   * then the new.
+   */
   book(order: Order, claimed: readonly Sale[], receivedAt: number): void {
     spread(order);
     for (const sale of order.sales) {
@@ -164,14 +174,20 @@ const sell = (order: Order, sent: Sent, type: string, hasOrder: boolean): Sale |
 };
 const untouched = { byPerson: false, refunded: 0n, isBack: false, known: 0, credit: null };
 
-/** Held: copies that disagree about fraud, and what another partner has claimed of this line or, before it, of the order. */
+/**
+ * Held: copies that disagree about fraud, and what another partner has claimed of this line or,
+ * before it, of the order.
+ */
 const review = (sale: Sale, among: readonly Sale[]): void => {
   const isRejected = sale.copies.map(({ verdict }) => verdict === "reject");
   const isDisputed = among.flatMap(claimsOf).some((partner) => partner !== sale.holder);
   if (isDisputed || new Set(isRejected).size > 1) sale.isHeld = true;
 };
 
-/** A person's word stands against every later copy. Assigning takes from no one, releasing is for what is held. */
+/**
+ * A person's word stands against every later copy. Assigning takes from no one, releasing is for
+ * what is held.
+ */
 const decide = (sale: Sale, { kind, partner, product }: Decided): void => {
   if (product !== undefined && product !== sale.product) return;
   if (kind === "assign" && sale.holder !== null && sale.holder !== partner) return;
@@ -190,7 +206,10 @@ const goBack = (sale: Sale, part: bigint): void => {
 const fits = ({ amount, currency }: Sent, sale: Sale): boolean =>
   amount === undefined || [undefined, moneyOf(sale.copies).currency].includes(currency);
 
-/** Refunds of a line, then those of the whole order over what is left; after 48 hours as they come, and for good. */
+/**
+ * Refunds of a line, then those of the whole order over what is left; after 48 hours as they come,
+ * and for good.
+ */
 const spread = ({ sales, refunds }: Order): void => {
   for (const sale of sales) Object.assign(sale, { refunded: 0n, isBack: false });
   const closes = (sales[0]?.first.receivedAt ?? 0) + MERGES;

@@ -1,4 +1,5 @@
-// Runs histories through the edge's admission and the real attribute, settle and commission, and reads what came of them.
+// Runs histories through the edge's admission and the real attribute, settle and commission, and
+// reads what came of them.
 import { clickIdKey, mint } from "../../../domain/click-id.ts";
 import { identifyFor } from "../../../domain/device-id.ts";
 import { type Contract, reference, referenceOf } from "../../../domain/reference/reference.ts";

@@ -1,4 +1,5 @@
-// Drives many histories side by side through the real stages, and compares what came of each with the oracle.
+// Drives many histories side by side through the real stages, and compares what came of each with
+// the oracle.
 import { inMemoryWire } from "../../../infra/avro/wire.ts";
 import { letterHeaders } from "../../../stream/dead-letters.ts";
 import { type Driven, drive } from "../../../stream/testing/drive.ts";
@@ -32,7 +33,10 @@ export const writtenIn = (driven: Read): Written => ({
   letters: lettersOf(driven),
 });
 
-/** The n-th happening of every history goes at once, and is followed to its end before the next ones. */
+/**
+ * The n-th happening of every history goes at once, and is followed to its end before the next
+ * ones.
+ */
 const answersOfReal = async (histories: readonly History[]): Promise<readonly Answers[]> => {
   const driven = drive(pipeline, { wire: inMemoryWire, hosting: moneyStages, read: knownTo(histories), batch: 1_000 });
   const published = histories.map(publishedBy);
@@ -47,13 +51,13 @@ const answersOfReal = async (histories: readonly History[]): Promise<readonly An
   return readAnswers(histories, published, writtenIn(driven));
 };
 
-const told = (_: string, value: unknown): unknown =>
+const readable = (_: string, value: unknown): unknown =>
   typeof value === "bigint"
     ? `${value}n`
     : typeof value === "object" && value !== null && !Array.isArray(value)
       ? Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)))
       : value;
-export const printed = (value: unknown): string => JSON.stringify(value, told, 1);
+export const printed = (value: unknown): string => JSON.stringify(value, readable, 1);
 
 export interface Difference {
   readonly history: History;
@@ -74,7 +78,10 @@ export const differencesOf = async (
   });
 };
 
-/** The smallest history found that still differs: without happenings and contracts that do not matter. */
+/**
+ * The smallest history found that still differs: without happenings and contracts that do not
+ * matter.
+ */
 export const shrunk = async (difference: Difference): Promise<Difference> => {
   let smallest = difference;
   for (let isSmaller = true; isSmaller; ) {

@@ -1,4 +1,5 @@
-// Many histories by hand: node scripts/run.mjs tests/processors/oracle/run.js --histories 500000 --seed 1
+// Many histories by hand: node scripts/run.mjs tests/processors/oracle/run.js --histories 500000
+// --seed 1
 import { parseArgs } from "node:util";
 import { expectRule, historyOf } from "./draw.ts";
 import { differencesOf, printed, shrunk } from "./run-histories.ts";

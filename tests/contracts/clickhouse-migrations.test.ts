@@ -232,6 +232,14 @@ test("what is current leaves out copies, old versions, and what must not be coun
     merged_into: null,
   });
   expect(await eventVersions(clickhouse, scopeOf(3), id(1))).toEqual([]);
+  // The name of the specification, in the table and in its view.
+  for (const table of ["events final", "events_current"]) {
+    const versions = await clickhouse.query({
+      query: `select _version, version from ${table} where client_id = 2 and event_id = '${id(1)}'`,
+      format: "JSONCompactEachRow",
+    });
+    expect(await versions.json()).toEqual([[2, 2]]);
+  }
   // A listed name that hides the column would let every tenant's rows through.
   const disguised = { from: "events", columns: { client_id: count("3"), version: count("version") } } as const;
   expect(await readRows(clickhouse, scopeOf(3), disguised)).toEqual([]);

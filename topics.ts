@@ -123,55 +123,55 @@ export const topicSettings = [
    * The write-ahead log. Nothing is acknowledged to a sender before it is here; keyed by device so
    * that a device's events meet in order.
    */
-  { name: "events.raw", partitions: 12, retentionMs: 604800000, compacted: false },
+  { name: "events.raw", partitions: 12, retentionMs: 604800000, compacted: false, money: false },
   /** Only written when stages are hosted apart. */
-  { name: "events.enriched", partitions: 12, retentionMs: 86400000, compacted: false },
+  { name: "events.enriched", partitions: 12, retentionMs: 86400000, compacted: false, money: false },
   /** Only written when stages are hosted apart. */
-  { name: "events.scored", partitions: 12, retentionMs: 86400000, compacted: false },
+  { name: "events.scored", partitions: 12, retentionMs: 86400000, compacted: false, money: false },
   /**
    * Every stored event with enrichment, fraud and credit. Claims are written by settle, all other
    * events by attribute, so no row version has two authors.
    */
-  { name: "events.attributed", partitions: 12, retentionMs: 2592000000, compacted: false },
+  { name: "events.attributed", partitions: 12, retentionMs: 2592000000, compacted: false, money: false },
   /**
    * Everything that says something about one order, in one order of arrival, so that a sale, its
    * second copy and its refund cannot race.
    */
-  { name: "claims", partitions: 4, retentionMs: -1, compacted: false },
+  { name: "claims", partitions: 4, retentionMs: -1, compacted: false, money: true },
   /** What earns or returns money; keyed by partner because tiers and caps are per partner. */
-  { name: "conversions", partitions: 4, retentionMs: -1, compacted: false },
+  { name: "conversions", partitions: 4, retentionMs: -1, compacted: false, money: true },
   /**
    * Immutable, balanced, integer minor units; every amount a partner or client sees is a reading of
    * it.
    */
-  { name: "ledger.entries", partitions: 4, retentionMs: -1, compacted: false },
+  { name: "ledger.entries", partitions: 4, retentionMs: -1, compacted: false, money: true },
   /**
    * Tells who keeps a picture of the reference data what has a further version; one partition, so
    * that changes come in the order in which they were saved.
    */
-  { name: "reference.changes", partitions: 1, retentionMs: -1, compacted: true },
+  { name: "reference.changes", partitions: 1, retentionMs: -1, compacted: true, money: false },
   /**
    * What outbound webhooks and the audit read; keyed so that what happens to one thing comes in
    * order.
    */
-  { name: "domain.changes", partitions: 4, retentionMs: 2592000000, compacted: false },
+  { name: "domain.changes", partitions: 4, retentionMs: 2592000000, compacted: false, money: false },
   /**
    * Who moved what in the log, when, and to which offsets: rewinds, replays, restores,
    * reprocessing, dead letters that were retried or discarded. One partition: the order is the
    * story.
    */
-  { name: "operations", partitions: 1, retentionMs: -1, compacted: false },
+  { name: "operations", partitions: 1, retentionMs: -1, compacted: false, money: false },
   /**
    * What `tributary restore` brings back from the archive, for windows that events.raw no longer
    * holds. Replays and relearning read it; it never goes into events.raw.
    */
-  { name: "events.restored", partitions: 12, retentionMs: 604800000, compacted: false },
+  { name: "events.restored", partitions: 12, retentionMs: 604800000, compacted: false, money: false },
   /** Health round trips of the edges. */
-  { name: "probe", partitions: 1, retentionMs: 3600000, compacted: false },
+  { name: "probe", partitions: 1, retentionMs: 3600000, compacted: false, money: false },
   /** Dead letters of tracking links, original bytes, reasons in headers. */
-  { name: "clicks.dlq", partitions: 4, retentionMs: -1, compacted: false },
+  { name: "clicks.dlq", partitions: 4, retentionMs: -1, compacted: false, money: false },
   /** Dead letters of the browser pixel. */
-  { name: "pixel.dlq", partitions: 4, retentionMs: -1, compacted: false },
+  { name: "pixel.dlq", partitions: 4, retentionMs: -1, compacted: false, money: false },
   /** Dead letters of every other source, and of bytes that cannot be read. */
-  { name: "s2s.dlq", partitions: 4, retentionMs: -1, compacted: false },
+  { name: "s2s.dlq", partitions: 4, retentionMs: -1, compacted: false, money: false },
 ] as const;

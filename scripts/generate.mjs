@@ -120,15 +120,18 @@ for (const [name, { record, keyed_by, key, id, partitions, checked = false }] of
   ];
   constants.push(`  ${constantOf(name)}: topic<${record}>({\n${lines.map((line) => `    ${line},\n`).join("")}  }),`);
 }
-const settings = Object.entries(topics).map(([name, { partitions, retention, compacted = false, why }]) => {
-  const lines = [
-    `name: "${name}"`,
-    `partitions: ${partitions}`,
-    `retentionMs: ${milliseconds(retention)}`,
-    `compacted: ${compacted}`,
-  ];
-  return `${comment(why, "  ")}  { ${lines.join(", ")} },`;
-});
+const settings = Object.entries(topics).map(
+  ([name, { partitions, retention, compacted = false, money = false, why }]) => {
+    const lines = [
+      `name: "${name}"`,
+      `partitions: ${partitions}`,
+      `retentionMs: ${milliseconds(retention)}`,
+      `compacted: ${compacted}`,
+      `money: ${money}`,
+    ];
+    return `${comment(why, "  ")}  { ${lines.join(", ")} },`;
+  },
+);
 const shapes = [...records].map((name) => `  ${name}: ${JSON.stringify(inline(name, new Set()))},`);
 const generated = {
   "schemas/generated.ts": `// Record types and topic names, from topics.yaml and schemas/*.avsc. Do not edit: npm run generate.

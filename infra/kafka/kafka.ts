@@ -22,6 +22,7 @@ export { copyReading, sinkReading, stageReading } from "./fetching.ts";
 export { type LastingAdmin, lastingAdmin } from "./lasting-admin.ts";
 export type { Producer, ProducerSettings } from "./producer.ts";
 export { appendedAt, peek, placeOf } from "./records.ts";
+export type { TopicSetting } from "./topic-settings.ts";
 
 export interface KafkaSettings {
   /**

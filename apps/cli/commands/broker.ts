@@ -2,7 +2,7 @@
 
 import type { Command } from "commander";
 import { openRegistry } from "../../../infra/avro/registry.ts";
-import type { Admin } from "../../../infra/kafka/kafka.ts";
+import type { Admin, TopicSetting } from "../../../infra/kafka/kafka.ts";
 import { print, printJson, table, tell } from "../../../infra/runtime/output.ts";
 import { Refused } from "../../../infra/runtime/refused.ts";
 import { topicSettings, topics } from "../../../topics.ts";
@@ -18,9 +18,17 @@ const withAdmin = async <T>(work: (admin: Admin) => Promise<T>): Promise<T> => {
   }
 };
 
-const planTopics = ({ json }: { json?: boolean }): Promise<void> =>
+interface TopicOptions {
+  readonly json?: boolean;
+  readonly synced?: boolean;
+}
+const declaredTopics = ({ synced }: TopicOptions): readonly TopicSetting[] =>
+  topicSettings.map((setting) => (synced && setting.money ? { ...setting, synced } : setting));
+const syncedOption = ["--synced", "topics of money: each write is on the disk before it is acknowledged"] as const;
+
+const planTopics = ({ json, synced = false }: TopicOptions): Promise<void> =>
   withAdmin(async (admin) => {
-    const differences = await admin.plan(topicSettings);
+    const differences = await admin.plan(declaredTopics({ synced }));
     if (json) return printJson({ differences });
     if (differences.length === 0) return print("every topic is as topics.yaml declares it");
     print(
@@ -29,12 +37,12 @@ const planTopics = ({ json }: { json?: boolean }): Promise<void> =>
         differences.map((one) => [one.topic, one.what, one.setting, one.declared, one.found]),
       ),
     );
-    tell("to make it so: tributary topics apply");
+    tell(`to make it so: tributary topics apply${synced ? " --synced" : ""}`);
   });
 
-const applyTopics = ({ json }: { json?: boolean }): Promise<void> =>
+const applyTopics = ({ json, synced = false }: TopicOptions): Promise<void> =>
   withAdmin(async (admin) => {
-    const left = await admin.apply(topicSettings);
+    const left = await admin.apply(declaredTopics({ synced }));
     if (json) printJson({ left });
     else if (left.length === 0) print("every topic is as topics.yaml declares it");
     if (left.length > 0)
@@ -66,11 +74,13 @@ export const brokerCommands = (program: Command): void => {
     .command("plan")
     .description("shows the differences; changes nothing")
     .option("--json", "as JSON")
+    .option(...syncedOption)
     .action(planTopics);
   ofTopics
     .command("apply")
     .description("creates what is missing and corrects configuration")
     .option("--json", "as JSON")
+    .option(...syncedOption)
     .action(applyTopics);
   const ofSchemas = program.command("schemas").description("schemas of the registry against schemas/*.avsc");
   ofSchemas

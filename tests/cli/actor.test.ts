@@ -1,5 +1,5 @@
-// Who did something, as the audit records it: the account of this machine always, and a name that was
-// given beside it.
+// Who did something, as the audit records it: the account of this machine always, and a name
+// that was given beside it.
 import { userInfo } from "node:os";
 import { expect, test } from "vitest";
 import { actorOf } from "../../modules/operations/operations.ts";

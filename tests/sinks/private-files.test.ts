@@ -1,5 +1,5 @@
-// Events wait in files of the machine: only the account of the process can read them, whatever umask
-// it runs under.
+// Events wait in files of the machine: only the account of the process can read them, whatever
+// umask it runs under.
 import { mkdtempSync, readdirSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

@@ -56,10 +56,10 @@ interface Frame {
  * What `run` of infra/runtime/scope.ts runs; returns once every schedule has begun. Nothing that is
  * opened here waits for a store, the log or the registry: a schedule whose needs do not answer yet
  * fails its runs, and works from the first run that finds them. `apiUrl`: the platform API, which
- * mails alerts.
+ * mails alerts. `ingestUrls`: the ingest host, the primary first.
  */
 export const keeper =
-  (config: Config, log: Log, apiUrl?: string) =>
+  (config: Config, log: Log, apiUrl?: string, ingestUrls: readonly string[] = []) =>
   async (scope: Scope): Promise<void> => {
     const version = versionOf();
     const metrics = openMetrics({ app: "keeper", version, commit: commitOf() });
@@ -80,7 +80,7 @@ export const keeper =
         need(running.silentMs() < allowedMs, `has not got through for ${allowedMs / 1_000} s; its log says why`);
     };
     const frame: Frame = { config, log, scope, metrics, kafka, begin };
-    await beginRepairs(frame, apiUrl);
+    await beginRepairs(frame, apiUrl, ingestUrls);
     await beginWork(frame);
     await scope.open("readiness", () => ({ value: ops, stop: ops.drain }));
     delete checks.started;
@@ -90,8 +90,14 @@ export const keeper =
 const nameOf = ({ INSTANCE_NAME }: Config): string => `tributary-${INSTANCE_NAME}`;
 
 /** First of all, and with connections of their own: a store that is away must still be watched. */
-const beginRepairs = async ({ config, log, scope, metrics, kafka, begin }: Frame, apiUrl?: string): Promise<void> => {
-  const repairs = await scope.open("repairs", () => closing(openRepairs({ config, apiUrl, kafka, log, metrics })));
+const beginRepairs = async (
+  { config, log, scope, metrics, kafka, begin }: Frame,
+  apiUrl: string | undefined,
+  ingestUrls: readonly string[],
+): Promise<void> => {
+  const repairs = await scope.open("repairs", () =>
+    closing(openRepairs({ config, apiUrl, ingestUrls, kafka, log, metrics })),
+  );
   repairs.start();
   for (const schedule of repairs.schedules) await begin(schedule);
 };

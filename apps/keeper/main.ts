@@ -5,4 +5,4 @@ import { start } from "../../infra/runtime/start.ts";
 import { readConfig } from "./config.ts";
 import { keeper } from "./keeper.ts";
 
-start("keeper", readConfig, (config, log) => keeper(config, log, process.argv[2]));
+start("keeper", readConfig, (config, log) => keeper(config, log, process.argv[2], process.argv.slice(3)));

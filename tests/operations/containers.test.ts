@@ -133,8 +133,8 @@ describe("docker-compose.yml", () => {
 
   test("apps are hosted as npm start hosts them, with the same bounds of memory", () => {
     for (const { name, module, args = [], nodeArgs = [] } of apps) {
-      // The embedded keeper finds the platform API in run.json.
-      const address = name === "keeper" ? ["http://api:8080"] : [];
+      // The embedded keeper finds the platform API in run.json, and asks no ingest host.
+      const address = name === "keeper" ? ["http://api:8080", "http://ingest:8080", "http://ingest-standby:8080"] : [];
       const command = compose.services[name]!.command!;
       const from = command.findIndex((word) => !word.startsWith("--"));
       expect(command.slice(from)).toEqual([`dist/${module}`, ...args, ...address]);

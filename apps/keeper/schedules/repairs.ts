@@ -15,6 +15,7 @@ import { openDelivery } from "../../../modules/alerts/delivery.ts";
 import { unmailedAlerts } from "../../../modules/alerts/kept-alerts.ts";
 import { type Mailer, openMailer } from "../../../modules/alerts/mail.ts";
 import { sendToApi } from "../../../modules/alerts/send-to-api.ts";
+import { ingestPath, recordIngestPath } from "../../../modules/edges/ingest-path.ts";
 import { hostsNow, recordedHostings } from "../../../modules/groups/hosts.ts";
 import { type ProbeName, probeNames } from "../../../modules/repair/incident.ts";
 import { releaseProbes, saveProbe, takeProbe } from "../../../modules/repair/probe-states.ts";
@@ -25,6 +26,7 @@ import { syncLagOf } from "../../../modules/repair/sync-lag.ts";
 import { pipeline } from "../../../topology.ts";
 import type { Config } from "../config.ts";
 import { type LocalStack, localStack } from "../local-stack.ts";
+import { ADDRESSES, addressChecks } from "./ingest-addresses.ts";
 
 export interface RepairPorts {
   readonly config: Pick<
@@ -44,6 +46,8 @@ export interface RepairPorts {
    * one.
    */
   readonly apiUrl?: string | undefined;
+  /** Base URLs of the ingest host, the primary first; none: they are not asked. */
+  readonly ingestUrls?: readonly string[];
   readonly kafka: Pick<Kafka, "admin">;
   readonly log: Log;
   readonly metrics: Pick<Metrics, "setProbe" | "countRestart" | "setSyncLag">;
@@ -92,8 +96,16 @@ export const openRepairs = (ports: RepairPorts) => {
       ...(timing === undefined ? {} : { timing }),
     }),
   );
+  const { ingestUrls = [] } = ports;
+  const ingest = addressChecks({
+    addresses: ingestUrls,
+    known: async () => (await ingestPath(pool)).instances.find((one) => one.instance === ADDRESSES),
+    record: (check) => recordIngestPath(pool, check),
+    report,
+    now: Date.now,
+  });
   return {
-    schedules,
+    schedules: ingestUrls.length === 0 ? schedules : [...schedules, ingest],
     start: () => void ensureToken().catch((error: unknown) => log.warn("token.not_made", { error })),
     close: async (): Promise<void> => {
       await releaseProbes(pool, instance).catch(() => undefined);

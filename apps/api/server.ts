@@ -5,7 +5,7 @@ import { openHost, wrongMethod } from "../../infra/http/host.ts";
 import { takePlace } from "../../infra/http/limits.ts";
 import { Problem } from "../../infra/http/problem.ts";
 import type { Verdict } from "../../infra/http/rate-limit.ts";
-import { parseJson, readBytes } from "../../infra/http/read-json.ts";
+import { checkTexts, parseJson, readBytes } from "../../infra/http/read-json.ts";
 import { senderOf } from "../../infra/http/sender.ts";
 import type { Log } from "../../infra/runtime/log.ts";
 import type { RequestCounts } from "../../infra/runtime/metrics.ts";
@@ -61,6 +61,8 @@ const answering =
     const bytes = route.method === "POST" && hasBody(request) ? await readBytes(request) : undefined;
     if (caller.kind === "user" && route.roles?.includes(caller.user.role) !== true)
       throw new Problem("forbidden", "your role may not use this route");
+    checkTexts(request.params);
+    checkTexts(request.query);
     const {
       status,
       body,

@@ -21,23 +21,66 @@ export const readBytes = (request: IncomingMessage): Promise<Buffer> => {
 
 /** Throws Problem 400 for what is no JSON in UTF-8, or holds what no store takes. */
 export const parseJson = (bytes: Buffer): unknown => {
+  let text: string;
   let value: unknown;
   try {
-    value = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes));
+    text = new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+    value = JSON.parse(text);
   } catch {
     throw new Problem("bad_request", "the body is no JSON in UTF-8");
   }
-  check(value, "", { keys: 0 }, 1);
+  checkTexts(value);
+  checkRepeated(text);
   return value;
 };
 
+/** The same of what a path or a query holds. Throws Problem 400 with a pointer to the place. */
+export const checkTexts = (value: unknown): void => check(value, "", { keys: 0 }, 1);
+
+const refuseAt = (pointer: string, code: string, detail: string): never => {
+  throw new Problem("validation_failed", detail, { errors: [{ pointer, code, detail }] });
+};
+/** A key may hold what no text may: the pointer quotes that as a letter that every store takes. */
+const inside = (pointer: string, key: string): string =>
+  `${pointer}/${key.replaceAll("~", "~0").replaceAll("/", "~1").slice(0, 100).replaceAll(UNSTORABLE, "\ufffd")}`;
+const UNSTORABLE = /\0|\p{Surrogate}/gu;
+const isUnstorable = (text: string): boolean => text.search(UNSTORABLE) >= 0;
+
+/**
+ * JSON.parse keeps the last of keys that repeat, and others the first: what two readers of a body
+ * could read differently is refused. The text is JSON, at most as deep as `check` lets through.
+ */
+const checkRepeated = (text: string): void => {
+  const open: { readonly keys: Set<string> | null; key: string; items: number; expectsKey: boolean }[] = [];
+  for (const [token] of text.matchAll(/"(?:[^"\\]+|\\.)*"|[{}[\]:,]/g)) {
+    const at = open.at(-1);
+    if (token === "{") open.push({ keys: new Set(), key: "", items: 0, expectsKey: true });
+    else if (token === "[") open.push({ keys: null, key: "0", items: 0, expectsKey: false });
+    else if (token === "}" || token === "]") open.pop();
+    else if (at === undefined || token === ":") continue;
+    else if (token === ",") {
+      at.items += 1;
+      if (at.keys === null) at.key = String(at.items);
+      else at.expectsKey = true;
+    } else if (at.expectsKey && at.keys !== null) {
+      at.key = JSON.parse(token);
+      at.expectsKey = false;
+      if (at.keys.has(at.key))
+        refuseAt(
+          open.reduce((path, { key }) => inside(path, key), ""),
+          "repeated_key",
+          "the key stands twice in one object",
+        );
+      at.keys.add(at.key);
+    }
+  }
+};
+
 const check = (value: unknown, pointer: string, seen: { keys: number }, depth: number): void => {
-  const refuse = (code: string, detail: string): never => {
-    throw new Problem("validation_failed", detail, { errors: [{ pointer, code, detail }] });
-  };
+  const refuse = (code: string, detail: string): never => refuseAt(pointer, code, detail);
   if (typeof value === "string") {
     if (value.length > MAX_TEXT) refuse("text_too_long", `a text has at most ${MAX_TEXT} characters`);
-    if (/\0|\p{Surrogate}/u.test(value)) refuse("bad_text", "NUL and lone surrogates cannot be stored");
+    if (isUnstorable(value)) refuse("bad_text", "NUL and lone surrogates cannot be stored");
     return;
   }
   if (typeof value !== "object" || value === null) return;
@@ -46,6 +89,8 @@ const check = (value: unknown, pointer: string, seen: { keys: number }, depth: n
     seen.keys += 1;
     if (seen.keys > MAX_KEYS) refuse("too_many_keys", `at most ${MAX_KEYS} keys`);
     if (DANGEROUS.has(key)) refuse("bad_key", `the key ${key} is not taken`);
-    check(part, `${pointer}/${key.replaceAll("~", "~0").replaceAll("/", "~1").slice(0, 100)}`, seen, depth + 1);
+    const place = inside(pointer, key);
+    if (isUnstorable(key)) refuseAt(place, "bad_key", "NUL and lone surrogates cannot be stored");
+    check(part, place, seen, depth + 1);
   }
 };

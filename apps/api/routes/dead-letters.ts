@@ -105,10 +105,12 @@ const shown = ({ lease_until: _, root: __, subject: ___, ...letter }: Letter) =>
 
 const textOf = ({ last_failed_at, letter_id }: Letter): string =>
   Buffer.from(JSON.stringify([last_failed_at, letter_id])).toString("base64url");
+/** The end of the year 9999: later ones are no dates to a store. */
+const LATEST = 253_402_300_799_999;
 const cursorOf = (text: string): LetterCursor => {
   try {
     const [at, id] = z
-      .tuple([z.number().int(), z.string().max(200)])
+      .tuple([z.number().int().min(0).max(LATEST), z.string().regex(/^\w{1,200}$/)])
       .parse(JSON.parse(Buffer.from(text, "base64url").toString()));
     return { last_failed_at: at, letter_id: id };
   } catch {

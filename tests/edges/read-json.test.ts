@@ -1,0 +1,77 @@
+// What the platform API answers to bodies, queries and cursors that a store could not take or that
+// two readers would read differently: 400 with the place, never 500.
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { expect, test } from "vitest";
+import type { Route } from "../../apps/api/route.ts";
+import { routes } from "../../apps/api/routes/dead-letters.ts";
+import { apiApp, type ServerPorts } from "../../apps/api/server.ts";
+import type { Problem } from "../../infra/http/problem.ts";
+import { parseJson } from "../../infra/http/read-json.ts";
+
+const refused = (body: string): unknown => {
+  try {
+    return { taken: parseJson(Buffer.from(body)) };
+  } catch (problem) {
+    return (problem as Problem).errors;
+  }
+};
+
+test.each([
+  ['{"a":1,"a":2}', "/a"],
+  ['{"a":{"b":[0,{"c":1,"\\u0063":2}]}}', "/a/b/1/c"],
+  ['{"a/b":{"":1,"x":"\\",\\"\\":","":2}}', "/a~1b/"],
+])("a key that stands twice in one object is named: %s", (body, pointer) => {
+  expect(refused(body)).toMatchObject([{ pointer, code: "repeated_key" }]);
+});
+
+test("the same key in other objects, in texts and in lists is no repetition", () => {
+  const body = '{"a":{"a":["a","a",{"a":1},{"a":1}]},"b":"{\\"a\\":1,\\"a\\":2}","\\"a":"a\\\\","c":[[],{},"x"]}';
+  expect(refused(body)).toEqual({ taken: JSON.parse(body) });
+});
+
+test.each(["\\u0000", "\\ud800", "x\\udc00"])("a key that no store takes is refused with its place: %s", (key) => {
+  expect(refused(`{"a":{"${key}":1}}`)).toMatchObject([{ pointer: expect.stringMatching(/^\/a\/x?\ufffd$/u) }]);
+  expect(refused(`{"a":{"${key}":1}}`)).toMatchObject([{ code: "bad_key" }]);
+});
+
+test("a path or a query with NUL is 400 with its place, before a store is asked", async () => {
+  let asked = 0;
+  const route: Route = {
+    method: "GET",
+    path: "/api/things/:id",
+    auth: "none",
+    isUnlimited: true,
+    answer: async () => {
+      asked += 1;
+      return { status: 200, body: {} };
+    },
+  };
+  const ports = { count: () => undefined, trustedProxies: [], log: { error: () => undefined } };
+  const server = createServer(apiApp([route], ports as unknown as ServerPorts)).listen(0, "127.0.0.1");
+  await new Promise((resolve) => server.once("listening", resolve));
+  const ask = async (path: string) => {
+    const response = await fetch(`http://127.0.0.1:${(server.address() as AddressInfo).port}/api/things/${path}`);
+    return [
+      response.status,
+      ((await response.json()) as { errors?: readonly { pointer: string }[] }).errors?.[0]?.pointer,
+    ];
+  };
+  expect(await ask("1?kind=x")).toEqual([200, undefined]);
+  expect(await ask("a%00b")).toEqual([400, "/id"]);
+  expect(await ask("1?kind=a%00")).toEqual([400, "/kind"]);
+  expect(asked).toBe(1);
+  await new Promise((resolve) => server.close(resolve));
+});
+
+test.each([
+  [8_640_000_000_000_001, "dl_1"],
+  [-1, "dl_1"],
+  [253_402_300_800_000, "dl_1"],
+  [0, "dl_\0"],
+])("a cursor that lies out of range is none of ours: %s %j", async (at, id) => {
+  const [list] = routes({ pool: undefined } as never);
+  const cursor = Buffer.from(JSON.stringify([at, id])).toString("base64url");
+  const asking = list!.answer({ caller: { kind: "anyone" }, params: {}, query: { cursor }, body: undefined });
+  await expect(asking).rejects.toMatchObject({ errors: [{ pointer: "/cursor", code: "bad_cursor" }] });
+});

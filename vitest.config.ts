@@ -1,7 +1,7 @@
 // The projects. `fast` needs no server and runs in seconds; `thorough` needs none either, but takes
 // its time; `gate` measures, so nothing runs beside it. The rest runs one file at a time: `shared`
-// on one embedded stack of real servers, the others (`guarantees`, `product`, `suite`) on servers of
-// their own, which they kill. scripts/test.mjs runs these in two lanes side by side.
+// on one embedded stack of real servers, the others (`guarantees`, `product`, `suite`) on servers
+// of their own, which they kill. scripts/test.mjs runs these in two lanes side by side.
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { defineConfig } from "vitest/config";

@@ -14,7 +14,9 @@ export const uuidOf = (...parts: readonly (string | number)[]): string => {
     text += `${piece.length}:${piece}`;
   }
   const hex = hash("sha256", text, "hex");
-  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-8${hex.slice(13, 16)}-${VARIANT[hex.charCodeAt(16) & 3]}${hex.slice(17, 20)}-${hex.slice(20, 32)}`;
+  const variant = VARIANT[hex.charCodeAt(16) & 3];
+  const [first, second, third] = [hex.slice(0, 8), hex.slice(8, 12), hex.slice(13, 16)];
+  return `${first}-${second}-8${third}-${variant}${hex.slice(17, 20)}-${hex.slice(20, 32)}`;
 };
 /** The two fixed bits of RFC 9562 leave two free ones in this digit. */
 const VARIANT = "89ab";

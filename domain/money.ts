@@ -22,8 +22,8 @@ const bad = (why: string): Amount => ({ kind: "bad_amount", why });
 /**
  * What a sender wrote, in minor units of `currency`. A number is read as the shortest decimal that
  * stands for it and rounded half to even to the currency's digits; a string must be plain decimal
- * and may not have more digits than the currency. Both signs are read; a caller that needs a positive
- * amount checks it. Throws RangeError on an unknown currency: that is checked before.
+ * and may not have more digits than the currency. Both signs are read; a caller that needs a
+ * positive amount checks it. Throws RangeError on an unknown currency: that is checked before.
  */
 export const toMinor = (value: number | string, currency: string): Amount => {
   const digits = digitsOf(currency);

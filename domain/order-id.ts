@@ -1,4 +1,5 @@
-// What a sender wrote as the id of an order: one spelling of each, and the words that name no order.
+// What a sender wrote as the id of an order: one spelling of each, and the words that name no
+// order.
 
 /** The same order whatever its sender's spaces and way of writing accents. */
 export const orderIdOf = (text: string): string => text.trim().normalize("NFC");

@@ -83,7 +83,9 @@ export const scrubText = (text: string, identify: Identify, found: Found = { ema
   return from === 0 ? { value: text, wasPlain: false } : { value: done.join("") + text.slice(from), wasPlain: true };
 };
 
-/** Where the signs stand, in order. Each form is searched from its last place: linear in the text. */
+/**
+ * Where the signs stand, in order. Each form is searched from its last place: linear in the text.
+ */
 const atSigns = function* (text: string): Generator<{ readonly start: number; readonly end: number }> {
   let plain = text.indexOf("@");
   let escaped = text.indexOf("%40");
@@ -97,7 +99,9 @@ const atSigns = function* (text: string): Generator<{ readonly start: number; re
     }
 };
 
-/** The same text for the same content: sorted keys, leaves as they are hashed when they stand alone. */
+/**
+ * The same text for the same content: sorted keys, leaves as they are hashed when they stand alone.
+ */
 const canonical = (value: unknown, kind: string): string => {
   if (Array.isArray(value)) return `[${value.map((item) => canonical(item, kind)).join(",")}]`;
   if (typeof value === "object" && value !== null)

@@ -1,5 +1,5 @@
-// The closed list of reasons of a refund: admit refuses any other, settle takes any other that is in
-// the log as `other`.
+// The closed list of reasons of a refund: admit refuses any other, settle takes any other that is
+// in the log as `other`.
 export const REFUND_REASONS: ReadonlySet<unknown> = new Set([
   "order_canceled",
   "item_returned",

@@ -133,8 +133,9 @@ const settings = Object.entries(topics).map(
   },
 );
 const shapes = [...records].map((name) => `  ${name}: ${JSON.stringify(inline(name, new Set()))},`);
+const DO_NOT_EDIT = "Do not edit: npm run generate.";
 const generated = {
-  "schemas/generated.ts": `// Record types and topic names, from topics.yaml and schemas/*.avsc. Do not edit: npm run generate.
+  "schemas/generated.ts": `// Record types and topic names, from topics.yaml and schemas/*.avsc. ${DO_NOT_EDIT}
 
 /** Milliseconds since 1970 in UTC. */
 type UnixMs = number;
@@ -143,12 +144,12 @@ ${unionOf("TopicName", Object.keys(topics))}
 
 ${declared.map(({ text }) => text).join("\n\n")}
 `,
-  "schemas/avro.ts": `// The Avro schemas of records, from schemas/*.avsc: each one whole. Do not edit: npm run generate.
+  "schemas/avro.ts": `// The Avro schemas of records, from schemas/*.avsc: each one whole. ${DO_NOT_EDIT}
 export const schemas = {
 ${shapes.join("\n")}
 } as const;
 `,
-  "topics.ts": `// Every topic of the log, from topics.yaml. Do not edit: npm run generate.
+  "topics.ts": `// Every topic of the log, from topics.yaml. ${DO_NOT_EDIT}
 import { topic } from "./infra/avro/codec.ts";
 import { schemas } from "./schemas/avro.ts";
 import type {

@@ -55,10 +55,9 @@ function run(what, file, args) {
   const done = spawnSync(file, args, { cwd: root, encoding: "utf8", maxBuffer: 64 * 1024 * 1024 });
   if (done.status === 0) return;
   const output = `${done.stdout ?? ""}${done.stderr ?? ""}`.trim();
-  throw new Unprepared(
-    `${what} ` +
-      `failed${done.error ? ` (${done.error.message})` : ""}.${output ? `\n${output.split("\n").slice(-40).join("\n")}` : ""}`,
-  );
+  const why = done.error ? ` (${done.error.message})` : "";
+  const shown = output ? `\n${output.split("\n").slice(-40).join("\n")}` : "";
+  throw new Unprepared(`${what} failed${why}.${shown}`);
 }
 
 function installPackages(say) {

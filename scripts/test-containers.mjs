@@ -7,9 +7,10 @@ await orExplain(() => prepare({ withStack: false }));
 const { getContainerRuntimeClient } = await import("testcontainers");
 const client = await getContainerRuntimeClient().catch(() => undefined);
 if (client?.compose.info === undefined) {
+  const missing =
+    client === undefined ? "container engine answers here" : "docker compose was found beside the container engine";
   console.error(
-    "No " +
-      `${client === undefined ? "container engine answers here" : "docker compose was found beside the container engine"}: ` +
+    `No ${missing}: ` +
       "start Docker (or Podman with its Docker socket) and try again, or run the same suites on the " +
       "embedded servers with npm test.",
   );

@@ -13,7 +13,9 @@ const run = (args) => {
   if (status !== 0) process.exit(status ?? 1);
 };
 
-/** Runs some projects; their lines pass through, under a name where several runs share the screen. */
+/**
+ * Runs some projects; their lines pass through, under a name where several runs share the screen.
+ */
 const suites = (projects, name) =>
   new Promise((resolve) => {
     const args = [...vitest, ...projects.flatMap((project) => ["--project", project])];

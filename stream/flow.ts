@@ -182,8 +182,8 @@ export type Stage<In, Out, State, Facts, Reason extends string> = {
   readonly run: Processor<In, Out, State, Facts, Reason>;
   readonly to: NoInfer<Outputs<Out>>;
   /**
-   * With durable memory: why an event whose id was decided before is another event than the one that
-   * left these outputs; null: it is the same, and answered with them.
+   * With durable memory: why an event whose id was decided before is another event than the one
+   * that left these outputs; null: it is the same, and answered with them.
    */
   readonly conflict?: (event: Recorded<NoInfer<In>>, outputs: readonly Recorded<unknown>[]) => Conflict | null;
 } & NoInfer<Needs<"memory", State, MemoryOf<State>>> &

@@ -76,8 +76,8 @@ const problemsOf = (nodes: readonly Node[]): readonly string[] => {
 
 /**
  * Edges, stages and sinks in the order that data flows. Throws one Error that lists every problem:
- * a name twice, a topic that no node writes, a cycle, a memory on another key than its topic, topics
- * of one key that are not co-partitioned.
+ * a name twice, a topic that no node writes, a cycle, a memory on another key than its topic,
+ * topics of one key that are not co-partitioned.
  */
 export const topology = <const Nodes extends readonly Node[]>(
   name: string,

@@ -1,7 +1,7 @@
 // What lies in the log since the session began, by id: read on from where the last reading ended,
 // never from metrics.
 import { createHash } from "node:crypto";
-import { until } from "../../infra/runtime/until.ts";
+import { until } from "../../infra/runtime/timing/until.ts";
 import type { EventReceived } from "../../schemas/generated.ts";
 import { letterHeaders } from "../../stream/dead-letters.ts";
 import type { Recorded, Topic } from "../../stream/flow.ts";

@@ -6,14 +6,15 @@ import { parseArgs } from "node:util";
 import { repositoryRoot } from "../../infra/embedded/home.ts";
 import { randomFrom } from "../../infra/runtime/random.ts";
 import { UsageError } from "../../infra/runtime/refused.ts";
-import { ownMountSpace } from "./mounts.ts";
 import { run } from "./run.ts";
 import { hurtRunning } from "./running.ts";
 import { faults, obstacleOf } from "./schedule.ts";
-import { openStage } from "./stage.ts";
+import { ownMountSpace } from "./stage/mounts.ts";
+import { openStage } from "./stage/stage.ts";
 import { summaryText } from "./verdicts.ts";
 
-const usage = `npm run test:guarantees -- [--seed N] [--cycles M] [--from n] [--faults a,b] [--home folder] [--results folder] [--go-on] [--verbose]
+const usage = `npm run test:guarantees -- [--seed N] [--cycles M] [--from n] [--faults a,b]
+  [--home folder] [--results folder] [--go-on] [--verbose]
 npm run soak -- [--hours H] [--seed N]
 The same seed draws the same faults; --from 7 --cycles 1 repeats cycle 7 alone. Faults:
 ${faults.map(({ id, name }) => `  ${id.padEnd(5)} ${name}`).join("\n")}`;

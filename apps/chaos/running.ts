@@ -9,7 +9,7 @@ import { UsageError } from "../../infra/runtime/refused.ts";
 import { commitOf } from "../../infra/runtime/version.ts";
 import { run } from "./run.ts";
 import { type Available, faults, obstacleOf } from "./schedule.ts";
-import { openStage } from "./stage.ts";
+import { openStage } from "./stage/stage.ts";
 import { openTarget, type Target } from "./target.ts";
 import { type Summary, summaryText } from "./verdicts.ts";
 

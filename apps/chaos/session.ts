@@ -2,14 +2,14 @@
 import { join } from "node:path";
 import { openPool } from "../../infra/postgres/sql.ts";
 import { randomFrom } from "../../infra/runtime/random.ts";
-import { until } from "../../infra/runtime/until.ts";
+import { until } from "../../infra/runtime/timing/until.ts";
 import { createToken, revokeToken } from "../../modules/access/tokens.ts";
 import { type Fault, type Proof, pause, type Scene } from "./faults/fault.ts";
-import { type Generator, openGenerator, type Tenant, tenantsOf } from "./generator.ts";
-import { openJournal } from "./journal.ts";
 import { type Judgement, judge } from "./laws/all.ts";
 import type { Finding, StoredEvent } from "./laws/law.ts";
-import { type Load, startLoad } from "./load.ts";
+import { type Generator, openGenerator, type Tenant, tenantsOf } from "./load/generator.ts";
+import { openJournal } from "./load/journal.ts";
+import { type Load, startLoad } from "./load/load.ts";
 import { type LogReader, openLogReader } from "./log-picture.ts";
 import type { Plan } from "./schedule.ts";
 import type { Target } from "./target.ts";
@@ -151,8 +151,10 @@ const recovered = async (target: Target): Promise<void> => {
 };
 
 const storedOf = (target: Target, prefix: string): Promise<readonly StoredEvent[]> =>
-  target.select<StoredEvent>(`select sender_event_id as id, toString(any(event_id)) as event_id, client_id, toUInt32(count()) as rows, any(t) as t,
-    any(order_id) as order_id, any(credit_status) as credit_status, any(partner_id) as partner_id, any(fraud_band) as fraud_band,
+  target.select<StoredEvent>(`select sender_event_id as id, toString(any(event_id)) as event_id, client_id,
+    toUInt32(count()) as rows, any(t) as t,
+    any(order_id) as order_id, any(credit_status) as credit_status, any(partner_id) as partner_id,
+    any(fraud_band) as fraud_band,
     toString(any(merged_into)) as merged_into, max(version) as version, toString(any(value_minor)) as value_minor
     from events final where startsWith(sender_event_id, '${prefix}-') group by sender_event_id, client_id`);
 

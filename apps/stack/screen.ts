@@ -105,10 +105,10 @@ export const showScreen = async (options: ScreenOptions, leaving: AbortSignal): 
         },
         (error: Error) => error.message,
       );
+      const notes = [...(problem ? [`not readable just now: ${problem}`] : []), ...options.notes()].join("\n");
       if (isTerminal)
         process.stdout.write(
-          `\x1b[H\x1b[2J${head(options)}\n\n${reading?.text ?? ""}\n\n${[...(problem ? [`not readable just now: ${problem}`] : []), ...options.notes()].join("\n")}\n\nCtrl-C ` +
-            "stops everything.\n",
+          `\x1b[H\x1b[2J${head(options)}\n\n${reading?.text ?? ""}\n\n${notes}\n\nCtrl-C stops everything.\n`,
         );
       else if (performance.now() - lastLine > 10_000 && reading !== undefined) {
         lastLine = performance.now();
@@ -126,8 +126,9 @@ export const head = ({ run, demo }: Pick<ScreenOptions, "run" | "demo">): string
   const { apps, services } = run();
   const shop = demo.clients[1] ?? demo.clients[0]!;
   const event =
-    `{"t":"purchase","ts":'$(date ` +
-    `+%s000)',"cid":${shop.id},"did":"my-device","props":{"order_id":"'$RANDOM'","revenue":"499.00","currency":"MXN","product_id":"lamp","quantity":1,"coupon":"VERDE10"}}`;
+    `{"t":"purchase","ts":'$(date +%s000)',"cid":${shop.id},"did":"my-device",` +
+    `"props":{"order_id":"'$RANDOM'","revenue":"499.00","currency":"MXN",` +
+    `"product_id":"lamp","quantity":1,"coupon":"VERDE10"}}`;
   return [
     `Tributary  ingest ${apps.ingest?.url ?? "-"}  kafka ` +
       `${"brokers" in services.kafka! ? services.kafka.brokers : "-"}  more: npx tributary status`,

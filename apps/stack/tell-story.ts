@@ -124,9 +124,11 @@ export const tellStory = async (stage: Stage, print: (text: string) => void): Pr
         pool,
         [shop.id],
         (tx) =>
-          tx.query<Booked>(sql`select order_id, entry.kind, entry.partner_id, entry.amount_minor, entry.currency, entry.formula
+          tx.query<Booked>(sql`select order_id, entry.kind, entry.partner_id, entry.amount_minor, entry.currency,
+            entry.formula
             from ledger_entries entry join conversions using (client_id, conversion_id)
-            where order_id like ${`${story.prefix}%`} order by entry.occurred_at, entry.conversion_id, entry.conversion_version`),
+            where order_id like ${`${story.prefix}%`}
+              order by entry.occurred_at, entry.conversion_id, entry.conversion_version`),
         { isReadOnly: true },
       );
       return { stored: new Map(rows.map((row) => [row.sender_event_id ?? "", row])), booked };

@@ -3,8 +3,8 @@
 import { type Kafka, type LastingAdmin, lastingAdmin } from "../../infra/kafka/kafka.ts";
 import type { Log } from "../../infra/runtime/log.ts";
 import type { Metrics } from "../../infra/runtime/metrics.ts";
-import { openRounds } from "../../infra/runtime/rounds.ts";
 import type { Resource } from "../../infra/runtime/scope.ts";
+import { openRounds } from "../../infra/runtime/timing/rounds.ts";
 
 export interface LagPorts {
   readonly kafka: Pick<Kafka, "admin">;

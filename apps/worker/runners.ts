@@ -27,12 +27,12 @@ import { archivedSchema, archiver } from "../../sinks/archive/write.ts";
 import { clickhouseStore } from "../../sinks/stores/clickhouse.ts";
 import { postgresStore } from "../../sinks/stores/postgres.ts";
 import { redisStore } from "../../sinks/stores/redis.ts";
-import { copyRunner } from "../../stream/copy-runner.ts";
 import { deadLetterOf } from "../../stream/dead-letters.ts";
 import type { AnyTopic, Topology } from "../../stream/flow.ts";
 import type { Letter, LogPorts, Retry, RunnerPorts, SinkPorts } from "../../stream/messages.ts";
 import { runner } from "../../stream/runner.ts";
-import { sinkRunner } from "../../stream/sink-runner.ts";
+import { copyRunner } from "../../stream/sink/copy-runner.ts";
+import { sinkRunner } from "../../stream/sink/sink-runner.ts";
 import type { Config } from "./config.ts";
 
 // A step is tried for 60 s, within which every fault must be over (docs/design/laws.md L1); then a

@@ -28,7 +28,8 @@ export const boundOf = (value: unknown, kind: FieldKind): Bound | undefined => {
  * fraction, zone. Also what a store matches with, where a group that takes no part is empty.
  */
 export const dateForm =
-  "^([0-9]{4})-([0-9]{2})-([0-9]{2})(?:T([0-9]{2}):([0-9]{2}):([0-9]{2})(?:[.]([0-9]{1,9}))?(Z|[+-][0-9]{2}:[0-9]{2}))?$";
+  "^([0-9]{4})-([0-9]{2})-([0-9]{2})" +
+  "(?:T([0-9]{2}):([0-9]{2}):([0-9]{2})(?:[.]([0-9]{1,9}))?(Z|[+-][0-9]{2}:[0-9]{2}))?$";
 const form = new RegExp(dateForm);
 const dayMs = 86_400_000;
 const minuteMs = 60_000;

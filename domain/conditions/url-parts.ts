@@ -16,7 +16,8 @@ export interface UrlParts {
  * A parser of browsers does more (it encodes, mends and resolves), and no store has one.
  */
 export const urlForm =
-  "^[A-Za-z][A-Za-z0-9+.-]*://(?:[^/?\\x23]*@)?(\\[[^\\]/?\\x23]+\\]|[^/?\\x23@:]+)(?::[0-9]*)?(/[^?\\x23]*)?(?:\\?([^\\x23]*))?(?:\\x23|$)";
+  "^[A-Za-z][A-Za-z0-9+.-]*://(?:[^/?\\x23]*@)?(\\[[^\\]/?\\x23]+\\]|[^/?\\x23@:]+)(?::[0-9]*)?" +
+  "(/[^?\\x23]*)?(?:\\?([^\\x23]*))?(?:\\x23|$)";
 const form = new RegExp(urlForm);
 
 /** Null for a text that is no absolute URL with a host. */

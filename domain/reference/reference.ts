@@ -51,7 +51,9 @@ export interface Partner extends Known {
    */
   readonly email_sha256: string | null;
 }
-/** What names a campaign without a click: a promo code, or a word or the beginning of an address. */
+/**
+ * What names a campaign without a click: a promo code, or a word or the beginning of an address.
+ */
 export interface CampaignPattern {
   readonly kind: "coupon" | "utm_campaign" | "utm_source" | "url_prefix";
   readonly value: string;

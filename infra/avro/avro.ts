@@ -55,7 +55,7 @@ interface UnionPrototype {
  */
 class Given {
   constructor(value: object) {
-    // biome-ignore lint/correctness/noConstructorReturn: this is how a private field gets onto an object that somebody else has made
+    // biome-ignore lint/correctness/noConstructorReturn: a private field gets onto an object made elsewhere
     return value;
   }
 }

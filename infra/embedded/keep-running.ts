@@ -1,7 +1,7 @@
 // Keeps one child running: spawned, waited for until it is well, started again with back-off when
 // it dies, ended when asked.
 import { readFileSync } from "node:fs";
-import { until } from "../runtime/until.ts";
+import { until } from "../runtime/timing/until.ts";
 import { type Child, endProcess, isPaused, signal, spawnChild } from "./child.ts";
 import type { Roster } from "./roster.ts";
 import type { Command } from "./service.ts";

@@ -4,8 +4,8 @@
 import type { RequestListener, ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { Metrics } from "../runtime/metrics.ts";
+import { within } from "../runtime/timing/within.ts";
 import { httpServer, type TlsFiles } from "../runtime/tls.ts";
-import { within } from "../runtime/within.ts";
 
 export type Check = (() => string | undefined) | (() => Promise<void>) | (() => void);
 

@@ -3,6 +3,9 @@ import { readFileSync } from "node:fs";
 import type { KafkaConfig } from "kafkajs";
 import type { KafkaSettings } from "./kafka.ts";
 
+const FORM =
+  /^(?:(?<scheme>kafkas?):\/\/)?(?:(?<user>[^:@]+):(?<password>[^@]*)@)?(?<hosts>[^/?@]+)\/?(?:\?(?<query>.*))?$/;
+
 /**
  * Reads the address; user and password may be percent-encoded. Throws on anything but the settings
  * named above.
@@ -11,11 +14,7 @@ export const connectionOf = ({
   brokers,
   ssl,
 }: Pick<KafkaSettings, "brokers" | "ssl">): Pick<KafkaConfig, "brokers" | "ssl" | "sasl"> => {
-  const match =
-    /^(?:(?<scheme>kafkas?):\/\/)?(?:(?<user>[^:@]+):(?<password>[^@]*)@)?(?<hosts>[^/?@]+)\/?(?:\?(?<query>.*))?$/.exec(
-      brokers,
-    );
-  const { scheme, user, password, hosts, query } = match?.groups ?? {};
+  const { scheme, user, password, hosts, query } = FORM.exec(brokers)?.groups ?? {};
   const addresses = hosts?.split(",").map((host) => host.trim()) ?? [];
   if (addresses.length === 0 || addresses.some((address) => !/^(\[[0-9a-fA-F:]+\]|[^:\s]+):\d+$/.test(address)))
     throw new Error(

@@ -135,7 +135,9 @@ class Member {
   #lastHeard = performance.now();
   #isStopping = false;
   #hasEnded = false;
-  /** `run` of the client resolves also when the group could not be joined: only the event says so. */
+  /**
+   * `run` of the client resolves also when the group could not be joined: only the event says so.
+   */
   #isJoined = false;
   #notJoined: Error | undefined;
   /** Low-water guard: the highest offset committed in this generation, by topic and partition. */
@@ -260,7 +262,8 @@ class Member {
       }
     };
     return {
-      // A batch that is under way when stop() is called is finished: its effects may be out already.
+      // A batch that is under way when stop() is called is finished: its effects may be out
+      // already.
       isCurrent: () =>
         membership.lost === undefined &&
         (isRunning() || this.#isStopping) &&

@@ -1,5 +1,5 @@
 // One admin connection for questions that come again and again, opened by the first of them.
-import { within } from "../runtime/within.ts";
+import { within } from "../runtime/timing/within.ts";
 import type { Admin } from "./admin.ts";
 import type { Kafka } from "./kafka.ts";
 

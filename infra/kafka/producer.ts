@@ -43,8 +43,8 @@ export interface Producer {
   readonly isAvailable: () => boolean;
   readonly waiting: () => { readonly messages: number; readonly bytes: number };
   /**
-   * Waits until the callers of `publish` have their answers, then disconnects; what no caller waits for any
-   * more is given up.
+   * Waits until the callers of `publish` have their answers, then disconnects; what no caller waits
+   * for any more is given up.
    */
   readonly close: () => Promise<void>;
 }

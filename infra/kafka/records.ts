@@ -1,5 +1,5 @@
-// Reads single records and leaves no trace: by their place, e.g. the bytes of dead letters, or a few
-// from given offsets, for people who look and for the age of what waits.
+// Reads single records and leaves no trace: by their place, e.g. the bytes of dead letters, or a
+// few from given offsets, for people who look and for the age of what waits.
 import type { Position, UnixMs } from "../../stream/flow.ts";
 import type { InputMessage, PlacedMessage } from "../../stream/messages.ts";
 import type { Kafka } from "./kafka.ts";

@@ -1,4 +1,5 @@
-// Requests of a producer: what one of them may hold, and a client that is replaced when it is silent.
+// Requests of a producer: what one of them may hold, and a client that is replaced when it is
+// silent.
 import type { OutputMessage } from "../../stream/messages.ts";
 import { classify } from "../runtime/errors.ts";
 import { systemClock } from "../runtime/retry.ts";

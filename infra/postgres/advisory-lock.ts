@@ -19,8 +19,8 @@ export const tryLockUntilCommit = async (tx: Transaction, name: string): Promise
 };
 
 /**
- * Runs `work` while it alone holds the lock of this name; throws `busy()` when another process does.
- * The lock lives as long as its connection, so a process that dies gives it back.
+ * Runs `work` while it alone holds the lock of this name; throws `busy()` when another process
+ * does. The lock lives as long as its connection, so a process that dies gives it back.
  */
 export const withLockOrThrow = async <T>(
   pool: Pool,
@@ -49,8 +49,8 @@ export const withLockOrThrow = async <T>(
 
 /**
  * Runs `work` while no other process on this database that names the same `turn` does, after
- * waiting for the others. The turn belongs to a session, so a process that dies gives it back. Throws what
- * `work` threw, or what Postgres says, e.g. that `mostMs` of waiting are over.
+ * waiting for the others. The turn belongs to a session, so a process that dies gives it back.
+ * Throws what `work` threw, or what Postgres says, e.g. that `mostMs` of waiting are over.
  */
 export const withAdvisoryLock = async <T>(
   url: string,

@@ -9,9 +9,11 @@ import { packed, unpacked } from "./packed.ts";
  * all.
  */
 const LOAD = `
-  SELECT 'state' AS part, key AS id, event_id, "offset", version, value AS bytes FROM memory_state WHERE stage = $1 AND key = ANY($2::text[])
+  SELECT 'state' AS part, key AS id, event_id, "offset", version, value AS bytes FROM memory_state WHERE stage = $1
+    AND key = ANY($2::text[])
   UNION ALL
-  SELECT 'outcome', event_id, NULL, NULL, NULL, outcome FROM memory_outcome WHERE stage = $1 AND event_id = ANY($3::text[])
+  SELECT 'outcome', event_id, NULL, NULL, NULL, outcome FROM memory_outcome WHERE stage = $1
+    AND event_id = ANY($3::text[])
   UNION ALL
   SELECT 'mark', NULL, NULL, "offset", NULL, NULL FROM memory_mark WHERE stage = $1 AND topic = $4 AND partition = $5`;
 
@@ -32,7 +34,8 @@ const CHECK = `
 const STATES = `
   INSERT INTO memory_state (stage, key, version, event_id, topic, partition, "offset", value)
   SELECT $1, * FROM unnest($2::text[], $3::bigint[], $4::text[], $5::text[], $6::int[], $7::bigint[], $8::bytea[])
-  ON CONFLICT (stage, key) DO UPDATE SET version = excluded.version, event_id = excluded.event_id, topic = excluded.topic,
+  ON CONFLICT (stage, key) DO UPDATE SET version = excluded.version, event_id = excluded.event_id,
+    topic = excluded.topic,
     partition = excluded.partition, "offset" = excluded."offset", value = excluded.value`;
 
 interface LoadedRow {

@@ -79,7 +79,8 @@ export const statementsOf = (text: string): readonly { readonly line: number; re
 
 /** The table of what was applied is the only thing that no file makes. */
 const bookkeeping = `create table if not exists migrations (
-  number int primary key, file text not null, checksum text not null, applied_at timestamptz(3) not null default clock_timestamp())`;
+  number int primary key, file text not null, checksum text not null,
+  applied_at timestamptz(3) not null default clock_timestamp())`;
 
 const appliedIn = async (db: pg.Pool | pg.PoolClient): Promise<readonly Applied[]> => {
   const { rows: found } = await db.query<{ exists: boolean }>("select to_regclass('migrations') is not null as exists");
@@ -183,7 +184,8 @@ const apply = async (db: pg.PoolClient, migration: Migration): Promise<void> => 
     }
   }
   await db.query(
-    sql`insert into migrations (number, file, checksum) values (${migration.number}, ${migration.file}, ${migration.checksum})`,
+    sql`insert into migrations (number, file, checksum)
+      values (${migration.number}, ${migration.file}, ${migration.checksum})`,
   );
   await db.query("commit");
 };

@@ -24,9 +24,9 @@ export const marksOf = async (
 };
 
 /**
- * The stage's group must have no members. The marks go first: dying after them leaves a memory that is
- * known to end at nothing, so whatever is left of it is learnt again; the other way round a stage
- * would believe that it remembers what is gone. The epoch goes with them: a worker that slept
+ * The stage's group must have no members. The marks go first: dying after them leaves a memory that
+ * is known to end at nothing, so whatever is left of it is learnt again; the other way round a
+ * stage would believe that it remembers what is gone. The epoch goes with them: a worker that slept
  * meanwhile and still writes must not set its mark on what was emptied (redis.ts). Answers how many
  * keys there were.
  */

@@ -25,9 +25,8 @@ export interface LogSettings {
 
 /** Secrets and personal data, at the top or inside one object such as `headers` or `body`. */
 const SECRET = [
-  ..."authorization cookie key token secret password signature pepper email phone first_name last_name name_plain ip address".split(
-    " ",
-  ),
+  ..."authorization cookie key token secret password signature pepper".split(" "),
+  ..."email phone first_name last_name name_plain ip address".split(" "),
   ...["x-svc-signature", "x-signature", "stripe-signature", "webhook-signature", "set-cookie", "hmac_secret"].map(
     (name) => `["${name}"]`,
   ),

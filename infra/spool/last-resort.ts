@@ -6,7 +6,7 @@ import { hit } from "#failpoint";
 import type { UnixMs } from "../../stream/flow.ts";
 import type { OutputMessage } from "../../stream/messages.ts";
 import { ObjectMissing, type Objects } from "../objects/objects.ts";
-import { within } from "../runtime/within.ts";
+import { within } from "../runtime/timing/within.ts";
 import { headFrame, payloadAt, readHead, recordFrame, recordsFrom, type Schemas, sizeOf } from "./spool-format.ts";
 
 /** Sends messages to the log in order; rejects when it did not take all of them. */

@@ -63,7 +63,8 @@ export const createToken = async (
         where kind = 'upload' and partner_id = ${wanted.partner_id} and revoked_at is null`);
     const { rows } = await tx.query<{ token_id: number }>(sql`
       insert into tokens (kind, sha256, client_id, partner_id, client_side, label, revision)
-      values (${wanted.kind}, ${sha256(token)}, ${wanted.client_id ?? null}, ${wanted.partner_id ?? null}, ${wanted.client_side ?? false},
+      values (${wanted.kind}, ${sha256(token)}, ${wanted.client_id ?? null}, ${wanted.partner_id ?? null},
+        ${wanted.client_side ?? false},
         ${wanted.label}, ${revision}) returning token_id`);
     return { token_id: rows[0]!.token_id, token };
   });
@@ -97,7 +98,8 @@ export const renewServiceToken = (pool: pg.Pool, label: string): Promise<string>
     await tx.query(sql`update tokens set revoked_at = clock_timestamp(), revision = nextval('token_revisions')
       where kind = 'service' and label = ${label} and revoked_at is null`);
     await tx.query(
-      sql`insert into tokens (kind, sha256, label, revision) values ('service', ${sha256(token)}, ${label}, ${revision})`,
+      sql`insert into tokens (kind, sha256, label, revision)
+        values ('service', ${sha256(token)}, ${label}, ${revision})`,
     );
     return token;
   });
@@ -109,7 +111,8 @@ export const renewServiceToken = (pool: pg.Pool, label: string): Promise<string>
 export const revokeToken = async (pool: pg.Pool, tokenId: number): Promise<boolean> =>
   writing(pool, async (tx, revision) => {
     const { rowCount } = await tx.query(
-      sql`update tokens set revoked_at = clock_timestamp(), revision = ${revision} where token_id = ${tokenId} and revoked_at is null`,
+      sql`update tokens set revoked_at = clock_timestamp(), revision = ${revision} where token_id = ${tokenId}
+        and revoked_at is null`,
     );
     return rowCount === 1;
   });
@@ -219,7 +222,8 @@ const take = (pool: pg.Pool, before: Taken<Picture> | undefined): Promise<Taken<
       // holds is the truth.
       const isNewer = before !== undefined && before.value.revision < revision;
       const { rows } = await tx.query<Token & { hash: string; is_live: boolean }>(sql`
-        select token_id, kind, client_id, partner_id, client_side, encode(sha256, 'hex') as hash, revoked_at is null as is_live
+        select token_id, kind, client_id, partner_id, client_side, encode(sha256, 'hex') as hash,
+          revoked_at is null as is_live
         from tokens where revision > ${isNewer ? before.value.revision : 0}`);
       const live = new Map(isNewer ? before.value.live : []);
       for (const { hash, is_live: isLive, ...token } of rows) {

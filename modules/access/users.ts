@@ -25,7 +25,8 @@ export const userOf = (pool: Pool, email: string): Promise<User | undefined> =>
     async (tx) =>
       (
         await tx.query<User>(sql`
-          select user_id, email, name, role, partner_id, client_ids from users where email = ${email.toLowerCase()} and removed_at is null`)
+          select user_id, email, name, role, partner_id, client_ids from users where email = ${email.toLowerCase()}
+            and removed_at is null`)
       ).rows[0],
     { ...reader, isReadOnly: true },
   );
@@ -43,7 +44,8 @@ export const saveUser = (
         await tx.query<{ user_id: number }>(sql`
           insert into users as kept (email, name, role, partner_id, client_ids)
           values (${email.toLowerCase()}, ${name}, ${role}, ${partner_id}, ${client_ids})
-          on conflict (email) where removed_at is null do update set name = excluded.name, role = excluded.role, partner_id = excluded.partner_id,
+          on conflict (email) where removed_at is null do update set name = excluded.name, role = excluded.role,
+            partner_id = excluded.partner_id,
             client_ids = excluded.client_ids, updated_at = clock_timestamp()
           returning user_id`)
       ).rows[0]!.user_id,
@@ -58,7 +60,8 @@ export const removeUser = (pool: Pool, email: string): Promise<boolean> =>
     async (tx) =>
       (
         await tx.query(
-          sql`update users set removed_at = clock_timestamp() where email = ${email.toLowerCase()} and removed_at is null`,
+          sql`update users set removed_at = clock_timestamp() where email = ${email.toLowerCase()}
+            and removed_at is null`,
         )
       ).rowCount === 1,
     reader,

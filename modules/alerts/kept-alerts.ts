@@ -30,9 +30,11 @@ const role = { role: "tributary_keeper" } as const;
 export const keepAlert = async (tx: PoolClient, alert: AlertRow, isMailed = false): Promise<void> => {
   await tx.query(sql`
     insert into system_alerts (incident_id, service, status, severity, reason, duration, told_at, mailed_at)
-    values (${alert.incident_id}, ${alert.service}, ${alert.status}, ${alert.severity}, ${alert.reason}, ${alert.duration ?? null}, ${alert.timestamp},
+    values (${alert.incident_id}, ${alert.service}, ${alert.status}, ${alert.severity}, ${alert.reason},
+      ${alert.duration ?? null}, ${alert.timestamp},
       ${isMailed ? new Date() : null})
-    on conflict (incident_id, status, severity) do update set mailed_at = coalesce(system_alerts.mailed_at, excluded.mailed_at)
+    on conflict (incident_id, status, severity) do update
+      set mailed_at = coalesce(system_alerts.mailed_at, excluded.mailed_at)
       where system_alerts.mailed_at is null and excluded.mailed_at is not null`);
 };
 
@@ -50,7 +52,8 @@ export const mailOnce = (pool: Pool, alert: AlertRow, send: (() => Promise<void>
       await keepAlert(tx, alert);
       const { rows } = await tx.query<{ alert_id: bigint; mailed_at: UnixMs | null }>(sql`
         select alert_id, mailed_at from system_alerts
-        where incident_id = ${alert.incident_id} and status = ${alert.status} and severity = ${alert.severity} for update`);
+        where incident_id = ${alert.incident_id} and status = ${alert.status} and severity = ${alert.severity}
+          for update`);
       const { alert_id: id, mailed_at: mailedAt } = rows[0]!;
       if (mailedAt !== null) return true;
       if (send === undefined) return false;
@@ -59,7 +62,8 @@ export const mailOnce = (pool: Pool, alert: AlertRow, send: (() => Promise<void>
         (problem: Error) => problem.message.slice(0, 500),
       );
       await tx.query(sql`
-        update system_alerts set mail_error = ${error}, mailed_at = case when ${error}::text is null then clock_timestamp() end where alert_id = ${id}`);
+        update system_alerts set mail_error = ${error}, mailed_at = case when ${error}::text is null
+          then clock_timestamp() end where alert_id = ${id}`);
       return error === null;
     },
     role,
@@ -75,7 +79,8 @@ export const unmailedAlerts = (pool: Pool, service: string): Promise<readonly Al
         Omit<AlertRow, "duration" | "timestamp"> & { duration: string | null; told_at: UnixMs }
       >(sql`
         select incident_id, service, status, severity, reason, duration, told_at from system_alerts
-        where service = ${service} and mailed_at is null and created_at > clock_timestamp() - interval '1 hour' order by alert_id limit 20`);
+        where service = ${service} and mailed_at is null and created_at > clock_timestamp() - interval '1 hour'
+          order by alert_id limit 20`);
       return rows.map(({ duration, told_at, ...row }) => ({
         ...row,
         ...(duration === null ? {} : { duration }),

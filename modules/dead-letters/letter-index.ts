@@ -22,7 +22,8 @@ const asKeeper = <T>(pool: Pool, work: (tx: PoolClient) => Promise<T>): Promise<
 export const letterColumns = `letter_id, kind, state, stage, code, message,
   json_build_object('topic', source_topic, 'partition', source_partition, 'offset', source_offset) as source,
   json_build_object('topic', kept_topic, 'partition', kept_partition, 'offset', kept_offset) as kept,
-  root::text, subject::text, event_id, client_id, attempts, first_failed_at, last_failed_at, next_attempt_at, lease_until, sent_at,
+  root::text, subject::text, event_id, client_id, attempts, first_failed_at, last_failed_at, next_attempt_at,
+  lease_until, sent_at,
   closed_at, closed_by, close_reason`;
 
 const KNOWN = `
@@ -31,23 +32,34 @@ const KNOWN = `
 const KNOWN_FAILURES = "select failure_id from dead_letter_failures where failure_id = any ($1::uuid[])";
 const SAVE = `
   insert into dead_letters (letter_id, kind, state, stage, code, message, source_topic, source_partition, source_offset,
-    kept_topic, kept_partition, kept_offset, root, subject, event_id, client_id, attempts, first_failed_at, last_failed_at, next_attempt_at,
+    kept_topic, kept_partition, kept_offset, root, subject, event_id, client_id, attempts, first_failed_at,
+    last_failed_at, next_attempt_at,
     lease_until, sent_at, closed_at, closed_by, close_reason)
-  select letter_id, kind, state, stage, code, message, source->>'topic', (source->>'partition')::int, (source->>'offset')::bigint,
+  select letter_id, kind, state, stage, code, message, source->>'topic', (source->>'partition')::int,
+    (source->>'offset')::bigint,
     kept->>'topic', (kept->>'partition')::int, (kept->>'offset')::bigint, root, subject, event_id, client_id, attempts,
-    to_timestamp(first_failed_at / 1000.0), to_timestamp(last_failed_at / 1000.0), to_timestamp(next_attempt_at / 1000.0),
-    to_timestamp(lease_until / 1000.0), to_timestamp(sent_at / 1000.0), to_timestamp(closed_at / 1000.0), closed_by, close_reason
-  from jsonb_to_recordset($1::jsonb) as given (letter_id text, kind text, state text, stage text, code text, message text, source jsonb, kept jsonb,
-    root uuid, subject uuid, event_id text, client_id int, attempts int, first_failed_at float8, last_failed_at float8, next_attempt_at float8,
+    to_timestamp(first_failed_at / 1000.0), to_timestamp(last_failed_at / 1000.0),
+    to_timestamp(next_attempt_at / 1000.0),
+    to_timestamp(lease_until / 1000.0), to_timestamp(sent_at / 1000.0), to_timestamp(closed_at / 1000.0), closed_by,
+    close_reason
+  from jsonb_to_recordset($1::jsonb) as given (letter_id text, kind text, state text, stage text, code text,
+    message text, source jsonb, kept jsonb,
+    root uuid, subject uuid, event_id text, client_id int, attempts int, first_failed_at float8, last_failed_at float8,
+    next_attempt_at float8,
     lease_until float8, sent_at float8, closed_at float8, closed_by text, close_reason text)
-  on conflict (letter_id) do update set state = excluded.state, code = excluded.code, message = excluded.message, attempts = excluded.attempts,
-    last_failed_at = excluded.last_failed_at, next_attempt_at = excluded.next_attempt_at, lease_until = excluded.lease_until,
+  on conflict (letter_id) do update set state = excluded.state, code = excluded.code, message = excluded.message,
+    attempts = excluded.attempts,
+    last_failed_at = excluded.last_failed_at, next_attempt_at = excluded.next_attempt_at,
+    lease_until = excluded.lease_until,
     sent_at = excluded.sent_at, closed_at = excluded.closed_at`;
 const TELL = `
-  insert into dead_letter_failures (failure_id, letter_id, source_topic, source_partition, source_offset, code, message, failed_at, kept_topic, kept_partition, kept_offset)
-  select failure_id, letter_id, source->>'topic', (source->>'partition')::int, (source->>'offset')::bigint, code, message, to_timestamp(failed_at / 1000.0),
+  insert into dead_letter_failures (failure_id, letter_id, source_topic, source_partition, source_offset, code, message,
+    failed_at, kept_topic, kept_partition, kept_offset)
+  select failure_id, letter_id, source->>'topic', (source->>'partition')::int, (source->>'offset')::bigint, code,
+    message, to_timestamp(failed_at / 1000.0),
     kept->>'topic', (kept->>'partition')::int, (kept->>'offset')::bigint
-  from jsonb_to_recordset($1::jsonb) as given (failure_id uuid, letter_id text, source jsonb, kept jsonb, code text, message text, failed_at float8)`;
+  from jsonb_to_recordset($1::jsonb) as given (failure_id uuid, letter_id text, source jsonb, kept jsonb, code text,
+    message text, failed_at float8)`;
 
 /**
  * One transaction: letters and failures are there together. A reader of another partition of the
@@ -97,7 +109,8 @@ const CLAIM = `
   update dead_letters set state = 'retrying', next_attempt_at = null, sent_at = null, lease_until = $2
   where letter_id in (
     select letter_id from dead_letters
-    where (state = 'waiting' and next_attempt_at <= $1) or (state = 'retrying' and sent_at is null and lease_until <= $1)
+    where (state = 'waiting' and next_attempt_at <= $1)
+    or (state = 'retrying' and sent_at is null and lease_until <= $1)
     order by coalesce(next_attempt_at, lease_until), letter_id limit $3 for update skip locked)
   returning ${letterColumns}`;
 
@@ -194,7 +207,8 @@ export const openLetters = async (pool: Pool): Promise<readonly OpenLetters[]> =
     async (tx) =>
       (
         await tx.query<OpenLetters>(`
-          select kind, state, count(*)::int as count, extract(epoch from clock_timestamp() - min(first_failed_at))::float8 as seconds
+          select kind, state, count(*)::int as count,
+            extract(epoch from clock_timestamp() - min(first_failed_at))::float8 as seconds
           from dead_letters where state in ('waiting', 'retrying', 'parked') group by kind, state`)
       ).rows,
   );
@@ -213,7 +227,8 @@ export const wakeLetters = (pool: Pool, stages: Readonly<Record<ProbedStore, rea
       const { rowCount } = await tx.query(sql`
         update dead_letters set next_attempt_at = clock_timestamp() from probe_states
         where name = ${store} and probe_states.state = 'healthy' and last_failed_at < probe_states.since
-          and dead_letters.state = 'waiting' and code = 'refused_by_store' and stage = any (${names}) and next_attempt_at > clock_timestamp()`);
+          and dead_letters.state = 'waiting' and code = 'refused_by_store' and stage = any (${names})
+          and next_attempt_at > clock_timestamp()`);
       woken += rowCount ?? 0;
     }
     return woken;

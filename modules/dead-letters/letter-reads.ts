@@ -70,7 +70,8 @@ export const listLetters = (
           ? sql`true`
           : sql`(last_failed_at, letter_id) < (${new Date(after.last_failed_at)}, ${after.letter_id})`;
       const { rows } = await tx.query<Letter>(
-        sql`select ${columns} from dead_letters where ${where(filter)} and ${from} order by last_failed_at desc, letter_id desc limit ${limit}`,
+        sql`select ${columns} from dead_letters where ${where(filter)} and ${from}
+          order by last_failed_at desc, letter_id desc limit ${limit}`,
       );
       return rows;
     },
@@ -93,7 +94,8 @@ export const countLetters = (pool: Pool, filter: LetterFilter, scope: LetterScop
     async (tx) =>
       (
         await tx.query<LetterCount>(sql`
-          select kind, state, stage, code, count(*)::int as count, min(first_failed_at) as oldest from dead_letters where ${where(filter)}
+          select kind, state, stage, code, count(*)::int as count, min(first_failed_at) as oldest from dead_letters
+            where ${where(filter)}
           group by 1, 2, 3, 4 order by 5 desc, 1, 2, 3, 4`)
       ).rows,
     true,
@@ -139,7 +141,8 @@ export const discardOpen = (
 ): Promise<readonly string[]> =>
   scoped(pool, null, async (tx) => {
     const { rows } = await tx.query<{ letter_id: string }>(sql`
-      update dead_letters set state = 'discarded', next_attempt_at = null, lease_until = null, closed_at = ${new Date(by.now)},
+      update dead_letters set state = 'discarded', next_attempt_at = null, lease_until = null,
+        closed_at = ${new Date(by.now)},
         closed_by = ${by.actor}, close_reason = ${by.reason}
       where ${where(filter)} and state = any (${OPEN}) returning letter_id`);
     return rows.map(({ letter_id }) => letter_id);

@@ -24,8 +24,8 @@ const named = ({ event_id, t, custom_name, order_id, product_id, did, source, ..
 });
 
 /**
- * By the sender's id or the log's own. Undefined: no such event is stored, or settle knows no line of
- * it, as of a page view.
+ * By the sender's id or the log's own. Undefined: no such event is stored, or settle knows no line
+ * of it, as of a page view.
  */
 export const lineOfEvent = async (
   { clickhouse, pool }: { readonly clickhouse: Clickhouse; readonly pool: Pool },

@@ -1,5 +1,5 @@
-// The present state of an order: its lines, who is credited for each, and what it earns; and whether
-// a claim has been settled.
+// The present state of an order: its lines, who is credited for each, and what it earns; and
+// whether a claim has been settled.
 import type { Pool } from "pg";
 import { sql, transaction } from "../../infra/postgres/sql.ts";
 import type { StoredCommission } from "../../sinks/ledger/table.ts";

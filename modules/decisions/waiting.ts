@@ -21,12 +21,16 @@ const ORDERS_AT_ONCE = 5_000;
 
 /** A review, a refund or a decision in what is remembered; texts of a row may look like one too. */
 const nextPage = `
-with page as (select key, value from memory_state where stage = 'settle' and key > $1 order by key limit ${ORDERS_AT_ONCE})
+with page as (
+  select key, value from memory_state where stage = 'settle' and key > $1 order by key limit ${ORDERS_AT_ONCE}
+)
 select key, case when position('"review":"'::bytea in value) > 0 or position('"refunds":[{'::bytea in value) > 0
   or position('"decisions":[{'::bytea in value) > 0 then value end as value
 from page order by key`;
 
-/** In the order of their keys; of one client when it is named. Ends early when `isClosing` says so. */
+/**
+ * In the order of their keys; of one client when it is named. Ends early when `isClosing` says so.
+ */
 export async function* waitingOrders(
   pool: Pool,
   now: number,

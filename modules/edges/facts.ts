@@ -16,8 +16,8 @@ const DEVICES_REMEMBERED = 100_000;
 const CLIENTS_REMEMBERED = 8;
 
 /**
- * Null for a client that is archived: its tokens open nothing any more. Throws Unavailable while the
- * client is not in the picture yet.
+ * Null for a client that is archived: its tokens open nothing any more. Throws Unavailable while
+ * the client is not in the picture yet.
  */
 export type EdgeFacts = (token: Token, now: UnixMs) => BatchFacts | null;
 

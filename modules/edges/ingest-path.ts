@@ -53,9 +53,12 @@ export const ingestPath = async (pool: pg.Pool, now: UnixMs = Date.now()): Promi
       select *, lag(state) over (partition by instance order by checked_at, check_id) as before from ingest_path_checks
     ) as checks where before is distinct from state order by checked_at desc limit ${HISTORY}`);
   const { rows: instances } = await pool.query<IngestPathCheck & { readonly since: UnixMs }>(sql`
-    select distinct on (instance) instance, state, checked_at, waiting_events::int as waiting_events, reason, since from (
-      select *, max(checked_at) filter (where before is distinct from state) over (partition by instance) as since from (
-        select *, lag(state) over (partition by instance order by checked_at, check_id) as before from ingest_path_checks
+    select distinct on (instance) instance, state, checked_at, waiting_events::int as waiting_events, reason, since
+    from (
+      select *, max(checked_at) filter (where before is distinct from state) over (partition by instance) as since
+      from (
+        select *, lag(state) over (partition by instance order by checked_at, check_id) as before
+          from ingest_path_checks
       ) as checks
     ) as dated where checked_at > ${new Date(now - SILENT_MS)} order by instance, checked_at desc, check_id desc`);
   const state = WORST.find((one) => instances.some((instance) => instance.state === one)) ?? null;

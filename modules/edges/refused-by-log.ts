@@ -26,7 +26,8 @@ const WRITTEN = new Map(edgesOf(pipeline).map(({ to }) => [to.name, to]));
 
 /**
  * Order of durable effects: the letter is in the log before the record counts as sent. Bytes that
- * do not fit into a letter either are an object first, under their hash. Killed between: both again.
+ * do not fit into a letter either are an object first, under their hash. Killed between: both
+ * again.
  */
 export const refusedByLog = (ports: RefusedPorts): SetAside => {
   const { send, objects, now = Date.now } = ports;

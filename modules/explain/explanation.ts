@@ -44,7 +44,9 @@ export interface Explanation {
     readonly lines: readonly LineState[];
     /** Refunds that no line of theirs has come for yet. */
     readonly waiting_refunds: number;
-    /** What refunds exceed the order by, once its lines are complete: it is taken from no partner. */
+    /**
+     * What refunds exceed the order by, once its lines are complete: it is taken from no partner.
+     */
     readonly void_refunds: readonly { readonly currency: string | null; readonly amount_minor: bigint | null }[];
   } | null;
   readonly conversions: readonly ConversionOf[];

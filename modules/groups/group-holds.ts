@@ -87,7 +87,8 @@ export const openHolds = (pool: pg.Pool): Holds => {
  */
 export const heldAmong = async (pool: pg.Pool, groups: readonly string[]): Promise<ReadonlyMap<string, string>> => {
   const { rows } = await pool.query<{ group_name: string; operation_id: string; kind: string; actor: string }>(
-    sql`select group_name, operation_id, kind, actor from group_holds where group_name = any (${groups}) and released_at is null`,
+    sql`select group_name, operation_id, kind, actor from group_holds where group_name = any (${groups})
+      and released_at is null`,
   );
   return new Map(rows.map((row) => [row.group_name, `${row.operation_id} (${row.kind}, ${row.actor})`]));
 };
@@ -97,8 +98,10 @@ export const recordHosting = async (
   { group, topic, nodes, instance }: Omit<Hosting, "joinedAt"> & { readonly instance: string },
 ): Promise<void> => {
   await pool.query(
-    sql`insert into group_hosting (group_name, topic, nodes, instance) values (${group}, ${topic}, ${nodes}, ${instance})
-        on conflict (group_name) do update set topic = excluded.topic, nodes = excluded.nodes, instance = excluded.instance, joined_at = clock_timestamp()`,
+    sql`insert into group_hosting (group_name, topic, nodes, instance)
+      values (${group}, ${topic}, ${nodes}, ${instance})
+        on conflict (group_name) do update set topic = excluded.topic, nodes = excluded.nodes,
+          instance = excluded.instance, joined_at = clock_timestamp()`,
   );
 };
 
@@ -106,14 +109,16 @@ export const recordHosting = async (
 export const hostings = async (pool: pg.Pool): Promise<readonly Hosting[]> =>
   (
     await pool.query<{ group: string; topic: string; nodes: string[]; joinedAt: UnixMs }>(
-      sql`select group_name as "group", topic, nodes, joined_at as "joinedAt" from group_hosting order by joined_at desc`,
+      sql`select group_name as "group", topic, nodes, joined_at as "joinedAt" from group_hosting
+        order by joined_at desc`,
     )
   ).rows;
 
 /** The replay that writes to one of these sinks, or is about to; null when there is none. */
 export const openReplayOf = async (pool: pg.Pool, nodes: readonly string[]): Promise<string | null> => {
   const { rows } = await pool.query<{ replay_id: string }>(
-    sql`select replay_id from replays where state in ('waiting', 'running') and sinks && ${nodes}::text[] order by created_at limit 1`,
+    sql`select replay_id from replays where state in ('waiting', 'running') and sinks && ${nodes}::text[]
+      order by created_at limit 1`,
   );
   return rows[0]?.replay_id ?? null;
 };

@@ -5,7 +5,7 @@ import { setTimeout } from "node:timers/promises";
 import type { Consumer } from "../../infra/kafka/kafka.ts";
 import type { Log } from "../../infra/runtime/log.ts";
 import type { Resource } from "../../infra/runtime/scope.ts";
-import { within } from "../../infra/runtime/within.ts";
+import { within } from "../../infra/runtime/timing/within.ts";
 
 /**
  * What a command at the other end waits for is that the group is Empty; asking a second apart costs

@@ -5,7 +5,9 @@ import { type Clock, retry } from "../../infra/runtime/retry.ts";
 
 const MOST_WAIT_MS = 5_000;
 
-/** Resolves when it is recorded, or was tried once: a Postgres that is away keeps no group waiting. */
+/**
+ * Resolves when it is recorded, or was tried once: a Postgres that is away keeps no group waiting.
+ */
 export const recordedSoon = (
   record: () => Promise<void>,
   log: Pick<Log, "warn">,

@@ -33,7 +33,8 @@ export const revisionsInForce = async (
 ): Promise<readonly StageRevision[]> =>
   (
     await pool.query<Row>(
-      sql`select distinct on (stage, topic, partition) stage, topic, partition, revision, began, since from stage_revisions
+      sql`select distinct on (stage, topic, partition) stage, topic, partition, revision, began, since
+        from stage_revisions
           where stage = any (${stages}) order by stage, topic, partition, revision_id desc`,
     )
   ).rows.map((row) => ({ ...row, began: Number(row.began) }));
@@ -84,8 +85,10 @@ const refuseInsideRewind = async (
   }: { readonly group: string; readonly topic: string; readonly partition: number; readonly offset: number },
 ): Promise<void> => {
   const { rows } = await tx.query<{ operation_id: string; until: bigint }>(
-    sql`select operation_id, (part->>'committed')::bigint as until from group_holds, jsonb_array_elements(plan->'partitions') as part
-        where group_name = ${group} and plan->>'topic' = ${topic} and (part->>'partition')::int = ${partition} and (part->>'committed')::bigint > ${offset}`,
+    sql`select operation_id, (part->>'committed')::bigint as until
+      from group_holds, jsonb_array_elements(plan->'partitions') as part
+        where group_name = ${group} and plan->>'topic' = ${topic} and (part->>'partition')::int = ${partition}
+        and (part->>'committed')::bigint > ${offset}`,
   );
   if (rows[0] !== undefined)
     throw new Error(

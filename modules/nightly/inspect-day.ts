@@ -38,10 +38,12 @@ const HOUR_MS = 3_600_000;
 const AHEAD_MS = DAY_MS;
 
 const elapsed = "toUnixTimestamp64Milli(at) - toUnixTimestamp64Milli(clicked_at)";
-const byClick = cond`t in ('purchase', 'ext_purchase', 'lead_submit', 'install') and credit_method = 'click' and partner_id is not null and clicked_at is not null`;
+const byClick = cond`t in ('purchase', 'ext_purchase', 'lead_submit', 'install') and credit_method = 'click'
+  and partner_id is not null and clicked_at is not null`;
 const during = (from: UnixMs, to: UnixMs): Condition => {
   const at = (value: UnixMs) => bind("Int64", value);
-  return cond`ts >= fromUnixTimestamp64Milli(${at(from)}) and ts < fromUnixTimestamp64Milli(${at(to + AHEAD_MS)}) and at >= fromUnixTimestamp64Milli(${at(from)}) and at < fromUnixTimestamp64Milli(${at(to)})`;
+  return cond`ts >= fromUnixTimestamp64Milli(${at(from)}) and ts < fromUnixTimestamp64Milli(${at(to + AHEAD_MS)})
+    and at >= fromUnixTimestamp64Milli(${at(from)}) and at < fromUnixTimestamp64Milli(${at(to)})`;
 };
 
 /**

@@ -36,7 +36,8 @@ export const announce = async (tx: PoolClient, announced: readonly Announced[]):
   if (announced.length === 0) return;
   await tx.query(sql`
     insert into outbox (topic, client_id, record)
-    select topic, client_id, record from jsonb_to_recordset(${JSON.stringify(announced)}::jsonb) as given (topic text, client_id int, record jsonb)`);
+    select topic, client_id, record from jsonb_to_recordset(${JSON.stringify(announced)}::jsonb)
+      as given (topic text, client_id int, record jsonb)`);
 };
 
 interface OutboxRow {
@@ -94,7 +95,8 @@ export const waitingOutbox = (pool: Pool): Promise<Waiting> =>
     null,
     async (tx) => {
       const { rows } = await tx.query<Waiting>(sql`
-        select count(*)::int as count, coalesce(extract(epoch from clock_timestamp() - min(written_at)), 0)::float8 as seconds
+        select count(*)::int as count, coalesce(extract(epoch from clock_timestamp() - min(written_at)), 0)::float8
+          as seconds
         from outbox where sent_at is null`);
       return rows[0]!;
     },

@@ -34,9 +34,11 @@ export const suppress = async (
     for (const { kind, subject } of subjects)
       await tx.query(sql`
         insert into suppressions as kept (client_id, kind, subject, since, reason, actor, revision)
-        values (${clientId}, ${kind}, ${subject}, to_timestamp(${since} / 1000.0), ${reason}, ${actor}, nextval('suppression_revisions'))
+        values (${clientId}, ${kind}, ${subject}, to_timestamp(${since} / 1000.0), ${reason}, ${actor},
+          nextval('suppression_revisions'))
         on conflict (client_id, kind, subject) do update set
-          since = greatest(kept.since, excluded.since), reason = excluded.reason, actor = excluded.actor, revision = excluded.revision`);
+          since = greatest(kept.since, excluded.since), reason = excluded.reason, actor = excluded.actor,
+          revision = excluded.revision`);
   });
 };
 
@@ -118,7 +120,8 @@ const take = (pool: Pool, before: Taken<Picture> | undefined): Promise<Taken<Pic
       // known of before stays hidden as well.
       const isNewer = before !== undefined && before.value.revision < revision;
       const { rows } = await tx.query<SuppressedSubject>(
-        sql`select client_id, kind, subject, since from suppressions where revision > ${isNewer ? before.value.revision : 0}`,
+        sql`select client_id, kind, subject, since from suppressions
+          where revision > ${isNewer ? before.value.revision : 0}`,
       );
       const subjects = new Map(before?.value.subjects);
       for (const row of rows) subjects.set(`${row.client_id}/${row.kind}/${row.subject}`, row);

@@ -41,7 +41,8 @@ export const freshIds = async (tx: pg.PoolClient, entity: EntityName, count: num
 const newestRows = async (tx: pg.PoolClient, entity: EntityName, which: Sql): Promise<ReadonlyMap<number, Columns>> => {
   const { table, id } = entities[entity];
   const { rows } = await tx.query<{ row: Columns }>(
-    sql`select distinct on (${named(id)}) to_jsonb(t) as row from ${named(table)} t where ${which} order by ${named(id)}, version desc`,
+    sql`select distinct on (${named(id)}) to_jsonb(t) as row from ${named(table)} t where ${which}
+      order by ${named(id)}, version desc`,
   );
   return new Map(rows.map(({ row }) => [row[id], row]));
 };

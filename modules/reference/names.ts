@@ -35,14 +35,15 @@ const names: readonly {
     field: "referral_code",
     holders: (wanted) => sql`
       select id, name from (
-        select distinct on (partner_id) partner_id as id, referral_code as name from partners order by partner_id, version desc) newest
+        select distinct on (partner_id) partner_id as id, referral_code as name from partners
+          order by partner_id, version desc) newest
       where name = any (${wanted})`,
   },
 ];
 
 /**
- * What is taken, by a saved thing or by another of the same change. Asked under the lock, so none is
- * taken in between.
+ * What is taken, by a saved thing or by another of the same change. Asked under the lock, so none
+ * is taken in between.
  */
 export const takenNames = async (
   tx: pg.PoolClient,

@@ -158,8 +158,8 @@ const backwards = {
   error: "end after effective_from: it is the first day on which this is no longer in force",
 };
 /**
- * Undefined when the type can earn. An archived contract may have any: it may have been saved before
- * this was asked.
+ * Undefined when the type can earn. An archived contract may have any: it may have been saved
+ * before this was asked.
  */
 const earnsNothing = (type: string, status: "active" | "archived"): string | undefined => {
   if (status === "archived" || EARNING_TYPES.includes(type)) return undefined;

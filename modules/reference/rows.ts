@@ -46,13 +46,15 @@ export const rowsAfter = async (tx: pg.PoolClient, change: number): Promise<Refe
   };
   // One connection: these go one after the other, whatever is awaited together.
   const clients = await read<Client>(
-    sql`client_id, slug, name, status, currency, click_window_days, install_window_days, identity_link, hold_days, fraud_review, fraud_reject,
+    sql`client_id, slug, name, status, currency, click_window_days, install_window_days, identity_link, hold_days,
+      fraud_review, fraud_reject,
       fraud_nightly, consent_default, jurisdiction, fraud_rules, segments`,
     "clients",
   );
   const partners = await read<Partner>(
     sql`partner_id, name, status, client_ids, referral_code,
-      encode(sha256(convert_to(regexp_replace(lower(trim(normalize(email, NFC))), '\\s+', ' ', 'g'), 'UTF8')), 'hex') as email_sha256`,
+      encode(sha256(convert_to(regexp_replace(lower(trim(normalize(email, NFC))), '\\s+', ' ', 'g'), 'UTF8')), 'hex')
+        as email_sha256`,
     "partners",
   );
   const campaigns = await read<InDays<Campaign, "starts_at" | "ends_at">>(
@@ -67,8 +69,10 @@ export const rowsAfter = async (tx: pg.PoolClient, change: number): Promise<Refe
       readonly cap_minor: bigint | null;
     }
   >(
-    sql`contract_id, version, client_id, partner_id, segment, event_type, type, (rate * 10000)::int8 as rate_ppm, currency, amount_minor,
-      tiers as saved_tiers, coalesce(tier_mode, 'marginal') as tier_mode, months, min_minor, max_minor, cap_period, cap_minor, status,
+    sql`contract_id, version, client_id, partner_id, segment, event_type, type, (rate * 10000)::int8 as rate_ppm,
+      currency, amount_minor,
+      tiers as saved_tiers, coalesce(tier_mode, 'marginal') as tier_mode, months, min_minor, max_minor, cap_period,
+      cap_minor, status,
       effective_from, effective_to`,
     "segment_commissions",
   );

@@ -32,7 +32,8 @@ export const takeProbe = (pool: Pool, name: string, holder: string, leaseMs: num
     async (tx) =>
       (
         await tx.query<ProbeRow>({
-          text: `update probe_states set leased_by = $2, leased_until = clock_timestamp() + $3 * interval '1 millisecond'
+          text: `update probe_states set leased_by = $2,
+            leased_until = clock_timestamp() + $3 * interval '1 millisecond'
             where name = $1 and (leased_by = $2 or leased_until < clock_timestamp()) returning ${columns}`,
           values: [name, holder, leaseMs],
         })
@@ -58,7 +59,8 @@ export const saveProbe = (
     async (tx) => {
       const at = (time: UnixMs | null): Date | null => (time === null ? null : new Date(time));
       const { rowCount } = await tx.query(sql`
-        update probe_states set state = ${row.state}, failures = ${row.failures}, since = ${at(row.since)}, checked_at = ${at(row.checked_at)},
+        update probe_states set state = ${row.state}, failures = ${row.failures}, since = ${at(row.since)},
+          checked_at = ${at(row.checked_at)},
           last_ok_at = ${at(row.last_ok_at)}, last_error = ${row.last_error}, failing_since = ${at(row.failing_since)},
           incident_id = ${row.incident_id}, restarted_at = ${row.restarted_at.map((time) => new Date(time))},
           leased_until = clock_timestamp() + ${leaseMs} * interval '1 millisecond'

@@ -2,7 +2,7 @@
 // alerts. One keeper a store.
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Log } from "../../infra/runtime/log.ts";
-import type { Schedule } from "../../infra/runtime/schedule.ts";
+import type { Schedule } from "../../infra/runtime/timing/schedule.ts";
 import type { UnixMs } from "../../stream/flow.ts";
 import type { Alert } from "../alerts/alert.ts";
 import { INTERVAL_MS, type Probe, type ProbeName, RECHECK_MS, type Step, step } from "./incident.ts";

@@ -5,7 +5,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { classify } from "../../infra/runtime/errors.ts";
 import type { AnySink, Topology } from "../../stream/flow.ts";
 import type { InputBatch, InputMessage, Letter, ProcessBatch, SinkPorts, Withholds } from "../../stream/messages.ts";
-import { sinkRunner } from "../../stream/sink-runner.ts";
+import { sinkRunner } from "../../stream/sink/sink-runner.ts";
 import { LaneLost, type OwnedReplay, placeOf, type Replay, type ReplayError, type Segment } from "./replays.ts";
 
 export interface WritePorts extends Pick<SinkPorts, "wire" | "stores" | "retry" | "log"> {

@@ -63,7 +63,8 @@ export const leaseMs = 10_000;
 /** The first of each kind tell enough. */
 const ERRORS_KEPT = 100;
 
-const columns = `replay_id, state, actor, hours, from_at, to_at, sinks, met, ranges, positions, requeued::float8, skipped::float8, suppressed::float8,
+const columns = `replay_id, state, actor, hours, from_at, to_at, sinks, met, ranges, positions, requeued::float8,
+  skipped::float8, suppressed::float8,
   refused::float8, errors, attempts, created_at, started_at, moved_at, ended_at`;
 const lease = `clock_timestamp() + interval '${leaseMs} milliseconds'`;
 
@@ -102,7 +103,8 @@ export const requestReplay = (
     const met = Object.fromEntries(open.map((one) => [one.replay_id, one.positions]));
     await tx.query(sql`
       insert into replays (replay_id, actor, hours, from_at, to_at, sinks, met)
-      values (${replay_id}, ${wanted.actor}, ${wanted.hours}, to_timestamp(${wanted.from} / 1000.0), to_timestamp(${wanted.to}::float8 / 1000.0),
+      values (${replay_id}, ${wanted.actor}, ${wanted.hours}, to_timestamp(${wanted.from} / 1000.0),
+        to_timestamp(${wanted.to}::float8 / 1000.0),
         ${wanted.sinks}, ${JSON.stringify(met)})`);
     return { replay_id, isJoined: false };
   });
@@ -142,7 +144,8 @@ export const earlierReplays = async (pool: Pool, replay: Replay): Promise<readon
 export const claimReplay = (pool: Pool, owner: string): Promise<Replay | "busy" | undefined> =>
   withAdvisoryLock(pool, async (tx) => {
     const { rows: first } = await tx.query<{ replay_id: string; is_free: boolean }>(`
-      select replay_id, lease_until is null or lease_until < clock_timestamp() as is_free from replays where state in ('waiting', 'running')
+      select replay_id, lease_until is null or lease_until < clock_timestamp() as is_free from replays
+        where state in ('waiting', 'running')
       order by state = 'running' desc, created_at limit 1`);
     const [next] = first;
     if (next === undefined) return undefined;
@@ -201,7 +204,8 @@ export const ownedReplay = (pool: Pool, replayId: string, owner: string): OwnedR
     decide: (ranges) => change(`ranges = $3, lease_until = ${lease}`, JSON.stringify(ranges)),
     advance: ({ place, next, requeued, skipped, suppressed, refused, errors }) =>
       change(
-        `positions = positions || jsonb_build_object($3::text, $4::bigint), requeued = requeued + $5, skipped = skipped + $6,
+        `positions = positions || jsonb_build_object($3::text, $4::bigint), requeued = requeued + $5,
+          skipped = skipped + $6,
          suppressed = suppressed + $7, refused = refused + $8, moved_at = clock_timestamp(), lease_until = ${lease},
          errors = case when jsonb_array_length(errors) < ${ERRORS_KEPT} then errors || $9::jsonb else errors end`,
         ...[place, next, requeued, skipped, suppressed, refused, JSON.stringify(errors)],

@@ -14,7 +14,8 @@ export interface EarnedByDay {
 }
 
 const byDay = `
-select client_id, to_char(occurred_at at time zone 'America/Mexico_City', 'YYYY-MM-DD') as day, currency, sum(amount_minor)::bigint as amount_minor
+select client_id, to_char(occurred_at at time zone 'America/Mexico_City', 'YYYY-MM-DD') as day, currency,
+  sum(amount_minor)::bigint as amount_minor
 from ledger_entries
 where client_id = any ($1) and occurred_at >= $2 and occurred_at < $3 and amount_minor <> 0
 group by 1, 2, 3 order by 1, 2, 3`;

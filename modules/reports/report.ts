@@ -43,12 +43,14 @@ export interface Summary {
  */
 const byMonth = `
 with line as (
-  select coalesce(order_id, event_id::text) as order_key, product_id, coalesce(currency, 'MXN') as currency, min(occurred_at) as occurred_at,
+  select coalesce(order_id, event_id::text) as order_key, product_id, coalesce(currency, 'MXN') as currency,
+    min(occurred_at) as occurred_at,
     sum(coalesce(value_minor, 0)) as value
   from product_sales where client_id = $1 and t <> 'refund' and merged_into is null
   group by 1, 2, 3
 ), refund as (
-  select order_id as order_key, product_id, currency, bool_or(value_minor is null) as is_full, sum(value_minor) as amount
+  select order_id as order_key, product_id, currency, bool_or(value_minor is null) as is_full,
+    sum(value_minor) as amount
   from product_sales where client_id = $1 and t = 'refund' and merged_into is null
   group by 1, 2, 3
 ), refund_of_line as (
@@ -67,7 +69,8 @@ with line as (
   where product_id is null and (is_full or coalesce(refund.currency, sale.currency) = sale.currency)
   group by 1, 2
 ), sold as (
-  select to_char(occurred_at at time zone 'America/Mexico_City', 'YYYY-MM') as month, currency, count(*)::int as orders, sum(value)::bigint as revenue,
+  select to_char(occurred_at at time zone 'America/Mexico_City', 'YYYY-MM') as month, currency, count(*)::int as orders,
+    sum(value)::bigint as revenue,
     sum(case when is_full then value else least(value, refunded + coalesce(amount, 0)) end)::bigint as refunded
   from sale left join refund_of_order using (order_key, currency)
   group by 1, 2
@@ -76,7 +79,8 @@ with line as (
   from ledger_entries where client_id = $1
   group by 1, 2
 )
-select month, currency, coalesce(orders, 0) as orders, coalesce(revenue, 0) as revenue, coalesce(refunded, 0) as refunded,
+select month, currency, coalesce(orders, 0) as orders, coalesce(revenue, 0) as revenue,
+  coalesce(refunded, 0) as refunded,
   coalesce(commission, 0) as commission
 from sold full join earned using (month, currency)
 where orders is not null or commission <> 0
@@ -141,11 +145,14 @@ select client_id, currency, sum(value_minor)::bigint as amount from product_sale
 where client_id = any ($1) and t <> 'refund' and merged_into is null and value_minor is not null
 group by 1, 2 order by 1, 2`;
 const earnedByClient = `
-select client_id, currency, sum(amount_minor)::bigint as amount from ledger_entries where client_id = any ($1) group by 1, 2 order by 1, 2`;
+select client_id, currency, sum(amount_minor)::bigint as amount from ledger_entries where client_id = any ($1)
+  group by 1, 2 order by 1, 2`;
 const linesByCurrency = `
-select currency, sum(amount_minor)::bigint as amount from ledger_lines where client_id = any ($1) group by 1 order by 1`;
+select currency, sum(amount_minor)::bigint as amount from ledger_lines where client_id = any ($1) group by 1
+  order by 1`;
 const conversionsByClient = `
-select client_id, count(*)::int as conversions from conversions where client_id = any ($1) and status = 'credited' group by 1`;
+select client_id, count(*)::int as conversions from conversions where client_id = any ($1) and status = 'credited'
+  group by 1`;
 
 /**
  * Credited conversions, gross revenue and net commissions of each client, and whether the ledger of

@@ -29,8 +29,8 @@ export interface LineCounts {
 }
 
 /**
- * What a person decides; a finding of a job belongs to what is known about the order, independent of
- * the credit.
+ * What a person decides; a finding of a job belongs to what is known about the order, independent
+ * of the credit.
  */
 const byPeople: ReadonlySet<string> = new Set(["assign", "reattribute", "take_back", "release", "reject"]);
 const computed: ReadonlySet<string> = new Set(["reprocess", "recredit"]);

@@ -24,12 +24,14 @@ const settled = `
 with given as (select * from ${givenRows(markColumns)}),
   cleared as (
     delete from rollup_marks as mark using given
-    where mark.client_id = given.client_id and mark.minute = to_timestamp(given.minute / 1000.0) and mark.sequence = given.sequence
+    where mark.client_id = given.client_id and mark.minute = to_timestamp(given.minute / 1000.0)
+    and mark.sequence = given.sequence
     returning mark.client_id
   ),
   moved as (
     update rollup_marks as mark set marked_at = $2 from given
-    where mark.client_id = given.client_id and mark.minute = to_timestamp(given.minute / 1000.0) and mark.sequence <> given.sequence
+    where mark.client_id = given.client_id and mark.minute = to_timestamp(given.minute / 1000.0)
+    and mark.sequence <> given.sequence
     returning mark.client_id
   )
 select (select count(*) from cleared)::int as cleared, (select count(*) from moved)::int as moved`;
@@ -81,7 +83,8 @@ export const waitingMarks = (pool: Pool): Promise<Waiting> =>
     null,
     async (tx) => {
       const { rows } = await tx.query<Waiting>(sql`
-        select count(*)::int as count, coalesce(extract(epoch from clock_timestamp() - min(marked_at)), 0)::float8 as seconds from rollup_marks`);
+        select count(*)::int as count, coalesce(extract(epoch from clock_timestamp() - min(marked_at)), 0)::float8
+          as seconds from rollup_marks`);
       return rows[0]!;
     },
     { role: "tributary_keeper", isReadOnly: true },

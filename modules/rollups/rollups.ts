@@ -36,17 +36,20 @@ with marks as (
 )
 select client_id, 'minute', bucket, ${groups}, ${sums}, any(marks.version)
 from (
-  select client_id, toStartOfMinute(ts) as bucket, coalesce(custom_name, t) as event_type, source, ifNull(partner_id, 0) as partner_id,
+  select client_id, toStartOfMinute(ts) as bucket, coalesce(custom_name, t) as event_type, source,
+    ifNull(partner_id, 0) as partner_id,
     ifNull(campaign_id, 0) as campaign_id, ifNull(country, '') as country, device, ifNull(currency, '') as currency,
     count() as events,
     countIf(t = 'click') as clicks,
     countIf(t in ('purchase', 'ext_purchase', 'lead_submit', 'install')) as conversions,
-    countIf(t in ('purchase', 'ext_purchase', 'lead_submit', 'install') and credit_status = 'unattributed') as unattributed,
+    countIf(t in ('purchase', 'ext_purchase', 'lead_submit', 'install')
+      and credit_status = 'unattributed') as unattributed,
     sumIf(toInt128(ifNull(value_minor, 0)), t in ('purchase', 'ext_purchase')) as revenue_minor,
     countIf(fraud_band = 'review') as review,
     countIf(fraud_band = 'reject') as rejected
   from events_current
-  where (client_id, toStartOfHour(ts)) in (${tuples(hoursOf(marks))}) and (client_id, toStartOfMinute(ts)) in (select client_id, bucket from marks)
+  where (client_id, toStartOfHour(ts)) in (${tuples(hoursOf(marks))})
+  and (client_id, toStartOfMinute(ts)) in (select client_id, bucket from marks)
   group by client_id, bucket, ${groups}
   union all
   select client_id, bucket, ${groups}, ${rollupCounts.map(() => "0").join(", ")}
@@ -75,7 +78,8 @@ const daysAbove = (hours: readonly (readonly [number, number])[]): string => `${
 select client_id, 'day', toStartOfDay(bucket, 'America/Mexico_City') as day, ${groups}, ${sums}, max(version)
 from rollups final
 where grain = 'hour' and (client_id, bucket) in (${listed(hours, -25 * HOUR, 26 * HOUR, HOUR)})
-  and (client_id, day) in (select c, toStartOfDay(h, 'America/Mexico_City') from values('c UInt32, h DateTime(\\'UTC\\')', ${tuples(hours)}))
+  and (client_id, day) in (select c, toStartOfDay(h, 'America/Mexico_City') from
+    values('c UInt32, h DateTime(\\'UTC\\')', ${tuples(hours)}))
 group by client_id, day, ${groups}`;
 
 /**

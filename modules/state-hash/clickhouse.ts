@@ -53,7 +53,8 @@ export const hashAnalytics = async (
     if (!names.includes(table)) continue;
     const columns = hashedColumns(hashed);
     const answer = await clickhouse.query({
-      query: `select count() as rows, lower(hex(sumWithOverflow(reinterpretAsUInt256(SHA256(formatRow('RowBinary', ${columns.join(", ")})))))) as hash
+      query: `select count() as rows, lower(hex(sumWithOverflow(reinterpretAsUInt256(SHA256(formatRow('RowBinary',
+        ${columns.join(", ")})))))) as hash
 from ${table} final where ${where ?? "1"} settings do_not_merge_across_partitions_select_final = 1`,
       format: "JSONEachRow",
     });
@@ -80,12 +81,15 @@ export const differingRows = async (
   if (hashed === undefined) throw new RangeError(`not a table that is hashed: ${table}`);
   const columns = hashedColumns(hashed);
   const side = (from: string) =>
-    `select toString(tuple(${hashed.key.join(", ")})) as key, [${columns.map((column) => `ifNull(toString(${column}), '-')`).join(", ")}] as shown
+    `select toString(tuple(${hashed.key.join(", ")})) as key,
+      [${columns.map((column) => `ifNull(toString(${column}), '-')`).join(", ")}] as shown
 from ${from} final where ${hashed.where ?? "1"}`;
   const names = columns.map((column) => `'${column}'`).join(", ");
   const answer = await clickhouse.query({
-    query: `select if(here.key = '', there.key, here.key) as key, here.key = '' as missing_here, there.key = '' as missing_there,
-  arrayFilter(line -> line != '', arrayMap((name, a, b) -> if(a = b, '', concat(name, ' ', a, ' / ', b)), [${names}], if(missing_here, there.shown, here.shown), if(missing_there, here.shown, there.shown))) as differences
+    query: `select if(here.key = '', there.key, here.key) as key, here.key = '' as missing_here,
+      there.key = '' as missing_there,
+  arrayFilter(line -> line != '', arrayMap((name, a, b) -> if(a = b, '', concat(name, ' ', a, ' / ', b)), [${names}],
+    if(missing_here, there.shown, here.shown), if(missing_there, here.shown, there.shown))) as differences
 from (${side(table)}) as here full outer join (${side(`{other:Identifier}.${table}`)}) as there on here.key = there.key
 where missing_here or missing_there or here.shown != there.shown order by key limit ${SHOWN_ROWS}
 settings do_not_merge_across_partitions_select_final = 1`,

@@ -50,7 +50,8 @@ export const hashTables = (pool: Pool, names: readonly string[]): Promise<readon
         .join(", ");
       const { rows } = await tx.query<{ rows: number; hash: string }>(`
         select count(*)::float8 as rows, coalesce(bit_xor(row_hash), repeat('0', 256)::bit(256))::text as hash
-        from (select ('x' || encode(sha256(convert_to(row(${row})::text, 'UTF8')), 'hex'))::bit(256) as row_hash from ${named(table).text}) as hashed`);
+        from (select ('x' || encode(sha256(convert_to(row(${row})::text, 'UTF8')), 'hex'))::bit(256) as row_hash
+          from ${named(table).text}) as hashed`);
       found.push({ store: "postgres", table, rows: rows[0]!.rows, hash: hexOf(rows[0]!.hash) });
     }
     return found;

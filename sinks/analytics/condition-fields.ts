@@ -76,8 +76,10 @@ export const anyValueOf = (field: string): AnyValue => inProps(pathOf(field));
  */
 const queryValue = (name: string): TextValue => {
   const pieces = piece`splitByChar('&', ${partsOf("url")}[3])`;
-  const first = piece`arrayFirst(p -> decodeURLFormComponent(splitByChar('=', p)[1]) = ${bind("String", name)}, ${pieces})`;
-  const text = piece`arrayMap(p -> if(position(p, '=') = 0, '', decodeURLFormComponent(substring(p, position(p, '=') + 1))), [${first}])[1]`;
+  const first = piece`arrayFirst(p -> decodeURLFormComponent(splitByChar('=', p)[1]) = ${bind("String", name)},
+    ${pieces})`;
+  const text = piece`arrayMap(p -> if(position(p, '=') = 0, '',
+    decodeURLFormComponent(substring(p, position(p, '=') + 1))), [${first}])[1]`;
   const isThere = piece`(notEmpty(${first}) and isValidUTF8(${text}))`;
   return { isThere, isText: isThere, text };
 };
@@ -89,7 +91,8 @@ const queryValue = (name: string): TextValue => {
  */
 const bigInteger = literal("([:,[]-?[0-9]{19,21})([],}])");
 const asDecimal = literal("\\1.0\\2");
-const props = piece`if(isValidJSON(props), props, replaceRegexpAll(replaceRegexpAll(props, ${bigInteger}, ${asDecimal}), ${bigInteger}, ${asDecimal}))`;
+const props = piece`if(isValidJSON(props), props, replaceRegexpAll(replaceRegexpAll(props, ${bigInteger}, ${asDecimal}),
+  ${bigInteger}, ${asDecimal}))`;
 
 const inProps = (path: readonly string[]): AnyValue => {
   const found = path.reduce<Condition>((so_far, name) => piece`${so_far}, ${bind("String", name)}`, props);

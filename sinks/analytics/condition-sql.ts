@@ -102,7 +102,8 @@ const equalsAny = (leaf: Leaf, value: AnyValue): Condition => {
     parts.push(piece`(${value.isText} and has(${bind("Array(String)", texts(asked))}, ${value.text}))`);
   if (numbers.length > 0)
     parts.push(
-      piece`(${value.isNumber} and has(arrayMap(bits -> reinterpretAsFloat64(bits), ${bind("Array(UInt64)", listOf(numbers.map(bitsOf)))}), ${value.number}))`,
+      piece`(${value.isNumber} and has(arrayMap(bits -> reinterpretAsFloat64(bits),
+        ${bind("Array(UInt64)", listOf(numbers.map(bitsOf)))}), ${value.number}))`,
     );
   if (truths.length > 0)
     parts.push(
@@ -208,9 +209,11 @@ const mostDigits = 4;
 const moneyLeaf = ({ op, value }: Leaf): Condition => {
   if (op === "exists") return unless(value === true, piece`isNotNull(value_minor)`);
   const asked = (Array.isArray(value) ? value : [value]) as readonly number[];
-  const equals = piece`(${hasAmount} and has(${bind("Array(Array(Int128))", scaled(asked, exact))}[${digits} + 1], toInt128(assumeNotNull(value_minor))))`;
+  const equals = piece`(${hasAmount} and has(${bind("Array(Array(Int128))", scaled(asked, exact))}[${digits} + 1],
+    toInt128(assumeNotNull(value_minor))))`;
   const reaches = (number: number, limit: (number: number, digits: number) => bigint): Condition =>
-    piece`toInt128(assumeNotNull(value_minor)) >= ${bind("Array(Int128)", listOf(everyScale((count) => limit(number, count))))}[${digits} + 1]`;
+    piece`toInt128(assumeNotNull(value_minor)) >=
+      ${bind("Array(Int128)", listOf(everyScale((count) => limit(number, count))))}[${digits} + 1]`;
   const [low, high = low] = asked as readonly [number, number?];
   switch (op) {
     case "eq":

@@ -73,7 +73,8 @@ const rowsOf = (
     from: "events",
     columns: pickColumns(eventReads, ...compared),
     where: [
-      cond`ts >= fromUnixTimestamp64Milli(${bind("Int64", first)}) and ts <= fromUnixTimestamp64Milli(${bind("Int64", last)})`,
+      cond`ts >= fromUnixTimestamp64Milli(${bind("Int64", first)})
+        and ts <= fromUnixTimestamp64Milli(${bind("Int64", last)})`,
       cond`event_id in ${bind(
         "Array(UUID)",
         events.map(({ event_id }) => event_id),

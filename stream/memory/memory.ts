@@ -52,8 +52,8 @@ export interface Remembering {
   readonly mark: number;
   readonly changes: readonly Change[];
   /**
-   * Durable: every key that was met and its version when it was loaded (0: none). One that has moved
-   * in between was decided on otherwise.
+   * Durable: every key that was met and its version when it was loaded (0: none). One that has
+   * moved in between was decided on otherwise.
    */
   readonly met: readonly { readonly key: string; readonly version: number }[];
   /** Durable: what became of each event, but for rejects, which may succeed after a correction. */

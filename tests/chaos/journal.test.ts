@@ -4,8 +4,8 @@ import { appendFileSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
-import { openGenerator, tenantsOf } from "../../apps/chaos/generator.ts";
-import { openJournal } from "../../apps/chaos/journal.ts";
+import { openGenerator, tenantsOf } from "../../apps/chaos/load/generator.ts";
+import { openJournal } from "../../apps/chaos/load/journal.ts";
 import { faults, planFor, planOf } from "../../apps/chaos/schedule.ts";
 import { randomFrom } from "../../infra/runtime/random.ts";
 

@@ -22,7 +22,7 @@ import { clickhouseStore } from "../../sinks/stores/clickhouse.ts";
 import { postgresStore } from "../../sinks/stores/postgres.ts";
 import { deadLetterOf } from "../../stream/dead-letters.ts";
 import type { AnySink } from "../../stream/flow.ts";
-import { sinkRunner } from "../../stream/sink-runner.ts";
+import { sinkRunner } from "../../stream/sink/sink-runner.ts";
 import { topics } from "../../topics.ts";
 import { pipeline } from "../../topology.ts";
 import { attributed, clickCredit, dayMs, hourMs, noon, recorded } from "../support/builders.ts";

@@ -11,7 +11,7 @@ import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { openKafka } from "../../infra/kafka/kafka.ts";
 import { openPool } from "../../infra/postgres/sql.ts";
-import { until } from "../../infra/runtime/until.ts";
+import { until } from "../../infra/runtime/timing/until.ts";
 import { revokeToken } from "../../modules/access/tokens.ts";
 import {
   addedToLog,

@@ -2,7 +2,7 @@
 // answer for who waits where no keeper runs.
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { openPool } from "../../infra/postgres/sql.ts";
-import { until } from "../../infra/runtime/until.ts";
+import { until } from "../../infra/runtime/timing/until.ts";
 import { createToken } from "../../modules/access/tokens.ts";
 import { cancelReplay, claimReplay, openReplays, ownedReplay } from "../../modules/replays/replays.ts";
 import { newTokens, type RunningIngest, startIngest } from "../support/ingest.ts";

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { planFor } from "../../apps/chaos/schedule.ts";
 import { openSession, type Session } from "../../apps/chaos/session.ts";
-import { openStage, type Stage } from "../../apps/chaos/stage.ts";
+import { openStage, type Stage } from "../../apps/chaos/stage/stage.ts";
 import { lineOf } from "../../apps/chaos/verdicts.ts";
 import { randomFrom } from "../../infra/runtime/random.ts";
 

@@ -1,7 +1,7 @@
 // Work that is done again and again: one run at a time, a failure is logged and tried again, and a
 // stop waits for what is under way.
 import { expect, test } from "vitest";
-import { keepDoing, type Schedule } from "../../infra/runtime/schedule.ts";
+import { keepDoing, type Schedule } from "../../infra/runtime/timing/schedule.ts";
 
 const until = async (isSo: () => boolean): Promise<void> => {
   for (const deadline = Date.now() + 5_000; !isSo(); await new Promise((resolve) => setTimeout(resolve, 2)))

@@ -31,7 +31,7 @@ export const bugs: readonly Bug[] = [
     laws: ["C3", "C2"],
     edits: [
       {
-        file: "stream/sink-runner.ts",
+        file: "stream/sink/sink-runner.ts",
         find: '  hit("before-write");',
         plant: '  await commit(turn, parts);\n  hit("before-write");',
       },
@@ -155,7 +155,7 @@ export const bugs: readonly Bug[] = [
     laws: ["C3"],
     edits: [
       {
-        file: "stream/sink-runner.ts",
+        file: "stream/sink/sink-runner.ts",
         find: 'await ports.retry("produce", () => ports.produce(letters), heartbeat);',
         plant: 'await ports.retry("produce", () => ports.produce(letters), heartbeat).catch(() => undefined);',
       },

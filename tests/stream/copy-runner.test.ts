@@ -2,9 +2,9 @@
 // gathers. A store that is away holds up nothing but the copy.
 import { expect, test } from "vitest";
 import { groupsOf } from "../../modules/groups/hosting.ts";
-import { copyRunner } from "../../stream/copy-runner.ts";
 import type { AnyCopy } from "../../stream/flow.ts";
 import type { Control, CopyPorts, FetchedBatch } from "../../stream/messages.ts";
+import { copyRunner } from "../../stream/sink/copy-runner.ts";
 import { pipeline } from "../../topology.ts";
 import { toys } from "../support/toy.ts";
 

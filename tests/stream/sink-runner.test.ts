@@ -7,7 +7,7 @@ import { classify } from "../../infra/runtime/errors.ts";
 import { deadLetterOf } from "../../stream/dead-letters.ts";
 import { type AnySink, marks, type Sink, sink } from "../../stream/flow.ts";
 import type { Control, InputMessage, OutputMessage, SinkPorts, WriteCounts } from "../../stream/messages.ts";
-import { sinkRunner } from "../../stream/sink-runner.ts";
+import { sinkRunner } from "../../stream/sink/sink-runner.ts";
 import { type Step, step, toy, toys } from "../support/toy.ts";
 
 interface Row {

@@ -10,8 +10,8 @@ import { afterEach, beforeEach, expect, test } from "vitest";
 import { listen } from "../../infra/http/listen.ts";
 import { openOps } from "../../infra/http/side-port.ts";
 import { openMetrics } from "../../infra/runtime/metrics.ts";
+import { until } from "../../infra/runtime/timing/until.ts";
 import type { TlsFiles } from "../../infra/runtime/tls.ts";
-import { until } from "../../infra/runtime/until.ts";
 import { newAuthority } from "../support/certificates.ts";
 
 const authority = newAuthority();

@@ -11,7 +11,7 @@ import { demoToken } from "../../infra/embedded/servers/login.ts";
 import { serveMail } from "../../infra/embedded/servers/mail.ts";
 import { openLog } from "../../infra/runtime/log.ts";
 import { openScope } from "../../infra/runtime/scope.ts";
-import { until } from "../../infra/runtime/until.ts";
+import { until } from "../../infra/runtime/timing/until.ts";
 import { freePort } from "./ingest.ts";
 
 const LOGIN_SECRET = "only this suite knows it";

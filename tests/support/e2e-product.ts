@@ -10,7 +10,7 @@ import { repositoryRoot } from "../../infra/embedded/home.ts";
 import type { App, Stack } from "../../infra/embedded/supervisor.ts";
 import { type Admin, type Kafka, openKafka } from "../../infra/kafka/kafka.ts";
 import { openPool } from "../../infra/postgres/sql.ts";
-import { until } from "../../infra/runtime/until.ts";
+import { until } from "../../infra/runtime/timing/until.ts";
 import { createToken } from "../../modules/access/tokens.ts";
 import { groupsOf } from "../../modules/groups/hosting.ts";
 import { apps as productApps } from "../../modules/installation/product.ts";

@@ -1,6 +1,6 @@
 // Bad and lost data: garbage in topics, one device that is nearly all traffic, an emptied Redis.
 import { randomBytes } from "node:crypto";
-import { until } from "../../../infra/runtime/until.ts";
+import { until } from "../../../infra/runtime/timing/until.ts";
 import { between, type Fault, pause } from "./fault.ts";
 
 const poisoned = ["events.raw", "claims", "conversions", "events.attributed", "ledger.entries"];

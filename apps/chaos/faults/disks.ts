@@ -1,6 +1,6 @@
 // A full disk under one folder: the proof is that the system itself says ENOSPC, and that who
 // writes there says so too.
-import { empty, fill, type Mounted } from "../mounts.ts";
+import { empty, fill, type Mounted } from "../stage/mounts.ts";
 import { between, type Fault, pause } from "./fault.ts";
 
 /** Whose log is looked into for its own words. */

@@ -4,10 +4,10 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { closeSync, existsSync, openSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { until } from "../../../infra/runtime/until.ts";
+import { until } from "../../../infra/runtime/timing/until.ts";
 import { groupNamed } from "../../../modules/groups/hosting.ts";
 import { searchPath } from "../config.ts";
-import { freePort } from "../free-port.ts";
+import { freePort } from "../stage/free-port.ts";
 import { between, type Fault, pause, pick, type Scene } from "./fault.ts";
 
 const JOIN_MS = 60_000;

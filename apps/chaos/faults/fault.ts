@@ -1,7 +1,8 @@
 // What a fault is: it does its damage under load, heals it, and proves that it took effect.
-import type { Generator } from "../generator.ts";
+
 import type { Finding } from "../laws/law.ts";
-import type { Load } from "../load.ts";
+import type { Generator } from "../load/generator.ts";
+import type { Load } from "../load/load.ts";
 import type { Target } from "../target.ts";
 
 /** A cycle of which a fault has no proof is void. */

@@ -1,6 +1,6 @@
 // Bad weather between the product and one of its stores; the proof is what the proxy has done to
 // the bytes.
-import type { Damage, Weather } from "../proxy.ts";
+import type { Damage, Weather } from "../stage/proxy.ts";
 import type { Fronted } from "../target.ts";
 import { between, type Fault, pause } from "./fault.ts";
 
@@ -98,12 +98,12 @@ const fault = (storm: Storm, name: Fronted): Fault => ({
     // that comes back.
     if (damage.swallowed > 0) proxy.reset();
     const seen = storm.seen(damage);
-    const done = Object.entries(damage).filter(([, count]) => count > 0);
+    const done = Object.entries(damage).flatMap(([what, count]) => (count > 0 ? [`${what} ${count}`] : []));
     return {
       took: seen > 0,
       what:
         `${name} for ${(ms / 1_000).toFixed(1)} s: ` +
-        `${done.map(([what, count]) => `${what} ${count}`).join(", ") || "nothing passed"}${reset > 0 ? `, ${reset} connections reset` : ""}`,
+        `${done.join(", ") || "nothing passed"}${reset > 0 ? `, ${reset} connections reset` : ""}`,
     };
   },
 });

@@ -1,7 +1,7 @@
 // C: what was answered is stored, what is stored was sent, and the sums add up.
 
 import { openObjects } from "../../../infra/objects/open.ts";
-import { until } from "../../../infra/runtime/until.ts";
+import { until } from "../../../infra/runtime/timing/until.ts";
 import { archiving } from "../../../modules/groups/archiving.ts";
 import { checkArchive } from "../../../sinks/archive/check.ts";
 import { elsewhere, kept, type Law, missing, open, unless } from "./law.ts";
@@ -165,11 +165,14 @@ export const conservation: readonly Law[] = [
         rolled_revenue: string;
       }>(
         `select client_id, day, sum(r) as rows, sum(s) as rolled, sum(v) as revenue, sum(w) as rolled_revenue from (
-           select client_id, toUnixTimestamp(toStartOfDay(ts, 'America/Mexico_City')) as day, toInt64(count()) as r, toInt64(0) as s,
-             sum(if(t in ('purchase', 'ext_purchase'), toInt128(ifNull(value_minor, 0)), toInt128(0))) as v, toInt128(0) as w
+           select client_id, toUnixTimestamp(toStartOfDay(ts, 'America/Mexico_City')) as day, toInt64(count()) as r,
+             toInt64(0) as s,
+             sum(if(t in ('purchase', 'ext_purchase'), toInt128(ifNull(value_minor, 0)), toInt128(0))) as v,
+               toInt128(0) as w
            from events_current group by client_id, day
            union all
-           select client_id, toUnixTimestamp(bucket) as day, toInt64(0) as r, toInt64(sum(events)) as s, toInt128(0) as v, sum(revenue_minor) as w
+           select client_id, toUnixTimestamp(bucket) as day, toInt64(0) as r, toInt64(sum(events)) as s,
+             toInt128(0) as v, sum(revenue_minor) as w
            from rollups final where grain = 'day' group by client_id, day
          ) group by client_id, day`,
       );

@@ -1,6 +1,6 @@
 // What a law of the suite is: an id, a sentence, and a check that looks at the data alone.
-import type { Generator } from "../generator.ts";
-import type { Journal } from "../journal.ts";
+import type { Generator } from "../load/generator.ts";
+import type { Journal } from "../load/journal.ts";
 import type { LogPicture } from "../log-picture.ts";
 import type { Target } from "../target.ts";
 import type { Watched } from "../watcher.ts";

@@ -1,6 +1,6 @@
 // M: entries balance, every conversion has its one outcome, and the commissions are those that the
 // sender works out for itself.
-import type { Sale } from "../generator.ts";
+import type { Sale } from "../load/generator.ts";
 import { type Evidence, elsewhere, type Law, missing, unless } from "./law.ts";
 
 /** A percentage of cents, rounded half to even; written apart from domain/money.ts on purpose. */
@@ -146,13 +146,17 @@ export const money: readonly Law[] = [
         ),
         count(
           "conversions whose changes are not all booked",
-          `(select 1 from (${ours}) c join conversions using (client_id, conversion_id) join ledger_entries using (client_id, conversion_id)
-            group by client_id, conversion_id, conversions.version having count(distinct change_id) <> conversions.version) odd`,
+          `(select 1 from (${ours}) c join conversions using (client_id, conversion_id)
+            join ledger_entries using (client_id, conversion_id)
+            group by client_id, conversion_id, conversions.version
+              having count(distinct change_id) <> conversions.version) odd`,
         ),
         count(
           "commissions that are not the sum of their entries",
-          `(select 1 from (${ours}) c join commissions using (client_id, conversion_id) join ledger_entries e using (client_id, conversion_id)
-            group by client_id, conversion_id having max(commissions.version) <> count(*) or max(commissions.amount_minor) <> sum(e.amount_minor)) odd`,
+          `(select 1 from (${ours}) c join commissions using (client_id, conversion_id)
+            join ledger_entries e using (client_id, conversion_id)
+            group by client_id, conversion_id having max(commissions.version) <> count(*)
+              or max(commissions.amount_minor) <> sum(e.amount_minor)) odd`,
         ),
         count(
           "conversions without a commission",
@@ -173,7 +177,8 @@ export const money: readonly Law[] = [
       const expected = expectedOf(evidence);
       const booked = await evidence.target.rows<{ order_id: string; amount: string; credited: number }>(
         `select order_id, sum(amount_minor)::text as amount, count(distinct conversion_id)::int as credited
-         from conversions join ledger_entries using (client_id, conversion_id) where order_id like '${evidence.cycle}%' group by order_id`,
+         from conversions join ledger_entries using (client_id, conversion_id) where order_id like '${evidence.cycle}%'
+           group by order_id`,
       );
       const amounts = new Map(booked.map(({ order_id: order, amount }) => [order, BigInt(amount)]));
       return unless(

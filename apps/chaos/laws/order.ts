@@ -117,7 +117,8 @@ export const order: readonly Law[] = [
     check: async ({ target, cycle }) => {
       const rows = await target.rows<{ wrong: number }>(
         `select count(*)::int as wrong from conversions c where order_id like '${cycle}%'
-         and version < (select max(conversion_version) from ledger_entries e where e.client_id = c.client_id and e.conversion_id = c.conversion_id)`,
+         and version < (select max(conversion_version) from ledger_entries e where e.client_id = c.client_id
+           and e.conversion_id = c.conversion_id)`,
       );
       const wrong = rows[0]!.wrong;
       return wrong === 0

@@ -45,10 +45,12 @@ const applyTopics = ({ json, synced = false }: TopicOptions): Promise<void> =>
     const left = await admin.apply(declaredTopics({ synced }));
     if (json) printJson({ left });
     else if (left.length === 0) print("every topic is as topics.yaml declares it");
+    const differences = left.map(
+      ({ topic, setting, declared, found }) => `${topic} ${setting} is ${found}, declared ${declared}`,
+    );
     if (left.length > 0)
       throw new Refused(
-        "left alone: " +
-          `${left.map(({ topic, setting, declared, found }) => `${topic} ${setting} is ${found}, declared ${declared}`).join("; ")}. ` +
+        `left alone: ${differences.join("; ")}. ` +
           "Partition counts are never changed: keys would move away from what is remembered of them.",
       );
   });

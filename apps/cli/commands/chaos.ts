@@ -46,7 +46,9 @@ export const chaosCommands = (program: Command): void => {
     .option("--json", "the verdict as JSON")
     .addHelpText(
       "before",
-      'Examples:\n  $ tributary chaos --minutes 5\n  $ tributary chaos --minutes 2 --seed 42 --faults "kill kafka,Redis emptied"\n\nWhat is sent is marked, and goes to the demo clients.\n',
+      "Examples:\n  $ tributary chaos --minutes 5\n" +
+        '  $ tributary chaos --minutes 2 --seed 42 --faults "kill kafka,Redis emptied"\n\n' +
+        "What is sent is marked, and goes to the demo clients.\n",
     )
     .action(chaos);
 };

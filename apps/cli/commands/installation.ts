@@ -107,7 +107,8 @@ export const installationCommands = (program: Command): void => {
     .requiredOption("--as <email>", "one of the demo users")
     .addHelpText(
       "before",
-      'Examples:\n  $ tributary login --as admin@demo.tributary.test\n  $ curl -H "Authorization: Bearer $(npx tributary login --as admin@demo.tributary.test)" ...\n',
+      "Examples:\n  $ tributary login --as admin@demo.tributary.test\n" +
+        '  $ curl -H "Authorization: Bearer $(npx tributary login --as admin@demo.tributary.test)" ...\n',
     )
     .action(login);
 };

@@ -46,7 +46,8 @@ const listed = (pool: pg.Pool) =>
     async (tx) =>
       (
         await tx.query(
-          sql`select token_id, kind, client_id, partner_id, label, created_at, last_used_at, revoked_at from tokens order by token_id`,
+          sql`select token_id, kind, client_id, partner_id, label, created_at, last_used_at, revoked_at from tokens
+            order by token_id`,
         )
       ).rows,
     {

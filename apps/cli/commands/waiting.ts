@@ -1,4 +1,5 @@
-// Lists what waits for its sale or for a person: refunds, decisions and held lines, each with its age and reason.
+// Lists what waits for its sale or for a person: refunds, decisions and held lines, each with its
+// age and reason.
 import type { Command } from "commander";
 import { toDecimal } from "../../../domain/money.ts";
 import { print, printJson, table } from "../../../infra/runtime/output.ts";

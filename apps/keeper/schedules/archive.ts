@@ -1,7 +1,7 @@
 // The schedule that deletes hours of the archive which are older than events are kept.
 
 import type { Objects } from "../../../infra/objects/objects.ts";
-import type { Schedule } from "../../../infra/runtime/schedule.ts";
+import type { Schedule } from "../../../infra/runtime/timing/schedule.ts";
 import { archiving } from "../../../modules/groups/archiving.ts";
 import { deleteOldHours } from "../../../sinks/archive/retention.ts";
 

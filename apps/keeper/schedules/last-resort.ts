@@ -1,7 +1,7 @@
 // Sends to the log what edges that never came back have left in object storage.
 
 import type { Objects } from "../../../infra/objects/objects.ts";
-import type { Schedule } from "../../../infra/runtime/schedule.ts";
+import type { Schedule } from "../../../infra/runtime/timing/schedule.ts";
 import { drainAbandoned, lastResortHeld, type Send } from "../../../infra/spool/last-resort.ts";
 
 /**

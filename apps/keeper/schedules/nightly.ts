@@ -6,7 +6,7 @@ import type { Client } from "../../../domain/reference/reference.ts";
 import { reference } from "../../../domain/reference/reference.ts";
 import type { Clickhouse } from "../../../infra/clickhouse/client.ts";
 import type { Log } from "../../../infra/runtime/log.ts";
-import type { Schedule } from "../../../infra/runtime/schedule.ts";
+import type { Schedule } from "../../../infra/runtime/timing/schedule.ts";
 import { decisionMessages } from "../../../modules/decisions/decisions.ts";
 import { inspectDay } from "../../../modules/nightly/inspect-day.ts";
 import { openReference } from "../../../modules/reference/reference.ts";

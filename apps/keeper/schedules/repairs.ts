@@ -8,7 +8,7 @@ import { openObjects } from "../../../infra/objects/open.ts";
 import { openPool } from "../../../infra/postgres/sql.ts";
 import type { Log } from "../../../infra/runtime/log.ts";
 import type { Metrics } from "../../../infra/runtime/metrics.ts";
-import type { Schedule } from "../../../infra/runtime/schedule.ts";
+import type { Schedule } from "../../../infra/runtime/timing/schedule.ts";
 import { renewServiceToken } from "../../../modules/access/tokens.ts";
 import type { Alert } from "../../../modules/alerts/alert.ts";
 import { openDelivery } from "../../../modules/alerts/delivery.ts";

@@ -1,7 +1,7 @@
 // The schedule that computes rollups for marked minutes until none of its turn waits.
 import type { Pool } from "pg";
 import type { Clickhouse } from "../../../infra/clickhouse/client.ts";
-import type { Schedule } from "../../../infra/runtime/schedule.ts";
+import type { Schedule } from "../../../infra/runtime/timing/schedule.ts";
 import { takeMarks, waitingMarks } from "../../../modules/rollups/rollup-marks.ts";
 import { computeRollups } from "../../../modules/rollups/rollups.ts";
 

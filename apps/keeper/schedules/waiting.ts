@@ -1,7 +1,7 @@
 // The schedule that counts what waits for its sale or for a person, and since when.
 import type { Pool } from "pg";
 import type { Metrics } from "../../../infra/runtime/metrics.ts";
-import type { Schedule } from "../../../infra/runtime/schedule.ts";
+import type { Schedule } from "../../../infra/runtime/timing/schedule.ts";
 import { countWaiting } from "../../../modules/decisions/waiting.ts";
 
 export const waiting = (pool: Pool, metrics: Pick<Metrics, "setWaitingMoney">, clock: () => number): Schedule => ({

@@ -12,8 +12,11 @@ const INSERT_TARGET =
 
 // The statements whose grammar ends in SETTINGS; the rest (functions, grants, SYSTEM) have no use
 // for one.
-const TAKES_SETTINGS =
-  /^(?:SELECT|WITH|FROM|VALUES|SHOW|DESC|DESCRIBE|EXPLAIN|EXISTS|ALTER\s+TABLE|DELETE|UPDATE|OPTIMIZE|TRUNCATE|RENAME|EXCHANGE|CHECK|KILL|(?:CREATE|DROP|ATTACH|DETACH|REPLACE)\s+(?:OR\s+REPLACE\s+)?(?:TEMPORARY\s+|MATERIALIZED\s+)?(?:TABLE|VIEW|DICTIONARY|DATABASE))\b/i;
+const READS_OR_CHANGES =
+  /SELECT|WITH|FROM|VALUES|SHOW|DESC|DESCRIBE|EXPLAIN|EXISTS|ALTER\s+TABLE|DELETE|UPDATE|OPTIMIZE|TRUNCATE/.source;
+const MOVES = /RENAME|EXCHANGE|CHECK|KILL|(?:CREATE|DROP|ATTACH|DETACH|REPLACE)\s+(?:OR\s+REPLACE\s+)?/.source;
+const OBJECT = /(?:TEMPORARY\s+|MATERIALIZED\s+)?(?:TABLE|VIEW|DICTIONARY|DATABASE)/.source;
+const TAKES_SETTINGS = new RegExp(`^(?:${READS_OR_CHANGES}|${MOVES}${OBJECT})\\b`, "i");
 
 /** A value inside single quotes, for the engine's own parser. */
 export const quoted = (text: string): string =>
@@ -64,7 +67,8 @@ function literalOf(type: string, value: string): string {
   if (value === "\\N") return `_CAST(NULL, ${quoted(type)})`;
   if (type.includes("Map(") && isLiteral(value)) return `_CAST(${asCalls(value)}, ${quoted(type)})`;
   const isText = /^(?:(?:Nullable|LowCardinality)\()*(?:String|FixedString\(\d+\))\)*$/.test(type.replace(/\s/g, ""));
-  return `_CAST(${quoted(isText ? value.replace(/\\(.)/gs, (_, letter: string) => ESCAPES[letter] ?? letter) : value)}, ${quoted(type)})`;
+  const meant = isText ? value.replace(/\\(.)/gs, (_, letter: string) => ESCAPES[letter] ?? letter) : value;
+  return `_CAST(${quoted(meant)}, ${quoted(type)})`;
 }
 
 /**

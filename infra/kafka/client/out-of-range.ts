@@ -1,4 +1,5 @@
-// Who decides, for a member of a group, whether a position that the log does not hold may be skipped.
+// Who decides, for a member of a group, whether a position that the log does not hold may be
+// skipped.
 
 /** True: the partition is read on from the start of the log. Topics carry the prefix. */
 export type OnOutOfRange = (topic: string, partition: number, position: number) => boolean;

@@ -1,8 +1,8 @@
 // Copies the records of a topic as they lie: a file at a time, and a partition rests while the log
 // gathers its next one.
-import type { AnyCopy, Position } from "./flow.ts";
-import type { Control, CopyPorts, FetchedBatch } from "./messages.ts";
-import { countStop, logStop } from "./stop.ts";
+import type { AnyCopy, Position } from "../flow.ts";
+import type { Control, CopyPorts, FetchedBatch } from "../messages.ts";
+import { countStop, logStop } from "../stop.ts";
 
 /**
  * A file is closed within 60 s of its first record: this rest, the second of a fetch, and up to 4 s
@@ -11,7 +11,9 @@ import { countStop, logStop } from "./stop.ts";
 const GATHER_MS = 55_000;
 /** Another member is just storing the same records. */
 const AGAIN_MS = 5_000;
-/** While the store is away: doubled with each failure, and short enough that an outage ends soon. */
+/**
+ * While the store is away: doubled with each failure, and short enough that an outage ends soon.
+ */
 const LONGEST_REST_MS = 30_000;
 /** A partition that has not failed again for so long belongs to another member by now. */
 const FORGOTTEN_MS = 120_000;

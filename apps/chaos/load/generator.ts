@@ -1,6 +1,6 @@
 // Events from a seed: page views, sales, their second copies and refunds, ids sent twice, forged
 // clicks, nonsense; every amount of a tenant is a multiple of its own prime.
-import { clickIdKey, mint } from "../../domain/click-id.ts";
+import { clickIdKey, mint } from "../../../domain/click-id.ts";
 
 export interface Tenant {
   readonly id: number;

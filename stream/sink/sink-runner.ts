@@ -2,12 +2,12 @@
 // each commits.
 import { setImmediate } from "node:timers/promises";
 import { hit } from "#failpoint";
-import { unreadLetter } from "./dead-letters.ts";
-import { decodeBatch } from "./decode.ts";
-import type { AnySink } from "./flow.ts";
-import type { Control, InputBatch, OutputMessage, ProcessBatch, SinkPorts, WriteCounts } from "./messages.ts";
+import { unreadLetter } from "../dead-letters.ts";
+import { decodeBatch } from "../decode.ts";
+import type { AnySink } from "../flow.ts";
+import type { Control, InputBatch, OutputMessage, ProcessBatch, SinkPorts, WriteCounts } from "../messages.ts";
+import { reportStop } from "../stop.ts";
 import { type Read, type Turn, writeSink } from "./sink-write.ts";
-import { reportStop } from "./stop.ts";
 
 /** One batch that waits to be written together with others. */
 interface Part {

@@ -1,8 +1,8 @@
 // Writes events of one topic into the table of one sink, without those that it cannot store.
-import { letterOf } from "./dead-letters.ts";
-import type { AnySink, AnyTopic, Table } from "./flow.ts";
-import type { Given } from "./fold.ts";
-import type { OutputMessage, SinkPorts, WriteCounts } from "./messages.ts";
+import { letterOf } from "../dead-letters.ts";
+import type { AnySink, AnyTopic, Table } from "../flow.ts";
+import type { Given } from "../fold.ts";
+import type { OutputMessage, SinkPorts, WriteCounts } from "../messages.ts";
 
 /** Sinks of one topic on their way through one write. */
 export interface Turn {

@@ -1,9 +1,9 @@
 // Does a piece of work again and again, never twice at once, with a pause that leaves the machine
 // to others.
-import { classify } from "./errors.ts";
-import type { Log } from "./log.ts";
-import type { Metrics } from "./metrics.ts";
-import type { Resource } from "./scope.ts";
+import { classify } from "../errors.ts";
+import type { Log } from "../log.ts";
+import type { Metrics } from "../metrics.ts";
+import type { Resource } from "../scope.ts";
 
 export interface Schedule {
   readonly name: string;

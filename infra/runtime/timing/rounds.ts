@@ -1,5 +1,5 @@
 // Does a small piece of work at fixed times, such as setting a gauge: one round at a time.
-import type { Resource } from "./scope.ts";
+import type { Resource } from "../scope.ts";
 
 export interface RoundSettings {
   readonly everyMs: number;

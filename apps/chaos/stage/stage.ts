@@ -1,14 +1,14 @@
 // A stack of its own for the suite: a proxy before every service, then servers, tables, demo
 // clients and the whole product.
 
-import { emptyHome, openHome, readJson } from "../../infra/embedded/home.ts";
-import { type Stack, startStack } from "../../infra/embedded/supervisor.ts";
-import { apps } from "../../modules/installation/product.ts";
-import { steps } from "../../modules/installation/steps.ts";
-import { ownConfig } from "./config.ts";
+import { emptyHome, openHome, readJson } from "../../../infra/embedded/home.ts";
+import { type Stack, startStack } from "../../../infra/embedded/supervisor.ts";
+import { apps } from "../../../modules/installation/product.ts";
+import { steps } from "../../../modules/installation/steps.ts";
+import { ownConfig } from "../config.ts";
+import { type Fronted, openTarget, type Target } from "../target.ts";
 import { mountFolders } from "./mounts.ts";
 import { openProxy, type TcpProxy } from "./proxy.ts";
-import { type Fronted, openTarget, type Target } from "./target.ts";
 
 export interface Stage {
   readonly target: Target;

@@ -51,7 +51,7 @@ export interface LogReader {
   readonly update: () => Promise<LogPicture>;
 }
 
-export const moneyTopics = ["claims", "conversions", "ledger.entries"] as const;
+const moneyTopics = ["claims", "conversions", "ledger.entries"] as const;
 const letterTopics = ["clicks.dlq", "pixel.dlq", "s2s.dlq"] as const;
 const read = ["events.raw", "events.attributed", ...moneyTopics, ...letterTopics] as const;
 

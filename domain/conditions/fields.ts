@@ -64,7 +64,7 @@ const queryPrefix = "url.query.";
 const propsPrefix = "props.";
 
 /** A custom event goes by its own name: in conditions, contracts and conversions alike. */
-export const eventTypeOf = (event: EventReceived): string =>
+const eventTypeOf = (event: EventReceived): string =>
   event.t === "custom" && event.custom_name !== null ? event.custom_name : event.t;
 
 /** Undefined: no such field. */

@@ -8,7 +8,7 @@ import { Aborted, Problem, unavailable } from "./problem.ts";
  * 25 MiB inflated (docs/design/contracts.md, "Limits"): 10,000 events of 2.6 KB. What other routes
  * take is less, and said by them.
  */
-export const MAX_BODY_BYTES = 25 * 1024 * 1024;
+const MAX_BODY_BYTES = 25 * 1024 * 1024;
 /**
  * What may be held at once of all bodies under way: ten of the largest. Above it senders are asked
  * to come again instead of growing the heap.

@@ -52,7 +52,7 @@ export const s3AddressOf = (url: string): S3Address => {
 };
 
 /** The store answered that it could not, or did not answer: another try may succeed. */
-export class ObjectStoreAway extends Error {
+class ObjectStoreAway extends Error {
   readonly verdict = "transient";
   constructor(what: string, cause: unknown) {
     super(`${what}: ${(cause as Error).message}`, { cause });
@@ -60,7 +60,7 @@ export class ObjectStoreAway extends Error {
   }
 }
 /** The store answered that it will not: a key, a bucket or a right is wrong. */
-export class ObjectStoreRefuses extends Error {
+class ObjectStoreRefuses extends Error {
   readonly verdict = "fatal";
   constructor(what: string, cause: unknown) {
     super(`${what}: ${(cause as Error).name}: ${(cause as Error).message}`, { cause });

@@ -39,7 +39,7 @@ export const startOf = (pid: number): string | undefined => {
 export const isAlive = (identity: Identity): boolean => startOf(identity.pid) === identity.started;
 
 /** The process that is running this code. */
-export const ourselves = (): Identity => ({ pid: process.pid, started: startOf(process.pid) ?? "" });
+const ourselves = (): Identity => ({ pid: process.pid, started: startOf(process.pid) ?? "" });
 
 /** Another process that lives has it. */
 export class Held extends Error {

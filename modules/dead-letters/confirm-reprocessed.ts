@@ -16,7 +16,7 @@ export const INDEX_GROUP = "tributary.dead-letters";
  * the group that hosts it. The index comes at the end, so that a failure on the way is known
  * before anything is called passed. What no worker ever hosted is not waited for.
  */
-export const hopsOf = (topology: Topology, hosts: Hosts): readonly Hop[] => {
+const hopsOf = (topology: Topology, hosts: Hosts): readonly Hop[] => {
   const readers = readersOf(topology).filter((node) => node.is === "stage" || writesRows(node));
   const hosting = readers.map(hosts).filter(({ isRecorded }) => isRecorded);
   return [

@@ -91,7 +91,7 @@ export const waitBefore = (attempts: number, random: number): number =>
 export const letterIdOf = ({ root, stage }: Pick<Failure, "root" | "stage">): string =>
   prefixed("dl", uuidOf("dead letter", root, stage));
 
-export const isOpen = ({ state }: Pick<Letter, "state">): boolean =>
+const isOpen = ({ state }: Pick<Letter, "state">): boolean =>
   state === "waiting" || state === "retrying" || state === "parked";
 
 /**

@@ -34,7 +34,7 @@ export interface GroupRead {
 }
 
 /** Partitions that hold nothing and were never committed are left out. */
-export const lagOf = async (
+const lagOf = async (
   { kafka, admin }: Pick<Sources, "kafka" | "admin">,
   group: string,
   topic: string,

@@ -43,7 +43,7 @@ interface Member extends Membership {
 }
 
 /** One group: joined or left, never both at once, whatever is asked meanwhile. */
-export const member = ({ group, join, sessionTimeoutMs, log }: Omit<MembershipSettings, "fail">): Member => {
+const member = ({ group, join, sessionTimeoutMs, log }: Omit<MembershipSettings, "fail">): Member => {
   let heldBy: string | null = null;
   let consumer: Consumer | undefined;
   let isClosing = false;

@@ -13,7 +13,7 @@ import type { Withholds } from "../../stream/messages.ts";
  * An erasure waits this long between the commit of its rows and its first delete: then every writer
  * has them, or writes nothing.
  */
-export const knownWithinMs = 10_000;
+const knownWithinMs = 10_000;
 /** A picture of this age is read again before it is used. */
 const FRESH_MS = 5_000;
 const POLL_MS = 1_000;
@@ -43,7 +43,7 @@ export const suppress = async (
 };
 
 /** Who was erased is unknown now, so nothing may be written; it heals with the database. */
-export class SuppressionsUnknown extends Error {
+class SuppressionsUnknown extends Error {
   readonly verdict = "transient";
   constructor(cause: unknown) {
     super("the list of erased subjects cannot be read, so nothing is written", { cause });

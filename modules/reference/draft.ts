@@ -27,7 +27,7 @@ export interface DraftedSegment {
 
 export const names: readonly EntityName[] = ["clients", "partners", "campaigns", "links", "contracts", "rules"];
 /** New clients have the six product lines of the specification unless segments are given. */
-export const defaultSegments = ["MX", "VD", "DA", "HA", "IT", "NW"];
+const defaultSegments = ["MX", "VD", "DA", "HA", "IT", "NW"];
 /** NUL and lone surrogates are valid JSON that Postgres refuses. */
 const unstorable = /\0|\p{Surrogate}/u;
 const unstorableText = "a text holds U+0000 or half of a surrogate pair, which cannot be stored: leave it out";

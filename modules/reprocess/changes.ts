@@ -36,7 +36,7 @@ export interface Change {
   readonly message: OutputMessage;
 }
 
-export const heldBy = ({ method, reason, partner_id, campaign_id }: Credit): Held => ({
+const heldBy = ({ method, reason, partner_id, campaign_id }: Credit): Held => ({
   partner_id,
   campaign_id,
   because: method ?? reason ?? "unknown",

@@ -35,7 +35,7 @@ const enrichmentSays = (one: Enrichment) => [
 ];
 const differs = (a: unknown, b: unknown): boolean => JSON.stringify(a) !== JSON.stringify(b);
 
-export const isSameCredit = (a: Credit, b: Credit): boolean => !differs(creditSays(a), creditSays(b));
+const isSameCredit = (a: Credit, b: Credit): boolean => !differs(creditSays(a), creditSays(b));
 
 /** What stages before `stage` found out is not looked at. */
 export const changedParts = (before: Parts, after: Parts, stage: ReprocessStage): readonly Part[] => {

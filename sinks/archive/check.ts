@@ -175,7 +175,7 @@ const missingFiles = async (
  * An hour that is not over may still be written; so long may a record wait before somebody must
  * look (docs/design/contracts.md, "Health").
  */
-export const ARCHIVE_TOLERANCE_MS = 5 * 60_000;
+const ARCHIVE_TOLERANCE_MS = 5 * 60_000;
 
 /**
  * Records that were appended more than `toleratedMs` ago and are not archived; 0 when the archive

@@ -9,10 +9,10 @@ import { hoursOf } from "./read.ts";
  * As long as events are kept anywhere (docs/design/contracts.md, "Retention"); older ones would
  * come back by a restore.
  */
-export const KEPT_MONTHS = 24;
+const KEPT_MONTHS = 24;
 
 /** Hours that begin before this time are deleted. */
-export const keptSince = (now: UnixMs): UnixMs => {
+const keptSince = (now: UnixMs): UnixMs => {
   const date = new Date(now);
   date.setUTCMonth(date.getUTCMonth() - KEPT_MONTHS);
   return date.getTime();

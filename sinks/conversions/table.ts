@@ -14,7 +14,7 @@ import {
 import { postgresTable } from "../stores/postgres.ts";
 import { statementsOf } from "./statements.ts";
 
-export const conversionColumns = {
+const conversionColumns = {
   client_id: int,
   conversion_id: text,
   version: int,

@@ -17,7 +17,7 @@ import {
 import { postgresTable } from "../stores/postgres.ts";
 import { statementsOf } from "./statements.ts";
 
-export const entryColumns = {
+const entryColumns = {
   client_id: int,
   entry_id: text,
   kind: text,
@@ -47,10 +47,10 @@ export const entryColumns = {
   content_hash: bytes,
 };
 /** Filled in by the store when it writes a row, so two readings of one log need not agree on it. */
-export const entryVolatile = { stored_at: time };
+const entryVolatile = { stored_at: time };
 
 /** `item` is the line as it is given, `line` its number. */
-export const lineColumns = {
+const lineColumns = {
   client_id: int,
   entry_id: text,
   line: int,
@@ -66,7 +66,7 @@ const receipt = "jsonb_build_object('formula', (first).formula, 'inputs', (first
  * From the entries of a conversion as ./statements.ts sums them. The first one says whose
  * commission it is and under which contract; the amount is the sum of all.
  */
-export const commissionColumns = {
+const commissionColumns = {
   client_id: int,
   commission_id: computed(text, "'cms_' || regexp_replace(conversion_id, '^cnv_', '')"),
   conversion_id: text,

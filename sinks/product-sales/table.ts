@@ -12,7 +12,7 @@ import {
 } from "../../infra/postgres/columns.ts";
 import { postgresTable } from "../stores/postgres.ts";
 
-export const saleColumns = {
+const saleColumns = {
   client_id: int,
   event_id: uuid,
   version: int,

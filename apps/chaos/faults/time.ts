@@ -11,8 +11,7 @@ import { between, type Fault, type Proof, pick, type Scene } from "./fault.ts";
 
 const COMMAND_MS = 240_000;
 
-export const hashOf = ({ target }: Pick<Scene, "target">): Promise<StateHash> =>
-  stateHash(target.pool, target.clickhouse);
+const hashOf = ({ target }: Pick<Scene, "target">): Promise<StateHash> => stateHash(target.pool, target.clickhouse);
 
 /**
  * The command line as an operator types it. Answers what it printed; throws with what it said on

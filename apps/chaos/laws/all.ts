@@ -5,7 +5,7 @@ import { liveness } from "./liveness.ts";
 import { money } from "./money.ts";
 import { order, replays } from "./order.ts";
 
-export const laws: readonly Law[] = [...conservation, ...replays, ...money, ...order, ...liveness, ...tenants];
+const laws: readonly Law[] = [...conservation, ...replays, ...money, ...order, ...liveness, ...tenants];
 
 export type Judgement = Finding & { readonly id: string; readonly says: string };
 

@@ -3,7 +3,7 @@
 import { elsewhere, foundBy, kept, type Law, open, unless } from "./law.ts";
 
 /** docs/design/laws.md L1. */
-export const QUIET_WITHIN_MS = 60_000;
+const QUIET_WITHIN_MS = 60_000;
 /** modules/installation/product.ts: what a process of the product may take. */
 const MOST_MEMORY_MB = 700;
 

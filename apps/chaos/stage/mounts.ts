@@ -7,7 +7,7 @@ import { join } from "node:path";
 /** What each may hold, MiB: a short run fits in, and what is left is filled by one file. */
 const SIZES = { kafka: 700, clickhouse: 500, objects: 100, spool: 60 } as const;
 export type Mounted = keyof typeof SIZES;
-export const mountedFolders = Object.keys(SIZES) as readonly Mounted[];
+const mountedFolders = Object.keys(SIZES) as readonly Mounted[];
 const FILLER = "filler-of-the-disk";
 const MIB = 1024 * 1024;
 

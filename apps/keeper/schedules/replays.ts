@@ -54,7 +54,7 @@ export interface ReplaySchedulePorts {
  * One replay at a time, whatever processes run. What it does is said in the audit before it begins
  * and when it ends.
  */
-export const replays = ({ pool, lane, log }: ReplaySchedulePorts): Schedule => {
+const replays = ({ pool, lane, log }: ReplaySchedulePorts): Schedule => {
   // Of this process alone: one that was killed is taken over when its lease ends.
   const owner = randomUUID();
   /** Begun here and not ended yet. */

@@ -22,8 +22,8 @@ import pg from "pg";
 import type { Place, Service } from "../service.ts";
 import { canReach, openOutside, outside, serverUser } from "./server-user.ts";
 
-export const OWNER = "tributary_owner";
-export const APP_ROLE = "tributary_app";
+const OWNER = "tributary_owner";
+const APP_ROLE = "tributary_app";
 const DATABASE = "tributary";
 
 const platformPackage = (): string => {

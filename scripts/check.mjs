@@ -10,6 +10,8 @@ const steps = {
   "generated types match topics.yaml and schemas": node("scripts/generate.mjs", "--check"),
   types: bin("typescript/bin/tsc", "-p", "tsconfig.json"),
   "lint and format": bin("@biomejs/biome/bin/biome", "check", "--error-on-warnings", "."),
+  "columns, words, folders, cited paths": node("scripts/lints.mjs"),
+  "dead exports and unused packages": bin("knip/bin/knip.js", "--no-progress"),
   "imports and topology": bin("vitest/vitest.mjs", "run", "--project", "fast", "tests/topology", "--reporter", "dot"),
   "the diagram in README.md": node("dist/apps/cli/generate/describe.js", "--check"),
   ".env.example": node("dist/apps/cli/generate/env-example.js", "--check"),

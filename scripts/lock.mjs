@@ -21,16 +21,21 @@ const isLocked = (from, name) => {
   }
 };
 
+const PLATFORM = new RegExp(
+  "(android|darwin|linux|win32|freebsd|openbsd|openharmony)-(arm64|x64|arm|ia32|ppc64|riscv64|s390x)" +
+    "(?:-(gnu|musl|gnueabihf|musleabihf|eabi|msvc))?$",
+);
+
 /**
  * The platform that a package name ends in, e.g. `@x/cli-linux-arm64-musl`; npm installs the entry
  * on that platform alone.
  */
 const platformOf = (name) => {
-  const [, os, cpu, libc] =
-    /(android|darwin|linux|win32|freebsd|openbsd)-(arm64|x64|arm|ia32)(?:-(gnu|musl))?$/.exec(name) ?? [];
+  const [, os, cpu, libc] = PLATFORM.exec(name) ?? [];
   if (!os)
     throw new Error(`package-lock.json: no entry for ${name}, and its name does not tell a platform; add it by hand`);
-  return { cpu: [cpu], ...(libc && { libc: [libc === "gnu" ? "glibc" : libc] }), os: [os] };
+  const library = /^gnu/.test(libc) ? "glibc" : /^musl/.test(libc) ? "musl" : undefined;
+  return { cpu: [cpu], ...(library && { libc: [library] }), os: [os] };
 };
 
 const missing = [];

@@ -34,7 +34,7 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
  * What reads the world, or writes to it, has no place in a pure function. Small pure parsers are
  * fine.
  */
-const pureLibraries = new Set(["node:buffer", "node:crypto", "bowser", "isbot", "ipaddr.js", "mmdb-lib", "big.js"]);
+const pureLibraries = new Set(["node:buffer", "node:crypto", "bowser", "isbot", "ipaddr.js", "mmdb-lib"]);
 const importsOf = (file: string): readonly string[] =>
   [...readFileSync(file, "utf8").matchAll(/^(?:import|export)\s[^;]*?from\s+"([^"]+)"|^import\s+"([^"]+)"/gm)].map(
     ([, from, bare]) => from ?? bare ?? "",

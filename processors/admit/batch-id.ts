@@ -4,7 +4,7 @@ import { createHmac, timingSafeEqual } from "node:crypto";
 import { derive } from "../../domain/derive.ts";
 import type { UnixMs } from "../../stream/flow.ts";
 
-/** What the sender of a batch was told. */
+/** What the sender of a batch was answered. */
 export interface Batch {
   readonly client_id: number;
   readonly received_at: UnixMs;

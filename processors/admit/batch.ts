@@ -24,11 +24,14 @@ export interface BatchFacts {
    */
   readonly isClientSide: boolean;
   readonly identify: Identify;
-  /** What the events of this request are found by (batch-id.ts); left out where nobody asks. */
+  /**
+   * What the events of this request are found by (batch-id.ts); left out where there are no
+   * receipts.
+   */
   readonly batchId?: string;
 }
 
-export const MAX_EVENTS = 10_000;
+const MAX_EVENTS = 10_000;
 const DAY_MS = 24 * 3_600_000;
 const RETENTION_MONTHS = 24;
 const MAX_USER_AGENT = 1_024;

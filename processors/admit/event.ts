@@ -29,7 +29,7 @@ export interface Terms {
   /** The request's own, for events that bring none. */
   readonly address: string | null;
   readonly userAgent: string | null;
-  /** Which request brought them; null where nobody can ask for a receipt. */
+  /** Which request brought them; null where there are no receipts. */
   readonly batchId: string | null;
 }
 

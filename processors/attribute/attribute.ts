@@ -1,5 +1,5 @@
-// Decides who is credited for an event, says why nobody else is, and sends what concerns an order
-// on to settle.
+// Decides who is credited for an event, says why no other partner is, and sends what concerns an
+// order on to settle.
 import type { Candidate, Claim, Credit, EventAttributed, EventScored } from "../../schemas/generated.ts";
 import { drop, type Emitted, emit, type Processor } from "../../stream/flow.ts";
 import { shownBy } from "../enrich/consent.ts";
@@ -44,8 +44,8 @@ const reasons: ReadonlySet<Fault | null> = new Set<Fault>([
 
 /**
  * Precedence: the click id on the event, then the partner whom its source names, then the first
- * matching rule, then a campaign whose pattern matches, then the click of the same person on another device, where the client switched
- * that on; of these the first without a fault wins.
+ * matching rule, then a campaign whose pattern matches, then the click of the same person on
+ * another device, where the client switched that on; of these the first without a fault wins.
  * Judged with the client's windows and the status of everybody at event time. A rejected fraud
  * score and a sale without a real order id credit no partner. Every event goes on as version 1:
  * claims to settle, which alone writes their rows, all others to the store. Only a click with a
@@ -128,7 +128,7 @@ const clickIdOf = (own: string | null, winner: Contender | undefined): string | 
 
 /**
  * Those whom the event itself names or is linked to, in the order in which they win. Most events
- * name nobody.
+ * name none.
  */
 const contendersOn = (case_: Case): readonly Contender[] => {
   const { click_id, partner_ref } = case_.input.data.event;

@@ -53,8 +53,8 @@ const timeFault = (clickedAt: UnixMs, at: UnixMs, windowDays: number): Fault | n
   clickedAt > at ? "click_after_conversion" : at - clickedAt > windowDays * dayMs ? "click_expired" : null;
 
 /**
- * An event that carries a click id comes after its click, whatever the device's clock says: the click
- * must have been received first, and the window ends at the later of the two times.
+ * An event that carries a click id comes after its click, whatever the device's clock says: the
+ * click must have been received first, and the window ends at the later of the two times.
  */
 const carriedFault = (
   clickedAt: UnixMs,
@@ -204,7 +204,10 @@ export const matchingRules = (case_: Case): readonly Contender[] => {
   }
   return matching;
 };
-/** A promo code says more than the name of a campaign, that more than a source, and an address least. */
+/**
+ * A promo code says more than the name of a campaign, that more than a source, and an address
+ * least.
+ */
 const kindsInOrder = ["coupon", "utm_campaign", "utm_source", "url_prefix"] as const;
 
 const isMatched = ({ kind, value }: CampaignPattern, subject: Subject): boolean => {
@@ -255,7 +258,7 @@ const campaignContender = (campaign_id: number, pattern: CampaignPattern, case_:
 export const noContenders: readonly Contender[] = [];
 
 /**
- * Compiled once a row and forgotten with it. Null: the row holds no condition; whoever saves rules
+ * Compiled once a row and forgotten with it. Null: the row holds no condition; saving rules
  * refuses such, and here it must not stop a worker.
  */
 const compiled = (when: Condition): Evaluate | null => {

@@ -8,7 +8,7 @@ import type { Conversion } from "../../schemas/generated.ts";
 import type { FactsFor } from "../../stream/flow.ts";
 
 export interface Contracts {
-  /** In force at the time of the sale, exact segment first; undefined: nobody promised anything. */
+  /** In force at the time of the sale, exact segment first; undefined: nothing was promised. */
   readonly contract: Contract | undefined;
   /** Days from the sale until its commission is payable. */
   readonly holdDays: number;

@@ -1,15 +1,15 @@
-// What the contract of a sale makes of it: what it earns, what the month gains beside it, and what is
-// to be remembered.
+// What the contract of a sale makes of it: what it earns, what the month gains beside it, and what
+// is to be remembered.
 
 import type { Contract } from "../../domain/reference/reference.ts";
 import type { Conversion } from "../../schemas/generated.ts";
+import { flat } from "./contract-types/flat.ts";
+import { hybrid } from "./contract-types/hybrid.ts";
+import { percent } from "./contract-types/percent.ts";
+import { recurring } from "./contract-types/recurring.ts";
 import { type CommissionMemory, type Customer, countIn, customerIn, type Volume, withCount } from "./earned.ts";
-import { flat } from "./flat.ts";
-import { hybrid } from "./hybrid.ts";
 import { bounded, capped } from "./limits.ts";
 import type { Adjustment } from "./month.ts";
-import { percent } from "./percent.ts";
-import { recurring } from "./recurring.ts";
 import { customerKey, periodKey } from "./sub-keys.ts";
 import { earnByVolume } from "./volume.ts";
 import { type Nothing, type NothingReason, nothing, type Worth } from "./worth.ts";
@@ -64,7 +64,7 @@ const worthOf = (
   const known = buyerOf(sale, contract, memory);
   const { answer: worth, since } = recurring(sale, contract, known?.since);
   // Only a sale that is worth something starts the months: a free trial does not use them up. Sales
-  // of nobody known are each their own first one.
+  // of unknown customers are each their own first one.
   if (worth.kind === "nothing" || sale.customer === "") return { worth, memory };
   const key = customerKey(contract.segment, contract.event_type, sale.customer);
   if (since === customerIn(memory, key)?.since) return { worth, memory };

@@ -23,7 +23,9 @@ export interface Earned {
    * returns to.
    */
   readonly contract_segment: string | null;
-  /** The event type whose counts it went into; null: its own, as long as each type had its counts. */
+  /**
+   * The event type whose counts it went into; null: its own, as long as each type had its counts.
+   */
   readonly counts_as: string | null;
   readonly cap_period: CapPeriod | null;
   /**

@@ -64,10 +64,10 @@ export const entryFor = ({ id, data }: Recorded<Conversion>, terms: EntryTerms):
 };
 
 /**
- * The further entries of a change that moved its month to another tier. They belong to the month and
- * not to the sale, so that a sale that was wholly refunded stands at zero: in the place of a
- * conversion they name `tier_` and an id of contract and month, and their version counts the month's
- * adjustments.
+ * The further entries of a change that moved its month to another tier. They belong to the month
+ * and not to the sale, so that a sale that was wholly refunded stands at zero: in the place of a
+ * conversion they name `tier_` and an id of contract and month, and their version counts the
+ * month's adjustments.
  */
 export const adjustmentsFor = (
   change: Recorded<Conversion>,

@@ -2,11 +2,11 @@
 // earns, within the cap, and what of it is held is what the sales under review add.
 
 import type { Conversion } from "../../schemas/generated.ts";
+import { earnsAt, type Place, reachedBy, volumeInputs, volumeWords } from "./contract-types/tiered.ts";
 import type { Count, Scale, Sold } from "./earned.ts";
 import { capWords, roomOf } from "./limits.ts";
 import { inOrder, placeIn, withoutReviews } from "./sold.ts";
 import { monthName } from "./sub-keys.ts";
-import { earnsAt, type Place, reachedBy, volumeInputs, volumeWords } from "./tiered.ts";
 import { type Inputs, LEDGER_MAX, larger, smaller } from "./worth.ts";
 
 /** What a part of the month gains or loses beside the sale or refund that caused it. */

@@ -126,7 +126,10 @@ const soldBefore = (contractId: string, count: CountOfContract, scale: Scale, is
     is_alone: isAlone,
   };
 };
-/** A cap of the month counts what was paid since there is one: tiers without it counted for themselves. */
+/**
+ * A cap of the month counts what was paid since there is one: tiers without it counted for
+ * themselves.
+ */
 const isCapped = (scale: Plain<Scale> | null): boolean => scale === null || scale.cap?.period === "month";
 const countBefore = (of: Readonly<Record<string, CountOfContract>>): Count => {
   const all = Object.entries(of);

@@ -3,8 +3,8 @@
 
 import type { Contract } from "../../domain/reference/reference.ts";
 import type { Conversion } from "../../schemas/generated.ts";
+import type { Place } from "./contract-types/tiered.ts";
 import type { Count, Scale, Sold, Volume } from "./earned.ts";
-import type { Place } from "./tiered.ts";
 import { WHOLE_PPM } from "./worth.ts";
 
 export const NO_VOLUME: Volume = { value_minor: 0n, sales_ppm: 0n };
@@ -35,7 +35,10 @@ const isSame = (a: Scale, b: Scale): boolean =>
   a.steps.length === b.steps.length &&
   a.steps.every(({ from, price }, n) => from === b.steps[n]!.from && price === b.steps[n]!.price);
 
-/** The part of the month that sales of this contract belong to; a version that changes no terms opens none. */
+/**
+ * The part of the month that sales of this contract belong to; a version that changes no terms
+ * opens none.
+ */
 export const tableOf = (
   { sold }: Count,
   { contract_id, version, effective_from }: Contract,
@@ -68,7 +71,9 @@ export const inOrder = ({ sold }: Count): readonly (readonly [string, Sold])[] =
       a.since - b.since || a.contract_id - b.contract_id || (a.contract_version ?? 0) - (b.contract_version ?? 0),
   );
 
-/** Where the part of a table stands, `unitsOf` counting all of it or only what is under no review. */
+/**
+ * Where the part of a table stands, `unitsOf` counting all of it or only what is under no review.
+ */
 export const placeIn = (month: Count, table: string, unitsOf: (part: Sold) => Volume = (part) => part.units): Place => {
   const { scale, is_alone } = month.sold[table]!;
   const own = ownKind(unitsOf(month.sold[table]!), scale);

@@ -4,12 +4,12 @@
 import { divideHalfEven } from "../../domain/money.ts";
 import type { Contract } from "../../domain/reference/reference.ts";
 import type { Conversion } from "../../schemas/generated.ts";
+import { addedBy, isUnpaid, saleFormula, scaleOf, volumeInputs } from "./contract-types/tiered.ts";
 import { type CommissionMemory, countIn, type Earned, type Volume, withCount } from "./earned.ts";
 import { capWords } from "./limits.ts";
 import { type Adjustment, adjusted, type Counted, spareOf, usedOf, withPart } from "./month.ts";
 import { minus, NO_VOLUME, ownKind, placeIn, plus, tableOf, volumeOf } from "./sold.ts";
 import { monthName, periodKey } from "./sub-keys.ts";
-import { addedBy, isUnpaid, saleFormula, scaleOf, volumeInputs } from "./tiered.ts";
 import { type Nothing, nothing, smaller, type Worth } from "./worth.ts";
 
 export interface VolumeStep {

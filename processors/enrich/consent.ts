@@ -23,7 +23,7 @@ const contractual: ReadonlySet<string> = new Set(["purchase", "ext_purchase", "r
 /** The device of a visitor who did not agree to be seen. */
 const noDevice = { ip: null, ua: null } as const;
 
-export const isSeen = (consent: number): boolean => (consent & analytics) !== 0;
+const isSeen = (consent: number): boolean => (consent & analytics) !== 0;
 
 /**
  * The event as it may go on: itself, itself without the device, or null when nothing of it may. Its
@@ -35,7 +35,10 @@ export const allowedBy = (consent: number, event: EventReceived): EventReceived 
   return contractual.has(event.t) || event.t === "custom" ? { ...event, ...noDevice } : null;
 };
 
-/** What went on as it may be stored: without its way; null for a custom event that no partner earns on. */
+/**
+ * What went on as it may be stored: without its way; null for a custom event that no partner earns
+ * on.
+ */
 export const shownBy = (consent: number, event: EventReceived, isClaim: boolean): EventReceived | null => {
   if (isSeen(consent)) return event;
   return event.t === "custom" && !isClaim ? null : { ...event, url: null, ref: null };

@@ -25,10 +25,10 @@ export const noIdentifiers: Identifiers = { email: null, login: null };
 
 const dayMs = 86_400_000;
 /**
- * An edge that nobody shows again is let go with the profile it belongs to: 90 days after it was
+ * An edge that no event shows again is let go with the profile it belongs to: 90 days after it was
  * last seen (docs/design/contracts.md, "Retention").
  */
-export const edgeLifetimeMs = 90 * dayMs;
+const edgeLifetimeMs = 90 * dayMs;
 /**
  * Who is logged in shows the same identifier with every event: the memory moves once a day, the
  * edge too.
@@ -88,7 +88,7 @@ const propsOf = (text: string): Readonly<Record<string, unknown>> => {
     const props: unknown = JSON.parse(text);
     return typeof props === "object" && props !== null ? (props as Readonly<Record<string, unknown>>) : {};
   } catch {
-    // Edges write this text; should it ever be broken, it identifies nobody.
+    // Edges write this text; if it is broken all the same, it identifies no person.
     return {};
   }
 };
@@ -121,7 +121,7 @@ export const personAfter = (
   const isOther = kinds.some(
     (kind) => identifiers[kind] !== null && known?.[kind] != null && known[kind].identifier !== identifiers[kind],
   );
-  // An event that comes late does not take a device back from whoever has shown themselves since.
+  // An event that comes late does not take a device back from the person who was seen on it since.
   if (isOther && kinds.some((kind) => (known?.[kind]?.at ?? 0) > event.at)) return known;
   const before = isOther ? noOne : (known ?? noOne);
   let after: Person = before;

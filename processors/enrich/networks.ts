@@ -43,8 +43,8 @@ const prefixOf = (bytes: readonly number[], length: number): string => {
 
 /**
  * Reads a list: on each line a range (`203.0.113.0/24`, or one address) or a system (`AS64500`),
- * then `hosting`, `vpn`, `tor` or `isp`; `#` begins a comment. Lines that are none of this are told
- * and left out, so that one typing error does not switch off a whole list.
+ * then `hosting`, `vpn`, `tor` or `isp`; `#` begins a comment. Lines that are none of this are
+ * reported and left out, so that one typing error does not switch off a whole list.
  */
 export const networksOf = (
   text: string,

@@ -41,7 +41,7 @@ export interface PlaceData {
 const nothing: PlaceData = { country: null, city: null, asn: null, networks: null };
 
 /**
- * The documentation ranges (RFC 5737) belong to nobody, so demo and test traffic uses them; the
+ * The documentation ranges (RFC 5737) belong to no network, so demo and test traffic uses them; the
  * countries are made up. Keyed by the first three octets.
  */
 const demoCountries: Readonly<Record<string, string>> = { "192.0.2": "MX", "198.51.100": "US", "203.0.113": "ES" };

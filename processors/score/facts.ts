@@ -12,7 +12,7 @@ import type { RuleSettings } from "./rules.ts";
 export interface ScoreFacts {
   /** From this score on the commission is held for review. */
   readonly review: number;
-  /** From this score on nobody is credited. */
+  /** From this score on no partner is credited. */
   readonly reject: number;
   /** What the client has set of the rules; undefined: they are as they are shipped. */
   readonly rules: RuleSettings | undefined;

@@ -51,7 +51,7 @@ const bandOf = (points: number, { review, reject }: ScoreFacts, canReject: boole
 
 /**
  * The partner whom the click or the source names; who else might be credited is decided later, and
- * by nobody's own doing.
+ * not by the partner's own doing.
  */
 const isPartnersOwn = (event: EventReceived, click: Click | null, { reference, identifyOf }: ScoreFacts): boolean => {
   const link = click === null ? undefined : reference.link(click.link_id);

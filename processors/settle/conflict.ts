@@ -32,6 +32,7 @@ export const conflict = ({ id, data }: Recorded<Claim>, outputs: readonly Record
   const { event } = data.attributed;
   if (first === undefined || isSame(first, event)) return null;
   const sent = event.sender_event_id ?? event.event_id;
-  const message = `event id ${sent} is that of ${inWords(first)}; this is ${inWords(event)}: send it under an id of its own`;
+  const message =
+    `event id ${sent} is that of ${inWords(first)}; ` + `this is ${inWords(event)}: send it under an id of its own`;
   return { reason: "id_conflict", message } as const;
 };

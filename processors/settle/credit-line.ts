@@ -88,7 +88,7 @@ export const creditLine = (changes: Changes, line: Line, row: EventAttributed): 
 
 /**
  * Takes `part` of a credited line back from the partner who holds it; `line` already counts it as
- * refunded. An open line has nobody to take from.
+ * refunded. An open line has no partner to take from.
  */
 export const takeBack = (
   changes: Changes,
@@ -108,7 +108,7 @@ export const takeBack = (
   return next;
 };
 
-/** Takes all that is left from whoever holds the line. */
+/** Takes all that is left from the partner who holds the line. */
 export const closeLine = (changes: Changes, line: Line, reason: string): Line =>
   takeBack(
     changes,

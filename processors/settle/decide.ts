@@ -27,7 +27,7 @@ interface Decided {
 const overruled = ({ candidates }: Credit): Credit["candidates"] =>
   candidates.map((candidate) => (candidate.outcome === "won" ? { ...candidate, outcome: OVERRULED } : candidate));
 
-/** Names the decision, so that whoever explains the event finds it. */
+/** Names the decision, so that an explanation of the event finds it. */
 const creditByDecision = (before: Credit, { decision_id, partner_id, campaign_id }: Decision): Credit => ({
   ...before,
   status: "attributed",
@@ -80,7 +80,7 @@ const flagged = (before: Fraud, { flags, review_from, reject_from }: Decision): 
 };
 
 /**
- * Of the closed reasons of an unattributed event; the words of whoever decided stay with the
+ * Of the closed reasons of an unattributed event; the words of the person who decided stay with the
  * decision.
  */
 const lostFor = ({ kind }: Decision): string => (kind === "reject" ? REJECTED : "manual");

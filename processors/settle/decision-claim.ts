@@ -6,7 +6,7 @@ import type { ReferenceAt } from "../../domain/reference/reference.ts";
 import type { Claim, Decision, EventAttributed, EventReceived } from "../../schemas/generated.ts";
 import { claimKindOf, orderKeyOf } from "../attribute/claims.ts";
 
-/** What is said beside what it is about; the last two only by whoever computes events anew. */
+/** What is said beside what it is about; the last two only by a reprocess. */
 type Said = Omit<Decision, "scope" | "review" | "overrides"> & Partial<Pick<Decision, "review" | "overrides">>;
 const whole = { review: null, overrides: false } as const;
 

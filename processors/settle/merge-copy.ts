@@ -25,8 +25,8 @@ export interface Money {
 }
 
 /**
- * The default currency holds only while no copy names one; an amount that came without a currency is
- * then in the digits of the named one.
+ * The default currency holds only while no copy names one; an amount that came without a currency
+ * is then in the digits of the named one.
  */
 export const moneyOf = (
   first: EventReceived,
@@ -147,8 +147,8 @@ export const mergeCopy = (
 };
 
 /**
- * The credit shown on an event is the credit that was settled, and a copy is credited to nobody:
- * what would have won lost to the first copy.
+ * The credit shown on an event is the credit that was settled, and a copy is credited to no
+ * partner: what would have won lost to the first copy.
  */
 const creditOfCopy = (credit: Credit): Credit => ({
   status: "unattributed",

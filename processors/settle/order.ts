@@ -17,7 +17,7 @@ export interface Line {
   /** The client's own id of a lead, by which two leads of one person stay two. */
   readonly lead_id: string | null;
   /**
-   * open: nobody is credited; credited: `partner_id` is; reversed: was, and all of it has been
+   * open: no partner is credited; credited: `partner_id` is; reversed: was, and all of it has been
    * taken back.
    */
   readonly status: "open" | "credited" | "reversed";
@@ -180,7 +180,9 @@ const lineFrom = (line: any, row: string, format: number): Line => {
   return line;
 };
 
-/** When it was received, format 1 did not say: in time, as far as its order's lines are concerned. */
+/**
+ * When it was received, format 1 did not say: in time, as far as its order's lines are concerned.
+ */
 const refundFrom = ({ left_minor, amount_minor = left_minor, row, ...refund }: any, rows: string[]): Refund => ({
   line_event_id: null,
   received_at: 0,

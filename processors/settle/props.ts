@@ -1,4 +1,5 @@
-// What settle reads of an event's props: only of copies, refunds and leads, for most events say nothing new there.
+// What settle reads of an event's props: only of copies, refunds and leads, for most events say
+// nothing new there.
 import type { EventReceived } from "../../schemas/generated.ts";
 import { DEFAULT_CURRENCY } from "./order.ts";
 
@@ -10,7 +11,10 @@ export const propsIn = ({ props }: Pick<EventReceived, "props">): Readonly<Recor
   }
 };
 
-/** An edge gives an amount without a currency the default one; only the props say that none was named. */
+/**
+ * An edge gives an amount without a currency the default one; only the props say that none was
+ * named.
+ */
 export const namesCurrency = (event: EventReceived): boolean =>
   event.currency !== null && (event.currency !== DEFAULT_CURRENCY || (propsIn(event).currency ?? "") !== "");
 

@@ -39,7 +39,7 @@ export const reprocessLine = (
 };
 
 /**
- * Its commission is taken back and earned anew, with the contract as it is known now; who is
+ * Its commission is taken back and earned again, with the contract as it is known now; who is
  * credited stays, and so does the row.
  */
 export const recreditLine = (changes: Changes, line: Line): { readonly line: Line; readonly row: null } => {

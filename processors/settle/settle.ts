@@ -54,7 +54,7 @@ const claimedBy = (order: OrderState, row: EventAttributed): readonly number[] =
     ? order.claimed_by
     : [...order.claimed_by, row.credit.partner_id!];
 
-/** Whoever claims a line of an order after another partner claimed any of it waits for a person. */
+/** A claim on a line of an order after another partner claimed any of it waits for a person. */
 const isClaimedByAnother = (order: OrderState, row: EventAttributed): boolean =>
   isCredited(row) && order.claimed_by.some((partner) => partner !== row.credit.partner_id);
 
@@ -87,7 +87,10 @@ const opened = (claim: Recorded<Claim>, review: string | null): Line => {
   };
 };
 
-/** Beside the total of its order a line is held, and in time the total too: one of them is paid twice. */
+/**
+ * Beside the total of its order a line is held, and in time the total too: one of them is paid
+ * twice.
+ */
 const totalHeld = (total: Line | null, receivedAt: UnixMs): readonly Touched[] =>
   total === null || total.is_decided || total.review !== null || receivedAt - total.received_at > MERGE_WINDOW_MS
     ? []

@@ -1,4 +1,5 @@
-// What each line of an order gives back: a function of its lines and refunds, whatever order they came in.
+// What each line of an order gives back: a function of its lines and refunds, whatever order they
+// came in.
 
 import { digitsOf } from "../../domain/currencies.ts";
 import { divideHalfEven, split } from "../../domain/money.ts";
@@ -29,8 +30,7 @@ const byReceipt = (a: Refund, b: Refund): number => a.received_at - b.received_a
 const textOf = ({ product_key, name, event_id }: Line): string => `${product_key}\n${name ?? ""}\n${event_id}`;
 const byProduct = (a: Share, b: Share): number => (textOf(a.line) < textOf(b.line) ? -1 : 1);
 
-export const isOfLine = ({ product_key, line_event_id }: Refund): boolean =>
-  product_key !== null || line_event_id !== null;
+const isOfLine = ({ product_key, line_event_id }: Refund): boolean => product_key !== null || line_event_id !== null;
 export const namesLine = (refund: Refund, line: Line): boolean =>
   refund.line_event_id !== null
     ? refund.line_event_id === line.event_id
@@ -105,9 +105,9 @@ const lineOf = ({ line, left, isReturned, reason }: Share): Line => {
 };
 
 /**
- * Until its lines are complete an order's refunds are spread again over all of them: those that name
- * a line first, the others as one sum. A later refund is spread once, over the lines of its time. Only
- * one that names a line also finds it when it comes late.
+ * Until its lines are complete an order's refunds are spread again over all of them: those that
+ * name a line first, the others as one sum. A later refund is spread once, over the lines of its
+ * time. Only one that names a line also finds it when it comes late.
  */
 export const spread = (lines: readonly Line[], refunds: readonly Refund[]): Spread => {
   // Nearly every claim is of an order that nothing was ever given back of.

@@ -1,4 +1,5 @@
-// What of an order still waits: for its sale, for a person, or for nothing any more, since a refund was too large.
+// What of an order still waits: for its sale, for a person, or for nothing any more, since a refund
+// was too large.
 
 import type { UnixMs } from "../../stream/flow.ts";
 import { COMPLETE_AFTER_MS, firstReceiptOf, type Line, type OrderState, type Refund } from "./order.ts";

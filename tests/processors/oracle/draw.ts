@@ -30,7 +30,7 @@ type Random = ReturnType<typeof randomOf>;
 
 /** Rules between events that the code does not keep yet: nothing is drawn that would show one. */
 const notYet = new Set<number>([12]);
-export const holds = (rule: number): boolean => !notYet.has(rule);
+const holds = (rule: number): boolean => !notYet.has(rule);
 /** Takes the rule as kept, to see what would differ. */
 export const expectRule = (rule: number): boolean => notYet.delete(rule);
 

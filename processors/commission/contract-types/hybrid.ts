@@ -1,5 +1,5 @@
 // A fixed amount for each sale and a share of its value on top.
-import { moneyOf, nothing, percentOf, type SaleType, shareOf } from "./worth.ts";
+import { moneyOf, nothing, percentOf, type SaleType, shareOf } from "../worth.ts";
 
 export const hybrid: SaleType = ({ line_value_minor, currency }, { rate_ppm, amount_minor }) => {
   if (rate_ppm === null || amount_minor === null) return nothing("incomplete_contract");

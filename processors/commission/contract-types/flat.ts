@@ -1,5 +1,5 @@
 // A fixed amount for each sale, whatever it is worth.
-import { moneyOf, nothing, type SaleType } from "./worth.ts";
+import { moneyOf, nothing, type SaleType } from "../worth.ts";
 
 export const flat: SaleType = ({ currency }, { amount_minor }) => {
   if (amount_minor === null) return nothing("incomplete_contract");

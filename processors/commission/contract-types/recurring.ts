@@ -1,13 +1,13 @@
 // Pays for the sales of a customer, a share or an amount each, for some months after the first one
 // or for life.
 
-import { dayOf, monthsAfter, startOfDay } from "../../domain/calendar.ts";
-import type { Contract } from "../../domain/reference/reference.ts";
-import type { Conversion } from "../../schemas/generated.ts";
-import type { UnixMs } from "../../stream/flow.ts";
+import { dayOf, monthsAfter, startOfDay } from "../../../domain/calendar.ts";
+import type { Contract } from "../../../domain/reference/reference.ts";
+import type { Conversion } from "../../../schemas/generated.ts";
+import type { UnixMs } from "../../../stream/flow.ts";
+import { type Nothing, nothing, type Worth } from "../worth.ts";
 import { flat } from "./flat.ts";
 import { percent } from "./percent.ts";
-import { type Nothing, nothing, type Worth } from "./worth.ts";
 
 /**
  * What the months count from: the customer's earliest sale that this partner was ever credited with

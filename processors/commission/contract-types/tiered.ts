@@ -1,9 +1,9 @@
 // What a month's volume earns: each part of it at its own tier (marginal), or all of it at the tier
 // that it reached (retroactive).
-import { divideHalfEven } from "../../domain/money.ts";
-import type { Contract } from "../../domain/reference/reference.ts";
-import type { Scale } from "./earned.ts";
-import { type Inputs, moneyOf, percentOf, plain, WHOLE_PPM } from "./worth.ts";
+import { divideHalfEven } from "../../../domain/money.ts";
+import type { Contract } from "../../../domain/reference/reference.ts";
+import type { Scale } from "../earned.ts";
+import { type Inputs, moneyOf, percentOf, plain, WHOLE_PPM } from "../worth.ts";
 
 /**
  * How a tiered contract pays; undefined when what is stored makes no sense: such a contract pays

@@ -1,5 +1,5 @@
 // A share of the line's value, in whatever currency the sale was made.
-import { nothing, percentOf, type SaleType, shareOf } from "./worth.ts";
+import { nothing, percentOf, type SaleType, shareOf } from "../worth.ts";
 
 export const percent: SaleType = ({ line_value_minor, currency }, { rate_ppm }) => {
   if (rate_ppm === null) return nothing("incomplete_contract");

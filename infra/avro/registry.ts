@@ -1,7 +1,7 @@
 // The only module that talks to the schema registry: at start and on an unknown id, never for an
 // event.
 import { COMPATIBILITY, SchemaRegistry, SchemaType } from "@kafkajs/confluent-schema-registry";
-import { retry } from "../runtime/retry.ts";
+import { retry } from "../runtime/timing/retry.ts";
 import type { SchemaIds, Schemed } from "./wire.ts";
 
 export interface RegistrySettings {

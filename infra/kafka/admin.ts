@@ -1,7 +1,7 @@
 // Looks at topics, offsets and groups and changes them: what start-up, operators, lag metrics and
 // tests need of the broker.
 import { isSettling } from "../runtime/errors.ts";
-import { retry } from "../runtime/retry.ts";
+import { retry } from "../runtime/timing/retry.ts";
 import type { ClientAdmin } from "./client/types.ts";
 import { applyTopics, namesOf, planTopics, type TopicDifference, type TopicSetting } from "./topic-settings.ts";
 

@@ -2,7 +2,7 @@
 // only where it is asked to.
 import type { Control, FetchedBatch } from "../../stream/messages.ts";
 import { classify, isSettling } from "../runtime/errors.ts";
-import { retry } from "../runtime/retry.ts";
+import { retry } from "../runtime/timing/retry.ts";
 import { onOutOfRange } from "./client/out-of-range.ts";
 import type { ClientBatch, ClientConsumer } from "./client/types.ts";
 import { LogGap, MembershipLost, rootOf } from "./errors.ts";

@@ -1,7 +1,7 @@
 // Writes to the log: in order and awaited for a worker (send), gathered and bounded for an edge
 // (publish).
 import type { OutputMessage } from "../../stream/messages.ts";
-import { retry } from "../runtime/retry.ts";
+import { retry } from "../runtime/timing/retry.ts";
 import type { ClientProducer } from "./client/types.ts";
 import { Queue } from "./queue.ts";
 import { Chunk, Requests, unavailable } from "./requests.ts";

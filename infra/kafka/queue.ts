@@ -1,7 +1,7 @@
 // Gathers what callers publish at the same time into shared requests, and bounds what may wait.
 import type { OutputMessage } from "../../stream/messages.ts";
 import { classify } from "../runtime/errors.ts";
-import { retry } from "../runtime/retry.ts";
+import { retry } from "../runtime/timing/retry.ts";
 import { LogUnavailable, Overloaded } from "./errors.ts";
 import { CHUNK_MESSAGES, Chunk, type Requests, SILENCE_MS, sizeOf, unavailable } from "./requests.ts";
 

@@ -2,7 +2,7 @@
 import { randomUUID } from "node:crypto";
 import type { FetchedBatch, InputMessage } from "../../stream/messages.ts";
 import { isSettling } from "../runtime/errors.ts";
-import { retry } from "../runtime/retry.ts";
+import { retry } from "../runtime/timing/retry.ts";
 import type { Admin } from "./admin.ts";
 import type { ClientBatch, ClientConsumer } from "./client/types.ts";
 import { type FetchSettings, messagesOf } from "./fetching.ts";

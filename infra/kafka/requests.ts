@@ -2,7 +2,7 @@
 // silent.
 import type { OutputMessage } from "../../stream/messages.ts";
 import { classify } from "../runtime/errors.ts";
-import { systemClock } from "../runtime/retry.ts";
+import { systemClock } from "../runtime/timing/retry.ts";
 import type { ClientMessage, ClientProducer } from "./client/types.ts";
 import { LogUnavailable } from "./errors.ts";
 

@@ -69,7 +69,9 @@ const MAX_ERRORS = 1_000;
  */
 const MAX_RECORD_BYTES = 1_310_720;
 
-/** Admitted slice by slice, so that other requests get their turn while earlier slices are stored. */
+/**
+ * Admitted slice by slice, so that other requests get their turn while earlier slices are stored.
+ */
 const taking = async (hosted: Hosted, body: Events, given: Given): Promise<Taken> => {
   const { edge, topology, path, now = performance.now.bind(performance) } = hosted;
   const encode = encoding(hosted, given.arrival);
@@ -114,7 +116,9 @@ const taking = async (hosted: Hosted, body: Events, given: Given): Promise<Taken
   return { accepted, refused, errors, stored };
 };
 
-/** An event as the record of its topic; one that would be too large for the log is refused alone. */
+/**
+ * An event as the record of its topic; one that would be too large for the log is refused alone.
+ */
 const encoding = ({ edge, nowhere, wire }: Hosted, { receivedAt }: Arrival) => {
   const { to } = edge;
   const opened = wire();

@@ -1,7 +1,7 @@
 // Records what a worker hosts before it joins, or as soon as Postgres takes it: receipts, lag and
 // alerts ask for it.
 import type { Log } from "../../infra/runtime/log.ts";
-import { type Clock, retry } from "../../infra/runtime/retry.ts";
+import { type Clock, retry } from "../../infra/runtime/timing/retry.ts";
 
 const MOST_WAIT_MS = 5_000;
 

@@ -1,7 +1,7 @@
 // Rebuilds the fast memory of a stage: its group is left, the memory emptied, and the stage folds
 // its input again with outputs discarded.
 
-import { systemClock } from "../../infra/runtime/retry.ts";
+import { systemClock } from "../../infra/runtime/timing/retry.ts";
 import { type Hold, type RewindPorts, RewindRefused, STALLED_MS, untilEmpty } from "./rewind.ts";
 import { movesOf, type PartitionPlan, type RewindPlan } from "./rewind-plan.ts";
 

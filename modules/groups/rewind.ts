@@ -1,7 +1,7 @@
 // Takes a consumer group back in the log: its workers leave, its offsets are set, read back and
 // compared, its workers join again.
 import { type Admin, type GroupState, sinkReading } from "../../infra/kafka/kafka.ts";
-import { type Clock, systemClock } from "../../infra/runtime/retry.ts";
+import { type Clock, systemClock } from "../../infra/runtime/timing/retry.ts";
 import type { UnixMs } from "../../stream/flow.ts";
 import {
   caughtUp,

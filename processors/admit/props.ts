@@ -91,8 +91,8 @@ const withoutMoney = (props: Props, warnings: string[]): Money => {
 };
 
 /**
- * Props of a custom event are the sender's own: its amount is `revenue`, else `value`, where that is
- * one; what does not fit stays in props, with a warning where it looks like money.
+ * Props of a custom event are the sender's own: its amount is `revenue`, else `value`, where that
+ * is one; what does not fit stays in props, with a warning where it looks like money.
  */
 export const liftCustom = (props: Props, segments: ReadonlySet<string>, warnings: string[]): Lifted => {
   const name = isAbsent(props.revenue) && typeof props.value === "number" && props.value >= 0 ? "value" : "revenue";

@@ -13,7 +13,10 @@ const moneyOf = ({ value_minor, currency }: EventReceived): string =>
 const inWords = (event: EventReceived): string =>
   `a ${typeOf(event)} of order ${event.order_id ?? "none"}, ${moneyOf(event)}`;
 
-/** The row of a refund without a currency may be in that of its sale, and its amount in those digits. */
+/**
+ * The row of a refund without a currency may be in that of its sale, and its amount in those
+ * digits.
+ */
 const isSameMoney = (first: EventReceived, second: EventReceived): boolean => {
   if (first.currency === second.currency || first.value_minor === null || second.value_minor === null)
     return moneyOf(first) === moneyOf(second);

@@ -1,7 +1,7 @@
 // The order of durable effects: decode, load and fold, remember, produce, commit, count. Whatever
 // fails, nothing after it has happened.
 import { expect, test } from "vitest";
-import { retry } from "../../infra/runtime/retry.ts";
+import { retry } from "../../infra/runtime/timing/retry.ts";
 import { step, toys } from "../support/toy.ts";
 import { Killed, publish, type WorkerSettings, type World, worker, world } from "../support/world.ts";
 

@@ -1,6 +1,6 @@
 // One step, tried again with full jitter until a deadline; the clock is the test's own.
 import { expect, test } from "vitest";
-import { type Clock, retry } from "../../infra/runtime/retry.ts";
+import { type Clock, retry } from "../../infra/runtime/timing/retry.ts";
 
 const away = Object.assign(new Error("away"), { code: "ECONNREFUSED" });
 

@@ -2,7 +2,7 @@
 // same command ends what it began, and no partition goes forward.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import type { Clock } from "../../infra/runtime/retry.ts";
+import type { Clock } from "../../infra/runtime/timing/retry.ts";
 import {
   type Hold,
   type Holds,

@@ -135,7 +135,8 @@ export const money: readonly Law[] = [
         evidence,
         count(
           "conversions without an outcome",
-          `(${ours}) c where not exists (${entries} and (e.kind in ('earned', 'none') or (e.kind = 'adjustment' and e.conversion_version = 1)))`,
+          `(${ours}) c where not exists (${entries} and (e.kind in ('earned', 'none')
+            or (e.kind = 'adjustment' and e.conversion_version = 1)))`,
         ),
         // A change is what opens a line or takes back from it; volume tiers may move what other
         // sales earned beside it.

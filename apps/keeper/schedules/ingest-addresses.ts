@@ -1,6 +1,6 @@
 // Asks every address of the ingest host which way its events take, for an edge that has died says
 // nothing itself: each minute, on record hourly and at each change.
-import type { Schedule } from "../../../infra/runtime/schedule.ts";
+import type { Schedule } from "../../../infra/runtime/timing/schedule.ts";
 import type { Alert } from "../../../modules/alerts/alert.ts";
 import type { IngestPathCheck, IngestPathState } from "../../../modules/edges/ingest-path.ts";
 import type { PathName } from "../../../modules/edges/path.ts";
@@ -24,7 +24,9 @@ const EVERY_MS = 60_000;
 const HOUR_MS = 3_600_000;
 const ANSWER_MS = 5_000;
 
-/** What an address says of itself; `path` is null when it does not answer as an ingest host does. */
+/**
+ * What an address says of itself; `path` is null when it does not answer as an ingest host does.
+ */
 export interface AddressFound {
   readonly address: string;
   readonly path: PathName | null;
@@ -55,7 +57,7 @@ const ask = async (address: string): Promise<AddressFound> => {
 };
 
 /** The worst is both_down: no address takes events, or those that do have object storage alone. */
-export const stateOfAddresses = (found: readonly AddressFound[]): IngestPathState => {
+const stateOfAddresses = (found: readonly AddressFound[]): IngestPathState => {
   if (found.every(({ path }) => path === null || path === "both_down")) return "both_down";
   return found[0]!.path === "primary" ? "operational" : "primary_down";
 };
@@ -83,7 +85,8 @@ export const addressChecks = ({ addresses, known, record, report, now }: Address
     if (before?.state === "both_down" && check.state !== "both_down") await report(recovered(before.since, check));
     const isDue = before?.state !== check.state || check.checked_at - before.checked_at >= HOUR_MS;
     if (isDue) await record(check);
-    // The record says since when, and so which incident this is: another keeper may have been first.
+    // The record says since when, and so which incident this is: another keeper may have been
+    // first.
     if (check.state === "both_down") await report(down((await known())?.since ?? check.checked_at, check));
     return addresses.length;
   },

@@ -1,5 +1,5 @@
 // Tries one step again while its error is transient, with full jitter and a deadline.
-import { classify } from "./errors.ts";
+import { classify } from "../errors.ts";
 
 /**
  * What retrying needs of the world; tests bring their own. `now` is monotonic milliseconds,

@@ -37,7 +37,9 @@ const lasting: Readonly<Record<string, string>> = {
   "processors/admit/shape.ts kinds": "10,000 keys of at most 64 characters, then emptied",
   "processors/enrich/identity-keys.ts known": "100 clients, each with a memo of 10,000 identifiers",
 };
-/** Gone with the request, the batch, the picture of reference data or the list that it is made of. */
+/**
+ * Gone with the request, the batch, the picture of reference data or the list that it is made of.
+ */
 const passing: ReadonlySet<string> = new Set([
   "domain/reference/reference.ts groups",
   "domain/reference/reference.ts ordered",

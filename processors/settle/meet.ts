@@ -48,9 +48,6 @@ const isWorthTheSame = (line: Line, { event }: EventAttributed): boolean => {
   return ours !== null && ours === theirs;
 };
 
-/** A person has taken its credit, so nothing is paid twice beside it. */
-const isSettled = ({ status, is_decided }: Line): boolean => status === "open" && is_decided;
-
 export const meet = ({ at, receivedAt, data }: Recorded<Claim>, lines: readonly Line[]): Meets => {
   const copyOf = (line: Line | undefined): Meets =>
     line === undefined ? { kind: "new", total: null } : { kind: "copy", line };
@@ -62,7 +59,7 @@ export const meet = ({ at, receivedAt, data }: Recorded<Claim>, lines: readonly 
   if (known !== undefined) return copyOf(known);
   if (product === "") return same.length > 1 ? { kind: "copy_of_all", lines: same } : copyOf(same[0]);
   const total = same.find(({ product_key }) => product_key === "");
-  if (total === undefined || isSettled(total)) return { kind: "new", total: null };
+  if (total === undefined) return { kind: "new", total: null };
   const isInTime = Math.abs(receivedAt - total.received_at) <= MERGE_WINDOW_MS;
   return same.length === 1 && isInTime && isWorthTheSame(total, data.attributed)
     ? copyOf(total)

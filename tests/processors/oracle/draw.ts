@@ -284,8 +284,7 @@ export const historyOf = (seed: number): History => {
     if (again !== undefined) happenings.push(again);
     else if (kind < 10) happenings.push(purchaseIn(random, scene, place));
     else if (kind < (types.length > 1 ? 13 : 11)) happenings.push(othersIn(random, scene, place));
-    // What a person's word on an order's total is for its lines is not decided.
-    else if (kind < 16 || scene.hasTotals) happenings.push(refundIn(random, scene, place));
+    else if (kind < 16) happenings.push(refundIn(random, scene, place));
     else happenings.push(decisionIn(random, scene, place));
   }
   return { clients: scene.clients, contracts, happenings };

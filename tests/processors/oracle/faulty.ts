@@ -95,7 +95,7 @@ export const answersUnderFaults = async (
       if (one.topic === "scored") publish(within, topics.eventsScored, one);
       else if (one.topic === "claims") publish(within, topics.claims, one);
     const places = [...within.committed.keys()];
-    if (places.length > 0 && chance(0.3)) {
+    if (places.length > 0 && chance(0.5)) {
       const place = pick(...places);
       within.committed.set(place, below(within.committed.get(place)! + 1));
       faults.rewinds += 1;

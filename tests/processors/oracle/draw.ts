@@ -244,9 +244,7 @@ const againIn = (random: Random, scene: Scene, place: Place): Sent | undefined =
   if (earlier.length === 0) return undefined;
   const again = { ...pick(...earlier), receivedAt: place.receivedAt };
   if (!holds(13) || chance(0.5)) return again;
-  // Whether an amount without a currency is other money than the first one is not decided.
-  const isOtherMoney = again.amount !== undefined && (again.t !== "refund" || again.currency !== undefined);
-  return !isOtherMoney ? { ...again, order: "Z" } : { ...again, amount: `4${again.amount}` };
+  return again.amount === undefined ? { ...again, order: "Z" } : { ...again, amount: `4${again.amount}` };
 };
 
 const sceneOf = (random: Random, soFar: readonly (Sent | Decided)[]): Scene => {

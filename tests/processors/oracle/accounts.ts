@@ -144,25 +144,30 @@ const unitsOf = ({ value, refunded, isBack }: Credit, countsSales: boolean | und
   return isBack ? 0n : value === 0n ? MILLION : MILLION - halfEven(MILLION * refunded, value);
 };
 /**
- * Each sale earns by its own table the part of the volume that is its own; earlier terms fill the
- * lower part.
+ * The sales of each table earn the part of the volume that is theirs, above that of earlier ones:
+ * what the table pays up to its end less what it pays up to its beginning, both rounded.
  */
 const earnedByTiers = (credits: readonly Credit[]): bigint => {
   const inOrder = credits.toSorted(({ terms: a }, { terms: b }) => a!.from - b!.from || a!.recordedAt - b!.recordedAt);
-  let [exact, priced, paid] = [0n, 0n, 0n];
-  for (const [n, { terms }] of inOrder.entries()) {
-    const { cap, tiers = [], paysAmounts, isRetroactive } = terms!;
-    const steps = tiers.map(({ from, price }) => ({ from: paysAmounts ? from * MILLION : from, price }));
-    const upTo = (end: number): bigint => sum(inOrder.slice(0, end).map((one) => unitsOf(one, paysAmounts)));
-    const [before, after, volume] = [upTo(n), upTo(n + 1), upTo(inOrder.length)];
-    if (isRetroactive) exact += (after - before) * steps.filter(({ from }) => from <= volume).at(-1)!.price;
-    else
-      for (const [step, { from, price }] of steps.entries())
-        exact += most(0n, least(after, steps[step + 1]?.from ?? after) - most(before, from)) * price;
-    if (inOrder[n + 1]?.terms === terms) continue;
-    const part = halfEven(exact, MILLION) - priced;
-    priced += part;
-    paid += most(0n, least(part, (cap?.amount ?? paid + part) - paid));
-  }
-  return paid;
+  const tables = [...new Set(inOrder.map(({ terms }) => terms!))];
+  return sum(tables.map((table) => earnedBy(table, inOrder)));
+};
+const earnedBy = (table: ContractSaved, inOrder: readonly Credit[]): bigint => {
+  const { cap, tiers = [], paysAmounts, isRetroactive } = table;
+  const steps = tiers.map(({ from, price }) => ({ from: paysAmounts ? from * MILLION : from, price }));
+  const unitsIn = (some: readonly Credit[]): bigint => sum(some.map((one) => unitsOf(one, paysAmounts)));
+  const own = unitsIn(inOrder.filter(({ terms }) => terms === table));
+  const below = unitsIn(
+    inOrder.slice(
+      0,
+      inOrder.findIndex(({ terms }) => terms === table),
+    ),
+  );
+  const paysUpTo = (end: bigint): bigint =>
+    sum(steps.map(({ from, price }, n) => most(0n, least(end, steps[n + 1]?.from ?? end) - from) * price));
+  const price = steps.filter(({ from }) => from <= unitsIn(inOrder)).at(-1)!.price;
+  const earned = isRetroactive
+    ? halfEven(own * price, MILLION)
+    : halfEven(paysUpTo(below + own), MILLION) - halfEven(paysUpTo(below), MILLION);
+  return least(earned, cap?.amount ?? earned);
 };

@@ -1,6 +1,6 @@
 -- What dashboards read: events counted by minute, hour and day, one row a group. Never added to: each row is computed anew from `events_current`
 -- (minutes) or from the finer grain (hours, days), and the newest computation wins, so a replay cannot count twice. `version` is the sequence of the
--- mark that asked for it. A group whose last event moved elsewhere stays as a row of zeros. Read it with FINAL (infra/clickhouse/query.ts does).
+-- mark that asked for it. A group whose last event moved elsewhere stays as a row of zeros. Read it with FINAL (sinks/clickhouse/query.ts does).
 create table if not exists rollups (
   client_id UInt32,
   grain Enum8('minute' = 1, 'hour' = 2, 'day' = 3),

@@ -1,5 +1,5 @@
 -- Reference data: what stages and edges look up. Rows are appended and never edited, so that any moment of the past can be seen as it was known.
--- Roles (tributary_app, tributary_reference, tributary_tokens, tributary_secrets) are made by infra/postgres/migrate.ts before the first file runs.
+-- Roles (tributary_app, tributary_reference, tributary_tokens, tributary_secrets) are made by sinks/postgres/migrate.ts before the first file runs.
 
 -- Tenants of the transaction: `app.clients = '1,2,3'`, set with set_config(..., true). Unset or empty means none, hence no rows.
 create function app_clients() returns int[] language sql stable parallel safe

@@ -1,4 +1,4 @@
--- Durable memory of the stages that decide money (infra/postgres/durable-memory.ts). Written by workers alone, whatever the tenant, and read by no request:
+-- Durable memory of the stages that decide money (stream/memory/postgres.ts). Written by workers alone, whatever the tenant, and read by no request:
 -- keys begin with the client they belong to, and no row-level policy stands in the way of a batch that holds many clients.
 
 -- The newest value of each key. `version` counts its changes: whoever meets one version and finds another when remembering has decided on something else.

@@ -1,4 +1,4 @@
--- What the log has to hear of a change, written in the transaction of the change: both are there or neither. The relay (modules/outbox/outbox.ts) takes
+-- What the log has to hear of a change, written in the transaction of the change: both are there or neither. The relay (sinks/postgres/outbox.ts) takes
 -- rows of transactions that are older than every open one, so that a lower id which commits late is not sent behind a higher one.
 create table outbox (
   outbox_id bigint generated always as identity primary key,

@@ -1,5 +1,5 @@
 -- Subjects that were erased: whatever says something about one, up to the moment of the erasure, is written to no store again. A row is there before the
--- first delete of an erasure, and for good; `subject` is what the log holds of the subject (domain/suppression.ts), never the subject itself.
+-- first delete of an erasure, and for good; `subject` is what the log holds of the subject (processors/suppression.ts), never the subject itself.
 create sequence suppression_revisions as int;
 create table suppressions (
   client_id int not null,

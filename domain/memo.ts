@@ -1,9 +1,10 @@
 // Remembers the answers of a pure function for the texts seen most recently.
 
-/** A longer text is computed each time, so that `size` bounds the bytes as well. */
+/**
+ * A longer text is computed each time, so that `size` bounds the bytes as well. A text that is a
+ * part of a long one must come as a copy: V8 keeps the whole alive with its part.
+ */
 const LONGEST_KEPT = 1_024;
-/** A part of a text keeps all of it alive (V8 slices share their parent), so keys are copies. */
-const copyOf = (text: string): string => Buffer.from(text, "utf16le").toString("utf16le");
 
 /**
  * The same function, at most `size` answers of it kept. Two generations instead of a list in order
@@ -25,7 +26,7 @@ export const memo = <Answer>(size: number, compute: (text: string) => Answer): (
       older = younger;
       younger = new Map();
     }
-    younger.set(copyOf(text), answer);
+    younger.set(text, answer);
     return answer;
   };
 };

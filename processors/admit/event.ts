@@ -271,9 +271,13 @@ const cleanText = (text: string, terms: Terms, warnings: string[]): string => {
   return scrubbed.value;
 };
 
-/** Never in the middle of a surrogate pair: half of one is refused by every store. */
+/**
+ * Never in the middle of a surrogate pair: half of one is refused by every store. A copy, since a
+ * part of a text keeps all of it alive for as long as it is remembered (domain/memo.ts).
+ */
 const cut = (text: string, length: number): string => {
   if (text.length <= length) return text;
   const last = text.charCodeAt(length - 1);
-  return text.slice(0, last >= 0xd8_00 && last <= 0xdb_ff ? length - 1 : length);
+  const part = text.slice(0, last >= 0xd8_00 && last <= 0xdb_ff ? length - 1 : length);
+  return Buffer.from(part, "utf16le").toString("utf16le");
 };

@@ -164,8 +164,8 @@ test("credits and money are those of a world in which the rules had been right, 
         for (const key of new Set([...Object.keys(before), ...Object.keys(after), ...Object.keys(moved)]))
           expect((after[key] ?? 0n) - (before[key] ?? 0n), `what was said of ${key}`).toBe(moved[key] ?? 0n);
       }
-      // A line of one window may be held for what another partner claims in the other one: a run over
-      // both sees it.
+      // A line of one window may be held for what another partner claims in the other one: a run
+      // over both sees it.
       await actual.write(await actual.difference(today, { from: noon, to: end, now }));
       expect(creditsIn(actual)).toEqual(creditsIn(ideal));
       expect(accountsIn(actual)).toEqual(accountsIn(ideal));

@@ -13,6 +13,7 @@ import { migrate as migratePostgres } from "../../infra/postgres/migrate.ts";
 import { openPool } from "../../infra/postgres/sql.ts";
 import { until } from "../../infra/runtime/timing/until.ts";
 import { groupNamed } from "../../modules/groups/hosting.ts";
+import { appPasswordOf } from "../../modules/installation/steps.ts";
 import { takeMarks } from "../../modules/rollups/rollup-marks.ts";
 import { computeRollups } from "../../modules/rollups/rollups.ts";
 import { differingRows } from "../../modules/state-hash/clickhouse.ts";
@@ -94,7 +95,7 @@ export const rebuildInto = async (target: Target, live: StateHash, tell: (text: 
   const prefixes = parts.map((part) => `${name}.${part.name}.`);
   try {
     await migratePostgres(inDatabase(target.adminUrl), {
-      appPassword: decodeURIComponent(new URL(appUrl).password),
+      appPassword: appPasswordOf(appUrl),
       log: () => undefined,
     });
     await migrateClickhouse(clickhouse);

@@ -113,15 +113,15 @@ export const reprocessing = (): Reprocessing => {
 };
 
 /**
- * What migrations need: the owner of the tables and the password that the application's role gets.
- * Only from the environment: a running stack migrates itself.
+ * What migrations need: the owner of the tables and the application's role with its password. Only
+ * from the environment: a running stack migrates itself.
  */
 export const adminAccess = (): AdminAccess => {
-  const { POSTGRES_ADMIN_URL, POSTGRES_APP_PASSWORD } = process.env;
-  if (!POSTGRES_ADMIN_URL || !POSTGRES_APP_PASSWORD)
+  const { POSTGRES_ADMIN_URL, POSTGRES_URL } = process.env;
+  if (!POSTGRES_ADMIN_URL || !POSTGRES_URL)
     throw new Error(
-      "POSTGRES_ADMIN_URL (owner of the database) and POSTGRES_APP_PASSWORD are needed; the embedded " +
-        "stack migrates itself at npm start",
+      "POSTGRES_ADMIN_URL (owner of the database) and POSTGRES_URL (the application's role and its password) are " +
+        "needed; the embedded stack migrates itself at npm start",
     );
-  return { adminUrl: POSTGRES_ADMIN_URL, appPassword: POSTGRES_APP_PASSWORD, clickhouseUrl: addresses().clickhouseUrl };
+  return { adminUrl: POSTGRES_ADMIN_URL, appUrl: POSTGRES_URL, clickhouseUrl: addresses().clickhouseUrl };
 };

@@ -5,6 +5,7 @@ const names = [
   ...([
     "HOST",
     "PORT",
+    "OPS_HOST",
     "OPS_PORT",
     "INSTANCE_NAME",
     "LOG_LEVEL",

@@ -11,7 +11,6 @@ const stackEnvironment = z.object({
   CLICKHOUSE_URL: text,
   POSTGRES_URL: text,
   POSTGRES_ADMIN_URL: text,
-  POSTGRES_APP_PASSWORD: text,
   REDIS_URL: text,
   SCHEMA_REGISTRY_URL: text,
   OIDC_ISSUER: text,

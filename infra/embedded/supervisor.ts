@@ -355,9 +355,6 @@ async function startServices({ own, place, config }: Layout, add: Crew["add"]): 
  */
 function outsideVariables(service: Service, { inherited }: StackConfig): Record<string, string> {
   const found: Record<string, string> = { [service.outside]: inherited[service.outside]! };
-  if (service.name === "postgres") {
-    found.POSTGRES_ADMIN_URL = inherited.POSTGRES_ADMIN_URL ?? found.POSTGRES_URL!;
-    if (inherited.POSTGRES_APP_PASSWORD !== undefined) found.POSTGRES_APP_PASSWORD = inherited.POSTGRES_APP_PASSWORD;
-  }
+  if (service.name === "postgres") found.POSTGRES_ADMIN_URL = inherited.POSTGRES_ADMIN_URL ?? found.POSTGRES_URL!;
   return found;
 }

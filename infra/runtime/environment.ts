@@ -72,11 +72,11 @@ export const variables = {
   REDIS_URL: variable(z.url(), "redis:// or rediss:// (TLS).", "needed"),
   POSTGRES_URL: variable(
     z.url(),
-    "The application's role, which owns nothing: postgres://tributary_app:...; ?sslmode=verify-full for TLS.",
+    "The application's role, which owns nothing: postgres://tributary_app:password@...; migrations give the role " +
+      "this password. ?sslmode=verify-full for TLS.",
     "needed",
   ),
   POSTGRES_ADMIN_URL: variable(z.url().optional(), "The owner of the tables; only migrations use it."),
-  POSTGRES_APP_PASSWORD: variable(optional, "The password that migrations give to the application's role."),
   CLICKHOUSE_URL: variable(z.url(), "http(s)://user:password@host:8123/database.", "needed"),
   OBJECT_STORE_URL: variable(
     z.string().regex(/^(file:\/\/\/.|s3:\/\/.+\/.)/, "must be file:///folder or s3://key:secret@host/bucket"),
@@ -99,6 +99,10 @@ export const variables = {
   ),
   HOST: variable(z.string().min(1).default("127.0.0.1"), "Address that apps listen on."),
   PORT: variable(port(8080), "Port of an app."),
+  OPS_HOST: variable(
+    z.string().min(1).default("127.0.0.1"),
+    "Address that the side port listens on; metrics and health are for your own network, never the public one.",
+  ),
   OPS_PORT: variable(port(9080), "Side port: /livez, /readyz, /metrics."),
   INSTANCE_NAME: variable(
     z

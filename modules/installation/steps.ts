@@ -41,12 +41,26 @@ const prepareSchemas: Step = {
   },
 };
 
-/** What migrations need: the owner of the tables, and the password that the app's role gets. */
+/** What migrations need: the owner of the tables, and the address of the application's role. */
 export interface AdminAccess {
   readonly adminUrl: string;
-  readonly appPassword: string;
+  /** Its password is what the role tributary_app gets. */
+  readonly appUrl: string;
   readonly clickhouseUrl: string;
 }
+
+/**
+ * The password in the address of the application's role, POSTGRES_URL. Throws with the cure when
+ * the address names another role or no password.
+ */
+export const appPasswordOf = (appUrl: string): string => {
+  const { username, password } = new URL(appUrl);
+  if (username === "tributary_app" && password !== "") return decodeURIComponent(password);
+  throw new Error(
+    "POSTGRES_URL must name the role tributary_app and its password, postgres://tributary_app:password@host:5432/" +
+      "database: migrations give the role that password",
+  );
+};
 
 /** A step may move every row of a large table, and a second caller waits for all of them. */
 const LONGEST_MS = 6 * 3_600_000;
@@ -56,10 +70,10 @@ const LONGEST_MS = 6 * 3_600_000;
  * applied.
  */
 export const migrateAll = async (
-  { adminUrl, appPassword, clickhouseUrl }: AdminAccess,
+  { adminUrl, appUrl, clickhouseUrl }: AdminAccess,
   tell: (line: string) => void = () => undefined,
 ): Promise<void> => {
-  await migratePostgres(adminUrl, { appPassword, log: tell });
+  await migratePostgres(adminUrl, { appPassword: appPasswordOf(appUrl), log: tell });
   const clickhouse = openClickhouse(clickhouseUrl, { name: "tributary-migrate", timeoutMs: LONGEST_MS });
   try {
     // ClickHouse has no locks of its own: two callers at once would rename and drop each other's
@@ -106,7 +120,7 @@ const prepareTables: Step = {
   run: ({ env }) =>
     migrateAll({
       adminUrl: env.POSTGRES_ADMIN_URL!,
-      appPassword: env.POSTGRES_APP_PASSWORD!,
+      appUrl: env.POSTGRES_URL!,
       clickhouseUrl: env.CLICKHOUSE_URL!,
     }),
 };

@@ -120,7 +120,7 @@ test("two who migrate at once take turns: each step is done once, and the rows s
         "insert into events (client_id, event_id, ts, version) select 1, generateUUIDv4(), now64(3), 1 " +
         "from numbers(1000)",
     });
-    const access = { adminUrl: postgres.adminUrl, appPassword: postgres.appPassword, clickhouseUrl };
+    const access = { adminUrl: postgres.adminUrl, appUrl: postgres.appUrl, clickhouseUrl };
     const moving = shipped().filter((name) => name >= "120");
     expect((await migrationStatus(access)).pending).toEqual(moving.map((file) => `clickhouse/${file}`));
     const lines: string[] = [];

@@ -2,11 +2,13 @@
 import pg from "pg";
 import { migrate } from "../../infra/postgres/migrate.ts";
 import { openPool } from "../../infra/postgres/sql.ts";
+import { appPasswordOf } from "../../modules/installation/steps.ts";
 import { sharedStack } from "./shared-stack.ts";
 
 export interface FreshDatabase {
   readonly adminUrl: string;
   readonly appPassword: string;
+  readonly appUrl: string;
   /** As the application role; closed by `drop`. */
   readonly pool: (options?: Parameters<typeof openPool>[1]) => pg.Pool;
   readonly adminPool: pg.Pool;
@@ -19,9 +21,8 @@ let made = 0;
  * stack.
  */
 export const freshDatabase = async (options: { readonly empty?: boolean } = {}): Promise<FreshDatabase> => {
-  const { POSTGRES_ADMIN_URL: server, POSTGRES_APP_PASSWORD: appPassword } = sharedStack().env as Readonly<
-    Record<string, string>
-  >;
+  const { POSTGRES_ADMIN_URL: server, POSTGRES_URL: app } = sharedStack().env as Readonly<Record<string, string>>;
+  const appPassword = appPasswordOf(app!);
   made += 1;
   const name = `test_${process.pid}_${Date.now()}_${made}`;
   const urlOf = (change: (url: URL) => void): string => {
@@ -32,7 +33,7 @@ export const freshDatabase = async (options: { readonly empty?: boolean } = {}):
   };
   const adminUrl = urlOf(() => undefined);
   await once(server!, `create database ${name}`);
-  if (!options.empty) await migrate(adminUrl, { appPassword: appPassword! });
+  if (!options.empty) await migrate(adminUrl, { appPassword });
   const pools: pg.Pool[] = [];
   const opened = (url: string, pool: Parameters<typeof openPool>[1] = {}): pg.Pool => {
     const made = openPool(url, pool);
@@ -41,11 +42,12 @@ export const freshDatabase = async (options: { readonly empty?: boolean } = {}):
   };
   const appUrl = urlOf((url) => {
     url.username = "tributary_app";
-    url.password = appPassword!;
+    url.password = appPassword;
   });
   return {
     adminUrl,
-    appPassword: appPassword!,
+    appPassword,
+    appUrl,
     pool: (pool) => opened(appUrl, pool),
     adminPool: opened(adminUrl),
     drop: async () => {

@@ -52,7 +52,6 @@ export default async function setup(project: TestProject): Promise<() => Promise
     OBJECT_STORE_URL: "file:///tmp/tributary-containers/objects",
     POSTGRES_URL: `postgres://tributary_app:${PASSWORD}@127.0.0.1:${postgres}/tributary`,
     POSTGRES_ADMIN_URL: `postgres://tributary_owner:${PASSWORD}@127.0.0.1:${postgres}/tributary`,
-    POSTGRES_APP_PASSWORD: PASSWORD,
   };
   let demo: Readonly<Record<string, unknown>> = {};
   try {

@@ -237,7 +237,6 @@ export const postgres: Service = {
   variables: ({ ports, secrets }) => ({
     POSTGRES_URL: urlOf(APP_ROLE, secrets.postgresApp, ports.postgres, DATABASE),
     POSTGRES_ADMIN_URL: urlOf(OWNER, secrets.postgresOwner, ports.postgres, DATABASE),
-    POSTGRES_APP_PASSWORD: secrets.postgresApp,
   }),
   address: (variables) => ({ url: variables.POSTGRES_URL! }),
 };

@@ -1,0 +1,43 @@
+// What listens where: the port of an app where it is asked to, its side port on the loopback.
+import { afterEach, expect, test } from "vitest";
+import { readConfig as apiConfig } from "../../apps/api/config.ts";
+import { readConfig as ingestConfig } from "../../apps/ingest/config.ts";
+import { readConfig as keeperConfig } from "../../apps/keeper/config.ts";
+import { readConfig as workerConfig } from "../../apps/worker/config.ts";
+import { type Ops, openOps } from "../../infra/http/side-port.ts";
+import { openMetrics } from "../../infra/runtime/metrics.ts";
+import { appPasswordOf } from "../../modules/installation/steps.ts";
+
+let ops: Ops | undefined;
+afterEach(() => ops?.close());
+
+const env = {
+  TRIBUTARY_SECRET: "pL3vQ9xT7mK1wZ8rN4sB6yD2hJ5cF0gA",
+  KAFKA_BROKERS: "kafka:9092",
+  SCHEMA_REGISTRY_URL: "http://registry:8081",
+  REDIS_URL: "redis://redis:6379",
+  POSTGRES_URL: "postgres://tributary_app:p@postgres:5432/tributary",
+  CLICKHOUSE_URL: "http://tributary:p@clickhouse:8123/tributary",
+  OBJECT_STORE_URL: "file:///objects",
+};
+
+test.each(Object.entries({ ingest: ingestConfig, worker: workerConfig, keeper: keeperConfig, api: apiConfig }))(
+  "the side port of %s stays on the loopback when its port is open to the world",
+  (_, readConfig) => {
+    expect(readConfig({ ...env, HOST: "0.0.0.0" }).OPS_HOST).toBe("127.0.0.1");
+    expect(readConfig({ ...env, OPS_HOST: "10.0.0.5" }).OPS_HOST).toBe("10.0.0.5");
+  },
+);
+
+test("the side port answers at its own address alone", async () => {
+  const metrics = openMetrics({ app: "test", version: "0", commit: "0" });
+  ops = await openOps({ port: 0, host: "127.0.0.2", checks: {}, metrics });
+  expect((await fetch(`http://127.0.0.2:${ops.port}/livez`)).status).toBe(200);
+  await expect(fetch(`http://127.0.0.1:${ops.port}/livez`)).rejects.toThrow("fetch failed");
+});
+
+test("migrations take the password of the application's role from its address, and refuse one without", () => {
+  expect(appPasswordOf("postgres://tributary_app:p%40ss@postgres:5432/tributary")).toBe("p@ss");
+  for (const url of ["postgres://tributary_app@postgres/tributary", "postgres://tributary_owner:p@postgres/tributary"])
+    expect(() => appPasswordOf(url)).toThrow(/^POSTGRES_URL must name the role tributary_app and its password/);
+});

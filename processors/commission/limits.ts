@@ -26,7 +26,7 @@ export const bounded = (worth: Worth, valueMinor: bigint, { min_minor, max_minor
 };
 
 /** What is left of a cap once `paidMinor` of it is used; never less than nothing. */
-export const roomOf = (cap: Cap, paidMinor: bigint): bigint => larger(cap.amount_minor - paidMinor, 0n);
+const roomOf = (cap: Cap, paidMinor: bigint): bigint => larger(cap.amount_minor - paidMinor, 0n);
 
 /** How a receipt speaks of a cap. */
 export const capWords = (cap: Cap, currency: string, paidMinor: bigint) => ({

@@ -3,9 +3,10 @@
 
 import type { Conversion } from "../../schemas/generated.ts";
 import { earnsAt, type Place, reachedBy, volumeInputs, volumeWords } from "./contract-types/tiered.ts";
-import type { Count, Scale, Sold } from "./earned.ts";
-import { capWords, roomOf } from "./limits.ts";
-import { inOrder, placeIn, withoutReviews } from "./sold.ts";
+import type { Count, Sold } from "./earned.ts";
+import { capWords } from "./limits.ts";
+import { type Counted, payableOf, type Share, sharesOf } from "./shares.ts";
+import { placeIn } from "./sold.ts";
 import { monthName } from "./sub-keys.ts";
 import { type Inputs, LEDGER_MAX, larger, smaller } from "./worth.ts";
 
@@ -22,11 +23,6 @@ export interface Adjustment {
   readonly formula: string;
   readonly inputs: Inputs;
 }
-/** The counts of the sale's month, and of all months, where caps for life count. */
-export interface Counted {
-  readonly month: Count;
-  readonly lifetime: Count;
-}
 /** The part as a change of it left it; `amountMinor` is what was paid for it beside. */
 export const withPart = (counted: Counted, table: string, part: Sold, amountMinor: bigint): Counted => {
   const { cap } = part.scale;
@@ -41,61 +37,34 @@ export const withPart = (counted: Counted, table: string, part: Sold, amountMino
     lifetime: isOf("lifetime") ? { ...lifetime, paid_minor: lifetime.paid_minor + amountMinor } : lifetime,
   };
 };
-export const usedOf = (scale: Scale, { month, lifetime }: Counted): bigint =>
-  scale.cap?.period === "lifetime" ? lifetime.paid_minor : month.paid_minor;
-/** What may still be paid: by the cap, and by what a ledger entry can hold. */
-export const spareOf = ({ scale, paid_minor }: Sold, counted: Counted): bigint => {
-  const most = smaller(LEDGER_MAX - paid_minor, LEDGER_MAX);
-  return scale.cap === null ? most : smaller(roomOf(scale.cap, usedOf(scale, counted)), most);
-};
+/** What of its cap was used before, the part's own payment included. */
+const usedBy = ({ scale, paid_minor }: Sold, { roomMinor }: Share): bigint =>
+  scale.cap === null || roomMinor === null ? 0n : scale.cap.amount_minor - roomMinor + paid_minor;
 
-/**
- * What brings the part to what it earns: up as far as the cap has room, down without a limit, and
- * never to less than nothing.
- */
-const missingOf = (counted: Counted, table: string): bigint => {
-  const part = counted.month.sold[table]!;
-  const missing = earnsAt(placeIn(counted.month, table), part.scale) - part.paid_minor;
-  return missing <= 0n ? missing : smaller(missing, larger(spareOf(part, counted), -part.paid_minor));
-};
-
-/**
- * What of the part is held: what it earns less what it would earn without the sales under review,
- * so that a review which ends badly never takes back what is payable.
- */
-const heldOf = (month: Count, table: string): bigint => {
-  const part = month.sold[table]!;
-  const payable = smaller(earnsAt(placeIn(month, table, withoutReviews), part.scale), part.paid_minor);
-  return smaller(part.paid_minor - payable + part.won_held, larger(part.paid_minor, 0n));
+/** What a sale that has just come may earn, by the cap and by what a ledger entry holds. */
+export const spareIn = (grown: Counted, table: string, before: Count) => {
+  const share = sharesOf(grown, before).get(table)!;
+  const part = grown.month.sold[table]!;
+  const most = smaller(LEDGER_MAX - part.paid_minor, LEDGER_MAX);
+  const spareMinor = share.roomMinor === null ? most : smaller(larger(share.roomMinor - part.paid_minor, 0n), most);
+  return { spareMinor, usedMinor: usedBy(part, share) };
 };
 
 interface Amount {
   readonly amountMinor: bigint;
-  /** What its cap had used before: the other parts move in the same step. */
   readonly usedMinor: bigint;
 }
-/**
- * In this order: what is lost may be room for what is won, and a part that stands below nothing
- * after a refund takes of that room first.
- */
-const STEPS: readonly ((missing: bigint, paidMinor: bigint) => bigint)[] = [
-  (missing) => smaller(missing, 0n),
-  (missing, paidMinor) => smaller(larger(missing, 0n), larger(-paidMinor, 0n)),
-  (missing) => larger(missing, 0n),
-];
-const settled = (counted: Counted): Counted & { readonly amounts: ReadonlyMap<string, Amount> } => {
+const settled = (own: Counted, before: Count): Counted & { readonly amounts: ReadonlyMap<string, Amount> } => {
   const amounts = new Map<string, Amount>();
-  let after = counted;
-  for (const stepOf of STEPS)
-    for (const [table] of inOrder(counted.month)) {
-      const part = after.month.sold[table]!;
-      const step = stepOf(missingOf(after, table), part.paid_minor);
-      if (step === 0n) continue;
-      const before = amounts.get(table)?.amountMinor ?? 0n;
-      amounts.set(table, { amountMinor: before + step, usedMinor: usedOf(part.scale, after) - before });
-      const lost = smaller(part.won_held, larger(-step, 0n));
-      after = withPart(after, table, { ...part, won_held: part.won_held - lost }, step);
-    }
+  let after = own;
+  for (const [table, share] of sharesOf(own, before)) {
+    const part = own.month.sold[table]!;
+    const amountMinor = share.amountMinor - part.paid_minor;
+    amounts.set(table, { amountMinor, usedMinor: usedBy(part, share) });
+    if (amountMinor === 0n) continue;
+    const lost = smaller(part.won_held, larger(-amountMinor, 0n));
+    after = withPart(after, table, { ...part, won_held: part.won_held - lost }, amountMinor);
+  }
   return { ...after, amounts };
 };
 
@@ -105,18 +74,19 @@ export const adjusted = (
   before: Counted,
   own: Counted,
 ): Counted & { readonly adjustments: readonly Adjustment[] } => {
-  const { amounts, ...done } = settled(own);
+  const { amounts, ...done } = settled(own, before.month);
+  const payable = payableOf(done, before.month);
   const adjustments: Adjustment[] = [];
   let after: Counted = done;
-  for (const [table] of inOrder(done.month)) {
+  for (const [table, amount] of amounts) {
     const part = after.month.sold[table]!;
-    const { amountMinor, usedMinor } = amounts.get(table) ?? { amountMinor: 0n, usedMinor: usedOf(part.scale, done) };
-    const heldMinor = heldOf(after.month, table) - part.held_minor;
-    if (amountMinor === 0n && heldMinor === 0n) continue;
+    const held = smaller(part.paid_minor - payable.get(table)! + part.won_held, larger(part.paid_minor, 0n));
+    const heldMinor = held - part.held_minor;
+    if (amount.amountMinor === 0n && heldMinor === 0n) continue;
     const numbers = Object.values(after.month.sold).filter(({ contract_id }) => contract_id === part.contract_id);
     const number = 1 + numbers.reduce((sum, { adjustments: count }) => sum + count, 0);
-    adjustments.push(adjustmentOf(change, { table, before, own, amountMinor, usedMinor, heldMinor, number }));
-    const counts = { ...part, held_minor: part.held_minor + heldMinor, adjustments: part.adjustments + 1 };
+    adjustments.push(adjustmentOf(change, { table, before, own, ...amount, heldMinor, number }));
+    const counts = { ...part, held_minor: held, adjustments: part.adjustments + 1 };
     after = withPart(after, table, counts, 0n);
   }
   return { ...after, adjustments };
@@ -177,6 +147,7 @@ const reasonOf = (
   const { scale, paid_minor } = part;
   const hasMoved = reachedBy(was.month, scale) !== reachedBy(place.month, scale);
   if (!hasMoved && (amountMinor === 1n || amountMinor === -1n)) return "rounding";
-  if (amountMinor > 0n && scale.cap !== null && paid_minor < earnsAt(was, scale)) return "cap_room";
+  const isOfCap = amountMinor > 0n ? paid_minor < earnsAt(was, scale) : earnsAt(place, scale) >= earnsAt(was, scale);
+  if (scale.cap !== null && isOfCap) return "cap_room";
   return amountMinor > 0n ? "tier_won" : "tier_lost";
 };

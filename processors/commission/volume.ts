@@ -7,7 +7,8 @@ import type { Conversion } from "../../schemas/generated.ts";
 import { addedBy, isUnpaid, saleFormula, scaleOf, volumeInputs } from "./contract-types/tiered.ts";
 import { type CommissionMemory, countIn, type Earned, type Volume, withCount } from "./earned.ts";
 import { capWords } from "./limits.ts";
-import { type Adjustment, adjusted, type Counted, spareOf, usedOf, withPart } from "./month.ts";
+import { type Adjustment, adjusted, spareIn, withPart } from "./month.ts";
+import type { Counted } from "./shares.ts";
 import { minus, NO_VOLUME, ownKind, placeIn, plus, tableOf, volumeOf } from "./sold.ts";
 import { monthName, periodKey } from "./sub-keys.ts";
 import { type Nothing, nothing, smaller, type Worth } from "./worth.ts";
@@ -53,12 +54,14 @@ export const earnByVolume = (
   const isHeld = sale.review !== null;
   const grown = { ...part, units: plus(part.units, units) };
   const was = placeIn(opened.month, table);
-  const place = placeIn(withPart(opened, table, grown, 0n).month, table);
+  const counted = withPart(opened, table, grown, 0n);
+  const place = placeIn(counted.month, table);
   const added = addedBy(was, place, scale);
-  const amountMinor = smaller(added, spareOf(part, before));
+  const { spareMinor, usedMinor } = spareIn(counted, table, before.month);
+  const amountMinor = smaller(added, spareMinor);
   const ownHeld = isHeld ? { held_units: plus(part.held_units, units), held_minor: part.held_minor + amountMinor } : {};
   const step = adjusted(sale, opened, withPart(opened, table, { ...grown, ...ownHeld }, amountMinor));
-  const cap = scale.cap === null ? null : capWords(scale.cap, scale.currency, usedOf(scale, before));
+  const cap = scale.cap === null ? null : capWords(scale.cap, scale.currency, usedMinor);
   const inputs = {
     line_value_minor: sale.line_value_minor.toString(),
     ...volumeInputs(monthName(sale.occurred_at), was, place, scale),

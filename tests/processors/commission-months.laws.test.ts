@@ -85,10 +85,8 @@ const partsEarn = (sold: readonly Sold[], all: readonly Contract[]): readonly bi
 const sum = (parts: readonly bigint[]): bigint => parts.reduce((all, part) => all + part, 0n);
 const monthEarns = (sold: readonly Sold[], all: readonly Contract[]): bigint => sum(partsEarn(sold, all));
 /** What a month earns without the sales under review: never a cent more than with them. */
-const clearEarns = (sold: readonly Sold[], clear: readonly Sold[], all: readonly Contract[]): bigint => {
-  const whole = partsEarn(sold, all);
-  return sum(partsEarn(clear, all).map((part, n) => smaller(part, whole[n]!)));
-};
+const clearEarns = (sold: readonly Sold[], clear: readonly Sold[], all: readonly Contract[]): bigint =>
+  smaller(monthEarns(clear, all), monthEarns(sold, all));
 const onAccount = (entries: readonly LedgerEntry[], name: string): bigint =>
   -entries
     .flatMap(({ lines }) => lines)

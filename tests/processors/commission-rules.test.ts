@@ -208,8 +208,12 @@ describe("a month with sales under review", () => {
   ];
   const marginal = written({ type: "tiered", tiers });
   const retroactive = written({ type: "tiered", tiers, tier_mode: "retroactive" });
-  const balances = (one: Contract, happenings: readonly Happening[]) => {
-    const entries = committed(history(happenings), () => terms({ contract: one }));
+  /** One contract for all of them, or the n-th for the n-th conversion. */
+  const balances = (by: Contract | readonly Contract[], happenings: readonly Happening[]) => {
+    const all = [by].flat();
+    const entries = committed(history(happenings), ({ data }) =>
+      terms({ contract: all[Number(data.conversion_id.slice(4)) % all.length] }),
+    );
     const lines = entries.flatMap((each) => each.lines);
     const on = (name: string): bigint =>
       lines.reduce((sum, { account, amount_minor }) => (account === name ? sum - amount_minor : sum), 0n);
@@ -237,6 +241,36 @@ describe("a month with sales under review", () => {
     const month = [clear(600_00n), reviewed(600_00n), clear(600_00n)];
     expect(balances(retroactive, month)).toEqual({ payable: 120_00n, held: 60_00n });
     expect(balances(retroactive, [...month, refundOf(1)])).toEqual({ payable: 120_00n, held: 0n });
+  });
+
+  describe("that was sold by two tables which share a cap", () => {
+    const cap = { period: "month", amount: 40 };
+    const ofRate = (rate: number, contract_id: number) => ({
+      ...written({ type: "tiered", tiers: [{ from: 0, rate }], cap }),
+      contract_id,
+      effective_from: noon - (9 - contract_id) * dayMs,
+    });
+    const both = [ofRate(10, 1), ofRate(20, 2)];
+
+    test("pays what its clear sales earn, though one under review by the other table filled the cap before", () => {
+      const month = [reviewed(400_00n), clear(100_00n)];
+      expect(balances(both, month)).toEqual({ payable: 20_00n, held: 20_00n });
+      expect(balances(both, [...month, refundOf(0)])).toEqual({ payable: 20_00n, held: 0n });
+      expect(balances(both, [...month, { releaseOf: 0 }])).toEqual({ payable: 40_00n, held: 0n });
+    });
+
+    test("keeps what is payable when the room of a refund goes to the sale under review", () => {
+      const month = [clear(300_00n), reviewed(200_00n), { refundOf: 0, minor: 150_00n }];
+      expect(balances(both, month.slice(0, 2))).toEqual({ payable: 30_00n, held: 10_00n });
+      expect(balances(both, month)).toEqual({ payable: 15_00n, held: 25_00n });
+    });
+
+    test("earns the same whichever of its sales came first, caps of different heights included", () => {
+      const higher = { ...both[1]!, cap: { period: "month" as const, amount_minor: 100_00n } };
+      const [first, second] = [clear(500_00n), clear(200_00n)];
+      expect(balances([both[0]!, higher], [first, second])).toEqual({ payable: 80_00n, held: 0n });
+      expect(balances([higher, both[0]!], [second, first])).toEqual({ payable: 80_00n, held: 0n });
+    });
   });
 });
 

@@ -172,12 +172,7 @@ export const computedAgain = ({ kind, commission_type, inputs: text }: LedgerEnt
       isMarginal ? volumeEarns(below + units, terms) - volumeEarns(below, terms) : volumeEarns(units, reached);
     if (kind === "tier_adjustment") {
       const missing = earns(own.after) - big(inputs.earned_before_minor);
-      const upToZero = big(inputs.earned_before_minor) < 0n ? -big(inputs.earned_before_minor) : 0n;
-      return missing <= 0n
-        ? missing
-        : withinCap(missing) > upToZero || missing < upToZero
-          ? withinCap(missing)
-          : upToZero;
+      return room === undefined || missing <= room ? missing : room;
     }
     return withinCap(earns(own.after) - earns(own.before));
   }

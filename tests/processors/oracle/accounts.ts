@@ -87,6 +87,7 @@ export class Accounts {
         one.partner === partner &&
         one.terms?.event_type === terms.event_type &&
         one.terms.segment === terms.segment &&
+        one.terms.cap !== undefined &&
         periodOf[period](one.at) === periodOf[period](at),
     );
     return most(0n, least(earned, amount - sum(together.map(owed))));
@@ -130,7 +131,7 @@ export class Accounts {
     for (const [key, credits] of months) {
       const [who, what] = key.split("|");
       const all = earnedByTiers(credits);
-      const clear = earnedByTiers(credits.filter(({ isHeld }) => !isHeld));
+      const clear = least(all, earnedByTiers(credits.filter(({ isHeld }) => !isHeld)));
       for (const [account, amount] of [["payable", clear] as const, ["held", all - clear] as const])
         money[`${who} ${account} ${what}`] = (money[`${who} ${account} ${what}`] ?? 0n) + amount;
     }
@@ -145,15 +146,23 @@ const unitsOf = ({ value, refunded, isBack }: Credit, countsSales: boolean | und
 };
 /**
  * The sales of each table earn the part of the volume that is theirs, above that of earlier ones:
- * what the table pays up to its end less what it pays up to its beginning, both rounded.
+ * what the table pays up to its end less what it pays up to its beginning, both rounded. Earlier
+ * tables fill a cap first.
  */
 const earnedByTiers = (credits: readonly Credit[]): bigint => {
   const inOrder = credits.toSorted(({ terms: a }, { terms: b }) => a!.from - b!.from || a!.recordedAt - b!.recordedAt);
-  const tables = [...new Set(inOrder.map(({ terms }) => terms!))];
-  return sum(tables.map((table) => earnedBy(table, inOrder)));
+  let ofCap = 0n;
+  let total = 0n;
+  for (const table of new Set(inOrder.map(({ terms }) => terms!))) {
+    const earned = earnedBy(table, inOrder);
+    const paid = table.cap === undefined ? earned : least(earned, most(0n, table.cap.amount - ofCap));
+    if (table.cap !== undefined) ofCap += paid;
+    total += paid;
+  }
+  return total;
 };
 const earnedBy = (table: ContractSaved, inOrder: readonly Credit[]): bigint => {
-  const { cap, tiers = [], paysAmounts, isRetroactive } = table;
+  const { tiers = [], paysAmounts, isRetroactive } = table;
   const steps = tiers.map(({ from, price }) => ({ from: paysAmounts ? from * MILLION : from, price }));
   const unitsIn = (some: readonly Credit[]): bigint => sum(some.map((one) => unitsOf(one, paysAmounts)));
   const own = unitsIn(inOrder.filter(({ terms }) => terms === table));
@@ -166,8 +175,6 @@ const earnedBy = (table: ContractSaved, inOrder: readonly Credit[]): bigint => {
   const paysUpTo = (end: bigint): bigint =>
     sum(steps.map(({ from, price }, n) => most(0n, least(end, steps[n + 1]?.from ?? end) - from) * price));
   const price = steps.filter(({ from }) => from <= unitsIn(inOrder)).at(-1)!.price;
-  const earned = isRetroactive
-    ? halfEven(own * price, MILLION)
-    : halfEven(paysUpTo(below + own), MILLION) - halfEven(paysUpTo(below), MILLION);
-  return least(earned, cap?.amount ?? earned);
+  if (isRetroactive) return halfEven(own * price, MILLION);
+  return halfEven(paysUpTo(below + own), MILLION) - halfEven(paysUpTo(below), MILLION);
 };

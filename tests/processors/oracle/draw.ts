@@ -59,7 +59,8 @@ interface Family {
 }
 const termsOf = (random: Random, { kind, period }: Family): Terms => {
   const { pick, chance, below } = random;
-  const cap = period === null ? {} : { cap: { period, amount: centsOf(random, 40_00) } };
+  // Not every contract of a family has the cap, and what was paid without one is no part of it.
+  const cap = period === null || chance(0.1) ? {} : { cap: { period, amount: centsOf(random, 40_00) } };
   if (kind === "tiered") return { ...tiersOf(random), ...cap };
   const rate_ppm = pick(100_000n, 333_333n, 125_000n, BigInt(1 + below(1_000_000)));
   const amount = centsOf(random, 30_00);
@@ -86,11 +87,9 @@ const contractsOf = (random: Random, client: number, types: readonly string[]): 
         if (chance(0.1)) return [];
         const base = { client, partner, segment, event_type, recordedAt: longAgo, to: null };
         const first = { ...base, from: longAgo, ...termsOf(random, family) };
-        // What of a cap that two tables share is payable while one is under review: not decided.
-        const mayFollow = kind !== "tiered" || period === null;
-        if (!mayFollow || !chance(0.3)) return [first];
+        if (!chance(0.3)) return [first];
         const recordedAt = holds(4) && chance(0.4) ? border + pick(-DAY, HOUR, 3 * DAY) : longAgo;
-        const from = pick(border, border - DAY, border + DAY);
+        const from = pick(border, border - DAY, border + DAY, border + 4 * DAY, border + 10 * DAY);
         return [first, { ...base, recordedAt, from, ...termsOf(random, family) }];
       }),
     );

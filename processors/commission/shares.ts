@@ -1,0 +1,78 @@
+// What each table of a month earns within its cap, and what of it is payable: a function of what
+// was sold, whatever came first.
+
+import { earnsAt } from "./contract-types/tiered.ts";
+import type { Count, Sold } from "./earned.ts";
+import { inOrder, placeIn, withoutReviews } from "./sold.ts";
+import { LEDGER_MAX, larger, smaller } from "./worth.ts";
+
+/** The counts of the sale's month, and of all months, where caps for life count. */
+export interface Counted {
+  readonly month: Count;
+  readonly lifetime: Count;
+}
+/** In minor units; `roomMinor` is null without a cap. */
+export interface Share {
+  readonly amountMinor: bigint;
+  /** What the cap left to the part, all that it was ever paid included. */
+  readonly roomMinor: bigint | null;
+}
+type Period = keyof Counted;
+
+const sumOf = (amounts: Iterable<bigint>): bigint => [...amounts].reduce((sum, one) => sum + one, 0n);
+
+/**
+ * Earlier terms fill a cap first. What other sales took of it (those that earn one by one, other
+ * months of a lifetime) stays theirs, and takes nothing of what these tables had `before`.
+ */
+export const sharesOf = (
+  counted: Counted,
+  before: Count,
+  unitsOf?: (part: Sold) => Sold["units"],
+): ReadonlyMap<string, Share> => {
+  const parts = inOrder(counted.month);
+  const taken = { month: 0n, lifetime: 0n };
+  const had = { month: 0n, lifetime: 0n };
+  const othersIn = (period: Period): bigint =>
+    counted[period].paid_minor -
+    sumOf(parts.map(([, { scale, paid_minor }]) => (scale.cap?.period === period ? paid_minor : 0n)));
+  const shares = new Map<string, Share>();
+  for (const [table, { scale, paid_minor }] of parts) {
+    const most = smaller(LEDGER_MAX, paid_minor + LEDGER_MAX);
+    const earns = smaller(earnsAt(placeIn(counted.month, table, unitsOf), scale), most);
+    const { cap } = scale;
+    if (cap === null) {
+      shares.set(table, { amountMinor: earns, roomMinor: null });
+      continue;
+    }
+    const period: Period = cap.period === "lifetime" ? "lifetime" : "month";
+    const kept = smaller(earnsAt(placeIn(counted.month, table), scale), before.sold[table]?.paid_minor ?? 0n);
+    had[period] += larger(kept, 0n);
+    const free = larger(cap.amount_minor - othersIn(period), smaller(cap.amount_minor, had[period]));
+    const roomMinor = larger(free - taken[period], 0n);
+    const amountMinor = smaller(earns, roomMinor);
+    taken[period] += amountMinor;
+    shares.set(table, { amountMinor, roomMinor });
+  }
+  return shares;
+};
+
+/**
+ * What of each part is payable: together what the month would earn without the sales under review,
+ * so that a review which ends badly takes back nothing payable, but never more than it earns.
+ */
+export const payableOf = (counted: Counted, before: Count): ReadonlyMap<string, bigint> => {
+  const whole = inOrder(counted.month).map(([table, { paid_minor }]) => [table, paid_minor] as const);
+  const isReviewed = ({ held_units }: Sold): boolean => held_units.value_minor !== 0n || held_units.sales_ppm !== 0n;
+  if (!Object.values(counted.month.sold).some(isReviewed)) return new Map(whole);
+  const clear = sharesOf(counted, before, withoutReviews);
+  const own = new Map(whole.map(([table, paid]) => [table, smaller(paid, clear.get(table)!.amountMinor)]));
+  const clearMinor = sumOf([...clear.values()].map(({ amountMinor }) => amountMinor));
+  let beyond = smaller(clearMinor, sumOf(whole.map(([, paid]) => paid))) - sumOf(own.values());
+  for (const [table, paid] of whole) {
+    const more = smaller(beyond, paid - own.get(table)!);
+    own.set(table, own.get(table)! + more);
+    beyond -= more;
+  }
+  return own;
+};

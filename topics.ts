@@ -57,7 +57,7 @@ export const topics = {
     keyedBy: "client_id:order",
     partitions: 4,
     checked: true,
-    idOf: (data) => data.decision?.decision_id ?? data.attributed.event.event_id,
+    idOf: (data) => data.decision?.decision_id ?? data.moved?.move_id ?? data.attributed.event.event_id,
     keyOf: (data) => `${data.client_id}:${data.order_key}`,
     record: schemas.Claim,
   }),

@@ -21,6 +21,12 @@ export const uuidOf = (...parts: readonly (string | number)[]): string => {
 /** The two fixed bits of RFC 9562 leave two free ones in this digit. */
 const VARIANT = "89ab";
 
+/** What a sender may use as the id of an event. */
+export const EVENT_ID = /^[A-Za-z0-9._:-]{1,128}$/;
+
+/** Two clients may send the same event id; the same client may not mean two events by it. */
+export const sentEventId = (clientId: number, senderEventId: string): string => uuidOf(clientId, senderEventId);
+
 /**
  * The id of the n-th record that a stage makes of one input: the same whenever, wherever and
  * however often it is made.

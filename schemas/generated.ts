@@ -22,6 +22,22 @@ export type TopicName =
 
 export type ClaimKind = "conversion" | "refund" | "decision";
 
+/**
+ * A refund that named an event only, and waited where that event is not: it goes on where its line
+ * is, and is no longer where it waited.
+ */
+export interface MovedRefund {
+  /**
+   * the id of this claim, since the refund's own stands where it waited; the same move made again
+   * has the same id
+   */
+  readonly move_id: string;
+  /** when it was moved */
+  readonly at: UnixMs;
+  /** when the refund was received */
+  readonly received_at: UnixMs;
+}
+
 /** Something said about one order: its sale, another copy of it, its refund, a decision. */
 export interface Claim {
   readonly client_id: number;
@@ -36,11 +52,12 @@ export interface Claim {
    * order
    */
   readonly decision: Decision | null;
-  /**
-   * of a refund that names an event: the first copy of the line that this event made, or is a copy
-   * of
-   */
+  /** of a refund that names an event: the event, which made a line or is a copy of one */
   readonly line_event_id: string | null;
+  /**
+   * of a refund that is moved: to the line of line_event_id, or away from here where that is null
+   */
+  readonly moved: MovedRefund | null;
 }
 
 export type ConversionKind = "credited" | "reversed" | "released";

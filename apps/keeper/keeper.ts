@@ -28,6 +28,7 @@ import { forgetting, outbox } from "./schedules/outbox.ts";
 import { openRepairs } from "./schedules/repairs.ts";
 import { openReplayLane } from "./schedules/replays.ts";
 import { rollups } from "./schedules/rollups.ts";
+import { strayRefunds } from "./schedules/stray-refunds.ts";
 import { waiting } from "./schedules/waiting.ts";
 
 const STORE_MS = 5_000;
@@ -138,6 +139,7 @@ const beginWork = async (frame: Frame): Promise<void> => {
   await begin(forgetting(pool));
   await begin(rollups(pool, clickhouse));
   await begin(waiting(pool, metrics, Date.now));
+  await begin(withWire(strayRefunds({ pool, clickhouse, wire, produce, clock: Date.now })));
   await begin(withWire(nightly({ pool, clickhouse, wire, produce, log, clock: Date.now })));
   await begin(archiveRetention(objects, Date.now));
   const setAside = refusedByLog({ send: produce, objects, wire: () => wire, log });

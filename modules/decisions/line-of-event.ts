@@ -1,10 +1,10 @@
 // The line that an event made or is a copy of, under the key by which settle remembers it: an order
 // id, or what a lead, an install or a custom sale goes by.
 import type { Pool } from "pg";
+import { sentEventId } from "../../domain/ids.ts";
 import type { Clickhouse } from "../../infra/clickhouse/client.ts";
 import { scopeOf } from "../../infra/clickhouse/query.ts";
 import { transaction } from "../../infra/postgres/sql.ts";
-import { sentEventId } from "../../processors/admit/event-id.ts";
 import { orderKeyOf } from "../../processors/attribute/claims.ts";
 import type { EventReceived } from "../../schemas/generated.ts";
 import { type EventVersion, eventVersions } from "../../sinks/analytics/reads.ts";

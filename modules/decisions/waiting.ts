@@ -1,20 +1,31 @@
 // What waits for its sale or for a person, over all orders that settle remembers.
 import type { Pool } from "pg";
 import { transaction } from "../../infra/postgres/sql.ts";
-import { order } from "../../processors/settle/order.ts";
+import { type OrderState, order } from "../../processors/settle/order.ts";
 import { type Waiting, waitingOf } from "../../processors/settle/waiting.ts";
 
-export interface WaitingOfOrder extends Waiting {
+/** `order_key`: as in docs/design/money.md, "Ids and keys". */
+export interface RememberedOrder {
   readonly client_id: number;
-  /** As in docs/design/money.md, "Ids and keys". */
   readonly order_key: string;
+  readonly state: OrderState;
 }
+export interface WaitingOfOrder extends Waiting, Omit<RememberedOrder, "state"> {}
 export interface WaitingKind {
   readonly kind: Waiting["kind"];
   readonly count: number;
   /** Since the oldest of them waits; 0 when none does. */
   readonly seconds: number;
 }
+interface Scan {
+  readonly clientId?: number;
+  readonly isClosing?: () => boolean;
+  /** Begins behind this key, as `keyOf` writes it. */
+  readonly after?: string;
+}
+
+export const keyOf = ({ client_id, order_key }: Pick<RememberedOrder, "client_id" | "order_key">): string =>
+  `${client_id}:${order_key}`;
 
 /** So many orders are looked through by one statement, about 50 ms. */
 const ORDERS_AT_ONCE = 5_000;
@@ -29,14 +40,14 @@ select key, case when position('"review":"'::bytea in value) > 0 or position('"r
 from page order by key`;
 
 /**
- * In the order of their keys; of one client when it is named. Ends early when `isClosing` says so.
+ * Orders of which anything may wait, in the order of their keys; of one client when it is named.
+ * Ends early when `isClosing` says so.
  */
-export async function* waitingOrders(
+export async function* unsettledOrders(
   pool: Pool,
-  now: number,
-  { clientId, isClosing = () => false }: { readonly clientId?: number; readonly isClosing?: () => boolean } = {},
-): AsyncGenerator<WaitingOfOrder> {
-  let after = "";
+  { clientId, isClosing = () => false, after: begin = "" }: Scan = {},
+): AsyncGenerator<RememberedOrder> {
+  let after = begin;
   while (!isClosing()) {
     const { rows } = await transaction(
       pool,
@@ -48,11 +59,16 @@ export async function* waitingOrders(
     for (const { key, value } of rows) {
       const client_id = Number(key.slice(0, key.indexOf(":")));
       if (value === null || (clientId !== undefined && clientId !== client_id)) continue;
-      const order_key = key.slice(key.indexOf(":") + 1);
-      for (const one of waitingOf(order.stateOf([key], [value]), now)) yield { client_id, order_key, ...one };
+      yield { client_id, order_key: key.slice(key.indexOf(":") + 1), state: order.stateOf([key], [value]) };
     }
     after = rows.at(-1)!.key;
   }
+}
+
+/** As unsettledOrders, each thing that waits by itself. */
+export async function* waitingOrders(pool: Pool, now: number, scan: Scan = {}): AsyncGenerator<WaitingOfOrder> {
+  for await (const { state, ...of } of unsettledOrders(pool, scan))
+    for (const one of waitingOf(state, now)) yield { ...of, ...one };
 }
 
 const KINDS = ["refund", "decision", "held", "void"] as const;

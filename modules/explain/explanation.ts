@@ -1,10 +1,10 @@
 // Gathers everything that is known about one event: what was read, what was considered, what was
 // decided and what it earned.
 import type pg from "pg";
+import { sentEventId } from "../../domain/ids.ts";
 import { type Contract, type Reference, type Rule, reference } from "../../domain/reference/reference.ts";
 import type { Clickhouse } from "../../infra/clickhouse/client.ts";
 import { scopeOf } from "../../infra/clickhouse/query.ts";
-import { sentEventId } from "../../processors/admit/event-id.ts";
 import { orderKeyOf } from "../../processors/attribute/claims.ts";
 import { order } from "../../processors/settle/order.ts";
 import { waitingOf } from "../../processors/settle/waiting.ts";
@@ -107,7 +107,7 @@ const explanationOf = async (
   const newest = rows[0]!;
   const first = rows.at(-1)!;
   const at = Math.min(newest.ts, first.received_at);
-  const orderKey = orderKeyOf({ ...newest, value_minor: null } as unknown as EventReceived);
+  const orderKey = orderKeyOf({ ...newest, client_id: clientId, value_minor: null } as unknown as EventReceived);
   const money = await moneyOf(
     pool,
     clientId,

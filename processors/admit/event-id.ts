@@ -1,9 +1,6 @@
 // An event's id in the log: made of the sender's own id, or of what the event says.
 import { uuidOf } from "../../domain/ids.ts";
 
-/** Two clients may send the same event id; the same client may not mean two events by it. */
-export const sentEventId = (clientId: number, senderEventId: string): string => uuidOf(clientId, senderEventId);
-
 /**
  * What makes an event without an id the same event when it is sent again. Its address, browser,
  * session and consent may have changed meanwhile.

@@ -3,7 +3,7 @@
 
 /**
  * `amount`: the prop that becomes value_minor. Required props as in the specification's table
- * ("Events"); a refund without an amount is a full one.
+ * ("Events"); a refund without an amount is a full one, and names an order or an event.
  */
 export interface EventType {
   readonly required: readonly string[];
@@ -22,7 +22,7 @@ const TYPES: Readonly<Record<string, EventType>> = {
   lead_submit: { required: nothing, amount: "lead_value" },
   form_start: { required: nothing, amount: null },
   form_submit: { required: nothing, amount: null },
-  refund: { required: ["order_id"], amount: "amount" },
+  refund: { required: nothing, amount: "amount" },
   click: { required: nothing, amount: null },
 };
 const types = new Map(Object.entries(TYPES));

@@ -2,12 +2,13 @@
 // rule it broke.
 
 import type { Identify } from "../../domain/device-id.ts";
+import { EVENT_ID, sentEventId } from "../../domain/ids.ts";
 import { leadKey } from "../../domain/lead-key.ts";
 import { MAX_EMAILS, scrub, scrubText, TooManyEmails } from "../../domain/personal-data.ts";
 import type { EventReceived } from "../../schemas/generated.ts";
 import type { Admission, Refusal, UnixMs } from "../../stream/flow.ts";
 import { addressOf } from "./address.ts";
-import { contentEventId, sentEventId } from "./event-id.ts";
+import { contentEventId } from "./event-id.ts";
 import { CUSTOM_NAME, eventTypeOf } from "./event-types.ts";
 import { fittingId, liftCustom, liftKnown, type Props } from "./props.ts";
 import { Refused, refuse } from "./refuse.ts";
@@ -39,7 +40,6 @@ const MAX_DID = 256;
 const MAX_CLICK_ID = 256;
 const MAX_SESSION = 256;
 const MAX_USER_AGENT = 1_024;
-const EVENT_ID = /^[A-Za-z0-9._:-]{1,128}$/;
 const LEAD_EMAIL = /^[0-9a-f]{64}$/;
 /** Every device that a sender could not name would become one person. */
 const PLACEHOLDERS: ReadonlySet<string> = new Set([

@@ -1,8 +1,9 @@
 // Reads the props that decide money and matching out of the free-form ones.
 import { digitsOf } from "../../domain/currencies.ts";
+import { EVENT_ID } from "../../domain/ids.ts";
 import { toMinor } from "../../domain/money.ts";
 import { isWeakOrderId, orderIdOf } from "../../domain/order-id.ts";
-import { REFUND_REASONS } from "../../domain/refund-reasons.ts";
+import { REFUND_REASONS } from "../../domain/refunds.ts";
 import type { EventType } from "./event-types.ts";
 import { refuse } from "./refuse.ts";
 
@@ -54,15 +55,30 @@ export const liftKnown = (
     const isMissing = name === "url" ? url === null : name === "order_id" ? orderId === null : isAbsent(props[name]);
     if (isMissing) refuse("missing_prop", `props.${name}`, `is required for this event type: send props.${name}`);
   }
+  if (type.amount === "amount") checkRefund(props, orderId);
   const money = type.amount === null ? withoutMoney(props, warnings) : moneyOf(props, type.amount, warnings);
-  if (type.amount === "amount" && !isAbsent(props.reason) && !REFUND_REASONS.has(props.reason))
-    refuse("bad_prop", "props.reason", `is not a refund reason: send one of ${[...REFUND_REASONS].join(", ")}`);
   return {
     order_id: orderId,
     product_id: idOf(props, "product_id"),
     product_line: segmentOf(props, segments, warnings),
     ...money,
   };
+};
+
+/** It names what it takes back: an order, or an event (docs/design/money.md, rule 12). */
+const checkRefund = (props: Props, orderId: string | null): void => {
+  const { refunded_event_id: eventId, reason } = props;
+  if (!isAbsent(eventId) && !(typeof eventId === "string" && EVENT_ID.test(eventId)))
+    refuse("bad_prop", "props.refunded_event_id", "must be the event_id of what is refunded, as it was sent");
+  if (isAbsent(eventId) && orderId === null)
+    refuse(
+      "missing_prop",
+      "props.order_id",
+      "is required for this event type: send props.order_id, or what has no order (a lead, an install) by " +
+        "props.refunded_event_id, the event_id of the event that is refunded",
+    );
+  if (!isAbsent(reason) && !REFUND_REASONS.has(reason))
+    refuse("bad_prop", "props.reason", `is not a refund reason: send one of ${[...REFUND_REASONS].join(", ")}`);
 };
 
 type Money = Pick<Lifted, "quantity" | "value_minor" | "currency">;

@@ -1,5 +1,6 @@
 // Decides who is credited for an event, says why no other partner is, and sends what concerns an
 // order on to settle.
+import { refundedEventOf } from "../../domain/refunds.ts";
 import type { Candidate, Claim, Credit, EventAttributed, EventScored } from "../../schemas/generated.ts";
 import { drop, type Emitted, emit, type Processor } from "../../stream/flow.ts";
 import { shownBy } from "../enrich/consent.ts";
@@ -77,7 +78,8 @@ export const attribute: Processor<EventScored, Out, Journey, AttributeFacts, "no
             kind,
             attributed,
             decision: null,
-            line_event_id: null,
+            line_event_id: refundedEventOf(event),
+            moved: null,
           },
         };
   return emit<Out, Journey>([emitted], journeyAfter(event.t, event.click_id, journey, facts));

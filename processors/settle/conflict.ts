@@ -1,6 +1,7 @@
 // One event id for two things: a sale and its refund, two orders, two amounts.
 
 import { toDecimal } from "../../domain/money.ts";
+import { refundedEventOf } from "../../domain/refunds.ts";
 import type { Claim, EventAttributed, EventReceived } from "../../schemas/generated.ts";
 import type { Recorded } from "../../stream/flow.ts";
 import { DEFAULT_CURRENCY } from "./order.ts";
@@ -24,8 +25,14 @@ const isSameMoney = (first: EventReceived, second: EventReceived): boolean => {
   return isRewritten && first.value_minor === inDigitsOf(second.value_minor, first.currency!);
 };
 
+/** The row of a refund that names an event may bear the order of that event. */
+const isOfTheSame = (first: EventReceived, second: EventReceived): boolean => {
+  const [one, other] = [first, second].map(refundedEventOf);
+  return one === other && (first.order_id === second.order_id || (one !== null && second.order_id === null));
+};
+
 const isSame = (first: EventReceived, second: EventReceived): boolean =>
-  typeOf(first) === typeOf(second) && first.order_id === second.order_id && isSameMoney(first, second);
+  typeOf(first) === typeOf(second) && isOfTheSame(first, second) && isSameMoney(first, second);
 
 /** `outputs`: what was recorded for the id, the row of its event among them. */
 export const conflict = ({ id, data }: Recorded<Claim>, outputs: readonly Recorded<unknown>[]) => {

@@ -24,6 +24,7 @@ export const decisionOnOrder = (clientId: number, orderId: string, said: Said): 
   }),
   decision: { ...whole, ...said, scope: "order" },
   line_event_id: null,
+  moved: null,
 });
 
 /**
@@ -42,6 +43,7 @@ export const decisionOnLine = (
     attributed,
     decision: { ...whole, ...said, scope: "line" },
     line_event_id: null,
+    moved: null,
   };
 };
 
@@ -56,6 +58,7 @@ export const decisionOnEvent = (attributed: EventAttributed, reference: Referenc
   attributed,
   decision: { ...whole, ...said, scope: claimKindOf(attributed.event, reference) === "conversion" ? "line" : "event" },
   line_event_id: null,
+  moved: null,
 });
 
 /**
@@ -74,10 +77,11 @@ export const decisionOnRow = (
   attributed: today,
   decision: { ...whole, ...said, scope },
   line_event_id: null,
+  moved: null,
 });
 
-/** As it enters the log: event time and receipt are when it was decided. */
-export const decisionRecord = (claim: Claim) => ({ at: claim.decision?.at ?? 0, data: claim });
+/** As it enters the log: event time and receipt are when it was decided, or moved. */
+export const decisionRecord = (claim: Claim) => ({ at: claim.decision?.at ?? claim.moved?.at ?? 0, data: claim });
 
 /**
  * Claims carry an event. This one is never stored: only what names an order and its line is read of

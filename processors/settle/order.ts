@@ -51,6 +51,8 @@ export interface Line {
   readonly conversion_version: number;
   /** How many second copies have come. */
   readonly copies: number;
+  /** The events of the newest of them: a refund may name any. */
+  readonly copied: readonly string[];
   /**
    * The row of the first copy as it was last written, as text: few lines are ever touched again, so
    * few are ever read.
@@ -63,7 +65,7 @@ export interface Refund {
   readonly event_id: string;
   /** Null: of the whole order. */
   readonly product_key: string | null;
-  /** The first copy of the line that it names by an event id; null: it names none. */
+  /** The event that it names: the first copy of its line, or another one; null: it names none. */
   readonly line_event_id: string | null;
   /** Null: all of it. */
   readonly amount_minor: bigint | null;
@@ -73,7 +75,7 @@ export interface Refund {
   readonly received_at: UnixMs;
   /** The shop's own id, by which the copies of one refund meet. */
   readonly refund_id: string | null;
-  /** Its row as it was last written, while its currency is that of a sale. */
+  /** Its row as it was last written, while its currency or its order is that of a sale. */
   readonly row: string | null;
 }
 
@@ -151,6 +153,7 @@ const encode = ({ lines, refunds, decisions, events, claimed_by }: OrderState): 
       has_currency: line.has_currency || undefined,
       refunded_minor: line.refunded_minor.toString(),
       settled_minor: line.settled_minor === 0n ? undefined : line.settled_minor.toString(),
+      copied: line.copied.length === 0 ? undefined : line.copied,
       row: undefined,
       is_decided: line.is_decided || undefined,
     })),
@@ -167,6 +170,8 @@ const encode = ({ lines, refunds, decisions, events, claimed_by }: OrderState): 
   return Buffer.from([head, ...rows].join("\n"));
 };
 
+const noCopies: readonly string[] = [];
+
 /** Filled in where it was parsed: a copy of each line would cost a fifth of reading it. */
 const lineFrom = (line: any, row: string, format: number): Line => {
   line.name ??= null;
@@ -175,6 +180,7 @@ const lineFrom = (line: any, row: string, format: number): Line => {
   line.has_currency ??= false;
   line.refunded_minor = BigInt(line.refunded_minor);
   line.settled_minor = format === 1 ? line.refunded_minor : BigInt(line.settled_minor ?? 0);
+  line.copied ??= noCopies;
   line.is_decided ??= false;
   line.row = row;
   return line;

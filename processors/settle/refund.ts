@@ -1,7 +1,8 @@
-// Reads a refund, finds its copies, and writes its amount in the currency of its sale.
+// Reads a refund, finds its copies, and fills in what its sale says: currency, order and goods.
 
-import { REFUND_REASONS } from "../../domain/refund-reasons.ts";
-import type { Claim, EventAttributed } from "../../schemas/generated.ts";
+import { isWeakOrderId } from "../../domain/order-id.ts";
+import { REFUND_REASONS } from "../../domain/refunds.ts";
+import type { Claim, EventAttributed, EventReceived } from "../../schemas/generated.ts";
 import type { Recorded, UnixMs } from "../../stream/flow.ts";
 import { type Line, type Refund, rowOf, rowText } from "./order.ts";
 import { idIn, namesCurrency, propsIn } from "./props.ts";
@@ -11,20 +12,23 @@ import { currencyOf, inDigitsOf, namesLine } from "./spread.ts";
  * What the refund asks for. A reason outside the closed list (docs/design/contracts.md, "Batch") is
  * `other`. An amount without a currency is in whatever the sale was in.
  */
-export const refundOf = ({ id, receivedAt, data }: Recorded<Claim>): Refund => {
+export const refundOf = ({ receivedAt, data }: Recorded<Claim>): Refund => {
   const { event } = data.attributed;
   const given = propsIn(event);
   const currency = namesCurrency(event) ? event.currency : null;
   return {
-    event_id: id,
-    product_key: event.product_id,
+    event_id: event.event_id,
+    product_key: data.order_key.startsWith("o:") ? event.product_id : null,
     line_event_id: data.line_event_id,
     amount_minor: event.value_minor,
     currency,
     reason: REFUND_REASONS.has(given.reason) ? (given.reason as string) : "other",
-    received_at: receivedAt,
+    received_at: data.moved?.received_at ?? receivedAt,
     refund_id: idIn(given.refund_id),
-    row: event.value_minor !== null && currency === null ? rowText(data.attributed) : null,
+    row:
+      data.line_event_id !== null || (event.value_minor !== null && currency === null)
+        ? rowText(data.attributed)
+        : null,
   };
 };
 
@@ -36,16 +40,35 @@ export const firstOf = (refunds: readonly Refund[], { refund_id, product_key, li
         (one) => one.refund_id === refund_id && one.product_key === product_key && one.line_event_id === line_event_id,
       );
 
-const inCurrency = (row: EventAttributed, amountMinor: bigint, currency: string): EventAttributed => ({
-  ...row,
-  event: { ...row.event, currency, value_minor: inDigitsOf(amountMinor, currency) },
+const inCurrency = (event: EventReceived, amountMinor: bigint, currency: string): EventReceived => ({
+  ...event,
+  currency,
+  value_minor: inDigitsOf(amountMinor, currency),
 });
 
+/** A placeholder in the place of an order id joins a refund to no sale. */
+const orderIn = ({ order_id }: EventReceived): string | null =>
+  order_id === null || isWeakOrderId(order_id) ? null : order_id;
+
+/** What the refund left out and its sale says: the currency, and the goods of a line it names. */
+const filledIn = (event: EventReceived, refund: Refund, sold: readonly Line[]): EventReceived => {
+  const currency = refund.amount_minor === null || refund.currency !== null ? null : currencyOf(refund, sold);
+  const filled =
+    currency === null || currency === event.currency ? event : inCurrency(event, refund.amount_minor!, currency);
+  if (refund.line_event_id === null || sold.length !== 1) return filled;
+  const line = rowOf(sold[0]!).event;
+  const order_id = orderIn(event) ?? orderIn(line) ?? event.order_id;
+  const product_line = event.product_line ?? line.product_line;
+  const isKnown =
+    order_id === event.order_id && line.product_id === event.product_id && product_line === event.product_line;
+  return isKnown ? filled : { ...filled, order_id, product_id: line.product_id, product_line };
+};
+
 /**
- * Refunds without a currency take that of their sale, and so do their rows: one version up, or at
- * once for the one that has just come.
+ * Refunds take from their sale what they left out, and so do their rows: one version up, or at once
+ * for the one that has just come.
  */
-export const inSalesCurrency = (
+export const asTheirSales = (
   refunds: readonly Refund[],
   lines: readonly Line[],
   justCame: string | null,
@@ -56,16 +79,13 @@ export const inSalesCurrency = (
   const rows: { readonly row: EventAttributed; readonly at: UnixMs }[] = [];
   if (refunds.length === 0) return { refunds, rows };
   const written = refunds.map((refund) => {
-    if (refund.row === null || refund.amount_minor === null) return refund;
-    const currency = currencyOf(
-      refund,
-      lines.filter((line) => namesLine(refund, line)),
-    );
+    if (refund.row === null) return refund;
     const before = rowOf({ row: refund.row });
-    if (currency === null || currency === before.event.currency) return refund;
-    const after = inCurrency(before, refund.amount_minor, currency);
-    const row = refund.event_id === justCame ? after : { ...after, version: before.version + 1 };
-    rows.push({ row, at: Math.min(row.event.ts, refund.received_at) });
+    const sold = lines.filter((line) => namesLine(refund, line));
+    const event = filledIn(before.event, refund, sold);
+    if (event === before.event) return refund;
+    const row = { ...before, event, version: before.version + (refund.event_id === justCame ? 0 : 1) };
+    rows.push({ row, at: Math.min(event.ts, refund.received_at) });
     return { ...refund, row: rowText(row) };
   });
   return { refunds: written, rows };

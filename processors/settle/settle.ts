@@ -19,7 +19,8 @@ import { decideOrder, decideWaiting } from "./decide.ts";
 import { isLead, leadIdOf, meet, nameOf, productKeyOf } from "./meet.ts";
 import { MERGE_WINDOW_MS, mergeCopy, moneyOf, rowOfCopy, withoutGoods } from "./merge-copy.ts";
 import { DEFAULT_CURRENCY, type Line, type OrderState, rowOf, rowText } from "./order.ts";
-import { firstOf, inSalesCurrency, refundOf } from "./refund.ts";
+import { asTheirSales } from "./refund.ts";
+import { moveRefund, takeRefund } from "./refund-claim.ts";
 
 type Settled = { readonly conversions: Conversion; readonly attributed: EventAttributed };
 type Rows = readonly { readonly row: EventAttributed; readonly at: UnixMs }[];
@@ -83,6 +84,7 @@ const opened = (claim: Recorded<Claim>, review: string | null): Line => {
     conversion_id: null,
     conversion_version: 0,
     copies: 0,
+    copied: [],
     row: rowText(row),
   };
 };
@@ -132,11 +134,11 @@ const firstCopy = (
   const { line: decided, rows, decisions } = decideWaiting(changes, settled, order.decisions, isLead(claim.data));
   const lines = changed.map((line) => (line === settled ? decided : line));
   const written = [row, ...rows].map((version) => ({ row: version, at: claim.at }));
-  const refunded = inSalesCurrency(order.refunds, lines, null);
-  return emitted([...written, ...refunded.rows], changes, {
+  const taken = asTheirSales(order.refunds, lines, null);
+  return emitted([...written, ...taken.rows], changes, {
     ...order,
     lines,
-    refunds: refunded.refunds,
+    refunds: taken.refunds,
     decisions,
     claimed_by: claimedBy(order, row),
   });
@@ -157,6 +159,13 @@ const heldBy = (line: Line, first: EventAttributed, copy: EventAttributed, order
   if (!isCredited(copy)) return null;
   return copy.fraud.band === "review" ? "fraud_review" : isClaimedByAnother(order, copy) ? DISPUTED : null;
 };
+
+/** A source that sends one sale for ever is counted, and forgotten one by one. */
+const MOST_COPIES = 20;
+const withCopy = ({ copies, copied }: Line, eventId: string): Pick<Line, "copies" | "copied"> => ({
+  copies: copies + 1,
+  copied: [...copied.slice(1 - MOST_COPIES), eventId],
+});
 
 /**
  * It counts never again. In time it fills what the first copy lacked; a line that a partner holds
@@ -183,7 +192,7 @@ const merged = (line: Line, copy: EventAttributed, order: OrderState): Touched =
       has_currency: line.has_currency || money.has_currency,
       settled_minor: settled,
       review: held ?? line.review,
-      copies: line.copies + 1,
+      ...withCopy(line, copy.event.event_id),
       row: row === first ? line.row : rowText(row),
     },
     row,
@@ -193,15 +202,16 @@ const merged = (line: Line, copy: EventAttributed, order: OrderState): Touched =
   };
 };
 
-const counted = (lines: readonly Line[], copied: readonly Line[]): readonly Line[] =>
-  lines.map((line) => (copied.includes(line) ? { ...line, copies: line.copies + 1 } : line));
+const counted = (lines: readonly Line[], copied: readonly Line[], eventId: string): readonly Line[] =>
+  lines.map((line) => (copied.includes(line) ? { ...line, ...withCopy(line, eventId) } : line));
 
 const secondCopy = (claim: Recorded<Claim>, order: OrderState, copied: readonly Line[]): Outcome => {
   const changes: Changes = { cause: claim, records: [] };
   const copy = claim.data.attributed;
   const copyRow = { row: rowOfCopy(copy, copied[0]!.event_id), at: claim.at };
   const inTime = copied.filter((line) => Math.abs(claim.receivedAt - line.received_at) <= MERGE_WINDOW_MS);
-  if (inTime.length === 0) return emitted([copyRow], changes, { ...order, lines: counted(order.lines, copied) });
+  if (inTime.length === 0)
+    return emitted([copyRow], changes, { ...order, lines: counted(order.lines, copied, claim.id) });
   const said = copied.length > 1 ? withoutGoods(copy) : copy;
   const touched = inTime.map((line) => withIds(merged(line, said, order), claim.data));
   const changed = changeLines(changes, order, touched);
@@ -211,17 +221,17 @@ const secondCopy = (claim: Recorded<Claim>, order: OrderState, copied: readonly 
   const settled = changed.find(({ event_id }) => event_id === copied[0]!.event_id)!;
   const { line: decided, rows } = decideWaiting(changes, settled, asked, false);
   const lines = changed.map((line) => (line === settled ? decided : line));
-  const refunded = inSalesCurrency(order.refunds, lines, null);
+  const taken = asTheirSales(order.refunds, lines, null);
   const written = [
     ...touched.flatMap(({ line, row, isRewritten }) => (isRewritten ? [{ row, at: line.at }] : [])),
     ...rows.map((row) => ({ row, at: settled.at })),
     copyRow,
-    ...refunded.rows,
+    ...taken.rows,
   ];
   return emitted(written, changes, {
     ...order,
     lines,
-    refunds: refunded.refunds,
+    refunds: taken.refunds,
     decisions: order.decisions.filter((one) => !asked.includes(one)),
     claimed_by: claimedBy(order, copy),
   });
@@ -239,17 +249,8 @@ const withIds = (touched: Touched, claim: Claim): Touched => ({
 
 const refundClaim = (claim: Recorded<Claim>, order: OrderState): Outcome => {
   const changes: Changes = { cause: claim, records: [] };
-  const row = claim.data.attributed;
-  const asked = refundOf(claim);
-  const first = firstOf(order.refunds, asked);
-  if (first !== undefined) return emitted([{ row: rowOfCopy(row, first.event_id), at: claim.at }], changes, order);
-  if (asked.amount_minor !== null && asked.amount_minor <= 0n) return emitted([{ row, at: claim.at }], changes, order);
-  const refunds = [...order.refunds, asked];
-  const lines = changeLines(changes, { lines: order.lines, refunds }, []);
-  const refunded = inSalesCurrency(refunds, lines, claim.id);
-  const isWritten = refunded.rows.some((one) => one.row.event.event_id === claim.id);
-  const rows = [...(isWritten ? [] : [{ row, at: claim.at }]), ...refunded.rows];
-  return emitted(rows, changes, { ...order, lines, refunds: refunded.refunds });
+  const { rows, state } = claim.data.moved === null ? takeRefund(changes, order) : moveRefund(changes, order);
+  return emitted(rows, changes, state);
 };
 
 const decisionClaim = (claim: Recorded<Claim>, decision: Decision, order: OrderState): Outcome => {

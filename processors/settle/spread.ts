@@ -31,9 +31,12 @@ const textOf = ({ product_key, name, event_id }: Line): string => `${product_key
 const byProduct = (a: Share, b: Share): number => (textOf(a.line) < textOf(b.line) ? -1 : 1);
 
 const isOfLine = ({ product_key, line_event_id }: Refund): boolean => product_key !== null || line_event_id !== null;
+/** The event made the line, or is a copy of it. */
+const isOfEvent = ({ event_id, copied }: Line, eventId: string): boolean =>
+  event_id === eventId || copied.includes(eventId);
 export const namesLine = (refund: Refund, line: Line): boolean =>
   refund.line_event_id !== null
-    ? refund.line_event_id === line.event_id
+    ? isOfEvent(line, refund.line_event_id)
     : refund.product_key === null || refund.product_key === line.product_key;
 
 /** An unnamed currency is that of the line that was received first. */

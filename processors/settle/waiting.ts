@@ -19,6 +19,7 @@ export interface Waiting {
 }
 
 const reasonOf = (refund: Refund, lines: readonly Line[]): string => {
+  if (refund.line_event_id !== null && !lines.some((line) => namesLine(refund, line))) return "no_such_event";
   if (lines.length === 0) return "no_sale";
   return lines.some((line) => namesLine(refund, line)) ? "other_currency" : "no_such_line";
 };

@@ -1,11 +1,15 @@
 // A sale or a refund, attributed or not, as a row.
+import { refundedEventOf } from "../../domain/refunds.ts";
 import type { EventAttributed } from "../../schemas/generated.ts";
 import type { Recorded } from "../../stream/flow.ts";
 import type { SaleRow } from "./table.ts";
 
 const saleTypes: ReadonlySet<string> = new Set(["purchase", "ext_purchase", "refund"]);
 
-/** One row for a purchase, ext_purchase or refund; none for any other event. */
+/**
+ * One row for a purchase, ext_purchase or refund; none for any other event. A sale without an order
+ * goes by its event, and so does a refund of it.
+ */
 export const saleRows = ({
   at,
   data: { event, fraud, credit, version, merged_into },
@@ -17,7 +21,7 @@ export const saleRows = ({
           event_id: event.event_id,
           version,
           t: event.t,
-          order_id: event.order_id,
+          order_id: event.order_id ?? refundedEventOf(event),
           product_id: event.product_id,
           segment: event.product_line,
           quantity: event.quantity,

@@ -1,16 +1,20 @@
 // An event names the line that it made or is a copy of, so that a lead, an install or a custom sale
 // can be decided about.
 import { afterAll, expect, test } from "vitest";
+import { sentEventId } from "../../domain/ids.ts";
 import { openClickhouse } from "../../infra/clickhouse/client.ts";
 import { openPool } from "../../infra/postgres/sql.ts";
 import { lineOfEvent } from "../../modules/decisions/line-of-event.ts";
-import { sentEventId } from "../../processors/admit/event-id.ts";
+import { movesOfStrayRefunds } from "../../modules/decisions/stray-refunds.ts";
+import { emptyOrder, order } from "../../processors/settle/order.ts";
+import { settle } from "../../processors/settle/settle.ts";
 import type { EventReceived } from "../../schemas/generated.ts";
 import { eventRows } from "../../sinks/analytics/rows.ts";
 import { events } from "../../sinks/analytics/table.ts";
 import { clickhouseStore } from "../../sinks/stores/clickhouse.ts";
 import { topics } from "../../topics.ts";
 import { attributed, recorded } from "../support/builders.ts";
+import { refund } from "../support/money-builders.ts";
 import { sharedStack } from "../support/shared-stack.ts";
 
 const { env } = sharedStack();
@@ -26,11 +30,11 @@ const store = async (sent: string, event: Partial<EventReceived>, merged_into: s
   await clickhouseStore(clickhouse).insert(events, rows, event_id);
   return event_id;
 };
-const remember = (orderKey: string) =>
+const remember = (orderKey: string, value: Uint8Array = Buffer.of()) =>
   pool.query(
     `insert into memory_state (stage, key, version, event_id, topic, partition, "offset", value)
-     values ('settle', $1, 1, 'e', 'claims', 0, 0, '')`,
-    [`${client_id}:${orderKey}`],
+     values ('settle', $1, 1, 'e', 'claims', 0, 0, $2)`,
+    [`${client_id}:${orderKey}`, value],
   );
 const found = (id: string) => lineOfEvent({ clickhouse, pool }, client_id, id);
 
@@ -62,4 +66,29 @@ test("what settle knows no line of is not found: a page view, an event that was 
   await store("view-1", { t: "page_view", order_id: null });
   expect(await found("view-1")).toBeUndefined();
   expect(await found("nothing")).toBeUndefined();
+});
+
+test("a refund that names a lead is moved from where it waits to where the lead is, once it is stored", async () => {
+  const refunded_event_id = "lead-9";
+  const event_id = sentEventId(client_id, refunded_event_id);
+  const asked = refund({ client_id, order_key: `e:${event_id}`, props: JSON.stringify({ refunded_event_id }) });
+  const claim = { ...asked, data: { ...asked.data, client_id, line_event_id: event_id } };
+  const outcome = settle(claim, emptyOrder, null);
+  if (outcome.kind !== "emit") throw new Error(`settle emits, this one was a ${outcome.kind}`);
+  const key = `${client_id}:e:${event_id}`;
+  await remember(`e:${event_id}`, order.changes([key], emptyOrder, outcome.state)[0]!.value);
+  const moves = async (after = `${client_id}:`) => {
+    for await (const move of movesOfStrayRefunds({ clickhouse, pool }, Date.now(), { after }))
+      if (move.key === key) return move.claims.map(({ order_key, line_event_id }) => [order_key, line_event_id]);
+    return undefined;
+  };
+
+  expect(await moves()).toEqual([]);
+  await store(refunded_event_id, { t: "lead_submit", order_id: null, lead_key: "k9" });
+  await remember("l:k9");
+  expect(await moves()).toEqual([
+    ["l:k9", event_id],
+    [`e:${event_id}`, null],
+  ]);
+  expect(await moves(key)).toBeUndefined();
 });

@@ -277,6 +277,14 @@ describe("one event id for two things", () => {
       expect(foldedOf(sold, five!, six!).refused.map(({ reason }) => reason)).toEqual(["id_conflict"]);
   });
 
+  test("two refunds of two events are two, though they are of one amount", () => {
+    const [one, other] = ["p1", "p2"].map((name) =>
+      refund({ event_id, order_id: null, order_key: `e:${name}`, props: JSON.stringify({ refunded_event_id: name }) }),
+    );
+    expect(foldedOf(one!, other!).refused.map(({ reason }) => reason)).toEqual(["id_conflict"]);
+    expect(foldedOf(one!, one!).refused).toEqual([]);
+  });
+
   test("a decision that comes again is the same", () => {
     const decision = decide("take_back");
     expect(foldedOf(first, decision, decision)).toMatchObject({ refused: [], counts: { recalled: 1 } });

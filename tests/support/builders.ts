@@ -184,6 +184,7 @@ export const claim = (over: Partial<Claim> = {}): Claim => ({
   attributed: attributed({}, { credit: clickCredit() }),
   decision: null,
   line_event_id: null,
+  moved: null,
   ...over,
 });
 

@@ -60,6 +60,7 @@ const claimOf = (kind: Claim["kind"], said: Said): Recorded<Claim> => {
     attributed: row,
     decision: null,
     line_event_id: line_event_id ?? null,
+    moved: null,
   };
   return recorded(topics.claims, data, { at, receivedAt });
 };

@@ -12,6 +12,20 @@ interface Options {
   readonly olderThan: string;
   readonly json?: boolean;
 }
+/** By reason; what only a person can know is asked of the sender. */
+const CURES: Readonly<Record<string, string>> = {
+  no_sale: "its order is not known: ask for the sale, or for the right order id",
+  no_such_event:
+    "the event that it names made no line here: the keeper moves the refund within the hour once the event is known; " +
+    "else ask for the right event id, or tributary decide take-back --event",
+  no_such_line: "its order has no such product: ask for the right one, or for a refund without a product",
+  other_currency: "no line is in its currency: ask for the amount in the currency of the sale",
+  exceeds_its_lines: "nothing is owed: the refunds exceed what the order was worth",
+};
+const OF_HELD = "tributary explain, then tributary decide release, reattribute or reject";
+const cureOf = ({ kind, reason }: WaitingOfOrder): string =>
+  kind === "held" ? OF_HELD : kind === "decision" ? "decide again about the right order" : (CURES[reason] ?? "");
+
 const HOUR_MS = 3_600_000;
 /** More do not help a person who decides one after the other. */
 const MOST = 10_000;
@@ -47,6 +61,7 @@ const list = (options: Options): Promise<void> =>
         found.map(({ amount_minor, since, ...one }) => ({
           ...one,
           amount: amount_minor === null ? null : toDecimal(amount_minor, one.currency ?? "MXN"),
+          cure: cureOf({ ...one, amount_minor, since }),
           since: new Date(since).toISOString(),
           age_seconds: Math.floor((now - since) / 1_000),
         })),
@@ -61,6 +76,8 @@ const list = (options: Options): Promise<void> =>
         ]),
       ),
     );
+    for (const [reason, cure] of new Map(found.map((one) => [`${one.kind} ${one.reason}`, cureOf(one)])))
+      print(`${reason}: ${cure}`);
     if (found.length === MOST) print(`the first ${MOST} that were found; narrow it with --client or --older-than`);
   });
 

@@ -1,6 +1,7 @@
 // GET /ingest/receipts/:batch_id: what became of the events of a batch, answered from the log's
 // results.
 import type { Request, Response } from "express";
+import { sentEventId } from "../../../domain/ids.ts";
 import type { Clickhouse } from "../../../infra/clickhouse/client.ts";
 import { scopeOf } from "../../../infra/clickhouse/query.ts";
 import { Problem, unavailable } from "../../../infra/http/problem.ts";
@@ -10,7 +11,6 @@ import type { Token } from "../../../modules/access/tokens.ts";
 import type { Progress } from "../../../modules/receipts/progress.ts";
 import { type Fate, receiptCounts, receiptOf } from "../../../modules/receipts/receipts.ts";
 import { type Batch, readBatchId } from "../../../processors/admit/batch-id.ts";
-import { sentEventId } from "../../../processors/admit/event-id.ts";
 import { eventVersions } from "../../../sinks/analytics/reads.ts";
 
 export interface ReceiptParts {

@@ -1,0 +1,43 @@
+// The schedule that brings refunds which name an event to the line of that event.
+import type { Pool } from "pg";
+import type { Clickhouse } from "../../../infra/clickhouse/client.ts";
+import type { Schedule } from "../../../infra/runtime/timing/schedule.ts";
+import { decisionMessages } from "../../../modules/decisions/decisions.ts";
+import { movesOfStrayRefunds } from "../../../modules/decisions/stray-refunds.ts";
+import type { UnixMs } from "../../../stream/flow.ts";
+import type { Produce } from "../../../stream/messages.ts";
+import type { Wire } from "../../../stream/wire.ts";
+
+export interface StrayRefundsPorts {
+  readonly pool: Pool;
+  readonly clickhouse: Clickhouse;
+  readonly wire: Wire;
+  readonly produce: Produce;
+  readonly clock: () => UnixMs;
+}
+/** Then the next turn goes on: a schedule that does not return counts as dead. */
+const TURN_MS = 30_000;
+
+/** An event that is not stored yet is looked up an hour later again, while its refund waits. */
+export const strayRefunds = ({ pool, clickhouse, wire, produce, clock }: StrayRefundsPorts): Schedule => {
+  let after = "";
+  return {
+    name: "stray-refunds",
+    pauseMs: 3_600_000,
+    work: async (isClosing) => {
+      const now = clock();
+      const isOver = (): boolean => isClosing() || clock() > now + TURN_MS;
+      let moved = 0;
+      for await (const { key, claims } of movesOfStrayRefunds({ pool, clickhouse }, now, { after })) {
+        if (claims.length > 0) {
+          await produce(decisionMessages(wire, claims));
+          moved += 1;
+        }
+        after = key;
+        if (isOver()) return moved;
+      }
+      after = "";
+      return moved;
+    },
+  };
+};

@@ -1,0 +1,95 @@
+// A refund as a claim: it takes from the lines of its order, or moves to the line of the event that
+// it names.
+
+import { uuidOf } from "../../domain/ids.ts";
+import type { Claim, EventAttributed } from "../../schemas/generated.ts";
+import type { UnixMs } from "../../stream/flow.ts";
+import { changeLines } from "./change-lines.ts";
+import type { Changes } from "./credit-line.ts";
+import { rowOfCopy } from "./merge-copy.ts";
+import { type OrderState, type Refund, rowOf } from "./order.ts";
+import { asTheirSales, firstOf, refundOf } from "./refund.ts";
+import { namesLine, spread } from "./spread.ts";
+
+interface Taken {
+  readonly rows: readonly { readonly row: EventAttributed; readonly at: UnixMs }[];
+  readonly state: OrderState;
+}
+
+/** What these refunds take of each line, with the rows of those that their sales say more of. */
+const taken = (changes: Changes, order: OrderState, refunds: readonly Refund[], justCame: string | null): Taken => {
+  const lines = changeLines(changes, { lines: order.lines, refunds }, []);
+  const written = asTheirSales(refunds, lines, justCame);
+  return { rows: written.rows, state: { ...order, lines, refunds: written.refunds } };
+};
+
+/** A refund that has just come; a copy of one that is there is stored, and takes nothing. */
+export const takeRefund = (changes: Changes, order: OrderState): Taken => {
+  const { id, at, data } = changes.cause;
+  const row = data.attributed;
+  const asked = refundOf(changes.cause);
+  const first = firstOf(order.refunds, asked);
+  if (first !== undefined) return { rows: [{ row: rowOfCopy(row, first.event_id), at }], state: order };
+  if (asked.amount_minor !== null && asked.amount_minor <= 0n) return { rows: [{ row, at }], state: order };
+  const { rows, state } = taken(changes, order, [...order.refunds, asked], id);
+  const isWritten = rows.some((one) => one.row.event.event_id === id);
+  return { rows: isWritten ? rows : [{ row, at }, ...rows], state };
+};
+
+/** A refund whose line was looked up leaves the key where it waited, and takes from its line. */
+export const moveRefund = (changes: Changes, order: OrderState): Taken => {
+  const asked = refundOf(changes.cause);
+  const others = order.refunds.filter(({ event_id }) => event_id !== asked.event_id);
+  if (asked.line_event_id === null) return taken(changes, order, others, null);
+  const first = firstOf(others, asked);
+  if (first === undefined) return taken(changes, order, [...others, asked], null);
+  const copy = rowOfCopy(changes.cause.data.attributed, first.event_id);
+  const row = { ...copy, version: copy.version + 1 };
+  const { rows, state } = taken(changes, order, others, null);
+  return { rows: [{ row, at: Math.min(row.event.ts, asked.received_at) }, ...rows], state };
+};
+
+/** Refunds that name an event which made no line here, and is a copy of none. */
+export const strayRefunds = ({ lines, refunds }: OrderState): readonly Refund[] =>
+  refunds.every(({ line_event_id }) => line_event_id === null)
+    ? []
+    : spread(lines, refunds).unmet.filter(
+        (refund) =>
+          refund.line_event_id !== null && refund.row !== null && !lines.some((line) => namesLine(refund, line)),
+      );
+
+/** Where the line of an event is remembered, and the first copy of it. */
+export interface Place {
+  readonly order_key: string;
+  readonly event_id: string;
+}
+
+/**
+ * The claims that bring a stray refund from its key to its line; none when it is there already, or
+ * names an order that is not the one of its event: which of the two is meant no look-up can say.
+ * Made again they have the same ids, so a process may die between them.
+ */
+export const moveClaims = (
+  from: { readonly client_id: number; readonly order_key: string },
+  refund: Refund,
+  to: Place,
+  now: UnixMs,
+): readonly Claim[] => {
+  if (refund.row === null || (from.order_key === to.order_key && refund.line_event_id === to.event_id)) return [];
+  if (from.order_key.startsWith("o:") && from.order_key !== to.order_key) return [];
+  const claimAt = (order_key: string, line_event_id: string | null): Claim => ({
+    client_id: from.client_id,
+    order_key,
+    kind: "refund",
+    attributed: rowOf({ row: refund.row! }),
+    decision: null,
+    line_event_id,
+    moved: {
+      move_id: uuidOf("moved refund", refund.event_id, order_key, line_event_id ?? ""),
+      at: now,
+      received_at: refund.received_at,
+    },
+  });
+  const there = claimAt(to.order_key, to.event_id);
+  return from.order_key === to.order_key ? [there] : [there, claimAt(from.order_key, null)];
+};

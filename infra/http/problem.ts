@@ -80,18 +80,19 @@ export const answerProblems =
 const problemOf = (error: unknown): Problem => {
   if (error instanceof Problem) return error;
   if (error instanceof Unavailable) return unavailable(error.message, error.retryAfterSec);
-  if (error instanceof BadBody)
-    return error.code === "bad_json"
-      ? new Problem("bad_request", error.message)
-      : new Problem("validation_failed", error.message, {
-          errors: [{ pointer: error.pointer, code: error.code, detail: error.message }],
-        });
+  if (error instanceof BadBody) return ofBody(error);
   // express and its router name what is wrong with a request by a status, e.g. a path that cannot
   // be decoded
   const status = (error as { status?: unknown }).status;
   if (typeof status === "number" && status >= 400 && status < 500)
     return new Problem("bad_request", "the request cannot be read");
   return new Problem("internal", "the request failed; it was recorded under its request id");
+};
+
+const ofBody = ({ code, message, pointer }: BadBody): Problem => {
+  if (code === "bad_json") return new Problem("bad_request", message);
+  if (code === "body_too_large") return new Problem("payload_too_large", message);
+  return new Problem("validation_failed", message, { errors: [{ pointer, code, detail: message }] });
 };
 
 const sendProblem = (request: Request, response: Response, problem: Problem): void => {

@@ -184,7 +184,9 @@ const inflated = async (raw: Buffer, hold: Hold, maxBytes: number): Promise<Buff
   try {
     for await (const chunk of stream as AsyncIterable<Buffer>) {
       if (size + chunk.length > most) throw tooLong(most, maxBytes);
-      if (size + chunk.length > body.length) body = Buffer.concat([body.subarray(0, size), take(chunk.length)]);
+      if (size + chunk.length > body.length)
+        // Doubled, so that a body which hides its length is not copied for each of its chunks.
+        body = Buffer.concat([body.subarray(0, size), take(Math.min(Math.max(chunk.length, size), most - size))]);
       size += chunk.copy(body, size);
     }
   } catch (error) {

@@ -5,9 +5,9 @@ import { refuse } from "./refuse.ts";
 
 /** Limits of docs/design/contracts.md, "Limits". The event itself is level 1. */
 const MAX_DEPTH = 32;
-const MAX_KEYS = 1_000;
+export const MAX_KEYS = 1_000;
 const MAX_TEXT = 65_536;
-const MAX_EVENT_BYTES = 1_048_576;
+export const MAX_EVENT_BYTES = 1_048_576;
 /**
  * JSON writes one UTF-16 unit in at most six bytes (a \u escape), so below this no event can be too
  * large and none needs measuring.

@@ -1,7 +1,7 @@
 // Works run in the order of their coming, never more at once than fit, and none is forgotten.
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { heapOf, openLane } from "../../infra/http/lane.ts";
+import { openLane } from "../../infra/http/lane.ts";
 
 test("never more runs at once than fits, the order is kept, and all of it ends", async () => {
   await fc.assert(
@@ -29,9 +29,4 @@ test("never more runs at once than fits, the order is kept, and all of it ends",
       },
     ),
   );
-});
-
-test("a body is weighed by its characters and its objects and lists", () => {
-  expect(heapOf(Buffer.from('{"a":[1,{}]}'))).toBe(12 * 4 + 3 * 250);
-  expect(() => heapOf(Buffer.alloc(400_001, "["))).toThrow("send smaller batches");
 });

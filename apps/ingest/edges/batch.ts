@@ -2,14 +2,16 @@
 // once everything is stored (docs/design/laws.md, C10).
 import { randomInt } from "node:crypto";
 import type { Request } from "express";
-import { heapOf, openLane } from "../../../infra/http/lane.ts";
+import { openLane } from "../../../infra/http/lane.ts";
 import { takePlace } from "../../../infra/http/limits.ts";
 import { Problem } from "../../../infra/http/problem.ts";
 import { checkType, withBody } from "../../../infra/http/read-body.ts";
+import { inSlices } from "../../../infra/runtime/timing/in-slices.ts";
 import type { Token } from "../../../modules/access/tokens.ts";
 import { hostEdge, type Taken } from "../../../modules/edges/host-edge.ts";
-import type { BatchBody, BatchFacts } from "../../../processors/admit/batch.ts";
+import type { BatchFacts } from "../../../processors/admit/batch.ts";
 import { batchTag, mintBatchId } from "../../../processors/admit/batch-id.ts";
+import { type BatchBody, findBatch, readBatch } from "../../../processors/admit/read-batch.ts";
 import { isWithheld } from "../../../processors/enrich/consent.ts";
 import type { Arrival, UnixMs } from "../../../stream/flow.ts";
 import { pipeline } from "../../../topology.ts";
@@ -58,19 +60,20 @@ export const open: OpenEdge = (parts) => {
     checkType(request);
     parts.path.expectRoom();
     const sender = { token: String(token.token_id), address: request.ip ?? "" };
-    const { answer, taken } = await withBody(request, sender, (raw) =>
-      runInLane(heapOf(raw), async () => {
+    const { answer, taken } = await withBody(request, sender, (raw) => {
+      const batch = findBatch(raw);
+      return runInLane(batch.heapBytes, async () => {
         const receivedAt = Date.now();
         const facts = factsOf(parts, token, receivedAt);
-        const body = edge.accepts(raw);
+        const body = edge.accepts(await inSlices(readBatch(batch)));
         let withheld = 0;
         const found = await edge.take(body, arrivalOf(request, String(token.client_id), receivedAt), facts, (data) => {
           if (isWithheld(data)) withheld += 1;
         });
         refused = found.refused;
         return { answer: answerOf(parts, body, found, facts, withheld), taken: found };
-      }),
-    );
+      });
+    });
     await Promise.all(taken.stored);
     accepted = answer.accepted;
     response.json(answer);

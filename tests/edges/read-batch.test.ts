@@ -1,0 +1,141 @@
+// A body that is read part by part is what JSON.parse says that it is; and what would cost too much
+// is refused before it is parsed, with a way out.
+import { isDeepStrictEqual } from "node:util";
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { acceptsBatch, admitBatch } from "../../processors/admit/batch.ts";
+import { findBatch, readBatch } from "../../processors/admit/read-batch.ts";
+import { BadBody } from "../../stream/flow.ts";
+import { noon } from "../support/builders.ts";
+import { pageView, token } from "../support/shop.ts";
+
+const outcome = (body: string): unknown => {
+  try {
+    return acceptsBatch(Buffer.from(body)).events;
+  } catch (problem) {
+    if (problem instanceof BadBody) return problem.code;
+    throw problem;
+  }
+};
+const expected = (body: string): unknown => {
+  try {
+    const events = JSON.parse(body)?.events;
+    return Array.isArray(events) && events.length > 0 ? events : "bad_events";
+  } catch {
+    return "bad_json";
+  }
+};
+/** Some items are longer than a part, so that there are several parts. */
+const long = fc.integer({ min: 60_000, max: 140_000 }).map((length) => '\\",[{"'.repeat(length / 6));
+const item = fc.oneof({ weight: 5, arbitrary: fc.jsonValue() }, { weight: 1, arbitrary: long });
+const space = fc.constantFrom("", " ", "\n\t", "  \r\n");
+const bodies = fc
+  .record({
+    events: fc.array(item, { maxLength: 8 }),
+    before: fc.dictionary(fc.constantFrom("a", "events", "\u00e9", 'x"events'), fc.jsonValue(), { maxKeys: 2 }),
+    after: fc.constantFrom(
+      "",
+      ',"v":1',
+      ',"events":[7]',
+      ',"\\u0065vents":[8]',
+      ',"events":null',
+      ',"x":{"events":[9]}',
+    ),
+    spaces: fc.tuple(space, space, space),
+  })
+  .map(({ events, before, after, spaces: [a, b, c] }) => {
+    const first = JSON.stringify(before).slice(1, -1);
+    const list = events.map((each) => `${b}${JSON.stringify(each)}${c}`).join(",");
+    return `{${first}${first === "" ? "" : ","}${a}"events"${b}:${c}[${list}]${a}${after}}`;
+  });
+
+/** Beside the list only this much is read. */
+const MAX_REST = 65_536;
+/** Two values for events, of which the last one is no list to our eyes: refused, never guessed. */
+const standsTwice = /vents.*vents/s;
+const readsAs = (body: string): boolean => {
+  const [found, wanted] = [outcome(body), expected(body)];
+  if (isDeepStrictEqual(found, wanted)) return true;
+  const isRefused = found === "bad_json" || found === "bad_events";
+  return isRefused && (typeof wanted === "string" || body.length > MAX_REST || standsTwice.test(body));
+};
+
+test("any body with a list of events is read as JSON.parse reads it", () => {
+  fc.assert(fc.property(bodies, readsAs), { numRuns: 300 });
+});
+test("large bodies are read too, in several parts", () => {
+  const body = JSON.stringify({
+    v: 1,
+    events: Array.from({ length: 3_000 }, (_, n) => ({ n, x: ']},{["'.repeat(n % 40) })),
+  });
+  expect(findBatch(Buffer.from(body)).layout.parts.length).toBeGreaterThan(3);
+  expect(outcome(body)).toEqual(expected(body));
+});
+
+test("a body with one byte changed, cut or doubled is refused when JSON.parse refuses it, and only then", () => {
+  const marks = fc.constantFrom('"', "\\", "{", "}", "[", "]", ",", ":", " ", "0", "\u0001");
+  fc.assert(
+    fc.property(bodies, fc.double({ min: 0, max: 0.999, noNaN: true }), fc.option(marks), (body, place, mark) => {
+      const at = Math.floor(place * body.length);
+      const damaged = mark === null ? body.slice(0, at) : body.slice(0, at) + mark + body.slice(at + 1);
+      return readsAs(damaged);
+    }),
+    { numRuns: 500 },
+  );
+});
+
+const padding = "x".repeat(70_000);
+test.each([
+  "1,,2",
+  "1,",
+  ",1",
+  `"${padding}",,2`,
+  `"${padding}",`,
+  `,"${padding}"`,
+  `"${padding}" 2`,
+  `{"a":"${padding}"]`,
+])("a list that is no JSON is refused, wherever its parts end: %#", (list) =>
+  expect(outcome(`{"events":[${list}]}`)).toBe("bad_json"),
+);
+
+const arrival = { receivedAt: noon, sender: "7", address: null, header: () => undefined };
+const codesOf = (events: readonly string[]): readonly string[] =>
+  [...admitBatch(acceptsBatch(`{"events":[${events.join(",")}]}`), arrival, token())].map((one) =>
+    one.kind === "accepted" ? "accepted" : one.refusal.code,
+  );
+const good = JSON.stringify(pageView());
+const many = (count: number, of: (n: number) => string): string =>
+  Array.from({ length: count }, (_, n) => of(n)).join();
+
+test("an event that would cost too much to parse is refused alone, and its neighbours are taken", () => {
+  const keys = `{"props":{${many(20_000, (n) => `"k${n}":1`)}}}`;
+  const texts = `{"props":{"x":[${many(200_000, (n) => `"${n}"`)}]}}`;
+  const size = `{"props":{"x":"${"\\u00e9".repeat(400_000)}"}}`;
+  expect(codesOf([good, keys, good, texts, size, good])).toEqual([
+    "accepted",
+    "too_many_keys",
+    "accepted",
+    "event_too_large",
+    "event_too_large",
+    "accepted",
+  ]);
+});
+
+test("ten thousand events of sixty keys are taken, in parts between which others have their turn", () => {
+  const one = `{${many(60, (n) => `"key_number_${n}":${n}`)}}`;
+  const steps = readBatch(findBatch(Buffer.from(`{"events":[${new Array(10_000).fill(one).join()}]}`)));
+  let turns = 0;
+  let step = steps.next();
+  for (; step.done !== true; step = steps.next()) turns += 1;
+  expect(step.value.events.length).toBe(10_000);
+  expect(turns).toBeGreaterThan(100);
+});
+
+test.each([
+  ["1.7 million different keys", `{"events":[{${many(1_700_000, (n) => `"${n.toString(36)}":1`)}}]}`, "1000000 keys"],
+  ["objects and lists alone", `{"events":[[${"[],".repeat(400_000)}1]]}`, "400000 objects and lists"],
+  ["ten thousand events and one", `{"events":[${"1,".repeat(10_000)}1]}`, "send 1 to 10000"],
+  ["texts beside the events", `{"events":[1],"x":[${many(20_000, (n) => `"${n}"`)}]}`, 'send {"events": [...]}'],
+])("%s are refused before they are parsed, with a way out", (_, body, cure) => {
+  expect(() => findBatch(Buffer.from(body))).toThrow(cure);
+});

@@ -1,0 +1,35 @@
+// How long the event loop was blocked: counted in CPU time of this thread, so that other processes
+// of the machine do not count.
+import { readFileSync } from "node:fs";
+
+const threadMs = (): number => {
+  try {
+    return Number(readFileSync("/proc/thread-self/schedstat", "utf8").split(" ")[0]) / 1_000_000;
+  } catch {
+    return performance.now();
+  }
+};
+
+/** The longest turn of the loop while `work` runs, ms. The work itself must give up its turns. */
+export const longestBlock = async (work: () => Promise<unknown>): Promise<number> => {
+  let last = threadMs();
+  let longest = 0;
+  let isDone = false;
+  const look = (): void => {
+    const now = threadMs();
+    longest = Math.max(longest, now - last);
+    last = now;
+  };
+  const turn = (): void => {
+    look();
+    if (!isDone) setImmediate(turn);
+  };
+  setImmediate(turn);
+  try {
+    await work();
+  } finally {
+    isDone = true;
+    look();
+  }
+  return longest;
+};

@@ -45,7 +45,7 @@ export const api =
     const ports: ApiPorts = { version, startedAt: Date.now(), audit, ...stores };
     const authenticate = authenticator(stores.tokens, "service");
     const app = apiApp(await routesOf(ports), {
-      identify: identify({ issuer: config.OIDC_ISSUER, userOf: (email) => userOf(stores.pool, email) }),
+      identify: identify({ issuer: config.OIDC_ISSUER, userOf: (identity) => userOf(stores.pool, identity) }),
       service: (request) => authenticate(request, request.ip ?? "").token_id,
       limit: stores.limit,
       count: metrics.countRequest,

@@ -1,11 +1,11 @@
-// Who asks, by a user token: a JWT of the configured issuer alone, its e-mail address looked up in
-// Postgres on every request.
+// Who asks, by a user token: a JWT of the configured issuer alone, its subject looked up in Postgres
+// on every request.
 import type { IncomingMessage } from "node:http";
 import { createRemoteJWKSet, errors, type JWTVerifyGetKey, jwtVerify } from "jose";
 import { orUnavailable, Problem, unavailable } from "../../infra/http/problem.ts";
 import { bearerOf, refusals } from "../../infra/http/tokens.ts";
 import { isLoopback } from "../../infra/runtime/loopback.ts";
-import type { User } from "../../modules/access/users.ts";
+import type { Identity, User } from "../../modules/access/users.ts";
 
 /** The `aud` of access tokens: the provider must be set up to issue them for this resource. */
 export const AUDIENCE = "urn:tributary:api";
@@ -22,16 +22,19 @@ const ANSWER_MS = 5_000;
  */
 const OF_THE_PROVIDER: readonly string[] = [errors.JWKSTimeout.code, errors.JWKSInvalid.code, errors.JOSEError.code];
 
+/** Of callers who are let in nowhere: they may not ask without end. */
+const NO_USER: readonly Problem["code"][] = ["unauthorized", "no_account"];
+
 export interface IdentityPorts {
   /** Undefined: no issuer is configured, and every user token is refused. */
   readonly issuer: string | undefined;
   /** Rejects while Postgres is away. */
-  readonly userOf: (email: string) => Promise<User | undefined>;
+  readonly userOf: (identity: Identity) => Promise<User | undefined>;
 }
 
 /**
- * The user of a request. Throws Problem 401 for whatever is not a good token of a known user, 429
- * for an address that fails too often, 503 while keys or users cannot be read.
+ * The user of a request. Throws Problem 401 for whatever is not a good token, 403 for a good one of
+ * no user, 429 for an address that fails too often, 503 while keys or users cannot be read.
  */
 export const identify = ({ issuer, userOf }: IdentityPorts) => {
   let keys: Promise<JWTVerifyGetKey> | undefined;
@@ -46,15 +49,16 @@ export const identify = ({ issuer, userOf }: IdentityPorts) => {
   const userIn = async (request: IncomingMessage): Promise<User> => {
     const token = bearerOf(request);
     if (token === undefined || issuer === undefined) throw unauthorized();
-    const email = await emailIn(token, issuer, keysOf);
-    const user = await userOf(email).catch(orUnavailable("users cannot be looked up now", 2));
-    if (user === undefined) throw unauthorized();
+    const identity = await identityIn(token, issuer, keysOf);
+    const user = await userOf(identity).catch(orUnavailable("users cannot be looked up now", 2));
+    if (user === undefined)
+      throw new Problem("no_account", "you are signed in, but have no account here: ask an admin for one");
     return user;
   };
   const refused = refusals();
   return (request: IncomingMessage, address: string): Promise<User> =>
     userIn(request).catch((error: unknown) => {
-      throw error instanceof Problem && error.code === "unauthorized" ? refused(address, error) : error;
+      throw error instanceof Problem && NO_USER.includes(error.code) ? refused(address, error) : error;
     });
 };
 
@@ -80,11 +84,13 @@ const discover = async (issuer: string): Promise<JWTVerifyGetKey> => {
   return createRemoteJWKSet(keys, { timeoutDuration: ANSWER_MS });
 };
 
-const emailIn = async (
+const LONGEST_SUBJECT = 255;
+
+const identityIn = async (
   token: string,
   issuer: string,
   keysOf: (issuer: string) => Promise<JWTVerifyGetKey>,
-): Promise<string> => {
+): Promise<Identity> => {
   try {
     const { payload } = await jwtVerify(token, await keysOf(issuer), {
       issuer,
@@ -95,9 +101,12 @@ const emailIn = async (
       clockTolerance: CLOCK_TOLERANCE_SEC,
       requiredClaims: ["exp", "sub"],
     });
+    const { sub: subject, email, email_verified: isVerified } = payload;
+    // OpenID Connect Core, 2: a subject has at most 255 ASCII characters.
+    if (typeof subject !== "string" || subject === "" || subject.length > LONGEST_SUBJECT || subject.includes("\0"))
+      throw unauthorized();
     // A user who may register an address of another must not become its owner here.
-    if (typeof payload.email !== "string" || payload.email_verified !== true) throw unauthorized();
-    return payload.email;
+    return { issuer, subject, email: typeof email === "string" && isVerified === true ? email : null };
   } catch (error) {
     if (error instanceof Problem) throw error;
     // No key of that name, a bad signature, a wrong audience: all of them the token's fault.

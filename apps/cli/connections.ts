@@ -14,6 +14,7 @@ import { decisionMessages, decisionTopic } from "../../modules/decisions/decisio
 import { HeldElsewhere } from "../../modules/groups/group-holds.ts";
 import { RewindRefused } from "../../modules/groups/rewind.ts";
 import { type Found, findGroup, type Rewinding } from "../../modules/groups/rewinding.ts";
+import type { OperationPorts } from "../../modules/operations/operations.ts";
 import { findClient } from "../../modules/reference/find-client.ts";
 import type { Claim } from "../../schemas/generated.ts";
 import { topics } from "../../topics.ts";
@@ -51,24 +52,34 @@ export const clientOf = async (pool: pg.Pool, slugOrId: string): Promise<Client>
   return client;
 };
 
+/** Opens the audit of operations. */
+export const withAudit = async <T>(work: (audit: OperationPorts) => Promise<T>): Promise<T> => {
+  const { registryUrl, topicPrefix } = addresses();
+  const producer = kafkaOf().producer();
+  try {
+    const wire = await openWire([topics.operations], openRegistry({ url: registryUrl, topicPrefix }));
+    return await work({ wire, produce: producer.send });
+  } finally {
+    await producer.close();
+  }
+};
+
 /** Opens what moving a group needs; what is refused ends the command with 3. */
 export const withRewinding = <T>(work: (rewinding: Rewinding) => Promise<T>): Promise<T> =>
-  withPool(async (pool) => {
-    const { registryUrl, topicPrefix } = addresses();
-    const kafka = kafkaOf();
-    const admin = await kafka.admin();
-    const producer = kafka.producer();
-    try {
-      const wire = await openWire([topics.operations], openRegistry({ url: registryUrl, topicPrefix }));
-      return await work({ pool, kafka, admin, audit: { wire, produce: producer.send }, topology: pipeline });
-    } catch (error) {
-      if (error instanceof RewindRefused || error instanceof HeldElsewhere) throw new Refused(error.message);
-      throw error;
-    } finally {
-      await producer.close();
-      await admin.close();
-    }
-  });
+  withPool((pool) =>
+    withAudit(async (audit) => {
+      const kafka = kafkaOf();
+      const admin = await kafka.admin();
+      try {
+        return await work({ pool, kafka, admin, audit, topology: pipeline });
+      } catch (error) {
+        if (error instanceof RewindRefused || error instanceof HeldElsewhere) throw new Refused(error.message);
+        throw error;
+      } finally {
+        await admin.close();
+      }
+    }),
+  );
 
 /** For one command; a connection that breaks fails its call, which is all that is reported. */
 export const withRedis = async <T>(work: (redis: Redis) => Promise<T>): Promise<T> => {

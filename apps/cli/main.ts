@@ -23,6 +23,7 @@ import { reprocessCommands } from "./commands/reprocess.ts";
 import { rewindCommands } from "./commands/rewind.ts";
 import { storeCommands } from "./commands/stores.ts";
 import { tokenCommands } from "./commands/tokens.ts";
+import { userCommands } from "./commands/users.ts";
 import { waitingCommands } from "./commands/waiting.ts";
 
 const program = new Command("tributary")
@@ -41,6 +42,7 @@ for (const add of [
   explainCommands,
   fraudCommands,
   tokenCommands,
+  userCommands,
   brokerCommands,
   chaosCommands,
   replayCommands,

@@ -13,6 +13,7 @@ const KINDS = {
   validation_failed: [400, "The body is not acceptable"],
   unauthorized: [401, "A valid bearer token is needed"],
   forbidden: [403, "This is not allowed to you"],
+  no_account: [403, "There is no account for this identity"],
   not_found: [404, "There is nothing here"],
   method_not_allowed: [405, "This path does not take this method"],
   conflict: [409, "This does not go together with what is there"],

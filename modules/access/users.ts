@@ -1,6 +1,8 @@
-// Who may use the platform and as what: found by e-mail address on each request, so that a demotion
-// acts at once.
-import type { Pool } from "pg";
+// Who may use the platform and as what: found by the identity that the provider vouches for on each
+// request, so that a demotion acts at once; and the rules of every change of a user.
+import type pg from "pg";
+import type { ReferenceAt } from "../../domain/reference/reference.ts";
+import { lockUntilCommit } from "../../infra/postgres/advisory-lock.ts";
 import { sql, transaction } from "../../infra/postgres/sql.ts";
 
 export const roles = ["admin", "client_manager", "partner", "client_user", "viewer"] as const;
@@ -14,55 +16,232 @@ export interface User {
   readonly partner_id: number | null;
   readonly client_ids: readonly number[];
 }
+/** A row of the list of users: also who may not come in. */
+export interface ListedUser extends User {
+  readonly status: "active" | "disabled";
+  /** When an identity was bound to it, by its first login; null before. */
+  readonly bound_at: number | null;
+  readonly created_at: number;
+}
+/** What a good token says of its owner. */
+export interface Identity {
+  readonly issuer: string;
+  readonly subject: string;
+  /** Null unless the issuer says that it is verified. */
+  readonly email: string | null;
+}
+
+/** Why a user cannot be as asked; `field` is that of the row, the message names the cure. */
+export class UserRefused extends Error {
+  readonly code: "bad_user" | "email_in_use" | "unknown_user" | "last_admin";
+  readonly field: "email" | "name" | "role" | "partner_id" | "client_ids" | "status";
+  constructor(code: UserRefused["code"], field: UserRefused["field"], message: string) {
+    super(message);
+    this.name = "UserRefused";
+    this.code = code;
+    this.field = field;
+  }
+}
 
 /** Asked before any tenant is known; this role sees no tenant's rows. */
-const reader = { role: "tributary_tokens" } as const;
+const role = "tributary_tokens";
+type Transaction = Pick<pg.PoolClient, "query">;
 
-export const userOf = (pool: Pool, email: string): Promise<User | undefined> =>
+/** Runs `work` in one transaction that may read and write users, and nothing of a tenant. */
+export const withUsers = <T>(pool: pg.Pool, work: (tx: Transaction) => Promise<T>): Promise<T> =>
+  transaction(pool, null, work, { role });
+
+const columns = sql`user_id, email, name, role, partner_id, client_ids`;
+const listed = sql`${columns}, case when removed_at is null then 'active' else 'disabled' end as status, bound_at,
+  created_at`;
+
+/**
+ * The user of an identity; undefined when it is bound to none and cannot be. The first login binds
+ * it to the user of the same verified address, unless that user has an identity already: then
+ * another subject shows this address, and is not let in. A disabled user stays out, under whatever
+ * address its identity comes.
+ */
+export const userOf = async (pool: pg.Pool, identity: Identity): Promise<User | undefined> => {
+  const known = await boundUser(pool, identity);
+  if (known !== undefined || identity.email === null || !EMAIL.test(identity.email))
+    return known?.isActive ? known.user : undefined;
+  await bind(pool, identity, identity.email);
+  // Bound now, or by another request of the same person at the same moment, or not at all.
+  const bound = await boundUser(pool, identity);
+  return bound?.isActive ? bound.user : undefined;
+};
+
+interface Bound {
+  readonly user: User;
+  readonly isActive: boolean;
+}
+const boundUser = (pool: pg.Pool, { issuer, subject }: Identity): Promise<Bound | undefined> =>
   transaction(
     pool,
     null,
-    async (tx) =>
-      (
-        await tx.query<User>(sql`
-          select user_id, email, name, role, partner_id, client_ids from users where email = ${email.toLowerCase()}
-            and removed_at is null`)
-      ).rows[0],
-    { ...reader, isReadOnly: true },
+    async (tx) => {
+      const { rows } = await tx.query<User & { is_active: boolean }>(sql`
+        select ${columns}, removed_at is null as is_active from users
+        where issuer = ${issuer} and subject = ${subject}`);
+      return rows.map(({ is_active: isActive, ...user }) => ({ user, isActive }))[0];
+    },
+    { role, isReadOnly: true },
   );
 
-/** Makes the user, or gives an existing one this name, role and tenants. Answers its id. */
-export const saveUser = (
-  pool: Pool,
-  { email, name, role, partner_id, client_ids }: Omit<User, "user_id">,
-): Promise<number> =>
-  transaction(
-    pool,
-    null,
-    async (tx) =>
-      (
-        await tx.query<{ user_id: number }>(sql`
-          insert into users as kept (email, name, role, partner_id, client_ids)
-          values (${email.toLowerCase()}, ${name}, ${role}, ${partner_id}, ${client_ids})
-          on conflict (email) where removed_at is null do update set name = excluded.name, role = excluded.role,
-            partner_id = excluded.partner_id,
-            client_ids = excluded.client_ids, updated_at = clock_timestamp()
-          returning user_id`)
-      ).rows[0]!.user_id,
-    reader,
-  );
+const bind = (pool: pg.Pool, { issuer, subject }: Identity, email: string): Promise<unknown> =>
+  withUsers(pool, async (tx) => {
+    // Two addresses of one subject at the same moment would meet in the unique index otherwise.
+    await lockUntilCommit(tx, `tributary.identity ${issuer} ${subject}`);
+    await tx.query(sql`
+      update users set issuer = ${issuer}, subject = ${subject}, bound_at = clock_timestamp()
+      where email = ${addressOf(email)} and removed_at is null and issuer is null
+        and not exists (select from users where issuer = ${issuer} and subject = ${subject})`);
+  });
 
-/** Ends the access of that address at once. False when there is none. */
-export const removeUser = (pool: Pool, email: string): Promise<boolean> =>
-  transaction(
-    pool,
-    null,
-    async (tx) =>
-      (
-        await tx.query(
-          sql`update users set removed_at = clock_timestamp() where email = ${email.toLowerCase()}
-            and removed_at is null`,
-        )
-      ).rowCount === 1,
-    reader,
+/** All users, disabled ones too, in the order of their making. */
+export const listUsers = async (tx: Transaction): Promise<readonly ListedUser[]> =>
+  (await tx.query<ListedUser>(sql`select ${listed} from users order by user_id`)).rows;
+
+/** The newest row of this address, a disabled one too. Throws UserRefused `unknown_user`. */
+export const userByEmail = async (tx: Transaction, email: string): Promise<ListedUser> => {
+  const found = await findByEmail(tx, email);
+  if (found !== undefined) return found;
+  throw new UserRefused("unknown_user", "email", `there is no user ${email}`);
+};
+const findByEmail = async (tx: Transaction, email: string): Promise<ListedUser | undefined> =>
+  (
+    await tx.query<ListedUser>(sql`
+      select ${listed} from users where email = ${addressOf(email)}
+      order by removed_at is null desc, user_id desc limit 1`)
+  ).rows[0];
+
+const addressOf = (email: string): string => email.trim().toLowerCase();
+
+export interface NewUser {
+  readonly email: string;
+  readonly name: string;
+  readonly role: Role;
+  readonly partner_id?: number | null;
+  readonly client_ids?: readonly number[];
+}
+/** What clients and partners there are, e.g. a snapshot of the reference data. */
+export type KnownTenants = Pick<ReferenceAt, "client" | "partner">;
+
+/**
+ * Makes a user that comes in with its first login. Throws UserRefused: `email_in_use` also when the
+ * user of this address is disabled, so that a person stays one row of the audit.
+ */
+export const createUser = async (tx: Transaction, wanted: NewUser, known: KnownTenants): Promise<ListedUser> => {
+  const user = checked(
+    { ...wanted, partner_id: wanted.partner_id ?? null, client_ids: wanted.client_ids ?? [] },
+    known,
   );
+  await lockUntilCommit(tx, "tributary.users");
+  const same = await findByEmail(tx, user.email);
+  if (same !== undefined)
+    throw new UserRefused(
+      "email_in_use",
+      "email",
+      `there is a user ${user.email} already${same.status === "disabled" ? ", disabled: enable it" : ""}`,
+    );
+  const { rows } = await tx.query<ListedUser>(sql`
+    insert into users (email, name, role, partner_id, client_ids)
+    values (${user.email}, ${user.name}, ${user.role}, ${user.partner_id}, ${user.client_ids})
+    returning ${listed}`);
+  return rows[0]!;
+};
+
+export type UserChange = Partial<Omit<User, "user_id" | "email"> & Pick<ListedUser, "status">>;
+
+/**
+ * Gives a user another name, role, tenants or status; it acts on the next request of that user. A
+ * new role without tenants has none. Throws UserRefused: the last active admin stays one.
+ */
+export const changeUser = async (
+  tx: Transaction,
+  userId: number,
+  change: UserChange,
+  known: KnownTenants,
+): Promise<ListedUser> => {
+  await lockUntilCommit(tx, "tributary.users");
+  const before = (await tx.query<ListedUser>(sql`select ${listed} from users where user_id = ${userId}`)).rows[0];
+  if (before === undefined) throw new UserRefused("unknown_user", "email", `there is no user ${userId}`);
+  const isNewRole = change.role !== undefined && change.role !== before.role;
+  const after = { ...before, ...(isNewRole && { partner_id: null, client_ids: [] }), ...change };
+  const { name, role, partner_id, client_ids } = checked(after, known);
+  if (before.role === "admin" && before.status === "active" && (role !== "admin" || after.status === "disabled"))
+    await refuseLastAdmin(tx, userId);
+  const { rows } = await tx.query<ListedUser>(sql`
+    update users set name = ${name}, role = ${role}, partner_id = ${partner_id}, client_ids = ${client_ids},
+      removed_at = case when ${after.status} = 'active' then null else coalesce(removed_at, clock_timestamp()) end,
+      updated_at = clock_timestamp()
+    where user_id = ${userId} returning ${listed}`);
+  return rows[0]!;
+};
+
+const refuseLastAdmin = async (tx: Transaction, userId: number): Promise<void> => {
+  const { rowCount } = await tx.query(
+    sql`select from users where role = 'admin' and removed_at is null and user_id <> ${userId} limit 1`,
+  );
+  if (rowCount === 0) throw new UserRefused("last_admin", "role", "this is the last admin: make another one first");
+};
+
+/**
+ * Forgets which identity a user has: the next login with its address binds again. False when none
+ * was bound.
+ */
+export const unbindUser = async (tx: Transaction, userId: number): Promise<boolean> =>
+  (
+    await tx.query(sql`
+      update users set issuer = null, subject = null, bound_at = null, updated_at = clock_timestamp()
+      where user_id = ${userId} and issuer is not null`)
+  ).rowCount === 1;
+
+/**
+ * Forgets the identities that another issuer has given to these addresses: for an identity provider
+ * of a laptop, whose own address may change with its port.
+ */
+export const unbindFromOthers = async (
+  tx: Transaction,
+  emails: readonly string[],
+  issuer: string,
+): Promise<void> => {
+  await tx.query(sql`
+    update users set issuer = null, subject = null, bound_at = null, updated_at = clock_timestamp()
+    where email = any (${emails}) and issuer <> ${issuer}`);
+};
+
+const EMAIL = /^[^\s@\p{C}]{1,64}@[^\s@\p{C}]{1,189}$/u;
+const LONGEST_NAME = 200;
+const NAME = /^[^\p{C}]*$/u;
+
+/** The rules of one user, whoever makes or changes it. Throws UserRefused. */
+const checked = <Given extends Required<NewUser>>(user: Given, known: KnownTenants): Given => {
+  const refuse = (field: UserRefused["field"], message: string): never => {
+    throw new UserRefused("bad_user", field, message);
+  };
+  const email = addressOf(user.email);
+  const name = user.name.trim();
+  if (!EMAIL.test(email)) refuse("email", "must be an e-mail address of at most 254 characters");
+  if (name === "" || name.length > LONGEST_NAME || !NAME.test(name))
+    refuse("name", `must have 1 to ${LONGEST_NAME} printable characters`);
+  if (!roles.includes(user.role)) refuse("role", `${user.role} is none of ${roles.join(", ")}`);
+  if ((user.role === "partner") !== (user.partner_id !== null))
+    refuse("partner_id", user.role === "partner" ? "a partner user belongs to a partner" : `a ${user.role} has none`);
+  if (user.partner_id !== null && known.partner(user.partner_id) === undefined)
+    refuse("partner_id", `there is no partner ${user.partner_id}`);
+  checkClients(user, known, refuse);
+  return { ...user, email, name, client_ids: [...new Set(user.client_ids)] };
+};
+
+const checkClients = (
+  { role, client_ids: ids }: Required<NewUser>,
+  known: KnownTenants,
+  refuse: (field: UserRefused["field"], message: string) => never,
+): void => {
+  const missing = ids.find((id) => known.client(id) === undefined);
+  if (missing !== undefined) refuse("client_ids", `there is no client ${missing}`);
+  if ((role === "admin" || role === "partner") && ids.length > 0)
+    refuse("client_ids", role === "admin" ? "an admin has all clients" : "a partner user has those of its partner");
+  if (role === "client_user" && ids.length !== 1) refuse("client_ids", "a client user belongs to one client");
+};

@@ -12,7 +12,9 @@ import { jarsAreComplete } from "../../infra/embedded/services/jars.ts";
 import { askKafka } from "../../infra/embedded/services/kafka.ts";
 import { askRedis } from "../../infra/embedded/services/redis.ts";
 import type { Run } from "../../infra/embedded/supervisor.ts";
+import { openPool } from "../../infra/postgres/sql.ts";
 import { type Identity, isAlive } from "../../infra/runtime/lock.ts";
+import { firstSteps } from "./first-steps.ts";
 
 export interface Check {
   readonly name: string;
@@ -22,6 +24,9 @@ export interface Check {
   /** What to do when it is not ok. */
   readonly cure?: string;
 }
+
+/** What Postgres says of a table, and of a role, that the migrations have not made yet. */
+const NOT_MIGRATED: readonly unknown[] = ["42P01", "22023"];
 
 type Finding = Omit<Check, "name">;
 
@@ -59,6 +64,9 @@ export async function doctor(home: Home, config: StackConfig): Promise<readonly 
   const postgres = config.POSTGRES_ADMIN_URL ?? config.POSTGRES_URL ?? ownerUrl(home, services.postgres);
   if (postgres !== undefined)
     checks.push(["postgres", () => checkPostgres(postgres)], ["clock", () => checkClock(postgres)]);
+  const application = config.POSTGRES_URL ?? ownerUrl(home, services.postgres);
+  const isDemo = config.OIDC_ISSUER === undefined && services.identity !== undefined;
+  if (application !== undefined) checks.push(["users", () => checkUsers(application, isDemo)]);
   const clickhouse = urlOf(config.CLICKHOUSE_URL, services.clickhouse);
   if (clickhouse !== undefined) checks.push(["clickhouse", () => checkClickhouse(clickhouse)]);
   const redis = urlOf(config.REDIS_URL, services.redis);
@@ -185,6 +193,21 @@ async function checkPostgres(url: string): Promise<Finding> {
   return Number.parseInt(version, 10) >= 15
     ? good(`Postgres ${version}`)
     : bad(`Postgres ${version}`, "use Postgres 15 or newer");
+}
+
+/** People of the demonstration belong where its identity provider runs, and nowhere else. */
+async function checkUsers(url: string, isDemo: boolean): Promise<Finding> {
+  const pool = openPool(url, { name: "tributary-doctor", max: 1, timeoutMs: 2_000 });
+  try {
+    const steps = isDemo ? [] : await firstSteps(pool);
+    if (steps.length === 0) return good(isDemo ? "those of the demonstration" : "an admin can come in");
+    return bad(steps.map(({ what }) => what).join("; "), steps.map(({ cure }) => cure).join("; "));
+  } catch (error) {
+    if (!NOT_MIGRATED.includes((error as { readonly code?: string }).code)) throw error;
+    return bad("the tables are not there, or of an older release", "npx tributary migrate apply");
+  } finally {
+    await pool.end();
+  }
 }
 
 async function checkClock(url: string): Promise<Finding> {

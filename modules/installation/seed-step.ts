@@ -13,10 +13,10 @@ import { type KnownSecrets, seed } from "./seed.ts";
 const MOST_TRIES = 5;
 /** Of Postgres; the cause of the error of a change that was not saved in time. */
 const TRANSACTION_TIMEOUT = "25P04";
-const seeded = async (pool: Parameters<typeof seed>[0]["pool"], known: KnownSecrets): ReturnType<typeof seed> => {
+const seeded = async (options: Parameters<typeof seed>[0]): ReturnType<typeof seed> => {
   for (let tries = 1; ; tries += 1)
     try {
-      return await seed({ pool, known });
+      return await seed(options);
     } catch (error) {
       const { code } = ((error as Error).cause ?? {}) as { readonly code?: string };
       if (tries === MOST_TRIES || code !== TRANSACTION_TIMEOUT) throw error;
@@ -29,7 +29,11 @@ export const seedStep: Step = {
     const file = openHome(home).path("demo-secrets.json");
     const pool = openPool(env.POSTGRES_URL!, { name: "tributary-seed", max: 2 });
     try {
-      const { demo, secrets } = await seeded(pool, readJson<KnownSecrets>(file) ?? {});
+      const { demo, secrets } = await seeded({
+        pool,
+        known: readJson<KnownSecrets>(file) ?? {},
+        issuer: env.OIDC_ISSUER,
+      });
       writeJson(file, secrets);
       publish({ ...demo });
     } finally {

@@ -5,7 +5,8 @@ import { demoUsers } from "../../infra/embedded/demo-users.ts";
 import { sql, transaction } from "../../infra/postgres/sql.ts";
 import { clientSecretOf, newClientSecret, saveClientSecret } from "../access/client-secrets.ts";
 import { createToken, newToken, type TokenKind } from "../access/tokens.ts";
-import { saveUser, userOf } from "../access/users.ts";
+import { createUser, listUsers, unbindFromOthers, withUsers } from "../access/users.ts";
+import { referenceNow } from "../reference/find-client.ts";
 import type { ReferenceChanges } from "../reference/records.ts";
 import { writeReference } from "../reference/writer.ts";
 
@@ -14,6 +15,9 @@ import { writeReference } from "../reference/writer.ts";
  * `service`): made once, kept by the caller in a file of mode 0600.
  */
 export type KnownSecrets = Readonly<Record<string, string>>;
+
+/** How the label of each token of the demonstration begins. */
+export const DEMO_LABEL = "demo";
 
 /** The part `demo` of run.json. */
 export interface Demo {
@@ -233,6 +237,8 @@ export const seed = async (options: {
    * Where tracking links are served, e.g. https://go.example; without it `url` is the path alone.
    */
   readonly trackingUrl?: string;
+  /** Of the embedded identity provider, when it runs. */
+  readonly issuer?: string | undefined;
 }): Promise<{ readonly demo: Demo; readonly secrets: KnownSecrets }> => {
   const { pool } = options;
   const secrets: Record<string, string> = { ...options.known };
@@ -259,17 +265,18 @@ export const seed = async (options: {
     clients.push({
       id,
       slug,
-      ingest_token: await token(`ingest:${slug}`, "ingest", `demo ${slug}`, id),
+      ingest_token: await token(`ingest:${slug}`, "ingest", `${DEMO_LABEL} ${slug}`, id),
       hmac_secret: hmacSecret,
     });
   }
-  const adminToken = await token("admin", "admin", "demo admin");
-  const serviceToken = await token("service", "service", "demo service");
+  const adminToken = await token("admin", "admin", `${DEMO_LABEL} admin`);
+  const serviceToken = await token("service", "service", `${DEMO_LABEL} service`);
   await untilInForce(pool);
   await saveUsers(
     pool,
     clients.map(({ id }) => id),
   );
+  if (options.issuer !== undefined) await letDemoUsersIn(pool, options.issuer);
   const demo: Demo = {
     clients,
     admin_token: adminToken,
@@ -303,18 +310,26 @@ const saveUsers = async (pool: pg.Pool, clientIds: readonly number[]): Promise<v
     )
   ).rows;
   const clientsOf = { admin: [], viewer: [], client_manager: [...clientIds], client_user: [first!], partner: [] };
-  for (const { email, name, role } of demoUsers) {
-    // One that was given another role since keeps it.
-    if ((await userOf(pool, email)) !== undefined) continue;
-    await saveUser(pool, {
-      email,
-      name,
-      role,
-      partner_id: role === "partner" ? partner!.partner_id : null,
-      client_ids: clientsOf[role],
-    });
-  }
+  const known = await referenceNow(pool);
+  await withUsers(pool, async (tx) => {
+    // One that was given another role since keeps it, and one that was disabled stays so.
+    const there = new Set((await listUsers(tx)).map(({ email }) => email));
+    for (const { email, name, role } of demoUsers.filter((user) => !there.has(user.email))) {
+      const partner_id = role === "partner" ? partner!.partner_id : null;
+      await createUser(tx, { email, name, role, partner_id, client_ids: clientsOf[role] }, known);
+    }
+  });
 };
+
+/** People of the demonstration come in through this issuer, whichever one they came through before. */
+export const letDemoUsersIn = (pool: pg.Pool, issuer: string): Promise<void> =>
+  withUsers(pool, (tx) =>
+    unbindFromOthers(
+      tx,
+      demoUsers.map(({ email }) => email),
+      issuer,
+    ),
+  );
 
 const clientIdOf = (pool: pg.Pool, slug: string): Promise<number | undefined> =>
   transaction(

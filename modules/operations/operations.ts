@@ -17,7 +17,12 @@ export interface OperationPlan {
     | "restore"
     | "dead_letter_retry"
     | "dead_letter_discard"
-    | "set_aside";
+    | "set_aside"
+    | "user_create"
+    | "user_assign"
+    | "user_disable"
+    | "user_enable"
+    | "user_reset";
   readonly actor: string;
   readonly target: string;
   readonly reason?: string;

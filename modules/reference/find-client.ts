@@ -1,18 +1,26 @@
-// Finds a client by what a person types.
+// The reference data as it is now, and the client that a person types.
 import type pg from "pg";
-import type { Client } from "../../domain/reference/reference.ts";
+import type { Client, ReferenceAt } from "../../domain/reference/reference.ts";
 import { reference } from "../../domain/reference/reference.ts";
 import { openReference } from "./reference.ts";
 
-/** By slug or id, as it is now; undefined when there is none. */
-export const findClient = async (pool: pg.Pool, slugOrId: string): Promise<Client | undefined> => {
+/** Of every tenant, as known and in force at this moment; `clientIdOf` a slug. */
+export const referenceNow = async (
+  pool: pg.Pool,
+): Promise<ReferenceAt & { readonly clientIdOf: (slug: string) => number | undefined }> => {
   const opened = openReference(pool);
   try {
     const now = Date.now();
     const snapshot = await opened.read(reference, now);
-    const clientId = /^\d+$/.test(slugOrId) ? Number(slugOrId) : snapshot.clientIdOf(slugOrId);
-    return clientId === undefined ? undefined : snapshot.at(now, Number.MAX_SAFE_INTEGER).client(clientId);
+    return { ...snapshot.at(now, Number.MAX_SAFE_INTEGER), clientIdOf: snapshot.clientIdOf };
   } finally {
     await opened.close();
   }
+};
+
+/** By slug or id, as it is now; undefined when there is none. */
+export const findClient = async (pool: pg.Pool, slugOrId: string): Promise<Client | undefined> => {
+  const known = await referenceNow(pool);
+  const clientId = /^\d+$/.test(slugOrId) ? Number(slugOrId) : known.clientIdOf(slugOrId);
+  return clientId === undefined ? undefined : known.client(clientId);
 };

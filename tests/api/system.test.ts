@@ -7,7 +7,8 @@ import { routesOf } from "../../apps/api/routes.ts";
 import { demoUsers } from "../../infra/embedded/demo-users.ts";
 import { openPool } from "../../infra/postgres/sql.ts";
 import { createToken } from "../../modules/access/tokens.ts";
-import { removeUser, saveUser } from "../../modules/access/users.ts";
+import { changeUser, createUser, type UserChange, userByEmail, withUsers } from "../../modules/access/users.ts";
+import { referenceNow } from "../../modules/reference/find-client.ts";
 import { type RunningApi, startApi } from "../support/api.ts";
 import { sharedStack } from "../support/shared-stack.ts";
 
@@ -92,16 +93,21 @@ describe("who may call", () => {
 
   test("a user is what Postgres says at this moment: a demotion acts at once, a removal too", async () => {
     const email = `someone-${Date.now()}@demo.tributary.test`;
-    const user = { email, name: "Someone", partner_id: null, client_ids: [] };
+    const known = await referenceNow(pool);
     const token = await running.signed({ email, sub: email });
-    const health = async () => (await ask("/api/system/health", { token })).status;
-    expect(await health()).toBe(401);
-    await saveUser(pool, { ...user, role: "admin" });
+    const health = async () => {
+      const { status, body } = await ask("/api/system/health", { token });
+      return status === 200 ? status : `${status} ${body.code}`;
+    };
+    const change = (fields: UserChange) =>
+      withUsers(pool, async (tx) => changeUser(tx, (await userByEmail(tx, email)).user_id, fields, known));
+    expect(await health()).toBe("403 no_account");
+    await withUsers(pool, (tx) => createUser(tx, { email, name: "Someone", role: "admin" }, known));
     expect(await health()).toBe(200);
-    await saveUser(pool, { ...user, role: "client_user" });
-    expect(await health()).toBe(403);
-    await removeUser(pool, email);
-    expect(await health()).toBe(401);
+    await change({ role: "client_user", client_ids: [demo.clients[0].id] });
+    expect(await health()).toBe("403 forbidden");
+    await change({ status: "disabled" });
+    expect(await health()).toBe("403 no_account");
   });
 });
 
@@ -124,8 +130,8 @@ describe("a token is refused", () => {
       "not valid yet": await running.signed({ nbf: now + 60 }),
       "an ID token": await running.signed({}, { typ: "JWT" }),
       "without a type": await running.signed({}, { typ: undefined }),
-      "of an unverified address": await running.signed({ email_verified: false }),
-      "without an address": await running.signed({ email: undefined }),
+      "without a subject": await running.signed({ sub: undefined }),
+      "of a subject that is too long": await running.signed({ sub: "x".repeat(256) }),
       "of an unknown key": await running.signed({}, { kid: "another" }),
       "not signed": `${part({ alg: "none", typ: "at+jwt" })}.${claims}.`,
       "signed with the public key as a secret": `${confused}.${publicKeyMac}`,
@@ -133,6 +139,14 @@ describe("a token is refused", () => {
     };
     for (const [what, token] of Object.entries(bad))
       expect((await ask("/api/system/health", { token })).status, what).toBe(401);
+  });
+
+  test("a good one of an unknown subject without a verified address is signed in, and has no account", async () => {
+    const sub = `unknown-${Date.now()}`;
+    for (const claims of [{ email_verified: false }, { email_verified: "true" }, { email: undefined }]) {
+      const { status, body } = await ask("/api/system/health", { token: await running.signed({ sub, ...claims }) });
+      expect([status, body.code]).toEqual([403, "no_account"]);
+    }
   });
 });
 

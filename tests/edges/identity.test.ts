@@ -89,6 +89,16 @@ test("an address that fails too often is limited, another one is not, and a good
   expect(await ask(await tokenOf(issuer))).toEqual(someone);
 });
 
+test("an address that shows good tokens of no user too often is limited too", async () => {
+  const issuer = await provider(goodKeys);
+  const token = await tokenOf(issuer);
+  const ask = asking({ issuer, userOf: async () => undefined });
+  const answers: (User | string)[] = [];
+  for (let n = 0; n < 1_001; n += 100) answers.push(...(await Promise.all(Array.from({ length: 100 }, () => ask(token)))));
+  expect(answers.slice(0, 1_000)).toEqual(Array.from({ length: 1_000 }, () => "no_account"));
+  expect(answers.at(-1)).toBe("rate_limited");
+});
+
 test("the addresses of one IPv6 network are one sender, and share their failures", async () => {
   const ask = asking({});
   const failing = (n: number) => ask(undefined, `2001:db8:1:2::${n.toString(16)}`);

@@ -9,9 +9,11 @@ import { readConfig } from "../../apps/api/config.ts";
 import { AUDIENCE, serveIdentity } from "../../infra/embedded/servers/identity.ts";
 import { demoToken } from "../../infra/embedded/servers/login.ts";
 import { serveMail } from "../../infra/embedded/servers/mail.ts";
+import { openPool } from "../../infra/postgres/sql.ts";
 import { openLog } from "../../infra/runtime/log.ts";
 import { openScope } from "../../infra/runtime/scope.ts";
 import { until } from "../../infra/runtime/timing/until.ts";
+import { letDemoUsersIn } from "../../modules/installation/seed.ts";
 import { freePort } from "./ingest.ts";
 
 const LOGIN_SECRET = "only this suite knows it";
@@ -51,6 +53,8 @@ export const startApi = async (env: Readonly<Record<string, string>>): Promise<R
   });
   const issuer = `http://127.0.0.1:${identityPort}`;
   const smtpUrl = `smtp://127.0.0.1:${mailPort}/?from=tributary@demo.tributary.test&to=operations@demo.tributary.test`;
+  const pool = openPool(env.POSTGRES_URL!, { max: 1 });
+  await letDemoUsersIn(pool, issuer).finally(() => pool.end());
   const log = openLog({ app: "api", level: "silent" });
   const scope = openScope(log, (error) => {
     throw error;

@@ -5,13 +5,13 @@ import { userInfo } from "node:os";
 import type { Command } from "commander";
 import type pg from "pg";
 import { toDecimal } from "../../../domain/money.ts";
-import { type Client, reference } from "../../../domain/reference/reference.ts";
+import type { Client } from "../../../domain/reference/reference.ts";
 import { openClickhouse } from "../../../infra/clickhouse/client.ts";
 import { print, printJson, table, tell } from "../../../infra/runtime/output.ts";
 import { UsageError } from "../../../infra/runtime/refused.ts";
 import { type LineOfEvent, lineOfEvent } from "../../../modules/decisions/line-of-event.ts";
 import { isSettled, orderLines } from "../../../modules/decisions/order-lines.ts";
-import { openReference } from "../../../modules/reference/reference.ts";
+import { referenceNow } from "../../../modules/reference/find-client.ts";
 import { decisionOnLine, decisionOnOrder } from "../../../processors/settle/decision-claim.ts";
 import type { Claim, DecisionKind } from "../../../schemas/generated.ts";
 import { addresses } from "../config.ts";
@@ -54,18 +54,12 @@ const idOf = (flag: string, text: string | undefined): number | null => {
 /** Throws UsageError unless the partner works for the client now. */
 const checkPartner = async (pool: pg.Pool, client: Client, partnerId: number | null): Promise<void> => {
   if (partnerId === null) throw new UsageError("--partner: name the partner by id");
-  const opened = openReference(pool);
-  try {
-    const now = Date.now();
-    const at = (await opened.read(reference, now)).at(now, Number.MAX_SAFE_INTEGER);
-    if (at.partner(partnerId)?.client_ids.includes(client.client_id)) return;
-    const known = at.partnersOf(client.client_id).map(({ partner_id, name }) => `${partner_id} ${name}`);
-    throw new UsageError(
-      `--partner: ${partnerId} does not work for ${client.slug}; these do: ${known.join(", ") || "none"}`,
-    );
-  } finally {
-    await opened.close();
-  }
+  const at = await referenceNow(pool);
+  if (at.partner(partnerId)?.client_ids.includes(client.client_id)) return;
+  const known = at.partnersOf(client.client_id).map(({ partner_id, name }) => `${partner_id} ${name}`);
+  throw new UsageError(
+    `--partner: ${partnerId} does not work for ${client.slug}; these do: ${known.join(", ") || "none"}`,
+  );
 };
 
 const amount = (minor: bigint | null, currency: string | null): string | null =>

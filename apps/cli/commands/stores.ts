@@ -1,9 +1,11 @@
-// Tables and demo data: what start-up does by itself, for operators who run the servers elsewhere.
+// Tables, first steps and demo data, for operators who run the servers elsewhere.
 import type { Command } from "commander";
 import { print, printJson, tell } from "../../../infra/runtime/output.ts";
+import { firstSteps } from "../../../modules/installation/first-steps.ts";
 import { seedStep } from "../../../modules/installation/seed-step.ts";
 import { migrateAll, migrationStatus } from "../../../modules/installation/steps.ts";
 import { addresses, adminAccess, homeOf } from "../config.ts";
+import { withPool } from "../connections.ts";
 
 const showStatus = async ({ json }: { json?: boolean }): Promise<void> => {
   const found = await migrationStatus(adminAccess());
@@ -17,7 +19,16 @@ const showStatus = async ({ json }: { json?: boolean }): Promise<void> => {
   if (found.problems.length > 0) process.exitCode = 1;
 };
 
-const plant = async ({ json }: { json?: boolean }): Promise<void> => {
+/** Topics, schemas and tables are all that must be made; what is left is for a person to do. */
+const showFirstSteps = ({ json }: { json?: boolean }): Promise<void> =>
+  withPool(async (pool) => {
+    const steps = await firstSteps(pool);
+    if (json) return printJson({ steps });
+    for (const { what, cure } of steps) print(`${what}: ${cure}`);
+    if (steps.length === 0) print("an admin can come in, and nothing of the demonstration is open");
+  });
+
+const plantDemo = async ({ json }: { json?: boolean }): Promise<void> => {
   let made: Readonly<Record<string, unknown>> = {};
   const publish = (demo: typeof made): void => {
     made = demo;
@@ -43,11 +54,14 @@ export const storeCommands = (program: Command): void => {
     .action(async () => migrateAll(adminAccess(), tell));
   program
     .command("seed")
-    .description("the three demo clients with their partners, links and contracts; what is there already stays")
-    .option("--json", "their ids, tokens and links, as JSON")
+    .description("says what an installation lacks before people can use it, and makes nothing; --demo makes the demo")
+    .option("--demo", "the three demo clients with partners, links, contracts, people and tokens; what is there stays")
+    .option("--json", "as JSON")
     .addHelpText(
       "before",
-      "Examples:\n  $ tributary seed\n  $ tributary seed --json | jq -r '.clients[0].ingest_token'\n",
+      "Examples:\n  $ tributary seed\n  $ tributary seed --demo --json | jq -r '.clients[0].ingest_token'\n",
     )
-    .action(plant);
+    .action((options: { demo?: boolean; json?: boolean }) =>
+      options.demo === true ? plantDemo(options) : showFirstSteps(options),
+    );
 };

@@ -1,5 +1,5 @@
-// Who asks, by a user token: a JWT of the configured issuer alone, its subject looked up in Postgres
-// on every request.
+// Who asks, by a user token: a JWT of the configured issuer alone, its subject looked up in
+// Postgres on every request.
 import type { IncomingMessage } from "node:http";
 import { createRemoteJWKSet, errors, type JWTVerifyGetKey, jwtVerify } from "jose";
 import { orUnavailable, Problem, unavailable } from "../../infra/http/problem.ts";

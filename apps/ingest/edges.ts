@@ -16,7 +16,8 @@ import { pipeline } from "../../topology.ts";
 
 export interface EdgeParts extends HostPorts {
   readonly authenticate: (request: Request, address: string) => Token;
-  readonly limit: (key: string) => Promise<Verdict>;
+  /** Of a key that may send `requestsAMinute`. */
+  readonly limit: (key: string, requestsAMinute: number) => Promise<Verdict>;
   readonly facts: EdgeFacts;
   /** What batch ids are proven with. */
   readonly batchIdKey: Buffer;
@@ -30,8 +31,6 @@ export interface EdgeRoute extends Pick<AnyEdge, "name" | "on"> {
   readonly answer: Answer;
 }
 
-/** Of a token (docs/design/contracts.md, "Limits"). */
-export const REQUESTS_A_MINUTE = 100;
 /** `.ts` where the sources run, `.js` where they are compiled. */
 const EXTENSION = extname(fileURLToPath(import.meta.url));
 const folder = new URL("./edges/", import.meta.url);

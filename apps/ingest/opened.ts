@@ -15,7 +15,7 @@ import { closing, type Scope } from "../../infra/runtime/scope.ts";
 import { openLastResort } from "../../infra/spool/last-resort.ts";
 import { sendWithSchemaIds } from "../../infra/spool/send-with-schema-ids.ts";
 import { openSpool } from "../../infra/spool/spool.ts";
-import { openTokens } from "../../modules/access/tokens.ts";
+import { openTokens, REQUESTS_A_MINUTE } from "../../modules/access/tokens.ts";
 import { openPath } from "../../modules/edges/path.ts";
 import { refusedByLog } from "../../modules/edges/refused-by-log.ts";
 import { openReference } from "../../modules/reference/reference.ts";
@@ -23,7 +23,6 @@ import { edgesOf } from "../../stream/topology.ts";
 import type { Wire } from "../../stream/wire.ts";
 import { pipeline } from "../../topology.ts";
 import type { Config } from "./config.ts";
-import { REQUESTS_A_MINUTE } from "./edges.ts";
 
 export interface Opening {
   readonly scope: Scope;

@@ -18,17 +18,20 @@ export interface Verdict {
 /** 1,000 keys of 100 times are about 1 MB. */
 const MAX_KEYS = 10_000;
 
-/** The window of this process alone. `give` takes back a place that was not used after all. */
+/**
+ * The window of this process alone. A `limit` of a key may change from one request to the next.
+ * `give` takes back a place that was not used after all.
+ */
 export interface LocalWindow {
-  readonly take: (key: string, now: number) => Verdict;
+  readonly take: (key: string, now: number, limit?: number) => Verdict;
   readonly give: (key: string, now: number) => void;
 }
 
 /** Times in milliseconds of any steady clock. Refused requests take no place. */
-export const localWindow = ({ limit, windowMs }: Window): LocalWindow => {
+export const localWindow = ({ limit: usual, windowMs }: Window): LocalWindow => {
   const taken = new Map<string, number[]>();
   return {
-    take: (key, now) => {
+    take: (key, now, limit = usual) => {
       const times = taken.get(key) ?? [];
       // a place is free again only when its minute is wholly over: both ends of the stretch count
       while (times.length > 0 && now - times[0]! > windowMs) times.shift();
@@ -37,7 +40,13 @@ export const localWindow = ({ limit, windowMs }: Window): LocalWindow => {
       taken.delete(key);
       taken.set(key, times);
       if (taken.size > MAX_KEYS) taken.delete(taken.keys().next().value!);
-      return { isAllowed, remaining: limit - times.length, resetMs: Math.max(0, windowMs - (now - times[0]!)) };
+      // of those beyond a limit that was lowered, as many must end first
+      const next = times[Math.max(0, times.length - limit)]!;
+      return {
+        isAllowed,
+        remaining: Math.max(0, limit - times.length),
+        resetMs: Math.max(0, windowMs - (now - next)),
+      };
     },
     give: (key, now) => {
       const times = taken.get(key);
@@ -48,29 +57,32 @@ export const localWindow = ({ limit, windowMs }: Window): LocalWindow => {
 };
 
 /**
- * Redis keeps the times of the requests that were let through, newest first, never more than the
- * limit; its own clock counts, so clocks of processes do not matter. Answers {allowed, remaining,
- * microseconds until a place is free}.
+ * Redis keeps the times of the requests that were let through, newest first, and drops those whose
+ * window is over; its own clock counts, so clocks of processes do not matter. Answers {allowed,
+ * remaining, microseconds until a place is free}.
  */
 const SCRIPT = `
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
 local limit, window = tonumber(ARGV[1]), tonumber(ARGV[2]) * 1000
-local times = redis.call('LRANGE', KEYS[1], 0, limit - 1)
-local count = 0
-while count < #times and now - times[count + 1] <= window do count = count + 1 end
-if count >= limit then return {0, 0, window - (now - times[limit])} end
+local oldest = redis.call('LINDEX', KEYS[1], -1)
+while oldest and now - oldest > window do
+  redis.call('RPOP', KEYS[1])
+  oldest = redis.call('LINDEX', KEYS[1], -1)
+end
+local count = redis.call('LLEN', KEYS[1])
+if count >= limit then return {0, 0, window - (now - redis.call('LINDEX', KEYS[1], limit - 1))} end
 redis.call('LPUSH', KEYS[1], string.format('%.0f', now))
-redis.call('LTRIM', KEYS[1], 0, limit - 1)
 redis.call('PEXPIRE', KEYS[1], ARGV[2] + 1000)
-return {1, limit - count - 1, window - (now - (times[count] or now))}`;
+return {1, limit - count - 1, window - (now - (oldest or now))}`;
 
 /** Longer than any healthy answer; a request waits this long once a second while Redis hangs. */
 const COMMAND_MS = 250;
 const AWAY_MS = 1_000;
 
 export interface RateLimit {
-  readonly take: (key: string) => Promise<Verdict>;
+  /** `limit` where a key has one of its own. */
+  readonly take: (key: string, limit?: number) => Promise<Verdict>;
   /** For the health report. Throws when Redis does not answer. */
   readonly ping: () => Promise<void>;
   readonly close: () => void;
@@ -101,16 +113,12 @@ export const openRateLimit = (url: string, window: Window, log: Log): RateLimit 
   return {
     // Both windows must have a place: the local one still knows what it let through while Redis was
     // away.
-    take: async (key) => {
+    take: async (key, limit = window.limit) => {
       const now = performance.now();
-      const here = local.take(key, now);
+      const here = local.take(key, now, limit);
       if (!here.isAllowed || now < awayUntil) return here;
       try {
-        const [allowed, remaining, resetMicros] = await shared.slidingWindow(
-          `rate:${key}`,
-          window.limit,
-          window.windowMs,
-        );
+        const [allowed, remaining, resetMicros] = await shared.slidingWindow(`rate:${key}`, limit, window.windowMs);
         if (allowed === 0) local.give(key, now);
         return {
           isAllowed: allowed === 1,

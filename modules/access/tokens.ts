@@ -23,6 +23,7 @@ export interface Token {
    * visitor's.
    */
   readonly client_side: boolean;
+  readonly requests_a_minute: number;
 }
 export interface NewToken {
   readonly kind: TokenKind;
@@ -30,7 +31,14 @@ export interface NewToken {
   readonly client_id?: number;
   readonly partner_id?: number;
   readonly client_side?: boolean;
+  /** Of an ingest token; REQUESTS_A_MINUTE unless more was arranged. */
+  readonly requests_a_minute?: number;
 }
+
+/** Of a token, where nothing else was arranged (docs/design/contracts.md, "Limits"). */
+export const REQUESTS_A_MINUTE = 100;
+/** What anyone can be given: each request that is let through is remembered for a minute. */
+const MOST_REQUESTS_A_MINUTE = 10_000;
 
 const form = /^trb_(?:ingest|admin|upload|service)_[A-Za-z0-9_-]{43}$/;
 const sha256 = (token: string): Buffer => createHash("sha256").update(token).digest();
@@ -41,8 +49,8 @@ export const newToken = (kind: TokenKind): string => `trb_${kind}_${randomBytes(
 /**
  * Makes a token and saves its hash. With `token` given (one made earlier, for a database made
  * again) that one is saved, and saving it again changes nothing. A new upload token replaces the
- * partner's. Throws when an ingest token names no client, an upload token no partner, or the one
- * given was revoked.
+ * partner's. Throws when an ingest token names no client, an upload token no partner, the one given
+ * was revoked, or requests_a_minute is not 1 to 10,000.
  */
 export const createToken = async (
   pool: pg.Pool,
@@ -62,9 +70,9 @@ export const createToken = async (
       await tx.query(sql`update tokens set revoked_at = clock_timestamp(), revision = nextval('token_revisions')
         where kind = 'upload' and partner_id = ${wanted.partner_id} and revoked_at is null`);
     const { rows } = await tx.query<{ token_id: number }>(sql`
-      insert into tokens (kind, sha256, client_id, partner_id, client_side, label, revision)
+      insert into tokens (kind, sha256, client_id, partner_id, client_side, requests_a_minute, label, revision)
       values (${wanted.kind}, ${sha256(token)}, ${wanted.client_id ?? null}, ${wanted.partner_id ?? null},
-        ${wanted.client_side ?? false},
+        ${wanted.client_side ?? false}, ${wanted.requests_a_minute ?? REQUESTS_A_MINUTE},
         ${wanted.label}, ${revision}) returning token_id`);
     return { token_id: rows[0]!.token_id, token };
   });
@@ -83,8 +91,32 @@ const refuseMismatch = (wanted: NewToken, token: string): void => {
         ? "partner_id: an upload token belongs to a partner"
         : `partner_id: a token of kind ${wanted.kind} belongs to no partner`,
     );
+  if (wanted.requests_a_minute !== undefined) {
+    if (wanted.kind !== "ingest") throw new Error("requests_a_minute: only an ingest token has a limit of its own");
+    refuseLimit(wanted.requests_a_minute);
+  }
   if (!form.test(token) || !token.startsWith(`trb_${wanted.kind}_`))
     throw new Error(`token: not of the form trb_${wanted.kind}_<32 random bytes, base64url>`);
+};
+
+const refuseLimit = (requests: number): void => {
+  if (!Number.isInteger(requests) || requests < 1 || requests > MOST_REQUESTS_A_MINUTE)
+    throw new Error("requests_a_minute: must be a whole number from 1 to 10,000");
+};
+
+/**
+ * Gives a live ingest token another limit, in every process within a second. False when there is
+ * none of that id. Throws when the limit is not 1 to 10,000.
+ */
+export const limitToken = async (pool: pg.Pool, tokenId: number, requests: number): Promise<boolean> => {
+  refuseLimit(requests);
+  return writing(pool, async (tx, revision) => {
+    const { rowCount } = await tx.query(
+      sql`update tokens set requests_a_minute = ${requests}, revision = ${revision} where token_id = ${tokenId}
+        and kind = 'ingest' and revoked_at is null`,
+    );
+    return rowCount === 1;
+  });
 };
 
 /**
@@ -222,8 +254,8 @@ const take = (pool: pg.Pool, before: Taken<Picture> | undefined): Promise<Taken<
       // holds is the truth.
       const isNewer = before !== undefined && before.value.revision < revision;
       const { rows } = await tx.query<Token & { hash: string; is_live: boolean }>(sql`
-        select token_id, kind, client_id, partner_id, client_side, encode(sha256, 'hex') as hash,
-          revoked_at is null as is_live
+        select token_id, kind, client_id, partner_id, client_side, requests_a_minute,
+          encode(sha256, 'hex') as hash, revoked_at is null as is_live
         from tokens where revision > ${isNewer ? before.value.revision : 0}`);
       const live = new Map(isNewer ? before.value.live : []);
       for (const { hash, is_live: isLive, ...token } of rows) {

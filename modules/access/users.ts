@@ -201,11 +201,7 @@ export const unbindUser = async (tx: Transaction, userId: number): Promise<boole
  * Forgets the identities that another issuer has given to these addresses: for an identity provider
  * of a laptop, whose own address may change with its port.
  */
-export const unbindFromOthers = async (
-  tx: Transaction,
-  emails: readonly string[],
-  issuer: string,
-): Promise<void> => {
+export const unbindFromOthers = async (tx: Transaction, emails: readonly string[], issuer: string): Promise<void> => {
   await tx.query(sql`
     update users set issuer = null, subject = null, bound_at = null, updated_at = clock_timestamp()
     where email = any (${emails}) and issuer <> ${issuer}`);
@@ -215,7 +211,7 @@ const EMAIL = /^[^\s@\p{C}]{1,64}@[^\s@\p{C}]{1,189}$/u;
 const LONGEST_NAME = 200;
 const NAME = /^[^\p{C}]*$/u;
 
-/** The rules of one user, whoever makes or changes it. Throws UserRefused. */
+/** The rules of one user, however it is made or changed. Throws UserRefused. */
 const checked = <Given extends Required<NewUser>>(user: Given, known: KnownTenants): Given => {
   const refuse = (field: UserRefused["field"], message: string): never => {
     throw new UserRefused("bad_user", field, message);

@@ -1,4 +1,5 @@
-// What an installation lacks before people can use it, and what of the demonstration is still in it.
+// What an installation lacks before people can use it, and what of the demonstration is still in
+// it.
 import type pg from "pg";
 import { demoUsers } from "../../infra/embedded/demo-users.ts";
 import { sql, transaction } from "../../infra/postgres/sql.ts";
@@ -34,7 +35,10 @@ export const firstSteps = (pool: pg.Pool): Promise<readonly FirstStep[]> =>
       for (const { email } of users.filter(isDemo))
         steps.push({ what: `${email} of the demonstration may come in`, cure: `tributary users disable ${email}` });
       for (const { token_id } of tokens)
-        steps.push({ what: `token ${token_id} of the demonstration is live`, cure: `tributary tokens revoke ${token_id}` });
+        steps.push({
+          what: `token ${token_id} of the demonstration is live`,
+          cure: `tributary tokens revoke ${token_id}`,
+        });
       return steps;
     },
     { role: "tributary_tokens", isReadOnly: true },

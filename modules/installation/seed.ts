@@ -321,7 +321,7 @@ const saveUsers = async (pool: pg.Pool, clientIds: readonly number[]): Promise<v
   });
 };
 
-/** People of the demonstration come in through this issuer, whichever one they came through before. */
+/** People of the demonstration come in through this issuer, whatever they came through before. */
 export const letDemoUsersIn = (pool: pg.Pool, issuer: string): Promise<void> =>
   withUsers(pool, (tx) =>
     unbindFromOthers(

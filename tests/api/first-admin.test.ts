@@ -1,11 +1,11 @@
-// The first admin of an own installation, by the commands of docs/operate.md alone: no person of the
-// demonstration is made, and none comes back.
+// The first admin of an own installation, by the commands of docs/operate.md alone: no person of
+// the demonstration is made, and none comes back.
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { spawned } from "../support/e2e-product.ts";
 import { type RunningApi, startApi } from "../support/api.ts";
+import { spawned } from "../support/e2e-product.ts";
 import { type FreshDatabase, freshDatabase } from "../support/fresh-database.ts";
 import { sharedStack } from "../support/shared-stack.ts";
 
@@ -45,7 +45,7 @@ const inTables = async () =>
 const health = async (token: string) => {
   const answer = await fetch(`${running.url}/api/system/health`, { headers: { authorization: `Bearer ${token}` } });
   const body = (await answer.json()) as { readonly code?: string };
-  return { status: answer.status, type: answer.headers.get("content-type"), code: body.code };
+  return { status: answer.status, type: answer.headers.get("content-type")?.split(";")[0], code: body.code };
 };
 
 describe("an own installation", () => {
@@ -64,7 +64,8 @@ describe("an own installation", () => {
     running = await startApi(env);
     const token = await running.token("ana@shop.example");
     expect(await health(token)).toEqual({ status: 403, type: "application/problem+json", code: "no_account" });
-    const made = await tributary("users", "create", "ana@shop.example", "--role", "admin", "--actor", "it@shop.example");
+    const by = ["--actor", "it@shop.example"];
+    const made = await tributary("users", "create", "ana@shop.example", "--role", "admin", ...by);
     expect(made).toMatchObject({ code: 0, stdout: expect.stringContaining("ana@shop.example, admin, all clients") });
     expect((await health(token)).status).toBe(200);
     expect((await tributary("seed")).stdout).toBe("an admin can come in, and nothing of the demonstration is open\n");
@@ -114,7 +115,8 @@ describe("an own installation", () => {
 
   test("has all of it in the audit, with who did it", async () => {
     const { stdout } = await tributary("operations", "--json");
-    const done = JSON.parse(stdout).operations.filter(({ target }: { target: string }) => target === "ana@shop.example");
+    const { operations } = JSON.parse(stdout);
+    const done = operations.filter(({ target }: { target: string }) => target === "ana@shop.example");
     const phases = done.map(({ kind, phase }: { kind: string; phase: string }) => `${kind} ${phase}`);
     expect(phases).toEqual(expect.arrayContaining(["user_create started", "user_create succeeded"]));
     expect(phases).toEqual(expect.arrayContaining(["user_reset succeeded", "user_disable refused"]));

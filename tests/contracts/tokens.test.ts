@@ -4,7 +4,14 @@ import { createHash } from "node:crypto";
 import type pg from "pg";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { transaction } from "../../infra/postgres/sql.ts";
-import { createToken, newToken, openTokens, revokeToken, type Tokens } from "../../modules/access/tokens.ts";
+import {
+  createToken,
+  limitToken,
+  newToken,
+  openTokens,
+  revokeToken,
+  type Tokens,
+} from "../../modules/access/tokens.ts";
 import { type FreshDatabase, freshDatabase } from "../support/fresh-database.ts";
 
 let database: FreshDatabase;
@@ -34,6 +41,8 @@ const until = async (what: string, isSo: () => boolean | Promise<boolean>, withi
 };
 const known = (token: string) =>
   until("the token", () => here.find(token) !== undefined && there.find(token) !== undefined, 1_000);
+const own = { kind: "ingest", label: "own", client_id: 7 } as const;
+const contracted = { requests_a_minute: 100 };
 const ingest = (client: number, more: { client_side?: boolean } = {}) =>
   createToken(pool, { kind: "ingest", label: "test", client_id: client, ...more });
 
@@ -50,7 +59,26 @@ test("a token bears its kind and 32 random bytes, and its text is nowhere in the
 test("every process knows a new token within a second, and what it opens", async () => {
   const { token, token_id } = await ingest(7, { client_side: true });
   await known(token);
-  expect(there.find(token)).toEqual({ token_id, kind: "ingest", client_id: 7, partner_id: null, client_side: true });
+  expect(there.find(token)).toEqual({
+    token_id,
+    kind: "ingest",
+    client_id: 7,
+    partner_id: null,
+    client_side: true,
+    ...contracted,
+  });
+});
+
+test("a token has the limit that it was made with, and a change is known everywhere within a second", async () => {
+  const { token, token_id } = await createToken(pool, { ...own, requests_a_minute: 600 });
+  await known(token);
+  expect(there.find(token)?.requests_a_minute).toBe(600);
+  expect(await limitToken(pool, token_id, 60)).toBe(true);
+  await until("the limit", () => [here, there].every((one) => one.find(token)?.requests_a_minute === 60), 1_000);
+  await revokeToken(pool, token_id);
+  expect(await limitToken(pool, token_id, 70), "it is revoked").toBe(false);
+  for (const wrong of [0, 10_001, 1.5])
+    await expect(limitToken(pool, token_id, wrong)).rejects.toThrow("requests_a_minute: must be a whole number");
 });
 
 test("a revoked token is dead in every process within a second, and the others live", async () => {
@@ -115,6 +143,12 @@ describe("made wrongly", () => {
       { kind: "upload" as const, label: "x" },
       /^partner_id: an upload token belongs to a partner$/,
     ],
+    [
+      "a service token with a limit",
+      { kind: "service" as const, label: "x", requests_a_minute: 5 },
+      /^requests_a_minute: only an ingest token has a limit of its own$/,
+    ],
+    ["a limit of nothing", { ...own, requests_a_minute: 0 }, /^requests_a_minute: must be a whole number from 1 to/],
   ])("%s is refused", (_, wanted, message) => expect(createToken(pool, wanted)).rejects.toThrow(message));
   test("a given text of another form is refused", () =>
     expect(createToken(pool, { kind: "admin", label: "x" }, "secret")).rejects.toThrow(

@@ -12,7 +12,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { openKafka } from "../../infra/kafka/kafka.ts";
 import { openPool } from "../../infra/postgres/sql.ts";
 import { until } from "../../infra/runtime/timing/until.ts";
-import { revokeToken } from "../../modules/access/tokens.ts";
+import { createToken, limitToken, revokeToken } from "../../modules/access/tokens.ts";
 import {
   addedToLog,
   freePort,
@@ -321,6 +321,27 @@ describe("the limit of 100 requests a minute", () => {
     } finally {
       await other.close();
     }
+  });
+
+  test("it is the token's own where another one was arranged, and a change acts within a second", async () => {
+    const pool = openPool(stack.env.POSTGRES_URL!, { max: 1 });
+    const wanted = { kind: "ingest", label: "own", client_id: client, requests_a_minute: 5 } as const;
+    const { token, token_id } = await createToken(pool, wanted);
+    await until("the token", 5_000, async () => expect((await send("{", {}, { token })).status).toBe(400));
+    expect(await statuses(6, token)).toEqual({ 200: 4, 429: 2 });
+    expect(await limitToken(pool, token_id, 110)).toBe(true);
+    await until("the limit", 2_000, async () => {
+      const answer = await send("{", {}, { token });
+      expect(answer.headers.get("ratelimit-policy")).toBe('"default";q=110;w=60');
+    });
+    const counts = await statuses(110, token);
+    expect(counts[200]).toBe(104);
+    await limitToken(pool, token_id, 3);
+    await until("the lower limit", 2_000, async () =>
+      expect((await send("{", {}, { token })).headers.get("ratelimit-policy")).toBe('"default";q=3;w=60'),
+    );
+    expect((await send(bodyOf(event()), {}, { token })).status).toBe(429);
+    await pool.end();
   });
 
   test("the answer states it before it is reached", async () => {

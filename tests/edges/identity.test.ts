@@ -94,7 +94,8 @@ test("an address that shows good tokens of no user too often is limited too", as
   const token = await tokenOf(issuer);
   const ask = asking({ issuer, userOf: async () => undefined });
   const answers: (User | string)[] = [];
-  for (let n = 0; n < 1_001; n += 100) answers.push(...(await Promise.all(Array.from({ length: 100 }, () => ask(token)))));
+  for (let n = 0; n < 1_001; n += 100)
+    answers.push(...(await Promise.all(Array.from({ length: 100 }, () => ask(token)))));
   expect(answers.slice(0, 1_000)).toEqual(Array.from({ length: 1_000 }, () => "no_account"));
   expect(answers.at(-1)).toBe("rate_limited");
 });

@@ -30,6 +30,18 @@ test("whenever requests come, no stretch of a window holds more than the limit",
   );
 });
 
+test("a limit of a key that changes holds from the next request on, and says when a place is free", () => {
+  const window = localWindow({ limit, windowMs });
+  const take = (now: number, own?: number) => window.take("a", now, own);
+  for (let now = 0; now < 8; now += 1) expect(take(now, 8).isAllowed).toBe(true);
+  expect(take(8, 8)).toEqual({ isAllowed: false, remaining: 0, resetMs: 992 });
+  expect(take(9, 9)).toEqual({ isAllowed: true, remaining: 0, resetMs: 991 });
+  // Nine are there, so seven must end before three are left no more: the seventh came at 6.
+  expect(take(10, 3)).toEqual({ isAllowed: false, remaining: 0, resetMs: 996 });
+  expect(take(1_006, 3).isAllowed).toBe(false);
+  expect(take(1_007, 3).isAllowed).toBe(true);
+});
+
 test("a place that was given back is free", () => {
   const window = localWindow({ limit: 1, windowMs });
   expect(window.take("a", 0).isAllowed).toBe(true);

@@ -73,6 +73,11 @@ describe("docker-compose.yml", () => {
     expect(compose.services.postgres!.image).toBe(`postgres:${major}.${minor}`);
   });
 
+  test("its setup makes topics, schemas and tables, and nothing of the demonstration", () => {
+    const steps = [...compose.services.setup!.command!.join().matchAll(/"([a-z -]+)"/g)].map(([, step]) => step);
+    expect(steps).toEqual(["topics apply --synced", "schemas apply", "migrate apply", "seed"]);
+  });
+
   test("each write of a topic of money is on the disk of its one broker before it is acknowledged", () => {
     expect(compose.services.setup!.command!.join()).toContain('"topics apply --synced"');
     const ofMoney = topicSettings.filter(({ money }) => money).map(({ name }) => name);

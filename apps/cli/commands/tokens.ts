@@ -5,16 +5,25 @@ import type pg from "pg";
 import { sql, transaction } from "../../../infra/postgres/sql.ts";
 import { print, printJson, table, tell } from "../../../infra/runtime/output.ts";
 import { UsageError } from "../../../infra/runtime/refused.ts";
-import { createToken, revokeToken, type TokenKind } from "../../../modules/access/tokens.ts";
+import { createToken, limitToken, revokeToken, type TokenKind } from "../../../modules/access/tokens.ts";
 import { clientOf, withPool } from "../connections.ts";
 
 const kinds: readonly TokenKind[] = ["ingest", "admin", "upload", "service"];
+
+/** 10,000 are what Redis remembers of a token at most. */
+const requestsOf = (text: string): number => {
+  const requests = /^\d{1,5}$/.test(text) ? Number(text) : 0;
+  if (requests < 1 || requests > 10_000)
+    throw new UsageError(`--requests-a-minute: ${text} is not a whole number from 1 to 10000`);
+  return requests;
+};
 
 const create = (options: {
   kind: string;
   client?: string;
   partner?: string;
   clientSide?: boolean;
+  requestsAMinute?: string;
   label?: string;
   json?: boolean;
 }): Promise<void> =>
@@ -25,6 +34,8 @@ const create = (options: {
       throw new UsageError("--client: an ingest token belongs to a client; name it by slug or id");
     if (kind === "upload" && !/^\d+$/.test(options.partner ?? ""))
       throw new UsageError("--partner: an upload token belongs to a partner; name it by id");
+    if (options.requestsAMinute !== undefined && kind !== "ingest")
+      throw new UsageError("--requests-a-minute: only an ingest token has a limit of its own");
     const client = options.client === undefined ? undefined : await clientOf(pool, options.client);
     const made = await createToken(pool, {
       kind,
@@ -32,6 +43,7 @@ const create = (options: {
       ...(client && { client_id: client.client_id }),
       ...(options.partner !== undefined && { partner_id: Number(options.partner) }),
       ...(options.clientSide && { client_side: true }),
+      ...(options.requestsAMinute !== undefined && { requests_a_minute: requestsOf(options.requestsAMinute) }),
     });
     if (options.json) return printJson({ ...made, kind, client_id: client?.client_id ?? null });
     print(made.token);
@@ -46,8 +58,8 @@ const listed = (pool: pg.Pool) =>
     async (tx) =>
       (
         await tx.query(
-          sql`select token_id, kind, client_id, partner_id, label, created_at, last_used_at, revoked_at from tokens
-            order by token_id`,
+          sql`select token_id, kind, client_id, partner_id, requests_a_minute, label, created_at, last_used_at,
+            revoked_at from tokens order by token_id`,
         )
       ).rows,
     {
@@ -63,12 +75,13 @@ const list = ({ json }: { json?: boolean }): Promise<void> =>
     if (json) return printJson({ data: tokens });
     print(
       table(
-        ["id", "kind", "client", "partner", "created", "last used", "revoked", "label"],
+        ["id", "kind", "client", "partner", "a minute", "created", "last used", "revoked", "label"],
         tokens.map((token) => [
           token.token_id,
           token.kind,
           token.client_id,
           token.partner_id,
+          token.kind === "ingest" ? token.requests_a_minute : null,
           day(token.created_at),
           day(token.last_used_at),
           day(token.revoked_at),
@@ -76,6 +89,14 @@ const list = ({ json }: { json?: boolean }): Promise<void> =>
         ]),
       ),
     );
+  });
+
+const limit = (id: string, { requestsAMinute }: { requestsAMinute: string }): Promise<void> =>
+  withPool(async (pool) => {
+    const requests = requestsOf(requestsAMinute);
+    if (!/^\d{1,9}$/.test(id) || !(await limitToken(pool, Number(id), requests)))
+      throw new UsageError(`there is no live ingest token ${id}; see: tributary tokens list`);
+    tell(`token ${id} may send ${requests} requests a minute, in every process within a second`);
   });
 
 const revoke = (id: string): Promise<void> =>
@@ -95,6 +116,7 @@ export const tokenCommands = (program: Command): void => {
     .option("--client <slug or id>", "of an ingest token")
     .option("--partner <id>", "of an upload token")
     .option("--client-side", "sent by the visitor's own app, so address and user agent are the visitor's")
+    .option("--requests-a-minute <n>", "of an ingest token; 100 unless more was arranged, at most 10000")
     .option("--label <text>", "what it is for")
     .option("--json", "as JSON")
     .addHelpText(
@@ -104,5 +126,11 @@ export const tokenCommands = (program: Command): void => {
     )
     .action(create);
   tokens.command("list").description("all tokens, never their text").option("--json", "as JSON").action(list);
+  tokens
+    .command("limit <id>")
+    .description("gives an ingest token another limit of requests")
+    .requiredOption("--requests-a-minute <n>", "1 to 10000; 100 is what every token has by contract")
+    .addHelpText("before", "Examples:\n  $ tributary tokens limit 12 --requests-a-minute 600\n")
+    .action(limit);
   tokens.command("revoke <id>").description("ends a token").action(revoke);
 };

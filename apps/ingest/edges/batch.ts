@@ -15,7 +15,7 @@ import { type BatchBody, findBatch, readBatch } from "../../../processors/admit/
 import { isWithheld } from "../../../processors/enrich/consent.ts";
 import type { Arrival, UnixMs } from "../../../stream/flow.ts";
 import { pipeline } from "../../../topology.ts";
-import { type EdgeParts, type OpenEdge, REQUESTS_A_MINUTE } from "../edges.ts";
+import type { EdgeParts, OpenEdge } from "../edges.ts";
 
 type Facts = BatchFacts & { readonly batchId: string };
 
@@ -50,13 +50,9 @@ export const open: OpenEdge = (parts) => {
     });
 
     const token = parts.authenticate(request, request.ip ?? "");
-    const verdict = await parts.limit(`token:${token.token_id}`);
-    takePlace(
-      verdict,
-      REQUESTS_A_MINUTE,
-      response,
-      `a token has ${REQUESTS_A_MINUTE} requests a minute: send larger batches`,
-    );
+    const { requests_a_minute: limit } = token;
+    const verdict = await parts.limit(`token:${token.token_id}`, limit);
+    takePlace(verdict, limit, response, `this token has ${limit} requests a minute: send larger batches`);
     checkType(request);
     parts.path.expectRoom();
     const sender = { token: String(token.token_id), address: request.ip ?? "" };

@@ -7,3 +7,5 @@ alter table users
   add column bound_at timestamptz(3),
   add check ((issuer is null) = (subject is null) and (issuer is null) = (bound_at is null));
 create unique index users_identity on users (issuer, subject) where issuer is not null;
+-- Which language mails to a user have.
+alter table users add column locale text not null default 'es' check (locale in ('es', 'en'));

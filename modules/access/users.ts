@@ -8,6 +8,10 @@ import { sql, transaction } from "../../infra/postgres/sql.ts";
 export const roles = ["admin", "client_manager", "partner", "client_user", "viewer"] as const;
 export type Role = (typeof roles)[number];
 
+/** Of mails. */
+const locales = ["es", "en"] as const;
+export type Locale = (typeof locales)[number];
+
 export interface User {
   readonly user_id: number;
   readonly email: string;
@@ -15,6 +19,7 @@ export interface User {
   readonly role: Role;
   readonly partner_id: number | null;
   readonly client_ids: readonly number[];
+  readonly locale: Locale;
 }
 /** A row of the list of users: also who may not come in. */
 export interface ListedUser extends User {
@@ -34,7 +39,7 @@ export interface Identity {
 /** Why a user cannot be as asked; `field` is that of the row, the message names the cure. */
 export class UserRefused extends Error {
   readonly code: "bad_user" | "email_in_use" | "unknown_user" | "last_admin";
-  readonly field: "email" | "name" | "role" | "partner_id" | "client_ids" | "status";
+  readonly field: "email" | "name" | "role" | "partner_id" | "client_ids" | "status" | "locale";
   constructor(code: UserRefused["code"], field: UserRefused["field"], message: string) {
     super(message);
     this.name = "UserRefused";
@@ -51,7 +56,7 @@ type Transaction = Pick<pg.PoolClient, "query">;
 export const withUsers = <T>(pool: pg.Pool, work: (tx: Transaction) => Promise<T>): Promise<T> =>
   transaction(pool, null, work, { role });
 
-const columns = sql`user_id, email, name, role, partner_id, client_ids`;
+const columns = sql`user_id, email, name, role, partner_id, client_ids, locale`;
 const listed = sql`${columns}, case when removed_at is null then 'active' else 'disabled' end as status, bound_at,
   created_at`;
 
@@ -123,6 +128,7 @@ export interface NewUser {
   readonly role: Role;
   readonly partner_id?: number | null;
   readonly client_ids?: readonly number[];
+  readonly locale?: Locale;
 }
 /** What clients and partners there are, e.g. a snapshot of the reference data. */
 export type KnownTenants = Pick<ReferenceAt, "client" | "partner">;
@@ -133,7 +139,12 @@ export type KnownTenants = Pick<ReferenceAt, "client" | "partner">;
  */
 export const createUser = async (tx: Transaction, wanted: NewUser, known: KnownTenants): Promise<ListedUser> => {
   const user = checked(
-    { ...wanted, partner_id: wanted.partner_id ?? null, client_ids: wanted.client_ids ?? [] },
+    {
+      ...wanted,
+      partner_id: wanted.partner_id ?? null,
+      client_ids: wanted.client_ids ?? [],
+      locale: wanted.locale ?? "es",
+    },
     known,
   );
   await lockUntilCommit(tx, "tributary.users");
@@ -145,8 +156,8 @@ export const createUser = async (tx: Transaction, wanted: NewUser, known: KnownT
       `there is a user ${user.email} already${same.status === "disabled" ? ", disabled: enable it" : ""}`,
     );
   const { rows } = await tx.query<ListedUser>(sql`
-    insert into users (email, name, role, partner_id, client_ids)
-    values (${user.email}, ${user.name}, ${user.role}, ${user.partner_id}, ${user.client_ids})
+    insert into users (email, name, role, partner_id, client_ids, locale)
+    values (${user.email}, ${user.name}, ${user.role}, ${user.partner_id}, ${user.client_ids}, ${user.locale})
     returning ${listed}`);
   return rows[0]!;
 };
@@ -154,25 +165,29 @@ export const createUser = async (tx: Transaction, wanted: NewUser, known: KnownT
 export type UserChange = Partial<Omit<User, "user_id" | "email"> & Pick<ListedUser, "status">>;
 
 /**
- * Gives a user another name, role, tenants or status; it acts on the next request of that user. A
- * new role without tenants has none. Throws UserRefused: the last active admin stays one.
+ * Gives a user another name, role, tenants, status or locale; it acts on the next request of that
+ * user. A new role without tenants has none. `known` is null where the tenants stay as they are.
+ * Throws UserRefused: the last active admin stays one.
  */
 export const changeUser = async (
   tx: Transaction,
   userId: number,
   change: UserChange,
-  known: KnownTenants,
+  known: KnownTenants | null,
 ): Promise<ListedUser> => {
+  if (known === null && (change.role ?? change.client_ids ?? change.partner_id) !== undefined)
+    throw new Error("what tenants there are must be known to change a role or tenants");
   await lockUntilCommit(tx, "tributary.users");
   const before = (await tx.query<ListedUser>(sql`select ${listed} from users where user_id = ${userId}`)).rows[0];
   if (before === undefined) throw new UserRefused("unknown_user", "email", `there is no user ${userId}`);
   const isNewRole = change.role !== undefined && change.role !== before.role;
   const after = { ...before, ...(isNewRole && { partner_id: null, client_ids: [] }), ...change };
-  const { name, role, partner_id, client_ids } = checked(after, known);
+  const { name, role, partner_id, client_ids, locale } = checked(after, known);
   if (before.role === "admin" && before.status === "active" && (role !== "admin" || after.status === "disabled"))
     await refuseLastAdmin(tx, userId);
   const { rows } = await tx.query<ListedUser>(sql`
     update users set name = ${name}, role = ${role}, partner_id = ${partner_id}, client_ids = ${client_ids},
+      locale = ${locale},
       removed_at = case when ${after.status} = 'active' then null else coalesce(removed_at, clock_timestamp()) end,
       updated_at = clock_timestamp()
     where user_id = ${userId} returning ${listed}`);
@@ -212,7 +227,7 @@ const LONGEST_NAME = 200;
 const NAME = /^[^\p{C}]*$/u;
 
 /** The rules of one user, however it is made or changed. Throws UserRefused. */
-const checked = <Given extends Required<NewUser>>(user: Given, known: KnownTenants): Given => {
+const checked = <Given extends Required<NewUser>>(user: Given, known: KnownTenants | null): Given => {
   const refuse = (field: UserRefused["field"], message: string): never => {
     throw new UserRefused("bad_user", field, message);
   };
@@ -222,9 +237,10 @@ const checked = <Given extends Required<NewUser>>(user: Given, known: KnownTenan
   if (name === "" || name.length > LONGEST_NAME || !NAME.test(name))
     refuse("name", `must have 1 to ${LONGEST_NAME} printable characters`);
   if (!roles.includes(user.role)) refuse("role", `${user.role} is none of ${roles.join(", ")}`);
+  if (!locales.includes(user.locale)) refuse("locale", `${user.locale} is none of ${locales.join(", ")}`);
   if ((user.role === "partner") !== (user.partner_id !== null))
     refuse("partner_id", user.role === "partner" ? "a partner user belongs to a partner" : `a ${user.role} has none`);
-  if (user.partner_id !== null && known.partner(user.partner_id) === undefined)
+  if (user.partner_id !== null && known !== null && known.partner(user.partner_id) === undefined)
     refuse("partner_id", `there is no partner ${user.partner_id}`);
   checkClients(user, known, refuse);
   return { ...user, email, name, client_ids: [...new Set(user.client_ids)] };
@@ -232,10 +248,10 @@ const checked = <Given extends Required<NewUser>>(user: Given, known: KnownTenan
 
 const checkClients = (
   { role, client_ids: ids }: Required<NewUser>,
-  known: KnownTenants,
+  known: KnownTenants | null,
   refuse: (field: UserRefused["field"], message: string) => never,
 ): void => {
-  const missing = ids.find((id) => known.client(id) === undefined);
+  const missing = known === null ? undefined : ids.find((id) => known.client(id) === undefined);
   if (missing !== undefined) refuse("client_ids", `there is no client ${missing}`);
   if ((role === "admin" || role === "partner") && ids.length > 0)
     refuse("client_ids", role === "admin" ? "an admin has all clients" : "a partner user has those of its partner");

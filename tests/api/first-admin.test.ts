@@ -21,7 +21,6 @@ beforeAll(async () => {
   env = {
     ...sharedStack().env,
     POSTGRES_ADMIN_URL: database.adminUrl,
-    POSTGRES_APP_PASSWORD: database.appPassword,
     POSTGRES_URL: app.href,
     TRIBUTARY_HOME: home,
   };

@@ -112,6 +112,7 @@ describe("a user", () => {
     ["name", { name: "  " }],
     ["name", { name: "a\nb" }],
     ["role", { role: "owner" as never }],
+    ["locale", { locale: "fr" as never }],
     ["client_ids", { client_ids: [1] }],
     ["client_ids", { role: "client_manager", client_ids: [1, 9] }],
     ["client_ids", { role: "client_user", client_ids: [1, 2] }],
@@ -156,6 +157,14 @@ describe("a user", () => {
     expect(await change("ana@shop.example", { role: "viewer" })).toMatchObject({ client_ids: [], role: "viewer" });
     const moved = await change("ana@shop.example", { role: "client_user", client_ids: [3] });
     expect(moved).toMatchObject({ client_ids: [3], role: "client_user" });
+  });
+
+  test("changes its own name and language without a word about tenants", async () => {
+    const { user_id } = await create({ role: "client_manager", client_ids: [1, 2] });
+    const changed = await withUsers(pool, (tx) => changeUser(tx, user_id, { name: "Ana R", locale: "en" }, null));
+    expect(changed).toMatchObject({ name: "Ana R", locale: "en", client_ids: [1, 2] });
+    const role = withUsers(pool, (tx) => changeUser(tx, user_id, { role: "admin" }, null));
+    await expect(role).rejects.toThrow("must be known");
   });
 
   test("that is the last admin can neither be disabled nor become another", async () => {

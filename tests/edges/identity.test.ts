@@ -15,6 +15,7 @@ const someone: User = {
   role: "admin",
   partner_id: null,
   client_ids: [],
+  locale: "es",
 };
 const { publicKey, privateKey } = await generateKeyPair("RS256");
 const stops: (() => void)[] = [];

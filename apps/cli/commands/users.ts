@@ -9,6 +9,7 @@ import {
   createUser,
   type KnownTenants,
   type ListedUser,
+  type Locale,
   listUsers,
   type Role,
   roles,
@@ -25,6 +26,7 @@ import { clientOf, withAudit, withPool } from "../connections.ts";
 interface Options {
   readonly role?: string;
   readonly name?: string;
+  readonly locale?: string;
   readonly client?: readonly string[];
   readonly partner?: string;
   readonly actor?: string;
@@ -41,6 +43,7 @@ const flags: Readonly<Record<UserRefused["field"], string>> = {
   partner_id: "--partner",
   client_ids: "--client",
   status: "<email>",
+  locale: "--locale",
 };
 const cures: Readonly<Record<UserRefused["code"], string>> = {
   bad_user: "tributary users create --help",
@@ -64,11 +67,12 @@ const partnerOf = (text: string): number => {
   return Number(text);
 };
 /** What the options say of a user; a field is absent when its option is. */
-const fieldsOf = async (pool: pg.Pool, { role, name, client, partner }: Options): Promise<UserChange> => {
+const fieldsOf = async (pool: pg.Pool, { role, name, locale, client, partner }: Options): Promise<UserChange> => {
   const clients = client && (await Promise.all(client.map((one) => clientOf(pool, one))));
   return {
     ...(role !== undefined && { role: roleOf(role) }),
     ...(name !== undefined && { name }),
+    ...(locale !== undefined && { locale: locale as Locale }),
     ...(clients && { client_ids: clients.map(({ client_id }) => client_id) }),
     ...(partner !== undefined && { partner_id: partnerOf(partner) }),
   };
@@ -135,7 +139,7 @@ const change = (kind: Kind, email: string, options: Options, fields: UserChange)
 const assign = async (email: string, options: Options): Promise<void> => {
   const fields = await withPool((pool) => fieldsOf(pool, options));
   if (Object.keys(fields).length === 0)
-    throw new UsageError("say what to change: --role, --client, --partner or --name");
+    throw new UsageError("say what to change: --role, --client, --partner, --name or --locale");
   await change("user_assign", email, options, fields);
 };
 
@@ -181,6 +185,7 @@ const example = (...lines: readonly string[]): string =>
 const tenants = (command: Command): Command =>
   command
     .option("--name <text>", "as others see it")
+    .option("--locale <language>", "of mails: es, en")
     .option("--client <slug or id>", "of a client_manager, viewer or client_user; can be repeated", each)
     .option("--partner <id>", "of a partner user");
 const audit = (command: Command): Command =>

@@ -29,7 +29,8 @@ export const openEdgeHost = async (
       const name = bearerOf(request);
       if (name === undefined) throw new Problem("unauthorized", "send a token");
       const id = Number(name) || 1;
-      return { token_id: id, kind: "ingest", client_id: clientId, partner_id: null, client_side: false };
+      const token = { token_id: id, kind: "ingest" as const, client_id: clientId, partner_id: null };
+      return { ...token, client_side: false, requests_a_minute: 100 };
     },
     limit: async () => ({ isAllowed: true, remaining: 1, resetMs: 0 }),
     facts: () => facts(),

@@ -3,9 +3,8 @@
 import { get as getPlain } from "node:http";
 import { get as getSecure } from "node:https";
 
-const port = process.env.OPS_PORT || "9080";
-const given = process.env.OPS_HOST || "127.0.0.1";
-const host = ["0.0.0.0", "::"].includes(given) ? "127.0.0.1" : given.includes(":") ? `[${given}]` : given;
+const [, given = "127.0.0.1", port] = /^(?:(.+):)?(\d+)$/.exec(process.env.OPS_PORT || "9080") ?? [];
+const host = ["0.0.0.0", "[::]"].includes(given) ? "127.0.0.1" : given;
 const isSecure = Boolean(process.env.TLS_CERT_FILE);
 const get = isSecure ? getSecure : getPlain;
 get(

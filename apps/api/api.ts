@@ -38,7 +38,7 @@ export const api =
     const metrics = openMetrics({ app: "api", version, commit: commitOf() });
     const checks: Record<string, () => void> = { started: () => need(false, "the app is starting") };
     const ops = await scope.open("ops", async () =>
-      closing(await openOps({ port: config.OPS_PORT, host: config.OPS_HOST, metrics, checks, ...tlsOf(config, log) })),
+      closing(await openOps({ ...config.OPS_PORT, metrics, checks, ...tlsOf(config, log) })),
     );
     const stores = await openStores(config, log, scope);
     const audit = await openAudit(config, log, scope);

@@ -5,7 +5,6 @@ const names = [
   ...([
     "HOST",
     "PORT",
-    "OPS_HOST",
     "OPS_PORT",
     "INSTANCE_NAME",
     "LOG_LEVEL",

@@ -41,7 +41,7 @@ export const ingest =
     // Opened first and closed last: /livez and /metrics answer while the rest starts and ends.
     const checks: Record<string, () => void> = { started: () => need(false, "the app is starting") };
     const ops = await scope.open("ops", async () =>
-      closing(await openOps({ port: config.OPS_PORT, host: config.OPS_HOST, metrics, checks, ...tlsOf(config, log) })),
+      closing(await openOps({ ...config.OPS_PORT, metrics, checks, ...tlsOf(config, log) })),
     );
     const opening = { scope, config, log };
     const stores = await openStores(opening);

@@ -66,7 +66,7 @@ export const keeper =
     const metrics = openMetrics({ app: "keeper", version, commit: commitOf() });
     const checks: Record<string, Check> = { started: () => need(false, "the schedules have not begun yet") };
     const ops = await scope.open("ops", async () =>
-      closing(await openOps({ port: config.OPS_PORT, host: config.OPS_HOST, metrics, checks, ...tlsOf(config, log) })),
+      closing(await openOps({ ...config.OPS_PORT, metrics, checks, ...tlsOf(config, log) })),
     );
     const kafka = openKafka({
       brokers: config.KAFKA_BROKERS,

@@ -2,7 +2,7 @@
 import { type Environment, readEnvironment } from "../../infra/runtime/environment.ts";
 
 const names = [
-  ...(["OPS_HOST", "OPS_PORT", "INSTANCE_NAME", "LOG_LEVEL", "TLS_CERT_FILE", "TLS_KEY_FILE"] as const),
+  ...(["OPS_PORT", "INSTANCE_NAME", "LOG_LEVEL", "TLS_CERT_FILE", "TLS_KEY_FILE"] as const),
   ...(["GEOIP_CITY_DB", "GEOIP_ASN_DB", "NETWORKS_FILE"] as const),
   ...([
     "KAFKA_BROKERS",

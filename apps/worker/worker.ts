@@ -22,7 +22,7 @@ export const worker =
     const metrics = openMetrics({ app: "worker", version, commit: commitOf() });
     const checks: Record<string, Check> = { started: () => need(false, "the groups are not joined yet") };
     const ops = await scope.open("ops", async () =>
-      closing(await openOps({ port: config.OPS_PORT, host: config.OPS_HOST, metrics, checks, ...tlsOf(config, log) })),
+      closing(await openOps({ ...config.OPS_PORT, metrics, checks, ...tlsOf(config, log) })),
     );
     const kafka = openKafka({
       brokers: config.KAFKA_BROKERS,

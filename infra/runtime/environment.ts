@@ -6,6 +6,16 @@ import { isLoopback } from "./loopback.ts";
 import { isStrongSecret } from "./strong-secret.ts";
 
 const port = (fallback: number) => z.coerce.number().int().min(0).max(65_535).default(fallback);
+/** A port on the loopback, or the address that it is opened on before it: `10.0.0.5:9080`, `[::1]:9080`. */
+const sidePort = z
+  .string()
+  .regex(/^(?:(?:\[[0-9a-fA-F:]+\]|[^:\s]+):)?\d{1,5}$/, "must be a port, or address:port")
+  .default("9080")
+  .transform((text) => {
+    const [, host = "127.0.0.1", number] = /^(?:\[?(.+?)\]?:)?(\d+)$/.exec(text)!;
+    return { host, port: Number(number) };
+  })
+  .refine(({ port }) => port <= 65_535, "must be a port, or address:port");
 const optional = z.string().min(1).optional();
 const isRange = (entry: string): boolean => ipaddr.isValid(entry) || ipaddr.isValidCIDR(entry);
 /**
@@ -99,11 +109,11 @@ export const variables = {
   ),
   HOST: variable(z.string().min(1).default("127.0.0.1"), "Address that apps listen on."),
   PORT: variable(port(8080), "Port of an app."),
-  OPS_HOST: variable(
-    z.string().min(1).default("127.0.0.1"),
-    "Address that the side port listens on; metrics and health are for your own network, never the public one.",
+  OPS_PORT: variable(
+    sidePort,
+    "Side port: /livez, /readyz, /metrics. On the loopback; address:port where your own network asks it, e.g. " +
+      "0.0.0.0:9080 in a container.",
   ),
-  OPS_PORT: variable(port(9080), "Side port: /livez, /readyz, /metrics."),
   INSTANCE_NAME: variable(
     z
       .string()

@@ -25,7 +25,7 @@ const problems = (env: Record<string, string | undefined>): string => {
 test("addresses and the secret are enough, all else has a default", () => {
   expect(readConfig(good)).toMatchObject({
     PORT: 8080,
-    OPS_PORT: 9080,
+    OPS_PORT: { host: "127.0.0.1", port: 9080 },
     HOST: "127.0.0.1",
     INSTANCE_NAME: "tributary",
     TRUSTED_PROXIES: [],

@@ -1,4 +1,5 @@
 // What listens where: the port of an app where it is asked to, its side port on the loopback.
+import { spawn } from "node:child_process";
 import { afterEach, expect, test } from "vitest";
 import { readConfig as apiConfig } from "../../apps/api/config.ts";
 import { readConfig as ingestConfig } from "../../apps/ingest/config.ts";
@@ -24,8 +25,14 @@ const env = {
 test.each(Object.entries({ ingest: ingestConfig, worker: workerConfig, keeper: keeperConfig, api: apiConfig }))(
   "the side port of %s stays on the loopback when its port is open to the world",
   (_, readConfig) => {
-    expect(readConfig({ ...env, HOST: "0.0.0.0" }).OPS_HOST).toBe("127.0.0.1");
-    expect(readConfig({ ...env, OPS_HOST: "10.0.0.5" }).OPS_HOST).toBe("10.0.0.5");
+    const opsPort = (given: Readonly<Record<string, string>>) =>
+      readConfig({ ...env, HOST: "0.0.0.0", ...given }).OPS_PORT;
+    expect(opsPort({})).toEqual({ host: "127.0.0.1", port: 9080 });
+    expect(opsPort({ OPS_PORT: "9181" })).toEqual({ host: "127.0.0.1", port: 9181 });
+    expect(opsPort({ OPS_PORT: "10.0.0.5:9080" })).toEqual({ host: "10.0.0.5", port: 9080 });
+    expect(opsPort({ OPS_PORT: "[::1]:0" })).toEqual({ host: "::1", port: 0 });
+    for (const wrong of ["x", "70000", "10.0.0.5:", "::1:9080", "10.0.0.5 :9080"])
+      expect(() => opsPort({ OPS_PORT: wrong }), wrong).toThrow("OPS_PORT: must be a port, or address:port");
   },
 );
 
@@ -40,4 +47,15 @@ test("migrations take the password of the application's role from its address, a
   expect(appPasswordOf("postgres://tributary_app:p%40ss@postgres:5432/tributary")).toBe("p@ss");
   for (const url of ["postgres://tributary_app@postgres/tributary", "postgres://tributary_owner:p@postgres/tributary"])
     expect(() => appPasswordOf(url)).toThrow(/^POSTGRES_URL must name the role tributary_app and its password/);
+});
+
+test("the health check of the image asks where the side port listens", async () => {
+  const metrics = openMetrics({ app: "test", version: "0", commit: "0" });
+  ops = await openOps({ port: 0, host: "127.0.0.2", checks: {}, metrics });
+  const answered = async (opsPort: string): Promise<number | null> =>
+    new Promise((resolve) => {
+      spawn(process.execPath, ["scripts/healthy.mjs"], { env: { OPS_PORT: opsPort } }).once("exit", resolve);
+    });
+  expect(await answered(`127.0.0.2:${ops.port}`)).toBe(0);
+  expect(await answered(String(ops.port))).toBe(1);
 });

@@ -17,7 +17,7 @@ const rows = openMetrics({ app: "", version: "", commit: "" })
 const text = [
   "# Metrics",
   "",
-  "Every app serves these on `http://<host>:$OPS_PORT/metrics`, together with those of Node's process (`process_*`,",
+  "Every app serves these as `/metrics` on its side port (`OPS_PORT`), with those of Node's process (`process_*`,",
   "`nodejs_*`). All have the label `app` too. The changelog names every removed name or label.",
   "[operate.md](operate.md#metrics-and-alerts) says which to watch.",
   "",

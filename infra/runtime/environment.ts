@@ -6,7 +6,7 @@ import { isLoopback } from "./loopback.ts";
 import { isStrongSecret } from "./strong-secret.ts";
 
 const port = (fallback: number) => z.coerce.number().int().min(0).max(65_535).default(fallback);
-/** A port on the loopback, or the address that it is opened on before it: `10.0.0.5:9080`, `[::1]:9080`. */
+/** A port on the loopback, or with the address that it is opened on: `10.0.0.5:9080`, `[::1]:9080`. */
 const sidePort = z
   .string()
   .regex(/^(?:(?:\[[0-9a-fA-F:]+\]|[^:\s]+):)?\d{1,5}$/, "must be a port, or address:port")

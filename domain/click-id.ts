@@ -5,8 +5,8 @@ import type { UnixMs } from "../stream/flow.ts";
 import { derive } from "./derive.ts";
 
 /**
- * `format` is the first byte of the id and names the key, so keys rotate: new ids take the newest,
- * old ones stay readable.
+ * `format` is the first byte of the id. Several keys may have one format, of secrets that took each
+ * other's place: a click id is good when any of them made it.
  */
 export interface ClickIdKey {
   readonly format: number;
@@ -63,8 +63,7 @@ export const mint = (linkId: number, at: UnixMs, random: Uint8Array, key: ClickI
 export const verify = (text: string, keys: readonly ClickIdKey[]): Click | undefined => {
   if (!TEXT.test(text)) return undefined;
   const bytes = Buffer.from(text, "base64url");
-  const key = keys.find(({ format }) => format === bytes[0]);
-  if (key === undefined || !timingSafeEqual(macOf(bytes.subarray(0, MAC_AT), key), bytes.subarray(MAC_AT)))
-    return undefined;
+  const [head, mac] = [bytes.subarray(0, MAC_AT), bytes.subarray(MAC_AT)];
+  if (!keys.some((key) => key.format === bytes[0] && timingSafeEqual(macOf(head, key), mac))) return undefined;
   return { link_id: bytes.readUInt32BE(LINK_AT), clicked_at: bytes.readUIntBE(TIME_AT, LINK_AT - TIME_AT) };
 };

@@ -1,6 +1,7 @@
 // One sender and one judge over many cycles: load, faults, heal, quiescence, every law.
 import { join } from "node:path";
 import { openPool } from "../../infra/postgres/sql.ts";
+import { keyringOf } from "../../infra/runtime/keyring.ts";
 import { randomFrom } from "../../infra/runtime/random.ts";
 import { until } from "../../infra/runtime/timing/until.ts";
 import { createToken, revokeToken } from "../../modules/access/tokens.ts";
@@ -192,7 +193,7 @@ export const openSession = async (
   const demo = target.run().demo as unknown as Parameters<typeof tenantsOf>[0];
   const tenants = tenantsOf(demo);
   const random = randomFrom(seed);
-  const generator = openGenerator(random, target.env.TRIBUTARY_SECRET!);
+  const generator = openGenerator(random, keyringOf(target.env.TRIBUTARY_SECRET!).newest);
   const journal = openJournal(join(target.folder, `${name}.journal`));
   const reader = await openLogReader(target);
   const tokens = await openTokens(target, tenants);

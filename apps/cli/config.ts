@@ -4,6 +4,7 @@ import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { readJson, type Secrets } from "../../infra/embedded/home.ts";
+import { type Keyring, keyringOf } from "../../infra/runtime/keyring.ts";
 import type { AdminAccess } from "../../modules/installation/steps.ts";
 
 /** What `npm start` writes to `.tributary/run.json` (mode 0600). */
@@ -84,8 +85,24 @@ export const redisUrl = (): string => process.env.REDIS_URL ?? readRun().service
 /** Where objects are kept: the embedded stack keeps them in a folder of its home. */
 export const objectStoreUrl = (): string => process.env.OBJECT_STORE_URL ?? pathToFileURL(`${homeOf()}/objects`).href;
 
+/** The list of secrets: from the environment, else that of the stack of this folder. */
+export const secretsText = (): string => {
+  const text = process.env.TRIBUTARY_SECRET || readJson<Secrets>(`${homeOf()}/secrets.json`)?.tributary;
+  if (text === undefined) throw new Error("TRIBUTARY_SECRET is needed, as the processes of this installation have it");
+  return text;
+};
+
+/** The same, read. Throws naming what is wrong with them, and no value. */
+export const keyring = (): Keyring => {
+  try {
+    return keyringOf(secretsText());
+  } catch (error) {
+    throw new Error(`TRIBUTARY_SECRET: ${(error as Error).message}`);
+  }
+};
+
 export interface Reprocessing {
-  readonly secret: string;
+  readonly keyring: Keyring;
   /** Where the archive lies; undefined: nowhere that this process knows of. */
   readonly objectStoreUrl: string | undefined;
   readonly files: {
@@ -99,13 +116,10 @@ export interface Reprocessing {
  * else what the stack of this folder gives its workers.
  */
 export const reprocessing = (): Reprocessing => {
-  const { TRIBUTARY_SECRET, OBJECT_STORE_URL, GEOIP_CITY_DB, GEOIP_ASN_DB, NETWORKS_FILE } = process.env;
+  const { OBJECT_STORE_URL, GEOIP_CITY_DB, GEOIP_ASN_DB, NETWORKS_FILE } = process.env;
   const home = homeOf();
-  const secret = TRIBUTARY_SECRET ?? readJson<Secrets>(`${home}/secrets.json`)?.tributary;
-  if (secret === undefined)
-    throw new Error("TRIBUTARY_SECRET is needed: without it no click id of the past can be read");
   return {
-    secret,
+    keyring: keyring(),
     objectStoreUrl:
       OBJECT_STORE_URL ?? (process.env.KAFKA_BROKERS === undefined ? `file://${home}/objects` : undefined),
     files: { GEOIP_CITY_DB, GEOIP_ASN_DB, NETWORKS_FILE },

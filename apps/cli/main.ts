@@ -21,6 +21,7 @@ import { relearnCommands } from "./commands/relearn.ts";
 import { replayCommands } from "./commands/replay.ts";
 import { reprocessCommands } from "./commands/reprocess.ts";
 import { rewindCommands } from "./commands/rewind.ts";
+import { secretCommands } from "./commands/secrets.ts";
 import { storeCommands } from "./commands/stores.ts";
 import { tokenCommands } from "./commands/tokens.ts";
 import { userCommands } from "./commands/users.ts";
@@ -42,6 +43,7 @@ for (const add of [
   explainCommands,
   fraudCommands,
   tokenCommands,
+  secretCommands,
   userCommands,
   brokerCommands,
   chaosCommands,

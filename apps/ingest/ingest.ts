@@ -76,6 +76,7 @@ export const ingest =
       need(wire.isNamed() || Date.now() - startedAt > REGISTRY_MS, "the schema ids are not known yet");
     checks.storing = path.expectRoom;
     checks.clients = () => need(stores.reference.reference() !== undefined, "the clients are not known yet");
+    checks.secrets = () => need(stores.secrets.isConfirmed(), "the pepper is not confirmed yet");
     delete checks.started;
     log.info("app.started", { version, port: server.port, ops_port: ops.port });
   };
@@ -89,21 +90,21 @@ interface Serving {
 const openRoutes = async (opening: Opening, stores: Stores, way: Way, serving: Serving): Promise<Routes> => {
   const { scope, config, log } = opening;
   const authenticate = authenticator(stores.tokens, "ingest");
-  const batchIds = batchIdKey(config.TRIBUTARY_SECRET);
+  const { newest, accepted } = config.TRIBUTARY_SECRET;
   const hosts = hostsOf(opening, stores, way);
   return {
     edges: await openEdges({
       authenticate,
       limit: stores.rateLimit.take,
-      facts: factsOf(config.TRIBUTARY_SECRET, stores.reference.reference),
+      facts: factsOf(stores.secrets.pepper, stores.reference.reference),
       wire: way.wire.wire,
-      batchIdKey: batchIds,
+      batchIdKey: batchIdKey(newest),
       path: way.path,
       count: serving.metrics.countRequest,
     }),
     receipts: receiptsRoute({
       authenticate,
-      key: batchIds,
+      keys: accepted.map(batchIdKey),
       clickhouse: stores.clickhouse,
       progress: progressOf({ admin: way.admin, hosts, isHolding: () => way.path.state().active }),
       log,

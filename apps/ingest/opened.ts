@@ -15,6 +15,7 @@ import { closing, type Scope } from "../../infra/runtime/scope.ts";
 import { openLastResort } from "../../infra/spool/last-resort.ts";
 import { sendWithSchemaIds } from "../../infra/spool/send-with-schema-ids.ts";
 import { openSpool } from "../../infra/spool/spool.ts";
+import { openInstallationSecrets } from "../../modules/access/installation-secrets.ts";
 import { openTokens, REQUESTS_A_MINUTE } from "../../modules/access/tokens.ts";
 import { openPath } from "../../modules/edges/path.ts";
 import { refusedByLog } from "../../modules/edges/refused-by-log.ts";
@@ -49,6 +50,13 @@ export const openStores = async ({ scope, config, log }: Opening) => {
   });
   return {
     pool,
+    secrets: openInstallationSecrets(pool, {
+      instance: config.INSTANCE_NAME,
+      keyring: config.TRIBUTARY_SECRET,
+      log,
+      fail: scope.fail,
+      signal: scope.closing,
+    }),
     tokens: await scope.open("tokens", () => closing(openTokens(pool, warned("tokens")))),
     reference: await scope.open("reference", () => closing(openReference(pool, warned("reference")))),
     clickhouse: await scope.open("clickhouse", () =>

@@ -2,6 +2,7 @@
 // story shown once.
 
 import type { Stack, StackEvent } from "../../infra/embedded/supervisor.ts";
+import { keyringOf } from "../../infra/runtime/keyring.ts";
 import type { Demo } from "../../modules/installation/seed.ts";
 import { startDemo, type Demo as Traffic } from "./demo.ts";
 import type { Flags, Show } from "./npm-start.ts";
@@ -16,7 +17,7 @@ const YOURS = "aurora-music";
 const trafficOf = (stack: Stack, demo: Demo): Traffic =>
   startDemo({
     url: stack.run.apps.ingest!.url,
-    secret: stack.env.TRIBUTARY_SECRET!,
+    secret: keyringOf(stack.env.TRIBUTARY_SECRET!).newest,
     shops: demo.clients.map(({ id, slug, ingest_token }) => ({
       client_id: id,
       currency: slug === YOURS ? "USD" : "MXN",
@@ -36,7 +37,7 @@ const once = async (stack: Stack, demo: Demo): Promise<void> => {
     ingestUrl: stack.run.apps.ingest!.url,
     clickhouseUrl: CLICKHOUSE_URL!,
     postgresUrl: POSTGRES_URL!,
-    secret: TRIBUTARY_SECRET!,
+    secret: keyringOf(TRIBUTARY_SECRET!).newest,
     demo,
   };
   const problems = await tellStory(stage, (text) => process.stdout.write(`${text}\n`));

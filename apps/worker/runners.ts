@@ -15,6 +15,7 @@ import type { Log } from "../../infra/runtime/log.ts";
 import type { Metrics } from "../../infra/runtime/metrics.ts";
 import { closing, type Scope } from "../../infra/runtime/scope.ts";
 import { retry } from "../../infra/runtime/timing/retry.ts";
+import { openInstallationSecrets } from "../../modules/access/installation-secrets.ts";
 import { hintPrefixOf, viewsOf } from "../../modules/facts/views.ts";
 import type { Group } from "../../modules/groups/hosting.ts";
 import { revised } from "../../modules/groups/revised.ts";
@@ -105,7 +106,7 @@ interface Parts extends Stores, Known {
   readonly log: LogPorts;
 }
 
-const openStores = async ({ config, scope, groups }: Host) => {
+const openStores = async ({ config, scope, groups, log }: Host) => {
   const name = `tributary-${config.INSTANCE_NAME}`;
   const pool = await scope.open("postgres", () => {
     const value = openPool(config.POSTGRES_URL, { name, max: groups.length + 3, timeoutMs: STORE_MS });
@@ -119,7 +120,14 @@ const openStores = async ({ config, scope, groups }: Host) => {
     return { value, stop: () => value.disconnect() };
   });
   const clickhouse = await scope.open("clickhouse", () => closing(openClickhouse(config.CLICKHOUSE_URL, { name })));
-  return { pool, redis, clickhouse };
+  const secrets = openInstallationSecrets(pool, {
+    instance: config.INSTANCE_NAME,
+    keyring: config.TRIBUTARY_SECRET,
+    log,
+    fail: scope.fail,
+    signal: scope.closing,
+  });
+  return { pool, redis, clickhouse, secrets };
 };
 
 /** Reference data where a stage asks for facts, and erased subjects where rows are written. */
@@ -161,7 +169,7 @@ const logPorts = (
 /** Once a worker: the pictures that stages look things up in are read into memory once. */
 const stagePorts = ({ config, log, metrics }: Host, parts: Parts): RunnerPorts => {
   const { pool, redis, reference } = parts;
-  const views = viewsOf(config, redis, log);
+  const views = viewsOf(config, redis, parts.secrets.confirmed, log);
   return {
     ...parts.log,
     memories: { fast: redisMemory(redis, `${config.KAFKA_TOPIC_PREFIX}memory`), durable: postgresMemory(pool) },

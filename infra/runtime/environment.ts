@@ -2,11 +2,11 @@
 // `.env.example` is written from this list; at most 25.
 import ipaddr from "ipaddr.js";
 import { z } from "zod";
+import { type Keyring, keyringOf } from "./keyring.ts";
 import { isLoopback } from "./loopback.ts";
-import { isStrongSecret } from "./strong-secret.ts";
 
 const port = (fallback: number) => z.coerce.number().int().min(0).max(65_535).default(fallback);
-/** A port on the loopback, or with the address that it is opened on: `10.0.0.5:9080`, `[::1]:9080`. */
+/** A port on the loopback, or with the address that it is opened on, e.g. `10.0.0.5:9080`. */
 const sidePort = z
   .string()
   .regex(/^(?:(?:\[[0-9a-fA-F:]+\]|[^:\s]+):)?\d{1,5}$/, "must be a port, or address:port")
@@ -36,7 +36,14 @@ const proxies = z
     "must be addresses or CIDR ranges, e.g. 10.0.0.0/8,loopback",
   );
 
-const SECRET_CURE = "make one with `openssl rand -base64 32`";
+const keyring = z.string().transform((text, context): Keyring => {
+  try {
+    return keyringOf(text);
+  } catch (error) {
+    context.addIssue({ code: "custom", message: (error as Error).message });
+    return z.NEVER;
+  }
+});
 /** https, or plain text that does not leave this machine. */
 const isPrivate = (address: string): boolean => {
   if (!URL.canParse(address)) return true;
@@ -61,11 +68,9 @@ export const variables = {
     "Folder of the embedded stack: data, logs, run.json. Default .tributary in the repository.",
   ),
   TRIBUTARY_SECRET: variable(
-    z
-      .string()
-      .min(32, `must have at least 32 characters: ${SECRET_CURE}`)
-      .refine((secret) => secret.length < 32 || isStrongSecret(secret), `can be guessed: ${SECRET_CURE}`),
-    "The one secret: click-id keys and the clients' peppers derive from it. Losing it orphans device ids.",
+    keyring,
+    "The secret that every key derives from; a list while one takes the place of another: new,old then " +
+      "new,pepper:old. Losing the last one orphans device ids; docs/security.md.",
     "needed",
   ),
   KAFKA_BROKERS: variable(

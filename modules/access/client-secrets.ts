@@ -1,33 +1,104 @@
-// The secret that signs a client's lead pushes, readable under the role tributary_secrets alone.
+// The secret that signs a client's lead pushes: sealed, and readable under the role
+// tributary_secrets alone.
 import { randomBytes } from "node:crypto";
 import type pg from "pg";
 import { sql, transaction } from "../../infra/postgres/sql.ts";
+import type { Keyring } from "../../infra/runtime/keyring.ts";
+import { fingerprintOf } from "./installation-secrets.ts";
+import { seal, sealedUnder, unseal } from "./sealed.ts";
 
 /** 32 random bytes in hex, of which the text itself is the HMAC key. */
 export const newClientSecret = (): string => randomBytes(32).toString("hex");
 
+const role = "tributary_secrets";
+const placeOf = (clientId: number): string => `client_secrets/${clientId}`;
+
 /** Replaces the client's secret; the old one is good for nothing from then on. */
-export const saveClientSecret = async (pool: pg.Pool, clientId: number, secret: string): Promise<void> => {
+export const saveClientSecret = async (
+  pool: pg.Pool,
+  clientId: number,
+  secret: string,
+  keyring: Keyring,
+): Promise<void> => {
+  const sealed = seal(secret, placeOf(clientId), keyring);
   await transaction(
     pool,
     [clientId],
     (tx) =>
-      tx.query(sql`insert into client_secrets (client_id, hmac_secret) values (${clientId}, ${secret})
+      tx.query(sql`insert into client_secrets (client_id, hmac_secret) values (${clientId}, ${sealed})
       on conflict (client_id) do update set hmac_secret = excluded.hmac_secret, updated_at = clock_timestamp()`),
-    { role: "tributary_secrets" },
+    { role },
   );
 };
 
-/** The client's secret; undefined when it has none. */
-export const clientSecretOf = (pool: pg.Pool, clientId: number): Promise<string | undefined> =>
+const storedOf = async (tx: pg.PoolClient, clientId: number): Promise<string | undefined> =>
+  (await tx.query<{ hmac_secret: string }>(sql`select hmac_secret from client_secrets where client_id = ${clientId}`))
+    .rows[0]?.hmac_secret;
+
+/** The client's secret; undefined when it has none. Throws CannotUnseal. */
+export const clientSecretOf = async (
+  pool: pg.Pool,
+  clientId: number,
+  keyring: Keyring,
+): Promise<string | undefined> => {
+  const stored = await transaction(pool, [clientId], (tx) => storedOf(tx, clientId), { role, isReadOnly: true });
+  return stored === undefined ? undefined : unseal(stored, placeOf(clientId), keyring);
+};
+
+const clientIds = (pool: pg.Pool): Promise<readonly number[]> =>
   transaction(
     pool,
-    [clientId],
-    async (tx) =>
-      (
-        await tx.query<{ hmac_secret: string }>(
-          sql`select hmac_secret from client_secrets where client_id = ${clientId}`,
-        )
-      ).rows[0]?.hmac_secret,
-    { role: "tributary_secrets", isReadOnly: true },
+    null,
+    async (tx) => (await tx.query<{ client_id: number }>("select client_id from clients order by 1")).rows,
+    { role: "tributary_reference", isReadOnly: true },
+  ).then((rows) => rows.map(({ client_id }) => client_id));
+
+/** How many secrets of clients lie under which fingerprint; under null those in plain text. */
+export const sealedCounts = async (pool: pg.Pool): Promise<ReadonlyMap<string | null, number>> => {
+  const clients = await clientIds(pool);
+  const stored = await transaction(
+    pool,
+    clients,
+    async (tx) => (await tx.query<{ hmac_secret: string }>("select hmac_secret from client_secrets")).rows,
+    { role, isReadOnly: true },
   );
+  const counts = new Map<string | null, number>();
+  for (const { hmac_secret } of stored) {
+    const under = sealedUnder(hmac_secret);
+    counts.set(under, (counts.get(under) ?? 0) + 1);
+  }
+  return counts;
+};
+
+/**
+ * Seals every client's secret under the newest secret, each row in a transaction of its own: killed
+ * between two, the next run goes on, for each row names its key. Throws CannotUnseal at the first
+ * that cannot be read. `onDone` hears how many are done, of how many.
+ */
+export const resealClientSecrets = async (
+  pool: pg.Pool,
+  keyring: Keyring,
+  onDone: (done: number, all: number) => void = () => undefined,
+): Promise<number> => {
+  const newest = fingerprintOf(keyring.newest);
+  const clients = await clientIds(pool);
+  let changed = 0;
+  for (const [n, clientId] of clients.entries()) {
+    const isChanged = await transaction(
+      pool,
+      [clientId],
+      async (tx) => {
+        await tx.query(sql`select 1 from client_secrets where client_id = ${clientId} for update`);
+        const stored = await storedOf(tx, clientId);
+        if (stored === undefined || sealedUnder(stored) === newest) return false;
+        const sealed = seal(unseal(stored, placeOf(clientId), keyring), placeOf(clientId), keyring);
+        await tx.query(sql`update client_secrets set hmac_secret = ${sealed} where client_id = ${clientId}`);
+        return true;
+      },
+      { role },
+    );
+    if (isChanged) changed += 1;
+    onDone(n + 1, clients.length);
+  }
+  return changed;
+};

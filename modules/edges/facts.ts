@@ -17,14 +17,14 @@ const CLIENTS_REMEMBERED = 8;
 
 /**
  * Null for a client that is archived: its tokens open nothing any more. Throws Unavailable while
- * the client is not in the picture yet.
+ * the client is not in the picture yet, or the pepper is not known to be the installation's.
  */
 export type EdgeFacts = (token: Token, now: UnixMs) => BatchFacts | null;
 
-export const factsOf = (secret: string, reference: () => Reference | undefined): EdgeFacts => {
+export const factsOf = (pepper: () => string, reference: () => Reference | undefined): EdgeFacts => {
   const identities = new Map<number, Identify>();
   const identify = (clientId: number): Identify => {
-    const known = identities.get(clientId) ?? identifyFor(pepperOf(secret, clientId), DEVICES_REMEMBERED);
+    const known = identities.get(clientId) ?? identifyFor(pepperOf(pepper(), clientId), DEVICES_REMEMBERED);
     identities.delete(clientId);
     identities.set(clientId, known);
     if (identities.size > CLIENTS_REMEMBERED) identities.delete(identities.keys().next().value!);

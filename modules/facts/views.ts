@@ -98,17 +98,28 @@ export const readPlaces = (config: Files, log: Report, now: number): Places => {
 export const hintPrefixOf = ({ KAFKA_TOPIC_PREFIX }: Pick<Settings, "KAFKA_TOPIC_PREFIX">): string =>
   `${KAFKA_TOPIC_PREFIX}tributary`;
 
-/** By the names of their views, beside the view of the reference data. */
-export const viewsOf = (config: Settings, redis: Redis, log: Report): Readonly<Record<string, Source>> => {
+/**
+ * By the names of their views, beside the view of the reference data. No identifier is hashed
+ * before `confirmed` resolves: the pepper is the installation's.
+ */
+export const viewsOf = (
+  config: Settings,
+  redis: Redis,
+  confirmed: Promise<void>,
+  log: Report,
+): Readonly<Record<string, Source>> => {
   const world = once(() => readPlaces(config, log, Date.now()));
-  const keys = once(() => clickKeysOf([clickIdKey(config.TRIBUTARY_SECRET, 1)]));
-  const identity = once(() => identityKeysOf(config.TRIBUTARY_SECRET));
+  const keys = once(() => clickKeysOf(config.TRIBUTARY_SECRET.accepted.map((secret) => clickIdKey(secret, 1))));
+  const identity = once(() => identityKeysOf(config.TRIBUTARY_SECRET.pepper));
   const counted = redisHints(redis, hintPrefixOf(config));
   const linked = redisIdentityClicks(redis, hintPrefixOf(config));
   return {
     [places.view]: async () => world(),
     [clickKeys.view]: async () => keys(),
-    [identityKeys.view]: async () => identity(),
+    [identityKeys.view]: async () => {
+      await confirmed;
+      return identity();
+    },
     [hints.view]: async () => counted,
     [identityClicks.view]: async () => linked,
   };

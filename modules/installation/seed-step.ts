@@ -4,6 +4,7 @@
 import { openHome, readJson, writeJson } from "../../infra/embedded/home.ts";
 import type { Step } from "../../infra/embedded/supervisor.ts";
 import { openPool } from "../../infra/postgres/sql.ts";
+import { keyringOf } from "../../infra/runtime/keyring.ts";
 import { type KnownSecrets, seed } from "./seed.ts";
 
 /**
@@ -27,11 +28,13 @@ export const seedStep: Step = {
   name: "demo clients",
   run: async ({ env, home, publish }) => {
     const file = openHome(home).path("demo-secrets.json");
+    const keyring = keyringOf(env.TRIBUTARY_SECRET!);
     const pool = openPool(env.POSTGRES_URL!, { name: "tributary-seed", max: 2 });
     try {
       const { demo, secrets } = await seeded({
         pool,
         known: readJson<KnownSecrets>(file) ?? {},
+        keyring,
         issuer: env.OIDC_ISSUER,
       });
       writeJson(file, secrets);

@@ -3,6 +3,7 @@
 import type pg from "pg";
 import { demoUsers } from "../../infra/embedded/demo-users.ts";
 import { sql, transaction } from "../../infra/postgres/sql.ts";
+import type { Keyring } from "../../infra/runtime/keyring.ts";
 import { clientSecretOf, newClientSecret, saveClientSecret } from "../access/client-secrets.ts";
 import { createToken, newToken, type TokenKind } from "../access/tokens.ts";
 import { createUser, listUsers, unbindFromOthers, withUsers } from "../access/users.ts";
@@ -233,6 +234,8 @@ const demoClients: readonly DemoClient[] = [
 export const seed = async (options: {
   readonly pool: pg.Pool;
   readonly known: KnownSecrets;
+  /** What secrets of clients are sealed under. */
+  readonly keyring: Keyring;
   /**
    * Where tracking links are served, e.g. https://go.example; without it `url` is the path alone.
    */
@@ -240,7 +243,7 @@ export const seed = async (options: {
   /** Of the embedded identity provider, when it runs. */
   readonly issuer?: string | undefined;
 }): Promise<{ readonly demo: Demo; readonly secrets: KnownSecrets }> => {
-  const { pool } = options;
+  const { pool, keyring } = options;
   const secrets: Record<string, string> = { ...options.known };
   const token = async (name: string, kind: TokenKind, label: string, clientId?: number): Promise<string> => {
     const kept = secrets[name] ?? newToken(kind);
@@ -258,9 +261,9 @@ export const seed = async (options: {
   for (const { slug, changes } of demoClients) {
     const id = (await clientIdOf(pool, slug)) ?? (await writeReference(pool, "seed", changes)).idOf("clients", -1);
     // One that was regenerated since stands: the answer says which.
-    const saved = await clientSecretOf(pool, id);
+    const saved = await clientSecretOf(pool, id, keyring);
     const hmacSecret = saved ?? secrets[`hmac:${slug}`] ?? newClientSecret();
-    if (saved === undefined) await saveClientSecret(pool, id, hmacSecret);
+    if (saved === undefined) await saveClientSecret(pool, id, hmacSecret, keyring);
     secrets[`hmac:${slug}`] = hmacSecret;
     clients.push({
       id,

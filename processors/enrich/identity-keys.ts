@@ -14,7 +14,7 @@ const identifiersRemembered = 10_000;
 /** Peppers are derived, so a client that is forgotten costs 20 us when it comes back. */
 const clientsRemembered = 100;
 
-/** What an app hands in as the view: made once, when it has read its secret. */
+/** What an app hands in as the view: made once, of the pepper of the installation. */
 export const identityKeysOf = (secret: string): IdentityKeys => {
   const known = new Map<number, Identify>();
   return {

@@ -7,6 +7,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { startOfDay } from "../../domain/calendar.ts";
 import { type Reference, reference } from "../../domain/reference/reference.ts";
 import { openPool, sql, transaction } from "../../infra/postgres/sql.ts";
+import { keyringOf } from "../../infra/runtime/keyring.ts";
 import { openTokens } from "../../modules/access/tokens.ts";
 import { seed } from "../../modules/installation/seed.ts";
 import { type ReferenceChanges, ReferenceRefused } from "../../modules/reference/records.ts";
@@ -934,14 +935,15 @@ describe("law M12", () => {
 });
 
 describe("the seed", () => {
+  const keyring = keyringOf("pL3vQ9xT7mK1wZ8rN4sB6yD2hJ5cF0gA");
   test(
     "makes three clients whose tokens, links, contracts and rules are in force, and changes nothing " +
       "when run again",
     async () => {
-      const first = await seed({ pool, known: {}, trackingUrl: "https://go.example" });
+      const first = await seed({ pool, known: {}, keyring, trackingUrl: "https://go.example" });
       const count = async () => (await pool.query("select count(*)::int as n from reference_changes")).rows[0];
       const changes = await count();
-      const second = await seed({ pool, known: first.secrets, trackingUrl: "https://go.example" });
+      const second = await seed({ pool, known: first.secrets, keyring, trackingUrl: "https://go.example" });
       expect(second).toEqual(first);
       expect(await count()).toEqual(changes);
       const { demo } = first;

@@ -2,11 +2,13 @@
 // load on two connections.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { sql, transaction } from "../../infra/postgres/sql.ts";
+import { keyringOf } from "../../infra/runtime/keyring.ts";
 import { newClientSecret, saveClientSecret } from "../../modules/access/client-secrets.ts";
 import { createToken } from "../../modules/access/tokens.ts";
 import { writeReference } from "../../modules/reference/writer.ts";
 import { type FreshDatabase, freshDatabase } from "../support/fresh-database.ts";
 
+const keyring = keyringOf("pL3vQ9xT7mK1wZ8rN4sB6yD2hJ5cF0gA");
 let database: FreshDatabase;
 const clients: number[] = [];
 /** What tenants may not see is found by name: each row of client n says so. */
@@ -46,7 +48,7 @@ beforeAll(async () => {
     });
     clients.push(idOf("clients", -1));
     await createToken(pool, { kind: "ingest", label: canary(n), client_id: idOf("clients", -1) });
-    await saveClientSecret(pool, idOf("clients", -1), newClientSecret());
+    await saveClientSecret(pool, idOf("clients", -1), newClientSecret(), keyring);
   }
 });
 afterAll(() => database.drop());

@@ -11,6 +11,7 @@ import type { Objects } from "../../../infra/objects/objects.ts";
 import { openObjects } from "../../../infra/objects/open.ts";
 import { postgresMemory } from "../../../infra/postgres/durable-memory.ts";
 import { tell } from "../../../infra/runtime/output.ts";
+import { refuseOtherPepper } from "../../../modules/access/installation-secrets.ts";
 import { readPlaces } from "../../../modules/facts/views.ts";
 import { openSuppressions, withholdsOf } from "../../../modules/privacy/suppressions.ts";
 import { openReference, readOf } from "../../../modules/reference/reference.ts";
@@ -56,7 +57,8 @@ export const openReprocessing = async (
   }: { readonly now: UnixMs; readonly needed: UnixMs; readonly progress: (unit: string) => Progress },
 ): Promise<Opened> => {
   const { registryUrl, topicPrefix, clickhouseUrl } = addresses();
-  const { secret, objectStoreUrl, files } = reprocessing();
+  const { keyring, objectStoreUrl, files } = reprocessing();
+  await refuseOtherPepper(pool, keyring);
   const kafka = kafkaOf();
   const objects = objectStoreUrl === undefined ? null : openObjects(objectStoreUrl);
   const wire = await openWire(Object.values(topics), openRegistry({ url: registryUrl, topicPrefix }));
@@ -88,8 +90,8 @@ export const openReprocessing = async (
       withholds,
       read: readOf({
         [reference.view]: known.source,
-        [clickKeys.view]: async () => clickKeysOf([clickIdKey(secret, 1)]),
-        [identityKeys.view]: async () => identityKeysOf(secret),
+        [clickKeys.view]: async () => clickKeysOf(keyring.accepted.map((secret) => clickIdKey(secret, 1))),
+        [identityKeys.view]: async () => identityKeysOf(keyring.pepper),
         [places.view]: async () => {
           world ??= readPlaces(files, log, now);
           return world;

@@ -4,7 +4,7 @@ import { print, printJson, tell } from "../../../infra/runtime/output.ts";
 import { firstSteps } from "../../../modules/installation/first-steps.ts";
 import { seedStep } from "../../../modules/installation/seed-step.ts";
 import { migrateAll, migrationStatus } from "../../../modules/installation/steps.ts";
-import { addresses, adminAccess, homeOf } from "../config.ts";
+import { addresses, adminAccess, homeOf, secretsText } from "../config.ts";
 import { withPool } from "../connections.ts";
 
 const showStatus = async ({ json }: { json?: boolean }): Promise<void> => {
@@ -33,7 +33,11 @@ const plantDemo = async ({ json }: { json?: boolean }): Promise<void> => {
   const publish = (demo: typeof made): void => {
     made = demo;
   };
-  await seedStep.run({ env: { POSTGRES_URL: addresses().postgresUrl }, home: homeOf(), publish });
+  await seedStep.run({
+    env: { POSTGRES_URL: addresses().postgresUrl, TRIBUTARY_SECRET: secretsText() },
+    home: homeOf(),
+    publish,
+  });
   if (json) return printJson(made);
   for (const { id, slug } of made.clients as readonly { id: number; slug: string }[]) print(`client ${id} ${slug}`);
   tell("for a token of one: tributary tokens create --client <slug>");

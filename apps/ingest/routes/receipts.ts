@@ -15,7 +15,8 @@ import { eventVersions } from "../../../sinks/analytics/reads.ts";
 
 export interface ReceiptParts {
   readonly authenticate: (request: Request, address: string) => Token;
-  readonly key: Buffer;
+  /** Of every secret that is accepted. */
+  readonly keys: readonly Buffer[];
   readonly clickhouse: Clickhouse;
   readonly progress: Progress;
   readonly log: Log;
@@ -41,7 +42,7 @@ export const receiptsRoute = (parts: ReceiptParts) => {
       throw new Problem("rate_limited", "a token may ask 600 times a minute", { headers: { "Retry-After": "5" } });
     const eventId = eventIdIn(request.query.event_id);
     const id = String(request.params.batch_id);
-    const batch = readBatchId(id, parts.key);
+    const batch = readBatchId(id, parts.keys);
     // Of another client, forged or forgotten: the answer is the same.
     if (batch === undefined || batch.client_id !== token.client_id || Date.now() - batch.received_at > KEPT_MS)
       throw new Problem("not_found", "there is no such batch of this client within the last 32 days");

@@ -1,0 +1,54 @@
+// The secrets of an installation as TRIBUTARY_SECRET lists them, so that one can take the place of
+// another while both are good.
+
+export interface Keyring {
+  /** Signs and seals from now on. */
+  readonly newest: string;
+  /** What was signed or sealed under any of these is good; the newest first. */
+  readonly accepted: readonly string[];
+  /** Identifiers are hashed under this one for good: under another every device is a new one. */
+  readonly pepper: string;
+}
+
+const MIN_CHARACTERS = 32;
+const CURE = "make one with `openssl rand -base64 32`";
+/** Marks a secret that signs and verifies nothing any more, and still hashes identifiers. */
+const PEPPER = "pepper:";
+
+/** Most of a random secret is left when these are taken out of it. */
+const WELL_KNOWN = new RegExp(
+  "password|passwort|passwd|secret|change[-_ ]?(?:me|it|this)|replace[-_ ]?(?:me|this)|example|default|tributary|" +
+    "insecure|development|production|testing|test|demo|admin|root|letmein|welcome|qwerty|asdf|abcdef|" +
+    "0123456789|123456789|12345678|1234567|123456",
+  "gi",
+);
+const LEFT_CHARACTERS = 16;
+const LEFT_DISTINCT = 8;
+
+/** Not of few characters, nor of words that people choose. */
+const isStrongSecret = (secret: string): boolean => {
+  const left = secret.replace(WELL_KNOWN, "");
+  return left.length >= LEFT_CHARACTERS && new Set(left).size >= LEFT_DISTINCT;
+};
+
+/**
+ * `new,old`: the first signs, all verify, the last is the pepper. `new,pepper:old`: the last is
+ * the pepper alone. A comma inside a secret is written %2C. Throws one sentence that shows no
+ * value.
+ */
+export const keyringOf = (text: string): Keyring => {
+  const members = text.split(",").map((member) => member.trim());
+  const secrets = members.map((member) => member.replace(/^pepper:/, "").replaceAll("%2C", ","));
+  const marked = members.findIndex((member) => member.startsWith(PEPPER));
+  const which = (n: number): string => (members.length === 1 ? "" : `secret ${n + 1} of ${members.length} `);
+  for (const [n, secret] of secrets.entries()) {
+    if (secret.length < MIN_CHARACTERS)
+      throw new Error(`${which(n)}must have at least ${MIN_CHARACTERS} characters (a comma separates two): ${CURE}`);
+    if (!isStrongSecret(secret)) throw new Error(`${which(n)}can be guessed: ${CURE}`);
+  }
+  if (new Set(secrets).size < secrets.length) throw new Error("names one secret twice: leave one of them out");
+  if (marked !== -1 && marked !== members.length - 1) throw new Error(`${PEPPER} belongs in front of the last secret`);
+  const accepted = marked === -1 ? secrets : secrets.slice(0, -1);
+  if (accepted.length === 0) throw new Error(`nothing signs: put a secret in front of the ${PEPPER} one, ${CURE}`);
+  return Object.freeze({ newest: accepted[0]!, accepted, pepper: secrets.at(-1)! });
+};

@@ -1,0 +1,158 @@
+// Which secrets an installation uses, by fingerprint alone, and the pepper that no process may
+// change.
+import type pg from "pg";
+import { derive } from "../../domain/derive.ts";
+import { sql, transaction } from "../../infra/postgres/sql.ts";
+import { Unavailable } from "../../infra/runtime/errors.ts";
+import type { Keyring } from "../../infra/runtime/keyring.ts";
+import type { Log } from "../../infra/runtime/log.ts";
+import { type Clock, retry } from "../../infra/runtime/timing/retry.ts";
+import type { UnixMs } from "../../stream/flow.ts";
+
+/** 16 hex digits that say which secret it is, and nothing of it. */
+export const fingerprintOf = (secret: string): string => derive(secret, "fingerprint").toString("hex").slice(0, 16);
+
+/** The pepper of this process is not the installation's: every device would become another one. */
+class WrongPepper extends Error {
+  readonly verdict = "fatal";
+  constructor(given: string, kept: string) {
+    super(
+      `TRIBUTARY_SECRET: the last secret of the list has the fingerprint ${given}, and identifiers of this ` +
+        `installation are hashed under ${kept}: keep that one as the last of the list, as pepper:<secret> where it ` +
+        "must not sign any more (docs/runbooks/rotate-secrets.md)",
+    );
+    this.name = "WrongPepper";
+  }
+}
+
+/** Writers are few: names of containers that are gone are forgotten, the oldest first. */
+const HOLDERS_KEPT = 500;
+
+const pepperIn = async (tx: pg.PoolClient): Promise<string | undefined> =>
+  (await tx.query<{ fingerprint: string }>("select fingerprint from installation_secrets where is_pepper")).rows[0]
+    ?.fingerprint;
+
+/**
+ * Records what this process was started with. The first process of an installation settles its
+ * pepper. Throws WrongPepper, and then has recorded nothing.
+ */
+export const recordSecrets = (pool: pg.Pool, instance: string, keyring: Keyring): Promise<void> => {
+  const pepper = fingerprintOf(keyring.pepper);
+  const accepted = keyring.accepted.map(fingerprintOf);
+  return transaction(pool, null, async (tx) => {
+    await tx.query(sql`insert into installation_secrets (fingerprint, is_pepper) values (${pepper}, true)
+      on conflict do nothing`);
+    const kept = await pepperIn(tx);
+    if (kept !== pepper) throw new WrongPepper(pepper, kept ?? "none");
+    await tx.query(sql`insert into installation_secrets (fingerprint) select unnest(${accepted}::text[])
+      on conflict do nothing`);
+    await tx.query(sql`insert into secret_holders (instance, newest, accepted, pepper)
+      values (${instance}, ${accepted[0]}, ${accepted}, ${pepper})
+      on conflict (instance) do update set newest = excluded.newest, accepted = excluded.accepted,
+        pepper = excluded.pepper, started_at = excluded.started_at`);
+    await tx.query(sql`delete from secret_holders where instance in
+      (select instance from secret_holders order by started_at desc offset ${HOLDERS_KEPT})`);
+  });
+};
+
+/** For a command: throws WrongPepper when the installation has another, and writes nothing. */
+export const refuseOtherPepper = (pool: pg.Pool, keyring: Keyring): Promise<void> =>
+  transaction(
+    pool,
+    null,
+    async (tx) => {
+      const [given, kept] = [fingerprintOf(keyring.pepper), await pepperIn(tx)];
+      if (kept !== undefined && kept !== given) throw new WrongPepper(given, kept);
+    },
+    { isReadOnly: true },
+  );
+
+export interface InstallationSecrets {
+  /** Throws Unavailable until Postgres has said that it is the installation's. */
+  readonly pepper: () => string;
+  readonly isConfirmed: () => boolean;
+  /** Resolves then; it never rejects. */
+  readonly confirmed: Promise<void>;
+}
+
+const LONGEST_WAIT_MS = 5_000;
+
+/**
+ * Records the secrets as soon as Postgres answers. Another pepper, like any error that does not
+ * heal, goes to `fail`; no identifier has been hashed by then.
+ */
+export const openInstallationSecrets = (
+  pool: pg.Pool,
+  settings: {
+    readonly instance: string;
+    readonly keyring: Keyring;
+    readonly log: Pick<Log, "warn">;
+    readonly fail: (error: Error) => void;
+    readonly signal: AbortSignal;
+    readonly clock?: Clock;
+  },
+): InstallationSecrets => {
+  const { instance, keyring, log, fail, signal, clock } = settings;
+  let isConfirmed = false;
+  const confirmed = new Promise<void>((resolve) => {
+    retry(() => recordSecrets(pool, instance, keyring), {
+      deadlineMs: Number.POSITIVE_INFINITY,
+      maxMs: LONGEST_WAIT_MS,
+      signal,
+      ...(clock && { clock }),
+      beforeWait: (error, tries) => {
+        if (tries === 1) log.warn("secrets.not_confirmed", { error });
+      },
+    }).then(
+      () => {
+        isConfirmed = true;
+        resolve();
+      },
+      (error: Error) => {
+        if (!signal.aborted) fail(error);
+      },
+    );
+  });
+  return {
+    confirmed,
+    isConfirmed: () => isConfirmed,
+    pepper: () => {
+      if (isConfirmed) return keyring.pepper;
+      throw new Unavailable("the secrets of the installation are not confirmed here yet", 1);
+    },
+  };
+};
+
+/** A secret that the installation has used, and what a process was started with; by fingerprint. */
+export interface KnownSecret {
+  readonly fingerprint: string;
+  readonly is_pepper: boolean;
+  readonly first_used_at: UnixMs;
+}
+export interface SecretHolder {
+  readonly instance: string;
+  readonly newest: string;
+  readonly accepted: readonly string[];
+  readonly started_at: UnixMs;
+}
+
+export const knownSecrets = (
+  pool: pg.Pool,
+): Promise<{ readonly secrets: readonly KnownSecret[]; readonly holders: readonly SecretHolder[] }> =>
+  transaction(
+    pool,
+    null,
+    async (tx) => ({
+      secrets: (
+        await tx.query<KnownSecret>(
+          "select fingerprint, is_pepper, first_used_at from installation_secrets order by first_used_at, fingerprint",
+        )
+      ).rows,
+      holders: (
+        await tx.query<SecretHolder>(
+          "select instance, newest, accepted, started_at from secret_holders order by instance",
+        )
+      ).rows,
+    }),
+    { isReadOnly: true },
+  );

@@ -1,0 +1,145 @@
+// What Postgres keeps of the secrets of the installation: fingerprints, one pepper for good, and
+// secrets of clients that are sealed again without losing one.
+import { createHmac, randomBytes } from "node:crypto";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { type Keyring, keyringOf } from "../../infra/runtime/keyring.ts";
+import {
+  clientSecretOf,
+  newClientSecret,
+  resealClientSecrets,
+  saveClientSecret,
+  sealedCounts,
+} from "../../modules/access/client-secrets.ts";
+import {
+  fingerprintOf,
+  knownSecrets,
+  openInstallationSecrets,
+  recordSecrets,
+  refuseOtherPepper,
+} from "../../modules/access/installation-secrets.ts";
+import { rotationFacts, rotationOf } from "../../modules/access/rotation.ts";
+import { writeReference } from "../../modules/reference/writer.ts";
+import { type FreshDatabase, freshDatabase } from "../support/fresh-database.ts";
+
+const secret = () => randomBytes(32).toString("base64");
+const [first, second] = [secret(), secret()];
+const listed = (text: string): Keyring => keyringOf(text);
+const [before, during, after] = [listed(first), listed(`${second},${first}`), listed(`${second},pepper:${first}`)];
+const [f1, f2] = [fingerprintOf(first), fingerprintOf(second)];
+
+let database: FreshDatabase;
+let pool: ReturnType<FreshDatabase["pool"]>;
+beforeAll(async () => {
+  database = await freshDatabase();
+  pool = database.pool();
+});
+afterAll(() => database.drop());
+
+describe("the pepper", () => {
+  test("is settled by the first process, and every other one is refused and records nothing", async () => {
+    await Promise.all(["ingest", "worker", "worker-2"].map((name) => recordSecrets(pool, name, before)));
+    await expect(recordSecrets(pool, "new", listed(second))).rejects.toThrow(
+      `has the fingerprint ${f2}, and identifiers of this installation are hashed under ${f1}`,
+    );
+    const known = await knownSecrets(pool);
+    expect(known.secrets).toMatchObject([{ fingerprint: f1, is_pepper: true }]);
+    expect(known.holders.map(({ instance }) => instance)).toEqual(["ingest", "worker", "worker-2"]);
+    await expect(refuseOtherPepper(pool, listed(second))).rejects.toThrow(f1);
+    for (const keyring of [before, during, after]) await refuseOtherPepper(pool, keyring);
+  });
+
+  test("of two that settle it at once only one stands", async () => {
+    const own = await freshDatabase();
+    try {
+      const both = await Promise.allSettled(
+        [first, second].map((one) => recordSecrets(own.pool(), fingerprintOf(one), listed(one))),
+      );
+      expect(both.map(({ status }) => status).toSorted()).toEqual(["fulfilled", "rejected"]);
+      expect((await knownSecrets(own.pool())).secrets).toHaveLength(1);
+    } finally {
+      await own.drop();
+    }
+  });
+
+  test("is given out when Postgres has confirmed it, and a process with another one fails", async () => {
+    const log = { warn: () => undefined };
+    const open = (keyring: Keyring, fail: (error: Error) => void) =>
+      openInstallationSecrets(pool, { instance: "edge", keyring, log, fail, signal: new AbortController().signal });
+    const opened = open(during, () => undefined);
+    expect(() => opened.pepper()).toThrow("not confirmed here yet");
+    await opened.confirmed;
+    expect(opened.pepper()).toBe(first);
+    const failure = await new Promise<Error>((resolve) => {
+      const wrong = open(listed(second), (error) => {
+        expect(() => wrong.pepper()).toThrow("not confirmed here yet");
+        resolve(error);
+      });
+    });
+    expect(failure.message).toContain(`hashed under ${f1}`);
+    for (const value of [first, second]) expect(failure.message).not.toContain(value);
+  });
+});
+
+describe("the secret of a client", () => {
+  const clients: number[] = [];
+  const signed = (key: string) => createHmac("sha256", key).update("a lead push").digest("hex");
+  const signatures = new Map<number, string>();
+  beforeAll(async () => {
+    for (const n of [1, 2, 3]) {
+      const { idOf } = await writeReference(pool, "test", {
+        clients: [{ client_id: -1, slug: `shop-${n}`, name: `Shop ${n}`, attribution: { click_window_days: 30 + n } }],
+      });
+      clients.push(idOf("clients", -1));
+    }
+    for (const [n, client] of clients.entries()) {
+      const made = newClientSecret();
+      signatures.set(client, signed(made));
+      if (n < 2) await saveClientSecret(pool, client, made, before);
+      // As a release before sealing stored it.
+      else await database.adminPool.query("insert into client_secrets values ($1, $2)", [client, made]);
+    }
+  });
+  const signatureOf = async (client: number, keyring: Keyring) =>
+    signed((await clientSecretOf(pool, client, keyring))!);
+
+  test("lies sealed in the table", async () => {
+    const { rows } = await database.adminPool.query("select hmac_secret from client_secrets order by client_id");
+    expect(rows.slice(0, 2).every(({ hmac_secret }) => hmac_secret.startsWith(`sealed:1:${f1}:`))).toBe(true);
+    expect(await sealedCounts(pool)).toEqual(
+      new Map([
+        [f1, 2],
+        [null, 1],
+      ]),
+    );
+  });
+
+  test("is sealed again from where a killed run ended, and signs what it signed before", async () => {
+    let done = 0;
+    const killed = resealClientSecrets(pool, during, () => {
+      done += 1;
+      if (done === 1) throw new Error("killed");
+    });
+    await expect(killed).rejects.toThrow("killed");
+    expect((await sealedCounts(pool)).get(f2)).toBe(1);
+    expect(rotationOf(await rotationFacts(pool, during, Date.now()))).toMatchObject({ step: "restart" });
+    for (const client of clients) expect(await signatureOf(client, during)).toBe(signatures.get(client));
+    expect(await resealClientSecrets(pool, during)).toBe(2);
+    expect(await resealClientSecrets(pool, during)).toBe(0);
+    expect(await sealedCounts(pool)).toEqual(new Map([[f2, 3]]));
+    for (const client of clients) expect(await signatureOf(client, after)).toBe(signatures.get(client));
+  });
+
+  test("cannot be read by a list that has lost the secret it was sealed under", async () => {
+    await expect(clientSecretOf(pool, clients[0]!, before)).rejects.toThrow(
+      `client_secrets/${clients[0]} cannot be read: it was sealed under the secret ${f2}`,
+    );
+    await expect(resealClientSecrets(pool, before)).rejects.toThrow("cannot be read");
+  });
+
+  test("waits for the longest window of a client when all processes have the new secret", async () => {
+    for (const name of ["ingest", "worker", "worker-2", "edge"]) await recordSecrets(pool, name, during);
+    const facts = await rotationFacts(pool, during, Date.now());
+    expect(facts.longestWindowDays).toBe(33);
+    expect(rotationOf(facts)).toMatchObject({ step: "wait" });
+  });
+});

@@ -204,6 +204,8 @@ export interface Decision {
   readonly review: string | null;
   /** of reprocess: also what a person has decided about the line is replaced */
   readonly overrides: boolean;
+  /** of reprocess: the partners whom copies of the line are credited to today */
+  readonly claimed_by: readonly number[];
 }
 
 /**

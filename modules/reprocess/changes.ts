@@ -54,7 +54,7 @@ const saidBy = ({
   actor,
   reason,
   now,
-}: Deciding): Omit<Decision, "scope" | "decision_id" | "kind" | "review" | "overrides"> => ({
+}: Deciding): Omit<Decision, "scope" | "decision_id" | "kind" | "review" | "overrides" | "claimed_by"> => ({
   actor,
   partner_id: null,
   campaign_id: null,
@@ -66,8 +66,10 @@ const saidBy = ({
 });
 
 /** What the outcome is made of, as bytes that come out the same every time. */
-const outcomeOf = ({ enrichment, fraud, credit }: EventAttributed, review: string | null, overrides: boolean): string =>
-  JSON.stringify([enrichment, fraud, credit, review, overrides]);
+const outcomeOf = (
+  { enrichment, fraud, credit }: EventAttributed,
+  { review, overrides, claimed_by }: Pick<Decision, "review" | "overrides" | "claimed_by">,
+): string => JSON.stringify([enrichment, fraud, credit, review, overrides, claimed_by]);
 
 /**
  * `today` carries the version that it was computed against, and that version is a part of the id:
@@ -84,13 +86,14 @@ export const changeOf = (
     readonly today: EventAttributed;
     readonly review: string | null;
     readonly overrides: boolean;
+    readonly claimed_by: readonly number[];
     readonly parts: readonly Part[];
   },
 ): Change => {
-  const { scope, order_key, before, today, review, overrides } = about;
+  const { scope, order_key, before, today, review, overrides, claimed_by } = about;
   const { event } = today;
-  const decision_id = uuidOf("reprocess", event.event_id, today.version, outcomeOf(today, review, overrides));
-  const said = { ...saidBy(deciding), decision_id, kind: "reprocess", review, overrides } as const;
+  const decision_id = uuidOf("reprocess", event.event_id, today.version, outcomeOf(today, about));
+  const said = { ...saidBy(deciding), decision_id, kind: "reprocess", review, overrides, claimed_by } as const;
   return {
     decision_id,
     scope,

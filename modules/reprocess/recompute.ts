@@ -147,6 +147,7 @@ export const recompute = async (
         before,
         today: target,
         review: null,
+        claimed_by: [],
         overrides: settings.overridesDecisions,
         parts,
       }),

@@ -5,7 +5,7 @@ import type { UnixMs } from "../../stream/flow.ts";
 import { type Changes, closeLine, creditAgain, creditLine, releaseLine } from "./credit-line.ts";
 import { meet } from "./meet.ts";
 import { type Line, type OrderState, rowOf, rowText, type WaitingDecision } from "./order.ts";
-import { recreditLine, reprocessEvent, reprocessLine } from "./reprocess.ts";
+import { claimsOn, recreditLine, reprocessEvent, reprocessLine } from "./reprocess.ts";
 
 const highestScore = 100;
 /** A commission, or a credit, that a finding of many events took; the reasons stand on the row. */
@@ -280,8 +280,12 @@ export const decideOrder = (
     if (row !== null) rows.push({ row, at: line.at });
     return next;
   });
+  const claimed_by = decision.kind === "reprocess" ? claimsOn(lines, order.claimed_by) : order.claimed_by;
   const waits = (!found && canWait(decision)) || (product_key === null && isForAll(decision));
-  return { rows, state: { ...order, lines, decisions: waits ? [...order.decisions, asked] : order.decisions } };
+  return {
+    rows,
+    state: { ...order, lines, claimed_by, decisions: waits ? [...order.decisions, asked] : order.decisions },
+  };
 };
 
 /**

@@ -6,9 +6,10 @@ import type { ReferenceAt } from "../../domain/reference/reference.ts";
 import type { Claim, Decision, EventAttributed, EventReceived } from "../../schemas/generated.ts";
 import { claimKindOf, orderKeyOf } from "../attribute/claims.ts";
 
-/** What is said beside what it is about; the last two only by a reprocess. */
-type Said = Omit<Decision, "scope" | "review" | "overrides"> & Partial<Pick<Decision, "review" | "overrides">>;
-const whole = { review: null, overrides: false } as const;
+/** What is said beside what it is about; the last three only by a reprocess. */
+type OfReprocess = "review" | "overrides" | "claimed_by";
+type Said = Omit<Decision, "scope" | OfReprocess> & Partial<Pick<Decision, OfReprocess>>;
+const whole = { review: null, overrides: false, claimed_by: [] } as const;
 
 /** Every line of an order; the order need not have been heard of. */
 export const decisionOnOrder = (clientId: number, orderId: string, said: Said): Claim => ({

@@ -40,6 +40,8 @@ export interface Line {
   readonly refund_reason: string | null;
   /** All of the line has been given back; for a line worth nothing no amount could tell. */
   readonly is_returned: boolean;
+  /** Partners whom its copies were credited to; null: remembered before lines kept them. */
+  readonly claimed_by: readonly number[] | null;
   /** Why the commission is held. */
   readonly review: string | null;
   /**
@@ -153,6 +155,7 @@ const encode = ({ lines, refunds, decisions, events, claimed_by }: OrderState): 
       has_currency: line.has_currency || undefined,
       refunded_minor: line.refunded_minor.toString(),
       settled_minor: line.settled_minor === 0n ? undefined : line.settled_minor.toString(),
+      claimed_by: line.claimed_by ?? undefined,
       copied: line.copied.length === 0 ? undefined : line.copied,
       row: undefined,
       is_decided: line.is_decided || undefined,
@@ -180,6 +183,7 @@ const lineFrom = (line: any, row: string, format: number): Line => {
   line.has_currency ??= false;
   line.refunded_minor = BigInt(line.refunded_minor);
   line.settled_minor = format === 1 ? line.refunded_minor : BigInt(line.settled_minor ?? 0);
+  line.claimed_by ??= null;
   line.copied ??= noCopies;
   line.is_decided ??= false;
   line.row = row;

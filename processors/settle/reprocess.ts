@@ -9,6 +9,17 @@ const REASON = "reprocessed";
 /** By a person, or by a job that looks at many events. */
 const isDecided = ({ candidates }: Credit): boolean => candidates.some(({ method }) => method === "decision");
 
+export const isSameSet = (a: readonly number[], b: readonly number[]): boolean =>
+  a.length === b.length && a.every((one) => b.includes(one));
+
+/**
+ * Who claims an order once what claims its lines was computed again; what lines do not know of
+ * themselves stays.
+ */
+export const claimsOn = (lines: readonly Line[], before: readonly number[]): readonly number[] => [
+  ...new Set(lines.flatMap(({ claimed_by }) => claimed_by ?? before)),
+];
+
 /**
  * The claim carries the row as it is made today, under the version that it was computed against:
  * where anything else has changed the line since, it says nothing any more. What a person has
@@ -26,10 +37,12 @@ export const reprocessLine = (
   const stands = line.is_decided && !decision.overrides;
   const credit = stands ? before.credit : today.credit;
   const review = stands ? line.review : decision.review;
+  const claimed_by = stands ? line.claimed_by : decision.claimed_by;
+  const isClaimedAlike = stands || line.claimed_by === null || isSameSet(line.claimed_by, decision.claimed_by);
   const same: EventAttributed = { ...before, enrichment: today.enrichment, fraud: today.fraud, credit };
-  if (rowText(same) === line.row && review === line.review) return { line, row: null };
+  if (rowText(same) === line.row && review === line.review && isClaimedAlike) return { line, row: null };
   const row: EventAttributed = { ...same, version: before.version + 1 };
-  const kept: Line = { ...line, review, is_decided: stands, row: rowText(row) };
+  const kept: Line = { ...line, review, claimed_by, is_decided: stands, row: rowText(row) };
   const isMoved = credit.partner_id !== line.partner_id || credit.campaign_id !== line.campaign_id;
   const isHeldOtherwise = line.partner_id !== null && review !== line.review;
   if (!isMoved && !isHeldOtherwise) return { line: kept, row };

@@ -29,7 +29,7 @@ type Outcome = Emit<Settled, OrderState>;
 /** More are no order: each claim would rewrite megabytes. */
 export const MOST_LINES = 2_000;
 
-const DISPUTED = "claimed_by_another_partner";
+export const DISPUTED = "claimed_by_another_partner";
 const COPY_REJECTED = "copy_rejected";
 const TOTAL_AND_LINES = "order_total_and_lines";
 
@@ -50,10 +50,8 @@ const emitted = (rows: Rows, { records }: Changes, state: OrderState): Outcome =
     state,
   );
 
-const claimedBy = (order: OrderState, row: EventAttributed): readonly number[] =>
-  !isCredited(row) || order.claimed_by.includes(row.credit.partner_id!)
-    ? order.claimed_by
-    : [...order.claimed_by, row.credit.partner_id!];
+const withClaim = (claimedBy: readonly number[], row: EventAttributed): readonly number[] =>
+  !isCredited(row) || claimedBy.includes(row.credit.partner_id!) ? claimedBy : [...claimedBy, row.credit.partner_id!];
 
 /** A claim on a line of an order after another partner claimed any of it waits for a person. */
 const isClaimedByAnother = (order: OrderState, row: EventAttributed): boolean =>
@@ -79,6 +77,7 @@ const opened = (claim: Recorded<Claim>, review: string | null): Line => {
     settled_minor: 0n,
     refund_reason: null,
     is_returned: false,
+    claimed_by: withClaim([], row),
     review,
     is_decided: false,
     conversion_id: null,
@@ -140,7 +139,7 @@ const firstCopy = (
     lines,
     refunds: taken.refunds,
     decisions,
-    claimed_by: claimedBy(order, row),
+    claimed_by: withClaim(order.claimed_by, row),
   });
 };
 
@@ -191,6 +190,7 @@ const merged = (line: Line, copy: EventAttributed, order: OrderState): Touched =
       has_server_money: line.has_server_money || (money.takesMoney && !copy.event.client_side),
       has_currency: line.has_currency || money.has_currency,
       settled_minor: settled,
+      claimed_by: line.claimed_by === null ? null : withClaim(line.claimed_by, copy),
       review: held ?? line.review,
       ...withCopy(line, copy.event.event_id),
       row: row === first ? line.row : rowText(row),
@@ -233,7 +233,7 @@ const secondCopy = (claim: Recorded<Claim>, order: OrderState, copied: readonly 
     lines,
     refunds: taken.refunds,
     decisions: order.decisions.filter((one) => !asked.includes(one)),
-    claimed_by: claimedBy(order, copy),
+    claimed_by: withClaim(order.claimed_by, copy),
   });
 };
 

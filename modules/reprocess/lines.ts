@@ -144,7 +144,7 @@ const reviewOf = (made: Line, again: OrderState, state: OrderState, { from }: Re
   return isHeld ? DISPUTED : null;
 };
 
-/** Lines behind the window that wait, since a line of it is credited to another partner only today. */
+/** Lines behind the window that wait: a line of it is credited to another partner only today. */
 const heldBehind = (again: OrderState, state: OrderState, settings: ReprocessSettings): readonly Line[] => {
   const gained = again.lines
     .filter((made) => isIn(made, settings))

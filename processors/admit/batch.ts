@@ -4,7 +4,7 @@ import type { Identify } from "../../domain/device-id.ts";
 import type { EventReceived } from "../../schemas/generated.ts";
 import type { Admission, Arrival, UnixMs } from "../../stream/flow.ts";
 import { addressOf } from "./address.ts";
-import { admitEvent, type Terms } from "./event.ts";
+import { admitEvent, type Terms, userAgentOf } from "./event.ts";
 import { type BatchBody, findBatch, readBatch, Unread } from "./read-batch.ts";
 
 /** What the edge knows about the holder of the token. */
@@ -27,7 +27,6 @@ export interface BatchFacts {
 
 const DAY_MS = 24 * 3_600_000;
 const RETENTION_MONTHS = 24;
-const MAX_USER_AGENT = 1_024;
 /** Segments of the specification; a client adds its own. */
 const COMMON_SEGMENTS = ["MX", "VD", "DA", "HA", "IT", "NW"] as const;
 
@@ -73,7 +72,7 @@ const termsOf = (body: BatchBody, arrival: Arrival, facts: BatchFacts): Terms =>
   oldest: monthsBefore(arrival.receivedAt, RETENTION_MONTHS),
   newest: arrival.receivedAt + DAY_MS,
   address: arrival.address === null ? null : (addressOf(arrival.address) ?? null),
-  userAgent: arrival.header("user-agent")?.slice(0, MAX_USER_AGENT) || null,
+  userAgent: userAgentOf(arrival.header("user-agent"), facts.identify),
   batchId: facts.batchId ?? null,
 });
 

@@ -29,9 +29,15 @@ export interface Terms {
   readonly newest: UnixMs;
   /** The request's own, for events that bring none. */
   readonly address: string | null;
-  readonly userAgent: string | null;
+  readonly userAgent: RequestUserAgent | null;
   /** Which request brought them; null where there are no receipts. */
   readonly batchId: string | null;
+}
+
+/** Without personal data, and whether any was in it. */
+export interface RequestUserAgent {
+  readonly text: string;
+  readonly wasPlain: boolean;
 }
 
 type Given = Readonly<Record<string, unknown>>;
@@ -131,11 +137,11 @@ const recordOf = (given: Given, terms: Terms): EventReceived => {
     url,
     ref: clean(textOf(given.ref, "ref")),
     ip: ip ?? terms.address,
-    ua: ua === null ? terms.userAgent : clean(cut(ua, MAX_USER_AGENT)),
+    ua: ua === null ? requestUserAgent(terms, warnings) : shortened(clean(ua), MAX_USER_AGENT),
     ip_source: ip !== null ? "event" : terms.address !== null ? "request" : null,
     ua_source: ua !== null ? "event" : terms.userAgent !== null ? "request" : null,
-    sid: clean(sessionOf(given.sid)),
-    click_id: clean(clickIdOf(given.svc_click_id) ?? clickIdOf(props.svc_click_id)),
+    sid: shortened(clean(sessionOf(given.sid)), MAX_SESSION),
+    click_id: shortened(clean(clickIdOf(given.svc_click_id) ?? clickIdOf(props.svc_click_id)), MAX_CLICK_ID),
     consent: consentOf(given.consent, terms),
     order_id: lifted.order_id,
     product_id: lifted.product_id,
@@ -230,15 +236,11 @@ const consentOf = (given: unknown, terms: Terms): number => {
 /** Whatever was sent is kept: attribute says `bad_click_id`, and the event counts all the same. */
 const clickIdOf = (given: unknown): string | null => {
   if (given === undefined || given === null || given === "") return null;
-  return cut(typeof given === "object" ? JSON.stringify(given) : String(given), MAX_CLICK_ID);
+  return typeof given === "object" ? JSON.stringify(given) : String(given);
 };
 
 const sessionOf = (given: unknown): string | null =>
-  typeof given === "string" && given !== ""
-    ? cut(given, MAX_SESSION)
-    : typeof given === "number"
-      ? String(given)
-      : null;
+  typeof given === "string" && given !== "" ? given : typeof given === "number" ? String(given) : null;
 
 /**
  * `name` is somebody's name (docs/design/contracts.md, "Personal data") and is hashed; the name of
@@ -270,6 +272,26 @@ const cleanText = (text: string, terms: Terms, warnings: string[]): string => {
   if (scrubbed.wasPlain) warnHashed(warnings);
   return scrubbed.value;
 };
+
+/** Of the request, for events that bring none: looked through once, for all of them. */
+export const userAgentOf = (header: string | undefined, identify: Identify): RequestUserAgent | null => {
+  if (!header) return null;
+  try {
+    const { value, wasPlain } = scrubText(header, identify);
+    return { text: cut(value, MAX_USER_AGENT), wasPlain };
+  } catch (problem) {
+    // No browser names itself by a thousand addresses.
+    if (problem instanceof TooManyEmails) return null;
+    throw problem;
+  }
+};
+const requestUserAgent = ({ userAgent }: Terms, warnings: string[]): string | null => {
+  if (userAgent?.wasPlain) warnHashed(warnings);
+  return userAgent?.text ?? null;
+};
+
+/** Behind the search for personal data: half of an e-mail address would not be found. */
+const shortened = (text: string | null, length: number): string | null => (text === null ? null : cut(text, length));
 
 /**
  * Never in the middle of a surrogate pair: half of one is refused by every store. A copy, since a

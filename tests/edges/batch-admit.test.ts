@@ -546,6 +546,39 @@ describe("personal data", () => {
     expect(record.warnings).toEqual(["pii_hashed"]);
   });
 
+  test("the user agent of a request is looked through like that of an event", () => {
+    const from = (userAgent: string) => {
+      const header = (name: string) => (name === "user-agent" ? userAgent : undefined);
+      const admission = first(
+        admitBatch(acceptsBatch(JSON.stringify({ events: [event()] })), { ...arrival, header }, facts),
+      );
+      if (admission.kind === "refused") throw new Error(admission.refusal.code);
+      return admission.data;
+    };
+    const crawler = from("shop-crawler/1.0 (+mailto:Ana@Example.com)");
+    expect(crawler).toMatchObject({
+      ua: `shop-crawler/1.0 (+mailto:${hash("ana@example.com")})`,
+      ua_source: "request",
+    });
+    expect(crawler.warnings).toEqual(["pii_hashed"]);
+    expect(from("shop-server/2.1")).toMatchObject({ ua: "shop-server/2.1", warnings: [] });
+    expect(from(Array.from({ length: 1_001 }, (_, n) => `a${n}@b.co`).join(" "))).toMatchObject({ ua: null });
+  });
+
+  test("an address that lies across the end of a shortened text leaves no half of it", () => {
+    const across = (length: number) => `${"x ".repeat(length / 2 - 4)}ana@example.com`;
+    for (const [field, kept, length] of [
+      ["ua", "ua", 1_024],
+      ["sid", "sid", 256],
+      ["svc_click_id", "click_id", 256],
+    ] as const) {
+      const text = taken(event({ [field]: across(length) }))[kept]!;
+      expect(text, field).toHaveLength(length);
+      expect(text, field).not.toContain("ana@");
+      expect(text, field).toContain(hash("ana@example.com").slice(0, 8));
+    }
+  });
+
   test("a key that is an e-mail is hashed, and so is one whose @ was escaped", () => {
     expect(propsOf({ "ana@example.com": 1 })).toEqual({ [hash("ana@example.com")]: 1 });
     const escaped = `{"events":[{"t":"install","ts":${noon},"cid":7,"did":"d","props":{"a":"ana\\u0040example.com"}}]}`;

@@ -57,6 +57,8 @@ export class Queue {
       (this.#waitingMessages + messages.length > maxWaiting.messages || this.#waitingBytes + bytes > maxWaiting.bytes)
     )
       return Promise.reject(new Overloaded());
+    // While no request comes back nothing else takes them out, and they hold their messages.
+    while (this.#queue[0]?.isSettled) this.#queue.shift();
     return new Promise<void>((resolve, reject) => {
       this.#queue.push(this.#partOf(messages, bytes, resolve, reject));
       this.#queued += messages.length;

@@ -69,6 +69,12 @@ interface Waiting {
 }
 
 /**
+ * About 300 bytes each in memory. An edge without a log and without a disk writes some 20 a second:
+ * hours of that.
+ */
+const MOST_OBJECTS = 200_000;
+
+/**
  * Labels are lower-case words, for they stand in keys. Order of durable effects: an object is put,
  * then acknowledged; sent, then deleted. Killed between: sent again, the same bytes. A put that was
  * given up may have succeeded: its sender tries again under the same ids, and the keeper sends the
@@ -84,6 +90,8 @@ export const openLastResort = (settings: {
   const { objects, instance, schemas, now = Date.now } = settings;
   const prefix = `${PREFIX}${instance}/`;
   const stored: Letters[] = [];
+  /** Messages in them: asked for at every request, so it is not added up each time. */
+  let storedMessages = 0;
   const queue: Waiting[] = [];
   let isWriting = false;
   let underWay = 0;
@@ -99,6 +107,7 @@ export const openLastResort = (settings: {
     try {
       await inTime(objects.put(key, Buffer.concat([headFrame(schemas), ...group.map(({ frame }) => frame)])));
       stored.push({ key, at: latest, byLabel });
+      for (const { messages } of group) storedMessages += messages.length;
       for (const { settle } of group) settle();
     } catch (error) {
       for (const { settle } of group) settle(error);
@@ -122,6 +131,7 @@ export const openLastResort = (settings: {
   return {
     put: (messages, label) =>
       new Promise((resolve, reject) => {
+        if (stored.length >= MOST_OBJECTS) return reject(new Error(`${MOST_OBJECTS} objects wait already`));
         underWay += messages.length;
         const settle = (error?: unknown): void => {
           underWay -= messages.length;
@@ -132,10 +142,7 @@ export const openLastResort = (settings: {
         isWriting = true;
         void write();
       }),
-    held: () => ({
-      messages: stored.reduce((sum, letters) => sum + sizeIn(letters), underWay),
-      oldestAt: stored[0]?.at,
-    }),
+    held: () => ({ messages: storedMessages + underWay, oldestAt: stored[0]?.at }),
     drain: async (send) => {
       const [oldest] = stored;
       if (oldest === undefined) return 0;
@@ -148,6 +155,7 @@ export const openLastResort = (settings: {
         settings.onDamaged?.(oldest.key, error);
       }
       stored.shift();
+      storedMessages -= sizeIn(oldest);
       return sizeIn(oldest);
     },
     look: async () => {
@@ -157,7 +165,11 @@ export const openLastResort = (settings: {
         if (letters !== undefined) found.push(letters);
       }
       const known = new Set(stored.map(({ key }) => key));
-      stored.push(...found.filter(({ key }) => !known.has(key)));
+      for (const letters of found) {
+        if (known.has(letters.key)) continue;
+        stored.push(letters);
+        storedMessages += sizeIn(letters);
+      }
       stored.sort((a, b) => (a.key < b.key ? -1 : 1));
     },
   };

@@ -89,3 +89,24 @@ test("old objects are sent from any edge, new ones are left to their own, and a 
   expect(texts).toEqual(["old"]);
   expect((await keysIn(objects)).map((key) => key.split("/")[1])).toEqual(["alive", "broken"]);
 });
+
+test("however many objects wait, asking what is held has one price; beyond a bound it is refused", async () => {
+  const waiting = Array.from({ length: 200_000 }, (_, n) => {
+    const at = new Date(Date.UTC(2026, 0, 1) + n).toISOString().replaceAll(":", "");
+    return { key: `last-resort/edge-1/${at}-${"0".repeat(8)}-0000-4000-8000-${"0".repeat(12)}.s2s-3`, bytes: 1 };
+  });
+  const objects: Objects = {
+    ...fresh().objects,
+    list: async function* () {
+      yield* waiting;
+    },
+  };
+  const resort = opened(objects);
+  await resort.look();
+  const before = process.cpuUsage();
+  for (let n = 0; n < 1_000; n += 1) expect(resort.held().messages).toBe(600_000);
+  const { user, system } = process.cpuUsage(before);
+  expect((user + system) / 1_000).toBeLessThan(500);
+  await expect(resort.put([note("a")], "s2s")).rejects.toThrow("200000 objects wait");
+  expect(resort.held().messages).toBe(600_000);
+});

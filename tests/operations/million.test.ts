@@ -1,0 +1,58 @@
+// A million different keys, devices and senders leave no more behind than a few, and one of them a
+// million times costs what it costs once.
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
+import { expect, test } from "vitest";
+import { identifyFor, pepperOf } from "../../domain/device-id.ts";
+import { Problem } from "../../infra/http/problem.ts";
+import { localWindow } from "../../infra/http/rate-limit.ts";
+import { refusals } from "../../infra/http/tokens.ts";
+import { checkShape } from "../../processors/admit/shape.ts";
+
+setFlagsFromString("--expose-gc");
+const collect = runInNewContext("gc") as () => void;
+const heapMiB = (): number => {
+  collect();
+  return process.memoryUsage().heapUsed / 1024 / 1024;
+};
+const MILLION = 1_000_000;
+const texts = { mayBeBroken: false, mayHoldEmail: false };
+const unauthorized = new Problem("unauthorized", "no");
+
+const identify = identifyFor(pepperOf("0123456789abcdef0123456789abcdef", 1), 100_000);
+const window = localWindow({ limit: 100, windowMs: 60_000 });
+const refuse = refusals();
+/** What each keeps by a key of the sender's choice, and how many keys of it are tried. */
+const kept: readonly (readonly [string, number, (key: string) => unknown])[] = [
+  ["keys of props", MILLION, (key) => checkShape({ [key]: 1 }, texts)],
+  ["devices", 300_000, (key) => identify.plain(key)],
+  ["keys of a rate limit", MILLION, (key) => window.take(key, 1_000)],
+  ["addresses without a token", 200_000, (key) => refuse(key, unauthorized)],
+];
+
+test.each(kept)("%s: different ones stay within 60 MiB, whatever they are", { timeout: 120_000 }, (_, count, use) => {
+  const before = heapMiB();
+  for (let n = 0; n < count; n += 1) use(`${n}-${"x".repeat(20)}`);
+  expect(heapMiB() - before).toBeLessThan(60);
+});
+
+test.each(kept)("%s: one of them again and again stays as it is", { timeout: 120_000 }, (_, count, use) => {
+  use("always the same");
+  const before = heapMiB();
+  for (let n = 0; n < count; n += 1) use("always the same");
+  expect(heapMiB() - before).toBeLessThan(5);
+});
+
+test("a window of ten thousand keys answers as fast as one of a few", () => {
+  const cpuMs = (keys: number): number => {
+    const { take } = localWindow({ limit: 100, windowMs: 60_000 });
+    for (let n = 0; n < keys; n += 1) take(`key-${n}`, 0);
+    const before = process.cpuUsage();
+    for (let n = 0; n < 50_000; n += 1) take("always the same", 0);
+    const { user, system } = process.cpuUsage(before);
+    return (user + system) / 1_000;
+  };
+  cpuMs(10);
+  const least = (keys: number): number => Math.min(...Array.from({ length: 3 }, () => cpuMs(keys)));
+  expect(least(10_000)).toBeLessThan(10 * least(10) + 200);
+});

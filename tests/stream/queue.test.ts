@@ -1,0 +1,38 @@
+// What waits for a log that does not answer: given up by its callers, it is held no longer.
+
+import { setTimeout as sleep } from "node:timers/promises";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
+import { expect, test } from "vitest";
+import { Queue } from "../../infra/kafka/queue.ts";
+import { type Chunk, Requests } from "../../infra/kafka/requests.ts";
+
+setFlagsFromString("--expose-gc");
+const collect = runInNewContext("gc") as () => void;
+
+/** Connected, and silent from then on. */
+class SilentRequests extends Requests {
+  constructor() {
+    super((() => ({})) as never);
+  }
+  override attempt(_chunk: Chunk): Promise<void> {
+    return new Promise(() => undefined);
+  }
+}
+
+test("messages whose callers have given up do not stay in memory while a request is silent", async () => {
+  const limits = { messages: 1_000, bytes: 64 * 1024 * 1024 };
+  const queue = new Queue(new SilentRequests(), "", { deadlineMs: 5, maxWaiting: limits, maxInFlight: 1 });
+  const publish = async (): Promise<void> => {
+    const message = () => ({ topic: "t", key: null, value: Buffer.alloc(1024 * 1024, 1) });
+    await Promise.allSettled(Array.from({ length: 20 }, () => queue.publish([message()])));
+    await sleep(10);
+  };
+  await publish();
+  collect();
+  const before = process.memoryUsage().arrayBuffers;
+  for (let n = 0; n < 10; n += 1) await publish();
+  collect();
+  const grownMiB = (process.memoryUsage().arrayBuffers - before) / 1024 / 1024;
+  expect(grownMiB, "of 200 MiB that were published and given up").toBeLessThan(60);
+});

@@ -352,6 +352,10 @@ export interface EventReceived {
    * for a receipt
    */
   readonly batch_id: string | null;
+  /**
+   * the form that its personal data had before they were hashed: domain/personal/personal-form.ts
+   */
+  readonly personal_form: number;
 }
 
 /** An enriched event with its fraud score. */

@@ -2,7 +2,7 @@
 // it is tried again.
 import { createHash } from "node:crypto";
 import { uuidOf } from "../../domain/ids.ts";
-import type { Hides } from "../../domain/suppression.ts";
+import type { Hides } from "../../domain/personal/suppression.ts";
 import type { Claim, EventAttributed, EventReceived } from "../../schemas/generated.ts";
 import { letterHeaders } from "../../stream/dead-letters.ts";
 import type { AnyTopic, Position, Recorded, UnixMs } from "../../stream/flow.ts";

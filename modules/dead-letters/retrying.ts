@@ -1,6 +1,6 @@
 // Sends due letters into the pipeline again: claim, produce the kept bytes under the same id, mark.
 import { hit } from "#failpoint";
-import type { Hides } from "../../domain/suppression.ts";
+import type { Hides } from "../../domain/personal/suppression.ts";
 import { placeOf } from "../../infra/kafka/kafka.ts";
 import type { Position, UnixMs } from "../../stream/flow.ts";
 import type { InputMessage, OutputMessage, Produce } from "../../stream/messages.ts";

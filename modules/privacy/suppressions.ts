@@ -2,7 +2,7 @@
 // process that writes to a store.
 
 import type { Pool } from "pg";
-import { type Hides, hidesOf, type SubjectKind, type SuppressedSubject } from "../../domain/suppression.ts";
+import { type Hides, hidesOf, type SubjectKind, type SuppressedSubject } from "../../domain/personal/suppression.ts";
 import { lockUntilCommit } from "../../infra/postgres/advisory-lock.ts";
 import { keepSnapshot, type Taken } from "../../infra/postgres/snapshot.ts";
 import { sql, transaction } from "../../infra/postgres/sql.ts";
@@ -21,7 +21,7 @@ const POLL_MS = 1_000;
 /**
  * Adds subjects to the list, or moves the moment of one that is there on; none is ever taken off.
  * Resolves when it is committed: from then on every writer knows it within `knownWithinMs`.
- * `subject` as `subjectOf` of domain/suppression.ts makes it.
+ * `subject`: each of those that `subjectsOf` of domain/personal/suppression.ts makes.
  */
 export const suppress = async (
   pool: Pool,

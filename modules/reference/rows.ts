@@ -1,7 +1,9 @@
 // Reads the rows of reference data as processors know them: times in milliseconds, rates in parts
 // per million.
+import { hash } from "node:crypto";
 import type pg from "pg";
 import { startOfDay } from "../../domain/calendar.ts";
+import { personalForm } from "../../domain/personal/personal-form.ts";
 import type {
   Campaign,
   CapPeriod,
@@ -51,10 +53,8 @@ export const rowsAfter = async (tx: pg.PoolClient, change: number): Promise<Refe
       fraud_nightly, consent_default, jurisdiction, fraud_rules, segments`,
     "clients",
   );
-  const partners = await read<Partner>(
-    sql`partner_id, name, status, client_ids, referral_code,
-      encode(sha256(convert_to(regexp_replace(lower(trim(normalize(email, NFC))), '\\s+', ' ', 'g'), 'UTF8')), 'hex')
-        as email_sha256`,
+  const partners = await read<Omit<Partner, "email_sha256"> & { readonly email: string | null }>(
+    sql`partner_id, name, status, client_ids, referral_code, email`,
     "partners",
   );
   const campaigns = await read<InDays<Campaign, "starts_at" | "ends_at">>(
@@ -82,7 +82,10 @@ export const rowsAfter = async (tx: pg.PoolClient, change: number): Promise<Refe
   );
   return {
     clients,
-    partners,
+    partners: partners.map(({ email, ...row }) => ({
+      ...row,
+      email_sha256: email === null ? null : hash("sha256", personalForm("email", email), "hex"),
+    })),
     campaigns: campaigns.map((row) => ({ ...row, starts_at: startOf(row.starts_at), ends_at: endOf(row.ends_at) })),
     links,
     contracts: contracts.map(({ saved_tiers, cap_period, cap_minor, ...row }) => ({

@@ -4,7 +4,8 @@
 import type { Identify } from "../../domain/device-id.ts";
 import { EVENT_ID, sentEventId } from "../../domain/ids.ts";
 import { leadKey } from "../../domain/lead-key.ts";
-import { MAX_EMAILS, scrub, scrubText, TooManyEmails } from "../../domain/personal-data.ts";
+import { MAX_EMAILS, scrub, scrubText, TooManyEmails } from "../../domain/personal/personal-data.ts";
+import { PERSONAL_FORM } from "../../domain/personal/personal-form.ts";
 import type { EventReceived } from "../../schemas/generated.ts";
 import type { Admission, Refusal, UnixMs } from "../../stream/flow.ts";
 import { addressOf } from "./address.ts";
@@ -157,6 +158,7 @@ const recordOf = (given: Given, terms: Terms): EventReceived => {
     props: props === noProps ? "{}" : JSON.stringify(props),
     warnings: warnings.length === 0 ? noWarnings : warnings,
     batch_id: terms.batchId,
+    personal_form: PERSONAL_FORM,
   };
 };
 

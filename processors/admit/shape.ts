@@ -1,6 +1,6 @@
 // The rules that hold for any JSON inside an event, whatever its names mean: size, depth, keys,
 // text, numbers.
-import { isPersonalKey } from "../../domain/personal-data.ts";
+import { isPersonalKey } from "../../domain/personal/personal-data.ts";
 import { refuse } from "./refuse.ts";
 
 /** Limits of docs/design/contracts.md, "Limits". The event itself is level 1. */

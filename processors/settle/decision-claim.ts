@@ -2,6 +2,7 @@
 
 import { nothingFound } from "../../domain/nothing-found.ts";
 import { orderIdOf } from "../../domain/order-id.ts";
+import { PERSONAL_FORM } from "../../domain/personal/personal-form.ts";
 import type { ReferenceAt } from "../../domain/reference/reference.ts";
 import type { Claim, Decision, EventAttributed, EventReceived } from "../../schemas/generated.ts";
 import { claimKindOf, orderKeyOf } from "../attribute/claims.ts";
@@ -120,6 +121,7 @@ const blank = (
     props: "{}",
     warnings: [],
     batch_id: null,
+    personal_form: PERSONAL_FORM,
     ...known,
   };
   return {

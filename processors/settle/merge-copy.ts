@@ -101,6 +101,7 @@ const mergedEvent = (
   props: first.props,
   warnings: first.warnings,
   batch_id: first.batch_id,
+  personal_form: first.personal_form,
 });
 
 const mergedEnrichment = (first: Enrichment, copy: Enrichment): Enrichment => ({

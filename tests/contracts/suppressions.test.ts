@@ -2,7 +2,7 @@
 // good, by tenant, and honest when it cannot be read.
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { identifyFor, pepperOf } from "../../domain/device-id.ts";
-import { subjectOf } from "../../domain/suppression.ts";
+import { subjectsOf } from "../../domain/personal/suppression.ts";
 import { transaction } from "../../infra/postgres/sql.ts";
 import { until } from "../../infra/runtime/timing/until.ts";
 import { openSuppressions, suppress } from "../../modules/privacy/suppressions.ts";
@@ -17,7 +17,7 @@ beforeAll(async () => {
 afterAll(() => database.drop());
 
 const identify = identifyFor(pepperOf("the secret of an installation", clientId), 10);
-const subject = (did: string) => ({ kind: "did" as const, subject: subjectOf("did", did, identify) });
+const subject = (did: string) => ({ kind: "did" as const, subject: subjectsOf("did", did, identify)[0]! });
 const ofDevice = (did: string) => recorded(topics.eventsAttributed, attributed({ did: identify.plain(did) }));
 const why = { since: noon, reason: "asked to", actor: "test" };
 

@@ -2,7 +2,7 @@
 // come from.
 import { describe, expect, test } from "vitest";
 import { uuidOf } from "../../domain/ids.ts";
-import { hidesOf } from "../../domain/suppression.ts";
+import { hidesOf } from "../../domain/personal/suppression.ts";
 import { inMemoryWire } from "../../infra/avro/wire.ts";
 import { failureOf, letterSources, reentryOf, shownOf } from "../../modules/dead-letters/failure.ts";
 import { deadLetterOf, letterHeaders } from "../../stream/dead-letters.ts";

@@ -151,6 +151,7 @@ describe("a record of the log", () => {
       props: '{"order_id":"A-1","revenue":1299.5,"product_id":"SKU","quantity":2,"product_line":"VD","currency":"usd"}',
       warnings: [],
       batch_id: null,
+      personal_form: 2,
     });
   });
 
@@ -578,6 +579,19 @@ describe("personal data", () => {
       expect(text, field).toContain(hash("ana@example.com").slice(0, 8));
     }
   });
+
+  test("two spellings of one person are one hash, in props, in a text and in a URL", () => {
+    const ana = hash("ana+a@example.com");
+    expect(propsOf({ email: "ＡＮＡ＋a@example.com", note: "Ana+a@Example.com" })).toEqual({ email: ana, note: ana });
+    const { url } = taken(event({ url: "https://shop.example/?q=Ana%2Ba%40example.com" }));
+    expect(url).toBe(`https://shop.example/?q=${ana}`);
+    expect(propsOf({ name: "JOSE\u0301" })).toEqual(propsOf({ name: "josé" }));
+    const phones = ["55 1234 5678", "+52 1 55 1234 5678", "＋５２ ５５ １２３４ ５６７８", 5_512_345_678];
+    for (const phone of phones) expect(propsOf({ phone })).toEqual({ phone: hash("+525512345678") });
+  });
+
+  test("a % that escapes nothing stays in the address", () =>
+    expect(propsOf({ note: "50%off@example.com" })).toEqual({ note: hash("50%off@example.com") }));
 
   test("a key that is an e-mail is hashed, and so is one whose @ was escaped", () => {
     expect(propsOf({ "ana@example.com": 1 })).toEqual({ [hash("ana@example.com")]: 1 });

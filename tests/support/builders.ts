@@ -93,6 +93,7 @@ export const received = (over: Partial<EventReceived> = {}): EventReceived => ({
   props: "{}",
   warnings: [],
   batch_id: null,
+  personal_form: 2,
   ...over,
 });
 

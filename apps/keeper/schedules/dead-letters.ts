@@ -2,7 +2,7 @@
 // again and seen through.
 
 import type { Pool } from "pg";
-import type { Hides } from "../../../domain/suppression.ts";
+import type { Hides } from "../../../domain/personal/suppression.ts";
 import { type Consumer, type Kafka, lastingAdmin } from "../../../infra/kafka/kafka.ts";
 import type { Log } from "../../../infra/runtime/log.ts";
 import type { Metrics } from "../../../infra/runtime/metrics.ts";

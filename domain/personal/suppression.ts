@@ -1,17 +1,17 @@
 // Which records speak of somebody who was erased: subjects as the log holds them, and the question
 // asked of each record.
-import type { Conversion, EventAttributed, EventReceived, TopicName } from "../schemas/generated.ts";
-import type { Recorded, UnixMs } from "../stream/flow.ts";
-import type { Identify } from "./device-id.ts";
-import { uuidOf } from "./ids.ts";
-import { leadKey } from "./lead-key.ts";
-import { scrub } from "./personal-data.ts";
+import type { Conversion, EventAttributed, EventReceived, TopicName } from "../../schemas/generated.ts";
+import type { Recorded, UnixMs } from "../../stream/flow.ts";
+import type { Identify } from "../device-id.ts";
+import { uuidOf } from "../ids.ts";
+import { leadKey } from "../lead-key.ts";
+import { personalHashes } from "./personal-data.ts";
 
 export type SubjectKind = "did" | "email" | "phone" | "client_lead_id" | "order_id";
 export interface SuppressedSubject {
   readonly client_id: number;
   readonly kind: SubjectKind;
-  /** As `subjectOf` makes it. */
+  /** One of those that `subjectsOf` makes. */
   readonly subject: string;
   /** Records of what happened up to then are hidden. */
   readonly since: UnixMs;
@@ -20,15 +20,15 @@ export interface SuppressedSubject {
 const orderSubject = (orderId: string): string => uuidOf("order", orderId);
 
 /**
- * What the log holds of a subject: the keyed hash of a device, e-mail or phone, the lead key of a
- * client's own lead id. The log holds order ids as they are; the list holds a hash of them. An
- * e-mail or phone that the sender had hashed (64 hex digits) gets its key alone, as at the edge.
+ * All that the log may hold of a subject: the keyed hash of a device, those of an e-mail or phone
+ * in every form that was ever hashed, the lead key of a client's own lead id. The log holds order
+ * ids as they are; the list holds a hash of them. Each of them must be suppressed.
  */
-export const subjectOf = (kind: SubjectKind, value: string, identify: Identify): string => {
-  if (kind === "did") return identify.plain(value);
-  if (kind === "order_id") return orderSubject(value);
-  if (kind === "client_lead_id") return leadKey({ emailHash: null, product: null, clientLeadId: value })!;
-  return (scrub({ [kind]: value }, identify).value as Readonly<Record<string, string>>)[kind]!;
+export const subjectsOf = (kind: SubjectKind, value: string, identify: Identify): readonly string[] => {
+  if (kind === "did") return [identify.plain(value)];
+  if (kind === "order_id") return [orderSubject(value)];
+  if (kind === "client_lead_id") return [leadKey({ emailHash: null, product: null, clientLeadId: value })!];
+  return personalHashes(kind, value, identify);
 };
 
 /** Says of a record, by the topic it was read from, whether it speaks of somebody erased. */

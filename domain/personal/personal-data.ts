@@ -1,6 +1,7 @@
 // Finds personal data in what senders write and replaces it by keyed hashes, before anything
 // reaches the log.
-import type { Identify } from "./device-id.ts";
+import type { Identify } from "../device-id.ts";
+import { personalForm, personalForms } from "./personal-form.ts";
 
 /**
  * Keys whose values are personal at any depth and in any case (docs/design/contracts.md, "Personal
@@ -12,12 +13,6 @@ const plainKey = (key: string): string => key.toLowerCase().replaceAll(/[_-]/g, 
 export const isPersonalKey = (key: string): boolean => key.length <= 32 && PERSONAL.has(plainKey(key));
 
 const SHA256_HEX = /^[0-9a-f]{64}$/i;
-
-/** What makes two spellings one value; the pixel does the same before it hashes in the browser. */
-const normalised = (kind: string, text: string): string => {
-  const trimmed = text.normalize("NFC").trim().toLowerCase();
-  return kind === "phone" ? trimmed.replaceAll(/[^\d+]/g, "") : trimmed.replaceAll(/\s+/g, " ");
-};
 
 /**
  * A replacement, and whether anything was there in plain text (a value that was hashed before, only
@@ -76,11 +71,34 @@ export const scrubText = (text: string, identify: Identify, found: Found = { ema
     if (start === at.start || !TOP_LEVEL.test(domain) || DENSE_IMAGE.test(domain)) continue;
     found.emails += 1;
     if (found.emails > MAX_EMAILS) throw new TooManyEmails();
-    const email = `${text.slice(start, at.start)}@${domain}`;
-    done.push(text.slice(from, start), identify.plain(normalised("email", email)));
+    const email = `${unescaped(text.slice(start, at.start))}@${domain}`;
+    done.push(text.slice(from, start), identify.plain(personalForm("email", email)));
     from = end;
   }
   return from === 0 ? { value: text, wasPlain: false } : { value: done.join("") + text.slice(from), wasPlain: true };
+};
+
+/** In a URL a + of an address is %2B, and it is the same address. */
+const unescaped = (local: string): string => {
+  if (!local.includes("%")) return local;
+  try {
+    return decodeURIComponent(local);
+  } catch {
+    return local;
+  }
+};
+
+/**
+ * Every hash under which the log may hold an e-mail or phone: of the form of now, and of those that
+ * records of before have. One that the sender had hashed (64 hex digits) gets its key alone.
+ */
+export const personalHashes = (kind: "email" | "phone", value: string, identify: Identify): readonly string[] => {
+  const given = value.trim();
+  if (SHA256_HEX.test(given)) return [identify.hashed(given.toLowerCase())];
+  // Before form 2 an address in a URL was hashed with its escapes.
+  const escaped = kind === "email" ? given.replace(/^[^@]*/, encodeURIComponent) : given;
+  const forms = [...personalForms(kind, given), ...personalForms(kind, escaped)];
+  return [...new Set(forms)].map(identify.plain);
 };
 
 /**
@@ -109,7 +127,7 @@ const canonical = (value: unknown, kind: string): string => {
       .sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0))
       .map(([key, held]) => `${JSON.stringify(key)}:${canonical(held, kind)}`)
       .join(",")}}`;
-  return JSON.stringify(typeof value === "string" ? normalised(kind, value) : value);
+  return JSON.stringify(typeof value === "string" ? personalForm(kind, value) : value);
 };
 const isEmpty = (value: object): boolean => Object.keys(value).length === 0;
 
@@ -132,7 +150,7 @@ export const scrub = (value: unknown, identify: Identify): Scrubbed<unknown> => 
     if (plain.trim() === "") return part;
     if (SHA256_HEX.test(plain)) return identify.hashed(plain.toLowerCase());
     wasPlain = true;
-    return identify.plain(typeof part === "object" ? plain : normalised(kind, plain));
+    return identify.plain(typeof part === "object" ? plain : personalForm(kind, plain));
   };
   const visit = (part: unknown): unknown => {
     if (typeof part === "string") return text(part);

@@ -34,6 +34,7 @@ COPY --from=compiled /app/dist dist
 COPY package.json package-lock.json ./
 COPY scripts/healthy.mjs scripts/healthy.mjs
 COPY migrations migrations
+COPY apps/api/routes.yaml apps/api/routes.yaml
 ARG COMMIT=unknown
 RUN echo "${COMMIT}" > COMMIT
 USER node

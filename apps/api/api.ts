@@ -1,5 +1,6 @@
 // The platform API: opens what it needs by name, serves, and closes in reverse.
 
+import { derive } from "../../domain/derive.ts";
 import { lateWire } from "../../infra/avro/late-wire.ts";
 import { openRegistry } from "../../infra/avro/registry.ts";
 import { openClickhouse } from "../../infra/clickhouse/client.ts";
@@ -18,12 +19,14 @@ import { openTokens } from "../../modules/access/tokens.ts";
 import { userOf } from "../../modules/access/users.ts";
 import { openDelivery } from "../../modules/alerts/delivery.ts";
 import { openMailer } from "../../modules/alerts/mail.ts";
+import { openPlans } from "../../modules/reference/plans.ts";
 import { topics } from "../../topics.ts";
 import type { Config } from "./config.ts";
 import { identify } from "./identity.ts";
+import { USUAL } from "./limits.ts";
 import type { ApiPorts } from "./route.ts";
 import { routesOf } from "./routes.ts";
-import { apiApp, REQUESTS_A_MINUTE } from "./server.ts";
+import { apiApp } from "./server.ts";
 
 const STORE_MS = 2_000;
 
@@ -42,12 +45,17 @@ export const api =
     );
     const stores = await openStores(config, log, scope);
     const audit = await openAudit(config, log, scope);
-    const ports: ApiPorts = { version, startedAt: Date.now(), audit, ...stores };
+    const cursorKeys = config.TRIBUTARY_SECRET.accepted.map((secret) => derive(secret, "api.cursor"));
+    const ports: Omit<ApiPorts, "served"> = { version, startedAt: Date.now(), audit, cursorKeys, ...stores };
     const authenticate = authenticator(stores.tokens, "service");
     const app = apiApp(await routesOf(ports), {
       identify: identify({ issuer: config.OIDC_ISSUER, userOf: (identity) => userOf(stores.pool, identity) }),
       service: (request) => authenticate(request, request.ip ?? "").token_id,
       limit: stores.limit,
+      planOf: stores.planOf,
+      pool: stores.pool,
+      cursorKeys,
+      portal: config.PORTAL_URL,
       count: metrics.countRequest,
       trustedProxies: config.TRUSTED_PROXIES,
       log,
@@ -77,11 +85,14 @@ const openStores = async (config: Config, log: Log, scope: Scope) => {
   void tokens.ready.then(() => {
     isLoaded = true;
   });
+  const plans = await scope.open("plans", () =>
+    closing(openPlans(pool, { onError: (error) => log.warn("plans.not_refreshed", { error }) })),
+  );
   const clickhouse = await scope.open("clickhouse", () =>
     closing(openClickhouse(config.CLICKHOUSE_URL, { name, connections: 2, timeoutMs: STORE_MS })),
   );
   const rateLimit = await scope.open("redis", () =>
-    closing(openRateLimit(config.REDIS_URL, { limit: REQUESTS_A_MINUTE, windowMs: 60_000 }, log)),
+    closing(openRateLimit(config.REDIS_URL, { limit: USUAL, windowMs: 60_000 }, log)),
   );
   const mailer = await scope.open("mail", () => {
     const value = openMailer(config.SMTP_URL);
@@ -89,7 +100,9 @@ const openStores = async (config: Config, log: Log, scope: Scope) => {
   });
   return {
     pool,
+    clickhouse,
     tokens,
+    planOf: plans.of,
     areTokensKnown: () => isLoaded,
     limit: rateLimit.take,
     analytics: async () =>

@@ -14,6 +14,7 @@ const names = [
   ] as const),
   ...(["KAFKA_BROKERS", "KAFKA_TOPIC_PREFIX", "SCHEMA_REGISTRY_URL"] as const),
   ...(["POSTGRES_URL", "CLICKHOUSE_URL", "REDIS_URL", "OIDC_ISSUER", "SMTP_URL"] as const),
+  ...(["TRIBUTARY_SECRET", "PORTAL_URL"] as const),
 ] as const;
 export type Config = Environment<(typeof names)[number]>;
 

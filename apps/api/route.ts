@@ -1,10 +1,20 @@
-// What a route of the platform API is: who may call it is data beside its answer, held against
-// apps/api/routes.yaml by a test.
-import type { Pool } from "pg";
+// What a route of the platform API is: its contract and a function that answers. Who may call it is
+// its row in apps/api/routes.yaml.
+import type { Response } from "express";
+import type { Pool, PoolClient } from "pg";
+import type { z } from "zod";
+import type { Clickhouse } from "../../infra/clickhouse/client.ts";
+import type { RowsQuery } from "../../infra/postgres/rows.ts";
+import type { Scope } from "../../modules/access/scope.ts";
 import type { Role, User } from "../../modules/access/users.ts";
 import type { Alert } from "../../modules/alerts/alert.ts";
+import type { AuditEntry } from "../../modules/audit/audit.ts";
 import type { OperationPorts } from "../../modules/operations/operations.ts";
+import type { ReferenceChanges } from "../../modules/reference/records.ts";
+import type { SavedChange } from "../../modules/reference/writer.ts";
 import type { Look } from "../../modules/repair/probes.ts";
+import type { Contract } from "./contract/contract.ts";
+import type { Method, RouteRow } from "./route-table.ts";
 
 /** What a route may work with; its file takes what it needs. */
 export interface ApiPorts {
@@ -12,6 +22,11 @@ export interface ApiPorts {
   /** Unix milliseconds when this process began to serve. */
   readonly startedAt: number;
   readonly pool: Pool;
+  readonly clickhouse: Clickhouse;
+  /** All routes of this host, once they are known: for what describes them. */
+  readonly served: () => readonly ServedRoute[];
+  /** Sign cursors: the first one does, each is accepted. */
+  readonly cursorKeys: readonly Buffer[];
   readonly analytics: Look;
   readonly cache: Look;
   readonly relational: Look;
@@ -30,29 +45,83 @@ export type Caller =
   | { readonly kind: "service" }
   | { readonly kind: "user"; readonly user: User };
 
-export interface Ask {
-  readonly caller: Caller;
-  readonly params: Readonly<Record<string, string>>;
-  readonly query: Readonly<Record<string, string | readonly string[] | undefined>>;
-  /** The parsed JSON of a POST; undefined when none was sent. */
-  readonly body: unknown;
+/** What a handler of a write works with, all of it one transaction. */
+export interface Work {
+  readonly tx: PoolClient;
+  readonly scope: Scope;
+  readonly audit: (entry: AuditEntry) => Promise<void>;
+  /**
+   * Saves reference data, within the scope of the caller. Throws Problem 400 or 409; `conflicts`
+   * names the domain code of a field that another thing has already.
+   */
+  readonly change: (
+    changes: ReferenceChanges,
+    conflicts?: Readonly<Record<string, string>>,
+  ) => Promise<Omit<SavedChange, "isLate">>;
 }
 
+/** A request that is let through, as its contract reads it. */
+export interface Ask<C extends Contract = Contract> {
+  readonly caller: Caller;
+  /** Throws Problem 403 where the caller is no user. */
+  readonly user: User;
+  readonly role: Role | undefined;
+  readonly params: z.output<C["params"]>;
+  readonly query: z.output<C["query"]>;
+  readonly body: z.output<C["body"]>;
+  /** Names of the fields that the caller is shown, of the answer or of a row of the list. */
+  readonly fields: readonly string[];
+  /** Throws Problem 409 `version_conflict` when the caller has seen another version than this. */
+  readonly checkVersion: (current: number) => void;
+  /** Runs `work` in a read-only snapshot that sees the clients of the caller and no others. */
+  readonly read: <T>(work: (tx: PoolClient, scope: Scope) => Promise<T>) => Promise<T>;
+  /**
+   * Runs `work` in one transaction with its audit rows, its outbox rows and the answer to its
+   * Idempotency-Key: all of it is there, or nothing.
+   */
+  readonly write: (work: (work: Work) => Promise<Reply>) => Promise<Reply>;
+  /** A page of the list, or all of it as CSV; `complete` adds what comes from elsewhere. */
+  readonly list: (query: RowsQuery, complete?: Complete) => Promise<Reply>;
+}
+type Row = Readonly<Record<string, any>>;
+export type Complete = (rows: readonly Row[], scope: Scope) => Promise<readonly Row[]>;
+
 export interface Reply {
-  readonly status: number;
-  readonly body: unknown;
+  /** Without it, that of the contract. */
+  readonly status?: number;
+  /** As the answer of the contract takes it; nothing is sent with 204. */
+  readonly body?: unknown;
   readonly headers?: Readonly<Record<string, string>>;
+  /** What a repeat of the request is answered, where secrets are shown once. */
+  readonly repeat?: unknown;
+  /** The body in bytes of its own, e.g. as it was answered before; its type is in `headers`. */
+  readonly text?: string;
+  /** Sends a body that is not in memory. What it throws midway breaks the connection. */
+  readonly send?: (response: Response) => Promise<void>;
 }
 
 export interface Route {
-  readonly method: "GET" | "POST";
+  readonly contract: Contract;
+  /** Without a limit of requests. */
+  readonly isUnlimited?: boolean;
+  /** Throws Problem for what is wrong with row or state. */
+  readonly answer: (ask: Ask<any>) => Promise<Reply>;
+}
+
+/** A route, its handler typed by its contract. */
+export const route = <C extends Contract>(
+  contract: C,
+  answer: (ask: Ask<C>) => Promise<Reply>,
+  more: Pick<Route, "isUnlimited"> = {},
+): Route => ({ contract, answer, ...more });
+
+/** A route with its row. */
+export interface ServedRoute extends Route {
+  readonly method: Method;
   /** As express takes it. */
   readonly path: string;
   readonly auth: "none" | "user" | "service-token";
   /** Of users; every other role is answered 403. */
-  readonly roles?: readonly Role[];
-  /** Without a limit of requests. */
-  readonly isUnlimited?: boolean;
-  /** Throws Problem for whatever is wrong with query, body, row or state. */
-  readonly answer: (ask: Ask) => Promise<Reply>;
+  readonly roles: readonly Role[];
+  readonly row: RouteRow;
 }

@@ -1,47 +1,50 @@
-// The order of checks of the platform API: path, method, credential, rate, size and type, role, and
-// then the route's own.
+// The order of checks of the platform API: path, method, credential, rate, size and type, role,
+// then query, body and path by the contract, and then the route's own.
 import type { Express, Request, RequestHandler, Response } from "express";
 import { openHost, wrongMethod } from "../../infra/http/host.ts";
 import { takePlace } from "../../infra/http/limits.ts";
 import { Problem } from "../../infra/http/problem.ts";
 import type { Verdict } from "../../infra/http/rate-limit.ts";
-import { checkTexts, parseJson, readBytes } from "../../infra/http/read-json.ts";
+import { parseJson, readBytes } from "../../infra/http/read-json.ts";
 import { senderOf } from "../../infra/http/sender.ts";
 import type { Log } from "../../infra/runtime/log.ts";
 import type { RequestCounts } from "../../infra/runtime/metrics.ts";
 import type { User } from "../../modules/access/users.ts";
-import type { Caller, Route } from "./route.ts";
+import { allowOrigin, answerPreflight } from "./cors.ts";
+import { limitOf, OF_ADDRESS, USUAL } from "./limits.ts";
+import { type AskPorts, rendered } from "./request/arrived.ts";
+import { askOf } from "./request/ask.ts";
+import type { Caller, Reply, ServedRoute } from "./route.ts";
 
-export interface ServerPorts {
+export interface ServerPorts extends AskPorts {
   /** Throws Problem 401, 429 or 503. */
   readonly identify: (request: Request, address: string) => Promise<User>;
   /** The id of a service token; throws Problem 401. */
   readonly service: (request: Request) => number;
-  readonly limit: (key: string) => Promise<Verdict>;
+  readonly limit: (key: string, limit: number) => Promise<Verdict>;
+  /** The plan of a client; undefined while it is not known. */
+  readonly planOf: (clientId: number) => string | undefined;
   readonly count: (counts: RequestCounts) => void;
   readonly trustedProxies: readonly string[];
+  /** Of the portal; undefined: no page of another host may read answers. */
+  readonly portal: string | undefined;
   readonly log: Log;
 }
 
-/**
- * docs/design/contracts.md, "Limits": what a user may ask in a minute; plans and roles have the
- * same until there is a table of them.
- */
-export const REQUESTS_A_MINUTE = 600;
+const VERBS = { GET: "get", POST: "post", PUT: "put", PATCH: "patch", DELETE: "delete" } as const;
 
-export const apiApp = (routes: readonly Route[], ports: ServerPorts): Express =>
+export const apiApp = (routes: readonly ServedRoute[], ports: ServerPorts): Express =>
   openHost(
     (app) => {
-      for (const path of new Set(routes.map((route) => route.path))) {
+      app.use(allowOrigin(ports.portal));
+      for (const path of new Set(inOrder(routes).map((route) => route.path))) {
         const here = routes.filter((route) => route.path === path);
         const methods = [
           ...here.flatMap(({ method }) => (method === "GET" ? ["GET", "HEAD"] : [method])),
           "OPTIONS",
         ].join(", ");
-        const added = app
-          .route(path)
-          .options((_request, response) => void response.status(204).set("Allow", methods).end());
-        for (const route of here) added[route.method === "GET" ? "get" : "post"](answering(route, ports));
+        const added = app.route(path).options(answerPreflight(ports.portal, methods));
+        for (const route of here) added[VERBS[route.method]](answering(route, ports));
         added.all(wrongMethod(methods));
       }
     },
@@ -49,8 +52,15 @@ export const apiApp = (routes: readonly Route[], ports: ServerPorts): Express =>
     ports.log,
   );
 
+/** `/clients/onboard` before `/clients/:id`: what is written out wins. */
+const inOrder = (routes: readonly ServedRoute[]): readonly ServedRoute[] =>
+  [...routes].sort((a, b) => {
+    const [one, other] = [a.path.replaceAll(":", "\uffff"), b.path.replaceAll(":", "\uffff")];
+    return one < other ? -1 : one > other ? 1 : 0;
+  });
+
 const answering =
-  (route: Route, ports: ServerPorts): RequestHandler =>
+  (route: ServedRoute, ports: ServerPorts): RequestHandler =>
   async (request, response) => {
     const began = performance.now();
     response.once("close", () => {
@@ -58,45 +68,46 @@ const answering =
       ports.count({ edge: "api", status: response.statusCode, seconds, accepted: 0, refused: new Map() });
     });
     const caller = await callerOf(route, ports, request, response);
-    const bytes = route.method === "POST" && hasBody(request) ? await readBytes(request) : undefined;
-    if (caller.kind === "user" && route.roles?.includes(caller.user.role) !== true)
+    const bytes = route.method !== "GET" && hasBody(request) ? await readBytes(request) : undefined;
+    if (caller.kind === "user" && !route.roles.includes(caller.user.role))
       throw new Problem("forbidden", "your role may not use this route");
-    checkTexts(request.params);
-    checkTexts(request.query);
-    const {
-      status,
-      body,
-      headers = {},
-    } = await route.answer({
-      caller,
-      params: request.params as Readonly<Record<string, string>>,
-      query: request.query as Readonly<Record<string, string | readonly string[] | undefined>>,
-      body: bytes === undefined ? undefined : parseJson(bytes),
-    });
-    response.status(status).set(headers).json(body);
+    const json = bytes === undefined ? undefined : parseJson(bytes);
+    const requestId = response.locals.requestId as string;
+    const ask = askOf(ports, { route, caller, request, requestId, bytes, json });
+    await send(response, rendered(route, caller, await route.answer(ask)));
   };
 
-const callerOf = async (route: Route, ports: ServerPorts, request: Request, response: Response): Promise<Caller> => {
+const send = async (response: Response, { status, headers = {}, text, send: stream }: Reply): Promise<void> => {
+  if (stream !== undefined) return stream(response);
+  response.status(status!).set(headers).end(text);
+};
+
+const callerOf = async (
+  route: ServedRoute,
+  ports: ServerPorts,
+  request: Request,
+  response: Response,
+): Promise<Caller> => {
+  const take = async (key: string, limit: number): Promise<void> =>
+    takePlace(await ports.limit(`api:${key}`, limit), limit, response, `${limit} requests a minute are let through`);
   if (route.auth === "none") {
-    if (route.isUnlimited !== true) await take(ports, `address:${senderOf(request.ip ?? "")}`, response);
+    if (route.isUnlimited !== true) await take(`address:${senderOf(request.ip ?? "")}`, OF_ADDRESS);
     return { kind: "anyone" };
   }
   if (route.auth === "service-token") {
-    await take(ports, `token:${ports.service(request)}`, response);
+    await take(`token:${ports.service(request)}`, USUAL);
     return { kind: "service" };
   }
   const user = await ports.identify(request, request.ip ?? "");
-  await take(ports, `user:${user.user_id}`, response);
+  const isHeavy = route.contract.isHeavy || isExport(request);
+  const { role, client_ids, user_id } = user;
+  const plan = client_ids.length === 1 ? ports.planOf(client_ids[0]!) : undefined;
+  await take(`user:${user_id}${isHeavy ? ":heavy" : ""}`, limitOf(role, plan, isHeavy));
   return { kind: "user", user };
 };
 
-const take = async ({ limit }: ServerPorts, key: string, response: Response): Promise<void> =>
-  takePlace(
-    await limit(`api:${key}`),
-    REQUESTS_A_MINUTE,
-    response,
-    `${REQUESTS_A_MINUTE} requests a minute are let through`,
-  );
+const isExport = ({ query, headers }: Request): boolean =>
+  query.format === "csv" || headers.accept?.includes("text/csv") === true;
 
 const hasBody = (request: Request): boolean =>
   request.headers["transfer-encoding"] !== undefined || Number(request.headers["content-length"] ?? 0) > 0;

@@ -27,6 +27,7 @@ import { nightly } from "./schedules/nightly.ts";
 import { forgetting, outbox } from "./schedules/outbox.ts";
 import { openRepairs } from "./schedules/repairs.ts";
 import { openReplayLane } from "./schedules/replays.ts";
+import { forgettingRequests } from "./schedules/requests.ts";
 import { rollups } from "./schedules/rollups.ts";
 import { strayRefunds } from "./schedules/stray-refunds.ts";
 import { waiting } from "./schedules/waiting.ts";
@@ -137,6 +138,7 @@ const beginWork = async (frame: Frame): Promise<void> => {
   const { pool, clickhouse, objects } = await openStores(frame);
   await begin(withWire(outbox(pool, wire, produce)));
   await begin(forgetting(pool));
+  await begin(forgettingRequests(pool));
   await begin(rollups(pool, clickhouse));
   await begin(waiting(pool, metrics, Date.now));
   await begin(withWire(strayRefunds({ pool, clickhouse, wire, produce, clock: Date.now })));

@@ -6,7 +6,7 @@ import { classify, Unavailable } from "../runtime/errors.ts";
 import type { Log } from "../runtime/log.ts";
 
 /**
- * Codes of docs/design/contracts.md, "Answers" with the status and the title that belong to them.
+ * Codes of docs/design/contracts.md, "Answers", with the status and the title that belong to them.
  */
 const KINDS = {
   bad_request: [400, "The request cannot be understood"],
@@ -24,27 +24,39 @@ const KINDS = {
   unavailable: [503, "The service cannot take this now"],
 } as const satisfies Record<string, readonly [number, string]>;
 
+export type ProblemKind = keyof typeof KINDS;
+
+/** What an answer says beside its kind. */
+export interface ProblemParts {
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly errors?: readonly { readonly pointer: string; readonly code: string; readonly detail: string }[];
+  /** A code of the domain, e.g. `slug_taken`, in the place of the kind's own. */
+  readonly code?: string;
+  /** Further members of the answer, e.g. `current_version`. */
+  readonly members?: Readonly<Record<string, unknown>>;
+}
+
 /**
  * Thrown anywhere on the way of a request; `detail` is for the sender, so it names no store and
  * quotes no body.
  */
 export class Problem extends Error {
-  readonly code: keyof typeof KINDS;
-  readonly headers: Readonly<Record<string, string>>;
-  readonly errors: readonly { readonly pointer: string; readonly code: string; readonly detail: string }[];
-  constructor(
-    code: keyof typeof KINDS,
-    detail: string,
-    more: { headers?: Problem["headers"]; errors?: Problem["errors"] } = {},
-  ) {
+  readonly kind: ProblemKind;
+  readonly code: string;
+  readonly headers: NonNullable<ProblemParts["headers"]>;
+  readonly errors: NonNullable<ProblemParts["errors"]>;
+  readonly members: NonNullable<ProblemParts["members"]>;
+  constructor(kind: ProblemKind, detail: string, parts: ProblemParts = {}) {
     super(detail);
     this.name = "Problem";
-    this.code = code;
-    this.headers = more.headers ?? {};
-    this.errors = more.errors ?? [];
+    this.kind = kind;
+    this.code = parts.code ?? kind;
+    this.headers = parts.headers ?? {};
+    this.errors = parts.errors ?? [];
+    this.members = parts.members ?? {};
   }
   get status(): number {
-    return KINDS[this.code][0];
+    return KINDS[this.kind][0];
   }
 }
 
@@ -74,7 +86,7 @@ export const answerProblems =
   (error, request, response, _next) => {
     if (error instanceof Aborted || response.headersSent) return void response.destroy();
     const problem = problemOf(error);
-    if (problem.code === "internal") log.error("request.failed", { request_id: response.locals.requestId, error });
+    if (problem.kind === "internal") log.error("request.failed", { request_id: response.locals.requestId, error });
     sendProblem(request, response, problem);
   };
 
@@ -97,8 +109,9 @@ const ofBody = ({ code, message, pointer }: BadBody): Problem => {
 };
 
 const sendProblem = (request: Request, response: Response, problem: Problem): void => {
-  const [status, title] = KINDS[problem.code];
+  const [status, title] = KINDS[problem.kind];
   const body = {
+    ...problem.members,
     type: `urn:tributary:problem:${problem.code}`,
     title,
     status,

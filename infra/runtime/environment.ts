@@ -112,6 +112,14 @@ export const variables = {
     z.url().refine(isPrivate, "must be https: what answers in its place could sign tokens").optional(),
     "Identity provider of user tokens, https off this machine; with it the embedded one is not started.",
   ),
+  PORTAL_URL: variable(
+    z
+      .url({ protocol: /^https?$/ })
+      .refine(isPrivate, "must be https: what reads answers in its place could read them all")
+      .transform((url) => new URL(url).origin)
+      .optional(),
+    "Where the portal is: its pages alone may read the API from another origin, and mails link to it.",
+  ),
   HOST: variable(z.string().min(1).default("127.0.0.1"), "Address that apps listen on."),
   PORT: variable(port(8080), "Port of an app."),
   OPS_PORT: variable(

@@ -70,13 +70,16 @@ export const createToken = async (
       await tx.query(sql`update tokens set revoked_at = clock_timestamp(), revision = nextval('token_revisions')
         where kind = 'upload' and partner_id = ${wanted.partner_id} and revoked_at is null`);
     const { rows } = await tx.query<{ token_id: number }>(sql`
-      insert into tokens (kind, sha256, client_id, partner_id, client_side, requests_a_minute, label, revision)
+      insert into tokens (kind, sha256, client_id, partner_id, client_side, requests_a_minute, label, prefix, revision)
       values (${wanted.kind}, ${sha256(token)}, ${wanted.client_id ?? null}, ${wanted.partner_id ?? null},
         ${wanted.client_side ?? false}, ${wanted.requests_a_minute ?? REQUESTS_A_MINUTE},
-        ${wanted.label}, ${revision}) returning token_id`);
+        ${wanted.label}, ${prefixOf(token)}, ${revision}) returning token_id`);
     return { token_id: rows[0]!.token_id, token };
   });
 };
+
+/** By which people tell tokens apart: 24 of its 256 bits. */
+const prefixOf = (token: string): string => token.slice(0, token.indexOf("_", 4) + 5);
 
 const refuseMismatch = (wanted: NewToken, token: string): void => {
   if ((wanted.kind === "ingest") !== (wanted.client_id !== undefined))
@@ -148,6 +151,20 @@ export const revokeToken = async (pool: pg.Pool, tokenId: number): Promise<boole
     );
     return rowCount === 1;
   });
+
+/**
+ * Ends all ingest tokens of a client inside a transaction of the caller, which has to be short:
+ * others wait. Answers how many.
+ */
+export const revokeTokensOf = async (tx: pg.PoolClient, clientId: number): Promise<number> => {
+  await lockUntilCommit(tx, "tributary.tokens");
+  await tx.query("set local role tributary_tokens");
+  const { rowCount } = await tx.query(sql`
+    update tokens set revoked_at = clock_timestamp(), revision = nextval('token_revisions')
+    where kind = 'ingest' and client_id = ${clientId} and revoked_at is null`);
+  await tx.query("set local role none");
+  return rowCount ?? 0;
+};
 
 /** Writers take turns, so that a reader of a revision has seen all below it. */
 const writing = <T>(pool: pg.Pool, work: (tx: pg.PoolClient, revision: number) => Promise<T>): Promise<T> =>

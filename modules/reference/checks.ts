@@ -1,6 +1,6 @@
 // What must hold between reference rows: who belongs to whom. Pure.
 import { amountProblems } from "./contract-terms.ts";
-import type { Drafted, DraftedSegment } from "./draft.ts";
+import type { Drafted, DraftedSegment, KnownRows } from "./draft.ts";
 import type { Columns, EntityName, ReferenceProblem } from "./records.ts";
 
 /** The newest row of a thing as it will be once the change is saved. */
@@ -111,4 +111,36 @@ export const segmentsAfter = (
   for (const row of saved) if (row.client_id === clientId) active.set(row.code, row.active);
   for (const { client_id, record } of drafted) if (client_id === clientId) active.set(record.code, record.active);
   return [...active].flatMap(([code, isActive]) => (isActive ? code : []));
+};
+
+/**
+ * What a caller may not touch who sees these clients: it is as unknown as what does not exist. A
+ * client that the change makes has no row yet, and those that a partner had stay its own.
+ */
+export const outOfScope = (
+  drafted: readonly Drafted[],
+  segments: readonly DraftedSegment[],
+  around: KnownRows,
+  clients: ReadonlySet<number>,
+): readonly ReferenceProblem[] => {
+  const isForeign = (id: number | undefined): id is number =>
+    id !== undefined && around.clients.has(id) && !clients.has(id);
+  const unknown = (field: string, id: number): ReferenceProblem => ({
+    code: "unknown",
+    field,
+    message: `no client has the id ${id}`,
+  });
+  const ofDrafts = drafted.flatMap(({ entity, id, record, field }): readonly ReferenceProblem[] => {
+    const before: readonly number[] = (entity === "partners" && around.partners.get(id)?.client_ids) || [];
+    const added = (record.client_ids ?? []).filter((one: number) => !before.includes(one));
+    if (before.length > 0 && !before.some((one) => clients.has(one)))
+      return [{ code: "unknown", field, message: `none of the partners has the id ${id}` }];
+    const own = entity === "clients" ? id : record.client_id;
+    const ofCampaign = entity === "links" ? around.campaigns.get(record.campaign_id)?.client_id : undefined;
+    return [own, ofCampaign, ...added].filter(isForeign).map((one) => unknown(field, one));
+  });
+  return [
+    ...ofDrafts,
+    ...segments.flatMap(({ client_id, field }) => (isForeign(client_id) ? [unknown(field, client_id)] : [])),
+  ];
 };

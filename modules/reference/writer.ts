@@ -7,7 +7,7 @@ import { named, sql, transaction } from "../../infra/postgres/sql.ts";
 import type { UnixMs } from "../../stream/flow.ts";
 import { announce } from "../outbox/outbox.ts";
 import { announcedBy } from "./announced.ts";
-import { problemsBetween, segmentsAfter } from "./checks.ts";
+import { outOfScope, problemsBetween, segmentsAfter } from "./checks.ts";
 import { termColumns } from "./contract-terms.ts";
 import { type Drafted, type DraftedSegment, draftRecords, draftSegments, type KnownRows } from "./draft.ts";
 import { freshIds, idsFor, ownRows, rowsAround } from "./known.ts";
@@ -52,6 +52,45 @@ const allowanceMs = 1_000;
  */
 const leadMs = 2_000;
 
+/** What a change of a transaction becomes, once that commits. */
+interface Stamped<T> {
+  readonly change_id: number;
+  readonly recorded_at: UnixMs;
+  readonly result: T;
+}
+
+/** Waits until no other change of reference data is under way; holds the lock until the commit. */
+export const lockReference = (tx: pg.PoolClient): Promise<void> => lockUntilCommit(tx, "tributary.reference");
+
+/**
+ * Runs `work` as one change inside a transaction: others wait. `work` adds rows with `change_id`,
+ * and what follows it in the transaction has what is left of 500 ms: then Postgres ends the
+ * session, and nothing is saved.
+ */
+const changeWithin = async <T>(
+  tx: pg.PoolClient,
+  actor: string,
+  work: (tx: pg.PoolClient, change: { readonly change_id: number; readonly now: string }) => Promise<T>,
+): Promise<Stamped<T>> => {
+  await lockReference(tx);
+  // Only now: waiting for others is not slowness.
+  await tx.query(`set local transaction_timeout = '${limitMs}ms'`);
+  const { rows: begun } = await tx.query<{ change_id: number; now: string }>(
+    "select nextval('reference_change_ids')::int as change_id, to_jsonb(clock_timestamp()) #>> '{}' as now",
+  );
+  const change = begun[0]!;
+  const result = await work(tx, change);
+  // Two changes never share a moment, and a clock that was set back does not put a change before
+  // its predecessor.
+  const { rows: stamped } = await tx.query<{ recorded_at: UnixMs }>(sql`
+    insert into reference_changes (change_id, recorded_at, actor)
+    select ${change.change_id}, greatest(
+      date_trunc('milliseconds', clock_timestamp()) + ${leadMs} * interval '1 millisecond',
+      (select max(recorded_at) + interval '1 millisecond' from reference_changes)), ${actor}
+    returning recorded_at`);
+  return { change_id: change.change_id, recorded_at: stamped[0]!.recorded_at, result };
+};
+
 /**
  * Runs `work` as one change: others wait, and its last statement writes when it takes effect.
  * `work` adds rows with `change_id`. Throws when it is not done after 500 ms; then nothing is saved
@@ -61,45 +100,28 @@ export const recordChange = async <T>(
   pool: pg.Pool,
   actor: string,
   work: (tx: pg.PoolClient, change: { readonly change_id: number; readonly now: string }) => Promise<T>,
-): Promise<{
-  readonly change_id: number;
-  readonly recorded_at: UnixMs;
-  readonly isLate: boolean;
-  readonly result: T;
-}> => {
+): Promise<Stamped<T> & { readonly isLate: boolean }> => {
   let stampedAt = 0;
   try {
     const saved = await transaction(pool, null, async (tx) => {
-      await lockUntilCommit(tx, "tributary.reference");
-      // Only now: waiting for others is not slowness.
-      await tx.query(`set local transaction_timeout = '${limitMs}ms'`);
-      const { rows: begun } = await tx.query<{ change_id: number; now: string }>(
-        "select nextval('reference_change_ids')::int as change_id, to_jsonb(clock_timestamp()) #>> '{}' as now",
-      );
-      const change = begun[0]!;
-      const result = await work(tx, change);
+      const stamped = await changeWithin(tx, actor, work);
       stampedAt = performance.now();
-      // The last statement. Two changes never share a moment, and a clock that was set back does
-      // not put a change before its predecessor.
-      const { rows: stamped } = await tx.query<{ recorded_at: UnixMs }>(sql`
-        insert into reference_changes (change_id, recorded_at, actor)
-        select ${change.change_id}, greatest(
-          date_trunc('milliseconds', clock_timestamp()) + ${leadMs} * interval '1 millisecond',
-          (select max(recorded_at) + interval '1 millisecond' from reference_changes)), ${actor}
-        returning recorded_at`);
-      return { change_id: change.change_id, recorded_at: stamped[0]!.recorded_at, result };
+      return stamped;
     });
     return { ...saved, isLate: performance.now() - stampedAt > allowanceMs };
   } catch (error) {
-    // 25P04: transaction_timeout. The session was ended, so what arrives may also be the broken
-    // connection.
-    if (error instanceof pg.DatabaseError && error.code === "25P04")
-      throw new Error(`the change took longer than ${limitMs} ms and was not saved: try again, or split it`, {
-        cause: error,
-      });
-    throw error;
+    throw tooSlow(error) ?? error;
   }
 };
+
+/**
+ * 25P04: transaction_timeout. The session was ended, so what arrives may also be the broken
+ * connection.
+ */
+const tooSlow = (error: unknown): Error | undefined =>
+  error instanceof pg.DatabaseError && error.code === "25P04"
+    ? new Error(`the change took longer than ${limitMs} ms and was not saved: try again, or split it`, { cause: error })
+    : undefined;
 
 /**
  * Validates and saves a change by `actor` (who or what asked for it). Throws ReferenceRefused with
@@ -111,10 +133,28 @@ export const writeReference = async (pool: pg.Pool, actor: string, changes: Refe
   return { ...saved, ...result };
 };
 
+/**
+ * The same inside a transaction of the caller, who may touch the rows of these clients and make new
+ * ones: anything else is as unknown as what does not exist. Afterwards the transaction sees the
+ * clients of the change. What follows must be short: see `changeWithin`.
+ */
+export const writeReferenceWithin = async (
+  tx: pg.PoolClient,
+  actor: string,
+  changes: ReferenceChanges,
+  clients: readonly number[],
+): Promise<Omit<SavedChange, "isLate">> => {
+  const { result, ...saved } = await changeWithin(tx, actor, (_tx, change) =>
+    write(tx, changes, change, new Set(clients)),
+  );
+  return { ...saved, ...result };
+};
+
 const write = async (
   tx: pg.PoolClient,
   changes: ReferenceChanges,
   { change_id, now }: { readonly change_id: number; readonly now: string },
+  clients?: ReadonlySet<number>,
 ): Promise<Pick<SavedChange, "idOf" | "contractIds">> => {
   await tx.query("set local role tributary_reference");
   const ids = await idsFor(tx, changes);
@@ -135,6 +175,7 @@ const write = async (
     ...segmentProblems,
     ...(problems.length > 0 ? [] : [...givenTwice(drafted), ...problemsBetween(drafted, newest, segmentsOf)]),
     ...(await takenNames(tx, drafted)),
+    ...(clients === undefined ? [] : outOfScope(drafted, segments, around, clients)),
   ];
   if (wrong.length > 0) throw new ReferenceRefused(wrong);
   await tx.query("set local role none");

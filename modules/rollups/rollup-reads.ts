@@ -1,7 +1,8 @@
 // What dashboards ask of the rollups: figures of a client by day, by hour or by minute.
 
 import type { Clickhouse } from "../../infra/clickhouse/client.ts";
-import { bind, type ClientScope, cond, count, minor, readRows, text } from "../../infra/clickhouse/query.ts";
+import { bind, type ClientScope, cond, count, minor, readRows, scopeOf, text } from "../../infra/clickhouse/query.ts";
+import { within as withTimeout } from "../../infra/runtime/timing/within.ts";
 import type { UnixMs } from "../../stream/flow.ts";
 
 export type Grain = "minute" | "hour" | "day";
@@ -50,3 +51,30 @@ export const figuresByDay = (clickhouse: Clickhouse, scope: ClientScope, span: S
     groupBy: ["client_id", "day", "currency"],
     orderBy: ["client_id", "day", "currency"],
   });
+
+/** Minutes are asked for of two days, days of ninety: older events are not looked for. */
+const RECENT_DAYS = 2;
+const KNOWN_DAYS = 90;
+
+/**
+ * When the newest minute with an event of each client began, or the newest day when that was more
+ * than two days ago; without those that had none for 90 days. Throws when it takes longer.
+ */
+export const newestEvents = async (
+  clickhouse: Clickhouse,
+  clients: readonly number[],
+  mostMs: number,
+): Promise<ReadonlyMap<number, UnixMs>> => {
+  if (clients.length === 0) return new Map();
+  const asked = readRows(clickhouse, scopeOf(...clients), {
+    from: "rollups",
+    columns: { client_id: count("client_id"), newest: count("toUnixTimestamp(max(bucket))") },
+    where: [
+      cond`events > 0 and bucket >= now() - interval ${bind("UInt16", KNOWN_DAYS)} day`,
+      cond`grain = 'day' or (grain = 'minute' and bucket >= now() - interval ${bind("UInt16", RECENT_DAYS)} day)`,
+    ],
+    groupBy: ["client_id"],
+  });
+  const rows = await withTimeout(mostMs, asked, "the newest events are not known in time");
+  return new Map(rows.map(({ client_id, newest }) => [client_id, newest * 1_000]));
+};

@@ -2,7 +2,7 @@
 // be taken, and alerts that are mailed once.
 import { createHmac } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { Route } from "../../apps/api/route.ts";
+import type { ServedRoute } from "../../apps/api/route.ts";
 import { routesOf } from "../../apps/api/routes.ts";
 import { demoUsers } from "../../infra/embedded/demo-users.ts";
 import { openPool } from "../../infra/postgres/sql.ts";
@@ -10,6 +10,7 @@ import { createToken } from "../../modules/access/tokens.ts";
 import { changeUser, createUser, type UserChange, userByEmail, withUsers } from "../../modules/access/users.ts";
 import { referenceNow } from "../../modules/reference/find-client.ts";
 import { type RunningApi, startApi } from "../support/api.ts";
+import { asker } from "../support/ask.ts";
 import { sharedStack } from "../support/shared-stack.ts";
 
 const { env, demo } = sharedStack();
@@ -23,28 +24,10 @@ afterAll(async () => {
   await pool.end();
 });
 
-interface Asked {
-  readonly method?: string;
-  readonly token?: string | undefined;
-  readonly body?: unknown;
-  readonly headers?: Readonly<Record<string, string>>;
-}
-const ask = async (path: string, { method = "GET", token, body, headers = {} }: Asked = {}) => {
-  const answer = await fetch(`${running.url}${path}`, {
-    method,
-    headers: {
-      ...(token !== undefined && { authorization: `Bearer ${token}` }),
-      ...(body !== undefined && { "content-type": "application/json" }),
-      ...headers,
-    },
-    ...(body !== undefined && { body: typeof body === "string" ? body : JSON.stringify(body) }),
-  });
-  const text = await answer.text();
-  return { status: answer.status, headers: answer.headers, body: text === "" ? null : JSON.parse(text) };
-};
+const ask = asker(() => running.url);
 const admin = () => running.token("admin@demo.tributary.test");
 const service = demo.service_token as string;
-const routes: readonly Route[] = await routesOf({} as never);
+const routes: readonly ServedRoute[] = await routesOf({} as never);
 const placed = (path: string) => path.replace(/:\w+/g, "none");
 const alert = (change: object = {}) => ({
   ...{
@@ -70,26 +53,18 @@ describe("who may call", () => {
     expect((await ask("/api/admin/system-alert", { method: "POST", token, body: alert() })).status).toBe(401);
   });
 
-  test(
-    "without a token, or with one of another kind, every route but health says 401 before it says " + "anything else",
-    async () => {
-      for (const { method, path, auth } of routes) {
-        for (const token of [
-          undefined,
-          "nonsense",
-          demo.clients[0].ingest_token as string,
-          demo.admin_token as string,
-        ]) {
-          const { status, headers, body } = await ask(placed(path), { method, token });
-          expect(status, `${method} ${path}`).toBe(auth === "none" ? 200 : 401);
-          if (auth === "none") continue;
-          expect(headers.get("www-authenticate")).toMatch(/^Bearer realm=/);
-          expect(body).toMatchObject({ code: "unauthorized", status: 401, request_id: headers.get("x-request-id") });
-        }
+  test("without a good token public routes answer, and the others say 401 before anything else", async () => {
+    for (const { method, path, auth } of routes) {
+      for (const token of [undefined, "nonsense", demo.clients[0].ingest_token as string, demo.admin_token as string]) {
+        const { status, headers, body } = await ask(placed(path), { method, token });
+        expect(status, `${method} ${path}`).toBe(auth === "none" ? 200 : 401);
+        if (auth === "none") continue;
+        expect(headers.get("www-authenticate")).toMatch(/^Bearer realm=/);
+        expect(body).toMatchObject({ code: "unauthorized", status: 401, request_id: headers.get("x-request-id") });
       }
-      expect((await ask("/api/system/health", { token: service })).status).toBe(401);
-    },
-  );
+    }
+    expect((await ask("/api/system/health", { token: service })).status).toBe(401);
+  });
 
   test("a user is what Postgres says at this moment: a demotion acts at once, a removal too", async () => {
     const email = `someone-${Date.now()}@demo.tributary.test`;

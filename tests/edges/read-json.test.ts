@@ -3,8 +3,12 @@
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect, test } from "vitest";
-import type { Route } from "../../apps/api/route.ts";
-import { routes } from "../../apps/api/routes/dead-letters.ts";
+import { z } from "zod";
+import { contract } from "../../apps/api/contract/contract.ts";
+import { readCursor } from "../../apps/api/request/cursor.ts";
+import { route } from "../../apps/api/route.ts";
+import type { RouteRow } from "../../apps/api/route-table.ts";
+import { served } from "../../apps/api/routes.ts";
 import { apiApp, type ServerPorts } from "../../apps/api/server.ts";
 import type { Problem } from "../../infra/http/problem.ts";
 import { parseJson } from "../../infra/http/read-json.ts";
@@ -37,18 +41,29 @@ test.each(["\\u0000", "\\ud800", "x\\udc00"])("a key that no store takes is refu
 
 test("a path or a query with NUL is 400 with its place, before a store is asked", async () => {
   let asked = 0;
-  const route: Route = {
+  const things = contract({
+    route: "GET /api/things/:id",
+    summary: "Things.",
+    params: z.strictObject({ id: z.string() }),
+    query: z.strictObject({ kind: z.string().optional() }),
+    answers: z.object({}),
+  });
+  const answer = async () => {
+    asked += 1;
+    return { body: {} };
+  };
+  const row: RouteRow = {
+    host: "api",
     method: "GET",
     path: "/api/things/:id",
     auth: "none",
-    isUnlimited: true,
-    answer: async () => {
-      asked += 1;
-      return { status: 200, body: {} };
-    },
+    access: {},
+    hides: [],
+    isLater: false,
   };
+  const routes = served([route(things, answer, { isUnlimited: true })], [row]);
   const ports = { count: () => undefined, trustedProxies: [], log: { error: () => undefined } };
-  const server = createServer(apiApp([route], ports as unknown as ServerPorts)).listen(0, "127.0.0.1");
+  const server = createServer(apiApp(routes, ports as unknown as ServerPorts)).listen(0, "127.0.0.1");
   await new Promise((resolve) => server.once("listening", resolve));
   const ask = async (path: string) => {
     const response = await fetch(`http://127.0.0.1:${(server.address() as AddressInfo).port}/api/things/${path}`);
@@ -69,9 +84,10 @@ test.each([
   [-1, "dl_1"],
   [253_402_300_800_000, "dl_1"],
   [0, "dl_\0"],
-])("a cursor that lies out of range is none of ours: %s %j", async (at, id) => {
-  const [list] = routes({ pool: undefined } as never);
+])("a cursor that was made elsewhere is none of ours: %s %j", (at, id) => {
   const cursor = Buffer.from(JSON.stringify([at, id])).toString("base64url");
-  const asking = list!.answer({ caller: { kind: "anyone" }, params: {}, query: { cursor }, body: undefined });
-  await expect(asking).rejects.toMatchObject({ errors: [{ pointer: "/cursor", code: "bad_cursor" }] });
+  const reading = () => readCursor([Buffer.alloc(32)], "GET /api/dead-letters", cursor);
+  expect(reading).toThrow(
+    expect.objectContaining({ code: "bad_cursor", errors: [expect.objectContaining({ pointer: "/cursor" })] }),
+  );
 });

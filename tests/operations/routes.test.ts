@@ -4,6 +4,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import type { Express } from "express";
 import { describe, expect, test } from "vitest";
 import { parse } from "yaml";
+import { fieldsOf } from "../../apps/api/contract/contract.ts";
 import { routesOf } from "../../apps/api/routes.ts";
 import { apiApp } from "../../apps/api/server.ts";
 import { openEdges } from "../../apps/ingest/edges.ts";
@@ -62,20 +63,40 @@ describe("every host", () => {
 });
 
 describe("the platform API", () => {
-  test.each(routes)("$method $path is called by those of its row", ({ method, path, auth, roles: allowed = [] }) => {
-    const rows = table.filter((row) => row.host === "api" && row.method === method && row.path === path);
-    expect(rows).toHaveLength(1);
-    const row = rows[0] as Row & Readonly<Record<string, string>>;
-    expect(row.auth).toBe(auth);
-    expect(roles.filter((role) => (row[role] ?? "-") !== "-")).toEqual(roles.filter((role) => allowed.includes(role)));
+  test.each([...routes])(
+    "$method $path is called by those of its row",
+    ({ method, path, auth, roles: allowed = [] }) => {
+      const rows = table.filter((row) => row.host === "api" && row.method === method && row.path === path);
+      expect(rows).toHaveLength(1);
+      const row = rows[0] as Row & Readonly<Record<string, string>>;
+      expect(row.auth).toBe(auth);
+      expect(roles.filter((role) => (row[role] ?? "-") !== "-")).toEqual(
+        roles.filter((role) => allowed.includes(role)),
+      );
+    },
+  );
+
+  test("serves every contract of its folder", () => {
+    const folder = "apps/api/contract/";
+    const declared = readdirSync(folder).flatMap((file) =>
+      [...readFileSync(`${folder}${file}`, "utf8").matchAll(/^ *route: "(.*?)"|contract\(\{ route: "(.*?)"/gm)].map(
+        ([, own, inline]) => own ?? inline!,
+      ),
+    );
+    expect(routes.map(({ contract }) => contract.route).sort()).toEqual(declared.sort());
   });
 
-  test("serves the routes of every file of its folder", () => {
-    const folder = "apps/api/routes/";
-    const declared = readdirSync(folder).flatMap((file) =>
-      [...readFileSync(`${folder}${file}`, "utf8").matchAll(/path: "(.*?)"/g)].map(([, path]) => path!),
-    );
-    expect(routes.map(({ path }) => path).sort()).toEqual(declared.sort());
+  test("shows no role what its row hides", () => {
+    const shown = routes.flatMap(({ contract, row, roles: allowed }) => {
+      const isMasked = Object.values(row.access).includes("masked");
+      const of = allowed.filter((role) => !isMasked || row.access[role] === "masked");
+      return of.flatMap((role) =>
+        fieldsOf(contract, role)
+          .filter((field) => row.hides.includes(field))
+          .map((field) => `${contract.route} ${role} ${field}`),
+      );
+    });
+    expect(shown).toEqual([]);
   });
 
   test("has no route twice", () => {

@@ -6,7 +6,8 @@ import { readAlert } from "../../../modules/alerts/alert.ts";
 import { ingestPath } from "../../../modules/edges/ingest-path.ts";
 import { listProbes, type ProbeRow } from "../../../modules/repair/probe-states.ts";
 import { answerOf, type Look } from "../../../modules/repair/probes.ts";
-import type { ApiPorts, Route } from "../route.ts";
+import { readHealth, readIngestPath, readSystemHealth, sendAlert } from "../contract/system.ts";
+import { type ApiPorts, type Route, route } from "../route.ts";
 
 const PROBE_MS = 2_000;
 const CACHED_MS = 2_000;
@@ -15,63 +16,40 @@ const STALE_MS = 180_000;
 
 export const routes = (ports: ApiPorts): readonly Route[] => {
   const health = cached(() => basicHealth(ports), CACHED_MS);
+  const basic = async () => {
+    const body = await health();
+    return body.status === "down" ? { status: 503, body, headers: { "Retry-After": "5" } } : { body };
+  };
   return [
-    {
-      method: "GET",
-      path: "/api/health",
-      auth: "none",
-      isUnlimited: true,
-      answer: async () => {
-        const body = await health();
-        return body.status === "down" ? { status: 503, body, headers: { "Retry-After": "5" } } : { status: 200, body };
-      },
-    },
-    {
-      method: "GET",
-      path: "/api/system/health",
-      auth: "user",
-      roles: ["admin", "viewer"],
-      answer: async () => ({ status: 200, body: detailedHealth(await known(ports.pool), Date.now()) }),
-    },
-    {
-      method: "GET",
-      path: "/api/system/ingest-path",
-      auth: "user",
-      roles: ["admin", "viewer"],
-      answer: async () => {
-        const path = await ingestPath(ports.pool).catch(
-          orUnavailable("the checks of the way into the log cannot be read now", 2),
-        );
-        const shown = <T extends { readonly checked_at: number }>(check: T) => ({
-          ...check,
-          checked_at: iso(check.checked_at),
-        });
-        const instances = path.instances.map((check) => ({ ...shown(check), since: iso(check.since) }));
-        const body = {
-          ...path,
-          since: iso(path.since),
-          checked_at: iso(path.checked_at),
-          instances,
-          history: path.history.map(shown),
-        };
-        return { status: 200, body };
-      },
-    },
-    {
-      method: "POST",
-      path: "/api/admin/system-alert",
-      auth: "service-token",
-      answer: async ({ body }) => {
-        const read = readAlert(body);
-        if ("wrong" in read) throw new Problem("validation_failed", "this is no alert", { errors: read.wrong });
-        // The reason is in the log.
-        const mailed = await ports.reportAlert(read.alert).catch(() => {
-          throw unavailable("the alert can be neither kept nor mailed now", 2);
-        });
-        return { status: 202, body: { incident_id: read.alert.incident_id, mailed } };
-      },
-    },
+    route(readHealth, basic, { isUnlimited: true }),
+    route(readSystemHealth, async () => ({ body: detailedHealth(await known(ports.pool), Date.now()) })),
+    route(readIngestPath, async () => ({ body: await pathHistory(ports.pool) })),
+    route(sendAlert, async ({ body }) => {
+      const read = readAlert(body);
+      if ("wrong" in read) throw new Problem("validation_failed", "this is no alert", { errors: read.wrong });
+      // The reason is in the log.
+      const mailed = await ports.reportAlert(read.alert).catch(() => {
+        throw unavailable("the alert can be neither kept nor mailed now", 2);
+      });
+      return { body: { incident_id: read.alert.incident_id, mailed } };
+    }),
   ];
+};
+
+const pathHistory = async (pool: Pool) => {
+  const path = await ingestPath(pool).catch(orUnavailable("the checks of the way into the log cannot be read now", 2));
+  const shown = <T extends { readonly checked_at: number }>(check: T) => ({
+    ...check,
+    checked_at: iso(check.checked_at),
+  });
+  const instances = path.instances.map((check) => ({ ...shown(check), since: iso(check.since) }));
+  return {
+    ...path,
+    since: iso(path.since),
+    checked_at: iso(path.checked_at),
+    instances,
+    history: path.history.map(shown),
+  };
 };
 
 const known = (pool: Pool): Promise<readonly ProbeRow[]> =>

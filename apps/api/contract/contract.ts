@@ -1,0 +1,138 @@
+// What a contract of a route is: the shapes of a request, closed, and one shape of the answer for
+// each role. Handlers, openapi.json and tests read the same object.
+import { z } from "zod";
+import { type Role, roles } from "../../../modules/access/users.ts";
+import { choice } from "./fields.ts";
+
+/** One shape for all, or one a role; a role that is not named has that of admin. */
+export type Answers = z.ZodType | ({ readonly admin: z.ZodType } & Readonly<Partial<Record<Role, z.ZodType>>>);
+
+export interface Contract<
+  Params extends z.ZodType = z.ZodType,
+  Query extends z.ZodType = z.ZodType,
+  Body extends z.ZodType = z.ZodType,
+> {
+  /** Method and path of its row in apps/api/routes.yaml, e.g. "GET /api/clients/:id". */
+  readonly route: string;
+  readonly summary: string;
+  readonly params: Params;
+  readonly query: Query;
+  readonly body: Body;
+  readonly answers: Answers;
+  readonly status: 200 | 201 | 202 | 204;
+  /** Of a list: its rows by role, how they may be sorted, and its file as CSV. */
+  readonly list?: ListShape;
+  /** `Idempotency-Key` is honoured. */
+  readonly isIdempotent: boolean;
+  /** Domain codes of 409, for the documentation. */
+  readonly conflicts: readonly string[];
+  /** Simulations, exports and the assistant: a tenth of the requests a minute. */
+  readonly isHeavy: boolean;
+}
+
+interface ListShape {
+  readonly rows: Answers;
+  /** The first one is the default; `-` in front is descending. */
+  readonly sorts: readonly string[];
+  /** Filters that a role may not use, because they find what it may not see. */
+  readonly without: Readonly<Partial<Record<Role, readonly string[]>>>;
+  readonly csv?: CsvShape;
+}
+interface CsvShape {
+  /** What the file is called, without client, days and ending. */
+  readonly file: string;
+  /** Fields of the row, in the order of columns; numbers stay bare. */
+  readonly columns: Readonly<Record<string, "text" | "number">>;
+}
+
+const nothing = z.strictObject({});
+/** A body may be left out, or be empty. */
+const emptyBody = nothing.optional();
+
+type Given<Params extends z.ZodType, Query extends z.ZodType, Body extends z.ZodType> = Pick<
+  Contract,
+  "route" | "summary" | "answers"
+> &
+  Partial<Pick<Contract, "status" | "isIdempotent" | "conflicts" | "isHeavy">> & {
+    readonly params?: Params;
+    readonly query?: Query;
+    readonly body?: Body;
+  };
+
+/** The contract of one route; what is left out is empty. */
+export const contract = <
+  Params extends z.ZodType = typeof nothing,
+  Query extends z.ZodType = typeof nothing,
+  Body extends z.ZodType = typeof emptyBody,
+>(
+  given: Given<Params, Query, Body>,
+): Contract<Params, Query, Body> => ({
+  status: 200,
+  isIdempotent: false,
+  conflicts: [],
+  isHeavy: false,
+  ...given,
+  params: given.params ?? (nothing as never),
+  query: given.query ?? (nothing as never),
+  body: given.body ?? (emptyBody as never),
+});
+
+const page = {
+  limit: z
+    .codec(z.string().regex(/^\d{1,3}$/, "give a whole number"), z.int().min(1).max(100), {
+      decode: Number,
+      encode: String,
+    })
+    .default(50),
+  cursor: z.string().min(1).max(2_000).optional(),
+};
+
+/** The contract of a list: filters beside `sort`, `limit` and `cursor`, and pages of its rows. */
+export const listContract = <
+  Params extends z.ZodType = typeof nothing,
+  Filters extends z.ZodRawShape = Record<never, never>,
+>(
+  given: Pick<Contract, "route" | "summary"> & {
+    readonly params?: Params;
+    readonly filters?: Filters;
+  } & Omit<ListShape, "without"> &
+    Partial<Pick<ListShape, "without">>,
+) => {
+  const { route, summary, params, filters = {} as Filters, rows, sorts, without = {}, csv } = given;
+  const format = csv === undefined ? {} : { format: choice(["json", "csv"]).optional() };
+  const query = z.strictObject({ ...filters, sort: choice(sorts).default(sorts[0]!), ...page, ...format });
+  return {
+    ...contract({ route, summary, ...(params && { params }), query, answers: byRole(rows, pageOf) }),
+    list: { rows, sorts, without, ...(csv && { csv }) },
+  };
+};
+
+/** The shape of the page whose rows have this shape. */
+const pageOf = (row: z.ZodType): z.ZodType =>
+  z.object({ data: z.array(row), has_more: z.boolean(), next_cursor: z.string().nullable() });
+
+/** The same of each role. */
+const byRole = (answers: Answers, shape: (answer: z.ZodType) => z.ZodType): Answers =>
+  answers instanceof z.ZodType
+    ? shape(answers)
+    : (Object.fromEntries(Object.entries(answers).map(([role, answer]) => [role, shape(answer)])) as Answers);
+
+/** What a role is answered; callers without a role have the shape of admin. */
+export const answerOf = (answers: Answers, role: Role | undefined): z.ZodType =>
+  answers instanceof z.ZodType ? answers : ((role === undefined ? undefined : answers[role]) ?? answers.admin);
+
+/** Names of the fields that a role is shown, of an answer or of the rows of a list. */
+export const fieldsOf = ({ answers, list }: Contract, role: Role | undefined): readonly string[] => {
+  const shape = answerOf(list?.rows ?? answers, role);
+  return shape instanceof z.ZodObject ? Object.keys(shape.shape) : [];
+};
+
+/**
+ * Whether a role may name this in `sort` or as a filter: what it is not shown must not be found by
+ * asking for it either.
+ */
+export const mayAsk = (contract: Contract, role: Role | undefined, name: string): boolean => {
+  if (role !== undefined && contract.list?.without[role]?.includes(name)) return false;
+  const isOfRows = roles.some((one) => fieldsOf(contract, one).includes(name));
+  return !isOfRows || fieldsOf(contract, role).includes(name);
+};

@@ -1,0 +1,52 @@
+// The fields that contracts are made of. What is stored is given, what is sent comes out: times are
+// milliseconds and become RFC 3339, for a viewer addresses are masked.
+import { z } from "zod";
+
+/** Ids of clients, partners, campaigns, rules and payments are positive int4. */
+const INT4 = 2_147_483_647;
+export const id = z.int().min(1).max(INT4);
+/** The same in a path or a query. */
+export const idText = z.codec(z.string().regex(/^[1-9]\d{0,9}$/, "give an id: a positive whole number"), id, {
+  decode: Number,
+  encode: String,
+});
+export const ofId = z.strictObject({ id: idText });
+
+/** One of a few. */
+export const choice = <Value extends string>(values: readonly Value[]) =>
+  z.enum(Object.fromEntries(values.map((value) => [value, value])) as { readonly [V in Value]: V });
+
+/** Controls, and what turns the direction of writing round what follows. */
+const INVISIBLE = /[\p{Cc}\u200e\u200f\u202a-\u202e\u2066-\u2069]/u;
+/** A text of a person on one line. */
+export const words = (most: number) =>
+  z
+    .string()
+    .trim()
+    .min(1, "give a text of at least one character")
+    .max(most, `at most ${most} characters`)
+    .refine((text) => !INVISIBLE.test(text), "leave out controls and marks of direction");
+
+/** A day of America/Mexico_City. */
+const day = z.iso.date("give a day as YYYY-MM-DD");
+/** Stored as Unix milliseconds. */
+export const time = z.codec(z.number(), z.iso.datetime(), {
+  decode: (at) => new Date(at).toISOString(),
+  encode: (text) => Date.parse(text),
+});
+/** `a***@example.com`; what is no address is hidden as a whole. */
+export const maskedEmail = z.codec(z.string(), z.string(), {
+  decode: (text) => {
+    const at = text.lastIndexOf("@");
+    return at < 1 ? "***" : `${text[0]}***${text.slice(at)}`;
+  },
+  encode: (text) => text,
+});
+/** Shown to no one but that something is there. */
+export const masked = z.codec(z.string(), z.string(), { decode: () => "***", encode: (text) => text });
+
+/** In the body of a write: what the caller has seen. `If-Match` says the same. */
+export const version = z.int().min(1).optional();
+
+/** `from` and `to`, days of America/Mexico_City, both included; see apps/api/request/range.ts. */
+export const range = { from: day.optional(), to: day.optional() };

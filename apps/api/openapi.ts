@@ -1,0 +1,171 @@
+// The interface as OpenAPI 3.1, made of what is served: contracts, the table of roles, and the
+// answers that every route has.
+import { z } from "zod";
+import type { Role } from "../../modules/access/users.ts";
+import { answerOf, fieldsOf } from "./contract/contract.ts";
+import type { ServedRoute } from "./route.ts";
+
+type Schema = Readonly<Record<string, any>>;
+interface Parameter {
+  readonly name: string;
+  readonly in: "path" | "query" | "header";
+  readonly required: boolean;
+  readonly description?: string;
+  readonly schema: Schema;
+}
+export interface Operation {
+  readonly operationId: string;
+  readonly summary: string;
+  readonly tags: readonly string[];
+  readonly security: readonly Readonly<Record<string, readonly string[]>>[];
+  readonly parameters: readonly Parameter[];
+  readonly requestBody?: { readonly required: boolean; readonly content: Schema };
+  readonly responses: Readonly<Record<string, any>>;
+  /** Which rows each role reaches, and the fields that it is shown. */
+  readonly "x-roles": Readonly<Record<string, { readonly rows: string; readonly fields?: readonly string[] }>>;
+}
+export interface OpenApi {
+  readonly openapi: "3.1.0";
+  readonly info: Schema;
+  readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>;
+  readonly components: Schema;
+}
+
+const schemaOf = (schema: z.ZodType, io: "input" | "output"): Schema => {
+  const { $schema: _, ...rest } = z.toJSONSchema(schema, { io, target: "draft-2020-12", unrepresentable: "any" });
+  return rest;
+};
+
+const problem = {
+  type: "object",
+  required: ["type", "title", "status", "detail", "instance", "code", "request_id"],
+  properties: {
+    type: { type: "string" },
+    title: { type: "string" },
+    status: { type: "integer" },
+    detail: { type: "string" },
+    instance: { type: "string" },
+    code: { type: "string" },
+    request_id: { type: "string" },
+    errors: {
+      type: "array",
+      items: {
+        type: "object",
+        properties: { pointer: { type: "string" }, code: { type: "string" }, detail: { type: "string" } },
+      },
+    },
+  },
+};
+
+const nameOf = ({ method, path }: ServedRoute): string =>
+  `${method.toLowerCase()}_${path
+    .replace(/^\/api\//, "")
+    .replace(/[^A-Za-z0-9]+/g, "_")
+    .replace(/^_|_$/g, "")}`;
+const areaOf = ({ path }: ServedRoute): string =>
+  path
+    .replace(/^\/api\//, "")
+    .split("/")[0]!
+    .replace(/^\//, "");
+
+const parametersIn = (schema: z.ZodType, place: "path" | "query"): readonly Parameter[] => {
+  const { properties = {}, required = [] } = schemaOf(schema, "input");
+  return Object.entries(properties as Record<string, Schema>).map(([name, { description, ...rest }]) => ({
+    name,
+    in: place,
+    required: place === "path" || (required as readonly string[]).includes(name),
+    ...(description !== undefined && { description }),
+    schema: rest,
+  }));
+};
+
+const headersOf = ({ contract }: ServedRoute): readonly Parameter[] => {
+  const header = (name: string, description: string): Parameter => ({
+    name,
+    in: "header",
+    required: false,
+    description,
+    schema: { type: "string" },
+  });
+  return [
+    ...(contract.isIdempotent ? [header("Idempotency-Key", "1 to 128 characters, kept for 7 days")] : []),
+    ...(contract.conflicts.includes("version_conflict") ? [header("If-Match", "the version that you have seen")] : []),
+  ];
+};
+
+const bodyOf = ({ method, contract }: ServedRoute): Pick<Operation, "requestBody"> => {
+  if (method === "GET") return {};
+  const schema = schemaOf(contract.body, "input");
+  const isEmpty = schema.type === "object" && Object.keys(schema.properties ?? {}).length === 0;
+  if (isEmpty) return {};
+  const required = !contract.body.safeParse(undefined).success;
+  return { requestBody: { required, content: { "application/json": { schema } } } };
+};
+
+const responsesOf = ({ contract, auth, roles }: ServedRoute): Operation["responses"] => {
+  const refused = (description: string) => ({
+    description,
+    content: { "application/problem+json": { schema: { $ref: "#/components/schemas/Problem" } } },
+  });
+  const role: Role | undefined = roles.includes("admin") ? "admin" : roles[0];
+  const schema = schemaOf(answerOf(contract.answers, role), "output");
+  const content = {
+    "application/json": { schema },
+    ...(contract.list?.csv && { "text/csv": { schema: { type: "string" } } }),
+  };
+  return {
+    [contract.status]: { description: "Done.", ...(contract.status !== 204 && { content }) },
+    "400": refused("The request is not acceptable; `errors` name each place."),
+    ...(auth !== "none" && { "401": refused("No valid token.") }),
+    ...(auth === "user" && { "403": refused("Not for your role.") }),
+    "404": refused("There is nothing of this id that you may see."),
+    ...(contract.conflicts.length > 0 && { "409": refused(`One of: ${contract.conflicts.join(", ")}.`) }),
+    "429": refused("Too many requests; `Retry-After` says when to come again."),
+    "503": refused("A store is away; `Retry-After` says when to come again."),
+  };
+};
+
+const operationOf = (route: ServedRoute): Operation => {
+  const { contract, auth, row } = route;
+  return {
+    operationId: nameOf(route),
+    summary: contract.summary,
+    tags: [areaOf(route)],
+    security: auth === "none" ? [] : [{ [auth === "user" ? "user" : "service"]: [] }],
+    parameters: [
+      ...parametersIn(contract.params, "path"),
+      ...parametersIn(contract.query, "query"),
+      ...headersOf(route),
+    ],
+    ...bodyOf(route),
+    responses: responsesOf(route),
+    "x-roles": Object.fromEntries(
+      Object.entries(row.access).map(([role, rows]) => {
+        const fields = fieldsOf(contract, role as Role);
+        return [role, { rows, ...(fields.length > 0 && { fields }) }];
+      }),
+    ),
+  };
+};
+
+/** Of the routes that are served; a route that is not built is not in it. */
+export const openApiOf = (routes: readonly ServedRoute[], version: string): OpenApi => {
+  const paths: Record<string, Record<string, Operation>> = {};
+  for (const route of routes) {
+    const path = route.path.replace(/:(\w+)/g, "{$1}");
+    paths[path] = { ...paths[path], [route.method.toLowerCase()]: operationOf(route) };
+  }
+  const bearer = { type: "http", scheme: "bearer" };
+  return {
+    openapi: "3.1.0",
+    info: { title: "Tributary platform API", version },
+    paths,
+    components: {
+      schemas: { Problem: problem },
+      securitySchemes: {
+        user: { ...bearer, bearerFormat: "JWT", description: "Of the identity provider." },
+        service: { ...bearer, description: "A service token." },
+      },
+    },
+  };
+};

@@ -1,0 +1,47 @@
+// Makes of a request what a handler is given: its parts by the contract, and the transactions in
+// which it reads and writes.
+import { Problem } from "../../../infra/http/problem.ts";
+import { checkTexts } from "../../../infra/http/read-json.ts";
+import { transaction } from "../../../infra/postgres/sql.ts";
+import { enterScope } from "../../../modules/access/scope.ts";
+import { fieldsOf } from "../contract/contract.ts";
+import type { Ask } from "../route.ts";
+import { accepted, checkVersion, expectedVersion, paramsIn, queryIn } from "./accept.ts";
+import { type Arrived, type AskPorts, away, roleOf } from "./arrived.ts";
+import { listReply } from "./list.ts";
+import { writeReply } from "./write.ts";
+
+/** Throws Problem 400 for query and body, 404 for a path that holds no id. */
+export const askOf = (ports: AskPorts, arrived: Arrived): Ask => {
+  const { caller, request } = arrived;
+  const { contract } = arrived.route;
+  const role = roleOf(caller);
+  checkTexts(request.params);
+  const query = queryIn(contract, role, request.query);
+  const body = accepted(contract.body, arrived.json, "the body");
+  const params = paramsIn(contract, request.params);
+  const expected = expectedVersion(request, body);
+  const user = () => {
+    if (caller.kind === "user") return caller.user;
+    throw new Problem("forbidden", "this is for users");
+  };
+  const ask: Ask = {
+    caller,
+    get user() {
+      return user();
+    },
+    role,
+    params,
+    query,
+    body,
+    fields: fieldsOf(contract, role),
+    checkVersion: (current) => checkVersion(expected, current),
+    read: (work) =>
+      transaction(ports.pool, null, async (tx) => work(tx, await enterScope(tx, user())), { isReadOnly: true }).catch(
+        away,
+      ),
+    write: (work) => writeReply(ports, arrived, user(), work),
+    list: (rows, complete = async (found) => found) => listReply(ports, arrived, ask, { rows, complete }),
+  };
+  return ask;
+};

@@ -1,0 +1,136 @@
+// Answers a list: a page behind a signed cursor, or all of it as a CSV file that is streamed from
+// one snapshot.
+import { once } from "node:events";
+import type { Response } from "express";
+import { dayOf } from "../../../domain/calendar.ts";
+import { BOM, csvLine } from "../../../infra/http/csv.ts";
+import { Aborted, unavailable } from "../../../infra/http/problem.ts";
+import { everyRow, pageOfRows, type Reading, type RowsQuery } from "../../../infra/postgres/rows.ts";
+import { answerOf, fieldsOf } from "../contract/contract.ts";
+import type { Ask, Complete, Reply } from "../route.ts";
+import { fault } from "./accept.ts";
+import type { Arrived, AskPorts } from "./arrived.ts";
+import { cursorText, listKey, readCursor } from "./cursor.ts";
+
+interface Source {
+  readonly rows: RowsQuery;
+  readonly complete: Complete;
+}
+interface ListQuery {
+  readonly sort: string;
+  readonly limit: number;
+  readonly cursor?: string;
+  readonly format?: "json" | "csv";
+  readonly client_id?: number;
+  readonly from?: string;
+  readonly to?: string;
+}
+
+export const listReply = (ports: AskPorts, arrived: Arrived, ask: Ask, source: Source): Promise<Reply> =>
+  wantsCsv(arrived, ask.query as ListQuery) ? csvReply(arrived, ask, source) : pageReply(ports, arrived, ask, source);
+
+const pageReply = async (
+  { cursorKeys }: AskPorts,
+  { route }: Arrived,
+  ask: Ask,
+  { rows, complete }: Source,
+): Promise<Reply> => {
+  const { sort, limit, cursor } = ask.query as ListQuery;
+  const list = listKey(route.contract.route, ask.params, ask.query as object);
+  const behind = cursor === undefined ? undefined : readCursor(cursorKeys, list, cursor);
+  const page = await ask.read(async (tx, { clients, isAll }) => {
+    const reading: Reading = { names: ask.fields, sort, clients: isAll ? [0, ...clients] : clients };
+    const { rows: found, next } = await pageOfRows(tx, rows, reading, { behind, limit });
+    return { data: await complete(found, { clients, isAll }), next };
+  });
+  const { data, next } = page;
+  return {
+    body: { data, has_more: next !== null, next_cursor: next === null ? null : cursorText(cursorKeys, list, next) },
+  };
+};
+
+const wantsCsv = ({ route, request }: Arrived, { format }: ListQuery): boolean => {
+  const isCsv =
+    route.contract.list?.csv !== undefined &&
+    (format === "csv" || (format === undefined && request.accepts(["application/json", "text/csv"]) === "text/csv"));
+  for (const name of isCsv ? ["limit", "cursor"] : [])
+    if (request.query[name] !== undefined) throw fault(`/${name}`, "unknown_field", "a CSV file holds every row");
+  return isCsv;
+};
+
+/** A file that is read slowly holds a connection to Postgres: others must have some left. */
+const MOST_FILES = 3;
+/** A reader that takes nothing for this long has gone. */
+const STALLED_MS = 30_000;
+let filesUnderWay = 0;
+
+const csvReply = async ({ route }: Arrived, ask: Ask, { rows, complete }: Source): Promise<Reply> => {
+  const { file, columns } = route.contract.list!.csv!;
+  const names = Object.keys(columns).filter((name) => fieldsOf(route.contract, ask.role).includes(name));
+  const kinds = names.map((name) => columns[name]!);
+  const shape = answerOf(route.contract.list!.rows, ask.role);
+  const query = ask.query as ListQuery;
+  const send = async (response: Response): Promise<void> => {
+    if (filesUnderWay >= MOST_FILES) throw unavailable("too many files are being written: ask again", 5);
+    filesUnderWay += 1;
+    try {
+      await ask.read(async (tx, { clients, isAll }) => {
+        const reading: Reading = { names, sort: query.sort, clients: isAll ? [0, ...clients] : clients };
+        const write = writerTo(response);
+        // What fails before the first rows is answered as a problem.
+        let head =
+          BOM +
+          csvLine(
+            names,
+            names.map(() => "text"),
+          );
+        const put = async (lines: string): Promise<void> => {
+          if (!response.headersSent) response.status(200).set(headersOf(file, query));
+          await write(head + lines);
+          head = "";
+        };
+        for await (const some of everyRow(tx, rows, reading)) {
+          const sent = (await complete(some, { clients, isAll })).map((row) => shape.parse(row) as typeof row);
+          await put(
+            sent
+              .map((row) =>
+                csvLine(
+                  names.map((name) => row[name]),
+                  kinds,
+                ),
+              )
+              .join(""),
+          );
+        }
+        if (head !== "") await put("");
+      });
+      response.end();
+    } finally {
+      filesUnderWay -= 1;
+    }
+  };
+  return { send };
+};
+
+/** Writes to a reader, as fast as it reads; throws Aborted when it has gone, or takes nothing. */
+const writerTo = (response: Response) => {
+  const gone = new AbortController();
+  response.once("close", () => gone.abort());
+  return async (text: string): Promise<void> => {
+    if (gone.signal.aborted) throw new Aborted("the reader went away");
+    if (response.write(text)) return;
+    const signal = AbortSignal.any([gone.signal, AbortSignal.timeout(STALLED_MS)]);
+    await once(response, "drain", { signal }).catch(() => {
+      throw new Aborted("the reader takes nothing any more");
+    });
+  };
+};
+
+const headersOf = (file: string, query: ListQuery) => ({
+  "Content-Type": "text/csv; charset=utf-8",
+  "Content-Disposition": `attachment; filename="${fileName(file, query)}"`,
+});
+
+/** <what>-<client>-<from>-<to>.csv; what was not asked for is "all". */
+const fileName = (file: string, { client_id, from, to }: ListQuery): string =>
+  [file, client_id ?? "all", from ?? "all", to ?? dayOf(Date.now())].join("-") + ".csv";

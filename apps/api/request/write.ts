@@ -1,0 +1,120 @@
+// The one transaction of a write: business rows, audit, outbox and the answer to its
+// Idempotency-Key are there together, or none of them.
+import { setTimeout as sleep } from "node:timers/promises";
+import type { PoolClient } from "pg";
+import { Problem, unavailable } from "../../../infra/http/problem.ts";
+import { transaction } from "../../../infra/postgres/sql.ts";
+import { enterScope, keepScope } from "../../../modules/access/scope.ts";
+import type { User } from "../../../modules/access/users.ts";
+import { type Act, writeAudit } from "../../../modules/audit/audit.ts";
+import { claimKey, type KeyOfRequest, keepAnswer } from "../../../modules/idempotency/idempotency.ts";
+import { ReferenceRefused } from "../../../modules/reference/records.ts";
+import { writeReferenceWithin } from "../../../modules/reference/writer.ts";
+import type { Reply, Work } from "../route.ts";
+import { idempotencyKey } from "./accept.ts";
+import { type Arrived, type AskPorts, away, rendered } from "./arrived.ts";
+
+/** How long a request waits for its twin, which has the same key. */
+const TWIN_MS = 10_000;
+const TWIN_PAUSE_MS = 100;
+
+/** Thrown to end the transaction: the twin's has not ended yet. */
+class TwinAtWork extends Error {}
+
+export const writeReply = async (
+  { pool }: AskPorts,
+  arrived: Arrived,
+  user: User,
+  work: (work: Work) => Promise<Reply>,
+): Promise<Reply> => {
+  const key = keyOf(arrived, user);
+  const until = performance.now() + TWIN_MS;
+  for (;;) {
+    try {
+      return await transaction(pool, null, (tx) => answeredOnce(tx, key, arrived, () => done(tx, arrived, user, work)));
+    } catch (error) {
+      if (!(error instanceof TwinAtWork)) return away(error);
+      if (performance.now() > until)
+        throw unavailable("the first request with this Idempotency-Key is still at work", 5);
+    }
+    // Without a connection: twins must not take those that the first one needs.
+    await sleep(TWIN_PAUSE_MS);
+  }
+};
+
+const keyOf = ({ route, request, bytes }: Arrived, user: User): KeyOfRequest | undefined => {
+  const key = route.contract.isIdempotent ? idempotencyKey(request) : undefined;
+  return key === undefined
+    ? undefined
+    : {
+        owner: `user:${user.user_id}`,
+        key,
+        request: [request.method, request.originalUrl, bytes?.toString("base64") ?? ""],
+      };
+};
+
+/** Without a key the work is done each time. */
+const answeredOnce = async (
+  tx: PoolClient,
+  key: KeyOfRequest | undefined,
+  { route, caller }: Arrived,
+  work: () => Promise<Reply>,
+): Promise<Reply> => {
+  const claimed = key === undefined ? "mine" : await claimKey(tx, key);
+  if (claimed === "busy") throw new TwinAtWork();
+  if (claimed === "other")
+    throw new Problem("conflict", "this Idempotency-Key was used for another request", {
+      code: "idempotency_conflict",
+    });
+  if (claimed !== "mine") return claimed;
+  const reply = await work();
+  const answer = rendered(route, caller, reply);
+  if (key !== undefined) {
+    const { status, headers, text } =
+      "repeat" in reply ? rendered(route, caller, { ...reply, body: reply.repeat }) : answer;
+    await keepAnswer(tx, key, { status: status!, headers: headers!, text: text! });
+  }
+  return answer;
+};
+
+const done = async (
+  tx: PoolClient,
+  { request, requestId }: Arrived,
+  user: User,
+  work: (work: Work) => Promise<Reply>,
+): Promise<Reply> => {
+  const scope = await enterScope(tx, user);
+  const act: Act = { actor: user.email, role: user.role, request_id: requestId, ip: request.ip ?? null };
+  return work({
+    tx,
+    scope,
+    audit: (entry) => writeAudit(tx, act, entry),
+    change: async (changes, conflicts = {}) => {
+      try {
+        const saved = await writeReferenceWithin(tx, user.email, changes, scope.clients);
+        await keepScope(tx, scope);
+        return saved;
+      } catch (error) {
+        throw error instanceof ReferenceRefused ? refused(error, conflicts) : error;
+      }
+    },
+  });
+};
+
+/** `clients[0].attribution.click_window_days` is /attribution/click_window_days of the body. */
+const pointerOf = (field: string): string =>
+  field
+    .replace(/^\w+\[\d+\]/, "")
+    .replace(/\[(\d+)\]/g, ".$1")
+    .replaceAll(".", "/");
+
+/** A field that another thing has is 409 with the code of the domain, everything else 400. */
+const refused = ({ problems }: ReferenceRefused, conflicts: Readonly<Record<string, string>>): Problem => {
+  const errors = problems.map(({ code, field, message }) => ({ pointer: pointerOf(field), code, detail: message }));
+  for (const { pointer, code, detail } of errors) {
+    const known = conflicts[pointer.slice(pointer.lastIndexOf("/") + 1)];
+    if (code === "conflict" && known !== undefined)
+      return new Problem("conflict", detail, { code: known, errors: [{ pointer, code: known, detail }] });
+  }
+  return new Problem("validation_failed", "the body is not acceptable", { errors });
+};

@@ -1,0 +1,53 @@
+// Which clients' rows a user may see, and a transaction that sees no others.
+import type { PoolClient } from "pg";
+import { sql } from "../../infra/postgres/sql.ts";
+import type { User } from "./users.ts";
+
+export interface Scope {
+  readonly clients: readonly number[];
+  /** Admin, and a viewer to whom no client is assigned. */
+  readonly isAll: boolean;
+}
+
+/** Rows of no client, the operator's own, count as those of client 0. */
+const OPERATOR = 0;
+
+/**
+ * Sets the tenants of the transaction to those of the user, as they are now. A partner sees its
+ * rows at every client that it ever worked for; a client user loses an archived client.
+ */
+export const enterScope = async (tx: PoolClient, user: User): Promise<Scope> => {
+  const isAll = user.role === "admin" || (user.role === "viewer" && user.client_ids.length === 0);
+  const isAssigned = user.role === "client_manager" || (user.role === "viewer" && !isAll);
+  const clients = isAssigned ? user.client_ids : await readClients(tx, user);
+  await setTenants(tx, isAll ? [OPERATOR, ...clients] : clients);
+  return { clients, isAll };
+};
+
+/**
+ * After a change of reference data, which works under the tenants of its own rows: both those and
+ * the scope are seen from then on.
+ */
+export const keepScope = async (tx: PoolClient, { clients, isAll }: Scope): Promise<void> => {
+  const { rows } = await tx.query<{ changed: string }>("select current_setting('app.clients', true) as changed");
+  const changed = (rows[0]?.changed ?? "").split(",").filter((id) => id !== "");
+  await setTenants(tx, [...new Set([...(isAll ? [OPERATOR] : []), ...clients, ...changed.map(Number)])]);
+};
+
+const setTenants = async (tx: PoolClient, clients: readonly number[]): Promise<void> => {
+  await tx.query(sql`select set_config('app.clients', ${clients.join(",")}, true)`);
+};
+
+/** No tenant is known yet, so the role that may read all clients asks. */
+const readClients = async (tx: PoolClient, { role, partner_id, client_ids }: User): Promise<readonly number[]> => {
+  await tx.query("set local role tributary_reference");
+  const { rows } = await tx.query<{ clients: readonly number[] }>(
+    role === "partner"
+      ? sql`select known_to as clients from partners where partner_id = ${partner_id} order by version desc limit 1`
+      : sql`select coalesce(array_agg(client_id order by client_id), '{}') as clients from (
+          select distinct on (client_id) client_id, status from clients order by client_id, version desc) newest
+        where ${role === "client_user" ? sql`client_id = any (${client_ids}) and status <> 'archived'` : sql`true`}`,
+  );
+  await tx.query("set local role none");
+  return rows[0]?.clients ?? [];
+};

@@ -1,0 +1,156 @@
+// Work that outlives its request: asked for in a transaction of the API, done by one process at a
+// time, which loses it when its lease runs out.
+import { randomUUID } from "node:crypto";
+import type { Pool, PoolClient } from "pg";
+import type { RowsQuery } from "../../infra/postgres/rows.ts";
+import { type Sql, sql, transaction } from "../../infra/postgres/sql.ts";
+
+export const jobKinds = ["backfill", "import_undo", "webhook_resend"] as const;
+export type JobKind = (typeof jobKinds)[number];
+export const jobStates = ["queued", "running", "completed", "failed"] as const;
+
+export interface NewJob {
+  readonly kind: JobKind;
+  readonly client_id: number;
+  /** The same work asked for twice is one job. */
+  readonly key: string;
+  readonly input: object;
+  readonly created_by: string;
+}
+/** A job that this process may work on; `fence` says that no other has taken it since. */
+export interface TakenJob {
+  readonly job_id: string;
+  readonly kind: JobKind;
+  readonly client_id: number;
+  readonly input: any;
+  readonly done: number;
+  readonly fence: bigint;
+}
+
+/** Longer than any step between two reports of progress. */
+const LEASE = "interval '60 seconds'";
+const keeper = { role: "tributary_keeper" } as const;
+
+/** Inside a transaction that has the client as its tenant. Answers the id, also of a known job. */
+export const askForJob = async (tx: PoolClient, job: NewJob): Promise<string> => {
+  const { rows } = await tx.query<{ job_id: string }>(sql`
+    insert into jobs (job_id, kind, client_id, key, input, created_by)
+    values (${`job_${randomUUID()}`}, ${job.kind}, ${job.client_id}, ${job.key}, ${JSON.stringify(job.input)}::jsonb,
+      ${job.created_by})
+    on conflict (client_id, kind, key) do nothing returning job_id`);
+  if (rows[0] !== undefined) return rows[0].job_id;
+  const { rows: known } = await tx.query<{ job_id: string }>(sql`
+    select job_id from jobs where client_id = ${job.client_id} and kind = ${job.kind} and key = ${job.key}`);
+  return known[0]!.job_id;
+};
+
+/**
+ * The oldest job that waits, or whose process has not reported for 60 s: it goes on from `done`.
+ * Undefined when there is none.
+ */
+export const takeJob = (pool: Pool, kinds: readonly JobKind[], owner: string): Promise<TakenJob | undefined> =>
+  transaction(
+    pool,
+    null,
+    async (tx) =>
+      (
+        await tx.query<TakenJob>(sql`
+          update jobs set status = 'running', fence = fence + 1, attempts = attempts + 1, leased_by = ${owner},
+            lease_until = clock_timestamp() + ${{ text: LEASE, values: [] }}
+          where job_id = (
+            select job_id from jobs where kind = any (${kinds})
+              and (status = 'queued' or (status = 'running' and lease_until < clock_timestamp()))
+            order by created_at limit 1 for update skip locked)
+          returning job_id, kind, client_id, input, done, fence`)
+      ).rows[0],
+    keeper,
+  );
+
+/** Inside the transaction of a step. False: another process has the job, so roll back and stop. */
+const ofFence = async (tx: PoolClient, { job_id, fence }: TakenJob, set: Sql): Promise<boolean> => {
+  const { rowCount } = await tx.query(
+    sql`update jobs set ${set} where job_id = ${job_id} and fence = ${fence} and status = 'running'`,
+  );
+  return rowCount === 1;
+};
+
+/** Prolongs the lease. False: another process has taken the job over. */
+export const reportProgress = (pool: Pool, job: TakenJob, done: number, total: number): Promise<boolean> =>
+  transaction(
+    pool,
+    null,
+    (tx) =>
+      ofFence(
+        tx,
+        job,
+        sql`done = ${done}, total = ${total},
+          lease_until = clock_timestamp() + ${{ text: LEASE, values: [] }}`,
+      ),
+    keeper,
+  );
+
+/** Ends the job. False: another process has taken it over, and its end counts. */
+export const endJob = (
+  pool: Pool,
+  job: TakenJob,
+  end: { readonly result: object } | { readonly error: string },
+): Promise<boolean> =>
+  transaction(
+    pool,
+    null,
+    (tx) =>
+      ofFence(
+        tx,
+        job,
+        "result" in end
+          ? sql`status = 'completed', result = ${JSON.stringify(end.result)}::jsonb, lease_until = null,
+              finished_at = clock_timestamp()`
+          : sql`status = 'failed', error = ${end.error}, lease_until = null, finished_at = clock_timestamp()`,
+      ),
+    keeper,
+  );
+
+/** Answers how many jobs that ended 90 days ago are forgotten. */
+export const forgetJobs = (pool: Pool): Promise<number> =>
+  transaction(
+    pool,
+    null,
+    async (tx) =>
+      (await tx.query("delete from jobs where finished_at < clock_timestamp() - interval '90 days'")).rowCount ?? 0,
+    keeper,
+  );
+
+export interface JobFilter {
+  readonly job_id?: string | undefined;
+  readonly kind?: JobKind | undefined;
+  readonly status?: (typeof jobStates)[number] | undefined;
+  readonly client_id?: number | undefined;
+}
+
+export const jobRows = ({ job_id, kind, status, client_id }: JobFilter): RowsQuery => {
+  const given: readonly (Sql | undefined)[] = [
+    job_id === undefined ? undefined : sql`job_id = ${job_id}`,
+    kind === undefined ? undefined : sql`kind = ${kind}`,
+    status === undefined ? undefined : sql`status = ${status}`,
+    client_id === undefined ? undefined : sql`client_id = ${client_id}`,
+  ];
+  return {
+    columns: {
+      id: sql`job_id`,
+      kind: sql`kind`,
+      client_id: sql`client_id`,
+      status: sql`status`,
+      progress: sql`jsonb_build_object('done', done, 'total', total)`,
+      result: sql`result`,
+      error: sql`error`,
+      created_by: sql`created_by`,
+      created_at: sql`created_at`,
+      finished_at: sql`finished_at`,
+    },
+    from: sql`jobs`,
+    tenant: sql`client_id`,
+    where: given.filter((part): part is Sql => part !== undefined),
+    sorts: { created_at: { by: sql`created_at`, type: "timestamptz" } },
+    id: { by: sql`job_id`, type: "text" },
+  };
+};

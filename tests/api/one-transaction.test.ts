@@ -1,0 +1,117 @@
+// A write of the platform API is all there or not at all: its connection is ended before each of
+// its statements, and then the same request is sent again.
+import { createServer, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import type pg from "pg";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { routesOf } from "../../apps/api/routes.ts";
+import { apiApp, type ServerPorts } from "../../apps/api/server.ts";
+import { openLog } from "../../infra/runtime/log.ts";
+import { asker } from "../support/ask.ts";
+import { type FreshDatabase, freshDatabase } from "../support/fresh-database.ts";
+
+let database: FreshDatabase;
+let server: Server;
+const ask = asker(() => `http://127.0.0.1:${(server.address() as AddressInfo).port}`);
+
+/** Before which statement of a transaction the server ends its session; 0: before none. */
+let fatal = 0;
+let statements: string[] = [];
+let killed = 0;
+
+/** The pool of the application, whose sessions are ended by the database itself. */
+const mortal = (pool: pg.Pool): pg.Pool =>
+  new Proxy(pool, {
+    get: (target, name) => {
+      if (name !== "connect") return Reflect.get(target, name, target);
+      return async () => {
+        const client = await target.connect();
+        statements = [];
+        const query = client.query.bind(client) as (...given: unknown[]) => Promise<unknown>;
+        const own = async (...given: unknown[]) => {
+          const [statement] = given as [string | { text: string }];
+          statements.push(typeof statement === "string" ? statement : statement.text);
+          if (statements.length === fatal) {
+            const { processID } = client as unknown as { processID: number };
+            const { rows } = await database.adminPool.query("select pg_terminate_backend($1, 5000) as ended", [
+              processID,
+            ]);
+            if (rows[0].ended) killed += 1;
+          }
+          return query(...given);
+        };
+        // Released clients go back as they were.
+        const release = client.release.bind(client);
+        client.query = own as never;
+        client.release = (error) => {
+          delete (client as Partial<pg.PoolClient>).query;
+          client.release = release;
+          release(error);
+        };
+        return client;
+      };
+    },
+  });
+
+beforeAll(async () => {
+  database = await freshDatabase();
+  const pool = mortal(database.pool({ max: 2 }));
+  const user = { user_id: 1, email: "ana@example.com", name: "Ana", role: "admin", partner_id: null, client_ids: [] };
+  const cursorKeys = [Buffer.alloc(32)];
+  const ports = {
+    identify: async () => user,
+    limit: async () => ({ isAllowed: true, remaining: 1, resetMs: 0 }),
+    planOf: () => undefined,
+    count: () => undefined,
+    trustedProxies: [],
+    portal: undefined,
+    log: openLog({ app: "api", level: "silent" }),
+    pool,
+    cursorKeys,
+  };
+  const routes = await routesOf({ pool, cursorKeys, version: "test" } as never);
+  server = createServer(apiApp(routes, ports as unknown as ServerPorts)).listen(0, "127.0.0.1");
+});
+afterAll(async () => {
+  await new Promise((resolve) => server.close(resolve));
+  await database.drop();
+});
+
+const written = async () => {
+  const { rows } = await database.adminPool.query(`select
+    (select count(*) from clients)::int as clients, (select count(*) from segments)::int as segments,
+    (select count(*) from reference_changes)::int as changes, (select count(*) from audit)::int as audit,
+    (select count(*) from outbox)::int as outbox, (select count(*) from idempotency_keys)::int as keys`);
+  return rows[0];
+};
+
+test("killed before any statement of it, a write leaves nothing, and sent again it is there once", async () => {
+  const before = await written();
+  const asked = {
+    method: "POST",
+    body: { name: "A shop", slug: "a-shop" },
+    headers: { "idempotency-key": "the-one" },
+  };
+  const lost: string[] = [];
+  for (fatal = 1; ; fatal += 1) {
+    const at = killed;
+    const { status } = await ask("/api/clients", asked);
+    if (status === 201) break;
+    expect([status, killed - at], `before statement ${fatal}`).toEqual([503, 1]);
+    expect(await written(), `before statement ${fatal}: ${statements.at(fatal - 1)}`).toEqual(before);
+    lost.push(statements[fatal - 1] ?? "");
+  }
+  fatal = 0;
+  // Every kind of row of the write was once about to be written.
+  for (const table of ["clients", "audit", "outbox", "idempotency_keys", "reference_changes"])
+    expect(
+      lost.some((statement) => new RegExp(`insert into "?${table}`).test(statement)),
+      table,
+    ).toBe(true);
+  expect(lost).toContain("commit");
+  const done = await written();
+  expect(done).toEqual({ clients: 1, segments: 6, changes: 1, audit: 1, outbox: done.outbox, keys: 1 });
+  expect(done.outbox).toBeGreaterThan(0);
+  expect((await ask("/api/clients", asked)).status).toBe(201);
+  expect(await written()).toEqual(done);
+});

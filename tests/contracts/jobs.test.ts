@@ -1,0 +1,78 @@
+// Jobs on a real database: asked for once, done by one process at a time, taken over when it dies.
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { sql, transaction } from "../../infra/postgres/sql.ts";
+import { askForJob, endJob, forgetJobs, reportProgress, takeJob } from "../../modules/jobs/jobs.ts";
+import { type FreshDatabase, freshDatabase } from "../support/fresh-database.ts";
+
+let database: FreshDatabase;
+beforeAll(async () => {
+  database = await freshDatabase();
+});
+afterAll(() => database.drop());
+
+const asked = (key: string, client = 7) =>
+  transaction(database.pool(), [client], (tx) =>
+    askForJob(tx, { kind: "backfill", client_id: client, key, input: { rule_id: 3 }, created_by: "ana@example.com" }),
+  );
+const stateOf = async (id: string) =>
+  (
+    await database.adminPool.query(
+      sql`select status, done, total, result, error, attempts from jobs where job_id = ${id}`,
+    )
+  ).rows[0];
+const expire = () =>
+  database.adminPool.query("update jobs set lease_until = now() - interval '1 s' where status = 'running'");
+
+test("the same work is one job, also when it is asked for twice at once; another client's is another", async () => {
+  const [one, two, other] = await Promise.all([asked("same"), asked("same"), asked("same", 8)]);
+  expect(one).toBe(two);
+  expect(other).not.toBe(one);
+  await expect(
+    asked("foreign", 9).then(() =>
+      transaction(database.pool(), [7], (tx) =>
+        askForJob(tx, { kind: "backfill", client_id: 9, key: "x", input: {}, created_by: "x" }),
+      ),
+    ),
+  ).rejects.toThrow(/row-level security/);
+  await database.adminPool.query("delete from jobs");
+});
+
+test("ten processes at once take two jobs twice in all, the oldest first", async () => {
+  const pool = database.pool({ max: 10 });
+  const ids = [await asked("a"), await asked("b")];
+  const taken = await Promise.all(Array.from({ length: 10 }, (_, n) => takeJob(pool, ["backfill"], `p${n}`)));
+  expect(taken.flatMap((job) => job?.job_id ?? []).sort()).toEqual([...ids].sort());
+  expect(await takeJob(pool, ["import_undo"], "p")).toBeUndefined();
+  await database.adminPool.query("delete from jobs");
+});
+
+test("a process that was silent has lost its job: what it reports and how it ends are refused", async () => {
+  const pool = database.pool();
+  const id = await asked("c");
+  const first = (await takeJob(pool, ["backfill"], "one"))!;
+  expect(first).toMatchObject({ job_id: id, client_id: 7, input: { rule_id: 3 }, done: 0 });
+  expect(await reportProgress(pool, first, 40, 100)).toBe(true);
+  expect(await takeJob(pool, ["backfill"], "two")).toBeUndefined();
+  await expire();
+  const second = (await takeJob(pool, ["backfill"], "two"))!;
+  expect([second.job_id, second.done, second.fence > first.fence]).toEqual([id, 40, true]);
+  expect(await reportProgress(pool, first, 50, 100)).toBe(false);
+  expect(await endJob(pool, first, { error: "late" })).toBe(false);
+  expect(await endJob(pool, second, { result: { matched: 3 } })).toBe(true);
+  expect(await endJob(pool, second, { error: "again" })).toBe(false);
+  expect(await stateOf(id)).toEqual({
+    status: "completed",
+    done: 40,
+    total: 100,
+    result: { matched: 3 },
+    error: null,
+    attempts: 2,
+  });
+});
+
+test("a job that ended is forgotten after 90 days", async () => {
+  const id = await asked("c");
+  expect(await forgetJobs(database.pool())).toBe(0);
+  await database.adminPool.query("update jobs set finished_at = now() - interval '91 days'");
+  expect([await forgetJobs(database.pool()), await stateOf(id)]).toEqual([1, undefined]);
+});

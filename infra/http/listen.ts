@@ -51,7 +51,7 @@ export const listen = async (answer: RequestListener, settings: ListenSettings):
   const server = httpServer(limits, listener, settings.tls);
   server.maxConnections = MAX_CONNECTIONS;
   server.on("clientError", (_error, socket) => refuse(socket as Socket));
-  // A sender may end its side once it has sent everything; what was stored is answered all the same.
+  // A sender may end its side once it has sent everything; it is answered all the same.
   (server as typeof server & { httpAllowHalfOpen: boolean }).httpAllowHalfOpen = true;
   // What stands in an Expect header does not change what we do.
   server.on("checkExpectation", listener);

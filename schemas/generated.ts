@@ -114,6 +114,11 @@ export interface Conversion {
   readonly rule_version: number | null;
   /** did of the sale when its customer is a person */
   readonly device: string | null;
+  /**
+   * of a sale that is credited again: the contracts that were known at this time hold for it; null:
+   * those that were known when this record's claim was received
+   */
+  readonly known_at: UnixMs | null;
 }
 
 export type CreditStatus = "attributed" | "unattributed";

@@ -32,12 +32,12 @@ export const contracts: FactsFor<Conversion, Contracts> = {
       batch.reduce((newest, event) => Math.max(newest, event.receivedAt), 0),
     );
     return ({ at, receivedAt, data }) => {
-      const then = known.at(at, receivedAt);
+      const then = known.at(at, data.known_at ?? receivedAt);
       const holds = then.client(data.client_id)?.hold_days ?? {};
       return {
         contract: then.contract(data),
         holdDays: holds[contractTypeOf(data.event_type)] ?? 0,
-        openMonth: openMonthOf(then, data),
+        openMonth: openMonthOf(known.at(at, receivedAt), data),
       };
     };
   },

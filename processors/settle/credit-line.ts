@@ -55,6 +55,7 @@ const recordOf = (
   currency: line.currency,
   reason: change.reason,
   review: line.review,
+  known_at: change.kind === "credited" && line.known_at !== cause.receivedAt ? line.known_at : null,
   method: credit.method ?? "unknown",
   rule_id: credit.rule_id,
   rule_version: credit.rule_version,
@@ -62,11 +63,18 @@ const recordOf = (
 
 /**
  * Opens a conversion of the line for the partner of its row; what was refunded already is taken
- * back at once, so the order of arrival does not show in the sum.
+ * back at once, so the order of arrival does not show in the sum. `knownAt`: whose contracts hold,
+ * those of the claim at hand unless it says otherwise.
  */
-export const creditLine = (changes: Changes, line: Line, row: EventAttributed): Line => {
+export const creditLine = (
+  changes: Changes,
+  line: Line,
+  row: EventAttributed,
+  knownAt = changes.cause.receivedAt,
+): Line => {
   const credited: Line = {
     ...line,
+    known_at: knownAt,
     status: "credited",
     partner_id: row.credit.partner_id,
     campaign_id: row.credit.campaign_id,
@@ -127,7 +135,7 @@ export const releaseLine = (changes: Changes, line: Line, reason: string): Line 
 
 /**
  * The line is worth, or reviewed, differently now: its conversion is closed, and another opened
- * unless nothing is left to credit.
+ * unless nothing is left to credit. It is the same sale, so the contract stays that of its claim.
  */
 export const creditAgain = (
   changes: Changes,
@@ -138,5 +146,5 @@ export const creditAgain = (
 ): Line => {
   const closed = closeLine(changes, before, reason);
   if (after.is_returned) return { ...after, status: "reversed", conversion_version: closed.conversion_version };
-  return creditLine(changes, after, row);
+  return creditLine(changes, after, row, before.known_at ?? before.received_at);
 };

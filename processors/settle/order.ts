@@ -51,6 +51,8 @@ export interface Line {
   /** The newest conversion that this line opened, and the version of its newest record. */
   readonly conversion_id: string | null;
   readonly conversion_version: number;
+  /** Receipt of the claim that credited it, whose contract holds; null: not remembered yet. */
+  readonly known_at: UnixMs | null;
   /** How many second copies have come. */
   readonly copies: number;
   /** The events of the newest of them: a refund may name any. */
@@ -155,6 +157,7 @@ const encode = ({ lines, refunds, decisions, events, claimed_by }: OrderState): 
       has_currency: line.has_currency || undefined,
       refunded_minor: line.refunded_minor.toString(),
       settled_minor: line.settled_minor === 0n ? undefined : line.settled_minor.toString(),
+      known_at: line.known_at ?? undefined,
       claimed_by: line.claimed_by ?? undefined,
       copied: line.copied.length === 0 ? undefined : line.copied,
       row: undefined,
@@ -183,6 +186,7 @@ const lineFrom = (line: any, row: string, format: number): Line => {
   line.has_currency ??= false;
   line.refunded_minor = BigInt(line.refunded_minor);
   line.settled_minor = format === 1 ? line.refunded_minor : BigInt(line.settled_minor ?? 0);
+  line.known_at ??= null;
   line.claimed_by ??= null;
   line.copied ??= noCopies;
   line.is_decided ??= false;

@@ -82,6 +82,7 @@ const opened = (claim: Recorded<Claim>, review: string | null): Line => {
     is_decided: false,
     conversion_id: null,
     conversion_version: 0,
+    known_at: null,
     copies: 0,
     copied: [],
     row: rowText(row),

@@ -9,8 +9,8 @@ const statusOf = ({ kind, refunded_minor, line_value_minor }: Conversion): Conve
   kind === "reversed" && refunded_minor >= line_value_minor ? "reversed" : "credited";
 
 /**
- * In this order for good. A conversion without a device has the hash that it had before
- * conversions could name one.
+ * In this order for good. A conversion without a device, or credited once, has the hash that it had
+ * before conversions could say so.
  */
 const contentOf = (data: Conversion): readonly unknown[] => [
   data.change_id,
@@ -39,6 +39,7 @@ const contentOf = (data: Conversion): readonly unknown[] => [
   data.rule_id,
   data.rule_version,
   ...(data.device === null ? [] : [data.device]),
+  ...(data.known_at === null ? [] : [data.known_at]),
 ];
 
 export const conversionRows = ({ data }: Recorded<Conversion>): readonly ConversionRow[] => [

@@ -217,6 +217,7 @@ export const conversion = (over: Partial<Conversion> = {}): Conversion => ({
   rule_id: null,
   rule_version: null,
   device: null,
+  known_at: null,
   ...over,
 });
 

@@ -5,6 +5,7 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import pg from "pg";
+import { groupRoles, roleStatements } from "./logins.ts";
 import { openPool, sql } from "./sql.ts";
 
 export interface Migration {
@@ -203,32 +204,23 @@ const refuseOldServer = async (db: pg.PoolClient): Promise<void> => {
 };
 
 /**
- * tributary_app logs in and owns nothing; the others are never logged in as: it takes one on for a
- * transaction that needs what it may not see by itself (INHERIT FALSE: not by accident). Roles
- * belong to the whole server, so two databases on one server share them and the last password
- * stands.
+ * tributary_app logs in and owns nothing (infra/postgres/logins.ts has the others). Roles belong to
+ * the whole server, so two databases on one server share them and the last password stands.
  */
 const makeRoles = async (db: pg.PoolClient, appPassword: string): Promise<void> => {
-  const groups = ["tributary_reference", "tributary_tokens", "tributary_secrets", "tributary_keeper"];
   const statements = [
-    ...["tributary_app", ...groups].map(
-      (role) =>
-        `do $$ begin create role ${role}; exception when duplicate_object or unique_violation then null; end $$`,
-    ),
+    ...roleStatements(),
     "alter role tributary_app login nocreatedb nocreaterole connection limit -1 password " +
       `${pg.escapeLiteral(appPassword)}`,
-    ...groups.map((role) => `grant ${role} to tributary_app with inherit false, set true`),
     "revoke create on schema public from public",
-    `grant usage on schema public to tributary_app, ${groups.join(", ")}`,
+    `grant usage on schema public to tributary_app, ${groupRoles.join(", ")}`,
   ];
   for (const statement of statements) await patiently(() => db.query(statement));
-  const { rowCount } = await db.query(
-    "select 1 from pg_roles where rolname = 'tributary_app' and (rolsuper or rolbypassrls)",
+  const { rows } = await db.query<{ rolname: string }>(
+    "select rolname from pg_roles where rolname like 'tributary\\_app%' and (rolsuper or rolbypassrls)",
   );
-  if (rowCount !== 0)
-    throw new Error(
-      "the role tributary_app goes past row-level security: alter role tributary_app nosuperuser nobypassrls",
-    );
+  for (const { rolname } of rows)
+    throw new Error(`the role ${rolname} goes past row-level security: alter role ${rolname} nosuperuser nobypassrls`);
 };
 
 /**

@@ -230,7 +230,7 @@ export const openTokens = (
         null,
         (tx) => tx.query(sql`update tokens set last_used_at = clock_timestamp() where token_id = any (${ids})`),
         {
-          role: "tributary_tokens",
+          role: "tributary_edge",
         },
       );
     } catch (error) {
@@ -281,5 +281,5 @@ const take = (pool: pg.Pool, before: Taken<Picture> | undefined): Promise<Taken<
       }
       return { asOf, value: { revision, live } };
     },
-    { role: "tributary_tokens", isReadOnly: true },
+    { role: "tributary_edge", isReadOnly: true },
   );

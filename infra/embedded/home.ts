@@ -5,6 +5,7 @@ import { randomBytes } from "node:crypto";
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
+import type { AppLogin } from "../postgres/logins.ts";
 import { Held, lockFile } from "../runtime/lock.ts";
 
 /** Secrets made once per folder; kept in `secrets.json`, mode 0600. */
@@ -12,6 +13,13 @@ export interface Secrets {
   readonly tributary: string;
   readonly postgresOwner: string;
   readonly postgresApp: string;
+  /** Of each app's own login. */
+  readonly postgresLogins: Readonly<Record<AppLogin, string>>;
+  /** Of ClickHouse: may change tables, and may only read and insert. */
+  readonly clickhouseOwner: string;
+  readonly clickhouseApp: string;
+  readonly redisOwner: string;
+  readonly redisApp: string;
   readonly login: string;
 }
 
@@ -80,6 +88,8 @@ export function writeJson(file: string, value: unknown): void {
   renameSync(draft, file);
 }
 
+const password = (): string => randomBytes(18).toString("base64url");
+
 /**
  * The secrets of a folder, made at the first call.
  * @throws Error when the file is damaged although data exist that only its passwords open.
@@ -94,8 +104,18 @@ export function secretsOf(home: Home): Secrets {
     );
   const secrets: Secrets = {
     tributary: kept?.tributary ?? randomBytes(32).toString("base64url"),
-    postgresOwner: kept?.postgresOwner ?? randomBytes(18).toString("base64url"),
-    postgresApp: kept?.postgresApp ?? randomBytes(18).toString("base64url"),
+    postgresOwner: kept?.postgresOwner ?? password(),
+    postgresApp: kept?.postgresApp ?? password(),
+    postgresLogins: {
+      ingest: kept?.postgresLogins?.ingest ?? password(),
+      worker: kept?.postgresLogins?.worker ?? password(),
+      api: kept?.postgresLogins?.api ?? password(),
+      keeper: kept?.postgresLogins?.keeper ?? password(),
+    },
+    clickhouseOwner: kept?.clickhouseOwner ?? password(),
+    clickhouseApp: kept?.clickhouseApp ?? password(),
+    redisOwner: kept?.redisOwner ?? password(),
+    redisApp: kept?.redisApp ?? password(),
     login: kept?.login ?? randomBytes(32).toString("base64url"),
   };
   if (JSON.stringify(secrets) !== JSON.stringify(kept)) writeJson(file, secrets);

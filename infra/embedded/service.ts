@@ -1,5 +1,6 @@
 // What the supervisor must know of a server that it runs: how to install it, prepare its data,
 // spawn it, ask for its health, and where others find it.
+import type { AppLogin } from "../postgres/logins.ts";
 import type { Home, Secrets } from "./home.ts";
 
 export type ServiceName = "kafka" | "redis" | "postgres" | "clickhouse" | "registry" | "identity" | "mail";
@@ -53,5 +54,10 @@ export interface Service {
   readonly stopSignal: NodeJS.Signals;
   /** Variables that tell others where it is. */
   readonly variables: (place: Place) => Readonly<Record<string, string>>;
+  /**
+   * The variables that an app gets in their place: a login that may do what that app needs, and no
+   * more.
+   */
+  readonly appVariables?: (place: Place, login: AppLogin) => Readonly<Record<string, string>>;
   readonly address: (variables: Readonly<Record<string, string>>) => Address;
 }

@@ -2,6 +2,7 @@
 // reverse order.
 import { rmSync } from "node:fs";
 import { pathToFileURL } from "node:url";
+import type { AppLogin } from "../postgres/logins.ts";
 import type { ControlAddress } from "../runtime/stack-control.ts";
 import { type App, appUrls, chargeOfApp } from "./app.ts";
 import { type StackConfig, stackConfig } from "./config.ts";
@@ -309,7 +310,14 @@ const startApp = async (app: App, layout: Layout, crew: Crew, file: { readonly a
   const missing = [app.name, `${app.name}-ops`].filter((name) => ports[name] === undefined);
   for (const { name, port } of await choosePorts(place.home, missing)) ports[name] = port;
   file.addApp(app);
-  await crew.add(chargeOfApp(app, place, ports, env, config));
+  const ofApp = app.login === undefined ? {} : appVariables(app.login, layout);
+  await crew.add(chargeOfApp(app, place, ports, { ...env, ...ofApp }, config));
+};
+
+/** Of the services that run here: who runs a server elsewhere gives each app its own address. */
+const appVariables = (login: AppLogin, { own, place, ports, options }: Layout): Record<string, string> => {
+  const published = { ...place, ports: { ...ports, ...options.fronts } };
+  return Object.assign({}, ...own.map((service) => service.appVariables?.(published, login) ?? {}));
 };
 
 /**

@@ -250,10 +250,11 @@ async function checkKafka(brokers: string): Promise<Finding> {
 
 async function checkRedis(url: string): Promise<Finding> {
   const target = new URL(url);
-  if (target.protocol !== "redis:" || target.password !== "")
-    return good("its address is known; versions are asked of embedded servers only");
-  const info = await askRedis(target.hostname, Number(target.port || 6379), "INFO server");
-  const version = /redis_version:(\S+)/.exec(info)?.[1] ?? "unknown";
+  if (target.protocol !== "redis:") return good("its address is known; only a server without TLS is asked");
+  const info = await askRedis(url, "INFO server");
+  const version = /(?:valkey|redis)_version:(\S+)/.exec(info)?.[1];
+  if (version === undefined)
+    return bad(info.trim().slice(0, 200), "see that the user and the password in REDIS_URL are right");
   return Number.parseInt(version, 10) >= 6
     ? good(`Redis ${version}`)
     : bad(`Redis ${version}`, "use Redis 6.2 or newer");

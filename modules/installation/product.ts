@@ -22,20 +22,27 @@ const WIDE = [...HEAP, "--max-semi-space-size=128", "--initial-old-space-size=20
  * record.
  */
 export const apps: readonly App[] = [
-  { name: "ingest", module: "apps/ingest/main.js", nodeArgs: HEAP },
+  { name: "ingest", module: "apps/ingest/main.js", login: "ingest", nodeArgs: HEAP },
   // The same edge with an address and a disk of its own, for when the first one is gone; while
   // nothing sends to it it stays small.
-  { name: "ingest-standby", module: "apps/ingest/main.js", nodeArgs: SMALL },
-  { name: "worker-chain", module: "apps/worker/main.js", args: ["enrich,score,attribute"], nodeArgs: HEAP },
+  { name: "ingest-standby", module: "apps/ingest/main.js", login: "ingest", nodeArgs: SMALL },
+  {
+    name: "worker-chain",
+    module: "apps/worker/main.js",
+    login: "worker",
+    args: ["enrich,score,attribute"],
+    nodeArgs: HEAP,
+  },
   {
     name: "worker-money",
     module: "apps/worker/main.js",
+    login: "worker",
     args: ["settle", "commission", "analytics,product-sales,identity,velocity", "conversions", "ledger", "archive"],
     nodeArgs: WIDE,
   },
-  { name: "api", module: "apps/api/main.js", nodeArgs: SMALL },
+  { name: "api", module: "apps/api/main.js", login: "api", nodeArgs: SMALL },
   // It writes as that worker does while it replays, and stays small otherwise.
-  { name: "keeper", module: "apps/keeper/main.js", nodeArgs: WIDE },
+  { name: "keeper", module: "apps/keeper/main.js", login: "keeper", nodeArgs: WIDE },
 ];
 
 /** The apps whose code is in this tree. */

@@ -5,6 +5,7 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
 import { openClickhouse } from "../../infra/clickhouse/client.ts";
+import { openPool } from "../../infra/postgres/sql.ts";
 import { startOf } from "../../infra/runtime/lock.ts";
 import { workshop } from "../stack/home-for-test.ts";
 import { environmentOf, type Ran, spawned, until } from "../support/e2e-product.ts";
@@ -83,6 +84,21 @@ const descendants = (ancestor: number): ReadonlyMap<number, string> => {
 const survivors = (processes: ReadonlyMap<number, string>): readonly number[] =>
   [...processes].filter(([pid, born]) => startOf(pid) === born).map(([pid]) => pid);
 
+/** Of each app, as whom its processes are logged in to Postgres. */
+const loginsIn = async (url: string): Promise<Readonly<Record<string, readonly string[]>>> => {
+  const pool = openPool(url, { max: 1 });
+  try {
+    const { rows } = await pool.query<{ app: string; logins: readonly string[] }>(
+      "select (regexp_match(application_name, '^tributary-(ingest|worker|api|keeper)'))[1] as app, " +
+        "array_agg(distinct usename::text) as logins from pg_stat_activity " +
+        "where application_name ~ '^tributary-(ingest|worker|api|keeper)' group by 1 order by 1",
+    );
+    return Object.fromEntries(rows.map(({ app, logins }) => [app, logins]));
+  } finally {
+    await pool.end();
+  }
+};
+
 test("--once tells the story, prints what came out, and leaves nothing running", async () => {
   const running = start("--once");
   let seen: ReadonlyMap<number, string> = new Map();
@@ -118,6 +134,12 @@ test("the next start finds both stories, and Ctrl-C stops everything it started 
   });
   expect(await answer.json()).toEqual([{ events: 18 }]);
   await clickhouse.close();
+  expect(await loginsIn(services.postgres.url)).toEqual({
+    api: ["tributary_app_api"],
+    ingest: ["tributary_app_ingest"],
+    keeper: ["tributary_app_keeper"],
+    worker: ["tributary_app_worker"],
+  });
 
   // As a terminal does it: to the whole foreground group, and that is not where the servers are.
   process.kill(-running.child.pid!, "SIGINT");

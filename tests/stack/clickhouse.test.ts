@@ -89,9 +89,10 @@ test("an error carries the code and type of a server", async () => {
   await expect(insert([["not a number", 1, "x", 1]], "e")).rejects.toMatchObject({
     type: expect.stringMatching(/^CANNOT_PARSE/),
   });
-  const origin = new URL(stack.env.CLICKHOUSE_URL!).origin;
+  const { origin, username, password } = new URL(stack.env.CLICKHOUSE_URL!);
+  const headers = { "x-clickhouse-user": username, "x-clickhouse-key": password };
   const statusOf = async (sql: string) => {
-    const answer = await fetch(`${origin}/`, { method: "POST", body: sql });
+    const answer = await fetch(`${origin}/`, { method: "POST", body: sql, headers });
     return [answer.status, answer.headers.get("x-clickhouse-exception-code"), (await answer.text()).slice(0, 22)];
   };
   expect(await statusOf("SELECT * FROM nowhere")).toEqual([404, "60", "Code: 60. DB::Exceptio"]);
@@ -107,6 +108,17 @@ test("a statement ends at its time limit, and others do not wait for it", async 
   expect(await rows("SELECT 1 AS one")).toEqual([{ one: 1 }]);
   expect(performance.now() - began).toBeLessThan(700);
   await refused;
+});
+
+test("what a failed statement had found is in no later answer", async () => {
+  const fails =
+    "SELECT number, throwIf(number = 5000) FROM numbers(10000) SETTINGS max_block_size = 100, max_threads = 1";
+  // As many as there are connections for reading, so that each has failed.
+  for (let n = 0; n < 3; n += 1) {
+    await Promise.all(Array.from({ length: 3 }, () => expect(rows(fails)).rejects.toMatchObject({ code: "395" })));
+    const answers = await Promise.all(Array.from({ length: 3 }, () => rows("SELECT 'next' AS text")));
+    expect(answers).toEqual(Array.from({ length: 3 }, () => [{ text: "next" }]));
+  }
 });
 
 test("an insert counts once per token, and FINAL keeps the highest version", async () => {

@@ -36,9 +36,11 @@ async function inPostgres(sql: string): Promise<unknown[]> {
 }
 
 async function inClickhouse(sql: string): Promise<string> {
-  const answer = await fetch(`${new URL(stack.env.CLICKHOUSE_URL!).origin}/?database=tributary`, {
+  const { origin, username, password } = new URL(stack.env.CLICKHOUSE_URL!);
+  const answer = await fetch(`${origin}/?database=tributary`, {
     method: "POST",
     body: sql,
+    headers: { "x-clickhouse-user": username, "x-clickhouse-key": password },
   });
   const text = await answer.text();
   if (!answer.ok) throw new Error(text);

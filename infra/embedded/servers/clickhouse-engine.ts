@@ -30,7 +30,7 @@ export interface Engine {
   readonly close: () => Promise<void>;
 }
 
-type LaneName = "read" | "insert" | "change";
+type LaneName = "read" | "insert" | "copy" | "change";
 
 /**
  * Statements of one connection wait for each other: so a lane for each kind of work, and a
@@ -43,14 +43,47 @@ interface Lane {
   tail: Promise<unknown>;
 }
 
-const LANES: Readonly<Record<LaneName, { readonly connections: number; readonly limitSeconds: number }>> = {
-  read: { connections: 3, limitSeconds: 60 },
-  insert: { connections: 2, limitSeconds: 60 },
-  change: { connections: 1, limitSeconds: 600 },
+interface LaneSettings {
+  readonly connections: number;
+  readonly limitSeconds: number;
+  /** The engine holds to these for every statement of the lane, and lets none lift them. */
+  readonly held: Readonly<Record<string, number>>;
+}
+const NO_DDL = { allow_ddl: 0 };
+const LANES: Readonly<Record<LaneName, LaneSettings>> = {
+  // Two: no writing, and settings of a statement's own are still taken.
+  read: { connections: 3, limitSeconds: 60, held: { ...NO_DDL, readonly: 2 } },
+  insert: { connections: 2, limitSeconds: 60, held: NO_DDL },
+  copy: { connections: 1, limitSeconds: 600, held: NO_DDL },
+  change: { connections: 1, limitSeconds: 600, held: {} },
 };
 
+// What the engine's one user may do: tables of this product, on this disk. It has no grant on
+// SOURCES, so no statement reads or writes a file, an address or another server, and none that ends
+// the server.
+const GRANTS = [
+  "GRANT SHOW, SELECT, INSERT, ALTER, CREATE DATABASE, CREATE TABLE, CREATE TEMPORARY TABLE, CREATE VIEW, DROP, " +
+    "TRUNCATE, OPTIMIZE, CHECK, CREATE FUNCTION, DROP FUNCTION, SYSTEM MERGES, KILL QUERY ON *.*",
+  ...["MergeTree", "ReplacingMergeTree", "Memory"].map((engine) => `GRANT TABLE ENGINE ON ${engine}`),
+];
+const USERS_CONFIG = `<clickhouse>
+  <users>
+    <default>
+      <no_password/>
+      <networks><ip>::/0</ip></networks>
+      <profile>default</profile>
+      <quota>default</quota>
+      <grants>${GRANTS.map((grant) => `<query>${grant}</query>`).join("")}</grants>
+    </default>
+  </users>
+  <profiles><default/></profiles>
+  <quotas><default/></quotas>
+</clickhouse>
+`;
+
 // Server settings: 4 GiB of the 10 that the whole product may take, and caches that fit a laptop.
-const SERVER_CONFIG = `<clickhouse>
+const serverConfig = (usersFile: string): string => `<clickhouse>
+  <users_config>${usersFile}</users_config>
   <max_server_memory_usage>4294967296</max_server_memory_usage>
   <mark_cache_size>134217728</mark_cache_size>
   <background_pool_size>2</background_pool_size>
@@ -95,17 +128,19 @@ const RAW_FORMATS = new Set([
 export async function openEngine(folder: string): Promise<Engine> {
   const { Session: Open } = await import("chdb");
   const config = join(folder, "..", "clickhouse-server.xml");
-  writeFileSync(config, SERVER_CONFIG);
+  const users = join(folder, "..", "clickhouse-users.xml");
+  writeFileSync(users, USERS_CONFIG);
+  writeFileSync(config, serverConfig(users));
   // Rows on their way into the engine; what a process that died had begun is of no use.
   const inserts = join(folder, "inserts");
   rmSync(inserts, { recursive: true, force: true });
   mkdirSync(inserts, { mode: 0o700 });
   let files = 0;
-  const connect = (limitSeconds: number): Lane => ({
+  const connect = ({ limitSeconds, held }: LaneSettings): Lane => ({
     session: new Open(folder, {
       connectionArgs: [
         `--config-file=${config}`,
-        ...Object.entries({ ...CONNECTION_SETTINGS, max_execution_time: limitSeconds }).map(
+        ...Object.entries({ ...CONNECTION_SETTINGS, max_execution_time: limitSeconds, ...held }).map(
           ([name, value]) => `--${name}=${value}`,
         ),
       ],
@@ -115,10 +150,7 @@ export async function openEngine(folder: string): Promise<Engine> {
     tail: Promise.resolve(),
   });
   const lanes = Object.fromEntries(
-    Object.entries(LANES).map(([name, { connections, limitSeconds }]) => [
-      name,
-      Array.from({ length: connections }, () => connect(limitSeconds)),
-    ]),
+    Object.entries(LANES).map(([name, lane]) => [name, Array.from({ length: lane.connections }, () => connect(lane))]),
   ) as Record<LaneName, Lane[]>;
   const all = Object.values(lanes).flat();
 
@@ -134,7 +166,7 @@ export async function openEngine(folder: string): Promise<Engine> {
       return work(lane.session);
     });
     lane.tail = done
-      .catch(() => undefined)
+      .catch(() => discardRest(lane.session))
       .then(() => {
         lane.waiting -= 1;
       });
@@ -169,6 +201,18 @@ export async function openEngine(folder: string): Promise<Engine> {
     },
   };
 }
+
+/**
+ * What a statement had found before it failed stays in the connection, and would begin the next
+ * answer: perhaps of another tenant.
+ */
+const discardRest = async (session: Session): Promise<void> => {
+  for (let tries = 0; tries < 100; tries += 1) {
+    const { length } = (await session.queryAsync("SELECT 1", { format: "TabSeparated" })).bytes();
+    if (length === "1\n".length) return;
+  }
+  throw new Error("a connection of the engine keeps answers of earlier statements");
+};
 
 const insertBytes = async (
   session: Session,

@@ -2,8 +2,18 @@
 // answers in a server's form.
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { gunzipSync } from "node:zlib";
+import { CLICKHOUSE_APP, CLICKHOUSE_OWNER } from "../services/store-users.ts";
 import { type Answer, type Engine, openEngine } from "./clickhouse-engine.ts";
-import { insertTarget, kindOf, withParameters, withSettings } from "./clickhouse-sql.ts";
+import {
+  insertTarget,
+  isMany,
+  kindOf,
+  namesFile,
+  type StatementKind,
+  withParameters,
+  withSettings,
+} from "./clickhouse-sql.ts";
+import { isSameSecret, refusalOf } from "./same-machine.ts";
 
 // Parameters of the HTTP interface that are no settings of a query.
 const NOT_SETTINGS = new Set(
@@ -22,6 +32,7 @@ const BODY_LIMIT_BYTES = 256 * 1024 * 1024;
 
 // As src/Server/HTTPHandler.cpp of ClickHouse sorts them; everything else is 500.
 const NOT_FOUND = new Set([46, 47, 50, 56, 60, 73, 81, 115]);
+const FORBIDDEN = new Set([497, 516]);
 const BAD_REQUEST = new Set([6, 26, 27, 33, 36, 38, 41, 42, 43, 53, 62, 69, 70, 72, 117, 130, 131, 395, 456, 457]);
 
 /**
@@ -31,10 +42,16 @@ const BAD_REQUEST = new Set([6, 26, 27, 33, 36, 38, 41, 42, 43, 53, 62, 69, 70, 
 export async function serveClickhouse(options: {
   readonly port: number;
   readonly folder: string;
+  readonly ownerPassword: string;
+  readonly appPassword: string;
 }): Promise<{ readonly close: () => Promise<void> }> {
   const engine = await openEngine(options.folder);
+  const passwords = new Map([
+    [CLICKHOUSE_OWNER, options.ownerPassword],
+    [CLICKHOUSE_APP, options.appPassword],
+  ]);
   const server: Server = createServer((request, response) => {
-    answer(engine, request, response).catch((error: unknown) => refuse(response, error));
+    answer({ engine, passwords }, request, response).catch((error: unknown) => refuse(response, error));
   });
   // The client keeps sockets open between inserts; a shorter time than its own would reset a
   // request that is on its way.
@@ -52,7 +69,30 @@ export async function serveClickhouse(options: {
   };
 }
 
-async function answer(engine: Engine, request: IncomingMessage, response: ServerResponse): Promise<void> {
+interface Front {
+  readonly engine: Engine;
+  readonly passwords: ReadonlyMap<string, string>;
+}
+
+/** The user that a request names with its password, as the client or curl sends them. */
+function userOf(passwords: Front["passwords"], request: IncomingMessage): string {
+  const [scheme, basic = ""] = (request.headers.authorization ?? "").split(" ");
+  const [, user, password] =
+    scheme === "Basic"
+      ? (/^([^:]*):(.*)$/s.exec(Buffer.from(basic, "base64").toString("utf8")) ?? [])
+      : [undefined, header(request, "x-clickhouse-user"), header(request, "x-clickhouse-key")];
+  const expected = user === undefined ? undefined : passwords.get(user);
+  if (user === undefined || expected === undefined || !isSameSecret(password ?? "", expected))
+    throw new Error(
+      `Code: 516. DB::Exception: ${user ?? "default"}: Authentication failed: password is incorrect, or there is ` +
+        "no user with such name. The address with both is in run.json of the stack. (AUTHENTICATION_FAILED)",
+    );
+  return user;
+}
+
+async function answer({ engine, passwords }: Front, request: IncomingMessage, response: ServerResponse): Promise<void> {
+  const refusal = refusalOf(request.headers);
+  if (refusal !== undefined) throw new Error(`Code: 516. DB::Exception: ${refusal}. (AUTHENTICATION_FAILED)`);
   const url = new URL(request.url ?? "/", "http://localhost");
   if (
     url.pathname === "/ping" ||
@@ -61,6 +101,7 @@ async function answer(engine: Engine, request: IncomingMessage, response: Server
     response.writeHead(200, { "content-type": "text/plain; charset=UTF-8" }).end("Ok.\n");
     return;
   }
+  const user = userOf(passwords, request);
   const sent = await bodyOf(request);
   const form = await formOf(request, sent);
   const given = form?.get("query") ?? url.searchParams.get("query");
@@ -73,7 +114,15 @@ async function answer(engine: Engine, request: IncomingMessage, response: Server
   }
   const database = url.searchParams.get("database") ?? header(request, "x-clickhouse-database") ?? "default";
   const format = url.searchParams.get("default_format") ?? header(request, "x-clickhouse-format") ?? "TabSeparated";
+  if (namesFile(written, parameters))
+    throw new Error(
+      "Code: 497. DB::Exception: a statement names no file: insert rows with the statement, and read them from its " +
+        "answer. (ACCESS_DENIED)",
+    );
+  if (isMany(written))
+    throw new Error("Code: 62. DB::Exception: Syntax error: Multi-statements are not allowed. (SYNTAX_ERROR)");
   const sql = withParameters(written, parameters);
+  allow(kindOf(sql), user, request.method);
   const rows = given === null || form !== undefined || sent.length === 0 ? undefined : sent;
   send(
     response,
@@ -81,6 +130,17 @@ async function answer(engine: Engine, request: IncomingMessage, response: Server
     format,
     await run(engine, { sql, rows, database, format, settings }),
   );
+}
+
+/** @throws Error as of a server: GET changes nothing, and an app changes no table. */
+function allow(kind: StatementKind, user: string, method: string | undefined): void {
+  if (method !== "POST" && kind !== "read" && kind !== "session")
+    throw new Error("Code: 164. DB::Exception: Cannot execute query in readonly mode: send it with POST. (READONLY)");
+  if (kind === "change" && user !== CLICKHOUSE_OWNER)
+    throw new Error(
+      `Code: 497. DB::Exception: ${user}: Not enough privileges: it reads and inserts; ${CLICKHOUSE_OWNER} changes ` +
+        "tables. (ACCESS_DENIED)",
+    );
 }
 
 interface Statement {
@@ -98,7 +158,7 @@ function run(engine: Engine, { sql, rows, database, format, settings }: Statemen
   if (kind === "session")
     return Promise.resolve({ bytes: new Uint8Array(0), rowsRead: 0, bytesRead: 0, rowsWritten: 0, seconds: 0 });
   if (rows === undefined)
-    return engine.query(kind === "insert" ? "change" : kind, database, withSettings(sql, settings), format);
+    return engine.query(kind === "insert" ? "copy" : kind, database, withSettings(sql, settings), format);
   const target = kind === "insert" ? insertTarget(sql) : undefined;
   if (target !== undefined) return engine.insert(database, { ...target, rows, settings });
   return engine.query(
@@ -140,7 +200,7 @@ function refuse(response: ServerResponse, error: unknown): void {
     response.destroy();
     return;
   }
-  response.writeHead(NOT_FOUND.has(code) ? 404 : BAD_REQUEST.has(code) ? 400 : 500, {
+  response.writeHead(NOT_FOUND.has(code) ? 404 : BAD_REQUEST.has(code) ? 400 : FORBIDDEN.has(code) ? 403 : 500, {
     "content-type": "text/plain; charset=UTF-8",
     "x-clickhouse-exception-code": String(code),
   });

@@ -31,6 +31,32 @@ export function kindOf(sql: string): StatementKind {
     : "change";
 }
 
+// The engine's own grants refuse files as tables; these it would still open: it counts as a tool of
+// its user, not as a server.
+const FILE_CLAUSE = /\b(?:IN|OUT)FILE\b/i;
+const FILE_FUNCTION = /(?<!\w)file(?!\w)[^\w.,;)'=<>+*]*(?:\(|\/\*|--|#)/i;
+const ESCAPED_NAME = /[`"][^`"'\\]*\\/;
+const IDENTIFIER = /\{\s*(\w+)\s*:\s*Identifier\s*\}/g;
+
+/**
+ * True for a statement, before its parameters, that may read or write a file of this machine. It
+ * looks at the text as it stands, literals and comments too: refusing too much is the safe side.
+ */
+export const namesFile = (sql: string, parameters: ReadonlyMap<string, string>): boolean =>
+  FILE_CLAUSE.test(sql) ||
+  FILE_FUNCTION.test(sql) ||
+  ESCAPED_NAME.test(sql) ||
+  [...sql.matchAll(IDENTIFIER)].some(([, name]) => /^file$/i.test(parameters.get(name!)?.trim() ?? ""));
+
+/**
+ * True for several statements in one, which a server refuses over HTTP. What follows the FORMAT of
+ * an insert is rows.
+ */
+export const isMany = (sql: string): boolean => {
+  const bare = sql.replace(new RegExp(LITERAL_OR_COMMENT, "g"), " ");
+  return /;\s*\S/.test(kindOf(sql) === "insert" ? bare.replace(/\bFORMAT\b.*$/is, "") : bare);
+};
+
 // A text parameter travels as a field of tab-separated values: these are its escapes.
 const ESCAPES: Readonly<Record<string, string>> = {
   t: "\t",

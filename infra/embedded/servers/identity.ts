@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { exportJWK, generateKeyPair } from "jose";
 import { demoUsers } from "../demo-users.ts";
 import { readJson, writeJson } from "../home.ts";
+import { refusalOf } from "./same-machine.ts";
 
 /** The `aud` of access tokens. */
 export const AUDIENCE = "urn:tributary:api";
@@ -146,7 +147,11 @@ export async function serveIdentity(options: {
   provider.on("server_error", (_context, error) => console.error(error));
   const handle = provider.callback();
   const server = createServer((request, response) => {
-    if (request.url === "/")
+    // Its own pages post forms, and the portal of this machine asks for tokens.
+    const refusal = refusalOf(request.headers, "of this machine");
+    if (refusal !== undefined)
+      response.writeHead(403, { "content-type": "text/plain; charset=utf-8" }).end(`${refusal}\n`);
+    else if (request.url === "/")
       response.writeHead(200, { "content-type": "text/plain; charset=utf-8" }).end(`${BANNER}\n`);
     else void handle(request, response);
   });

@@ -4,6 +4,7 @@ import type { Server } from "node:http";
 import express, { type Request, type Response } from "express";
 import { incompatibilities, isLevel, LEVELS, type Level, parseSchema } from "./compatibility.ts";
 import { openRegistryLog, type RegistryLog, type Version } from "./registry-log.ts";
+import { refusalOf } from "./same-machine.ts";
 
 const CONTENT_TYPE = "application/vnd.schemaregistry.v1+json";
 // A replay reads the oldest records with the newest code, so a schema must read all earlier ones,
@@ -29,6 +30,11 @@ export async function serveRegistry(options: {
   const log = await openRegistryLog(options.brokers);
   const app = express();
   app.disable("x-powered-by");
+  app.use((request, _response, next) => {
+    const refusal = refusalOf(request.headers);
+    if (refusal !== undefined) throw new Refusal(403, refusal);
+    next();
+  });
   app.use(express.text({ type: () => true, limit: "4mb" }));
   addSubjects(app, log);
   addConfig(app, log);

@@ -5,7 +5,7 @@ import { serverConfig } from "../config.ts";
 type Server = { readonly close: () => Promise<void> };
 
 const config = serverConfig();
-const need = (name: "DATA_FOLDER" | "KAFKA_BROKERS" | "LOGIN_SECRET"): string => {
+const need = (name: "DATA_FOLDER" | "KAFKA_BROKERS" | "LOGIN_SECRET" | "OWNER_PASSWORD" | "APP_PASSWORD"): string => {
   const value = config[name];
   if (value === undefined) throw new Error(`${name} is missing.`);
   return value;
@@ -13,7 +13,12 @@ const need = (name: "DATA_FOLDER" | "KAFKA_BROKERS" | "LOGIN_SECRET"): string =>
 // Only the one that is asked for is loaded: each would otherwise hold the code of all.
 const servers: Readonly<Record<string, () => Promise<Server>>> = {
   clickhouse: async () =>
-    (await import("./clickhouse-front.ts")).serveClickhouse({ port: config.PORT, folder: need("DATA_FOLDER") }),
+    (await import("./clickhouse-front.ts")).serveClickhouse({
+      port: config.PORT,
+      folder: need("DATA_FOLDER"),
+      ownerPassword: need("OWNER_PASSWORD"),
+      appPassword: need("APP_PASSWORD"),
+    }),
   registry: async () =>
     (await import("./registry.ts")).serveRegistry({ port: config.PORT, brokers: need("KAFKA_BROKERS") }),
   identity: async () =>

@@ -4,7 +4,11 @@ import { mkdirSync } from "node:fs";
 import { createRequire } from "node:module";
 import { compiledServer } from "../compiled.ts";
 import { answersHttp } from "../http-health.ts";
-import type { Service } from "../service.ts";
+import type { Place, Service } from "../service.ts";
+import { CLICKHOUSE_APP, CLICKHOUSE_OWNER } from "./store-users.ts";
+
+const urlOf = ({ ports }: Place, user: string, password: string): string =>
+  `http://${user}:${password}@127.0.0.1:${ports.clickhouse}/tributary`;
 
 export const clickhouse: Service = {
   name: "clickhouse",
@@ -27,15 +31,22 @@ export const clickhouse: Service = {
   prepare: async ({ home }) => {
     mkdirSync(home.path("clickhouse"), { recursive: true, mode: 0o700 });
   },
-  command: ({ home, ports }) => ({
+  command: ({ home, ports, secrets }) => ({
     file: process.execPath,
     args: [compiledServer(home), "clickhouse"],
     // A thread for each lane, and two for the files and names that Node itself asks for.
-    env: { PORT: String(ports.clickhouse), DATA_FOLDER: home.path("clickhouse"), UV_THREADPOOL_SIZE: "8" },
+    env: {
+      PORT: String(ports.clickhouse),
+      DATA_FOLDER: home.path("clickhouse"),
+      OWNER_PASSWORD: secrets.clickhouseOwner,
+      APP_PASSWORD: secrets.clickhouseApp,
+      UV_THREADPOOL_SIZE: "9",
+    },
     cwd: home.path("clickhouse"),
   }),
   healthy: ({ ports }) => answersHttp(`http://127.0.0.1:${ports.clickhouse}/ping`),
   stopSignal: "SIGTERM",
-  variables: ({ ports }) => ({ CLICKHOUSE_URL: `http://127.0.0.1:${ports.clickhouse}/tributary` }),
+  variables: (place) => ({ CLICKHOUSE_URL: urlOf(place, CLICKHOUSE_OWNER, place.secrets.clickhouseOwner) }),
+  appVariables: (place) => ({ CLICKHOUSE_URL: urlOf(place, CLICKHOUSE_APP, place.secrets.clickhouseApp) }),
   address: (variables) => ({ url: variables.CLICKHOUSE_URL! }),
 };

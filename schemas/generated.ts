@@ -288,6 +288,11 @@ export interface EventAttributed {
   readonly version: number;
   /** event id of the first copy, when this is a second copy of one conversion */
   readonly merged_into: string | null;
+  /**
+   * of the first copy of a sale: what was given back of it so far; null on other events, and on
+   * sales that were settled before this was kept
+   */
+  readonly refunded_minor: bigint | null;
 }
 
 /** An event with what enrich found out. */

@@ -1,6 +1,7 @@
 // What was sold and earned: by month for the `report` command, in total for the live screen.
 import type { Pool, PoolClient } from "pg";
 import { toDecimal } from "../../domain/money.ts";
+import { weakOrderIds } from "../../domain/order-id.ts";
 import { transaction } from "../../infra/postgres/sql.ts";
 
 /** Amounts are decimal texts with the digits of the currency. */
@@ -35,24 +36,29 @@ export interface Summary {
 }
 
 /**
- * Refunds are found by order when asked, not when written: sale and refund may come from two
- * partitions at once, in any order. A refund without an amount returns all that it concerns, and
- * never is more given back than was sold (as in processors/settle/refund.ts). MXN is what an event
- * without a currency is in (docs/design/contracts.md, "Answers"). An order belongs to the month of
- * its first line.
+ * What settle gave back of each line stands in its row. An order with a line that was settled
+ * before that was kept is counted by its refunds: each by order, at most what was sold, in whatever
+ * order they came. MXN is what an event without a currency is in (docs/design/contracts.md,
+ * "Answers"). An order belongs to the month of its first line; sales whose order id is a
+ * placeholder stand each by itself.
  */
 const byMonth = `
-with line as (
-  select coalesce(order_id, event_id::text) as order_key, product_id, coalesce(currency, 'MXN') as currency,
-    min(occurred_at) as occurred_at,
-    sum(coalesce(value_minor, 0)) as value
-  from product_sales where client_id = $1 and t <> 'refund' and merged_into is null
-  group by 1, 2, 3
+with said as (
+  select t, case when lower(order_id) = any ($2) then event_id::text else coalesce(order_id, event_id::text) end
+    as order_key, product_id, currency, occurred_at, value_minor, refunded_minor
+  from product_sales where client_id = $1 and merged_into is null
+), sold_line as (
+  select order_key, product_id, coalesce(currency, 'MXN') as currency, occurred_at, coalesce(value_minor, 0) as value,
+    refunded_minor
+  from said where t <> 'refund'
+), unkept as (
+  select order_key from sold_line group by 1 having bool_or(refunded_minor is null)
+), line as (
+  select order_key, product_id, currency, min(occurred_at) as occurred_at, sum(value) as value
+  from sold_line join unkept using (order_key) group by 1, 2, 3
 ), refund as (
-  select order_id as order_key, product_id, currency, bool_or(value_minor is null) as is_full,
-    sum(value_minor) as amount
-  from product_sales where client_id = $1 and t = 'refund' and merged_into is null
-  group by 1, 2, 3
+  select order_key, product_id, currency, bool_or(value_minor is null) as is_full, sum(value_minor) as amount
+  from said join unkept using (order_key) where t = 'refund' group by 1, 2, 3
 ), refund_of_line as (
   select order_key, product_id, line.currency, bool_or(is_full) as is_full, sum(amount) as amount
   from refund join line using (order_key, product_id)
@@ -68,12 +74,17 @@ with line as (
   from refund join sale using (order_key)
   where product_id is null and (is_full or coalesce(refund.currency, sale.currency) = sale.currency)
   group by 1, 2
+), counted as (
+  select order_key, currency, min(occurred_at) as occurred_at, sum(value) as value, sum(refunded_minor) as refunded
+  from sold_line left join unkept using (order_key) where unkept.order_key is null group by 1, 2
+  union all
+  select order_key, currency, occurred_at, value,
+    case when is_full then value else least(value, refunded + coalesce(amount, 0)) end
+  from sale left join refund_of_order using (order_key, currency)
 ), sold as (
   select to_char(occurred_at at time zone 'America/Mexico_City', 'YYYY-MM') as month, currency, count(*)::int as orders,
-    sum(value)::bigint as revenue,
-    sum(case when is_full then value else least(value, refunded + coalesce(amount, 0)) end)::bigint as refunded
-  from sale left join refund_of_order using (order_key, currency)
-  group by 1, 2
+    sum(value)::bigint as revenue, sum(refunded)::bigint as refunded
+  from counted group by 1, 2
 ), earned as (
   select to_char(make_date(year, month, 1), 'YYYY-MM') as month, currency, sum(amount_minor)::bigint as commission
   from ledger_entries where client_id = $1
@@ -107,7 +118,7 @@ export const report = (pool: Pool, clientId: number, _by: "month"): Promise<{ re
       // Tables that have just grown look empty to the planner, and nested loops over 7,000 sales
       // took it 17 s; hashes cost the same whatever it believes.
       await tx.query("set local enable_nestloop = off");
-      const { rows } = await tx.query<MonthRow>(byMonth, [clientId]);
+      const { rows } = await tx.query<MonthRow>(byMonth, [clientId, weakOrderIds]);
       return {
         rows: rows.map(({ month, currency, orders, revenue, refunded, commission }) => ({
           month,

@@ -66,7 +66,10 @@ export const attribute: Processor<EventScored, Out, Journey, AttributeFacts, "no
     journey,
     kind !== null,
   );
-  const attributed: EventAttributed = { event: shown, enrichment, fraud, credit, version: 1, merged_into: null };
+  const attributed: EventAttributed = {
+    ...{ event: shown, enrichment, fraud, credit, version: 1, merged_into: null },
+    refunded_minor: null,
+  };
   const emitted: Emitted<Out> =
     kind === null
       ? { output: "attributed", data: attributed }

@@ -1,8 +1,10 @@
-// Brings the lines of an order to what its claims say now: credit, worth, and share of the refunds.
+// Brings the lines of an order to what its claims say now: credit, worth, and share of the refunds,
+// which their rows say too: reports count by them, and no second rule has to agree.
 
 import type { EventAttributed } from "../../schemas/generated.ts";
+import type { UnixMs } from "../../stream/flow.ts";
 import { type Changes, creditAgain, creditLine, takeBack } from "./credit-line.ts";
-import { type Line, type OrderState, rowOf } from "./order.ts";
+import { type Line, type OrderState, rowOf, rowText } from "./order.ts";
 import { spread } from "./spread.ts";
 
 /** A line that a claim has changed or made, before its share of the refunds. */
@@ -44,4 +46,33 @@ export const changeLines = (
       ? creditAgain(changes, was, line, one.row, one.reason)
       : moved(changes, was, line);
   });
+};
+
+type Rows = readonly { readonly row: EventAttributed; readonly at: UnixMs }[];
+
+/**
+ * The rows that a claim writes and the order that it leaves, each line whose refunds changed with a
+ * row that says so: one that is written anyway, else one version up.
+ */
+export const withRefunds = (
+  before: OrderState,
+  after: OrderState,
+  rows: Rows,
+): { readonly rows: Rows; readonly state: OrderState } => {
+  // Nearly every claim is of an order that nothing was ever given back of.
+  if (before.refunds.length + after.refunds.length === 0) return { rows, state: after };
+  const was = new Map(before.lines.map((line) => [line.event_id, line.refunded_minor]));
+  let written = rows;
+  const lines = after.lines.map((line): Line => {
+    const { event_id, refunded_minor, at } = line;
+    if ((was.get(event_id) ?? 0n) === refunded_minor) return line;
+    const isOwn = ({ event }: EventAttributed): boolean => event.event_id === event_id;
+    const now = rows.findLast(({ row }) => isOwn(row))?.row;
+    const known = now ?? rowOf(line);
+    const row = { ...known, refunded_minor, version: now === undefined ? known.version + 1 : known.version };
+    written =
+      now === undefined ? [...written, { row, at }] : written.map((one) => (one.row === now ? { ...one, row } : one));
+    return { ...line, row: rowText(row) };
+  });
+  return { rows: written, state: { ...after, lines } };
 };

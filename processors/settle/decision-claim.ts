@@ -143,5 +143,6 @@ const blank = (
     },
     version: 1,
     merged_into: null,
+    refunded_minor: null,
   };
 };

@@ -144,6 +144,7 @@ export const mergeCopy = (
     credit: takesCredit ? copy.credit : first.credit,
     version: first.version + 1,
     merged_into: first.merged_into,
+    refunded_minor: first.refunded_minor,
   };
 };
 
@@ -180,4 +181,5 @@ export const rowOfCopy = (copy: EventAttributed, firstEventId: string): EventAtt
   credit: creditOfCopy(copy.credit),
   version: copy.version,
   merged_into: firstEventId,
+  refunded_minor: null,
 });

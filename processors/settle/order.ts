@@ -131,14 +131,16 @@ const decoder = new TextDecoder();
  * JSON has no bigint. Copies with the amounts as text cost a tenth of a replacer, which is called
  * for every field.
  */
-export const rowText = (row: EventAttributed): string =>
-  row.event.value_minor === null
-    ? JSON.stringify(row)
-    : JSON.stringify({ ...row, event: { ...row.event, value_minor: row.event.value_minor.toString() } });
+export const rowText = (row: EventAttributed): string => {
+  const { event, refunded_minor } = row;
+  const plain = event.value_minor === null ? event : { ...event, value_minor: event.value_minor.toString() };
+  return JSON.stringify({ ...row, event: plain, refunded_minor: refunded_minor?.toString() });
+};
 
 export const rowOf = (line: Pick<Line, "row">): EventAttributed => {
   const row = JSON.parse(line.row);
   if (row.event.value_minor !== null) row.event.value_minor = BigInt(row.event.value_minor);
+  row.refunded_minor = row.refunded_minor == null ? null : BigInt(row.refunded_minor);
   return row;
 };
 

@@ -13,7 +13,7 @@ import {
   reject,
   type UnixMs,
 } from "../../stream/flow.ts";
-import { changeLines, type Touched } from "./change-lines.ts";
+import { changeLines, type Touched, withRefunds } from "./change-lines.ts";
 import type { Changes } from "./credit-line.ts";
 import { decideOrder, decideWaiting } from "./decide.ts";
 import { isLead, leadIdOf, meet, nameOf, productKeyOf } from "./meet.ts";
@@ -50,6 +50,12 @@ const emitted = (rows: Rows, { records }: Changes, state: OrderState): Outcome =
     state,
   );
 
+/** What refunds take of the lines now stands in their rows too. */
+const answered = (before: OrderState, written: Rows, changes: Changes, after: OrderState): Outcome => {
+  const { rows, state } = withRefunds(before, after, written);
+  return emitted(rows, changes, state);
+};
+
 const withClaim = (claimedBy: readonly number[], row: EventAttributed): readonly number[] =>
   !isCredited(row) || claimedBy.includes(row.credit.partner_id!) ? claimedBy : [...claimedBy, row.credit.partner_id!];
 
@@ -57,8 +63,7 @@ const withClaim = (claimedBy: readonly number[], row: EventAttributed): readonly
 const isClaimedByAnother = (order: OrderState, row: EventAttributed): boolean =>
   isCredited(row) && order.claimed_by.some((partner) => partner !== row.credit.partner_id);
 
-const opened = (claim: Recorded<Claim>, review: string | null): Line => {
-  const row = claim.data.attributed;
+const opened = (claim: Recorded<Claim>, row: EventAttributed, review: string | null): Line => {
   return {
     product_key: productKeyOf(claim.data),
     name: nameOf(claim.data),
@@ -112,7 +117,7 @@ const firstCopy = (
   total: Line | null,
 ): Outcome | Reject<"order_too_large"> => {
   if (order.lines.length >= MOST_LINES) return reject("order_too_large");
-  const row = claim.data.attributed;
+  const row = { ...claim.data.attributed, refunded_minor: 0n };
   const changes: Changes = { cause: claim, records: [] };
   const review =
     row.fraud.band === "review"
@@ -123,7 +128,7 @@ const firstCopy = (
           ? DISPUTED
           : null;
   const first = {
-    line: opened(claim, review),
+    line: opened(claim, row, review),
     row,
     isRewritten: true,
     takesCredit: isCredited(row),
@@ -135,13 +140,9 @@ const firstCopy = (
   const lines = changed.map((line) => (line === settled ? decided : line));
   const written = [row, ...rows].map((version) => ({ row: version, at: claim.at }));
   const taken = asTheirSales(order.refunds, lines, null);
-  return emitted([...written, ...taken.rows], changes, {
-    ...order,
-    lines,
-    refunds: taken.refunds,
-    decisions,
-    claimed_by: withClaim(order.claimed_by, row),
-  });
+  const claimed_by = withClaim(order.claimed_by, row);
+  const left = { ...order, lines, refunds: taken.refunds, decisions, claimed_by };
+  return answered(order, [...written, ...taken.rows], changes, left);
 };
 
 /** What was settled of a line in another currency keeps its share of the line. */
@@ -229,7 +230,7 @@ const secondCopy = (claim: Recorded<Claim>, order: OrderState, copied: readonly 
     copyRow,
     ...taken.rows,
   ];
-  return emitted(written, changes, {
+  return answered(order, written, changes, {
     ...order,
     lines,
     refunds: taken.refunds,
@@ -251,7 +252,7 @@ const withIds = (touched: Touched, claim: Claim): Touched => ({
 const refundClaim = (claim: Recorded<Claim>, order: OrderState): Outcome => {
   const changes: Changes = { cause: claim, records: [] };
   const { rows, state } = claim.data.moved === null ? takeRefund(changes, order) : moveRefund(changes, order);
-  return emitted(rows, changes, state);
+  return answered(order, rows, changes, state);
 };
 
 const decisionClaim = (claim: Recorded<Claim>, decision: Decision, order: OrderState): Outcome => {

@@ -12,7 +12,7 @@ const saleTypes: ReadonlySet<string> = new Set(["purchase", "ext_purchase", "ref
  */
 export const saleRows = ({
   at,
-  data: { event, fraud, credit, version, merged_into },
+  data: { event, fraud, credit, version, merged_into, refunded_minor },
 }: Recorded<EventAttributed>): readonly SaleRow[] =>
   saleTypes.has(event.t)
     ? [
@@ -35,6 +35,7 @@ export const saleRows = ({
           campaign_id: credit.campaign_id,
           fraud_band: fraud.band,
           merged_into,
+          refunded_minor: refunded_minor?.toString() ?? null,
         },
       ]
     : [];

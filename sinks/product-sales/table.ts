@@ -32,6 +32,8 @@ const saleColumns = {
   campaign_id: nullable(int),
   fraud_band: text,
   merged_into: nullable(uuid),
+  /** What was given back of a sale; null: settled before this was kept. */
+  refunded_minor: nullable(bigint),
 };
 export type SaleRow = WrittenRow<typeof saleColumns>;
 export type StoredSale = StoredRow<typeof saleColumns>;

@@ -13,7 +13,7 @@ describe("the first copy of a line", () => {
   test("is stored as it came and credits its partner", () => {
     const first = sale();
     const { conversions, rows } = settled(first);
-    expect(rows).toEqual([first.data.attributed]);
+    expect(rows).toEqual([{ ...first.data.attributed, refunded_minor: 0n }]);
     expect(conversions.map(({ data }) => data)).toMatchObject([
       {
         kind: "credited",
@@ -247,7 +247,13 @@ describe("a refund", () => {
       },
       { kind: "reversed", version: 2, product_id: "sku2", value_minor: 5_00n, refunded_minor: 5_00n },
     ]);
-    expect(rows.at(-1)).toEqual(returned.data.attributed);
+    expect(rows[2]).toEqual(returned.data.attributed);
+    expect(
+      rows.slice(3).map(({ event, version, refunded_minor }) => [event.product_id, version, refunded_minor]),
+    ).toEqual([
+      ["sku1", 2, 100_00n],
+      ["sku2", 2, 5_00n],
+    ]);
   });
 
   test("carries the time of its sale", () => {

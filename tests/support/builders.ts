@@ -167,6 +167,7 @@ export const attributed = (
     readonly credit?: Partial<Credit>;
     readonly version?: number;
     readonly merged_into?: string | null;
+    readonly refunded_minor?: bigint | null;
   } = {},
 ): EventAttributed => ({
   event: purchase(event),
@@ -175,6 +176,7 @@ export const attributed = (
   credit: credit(over.credit),
   version: over.version ?? 1,
   merged_into: over.merged_into ?? null,
+  refunded_minor: over.refunded_minor ?? null,
 });
 
 /** A credited purchase of order o1 unless said otherwise. */

@@ -78,8 +78,12 @@ export interface Line {
   readonly status: "open" | "credited" | "reversed";
   readonly partner: number | null;
   readonly account: "payable" | "held" | null;
-  /** What is left of the sale, in minor units. */
+  /** What is left for the partner who is credited, in minor units. */
   readonly left: bigint;
+  /** What was sold and what of it was given back: what reports count, credited or not. */
+  readonly sold: bigint;
+  readonly refunded: bigint;
+  readonly currency: string;
 }
 export interface Answers {
   /** By client and the id of the event that made the line. */

@@ -251,17 +251,57 @@ const ofOrder = (refunds: readonly Sent[], all: readonly Sale[]): void => {
   for (const [n, { sale, part }] of byRest.entries()) goBack(sale, part + (BigInt(n) < missing ? 1n : 0n));
 };
 
-export const answersTo = (history: History): Answers => {
+const booksAfter = (history: History): Books => {
   const books = new Books(history);
   for (const one of history.happenings) one.is === "event" ? books.take(one) : books.judge(one);
+  return books;
+};
+
+/** What a client's report says, by client, month and currency: amounts in minor units. */
+export interface Reported {
+  orders: number;
+  revenue: bigint;
+  refunded: bigint;
+}
+/** Each order in each of its currencies belongs to the month of its first line. */
+export const reportsOf = (history: History): Readonly<Record<string, Reported>> => {
+  const reports: Record<string, Reported> = {};
+  for (const { sales } of booksAfter(history).orders.values())
+    for (const currency of new Set(sales.map(currencyIn))) {
+      const lines = sales.filter((one) => isGoods(one) && currencyIn(one) === currency).sort((a, b) => a.at - b.at);
+      if (lines[0] === undefined) continue;
+      const key = `${lines[0].first.client} ${monthOf(lines[0].at)} ${currency}`;
+      const before = reports[key] ?? { orders: 0, revenue: 0n, refunded: 0n };
+      reports[key] = {
+        orders: before.orders + 1,
+        revenue: before.revenue + sum(lines.map(({ copies }) => moneyOf(copies).value)),
+        refunded: before.refunded + sum(lines.map(({ refunded }) => refunded)),
+      };
+    }
+  return reports;
+};
+const isGoods = ({ type }: Sale): boolean => type === "purchase" || type === "ext_purchase";
+const currencyIn = ({ copies }: Sale): string => moneyOf(copies).currency;
+
+export const answersTo = (history: History): Answers => {
+  const books = booksAfter(history);
   const lines: Record<string, Line> = {};
   const money: Record<string, bigint> = { ...books.accounts.tiers() };
-  for (const { credit, first, at } of [...books.orders.values()].flatMap(({ sales }) => sales)) {
+  for (const { credit, first, at, copies, refunded } of [...books.orders.values()].flatMap(({ sales }) => sales)) {
+    const { value: sold, currency } = moneyOf(copies);
+    const goods = { sold, refunded, currency };
     const name = `${first.client}/${first.id}`;
     const account = credit?.isHeld ? "held" : "payable";
     if (credit === null || credit.isBack)
-      lines[name] = { status: credit === null ? "open" : "reversed", partner: null, account: null, left: 0n };
-    else lines[name] = { status: "credited", partner: credit.partner, account, left: credit.value - credit.refunded };
+      lines[name] = { status: credit === null ? "open" : "reversed", partner: null, account: null, left: 0n, ...goods };
+    else
+      lines[name] = {
+        status: "credited",
+        partner: credit.partner,
+        account,
+        left: credit.value - credit.refunded,
+        ...goods,
+      };
     if (credit !== null) money[`${name} ${credit.partner} ${account} ${credit.currency} ${monthOf(at)}`] = owed(credit);
   }
   for (const name of Object.keys(money)) if (money[name] === 0n) delete money[name];

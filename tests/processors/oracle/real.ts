@@ -63,11 +63,11 @@ const contractOf = (saved: ContractSaved, n: number, apart: number, currency: st
   });
 };
 
-/** What all of these histories' stages may look up. */
-export const knownTo = (histories: readonly History[]): Read => {
-  const clients = histories.flatMap((history, apart) =>
+/** What all of these histories' stages may look up; the first of them is `from` apart. */
+export const knownTo = (histories: readonly History[], from = 0): Read => {
+  const clients = histories.flatMap((history, n) =>
     history.clients.map((one) =>
-      client({ client_id: idIn(apart, one.id), currency: one.currency, hold_days: one.holdDays }),
+      client({ client_id: idIn(from + n, one.id), currency: one.currency, hold_days: one.holdDays }),
     ),
   );
   const everywhere = clients.map(({ client_id }) => client_id);
@@ -81,9 +81,9 @@ export const knownTo = (histories: readonly History[]): Read => {
         return link({ link_id, client_id, campaign_id: client_id, partner_id, code: `l${link_id}` });
       }),
     ),
-    contracts: histories.flatMap((history, apart) =>
+    contracts: histories.flatMap((history, at) =>
       history.contracts.map((one, n) =>
-        contractOf(one, n, apart, history.clients.find(({ id }) => id === one.client)!.currency),
+        contractOf(one, n, from + at, history.clients.find(({ id }) => id === one.client)!.currency),
       ),
     ),
     rules: [],
@@ -247,24 +247,26 @@ export const readAnswers = (
     (row) => row.event.event_id,
     (a, b) => a.version > b.version,
   );
-  for (const { event, credit, merged_into } of rows.values()) {
+  for (const { event, credit, merged_into, refunded_minor } of rows.values()) {
     senders.set(event.event_id, event.sender_event_id!);
     const isLine = sales.has(event.event_id) && merged_into === null;
     if (!isLine) continue;
     const { of, client: id } = place(event.client_id);
     const held = byEvent.get(event.event_id);
     const isTaken = held?.kind === "reversed" && held.refunded_minor === held.line_value_minor;
+    const goods = { sold: event.value_minor ?? 0n, refunded: refunded_minor ?? -1n, currency: event.currency ?? "MXN" };
     of.lines[`${id}/${event.sender_event_id}`] =
       credit.partner_id === null || held === undefined
-        ? { status: "open", partner: null, account: null, left: 0n }
+        ? { status: "open", partner: null, account: null, left: 0n, ...goods }
         : isTaken
-          ? { status: "reversed", partner: null, account: null, left: 0n }
+          ? { status: "reversed", partner: null, account: null, left: 0n, ...goods }
           : {
               status: "credited",
               partner: held.partner_id,
               account:
                 released.has(held.conversion_id) || reviews.get(held.conversion_id) === null ? "payable" : "held",
               left: held.line_value_minor - held.refunded_minor,
+              ...goods,
             };
   }
   const entries = newest(

@@ -37,18 +37,23 @@ export const writtenIn = (driven: Read): Written => ({
  * The n-th happening of every history goes at once, and is followed to its end before the next
  * ones.
  */
-const answersOfReal = async (histories: readonly History[]): Promise<readonly Answers[]> => {
-  const driven = drive(pipeline, { wire: inMemoryWire, hosting: moneyStages, read: knownTo(histories), batch: 1_000 });
-  const published = histories.map(publishedBy);
+export const driven = async (histories: readonly History[], from = 0) => {
+  const read = knownTo(histories, from);
+  const log = drive(pipeline, { wire: inMemoryWire, hosting: moneyStages, read, batch: 1_000 });
+  const published = histories.map((history, n) => publishedBy(history, from + n));
   const longest = Math.max(...published.map((all) => all.length));
   for (let n = 0; n < longest; n++) {
     const now = published.flatMap((all): Published | readonly [] => all[n] ?? []);
     const scored = now.flatMap((one) => (one.topic === "scored" ? one : []));
     const claims = now.flatMap((one) => (one.topic === "claims" ? one : []));
-    if (scored.length > 0) await driven.send(topics.eventsScored, ...scored);
-    if (claims.length > 0) await driven.send(topics.claims, ...claims);
+    if (scored.length > 0) await log.send(topics.eventsScored, ...scored);
+    if (claims.length > 0) await log.send(topics.claims, ...claims);
   }
-  return readAnswers(histories, published, writtenIn(driven));
+  return { log, published };
+};
+const answersOfReal = async (histories: readonly History[]): Promise<readonly Answers[]> => {
+  const { log, published } = await driven(histories);
+  return readAnswers(histories, published, writtenIn(log));
 };
 
 const readable = (_: string, value: unknown): unknown =>

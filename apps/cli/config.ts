@@ -4,6 +4,7 @@ import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { readJson, type Secrets } from "../../infra/embedded/home.ts";
+import { secretsIn, variables } from "../../infra/runtime/environment.ts";
 import { type Keyring, keyringOf } from "../../infra/runtime/keyring.ts";
 import type { AdminAccess } from "../../modules/installation/steps.ts";
 
@@ -84,6 +85,21 @@ export const redisUrl = (): string => process.env.REDIS_URL ?? readRun().service
 
 /** Where objects are kept: the embedded stack keeps them in a folder of its home. */
 export const objectStoreUrl = (): string => process.env.OBJECT_STORE_URL ?? pathToFileURL(`${homeOf()}/objects`).href;
+
+/**
+ * What no command may print: the passwords of the environment, and of the stack of this folder. The
+ * tokens of its demonstration are not among them: they are there to be used.
+ */
+export const hiddenSecrets = (): readonly string[] => {
+  const { services, control } = readJson<Partial<Run> & { control?: { token: string } }>(`${homeOf()}/run.json`) ?? {};
+  const urls = Object.entries(services ?? {}).map(([name, service]) => [name, "url" in service ? service.url : ""]);
+  return [
+    ...secretsIn(Object.fromEntries(Object.keys(variables).map((name) => [name, process.env[name] ?? ""]))),
+    ...secretsIn(Object.fromEntries(urls)),
+    ...Object.values(readJson<Secrets>(`${homeOf()}/secrets.json`) ?? {}).map(String),
+    ...(control === undefined ? [] : [control.token]),
+  ];
+};
 
 /** The list of secrets: from the environment, else that of the stack of this folder. */
 export const secretsText = (): string => {

@@ -2,7 +2,8 @@
 // refused.
 
 import { Command, CommanderError } from "commander";
-import { visible } from "../../infra/runtime/output.ts";
+import { redactorOf } from "../../infra/runtime/log.ts";
+import { printThrough, tell } from "../../infra/runtime/output.ts";
 import { Refused, UsageError } from "../../infra/runtime/refused.ts";
 import { alertCommands } from "./commands/alerts.ts";
 import { archiveCommands } from "./commands/archive.ts";
@@ -26,6 +27,7 @@ import { storeCommands } from "./commands/stores.ts";
 import { tokenCommands } from "./commands/tokens.ts";
 import { userCommands } from "./commands/users.ts";
 import { waitingCommands } from "./commands/waiting.ts";
+import { hiddenSecrets } from "./config.ts";
 
 const program = new Command("tributary")
   .description(
@@ -64,12 +66,13 @@ for (const add of [
 process.stdout.on("error", (error: NodeJS.ErrnoException) => {
   if (error.code !== "EPIPE") throw error;
 });
+printThrough(redactorOf(hiddenSecrets()));
 try {
   await program.parseAsync();
 } catch (error) {
   if (error instanceof CommanderError) process.exitCode = error.exitCode === 0 ? 0 : 2;
   else {
-    process.stderr.write(`${visible((error as Error).message)}\n`);
+    tell((error as Error).message);
     process.exitCode = error instanceof UsageError ? 2 : error instanceof Refused ? 3 : 1;
   }
 }

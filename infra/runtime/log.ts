@@ -19,6 +19,8 @@ export interface Log {
 export interface LogSettings {
   readonly app: string;
   readonly level?: "debug" | "info" | "warn" | "error" | "silent";
+  /** Censored wherever they stand in a line: servers repeat in errors what they were sent. */
+  readonly secrets?: readonly string[];
   /** Standard output when left out. */
   readonly to?: { readonly write: (line: string) => void };
 }
@@ -33,7 +35,32 @@ const SECRET = [
 ];
 const paths = SECRET.flatMap((name) => [name, name.startsWith("[") ? `*${name}` : `*.${name}`]);
 
-export const openLog = ({ app, level = "info", to }: LogSettings): Log => {
+const CENSORED = "[redacted]";
+/** Opaque tokens and signed user tokens, of which no process keeps a list. */
+const TOKENS = String.raw`trb_[a-z]+_[\w-]{43}|eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]{8,}`;
+/** A shorter one may be an ordinary word. */
+const MIN_LENGTH = 6;
+
+/**
+ * Replaces these values in a text: as they are, escaped, percent-encoded; and what matches the
+ * patterns.
+ */
+export const redactorOf = (
+  secrets: readonly string[],
+  patterns: readonly string[] = [],
+): ((text: string) => string) => {
+  const forms = secrets
+    .filter((secret) => secret.length >= MIN_LENGTH)
+    .flatMap((secret) => [secret, JSON.stringify(secret).slice(1, -1), encodeURIComponent(secret)])
+    .sort((a, b) => b.length - a.length)
+    .map((form) => form.replace(/[.*+?^${}()|[\]\\/]/g, "\\$&"));
+  if (forms.length + patterns.length === 0) return (text) => text;
+  const found = new RegExp([...new Set(forms), ...patterns].join("|"), "g");
+  return (text) => text.replace(found, CENSORED);
+};
+
+export const openLog = ({ app, level = "info", secrets = [], to }: LogSettings): Log => {
+  const redact = redactorOf(secrets, [TOKENS]);
   const options: pino.LoggerOptions = {
     level,
     base: { app, pid: process.pid },
@@ -41,7 +68,8 @@ export const openLog = ({ app, level = "info", to }: LogSettings): Log => {
     timestamp: pino.stdTimeFunctions.isoTime,
     formatters: { level: (name) => ({ level: name }) },
     serializers: { error: pino.stdSerializers.errWithCause },
-    redact: { paths, censor: "[redacted]" },
+    redact: { paths, censor: CENSORED },
+    hooks: { streamWrite: redact },
   };
   return wrap(to === undefined ? pino(options) : pino(options, to));
 };

@@ -27,7 +27,13 @@ export const table = (headers: readonly string[], rows: readonly (readonly (stri
   return [line(headers), line(widths.map((width) => "-".repeat(width))), ...cells.map(line)].join("\n");
 };
 
-export const print = (text: string): void => void process.stdout.write(`${visible(text)}\n`);
+let redact = (text: string): string => text;
+/** From now on nothing is printed but through this, for what an output must not show. */
+export const printThrough = (redactor: (text: string) => string): void => {
+  redact = redactor;
+};
+
+export const print = (text: string): void => void process.stdout.write(`${visible(redact(text))}\n`);
 export const printJson = (value: unknown): void =>
   print(JSON.stringify(value, (_, part) => (typeof part === "bigint" ? part.toString() : part), 2));
-export const tell = (text: string): void => void process.stderr.write(`${visible(text)}\n`);
+export const tell = (text: string): void => void process.stderr.write(`${visible(redact(text))}\n`);

@@ -1,6 +1,6 @@
 // The frame of every app's main.ts.
 
-import type { Environment } from "./environment.ts";
+import { type Environment, secretsIn } from "./environment.ts";
 import { type Log, openLog } from "./log.ts";
 import { run, type Scope } from "./scope.ts";
 
@@ -21,6 +21,8 @@ export const start = <Config extends Environment<"INSTANCE_NAME" | "LOG_LEVEL">>
     process.exitCode = 2;
     return;
   }
-  const log = openLog({ app, level: config.LOG_LEVEL }).with({ instance: config.INSTANCE_NAME });
+  const log = openLog({ app, level: config.LOG_LEVEL, secrets: secretsIn(config) }).with({
+    instance: config.INSTANCE_NAME,
+  });
   run(main(config, log), log);
 };

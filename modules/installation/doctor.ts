@@ -261,9 +261,15 @@ async function checkRedis(url: string): Promise<Finding> {
 }
 
 async function checkRegistry(url: string): Promise<Finding> {
-  const answer = await fetch(`${url.replace(/\/$/, "")}/subjects`, { signal: AbortSignal.timeout(2_000) });
-  const subjects = (await answer.json()) as readonly string[];
-  return answer.ok
-    ? good(`${subjects.length} subjects`)
-    : bad(`answered ${answer.status}`, "see that SCHEMA_REGISTRY_URL is right");
+  const target = new URL(url);
+  const login = `${decodeURIComponent(target.username)}:${decodeURIComponent(target.password)}`;
+  const headers = login === ":" ? {} : { authorization: `Basic ${Buffer.from(login).toString("base64")}` };
+  // fetch refuses an address with credentials, and repeats it in its error.
+  [target.username, target.password] = ["", ""];
+  const answer = await fetch(`${target.href.replace(/\/$/, "")}/subjects`, {
+    headers,
+    signal: AbortSignal.timeout(2_000),
+  });
+  if (!answer.ok) return bad(`answered ${answer.status}`, "see that SCHEMA_REGISTRY_URL is right");
+  return good(`${((await answer.json()) as readonly string[]).length} subjects`);
 }

@@ -1,6 +1,8 @@
 // The drill of docs/runbooks/rotate-secrets.md on the whole product: under a new secret every
 // device stays who it was, what the old one signed stays good, and when it goes exactly that ends.
 import { randomBytes } from "node:crypto";
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { clickIdKey, mint } from "../../domain/click-id.ts";
 import { openPool } from "../../infra/postgres/sql.ts";
@@ -12,7 +14,9 @@ import { freePort } from "../support/ingest.ts";
 
 const NEW = randomBytes(32).toString("base64");
 const WORKERS_FIRST = ["worker-chain", "worker-money", "ingest"];
-const running = apps.filter(({ name }) => [...WORKERS_FIRST, "keeper"].includes(name));
+const running = apps
+  .filter(({ name }) => [...WORKERS_FIRST, "keeper"].includes(name))
+  .map((app) => ({ ...app, env: { LOG_LEVEL: "debug" } }));
 
 let product: Product;
 let old: string;
@@ -70,7 +74,10 @@ const secrets = async (list: string, ...args: readonly string[]): Promise<any> =
 const restarted = async (list: string): Promise<void> => {
   for (const name of WORKERS_FIRST) {
     await product.stack.stop(name);
-    await product.stack.start({ ...running.find((app) => app.name === name)!, env: { TRIBUTARY_SECRET: list } });
+    await product.stack.start({
+      ...running.find((app) => app.name === name)!,
+      env: { LOG_LEVEL: "debug", TRIBUTARY_SECRET: list },
+    });
   }
 };
 const hmacSecret = async (list: string): Promise<string | undefined> => {
@@ -154,3 +161,23 @@ test("a secret takes the place of another: no device is lost, and what the old o
   expect([ended.code, ended.stdout.includes("identifiers of this installation are hashed under")]).toEqual([1, true]);
   expect(await product.rows("select 1 from secret_holders where instance = 'without-pepper'")).toEqual([]);
 }, 280_000);
+
+const valuesIn = (file: string): readonly string[] =>
+  Object.values(JSON.parse(readFileSync(join(product.stack.home, file), "utf8")) as Record<string, string>);
+
+test("no secret of the stack is in a log of it, nor in what status and doctor print", async () => {
+  const { home, run } = product.stack;
+  const hidden = [...valuesIn("secrets.json"), NEW, run.control.token];
+  const leaks = (text: string, values: readonly string[]) => values.filter((value) => text.includes(value)).length;
+  const commands = ["status", "status --json", "doctor"];
+  const printed = await Promise.all(commands.map((line) => product.tributary(...line.split(" ")).done));
+  for (const [n, { stdout, stderr }] of printed.entries()) expect(leaks(stdout + stderr, hidden), commands[n]).toBe(0);
+  expect(printed[1]!.stdout, "it was there to be printed").toContain(":[redacted]@127.0.0.1:");
+  const logs = readdirSync(join(home, "logs"));
+  expect(logs).toEqual(expect.arrayContaining(["ingest.log", "worker-chain.log", "keeper.log", "postgres.log"]));
+  for (const log of logs) {
+    const text = readFileSync(join(home, "logs", log), "utf8");
+    expect(leaks(text, [...hidden, ...valuesIn("demo-secrets.json")]), log).toBe(0);
+  }
+  expect(readFileSync(join(home, "logs", "ingest.log"), "utf8")).toContain('"level":"debug"');
+});

@@ -15,7 +15,7 @@ import { scoreFacts } from "./processors/score/facts.ts";
 import { score } from "./processors/score/score.ts";
 import { decisionRecord } from "./processors/settle/decision-claim.ts";
 import { conflict } from "./processors/settle/conflict.ts";
-import { order } from "./processors/settle/order.ts";
+import { order } from "./processors/settle/memory/order.ts";
 import { settle } from "./processors/settle/settle.ts";
 import { topics } from "./topics.ts";
 import { archive } from "./sinks/archive/archive.ts";

@@ -14,6 +14,9 @@ const benches: Readonly<Record<string, string>> = {
   replay:
     "how fast an hour of the log is written to the stores again beside the live rate, and what live " +
     "traffic pays for it",
+  money:
+    "what a claim costs as its order grows to 2,000 lines, and a conversion as its partner comes to have " +
+    "a million; no servers",
   archive: "what archiving an event costs, and how fast a window comes back, restored or relearnt",
   durable: "what it costs to survive a power cut: the log with a sync for each send, and the spool of an edge",
   chain: "the whole pipeline at a steady rate: lag, freshness, CPU per process and event",

@@ -111,17 +111,28 @@ export interface MemoryOf<State> {
   readonly keyedBy: string;
   readonly driver: "fast" | "durable";
   readonly keysOf: (event: Recorded<any>) => readonly string[];
-  /** Assembles the state from the values of `keys` (undefined: nothing remembered yet). */
-  readonly stateOf: (keys: readonly string[], values: readonly (Uint8Array | undefined)[]) => State;
   /**
-   * The keys whose value differs from `before`, with the bytes to remember. Compared by reference:
+   * More keys that the event meets, named by the values of `keysOf`. What `stateOf` and `changes`
+   * get is `keysOf`, then these.
+   */
+  readonly furtherKeysOf?: (event: Recorded<any>, values: readonly any[]) => readonly string[];
+  /**
+   * Durable values are read and written once a batch, however many events meet them: what `decode`
+   * makes of the bytes of `encode` must be no different to a processor.
+   */
+  readonly decode: (bytes: Uint8Array) => unknown;
+  readonly encode: (value: any) => Uint8Array;
+  /** Assembles the state from the values of `keys` (undefined: nothing remembered yet). */
+  readonly stateOf: (keys: readonly string[], values: readonly any[]) => State;
+  /**
+   * The keys whose value differs from `before`, with the value to remember. Compared by reference:
    * the state as received means nothing new.
    */
   readonly changes: (
     keys: readonly string[],
     before: State,
     after: State,
-  ) => readonly { readonly key: string; readonly value: Uint8Array }[];
+  ) => readonly { readonly key: string; readonly value: unknown }[];
 }
 
 /**
@@ -409,9 +420,10 @@ export const remembers = <State>(memory: {
   keyedBy: memory.keyedBy,
   driver: memory.driver,
   keysOf: (event) => (memory.when === undefined || memory.when(event) ? [event.key] : []),
-  stateOf: (_, [value]) => (value === undefined ? memory.initial : memory.decode(value)),
-  changes: ([key], before, after) =>
-    after === before || key === undefined ? [] : [{ key, value: memory.encode(after) }],
+  decode: memory.decode,
+  encode: memory.encode,
+  stateOf: (_, [value]) => (value === undefined ? memory.initial : value),
+  changes: ([key], before, after) => (after === before || key === undefined ? [] : [{ key, value: after }]),
 });
 
 /**
@@ -430,10 +442,11 @@ export const remembersBy = <Value>(memory: {
   keyedBy: memory.keyedBy,
   driver: memory.driver,
   keysOf: (event) => memory.keysOf(event).map((subKey) => `${event.key}|${subKey}`),
+  decode: memory.decode,
+  encode: memory.encode,
   stateOf: (keys, values) => {
     const state: Record<string, Value> = {};
-    for (const [n, value] of values.entries())
-      if (value !== undefined) state[subKeyOf(keys[n]!)] = memory.decode(value);
+    for (const [n, value] of values.entries()) if (value !== undefined) state[subKeyOf(keys[n]!)] = value;
     return state;
   },
   changes: (keys, before, after) =>
@@ -441,7 +454,7 @@ export const remembersBy = <Value>(memory: {
       ? []
       : keys
           .filter((key) => after[subKeyOf(key)] !== before[subKeyOf(key)])
-          .map((key) => ({ key, value: memory.encode(after[subKeyOf(key)]!) })),
+          .map((key) => ({ key, value: after[subKeyOf(key)]! })),
 });
 
 /** The part after the record key; record keys are free text, sub-keys hold no `|`. */

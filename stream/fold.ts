@@ -1,5 +1,5 @@
 // One stage over the events of one batch of one partition: what it emits, remembers and rejects.
-// Pure; all that it meets was loaded before.
+// Pure; what it meets was loaded before, or is asked for.
 
 import type { AnyStage, AnyTopic, Conflict, Drop, Emit, Emitted, Outcome, Position, Recorded } from "./flow.ts";
 import type { Loaded, Remembering } from "./memory/memory.ts";
@@ -81,6 +81,7 @@ export class ProcessorThrew extends Error {
 }
 
 const nothingLoaded: Loaded = { versions: new Map(), outcomes: new Map(), truncated: new Map(), mark: null };
+const nothingRemembered = { decode: () => undefined, encode: () => new Uint8Array() };
 
 /**
  * The event that an emit becomes: what a decode of its bytes would give, so that a stage cannot
@@ -157,13 +158,29 @@ class Folding {
     else if (outcome.kind === "emit") this.#pass(outcome.events, given);
   }
 
+  /** Of the keys that this event is about to meet, those that were not loaded yet. */
+  lacking(event: Recorded<any>): readonly string[] {
+    if (this.#hosted.stage.memory?.furtherKeysOf === undefined) return [];
+    if (this.#remembered.decided(event.id) !== undefined) return [];
+    return this.#remembered.lacks(this.#furtherKeysOf(event));
+  }
+
+  #furtherKeysOf(event: Recorded<any>): readonly string[] {
+    const { memory } = this.#hosted.stage;
+    if (memory?.furtherKeysOf === undefined) return [];
+    const values = memory.keysOf(event).map((key) => this.#remembered.meet(event, key));
+    return memory.furtherKeysOf(event, values);
+  }
+
   /** Runs the processor against the state that the event meets, and notes what it left behind. */
   #decide(event: Recorded<any>, facts: unknown): Outcome<any, any, string> {
     const { run, memory } = this.#hosted.stage;
     if (memory === undefined) return run(event, null, facts);
-    const keys = memory.keysOf(event);
-    const values = keys.map((key) => this.#remembered.meet(event, key));
-    const state = memory.stateOf(keys, values);
+    const keys = [...memory.keysOf(event), ...this.#furtherKeysOf(event)];
+    const state = memory.stateOf(
+      keys,
+      keys.map((key) => this.#remembered.meet(event, key)),
+    );
     const outcome = run(event, state, facts);
     if (outcome.kind === "reject") return outcome;
     for (const { key, value } of memory.changes(keys, state, outcome.state)) this.#remembered.note(event, key, value);
@@ -237,31 +254,48 @@ class Folding {
 /**
  * Folds the events in order. Every event meets what those before it have left; in durable memory
  * one that was decided before, in an earlier batch or in this one, is answered with its recorded
- * outcome and not decided again. A reject leaves nothing behind. Throws ProcessorThrew.
+ * outcome and not decided again. A reject leaves nothing behind. Yields the keys that have to be
+ * loaded before it can go on, and none where a pause `isDue`. Throws ProcessorThrew.
  */
-export const fold = (
+export function* folding(
   hosted: Hosted,
   given: readonly Given[],
-  factsOf: (event: Recorded<any>) => unknown,
-  loaded: Loaded | null,
-  wire: Wire,
-): Folded => {
+  { factsOf, loaded, wire, isDue }: FoldedWith,
+): Generator<readonly string[], Folded, Loaded | null> {
   const { name, memory } = hosted.stage;
-  const remembered = recall(memory?.driver ?? "fast", loaded ?? nothingLoaded);
+  const remembered = recall(memory?.driver ?? "fast", loaded ?? nothingLoaded, memory ?? nothingRemembered);
   const folding = new Folding(hosted, wire, remembered);
-  for (const one of given) {
+  const at = <T>(one: Given, work: () => T): T => {
     try {
-      folding.one(one, factsOf);
+      return work();
     } catch (cause) {
       throw new ProcessorThrew(name, one.source.offset, cause);
     }
+  };
+  if (memory?.furtherKeysOf !== undefined) {
+    // All that can be known of them before anything is decided, in one load.
+    const keys = [...new Set(given.flatMap((one) => at(one, () => folding.lacking(one.event))))];
+    if (keys.length > 0) remembered.learn(keys, (yield keys) ?? nothingLoaded);
+  }
+  for (const one of given) {
+    if (isDue()) yield [];
+    const keys = at(one, () => folding.lacking(one.event));
+    if (keys.length > 0) remembered.learn(keys, (yield keys) ?? nothingLoaded);
+    at(one, () => folding.one(one, factsOf));
   }
   const { next, outputs, refused, emitting, emitted, dropped, rejected, recalled } = folding;
+  const encoded = (event: Recorded<unknown>, value: unknown): Uint8Array => {
+    try {
+      return memory!.encode(value);
+    } catch (cause) {
+      throw new ProcessorThrew(name, given.find((one) => one.event === event)!.source.offset, cause);
+    }
+  };
   return {
     next,
     outputs,
     refused,
-    remembers: memory === undefined ? null : { stage: name, ...remembered.noted() },
+    remembers: memory === undefined ? null : { stage: name, ...remembered.noted(encoded) },
     counts: {
       stage: name,
       events: given.length,
@@ -273,4 +307,29 @@ export const fold = (
       truncated: remembered.truncated(),
     },
   };
+}
+
+export interface FoldedWith {
+  readonly factsOf: (event: Recorded<any>) => unknown;
+  /** Of the keys that the events name by themselves. */
+  readonly loaded: Loaded | null;
+  readonly wire: Wire;
+  readonly isDue: () => boolean;
+}
+
+const neverDue = (): boolean => false;
+
+/** The same at once, over events whose further keys nothing is remembered of. */
+export const fold = (
+  hosted: Hosted,
+  given: readonly Given[],
+  factsOf: (event: Recorded<any>) => unknown,
+  loaded: Loaded | null,
+  wire: Wire,
+): Folded => {
+  const steps = folding(hosted, given, { factsOf, loaded, wire, isDue: neverDue });
+  for (;;) {
+    const step = steps.next(null);
+    if (step.done) return step.value;
+  }
 };

@@ -5,7 +5,7 @@ import type { Chain } from "./chain.ts";
 import { letterOf, unreadLetter } from "./dead-letters.ts";
 import { type Decoded, decodeBatch } from "./decode.ts";
 import type { Recorded } from "./flow.ts";
-import { type Folded, fold, type Given, type Hosted, ProcessorThrew, type Refused } from "./fold.ts";
+import { type Folded, folding, type Given, type Hosted, ProcessorThrew, type Refused } from "./fold.ts";
 import type { Loaded, Memory, Remembering } from "./memory/memory.ts";
 import type { Control, InputBatch, OutputMessage, ProcessBatch, RetriedStep, RunnerPorts } from "./messages.ts";
 import { type Lost, rereadFrom, runRebuilding } from "./rebuild.ts";
@@ -78,11 +78,13 @@ const foldChain = async (turn: Turn, events: readonly Given[]): Promise<FoldedCh
   let mark = Number.POSITIVE_INFINITY;
   let given = events;
   for (const hosted of turn.chain.hosted) {
-    const [loaded, factsOf] = await retried(turn, "load", () => loadFor(hosted, given, turn.batch, turn.ports));
-    if (loaded !== null) mark = Math.min(mark, loaded.mark ?? 0);
-    const one = fold(hosted, given, factsOf, loaded, turn.ports.wire);
-    folded.push(one);
-    given = one.next;
+    const one = await loadAndFold(hosted, given, turn.batch, turn.ports, {
+      retried: (load) => retried(turn, "load", load),
+      heartbeat: turn.control.heartbeat,
+    });
+    mark = Math.min(mark, one.mark);
+    folded.push(one.folded);
+    given = one.folded.next;
   }
   hit("after-fold");
   return { folded, mark };
@@ -155,23 +157,58 @@ const count = (
     seconds: (performance.now() - startedAt) / 1000,
   });
 
-/** What a stage remembers of these events, and the facts that it looks up. */
-export const loadFor = async (
-  { stage: { name, memory, facts } }: Hosted,
+/**
+ * A fold that takes longer pauses for a heartbeat: who is silent for a session, 10 s for a stage,
+ * loses its partitions, and with them all that it has folded.
+ */
+const HEARTBEAT_MS = 1_000;
+
+const dueEvery = (ms: number): (() => boolean) => {
+  let last = performance.now();
+  return () => {
+    const now = performance.now();
+    if (now - last < ms) return false;
+    last = now;
+    return true;
+  };
+};
+
+/** How each load is tried, and what a long fold pauses for. */
+interface Between {
+  readonly retried: <T>(load: () => Promise<T>) => Promise<T>;
+  readonly heartbeat: () => Promise<void>;
+}
+const atOnce: Between = { retried: (load) => load(), heartbeat: async () => undefined };
+
+/**
+ * One stage over these events, with what it remembers of them and the facts that it looks up.
+ * `mark`: up to where its memory knows the partition; infinite when it has none.
+ */
+export const loadAndFold = async (
+  hosted: Hosted,
   given: readonly Given[],
   { topic, partition }: Pick<InputBatch, "topic" | "partition">,
-  { memories, read }: Pick<RunnerPorts, "memories" | "read">,
-): Promise<readonly [Loaded | null, (event: Recorded<any>) => unknown]> => {
+  { memories, read, wire }: Pick<RunnerPorts, "memories" | "read" | "wire">,
+  { retried, heartbeat }: Between = atOnce,
+): Promise<{ readonly folded: Folded; readonly mark: number }> => {
+  const { name, memory, facts } = hosted.stage;
   const inputs = given.map(({ event }) => event);
-  const load = async (): Promise<Loaded | null> => {
-    if (memory === undefined) return null;
-    const keys = [...new Set(inputs.flatMap((event) => memory.keysOf(event)))];
-    const eventIds = memory.driver === "durable" ? [...new Set(inputs.map(({ id }) => id))] : [];
-    return memories[memory.driver].load({ stage: name, keys, eventIds, topic, partition });
-  };
+  const load = async (keys: readonly string[], eventIds: readonly string[]): Promise<Loaded | null> =>
+    memory === undefined ? null : memories[memory.driver].load({ stage: name, keys, eventIds, topic, partition });
   const look = async (): Promise<(event: Recorded<any>) => unknown> =>
     facts === undefined || inputs.length === 0 ? () => null : facts.load(inputs, read);
-  return Promise.all([load(), look()]);
+  const keys = memory === undefined ? [] : [...new Set(inputs.flatMap((event) => memory.keysOf(event)))];
+  const eventIds = memory?.driver === "durable" ? [...new Set(inputs.map(({ id }) => id))] : [];
+  const [loaded, factsOf] = await retried(() => Promise.all([load(keys, eventIds), look()]));
+  const steps = folding(hosted, given, { factsOf, loaded, wire, isDue: dueEvery(HEARTBEAT_MS) });
+  let step = steps.next(null);
+  while (!step.done) {
+    const { value: further } = step;
+    if (further.length === 0) await heartbeat();
+    // Of a later moment than the first load: `remember` finds out what has moved in between.
+    step = steps.next(further.length === 0 ? null : await retried(() => load(further, [])));
+  }
+  return { folded: step.value, mark: loaded === null ? Number.POSITIVE_INFINITY : (loaded.mark ?? 0) };
 };
 
 /** Durable memory first: it may refuse, and then nothing must have been remembered. */

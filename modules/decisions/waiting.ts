@@ -1,7 +1,9 @@
 // What waits for its sale or for a person, over all orders that settle remembers.
 import type { Pool } from "pg";
+import { unpacked } from "../../infra/postgres/packed.ts";
 import { transaction } from "../../infra/postgres/sql.ts";
-import { type OrderState, order } from "../../processors/settle/order.ts";
+import { isInParts, keysOfOrder, orderFrom } from "../../processors/settle/memory/order.ts";
+import type { OrderState } from "../../processors/settle/order.ts";
 import { type Waiting, waitingOf } from "../../processors/settle/waiting.ts";
 
 /** `order_key`: as in docs/design/money.md, "Ids and keys". */
@@ -30,14 +32,27 @@ export const keyOf = ({ client_id, order_key }: Pick<RememberedOrder, "client_id
 /** So many orders are looked through by one statement, about 50 ms. */
 const ORDERS_AT_ONCE = 5_000;
 
-/** A review, a refund or a decision in what is remembered; texts of a row may look like one too. */
+/** Parts of large orders lie behind all orders: keys of orders begin with a digit. */
 const nextPage = `
-with page as (
-  select key, value from memory_state where stage = 'settle' and key > $1 order by key limit ${ORDERS_AT_ONCE}
-)
-select key, case when position('"review":"'::bytea in value) > 0 or position('"refunds":[{'::bytea in value) > 0
-  or position('"decisions":[{'::bytea in value) > 0 then value end as value
-from page order by key`;
+select key, value from memory_state where stage = 'settle' and key > $1 and key not like 'part/%'
+order by key limit ${ORDERS_AT_ONCE}`;
+const partsOf = "select key, value from memory_state where stage = 'settle' and key = any ($1)";
+
+/** A review, refund or decision, or parts that may hold some; texts of a row may look like one. */
+const signs = ['"review":"', '"refunds":[{', '"decisions":[{', '"parts":{'];
+const mayWait = (value: Buffer): boolean => signs.some((sign) => value.includes(sign));
+
+interface Row {
+  readonly key: string;
+  readonly value: Buffer;
+}
+const orderOf = async (pool: Pool, key: string, head: Buffer): Promise<OrderState> => {
+  const values = new Map([[key, head]]);
+  if (isInParts(head))
+    for (const row of (await pool.query<Row>(partsOf, [keysOfOrder(key)])).rows)
+      values.set(row.key, unpacked(row.value));
+  return orderFrom(key, (one) => values.get(one))!;
+};
 
 /**
  * Orders of which anything may wait, in the order of their keys; of one client when it is named.
@@ -49,17 +64,14 @@ export async function* unsettledOrders(
 ): AsyncGenerator<RememberedOrder> {
   let after = begin;
   while (!isClosing()) {
-    const { rows } = await transaction(
-      pool,
-      null,
-      (tx) => tx.query<{ key: string; value: Buffer | null }>(nextPage, [after]),
-      { isReadOnly: true },
-    );
+    const { rows } = await transaction(pool, null, (tx) => tx.query<Row>(nextPage, [after]), { isReadOnly: true });
     if (rows.length === 0) return;
-    for (const { key, value } of rows) {
+    for (const { key, value: stored } of rows) {
       const client_id = Number(key.slice(0, key.indexOf(":")));
-      if (value === null || (clientId !== undefined && clientId !== client_id)) continue;
-      yield { client_id, order_key: key.slice(key.indexOf(":") + 1), state: order.stateOf([key], [value]) };
+      if (clientId !== undefined && clientId !== client_id) continue;
+      const value = unpacked(stored);
+      if (!mayWait(value)) continue;
+      yield { client_id, order_key: key.slice(key.indexOf(":") + 1), state: await orderOf(pool, key, value) };
     }
     after = rows.at(-1)!.key;
   }

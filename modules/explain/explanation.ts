@@ -6,7 +6,7 @@ import { type Contract, type Reference, type Rule, reference } from "../../domai
 import type { Clickhouse } from "../../infra/clickhouse/client.ts";
 import { scopeOf } from "../../infra/clickhouse/query.ts";
 import { orderKeyOf } from "../../processors/attribute/claims.ts";
-import { order } from "../../processors/settle/order.ts";
+import type { OrderState } from "../../processors/settle/order.ts";
 import { waitingOf } from "../../processors/settle/waiting.ts";
 import type { Candidate, EventReceived, FraudReason } from "../../schemas/generated.ts";
 import { copiesOf, type EventVersion, eventVersions } from "../../sinks/analytics/reads.ts";
@@ -154,8 +154,7 @@ const explanationOf = async (
 const ruleIdsIn = (candidates: readonly Candidate[]): readonly number[] =>
   candidates.filter(({ method }) => method === "rule").map(({ reference: id }) => Number(id));
 
-const orderStateOf = (order_key: string, bytes: Buffer): Explanation["order"] => {
-  const state = order.stateOf([order_key], [bytes]);
+const orderStateOf = (order_key: string, state: OrderState): Explanation["order"] => {
   const waiting = waitingOf(state, Date.now());
   return {
     order_key,

@@ -4,6 +4,8 @@
 import type { Pool } from "pg";
 import { unpacked } from "../../infra/postgres/packed.ts";
 import { transaction } from "../../infra/postgres/sql.ts";
+import { keysOfOrder, orderFrom } from "../../processors/settle/memory/order.ts";
+import type { OrderState } from "../../processors/settle/order.ts";
 import type { StoredConversion } from "../../sinks/conversions/table.ts";
 import type { StoredCommission, StoredEntry } from "../../sinks/ledger/table.ts";
 
@@ -71,8 +73,8 @@ export interface MoneyOf {
   readonly conversions: readonly ConversionOf[];
   readonly entries: readonly EntryOf[];
   readonly commissions: readonly CommissionOf[];
-  /** What settle remembers of the order, in its own encoding; null for an order it never met. */
-  readonly order: Buffer | null;
+  /** What settle remembers of the order; null for an order it never met. */
+  readonly order: OrderState | null;
 }
 
 const conversionsOf = `
@@ -88,7 +90,7 @@ from ledger_entries as entry where conversion_id = any ($1) order by conversion_
 const commissionsOf = `
 select ${commissionParts.join(", ")} from commissions
 where client_id = $1 and conversion_id = any ($2) order by conversion_id`;
-const orderOf = "select value from memory_state where stage = 'settle' and key = $1";
+const orderOf = "select key, value from memory_state where stage = 'settle' and key = any ($1)";
 
 /**
  * Read at one moment. `eventIds`: the event and the one that it is a copy of; `orderKey` as in
@@ -108,12 +110,14 @@ export const moneyOf = (
       const ids = conversions.map(({ conversion_id }) => conversion_id);
       const { rows: entries } = await tx.query<EntryOf>(entriesOf, [ids]);
       const { rows: commissions } = await tx.query<CommissionOf>(commissionsOf, [clientId, ids]);
-      const { rows: remembered } = await tx.query<{ value: Buffer }>(orderOf, [`${clientId}:${orderKey}`]);
+      const key = `${clientId}:${orderKey}`;
+      const { rows: remembered } = await tx.query<{ key: string; value: Buffer }>(orderOf, [keysOfOrder(key)]);
+      const values = new Map(remembered.map((row) => [row.key, unpacked(row.value)]));
       return {
         conversions,
         entries,
         commissions,
-        order: remembered[0] === undefined ? null : unpacked(remembered[0].value),
+        order: orderFrom(key, (one) => values.get(one)) ?? null,
       };
     },
     { isReadOnly: true },

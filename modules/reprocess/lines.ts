@@ -1,7 +1,8 @@
 // Settles the orders of the window again with today's rows in their claims, and compares each line
 // with the one that settle remembers.
-import { emptyOrder, type Line, type OrderState, order, rowOf } from "../../processors/settle/order.ts";
-import { isSameSet } from "../../processors/settle/reprocess.ts";
+import { isSameSet } from "../../processors/settle/decisions/reprocess.ts";
+import { isInParts, keysOfOrder, orderFrom } from "../../processors/settle/memory/order.ts";
+import { emptyOrder, type Line, type OrderState, rowOf } from "../../processors/settle/order.ts";
 import { DISPUTED, settle } from "../../processors/settle/settle.ts";
 import type { Claim, Decision, EventAttributed } from "../../schemas/generated.ts";
 import type { Recorded } from "../../stream/flow.ts";
@@ -95,19 +96,13 @@ const load = async (
   { memory }: ReprocessPorts,
   kept: readonly KeptOrder[],
 ): Promise<ReadonlyMap<string, OrderState>> => {
-  const keys = kept.map(keyOf);
-  const { versions } = await memory.load({
-    stage: "settle",
-    keys,
-    eventIds: [],
-    topic: topics.claims.name,
-    partition: 0,
-  });
-  return new Map(
-    [...versions].flatMap(([key, found]) =>
-      found.length === 0 ? [] : [[key, order.stateOf([key], [found.at(-1)!.value])]],
-    ),
-  );
+  const wanted = { stage: "settle", eventIds: [], topic: topics.claims.name, partition: 0 };
+  const heads = await memory.load({ ...wanted, keys: kept.map(keyOf) });
+  const inParts = [...heads.versions].flatMap(([key, found]) => (isInParts(found.at(-1)!.value) ? [key] : []));
+  const parts =
+    inParts.length === 0 ? heads : await memory.load({ ...wanted, keys: inParts.flatMap((key) => keysOfOrder(key)) });
+  const bytesOf = (key: string) => (parts.versions.get(key) ?? heads.versions.get(key))?.at(-1)?.value;
+  return new Map([...heads.versions.keys()].map((key) => [key, orderFrom(key, bytesOf)!]));
 };
 
 const isIn = (line: Line, { from, to }: ReprocessSettings): boolean =>

@@ -3,9 +3,9 @@
 
 import type { Chain } from "../../stream/chain.ts";
 import type { AnyTopic, Position, Read, Recorded } from "../../stream/flow.ts";
-import { fold, type Given } from "../../stream/fold.ts";
+import type { Given } from "../../stream/fold.ts";
 import type { Memories } from "../../stream/memory/memory.ts";
-import { loadFor } from "../../stream/runner.ts";
+import { loadAndFold } from "../../stream/runner.ts";
 import type { Wire } from "../../stream/wire.ts";
 
 export interface ShadowPorts {
@@ -37,8 +37,7 @@ export const shadow = (chain: Chain, { wire, memories, read }: ShadowPorts) => {
     for (const hosted of chain.hosted) {
       if (given.length === 0) break;
       const { memory } = hosted.stage;
-      const [loaded, factsOf] = await loadFor(hosted, given, { topic, partition }, { memories, read });
-      const folded = fold(hosted, given, factsOf, loaded, wire);
+      const { folded } = await loadAndFold(hosted, given, { topic, partition }, { memories, read, wire });
       if (memory !== undefined && folded.remembers !== null)
         await memories[memory.driver].remember([{ ...folded.remembers, topic, partition, mark: 0 }]);
       for (const { topic: to, value } of folded.outputs) {

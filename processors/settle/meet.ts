@@ -3,7 +3,7 @@
 import type { Claim, EventAttributed } from "../../schemas/generated.ts";
 import type { Recorded, UnixMs } from "../../stream/flow.ts";
 import { MERGE_WINDOW_MS } from "./merge-copy.ts";
-import { type Line, rowOf } from "./order.ts";
+import { type Line, type OrderState, rowOf } from "./order.ts";
 import { idIn, namesCurrency, propsIn } from "./props.ts";
 import { inDigitsOf } from "./spread.ts";
 
@@ -48,7 +48,11 @@ const isWorthTheSame = (line: Line, { event }: EventAttributed): boolean => {
   return ours !== null && ours === theirs;
 };
 
-export const meet = ({ at, receivedAt, data }: Recorded<Claim>, lines: readonly Line[]): Meets => {
+/** Of an order in parts the lines of the claim's product, and its total, are here. */
+export const meet = (
+  { at, receivedAt, data }: Recorded<Claim>,
+  { lines, parts }: Pick<OrderState, "lines" | "parts">,
+): Meets => {
   const copyOf = (line: Line | undefined): Meets =>
     line === undefined ? { kind: "new", total: null } : { kind: "copy", line };
   if (isLead(data)) return copyOf(leadMet(lines, leadIdOf(data), at));
@@ -61,7 +65,6 @@ export const meet = ({ at, receivedAt, data }: Recorded<Claim>, lines: readonly 
   const total = same.find(({ product_key }) => product_key === "");
   if (total === undefined) return { kind: "new", total: null };
   const isInTime = Math.abs(receivedAt - total.received_at) <= MERGE_WINDOW_MS;
-  return same.length === 1 && isInTime && isWorthTheSame(total, data.attributed)
-    ? copyOf(total)
-    : { kind: "new", total };
+  const isAlone = same.length + (parts?.absent.get(name) ?? 0) === 1;
+  return isAlone && isInTime && isWorthTheSame(total, data.attributed) ? copyOf(total) : { kind: "new", total };
 };

@@ -1,7 +1,7 @@
 // What settle remembers of one order: its lines, who holds them, and the refunds and decisions that
 // still wait for something to change.
 import type { Decision, EventAttributed } from "../../schemas/generated.ts";
-import { remembers, type UnixMs } from "../../stream/flow.ts";
+import type { UnixMs } from "../../stream/flow.ts";
 
 /** Money without a currency is in this one (docs/design/contracts.md, "Answers"). */
 export const DEFAULT_CURRENCY = "MXN";
@@ -10,6 +10,8 @@ export const DEFAULT_CURRENCY = "MXN";
  * A line of an order: what one conversion key names. Fields that a record has too bear its names.
  */
 export interface Line {
+  /** Its place among the lines of the order, as they came: 0 is the first. */
+  readonly number: number;
   /** product_id, or empty: for a line without a product, and for whatever is no order. */
   readonly product_key: string;
   /** The name of the custom event whose line it is; null: of purchases, and of what is no order. */
@@ -110,22 +112,35 @@ export interface OrderState {
   readonly events: readonly DecidedEvent[];
   /** Every partner whom a copy of a line was credited to. */
   readonly claimed_by: readonly number[];
+  /** What is not here of an order that lies in parts; null: it lies in one value. */
+  readonly parts: Parts | null;
 }
 
-export const emptyOrder: OrderState = { lines: [], refunds: [], decisions: [], events: [], claimed_by: [] };
+/** A claim meets the lines that it may be about, and not the others of a large order. */
+export interface Parts {
+  /** How many lines are not here, by name. */
+  readonly absent: ReadonlyMap<string | null, number>;
+  /** A refund names no product, so it may concern every line. */
+  readonly has_refunds_of_all: boolean;
+}
+
+export const emptyOrder: OrderState = {
+  lines: [],
+  refunds: [],
+  decisions: [],
+  events: [],
+  claimed_by: [],
+  parts: null,
+};
+
+/** With those that are not here. */
+export const linesIn = ({ lines, parts }: OrderState): number =>
+  [...(parts?.absent.values() ?? [])].reduce((sum, count) => sum + count, lines.length);
 
 /** An order's lines are complete this long after its first line was received. */
 export const COMPLETE_AFTER_MS = 48 * 3_600_000;
 export const firstReceiptOf = (lines: readonly Line[]): UnixMs =>
   lines.reduce((first, { received_at }) => Math.min(first, received_at), Number.POSITIVE_INFINITY);
-
-/**
- * Format 1 kept of a refund only what it had not taken yet. Fields that came later are left out
- * where they say nothing.
- */
-const FORMAT = 2;
-
-const decoder = new TextDecoder();
 
 /**
  * JSON has no bigint. Copies with the amounts as text cost a tenth of a replacer, which is called
@@ -143,92 +158,3 @@ export const rowOf = (line: Pick<Line, "row">): EventAttributed => {
   row.refunded_minor = row.refunded_minor == null ? null : BigInt(row.refunded_minor);
   return row;
 };
-
-/**
- * First a line of JSON with everything but the rows, then each row on a line of its own: a text
- * inside JSON would be escaped again each time.
- */
-const encode = ({ lines, refunds, decisions, events, claimed_by }: OrderState): Uint8Array => {
-  const head = JSON.stringify({
-    format: FORMAT,
-    lines: lines.map((line) => ({
-      ...line,
-      name: line.name ?? undefined,
-      lead_id: line.lead_id ?? undefined,
-      value_minor: line.value_minor.toString(),
-      has_currency: line.has_currency || undefined,
-      refunded_minor: line.refunded_minor.toString(),
-      settled_minor: line.settled_minor === 0n ? undefined : line.settled_minor.toString(),
-      known_at: line.known_at ?? undefined,
-      claimed_by: line.claimed_by ?? undefined,
-      copied: line.copied.length === 0 ? undefined : line.copied,
-      row: undefined,
-      is_decided: line.is_decided || undefined,
-    })),
-    refunds: refunds.map((refund) => ({
-      ...refund,
-      amount_minor: refund.amount_minor?.toString() ?? null,
-      row: refund.row !== null,
-    })),
-    decisions: decisions.length === 0 ? undefined : decisions,
-    events: events.length === 0 ? undefined : events.map(({ event_id }) => event_id),
-    claimed_by: claimed_by.length === 0 ? undefined : claimed_by,
-  });
-  const rows = [...lines, ...events, ...refunds].flatMap(({ row }) => row ?? []);
-  return Buffer.from([head, ...rows].join("\n"));
-};
-
-const noCopies: readonly string[] = [];
-
-/** Filled in where it was parsed: a copy of each line would cost a fifth of reading it. */
-const lineFrom = (line: any, row: string, format: number): Line => {
-  line.name ??= null;
-  line.lead_id ??= null;
-  line.value_minor = BigInt(line.value_minor);
-  line.has_currency ??= false;
-  line.refunded_minor = BigInt(line.refunded_minor);
-  line.settled_minor = format === 1 ? line.refunded_minor : BigInt(line.settled_minor ?? 0);
-  line.known_at ??= null;
-  line.claimed_by ??= null;
-  line.copied ??= noCopies;
-  line.is_decided ??= false;
-  line.row = row;
-  return line;
-};
-
-/**
- * When it was received, format 1 did not say: in time, as far as its order's lines are concerned.
- */
-const refundFrom = ({ left_minor, amount_minor = left_minor, row, ...refund }: any, rows: string[]): Refund => ({
-  line_event_id: null,
-  received_at: 0,
-  refund_id: null,
-  ...refund,
-  amount_minor: amount_minor === null ? null : BigInt(amount_minor),
-  row: row === true ? rows.shift()! : null,
-});
-
-const decode = (bytes: Uint8Array): OrderState => {
-  const [head, ...rows] = decoder.decode(bytes).split("\n");
-  const { format, lines, refunds, decisions = [], events = [], claimed_by } = JSON.parse(head!);
-  if (format !== 1 && format !== FORMAT)
-    throw new Error(`an order was remembered in format ${format}, and only 1 and ${FORMAT} are known`);
-  const known: readonly Line[] = lines.map((line: unknown) => lineFrom(line, rows.shift()!, format));
-  return {
-    lines: known,
-    events: events.map((event_id: string) => ({ event_id, row: rows.shift()! })),
-    refunds: refunds.map((refund: unknown) => refundFrom(refund, rows)),
-    decisions: decisions.map((asked: object) => ({ name: null, event_id: null, ...asked })),
-    claimed_by: claimed_by ?? (format === 1 ? [...new Set(known.flatMap(({ partner_id }) => partner_id ?? []))] : []),
-  };
-};
-
-/** One order a key; durable, for it decides money. */
-export const order = remembers<OrderState>({
-  name: "order",
-  keyedBy: "client_id:order",
-  driver: "durable",
-  initial: emptyOrder,
-  encode,
-  decode,
-});

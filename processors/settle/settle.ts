@@ -15,10 +15,10 @@ import {
 } from "../../stream/flow.ts";
 import { changeLines, type Touched, withRefunds } from "./change-lines.ts";
 import type { Changes } from "./credit-line.ts";
-import { decideOrder, decideWaiting } from "./decide.ts";
+import { decideOrder, decideWaiting } from "./decisions/decide.ts";
 import { isLead, leadIdOf, meet, nameOf, productKeyOf } from "./meet.ts";
 import { MERGE_WINDOW_MS, mergeCopy, moneyOf, rowOfCopy, withoutGoods } from "./merge-copy.ts";
-import { DEFAULT_CURRENCY, type Line, type OrderState, rowOf, rowText } from "./order.ts";
+import { DEFAULT_CURRENCY, type Line, linesIn, type OrderState, rowOf, rowText } from "./order.ts";
 import { asTheirSales } from "./refund.ts";
 import { moveRefund, takeRefund } from "./refund-claim.ts";
 
@@ -26,7 +26,7 @@ type Settled = { readonly conversions: Conversion; readonly attributed: EventAtt
 type Rows = readonly { readonly row: EventAttributed; readonly at: UnixMs }[];
 type Outcome = Emit<Settled, OrderState>;
 
-/** More are no order: each claim would rewrite megabytes. */
+/** More are no order, and a claim about all of them would take seconds. */
 export const MOST_LINES = 2_000;
 
 export const DISPUTED = "claimed_by_another_partner";
@@ -63,8 +63,13 @@ const withClaim = (claimedBy: readonly number[], row: EventAttributed): readonly
 const isClaimedByAnother = (order: OrderState, row: EventAttributed): boolean =>
   isCredited(row) && order.claimed_by.some((partner) => partner !== row.credit.partner_id);
 
-const opened = (claim: Recorded<Claim>, row: EventAttributed, review: string | null): Line => {
+const opened = (
+  claim: Recorded<Claim>,
+  row: EventAttributed,
+  { number, review }: Pick<Line, "number" | "review">,
+): Line => {
   return {
+    number,
     product_key: productKeyOf(claim.data),
     name: nameOf(claim.data),
     lead_id: leadIdOf(claim.data),
@@ -116,7 +121,7 @@ const firstCopy = (
   order: OrderState,
   total: Line | null,
 ): Outcome | Reject<"order_too_large"> => {
-  if (order.lines.length >= MOST_LINES) return reject("order_too_large");
+  if (linesIn(order) >= MOST_LINES) return reject("order_too_large");
   const row = { ...claim.data.attributed, refunded_minor: 0n };
   const changes: Changes = { cause: claim, records: [] };
   const review =
@@ -128,7 +133,7 @@ const firstCopy = (
           ? DISPUTED
           : null;
   const first = {
-    line: opened(claim, row, review),
+    line: opened(claim, row, { number: linesIn(order), review }),
     row,
     isRewritten: true,
     takesCredit: isCredited(row),
@@ -279,7 +284,7 @@ const decisionClaim = (claim: Recorded<Claim>, decision: Decision, order: OrderS
 export const settle: Processor<Claim, Settled, OrderState, null, "order_too_large"> = (claim, order) => {
   if (claim.data.decision !== null) return decisionClaim(claim, claim.data.decision, order);
   if (claim.data.kind === "refund") return refundClaim(claim, order);
-  const met = meet(claim, order.lines);
+  const met = meet(claim, order);
   if (met.kind === "new") return firstCopy(claim, order, met.total);
   return secondCopy(claim, order, met.kind === "copy" ? [met.line] : met.lines);
 };

@@ -1,40 +1,65 @@
 // Which of the loaded values an event meets, and what a batch adds to them. Pure; one rule a
 // driver.
-import type { Position, Recorded } from "../flow.ts";
+import type { MemoryOf, Position, Recorded } from "../flow.ts";
 import type { Change, Loaded, Remembering, Version } from "./memory.ts";
+
+type Codec = Pick<MemoryOf<any>, "decode" | "encode">;
 
 /** The memory of one stage during one batch. */
 export interface Recall {
   /** What is remembered under a key for this event. */
-  readonly meet: (event: Recorded<unknown>, key: string) => Uint8Array | undefined;
-  readonly note: (event: Recorded<unknown>, key: string, value: Uint8Array) => void;
+  readonly meet: (event: Recorded<unknown>, key: string) => unknown;
+  readonly note: (event: Recorded<unknown>, key: string, value: unknown) => void;
+  /** Of these keys the ones that nothing was loaded for. */
+  readonly lacks: (keys: readonly string[]) => readonly string[];
+  /** What was loaded later for keys that were lacking. */
+  readonly learn: (keys: readonly string[], loaded: Loaded) => void;
   /** The outcome of an event that was decided before: in an earlier batch or in this one. */
   readonly decided: (eventId: string) => Uint8Array | undefined;
   readonly decide: (event: Recorded<unknown>, outcome: Uint8Array) => void;
-  readonly noted: () => Pick<Remembering, "changes" | "met" | "outcomes" | "forgets">;
+  /** `encode` writes a value that is only written now, on behalf of the event that left it. */
+  readonly noted: (
+    encode: (event: Recorded<unknown>, value: unknown) => Uint8Array,
+  ) => Pick<Remembering, "changes" | "met" | "outcomes" | "forgets">;
   /** Events that are older than what is still kept of a key that they met. */
   readonly truncated: () => number;
 }
 
 /** Durable: the newest value, whatever the position, and every outcome. */
-const newest = (loaded: Loaded): Recall => {
+const newest = (loaded: Loaded, { decode }: Codec): Recall => {
+  const versions = new Map(loaded.versions);
+  const later = new Set<string>();
   const met = new Map<string, number>();
-  const changed = new Map<string, Change>();
+  const values = new Map<string, unknown>();
+  const changed = new Map<string, { readonly event: Recorded<unknown>; readonly version: number }>();
   const outcomes = new Map<string, { eventId: string; position: Position; bytes: Uint8Array }>();
-  const before = (key: string): Version | undefined => loaded.versions.get(key)?.at(-1);
+  const before = (key: string): Version | undefined => versions.get(key)?.at(-1);
   return {
     meet: (_, key) => {
-      if (!met.has(key)) met.set(key, before(key)?.version ?? 0);
-      return (changed.get(key) ?? before(key))?.value;
+      if (met.has(key)) return values.get(key);
+      const known = before(key);
+      met.set(key, known?.version ?? 0);
+      if (!values.has(key) && known !== undefined) values.set(key, decode(known.value));
+      return values.get(key);
     },
-    note: ({ id, position }, key, value) => {
-      const version = 1 + ((changed.get(key) ?? before(key))?.version ?? 0);
-      changed.set(key, { key, eventId: id, offset: position.offset, position, version, value });
+    note: (event, key, value) => {
+      const version = 1 + (changed.get(key)?.version ?? before(key)?.version ?? 0);
+      changed.set(key, { event, version });
+      values.set(key, value);
+    },
+    lacks: (keys) => keys.filter((key) => !later.has(key)),
+    learn: (keys, { versions: more }) => {
+      for (const key of keys) later.add(key);
+      for (const [key, found] of more) versions.set(key, found);
     },
     decided: (eventId) => loaded.outcomes.get(eventId) ?? outcomes.get(eventId)?.bytes,
     decide: ({ id, position }, bytes) => outcomes.set(id, { eventId: id, position, bytes }),
-    noted: () => ({
-      changes: [...changed.values()],
+    noted: (encode) => ({
+      changes: [...changed].map(([key, { event, version }]): Change => {
+        const { id, position } = event;
+        const value = encode(event, values.get(key));
+        return { key, eventId: id, offset: position.offset, position, version, value };
+      }),
       met: [...met].map(([key, version]) => ({ key, version })),
       outcomes: [...outcomes.values()],
       forgets: [],
@@ -55,7 +80,7 @@ const KEPT_VERSIONS = 100;
  * the same place or later, meets what it met the first time as long as no other event was written
  * in between.
  */
-const byPosition = (loaded: Loaded): Recall => {
+const byPosition = (loaded: Loaded, { decode, encode }: Codec): Recall => {
   interface Kept {
     readonly versions: Version[];
     readonly eventIds: Set<string>;
@@ -82,17 +107,19 @@ const byPosition = (loaded: Loaded): Recall => {
       kept.firstOffset = Math.min(kept.firstOffset, position.offset);
       const found = kept.versions.findLast(({ offset, eventId }) => offset < position.offset && eventId !== id);
       if (found === undefined && position.offset <= (loaded.truncated.get(key) ?? -1)) truncated += 1;
-      return found?.value;
+      return found === undefined ? undefined : decode(found.value);
     },
     note: ({ id, position }, key, value) => {
       const { versions, eventIds } = keptOf(key);
       if (eventIds.has(id)) return;
-      const change = { key, eventId: id, offset: position.offset, position, version: 0, value };
+      const change = { key, eventId: id, offset: position.offset, position, version: 0, value: encode(value) };
       const after = versions.findLastIndex(({ offset }) => offset < position.offset);
       versions.splice(after + 1, 0, change);
       eventIds.add(id);
       changes.push(change);
     },
+    lacks: () => [],
+    learn: () => undefined,
     decided: () => undefined,
     decide: () => undefined,
     noted: () => ({
@@ -109,5 +136,5 @@ const byPosition = (loaded: Loaded): Recall => {
   };
 };
 
-export const recall = (driver: "fast" | "durable", loaded: Loaded): Recall =>
-  driver === "durable" ? newest(loaded) : byPosition(loaded);
+export const recall = (driver: "fast" | "durable", loaded: Loaded, codec: Codec): Recall =>
+  driver === "durable" ? newest(loaded, codec) : byPosition(loaded, codec);

@@ -19,10 +19,16 @@ import {
 import { classify } from "../../infra/runtime/errors.ts";
 import { aroundRefused } from "../../infra/spool/around-refused.ts";
 import { refusedByLog } from "../../modules/edges/refused-by-log.ts";
-import type { Control, FetchedBatch, OutputMessage } from "../../stream/messages.ts";
+import { type Chain, chain } from "../../stream/chain.ts";
+import { deadLetterOf } from "../../stream/dead-letters.ts";
+import { emit, type Processor } from "../../stream/flow.ts";
+import type { Control, FetchedBatch, Letter, OutputMessage } from "../../stream/messages.ts";
 import { partitionOf } from "../../stream/partitioner.ts";
+import { runner } from "../../stream/runner.ts";
 import { topics } from "../../topics.ts";
 import { workshop } from "../stack/home-for-test.ts";
+import { rateOf, type Step, step, toy, toys } from "../support/toy.ts";
+import { world } from "../support/world.ts";
 
 const until = async (condition: () => boolean | Promise<boolean>, deadlineMs = 20_000): Promise<void> => {
   const end = performance.now() + deadlineMs;
@@ -468,6 +474,51 @@ describe("a group", () => {
     await stop();
     expect(answers).toEqual([true, false]);
     expect(refused).toMatchObject([{ name: "MembershipLost" }]);
+    expect(crashes).toEqual([]);
+  });
+
+  test("a member whose fold takes longer than its session stays one, for the fold pauses for heartbeats", async () => {
+    const topic = await newTopic();
+    const wire = inMemoryWire([toys.raw, toys.checked]);
+    const position = { topic, partition: 0, offset: 0 };
+    await producer.send(
+      Array.from({ length: 40 }, (_, n): OutputMessage => {
+        const data = step(`s${n}`);
+        const event = { id: data.id, key: data.place, at: 1, receivedAt: 1, position, data };
+        return { topic, key: data.place, value: wire.encode(toys.raw, event, null) };
+      }),
+    );
+    const folded: string[] = [];
+    const spin: Processor<Step, { checked: Step }> = ({ id, data }) => {
+      folded.push(id);
+      for (const end = performance.now() + 100; performance.now() < end; );
+      return emit([{ output: "checked", data }]);
+    };
+    const [slow] = chain(toy, ["check"]).hosted;
+    const spinning: Chain = {
+      ...chain(toy, ["check"]),
+      hosted: [{ ...slow!, stage: { ...slow!.stage, run: spin } }],
+    };
+    const within = world();
+    const seconds: number[] = [];
+    const group = newGroup();
+    const process_ = runner(spinning, {
+      ...{ wire, memories: within.memories, read: rateOf(1), produce: async () => undefined },
+      ...{ deadLetters: toy.deadLetters, deadLetter: (letter: Letter) => deadLetterOf(letter, 0) },
+      ...{ retry: (_: string, work: () => Promise<any>) => work(), stops: async () => 1 },
+      count: (counted) => seconds.push(counted.seconds),
+      log: { info: () => undefined, warn: () => undefined, error: () => undefined },
+    });
+    const { stop, crashes } = await consuming({
+      group,
+      topics: [topic],
+      reading: { ...stageReading, sessionTimeoutMs: 1_500 },
+      onBatch: process_,
+    });
+    await until(async () => (await committedSum(group, topic)) === 40);
+    await stop();
+    expect(Math.max(...seconds)).toBeGreaterThan(2);
+    expect(folded.length).toBe(40);
     expect(crashes).toEqual([]);
   });
 

@@ -6,7 +6,8 @@ import { openClickhouse } from "../../infra/clickhouse/client.ts";
 import { openPool } from "../../infra/postgres/sql.ts";
 import { lineOfEvent } from "../../modules/decisions/line-of-event.ts";
 import { movesOfStrayRefunds } from "../../modules/decisions/stray-refunds.ts";
-import { emptyOrder, order } from "../../processors/settle/order.ts";
+import { order } from "../../processors/settle/memory/order.ts";
+import { emptyOrder } from "../../processors/settle/order.ts";
 import { settle } from "../../processors/settle/settle.ts";
 import type { EventReceived } from "../../schemas/generated.ts";
 import { eventRows } from "../../sinks/analytics/rows.ts";
@@ -15,6 +16,7 @@ import { clickhouseStore } from "../../sinks/stores/clickhouse.ts";
 import { topics } from "../../topics.ts";
 import { attributed, recorded } from "../support/builders.ts";
 import { refund } from "../support/money-builders.ts";
+import { bytesOf } from "../support/remembered.ts";
 import { sharedStack } from "../support/shared-stack.ts";
 
 const { env } = sharedStack();
@@ -76,7 +78,7 @@ test("a refund that names a lead is moved from where it waits to where the lead 
   const outcome = settle(claim, emptyOrder, null);
   if (outcome.kind !== "emit") throw new Error(`settle emits, this one was a ${outcome.kind}`);
   const key = `${client_id}:e:${event_id}`;
-  await remember(`e:${event_id}`, order.changes([key], emptyOrder, outcome.state)[0]!.value);
+  await remember(`e:${event_id}`, bytesOf(order, [key], emptyOrder, outcome.state)[0]!.value);
   const moves = async (after = `${client_id}:`) => {
     for await (const move of movesOfStrayRefunds({ clickhouse, pool }, Date.now(), { after }))
       if (move.key === key) return move.claims.map(({ order_key, line_event_id }) => [order_key, line_event_id]);

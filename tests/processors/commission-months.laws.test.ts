@@ -20,6 +20,7 @@ import {
   written,
 } from "../support/contract-builders.ts";
 import { change, committed, terms } from "../support/money-builders.ts";
+import { bytesOf, metBy } from "../support/remembered.ts";
 
 const tier = fc.record({ from: fc.integer({ min: 1, max: 900 }), rate: fc.integer({ min: 0, max: 40 }) });
 /** Two steps, the second above the first and paying more, as a retroactive table must. */
@@ -280,14 +281,10 @@ const goOn = (values: Readonly<Record<string, object>>, ...changes: readonly [Re
     Object.entries(values).map(([key, value]) => [key, Buffer.from(JSON.stringify(value)) as Uint8Array]),
   );
   return changes.flatMap(([event, one]) => {
-    const keys = earned.keysOf(event);
-    const met = earned.stateOf(
-      keys,
-      keys.map((key) => kept.get(key)),
-    );
+    const { keys, state: met } = metBy(earned, event, kept);
     const outcome = commission(event, met, terms({ contract: one }));
     if (outcome.kind !== "emit") throw new Error("commission only emits");
-    for (const { key, value } of earned.changes(keys, met, outcome.state)) kept.set(key, value);
+    for (const { key, value } of bytesOf(earned, keys, met, outcome.state)) kept.set(key, value);
     return outcome.events.map(({ data }) => data);
   });
 };

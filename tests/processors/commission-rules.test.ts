@@ -11,6 +11,7 @@ import type { Recorded } from "../../stream/flow.ts";
 import { client, contract, dayMs, noon, reads, referenceWith } from "../support/builders.ts";
 import { type Happening, history, sumOf, written } from "../support/contract-builders.ts";
 import { change, committed, refund, sale, settled, terms } from "../support/money-builders.ts";
+import { metBy } from "../support/remembered.ts";
 
 /** What is booked for claims, with the facts that these reference rows give. */
 const booked = async (
@@ -72,11 +73,8 @@ describe("an order line has one contract, whichever copy came first", () => {
     };
     const refunded: Partial<Conversion> = { kind: "reversed", event_type: "ext_purchase", refunded_minor: 100_00n };
     const event = change({ ...refunded, version: 2 });
-    const keys = earned.keysOf(event);
-    const met = earned.stateOf(
-      keys,
-      keys.map((one) => (before[one] === undefined ? undefined : Buffer.from(JSON.stringify(before[one])))),
-    );
+    const known = new Map(Object.entries(before).map(([one, value]) => [one, Buffer.from(JSON.stringify(value))]));
+    const { keys, state: met } = metBy(earned, event, known);
     const outcome = commission(event, met, terms());
     if (outcome.kind !== "emit") throw new Error("commission only emits");
     const changed = earned.changes(keys, met, outcome.state);
@@ -190,11 +188,7 @@ describe("the months of a customer", () => {
   ])("go on from what was once counted for %s", (_, key, over) => {
     const before = Buffer.from(JSON.stringify({ format: 1, is: "customer", since: noon - 40 * dayMs }));
     const event = change({ customer: "email:ana", device: "d1", ...over });
-    const keys = earned.keysOf(event);
-    const met = earned.stateOf(
-      keys,
-      keys.map((one) => (one === key ? before : undefined)),
-    );
+    const { state: met } = metBy(earned, event, new Map([[key, before]]));
     expect(commission(event, met, terms({ contract: monthly }))).toMatchObject({
       events: [{ data: { kind: "none", reason: "months_over" } }],
     });

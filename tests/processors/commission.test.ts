@@ -18,6 +18,7 @@ import {
   referenceWith,
 } from "../support/builders.ts";
 import { change, committed, entry, refund, sale, settled, terms } from "../support/money-builders.ts";
+import { stateFrom } from "../support/remembered.ts";
 
 const inPesos = { currency: "MXN" } as const;
 const rateFrom = (from: bigint, rate_ppm: bigint) => ({ from, rate_ppm, amount_minor: null });
@@ -292,15 +293,15 @@ describe("conversions beside each other", () => {
     const bytes = Buffer.from(
       JSON.stringify({ ...old, contract_id: 61, contract_version: 1, commission_type: "percent" }),
     );
-    const outcome = commission(reversed(100_00n), earned.stateOf([key], [bytes]), terms());
+    const outcome = commission(reversed(100_00n), stateFrom(earned, [key], [bytes]), terms());
     expect(outcome).toMatchObject({
       events: [{ data: { kind: "reversal", amount_minor: -10_00n, reverses_entry_id: "led_1" } }],
     });
   });
 
   test("remembered in a form that is not known are an error, never nothing", () => {
-    expect(() => earned.stateOf(["k|cnv:1"], [Buffer.from('{"format":3}')])).toThrow(/format 3/);
-    expect(() => earned.stateOf(["k|cnv:1"], [Buffer.from("[3]")])).toThrow(/format 3/);
+    expect(() => stateFrom(earned, ["k|cnv:1"], [Buffer.from('{"format":3}')])).toThrow(/format 3/);
+    expect(() => stateFrom(earned, ["k|cnv:1"], [Buffer.from("[3]")])).toThrow(/format 3/);
   });
 });
 

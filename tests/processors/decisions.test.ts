@@ -2,7 +2,8 @@
 // held, and what it leaves alone.
 import { describe, expect, test } from "vitest";
 import { decisionOnEvent } from "../../processors/settle/decision-claim.ts";
-import { order } from "../../processors/settle/order.ts";
+import { order } from "../../processors/settle/memory/order.ts";
+import { emptyOrder, type OrderState } from "../../processors/settle/order.ts";
 import { topics } from "../../topics.ts";
 import { attributed, clickCredit, noon, partnerId, recorded, referenceWith } from "../support/builders.ts";
 import {
@@ -17,6 +18,7 @@ import {
   sale,
   settled,
 } from "../support/money-builders.ts";
+import { bytesOf, stateFrom } from "../support/remembered.ts";
 
 const rival = 22;
 const kinds = ({ conversions }: Settlement) =>
@@ -326,7 +328,7 @@ test("an order that was remembered before there were decisions is met without an
   const key = "7:o:o1";
   const line = { product_key: "sku1", status: "open", value_minor: "10000", refunded_minor: "0" };
   const bytes = Buffer.from(`${JSON.stringify({ format: 1, lines: [line], refunds: [] })}\n{}`);
-  const state = order.stateOf([key], [bytes]);
+  const state = stateFrom(order, [key], [bytes]);
   expect(state).toMatchObject({
     lines: [{ value_minor: 100_00n, is_decided: false, row: "{}" }],
     decisions: [],
@@ -335,9 +337,8 @@ test("an order that was remembered before there were decisions is met without an
 });
 
 test("an order with decisions is remembered as it was", () => {
-  const state = {
-    lines: [],
-    refunds: [],
+  const state: OrderState = {
+    ...emptyOrder,
     decisions: [
       { product_key: null, name: null, event_id: null, decision: decide("assign", { partner_id: 22 }).data.decision! },
     ],
@@ -345,6 +346,6 @@ test("an order with decisions is remembered as it was", () => {
     claimed_by: [22],
   };
   const key = "7:o:o1";
-  const [change] = order.changes([key], order.stateOf([key], [undefined]), state);
-  expect(order.stateOf([key], [change!.value])).toEqual(state);
+  const [change] = bytesOf(order, [key], emptyOrder, state);
+  expect(stateFrom(order, [key], [change!.value])).toEqual(state);
 });

@@ -10,6 +10,7 @@ import { placesOf } from "../../processors/enrich/places.ts";
 import type { Enrichment, EventReceived } from "../../schemas/generated.ts";
 import { topics } from "../../topics.ts";
 import { clientId, dayMs, hourMs, noon, received, recorded } from "../support/builders.ts";
+import { bytesOf, stateFrom } from "../support/remembered.ts";
 
 const secret = "a secret of these tests";
 const facts = { ...placesOf(null), ...identityKeysOf(secret) };
@@ -34,8 +35,8 @@ const meets = (
   const met = keys.length === 0 ? null : known;
   const outcome = enrich(input, met, facts);
   if (outcome.kind !== "emit") throw new Error(outcome.kind);
-  const [change] = person.changes(keys, met, outcome.state);
-  const kept = change === undefined ? known : person.stateOf(keys, [change.value]);
+  const [change] = bytesOf(person, keys, met, outcome.state);
+  const kept = change === undefined ? known : stateFrom(person, keys, [change.value]);
   return { enrichment: outcome.events[0]!.data.enrichment, known: kept };
 };
 
@@ -144,8 +145,8 @@ describe("memory", () => {
         fc.option(fc.record({ identifier: fc.string(), event_id: fc.string(), at: fc.nat() })),
         fc.option(fc.record({ identifier: fc.string(), event_id: fc.string(), at: fc.nat() })),
         (email, login) => {
-          const [change] = person.changes(["k"], null, { email, login });
-          expect(person.stateOf(["k"], [change!.value])).toEqual({ email, login });
+          const [change] = bytesOf(person, ["k"], null, { email, login });
+          expect(stateFrom(person, ["k"], [change!.value])).toEqual({ email, login });
         },
       ),
     ));

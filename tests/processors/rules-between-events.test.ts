@@ -4,7 +4,8 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { toDecimal, toMinor } from "../../domain/money.ts";
 import { inMemoryWire } from "../../infra/avro/wire.ts";
-import { emptyOrder, type OrderState, order } from "../../processors/settle/order.ts";
+import { order } from "../../processors/settle/memory/order.ts";
+import { emptyOrder, type OrderState } from "../../processors/settle/order.ts";
 import { MOST_LINES, settle } from "../../processors/settle/settle.ts";
 import { waitingOf } from "../../processors/settle/waiting.ts";
 import type { Claim, Conversion } from "../../schemas/generated.ts";
@@ -14,6 +15,7 @@ import { topics } from "../../topics.ts";
 import { pipeline } from "../../topology.ts";
 import { hourMs, noon } from "../support/builders.ts";
 import { committed, decide, pixelSale, refund, sale, settled } from "../support/money-builders.ts";
+import { stateFrom } from "../support/remembered.ts";
 
 const page = readFileSync(new URL("../../docs/design/money.md", import.meta.url), "utf8");
 const rowsUnder = (head: string): readonly (readonly string[])[] => {
@@ -190,7 +192,7 @@ describe("an order", () => {
     };
     const left = { event_id: "r1", product_key: null, left_minor: "2000", currency: "MXN", reason: "other" };
     const bytes = Buffer.from(`${JSON.stringify({ format: 1, lines: [line], refunds: [left] })}\n{}`);
-    const state = order.stateOf(["k"], [bytes]);
+    const state = stateFrom(order, ["k"], [bytes]);
     expect(state.lines[0]).toMatchObject({ refunded_minor: 30_00n, settled_minor: 30_00n, name: null, lead_id: null });
     expect(state.refunds).toMatchObject([{ amount_minor: 20_00n, received_at: 0, refund_id: null, row: null }]);
     expect(state.claimed_by).toEqual([21]);

@@ -1,9 +1,11 @@
 // The life of one order: first copy, second copy, refund (docs/design/money.md, "Orders").
 import { describe, expect, test } from "vitest";
-import { order } from "../../processors/settle/order.ts";
+import { order } from "../../processors/settle/memory/order.ts";
+import { emptyOrder } from "../../processors/settle/order.ts";
 import { settle } from "../../processors/settle/settle.ts";
 import { dayMs, hourMs, noon, partnerId } from "../support/builders.ts";
 import { netByPartner, pixelSale, refund, sale, settled } from "../support/money-builders.ts";
+import { bytesOf, stateFrom } from "../support/remembered.ts";
 
 const rival = 22;
 const kinds = (of: ReturnType<typeof settled>) =>
@@ -393,15 +395,15 @@ describe("a refund", () => {
 
 describe("the memory of an order", () => {
   test("comes back from its bytes as it was", () => {
-    const outcomes = settle(sale({ value_minor: 2n ** 63n - 1n }), order.stateOf([], []), null);
+    const outcomes = settle(sale({ value_minor: 2n ** 63n - 1n }), emptyOrder, null);
     if (outcomes.kind !== "emit") throw new Error("a sale is emitted");
     const more = settle(refund({ product_id: "later", value_minor: 7n }), outcomes.state, null);
     if (more.kind !== "emit") throw new Error("a refund is emitted");
-    const [change] = order.changes(["k"], order.stateOf([], []), more.state);
-    expect(order.stateOf(["k"], [change?.value])).toEqual(more.state);
+    const [change] = bytesOf(order, ["k"], emptyOrder, more.state);
+    expect(stateFrom(order, ["k"], [change?.value])).toEqual(more.state);
   });
 
   test("in a form that is not known is an error, never an empty order", () => {
-    expect(() => order.stateOf(["k"], [Buffer.from('{"format":3}')])).toThrow(/format 3/);
+    expect(() => stateFrom(order, ["k"], [Buffer.from('{"format":4}')])).toThrow(/format 4/);
   });
 });

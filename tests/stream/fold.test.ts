@@ -48,6 +48,59 @@ test("an event meets what those before it in the batch have left", () => {
   ]);
 });
 
+test("a durable value is read and written once a batch, however many events meet it", () => {
+  const [settle] = hostedOf("settle");
+  const memory = settle!.stage.memory!;
+  const calls = { decode: 0, encode: 0 };
+  const counting = {
+    ...settle!,
+    stage: {
+      ...settle!.stage,
+      memory: {
+        ...memory,
+        decode: (bytes: Uint8Array) => {
+          calls.decode += 1;
+          return memory.decode(bytes);
+        },
+        encode: (value: unknown) => {
+          calls.encode += 1;
+          return memory.encode(value);
+        },
+      },
+    },
+  };
+  const claims = ["a", "b", "c"].map((id, n) => claim(step(id, { order: "o", worth: 10 }), n));
+  const value = Buffer.from('{"total":5,"steps":1}');
+  const loaded = { ...nothing, versions: new Map([["o", [{ eventId: "x", offset: 0, version: 7, value }]]]) };
+  const { outputs, remembers } = fold(counting, claims, () => 1, loaded, wire);
+  expect(decodedSums(outputs).map(({ total }) => total)).toEqual([15, 25, 35]);
+  expect(calls).toEqual({ decode: 1, encode: 1 });
+  expect(remembers!.changes.map((one) => [one.eventId, one.version, String(one.value)])).toEqual([
+    ["c", 10, '{"total":35,"steps":4}'],
+  ]);
+  expect(remembers!.met).toEqual([{ key: "o", version: 7 }]);
+});
+
+test("a value that cannot be written stops at the event that left it", () => {
+  const [settle] = hostedOf("settle");
+  const broken = {
+    ...settle!,
+    stage: {
+      ...settle!.stage,
+      memory: {
+        ...settle!.stage.memory!,
+        encode: () => {
+          throw new TypeError("no bytes for it");
+        },
+      },
+    },
+  };
+  const claims = [claim(step("a", { order: "o", worth: 10 }), 3), claim(step("b", { order: "o", worth: 10 }), 4)];
+  expect(() => fold(broken, claims, () => 1, nothing, wire)).toThrow(
+    expect.objectContaining({ name: "ProcessorThrew", offset: 4 }),
+  );
+});
+
 test("the state as received makes no version", () => {
   const [walk] = hostedOf("walk");
   expect(fold(walk!, [given(step("a", { worth: 1 }), 0)], () => null, nothing, wire).remembers?.changes).toEqual([]);

@@ -4,7 +4,8 @@ import { commission } from "../../processors/commission/commission.ts";
 import type { Contracts } from "../../processors/commission/contracts.ts";
 import { earned } from "../../processors/commission/earned.ts";
 import { decisionOnOrder } from "../../processors/settle/decision-claim.ts";
-import { order } from "../../processors/settle/order.ts";
+import { order } from "../../processors/settle/memory/order.ts";
+import type { OrderState } from "../../processors/settle/order.ts";
 import { settle } from "../../processors/settle/settle.ts";
 import type {
   Claim,
@@ -29,6 +30,7 @@ import {
   partnerId,
   recorded,
 } from "./builders.ts";
+import { bytesOf, metBy } from "./remembered.ts";
 
 interface Said extends Partial<EventReceived> {
   /** The partner whose click is credited; null: none. */
@@ -216,15 +218,11 @@ const driven = <In, Out, State>(
   return events.map((event) => {
     const known = outcomes.get(event.id);
     if (known !== undefined) return { event, emits: known };
-    const keys = memory.keysOf(event);
-    const before = memory.stateOf(
-      keys,
-      keys.map((key) => values.get(key)),
-    );
+    const { keys, state: before } = metBy(memory, event, values);
     const outcome = run(event, before);
     if (outcome.kind === "reject") return { event, emits: [], rejected: outcome.reason };
     if (outcome.kind !== "emit") throw new Error(`the money stages emit or reject, this one was a ${outcome.kind}`);
-    for (const { key, value } of memory.changes(keys, before, outcome.state)) values.set(key, value);
+    for (const { key, value } of bytesOf(memory, keys, before, outcome.state)) values.set(key, value);
     outcomes.set(event.id, outcome.events);
     return { event, emits: outcome.events };
   });
@@ -241,11 +239,14 @@ export interface Settlement {
  * What settle makes of claims, in their order; a claim that comes twice is answered twice with the
  * same records.
  */
-export const settled = (...claims: readonly Recorded<Claim>[]): Settlement => {
+export const settled = (...claims: readonly Recorded<Claim>[]): Settlement => settledBy(order, claims);
+
+/** The same with orders that lie otherwise in memory. */
+export const settledBy = (memory: MemoryOf<OrderState>, claims: readonly Recorded<Claim>[]): Settlement => {
   const conversions: Recorded<Conversion>[] = [];
   const rows: EventAttributed[] = [];
   const rejected: string[] = [];
-  for (const { event, emits, rejected: reason } of driven(claims, order, (claim, state) =>
+  for (const { event, emits, rejected: reason } of driven(claims, memory, (claim, state) =>
     settle(claim, state, null),
   )) {
     if (reason !== undefined) rejected.push(reason);

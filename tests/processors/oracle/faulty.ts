@@ -1,7 +1,7 @@
 // The same histories through workers that die at any effect, read again what was read before, and
 // overlap with an owner that has lost its partition.
 import { inMemoryWire } from "../../../infra/avro/wire.ts";
-import type { AnyTopic, Topic } from "../../../stream/flow.ts";
+import type { AnyTopic, Topic, Topology } from "../../../stream/flow.ts";
 import { inMemory } from "../../../stream/memory/in-memory.ts";
 import { inMemoryLog } from "../../../stream/testing/in-memory-log.ts";
 import { topics } from "../../../topics.ts";
@@ -77,6 +77,7 @@ export const answersUnderFaults = async (
   histories: readonly History[],
   seed: number,
   faults: Faults,
+  topology: Topology = pipeline,
 ): Promise<readonly Answers[]> => {
   const random = randomOf(seed);
   const { below, chance, pick } = random;
@@ -87,7 +88,7 @@ export const answersUnderFaults = async (
   };
   const ports = { deadLetters: pipeline.deadLetters };
   const workers = ["attribute", "settle", "commission"].map((stage) =>
-    worker(within, { hosting: [stage], topology: pipeline, read, around, ports }),
+    worker(within, { hosting: [stage], topology, read, around, ports }),
   );
   const published = histories.map(publishedBy);
   for (let n = 0; n < Math.max(...published.map((all) => all.length)); n++) {

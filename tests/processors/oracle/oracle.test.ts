@@ -3,7 +3,7 @@
 import { expect, test } from "vitest";
 import { historyOf } from "./draw.ts";
 import { answersUnderFaults, type Faults } from "./faulty.ts";
-import { type Difference, differencesOf, printed, shrunk } from "./run-histories.ts";
+import { answersOfReal, type Difference, differencesOf, inParts, printed, shrunk } from "./run-histories.ts";
 
 const SEED = 1;
 /** About 20 s of a core; run.ts takes as many as there is time for. */
@@ -31,3 +31,20 @@ test("and after workers that were killed, rewound and overtaken by another owner
   }
   for (const [fault, count] of Object.entries(faults)) expect(count, fault).toBeGreaterThan(50);
 }, 300_000);
+
+test.each([0, 1])(
+  "and when every order of more than %i lines lies in parts, under faults too",
+  async (together) => {
+    const faults: Faults = { kills: 0, rewinds: 0, overlaps: 0, repeated: 0 };
+    const parted = inParts(together);
+    for (let from = 200_000; from < 201_000; from += 100) {
+      const histories = Array.from({ length: 100 }, (_, n) => historyOf(from + n));
+      const isFaulty = from % 500 === 0;
+      const answers = isFaulty ? answersUnderFaults(histories, from, faults, parted) : answersOfReal(histories, parted);
+      const [found] = await differencesOf(histories, await answers);
+      if (found !== undefined) expect.fail(`among the seeds ${from} to ${from + 99}: ${report(found)}`);
+    }
+    expect(faults.kills + faults.overlaps).toBeGreaterThan(50);
+  },
+  300_000,
+);

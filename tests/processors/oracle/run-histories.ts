@@ -1,7 +1,9 @@
 // Drives many histories side by side through the real stages, and compares what came of each with
 // the oracle.
 import { inMemoryWire } from "../../../infra/avro/wire.ts";
+import { orderMemory } from "../../../processors/settle/memory/order.ts";
 import { letterHeaders } from "../../../stream/dead-letters.ts";
+import type { Topology } from "../../../stream/flow.ts";
 import { type Driven, drive } from "../../../stream/testing/drive.ts";
 import { topics } from "../../../topics.ts";
 import { pipeline } from "../../../topology.ts";
@@ -33,13 +35,21 @@ export const writtenIn = (driven: Read): Written => ({
   letters: lettersOf(driven),
 });
 
+/** The pipeline with orders that lie in parts as soon as they have more lines. */
+export const inParts = (mostTogether: number): Topology => ({
+  ...pipeline,
+  nodes: pipeline.nodes.map((node) =>
+    node.is === "stage" && node.name === "settle" ? { ...node, memory: orderMemory(mostTogether) } : node,
+  ),
+});
+
 /**
  * The n-th happening of every history goes at once, and is followed to its end before the next
  * ones.
  */
-export const driven = async (histories: readonly History[], from = 0) => {
+export const driven = async (histories: readonly History[], from = 0, topology: Topology = pipeline) => {
   const read = knownTo(histories, from);
-  const log = drive(pipeline, { wire: inMemoryWire, hosting: moneyStages, read, batch: 1_000 });
+  const log = drive(topology, { wire: inMemoryWire, hosting: moneyStages, read, batch: 1_000 });
   const published = histories.map((history, n) => publishedBy(history, from + n));
   const longest = Math.max(...published.map((all) => all.length));
   for (let n = 0; n < longest; n++) {
@@ -51,8 +61,11 @@ export const driven = async (histories: readonly History[], from = 0) => {
   }
   return { log, published };
 };
-const answersOfReal = async (histories: readonly History[]): Promise<readonly Answers[]> => {
-  const { log, published } = await driven(histories);
+export const answersOfReal = async (
+  histories: readonly History[],
+  topology: Topology = pipeline,
+): Promise<readonly Answers[]> => {
+  const { log, published } = await driven(histories, 0, topology);
   return readAnswers(histories, published, writtenIn(log));
 };
 

@@ -1,10 +1,10 @@
 // What a decision makes of a line: another partner, none, a commission that is released or held, a
 // row with more fraud reasons.
-import type { Credit, Decision, EventAttributed, Fraud } from "../../schemas/generated.ts";
-import type { UnixMs } from "../../stream/flow.ts";
-import { type Changes, closeLine, creditAgain, creditLine, releaseLine } from "./credit-line.ts";
-import { meet } from "./meet.ts";
-import { type Line, type OrderState, rowOf, rowText, type WaitingDecision } from "./order.ts";
+import type { Credit, Decision, EventAttributed, Fraud } from "../../../schemas/generated.ts";
+import type { UnixMs } from "../../../stream/flow.ts";
+import { type Changes, closeLine, creditAgain, creditLine, releaseLine } from "../credit-line.ts";
+import { meet } from "../meet.ts";
+import { type Line, type OrderState, rowOf, rowText, type WaitingDecision } from "../order.ts";
 import { claimsOn, recreditLine, reprocessEvent, reprocessLine } from "./reprocess.ts";
 
 const highestScore = 100;
@@ -252,10 +252,10 @@ const canWait = ({ kind }: Decision): boolean => kind !== "reprocess" && kind !=
 type Rows = readonly { readonly row: EventAttributed; readonly at: UnixMs }[];
 
 /** The line that its event made, or is a copy of. */
-const lineAbout = ({ cause }: Changes, { event_id }: WaitingDecision, { lines }: OrderState): Line | undefined => {
-  const made = lines.find((line) => line.event_id === event_id);
+const lineAbout = ({ cause }: Changes, { event_id }: WaitingDecision, order: OrderState): Line | undefined => {
+  const made = order.lines.find((line) => line.event_id === event_id);
   if (made !== undefined) return made;
-  const met = meet(cause, lines);
+  const met = meet(cause, order);
   return met.kind === "copy" ? met.line : undefined;
 };
 

@@ -1,8 +1,8 @@
 // What today's code and rules make of a line or of another event: a further version of its row, and
 // its credit moved where it belongs.
-import type { Credit, Decision, EventAttributed } from "../../schemas/generated.ts";
-import { type Changes, closeLine, creditLine } from "./credit-line.ts";
-import { type Line, rowOf, rowText } from "./order.ts";
+import type { Credit, Decision, EventAttributed } from "../../../schemas/generated.ts";
+import { type Changes, closeLine, creditLine } from "../credit-line.ts";
+import { type Line, rowOf, rowText } from "../order.ts";
 
 const REASON = "reprocessed";
 

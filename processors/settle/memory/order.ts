@@ -1,0 +1,162 @@
+// How orders lie in memory: a small one in one value under its key; a large one in parts by
+// product, of which a claim reads and writes only those that it is about.
+import type { Claim } from "../../../schemas/generated.ts";
+import type { MemoryOf, Recorded } from "../../../stream/flow.ts";
+import { partitionOf } from "../../../stream/partitioner.ts";
+import { isLead, productKeyOf } from "../meet.ts";
+import { emptyOrder, type Line, type OrderState, type Parts, type Refund } from "../order.ts";
+import { decode, encode } from "./codec.ts";
+
+/** An order of more lines lies in parts; nearly every one has fewer. */
+export const MOST_TOGETHER = 16;
+/** At the bound of 2,000 lines about eight lie in each. */
+const PARTS = 256;
+
+/**
+ * Record keys begin with the digits of a client, so no order id can name a part of another order.
+ */
+const partKey = (key: string, part: number): string => `part/${part}|${key}`;
+const partOf = (text: string): number => partitionOf(Buffer.from(text), PARTS);
+const ALL = Array.from({ length: PARTS }, (_, part) => part);
+
+type Order = OrderState | undefined;
+
+/** What a refund may concern: the lines of one product, or any. */
+const isOfProduct = ({ product_key, line_event_id }: Refund): boolean => product_key !== null && line_event_id === null;
+
+/**
+ * Whether the claim may concern lines of any product. A refund of the whole order is spread again
+ * whenever a line changes, until the lines are complete; what a line is computed to be again may
+ * change who claims the order.
+ */
+const meetsAll = ({ data }: Recorded<Claim>, { has_refunds_of_all }: Parts): boolean => {
+  const { decision, kind, line_event_id, attributed } = data;
+  if (isLead(data) || has_refunds_of_all) return true;
+  if (decision !== null)
+    return (
+      decision.scope === "order" ||
+      (decision.scope === "line" && (decision.kind === "reprocess" || productKeyOf(data) === ""))
+    );
+  return kind === "refund" ? attributed.event.product_id === null || line_event_id !== null : productKeyOf(data) === "";
+};
+
+/**
+ * What a claim meets of an order that lies in parts, or is about to: those of its product, and of
+ * the total that it may be a copy of.
+ */
+const partsMet = (claim: Recorded<Claim>, head: OrderState, mostTogether: number): readonly number[] => {
+  if (head.parts === null) return head.lines.length < mostTogether ? [] : ALL;
+  if (meetsAll(claim, head.parts)) return ALL;
+  return [...new Set([claim.data.attributed.event.product_id ?? "", ""].map(partOf))];
+};
+
+/** All keys under which anything of the order may lie; its head is the first one. */
+export const keysOfOrder = (key: string): readonly string[] => [key, ...ALL.map((part) => partKey(key, part))];
+/** Whether the bytes of a head say that there are parts. */
+export const isInParts = (head: Uint8Array): boolean => decode(head).parts !== null;
+
+const countByName = (lines: readonly Line[], counts: ReadonlyMap<string | null, number>, sign: 1 | -1) => {
+  const summed = new Map(counts);
+  for (const { name } of lines) summed.set(name, (summed.get(name) ?? 0) + sign);
+  return summed;
+};
+
+const assembled = (head: OrderState, parts: readonly Order[]): OrderState => {
+  if (head.parts === null) return head;
+  const lines = parts.flatMap((part) => part?.lines ?? []).sort((a, b) => a.number - b.number);
+  return {
+    ...head,
+    lines,
+    refunds: parts.flatMap((part) => part?.refunds ?? []),
+    parts: { ...head.parts, absent: countByName(lines, head.parts.absent, -1) },
+  };
+};
+
+/** What is in no part. */
+const headOf = (order: OrderState): OrderState => ({
+  ...order,
+  lines: [],
+  refunds: [],
+  parts: {
+    absent: countByName(order.lines, order.parts?.absent ?? new Map(), 1),
+    has_refunds_of_all: order.refunds.some((refund) => !isOfProduct(refund)),
+  },
+});
+const isSameHead = (before: OrderState, after: OrderState): boolean =>
+  before.lines.length === after.lines.length &&
+  before.decisions === after.decisions &&
+  before.events === after.events &&
+  before.claimed_by === after.claimed_by &&
+  before.refunds.every(isOfProduct) === after.refunds.every(isOfProduct);
+
+type Part = Pick<OrderState, "lines" | "refunds">;
+
+/**
+ * Leads have no product, and a refund may have none: each lies by its event, so that one more does
+ * not write the others again.
+ */
+const partsIn = ({ lines, refunds }: OrderState, areLeads: boolean): ReadonlyMap<number, Part> => {
+  const parts = new Map<number, { lines: Line[]; refunds: Refund[] }>();
+  const at = (text: string) => {
+    const part = partOf(text);
+    const known = parts.get(part) ?? { lines: [], refunds: [] };
+    parts.set(part, known);
+    return known;
+  };
+  for (const line of lines) at(areLeads ? line.event_id : line.product_key).lines.push(line);
+  for (const refund of refunds) at(isOfProduct(refund) ? refund.product_key! : refund.event_id).refunds.push(refund);
+  return parts;
+};
+
+const same = <T>(a: readonly T[], b: readonly T[]): boolean =>
+  a.length === b.length && a.every((one, n) => one === b[n]);
+const nothing: Part = { lines: [], refunds: [] };
+
+const changesOf = (keys: readonly string[], before: OrderState, after: OrderState) => {
+  const [key, ...met] = keys;
+  const areLeads = /^\d+:l:/.test(key!);
+  const wasTogether = before.parts === null;
+  const changes: { key: string; value: OrderState }[] = [];
+  if (wasTogether || !isSameHead(before, after)) changes.push({ key: key!, value: headOf(after) });
+  const parts = partsIn(after, areLeads);
+  const old = wasTogether ? new Map<number, Part>() : partsIn(before, areLeads);
+  for (const part of new Set([...old.keys(), ...parts.keys()])) {
+    const [a, b] = [old.get(part) ?? nothing, parts.get(part) ?? nothing];
+    if (same(a.lines, b.lines) && same(a.refunds, b.refunds)) continue;
+    const name = partKey(key!, part);
+    if (!met.includes(name)) throw new Error(`settle changed ${name} and had not met it`);
+    changes.push({ key: name, value: { ...emptyOrder, ...b } });
+  }
+  return changes;
+};
+
+/** Durable, for it decides money. Tests bring another bound than MOST_TOGETHER. */
+export const orderMemory = (mostTogether: number): MemoryOf<OrderState> => ({
+  name: "order",
+  keyedBy: "client_id:order",
+  driver: "durable",
+  keysOf: ({ key }) => [key],
+  furtherKeysOf: (claim, [head = emptyOrder]) =>
+    partsMet(claim, head, mostTogether).map((part) => partKey(claim.key, part)),
+  decode,
+  encode,
+  stateOf: (_, [head, ...parts]) => (head === undefined ? emptyOrder : assembled(head, parts)),
+  changes: (keys, before, after) => {
+    if (before === after) return [];
+    if (after.parts === null && after.lines.length <= mostTogether) return [{ key: keys[0]!, value: after }];
+    return changesOf(keys, before, after);
+  },
+});
+
+export const order = orderMemory(MOST_TOGETHER);
+
+/** The whole order from the bytes of its keys; undefined: nothing is remembered of it. */
+export const orderFrom = (key: string, found: (key: string) => Uint8Array | undefined): OrderState | undefined => {
+  const head = found(key);
+  if (head === undefined) return undefined;
+  const values = keysOfOrder(key).map((one) => {
+    const bytes = found(one);
+    return bytes === undefined ? undefined : decode(bytes);
+  });
+  return { ...order.stateOf([key], values), parts: null };
+};

@@ -10,13 +10,14 @@ import { openObjects } from "../../infra/objects/open.ts";
 import { postgresMemory } from "../../infra/postgres/durable-memory.ts";
 import { openPool } from "../../infra/postgres/sql.ts";
 import { redisMemory } from "../../infra/redis/fast-memory.ts";
+import { openHintRoom } from "../../infra/redis/room.ts";
 import { classify } from "../../infra/runtime/errors.ts";
 import type { Log } from "../../infra/runtime/log.ts";
 import type { Metrics } from "../../infra/runtime/metrics.ts";
 import { closing, type Scope } from "../../infra/runtime/scope.ts";
 import { retry } from "../../infra/runtime/timing/retry.ts";
 import { openInstallationSecrets } from "../../modules/access/installation-secrets.ts";
-import { hintPrefixOf, viewsOf } from "../../modules/facts/views.ts";
+import { hintKeysOf, hintPrefixOf, viewsOf } from "../../modules/facts/views.ts";
 import type { Group } from "../../modules/groups/hosting.ts";
 import { revised } from "../../modules/groups/revised.ts";
 import { recordRevisions } from "../../modules/groups/stage-revisions.ts";
@@ -106,7 +107,7 @@ interface Parts extends Stores, Known {
   readonly log: LogPorts;
 }
 
-const openStores = async ({ config, scope, groups, log }: Host) => {
+const openStores = async ({ config, scope, groups, log, metrics }: Host) => {
   const name = `tributary-${config.INSTANCE_NAME}`;
   const pool = await scope.open("postgres", () => {
     const value = openPool(config.POSTGRES_URL, { name, max: groups.length + 3, timeoutMs: STORE_MS });
@@ -119,6 +120,9 @@ const openStores = async ({ config, scope, groups, log }: Host) => {
     value.on("error", () => undefined);
     return { value, stop: () => value.disconnect() };
   });
+  const room = await scope.open("hints", () =>
+    openHintRoom({ redis, prefixes: hintKeysOf(config), count: metrics.countShed, log }),
+  );
   const clickhouse = await scope.open("clickhouse", () => closing(openClickhouse(config.CLICKHOUSE_URL, { name })));
   const secrets = openInstallationSecrets(pool, {
     instance: config.INSTANCE_NAME,
@@ -127,7 +131,7 @@ const openStores = async ({ config, scope, groups, log }: Host) => {
     fail: scope.fail,
     signal: scope.closing,
   });
-  return { pool, redis, clickhouse, secrets };
+  return { pool, redis, room, clickhouse, secrets };
 };
 
 /** Reference data where a stage asks for facts, and erased subjects where rows are written. */
@@ -169,7 +173,7 @@ const logPorts = (
 /** Once a worker: the pictures that stages look things up in are read into memory once. */
 const stagePorts = ({ config, log, metrics }: Host, parts: Parts): RunnerPorts => {
   const { pool, redis, reference } = parts;
-  const views = viewsOf(config, redis, parts.secrets.confirmed, log);
+  const views = viewsOf(config, parts, parts.secrets.confirmed, log);
   return {
     ...parts.log,
     memories: { fast: redisMemory(redis, `${config.KAFKA_TOPIC_PREFIX}memory`), durable: postgresMemory(pool) },
@@ -180,14 +184,14 @@ const stagePorts = ({ config, log, metrics }: Host, parts: Parts): RunnerPorts =
 
 const sinkPorts = (
   { config, metrics }: Host,
-  { log, pool, redis, clickhouse, suppressions }: Parts,
+  { log, pool, redis, room, clickhouse, suppressions }: Parts,
   join: number,
 ): SinkPorts => ({
   ...log,
   stores: {
     clickhouse: clickhouseStore(clickhouse),
     postgres: postgresStore(pool),
-    redis: redisStore(redis, hintPrefixOf(config)),
+    redis: redisStore(redis, hintPrefixOf(config), room),
   },
   run: `${config.INSTANCE_NAME}-${process.pid}-${Date.now()}-${join}`,
   classify,

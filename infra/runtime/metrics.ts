@@ -84,6 +84,8 @@ export interface Metrics {
   readonly countWrite: (counts: WriteCounts, now: UnixMs) => void;
   readonly countRequest: (counts: RequestCounts) => void;
   readonly countRetry: (step: string) => void;
+  /** What Redis had no room for: members of sets, answers, and keys that were dropped. */
+  readonly countShed: (what: string, count: number) => void;
   /**
    * Replaces all that was known of a group, so that a partition which moved away leaves no stale
    * value.
@@ -254,7 +256,10 @@ const scheduleMetrics = ({
   counter,
   gauge,
   histogram,
-}: Makers): Pick<Metrics, "countRetry" | "countRun" | "setBacklog"> => {
+}: Makers): Pick<Metrics, "countRetry" | "countShed" | "countRun" | "setBacklog"> => {
+  const shed = counter("tributary_hints_shed_total", "Members, answers and keys of hints that Redis had no room for", [
+    "what",
+  ]);
   const retries = counter("tributary_retries_total", "Steps tried again", ["step"]);
   const runSeconds = histogram(
     "tributary_schedule_run_duration_seconds",
@@ -270,6 +275,7 @@ const scheduleMetrics = ({
   const backlogAge = gauge("tributary_schedule_backlog_seconds", "For how long the oldest of them waits", ["schedule"]);
   return {
     countRetry: (step) => retries.inc({ step }),
+    countShed: (what, count) => shed.inc({ what }, count),
     countRun: ({ schedule, done, isFailed, seconds }) => {
       runSeconds.observe({ schedule }, seconds);
       if (done > 0) runDone.inc({ schedule }, done);

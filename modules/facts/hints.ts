@@ -1,22 +1,36 @@
 // Answers what events have in common: read in bulk from the sets of the velocity sink, then kept
 // with each event, first answer for good.
 import type { Redis } from "ioredis";
+import { type HintRoom, isFull, roomWithoutBound } from "../../infra/redis/room.ts";
 import type { IdentityClickAsked, IdentityClicks } from "../../processors/attribute/identity-clicks.ts";
 import type { HintAsked, Hints } from "../../processors/score/hints.ts";
 import type { FraudHints } from "../../schemas/generated.ts";
 import { hintLifetimeSeconds, sets, velocityKey } from "../../sinks/velocity/table.ts";
 
-/** One round trip; the first command that failed is thrown. */
+/**
+ * One round trip; the first command that failed is thrown, but what a full Redis did not write is
+ * given to `onFull`, and answered by null.
+ */
 const answers = async (
   redis: Redis,
   commands: readonly (readonly [string, ...(string | number)[]])[],
+  onFull?: () => void,
 ): Promise<readonly unknown[]> =>
   commands.length === 0
     ? []
     : ((await redis.pipeline(commands.map((command) => [...command])).exec()) ?? []).map(([error, answer]) => {
-        if (error !== null) throw error;
-        return answer;
+        if (error === null) return answer;
+        if (onFull === undefined || !isFull(error)) throw error;
+        onFull();
+        return null;
       });
+
+/** Where answers are kept. */
+interface Kept {
+  readonly redis: Redis;
+  readonly prefix: string;
+  readonly room: HintRoom;
+}
 
 interface Asked {
   readonly client_id: number;
@@ -26,10 +40,10 @@ interface Asked {
 /**
  * What was answered before, and for the others what `compute` finds: stored only where nothing is
  * yet, and read back, so that of two owners of a partition both go on with the first one's answer.
+ * Where there is no room the answer is given and not kept.
  */
 const answeredOnce = async <Question extends Asked>(
-  redis: Redis,
-  prefix: string,
+  { redis, prefix, room }: Kept,
   asked: readonly Question[],
   compute: (asked: readonly Question[]) => Promise<readonly string[]>,
 ): Promise<ReadonlyMap<string, string>> => {
@@ -41,12 +55,17 @@ const answeredOnce = async <Question extends Asked>(
   const missing = asked.filter(({ event_id }) => !known.has(event_id));
   if (missing.length === 0) return known;
   const computed = await compute(missing);
+  if (!room.has()) {
+    room.shed("answers", missing.length);
+    return new Map([...known, ...missing.map(({ event_id }, n) => [event_id, computed[n]!] as const)]);
+  }
   const written = await answers(
     redis,
     missing.flatMap((one, n): (readonly [string, ...(string | number)[]])[] => [
       ["set", keyOf(one), computed[n]!, "EX", hintLifetimeSeconds, "NX"],
       ["get", keyOf(one)],
     ]),
+    () => room.shed("answers", 1),
   );
   for (const [n, { event_id }] of missing.entries())
     known.set(event_id, (written[2 * n + 1] as string | null) ?? computed[n]!);
@@ -57,7 +76,7 @@ const answeredOnce = async <Question extends Asked>(
  * The view "hints" of a worker. Throws while Redis is away: the step is tried again, for an answer
  * that was not kept would not stand.
  */
-export const redisHints = (redis: Redis, prefix = "tributary"): Hints => {
+export const redisHints = (redis: Redis, prefix = "tributary", room: HintRoom = roomWithoutBound): Hints => {
   const nothing = ["echo", ""] as const;
   const compute = async (asked: readonly HintAsked[]): Promise<readonly string[]> => {
     const found = await answers(
@@ -90,7 +109,7 @@ export const redisHints = (redis: Redis, prefix = "tributary"): Hints => {
   };
   return {
     lookUp: async (asked) => {
-      const texts = await answeredOnce(redis, `${prefix}:hint`, asked, compute);
+      const texts = await answeredOnce({ redis, prefix: `${prefix}:hint`, room }, asked, compute);
       return new Map([...texts].map(([id, text]) => [id, JSON.parse(text) as FraudHints]));
     },
   };
@@ -103,7 +122,11 @@ export const redisHints = (redis: Redis, prefix = "tributary"): Hints => {
 const devicesAsked = 20;
 
 /** The view "identity-clicks" of a worker. */
-export const redisIdentityClicks = (redis: Redis, prefix = "tributary"): IdentityClicks => {
+export const redisIdentityClicks = (
+  redis: Redis,
+  prefix = "tributary",
+  room: HintRoom = roomWithoutBound,
+): IdentityClicks => {
   const compute = async (asked: readonly IdentityClickAsked[]): Promise<readonly string[]> => {
     const devices = (await answers(
       redis,
@@ -147,7 +170,7 @@ export const redisIdentityClicks = (redis: Redis, prefix = "tributary"): Identit
   };
   return {
     lookUp: async (asked) => {
-      const found = await answeredOnce(redis, `${prefix}:identity-click`, asked, compute);
+      const found = await answeredOnce({ redis, prefix: `${prefix}:identity-click`, room }, asked, compute);
       return new Map([...found].filter(([, clickId]) => clickId !== ""));
     },
   };

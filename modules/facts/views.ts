@@ -4,6 +4,7 @@ import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import type { Redis } from "ioredis";
 import { clickIdKey } from "../../domain/click-id.ts";
+import type { HintRoom } from "../../infra/redis/room.ts";
 import type { Environment } from "../../infra/runtime/environment.ts";
 import type { Log } from "../../infra/runtime/log.ts";
 import { clickKeys, clickKeysOf } from "../../processors/attribute/click-keys.ts";
@@ -98,21 +99,25 @@ export const readPlaces = (config: Files, log: Report, now: number): Places => {
 export const hintPrefixOf = ({ KAFKA_TOPIC_PREFIX }: Pick<Settings, "KAFKA_TOPIC_PREFIX">): string =>
   `${KAFKA_TOPIC_PREFIX}tributary`;
 
+/** How every key of a hint begins, and no other key. */
+export const hintKeysOf = (config: Pick<Settings, "KAFKA_TOPIC_PREFIX">): readonly string[] =>
+  ["velocity", "hint", "identity-click"].map((name) => `${hintPrefixOf(config)}:${name}:`);
+
 /**
  * By the names of their views, beside the view of the reference data. No identifier is hashed
  * before `confirmed` resolves: the pepper is the installation's.
  */
 export const viewsOf = (
   config: Settings,
-  redis: Redis,
+  { redis, room }: { readonly redis: Redis; readonly room: HintRoom },
   confirmed: Promise<void>,
   log: Report,
 ): Readonly<Record<string, Source>> => {
   const world = once(() => readPlaces(config, log, Date.now()));
   const keys = once(() => clickKeysOf(config.TRIBUTARY_SECRET.accepted.map((secret) => clickIdKey(secret, 1))));
   const identity = once(() => identityKeysOf(config.TRIBUTARY_SECRET.pepper));
-  const counted = redisHints(redis, hintPrefixOf(config));
-  const linked = redisIdentityClicks(redis, hintPrefixOf(config));
+  const counted = redisHints(redis, hintPrefixOf(config), room);
+  const linked = redisIdentityClicks(redis, hintPrefixOf(config), room);
   return {
     [places.view]: async () => world(),
     [clickKeys.view]: async () => keys(),

@@ -1,6 +1,7 @@
 // How a sink's rows get into Redis: one pipeline of commands a write, in one round trip. Losing
 // them costs hints, never money.
 import type { ChainableCommander, Redis } from "ioredis";
+import { type HintRoom, isFull, roomWithoutBound } from "../../infra/redis/room.ts";
 import type { Table, Write } from "../../stream/flow.ts";
 
 /** A table with the commands that write its rows under keys that begin with `prefix`. */
@@ -35,13 +36,19 @@ export interface RedisStore {
 
 const isRedisTable = (table: { readonly name: string }): table is RedisTable<unknown> => "add" in table;
 
-/** `prefix` keeps environments apart that share a server. Throws the first command that failed. */
-export const redisStore = (redis: Redis, prefix = "tributary"): RedisStore => ({
+/**
+ * `prefix` keeps environments apart that share a server. Where there is no room rows are left out
+ * and counted: they are hints. Throws the first command that failed otherwise.
+ */
+export const redisStore = (redis: Redis, prefix = "tributary", room: HintRoom = roomWithoutBound): RedisStore => ({
   within: (_, work) =>
     work(async (table, rows) => {
       if (!isRedisTable(table)) throw new Error(`the table ${table.name} has no commands for Redis`);
+      if (!room.has()) return room.shed("members", rows.length);
       const commands = redis.pipeline();
       table.add(commands, rows, prefix);
-      for (const [error] of (await commands.exec()) ?? []) if (error !== null) throw error;
+      const errors = ((await commands.exec()) ?? []).flatMap(([error]) => error ?? []);
+      for (const error of errors) if (!isFull(error)) throw error;
+      if (errors.length > 0) room.shed("members", errors.length);
     }),
 });

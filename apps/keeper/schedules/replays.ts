@@ -142,7 +142,7 @@ export interface ReplayLaneSettings {
   readonly registry: ReturnType<typeof openRegistry>;
   readonly produce: Produce;
   readonly suppressions: Suppressions;
-  readonly metrics: Pick<Metrics, "countRetry">;
+  readonly metrics: Pick<Metrics, "countRetry" | "countShed">;
   readonly log: Log;
 }
 
@@ -179,7 +179,7 @@ export const openReplayLane = (settings: ReplayLaneSettings): Resource<Schedule>
       stores: {
         clickhouse: clickhouseStore(clickhouse),
         postgres: postgresStore(pool),
-        redis: redisStore(redis, hintPrefixOf(config)),
+        redis: redisStore(redis, hintPrefixOf(config), { has: () => true, shed: metrics.countShed }),
       },
       withholds: () => withholdsOf(suppressions),
       retry: (step, work, between) =>

@@ -1,0 +1,76 @@
+// How much room Redis has for hints. They stop and then give way, so that fast memory is never
+// refused because of them: it shares the server, and without it a stage waits.
+import type { Redis } from "ioredis";
+import type { Log } from "../runtime/log.ts";
+import type { Resource } from "../runtime/scope.ts";
+import { openRounds } from "../runtime/timing/rounds.ts";
+
+/** What hints ask before they are written, and where they say what was not. */
+export interface HintRoom {
+  /** False: Redis is nearly full, and nothing more is written for hints. */
+  readonly has: () => boolean;
+  /** Counts members of sets and answers that were not kept. */
+  readonly shed: (what: "members" | "answers", count: number) => void;
+}
+
+/** Without a bound, as in tests of what hints say. */
+export const roomWithoutBound: HintRoom = { has: () => true, shed: () => undefined };
+
+/** Of `maxmemory`: from here on no hint is written. */
+const STOP = 0.75;
+/** From here on hints that are there are dropped, until there is as much room as they stop at. */
+const DROP = 0.9;
+const EVERY_MS = 1_000;
+/** Of one round: enough for what comes within a second, and short beside a step's deadline. */
+const ROUND_MS = 500;
+const SCANNED = 1_000;
+
+/** The answer of Redis that it is full. */
+export const isFull = (error: unknown): boolean => error instanceof Error && error.message.startsWith("OOM ");
+
+const numberOf = (info: string, name: string): number =>
+  Number(new RegExp(`^${name}:(\\d+)`, "m").exec(info)?.[1] ?? 0);
+
+/** The share of its memory that Redis uses; 0 where it has no bound. */
+const usedShare = async (redis: Redis): Promise<number> => {
+  const info = await redis.info("memory");
+  const most = numberOf(info, "maxmemory");
+  return most === 0 ? 0 : numberOf(info, "used_memory") / most;
+};
+
+export interface RoomSettings {
+  readonly redis: Redis;
+  /** How keys of hints begin; all that begin so may be dropped. */
+  readonly prefixes: readonly string[];
+  /** Hears what was not written or dropped. */
+  readonly count: (what: "members" | "answers" | "keys", count: number) => void;
+  readonly log: Log;
+}
+
+/** Looks once a second how full Redis is, and makes room when it is nearly full. */
+export const openHintRoom = ({ redis, prefixes, count, log }: RoomSettings): Resource<HintRoom> => {
+  let used = 0;
+  const cursors = new Map(prefixes.map((prefix) => [prefix, "0"]));
+  const dropSome = async (): Promise<void> => {
+    for (const [prefix, cursor] of cursors) {
+      const pattern = `${prefix.replace(/[\\*?[\]^-]/g, "\\$&")}*`;
+      const [next, keys] = await redis.scan(cursor, "MATCH", pattern, "COUNT", SCANNED);
+      cursors.set(prefix, next);
+      if (keys.length > 0) count("keys", await redis.unlink(...keys));
+    }
+  };
+  const rounds = openRounds({
+    everyMs: EVERY_MS,
+    round: async () => {
+      used = await usedShare(redis);
+      if (used < DROP) return;
+      log.warn("hints.dropped", { used });
+      for (const end = performance.now() + ROUND_MS; used >= STOP && performance.now() < end; ) {
+        await dropSome();
+        used = await usedShare(redis);
+      }
+    },
+    onFailure: (error) => log.debug("hints.room_unknown", { error }),
+  });
+  return { value: { has: () => used < STOP, shed: count }, stop: rounds.stop };
+};

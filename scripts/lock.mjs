@@ -1,7 +1,9 @@
 // Completes package-lock.json: one entry for every optional platform package, also those that the
 // machine which wrote the lock could not resolve.
 // npm leaves such packages out without a word, and `npm ci` then refuses the lock on every other
-// platform. Usage: node scripts/lock.mjs [--check]
+// platform. Their digests come from the registry where it has them; those that no registry at hand
+// has are listed in scripts/lock.unverified. Usage: node scripts/lock.mjs [--check]
+import { spawnSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
 
 const file = new URL("../package-lock.json", import.meta.url);
@@ -44,15 +46,60 @@ for (const [path, entry] of Object.entries(lock.packages))
     if (!isLocked(path, name))
       missing.push({ name, version: version.replace(/^[~^]/, ""), dev: entry.dev, parent: path });
 
-if (process.argv.includes("--check")) {
+const nameOf = (path) => path.slice(path.lastIndexOf("node_modules/") + "node_modules/".length);
+const locked = () => Object.entries(lock.packages).filter(([path, entry]) => path !== "" && !entry.link);
+const unverified = () => locked().filter(([, { integrity }]) => !/^sha512-/.test(integrity ?? ""));
+const unverifiedFile = new URL("lock.unverified", import.meta.url);
+const listed = new Set(
+  readFileSync(unverifiedFile, "utf8")
+    .split("\n")
+    .filter((line) => line !== "" && !line.startsWith("#")),
+);
+const isOnPlatform = ({ os, optional }) => optional === true && os !== undefined;
+
+/** What is wrong with the lock, a line each. */
+function* problems() {
   for (const { name, parent } of missing)
-    console.error(`package-lock.json: ${name} (optional in ${parent}) has no entry; run: node scripts/lock.mjs`);
-  const resolved = Object.entries(lock.packages).filter(([, entry]) => entry.resolved);
-  for (const [path] of resolved) console.error(`package-lock.json: ${path} names a download address`);
-  process.exit(missing.length + resolved.length > 0 ? 1 : 0);
+    yield `${name} (optional in ${parent}) has no entry; run: node scripts/lock.mjs`;
+  for (const [path, { resolved }] of locked()) if (resolved) yield `${path} names a download address`;
+  const named = new Set(unverified().map(([path, { version }]) => `${nameOf(path)}@${version}`));
+  for (const [path, entry] of unverified()) {
+    const name = `${nameOf(path)}@${entry.version}`;
+    if (!isOnPlatform(entry)) yield `${path} has no SHA-512, and is installed on every platform`;
+    else if (!listed.has(name)) yield `${path} has no SHA-512 and is not in scripts/lock.unverified: ${name}`;
+  }
+  for (const name of listed)
+    if (!named.has(name)) yield `scripts/lock.unverified names ${name}, which needs it no more`;
 }
+
+if (process.argv.includes("--check")) {
+  const found = [...problems()];
+  for (const problem of found) console.error(`package-lock.json: ${problem}`);
+  process.exit(found.length > 0 ? 1 : 0);
+}
+
+/** As the registry at hand says, which may not have the packages of other platforms. */
+const integrityOf = (name, version) => {
+  const { status, stdout } = spawnSync("npm", ["view", `${name}@${version}`, "dist.integrity"], { encoding: "utf8" });
+  return status === 0 && /^sha512-\S+$/.test(stdout.trim()) ? stdout.trim() : undefined;
+};
 for (const { name, version, dev } of missing)
   lock.packages[at("", name)] = { version, ...platformOf(name), ...(dev && { dev }), optional: true };
+let filled = 0;
+for (const [path, entry] of unverified()) {
+  const integrity = integrityOf(nameOf(path), entry.version);
+  if (integrity === undefined) continue;
+  const { version, ...rest } = entry;
+  lock.packages[path] = { version, integrity, ...rest };
+  filled += 1;
+}
 lock.packages = Object.fromEntries(Object.entries(lock.packages).sort(([a], [b]) => (a < b ? -1 : 1)));
-if (missing.length > 0) writeFileSync(file, `${JSON.stringify(lock, null, 2)}\n`);
-console.log(`package-lock.json: ${missing.length} entries added`);
+if (missing.length + filled > 0) writeFileSync(file, `${JSON.stringify(lock, null, 2)}\n`);
+const left = unverified().map(([path, { version }]) => `${nameOf(path)}@${version}`);
+const head = readFileSync(unverifiedFile, "utf8")
+  .split("\n")
+  .filter((line) => line.startsWith("#"));
+writeFileSync(unverifiedFile, `${[...head, ...left.sort()].join("\n")}\n`);
+console.log(
+  `package-lock.json: ${missing.length} entries added, ${filled} digests filled in, ${left.length} not known`,
+);

@@ -66,7 +66,7 @@ function installPackages(say) {
   if (read(stamp) === wanted && existsSync(at("node_modules", "typescript"))) return;
   // A folder that npm itself finished for this very lock is taken as it is; npm keeps a copy of the
   // lock in it.
-  if (read(stamp) === undefined && matchesLock()) return writeFileSync(stamp, wanted);
+  if (matchesLock()) return writeFileSync(stamp, wanted);
   say("Installing packages (about a minute the first time) ...");
   run("npm ci", process.platform === "win32" ? "npm.cmd" : "npm", [
     "ci",
@@ -83,7 +83,11 @@ function matchesLock() {
   const { packages } = JSON.parse(installed);
   const wanted = JSON.parse(readFileSync(at("package-lock.json"), "utf8")).packages;
   return Object.entries(wanted).every(
-    ([path, entry]) => path === "" || entry.optional || packages[path]?.version === entry.version,
+    ([path, entry]) =>
+      path === "" ||
+      packages[path]?.version === entry.version ||
+      // Of another platform, or one that the registry did not have.
+      (entry.optional && entry.os !== undefined && packages[path] === undefined),
   );
 }
 
@@ -150,14 +154,17 @@ export function fetchJars(say = () => undefined) {
   const pom = at("infra", "embedded", "services", "pom.xml");
   const valkey = at("infra", "embedded", "services", "valkey.txt");
   const wanted = hashOf(pom, valkey);
+  const digests = at("infra", "embedded", "services", "jars.sha512");
   const list = read(join(folder, "complete.json"));
   const sizeOf = (name) => statSync(join(folder, name), { throwIfNoEntry: false })?.size;
   if (
     read(join(folder, "pom.sha256")) === wanted &&
     list &&
     Object.entries(JSON.parse(list)).every(([name, bytes]) => sizeOf(name) === bytes)
-  )
+  ) {
+    if (read(join(folder, "verified.sha256")) !== hashOf(digests)) verifyJars(folder, digests);
     return;
+  }
   checkJava();
   const maven = process.platform === "win32" ? "mvn.cmd" : "mvn";
   if (spawnSync(maven, ["-v"], { encoding: "utf8" }).status !== 0)
@@ -177,6 +184,7 @@ export function fetchJars(say = () => undefined) {
       "dependency:copy-dependencies",
       `-DoutputDirectory=${fresh}`,
     ]);
+    verifyJars(fresh, digests);
     fetchValkey(valkey, fresh);
     const sizes = Object.fromEntries(readdirSync(fresh).map((name) => [name, statSync(join(fresh, name)).size]));
     writeFileSync(join(fresh, "complete.json"), JSON.stringify(sizes));
@@ -186,6 +194,35 @@ export function fetchJars(say = () => undefined) {
   } finally {
     rmSync(fresh, { recursive: true, force: true });
   }
+}
+
+/**
+ * Every jar is one of the list and has its SHA-512: what a repository or a proxy gives out in its
+ * place never runs.
+ * @throws {Unprepared}
+ */
+export function verifyJars(folder, digests) {
+  const wanted = new Map(
+    readFileSync(digests, "utf8")
+      .split("\n")
+      .filter((line) => line !== "")
+      .map((line) => line.split("  ").reverse()),
+  );
+  const jars = readdirSync(folder).filter((name) => name.endsWith(".jar"));
+  const wrong = jars.filter(
+    (name) =>
+      wanted.get(name) !==
+      createHash("sha512")
+        .update(readFileSync(join(folder, name)))
+        .digest("hex"),
+  );
+  const missing = [...wanted.keys()].filter((name) => !jars.includes(name));
+  if (wrong.length + missing.length > 0)
+    throw new Unprepared(
+      `The jars in ${folder} are not those of ${digests}: ${[...wrong, ...missing].join(", ")}. Remove that folder ` +
+        "and look at what your Maven fetches from (~/.m2/settings.xml); after a change of the pom, write the list.",
+    );
+  writeFileSync(join(folder, "verified.sha256"), hashOf(digests));
 }
 
 /**

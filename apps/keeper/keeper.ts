@@ -20,7 +20,7 @@ import { openSuppressions } from "../../modules/privacy/suppressions.ts";
 import { feedsOf } from "../../stream/topology.ts";
 import { pipeline } from "../../topology.ts";
 import type { Config } from "./config.ts";
-import { archiveRetention } from "./schedules/archive.ts";
+import { archivePurge, archiveRetention, refusedRetention } from "./schedules/archive.ts";
 import { deadLetterIndex, deadLetterRetries } from "./schedules/dead-letters.ts";
 import { lastResort } from "./schedules/last-resort.ts";
 import { nightly } from "./schedules/nightly.ts";
@@ -144,6 +144,8 @@ const beginWork = async (frame: Frame): Promise<void> => {
   await begin(withWire(strayRefunds({ pool, clickhouse, wire, produce, clock: Date.now })));
   await begin(withWire(nightly({ pool, clickhouse, wire, produce, log, clock: Date.now })));
   await begin(archiveRetention(objects, Date.now));
+  await begin(archivePurge({ pool, objects, log, clock: Date.now }));
+  await begin(refusedRetention(objects, Date.now));
   const setAside = refusedByLog({ send: produce, objects, wire: () => wire, log });
   await begin(lastResort(objects, sendWithSchemaIds(registry, produce, setAside)));
   const suppressions = await scope.open("suppressions", () => closing(openSuppressions(pool)));

@@ -86,7 +86,7 @@ export const fsObjects = (folder: string): Objects => {
       } else if (key.startsWith(prefix) && key > after) {
         // Deleted meanwhile: then it is not there.
         const found = await stat(join(folder, key)).catch(unlessMissing);
-        if (found !== undefined) yield { key, bytes: found.size };
+        if (found !== undefined) yield { key, bytes: found.size, storedAt: Math.floor(found.mtimeMs) };
       }
     }
   };

@@ -4,6 +4,8 @@
 export interface StoredObject {
   readonly key: string;
   readonly bytes: number;
+  /** When it was put last, by the clock of the store; Unix milliseconds. */
+  readonly storedAt: number;
 }
 
 /** Nothing is stored under the key. */

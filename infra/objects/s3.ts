@@ -161,7 +161,8 @@ export const s3Objects = (url: string): Objects => {
           ...(StartAfter !== undefined && { StartAfter }),
         });
         const { Contents = [], IsTruncated } = await doing(`list ${under}`, () => client.send(command));
-        for (const { Key, Size } of Contents) yield { key: Key!.slice(prefix.length), bytes: Size ?? 0 };
+        for (const { Key, Size, LastModified } of Contents)
+          yield { key: Key!.slice(prefix.length), bytes: Size ?? 0, storedAt: LastModified?.getTime() ?? Date.now() };
         if (IsTruncated !== true || Contents.length === 0) return;
         last = Contents.at(-1)!.Key!.slice(prefix.length);
       }

@@ -44,7 +44,7 @@ export const refusedByLog = (ports: RefusedPorts): SetAside => {
       if (classify(failure) !== "data") throw failure;
     }
     const whole = value ?? Buffer.alloc(0);
-    const key = `refused/${topic}/${createHash("sha256").update(whole).digest("hex")}`;
+    const key = `${REFUSED}${topic}/${createHash("sha256").update(whole).digest("hex")}`;
     await objects.put(key, whole);
     const pointing = {
       ...letter,
@@ -55,6 +55,29 @@ export const refusedByLog = (ports: RefusedPorts): SetAside => {
     };
     await send([deadLetterOf(pointing, now())]);
   };
+};
+
+const REFUSED = "refused/";
+/**
+ * As long as the shortest retention of a client: such a value waits for a person, and its letter,
+ * which says what it was, stays.
+ */
+const KEPT_MS = 30 * 86_400_000;
+
+/** Answers the number of values that were deleted. */
+export const deleteOldRefused = async (
+  objects: Pick<Objects, "list" | "delete">,
+  now: UnixMs,
+  isClosing: () => boolean,
+): Promise<number> => {
+  let deleted = 0;
+  for await (const { key, storedAt } of objects.list(REFUSED)) {
+    if (isClosing()) break;
+    if (now - storedAt <= KEPT_MS) continue;
+    await objects.delete(key);
+    deleted += 1;
+  }
+  return deleted;
 };
 
 const letterOf = (

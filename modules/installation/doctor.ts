@@ -14,6 +14,7 @@ import { askRedis } from "../../infra/embedded/services/redis.ts";
 import type { Run } from "../../infra/embedded/supervisor.ts";
 import { openPool } from "../../infra/postgres/sql.ts";
 import { type Identity, isAlive } from "../../infra/runtime/lock.ts";
+import { clientRetentions } from "../privacy/retention.ts";
 import { firstSteps } from "./first-steps.ts";
 
 export interface Check {
@@ -27,6 +28,9 @@ export interface Check {
 
 /** What Postgres says of a table, and of a role, that the migrations have not made yet. */
 const NOT_MIGRATED: readonly unknown[] = ["42P01", "22023"];
+
+/** docs/design/contracts.md, "Retention". */
+const MOST_MONTHS = 24;
 
 type Finding = Omit<Check, "name">;
 
@@ -67,6 +71,7 @@ export async function doctor(home: Home, config: StackConfig): Promise<readonly 
   const application = config.POSTGRES_URL ?? ownerUrl(home, services.postgres);
   const isDemo = config.OIDC_ISSUER === undefined && services.identity !== undefined;
   if (application !== undefined) checks.push(["users", () => checkUsers(application, isDemo)]);
+  if (application !== undefined) checks.push(["retention", () => checkRetention(application)]);
   const clickhouse = urlOf(config.CLICKHOUSE_URL, services.clickhouse);
   if (clickhouse !== undefined) checks.push(["clickhouse", () => checkClickhouse(clickhouse)]);
   const redis = urlOf(config.REDIS_URL, services.redis);
@@ -197,17 +202,37 @@ async function checkPostgres(url: string): Promise<Finding> {
 
 /** People of the demonstration belong where its identity provider runs, and nowhere else. */
 async function checkUsers(url: string, isDemo: boolean): Promise<Finding> {
+  const steps = isDemo ? [] : await askApplication(url, firstSteps);
+  if (steps === undefined) return notMigrated;
+  if (steps.length === 0) return good(isDemo ? "those of the demonstration" : "an admin can come in");
+  return bad(steps.map(({ what }) => what).join("; "), steps.map(({ cure }) => cure).join("; "));
+}
+
+const notMigrated = bad("the tables are not there, or of an older release", "npx tributary migrate apply");
+
+/** Undefined when the migrations have not made what is asked for. */
+async function askApplication<T>(url: string, ask: (pool: pg.Pool) => Promise<T>): Promise<T | undefined> {
   const pool = openPool(url, { name: "tributary-doctor", max: 1, timeoutMs: 2_000 });
   try {
-    const steps = isDemo ? [] : await firstSteps(pool);
-    if (steps.length === 0) return good(isDemo ? "those of the demonstration" : "an admin can come in");
-    return bad(steps.map(({ what }) => what).join("; "), steps.map(({ cure }) => cure).join("; "));
+    return await ask(pool);
   } catch (error) {
     if (!NOT_MIGRATED.includes((error as { readonly code?: string }).code)) throw error;
-    return bad("the tables are not there, or of an older release", "npx tributary migrate apply");
+    return undefined;
   } finally {
     await pool.end();
   }
+}
+
+/** Announces what is not honoured yet, so that no one promises it. */
+async function checkRetention(url: string): Promise<Finding> {
+  const clients = await askApplication(url, clientRetentions);
+  if (clients === undefined) return notMigrated;
+  const shorter = clients.filter(({ months }) => months < MOST_MONTHS).map(({ slug, months }) => `${slug} ${months}`);
+  const own = shorter.length === 0 ? "" : `, fewer for ${shorter.join(", ")}`;
+  return good(
+    `the archive keeps events ${MOST_MONTHS} months${own}; ClickHouse, Postgres and the topics that are kept ` +
+      "for good are not purged yet (docs/privacy.md)",
+  );
 }
 
 async function checkClock(url: string): Promise<Finding> {

@@ -83,12 +83,17 @@ export const uncoveredEnds = (
   });
 };
 
+type Announced = Contents & { readonly replaces?: string };
+
 /** What is wrong with one file: unreadable, or another one than was announced. */
 const damageOf = async (objects: Objects, file: ArchiveFile): Promise<string | undefined> => {
   try {
     const { contents } = await readFile(objects, file);
-    const announced = JSON.parse(String(await objects.get(noticeKey(file, file.first)))) as Contents;
-    return announced.sha256 === contents.sha256 ? undefined : "it is not the file that was announced";
+    const announced = JSON.parse(String(await objects.get(noticeKey(file, file.first)))) as Announced;
+    // A purge announces the file again before it writes it: until then the one before stands.
+    return [announced.sha256, announced.replaces].includes(contents.sha256)
+      ? undefined
+      : "it is not the file that was announced";
   } catch (error) {
     return (error as Error).message;
   }

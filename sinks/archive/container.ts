@@ -128,17 +128,37 @@ const blocksOf = function* (
   if (count > 0) yield { count, bytes: slab.subarray(0, at) };
 };
 
+interface Container {
+  readonly file: Buffer;
+  readonly contents: Contents;
+}
+/** What of the contents does not follow from the records. */
+type Covered = Omit<Contents, "records" | "bytes" | "sha256">;
+
 /**
  * Of at least one record, in the order of their offsets. The same records make the same contents,
  * and the same file under one version of zlib.
  */
-export const writeContainer = async (
+export const writeContainer = (
   topic: string,
   partition: number,
   records: readonly ArchivedRecord[],
-): Promise<{ readonly file: Buffer; readonly contents: Contents }> => {
+): Promise<Container> => {
   const { offset: first, appended_at: appended_from } = records[0]!;
   const { offset: last, appended_at: appended_to } = records.at(-1)!;
+  return containerOf({ topic, partition, first, last, appended_from, appended_to }, records);
+};
+
+/** The file of these contents with fewer records, possibly none: it covers the same offsets. */
+export const rewriteContainer = (contents: Contents, records: readonly ArchivedRecord[]): Promise<Container> => {
+  const { topic, partition, first, last, appended_from, appended_to } = contents;
+  return containerOf({ topic, partition, first, last, appended_from, appended_to }, records);
+};
+
+const containerOf = async (
+  { topic, partition, first, last, appended_from, appended_to }: Covered,
+  records: readonly ArchivedRecord[],
+): Promise<Container> => {
   // Between blocks is the mark by which a reader finds the next block; it follows from the name,
   // so that a file can be written again.
   const sync = createHash("sha256").update(`${topic}/${partition}/${first}-${last}`).digest().subarray(0, SYNC_BYTES);

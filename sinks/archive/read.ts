@@ -96,11 +96,16 @@ export const pastOf = (objects: Objects, { since, withheld }: PastSettings): Pas
         if (file === undefined || file.last < from || file.first >= until) continue;
         const { records } = await readFile(objects, file);
         const isWithheld = await withheld?.();
-        for (let n = 0; n < records.length; n += BATCH_RECORDS) {
-          const part = records.slice(n, n + BATCH_RECORDS).filter(({ offset }) => offset >= from && offset < until);
-          if (part.length === 0) continue;
+        const wanted = records.filter(({ offset }) => offset >= from && offset < until);
+        // A file covers its offsets, also where retention has taken records out of it.
+        let next = Math.max(from, file.first);
+        const end = Math.min(until, file.last + 1);
+        for (let n = 0; n === 0 || n < wanted.length; n += BATCH_RECORDS) {
+          const part = wanted.slice(n, n + BATCH_RECORDS);
           const messages = part.map(messageOf).filter((message) => isWithheld?.(message, partition) !== true);
-          yield { topic, partition, messages, from: part[0]!.offset, until: part.at(-1)!.offset + 1 };
+          const upTo = n + BATCH_RECORDS < wanted.length ? part.at(-1)!.offset + 1 : end;
+          yield { topic, partition, messages, from: next, until: upTo };
+          next = upTo;
         }
       }
   };

@@ -11,10 +11,10 @@ import { hoursOf } from "./read.ts";
  */
 const KEPT_MONTHS = 24;
 
-/** Hours that begin before this time are deleted. */
-const keptSince = (now: UnixMs): UnixMs => {
+/** What was received before this time is kept no longer; months as an edge counts them. */
+export const keptSince = (now: UnixMs, months = KEPT_MONTHS): UnixMs => {
   const date = new Date(now);
-  date.setUTCMonth(date.getUTCMonth() - KEPT_MONTHS);
+  date.setUTCMonth(date.getUTCMonth() - months);
   return date.getTime();
 };
 

@@ -3,6 +3,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { pathToFileURL } from "node:url";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type RunningApi, startApi } from "../support/api.ts";
 import { spawned } from "../support/e2e-product.ts";
@@ -23,6 +24,7 @@ beforeAll(async () => {
     POSTGRES_ADMIN_URL: database.adminUrl,
     POSTGRES_URL: app.href,
     TRIBUTARY_HOME: home,
+    OBJECT_STORE_URL: pathToFileURL(join(home, "objects")).href,
   };
 });
 afterAll(async () => {
@@ -57,6 +59,22 @@ describe("an own installation", () => {
     }
     const { rows } = await database.adminPool.query("select from clients");
     expect(rows).toEqual([]);
+  });
+
+  test("hears from the doctor what is missing, and what is not purged yet", async () => {
+    const { stdout } = await tributary("doctor", "--json");
+    const checks: readonly { readonly name: string }[] = JSON.parse(stdout);
+    expect(checks.find(({ name }) => name === "users")).toMatchObject({
+      ok: false,
+      detail: "no admin can come in",
+      cure: "tributary users create <email> --role admin",
+    });
+    expect(checks.find(({ name }) => name === "retention")).toMatchObject({
+      ok: true,
+      detail: expect.stringContaining("are not purged yet"),
+    });
+    const { stdout: due } = await tributary("archive", "retention", "--dry-run", "--json");
+    expect(JSON.parse(due)).toEqual({ clients: [], files: 0, records: 0, damaged: [] });
   });
 
   test("lets in the first admin, whom its own identity provider vouches for", async () => {

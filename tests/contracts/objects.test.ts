@@ -55,6 +55,15 @@ describe.each(Object.entries(stores))("object storage in %s", (_, open) => {
     expect((await objects.get("one/large")).equals(large)).toBe(true);
   });
 
+  test("says when an object was put last", async () => {
+    const before = Date.now() - 2_000;
+    await objects.put("age/a", Buffer.from("x"));
+    for await (const { storedAt } of objects.list("age/")) {
+      expect(storedAt).toBeGreaterThan(before);
+      expect(storedAt).toBeLessThan(Date.now() + 2_000);
+    }
+  });
+
   test("says that there is nothing, and deletes nothing gladly", async () => {
     await expect(objects.get("two/none")).rejects.toThrow(ObjectMissing);
     await objects.delete("two/none");

@@ -93,7 +93,11 @@ test("old objects are sent from any edge, new ones are left to their own, and a 
 test("however many objects wait, asking what is held has one price; beyond a bound it is refused", async () => {
   const waiting = Array.from({ length: 200_000 }, (_, n) => {
     const at = new Date(Date.UTC(2026, 0, 1) + n).toISOString().replaceAll(":", "");
-    return { key: `last-resort/edge-1/${at}-${"0".repeat(8)}-0000-4000-8000-${"0".repeat(12)}.s2s-3`, bytes: 1 };
+    return {
+      key: `last-resort/edge-1/${at}-${"0".repeat(8)}-0000-4000-8000-${"0".repeat(12)}.s2s-3`,
+      bytes: 1,
+      storedAt: 0,
+    };
   });
   const objects: Objects = {
     ...fresh().objects,

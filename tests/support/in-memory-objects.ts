@@ -4,21 +4,28 @@ import { checkKey, ObjectMissing, type Objects } from "../../infra/objects/objec
 
 export interface InMemoryObjects extends Objects {
   readonly held: Map<string, Buffer>;
+  readonly storedAt: Map<string, number>;
 }
 
 /** `before` is called before each effect, e.g. to throw where a process dies. */
 export const inMemoryObjects = (before: (effect: string) => void = () => undefined): InMemoryObjects => {
   const held = new Map<string, Buffer>();
+  const storedAt = new Map<string, number>();
+  const keep = (key: string, body: Uint8Array): void => {
+    held.set(key, Buffer.from(body));
+    storedAt.set(key, Date.now());
+  };
   return {
     held,
+    storedAt,
     put: async (key, body) => {
       before(`put ${checkKey(key)}`);
-      held.set(key, Buffer.from(body));
+      keep(key, body);
     },
     putNew: async (key, body) => {
       before(`putNew ${checkKey(key)}`);
       if (held.has(key)) return false;
-      held.set(key, Buffer.from(body));
+      keep(key, body);
       return true;
     },
     get: async (key) => {
@@ -28,7 +35,8 @@ export const inMemoryObjects = (before: (effect: string) => void = () => undefin
     },
     list: async function* (prefix, after = "") {
       for (const key of [...held.keys()].sort())
-        if (key.startsWith(prefix) && key > after) yield { key, bytes: held.get(key)!.length };
+        if (key.startsWith(prefix) && key > after)
+          yield { key, bytes: held.get(key)!.length, storedAt: storedAt.get(key) ?? 0 };
     },
     delete: async (key) => {
       before(`delete ${checkKey(key)}`);

@@ -72,6 +72,7 @@ const signatureProblem = ({ method, url, headers }: IncomingMessage, body: Buffe
 
 export const startS3 = async (): Promise<S3Server> => {
   const held = new Map<string, Buffer>();
+  const storedAt = new Map<string, Date>();
   const requests: string[] = [];
   const failures: number[] = [];
   const refuse = (response: ServerResponse, status: number, code: string): void => {
@@ -81,9 +82,11 @@ export const startS3 = async (): Promise<S3Server> => {
   const list = (searchParams: URLSearchParams): string => {
     const [prefix, after] = [searchParams.get("prefix") ?? "", searchParams.get("start-after") ?? ""];
     const all = [...held.keys()].sort().filter((key) => key.startsWith(prefix) && key > after);
-    const entries = all
-      .slice(0, PAGE)
-      .map((key) => `<Contents><Key>${key}</Key><Size>${held.get(key)!.length}</Size></Contents>`);
+    const entries = all.slice(0, PAGE).map((key) => {
+      const changed = storedAt.get(key)!.toISOString();
+      const size = held.get(key)!.length;
+      return `<Contents><Key>${key}</Key><Size>${size}</Size><LastModified>${changed}</LastModified></Contents>`;
+    });
     return (
       `<?xml version="1.0"?><ListBucketResult><Name>${BUCKET}</Name><KeyCount>${entries.length}</KeyCount>` +
       `<IsTruncated>${all.length > PAGE}</IsTruncated>${entries.join("")}</ListBucketResult>`
@@ -113,6 +116,7 @@ export const startS3 = async (): Promise<S3Server> => {
       refuse(response, 412, "PreconditionFailed");
     else if (request.method === "PUT") {
       held.set(key, body);
+      storedAt.set(key, new Date());
       response.writeHead(200, { etag: `"${createHash("md5").update(body).digest("hex")}"` });
       response.end();
     } else if (request.method === "DELETE") {

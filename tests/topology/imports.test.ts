@@ -120,7 +120,7 @@ const moduleImports: Readonly<Record<string, readonly string[]>> = {
   explain: ["reference"],
   facts: ["reference"],
   groups: ["operations"],
-  installation: ["access", "reference"],
+  installation: ["access", "privacy", "reference"],
   outbox: ["edges", "rollups"],
   receipts: ["groups"],
   reference: ["outbox"],

@@ -29,6 +29,7 @@ import { addresses, objectStoreUrl } from "../config.ts";
 import { clientOf, kafkaOf, withPool } from "../connections.ts";
 import { momentOf } from "../moments.ts";
 import { openProgress } from "../progress.ts";
+import { retentionCommand } from "./archive-retention.ts";
 
 const withObjects = async <T>(work: (objects: Objects) => Promise<T>): Promise<T> => {
   const objects = openObjects(objectStoreUrl());
@@ -266,8 +267,9 @@ const bringBack = async (
 };
 
 export const archiveCommands = (program: Command): void => {
-  program
-    .command("archive")
+  const archive = program.command("archive");
+  retentionCommand(archive);
+  archive
     .description("what the archive holds by hour, and whether its files cover the log without gap or overlap")
     .option("--from <time>", "hours from this time on, e.g. 2026-11-21T14:00Z or -48h")
     .option("--to <time>", "hours that begin before this time")

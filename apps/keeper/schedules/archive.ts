@@ -1,8 +1,13 @@
-// The schedule that deletes hours of the archive which are older than events are kept.
+// The schedules that end what object storage holds: hours older than events are kept, records of
+// clients that keep theirs for a shorter time, and values that the log has refused.
 
+import type { Pool } from "pg";
 import type { Objects } from "../../../infra/objects/objects.ts";
+import type { Log } from "../../../infra/runtime/log.ts";
 import type { Schedule } from "../../../infra/runtime/timing/schedule.ts";
+import { deleteOldRefused } from "../../../modules/edges/refused-by-log.ts";
 import { archiving } from "../../../modules/groups/archiving.ts";
+import { PurgeBusy, purgeArchive } from "../../../modules/privacy/retention.ts";
 import { deleteOldHours } from "../../../sinks/archive/retention.ts";
 
 /**
@@ -13,4 +18,42 @@ export const archiveRetention = (objects: Objects, clock: () => number): Schedul
   name: "archive-retention",
   pauseMs: 3_600_000,
   work: (isClosing) => deleteOldHours(objects, archiving.topic, clock(), isClosing),
+});
+
+/** Then the next turn goes on: a schedule that does not return counts as dead. */
+const TURN_MS = 45_000;
+
+export interface PurgePorts {
+  readonly pool: Pool;
+  readonly objects: Objects;
+  readonly log: Pick<Log, "warn">;
+  readonly clock: () => number;
+}
+
+/**
+ * Something is due once a day, and a turn that finds nothing costs one small object; counted in
+ * `tributary_schedule_done_total`, a record each.
+ */
+export const archivePurge = ({ pool, objects, log, clock }: PurgePorts): Schedule => ({
+  name: "archive-purge",
+  pauseMs: 60_000,
+  work: async (isClosing) => {
+    const end = performance.now() + TURN_MS;
+    const settings = { now: clock(), isClosing: () => isClosing() || performance.now() > end };
+    try {
+      const { records, damaged } = await purgeArchive(pool, objects, archiving.topic, settings);
+      for (const { key, message } of damaged) log.warn("archive.not_purged", { key, reason: message });
+      return records;
+    } catch (error) {
+      if (error instanceof PurgeBusy) return "busy";
+      throw error;
+    }
+  },
+});
+
+/** As with hours, twice is once; an object each. */
+export const refusedRetention = (objects: Objects, clock: () => number): Schedule => ({
+  name: "refused-retention",
+  pauseMs: 3_600_000,
+  work: (isClosing) => deleteOldRefused(objects, clock(), isClosing),
 });

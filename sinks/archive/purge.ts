@@ -1,0 +1,166 @@
+// Takes the records of clients whose events are kept for a shorter time out of the files of the
+// archive, which hold the records of all.
+
+import { hit } from "#failpoint";
+import { ObjectMissing, type Objects } from "../../infra/objects/objects.ts";
+import type { UnixMs } from "../../stream/flow.ts";
+import { type ArchivedRecord, Damaged, rewriteContainer } from "./container.ts";
+import { type ArchiveFile, HOUR_MS, hourText, noticeKey } from "./names.ts";
+import { filesOf, hoursOf, readFile } from "./read.ts";
+import { keptSince } from "./retention.ts";
+
+/** How long a client keeps its events. */
+export interface ClientRetention {
+  readonly clientId: number;
+  /** 1 to 24. */
+  readonly months: number;
+}
+/** Hours before this one are to be without this client, those before `from` are already. */
+interface Due {
+  readonly clientId: number;
+  readonly from: UnixMs;
+  readonly until: UnixMs;
+}
+export interface Purged {
+  /** Files that held a record of such a client. */
+  readonly files: number;
+  readonly records: number;
+  readonly byClient: ReadonlyMap<number, number>;
+  /** Left as they are, and looked at again by the next run. */
+  readonly damaged: readonly { readonly key: string; readonly message: string }[];
+  /** False when it stopped early: the next run goes on. */
+  readonly isDone: boolean;
+}
+
+export interface PurgeSettings {
+  readonly now: UnixMs;
+  readonly isClosing: () => boolean;
+  /** Reads and counts, and changes nothing. */
+  readonly isDry?: boolean;
+}
+
+const DAY_MS = 86_400_000;
+/** By client: the hour before which nothing of it is left. */
+type Marks = Readonly<Record<string, UnixMs>>;
+const markKey = (topic: string): string => `retention/${topic}.json`;
+
+const marksOf = async (objects: Objects, topic: string): Promise<Marks> => {
+  try {
+    return JSON.parse(String(await objects.get(markKey(topic)))) as Marks;
+  } catch (error) {
+    if (error instanceof ObjectMissing) return {};
+    throw error;
+  }
+};
+
+/** Whole days, so that a file is read again once a day at most, for all clients at once. */
+const dueOf = (clients: readonly ClientRetention[], marks: Marks, now: UnixMs): readonly Due[] =>
+  clients
+    .map(({ clientId, months }) => ({
+      clientId,
+      // What is older is deleted with its hour (retention.ts).
+      from: Math.max(marks[clientId] ?? 0, keptSince(now)),
+      until: Math.floor(keptSince(now, months) / DAY_MS) * DAY_MS,
+    }))
+    .filter(({ from, until }) => from < until);
+
+/** Keys of the log begin with the client's id. */
+const clientOf = ({ key }: ArchivedRecord): number => (key === null ? Number.NaN : Number.parseInt(String(key), 10));
+
+/**
+ * For each file that holds records of a client whose time is over, in the order of hours: 1. the
+ * announcement says what the file will hold, and which one it replaces -> dying here both are what
+ * was announced, and the next run writes the file; 2. the file, under the same name. 3. At the end
+ * the mark of each client moves -> dying before it, the same files are read again. Two at once
+ * could bring records back: the caller holds a lock.
+ */
+export const purgeExpired = async (
+  objects: Objects,
+  topic: string,
+  clients: readonly ClientRetention[],
+  settings: PurgeSettings,
+): Promise<Purged> => {
+  const marks = await marksOf(objects, topic);
+  const due = dueOf(clients, marks, settings.now);
+  const found = { files: 0, byClient: new Map<number, number>(), damaged: [] as Purged["damaged"][number][] };
+  const from = Math.min(...due.map((one) => one.from));
+  const to = Math.max(...due.map((one) => one.until));
+  let cleanUntil = to;
+  let isDone = true;
+  if (due.length > 0)
+    for await (const hour of hoursOf(objects, topic, { from, to })) {
+      isDone = !settings.isClosing();
+      if (!isDone) {
+        cleanUntil = Math.min(cleanUntil, hour);
+        break;
+      }
+      const damagedBefore = found.damaged.length;
+      const gone = new Set(due.filter((one) => one.from <= hour && hour < one.until).map(({ clientId }) => clientId));
+      if (gone.size > 0) await purgeHour(objects, { topic, hour, gone, isDry: settings.isDry === true }, found);
+      if (found.damaged.length > damagedBefore) cleanUntil = Math.min(cleanUntil, hour);
+    }
+  if (!settings.isDry && due.length > 0) await moveMarks(objects, topic, marks, due, cleanUntil);
+  const records = [...found.byClient.values()].reduce((sum, count) => sum + count, 0);
+  return { ...found, records, isDone };
+};
+
+interface Hour {
+  readonly topic: string;
+  readonly hour: UnixMs;
+  readonly gone: ReadonlySet<number>;
+  readonly isDry: boolean;
+}
+const purgeHour = async (
+  objects: Objects,
+  { topic, hour, gone, isDry }: Hour,
+  found: { files: number; readonly byClient: Map<number, number>; readonly damaged: Purged["damaged"][number][] },
+): Promise<void> => {
+  for await (const file of filesOf(objects, topic, { from: hour, to: hour + HOUR_MS }))
+    try {
+      const removed = await purgeFile(objects, file, gone, isDry);
+      if (removed.size > 0) found.files += 1;
+      for (const [client, count] of removed) found.byClient.set(client, (found.byClient.get(client) ?? 0) + count);
+    } catch (error) {
+      if (!(error instanceof Damaged)) throw error;
+      found.damaged.push({ key: file.key, message: error.message });
+    }
+};
+
+/** How many records of each client the file held. */
+const purgeFile = async (
+  objects: Objects,
+  file: ArchiveFile,
+  gone: ReadonlySet<number>,
+  isDry: boolean,
+): Promise<ReadonlyMap<number, number>> => {
+  const { records, contents } = await readFile(objects, file);
+  const removed = new Map<number, number>();
+  const kept = records.filter((record) => {
+    const client = clientOf(record);
+    if (!gone.has(client)) return true;
+    removed.set(client, (removed.get(client) ?? 0) + 1);
+    return false;
+  });
+  if (removed.size === 0 || isDry) return removed;
+  const made = await rewriteContainer(contents, kept);
+  const announced = { ...made.contents, replaces: contents.sha256 };
+  await objects.put(noticeKey(file, file.first), Buffer.from(`${JSON.stringify(announced)}\n`));
+  hit("after-announced-again");
+  await objects.put(file.key, made.file);
+  return removed;
+};
+
+const moveMarks = async (
+  objects: Objects,
+  topic: string,
+  marks: Marks,
+  due: readonly Due[],
+  cleanUntil: UnixMs,
+): Promise<void> => {
+  const moved = due.map(({ clientId, from, until }) => [clientId, Math.max(from, Math.min(until, cleanUntil))]);
+  await objects.put(markKey(topic), Buffer.from(`${JSON.stringify({ ...marks, ...Object.fromEntries(moved) })}\n`));
+};
+
+/** For people: `2026-10-01T00`, before which a client's events are gone. */
+export const keptSinceText = (months: number, now: UnixMs): string =>
+  hourText(Math.floor(keptSince(now, months) / DAY_MS) * DAY_MS);

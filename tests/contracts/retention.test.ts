@@ -1,0 +1,44 @@
+// How long each client keeps its events, as it was saved last, and the purge that works alone.
+import type pg from "pg";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { withLockOrThrow } from "../../infra/postgres/advisory-lock.ts";
+import { clientRetentions, PurgeBusy, purgeArchive } from "../../modules/privacy/retention.ts";
+import { writeReference } from "../../modules/reference/writer.ts";
+import { type FreshDatabase, freshDatabase } from "../support/fresh-database.ts";
+import { inMemoryObjects } from "../support/in-memory-objects.ts";
+
+let database: FreshDatabase;
+let pool: pg.Pool;
+beforeAll(async () => {
+  database = await freshDatabase();
+  pool = database.pool({ max: 4 });
+});
+afterAll(() => database.drop());
+
+test("a client keeps its events as long as was saved last, 24 months unless it says less", async () => {
+  const shop = (id: number, slug: string, more: object = {}) => ({ client_id: id, slug, name: slug, ...more });
+  const saved = await writeReference(pool, "test", {
+    clients: [shop(-1, "one"), shop(-2, "two", { retention_months: 3 })],
+  });
+  const [one, two] = [saved.idOf("clients", -1), saved.idOf("clients", -2)];
+  await writeReference(pool, "test", { clients: [shop(one, "one", { retention_months: 6, status: "archived" })] });
+  expect(await clientRetentions(pool)).toEqual([
+    { clientId: one, slug: "one", months: 6 },
+    { clientId: two, slug: "two", months: 3 },
+  ]);
+});
+
+test("of two purges one works, and a dry one disturbs no one", async () => {
+  const settings = { now: Date.now(), isClosing: () => false };
+  const purge = (isDry = false) => purgeArchive(pool, inMemoryObjects(), "events.raw", { ...settings, isDry });
+  await withLockOrThrow(
+    pool,
+    "tributary.archive-purge",
+    () => new Error("taken"),
+    async () => {
+      await expect(purge()).rejects.toThrow(PurgeBusy);
+      expect(await purge(true)).toMatchObject({ records: 0 });
+    },
+  );
+  expect(await purge()).toMatchObject({ records: 0, isDone: true });
+});

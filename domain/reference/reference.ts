@@ -37,7 +37,16 @@ export interface Client extends Known {
   readonly fraud_rules: Readonly<
     Record<string, { readonly active?: boolean; readonly weight?: number; readonly threshold?: number }>
   >;
+  /** Whom it trusts whatever the rules find. */
+  readonly fraud_exclusions: readonly FraudExclusion[];
   readonly segments: readonly string[];
+}
+export interface FraudExclusion {
+  readonly kind: "network" | "device";
+  /** A range or one address; or a device as events show it, hashed. */
+  readonly value: string;
+  readonly author: string;
+  readonly reason: string;
 }
 export interface Partner extends Known {
   readonly partner_id: number;

@@ -6,6 +6,7 @@ import { digitsOf } from "../../domain/currencies.ts";
 import { EARNING_TYPES } from "../../domain/reference/event-types.ts";
 import { nightlyDefaults } from "../../domain/reference/thresholds.ts";
 import { eventTypeOf } from "../../processors/admit/event-types.ts";
+import { rangeOf } from "../../processors/score/exclusions.ts";
 import { rules as fraudRules } from "../../processors/score/rules.ts";
 import { checkTerms, termFields, termsOf } from "./contract-terms.ts";
 
@@ -48,6 +49,26 @@ const fraudRule = z.strictObject({
   weight: z.int().min(0).max(100, "100 is a reject by itself: at most 100").optional(),
   threshold: z.int().min(1).max(86_400_000).optional(),
 });
+/** A list that trusts whole countries would be a switch. */
+const SHORTEST_PREFIX = { ipv4: 16, ipv6: 32 };
+const author = words(320);
+const exclusion = z.discriminatedUnion("kind", [
+  z.strictObject({
+    kind: z.literal("network"),
+    value: z.string().refine((text) => {
+      const range = rangeOf(text);
+      return range !== undefined && range[1] >= SHORTEST_PREFIX[range[0].kind()];
+    }, "give an address or a range like 203.0.113.0/24, of IPv4 /16 or longer, of IPv6 /32 or longer"),
+    author,
+    reason: words(500),
+  }),
+  z.strictObject({
+    kind: z.literal("device"),
+    value: z.string().regex(/^[0-9a-f]{64}$/, "give the device as events show it: 64 hex digits"),
+    author,
+    reason: words(500),
+  }),
+]);
 const client = z.strictObject({
   slug: z.string().regex(/^[a-z0-9-]{2,40}$/, "2 to 40 lower-case letters, digits and hyphens"),
   name: words(200),
@@ -68,6 +89,8 @@ const client = z.strictObject({
       review: z.int().min(0).max(100).default(40),
       reject: z.int().min(0).max(100).default(70),
       nightly,
+      // Each is compared with every event of the client.
+      exclusions: z.array(exclusion).max(100, "at most 100: give a range instead of its addresses").default([]),
       rules: z.partialRecord(z.enum(fraudRules.map(({ code }) => code)), fraudRule).default({}),
     })
     .superRefine(({ rules }, context) => {
@@ -236,6 +259,7 @@ export const entities = {
       fraud_reject: fraud.reject,
       fraud_nightly: fraud.nightly,
       fraud_rules: fraud.rules,
+      fraud_exclusions: fraud.exclusions,
     }),
     toRecord: ({
       click_window_days,
@@ -245,12 +269,19 @@ export const entities = {
       fraud_reject,
       fraud_nightly,
       fraud_rules,
+      fraud_exclusions,
       segments: _,
       ...rest
     }) => ({
       ...rest,
       attribution: { click_window_days, install_window_days, identity_link },
-      fraud: { review: fraud_review, reject: fraud_reject, nightly: fraud_nightly, rules: fraud_rules },
+      fraud: {
+        review: fraud_review,
+        reject: fraud_reject,
+        nightly: fraud_nightly,
+        rules: fraud_rules,
+        exclusions: fraud_exclusions,
+      },
     }),
   },
   partners: {

@@ -50,7 +50,7 @@ export const rowsAfter = async (tx: pg.PoolClient, change: number): Promise<Refe
   const clients = await read<Client>(
     sql`client_id, slug, name, status, currency, click_window_days, install_window_days, identity_link, hold_days,
       fraud_review, fraud_reject,
-      fraud_nightly, consent_default, jurisdiction, fraud_rules, segments`,
+      fraud_nightly, consent_default, jurisdiction, fraud_rules, fraud_exclusions, segments`,
     "clients",
   );
   const partners = await read<Omit<Partner, "email_sha256"> & { readonly email: string | null }>(

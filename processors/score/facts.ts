@@ -1,7 +1,7 @@
 // The facts of score: where the client draws its lines, the keys that prove a click or an
 // identifier, and hints.
 
-import { type Reference, type ReferenceAt, reference } from "../../domain/reference/reference.ts";
+import { type FraudExclusion, type Reference, type ReferenceAt, reference } from "../../domain/reference/reference.ts";
 import type { EventEnriched, FraudHints } from "../../schemas/generated.ts";
 import type { FactsFor } from "../../stream/flow.ts";
 import { type ClickKeys, clickKeys } from "../attribute/click-keys.ts";
@@ -16,6 +16,8 @@ export interface ScoreFacts {
   readonly reject: number;
   /** What the client has set of the rules; undefined: they are as they are shipped. */
   readonly rules: RuleSettings | undefined;
+  /** Whom the client trusts. */
+  readonly exclusions: readonly FraudExclusion[];
   readonly hints: FraudHints | null;
   readonly clickOf: ClickKeys["clickOf"];
   readonly identifyOf: IdentityKeys["identifyOf"];
@@ -28,6 +30,7 @@ export interface ScoreFacts {
  */
 const defaultReview = 40;
 const defaultReject = 70;
+const noExclusions: readonly FraudExclusion[] = [];
 const nothingKnown: ReadonlyMap<string, FraudHints> = new Map();
 
 export const scoreFacts: FactsFor<EventEnriched, ScoreFacts> = {
@@ -49,6 +52,7 @@ export const scoreFacts: FactsFor<EventEnriched, ScoreFacts> = {
         review: client?.fraud_review ?? defaultReview,
         reject: client?.fraud_reject ?? defaultReject,
         rules: client?.fraud_rules,
+        exclusions: client?.fraud_exclusions ?? noExclusions,
         hints: found.size === 0 ? null : (found.get(event.id) ?? null),
         clickOf,
         identifyOf,

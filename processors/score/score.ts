@@ -1,10 +1,12 @@
 // Says how far an event can be trusted: 0 to 100, the client's band, and every reason.
 
 import type { Click } from "../../domain/click-id.ts";
+import type { FraudExclusion } from "../../domain/reference/reference.ts";
 import type { EventEnriched, EventReceived, EventScored, FraudBand, FraudReason } from "../../schemas/generated.ts";
 import { emit, type Processor } from "../../stream/flow.ts";
 import { partnerNamed } from "../attribute/contenders.ts";
 import { identifiersIn } from "../enrich/identity.ts";
+import { exclusionOf } from "./exclusions.ts";
 import type { ScoreFacts } from "./facts.ts";
 import type { FraudRule, Seen } from "./rule.ts";
 import { rulesFor } from "./rules.ts";
@@ -31,6 +33,11 @@ export const score: Processor<EventEnriched, { scored: EventScored }, null, Scor
     points += reason.weight;
     canReject ||= rule.isNeverAlone !== true;
   }
+  const excluded = reasons === undefined ? undefined : exclusionOf(facts.exclusions, event);
+  if (excluded !== undefined) {
+    const fraud = { score: 0, band: "ok" as const, reasons: forgiven(reasons!, excluded), hints: facts.hints };
+    return emit([{ output: "scored", data: { event, enrichment, fraud } }]);
+  }
   const total = Math.min(highest, points);
   const fraud = {
     score: total,
@@ -40,6 +47,15 @@ export const score: Processor<EventEnriched, { scored: EventScored }, null, Scor
   };
   return emit([{ output: "scored", data: { event, enrichment, fraud } }]);
 };
+
+/** What was found stays to be seen, and weighs nothing. */
+const forgiven = (
+  reasons: readonly FraudReason[],
+  { kind, value, author, reason }: FraudExclusion,
+): readonly FraudReason[] => [
+  ...reasons.map((found) => ({ ...found, weight: 0 })),
+  { code: "excluded", weight: 0, evidence: `${kind} ${value}: ${reason} (${author})` },
+];
 
 const reasonFor = ({ code, weight, threshold, evidence }: FraudRule, seen: Seen): FraudReason | null => {
   const found = evidence(seen, threshold ?? 0);

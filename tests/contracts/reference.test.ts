@@ -132,6 +132,32 @@ describe("a saved change", () => {
     },
   );
 
+  test("of a client has the exclusions of its fraud rules, each with its author and reason", async () => {
+    const saved = await writeReference(pool, "test", shop());
+    const id = saved.idOf("clients", -1);
+    const entry = {
+      kind: "network",
+      value: "203.0.113.0/24",
+      author: "ana@acme.example",
+      reason: "our office",
+    } as const;
+    const exclude = (exclusions: readonly object[]) =>
+      writeReference(pool, "test", { clients: [{ client_id: id, fraud: { exclusions } }] } as never);
+    const later = await exclude([entry]);
+    const known = (await open().read(reference, later.recorded_at)).at(Date.now(), later.recorded_at);
+    expect(known.client(id)?.fraud_exclusions).toEqual([entry]);
+    for (const wrong of [
+      { ...entry, value: "0.0.0.0/0" },
+      { ...entry, value: "2001:db8::/16" },
+      { ...entry, value: "office" },
+      { ...entry, kind: "device" },
+      { ...entry, reason: "" },
+      { ...entry, author: undefined },
+    ])
+      await expect(exclude([wrong]), JSON.stringify(wrong)).rejects.toThrow();
+    await expect(exclude(Array.from({ length: 101 }, () => entry))).rejects.toThrow("at most 100");
+  });
+
   test("of a fraud rule that there is none of, or that makes no sense, is refused with its place", async () => {
     const saved = await writeReference(pool, "test", shop());
     const refused = async (rules: object): Promise<string> => {

@@ -84,6 +84,7 @@ describe("the worked example", () => {
         review: 40,
         reject: 70,
         rules: undefined,
+        exclusions: [],
         hints: {
           address_conversions: numberOf("other conversions"),
           click_devices: numberOf("other devices"),

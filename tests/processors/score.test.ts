@@ -34,6 +34,7 @@ const factsWith = (over: Partial<ScoreFacts> = {}, rows: Partial<ReferenceRows> 
   review: 40,
   reject: 70,
   rules: undefined,
+  exclusions: [],
   hints: null,
   clickOf: keys.clickOf,
   identifyOf: identity.identifyOf,
@@ -55,6 +56,45 @@ const fraudOf = (event: Partial<EventReceived>, enrichment: Partial<Enrichment> 
 
 test("an ordinary event is trusted, without a reason", () =>
   expect(fraudOf({})).toEqual({ score: 0, band: "ok", reasons: [], hints: null }));
+
+describe("an exclusion of the client", () => {
+  const office = {
+    kind: "network",
+    value: "203.0.113.0/24",
+    author: "ana@acme.example",
+    reason: "our office",
+  } as const;
+  const six = { ...office, value: "2001:db8::/48" };
+  const device = { ...office, kind: "device", value: "a".repeat(64), reason: "test phone" } as const;
+  const facts = factsWith({ exclusions: [office, six, device] });
+  const bot = { ua: "Googlebot/2.1" };
+  const bandOf = (event: Partial<EventReceived>) => fraudOf({ ...bot, ...event }, { is_bot: true }, facts).band;
+
+  test("trusts its event, and shows what was found, who trusts it and why", () =>
+    expect(fraudOf({ ...bot, ip: "203.0.113.9" }, { is_bot: true }, facts)).toEqual({
+      score: 0,
+      band: "ok",
+      reasons: [
+        { code: "ua_bot", weight: 0, evidence: expect.any(String) },
+        { code: "excluded", weight: 0, evidence: "network 203.0.113.0/24: our office (ana@acme.example)" },
+      ],
+      hints: null,
+    }));
+
+  test("holds for its addresses and devices, and for no other", () => {
+    expect(bandOf({ ip: "203.0.114.9" })).toBe("review");
+    expect(bandOf({ ip: "2001:db8:0:7::1" })).toBe("ok");
+    expect(bandOf({ ip: "2001:db8:1::1" })).toBe("review");
+    expect(bandOf({ ip: null, did: "a".repeat(64) })).toBe("ok");
+    expect(bandOf({ ip: null, did: "b".repeat(64) })).toBe("review");
+  });
+
+  test("does not hold for the address of a server that sends for its visitors", () =>
+    expect(bandOf({ ip: "203.0.113.9", ip_source: "request", client_side: false })).toBe("review"));
+
+  test("of an event that no rule suspects says nothing", () =>
+    expect(fraudOf({ ip: "203.0.113.9" }, {}, facts).reasons).toEqual([]));
+});
 
 describe("a bot's user agent", () => {
   test("holds for review and shows itself", () =>

@@ -107,7 +107,7 @@ test("what was purged is not read again; a retention that is shortened, and a ne
   expect(await heldIn(objects)).toEqual(["0-2: 30", "3-5: 30", "6-8: 30 7", "9-11: 3 30 7"]);
 });
 
-test("killed before any of its effects and run again it ends the same, and the archive is whole at any time", async () => {
+test("killed before any of its effects and run again it ends the same; the archive is whole at any time", async () => {
   const wanted = await filled();
   await purgeExpired(wanted, TOPIC, [of(3, 3), of(7, 3)], open);
   const effects: string[] = [];

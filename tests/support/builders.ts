@@ -241,6 +241,7 @@ export const client = (over: Partial<Client> = {}): Client => ({
   consent_default: 0xff,
   jurisdiction: "MX",
   fraud_rules: {},
+  fraud_exclusions: [],
   segments: ["MX", "VD", "DA", "HA", "IT", "NW"],
   ...over,
 });

@@ -33,7 +33,7 @@ const show = (_options: object, command: Command): Promise<void> =>
       }
       for (const { key, message } of damaged) tell(`damaged: ${key}: ${message}`);
       if (damaged.length > 0) process.exitCode = 1;
-      if (!json) tell("nothing was changed; the keeper takes out what is due, within minutes");
+      if (!json) tell("nothing was changed; the keeper takes out what is due, once a day");
     } finally {
       await objects.close();
     }

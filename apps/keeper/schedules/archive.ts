@@ -31,25 +31,32 @@ export interface PurgePorts {
 }
 
 /**
- * Something is due once a day, and a turn that finds nothing costs one small object; counted in
- * `tributary_schedule_done_total`, a record each.
+ * Once a day, in as many turns as it takes: also when a damaged file makes it come back to the same
+ * hours. Counted in `tributary_schedule_done_total`, a record each.
  */
-export const archivePurge = ({ pool, objects, log, clock }: PurgePorts): Schedule => ({
-  name: "archive-purge",
-  pauseMs: 60_000,
-  work: async (isClosing) => {
-    const end = performance.now() + TURN_MS;
-    const settings = { now: clock(), isClosing: () => isClosing() || performance.now() > end };
-    try {
-      const { records, damaged } = await purgeArchive(pool, objects, archiving.topic, settings);
-      for (const { key, message } of damaged) log.warn("archive.not_purged", { key, reason: message });
-      return records;
-    } catch (error) {
-      if (error instanceof PurgeBusy) return "busy";
-      throw error;
-    }
-  },
-});
+export const archivePurge = ({ pool, objects, log, clock }: PurgePorts): Schedule => {
+  let doneOn = "";
+  return {
+    name: "archive-purge",
+    pauseMs: 60_000,
+    work: async (isClosing) => {
+      const now = clock();
+      const today = new Date(now).toISOString().slice(0, 10);
+      if (doneOn === today) return 0;
+      const end = performance.now() + TURN_MS;
+      const settings = { now, isClosing: () => isClosing() || performance.now() > end };
+      try {
+        const { records, damaged, isDone } = await purgeArchive(pool, objects, archiving.topic, settings);
+        for (const { key, message } of damaged) log.warn("archive.not_purged", { key, reason: message });
+        if (isDone) doneOn = today;
+        return records;
+      } catch (error) {
+        if (error instanceof PurgeBusy) return "busy";
+        throw error;
+      }
+    },
+  };
+};
 
 /** As with hours, twice is once; an object each. */
 export const refusedRetention = (objects: Objects, clock: () => number): Schedule => ({

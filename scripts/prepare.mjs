@@ -82,12 +82,13 @@ function matchesLock() {
   if (installed === undefined) return false;
   const { packages } = JSON.parse(installed);
   const wanted = JSON.parse(readFileSync(at("package-lock.json"), "utf8")).packages;
+  const own = Object.keys(wanted[""].optionalDependencies).map((name) => `node_modules/${name}`);
   return Object.entries(wanted).every(
     ([path, entry]) =>
       path === "" ||
       packages[path]?.version === entry.version ||
       // Of another platform, or one that the registry did not have.
-      (entry.optional && entry.os !== undefined && packages[path] === undefined),
+      ((entry.optional || entry.devOptional) && packages[path] === undefined && !own.includes(path)),
   );
 }
 

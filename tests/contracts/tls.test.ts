@@ -89,6 +89,13 @@ const urlWith = (url: string, change: (target: URL) => void): string => {
   return target.href;
 };
 
+/** The same user and password by TLS, at the front. */
+const secured = (url: string, port: number): string =>
+  urlWith(url.replace(/^(\w+):/, "$1s:"), (target) => {
+    target.hostname = "localhost";
+    target.port = String(port);
+  });
+
 let env: Record<string, string>;
 beforeAll(async () => {
   writeFileSync(file("authority.pem"), authority.cert);
@@ -112,8 +119,8 @@ beforeAll(async () => {
     TLS_KEY_FILE: file("own.key"),
     KAFKA_BROKERS: `kafkas://${USER.name}:${USER.password}@localhost:${kafka.password}?sasl=scram-sha-512`,
     SCHEMA_REGISTRY_URL: `https://localhost:${registry.port}`,
-    REDIS_URL: `rediss://localhost:${redis.port}`,
-    CLICKHOUSE_URL: `https://localhost:${clickhouse.port}/tributary`,
+    REDIS_URL: secured(stack.env.REDIS_URL!, redis.port),
+    CLICKHOUSE_URL: secured(stack.env.CLICKHOUSE_URL!, clickhouse.port),
     POSTGRES_URL: urlWith(stack.env.POSTGRES_URL!, (url) => {
       url.hostname = "localhost";
       url.searchParams.set("sslmode", "verify-full");

@@ -175,9 +175,11 @@ describe("Redis", () => {
     expect(await askRedis(stack.env.REDIS_URL!, "FLUSHALL")).toBe("+OK\r\n");
   });
 
-  test("is of a version that is maintained, where its package can be fetched", async () => {
+  test("is not older than what is packed, unless this machine brings its own", async () => {
     const info = await askRedis(stack.env.REDIS_URL!, "INFO server");
-    expect(Number.parseInt(/redis_version:(\d+)/.exec(info)?.[1] ?? "0", 10)).toBeGreaterThanOrEqual(7);
+    const [program, version] = [/executable:(\S+)/, /redis_version:(\d+)/].map((line) => line.exec(info)![1]!);
+    if (program!.includes("/.tributary/jars/")) expect(Number(version)).toBeGreaterThanOrEqual(7);
+    else expect(program).toMatch(/(?:redis|valkey)-server$/);
   });
 });
 

@@ -1,5 +1,6 @@
 // The interface as OpenAPI 3.1, made of what is served: contracts, the table of roles, and the
 // answers that every route has.
+import { createHash } from "node:crypto";
 import { z } from "zod";
 import type { Role } from "../../modules/access/users.ts";
 import { answerOf, fieldsOf } from "./contract/contract.ts";
@@ -31,10 +32,33 @@ export interface OpenApi {
   readonly components: Schema;
 }
 
-const schemaOf = (schema: z.ZodType, io: "input" | "output"): Schema => {
-  const { $schema: _, ...rest } = z.toJSONSchema(schema, { io, target: "draft-2020-12", unrepresentable: "any" });
-  return rest;
+/** Schemas that name themselves lie in one place, under a name of their own. */
+type Shared = Record<string, Schema>;
+
+/**
+ * A schema that may stand anywhere in the document: what zod puts under `$defs`, for a schema that
+ * holds itself, goes to `shared`, the same one only once.
+ */
+const schemaOf = (shared: Shared, schema: z.ZodType, io: "input" | "output"): Schema => {
+  const made = z.toJSONSchema(schema, { io, target: "draft-2020-12", unrepresentable: "any" });
+  const { $schema: _, $defs = {}, ...rest } = made;
+  const names = new Map(Object.entries($defs).map(([name, part]) => [name, nameOfPart(part as Schema)]));
+  // "#" is the schema as a whole, when it holds itself.
+  const whole = nameOfPart(rest);
+  const placed = (name: string): string => `"$ref":"#/components/schemas/${name}"`;
+  const moved = (part: unknown): Schema =>
+    JSON.parse(
+      JSON.stringify(part)
+        .replace(/"\$ref":"#\/\$defs\/(\w+)"/g, (_all, name) => placed(names.get(name)!))
+        .replaceAll('"$ref":"#"', placed(whole)),
+    );
+  for (const [name, part] of Object.entries($defs)) shared[names.get(name)!] = moved(part);
+  if (!JSON.stringify(made).includes('"$ref":"#"')) return moved(rest);
+  shared[whole] = moved(rest);
+  return { $ref: `#/components/schemas/${whole}` };
 };
+const nameOfPart = (part: Schema): string =>
+  `Schema${createHash("sha256").update(JSON.stringify(part)).digest("hex").slice(0, 8)}`;
 
 const problem = {
   type: "object",
@@ -68,8 +92,8 @@ const areaOf = ({ path }: ServedRoute): string =>
     .split("/")[0]!
     .replace(/^\//, "");
 
-const parametersIn = (schema: z.ZodType, place: "path" | "query"): readonly Parameter[] => {
-  const { properties = {}, required = [] } = schemaOf(schema, "input");
+const parametersIn = (shared: Shared, schema: z.ZodType, place: "path" | "query"): readonly Parameter[] => {
+  const { properties = {}, required = [] } = schemaOf(shared, schema, "input");
   return Object.entries(properties as Record<string, Schema>).map(([name, { description, ...rest }]) => ({
     name,
     in: place,
@@ -93,22 +117,22 @@ const headersOf = ({ contract }: ServedRoute): readonly Parameter[] => {
   ];
 };
 
-const bodyOf = ({ method, contract }: ServedRoute): Pick<Operation, "requestBody"> => {
+const bodyOf = (shared: Shared, { method, contract }: ServedRoute): Pick<Operation, "requestBody"> => {
   if (method === "GET") return {};
-  const schema = schemaOf(contract.body, "input");
+  const schema = schemaOf(shared, contract.body, "input");
   const isEmpty = schema.type === "object" && Object.keys(schema.properties ?? {}).length === 0;
   if (isEmpty) return {};
   const required = !contract.body.safeParse(undefined).success;
   return { requestBody: { required, content: { "application/json": { schema } } } };
 };
 
-const responsesOf = ({ contract, auth, roles }: ServedRoute): Operation["responses"] => {
+const responsesOf = (shared: Shared, { contract, auth, roles }: ServedRoute): Operation["responses"] => {
   const refused = (description: string) => ({
     description,
     content: { "application/problem+json": { schema: { $ref: "#/components/schemas/Problem" } } },
   });
   const role: Role | undefined = roles.includes("admin") ? "admin" : roles[0];
-  const schema = schemaOf(answerOf(contract.answers, role), "output");
+  const schema = schemaOf(shared, answerOf(contract.answers, role), "output");
   const content = {
     "application/json": { schema },
     ...(contract.list?.csv && { "text/csv": { schema: { type: "string" } } }),
@@ -125,7 +149,7 @@ const responsesOf = ({ contract, auth, roles }: ServedRoute): Operation["respons
   };
 };
 
-const operationOf = (route: ServedRoute): Operation => {
+const operationOf = (shared: Shared, route: ServedRoute): Operation => {
   const { contract, auth, row } = route;
   return {
     operationId: nameOf(route),
@@ -133,12 +157,12 @@ const operationOf = (route: ServedRoute): Operation => {
     tags: [areaOf(route)],
     security: auth === "none" ? [] : [{ [auth === "user" ? "user" : "service"]: [] }],
     parameters: [
-      ...parametersIn(contract.params, "path"),
-      ...parametersIn(contract.query, "query"),
+      ...parametersIn(shared, contract.params, "path"),
+      ...parametersIn(shared, contract.query, "query"),
       ...headersOf(route),
     ],
-    ...bodyOf(route),
-    responses: responsesOf(route),
+    ...bodyOf(shared, route),
+    responses: responsesOf(shared, route),
     "x-roles": Object.fromEntries(
       Object.entries(row.access).map(([role, rows]) => {
         const fields = fieldsOf(contract, role as Role);
@@ -150,10 +174,11 @@ const operationOf = (route: ServedRoute): Operation => {
 
 /** Of the routes that are served; a route that is not built is not in it. */
 export const openApiOf = (routes: readonly ServedRoute[], version: string): OpenApi => {
+  const shared: Shared = {};
   const paths: Record<string, Record<string, Operation>> = {};
   for (const route of routes) {
     const path = route.path.replace(/:(\w+)/g, "{$1}");
-    paths[path] = { ...paths[path], [route.method.toLowerCase()]: operationOf(route) };
+    paths[path] = { ...paths[path], [route.method.toLowerCase()]: operationOf(shared, route) };
   }
   const bearer = { type: "http", scheme: "bearer" };
   return {
@@ -161,7 +186,7 @@ export const openApiOf = (routes: readonly ServedRoute[], version: string): Open
     info: { title: "Tributary platform API", version },
     paths,
     components: {
-      schemas: { Problem: problem },
+      schemas: { Problem: problem, ...shared },
       securitySchemes: {
         user: { ...bearer, bearerFormat: "JWT", description: "Of the identity provider." },
         service: { ...bearer, description: "A service token." },

@@ -46,6 +46,16 @@ export const optional = <T>({ expression, read }: Column<T>): Column<T | null> =
   read: (value) => (value === null ? null : read(value)),
 });
 
+/** Those of the columns that are asked for: others are not in the statement. */
+export const only = <Columns extends Readonly<Record<string, Column<unknown>>>>(
+  columns: Columns,
+  names: readonly string[],
+): Readonly<Record<string, Columns[keyof Columns]>> =>
+  Object.fromEntries(Object.entries(columns).filter(([name]) => names.includes(name))) as Record<
+    string,
+    Columns[keyof Columns]
+  >;
+
 type Bindable = string | number | readonly string[] | readonly number[];
 /** A condition with its values bound by name; made by `cond`. */
 export interface Condition {

@@ -70,13 +70,16 @@ type Hold = ReturnType<typeof openHold>;
 
 /**
  * Throws Problem 415 for what is not JSON in UTF-8, plain or gzipped once; a body without a type is
- * taken as JSON.
+ * taken as JSON. A PATCH may call it what it is, a merge-patch (RFC 7396).
  */
 export const checkType = (request: IncomingMessage): void => {
   const { "content-type": type, "content-encoding": encoding = "identity" } = request.headers;
   const [name, ...parameters] = (type ?? "application/json").toLowerCase().split(";");
   const charset = parameters.map((parameter) => parameter.trim()).find((parameter) => parameter.startsWith("charset="));
-  if (name!.trim() !== "application/json" || !(charset === undefined || /^charset="?utf-?8"?$/.test(charset)))
+  const isJson =
+    name!.trim() === "application/json" ||
+    (request.method === "PATCH" && name!.trim() === "application/merge-patch+json");
+  if (!isJson || !(charset === undefined || /^charset="?utf-?8"?$/.test(charset)))
     throw new Problem("unsupported_media_type", "send application/json in UTF-8", {
       headers: { Accept: "application/json" },
     });

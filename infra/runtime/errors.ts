@@ -58,7 +58,7 @@ const transientKafkaNames = new Set([
  * Postgres appendix A, by class or by code: connection, rollback, resources, locks, operator
  * intervention, system; then values and constraints.
  */
-const transientSqlStates = /^(08|40|53|57|58)|^(55P03|55006|25006)$/;
+const transientSqlStates = /^(08|40|53|57|58)|^(55P03|55006|25006|25P04)$/;
 const dataSqlStates = /^(22|23)|^54000$/;
 
 /** ClickHouse src/Common/ErrorCodes.cpp. */

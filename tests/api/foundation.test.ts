@@ -357,6 +357,66 @@ describe("other origins", () => {
   });
 });
 
+describe("a PATCH", () => {
+  test("may be called a merge-patch, and nothing else", async () => {
+    for (const [type, status] of [
+      ["application/merge-patch+json", 200],
+      ["application/json", 200],
+      ["application/json-patch+json", 415],
+      ["text/plain", 415],
+    ] as const) {
+      const headers = { "content-type": type };
+      const answer = await as("client", "/api/auth/me", { method: "PATCH", body: { locale: "es" }, headers });
+      expect([type, answer.status]).toEqual([type, status]);
+    }
+    const posted = await as("admin", "/api/clients", {
+      method: "POST",
+      body: { name: "x", slug: fresh("shop") },
+      headers: { "content-type": "application/merge-patch+json" },
+    });
+    expect(posted.status).toBe(415);
+  });
+});
+
+describe("jobs", () => {
+  test("are shown to those who see their client, and a foreign one is an unknown one", async () => {
+    const { body: own } = await as("manager", "/api/clients?limit=1");
+    const foreign = (await create({ name: "Foreign", slug: fresh("shop") })).body.id;
+    const add = async (client: number) =>
+      (
+        await owner.query(sql`
+          insert into jobs (job_id, kind, client_id, key, input, created_by)
+          values ('job_' || gen_random_uuid(), 'backfill', ${client}, ${fresh("k")}, '{}', 'ana@example.com')
+          returning job_id`)
+      ).rows[0].job_id as string;
+    const [mine, hidden] = [await add(own.data[0].id), await add(foreign)];
+    const { status, body } = await as("manager", `/api/jobs/${mine}`);
+    expect([status, body]).toEqual([
+      200,
+      {
+        ...{ id: mine, kind: "backfill", client_id: own.data[0].id, status: "queued", result: null, error: null },
+        ...{ progress: { done: 0, total: null }, created_by: "ana@example.com", finished_at: null },
+        created_at: expect.stringMatching(/Z$/),
+      },
+    ]);
+    expect((await as("viewer", `/api/jobs/${mine}`)).body.created_by).toBe("a***@example.com");
+    const headers = { "x-request-id": "same" };
+    const unknown = `job_${"0".repeat(8)}-0000-4000-8000-${"0".repeat(12)}`;
+    const [one, other] = [
+      await as("manager", `/api/jobs/${hidden}`, { headers }),
+      await as("manager", `/api/jobs/${unknown}`, { headers }),
+    ];
+    expect([one!.status, one!.text.replace(hidden, "N")]).toEqual([404, other!.text.replace(unknown, "N")]);
+    const listed = async (role: string) =>
+      (await as(role, "/api/jobs?kind=backfill&limit=100")).body.data.map(({ id }: { id: string }) => id);
+    expect(await listed("manager")).toContain(mine);
+    expect(await listed("manager")).not.toContain(hidden);
+    expect(await listed("admin")).toEqual(expect.arrayContaining([mine, hidden]));
+    expect((await as("manager", `/api/jobs?client_id=${foreign}`)).body.data).toEqual([]);
+    for (const role of ["partner", "client"]) expect((await as(role, `/api/jobs/${mine}`)).status).toBe(403);
+  });
+});
+
 describe("limits", () => {
   test("sixty files a minute, and other requests go on", async () => {
     const statuses = new Map<number, number>();
@@ -383,6 +443,22 @@ describe("the description", () => {
     expect(body.paths["/api/audit"].get.parameters.map(({ name }: { name: string }) => name)).toEqual(
       expect.arrayContaining(["actor", "from", "sort", "limit", "cursor", "format"]),
     );
+    const operations = Object.values(body.paths).flatMap((path) => Object.values(path as Record<string, any>));
+    expect(new Set(operations.map(({ operationId }) => operationId)).size).toBe(operations.length);
+    for (const [path, methods] of Object.entries(body.paths as Record<string, Record<string, any>>))
+      for (const { parameters } of Object.values(methods))
+        expect(
+          parameters.filter((one: { in: string }) => one.in === "path").map(({ name }: { name: string }) => name),
+        ).toEqual([...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name));
+    const references = [...JSON.stringify(body).matchAll(/"\$ref":"#([^"]*)"/g)].map(([, pointer]) => pointer!);
+    for (const pointer of new Set(references))
+      expect(
+        pointer
+          .split("/")
+          .slice(1)
+          .reduce((at, part) => at?.[part], body),
+        pointer,
+      ).toBeDefined();
     const { body: me } = await as("admin", "/api/auth/me");
     for (const permission of me.permissions) {
       const [method, path] = permission.split(" ");

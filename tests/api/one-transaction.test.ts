@@ -115,3 +115,20 @@ test("killed before any statement of it, a write leaves nothing, and sent again 
   expect((await ask("/api/clients", asked)).status).toBe(201);
   expect(await written()).toEqual(done);
 });
+
+test("a write that is slower than a change may be is 503, and leaves nothing", async () => {
+  const before = await written();
+  const owner = await database.adminPool.connect();
+  const asked = { method: "POST", body: { name: "Slow", slug: "slow-shop" }, headers: { "idempotency-key": "slow" } };
+  try {
+    await owner.query("begin");
+    await owner.query("lock table audit in exclusive mode");
+    const { status, body, headers } = await ask("/api/clients", asked);
+    expect([status, body.code, headers.get("retry-after")]).toEqual([503, "unavailable", "2"]);
+  } finally {
+    await owner.query("rollback");
+    owner.release();
+  }
+  expect(await written()).toEqual(before);
+  expect((await ask("/api/clients", asked)).status).toBe(201);
+});

@@ -92,7 +92,7 @@ export const routes = ({ clickhouse }: Pick<ApiPorts, "clickhouse">): readonly R
         checkVersion(state.version);
         if (state.status === "archived") return {};
         const paused = await activeCampaigns(tx, params.id);
-        // Tokens before reference data: what holds their lock never waits for that of the changes.
+        // Before the change, after which little time is left.
         const revoked = await revokeTokensOf(tx, params.id);
         await change({
           clients: [{ client_id: params.id, status: "archived" }],

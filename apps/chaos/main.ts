@@ -1,11 +1,12 @@
 // `npm run test:guarantees` and `npm run soak`: a stack of its own, hurt by seed, judged by every
-// law after every cycle.
+// law after every cycle. `fuzz` and `running` are commands of their own.
 import { execFileSync, spawn } from "node:child_process";
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { repositoryRoot } from "../../infra/embedded/home.ts";
 import { randomFrom } from "../../infra/runtime/random.ts";
 import { UsageError } from "../../infra/runtime/refused.ts";
+import { fuzz } from "./fuzz/fuzz.ts";
 import { run } from "./run.ts";
 import { hurtRunning } from "./running.ts";
 import { faults, obstacleOf } from "./schedule.ts";
@@ -119,7 +120,9 @@ const start = async (): Promise<number> => {
 };
 
 const [verb, ...args] = process.argv.slice(2);
-process.exitCode = await (verb === "running" ? hurtRunning(args) : start()).catch((error: Error) => {
+const verbs: Readonly<Record<string, typeof fuzz>> = { running: hurtRunning, fuzz };
+const named = verbs[verb ?? ""];
+process.exitCode = await (named === undefined ? start() : named(args)).catch((error: Error) => {
   console.error(error.message);
-  return verb === "running" && !(error instanceof UsageError) ? 1 : 2;
+  return named !== undefined && !(error instanceof UsageError) ? 1 : 2;
 });

@@ -30,3 +30,18 @@ test("never more runs at once than fits, the order is kept, and all of it ends",
     ),
   );
 });
+
+test("a small work does not wait for a large one", async () => {
+  const inTurn = openLane(100);
+  const ended: string[] = [];
+  let release = (): void => undefined;
+  const large = inTurn(1_000, () => new Promise<void>((resolve) => (release = resolve))).then(() =>
+    ended.push("large"),
+  );
+  const next = inTurn(90, async () => ended.push("next large"));
+  await inTurn(5, async () => ended.push("small"));
+  expect(ended).toEqual(["small"]);
+  release();
+  await Promise.all([large, next]);
+  expect(ended.sort()).toEqual(["large", "next large", "small"]);
+});

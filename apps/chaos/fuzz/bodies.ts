@@ -13,8 +13,9 @@ interface About {
   readonly now: number;
 }
 
-const between = (random: Random, from: number, to: number): number => from + Math.floor(random() * (to - from + 1));
-const pick = <T>(random: Random, from: readonly T[]): T => from[Math.floor(random() * from.length)]!;
+export const between = (random: Random, from: number, to: number): number =>
+  from + Math.floor(random() * (to - from + 1));
+export const pick = <T>(random: Random, from: readonly T[]): T => from[Math.floor(random() * from.length)]!;
 const short = (n: number): string => n.toString(36);
 const objectOf = (count: number, key: (n: number) => string, value: (n: number) => string | number): string =>
   `{${Array.from({ length: count }, (_, n) => `${JSON.stringify(key(n))}:${value(n)}`).join(",")}}`;

@@ -1,0 +1,67 @@
+// Looks at the edge's process every second: its resident memory, and the longest that its event
+// loop was blocked.
+import { readFileSync } from "node:fs";
+
+export interface Sample {
+  /** Since the watch began. */
+  readonly atMs: number;
+  readonly rssMb: number;
+  /** Without the time that its thread waited for a core of the machine, where that is known. */
+  readonly blockedMs: number;
+}
+export interface EdgeWatch {
+  readonly samples: readonly Sample[];
+  readonly stop: () => Promise<void>;
+}
+
+const EVERY_MS = 1_000;
+const LAG = /^nodejs_eventloop_lag_max_seconds\S* ([\d.e-]+)/m;
+
+const rssMb = (pid: number): number =>
+  Number(/^VmRSS:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1] ?? 0) / 1_024;
+
+/** The longest since the last time that it was asked. */
+export const longestLagMs = async (opsUrl: string): Promise<number> => {
+  const answer = await fetch(`${opsUrl}/metrics`, { signal: AbortSignal.timeout(20_000) });
+  return Number(LAG.exec(await answer.text())?.[1] ?? 0) * 1_000;
+};
+
+/** How long the main thread of a process has waited for a core so far. */
+const waitedMs = (pid: number): number =>
+  Number(readFileSync(`/proc/${pid}/task/${pid}/schedstat`, "utf8").split(" ")[1]) / 1_000_000;
+
+/** `pid` is undefined while the process does not run: what it was asked then is left out. */
+export const watchEdge = (
+  opsUrl: string,
+  pid: () => number | undefined,
+  onSample: (sample: Sample) => void,
+): EdgeWatch => {
+  const samples: Sample[] = [];
+  const began = performance.now();
+  let isStopping = false;
+  let lastWaited: number | undefined;
+  const look = async (): Promise<void> => {
+    const now = pid();
+    const longest = await longestLagMs(opsUrl);
+    if (now === undefined) return;
+    const waited = waitedMs(now);
+    const blockedMs = Math.max(0, longest - (lastWaited === undefined ? 0 : waited - lastWaited));
+    lastWaited = waited;
+    const sample = { atMs: performance.now() - began, rssMb: rssMb(now), blockedMs };
+    samples.push(sample);
+    onSample(sample);
+  };
+  const running = (async () => {
+    while (!isStopping) {
+      await look().catch(() => undefined);
+      await new Promise((resolve) => setTimeout(resolve, EVERY_MS));
+    }
+  })();
+  return {
+    samples,
+    stop: async () => {
+      isStopping = true;
+      await running;
+    },
+  };
+};

@@ -1,0 +1,16 @@
+// The good tenants on a thread of their own, so that making hostile bodies is no time of theirs.
+import { parentPort, workerData } from "node:worker_threads";
+import { type Sender, startGood } from "./senders.ts";
+
+const { senders, prefix } = workerData as { readonly senders: readonly Sender[]; readonly prefix: string };
+const goods = senders.map((sender) => startGood(sender, prefix));
+
+parentPort!.on("message", async (asked: "times" | "stop") => {
+  if (asked === "stop") for (const good of goods) await good.stop();
+  parentPort!.postMessage({
+    times: goods.flatMap((good) => good.times()),
+    refused: goods.flatMap(({ refused }) => Object.entries(refused).map(([what, times]) => `${times} times ${what}`)),
+    accepted: goods.reduce((sum, { accepted }) => sum + accepted.length, 0),
+  });
+  if (asked === "stop") parentPort!.close();
+});

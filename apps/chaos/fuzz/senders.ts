@@ -1,0 +1,163 @@
+// Who sends: good tenants at a steady pace, whose answers are timed, and hostile ones without pause.
+import { Agent, request } from "node:http";
+import { setTimeout as sleep } from "node:timers/promises";
+import { Worker } from "node:worker_threads";
+import { randomFrom } from "../../../infra/runtime/random.ts";
+import { type Address, converse, type Said } from "./exchange.ts";
+import { type Attack, drawAttack } from "./requests.ts";
+
+export interface Sender {
+  readonly n: number;
+  readonly clientId: number;
+  readonly token: string;
+  readonly address: Address;
+}
+export interface Good {
+  /** Of every answer since the last call, ms. */
+  readonly times: () => readonly number[];
+  /** Of answers that were not 200, and of requests without one. */
+  readonly refused: Readonly<Record<string, number>>;
+  /** Ids of events that were accepted. */
+  readonly accepted: readonly string[];
+  readonly stop: () => Promise<void>;
+}
+
+/** 86 requests a minute: the limit of a token is never the reason. */
+const EVERY_MS = 700;
+const EVENTS_EACH = 50;
+const DEADLINE_MS = 15_000;
+
+const post = ({ address, token }: Sender, agent: Agent, body: string): Promise<number> =>
+  new Promise((resolve, reject) => {
+    const sent = request(
+      {
+        agent,
+        host: "127.0.0.1",
+        port: address.port,
+        localAddress: address.from,
+        method: "POST",
+        path: "/ingest/batch",
+        headers: {
+          authorization: `Bearer ${token}`,
+          "content-type": "application/json",
+          "content-length": Buffer.byteLength(body),
+        },
+        signal: AbortSignal.timeout(DEADLINE_MS),
+      },
+      (answer) => {
+        answer.resume().once("end", () => resolve(answer.statusCode ?? 0));
+      },
+    );
+    sent.once("error", reject).end(body);
+  });
+
+/** Starts at once. `prefix` begins the ids of its events. */
+export const startGood = (sender: Sender, prefix: string): Good => {
+  const agent = new Agent({ keepAlive: true });
+  let times: number[] = [];
+  const refused: Record<string, number> = {};
+  const accepted: string[] = [];
+  let isStopping = false;
+  let serial = 0;
+  const once = async (): Promise<void> => {
+    const events = Array.from({ length: EVENTS_EACH }, () => {
+      serial += 1;
+      const event_id = `${prefix}-${sender.n}-${serial}`;
+      const url = `https://shop.example/${serial}`;
+      return { t: "page_view", ts: Date.now(), cid: sender.clientId, did: `${prefix}-${serial % 200}`, event_id, url };
+    });
+    const began = performance.now();
+    const status = await post(sender, agent, JSON.stringify({ events })).catch((error: Error) => error.message);
+    times.push(performance.now() - began);
+    if (status === 200) for (const { event_id } of events) accepted.push(event_id);
+    else refused[status] = (refused[status] ?? 0) + 1;
+  };
+  const running = (async () => {
+    for (let due = performance.now(); !isStopping; due += EVERY_MS) {
+      await once();
+      await sleep(Math.max(0, due + EVERY_MS - performance.now()));
+      due = Math.max(due, performance.now() - EVERY_MS);
+    }
+    agent.destroy();
+  })();
+  return {
+    times: () => {
+      const taken = times;
+      times = [];
+      return taken;
+    },
+    refused,
+    accepted,
+    stop: async () => {
+      isStopping = true;
+      await running;
+    },
+  };
+};
+
+export interface GoodReport {
+  readonly times: readonly number[];
+  readonly refused: readonly string[];
+  /** Events. */
+  readonly accepted: number;
+}
+/** All good tenants, on a thread of their own. */
+export const startGoods = (senders: readonly Sender[], prefix: string) => {
+  const worker = new Worker(new URL("./good-worker.js", import.meta.url), { workerData: { senders, prefix } });
+  const ask = (what: "times" | "stop"): Promise<GoodReport> =>
+    new Promise((resolve, reject) => {
+      worker.once("message", resolve).once("error", reject).postMessage(what);
+    });
+  return { report: () => ask("times"), stop: () => ask("stop") };
+};
+
+/** What an attack was answered; `place` draws it again: `--only <place>`. */
+export interface Attacked {
+  readonly place: string;
+  readonly attack: Attack;
+  readonly said: readonly Said[];
+}
+
+/** The n-th attack of a sender, whatever came before it. */
+export const attackOf = (sender: Sender, seed: number, n: number, mostBytes: number): Attack =>
+  drawAttack({
+    token: sender.token,
+    clientId: sender.clientId,
+    random: randomFrom(seed * 1_000_003 + sender.n * 100_003 + n),
+    mostBytes,
+  });
+
+export const runAttack = async ({ address }: Sender, { conversations }: Attack): Promise<readonly Said[]> =>
+  Promise.all(conversations.map((one) => converse(address, one)));
+
+interface Storm {
+  readonly seed: number;
+  readonly mostBytes: number;
+  readonly onAttacked: (attacked: Attacked) => void;
+  /** Names of the attacks that are under way, by place. */
+  readonly underWay: Map<string, string>;
+}
+
+/** Attack after attack, `lanes` at once, until stopped. */
+export const startHostile = (sender: Sender, lanes: number, { seed, mostBytes, onAttacked, underWay }: Storm) => {
+  let isStopping = false;
+  let n = 0;
+  const lane = async (): Promise<void> => {
+    while (!isStopping) {
+      n += 1;
+      const place = `${sender.n}:${n}`;
+      const attack = attackOf(sender, seed, n, mostBytes);
+      underWay.set(place, attack.name);
+      onAttacked({ place, attack, said: await runAttack(sender, attack) });
+      underWay.delete(place);
+      await sleep(1);
+    }
+  };
+  const running = Promise.all(Array.from({ length: lanes }, lane));
+  return {
+    stop: async (): Promise<void> => {
+      isStopping = true;
+      await running;
+    },
+  };
+};

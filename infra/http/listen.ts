@@ -3,6 +3,7 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
 import { httpServer, type TlsFiles } from "../runtime/tls.ts";
+import { senderOf } from "./sender.ts";
 
 export interface ListenSettings {
   readonly host: string;
@@ -26,6 +27,8 @@ const MAX_HEADER_BYTES = 16_384;
 const LOOK_MS = 2_000;
 /** About 15 KiB each while idle, so 75 MiB; a load balancer needs a few hundred. */
 const MAX_CONNECTIONS = 5_000;
+/** A fifth of them, so that no single sender, who may leave all of his idle, takes every place. */
+const MAX_OF_ADDRESS = 1_000;
 /**
  * Requests that a connection sends without waiting for answers: the parser hands over all that it
  * has read in one turn of the loop, 2,000 in 64 KiB.
@@ -50,6 +53,7 @@ export const listen = async (answer: RequestListener, settings: ListenSettings):
   };
   const server = httpServer(limits, listener, settings.tls);
   server.maxConnections = MAX_CONNECTIONS;
+  server.on("connection", shares());
   server.on("clientError", (_error, socket) => refuse(socket as Socket));
   // A sender may end its side once it has sent everything; it is answered all the same.
   (server as typeof server & { httpAllowHalfOpen: boolean }).httpAllowHalfOpen = true;
@@ -66,6 +70,22 @@ export const listen = async (answer: RequestListener, settings: ListenSettings):
         server.close(() => resolve());
         server.closeIdleConnections();
       }),
+  };
+};
+
+/** Cuts a connection that is one too many of its address. */
+const shares = () => {
+  const held = new Map<string, number>();
+  return (socket: Socket): void => {
+    const address = senderOf(socket.remoteAddress ?? "");
+    const count = (held.get(address) ?? 0) + 1;
+    if (count > MAX_OF_ADDRESS) return void socket.destroy();
+    held.set(address, count);
+    socket.once("close", () => {
+      const left = held.get(address)! - 1;
+      if (left > 0) held.set(address, left);
+      else held.delete(address);
+    });
   };
 };
 

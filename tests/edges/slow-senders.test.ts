@@ -138,3 +138,28 @@ test("a gzipped body that hides its length is copied a few times, not once for e
   for (let n = 0; n < 3; n += 1) ratios.push((await cpuMs(hiding)) / (await cpuMs(honest)));
   expect(Math.min(...ratios)).toBeLessThan(4);
 });
+
+test("an address that leaves a thousand connections idle gets no further one, and others get theirs", async () => {
+  const from = (localAddress: string): Promise<Socket> =>
+    new Promise((resolve) => {
+      const socket = connect({ port: server.port, host: "127.0.0.1", localAddress });
+      socket.on("error", () => undefined);
+      socket.once("connect", () => resolve(socket));
+    });
+  const ask = async (socket: Socket): Promise<string> => {
+    socket.write(`${head(2)}{}`);
+    return new Promise((resolve) =>
+      socket.once("data", (chunk) => resolve(String(chunk))).once("close", () => resolve("cut")),
+    );
+  };
+  const idle: Socket[] = [];
+  for (let n = 0; n < 1_000; n += 1) idle.push(await from("127.0.0.2"));
+  expect(await ask(await from("127.0.0.2"))).toBe("cut");
+  const other = await from("127.0.0.3");
+  expect(await ask(other)).toMatch(/^HTTP\/1\.1 200/);
+  for (const socket of idle) socket.destroy();
+  await new Promise((resolve) => setTimeout(resolve, 100));
+  const again = await from("127.0.0.2");
+  expect(await ask(again)).toMatch(/^HTTP\/1\.1 200/);
+  for (const socket of [other, again]) socket.destroy();
+});

@@ -33,6 +33,13 @@ export const acceptedIn = ({ said }: Attacked): readonly { readonly batchId: str
       .filter(({ accepted }) => accepted > 0),
   );
 
+/** How often each was answered. */
+export const statusText = (statuses: ReadonlyMap<number, number>): string =>
+  [...statuses]
+    .sort(([a], [b]) => a - b)
+    .map(([status, times]) => `${status}: ${times}`)
+    .join(", ");
+
 export const quantile = (times: readonly number[], share: number): number =>
   [...times].sort((a, b) => a - b)[Math.min(times.length - 1, Math.floor(times.length * share))] ?? 0;
 

@@ -1,10 +1,13 @@
-// Who sends: good tenants at a steady pace, whose answers are timed, and hostile ones without pause.
+// Who sends: good tenants at a steady pace, whose answers are timed, and hostile ones.
 import { Agent, request } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Worker } from "node:worker_threads";
 import { randomFrom } from "../../../infra/runtime/random.ts";
 import { type Address, converse, type Said } from "./exchange.ts";
 import { type Attack, drawAttack } from "./requests.ts";
+
+/** Of one body: the limit of an edge is 25 MiB. */
+export const MOST_BYTES = 24 * 1024 * 1024;
 
 export interface Sender {
   readonly n: number;

@@ -105,6 +105,7 @@ const passing: ReadonlySet<string> = new Set([
   "processors/enrich/networks.ts systems",
   "processors/score/facts.ts nothingKnown",
   "processors/settle/spread.ts excess",
+  "processors/settle/memory/order.ts parts",
   "processors/settle/spread.ts unmet",
   "sinks/archive/check.ts covered",
   "sinks/archive/check.ts ends",
@@ -119,8 +120,10 @@ const passing: ReadonlySet<string> = new Set([
   "stream/memory/in-memory.ts stages",
   "stream/memory/recall.ts changed",
   "stream/memory/recall.ts keys",
+  "stream/memory/recall.ts later",
   "stream/memory/recall.ts met",
   "stream/memory/recall.ts outcomes",
+  "stream/memory/recall.ts values",
   "stream/sink/sink-write.ts ranges",
 ]);
 

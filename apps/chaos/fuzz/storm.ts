@@ -86,7 +86,8 @@ export const storm = async (
     const last = watch.samples.at(-1);
     progress(
       `${counted.attacks} attacks, answers ${statusText(counted.statuses)}; ` +
-        `good p95 ${Math.round(quantile(times, 0.95))} ms; edge ${Math.round(last?.rssMb ?? 0)} MiB, blocked ${Math.round(last?.blockedMs ?? 0)} ms`,
+        `good p95 ${Math.round(quantile(times, 0.95))} ms; ` +
+        `edge ${Math.round(last?.rssMb ?? 0)} MiB, blocked ${Math.round(last?.blockedMs ?? 0)} ms`,
     );
   }
   const stopping = running.map(({ stop }) => stop());

@@ -54,6 +54,8 @@ export interface Claim {
   readonly decision: Decision | null;
   /** of a refund that names an event: the event, which made a line or is a copy of one */
   readonly line_event_id: string | null;
+  /** of a conversion that brings neither an amount nor a currency: its client's */
+  readonly currency: string | null;
   /**
    * of a refund that is moved: to the line of line_event_id, or away from here where that is null
    */

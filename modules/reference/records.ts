@@ -31,6 +31,20 @@ const eventType = z
   .string()
   .regex(/^[a-z][a-z0-9_.:-]{0,63}$/, "give an event name: lower case, digits and _ . : -, up to 64 characters");
 
+/** Undefined when the type can earn, and so has contracts and a hold of its own. */
+const earnsNothing = (type: string): string | undefined => {
+  if (EARNING_TYPES.includes(type)) return undefined;
+  if (type === "ext_purchase") return "ext_purchase has the contracts and the hold of purchase: give purchase";
+  if (type !== "custom" && eventTypeOf(type) === undefined) return undefined;
+  return `${type} earns nothing: give ${EARNING_TYPES.join(", ")} or the name of a custom event`;
+};
+const holdDays = z.record(eventType, z.int().min(0).max(365)).superRefine((days, context) => {
+  for (const type of Object.keys(days)) {
+    const message = earnsNothing(type);
+    if (message !== undefined) context.addIssue({ code: "custom", path: [type], message });
+  }
+});
+
 /** What the nightly pass calls a finding (docs/fraud.md). */
 const nightly = z
   .strictObject({
@@ -83,7 +97,7 @@ const client = z.strictObject({
       identity_link: z.boolean().default(false),
     })
     .prefault({}),
-  hold_days: z.record(eventType, z.int().min(0).max(365)).default({ purchase: 30, lead_submit: 0 }),
+  hold_days: holdDays.default({ purchase: 30, lead_submit: 0 }),
   fraud: z
     .strictObject({
       review: z.int().min(0).max(100).default(40),
@@ -180,16 +194,6 @@ const backwards = {
   path: ["effective_to"],
   error: "end after effective_from: it is the first day on which this is no longer in force",
 };
-/**
- * Undefined when the type can earn. An archived contract may have any: it may have been saved
- * before this was asked.
- */
-const earnsNothing = (type: string, status: "active" | "archived"): string | undefined => {
-  if (status === "archived" || EARNING_TYPES.includes(type)) return undefined;
-  if (type === "ext_purchase") return "ext_purchase is paid by the contract of purchase: give purchase";
-  if (type !== "custom" && eventTypeOf(type) === undefined) return undefined;
-  return `${type} earns nothing: give ${EARNING_TYPES.join(", ")} or the name of a custom event`;
-};
 const contract = z
   .strictObject({
     partner_id: id,
@@ -202,7 +206,8 @@ const contract = z
   })
   .refine(isForwards, backwards)
   .superRefine((terms, context) => {
-    const why = earnsNothing(terms.event_type, terms.status);
+    // An archived contract may have any: it may have been saved before this was asked.
+    const why = terms.status === "archived" ? undefined : earnsNothing(terms.event_type);
     if (why !== undefined) context.addIssue({ code: "custom", path: ["event_type"], message: why });
     checkTerms(terms, (path, message) => context.addIssue({ code: "custom", path: [...path], message }));
   });
@@ -271,9 +276,14 @@ export const entities = {
       fraud_rules,
       fraud_exclusions,
       segments: _,
+      hold_days,
       ...rest
     }) => ({
       ...rest,
+      hold_days: Object.fromEntries(
+        // What has no effect may have been saved before this was asked, and is left out.
+        Object.entries(hold_days).filter(([type]) => earnsNothing(type) === undefined),
+      ),
       attribution: { click_window_days, install_window_days, identity_link },
       fraud: {
         review: fraud_review,

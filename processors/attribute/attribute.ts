@@ -1,7 +1,7 @@
 // Decides who is credited for an event, says why no other partner is, and sends what concerns an
 // order on to settle.
 import { refundedEventOf } from "../../domain/refunds.ts";
-import type { Candidate, Claim, Credit, EventAttributed, EventScored } from "../../schemas/generated.ts";
+import type { Candidate, Claim, Credit, EventAttributed, EventReceived, EventScored } from "../../schemas/generated.ts";
 import { drop, type Emitted, emit, type Processor } from "../../stream/flow.ts";
 import { shownBy } from "../enrich/consent.ts";
 import { claimKindOf, hasWeakOrder, orderKeyOf } from "./claims.ts";
@@ -82,11 +82,22 @@ export const attribute: Processor<EventScored, Out, Journey, AttributeFacts, "no
             attributed,
             decision: null,
             line_event_id: refundedEventOf(event),
+            currency: currencyOf(event, kind, facts),
             moved: null,
           },
         };
   return emit<Out, Journey>([emitted], journeyAfter(event.t, event.click_id, journey, facts));
 };
+
+/** Where nothing says what money is in, it is in the money of the client. */
+const currencyOf = (
+  { client_id, value_minor, currency }: EventReceived,
+  kind: Claim["kind"],
+  { reference }: AttributeFacts,
+): string | null =>
+  kind === "conversion" && value_minor === null && currency === null
+    ? (reference.client(client_id)?.currency ?? null)
+    : null;
 
 const windowOf = (type: string, clientId: number, { reference }: AttributeFacts): number => {
   const client = reference.client(clientId);

@@ -26,6 +26,7 @@ export const decisionOnOrder = (clientId: number, orderId: string, said: Said): 
   }),
   decision: { ...whole, ...said, scope: "order" },
   line_event_id: null,
+  currency: null,
   moved: null,
 });
 
@@ -45,6 +46,7 @@ export const decisionOnLine = (
     attributed,
     decision: { ...whole, ...said, scope: "line" },
     line_event_id: null,
+    currency: null,
     moved: null,
   };
 };
@@ -60,6 +62,7 @@ export const decisionOnEvent = (attributed: EventAttributed, reference: Referenc
   attributed,
   decision: { ...whole, ...said, scope: claimKindOf(attributed.event, reference) === "conversion" ? "line" : "event" },
   line_event_id: null,
+  currency: null,
   moved: null,
 });
 
@@ -79,6 +82,7 @@ export const decisionOnRow = (
   attributed: today,
   decision: { ...whole, ...said, scope },
   line_event_id: null,
+  currency: null,
   moved: null,
 });
 

@@ -84,6 +84,7 @@ export const moveClaims = (
     attributed: rowOf({ row: refund.row! }),
     decision: null,
     line_event_id,
+    currency: null,
     moved: {
       move_id: uuidOf("moved refund", refund.event_id, order_key, line_event_id ?? ""),
       at: now,

@@ -38,7 +38,6 @@ const isCredited = ({ credit }: EventAttributed): boolean =>
 const isRejected = ({ fraud }: EventAttributed): boolean => fraud.band === "reject";
 const saleValueOf = ({ event }: EventAttributed): bigint =>
   event.value_minor !== null && event.value_minor > 0n ? event.value_minor : 0n;
-const currencyOf = ({ event }: EventAttributed): string => event.currency ?? DEFAULT_CURRENCY;
 
 /** Conversions carry the time of their sale, so that commission finds the contract of then. */
 const emitted = (rows: Rows, { records }: Changes, state: OrderState): Outcome =>
@@ -80,7 +79,7 @@ const opened = (
     at: claim.at,
     received_at: claim.receivedAt,
     value_minor: saleValueOf(row),
-    currency: currencyOf(row),
+    currency: row.event.currency ?? claim.data.currency ?? DEFAULT_CURRENCY,
     has_server_money: !row.event.client_side && row.event.value_minor !== null,
     has_currency: false,
     refunded_minor: 0n,
@@ -184,7 +183,7 @@ const merged = (line: Line, copy: EventAttributed, order: OrderState): Touched =
   const held = heldBy(line, first, copy, order);
   const row = mergeCopy(first, copy, money, takesCredit);
   const value = saleValueOf(row);
-  const currency = currencyOf(row);
+  const currency = row.event.currency ?? line.currency;
   /** The segment chooses the contract, so a segment that was missing changes money too. */
   const isMoneyChanged =
     value !== line.value_minor || currency !== line.currency || row.event.product_line !== first.event.product_line;

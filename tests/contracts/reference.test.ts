@@ -10,7 +10,7 @@ import { openPool, sql, transaction } from "../../infra/postgres/sql.ts";
 import { keyringOf } from "../../infra/runtime/keyring.ts";
 import { openTokens } from "../../modules/access/tokens.ts";
 import { seed } from "../../modules/installation/seed.ts";
-import { type ReferenceChanges, ReferenceRefused } from "../../modules/reference/records.ts";
+import { entities, type ReferenceChanges, ReferenceRefused } from "../../modules/reference/records.ts";
 import { type OpenReference, openReference, readOf } from "../../modules/reference/reference.ts";
 import { recordChange, writeReference } from "../../modules/reference/writer.ts";
 import { type FreshDatabase, freshDatabase } from "../support/fresh-database.ts";
@@ -77,6 +77,12 @@ const refusal = async (changes: unknown): Promise<readonly string[]> => {
   expect(error).toBeInstanceOf(ReferenceRefused);
   return (error as ReferenceRefused).problems.map(({ field, message }) => `${field}: ${message}`);
 };
+
+test("a hold without effect that was saved before it was refused is left out of the next change", () =>
+  expect(entities.clients.toRecord({ hold_days: { purchase: 9, ext_purchase: 3, trial: 2 } }).hold_days).toEqual({
+    purchase: 9,
+    trial: 2,
+  }));
 
 describe("a saved change", () => {
   test("has all defaults of the contract, and ids in the place of the negative ones", async () => {
@@ -550,11 +556,13 @@ describe("a change is refused", () => {
     ["form_submit", "form_submit earns nothing: give purchase, lead_submit, install or the name of a custom event"],
     ["refund", "refund earns nothing: give purchase, lead_submit, install or the name of a custom event"],
     ["custom", "custom earns nothing: give purchase, lead_submit, install or the name of a custom event"],
-    ["ext_purchase", "ext_purchase is paid by the contract of purchase: give purchase"],
+    ["ext_purchase", "ext_purchase has the contracts and the hold of purchase: give purchase"],
   ])("of a contract for %s, with the types that earn", async (event_type, message) => {
     const contract = { ...purchases, event_type, type: "percent", rate: 5 };
     expect(await refusal(shop({ contracts: [contract] as never }))).toEqual([`contracts[0].event_type: ${message}`]);
     await writeReference(pool, "test", shop({ contracts: [{ ...contract, status: "archived" }] as never }));
+    const clients = [{ client_id: -1, slug: "holds-nothing", name: "Casa Verde", hold_days: { [event_type]: 5 } }];
+    expect(await refusal(shop({ clients }))).toEqual([`clients[0].hold_days.${event_type}: ${message}`]);
   });
 
   test.each<

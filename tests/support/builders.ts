@@ -187,6 +187,7 @@ export const claim = (over: Partial<Claim> = {}): Claim => ({
   attributed: attributed({}, { credit: clickCredit() }),
   decision: null,
   line_event_id: null,
+  currency: null,
   moved: null,
   ...over,
 });

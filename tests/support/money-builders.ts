@@ -62,6 +62,7 @@ const claimOf = (kind: Claim["kind"], said: Said): Recorded<Claim> => {
     attributed: row,
     decision: null,
     line_event_id: line_event_id ?? null,
+    currency: null,
     moved: null,
   };
   return recorded(topics.claims, data, { at, receivedAt });

@@ -4,8 +4,8 @@ import { randomBytes } from "node:crypto";
 import { createServer, type IncomingMessage } from "node:http";
 import type { AddressInfo } from "node:net";
 import { constants } from "node:os";
+import { isSameSecret, refusalOf } from "../http/same-machine.ts";
 import type { ControlAddress, ProcessStatus } from "../runtime/stack-control.ts";
-import { isSameSecret, refusalOf } from "./servers/same-machine.ts";
 
 /** What the supervisor lends to the door; errors are one sentence, shown to the caller. */
 export interface Controlled {

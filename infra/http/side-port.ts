@@ -3,9 +3,11 @@
 
 import type { RequestListener, ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
+import { isLoopback } from "../runtime/loopback.ts";
 import type { Metrics } from "../runtime/metrics.ts";
 import { within } from "../runtime/timing/within.ts";
 import { httpServer, type TlsFiles } from "../runtime/tls.ts";
+import { refusalOf } from "./same-machine.ts";
 
 export type Check = (() => string | undefined) | (() => Promise<void>) | (() => void);
 
@@ -59,6 +61,9 @@ export const openOps = async ({ port, host = "127.0.0.1", checks, metrics, tls }
 
   const answers: RequestListener = (request, response) => {
     if (request.method !== "GET" && request.method !== "HEAD") return answer(response, 405, "only GET");
+    // A port that is open to a network is asked there by whatever name it has.
+    const refusal = isLoopback(host) ? refusalOf(request.headers) : undefined;
+    if (refusal !== undefined) return answer(response, 403, refusal);
     const path = request.url?.split("?")[0];
     if (path === "/livez") return answer(response, 200, "ok");
     if (path === "/readyz") return void readyz(response);

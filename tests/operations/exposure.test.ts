@@ -1,5 +1,6 @@
 // What listens where: the port of an app where it is asked to, its side port on the loopback.
 import { spawn } from "node:child_process";
+import { request } from "node:http";
 import { afterEach, expect, test } from "vitest";
 import { readConfig as apiConfig } from "../../apps/api/config.ts";
 import { readConfig as ingestConfig } from "../../apps/ingest/config.ts";
@@ -41,6 +42,25 @@ test("the side port answers at its own address alone", async () => {
   ops = await openOps({ port: 0, host: "127.0.0.2", checks: {}, metrics });
   expect((await fetch(`http://127.0.0.2:${ops.port}/livez`)).status).toBe(200);
   await expect(fetch(`http://127.0.0.1:${ops.port}/livez`)).rejects.toThrow("fetch failed");
+});
+
+test("a side port on the loopback answers no other host and no page", async () => {
+  const metrics = openMetrics({ app: "test", version: "0", commit: "0" });
+  ops = await openOps({ port: 0, checks: {}, metrics });
+  const statusOf = (headers: Readonly<Record<string, string>>): Promise<number | undefined> =>
+    new Promise((resolve, reject) => {
+      const options = { port: ops!.port, host: "127.0.0.1", path: "/metrics", headers, agent: false };
+      const asked = request(options, (answered) => {
+        answered.resume();
+        resolve(answered.statusCode);
+      });
+      asked.once("error", reject);
+      asked.end();
+    });
+  expect(await statusOf({})).toBe(200);
+  expect(await statusOf({ host: `localhost:${ops.port}` })).toBe(200);
+  expect(await statusOf({ host: "pages.example" })).toBe(403);
+  expect(await statusOf({ origin: "https://pages.example" })).toBe(403);
 });
 
 test("migrations take the password of the application's role from its address, and refuse one without", () => {

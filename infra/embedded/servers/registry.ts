@@ -2,9 +2,9 @@
 // `_schemas`.
 import type { Server } from "node:http";
 import express, { type Request, type Response } from "express";
+import { refusalOf } from "../../http/same-machine.ts";
 import { incompatibilities, isLevel, LEVELS, type Level, parseSchema } from "./compatibility.ts";
 import { openRegistryLog, type RegistryLog, type Version } from "./registry-log.ts";
-import { refusalOf } from "./same-machine.ts";
 
 const CONTENT_TYPE = "application/vnd.schemaregistry.v1+json";
 // A replay reads the oldest records with the newest code, so a schema must read all earlier ones,

@@ -1,8 +1,8 @@
-// What an embedded server asks of each HTTP request: that a program of this machine sent it to this
-// machine, and no web page did.
+// What a server of the loopback asks of each HTTP request: that a program of this machine sent it,
+// to this machine, and no web page did.
 import { createHash, timingSafeEqual } from "node:crypto";
 import type { IncomingHttpHeaders } from "node:http";
-import { isLoopback } from "../../runtime/loopback.ts";
+import { isLoopback } from "../runtime/loopback.ts";
 
 /** `scheme://name:port` or `name:port` without what stands around the name; undefined: neither. */
 const hostnameOf = (text: string): string | undefined => {

@@ -232,6 +232,22 @@ describe("leads of one person for one product", () => {
       ["reversed", second!.id],
     ]);
   });
+  test("are decided about by a copy of each, however late the copy came and whatever came since", () => {
+    const [first, late] = [lead(0, null), { ...lead(1, null), receivedAt: noon + 120 * hourMs }];
+    const other = lead(169, null);
+    const decision = decide("take_back", { line: "any", receivedAt: noon + 170 * hourMs });
+    const about = {
+      ...decision,
+      key: late.key,
+      data: { ...decision.data, order_key: "l:k", attributed: late.data.attributed },
+    };
+    const { conversions } = settled(first, late, other, about);
+    expect(conversions.map(({ data }) => [data.kind, data.event_id])).toEqual([
+      ["credited", first.id],
+      ["credited", other.id],
+      ["reversed", first.id],
+    ]);
+  });
 });
 
 describe("one event id for two things", () => {

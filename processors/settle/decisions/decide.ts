@@ -253,9 +253,11 @@ type Rows = readonly { readonly row: EventAttributed; readonly at: UnixMs }[];
 
 /** The line that its event made, or is a copy of. */
 const lineAbout = ({ cause }: Changes, { event_id }: WaitingDecision, order: OrderState): Line | undefined => {
-  const made = order.lines.find((line) => line.event_id === event_id);
+  const made = order.lines.find((line) => line.event_id === event_id || line.copied.includes(event_id ?? ""));
   if (made !== undefined) return made;
-  const met = meet(cause, order);
+  // A lead is near others in its own time, not in that of the decision.
+  const at = Math.min(cause.data.attributed.event.ts, cause.receivedAt);
+  const met = meet({ ...cause, at }, order);
   return met.kind === "copy" ? met.line : undefined;
 };
 

@@ -54,6 +54,11 @@ export class Accounts {
     );
   }
 
+  holdOf(client: number, type: string): number {
+    const { holdDays } = this.#history.clients.find(({ id }) => id === client)!;
+    return (holdDays[type === "ext_purchase" ? "purchase" : type] ?? 0) * 24 * HOUR;
+  }
+
   close(credit: Credit | null): void {
     this.#credits = this.#credits.filter((one) => one !== credit);
   }

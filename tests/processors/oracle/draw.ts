@@ -1,6 +1,6 @@
 // Histories drawn at random from a seed: small ones, around a month border and the 48 hours of a
 // merge.
-import type { ClientSaved, ContractSaved, Decided, History, Sent, Terms } from "./history.ts";
+import type { ClientSaved, Closed, ContractSaved, Decided, History, PatternSaved, Sent, Terms } from "./history.ts";
 import { partners } from "./real.ts";
 
 const HOUR = 3_600_000;
@@ -27,12 +27,6 @@ export const randomOf = (seed: number) => {
   };
 };
 type Random = ReturnType<typeof randomOf>;
-
-/** Rules between events that the code does not keep yet: nothing is drawn that would show one. */
-const notYet = new Set<number>([12]);
-const holds = (rule: number): boolean => !notYet.has(rule);
-/** Takes the rule as kept, to see what would differ. */
-export const expectRule = (rule: number): boolean => notYet.delete(rule);
 
 const amountOf = ({ below, pick }: Random, smallest = "0.01"): string =>
   pick("100.00", "33.33", "0.05", smallest, `${1 + below(300)}.${`${below(100)}`.padStart(2, "0")}`);
@@ -88,8 +82,8 @@ const contractsOf = (random: Random, client: number, types: readonly string[]): 
         const base = { client, partner, segment, event_type, recordedAt: longAgo, to: null };
         const first = { ...base, from: longAgo, ...termsOf(random, family) };
         if (!chance(0.3)) return [first];
-        const recordedAt = holds(4) && chance(0.4) ? border + pick(-DAY, HOUR, 3 * DAY) : longAgo;
-        const from = pick(border, border - DAY, border + DAY, border + 4 * DAY, border + 10 * DAY);
+        const recordedAt = chance(0.5) ? border + pick(-DAY, HOUR, 3 * DAY, 9 * DAY) : longAgo;
+        const from = pick(border, border - DAY, border - 9 * DAY, border + DAY, border + 4 * DAY, border + 10 * DAY);
         return [first, { ...base, recordedAt, from, ...termsOf(random, family) }];
       }),
     );
@@ -102,6 +96,7 @@ interface Scene {
   readonly orders: readonly string[];
   readonly products: readonly string[];
   readonly claimants: readonly number[];
+  /** By order and product. */
   readonly currencies: ReadonlyMap<string, string | undefined>;
   /**
    * What an amount takes back from a sale of nothing is not decided: such histories refund all or
@@ -109,6 +104,8 @@ interface Scene {
    */
   readonly hasWorthless: boolean;
   readonly hasTotals: boolean;
+  /** Nearly all that happens are leads. */
+  readonly ofLeads: boolean;
   /**
    * What contracts pay for beside purchases; a name of the client's own earns only where one does.
    */
@@ -136,10 +133,14 @@ const happensTo = (random: Random, scene: Scene, place: Place): Sent => {
   const ts = place.receivedAt - pick(0, 0, 1, HOUR, 2 * DAY, -HOUR);
   return {
     ...{ is: "event", ...place, t: "purchase", ts, isPixel: chance(0.4) },
-    did: pick("d1", "d2", ...(holds(7) ? ["guest"] : [])),
+    did: pick("d1", "d2", "guest"),
     ...(chance(0.3) && { person: pick("p1", "p2") }),
-    verdict: pick("ok", "ok", "ok", "review", holds(3) ? "reject" : "ok"),
+    verdict: pick("ok", "ok", "ok", "review", "reject"),
     ...clickIn(random, scene, ts, place.receivedAt),
+    ...(chance(0.2) && { coupon: pick("SAVE", "OTHER") }),
+    ...(chance(0.2) && {
+      url: `https://shop.example/${pick("a", "b")}?utm_source=mail&utm_campaign=${pick("june", "july")}&`,
+    }),
   };
 };
 
@@ -148,8 +149,8 @@ const purchaseIn = (random: Random, scene: Scene, place: Place): Sent => {
   const order = pick(...scene.orders);
   const product = pick(...scene.products);
   const isTotal = scene.hasTotals && chance(0.4);
-  const named = scene.currencies.get(order);
-  const currency = holds(11) && chance(0.3) ? undefined : named;
+  const named = scene.currencies.get(`${order} ${product}`);
+  const currency = chance(0.3) ? undefined : named;
   const isCalledCustom = chance(0.1);
   return {
     ...happensTo(random, scene, place),
@@ -174,39 +175,37 @@ const othersIn = (random: Random, scene: Scene, place: Place): Sent => {
   const { chance, pick } = random;
   const currency = scene.clients.find(({ id }) => id === place.client)!.currency;
   const sent = { ...happensTo(random, scene, place), amount: amountOf(random), currency };
-  const t = pick(...scene.types.slice(1), "signup", "page_view");
+  const t = scene.ofLeads ? "lead_submit" : pick(...scene.types.slice(1), "signup", "page_view");
   if (t === "install") return { ...happensTo(random, scene, place), t, currency };
   if (t === "page_view") return { ...sent, t: "custom", name: "looked" };
   const order = t === "signup" && chance(0.5) ? { order: "K", product: pick(...scene.products) } : {};
   if (t === "signup") return { ...sent, ...(chance(0.5) ? { t } : { t: "custom", name: t }), ...order };
-  // The day is part of what makes two messages one lead.
-  const day = new Date(Math.min(sent.ts, sent.receivedAt) - 6 * HOUR).toISOString().slice(0, 10);
-  return { ...sent, t, ...(chance(0.5) ? { leadId: pick("l1", "l2") } : { email: `${day}@x.example` }) };
+  const email = chance(0.6) ? { email: pick("ana@x.example", "leo@x.example") } : {};
+  return { ...sent, t, ...email, ...((email.email === undefined || chance(0.4)) && { leadId: pick("l1", "l2") }) };
 };
 
 const refundIn = (random: Random, scene: Scene, place: Place): Sent => {
   const { chance, pick } = random;
   const order = pick(...scene.orders);
-  const mayBeOfAll = holds(8) || scene.products.length === 1;
+  // What lies at a key of its own, a lead or an install, is looked up by the keeper.
   const earlier = scene.soFar.filter(
-    (one): one is Sent => one.is === "event" && one.t !== "refund" && one.client === place.client,
+    (one): one is Sent =>
+      one.is === "event" && one.client === place.client && !["refund", "lead_submit", "install"].includes(one.t),
   );
-  const about = holds(12) && earlier.length > 0 && chance(0.4) ? { about: pick(...earlier).id } : undefined;
-  const named = scene.currencies.get(order);
-  const isOfLine = about === undefined && !scene.hasTotals && chance(mayBeOfAll ? 0.4 : 1);
+  const of = earlier.length > 0 && chance(0.4) ? pick(...earlier) : undefined;
+  const isWeak = of?.order !== undefined && !["A", "B", "C", "K", "Z"].includes(of.order.trim()[0]!);
+  const about = of && { about: of.id, ...(!isWeak && { order: of.order }) };
+  const isOfLine = about === undefined && !scene.hasTotals && chance(0.4);
   const product = isOfLine ? pick(...scene.products) : undefined;
   const amount = !scene.hasWorthless && chance(0.7);
-  // Which lines of several currencies an amount without one is for is not decided.
-  const isOne = scene.products.length === 1 && !scene.hasTotals;
-  const mayBeUnnamed = holds(11) && (isOfLine || !amount || isOne);
-  const currency = mayBeUnnamed && chance(0.3) ? undefined : named;
+  const named = scene.currencies.get(`${order} ${product ?? pick(...scene.products)}`);
   return {
     ...{ is: "event", ...place, t: "refund", ts: place.receivedAt, isPixel: false, did: "shop", verdict: "ok" },
     ...(about ?? { order: spelt(random, order) }),
     ...(product !== undefined && { product }),
     ...(amount && { amount: amountOf(random) }),
-    ...(about === undefined && currency !== undefined && { currency: chance(0.95) ? currency : "EUR" }),
-    ...(holds(15) && chance(0.2) && { refundId: `${pick("r", "s")} ${product ?? about?.about}` }),
+    ...(about === undefined && named !== undefined && chance(0.7) && { currency: chance(0.95) ? named : "EUR" }),
+    ...(chance(0.2) && { refundId: `${pick("r", "s")} ${product ?? about?.about}` }),
   };
 };
 
@@ -223,10 +222,14 @@ const decisionIn = (random: Random, scene: Scene, place: Place): Decided => {
   const isKnown =
     about !== undefined ||
     earlier.some((one) => one.order === order && (product.product ?? one.product) === one.product);
-  const kind = pick("assign", "reattribute", "take_back", isKnown ? "release" : "assign", "reject");
+  const kind =
+    about !== undefined && chance(0.2)
+      ? "flag"
+      : pick("assign", "reattribute", "take_back", isKnown ? "release" : "assign", "reject");
   return {
     ...{ is: "decision", ...place, kind },
     ...(about === undefined ? { order, ...product } : { about: about.id }),
+    ...(kind === "flag" && { band: pick("ok", "review", "reject") }),
     ...((kind === "assign" || kind === "reattribute") && { partner: pick(...partners) }),
   };
 };
@@ -237,7 +240,7 @@ const againIn = (random: Random, scene: Scene, place: Place): Sent | undefined =
   const earlier = scene.soFar.filter((one): one is Sent => one.is === "event");
   if (earlier.length === 0) return undefined;
   const again = { ...pick(...earlier), receivedAt: place.receivedAt };
-  if (!holds(13) || chance(0.5)) return again;
+  if (chance(0.5)) return again;
   return again.amount === undefined ? { ...again, order: "Z" } : { ...again, amount: `4${again.amount}` };
 };
 
@@ -245,18 +248,51 @@ const sceneOf = (random: Random, soFar: readonly (Sent | Decided)[]): Scene => {
   const { below, chance, pick } = random;
   const clients = (chance(0.1) ? [1, 2] : [1]).map((id) => ({
     ...{ id, currency: chance(0.8) ? "MXN" : "USD" },
-    holdDays: { purchase: 30 },
+    holdDays: { purchase: pick(0, 30), lead_submit: 7 },
   }));
-  const hasTotals = holds(14) && chance(0.1);
+  const [hasTotals, ofLeads] = [chance(0.1), chance(0.1)];
   const orders = ["A\u00e1", "B", "C"].slice(0, 1 + below(3));
   const products = ["s1", "s2", "s3"].slice(0, hasTotals ? 1 : 1 + below(3));
   return {
-    ...{ clients, orders, products, hasTotals, soFar, hasWorthless: chance(0.2) },
-    types: ["purchase", ...pick([], [], ["lead_submit", "install"], ["install", "signup"], ["signup"])],
-    claimants: holds(6) || products.length === 1 ? partners : [pick(...partners)],
-    currencies: new Map(orders.map((order) => [order, pick(undefined, "MXN", "USD")])),
+    ...{ clients, orders, products, hasTotals, ofLeads, soFar, hasWorthless: chance(0.2) },
+    types: ofLeads
+      ? ["purchase", "lead_submit"]
+      : ["purchase", ...pick([], [], ["lead_submit", "install"], ["install", "signup"], ["signup"])],
+    claimants: partners,
+    currencies: new Map(
+      orders.flatMap((order) => {
+        const most = pick(undefined, "MXN", "USD");
+        return products.map((product) => [`${order} ${product}`, chance(0.1) ? pick("MXN", "USD") : most] as const);
+      }),
+    ),
   };
 };
+
+const patternsOf = ({ chance, pick }: Random, { clients }: Scene): readonly PatternSaved[] => {
+  const texts = [
+    ...(["SAVE", "OTHER"] as const).map((value) => ({ kind: "coupon", value }) as const),
+    ...(["june", "july"] as const).map((value) => ({ kind: "utm_campaign", value }) as const),
+    { kind: "utm_source", value: "mail" } as const,
+    ...["https://shop.example/", "https://shop.example/b"].map((value) => ({ kind: "url_prefix", value }) as const),
+  ];
+  return clients.flatMap(({ id: client }) =>
+    texts
+      .filter(() => chance(0.15))
+      .map((text) => ({
+        ...{ client, ...text, campaign: pick("all", "one") },
+        ...(chance(0.5) && { partner: pick(...partners) }),
+      })),
+  );
+};
+/** June, and now and then July, of a partner is closed while things go on. */
+const closedIn = ({ chance, pick }: Random, { clients }: Scene): readonly Closed[] =>
+  clients.flatMap(({ id: client }) =>
+    partners.flatMap((partner) =>
+      [6, 7]
+        .filter((month) => chance(month === 6 ? 0.2 : 0.05))
+        .map((month) => ({ client, partner, year: 2026, month, recordedAt: border + pick(HOUR, 3 * DAY, 9 * DAY) })),
+    ),
+  );
 
 export const historyOf = (seed: number): History => {
   const random = randomOf(seed);
@@ -274,10 +310,16 @@ export const historyOf = (seed: number): History => {
     const kind = below(20);
     const again = kind === 0 ? againIn(random, scene, place) : undefined;
     if (again !== undefined) happenings.push(again);
-    else if (kind < 10) happenings.push(purchaseIn(random, scene, place));
+    else if (kind < (scene.ofLeads ? 2 : 10)) happenings.push(purchaseIn(random, scene, place));
     else if (kind < (types.length > 1 ? 13 : 11)) happenings.push(othersIn(random, scene, place));
     else if (kind < 16) happenings.push(refundIn(random, scene, place));
     else happenings.push(decisionIn(random, scene, place));
   }
-  return { clients: scene.clients, contracts, happenings };
+  return {
+    clients: scene.clients,
+    contracts,
+    patterns: patternsOf(random, scene),
+    closed: closedIn(random, scene),
+    happenings,
+  };
 };

@@ -54,13 +54,33 @@ export interface Sent {
   readonly about?: string;
   readonly email?: string;
   readonly leadId?: string;
+  readonly coupon?: string;
+  readonly url?: string;
+}
+/** What a campaign credits by; the links of `one` are of one partner, those of `all` of each. */
+export interface PatternSaved {
+  readonly client: number;
+  readonly campaign: "all" | "one";
+  readonly kind: "coupon" | "utm_campaign" | "utm_source" | "url_prefix";
+  readonly value: string;
+  readonly partner?: number;
+}
+/** From `recordedAt` on nothing is booked in this month of a partner any more. */
+export interface Closed {
+  readonly client: number;
+  readonly partner: number;
+  readonly year: number;
+  readonly month: number;
+  readonly recordedAt: number;
 }
 /** What a person decides about an order, one of its lines, or the line of an event. */
 export interface Decided {
   readonly is: "decision";
   readonly id: string;
   readonly client: number;
-  readonly kind: "assign" | "reattribute" | "take_back" | "release" | "reject";
+  readonly kind: "assign" | "reattribute" | "take_back" | "release" | "reject" | "flag";
+  /** Of a flag, which a nightly pass writes: what the score of its event comes to. */
+  readonly band?: "ok" | "review" | "reject";
   readonly partner?: number;
   readonly order?: string;
   readonly product?: string;
@@ -70,6 +90,8 @@ export interface Decided {
 export interface History {
   readonly clients: readonly ClientSaved[];
   readonly contracts: readonly ContractSaved[];
+  readonly patterns: readonly PatternSaved[];
+  readonly closed: readonly Closed[];
   /** In the order in which they arrive. */
   readonly happenings: readonly (Sent | Decided)[];
 }
@@ -84,6 +106,8 @@ export interface Line {
   readonly sold: bigint;
   readonly refunded: bigint;
   readonly currency: string;
+  /** When what a sale earned by itself, without tiers, may be paid. */
+  readonly payableFrom: number | null;
 }
 export interface Answers {
   /** By client and the id of the event that made the line. */

@@ -31,6 +31,7 @@ export const moneyStages = [["attribute"], ["settle"], ["commission"]] as const;
 
 /** Histories side by side never share a client: each has its own ids, `apart` from the others. */
 const idIn = (apart: number, id: number): number => apart * 10 + id;
+const campaignIdOf = (clientId: number, which: "all" | "one"): number => clientId + (which === "all" ? 0 : 5);
 const linkIdOf = (clientId: number, partnerId: number): number => clientId * 100 + partnerId;
 
 const contractOf = (saved: ContractSaved, n: number, apart: number, currency: string): Contract => {
@@ -74,11 +75,24 @@ export const knownTo = (histories: readonly History[], from = 0): Read => {
   const rows = {
     clients,
     partners: partners.map((partner_id) => partner({ partner_id, client_ids: everywhere })),
-    campaigns: everywhere.map((client_id) => campaign({ campaign_id: client_id, client_id })),
+    campaigns: histories.flatMap(({ clients: all, patterns }, n) =>
+      all.flatMap(({ id }) =>
+        (["all", "one"] as const).map((which) =>
+          campaign({
+            campaign_id: campaignIdOf(idIn(from + n, id), which),
+            client_id: idIn(from + n, id),
+            patterns: patterns
+              .filter((one) => one.client === id && one.campaign === which)
+              .map(({ kind, value, partner: partner_id }) => ({ kind, value, ...(partner_id && { partner_id }) })),
+          }),
+        ),
+      ),
+    ),
     links: everywhere.flatMap((client_id) =>
-      partners.map((partner_id) => {
-        const link_id = linkIdOf(client_id, partner_id);
-        return link({ link_id, client_id, campaign_id: client_id, partner_id, code: `l${link_id}` });
+      [...partners, null].map((partner_id) => {
+        const link_id = linkIdOf(client_id, partner_id ?? 0);
+        const campaign_id = campaignIdOf(client_id, partner_id === null ? "one" : "all");
+        return link({ link_id, client_id, campaign_id, partner_id: partner_id ?? partners[0], code: `l${link_id}` });
       }),
     ),
     contracts: histories.flatMap((history, at) =>
@@ -87,13 +101,19 @@ export const knownTo = (histories: readonly History[], from = 0): Read => {
       ),
     ),
     rules: [],
-    periods: [],
+    periods: histories.flatMap(({ closed }, n) =>
+      closed.map(({ client: id, partner: partner_id, year, month, recordedAt }) => ({
+        ...{ client_id: idIn(from + n, id), partner_id, year, month, status: "closed" as const },
+        ...{ recorded_at: recordedAt, valid_from: recordedAt },
+      })),
+    ),
   };
   return reads([reference, referenceOf(rows, Number.MAX_SAFE_INTEGER)], [clickKeys, keys]);
 };
 
 const sentAs = (sent: Sent, clientId: number): object => {
   const { t, name, ts, did, click, order, product, segment, amount, currency, refundId, about, email, leadId } = sent;
+  const { coupon, url } = sent;
   const clickId =
     click === undefined ? undefined : mint(linkIdOf(clientId, click.partner), click.at, new Uint8Array(8), key);
   const amountIs = t === "refund" ? "amount" : t === "lead_submit" ? "lead_value" : "revenue";
@@ -105,14 +125,15 @@ const sentAs = (sent: Sent, clientId: number): object => {
     quantity: 1,
     currency,
     refund_id: refundId,
-    event_id: about,
+    refunded_event_id: about,
+    coupon,
     email,
     product: email === undefined ? undefined : product,
     client_lead_id: leadId,
     ...(amount !== undefined && { [amountIs]: amount }),
   };
   const svc_click_id = click?.isForged ? `${clickId!.slice(0, -1)}${clickId!.endsWith("A") ? "B" : "A"}` : clickId;
-  return { t, ts, cid: clientId, did, event_id: sent.id, svc_click_id, props };
+  return { t, ts, cid: clientId, did, event_id: sent.id, svc_click_id, url, props };
 };
 
 export type Published =
@@ -172,9 +193,9 @@ const claimOf = (one: Decided, apart: number, events: ReadonlyMap<string, EventR
     campaign_id: null,
     reason: "agreed",
     at: one.receivedAt,
-    flags: [],
-    review_from: 101,
-    reject_from: 101,
+    flags: one.band === undefined ? [] : [{ code: `found_${one.id}`, weight: 50, evidence: "" }],
+    review_from: one.band === "review" ? 50 : 101,
+    reject_from: one.band === "reject" ? 50 : 101,
   };
   if (one.about !== undefined) return decisionOnLine(clientId, events.get(`${one.client}/${one.about}`)!, said);
   if (one.product === undefined) return decisionOnOrder(clientId, one.order!, said);
@@ -242,6 +263,13 @@ export const readAnswers = (
     written.claims.flatMap(({ kind, attributed }) => (kind === "conversion" ? attributed.event.event_id : [])),
   );
   const senders = new Map<string, string>();
+  const payableFrom = new Map(
+    written.entries.flatMap(({ conversion_id, conversion_version, commission_type, amount_minor, payable_from }) =>
+      conversion_version === 1 && commission_type !== "tiered" && amount_minor !== 0n
+        ? [[conversion_id, payable_from]]
+        : [],
+    ),
+  );
   const rows = newest(
     written.rows,
     (row) => row.event.event_id,
@@ -254,7 +282,12 @@ export const readAnswers = (
     const { of, client: id } = place(event.client_id);
     const held = byEvent.get(event.event_id);
     const isTaken = held?.kind === "reversed" && held.refunded_minor === held.line_value_minor;
-    const goods = { sold: event.value_minor ?? 0n, refunded: refunded_minor ?? -1n, currency: event.currency ?? "MXN" };
+    const goods = {
+      sold: event.value_minor ?? 0n,
+      refunded: refunded_minor ?? -1n,
+      currency: event.currency ?? "MXN",
+      payableFrom: null,
+    };
     of.lines[`${id}/${event.sender_event_id}`] =
       credit.partner_id === null || held === undefined
         ? { status: "open", partner: null, account: null, left: 0n, ...goods }
@@ -267,6 +300,7 @@ export const readAnswers = (
                 released.has(held.conversion_id) || reviews.get(held.conversion_id) === null ? "payable" : "held",
               left: held.line_value_minor - held.refunded_minor,
               ...goods,
+              payableFrom: payableFrom.get(held.conversion_id) ?? null,
             };
   }
   const entries = newest(

@@ -96,10 +96,14 @@ export const hiddenSecrets = (): readonly string[] => {
   return [
     ...secretsIn(Object.fromEntries(Object.keys(variables).map((name) => [name, process.env[name] ?? ""]))),
     ...secretsIn(Object.fromEntries(urls)),
-    ...Object.values(readJson<Secrets>(`${homeOf()}/secrets.json`) ?? {}).map(String),
+    ...textsIn(readJson<Secrets>(`${homeOf()}/secrets.json`)),
     ...(control === undefined ? [] : [control.token]),
   ];
 };
+
+/** Logins have their passwords one level below. */
+const textsIn = (value: unknown): readonly string[] =>
+  typeof value === "string" ? [value] : Object.values(value ?? {}).flatMap(textsIn);
 
 /** The list of secrets: from the environment, else that of the stack of this folder. */
 export const secretsText = (): string => {

@@ -163,7 +163,9 @@ test("a secret takes the place of another: no device is lost, and what the old o
 }, 280_000);
 
 const valuesIn = (file: string): readonly string[] =>
-  Object.values(JSON.parse(readFileSync(join(product.stack.home, file), "utf8")) as Record<string, string>);
+  Object.values(JSON.parse(readFileSync(join(product.stack.home, file), "utf8")) as Record<string, string | object>)
+    // Logins have their passwords one level below.
+    .flatMap((value) => (typeof value === "string" ? value : Object.values(value as Record<string, string>)));
 
 test("no secret of the stack is in a log of it, nor in what status and doctor print", async () => {
   const { home, run } = product.stack;

@@ -163,6 +163,8 @@ async function makeLogins(client: pg.Client, passwords: Place["secrets"]["postgr
   for (const [name, { role }] of Object.entries(appLogins)) {
     if (known.has(role)) continue;
     const password = client.escapeLiteral(passwords[name as AppLogin]);
+    // A slow statement is logged as it is, and a password would stand in it.
+    await client.query("SET log_min_duration_statement = -1; SET log_min_error_statement = panic");
     // A migration may have made it already, for a start that was cut short.
     await client.query(`DO $$ BEGIN CREATE ROLE ${role}; EXCEPTION WHEN duplicate_object THEN NULL; END $$`);
     await client.query(`ALTER ROLE ${role} LOGIN PASSWORD ${password}`);

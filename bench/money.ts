@@ -20,7 +20,7 @@ import { pipeline } from "../topology.ts";
 import { circumstances, median, save } from "./figures.ts";
 
 const LINES = 2_000;
-const CONVERSIONS = 100_000;
+const CONVERSIONS = 1_000_000;
 const A_BATCH = 500;
 /** Figures are of windows of so many conversions: the last ones should cost what the first did. */
 const WINDOW = 100_000;

@@ -6,7 +6,7 @@ import type { Claim, EventAttributed, EventReceived } from "../../schemas/genera
 import type { Recorded, UnixMs } from "../../stream/flow.ts";
 import { type Line, type Refund, rowOf, rowText } from "./order.ts";
 import { idIn, namesCurrency, propsIn } from "./props.ts";
-import { currencyOf, inDigitsOf, namesLine } from "./spread.ts";
+import { currencyOf, inDigitsOf, linesNamed } from "./spread.ts";
 
 /**
  * What the refund asks for. A reason outside the closed list (docs/design/contracts.md, "Batch") is
@@ -77,11 +77,12 @@ export const asTheirSales = (
   readonly rows: readonly { readonly row: EventAttributed; readonly at: UnixMs }[];
 } => {
   const rows: { readonly row: EventAttributed; readonly at: UnixMs }[] = [];
-  if (refunds.length === 0) return { refunds, rows };
+  if (refunds.every(({ row }) => row === null)) return { refunds, rows };
+  const named = linesNamed(lines);
   const written = refunds.map((refund) => {
     if (refund.row === null) return refund;
     const before = rowOf({ row: refund.row });
-    const sold = lines.filter((line) => namesLine(refund, line));
+    const sold = named(refund);
     const event = filledIn(before.event, refund, sold);
     if (event === before.event) return refund;
     const row = { ...before, event, version: before.version + (refund.event_id === justCame ? 0 : 1) };

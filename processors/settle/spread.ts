@@ -28,7 +28,11 @@ export interface Spread {
 
 const byReceipt = (a: Refund, b: Refund): number => a.received_at - b.received_at || (a.event_id < b.event_id ? -1 : 1);
 const textOf = ({ product_key, name, event_id }: Line): string => `${product_key}\n${name ?? ""}\n${event_id}`;
-const byProduct = (a: Share, b: Share): number => (textOf(a.line) < textOf(b.line) ? -1 : 1);
+const byProduct = (shares: readonly Share[]): readonly Share[] =>
+  shares
+    .map((share) => ({ share, text: textOf(share.line) }))
+    .sort((a, b) => (a.text < b.text ? -1 : 1))
+    .map(({ share }) => share);
 
 const isOfLine = ({ product_key, line_event_id }: Refund): boolean => product_key !== null || line_event_id !== null;
 /** The event made the line, or is a copy of it. */
@@ -38,6 +42,25 @@ export const namesLine = (refund: Refund, line: Line): boolean =>
   refund.line_event_id !== null
     ? isOfEvent(line, refund.line_event_id)
     : refund.product_key === null || refund.product_key === line.product_key;
+
+/** Of these lines those that a refund names, in their order: a large order has many of both. */
+export const linesNamed = (all: readonly Line[]): ((refund: Refund) => readonly Line[]) => {
+  const products = new Map<string, Line[]>();
+  const events = new Map<string, Line[]>();
+  const add = (to: Map<string, Line[]>, name: string, line: Line): void => {
+    const known = to.get(name);
+    if (known === undefined) to.set(name, [line]);
+    else if (known.at(-1) !== line) known.push(line);
+  };
+  for (const line of all) {
+    add(products, line.product_key, line);
+    for (const event of [line.event_id, ...line.copied]) add(events, event, line);
+  }
+  return ({ product_key, line_event_id }) => {
+    if (line_event_id !== null) return events.get(line_event_id) ?? [];
+    return product_key === null ? all : (products.get(product_key) ?? []);
+  };
+};
 
 /** An unnamed currency is that of the line that was received first. */
 export const currencyOf = ({ currency }: Refund, lines: readonly Line[]): string | null =>
@@ -120,11 +143,13 @@ export const spread = (lines: readonly Line[], refunds: readonly Refund[]): Spre
     const left = line.value_minor > line.settled_minor ? line.value_minor - line.settled_minor : 0n;
     return { line, left, isReturned: line.is_returned, reason: line.refund_reason };
   });
-  const all = [...shares].sort(byProduct);
+  const all = byProduct(shares);
   const closesAt = firstReceiptOf(lines) + COMPLETE_AFTER_MS;
   const sorted = [...refunds].sort(byReceipt);
   const spreading = new Spreading();
-  const namedBy = (refund: Refund): readonly Share[] => all.filter(({ line }) => namesLine(refund, line));
+  const byLine = new Map(all.map((share) => [share.line, share]));
+  const named = linesNamed(all.map(({ line }) => line));
+  const namedBy = (refund: Refund): readonly Share[] => named(refund).map((line) => byLine.get(line)!);
   const early = sorted.filter(({ received_at }) => received_at <= closesAt);
   for (const refund of early.filter(isOfLine)) spreading.share([refund], namedBy(refund));
   spreading.share(

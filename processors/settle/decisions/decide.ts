@@ -1,131 +1,21 @@
 // What a decision makes of a line: another partner, none, a commission that is released or held, a
 // row with more fraud reasons.
-import type { Credit, Decision, EventAttributed, Fraud } from "../../../schemas/generated.ts";
+import type { Decision, EventAttributed } from "../../../schemas/generated.ts";
 import type { UnixMs } from "../../../stream/flow.ts";
 import { type Changes, closeLine, creditAgain, creditLine, releaseLine } from "../credit-line.ts";
 import { meet } from "../meet.ts";
 import { type Line, type OrderState, rowOf, rowText, type WaitingDecision } from "../order.ts";
-import { claimsOn, recreditLine, reprocessEvent, reprocessLine } from "./reprocess.ts";
+import { claimsOn, recreditLine, reprocessLine } from "./reprocess.ts";
+import { creditByDecision, decideEvent, flagged, lostFor, nextVersion, REJECTED, unattributed } from "./rows.ts";
 
-const highestScore = 100;
-/** A commission, or a credit, that a finding of many events took; the reasons stand on the row. */
+/** A commission that a finding of many events took; the reasons stand on the row. */
 const HELD = "fraud_review";
-const REJECTED = "fraud_rejected";
-
-/**
- * Who won before a decision lost to it; an outcome beside the closed reasons of an unattributed
- * event.
- */
-const OVERRULED = "overruled";
 
 interface Decided {
   readonly line: Line;
   /** The line's row, one version up; null when it stays as it is. */
   readonly row: EventAttributed | null;
 }
-
-const overruled = ({ candidates }: Credit): Credit["candidates"] =>
-  candidates.map((candidate) => (candidate.outcome === "won" ? { ...candidate, outcome: OVERRULED } : candidate));
-
-/** Names the decision, so that an explanation of the event finds it. */
-const creditByDecision = (before: Credit, { decision_id, partner_id, campaign_id }: Decision): Credit => ({
-  ...before,
-  status: "attributed",
-  method: "decision",
-  reason: null,
-  partner_id,
-  campaign_id,
-  link_id: null,
-  rule_id: null,
-  rule_version: null,
-  candidates: [
-    ...overruled(before),
-    { method: "decision", reference: decision_id, partner_id, campaign_id, outcome: "won" },
-  ],
-});
-
-const unattributed = (before: Credit, decisionId: string, reason: string): Credit => ({
-  ...before,
-  status: "unattributed",
-  method: null,
-  reason,
-  partner_id: null,
-  campaign_id: null,
-  link_id: null,
-  rule_id: null,
-  rule_version: null,
-  candidates: [
-    ...overruled(before),
-    { method: "decision", reference: decisionId, partner_id: null, campaign_id: null, outcome: reason },
-  ],
-});
-
-/** The score with the decision's reasons, each code once; the same one when none is new. */
-const flagged = (before: Fraud, { flags, review_from, reject_from }: Decision): Fraud => {
-  const added = flags.filter(({ code }) => !before.reasons.some((known) => known.code === code));
-  if (added.length === 0) return before;
-  const reasons = [...before.reasons, ...added];
-  const score = Math.min(
-    highestScore,
-    reasons.reduce((sum, { weight }) => sum + weight, 0),
-  );
-  const found = score >= reject_from ? "reject" : score >= review_from ? "review" : "ok";
-  // Reasons are only added, so a band never falls, whatever the client's lines have become since.
-  return {
-    score,
-    band: found === "ok" || before.band === "reject" ? before.band : found,
-    reasons,
-    hints: before.hints,
-  };
-};
-
-/**
- * Of the closed reasons of an unattributed event; the words of the person who decided stay with the
- * decision.
- */
-const lostFor = ({ kind }: Decision): string => (kind === "reject" ? REJECTED : "manual");
-
-const nextVersion = (
-  row: EventAttributed,
-  over: Partial<Pick<EventAttributed, "credit" | "fraud">>,
-): EventAttributed => ({
-  ...row,
-  ...over,
-  version: row.version + 1,
-});
-
-/**
- * A row of an event that is no claim: no money hangs on it. Null when the decision changes nothing.
- */
-const decideEvent = (row: EventAttributed, decision: Decision, today: EventAttributed): EventAttributed | null => {
-  const { credit } = row;
-  const isHeldBySomebody = credit.partner_id !== null;
-  switch (decision.kind) {
-    case "assign":
-    case "reattribute":
-      if (credit.partner_id === decision.partner_id || (isHeldBySomebody && decision.kind === "assign")) return null;
-      return nextVersion(row, { credit: creditByDecision(credit, decision) });
-    case "take_back":
-    case "reject":
-      return isHeldBySomebody
-        ? nextVersion(row, { credit: unattributed(credit, decision.decision_id, lostFor(decision)) })
-        : null;
-    case "release":
-    case "recredit":
-      return null;
-    case "reprocess":
-      return reprocessEvent(row, decision, today);
-    case "flag": {
-      const fraud = flagged(row.fraud, decision);
-      if (fraud === row.fraud) return null;
-      const isLost = fraud.band === "reject" && isHeldBySomebody && credit.method !== "decision";
-      return nextVersion(row, {
-        fraud,
-        ...(isLost && { credit: unattributed(credit, decision.decision_id, REJECTED) }),
-      });
-    }
-  }
-};
 
 const unheld = (line: Line): Line => ({
   ...line,

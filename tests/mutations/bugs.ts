@@ -211,10 +211,8 @@ export const bugs: readonly Bug[] = [
     edits: [
       {
         file: "domain/click-id.ts",
-        find:
-          "if (key === undefined || !timingSafeEqual(macOf(bytes.subarray(0, MAC_AT), key), " +
-          "bytes.subarray(MAC_AT)))",
-        plant: "if (key === undefined || macOf(bytes.subarray(0, MAC_AT), key).length < timingSafeEqual.length)",
+        find: "key.format === bytes[0] && timingSafeEqual(macOf(head, key), mac)",
+        plant: "key.format === bytes[0] && macOf(head, key).length + mac.length > timingSafeEqual.length",
       },
     ],
     test: { files: ["tests/processors/click-id.test.ts"], named: "a click id with any one bit changed is refused" },

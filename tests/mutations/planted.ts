@@ -11,7 +11,7 @@ import { type Bug, type ByCycles, type ByTest, bugs } from "./bugs.ts";
 
 const root = repositoryRoot();
 const CYCLES_MS = 15 * 60_000;
-const TESTS_MS = 5 * 60_000;
+const TESTS_MS = 15 * 60_000;
 
 interface Caught {
   readonly by: string;

@@ -6,7 +6,9 @@ export interface Sample {
   /** Since the watch began. */
   readonly atMs: number;
   readonly rssMb: number;
-  /** Without the time that its thread waited for a core of the machine, where that is known. */
+  /** Wall time: on a busy machine most of it is waiting for a core. */
+  readonly lagMs: number;
+  /** So much of it at least was its own work: without all waiting for a core. */
   readonly blockedMs: number;
 }
 export interface EdgeWatch {
@@ -47,7 +49,7 @@ export const watchEdge = (
     const waited = waitedMs(now);
     const blockedMs = Math.max(0, longest - (lastWaited === undefined ? 0 : waited - lastWaited));
     lastWaited = waited;
-    const sample = { atMs: performance.now() - began, rssMb: rssMb(now), blockedMs };
+    const sample = { atMs: performance.now() - began, rssMb: rssMb(now), lagMs: longest, blockedMs };
     samples.push(sample);
     onSample(sample);
   };

@@ -85,6 +85,8 @@ export const blocked = (samples: readonly Sample[]): Verdict => {
   return {
     says: "the event loop is never blocked for a second",
     isKept: longest < MOST_BLOCKED_MS,
-    figure: `longest ${Math.round(longest)} ms, p99 of seconds ${Math.round(quantile(times, 0.99))} ms`,
+    figure:
+      `longest ${Math.round(longest)} ms without waiting for a core, ` +
+      `${Math.round(Math.max(0, ...samples.map(({ lagMs }) => lagMs)))} ms with it`,
   };
 };

@@ -1,4 +1,5 @@
 // Who sends: good tenants at a steady pace, whose answers are timed, and hostile ones.
+import { once } from "node:events";
 import { Agent, request } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Worker } from "node:worker_threads";
@@ -62,7 +63,7 @@ export const startGood = (sender: Sender, prefix: string): Good => {
   const accepted: string[] = [];
   let isStopping = false;
   let serial = 0;
-  const once = async (): Promise<void> => {
+  const sendOne = async (): Promise<void> => {
     const events = Array.from({ length: EVENTS_EACH }, () => {
       serial += 1;
       const event_id = `${prefix}-${sender.n}-${serial}`;
@@ -77,7 +78,7 @@ export const startGood = (sender: Sender, prefix: string): Good => {
   };
   const running = (async () => {
     for (let due = performance.now(); !isStopping; due += EVERY_MS) {
-      await once();
+      await sendOne();
       await sleep(Math.max(0, due + EVERY_MS - performance.now()));
       due = Math.max(due, performance.now() - EVERY_MS);
     }
@@ -107,10 +108,12 @@ export interface GoodReport {
 /** All good tenants, on a thread of their own. */
 export const startGoods = (senders: readonly Sender[], prefix: string) => {
   const worker = new Worker(new URL("./good-worker.js", import.meta.url), { workerData: { senders, prefix } });
-  const ask = (what: "times" | "stop"): Promise<GoodReport> =>
-    new Promise((resolve, reject) => {
-      worker.once("message", resolve).once("error", reject).postMessage(what);
-    });
+  const ask = async (what: "times" | "stop"): Promise<GoodReport> => {
+    const answered = once(worker, "message");
+    worker.postMessage(what);
+    const [report] = await answered;
+    return report as GoodReport;
+  };
   return { report: () => ask("times"), stop: () => ask("stop") };
 };
 

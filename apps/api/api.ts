@@ -15,6 +15,7 @@ import { openMetrics } from "../../infra/runtime/metrics.ts";
 import { closing, type Scope } from "../../infra/runtime/scope.ts";
 import { tlsOf } from "../../infra/runtime/tls.ts";
 import { commitOf, versionOf } from "../../infra/runtime/version.ts";
+import { openInstallationSecrets } from "../../modules/access/installation-secrets.ts";
 import { openTokens } from "../../modules/access/tokens.ts";
 import { userOf } from "../../modules/access/users.ts";
 import { openDelivery } from "../../modules/alerts/delivery.ts";
@@ -77,6 +78,14 @@ const openStores = async (config: Config, log: Log, scope: Scope) => {
   const pool = await scope.open("postgres", () => {
     const value = openPool(config.POSTGRES_URL, { name, max: 8, timeoutMs: STORE_MS });
     return { value, stop: () => value.end() };
+  });
+  // It hashes no identifier, and signs cursors: a rotation waits for it too.
+  openInstallationSecrets(pool, {
+    instance: config.INSTANCE_NAME,
+    keyring: config.TRIBUTARY_SECRET,
+    log,
+    fail: scope.fail,
+    signal: scope.closing,
   });
   let isLoaded = false;
   const tokens = await scope.open("tokens", () =>

@@ -30,7 +30,9 @@ export const claimKey = async (
   { owner, key, request }: KeyOfRequest,
 ): Promise<KeptAnswer | "mine" | "other" | "busy"> => {
   try {
-    await tx.query(`set local lock_timeout = '${WAIT_MS}ms'`);
+    await tx.query(
+      sql`select set_config('app.owner', ${owner}, true), set_config('lock_timeout', ${`${WAIT_MS}ms`}, true)`,
+    );
     const { rowCount } = await tx.query(sql`
       insert into idempotency_keys (owner, key, request) values (${owner}, ${key}, ${digest(request)})
       on conflict do nothing`);

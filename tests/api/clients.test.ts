@@ -1,5 +1,6 @@
 // Clients and segments over HTTP: what each role may read and change, on a real database.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { openClickhouse } from "../../infra/clickhouse/client.ts";
 import { openPool, sql } from "../../infra/postgres/sql.ts";
 import { createToken } from "../../modules/access/tokens.ts";
 import { type RunningApi, startApi } from "../support/api.ts";
@@ -9,6 +10,7 @@ import { sharedStack } from "../support/shared-stack.ts";
 const { env, demo } = sharedStack();
 const pool = openPool(env.POSTGRES_URL!, { max: 2 });
 const admin = openPool(env.POSTGRES_ADMIN_URL!, { max: 1 });
+const clickhouse = openClickhouse(env.CLICKHOUSE_URL!);
 let running: RunningApi;
 const ask = asker(() => running.url);
 const tokens: Record<string, string> = {};
@@ -19,7 +21,7 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await running.close();
-  await Promise.all([pool.end(), admin.end()]);
+  await Promise.all([pool.end(), admin.end(), clickhouse.close()]);
 });
 
 let made = 0;
@@ -196,8 +198,28 @@ describe("the list of clients", () => {
   });
 
   test("knows when a client with traffic sent its newest event", async () => {
-    const { body } = await read(`/api/clients/${demo.clients[0].id}`);
-    expect(body).toHaveProperty("last_event_at");
+    const { id: quiet } = await newClient();
+    const { id: loud } = await newClient();
+    const { id: former } = await newClient();
+    const minute = Math.floor(Date.now() / 60_000) * 60_000 - 3 * 60_000;
+    const day = Date.now() - 20 * 86_400_000;
+    const bucket = (client_id: number, grain: string, at: number, events: number) => ({
+      ...{ client_id, grain, bucket: Math.floor(at / 1_000), events, version: 1, event_type: "page_view" },
+      ...{ source: "batch", partner_id: 0, campaign_id: 0, country: "", device: "", currency: "", clicks: 0 },
+      ...{ conversions: 0, unattributed: 0, revenue_minor: "0", review: 0, rejected: 0 },
+    });
+    const values = [
+      bucket(loud, "minute", minute, 2),
+      // A group whose events moved elsewhere counts none.
+      bucket(loud, "minute", minute + 60_000, 0),
+      bucket(loud, "day", minute - 86_400_000, 9),
+      bucket(former, "day", day, 1),
+    ];
+    await clickhouse.insert({ table: "rollups", values, format: "JSONEachRow" });
+    const newest = async (id: number) => (await read(`/api/clients/${id}`)).body.last_event_at;
+    expect(await newest(loud)).toBe(new Date(minute).toISOString());
+    expect(await newest(former)).toBe(`${new Date(day).toISOString().slice(0, 19)}.000Z`);
+    expect(await newest(quiet)).toBeNull();
   });
 });
 

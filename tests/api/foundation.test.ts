@@ -2,7 +2,7 @@
 // other origins, limits, the audit and its description.
 import { parse } from "csv-parse/sync";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { openPool, sql } from "../../infra/postgres/sql.ts";
+import { openPool, sql, transaction } from "../../infra/postgres/sql.ts";
 import { type RunningApi, startApi } from "../support/api.ts";
 import { type Asked, asker } from "../support/ask.ts";
 import { sharedStack } from "../support/shared-stack.ts";
@@ -66,6 +66,19 @@ describe("an Idempotency-Key", () => {
     await create({ name: "First", slug: taken });
     expect((await create({ name: "Second", slug: taken }, key)).status).toBe(409);
     expect((await create({ name: "Second", slug: fresh("shop") }, key)).status).toBe(201);
+  });
+
+  test("is seen by a transaction that names its owner, and by no other", async () => {
+    const pool = openPool(env.POSTGRES_URL!, { max: 1 });
+    await create({ name: "Kept", slug: fresh("shop") }, fresh("key"));
+    const seen = (owner_: string | null) =>
+      transaction(pool, null, async (tx) => {
+        if (owner_ !== null) await tx.query(sql`select set_config('app.owner', ${owner_}, true)`);
+        return (await tx.query("select distinct owner from idempotency_keys")).rows.map(({ owner: one }) => one);
+      });
+    const { rows } = await owner.query("select owner from idempotency_keys limit 1");
+    expect([await seen(null), await seen("user:0"), await seen(rows[0].owner)]).toEqual([[], [], [rows[0].owner]]);
+    await pool.end();
   });
 
   test("has 1 to 128 visible characters", async () => {

@@ -4,8 +4,10 @@ import type { Pool } from "pg";
 import { sentEventId } from "../../domain/ids.ts";
 import type { Clickhouse } from "../../infra/clickhouse/client.ts";
 import { scopeOf } from "../../infra/clickhouse/query.ts";
+import { unpacked } from "../../infra/postgres/packed.ts";
 import { transaction } from "../../infra/postgres/sql.ts";
 import { orderKeyOf } from "../../processors/attribute/claims.ts";
+import { orderFrom } from "../../processors/settle/memory/order.ts";
 import type { EventReceived } from "../../schemas/generated.ts";
 import { type EventVersion, eventVersions } from "../../sinks/analytics/reads.ts";
 
@@ -16,7 +18,11 @@ export interface LineOfEvent {
 }
 
 const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
-const remembered = "select key from memory_state where stage = 'settle' and key = any ($1)";
+const remembered = "select key, value from memory_state where stage = 'settle' and key = any ($1)";
+
+/** Where refunds wait for an event that lies elsewhere there is a key without a line. */
+const hasLine = (key: string, stored: Buffer): boolean =>
+  orderFrom(key, (one) => (one === key ? unpacked(stored) : undefined))!.lines.length > 0;
 
 const named = ({ event_id, t, custom_name, order_id, product_id, did, source, ...keys }: EventVersion) => ({
   ...{ event_id, t, custom_name, order_id, product_id, did, source },
@@ -38,14 +44,19 @@ export const lineOfEvent = async (
   const first = found?.merged_into == null ? found : await newestOf(found.merged_into);
   if (first === undefined) return undefined;
   const event = named(first);
-  // A custom event that came before its order counted stands by itself.
+  // A custom event that came before its order counted stands by itself, also beside that order.
   const orderKeys = [orderKeyOf(event as unknown as EventReceived), `e:${event.event_id}`];
   const { rows } = await transaction(
     pool,
     [clientId],
-    (tx) => tx.query<{ key: string }>(remembered, [orderKeys.map((key) => `${clientId}:${key}`)]),
+    (tx) => tx.query<{ key: string; value: Buffer }>(remembered, [orderKeys.map((key) => `${clientId}:${key}`)]),
     { isReadOnly: true },
   );
-  const order_key = orderKeys.find((key) => rows.some((row) => row.key === `${clientId}:${key}`));
+  const known = orderKeys.flatMap((order_key) => {
+    const row = rows.find(({ key }) => key === `${clientId}:${order_key}`);
+    return row === undefined ? [] : [{ ...row, order_key }];
+  });
+  const [own, alone] = known;
+  const { order_key } = (alone !== undefined && hasLine(alone.key, alone.value) ? alone : own) ?? {};
   return order_key === undefined ? undefined : { order_key, event };
 };

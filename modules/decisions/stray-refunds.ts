@@ -5,7 +5,7 @@ import type { Clickhouse } from "../../infra/clickhouse/client.ts";
 import { rowOf } from "../../processors/settle/order.ts";
 import { moveClaims, strayRefunds } from "../../processors/settle/refund-claim.ts";
 import type { Claim } from "../../schemas/generated.ts";
-import { lineOfEvent } from "./line-of-event.ts";
+import { type LineOfEvent, lineOfEvent } from "./line-of-event.ts";
 import { keyOf, unsettledOrders } from "./waiting.ts";
 
 interface Moves {
@@ -14,6 +14,8 @@ interface Moves {
   /** In the order in which they are to be published; made again they have the same ids. */
   readonly claims: readonly Claim[];
 }
+
+const namedBy = ({ event_id, order_id = null }: LineOfEvent["event"]) => ({ event_id, order_id });
 
 /**
  * One for each stray refund, without claims as long as its event has not been settled and stored.
@@ -28,7 +30,7 @@ export async function* movesOfStrayRefunds(
     for (const refund of strayRefunds(state)) {
       const id = refundedIdIn(rowOf({ row: refund.row! }).event);
       const line = id === null ? undefined : await lineOfEvent(stores, from.client_id, id);
-      const to = line && { order_key: line.order_key, event_id: line.event.event_id };
+      const to = line && { order_key: line.order_key, ...namedBy(line.event) };
       yield { key: keyOf(from), claims: to === undefined ? [] : moveClaims(from, refund, to, now) };
     }
 }

@@ -62,6 +62,8 @@ export const strayRefunds = ({ lines, refunds }: OrderState): readonly Refund[] 
 export interface Place {
   readonly order_key: string;
   readonly event_id: string;
+  /** That of the event; its line may be remembered by itself all the same. */
+  readonly order_id: string | null;
 }
 
 /**
@@ -76,7 +78,8 @@ export const moveClaims = (
   now: UnixMs,
 ): readonly Claim[] => {
   if (refund.row === null || (from.order_key === to.order_key && refund.line_event_id === to.event_id)) return [];
-  if (from.order_key.startsWith("o:") && from.order_key !== to.order_key) return [];
+  const isOfOrder = from.order_key === to.order_key || from.order_key === `o:${to.order_id}`;
+  if (from.order_key.startsWith("o:") && !isOfOrder) return [];
   const claimAt = (order_key: string, line_event_id: string | null): Claim => ({
     client_id: from.client_id,
     order_key,

@@ -9,13 +9,14 @@ import { movesOfStrayRefunds } from "../../modules/decisions/stray-refunds.ts";
 import { order } from "../../processors/settle/memory/order.ts";
 import { emptyOrder } from "../../processors/settle/order.ts";
 import { settle } from "../../processors/settle/settle.ts";
-import type { EventReceived } from "../../schemas/generated.ts";
+import type { Claim, EventReceived } from "../../schemas/generated.ts";
 import { eventRows } from "../../sinks/analytics/rows.ts";
 import { events } from "../../sinks/analytics/table.ts";
 import { clickhouseStore } from "../../sinks/stores/clickhouse.ts";
+import type { Recorded } from "../../stream/flow.ts";
 import { topics } from "../../topics.ts";
 import { attributed, recorded } from "../support/builders.ts";
-import { refund } from "../support/money-builders.ts";
+import { refund, sale } from "../support/money-builders.ts";
 import { bytesOf } from "../support/remembered.ts";
 import { sharedStack } from "../support/shared-stack.ts";
 
@@ -62,6 +63,24 @@ test("a custom sale that was settled by itself is found where it was settled", a
   const event_id = await store("trial-1", { t: "custom", custom_name: "trial", order_id: "o7" });
   await remember(`e:${event_id}`);
   expect(await found("trial-1")).toMatchObject({ order_key: `e:${event_id}`, event: { custom_name: "trial" } });
+});
+
+test("and is found there also where its order is remembered, as far as it is no refund that waits there", async () => {
+  const stateOf = async (orderKey: string, claim: Recorded<Claim>) => {
+    const outcome = settle(claim, emptyOrder, null);
+    if (outcome.kind !== "emit") throw new Error(`settle emits, this one was a ${outcome.kind}`);
+    await remember(orderKey, bytesOf(order, [`${client_id}:${orderKey}`], emptyOrder, outcome.state)[0]!.value);
+  };
+  const [alone, inOrder] = [
+    await store("trial-8", { t: "custom", custom_name: "trial", order_id: "o8" }),
+    await store("trial-9", { t: "custom", custom_name: "trial", order_id: "o8" }),
+  ];
+  const custom = { client_id, t: "custom", custom_name: "trial", order_id: "o8" };
+  await stateOf("o:o8", sale({ ...custom, event_id: inOrder }));
+  await stateOf(`e:${alone}`, sale({ ...custom, event_id: alone, order_key: `e:${alone}` }));
+  await stateOf(`e:${inOrder}`, refund({ client_id, order_key: `e:${inOrder}`, line_event_id: inOrder }));
+  expect(await found("trial-8")).toMatchObject({ order_key: `e:${alone}` });
+  expect(await found("trial-9")).toMatchObject({ order_key: "o:o8" });
 });
 
 test("what settle knows no line of is not found: a page view, an event that was never sent", async () => {

@@ -6,7 +6,7 @@ import { describe, expect, test } from "vitest";
 import { sentEventId } from "../../domain/ids.ts";
 import { toDecimal, toMinor } from "../../domain/money.ts";
 import { refundedEventOf } from "../../domain/refunds.ts";
-import { emptyOrder, type OrderState } from "../../processors/settle/order.ts";
+import { emptyOrder, type OrderState, rowOf } from "../../processors/settle/order.ts";
 import { moveClaims, strayRefunds } from "../../processors/settle/refund-claim.ts";
 import { settle } from "../../processors/settle/settle.ts";
 import { waitingOf } from "../../processors/settle/waiting.ts";
@@ -44,6 +44,7 @@ const settling = () => {
         .map((line) => ({
           order_key,
           event_id: line.event_id,
+          order_id: rowOf(line).event.order_id,
         })),
     )[0];
   return {
@@ -197,6 +198,27 @@ describe("a refund that names an event", () => {
     world.meet(refundOf("s", { order_id: "o2", order_key: "o:o2" }));
     world.lookUp();
     expect(world.waiting()).toEqual(["o: refund no_such_event"]);
+  });
+
+  test("and its order finds a custom sale that was settled by itself before its order counted", () => {
+    const old = sale({ event_id: idOf("s"), t: "custom", custom_name: "trial", order_key: `e:${idOf("s")}` });
+    for (const named of [{}, { order_id: "o1", order_key: "o:o1" }]) {
+      const world = settling();
+      world.meet(old);
+      world.meet(refundOf("s", { ...named, value_minor: 30_00n }));
+      world.lookUp();
+      expect(world.left()).toBe(JSON.stringify([[idOf("s"), "7000"]]));
+      expect(world.waiting()).toEqual([]);
+    }
+    // The order knows nothing of it: a refund of the order waits, and a copy counts once more.
+    const world = settling();
+    world.meet(old);
+    world.meet(refund({ order_key: "o:o1" }));
+    expect(world.waiting()).toEqual(["o: refund no_sale"]);
+    const after = settling();
+    for (const claim of [old, sale({ event_id: idOf("c"), t: "custom", custom_name: "trial", order_key: "o:o1" })])
+      after.meet(claim);
+    expect(JSON.parse(after.left())).toHaveLength(2);
   });
 
   test("is moved once, wherever the process that moves it dies", () => {

@@ -321,6 +321,11 @@ describe("what waits", () => {
 
   test.each([
     ["a refund of an unknown order", [refund({ value_minor: 5_00n })], ["refund no_sale 500"]],
+    [
+      "a refund of an unknown event",
+      [sale(), refund({ value_minor: 5_00n, line_event_id: "e9" })],
+      ["refund no_such_event 500"],
+    ],
     ["a refund of another product", [sale(), refund({ product_id: "b" })], ["refund no_such_line null"]],
     [
       "a refund in another currency",

@@ -13,7 +13,7 @@ export const groupRoles = [
   "tributary_secrets",
   "tributary_keeper",
 ] as const;
-type GroupRole = (typeof groupRoles)[number];
+export type GroupRole = (typeof groupRoles)[number];
 
 /** The apps of the product that have a login of their own. */
 export type AppLogin = "ingest" | "worker" | "api" | "keeper";

@@ -1,6 +1,7 @@
 // Reads rows of which each reader sees other columns: the select names those of the reader and no
 // others. In pages behind a cursor, or all of them out of one snapshot.
 import type pg from "pg";
+import type { GroupRole } from "./logins.ts";
 import { named, type Sql, sql } from "./sql.ts";
 
 /** Names of columns and the expressions behind them. */
@@ -14,6 +15,8 @@ export interface SortKey {
 export interface RowsQuery {
   readonly columns: Expressions;
   readonly from: Sql;
+  /** Taken on for the reading, where the application may not read it by itself. */
+  readonly role?: GroupRole;
   /** The column that says whose row it is; only rows of the clients in scope are read. */
   readonly tenant: Sql;
   readonly where?: readonly Sql[];
@@ -58,6 +61,14 @@ const statementOf = (query: RowsQuery, { names, sort, clients }: Reading, behind
 
 const shown = ({ "~key": _, "~id": __, ...row }: Row): Row => row;
 
+const asRole = async <T>(tx: pg.PoolClient, { role }: RowsQuery, work: () => Promise<T>): Promise<T> => {
+  if (role === undefined) return work();
+  await tx.query(`set local role ${role}`);
+  const result = await work();
+  await tx.query("set local role none");
+  return result;
+};
+
 /** At most `limit` rows, and where the next page begins when there are more. */
 export const pageOfRows = async (
   tx: pg.PoolClient,
@@ -66,7 +77,7 @@ export const pageOfRows = async (
   { behind, limit }: { readonly behind?: Behind | undefined; readonly limit: number },
 ): Promise<{ readonly rows: readonly Row[]; readonly next: Behind | null }> => {
   // One more than asked for shows whether there are more.
-  const { rows } = await tx.query<Row>(statementOf(query, reading, behind, limit + 1));
+  const { rows } = await asRole(tx, query, () => tx.query<Row>(statementOf(query, reading, behind, limit + 1)));
   const last = rows.length > limit ? rows[limit - 1] : undefined;
   return {
     rows: rows.slice(0, limit).map(shown),
@@ -81,7 +92,9 @@ export async function* everyRow(
   reading: Reading,
   size = 500,
 ): AsyncGenerator<readonly Row[]> {
-  await tx.query(sql`declare every_row no scroll cursor for ${statementOf(query, reading)}`);
+  await asRole(tx, query, () =>
+    tx.query(sql`declare every_row no scroll cursor for ${statementOf(query, reading)}`),
+  );
   for (;;) {
     const { rows } = await tx.query<Row>(`fetch ${Math.trunc(size)} from every_row`);
     if (rows.length > 0) yield rows.map(shown);

@@ -1,7 +1,7 @@
 // What users change of themselves: their name, and the language of their mails.
 import type { PoolClient } from "pg";
 import { sql } from "../../infra/postgres/sql.ts";
-import type { User } from "./users.ts";
+import { asUsers, type User } from "./users.ts";
 
 export type OwnAccount = Pick<User, "name" | "locale">;
 
@@ -14,11 +14,11 @@ export const changeAccount = async (
   userId: number,
   { name, locale }: Readonly<Partial<OwnAccount>>,
 ): Promise<OwnAccount> => {
-  await tx.query("set local role tributary_tokens");
-  const { rows } = await tx.query<OwnAccount>(sql`
-    update users set name = coalesce(${name ?? null}, name), locale = coalesce(${locale ?? null}, locale),
-      updated_at = clock_timestamp()
-    where user_id = ${userId} returning name, locale`);
-  await tx.query("set local role none");
+  const { rows } = await asUsers(tx, () =>
+    tx.query<OwnAccount>(sql`
+      update users set name = coalesce(${name ?? null}, name), locale = coalesce(${locale ?? null}, locale),
+        updated_at = clock_timestamp(), version = version + 1
+      where user_id = ${userId} returning name, locale`),
+  );
   return rows[0]!;
 };

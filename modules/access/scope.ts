@@ -12,6 +12,9 @@ export interface Scope {
 /** Rows of no client, the operator's own, count as those of client 0. */
 const OPERATOR = 0;
 
+/** What a row of the scope belongs to: one of its clients, or for those who see all the operator. */
+export const tenantsOf = ({ clients, isAll }: Scope): readonly number[] => (isAll ? [OPERATOR, ...clients] : clients);
+
 /**
  * Sets the tenants of the transaction to those of the user, as they are now. A partner sees its
  * rows at every client that it ever worked for; a client user loses an archived client.
@@ -20,18 +23,19 @@ export const enterScope = async (tx: PoolClient, user: User): Promise<Scope> => 
   const isAll = user.role === "admin" || (user.role === "viewer" && user.client_ids.length === 0);
   const isAssigned = user.role === "client_manager" || (user.role === "viewer" && !isAll);
   const clients = isAssigned ? user.client_ids : await readClients(tx, user);
-  await setTenants(tx, isAll ? [OPERATOR, ...clients] : clients);
-  return { clients, isAll };
+  const scope = { clients, isAll };
+  await setTenants(tx, tenantsOf(scope));
+  return scope;
 };
 
 /**
  * After a change of reference data, which works under the tenants of its own rows: both those and
  * the scope are seen from then on.
  */
-export const keepScope = async (tx: PoolClient, { clients, isAll }: Scope): Promise<void> => {
+export const keepScope = async (tx: PoolClient, scope: Scope): Promise<void> => {
   const { rows } = await tx.query<{ changed: string }>("select current_setting('app.clients', true) as changed");
   const changed = (rows[0]?.changed ?? "").split(",").filter((id) => id !== "");
-  await setTenants(tx, [...new Set([...(isAll ? [OPERATOR] : []), ...clients, ...changed.map(Number)])]);
+  await setTenants(tx, [...new Set([...tenantsOf(scope), ...changed.map(Number)])]);
 };
 
 const setTenants = async (tx: PoolClient, clients: readonly number[]): Promise<void> => {

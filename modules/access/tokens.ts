@@ -52,13 +52,21 @@ export const newToken = (kind: TokenKind): string => `trb_${kind}_${randomBytes(
  * partner's. Throws when an ingest token names no client, an upload token no partner, the one given
  * was revoked, or requests_a_minute is not 1 to 10,000.
  */
-export const createToken = async (
+export const createToken = (
   pool: pg.Pool,
+  wanted: NewToken,
+  token = newToken(wanted.kind),
+): Promise<{ token_id: number; token: string }> =>
+  transaction(pool, null, (tx) => createTokenWithin(tx, wanted, token));
+
+/** The same inside a transaction of the caller, which has to be short: others wait. */
+export const createTokenWithin = async (
+  tx: pg.PoolClient,
   wanted: NewToken,
   token = newToken(wanted.kind),
 ): Promise<{ token_id: number; token: string }> => {
   refuseMismatch(wanted, token);
-  return writing(pool, async (tx, revision) => {
+  return within(tx, async (revision) => {
     const known = await tx.query<{ token_id: number; revoked_at: UnixMs | null }>(
       sql`select token_id, revoked_at from tokens where sha256 = ${sha256(token)}`,
     );
@@ -143,8 +151,12 @@ export const renewServiceToken = (pool: pg.Pool, label: string): Promise<string>
  * Ends a token in every process within a second. False when there is none of that id, or it had
  * been revoked before.
  */
-export const revokeToken = async (pool: pg.Pool, tokenId: number): Promise<boolean> =>
-  writing(pool, async (tx, revision) => {
+export const revokeToken = (pool: pg.Pool, tokenId: number): Promise<boolean> =>
+  transaction(pool, null, (tx) => revokeTokenWithin(tx, tokenId));
+
+/** The same inside a transaction of the caller, which has to be short: others wait. */
+export const revokeTokenWithin = (tx: pg.PoolClient, tokenId: number): Promise<boolean> =>
+  within(tx, async (revision) => {
     const { rowCount } = await tx.query(
       sql`update tokens set revoked_at = clock_timestamp(), revision = ${revision} where token_id = ${tokenId}
         and revoked_at is null`,
@@ -157,27 +169,26 @@ export const revokeToken = async (pool: pg.Pool, tokenId: number): Promise<boole
  * others wait. Answers how many.
  */
 export const revokeTokensOf = async (tx: pg.PoolClient, clientId: number): Promise<number> => {
-  await lockUntilCommit(tx, "tributary.tokens");
-  await tx.query("set local role tributary_tokens");
-  const { rowCount } = await tx.query(sql`
-    update tokens set revoked_at = clock_timestamp(), revision = nextval('token_revisions')
-    where kind = 'ingest' and client_id = ${clientId} and revoked_at is null`);
-  await tx.query("set local role none");
+  const { rowCount } = await within(tx, () =>
+    tx.query(sql`
+      update tokens set revoked_at = clock_timestamp(), revision = nextval('token_revisions')
+      where kind = 'ingest' and client_id = ${clientId} and revoked_at is null`),
+  );
   return rowCount ?? 0;
 };
 
-/** Writers take turns, so that a reader of a revision has seen all below it. */
 const writing = <T>(pool: pg.Pool, work: (tx: pg.PoolClient, revision: number) => Promise<T>): Promise<T> =>
-  transaction(
-    pool,
-    null,
-    async (tx) => {
-      await lockUntilCommit(tx, "tributary.tokens");
-      const { rows } = await tx.query<{ revision: number }>("select nextval('token_revisions')::int as revision");
-      return work(tx, rows[0]!.revision);
-    },
-    { role: "tributary_tokens" },
-  );
+  transaction(pool, null, (tx) => within(tx, (revision) => work(tx, revision)));
+
+/** Writers take turns until their commit, so that a reader of a revision has seen all below it. */
+const within = async <T>(tx: pg.PoolClient, work: (revision: number) => Promise<T>): Promise<T> => {
+  await lockUntilCommit(tx, "tributary.tokens");
+  await tx.query("set local role tributary_tokens");
+  const { rows } = await tx.query<{ revision: number }>("select nextval('token_revisions')::int as revision");
+  const result = await work(rows[0]!.revision);
+  await tx.query("set local role none");
+  return result;
+};
 
 export interface Tokens {
   /**

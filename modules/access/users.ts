@@ -1,7 +1,6 @@
 // Who may use the platform and as what: found by the identity that the provider vouches for on each
 // request, so that a demotion acts at once; and the rules of every change of a user.
 import type pg from "pg";
-import type { ReferenceAt } from "../../domain/reference/reference.ts";
 import { lockUntilCommit } from "../../infra/postgres/advisory-lock.ts";
 import { sql, transaction } from "../../infra/postgres/sql.ts";
 
@@ -26,7 +25,10 @@ export interface ListedUser extends User {
   readonly status: "active" | "disabled";
   /** When an identity was bound to it, by its first login; null before. */
   readonly bound_at: number | null;
+  /** Of its newest request, to the hour. */
+  readonly last_seen_at: number | null;
   readonly created_at: number;
+  readonly version: number;
 }
 /** What a good token says of its owner. */
 export interface Identity {
@@ -56,9 +58,17 @@ type Transaction = Pick<pg.PoolClient, "query">;
 export const withUsers = <T>(pool: pg.Pool, work: (tx: Transaction) => Promise<T>): Promise<T> =>
   transaction(pool, null, work, { role });
 
+/** The same inside a transaction of the caller, which has its own role again afterwards. */
+export const asUsers = async <T>(tx: Transaction, work: (tx: Transaction) => Promise<T>): Promise<T> => {
+  await tx.query(`set local role ${role}`);
+  const result = await work(tx);
+  await tx.query("set local role none");
+  return result;
+};
+
 const columns = sql`user_id, email, name, role, partner_id, client_ids, locale`;
 const listed = sql`${columns}, case when removed_at is null then 'active' else 'disabled' end as status, bound_at,
-  created_at`;
+  last_seen_at, created_at, version`;
 
 /**
  * The user of an identity; undefined when it is bound to none and cannot be. The first login binds
@@ -68,27 +78,39 @@ const listed = sql`${columns}, case when removed_at is null then 'active' else '
  */
 export const userOf = async (pool: pg.Pool, identity: Identity): Promise<User | undefined> => {
   const known = await boundUser(pool, identity);
-  if (known !== undefined || identity.email === null || !EMAIL.test(identity.email))
-    return known?.isActive ? known.user : undefined;
+  if (known !== undefined || identity.email === null || !EMAIL.test(identity.email)) return seen(pool, known);
   await bind(pool, identity, identity.email);
   // Bound now, or by another request of the same person at the same moment, or not at all.
-  const bound = await boundUser(pool, identity);
-  return bound?.isActive ? bound.user : undefined;
+  return seen(pool, await boundUser(pool, identity));
 };
+
+/** Who comes in, and once an hour its time. */
+const seen = async (pool: pg.Pool, bound: Bound | undefined): Promise<User | undefined> => {
+  if (!bound?.isActive) return undefined;
+  if (bound.isUnseen) await markSeen(pool, bound.user.user_id);
+  return bound.user;
+};
+const unseen = sql`(last_seen_at is null or last_seen_at < clock_timestamp() - interval '1 hour')`;
+const markSeen = (pool: pg.Pool, userId: number): Promise<unknown> =>
+  withUsers(pool, (tx) =>
+    tx.query(sql`update users set last_seen_at = clock_timestamp() where user_id = ${userId} and ${unseen}`),
+  );
 
 interface Bound {
   readonly user: User;
   readonly isActive: boolean;
+  /** For an hour. */
+  readonly isUnseen: boolean;
 }
 const boundUser = (pool: pg.Pool, { issuer, subject }: Identity): Promise<Bound | undefined> =>
   transaction(
     pool,
     null,
     async (tx) => {
-      const { rows } = await tx.query<User & { is_active: boolean }>(sql`
-        select ${columns}, removed_at is null as is_active from users
+      const { rows } = await tx.query<User & { is_active: boolean; is_unseen: boolean }>(sql`
+        select ${columns}, removed_at is null as is_active, ${unseen} as is_unseen from users
         where issuer = ${issuer} and subject = ${subject}`);
-      return rows.map(({ is_active: isActive, ...user }) => ({ user, isActive }))[0];
+      return rows.map(({ is_active: isActive, is_unseen: isUnseen, ...user }) => ({ user, isActive, isUnseen }))[0];
     },
     { role, isReadOnly: true },
   );
@@ -130,8 +152,11 @@ export interface NewUser {
   readonly client_ids?: readonly number[];
   readonly locale?: Locale;
 }
-/** What clients and partners there are, e.g. a snapshot of the reference data. */
-export type KnownTenants = Pick<ReferenceAt, "client" | "partner">;
+/** What clients and partners there are, e.g. a snapshot of the reference data; undefined: none. */
+export interface KnownTenants {
+  readonly client: (clientId: number) => unknown;
+  readonly partner: (partnerId: number) => unknown;
+}
 
 /**
  * Makes a user that comes in with its first login. Throws UserRefused: `email_in_use` also when the
@@ -162,6 +187,14 @@ export const createUser = async (tx: Transaction, wanted: NewUser, known: KnownT
   return rows[0]!;
 };
 
+/** The user, and no other change of any until the commit. Throws UserRefused `unknown_user`. */
+export const userToChange = async (tx: Transaction, userId: number): Promise<ListedUser> => {
+  await lockUntilCommit(tx, "tributary.users");
+  const { rows } = await tx.query<ListedUser>(sql`select ${listed} from users where user_id = ${userId}`);
+  if (rows[0] === undefined) throw new UserRefused("unknown_user", "email", `there is no user ${userId}`);
+  return rows[0];
+};
+
 export type UserChange = Partial<Omit<User, "user_id" | "email"> & Pick<ListedUser, "status">>;
 
 /**
@@ -177,9 +210,7 @@ export const changeUser = async (
 ): Promise<ListedUser> => {
   if (known === null && (change.role ?? change.client_ids ?? change.partner_id) !== undefined)
     throw new Error("what tenants there are must be known to change a role or tenants");
-  await lockUntilCommit(tx, "tributary.users");
-  const before = (await tx.query<ListedUser>(sql`select ${listed} from users where user_id = ${userId}`)).rows[0];
-  if (before === undefined) throw new UserRefused("unknown_user", "email", `there is no user ${userId}`);
+  const before = await userToChange(tx, userId);
   const isNewRole = change.role !== undefined && change.role !== before.role;
   const after = { ...before, ...(isNewRole && { partner_id: null, client_ids: [] }), ...change };
   const { name, role, partner_id, client_ids, locale } = checked(after, known);
@@ -189,7 +220,7 @@ export const changeUser = async (
     update users set name = ${name}, role = ${role}, partner_id = ${partner_id}, client_ids = ${client_ids},
       locale = ${locale},
       removed_at = case when ${after.status} = 'active' then null else coalesce(removed_at, clock_timestamp()) end,
-      updated_at = clock_timestamp()
+      updated_at = clock_timestamp(), version = version + 1
     where user_id = ${userId} returning ${listed}`);
   return rows[0]!;
 };

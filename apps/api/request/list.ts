@@ -6,6 +6,7 @@ import { dayOf } from "../../../domain/calendar.ts";
 import { BOM, csvLine } from "../../../infra/http/csv.ts";
 import { Aborted, unavailable } from "../../../infra/http/problem.ts";
 import { everyRow, pageOfRows, type Reading, type RowsQuery } from "../../../infra/postgres/rows.ts";
+import { tenantsOf } from "../../../modules/access/scope.ts";
 import { answerOf, fieldsOf } from "../contract/contract.ts";
 import type { Ask, Complete, Reply } from "../route.ts";
 import { fault } from "./accept.ts";
@@ -38,10 +39,10 @@ const pageReply = async (
   const { sort, limit, cursor } = ask.query as ListQuery;
   const list = listKey(route.contract.route, ask.params, ask.query as object);
   const behind = cursor === undefined ? undefined : readCursor(cursorKeys, list, cursor);
-  const page = await ask.read(async (tx, { clients, isAll }) => {
-    const reading: Reading = { names: ask.fields, sort, clients: isAll ? [0, ...clients] : clients };
+  const page = await ask.read(async (tx, scope) => {
+    const reading: Reading = { names: ask.fields, sort, clients: tenantsOf(scope) };
     const { rows: found, next } = await pageOfRows(tx, rows, reading, { behind, limit });
-    return { data: await complete(found, { clients, isAll }), next };
+    return { data: await complete(found, scope), next };
   });
   const { data, next } = page;
   return {
@@ -74,8 +75,8 @@ const csvReply = async ({ route }: Arrived, ask: Ask, { rows, complete }: Source
     if (filesUnderWay >= MOST_FILES) throw unavailable("too many files are being written: ask again", 5);
     filesUnderWay += 1;
     try {
-      await ask.read(async (tx, { clients, isAll }) => {
-        const reading: Reading = { names, sort: query.sort, clients: isAll ? [0, ...clients] : clients };
+      await ask.read(async (tx, scope) => {
+        const reading: Reading = { names, sort: query.sort, clients: tenantsOf(scope) };
         const write = writerTo(response);
         // What fails before the first rows is answered as a problem.
         let head =
@@ -90,7 +91,7 @@ const csvReply = async ({ route }: Arrived, ask: Ask, { rows, complete }: Source
           head = "";
         };
         for await (const some of everyRow(tx, rows, reading)) {
-          const sent = (await complete(some, { clients, isAll })).map((row) => shape.parse(row) as typeof row);
+          const sent = (await complete(some, scope)).map((row) => shape.parse(row) as typeof row);
           await put(
             sent
               .map((row) =>

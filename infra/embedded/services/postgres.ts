@@ -256,7 +256,10 @@ export const postgres: Service = {
     POSTGRES_ADMIN_URL: urlOf(OWNER, secrets.postgresOwner, ports.postgres, DATABASE),
   }),
   appVariables: ({ ports, secrets }, login) => ({
-    POSTGRES_URL: urlOf(appLogins[login].role, secrets.postgresLogins[login], ports.postgres, DATABASE),
+    POSTGRES_URL:
+      urlOf(appLogins[login].role, secrets.postgresLogins[login], ports.postgres, DATABASE) +
+      // A laptop's people may be let in afresh: docs/operate.md, "Reset a user over HTTP".
+      (login === "api" ? "?options=-c%20tributary.reset_user%3Don" : ""),
   }),
   address: (variables) => ({ url: variables.POSTGRES_URL! }),
 };

@@ -1,0 +1,22 @@
+// What of a partner decides whether something may be given to it.
+import type { PoolClient } from "pg";
+import { sql } from "../../infra/postgres/sql.ts";
+
+export interface PartnerStanding {
+  readonly name: string;
+  readonly status: "invited" | "active" | "paused" | "archived";
+  readonly client_ids: readonly number[];
+}
+
+/** The partner as it is now, when it works for one of these clients; undefined for any other. */
+export const partnerStanding = async (
+  tx: PoolClient,
+  partnerId: number,
+  clients: readonly number[],
+): Promise<PartnerStanding | undefined> => {
+  const { rows } = await tx.query<PartnerStanding>(sql`
+    select name, status, client_ids from (
+      select * from partners where partner_id = ${partnerId} order by version desc limit 1) newest
+    where client_ids && ${clients}::int[]`);
+  return rows[0];
+};

@@ -13,6 +13,7 @@ import { openPool } from "../../infra/postgres/sql.ts";
 import type { Log } from "../../infra/runtime/log.ts";
 import { openMetrics } from "../../infra/runtime/metrics.ts";
 import { closing, type Scope } from "../../infra/runtime/scope.ts";
+import { keepDoing } from "../../infra/runtime/timing/schedule.ts";
 import { tlsOf } from "../../infra/runtime/tls.ts";
 import { commitOf, versionOf } from "../../infra/runtime/version.ts";
 import { openInstallationSecrets } from "../../modules/access/installation-secrets.ts";
@@ -25,6 +26,7 @@ import { topics } from "../../topics.ts";
 import type { Config } from "./config.ts";
 import { identify } from "./identity.ts";
 import { USUAL } from "./limits.ts";
+import { mails } from "./mails.ts";
 import type { ApiPorts } from "./route.ts";
 import { routesOf } from "./routes.ts";
 import { apiApp } from "./server.ts";
@@ -47,7 +49,16 @@ export const api =
     const stores = await openStores(config, log, scope);
     const audit = await openAudit(config, log, scope);
     const cursorKeys = config.TRIBUTARY_SECRET.accepted.map((secret) => derive(secret, "api.cursor"));
-    const ports: Omit<ApiPorts, "served"> = { version, startedAt: Date.now(), audit, cursorKeys, ...stores };
+    const { TRIBUTARY_SECRET: keyring, PORTAL_URL: portal } = config;
+    const ports: Omit<ApiPorts, "served"> = {
+      version,
+      startedAt: Date.now(),
+      audit,
+      cursorKeys,
+      keyring,
+      portal,
+      ...stores,
+    };
     const authenticate = authenticator(stores.tokens, "service");
     const app = apiApp(await routesOf(ports), {
       identify: identify({ issuer: config.OIDC_ISSUER, userOf: (identity) => userOf(stores.pool, identity) }),
@@ -56,7 +67,7 @@ export const api =
       planOf: stores.planOf,
       pool: stores.pool,
       cursorKeys,
-      portal: config.PORTAL_URL,
+      portal,
       count: metrics.countRequest,
       trustedProxies: config.TRUSTED_PROXIES,
       log,
@@ -64,6 +75,9 @@ export const api =
     const server = await scope.open("server", async () =>
       closing(await listen(app, { host: config.HOST, port: config.PORT, ...tlsOf(config, log) })),
     );
+    const { pool, mailer } = stores;
+    if (mailer !== undefined)
+      await scope.open("mails", () => keepDoing(mails({ pool, mailer, keyring, portal }), { log, metrics }));
     await scope.open("readiness", () => ({ value: ops, stop: ops.drain }));
     checks.tokens = () => need(stores.areTokensKnown(), "the tokens are not known yet");
     delete checks.started;
@@ -118,6 +132,7 @@ const openStores = async (config: Config, log: Log, scope: Scope) => {
       void (await clickhouse.query({ query: "SELECT 1", format: "JSONCompact" }).then((answer) => answer.json())),
     cache: rateLimit.ping,
     relational: async () => void (await pool.query("select 1")),
+    mailer,
     reportAlert: openDelivery(pool, mailer, log),
   };
 };

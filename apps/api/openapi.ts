@@ -140,7 +140,7 @@ const responsesOf = (shared: Shared, { contract, auth, roles }: ServedRoute): Op
   return {
     [contract.status]: { description: "Done.", ...(contract.status !== 204 && { content }) },
     "400": refused("The request is not acceptable; `errors` name each place."),
-    ...(auth !== "none" && { "401": refused("No valid token.") }),
+    ...(auth !== "none" && auth !== "invitation" && { "401": refused("No valid token.") }),
     ...(auth === "user" && { "403": refused("Not for your role.") }),
     "404": refused("There is nothing of this id that you may see."),
     ...(contract.conflicts.length > 0 && { "409": refused(`One of: ${contract.conflicts.join(", ")}.`) }),
@@ -155,7 +155,7 @@ const operationOf = (shared: Shared, route: ServedRoute): Operation => {
     operationId: nameOf(route),
     summary: contract.summary,
     tags: [areaOf(route)],
-    security: auth === "none" ? [] : [{ [auth === "user" ? "user" : "service"]: [] }],
+    security: auth === "none" || auth === "invitation" ? [] : [{ [auth === "user" ? "user" : "service"]: [] }],
     parameters: [
       ...parametersIn(shared, contract.params, "path"),
       ...parametersIn(shared, contract.query, "query"),

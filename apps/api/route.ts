@@ -5,10 +5,11 @@ import type { Pool, PoolClient } from "pg";
 import type { z } from "zod";
 import type { Clickhouse } from "../../infra/clickhouse/client.ts";
 import type { RowsQuery } from "../../infra/postgres/rows.ts";
+import type { Keyring } from "../../infra/runtime/keyring.ts";
 import type { Scope } from "../../modules/access/scope.ts";
 import type { Role, User } from "../../modules/access/users.ts";
 import type { Alert } from "../../modules/alerts/alert.ts";
-import type { AuditEntry } from "../../modules/audit/audit.ts";
+import type { Act, AuditEntry } from "../../modules/audit/audit.ts";
 import type { OperationPorts } from "../../modules/operations/operations.ts";
 import type { ReferenceChanges } from "../../modules/reference/records.ts";
 import type { SavedChange } from "../../modules/reference/writer.ts";
@@ -22,6 +23,10 @@ export interface ApiPorts {
   /** Unix milliseconds when this process began to serve. */
   readonly startedAt: number;
   readonly pool: Pool;
+  /** Makes and knows the tokens of invitations. */
+  readonly keyring: Keyring;
+  /** Where the portal is; undefined: there is none. */
+  readonly portal: string | undefined;
   readonly clickhouse: Clickhouse;
   /** All routes of this host, once they are known: for what describes them. */
   readonly served: () => readonly ServedRoute[];
@@ -66,6 +71,8 @@ export interface Ask<C extends Contract = Contract> {
   /** Throws Problem 403 where the caller is no user. */
   readonly user: User;
   readonly role: Role | undefined;
+  /** For the audit of what no user does. */
+  readonly sender: Pick<Act, "request_id" | "ip">;
   readonly params: z.output<C["params"]>;
   readonly query: z.output<C["query"]>;
   readonly body: z.output<C["body"]>;
@@ -120,7 +127,7 @@ export interface ServedRoute extends Route {
   readonly method: Method;
   /** As express takes it. */
   readonly path: string;
-  readonly auth: "none" | "user" | "service-token";
+  readonly auth: "none" | "user" | "service-token" | "invitation";
   /** Of users; every other role is answered 403. */
   readonly roles: readonly Role[];
   readonly row: RouteRow;

@@ -90,7 +90,8 @@ const callerOf = async (
 ): Promise<Caller> => {
   const take = async (key: string, limit: number): Promise<void> =>
     takePlace(await ports.limit(`api:${key}`, limit), limit, response, `${limit} requests a minute are let through`);
-  if (route.auth === "none") {
+  // The token of an invitation is in the body, and is looked at with it.
+  if (route.auth === "none" || route.auth === "invitation") {
     if (route.isUnlimited !== true) await take(`address:${senderOf(request.ip ?? "")}`, OF_ADDRESS);
     return { kind: "anyone" };
   }

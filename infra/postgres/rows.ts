@@ -92,9 +92,7 @@ export async function* everyRow(
   reading: Reading,
   size = 500,
 ): AsyncGenerator<readonly Row[]> {
-  await asRole(tx, query, () =>
-    tx.query(sql`declare every_row no scroll cursor for ${statementOf(query, reading)}`),
-  );
+  await asRole(tx, query, () => tx.query(sql`declare every_row no scroll cursor for ${statementOf(query, reading)}`));
   for (;;) {
     const { rows } = await tx.query<Row>(`fetch ${Math.trunc(size)} from every_row`);
     if (rows.length > 0) yield rows.map(shown);

@@ -12,7 +12,7 @@ export interface Scope {
 /** Rows of no client, the operator's own, count as those of client 0. */
 const OPERATOR = 0;
 
-/** What a row of the scope belongs to: one of its clients, or for those who see all the operator. */
+/** What rows of the scope belong to: its clients, and for those who see all the operator. */
 export const tenantsOf = ({ clients, isAll }: Scope): readonly number[] => (isAll ? [OPERATOR, ...clients] : clients);
 
 /**

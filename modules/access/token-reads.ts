@@ -27,8 +27,10 @@ export const tokenRows = ({ token_id, kind, client_id, partner_id }: TokenFilter
     last_used_at: sql`t.last_used_at`,
   },
   from: sql`tokens t left join lateral (
-    select p.client_ids from partners p where p.partner_id = t.partner_id order by p.version desc limit 1) held on true`,
-  tenant: sql`coalesce(t.client_id, (select c from unnest(held.client_ids) c where c = any (app_clients()) limit 1), 0)`,
+    select p.client_ids from partners p where p.partner_id = t.partner_id order by p.version desc limit 1
+  ) held on true`,
+  tenant: sql`coalesce(t.client_id,
+    (select c from unnest(held.client_ids) c where c = any (app_clients()) limit 1), 0)`,
   where: [
     sql`t.revoked_at is null and t.kind in ('ingest', 'upload')`,
     token_id === undefined ? sql`true` : sql`t.token_id = ${token_id}`,

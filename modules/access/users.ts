@@ -135,7 +135,8 @@ export const userByEmail = async (tx: Transaction, email: string): Promise<Liste
   if (found !== undefined) return found;
   throw new UserRefused("unknown_user", "email", `there is no user ${email}`);
 };
-const findByEmail = async (tx: Transaction, email: string): Promise<ListedUser | undefined> =>
+/** The same; undefined when there is none. */
+export const findByEmail = async (tx: Transaction, email: string): Promise<ListedUser | undefined> =>
   (
     await tx.query<ListedUser>(sql`
       select ${listed} from users where email = ${addressOf(email)}

@@ -15,7 +15,7 @@ const MOST_REMEMBERED = 200;
  */
 export const openDelivery = (
   pool: Pool,
-  mailer: Mailer | undefined,
+  mailer: Omit<Mailer, "post"> | undefined,
   log: Pick<Log, "warn">,
 ): ((alert: Alert) => Promise<boolean>) => {
   const mailed = new Set<string>();

@@ -1,11 +1,20 @@
-// Sends an alert by mail to the addresses of SMTP_URL.
+// Sends mails by the server of SMTP_URL: alerts to its addresses, others to whom they name.
 import nodemailer from "nodemailer";
 import { isLoopback } from "../../infra/runtime/loopback.ts";
 import type { Alert } from "./alert.ts";
 
+interface PostedMail {
+  readonly to: string;
+  readonly subject: string;
+  readonly text: string;
+  readonly html: string;
+  readonly messageId: string;
+}
 export interface Mailer {
   /** Resolves when the server has taken the mail. */
   readonly send: (alert: Alert) => Promise<void>;
+  /** The same of any other mail. */
+  readonly post: (mail: PostedMail) => Promise<void>;
   readonly close: () => void;
 }
 
@@ -31,6 +40,8 @@ export const openMailer = (url: string | undefined): Mailer | undefined => {
   });
   return {
     send: async (alert) => void (await transport.sendMail({ from, to, ...mailOf(alert) })),
+    // An address object: no list or group in it becomes further recipients.
+    post: async (mail) => void (await transport.sendMail({ from, ...mail, to: { name: "", address: mail.to } })),
     close: () => transport.close(),
   };
 };

@@ -121,6 +121,7 @@ const moduleImports: Readonly<Record<string, readonly string[]>> = {
   facts: ["reference"],
   groups: ["operations"],
   installation: ["access", "privacy", "reference"],
+  invitations: ["access", "audit", "mails", "reference"],
   outbox: ["edges", "rollups"],
   receipts: ["groups"],
   reference: ["outbox"],

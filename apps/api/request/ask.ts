@@ -31,6 +31,7 @@ export const askOf = (ports: AskPorts, arrived: Arrived): Ask => {
       return user();
     },
     role,
+    sender: { request_id: arrived.requestId, ip: request.ip ?? null },
     params,
     query,
     body,

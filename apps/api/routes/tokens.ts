@@ -1,7 +1,12 @@
 // The routes of tokens by which clients and partners send.
 import { Problem } from "../../../infra/http/problem.ts";
 import { readToken, tokenRows } from "../../../modules/access/token-reads.ts";
-import { createTokenWithin, type NewToken, REQUESTS_A_MINUTE, revokeTokenWithin } from "../../../modules/access/tokens.ts";
+import {
+  createTokenWithin,
+  type NewToken,
+  REQUESTS_A_MINUTE,
+  revokeTokenWithin,
+} from "../../../modules/access/tokens.ts";
 import { readClient } from "../../../modules/reference/client-reads.ts";
 import { partnerStanding } from "../../../modules/reference/partner-standing.ts";
 import * as contracts from "../contract/tokens.ts";

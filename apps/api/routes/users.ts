@@ -13,6 +13,7 @@ import {
   userByEmail,
   userToChange,
 } from "../../../modules/access/users.ts";
+import { revokeInvitationsOf } from "../../../modules/invitations/invitations.ts";
 import * as contracts from "../contract/users.ts";
 import { defined, fault, notFound } from "../request/accept.ts";
 import { type Route, route, type Work } from "../route.ts";
@@ -56,13 +57,13 @@ export const routes = (): readonly Route[] => [
     write(async ({ tx, audit }) => {
       if (!(await mayReset(tx))) throw notFound();
       const found = await asUsers(tx, async () => {
-        const { user_id } = await userByEmail(tx, query.email);
-        if (user_id === user.user_id)
-          throw new Problem("conflict", "another admin resets you", { code: "self_reset" });
+        const { user_id, email } = await userByEmail(tx, query.email);
+        if (user_id === user.user_id) throw new Problem("conflict", "another admin resets you", { code: "self_reset" });
         await unbindUser(tx, user_id);
-        return { user_id };
+        return { user_id, invitations: await revokeInvitationsOf(tx, email) };
       }).catch(asProblem);
-      await audit({ action: "user.reset", client_id: null, entity: entity(found) });
+      const after = { revoked_invitations: found.invitations };
+      await audit({ action: "user.reset", client_id: null, entity: entity(found), after });
       return {};
     }),
   ),

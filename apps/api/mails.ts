@@ -1,0 +1,41 @@
+// Sends the mails that wait in Postgres, whichever instance comes first.
+import type { Pool } from "pg";
+import type { Keyring } from "../../infra/runtime/keyring.ts";
+import type { Schedule } from "../../infra/runtime/timing/schedule.ts";
+import type { Mailer } from "../../modules/alerts/mail.ts";
+import { tokenForMail } from "../../modules/invitations/accepting.ts";
+import { type Lead, writeMail } from "../../modules/mails/mail-text.ts";
+import { sendNextMail } from "../../modules/mails/mails.ts";
+
+interface MailPorts {
+  readonly pool: Pool;
+  readonly mailer: Pick<Mailer, "post">;
+  readonly keyring: Keyring;
+  readonly portal: string | undefined;
+}
+
+/** The mail of an invitation leaves while that is pending, and has its link from then on alone. */
+export const mails = ({ pool, mailer, keyring, portal }: MailPorts): Schedule => {
+  const sendOne = (): Promise<number> =>
+    sendNextMail(pool, async (mail, tx) => {
+      const { invitation_id: id } = mail.facts;
+      const token = id === undefined ? undefined : await tokenForMail(tx, id, keyring);
+      if (id !== undefined && token === undefined) throw new Error("the invitation is not pending any more");
+      await mailer.post(writeMail(mail, leadTo(portal, token)));
+    });
+  return {
+    name: "mails",
+    pauseMs: 500,
+    work: async (isClosing) => {
+      for (let sent = 0; ; sent += 1) if ((await sendOne()) === 0 || isClosing()) return sent;
+    },
+  };
+};
+
+/** The token stands behind `#`: a browser sends that part to no server, and no log has it. */
+const leadTo = (portal: string | undefined, token: string | undefined): Lead => {
+  if (token === undefined) return undefined;
+  return portal === undefined
+    ? { label: "token", value: token }
+    : { label: "link", value: `${portal}/invitation#${token}` };
+};

@@ -1,0 +1,76 @@
+// Mails that wait: each leaves once for a happening and recipient, whichever process sends it, and
+// is tried again until a day has passed.
+import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { withUsers } from "../../modules/access/users.ts";
+import { writeMail } from "../../modules/mails/mail-text.ts";
+import { type Mail, queueMail, sendNextMail } from "../../modules/mails/mails.ts";
+import { type FreshDatabase, freshDatabase } from "../support/fresh-database.ts";
+
+let database: FreshDatabase;
+beforeAll(async () => {
+  database = await freshDatabase();
+});
+afterAll(() => database.drop());
+beforeEach(() => database.adminPool.query("truncate mails"));
+
+const mail: Mail = {
+  happening: "invitation:1",
+  recipient: "ana@shop.example",
+  template: "invitation_client",
+  locale: "en",
+  facts: { inviter: "Bea", name: "Shop", expires_at: Date.UTC(2026, 0, 8, 12) },
+};
+const pool = () => database.pool({ max: 8 });
+const queue = (...mails: readonly Mail[]) =>
+  withUsers(pool(), async (tx) => {
+    for (const one of mails) await queueMail(tx, one);
+  });
+
+test("of twenty senders at once one sends it, and of one happening there is one mail a recipient", async () => {
+  await queue(mail, mail, { ...mail, recipient: "bea@shop.example" });
+  const sent: string[] = [];
+  const one = pool();
+  const send = async ({ recipient }: Mail) => {
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    sent.push(recipient);
+  };
+  await Promise.all(Array.from({ length: 20 }, () => sendNextMail(one, send)));
+  expect(sent.sort()).toEqual(["ana@shop.example", "bea@shop.example"]);
+  await queue(mail);
+  expect(await sendNextMail(one, send)).toBe(0);
+});
+
+test("a refused one waits longer after each try, says why, and is given up after a day", async () => {
+  await queue(mail);
+  let tries = 0;
+  const refuse = async () => {
+    tries += 1;
+    throw new Error("550 no such mailbox");
+  };
+  const read = async () =>
+    (
+      await database.adminPool.query(
+        "select attempts, error, sent_at, extract(epoch from due_at - clock_timestamp())::float8 as wait from mails",
+      )
+    ).rows[0];
+  expect(await sendNextMail(pool(), refuse)).toBe(1);
+  expect(await read()).toMatchObject({ attempts: 1, error: "550 no such mailbox", sent_at: null });
+  expect(await sendNextMail(pool(), refuse)).toBe(0);
+  await database.adminPool.query("update mails set due_at = clock_timestamp(), attempts = 500");
+  expect(await sendNextMail(pool(), refuse)).toBe(1);
+  expect((await read()).wait).toBeGreaterThan(800);
+  await database.adminPool.query(
+    "update mails set due_at = clock_timestamp(), created_at = clock_timestamp() - interval '25 hours'",
+  );
+  expect([await sendNextMail(pool(), refuse), tries]).toEqual([0, 2]);
+});
+
+test("a mail has the same id each time, no line break in its subject, and no tag of a name", () => {
+  const facts = { ...mail.facts, inviter: "<script>\r\nBcc: x@evil.example", name: "A\u2028B\nC" };
+  const written = writeMail({ ...mail, facts }, { label: "link", value: 'https://p.example/"><b>' });
+  expect(written.subject).toBe("Access to the A B C portal");
+  expect(written.messageId).toBe("<invitation.1@tributary.mails>");
+  expect(written.html).not.toMatch(/<script>|"><b>/);
+  expect(written.text).toContain("January 8, 2026");
+  expect(writeMail({ ...mail, locale: "es" }, undefined).text).toContain("8 de enero de 2026");
+});

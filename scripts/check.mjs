@@ -14,6 +14,7 @@ const steps = {
   "dead exports and unused packages": bin("knip/bin/knip.js", "--no-progress"),
   "imports and topology": bin("vitest/vitest.mjs", "run", "--project", "fast", "tests/topology", "--reporter", "dot"),
   "the diagram in README.md": node("dist/apps/cli/generate/describe.js", "--check"),
+  "docs/permissions.md": node("dist/apps/api/generate/permissions.js", "--check"),
   ".env.example": node("dist/apps/cli/generate/env-example.js", "--check"),
 };
 

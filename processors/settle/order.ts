@@ -57,7 +57,7 @@ export interface Line {
   readonly known_at: UnixMs | null;
   /** How many second copies have come. */
   readonly copies: number;
-  /** The events of the newest of them: a refund may name any. */
+  /** The events of the newest of them, which a refund may name, and of those that one names. */
   readonly copied: readonly string[];
   /**
    * The row of the first copy as it was last written, as text: few lines are ever touched again, so
@@ -120,6 +120,8 @@ export interface OrderState {
 export interface Parts {
   /** How many lines are not here, by name. */
   readonly absent: ReadonlyMap<string | null, number>;
+  /** How many refunds are not here. */
+  readonly refunds: number;
   /** A refund names no product, so it may concern every line. */
   readonly has_refunds_of_all: boolean;
 }
@@ -136,6 +138,22 @@ export const emptyOrder: OrderState = {
 /** With those that are not here. */
 export const linesIn = ({ lines, parts }: OrderState): number =>
   [...(parts?.absent.values() ?? [])].reduce((sum, count) => sum + count, lines.length);
+
+export const refundsIn = ({ refunds, parts }: OrderState): number => refunds.length + (parts?.refunds ?? 0);
+
+/**
+ * An order has one for each of its lines and so many more: refunds, decisions that wait for lines,
+ * and other events that were decided about. All are remembered for good.
+ */
+export const MOST_BESIDE_LINES = 200;
+const bounded: readonly ((order: OrderState) => number)[] = [
+  refundsIn,
+  ({ decisions }) => decisions.length,
+  ({ events }) => events.length,
+];
+/** Whether a claim adds one that is too many. */
+export const outgrows = (before: OrderState, after: OrderState): boolean =>
+  bounded.some((count) => count(after) > count(before) && count(after) > MOST_BESIDE_LINES + linesIn(after));
 
 /** An order's lines are complete this long after its first line was received. */
 export const COMPLETE_AFTER_MS = 48 * 3_600_000;

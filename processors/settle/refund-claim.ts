@@ -28,7 +28,7 @@ export const takeRefund = (changes: Changes, order: OrderState): Taken => {
   const { id, at, data } = changes.cause;
   const row = data.attributed;
   const asked = refundOf(changes.cause);
-  const first = firstOf(order.refunds, asked);
+  const first = firstOf(order.refunds, asked, order.lines);
   if (first !== undefined) return { rows: [{ row: rowOfCopy(row, first.event_id), at }], state: order };
   if (asked.amount_minor !== null && asked.amount_minor <= 0n) return { rows: [{ row, at }], state: order };
   const { rows, state } = taken(changes, order, [...order.refunds, asked], id);
@@ -41,7 +41,7 @@ export const moveRefund = (changes: Changes, order: OrderState): Taken => {
   const asked = refundOf(changes.cause);
   const others = order.refunds.filter(({ event_id }) => event_id !== asked.event_id);
   if (asked.line_event_id === null) return taken(changes, order, others, null);
-  const first = firstOf(others, asked);
+  const first = firstOf(others, asked, order.lines);
   if (first === undefined) return taken(changes, order, [...others, asked], null);
   const copy = rowOfCopy(changes.cause.data.attributed, first.event_id);
   const row = { ...copy, version: copy.version + 1 };

@@ -6,7 +6,7 @@ import type { Claim, EventAttributed, EventReceived } from "../../schemas/genera
 import type { Recorded, UnixMs } from "../../stream/flow.ts";
 import { type Line, type Refund, rowOf, rowText } from "./order.ts";
 import { idIn, namesCurrency, propsIn } from "./props.ts";
-import { currencyOf, inDigitsOf, linesNamed } from "./spread.ts";
+import { currencyOf, inDigitsOf, isOfLine, linesNamed } from "./spread.ts";
 
 /**
  * What the refund asks for. A reason outside the closed list (docs/design/contracts.md, "Batch") is
@@ -32,13 +32,22 @@ export const refundOf = ({ receivedAt, data }: Recorded<Claim>): Refund => {
   };
 };
 
-/** The processor and the shop report one refund under one id; it may be of several products. */
-export const firstOf = (refunds: readonly Refund[], { refund_id, product_key, line_event_id }: Refund) =>
-  refund_id === null
-    ? undefined
-    : refunds.find(
-        (one) => one.refund_id === refund_id && one.product_key === product_key && one.line_event_id === line_event_id,
-      );
+/**
+ * The processor and the shop report one refund under one id, and name its line by product or by
+ * event; it may be of several lines.
+ */
+export const firstOf = (refunds: readonly Refund[], asked: Refund, lines: readonly Line[]): Refund | undefined => {
+  const { refund_id, product_key, line_event_id } = asked;
+  if (refund_id === null) return undefined;
+  const named = linesNamed(lines);
+  const own = new Set(isOfLine(asked) ? named(asked) : []);
+  return refunds.find(
+    (one) =>
+      one.refund_id === refund_id &&
+      ((one.product_key === product_key && one.line_event_id === line_event_id) ||
+        (isOfLine(one) && named(one).some((line) => own.has(line)))),
+  );
+};
 
 const inCurrency = (event: EventReceived, amountMinor: bigint, currency: string): EventReceived => ({
   ...event,

@@ -18,7 +18,7 @@ import type { Changes } from "./credit-line.ts";
 import { decideOrder, decideWaiting } from "./decisions/decide.ts";
 import { isLead, leadIdOf, meet, nameOf, productKeyOf } from "./meet.ts";
 import { MERGE_WINDOW_MS, mergeCopy, moneyOf, rowOfCopy, withoutGoods } from "./merge-copy.ts";
-import { DEFAULT_CURRENCY, type Line, linesIn, type OrderState, rowOf, rowText } from "./order.ts";
+import { DEFAULT_CURRENCY, type Line, linesIn, type OrderState, outgrows, rowOf, rowText } from "./order.ts";
 import { asTheirSales } from "./refund.ts";
 import { moveRefund, takeRefund } from "./refund-claim.ts";
 
@@ -165,12 +165,21 @@ const heldBy = (line: Line, first: EventAttributed, copy: EventAttributed, order
   return copy.fraud.band === "review" ? "fraud_review" : isClaimedByAnother(order, copy) ? DISPUTED : null;
 };
 
-/** A source that sends one sale for ever is counted, and forgotten one by one. */
+/**
+ * A source that sends one sale for ever is counted, and forgotten one by one. What a refund names
+ * stays: without it the refund would give back what it took.
+ */
 const MOST_COPIES = 20;
-const withCopy = ({ copies, copied }: Line, eventId: string): Pick<Line, "copies" | "copied"> => ({
-  copies: copies + 1,
-  copied: [...copied.slice(1 - MOST_COPIES), eventId],
-});
+const withCopy = (
+  { copies, copied }: Line,
+  eventId: string,
+  { refunds }: OrderState,
+): Pick<Line, "copies" | "copied"> => {
+  const all = [...copied, eventId];
+  const isNamed = (id: string): boolean => refunds.some(({ line_event_id }) => line_event_id === id);
+  const forgotten = all.length > MOST_COPIES ? all.find((id) => !isNamed(id)) : undefined;
+  return { copies: copies + 1, copied: all.filter((id) => id !== forgotten) };
+};
 
 /**
  * It counts never again. In time it fills what the first copy lacked; a line that a partner holds
@@ -198,7 +207,7 @@ const merged = (line: Line, copy: EventAttributed, order: OrderState): Touched =
       settled_minor: settled,
       claimed_by: line.claimed_by === null ? null : withClaim(line.claimed_by, copy),
       review: held ?? line.review,
-      ...withCopy(line, copy.event.event_id),
+      ...withCopy(line, copy.event.event_id, order),
       row: row === first ? line.row : rowText(row),
     },
     row,
@@ -208,19 +217,19 @@ const merged = (line: Line, copy: EventAttributed, order: OrderState): Touched =
   };
 };
 
-const counted = (lines: readonly Line[], copied: readonly Line[], eventId: string): readonly Line[] =>
-  lines.map((line) => (copied.includes(line) ? { ...line, ...withCopy(line, eventId) } : line));
+const counted = (order: OrderState, late: readonly Line[], eventId: string): readonly Line[] =>
+  order.lines.map((line) => (late.includes(line) ? { ...line, ...withCopy(line, eventId, order) } : line));
 
 const secondCopy = (claim: Recorded<Claim>, order: OrderState, copied: readonly Line[]): Outcome => {
   const changes: Changes = { cause: claim, records: [] };
   const copy = claim.data.attributed;
   const copyRow = { row: rowOfCopy(copy, copied[0]!.event_id), at: claim.at };
   const inTime = copied.filter((line) => Math.abs(claim.receivedAt - line.received_at) <= MERGE_WINDOW_MS);
-  if (inTime.length === 0)
-    return emitted([copyRow], changes, { ...order, lines: counted(order.lines, copied, claim.id) });
+  const late = copied.filter((line) => !inTime.includes(line));
   const said = copied.length > 1 ? withoutGoods(copy) : copy;
   const touched = inTime.map((line) => withIds(merged(line, said, order), claim.data));
-  const changed = changeLines(changes, order, touched);
+  // Also of a late one, which adds nothing to its line: a refund that names it may have waited.
+  const changed = changeLines(changes, { ...order, lines: counted(order, late, claim.id) }, touched);
   const product = productKeyOf(claim.data);
   const isNamedNow = copied.length === 1 && copied[0]!.product_key !== product && product !== "";
   const asked = isNamedNow ? order.decisions.filter(({ product_key }) => product_key === product) : [];
@@ -238,8 +247,9 @@ const secondCopy = (claim: Recorded<Claim>, order: OrderState, copied: readonly 
     ...order,
     lines,
     refunds: taken.refunds,
-    decisions: order.decisions.filter((one) => !asked.includes(one)),
-    claimed_by: withClaim(order.claimed_by, copy),
+    // A head that is the same is not written again.
+    decisions: asked.length === 0 ? order.decisions : order.decisions.filter((one) => !asked.includes(one)),
+    claimed_by: inTime.length === 0 ? order.claimed_by : withClaim(order.claimed_by, copy),
   });
 };
 
@@ -275,15 +285,20 @@ const decisionClaim = (claim: Recorded<Claim>, decision: Decision, order: OrderS
   return emitted(rows, changes, state);
 };
 
-/**
- * Decides what a claim changes of its order (docs/design/money.md). Every claim but a decision
- * leaves the row of its own event; a sale that is credited leaves a conversion, whatever takes it
- * back a record on the same conversion. It never drops; only a line too many is rejected.
- */
-export const settle: Processor<Claim, Settled, OrderState, null, "order_too_large"> = (claim, order) => {
+const settledBy = (claim: Recorded<Claim>, order: OrderState): Outcome | Reject<"order_too_large"> => {
   if (claim.data.decision !== null) return decisionClaim(claim, claim.data.decision, order);
   if (claim.data.kind === "refund") return refundClaim(claim, order);
   const met = meet(claim, order);
   if (met.kind === "new") return firstCopy(claim, order, met.total);
   return secondCopy(claim, order, met.kind === "copy" ? [met.line] : met.lines);
+};
+
+/**
+ * Decides what a claim changes of its order (docs/design/money.md). Every claim but a decision
+ * leaves the row of its own event; a sale that is credited leaves a conversion, whatever takes it
+ * back a record on the same conversion. It never drops; it rejects only what an order cannot hold.
+ */
+export const settle: Processor<Claim, Settled, OrderState, null, "order_too_large"> = (claim, order) => {
+  const outcome = settledBy(claim, order);
+  return outcome.kind === "emit" && outgrows(order, outcome.state) ? reject("order_too_large") : outcome;
 };

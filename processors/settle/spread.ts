@@ -34,7 +34,8 @@ const byProduct = (shares: readonly Share[]): readonly Share[] =>
     .sort((a, b) => (a.text < b.text ? -1 : 1))
     .map(({ share }) => share);
 
-const isOfLine = ({ product_key, line_event_id }: Refund): boolean => product_key !== null || line_event_id !== null;
+export const isOfLine = ({ product_key, line_event_id }: Refund): boolean =>
+  product_key !== null || line_event_id !== null;
 /** The event made the line, or is a copy of it. */
 const isOfEvent = ({ event_id, copied }: Line, eventId: string): boolean =>
   event_id === eventId || copied.includes(eventId);
@@ -60,6 +61,22 @@ export const linesNamed = (all: readonly Line[]): ((refund: Refund) => readonly 
     if (line_event_id !== null) return events.get(line_event_id) ?? [];
     return product_key === null ? all : (products.get(product_key) ?? []);
   };
+};
+
+/**
+ * Copies of one refund bear one refund_id, and each names the line as its sender knows it, by its
+ * product or an event: the first counts. What an event made may come after both.
+ */
+const withoutCopies = (refunds: readonly Refund[], named: (refund: Refund) => readonly Line[]): readonly Refund[] => {
+  if (refunds.every(({ refund_id }) => refund_id === null)) return refunds;
+  const taken = new Set<string>();
+  return refunds.filter((refund) => {
+    if (refund.refund_id === null || !isOfLine(refund)) return true;
+    const parts = named(refund).map(({ event_id }) => `${event_id} ${refund.refund_id}`);
+    if (parts.some((part) => taken.has(part))) return false;
+    for (const part of parts) taken.add(part);
+    return true;
+  });
 };
 
 /** An unnamed currency is that of the line that was received first. */
@@ -145,18 +162,18 @@ export const spread = (lines: readonly Line[], refunds: readonly Refund[]): Spre
   });
   const all = byProduct(shares);
   const closesAt = firstReceiptOf(lines) + COMPLETE_AFTER_MS;
-  const sorted = [...refunds].sort(byReceipt);
   const spreading = new Spreading();
   const byLine = new Map(all.map((share) => [share.line, share]));
   const named = linesNamed(all.map(({ line }) => line));
   const namedBy = (refund: Refund): readonly Share[] => named(refund).map((line) => byLine.get(line)!);
-  const early = sorted.filter(({ received_at }) => received_at <= closesAt);
+  const counting = withoutCopies([...refunds].sort(byReceipt), named);
+  const early = counting.filter(({ received_at }) => received_at <= closesAt);
   for (const refund of early.filter(isOfLine)) spreading.share([refund], namedBy(refund));
   spreading.share(
     early.filter((refund) => !isOfLine(refund)),
     all.filter(({ line }) => line.received_at <= closesAt),
   );
-  for (const refund of sorted.slice(early.length)) {
+  for (const refund of counting.slice(early.length)) {
     const isThere = ({ line }: Share): boolean => line.received_at <= refund.received_at;
     spreading.share([refund], isOfLine(refund) ? namedBy(refund) : all.filter(isThere));
   }

@@ -107,6 +107,7 @@ const passing: ReadonlySet<string> = new Set([
   "processors/settle/spread.ts events",
   "processors/settle/spread.ts excess",
   "processors/settle/spread.ts products",
+  "processors/settle/spread.ts taken",
   "processors/settle/memory/order.ts parts",
   "processors/settle/spread.ts unmet",
   "sinks/archive/check.ts covered",

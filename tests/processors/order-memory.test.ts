@@ -5,7 +5,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { unpacked } from "../../infra/postgres/packed.ts";
 import { keysOfOrder, MOST_TOGETHER, order, orderFrom, orderMemory } from "../../processors/settle/memory/order.ts";
-import { emptyOrder, type OrderState } from "../../processors/settle/order.ts";
+import { emptyOrder, MOST_BESIDE_LINES, type OrderState } from "../../processors/settle/order.ts";
 import { MOST_LINES, settle } from "../../processors/settle/settle.ts";
 import type { Claim, Decision } from "../../schemas/generated.ts";
 import type { MemoryOf, Recorded } from "../../stream/flow.ts";
@@ -197,6 +197,19 @@ describe("a claim on a large order", () => {
       refunded.kind === "emit" &&
         refunded.events.filter(({ output, data }) => output === "conversions" && "kind" in data).length,
     ).toBe(40);
+  });
+
+  test("counts the refunds that it does not meet, also from a head that was written without their count", () => {
+    const { take, values } = filled(orderMemory(0), 3);
+    const back = (n: number) => take(refund({ product_id: `later-${n}`, value_minor: 1_00n })).outcome;
+    for (let n = 0; n < MOST_BESIDE_LINES + 3; n++) expect(back(n).kind).toBe("emit");
+    expect(back(-1)).toEqual({ kind: "reject", reason: "order_too_large" });
+    const key = line(0).key;
+    const head = String(values.get(key));
+    values.set(key, Buffer.from(head.replace(`,"refunds":${MOST_BESIDE_LINES + 3}`, "")));
+    expect(String(values.get(key))).not.toBe(head);
+    expect(back(-1).kind).toBe("emit");
+    expect(take(refund()).outcome.kind).toBe("emit");
   });
 });
 

@@ -181,6 +181,72 @@ describe("a refund that names an event", () => {
     expect(JSON.parse(world.left())).toContainEqual([idOf("p"), "7000"]);
   });
 
+  const inOrder = { order_id: "o1", order_key: "o:o1" };
+
+  test("of a copy keeps what it took, however many copies come behind it", () => {
+    const world = settling();
+    world.meet(sale({ event_id: idOf("s"), ...inOrder }));
+    world.meet(pixelSale({ event_id: idOf("p"), ...inOrder }));
+    world.meet(refundOf("p", { ...inOrder, value_minor: 30_00n }));
+    for (let n = 0; n < 25; n++) world.meet(pixelSale(inOrder));
+    expect(world.left()).toBe(JSON.stringify([[idOf("s"), "7000"]]));
+    expect(world.waiting()).toEqual([]);
+  });
+
+  test("finds the line of a copy that comes after it, and more than 48 h after the sale", () => {
+    const world = settling();
+    world.meet(refundOf("p", { ...inOrder, value_minor: 30_00n }));
+    world.meet(sale({ event_id: idOf("s"), ...inOrder }));
+    world.meet(pixelSale({ event_id: idOf("p"), ...inOrder, receivedAt: noon + 49 * hourMs }));
+    expect(world.left()).toBe(JSON.stringify([[idOf("s"), "7000"]]));
+    expect(world.rows.at(-1)).toMatchObject({ event: { event_id: idOf("s") }, refunded_minor: 30_00n });
+  });
+
+  test("of a copy of the whole order takes from all its lines, also from one that it came too late for", () => {
+    const world = settling();
+    world.meet(sale({ event_id: idOf("a"), product_id: "a", ...inOrder }));
+    world.meet(sale({ event_id: idOf("b"), product_id: "b", ...inOrder, receivedAt: noon + 40 * hourMs }));
+    const late = noon + 60 * hourMs;
+    world.meet(pixelSale({ event_id: idOf("p"), product_id: null, ...inOrder, receivedAt: late }));
+    world.meet(refundOf("p", { ...inOrder, value_minor: 30_00n, receivedAt: late }));
+    expect(JSON.parse(world.left()).map(([, minor]: [string, string]) => minor)).toEqual(["8500", "8500"]);
+  });
+
+  test("and one that names the product are one refund under one refund_id, whatever comes first", () => {
+    const said = { ...inOrder, value_minor: 30_00n };
+    const byEvent = (name: string, refund_id = "R1") =>
+      refundOf(name, { ...said, props: JSON.stringify({ refunded_event_id: name, refund_id }) });
+    const byProduct = (product_id: string) => refund({ ...said, product_id, props: '{"refund_id":"R1"}' });
+    const props = JSON.stringify({ refunded_event_id: "s", refund_id: "R1" });
+    const alone = refundOf("s", { value_minor: 30_00n, props });
+    const first = sale({ event_id: idOf("s"), ...inOrder });
+    const copy = pixelSale({ event_id: idOf("p"), ...inOrder });
+    const leftOf = (claims: readonly Recorded<Claim>[]) => {
+      const world = settling();
+      for (const claim of [...claims, sale({ event_id: idOf("s2"), product_id: "sku2", ...inOrder })])
+        world.meet(claim);
+      world.lookUp();
+      expect(world.waiting()).toEqual([]);
+      return JSON.parse(world.left()).find(([id]: [string]) => id === idOf("s"))[1];
+    };
+    for (const refunds of [
+      [byEvent("s"), byProduct("sku1")],
+      [byEvent("s"), byEvent("p")],
+      [byEvent("p"), byProduct("sku1"), byEvent("s")],
+      [byProduct("sku1"), alone],
+    ])
+      for (const claims of [
+        [first, copy, ...refunds],
+        [first, copy, ...[...refunds].reverse()],
+        [...refunds, first, copy],
+        [refunds[0]!, first, copy, ...refunds.slice(1)],
+      ])
+        expect(leftOf(claims)).toBe("7000");
+    // Another id is another refund, and one refund may be of several lines.
+    expect(leftOf([first, byEvent("s"), byEvent("s", "R2")])).toBe("4000");
+    expect(leftOf([first, byProduct("sku2"), byEvent("s")])).toBe("7000");
+  });
+
   test("waits, and says so, until the event is known", () => {
     const world = settling();
     world.meet(refundOf("s"));

@@ -5,7 +5,7 @@ import { describe, expect, test } from "vitest";
 import { toDecimal, toMinor } from "../../domain/money.ts";
 import { inMemoryWire } from "../../infra/avro/wire.ts";
 import { order } from "../../processors/settle/memory/order.ts";
-import { emptyOrder, type OrderState } from "../../processors/settle/order.ts";
+import { emptyOrder, MOST_BESIDE_LINES, type OrderState } from "../../processors/settle/order.ts";
 import { MOST_LINES, settle } from "../../processors/settle/settle.ts";
 import { waitingOf } from "../../processors/settle/waiting.ts";
 import type { Claim, Conversion } from "../../schemas/generated.ts";
@@ -181,6 +181,49 @@ describe("an order", () => {
     };
     expect(settle(sale({ product_id: "more" }), full, null)).toEqual({ kind: "reject", reason: "order_too_large" });
     expect(settle(pixelSale({ product_id: "p7" }), full, null).kind).toBe("emit");
+  });
+
+  const taking = (state: OrderState, claims: readonly Recorded<Claim>[]): OrderState | string => {
+    let now = state;
+    for (const claim of claims) {
+      const outcome = settle(claim, now, null);
+      if (outcome.kind !== "emit") return outcome.kind === "reject" ? outcome.reason : outcome.kind;
+      now = outcome.state;
+    }
+    return now;
+  };
+  const aboutOther = (): Recorded<Claim> => {
+    const claim = decide("reattribute", { partner_id: 22, line: "sku1" });
+    return { ...claim, data: { ...claim.data, decision: { ...claim.data.decision!, scope: "event" } } };
+  };
+  test.each([
+    ["refunds", () => refund({ value_minor: 1n })],
+    ["decisions that wait", () => decide("assign", { partner_id: 22 })],
+    ["events that are no line and were decided about", aboutOther],
+  ])("has one for each of its lines and 200 more: %s", (_, make) => {
+    const full = taking(
+      emptyOrder,
+      Array.from({ length: MOST_BESIDE_LINES }, () => make()),
+    );
+    if (typeof full === "string") throw new Error(full);
+    expect(taking(full, [make()])).toBe("order_too_large");
+    // What adds none goes on, and so does one for the line that has come.
+    const sold = taking(full, [sale(), pixelSale(), make()]);
+    if (typeof sold === "string") throw new Error(sold);
+    expect(taking(sold, [make()])).toBe("order_too_large");
+    expect(taking(sold, [sale({ product_id: "more" }), make()])).toMatchObject({ parts: null });
+  });
+
+  test("that is full of refunds still takes a copy of one, and lets one go that is moved", () => {
+    const some = Array.from({ length: MOST_BESIDE_LINES }, (_, n) =>
+      refund({ value_minor: 1n, props: JSON.stringify({ refund_id: `R${n}` }) }),
+    );
+    const full = taking(emptyOrder, some);
+    const moved = { move_id: some[7]!.id, at: noon, received_at: noon };
+    const leaves = { ...some[7]!, data: { ...some[7]!.data, moved } };
+    const copy = refund({ value_minor: 1n, props: '{"refund_id":"R3"}' });
+    const left = taking(full as OrderState, [copy, leaves, refund({ value_minor: 1n })]);
+    expect((left as OrderState).refunds).toHaveLength(MOST_BESIDE_LINES);
   });
 
   test("that was remembered in format 1 goes on: what it took stays taken, what it had left still takes", () => {

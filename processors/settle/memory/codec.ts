@@ -91,6 +91,6 @@ export const decode = (bytes: Uint8Array): OrderState => {
     decisions: decisions.map((asked: object) => ({ name: null, event_id: null, ...asked })),
     claimed_by:
       claimed_by ?? (format === FORMATS.first ? [...new Set(known.flatMap(({ partner_id }) => partner_id ?? []))] : []),
-    parts: parts === undefined ? null : { ...parts, absent: new Map(parts.absent) },
+    parts: parts === undefined ? null : { refunds: 0, ...parts, absent: new Map(parts.absent) },
   };
 };

@@ -4,7 +4,7 @@ import type { Claim } from "../../../schemas/generated.ts";
 import type { MemoryOf, Recorded } from "../../../stream/flow.ts";
 import { partitionOf } from "../../../stream/partitioner.ts";
 import { isLead, productKeyOf } from "../meet.ts";
-import { emptyOrder, type Line, type OrderState, type Parts, type Refund } from "../order.ts";
+import { emptyOrder, type Line, type OrderState, type Parts, type Refund, refundsIn } from "../order.ts";
 import { decode, encode } from "./codec.ts";
 
 /** An order of more lines lies in parts; nearly every one has fewer. */
@@ -64,12 +64,9 @@ const countByName = (lines: readonly Line[], counts: ReadonlyMap<string | null, 
 const assembled = (head: OrderState, parts: readonly Order[]): OrderState => {
   if (head.parts === null) return head;
   const lines = parts.flatMap((part) => part?.lines ?? []).sort((a, b) => a.number - b.number);
-  return {
-    ...head,
-    lines,
-    refunds: parts.flatMap((part) => part?.refunds ?? []),
-    parts: { ...head.parts, absent: countByName(lines, head.parts.absent, -1) },
-  };
+  const refunds = parts.flatMap((part) => part?.refunds ?? []);
+  const absent = countByName(lines, head.parts.absent, -1);
+  return { ...head, lines, refunds, parts: { ...head.parts, absent, refunds: head.parts.refunds - refunds.length } };
 };
 
 /** What is in no part. */
@@ -79,6 +76,7 @@ const headOf = (order: OrderState): OrderState => ({
   refunds: [],
   parts: {
     absent: countByName(order.lines, order.parts?.absent ?? new Map(), 1),
+    refunds: refundsIn(order),
     has_refunds_of_all: order.refunds.some((refund) => !isOfProduct(refund)),
   },
 });
@@ -87,6 +85,7 @@ const isSameHead = (before: OrderState, after: OrderState): boolean =>
   before.decisions === after.decisions &&
   before.events === after.events &&
   before.claimed_by === after.claimed_by &&
+  before.refunds.length === after.refunds.length &&
   before.refunds.every(isOfProduct) === after.refunds.every(isOfProduct);
 
 type Part = Pick<OrderState, "lines" | "refunds">;

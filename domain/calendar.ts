@@ -110,3 +110,15 @@ export const monthsAfter = (day: string, months: number): string => {
   const days = firstDayOf(monthNumber + 1) - firstDayOf(monthNumber);
   return new Date((firstDayOf(monthNumber) + Math.min(Number(date), days) - 1) * DAY_MS).toISOString().slice(0, 10);
 };
+
+/**
+ * The same day and time of day `months` calendar months earlier, or that time on the last day of
+ * that month when it is shorter. In UTC: as retention counts them.
+ */
+export const monthsBefore = (at: UnixMs, months: number): UnixMs => {
+  const date = new Date(at);
+  const day = date.getUTCDate();
+  date.setUTCMonth(date.getUTCMonth() - months);
+  // The 31st of a month of 30 days is the 1st of the next one; day 0 is the last of the one before.
+  return date.getUTCDate() === day ? date.getTime() : date.setUTCDate(0);
+};

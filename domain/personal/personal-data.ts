@@ -1,7 +1,7 @@
 // Finds personal data in what senders write and replaces it by keyed hashes, before anything
 // reaches the log.
 import type { Identify } from "../device-id.ts";
-import { personalForm, personalForms } from "./personal-form.ts";
+import { MAX_FORMED, personalForm, personalForms } from "./personal-form.ts";
 
 /**
  * Keys whose values are personal at any depth and in any case (docs/design/contracts.md, "Personal
@@ -45,20 +45,36 @@ const DENSE_IMAGE = /^\dx\.(png|jpe?g|webp|gif|svg|avif)$/i;
  * Each e-mail costs a keyed hash (2.5 us) and grows to 64 characters, so their number is bounded;
  * no honest event comes near.
  */
-export const MAX_EMAILS = 1_000;
-/** More e-mails in one value than are hashed; the event is refused. */
-export class TooManyEmails extends Error {}
+const MAX_EMAILS = 1_000;
+/**
+ * Of all e-mails and what stands under personal keys, in characters: their form costs up to 1.6 us
+ * a character. No honest event comes near.
+ */
+const MAX_FORMED_OF_VALUE = 32_768;
+/** More in one value than is hashed; the event is refused. The message says what, and the cure. */
+export class TooMuchPersonalData extends Error {}
 
-/** Counts the e-mails of one value. */
+/** What one value has cost so far. */
 interface Found {
   emails: number;
+  formed: number;
 }
+const countFormed = (found: Found, { length }: string): void => {
+  if (length <= MAX_FORMED) found.formed += length;
+  if (found.formed <= MAX_FORMED_OF_VALUE) return;
+  const detail = `the event holds more than ${MAX_FORMED_OF_VALUE} characters of personal data: send less`;
+  throw new TooMuchPersonalData(detail);
+};
 
 /**
  * Replaces whatever is shaped like an e-mail inside a text (a whole value, or a parameter of a URL,
- * where @ may be %40) by its hash. Throws TooManyEmails.
+ * where @ may be %40) by its hash. Throws TooMuchPersonalData.
  */
-export const scrubText = (text: string, identify: Identify, found: Found = { emails: 0 }): Scrubbed<string> => {
+export const scrubText = (
+  text: string,
+  identify: Identify,
+  found: Found = { emails: 0, formed: 0 },
+): Scrubbed<string> => {
   const done: string[] = [];
   let from = 0;
   for (const at of atSigns(text)) {
@@ -70,8 +86,10 @@ export const scrubText = (text: string, identify: Identify, found: Found = { ema
     const domain = text.slice(at.end, end);
     if (start === at.start || !TOP_LEVEL.test(domain) || DENSE_IMAGE.test(domain)) continue;
     found.emails += 1;
-    if (found.emails > MAX_EMAILS) throw new TooManyEmails();
+    if (found.emails > MAX_EMAILS)
+      throw new TooMuchPersonalData(`a text of the event holds more than ${MAX_EMAILS} e-mail addresses: send fewer`);
     const email = `${unescaped(text.slice(start, at.start))}@${domain}`;
+    countFormed(found, email);
     done.push(text.slice(from, start), identify.plain(personalForm("email", email)));
     from = end;
   }
@@ -117,27 +135,25 @@ const atSigns = function* (text: string): Generator<{ readonly start: number; re
     }
 };
 
-/**
- * The same text for the same content: sorted keys, leaves as they are hashed when they stand alone.
- */
-const canonical = (value: unknown, kind: string): string => {
-  if (Array.isArray(value)) return `[${value.map((item) => canonical(item, kind)).join(",")}]`;
+/** The same text for the same content: sorted keys, texts as `leaf` writes them. */
+const canonical = (value: unknown, leaf: (text: string) => string): string => {
+  if (Array.isArray(value)) return `[${value.map((item) => canonical(item, leaf)).join(",")}]`;
   if (typeof value === "object" && value !== null)
     return `{${Object.entries(value)
       .sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0))
-      .map(([key, held]) => `${JSON.stringify(key)}:${canonical(held, kind)}`)
+      .map(([key, held]) => `${JSON.stringify(key)}:${canonical(held, leaf)}`)
       .join(",")}}`;
-  return JSON.stringify(typeof value === "string" ? personalForm(kind, value) : value);
+  return JSON.stringify(typeof value === "string" ? leaf(value) : value);
 };
 const isEmpty = (value: object): boolean => Object.keys(value).length === 0;
 
 /**
  * The same JSON value with personal data replaced: what stands under a personal key, a list or an
  * object as one hash of its canonical text, and e-mails wherever they stand. Keys have been checked
- * before. Throws TooManyEmails.
+ * before. Throws TooMuchPersonalData.
  */
 export const scrub = (value: unknown, identify: Identify): Scrubbed<unknown> => {
-  const found: Found = { emails: 0 };
+  const found: Found = { emails: 0, formed: 0 };
   let wasPlain = false;
   const text = (part: string): string => {
     const scrubbed = scrubText(part, identify, found);
@@ -146,11 +162,15 @@ export const scrub = (value: unknown, identify: Identify): Scrubbed<unknown> => 
   };
   const personal = (part: unknown, kind: string): unknown => {
     if (part === null || typeof part === "boolean" || (typeof part === "object" && isEmpty(part))) return part;
-    const plain = typeof part === "object" ? canonical(part, kind) : String(part);
+    const plain = typeof part === "object" ? canonical(part, (held) => held) : String(part);
     if (plain.trim() === "") return part;
     if (SHA256_HEX.test(plain)) return identify.hashed(plain.toLowerCase());
     wasPlain = true;
-    return identify.plain(typeof part === "object" ? plain : personalForm(kind, plain));
+    countFormed(found, plain);
+    if (typeof part !== "object") return identify.plain(personalForm(kind, plain));
+    // As each text is hashed when it stands alone, unless the whole is too long for that.
+    const isLong = plain.length > MAX_FORMED;
+    return identify.plain(isLong ? plain.toLowerCase() : canonical(part, (held) => personalForm(kind, held)));
   };
   const visit = (part: unknown): unknown => {
     if (typeof part === "string") return text(part);

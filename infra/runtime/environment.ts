@@ -204,7 +204,7 @@ export const secretsIn = (values: Readonly<Record<string, unknown>>): readonly s
     if (name === "TRIBUTARY_SECRET")
       return typeof value === "string"
         ? value.split(",").map((member) => decoded(member.trim().replace(/^pepper:/, "")))
-        : [...(value as Keyring).accepted, (value as Keyring).pepper];
+        : [...(value as Keyring).accepted, (value as Keyring).pepper].map((secret) => secret.trim());
     const [, user, password] = typeof value === "string" ? (ADDRESS.exec(value) ?? []) : [];
     if (user === undefined || !password) return [];
     const [login, plain] = [decoded(user), decoded(password)];

@@ -37,7 +37,8 @@ const isStrongSecret = (secret: string): boolean => {
  * value.
  */
 export const keyringOf = (text: string): Keyring => {
-  const members = text.split(",").map((member) => member.trim());
+  // White space at the ends belongs to a secret, as it did before there were lists.
+  const members = text.split(/\s*,\s*/);
   const secrets = members.map((member) => member.replace(/^pepper:/, "").replaceAll("%2C", ","));
   const marked = members.findIndex((member) => member.startsWith(PEPPER));
   const which = (n: number): string => (members.length === 1 ? "" : `secret ${n + 1} of ${members.length} `);

@@ -1,8 +1,9 @@
 // The edge of POST /ingest/batch: a body of up to 10,000 events becomes records of the log, each
 // event answered for itself.
+import { monthsBefore } from "../../domain/calendar.ts";
 import type { Identify } from "../../domain/device-id.ts";
 import type { EventReceived } from "../../schemas/generated.ts";
-import type { Admission, Arrival, UnixMs } from "../../stream/flow.ts";
+import type { Admission, Arrival } from "../../stream/flow.ts";
 import { addressOf } from "./address.ts";
 import { admitEvent, type Terms, userAgentOf } from "./event.ts";
 import { type BatchBody, findBatch, readBatch, Unread } from "./read-batch.ts";
@@ -36,10 +37,13 @@ const COMMON_SEGMENTS = ["MX", "VD", "DA", "HA", "IT", "NW"] as const;
  */
 export const acceptsBatch = (body: unknown): BatchBody => {
   if (isRead(body)) return body;
-  const steps = readBatch(findBatch(body));
+  return resultOf(readBatch(resultOf(findBatch(body))));
+};
+
+const resultOf = <T>(steps: Iterator<void, T>): T => {
   for (;;) {
-    const { done, value } = steps.next();
-    if (done) return value;
+    const step = steps.next();
+    if (step.done === true) return step.value;
   }
 };
 
@@ -75,9 +79,3 @@ const termsOf = (body: BatchBody, arrival: Arrival, facts: BatchFacts): Terms =>
   userAgent: userAgentOf(arrival.header("user-agent"), facts.identify),
   batchId: facts.batchId ?? null,
 });
-
-/** The same day and time of day so many calendar months earlier (UTC), as retention counts them. */
-const monthsBefore = (at: UnixMs, months: number): UnixMs => {
-  const date = new Date(at);
-  return date.setUTCMonth(date.getUTCMonth() - months);
-};

@@ -4,7 +4,7 @@
 import type { Identify } from "../../domain/device-id.ts";
 import { EVENT_ID, sentEventId } from "../../domain/ids.ts";
 import { leadKey } from "../../domain/lead-key.ts";
-import { MAX_EMAILS, scrub, scrubText, TooManyEmails } from "../../domain/personal/personal-data.ts";
+import { scrub, scrubText, TooMuchPersonalData } from "../../domain/personal/personal-data.ts";
 import { PERSONAL_FORM } from "../../domain/personal/personal-form.ts";
 import type { EventReceived } from "../../schemas/generated.ts";
 import type { Admission, Refusal, UnixMs } from "../../stream/flow.ts";
@@ -60,12 +60,12 @@ const PLACEHOLDERS: ReadonlySet<string> = new Set([
   "nan",
   "00000000-0000-0000-0000-000000000000",
 ]);
-const tooManyEmails: Refusal = {
+const tooMuch = (problem: TooMuchPersonalData): Refusal => ({
   code: "event_too_large",
   field: null,
-  message: `a text of the event holds more than ${MAX_EMAILS} e-mail addresses: send fewer`,
+  message: problem.message,
   retryable: false,
-};
+});
 const noWarnings: readonly string[] = [];
 const noProps: Props = {};
 
@@ -81,7 +81,8 @@ export const admitEvent = (given: unknown, terms: Terms): Admission<EventReceive
     return { kind: "accepted", id: data.event_id, at: Math.min(data.ts, terms.receivedAt), data };
   } catch (problem) {
     if (problem instanceof Refused) return { kind: "refused", id: senderIdIn(given), refusal: problem.refusal };
-    if (problem instanceof TooManyEmails) return { kind: "refused", id: senderIdIn(given), refusal: tooManyEmails };
+    if (problem instanceof TooMuchPersonalData)
+      return { kind: "refused", id: senderIdIn(given), refusal: tooMuch(problem) };
     throw problem;
   }
 };
@@ -283,7 +284,7 @@ export const userAgentOf = (header: string | undefined, identify: Identify): Req
     return { text: cut(value, MAX_USER_AGENT), wasPlain };
   } catch (problem) {
     // No browser names itself by a thousand addresses.
-    if (problem instanceof TooManyEmails) return null;
+    if (problem instanceof TooMuchPersonalData) return null;
     throw problem;
   }
 };

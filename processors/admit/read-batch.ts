@@ -40,10 +40,13 @@ const MAX_SENT_BYTES = 2 * MAX_EVENT_BYTES;
 /** Of one event. Short texts that are all different cost 0.5 us each. */
 const MAX_VALUES = 150_000;
 
-/** Throws BadBody with the place of the problem. Linear in the bytes, nothing is parsed. */
-export const findBatch = (body: unknown): FoundBatch => {
+/**
+ * Throws BadBody with the place of the problem. Linear in the bytes, nothing is parsed; others may
+ * have their turn at each `yield`.
+ */
+export function* findBatch(body: unknown): Generator<void, FoundBatch> {
   const bytes = bytesOf(body);
-  const layout = layoutOf(bytes, "events", LIMITS);
+  const layout = yield* layoutOf(bytes, "events", LIMITS);
   const { containers, list } = layout;
   if (bytes.length - (list === null ? 0 : list.to - list.from) > MAX_REST_BYTES)
     throw new BadBody(
@@ -52,7 +55,7 @@ export const findBatch = (body: unknown): FoundBatch => {
       `the body has more than ${MAX_REST_BYTES} bytes that are no events: send {"events": [...]}`,
     );
   return { bytes, layout, heapBytes: bytes.length * BYTES_A_CHARACTER + containers * BYTES_A_CONTAINER };
-};
+}
 
 const BYTE_ORDER_MARK = Buffer.from([0xef, 0xbb, 0xbf]);
 

@@ -28,8 +28,8 @@ export interface Purged {
   readonly byClient: ReadonlyMap<number, number>;
   /** Left as they are, and looked at again by the next run. */
   readonly damaged: readonly { readonly key: string; readonly message: string }[];
-  /** False when it stopped early: the next run goes on. */
-  readonly isDone: boolean;
+  /** The hour before which it stopped early: the next run goes on; null: it is done. */
+  readonly stoppedAt: UnixMs | null;
 }
 
 export interface PurgeSettings {
@@ -37,6 +37,11 @@ export interface PurgeSettings {
   readonly isClosing: () => boolean;
   /** Reads and counts, and changes nothing. */
   readonly isDry?: boolean;
+  /**
+   * Where a run stopped that met a damaged file: hours before it are left out, and no mark moves
+   * past them.
+   */
+  readonly goOnAt?: UnixMs | null;
 }
 
 const DAY_MS = 86_400_000;
@@ -83,14 +88,15 @@ export const purgeExpired = async (
   const marks = await marksOf(objects, topic);
   const due = dueOf(clients, marks, settings.now);
   const found = { files: 0, byClient: new Map<number, number>(), damaged: [] as Purged["damaged"][number][] };
-  const from = Math.min(...due.map((one) => one.from));
+  const { goOnAt = null } = settings;
+  const from = Math.max(goOnAt ?? 0, Math.min(...due.map((one) => one.from)));
   const to = Math.max(...due.map((one) => one.until));
-  let cleanUntil = to;
-  let isDone = true;
+  let cleanUntil = goOnAt === null ? to : 0;
+  let stoppedAt: UnixMs | null = null;
   if (due.length > 0)
     for await (const hour of hoursOf(objects, topic, { from, to })) {
-      isDone = !settings.isClosing();
-      if (!isDone) {
+      if (settings.isClosing()) {
+        stoppedAt = hour;
         cleanUntil = Math.min(cleanUntil, hour);
         break;
       }
@@ -101,7 +107,7 @@ export const purgeExpired = async (
     }
   if (!settings.isDry && due.length > 0) await moveMarks(objects, topic, marks, due, cleanUntil);
   const records = [...found.byClient.values()].reduce((sum, count) => sum + count, 0);
-  return { ...found, records, isDone };
+  return { ...found, records, stoppedAt };
 };
 
 interface Hour {

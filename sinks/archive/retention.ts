@@ -1,5 +1,6 @@
 // Deletes hours that are older than events are kept.
 
+import { monthsBefore } from "../../domain/calendar.ts";
 import type { Objects } from "../../infra/objects/objects.ts";
 import type { UnixMs } from "../../stream/flow.ts";
 import { folderOf, hourText } from "./names.ts";
@@ -12,11 +13,7 @@ import { hoursOf } from "./read.ts";
 const KEPT_MONTHS = 24;
 
 /** What was received before this time is kept no longer; months as an edge counts them. */
-export const keptSince = (now: UnixMs, months = KEPT_MONTHS): UnixMs => {
-  const date = new Date(now);
-  date.setUTCMonth(date.getUTCMonth() - months);
-  return date.getTime();
-};
+export const keptSince = (now: UnixMs, months = KEPT_MONTHS): UnixMs => monthsBefore(now, months);
 
 /**
  * Answers the number of files that were deleted. Of each file the records go before the

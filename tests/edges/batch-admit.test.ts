@@ -533,6 +533,18 @@ describe("personal data", () => {
     expect(code(event({ props: { list: [emails(1_001).join(" ")] } }))).toBe("event_too_large");
   });
 
+  test("an event with more personal data than is brought into its form is refused alone", () => {
+    const names = (count: number, name: string) => ({ list: Array.from({ length: count }, () => ({ name })) });
+    expect(taken(event({ props: names(300, "Ana María de la Cruz") })).warnings).toEqual(["pii_hashed"]);
+    expect(code(event({ props: names(340, "\ufdfa".repeat(1_000)) }))).toBe("event_too_large");
+    const emails = Array.from({ length: 900 }, () => `${"\ufdfa".repeat(64)}@${"\ufdfa".repeat(200)}.mx`);
+    expect(code(event({ props: { emails } }))).toBe("event_too_large");
+  });
+  test("a long list under a personal key is one hash, whatever its texts are", () => {
+    const name = Array.from({ length: 300 }, () => "\ufdfa".repeat(1_000));
+    expect(propsOf({ name })).toEqual({ name: hash(JSON.stringify(name)) });
+  });
+
   test("what is shaped like an e-mail is hashed wherever it stands", () => {
     const record = taken(
       event({

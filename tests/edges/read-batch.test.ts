@@ -9,6 +9,16 @@ import { BadBody } from "../../stream/flow.ts";
 import { noon } from "../support/builders.ts";
 import { pageView, token } from "../support/shop.ts";
 
+/** What the steps come to, and at how many places others could have their turn. */
+const ran = <T>(steps: Iterator<void, T>): { readonly value: T; readonly turns: number } => {
+  let turns = 0;
+  for (let step = steps.next(); ; step = steps.next()) {
+    if (step.done === true) return { value: step.value, turns };
+    turns += 1;
+  }
+};
+const found = (body: string) => ran(findBatch(Buffer.from(body))).value;
+
 const outcome = (body: string): unknown => {
   try {
     return acceptsBatch(Buffer.from(body)).events;
@@ -68,7 +78,7 @@ test("large bodies are read too, in several parts", () => {
     v: 1,
     events: Array.from({ length: 3_000 }, (_, n) => ({ n, x: ']},{["'.repeat(n % 40) })),
   });
-  expect(findBatch(Buffer.from(body)).layout.parts.length).toBeGreaterThan(3);
+  expect(found(body).layout.parts.length).toBeGreaterThan(3);
   expect(outcome(body)).toEqual(expected(body));
 });
 
@@ -123,12 +133,32 @@ test("an event that would cost too much to parse is refused alone, and its neigh
 
 test("ten thousand events of sixty keys are taken, in parts between which others have their turn", () => {
   const one = `{${many(60, (n) => `"key_number_${n}":${n}`)}}`;
-  const steps = readBatch(findBatch(Buffer.from(`{"events":[${new Array(10_000).fill(one).join()}]}`)));
-  let turns = 0;
-  let step = steps.next();
-  for (; step.done !== true; step = steps.next()) turns += 1;
-  expect(step.value.events.length).toBe(10_000);
+  const { value, turns } = ran(readBatch(found(`{"events":[${new Array(10_000).fill(one).join()}]}`)));
+  expect(value.events.length).toBe(10_000);
   expect(turns).toBeGreaterThan(100);
+});
+
+const MIB = 1_048_576;
+test.each([
+  ["values", "[0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0]\n"],
+  ["one text", "x"],
+  ["escapes", '\\"'],
+  ["white space", " "],
+])("others have their turn after each mebibyte that is looked through: %s", (kind, one) => {
+  const filling = one.repeat((24 * MIB) / one.length);
+  const list = kind === "values" ? filling.trim().replaceAll("\n", ",") : `"${filling}"`;
+  const events = kind === "white space" ? `${filling}1` : kind === "values" ? `[${list}]` : list;
+  const { value, turns } = ran(findBatch(Buffer.from(`{"events":[${events}]}`)));
+  expect(value.layout.parts.length).toBeGreaterThan(0);
+  expect(turns).toBeGreaterThanOrEqual(23);
+});
+test("a body of ordinary size takes no turn of its own", () => {
+  expect(ran(findBatch(Buffer.from(`{"events":[${new Array(1_000).fill(good).join()}]}`))).turns).toBe(0);
+});
+
+test("a list that ends with a brace is no JSON", () => {
+  expect(outcome('{"events":[{"t":"page_view"}}}')).toBe("bad_json");
+  expect(outcome(`{"events":[1},"x":[2]}`)).toBe("bad_json");
 });
 
 test.each([
@@ -137,5 +167,5 @@ test.each([
   ["ten thousand events and one", `{"events":[${"1,".repeat(10_000)}1]}`, "send 1 to 10000"],
   ["texts beside the events", `{"events":[1],"x":[${many(20_000, (n) => `"${n}"`)}]}`, 'send {"events": [...]}'],
 ])("%s are refused before they are parsed, with a way out", (_, body, cure) => {
-  expect(() => findBatch(Buffer.from(body))).toThrow(cure);
+  expect(() => found(body)).toThrow(cure);
 });

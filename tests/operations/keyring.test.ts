@@ -13,11 +13,17 @@ describe("the list", () => {
   test.each<[string, Keyring]>([
     [first, { newest: first, accepted: [first], pepper: first }],
     [`${second},${first}`, { newest: second, accepted: [second, first], pepper: first }],
-    [` ${second} , ${first} `, { newest: second, accepted: [second, first], pepper: first }],
+    [`${second} ,\n ${first}`, { newest: second, accepted: [second, first], pepper: first }],
     [`${second},pepper:${first}`, { newest: second, accepted: [second], pepper: first }],
     [`${third},${second},pepper:${first}`, { newest: third, accepted: [third, second], pepper: first }],
     [`${first}%2Cx`, { newest: `${first},x`, accepted: [`${first},x`], pepper: `${first},x` }],
   ])("is read from the newest to the pepper (%#)", (text, keyring) => expect(keyringOf(text)).toEqual(keyring));
+
+  test("keeps the line feed that a secret read from a file ends in: it was hashed with it before", () => {
+    expect(keyringOf(`${first}\n`).pepper).toBe(`${first}\n`);
+    expect(keyringOf(`${second},${first}\n`)).toMatchObject({ newest: second, pepper: `${first}\n` });
+    expect(keyringOf(`${second}\n,pepper:${first}\n`)).toMatchObject({ newest: second, pepper: `${first}\n` });
+  });
 
   test.each([
     ["", "must have at least 32 characters"],

@@ -1,7 +1,7 @@
 // Days and months of Mexico City, against the dates that people know and against Intl.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { dayOf, monthOf, monthsAfter, startOfDay } from "../../domain/calendar.ts";
+import { dayOf, monthOf, monthsAfter, monthsBefore, startOfDay } from "../../domain/calendar.ts";
 
 const wall = new Intl.DateTimeFormat("en-CA", {
   timeZone: "America/Mexico_City",
@@ -89,4 +89,23 @@ test.each([
 });
 test("months after a day that is none are refused", () => {
   expect(() => monthsAfter("2026-02-30", 1)).toThrow(RangeError);
+});
+
+test.each([
+  ["2027-03-31T10:00:00.000Z", 1, "2027-02-28T10:00:00.000Z"],
+  ["2028-02-29T00:00:00.000Z", 24, "2026-02-28T00:00:00.000Z"],
+  ["2026-12-31T23:59:59.999Z", 6, "2026-06-30T23:59:59.999Z"],
+  ["2027-01-15T12:00:00.000Z", 13, "2025-12-15T12:00:00.000Z"],
+])("%s less %i months is %s, never a day of the month behind", (at, months, before) => {
+  expect(new Date(monthsBefore(Date.parse(at), months)).toISOString()).toBe(before);
+});
+test("months before a time are whole months, and never begin earlier as days pass", () => {
+  fc.assert(
+    fc.property(instants, fc.integer({ min: 1, max: 24 }), (at, months) => {
+      const [before, date] = [new Date(monthsBefore(at, months)), new Date(at)];
+      const count = (one: Date): number => one.getUTCFullYear() * 12 + one.getUTCMonth();
+      expect(count(date) - count(before)).toBe(months);
+      expect(monthsBefore(at + 86_400_000, months)).toBeGreaterThanOrEqual(before.getTime());
+    }),
+  );
 });

@@ -120,3 +120,14 @@ test("the file can be carried into a browser: it imports nothing and names nothi
   expect(source).not.toMatch(/^import /m);
   expect(source).not.toMatch(/\b(Buffer|process|require)\b/);
 });
+
+test("a text is formed in time that grows with its length, whatever is in it", () => {
+  const accents = (count: number): string => "\u0315".repeat(count / 2) + "\u0316".repeat(count / 2);
+  for (const text of [accents(65_536), "\ufdfa".repeat(65_536), `${accents(1_000)} `.repeat(65)])
+    for (const kind of kinds) {
+      const began = process.cpuUsage();
+      const form = personalForm(kind, text);
+      expect(process.cpuUsage(began).user / 1_000, kind).toBeLessThan(500);
+      expect(personalForm(kind, form)).toBe(form);
+    }
+});

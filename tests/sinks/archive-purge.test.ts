@@ -56,7 +56,7 @@ const fine = { gaps: [], overlaps: [], damaged: [] };
 test("what a client keeps no longer is gone from old files, and the others' records and newer ones stay", async () => {
   const objects = await filled();
   const purged = await purgeExpired(objects, TOPIC, [of(3, 3), of(30, 24), of(7, 12)], open);
-  expect(purged).toMatchObject({ files: 2, records: 3, isDone: true, damaged: [] });
+  expect(purged).toMatchObject({ files: 2, records: 3, stoppedAt: null, damaged: [] });
   expect([...purged.byClient]).toEqual([
     [3, 2],
     [7, 1],
@@ -143,7 +143,10 @@ test("one that must close goes on where it stopped, and a damaged file is met ag
   const objects = await filled();
   const hours = [false, true];
   const closing = { now, isClosing: () => hours.shift() ?? true };
-  expect(await purgeExpired(objects, TOPIC, [of(3, 3)], closing)).toMatchObject({ records: 1, isDone: false });
+  expect(await purgeExpired(objects, TOPIC, [of(3, 3)], closing)).toMatchObject({
+    records: 1,
+    stoppedAt: monthsAgo(4),
+  });
   const [second] = [...objects.held.keys()].filter((key) => /-0+3-0+5\.avro$/.test(key));
   const good = objects.held.get(second!)!;
   objects.held.set(second!, good.subarray(0, 90));
@@ -155,6 +158,39 @@ test("one that must close goes on where it stopped, and a damaged file is met ag
   objects.held.set(second!, good);
   expect(await purgeExpired(objects, TOPIC, [of(3, 1)], open)).toMatchObject({ records: 1, damaged: [] });
   expect((await heldIn(objects)).slice(0, 3)).toEqual(["0-2: 30 7", "3-5: 30 7", "6-8: 30 7"]);
+});
+
+test("behind a damaged file the next turn goes on where this one stopped; the file is met again later", async () => {
+  const objects = await filled();
+  const [first] = [...objects.held.keys()].filter((key) => /-0+0-0+2\.avro$/.test(key));
+  const good = objects.held.get(first!)!;
+  objects.held.set(first!, good.subarray(0, 90));
+  let goOnAt: number | null = null;
+  for (let turn = 0; turn < 3; turn += 1) {
+    const looks = [false];
+    const purged = await purgeExpired(objects, TOPIC, [of(3, 1)], {
+      now,
+      goOnAt,
+      isClosing: () => looks.shift() ?? true,
+    });
+    expect(purged).toMatchObject({ records: turn === 0 ? 0 : 1, stoppedAt: [monthsAgo(4), monthsAgo(2), null][turn] });
+    goOnAt = purged.stoppedAt;
+  }
+  objects.held.set(first!, good);
+  expect((await heldIn(objects)).slice(0, 3)).toEqual(["0-2: 3 30 7", "3-5: 30 7", "6-8: 30 7"]);
+  expect(await purgeExpired(objects, TOPIC, [of(3, 1)], open)).toMatchObject({ records: 1, stoppedAt: null });
+  expect((await heldIn(objects)).slice(0, 3)).toEqual(["0-2: 30 7", "3-5: 30 7", "6-8: 30 7"]);
+});
+
+test("at the end of a long month a client that keeps one month loses no day of it", async () => {
+  const march = (day: number, hour = 12): number => Date.UTC(2027, 2, day, hour);
+  const objects = inMemoryObjects();
+  const kept = messages.slice(0, 3).map((message) => ({ ...message, appendedAt: march(1, 5) }));
+  const keep = archiver(objects, async () => null);
+  await keep({ topic: TOPIC, partition: 7, messages: kept, highWatermark: 3 }, async () => undefined);
+  const on = (at: number) => purgeExpired(objects, TOPIC, [of(3, 1)], { ...open, now: at });
+  for (const day of [29, 30, 31]) expect(await on(march(day)), `on March ${day}`).toMatchObject({ records: 0 });
+  expect(await on(march(31 + 2))).toMatchObject({ records: 1 });
 });
 
 test("a value that the log refused is kept 30 days, whatever its name", async () => {

@@ -108,6 +108,7 @@ const pieces: Readonly<Record<string, Kind>> = {
   "letters before a sign": () => (n) => JSON.stringify(`${"a".repeat(60_000)}@${n}`),
   "what is nearly a link": () => (n) => JSON.stringify(`https://${"a.".repeat(3_000)}/?${"a=%".repeat(3_000)}${n}`),
   "letters that grow when normalised": () => (n) => JSON.stringify(`${"\ufdfa".repeat(2_000)}${n}`),
+  "accents to be put in order": () => (n) => JSON.stringify(`${n}${"\u0315".repeat(30_000)}${"\u0316".repeat(30_000)}`),
   "one key again and again": () => () => `{${'"a":1,'.repeat(500)}"a":2}`,
   nothing: () => () => "null",
 };

@@ -37,8 +37,15 @@ interface BatchAnswer {
   readonly batch_id: string;
 }
 
+/**
+ * Looking through a body takes slices of the loop too, and those of all bodies together would be
+ * one long turn: large bodies have them one after the other.
+ */
+const LOOKED_THROUGH_BYTES = 10 * 1024 * 1024;
+
 export const open: OpenEdge = (parts) => {
   const edge = hostEdge(pipeline, "batch", parts);
+  const lookInLane = openLane(LOOKED_THROUGH_BYTES);
   const runInLane = openLane();
   return async (request, response) => {
     const began = performance.now();
@@ -56,8 +63,8 @@ export const open: OpenEdge = (parts) => {
     checkType(request);
     parts.path.expectRoom();
     const sender = { token: String(token.token_id), address: request.ip ?? "" };
-    const { answer, taken } = await withBody(request, sender, (raw) => {
-      const batch = findBatch(raw);
+    const { answer, taken } = await withBody(request, sender, async (raw) => {
+      const batch = await lookInLane(raw.length, () => inSlices(findBatch(raw)));
       return runInLane(batch.heapBytes, async () => {
         const receivedAt = Date.now();
         const facts = factsOf(parts, token, receivedAt);

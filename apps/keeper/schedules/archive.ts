@@ -36,6 +36,8 @@ export interface PurgePorts {
  */
 export const archivePurge = ({ pool, objects, log, clock }: PurgePorts): Schedule => {
   let doneOn = "";
+  /** Behind a damaged file, which holds the marks back: a turn that began there would never end. */
+  let goOnAt: number | null = null;
   return {
     name: "archive-purge",
     pauseMs: 60_000,
@@ -44,11 +46,12 @@ export const archivePurge = ({ pool, objects, log, clock }: PurgePorts): Schedul
       const today = new Date(now).toISOString().slice(0, 10);
       if (doneOn === today) return 0;
       const end = performance.now() + TURN_MS;
-      const settings = { now, isClosing: () => isClosing() || performance.now() > end };
+      const settings = { now, goOnAt, isClosing: () => isClosing() || performance.now() > end };
       try {
-        const { records, damaged, isDone } = await purgeArchive(pool, objects, archiving.topic, settings);
+        const { records, damaged, stoppedAt } = await purgeArchive(pool, objects, archiving.topic, settings);
         for (const { key, message } of damaged) log.warn("archive.not_purged", { key, reason: message });
-        if (isDone) doneOn = today;
+        if (stoppedAt === null) doneOn = today;
+        if (damaged.length > 0 || goOnAt !== null) goOnAt = stoppedAt;
         return records;
       } catch (error) {
         if (error instanceof PurgeBusy) return "busy";

@@ -160,27 +160,28 @@ class Folding {
 
   /** Of the keys that this event is about to meet, those that were not loaded yet. */
   lacking(event: Recorded<any>): readonly string[] {
-    if (this.#hosted.stage.memory?.furtherKeysOf === undefined) return [];
     if (this.#remembered.decided(event.id) !== undefined) return [];
-    return this.#remembered.lacks(this.#furtherKeysOf(event));
+    return this.#remembered.lacks(this.#met(event).further);
   }
 
-  #furtherKeysOf(event: Recorded<any>): readonly string[] {
-    const { memory } = this.#hosted.stage;
-    if (memory?.furtherKeysOf === undefined) return [];
-    const values = memory.keysOf(event).map((key) => this.#remembered.meet(event, key));
-    return memory.furtherKeysOf(event, values);
+  /** The keys that an event names, what lies there, and the keys that this names in its turn. */
+  #met(event: Recorded<any>) {
+    const memory = this.#hosted.stage.memory!;
+    const keys = memory.keysOf(event);
+    const values = keys.map((key) => this.#remembered.meet(event, key));
+    return { keys, values, further: memory.furtherKeysOf?.(event, values) ?? [] };
   }
 
   /** Runs the processor against the state that the event meets, and notes what it left behind. */
   #decide(event: Recorded<any>, facts: unknown): Outcome<any, any, string> {
     const { run, memory } = this.#hosted.stage;
     if (memory === undefined) return run(event, null, facts);
-    const keys = [...memory.keysOf(event), ...this.#furtherKeysOf(event)];
-    const state = memory.stateOf(
-      keys,
-      keys.map((key) => this.#remembered.meet(event, key)),
-    );
+    let { keys, values, further } = this.#met(event);
+    if (further.length > 0) {
+      keys = [...keys, ...further];
+      values = [...values, ...further.map((key) => this.#remembered.meet(event, key))];
+    }
+    const state = memory.stateOf(keys, values);
     const outcome = run(event, state, facts);
     if (outcome.kind === "reject") return outcome;
     for (const { key, value } of memory.changes(keys, state, outcome.state)) this.#remembered.note(event, key, value);
@@ -272,14 +273,15 @@ export function* folding(
       throw new ProcessorThrew(name, one.source.offset, cause);
     }
   };
-  if (memory?.furtherKeysOf !== undefined) {
+  const namesFurtherKeys = memory?.furtherKeysOf !== undefined;
+  if (namesFurtherKeys) {
     // All that can be known of them before anything is decided, in one load.
     const keys = [...new Set(given.flatMap((one) => at(one, () => folding.lacking(one.event))))];
     if (keys.length > 0) remembered.learn(keys, (yield keys) ?? nothingLoaded);
   }
   for (const one of given) {
     if (isDue()) yield [];
-    const keys = at(one, () => folding.lacking(one.event));
+    const keys = namesFurtherKeys ? at(one, () => folding.lacking(one.event)) : [];
     if (keys.length > 0) remembered.learn(keys, (yield keys) ?? nothingLoaded);
     at(one, () => folding.one(one, factsOf));
   }

@@ -67,7 +67,12 @@ export const attribute: Processor<EventScored, Out, Journey, AttributeFacts, "no
     kind !== null,
   );
   const attributed: EventAttributed = {
-    ...{ event: shown, enrichment, fraud, credit, version: 1, merged_into: null },
+    event: shown,
+    enrichment,
+    fraud,
+    credit,
+    version: 1,
+    merged_into: null,
     refunded_minor: null,
   };
   const emitted: Emitted<Out> =

@@ -54,8 +54,9 @@ test("a sale: who was considered, by what it was decided, what it earned and wha
     if (shown.entries.length < 2) throw new Error(`${shown.entries.length} entries`);
     return shown;
   });
+  // The second version says what was given back.
   expect(found.versions[0]).toMatchObject({
-    version: 1,
+    version: 2,
     credit_method: "click",
     sender_event_id: "explained",
     value_minor: "100000",

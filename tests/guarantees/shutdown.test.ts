@@ -37,7 +37,6 @@ afterAll(async () => {
 const started = async () => {
   const config = readConfig({
     ...env,
-    TRIBUTARY_SECRET: "pL3vQ9xT7mK1wZ8rN4sB6yD2hJ5cF0gA",
     CLICKHOUSE_URL: env.CLICKHOUSE_URL ?? "http://127.0.0.1:1",
     KAFKA_TOPIC_PREFIX: topicPrefix,
     OPS_PORT: "0",

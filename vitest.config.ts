@@ -3,6 +3,7 @@
 // on one embedded stack of real servers, the others (`guarantees`, `product`, `suite`) on servers
 // of their own, which they kill. scripts/test.mjs runs these in two lanes side by side.
 import { readdirSync, readFileSync } from "node:fs";
+import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import { defineConfig } from "vitest/config";
 
@@ -18,7 +19,7 @@ const needServers = readdirSync("tests", { recursive: true, encoding: "utf8" })
 
 /** Ten thousands of random histories, and a second copy of the sources that is compiled. */
 const thorough = ["tests/processors/oracle/**/*.test.ts", "tests/recipes/**/*.test.ts"];
-/** The fault suite is the longest file: it is a project, so that it can end a lane. */
+/** The longest file: it is a project, so that it can end a lane. */
 const suite = "tests/guarantees/suite.test.ts";
 const own = needServers.filter((file) => file !== suite && !sharesStack(file));
 const ownServers = {
@@ -27,6 +28,8 @@ const ownServers = {
   suite: [suite],
 };
 
+/** vitest leaves one core free, which of two is half. */
+const everyCore = { maxWorkers: availableParallelism() };
 const lane = {
   fileParallelism: false,
   testTimeout: 60_000,
@@ -45,12 +48,13 @@ export default defineConfig({
           include: ["tests/**/*.test.ts"],
           exclude: [...needServers, ...thorough, measures],
           testTimeout: 30_000,
+          ...everyCore,
           sequence: { groupOrder: 0 },
         },
       },
       {
         extends: true,
-        test: { name: "thorough", include: thorough, testTimeout: 300_000, sequence: { groupOrder: 0 } },
+        test: { name: "thorough", include: thorough, testTimeout: 300_000, ...everyCore, sequence: { groupOrder: 0 } },
       },
       {
         extends: true,

@@ -39,7 +39,7 @@ if (isFast || rest.length > 0) run([...vitest, ...(isFast ? ["--project", "fast"
 else {
   const first = await suites(["fast", "thorough", "gate"]);
   // Both lanes mostly wait, for servers that start and for groups that join again.
-  const lanes = await Promise.all([suites(["guarantees", "shared"], "lane 1"), suites(["product", "suite"], "lane 2")]);
+  const lanes = await Promise.all([suites(["guarantees", "suite"], "lane 1"), suites(["product", "shared"], "lane 2")]);
   const sum = (count) => [first, ...lanes].reduce((total, one) => total + one[count], 0);
   const skipped = sum("skipped");
   console.log(`\n${sum("passed")} passed, ${sum("failed")} failed${skipped > 0 ? `, ${skipped} skipped` : ""}`);

@@ -38,6 +38,22 @@ export const keepScope = async (tx: PoolClient, scope: Scope): Promise<void> => 
   await setTenants(tx, [...new Set([...tenantsOf(scope), ...changed.map(Number)])]);
 };
 
+/**
+ * Asks one thing that the caller may not see itself, e.g. whether a shared partner is owed anything
+ * by any of its clients; then the scope is back.
+ */
+export const askingOf = async <T>(
+  tx: PoolClient,
+  scope: Scope,
+  clients: readonly number[],
+  ask: () => Promise<T>,
+): Promise<T> => {
+  await setTenants(tx, clients);
+  const answer = await ask();
+  await setTenants(tx, tenantsOf(scope));
+  return answer;
+};
+
 const setTenants = async (tx: PoolClient, clients: readonly number[]): Promise<void> => {
   await tx.query(sql`select set_config('app.clients', ${clients.join(",")}, true)`);
 };

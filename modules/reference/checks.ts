@@ -64,7 +64,8 @@ const checks: Readonly<Record<EntityName, Check>> = {
   contracts: (draft, around) => [
     ...exists(around.newest, "clients", draft.record.client_id, `${draft.field}.client_id`),
     ...isPartnerOf(around.newest, draft.record.partner_id, draft.record.client_id, `${draft.field}.partner_id`),
-    ...segmentProblems(draft, around),
+    // Of one that is there its segment was checked when it was made, and may be switched off since.
+    ...(draft.version > 1 ? [] : segmentProblems(draft, around)),
     ...currencyProblems(draft, around),
   ],
   rules: ({ record, field }, { newest }) => [

@@ -10,7 +10,10 @@ import { rangeOf } from "../../processors/score/exclusions.ts";
 import { rules as fraudRules } from "../../processors/score/rules.ts";
 import { checkTerms, termFields, termsOf } from "./contract-terms.ts";
 
-const day = z.iso.date("give a day as YYYY-MM-DD; it is that day in America/Mexico_City");
+/** Days that calendars of all processes know: one that they refuse would stop their pictures. */
+const day = z.iso
+  .date("give a day as YYYY-MM-DD; it is that day in America/Mexico_City")
+  .refine((text) => text >= "1970" && text < "3000", "give a day of the years 1970 to 2999");
 const words = (most: number) =>
   z.string().trim().min(1, "give a text of at least one character").max(most, `at most ${most} characters`);
 const currency = z

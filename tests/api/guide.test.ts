@@ -47,12 +47,14 @@ const shown = (value: unknown): unknown => {
 test("every request is answered as the page says", async () => {
   expect(exchanges.length).toBeGreaterThan(10);
   const token = await running.token("admin@demo.tributary.test");
-  let id = "";
+  const ids = { id: "", partner: "" };
+  const filled = (text: string): string => text.replaceAll("{id}", ids.id).replaceAll("{partner}", ids.partner);
   for (const { path, status, answer, body, ...asked } of exchanges) {
-    const place = path.replaceAll("{id}", id);
-    const got = await ask(place, { ...asked, token, ...(body !== undefined && { body }) });
+    const place = filled(path);
+    const got = await ask(place, { ...asked, token, ...(body !== undefined && { body: filled(body) }) });
     expect(got.status, `${asked.method} ${place}: ${got.text}`).toBe(status);
     if (answer.trim() !== "") expect(got.body, `${asked.method} ${place}`).toEqual(shown(JSON.parse(answer)));
-    if (asked.method === "POST" && path === "/api/clients" && status === 201) id = String(got.body.id);
+    if (asked.method === "POST" && path === "/api/clients" && status === 201) ids.id = String(got.body.id);
+    if (asked.method === "POST" && path === "/api/partners") ids.partner = String(got.body.id);
   }
 });

@@ -520,6 +520,16 @@ describe("a change is refused", () => {
       "contracts[0].effective_from: give a day as YYYY-MM-DD; it is that day in America/Mexico_City",
     ],
     [
+      "a day that the calendar of the pipeline refuses",
+      { effective_from: "0001-01-01" },
+      "contracts[0].effective_from: give a day of the years 1970 to 2999",
+    ],
+    [
+      "an end after every calendar",
+      { effective_to: "9999-12-31" },
+      "contracts[0].effective_to: give a day of the years 1970 to 2999",
+    ],
+    [
       "an end before the beginning",
       { effective_to: "2023-12-31" },
       "contracts[0].effective_to: end after effective_from: it is the first day on which this is no longer in force",

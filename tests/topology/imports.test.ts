@@ -123,6 +123,7 @@ const moduleImports: Readonly<Record<string, readonly string[]>> = {
   installation: ["access", "privacy", "reference"],
   invitations: ["access", "audit", "mails", "reference"],
   outbox: ["edges", "rollups"],
+  partners: ["reference"],
   receipts: ["groups"],
   reference: ["outbox"],
   repair: ["alerts", "groups"],

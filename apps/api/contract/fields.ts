@@ -28,7 +28,9 @@ export const words = (most: number) =>
     .refine((text) => !INVISIBLE.test(text), "leave out controls and marks of direction");
 
 /** A day of America/Mexico_City. */
-const day = z.iso.date("give a day as YYYY-MM-DD");
+export const day = z.iso
+  .date("give a day as YYYY-MM-DD")
+  .refine((text) => text >= "2000" && text < "2101", "give a day of the years 2000 to 2100");
 /** Stored as Unix milliseconds. */
 export const time = z.codec(z.number(), z.iso.datetime(), {
   decode: (at) => new Date(at).toISOString(),

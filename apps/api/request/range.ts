@@ -38,7 +38,7 @@ const STALE_MS = 15 * 60_000;
 const LOCKED_ON = 8;
 
 /** The moment from which on nothing of the month of that day changes but by adjustments. */
-const lockedFrom = (day: string): UnixMs => {
+export const lockedFrom = (day: string): UnixMs => {
   const next = monthsAfter(`${day.slice(0, 7)}-01`, 1);
   return startOfDay(`${next.slice(0, 7)}-0${LOCKED_ON}`);
 };

@@ -61,5 +61,5 @@ test("of two purges one works, and a dry one disturbs no one", async () => {
       expect(await purge(true)).toMatchObject({ records: 0 });
     },
   );
-  expect(await purge()).toMatchObject({ records: 0, isDone: true });
+  expect(await purge()).toMatchObject({ records: 0, stoppedAt: null });
 });

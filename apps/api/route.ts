@@ -23,7 +23,7 @@ export interface ApiPorts {
   /** Unix milliseconds when this process began to serve. */
   readonly startedAt: number;
   readonly pool: Pool;
-  /** Makes and knows the tokens of invitations. */
+  /** Makes and knows the tokens of invitations, and seals what clients sign with. */
   readonly keyring: Keyring;
   /** Where the portal is; undefined: there is none. */
   readonly portal: string | undefined;
@@ -57,11 +57,13 @@ export interface Work {
   readonly audit: (entry: AuditEntry) => Promise<void>;
   /**
    * Saves reference data, within the scope of the caller. Throws Problem 400 or 409; `conflicts`
-   * names the domain code of a field that another thing has already.
+   * names the domain code of a field that another thing has already. `placeOf` says where an entry
+   * of the changes stands in the body, e.g. "/commissions/2"; without it, the body is the entry.
    */
   readonly change: (
     changes: ReferenceChanges,
     conflicts?: Readonly<Record<string, string>>,
+    placeOf?: (entity: string, n: number) => string,
   ) => Promise<Omit<SavedChange, "isLate">>;
 }
 

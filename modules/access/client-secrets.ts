@@ -14,21 +14,21 @@ const role = "tributary_secrets";
 const placeOf = (clientId: number): string => `client_secrets/${clientId}`;
 
 /** Replaces the client's secret; the old one is good for nothing from then on. */
-export const saveClientSecret = async (
-  pool: pg.Pool,
+export const saveClientSecret = (pool: pg.Pool, clientId: number, secret: string, keyring: Keyring): Promise<void> =>
+  transaction(pool, [clientId], (tx) => saveClientSecretWithin(tx, clientId, secret, keyring));
+
+/** The same inside a transaction of the caller, which sees the client. */
+export const saveClientSecretWithin = async (
+  tx: pg.PoolClient,
   clientId: number,
   secret: string,
   keyring: Keyring,
 ): Promise<void> => {
   const sealed = seal(secret, placeOf(clientId), keyring);
-  await transaction(
-    pool,
-    [clientId],
-    (tx) =>
-      tx.query(sql`insert into client_secrets (client_id, hmac_secret) values (${clientId}, ${sealed})
-      on conflict (client_id) do update set hmac_secret = excluded.hmac_secret, updated_at = clock_timestamp()`),
-    { role },
-  );
+  await tx.query(`set local role ${role}`);
+  await tx.query(sql`insert into client_secrets (client_id, hmac_secret) values (${clientId}, ${sealed})
+    on conflict (client_id) do update set hmac_secret = excluded.hmac_secret, updated_at = clock_timestamp()`);
+  await tx.query("set local role none");
 };
 
 const storedOf = async (tx: pg.PoolClient, clientId: number): Promise<string | undefined> =>
@@ -36,12 +36,18 @@ const storedOf = async (tx: pg.PoolClient, clientId: number): Promise<string | u
     .rows[0]?.hmac_secret;
 
 /** The client's secret; undefined when it has none. Throws CannotUnseal. */
-export const clientSecretOf = async (
-  pool: pg.Pool,
+export const clientSecretOf = (pool: pg.Pool, clientId: number, keyring: Keyring): Promise<string | undefined> =>
+  transaction(pool, [clientId], (tx) => clientSecretWithin(tx, clientId, keyring), { isReadOnly: true });
+
+/** The same inside a transaction of the caller, which sees the client. */
+export const clientSecretWithin = async (
+  tx: pg.PoolClient,
   clientId: number,
   keyring: Keyring,
 ): Promise<string | undefined> => {
-  const stored = await transaction(pool, [clientId], (tx) => storedOf(tx, clientId), { role, isReadOnly: true });
+  await tx.query(`set local role ${role}`);
+  const stored = await storedOf(tx, clientId);
+  await tx.query("set local role none");
   return stored === undefined ? undefined : unseal(stored, placeOf(clientId), keyring);
 };
 

@@ -174,6 +174,7 @@ const campaign = z
       )
       .max(100)
       .default([]),
+    archived: z.boolean().default(false),
   })
   .refine(({ starts_on, ends_on }) => starts_on === null || ends_on === null || starts_on <= ends_on, {
     path: ["ends_on"],
@@ -318,7 +319,8 @@ export const entities = {
     record: campaign,
     fixed: ["client_id"],
     toColumns: same,
-    toRecord: same,
+    // Null in rows of before campaigns could be archived.
+    toRecord: ({ archived, ...rest }) => ({ ...rest, archived: archived === true }),
   },
   links: {
     table: "links",

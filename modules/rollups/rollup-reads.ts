@@ -56,6 +56,12 @@ export const figuresByDay = (clickhouse: Clickhouse, scope: ClientScope, span: S
 const RECENT_DAYS = 2;
 const KNOWN_DAYS = 90;
 
+/** Buckets with an event: of the last days by the minute, before that by the day. */
+const recent = () => [
+  cond`events > 0 and bucket >= now() - interval ${bind("UInt16", KNOWN_DAYS)} day`,
+  cond`grain = 'day' or (grain = 'minute' and bucket >= now() - interval ${bind("UInt16", RECENT_DAYS)} day)`,
+];
+
 /**
  * When the newest minute with an event of each client began, or the newest day when that was more
  * than two days ago; without those that had none for 90 days. Throws when it takes longer.
@@ -69,12 +75,37 @@ export const newestEvents = async (
   const asked = readRows(clickhouse, scopeOf(...clients), {
     from: "rollups",
     columns: { client_id: count("client_id"), newest: count("toUnixTimestamp(max(bucket))") },
-    where: [
-      cond`events > 0 and bucket >= now() - interval ${bind("UInt16", KNOWN_DAYS)} day`,
-      cond`grain = 'day' or (grain = 'minute' and bucket >= now() - interval ${bind("UInt16", RECENT_DAYS)} day)`,
-    ],
+    where: recent(),
     groupBy: ["client_id"],
   });
   const rows = await withTimeout(mostMs, asked, "the newest events are not known in time");
   return new Map(rows.map(({ client_id, newest }) => [client_id, newest * 1_000]));
+};
+
+export interface Activity {
+  readonly events_last_hour: number;
+  /** When its newest minute began, or its newest day; null: none for 90 days. */
+  readonly last_seen_at: UnixMs | null;
+}
+
+/** What one source of a client has sent. Throws when it takes longer. */
+export const activityOf = async (
+  clickhouse: Clickhouse,
+  clientId: number,
+  source: string,
+  mostMs: number,
+): Promise<Activity> => {
+  const asked = readRows(clickhouse, scopeOf(clientId), {
+    from: "rollups",
+    columns: {
+      events: count("sumIf(events, grain = 'minute' and bucket > now() - interval 60 minute)"),
+      newest: count("toUnixTimestamp(max(bucket))"),
+    },
+    where: [cond`source = ${bind("String", source)}`, ...recent()],
+  });
+  const [row] = await withTimeout(mostMs, asked, "what the source has sent is not known in time");
+  return {
+    events_last_hour: row?.events ?? 0,
+    last_seen_at: row === undefined || row.newest === 0 ? null : row.newest * 1_000,
+  };
 };

@@ -7,7 +7,8 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { routesOf } from "../../apps/api/routes.ts";
 import { apiApp, type ServerPorts } from "../../apps/api/server.ts";
 import { openLog } from "../../infra/runtime/log.ts";
-import { asker } from "../support/ask.ts";
+import { writeReference } from "../../modules/reference/writer.ts";
+import { type Asked, asker } from "../support/ask.ts";
 import { type FreshDatabase, freshDatabase } from "../support/fresh-database.ts";
 
 let database: FreshDatabase;
@@ -85,23 +86,33 @@ const written = async () => {
   return rows[0];
 };
 
-test("killed before any statement of it, a write leaves nothing, and sent again it is there once", async () => {
+/** The statements before which the request was killed, until it came through. */
+const killedBefore = async (
+  path: string,
+  asked: Asked,
+  written: () => Promise<unknown>,
+): Promise<readonly string[]> => {
   const before = await written();
+  const lost: string[] = [];
+  for (fatal = 1; ; fatal += 1) {
+    const at = killed;
+    const { status, text } = await ask(path, asked);
+    if (status < 300) break;
+    expect([status, killed - at], `before statement ${fatal}: ${text}`).toEqual([503, 1]);
+    expect(await written(), `before statement ${fatal}: ${statements.at(fatal - 1)}`).toEqual(before);
+    lost.push(statements[fatal - 1] ?? "");
+  }
+  fatal = 0;
+  return lost;
+};
+
+test("killed before any statement of it, a write leaves nothing, and sent again it is there once", async () => {
   const asked = {
     method: "POST",
     body: { name: "A shop", slug: "a-shop" },
     headers: { "idempotency-key": "the-one" },
   };
-  const lost: string[] = [];
-  for (fatal = 1; ; fatal += 1) {
-    const at = killed;
-    const { status } = await ask("/api/clients", asked);
-    if (status === 201) break;
-    expect([status, killed - at], `before statement ${fatal}`).toEqual([503, 1]);
-    expect(await written(), `before statement ${fatal}: ${statements.at(fatal - 1)}`).toEqual(before);
-    lost.push(statements[fatal - 1] ?? "");
-  }
-  fatal = 0;
+  const lost = await killedBefore("/api/clients", asked, written);
   // Every kind of row of the write was once about to be written.
   for (const table of ["clients", "audit", "outbox", "idempotency_keys", "reference_changes"])
     expect(
@@ -114,6 +125,38 @@ test("killed before any statement of it, a write leaves nothing, and sent again 
   expect(done.outbox).toBeGreaterThan(0);
   expect((await ask("/api/clients", asked)).status).toBe(201);
   expect(await written()).toEqual(done);
+});
+
+test("so does a launch: no link, no contract, no budget, and the campaign is still a draft", async () => {
+  const { body: client } = await ask("/api/clients", { method: "POST", body: { name: "Launch", slug: "launch-shop" } });
+  const partner = { partner_id: -1, name: "Partner", email: "partner@example.com", client_ids: [client.id] };
+  const { idOf } = await writeReference(database.pool({ max: 1 }), "test", { partners: [partner] });
+  const partner_id = idOf("partners", -1);
+  const { body: campaign } = await ask("/api/campaigns", {
+    method: "POST",
+    body: { client_id: client.id, name: "Summer", destination_url: "https://shop.example/" },
+  });
+  const launched = async () => {
+    const { rows } = await database.adminPool.query(`select (select count(*) from links)::int as links,
+      (select count(*) from segment_commissions)::int as contracts, (select count(*) from relo_budgets)::int as budgets,
+      (select count(*) from campaigns)::int as campaigns, (select count(*) from audit)::int as audit,
+      (select count(*) from outbox)::int as outbox`);
+    return rows[0];
+  };
+  const before = await launched();
+  const terms = { partner_id, event_type: "purchase", type: "percent", rate: "10", effective_from: "2099-01-01" };
+  const budget = { year: new Date().getUTCFullYear() + 1, month: 1, amount: "10.00" };
+  const asked = { method: "POST", body: { partners: [partner_id], commissions: [terms], budgets: [budget] } };
+  const lost = await killedBefore(`/api/campaigns/${campaign.id}/launch`, asked, launched);
+  for (const table of ["links", "segment_commissions", "relo_budgets", "campaigns", "audit", "outbox"])
+    expect(
+      lost.some((statement) => new RegExp(`insert into "?${table}`).test(statement)),
+      table,
+    ).toBe(true);
+  expect(await launched()).toEqual({
+    ...{ links: before.links + 1, contracts: before.contracts + 1, budgets: before.budgets + 1 },
+    ...{ campaigns: before.campaigns + 1, audit: before.audit + 1, outbox: expect.any(Number) },
+  });
 });
 
 test("a write that is slower than a change may be is 503, and leaves nothing", async () => {

@@ -1,15 +1,9 @@
 // The contracts of clients and their segments.
 import { z } from "zod";
-import { digitsOf } from "../../../domain/currencies.ts";
 import { contract, listContract } from "./contract.ts";
-import { choice, id, idText, ofId, time, version, words } from "./fields.ts";
+import { choice, currency, eventType, id, idText, ofId, time, url, version, words } from "./fields.ts";
 
 const days = (most: number) => z.int().min(1, "at least 1 day").max(most, `at most ${most} days`);
-const currency = z
-  .string()
-  .refine((code) => digitsOf(code) !== undefined, "give an upper-case ISO 4217 code, e.g. MXN");
-const url = z.url({ protocol: /^https?$/, error: "give a full http or https URL" }).max(2_048);
-const eventType = z.string().regex(/^[a-z][a-z0-9_.:-]{0,63}$/, "give an event name");
 const holdDays = z.int().min(0).max(365);
 const score = z.int().min(0).max(100);
 

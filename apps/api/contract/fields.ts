@@ -1,6 +1,7 @@
 // The fields that contracts are made of. What is stored is given, what is sent comes out: times are
 // milliseconds and become RFC 3339, for a viewer addresses are masked.
 import { z } from "zod";
+import { digitsOf } from "../../../domain/currencies.ts";
 
 /** Ids of clients, partners, campaigns, rules and payments are positive int4. */
 const INT4 = 2_147_483_647;
@@ -26,6 +27,12 @@ export const words = (most: number) =>
     .min(1, "give a text of at least one character")
     .max(most, `at most ${most} characters`)
     .refine((text) => !INVISIBLE.test(text), "leave out controls and marks of direction");
+
+export const currency = z
+  .string()
+  .refine((code) => digitsOf(code) !== undefined, "give an upper-case ISO 4217 code, e.g. MXN");
+export const url = z.url({ protocol: /^https?$/, error: "give a full http or https URL" }).max(2_048);
+export const eventType = z.string().regex(/^[a-z][a-z0-9_.:-]{0,63}$/, "give an event name");
 
 /** A day of America/Mexico_City. */
 export const day = z.iso

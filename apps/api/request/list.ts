@@ -2,6 +2,7 @@
 // one snapshot.
 import { once } from "node:events";
 import type { Response } from "express";
+import { z } from "zod";
 import { dayOf } from "../../../domain/calendar.ts";
 import { BOM, csvLine } from "../../../infra/http/csv.ts";
 import { Aborted, unavailable } from "../../../infra/http/problem.ts";
@@ -69,7 +70,7 @@ const csvReply = async ({ route }: Arrived, ask: Ask, { rows, complete }: Source
   const { file, columns } = route.contract.list!.csv!;
   const names = Object.keys(columns).filter((name) => fieldsOf(route.contract, ask.role).includes(name));
   const kinds = names.map((name) => columns[name]!);
-  const shape = answerOf(route.contract.list!.rows, ask.role);
+  const shape = onlyOf(answerOf(route.contract.list!.rows, ask.role), names);
   const query = ask.query as ListQuery;
   const send = async (response: Response): Promise<void> => {
     if (filesUnderWay >= MOST_FILES) throw unavailable("too many files are being written: ask again", 5);
@@ -112,6 +113,10 @@ const csvReply = async ({ route }: Arrived, ask: Ask, { rows, complete }: Source
   };
   return { send };
 };
+
+/** The shape of a row that has these fields alone. */
+const onlyOf = (shape: z.ZodType, names: readonly string[]): z.ZodType =>
+  shape instanceof z.ZodObject ? shape.pick(Object.fromEntries(names.map((name) => [name, true])) as never) : shape;
 
 /** Writes to a reader, as fast as it reads; throws Aborted when it has gone, or takes nothing. */
 const writerTo = (response: Response) => {

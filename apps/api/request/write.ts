@@ -89,28 +89,37 @@ const done = async (
     tx,
     scope,
     audit: (entry) => writeAudit(tx, act, entry),
-    change: async (changes, conflicts = {}) => {
+    change: async (changes, conflicts = {}, placeOf = () => "") => {
       try {
         const saved = await writeReferenceWithin(tx, user.email, changes, scope.clients);
         await keepScope(tx, scope);
         return saved;
       } catch (error) {
-        throw error instanceof ReferenceRefused ? refused(error, conflicts) : error;
+        throw error instanceof ReferenceRefused ? refused(error, conflicts, placeOf) : error;
       }
     },
   });
 };
 
+type PlaceOf = (entity: string, n: number) => string;
+
 /** `clients[0].attribution.click_window_days` is /attribution/click_window_days of the body. */
-const pointerOf = (field: string): string =>
-  field
-    .replace(/^\w+\[\d+\]/, "")
-    .replace(/\[(\d+)\]/g, ".$1")
-    .replaceAll(".", "/");
+const pointerOf = (field: string, placeOf: PlaceOf): string => {
+  const [, entity = "", n, rest = ""] = /^(\w+)\[(\d+)\](.*)$/.exec(field) ?? [];
+  return placeOf(entity, Number(n)) + rest.replace(/\[(\d+)\]/g, ".$1").replaceAll(".", "/");
+};
 
 /** A field that another thing has is 409 with the code of the domain, everything else 400. */
-const refused = ({ problems }: ReferenceRefused, conflicts: Readonly<Record<string, string>>): Problem => {
-  const errors = problems.map(({ code, field, message }) => ({ pointer: pointerOf(field), code, detail: message }));
+const refused = (
+  { problems }: ReferenceRefused,
+  conflicts: Readonly<Record<string, string>>,
+  placeOf: PlaceOf,
+): Problem => {
+  const errors = problems.map(({ code, field, message }) => ({
+    pointer: pointerOf(field, placeOf),
+    code,
+    detail: message,
+  }));
   for (const { pointer, code, detail } of errors) {
     const known = conflicts[pointer.slice(pointer.lastIndexOf("/") + 1)];
     if (code === "conflict" && known !== undefined)

@@ -1,0 +1,58 @@
+// The budgets that a launch brings: in the currency of the client, of months that are still open.
+import { dayOf, monthsAfter } from "../../../domain/calendar.ts";
+import { toMinor } from "../../../domain/money.ts";
+import { Problem } from "../../../infra/http/problem.ts";
+import { setBudget } from "../../../modules/budgets/budgets.ts";
+import { readSegments } from "../../../modules/reference/client-reads.ts";
+import { fault } from "../request/accept.ts";
+import { lockedFrom } from "../request/range.ts";
+import type { Work } from "../route.ts";
+
+const MOST_MONTHS_AHEAD = 24;
+
+interface Budget {
+  readonly year: number;
+  readonly month: number;
+  readonly amount: string;
+  readonly segment: string | null;
+}
+
+/** Throws Problem 409 `month_closed` when the month of this day is locked. */
+export const checkOpen = (day: string, pointer: string): void => {
+  if (lockedFrom(day) > Date.now()) return;
+  const detail = "the month of this day is locked";
+  throw new Problem("conflict", detail, {
+    code: "month_closed",
+    errors: [{ pointer, code: "month_closed", detail }],
+  });
+};
+
+/** Ids, in the order given. Throws Problem 400 and 409 with the place of the fault. */
+export const setBudgets = async (
+  { tx, scope }: Work,
+  client: { readonly client_id: number; readonly currency: string },
+  budgets: readonly Budget[],
+): Promise<readonly number[]> => {
+  if (budgets.length === 0) return [];
+  const { client_id, currency } = client;
+  const segments = (await readSegments(tx, client_id, scope.clients)).map(({ code }) => code);
+  const latest = monthsAfter(`${dayOf(Date.now()).slice(0, 7)}-01`, MOST_MONTHS_AHEAD);
+  const seen = new Set<string>();
+  const ids: number[] = [];
+  for (const [n, { year, month, amount, segment }] of budgets.entries()) {
+    const pointer = `/budgets/${n}`;
+    const first = `${year}-${String(month).padStart(2, "0")}-01`;
+    const read = toMinor(amount, currency);
+    if (read.kind !== "amount") throw fault(`${pointer}/amount`, "invalid_value", `${read.why} (${currency})`);
+    if (read.minor <= 0n) throw fault(`${pointer}/amount`, "invalid_value", "give more than zero");
+    if (segment !== null && !segments.includes(segment))
+      throw fault(`${pointer}/segment`, "unknown", "the client has no such segment");
+    if (first > latest) throw fault(`${pointer}/month`, "invalid_value", `at most ${MOST_MONTHS_AHEAD} months ahead`);
+    if (seen.has(`${first}:${segment}`)) throw fault(pointer, "duplicate_item", "give each budget once");
+    seen.add(`${first}:${segment}`);
+    checkOpen(first, `${pointer}/month`);
+    const saved = await setBudget(tx, { client_id, year, month, segment }, { amount_minor: read.minor, currency });
+    ids.push(saved.budget_id);
+  }
+  return ids;
+};

@@ -92,10 +92,18 @@ const takeAll = (share: Share, reason: string): void => {
   share.reason = reason;
 };
 
+/** What the messages of one refund ask for: of the whole order, and of its lines together. */
+interface Asked {
+  whole: bigint;
+  ofLines: bigint;
+}
+const askedIn = ({ whole, ofLines }: Asked): bigint => (whole > ofLines ? whole : ofLines);
+
 /** Refunds that are spread as one sum: largest remainder by what is left of each line. */
 class Spreading {
   readonly unmet: Refund[] = [];
   readonly excess = new Map<string, bigint>();
+  readonly #asked = new Map<string, Asked>();
 
   share(refunds: readonly Refund[], over: readonly Share[]): void {
     const sums = new Map<string, { amount: bigint; last: Refund }>();
@@ -106,7 +114,8 @@ class Spreading {
       if (!isMet || currency === null) this.unmet.push(refund);
       else if (refund.amount_minor === null) for (const share of over) takeAll(share, refund.reason);
       else {
-        const amount = refund.currency === null ? inDigitsOf(refund.amount_minor, currency) : refund.amount_minor;
+        const given = refund.currency === null ? inDigitsOf(refund.amount_minor, currency) : refund.amount_minor;
+        const amount = this.#further(refund, currency, given);
         sums.set(currency, { amount: amount + (sums.get(currency)?.amount ?? 0n), last: refund });
       }
     }
@@ -117,6 +126,20 @@ class Spreading {
         last,
         over.filter(({ line }) => line.currency === currency),
       );
+  }
+
+  /**
+   * A processor knows no product: under one refund_id it reports the sum of what the shop reports
+   * line by line, so the larger of both is what was given back. Answers what this message adds.
+   */
+  #further(refund: Refund, currency: string, amount: bigint): bigint {
+    if (refund.refund_id === null) return amount;
+    const key = `${currency} ${refund.refund_id}`;
+    const asked = this.#asked.get(key) ?? { whole: 0n, ofLines: 0n };
+    this.#asked.set(key, asked);
+    const before = askedIn(asked);
+    asked[isOfLine(refund) ? "ofLines" : "whole"] += amount;
+    return askedIn(asked) - before;
   }
 
   take(currency: string, amount: bigint, refund: Refund, over: readonly Share[]): void {

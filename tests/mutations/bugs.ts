@@ -81,8 +81,8 @@ export const bugs: readonly Bug[] = [
     edits: [
       {
         file: "processors/attribute/attribute.ts",
-        find: "fraud, credit, version: 1, merged_into: null",
-        plant: "fraud, credit, version: Math.floor(Date.now() / 1000), merged_into: null",
+        find: "version: 1,",
+        plant: "version: Math.floor(Date.now() / 1000),",
       },
     ],
     test: { files: ["tests/topology/imports.test.ts"], named: "processors import nothing that reads a clock" },

@@ -57,7 +57,7 @@ describe("who may call", () => {
     for (const { method, path, auth } of routes) {
       for (const token of [undefined, "nonsense", demo.clients[0].ingest_token as string, demo.admin_token as string]) {
         const { status, headers, body } = await ask(placed(path), { method, token });
-        // The holder of an invitation needs no token; what a public route asks for is not given here.
+        // An invitation takes the place of a token. What a public route asks for is not given here.
         const isPublic = auth === "none" || auth === "invitation";
         expect(isPublic ? [200, 400] : [401], `${method} ${path}`).toContain(status);
         if (isPublic) continue;

@@ -25,7 +25,8 @@ export function reachedIn(from) {
       else if (target.startsWith(".")) visit(normalize(join(dirname(file), target)));
     }
     const folder = LISTED[file];
-    if (folder) for (const name of readdirSync(join(from, folder))) if (name.endsWith(".js")) visit(join(folder, name));
+    const listed = folder ? readdirSync(join(from, folder), { recursive: true }) : [];
+    for (const name of listed) if (name.endsWith(".js")) visit(join(folder, name));
   };
   for (const program of PROGRAMS) visit(program);
   return [...reached].sort();

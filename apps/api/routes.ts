@@ -1,5 +1,5 @@
-// Finds the routes of the platform API: each file of routes/ exports `routes`, and each route has
-// its row in routes.yaml, which says who may call it.
+// Finds the routes of the platform API: each file below routes/ exports `routes`, and each of them
+// has its row in routes.yaml, which says who may call it.
 import { readdirSync } from "node:fs";
 import type { Role } from "../../modules/access/users.ts";
 import type { ApiPorts, Route, ServedRoute } from "./route.ts";
@@ -15,7 +15,7 @@ interface RouteFile {
  */
 export const routesOf = async (ports: Omit<ApiPorts, "served">): Promise<readonly ServedRoute[]> => {
   const folder = new URL("./routes/", import.meta.url);
-  const files = readdirSync(folder).filter((file) => /\.[jt]s$/.test(file));
+  const files = readdirSync(folder, { recursive: true, encoding: "utf8" }).filter((file) => /\.[jt]s$/.test(file));
   const found: readonly RouteFile[] = await Promise.all(files.sort().map((file) => import(new URL(file, folder).href)));
   const all: readonly ServedRoute[] = served(
     found.flatMap(({ routes }) => routes({ ...ports, served: () => all })),

@@ -1,6 +1,6 @@
 // What a person sees of a record in the log, and how they say where to go back to.
 import { describe, expect, test } from "vitest";
-import { operationsIn } from "../../apps/cli/commands/look.ts";
+import { operationsIn } from "../../apps/cli/commands/running/look.ts";
 import { momentOf, rewindToOf, spanOf } from "../../apps/cli/moments.ts";
 import { clientIdOf, readable, withAmounts } from "../../apps/cli/readable.ts";
 import { inMemoryWire } from "../../infra/avro/wire.ts";

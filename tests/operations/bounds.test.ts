@@ -104,6 +104,7 @@ const passing: ReadonlySet<string> = new Set([
   "processors/commission/shares.ts shares",
   "processors/enrich/networks.ts systems",
   "processors/score/facts.ts nothingKnown",
+  "processors/settle/spread.ts #asked",
   "processors/settle/spread.ts events",
   "processors/settle/spread.ts excess",
   "processors/settle/spread.ts products",

@@ -78,11 +78,13 @@ describe("the platform API", () => {
 
   test("serves every contract of its folder", () => {
     const folder = "apps/api/contract/";
-    const declared = readdirSync(folder).flatMap((file) =>
-      [...readFileSync(`${folder}${file}`, "utf8").matchAll(/^ *route: "(.*?)"|contract\(\{ route: "(.*?)"/gm)].map(
-        ([, own, inline]) => own ?? inline!,
-      ),
-    );
+    const declared = readdirSync(folder, { recursive: true, encoding: "utf8" })
+      .filter((file) => file.endsWith(".ts"))
+      .flatMap((file) =>
+        [...readFileSync(`${folder}${file}`, "utf8").matchAll(/^ *route: "(.*?)"|contract\(\{ route: "(.*?)"/gm)].map(
+          ([, own, inline]) => own ?? inline!,
+        ),
+      );
     expect(routes.map(({ contract }) => contract.route).sort()).toEqual(declared.sort());
   });
 

@@ -1,0 +1,161 @@
+// The contracts of campaigns: what they are, how they change, and their launch.
+import { z } from "zod";
+import { termFields } from "../../../../modules/reference/contract-terms.ts";
+import { contract, listContract } from "../contract.ts";
+import { choice, day, eventType, id, idText, ofId, time, url, version, words } from "../fields.ts";
+
+const pattern = z.strictObject({
+  kind: choice(["utm_source", "utm_campaign", "coupon", "url_prefix"]),
+  value: words(1_024),
+  partner_id: id.optional(),
+});
+const campaignFields = {
+  name: words(200),
+  starts_on: day.nullable(),
+  ends_on: day.nullable(),
+  destination_url: url,
+  fallback_url: url.nullable(),
+  patterns: z.array(pattern).max(100),
+};
+const partners = z.array(id).max(500);
+
+const link = z.object({
+  partner_id: id,
+  code: z.string(),
+  url: z.string().describe("the path on the host of links"),
+  status: choice(["active", "archived"]),
+});
+const campaign = z.object({
+  id,
+  client_id: id,
+  name: z.string(),
+  status: choice(["draft", "active", "paused", "ended"]),
+  archived: z.boolean(),
+  starts_on: z.string().nullable(),
+  ends_on: z.string().nullable(),
+  destination_url: z.string(),
+  fallback_url: z.string().nullable(),
+  patterns: z.array(z.object({ kind: z.string(), value: z.string(), partner_id: id.optional() })),
+  links: z.array(link),
+  version: z.int(),
+  created_at: time,
+  updated_at: time,
+});
+const warning = z.object({ code: z.string(), pointer: z.string(), detail: z.string() });
+const changed = campaign.extend({ warnings: z.array(warning) });
+
+export const listCampaigns = listContract({
+  route: "GET /api/campaigns",
+  summary: "Campaigns; archived ones only when asked for.",
+  filters: {
+    client_id: idText.optional(),
+    status: choice(["draft", "active", "paused", "ended"]).optional(),
+    partner_id: idText.optional().describe("has an active link"),
+    q: z.string().min(1).max(200).optional().describe("begin of the name"),
+    archived: choice(["true", "false"]).default("false"),
+  },
+  rows: campaign,
+  sorts: ["-created_at", "created_at", "name", "-name", "starts_on", "-starts_on"],
+  csv: {
+    file: "campaigns",
+    columns: {
+      id: "number",
+      client_id: "number",
+      name: "text",
+      status: "text",
+      starts_on: "text",
+      ends_on: "text",
+      destination_url: "text",
+      fallback_url: "text",
+      created_at: "text",
+    },
+  },
+});
+
+export const readCampaign = contract({
+  route: "GET /api/campaigns/:id",
+  summary: "One campaign.",
+  params: ofId,
+  answers: campaign,
+});
+
+export const createCampaign = contract({
+  route: "POST /api/campaigns",
+  summary: "Creates a draft; it has no links until it is launched.",
+  body: z.strictObject({
+    ...z.object(campaignFields).partial().shape,
+    client_id: id,
+    name: campaignFields.name,
+    destination_url: url,
+  }),
+  answers: changed,
+  status: 201,
+  isIdempotent: true,
+  conflicts: ["client_archived"],
+});
+
+export const changeCampaign = contract({
+  route: "PATCH /api/campaigns/:id",
+  summary: "Changes what is given (merge-patch). partner_ids is the whole list of those with a link.",
+  params: ofId,
+  body: z.strictObject({
+    ...z.object(campaignFields).partial().shape,
+    status: choice(["active", "paused", "ended"]).optional(),
+    partner_ids: partners.optional(),
+    version,
+  }),
+  answers: changed,
+  conflicts: ["version_conflict", "client_archived", "campaign_archived", "partner_inactive", "invalid_transition"],
+});
+
+export const archiveCampaign = contract({
+  route: "DELETE /api/campaigns/:id",
+  summary: "Ends and archives a campaign; what it sold stays.",
+  params: ofId,
+  body: z.strictObject({ version }).optional(),
+  answers: z.null(),
+  status: 204,
+  conflicts: ["version_conflict", "client_archived"],
+});
+
+const segment = z.string().regex(/^[A-Z0-9]{2,8}$/, "2 to 8 upper-case letters and digits");
+/** The record of a contract without its client; its writer checks what a type needs. */
+const commission = z.strictObject({
+  partner_id: id,
+  segment: segment.nullable().default(null),
+  event_type: eventType,
+  ...termFields,
+  effective_from: day,
+  effective_to: day.nullable().default(null),
+});
+const budget = z.strictObject({
+  year: z.int().min(2_000).max(2_100),
+  month: z.int().min(1).max(12),
+  amount: z.string().max(30),
+  segment: segment.nullable().default(null),
+});
+
+export const launchCampaign = contract({
+  route: "POST /api/campaigns/:id/launch",
+  summary: "Makes links, contracts and budgets and lets a draft or paused campaign run: all of it, or nothing.",
+  params: ofId,
+  body: z.strictObject({
+    patterns: campaignFields.patterns.optional(),
+    partners: partners.min(1, "name at least one partner"),
+    commissions: z.array(commission).max(1_000).default([]),
+    budgets: z.array(budget).max(120).default([]),
+    version,
+  }),
+  answers: z.object({
+    campaign,
+    links: z.array(link),
+    commissions: z.array(id),
+    budgets: z.array(id),
+    warnings: z.array(warning),
+  }),
+  isIdempotent: true,
+  conflicts: [
+    ...["version_conflict", "client_archived", "campaign_archived", "partner_inactive", "invalid_transition"],
+    "month_closed",
+  ],
+});

@@ -1,0 +1,130 @@
+// The contracts of clients and their segments.
+import { z } from "zod";
+import { contract, listContract } from "../contract.ts";
+import { choice, currency, eventType, id, idText, ofId, time, url, version, words } from "../fields.ts";
+
+const days = (most: number) => z.int().min(1, "at least 1 day").max(most, `at most ${most} days`);
+const holdDays = z.int().min(0).max(365);
+const score = z.int().min(0).max(100);
+
+const attribution = { click_window_days: days(90), install_window_days: days(90), identity_link: z.boolean() };
+const clientFields = {
+  name: words(200),
+  status: choice(["active", "paused"]),
+  currency,
+  attribution: z.strictObject(attribution).partial(),
+  fraud: z.strictObject({ review: score, reject: score }).partial(),
+  fallback_url: url.nullable(),
+  retention_months: z.int().min(1).max(24),
+  plan: words(40),
+};
+
+const client = z.object({
+  id,
+  name: z.string(),
+  slug: z.string(),
+  status: choice(["active", "paused", "archived"]),
+  currency: z.string(),
+  attribution: z.object(attribution),
+  hold_days: z.record(z.string(), z.int()),
+  fraud: z.object({ review: score, reject: score }),
+  fallback_url: z.string().nullable(),
+  retention_months: z.int(),
+  plan: z.string(),
+  last_event_at: time.nullable().describe("start of the newest minute with an event; null when it is not known now"),
+  month_state: choice(["provisional", "locked"]).describe("of the month before this one"),
+  created_at: time,
+  updated_at: time,
+});
+const detail = client.extend({ version: z.int() });
+const ingestTokens = z.array(z.object({ prefix: z.string(), last_used_at: time.nullable() }));
+/** Tokens are the business of those who may revoke them. */
+const answers = {
+  admin: detail.extend({ ingest_tokens: ingestTokens }),
+  client_manager: detail,
+  viewer: detail,
+};
+
+export const listClients = listContract({
+  route: "GET /api/clients",
+  summary: "Clients; archived ones only when asked for by status.",
+  filters: {
+    status: choice(["active", "paused", "archived", "all"]).optional(),
+    q: z.string().min(1).max(200).optional().describe("begin of the name or the slug"),
+  },
+  rows: client,
+  sorts: ["name", "-name", "-created_at", "created_at"],
+});
+
+export const createClient = contract({
+  route: "POST /api/clients",
+  summary: "Creates a client with the six standard segments.",
+  body: z.strictObject({
+    ...z.object(clientFields).partial().shape,
+    name: clientFields.name,
+    slug: z.string().regex(/^[a-z0-9-]{2,40}$/, "2 to 40 lower-case letters, digits and hyphens"),
+    hold_days: z.record(eventType, holdDays).optional(),
+  }),
+  answers,
+  status: 201,
+  isIdempotent: true,
+  conflicts: ["slug_taken"],
+});
+
+export const readClient = contract({
+  route: "GET /api/clients/:id",
+  summary: "One client.",
+  params: ofId,
+  answers,
+});
+
+export const changeClient = contract({
+  route: "PATCH /api/clients/:id",
+  summary: "Changes what is given (merge-patch); acts on events received from then on.",
+  params: ofId,
+  body: z.strictObject({
+    ...z.object(clientFields).partial().shape,
+    hold_days: z.record(eventType, holdDays.nullable()).optional(),
+    confirm_retention: z.boolean().optional().describe("needed to keep events for a shorter time"),
+    version,
+  }),
+  answers,
+  conflicts: ["version_conflict", "client_archived", "currency_in_use"],
+});
+
+export const archiveClient = contract({
+  route: "DELETE /api/clients/:id",
+  summary: "Archives a client: its tokens die, its campaigns pause, its payments go on.",
+  params: ofId,
+  body: z.strictObject({ version }).optional(),
+  answers: z.null(),
+  status: 204,
+  conflicts: ["version_conflict"],
+});
+
+const code = z.string().regex(/^[A-Z0-9]{2,8}$/, "2 to 8 upper-case letters and digits");
+const segment = z.object({ code, name: z.string(), active: z.boolean(), sales_30d: z.int(), version: z.int() });
+
+export const listSegments = contract({
+  route: "GET /api/clients/:id/segments",
+  summary: "All segments of a client, at most 200, by code.",
+  params: ofId,
+  answers: z.object({ data: z.array(segment) }),
+});
+export const createSegment = contract({
+  route: "POST /api/clients/:id/segments",
+  summary: "Adds a segment.",
+  params: ofId,
+  body: z.strictObject({ code, name: words(200) }),
+  answers: segment,
+  status: 201,
+  conflicts: ["segment_exists", "too_many_segments", "client_archived"],
+});
+export const changeSegment = contract({
+  route: "PATCH /api/clients/:id/segments/:code",
+  summary: "Renames a segment, or switches it off: new events get none then.",
+  params: z.strictObject({ id: idText, code }),
+  body: z.strictObject({ name: words(200).optional(), active: z.boolean().optional(), version }),
+  answers: segment,
+  conflicts: ["version_conflict", "client_archived"],
+});

@@ -1,0 +1,36 @@
+// The contracts of monitoring, and of the documentation itself.
+import { z } from "zod";
+import { contract } from "../contract.ts";
+
+/** What modules answer as it is; its fields are theirs. */
+const report = z.looseObject({});
+
+export const readHealth = contract({
+  route: "GET /api/health",
+  summary: "Whether the stores answer.",
+  answers: report,
+});
+export const readSystemHealth = contract({
+  route: "GET /api/system/health",
+  summary: "What the keeper knows of each store.",
+  answers: report,
+});
+export const readIngestPath = contract({
+  route: "GET /api/system/ingest-path",
+  summary: "The way of events into the log, with its history.",
+  answers: report,
+});
+export const sendAlert = contract({
+  route: "POST /api/admin/system-alert",
+  summary: "Keeps an alert, and mails it once an incident, status and severity.",
+  // An alert is never lost for its spelling: modules/alerts/alert.ts reads it.
+  body: z.unknown(),
+  answers: z.object({ incident_id: z.string(), mailed: z.boolean() }),
+  status: 202,
+});
+export const readOpenApi = contract({
+  route: "GET /openapi.json",
+  summary: "This interface as OpenAPI 3.1.",
+  answers: report,
+});
+export const readDocs = contract({ route: "GET /docs", summary: "This page.", answers: z.string() });

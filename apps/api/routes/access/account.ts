@@ -1,0 +1,31 @@
+// The routes of the caller's own account.
+import { changeAccount } from "../../../../modules/access/own-account.ts";
+import type { User } from "../../../../modules/access/users.ts";
+import { changeMe, readMe } from "../../contract/access/account.ts";
+import { defined } from "../../request/accept.ts";
+import { type ApiPorts, type Route, route } from "../../route.ts";
+
+export const routes = ({ served }: Pick<ApiPorts, "served">): readonly Route[] => {
+  const shown = ({ user_id: id, role, client_ids, ...user }: User) => ({
+    ...user,
+    id,
+    role,
+    client_ids: role === "admin" || (role === "viewer" && client_ids.length === 0) ? null : client_ids,
+    permissions: served()
+      .filter(({ roles }) => roles.includes(role))
+      .map(({ method, path }) => `${method} ${path}`),
+  });
+  return [
+    route(readMe, async ({ user }) => ({ body: shown(user) })),
+
+    route(changeMe, ({ user, body, write }) =>
+      write(async ({ tx, audit }) => {
+        const { name, locale } = user;
+        const after = await changeAccount(tx, user.user_id, defined(body));
+        const entity = `user:${user.user_id}`;
+        await audit({ action: "user.updated", client_id: null, entity, before: { name, locale }, after });
+        return { body: shown({ ...user, ...after }) };
+      }),
+    ),
+  ];
+};

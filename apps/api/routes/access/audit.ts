@@ -1,0 +1,9 @@
+// The route of the audit.
+import { auditRows } from "../../../../modules/audit/audit.ts";
+import { listAudit } from "../../contract/access/audit.ts";
+import { spanOf } from "../../request/range.ts";
+import { type Route, route } from "../../route.ts";
+
+export const routes = (): readonly Route[] => [
+  route(listAudit, ({ list, query }) => list(auditRows({ ...query, ...spanOf(query, Date.now()) }))),
+];

@@ -1,0 +1,48 @@
+// The routes that say whether events of a client come in, and whether its pixel works.
+import { within } from "../../../../infra/runtime/timing/within.ts";
+import { ingestPath } from "../../../../modules/edges/ingest-path.ts";
+import { findingsOf } from "../../../../modules/pixel/findings.ts";
+import { readPixelConfig, type SavedPixelConfig } from "../../../../modules/pixel/pixel-config.ts";
+import { activityOf, newestEvents } from "../../../../modules/rollups/rollup-reads.ts";
+import { readIngestStatus, readPixelActivity } from "../../contract/clients/pixel.ts";
+import { notFound } from "../../request/accept.ts";
+import { type ApiPorts, type Ask, type Route, route } from "../../route.ts";
+
+/** Screens ask again and again: better no answer than a late one. */
+const MOST_MS = 1_500;
+const FLOWING_MS = 15 * 60_000;
+const STATUS = { operational: "ok", primary_down: "degraded", both_down: "down" } as const;
+
+export const routes = ({ pool, clickhouse }: Pick<ApiPorts, "pool" | "clickhouse">): readonly Route[] => [
+  route(readPixelActivity, async (ask) => {
+    const config = await visible(ask, ask.params.id);
+    const activity = await activityOf(clickhouse, ask.params.id, "pixel", MOST_MS).catch(() => undefined);
+    if (activity === undefined)
+      return { body: { has_activity: false, events_last_hour: 0, last_seen_at: null, checked: false, findings: [] } };
+    const has_activity = activity.events_last_hour > 0;
+    return { body: { has_activity, ...activity, checked: true, findings: findingsOf(activity, config) } };
+  }),
+
+  route(readIngestStatus, async (ask) => {
+    const { id } = ask.params;
+    await visible(ask, id);
+    const asked = Promise.all([
+      within(MOST_MS, ingestPath(pool), "the way of events is not known in time"),
+      newestEvents(clickhouse, [id], MOST_MS),
+    ]);
+    const known = await asked.catch(() => undefined);
+    if (known === undefined)
+      return { body: { backbone_status: "unknown", events_flowing: false, last_event_at: null } };
+    const [{ state }, newest] = known;
+    const last_event_at = newest.get(id) ?? null;
+    const events_flowing = last_event_at !== null && Date.now() - last_event_at <= FLOWING_MS;
+    return { body: { backbone_status: state === null ? "unknown" : STATUS[state], events_flowing, last_event_at } };
+  }),
+];
+
+/** The configuration of a client that the caller sees. Throws Problem 404. */
+const visible = async ({ read }: Pick<Ask, "read">, clientId: number): Promise<SavedPixelConfig> => {
+  const config = await read((tx, { clients }) => readPixelConfig(tx, clientId, clients));
+  if (config === undefined) throw notFound();
+  return config;
+};

@@ -1,0 +1,133 @@
+// The routes of a client's pixel. The older form is the same store and the same change, with the
+// secret beside it.
+import type { PoolClient } from "pg";
+import {
+  clientSecretWithin,
+  newClientSecret,
+  saveClientSecretWithin,
+} from "../../../../modules/access/client-secrets.ts";
+import {
+  hostOf,
+  readPixelConfig,
+  type SavedPixelConfig,
+  savePixelConfig,
+} from "../../../../modules/pixel/pixel-config.ts";
+import * as contracts from "../../contract/clients/pixel.ts";
+import { defined, fault, notFound } from "../../request/accept.ts";
+import { openClient } from "../../request/parents.ts";
+import { type ApiPorts, type Ask, type Route, route, type Work } from "../../route.ts";
+
+const MOST_DOMAINS = 200;
+type ChangeAsk = Pick<Ask<typeof contracts.changePixel>, "params" | "body" | "checkVersion">;
+
+export const routes = ({ keyring }: Pick<ApiPorts, "keyring">): readonly Route[] => {
+  const withSecret = async (tx: PoolClient, clientId: number, config: SavedPixelConfig) => ({
+    ...config,
+    hmac_secret: (await clientSecretWithin(tx, clientId, keyring)) ?? null,
+  });
+  return [
+    route(contracts.readPixel, async ({ read, params }) => ({
+      body: await read((tx, { clients }) => found(tx, params.id, clients)),
+    })),
+
+    route(contracts.changePixel, (ask) => ask.write(async (work) => ({ body: await changed(work, ask) }))),
+
+    route(contracts.readFormerPixel, async ({ read, write, params, role }) => {
+      const headers = formerly(params.id);
+      if (role !== "admin")
+        return {
+          headers,
+          body: await read(async (tx, { clients }) => withSecret(tx, params.id, await found(tx, params.id, clients))),
+        };
+      return write(async (work) => {
+        const body = await withSecret(work.tx, params.id, await found(work.tx, params.id, work.scope.clients));
+        await auditRead(work, params.id, body.hmac_secret);
+        return { headers, body };
+      });
+    }),
+
+    route(contracts.changeFormerPixel, (ask) =>
+      ask.write(async (work) => {
+        const { id } = ask.params;
+        const body = await withSecret(work.tx, id, await changed(work, ask));
+        if (ask.role === "admin") await auditRead(work, id, body.hmac_secret);
+        return { headers: formerly(id), body };
+      }),
+    ),
+
+    route(contracts.regenerateSecret, ({ write, params }) =>
+      write(async (work) => {
+        await openClient(work, params.id);
+        const hmac_secret = newClientSecret();
+        await saveClientSecretWithin(work.tx, params.id, hmac_secret, keyring);
+        await work.audit({ action: "secret.regenerated", client_id: params.id, entity: `client:${params.id}` });
+        return { body: { hmac_secret } };
+      }),
+    ),
+  ];
+};
+
+const found = async (tx: PoolClient, clientId: number, clients: readonly number[]): Promise<SavedPixelConfig> => {
+  const config = await readPixelConfig(tx, clientId, clients);
+  if (config === undefined) throw notFound();
+  return config;
+};
+
+const auditRead = async ({ audit }: Work, clientId: number, secret: string | null): Promise<void> => {
+  if (secret !== null) await audit({ action: "secret.read", client_id: clientId, entity: `client:${clientId}` });
+};
+
+/** RFC 9745 and RFC 8594: since when, until when, and what comes instead. */
+const formerly = (clientId: number) => ({
+  Deprecation: "@1767225600",
+  Sunset: "Fri, 31 Dec 2027 23:59:59 GMT",
+  Link: `</api/clients/${clientId}/pipeline/pixel-config>; rel="successor-version"`,
+});
+
+/** The configuration after the patch. Throws Problem 400, 404 and 409. */
+const changed = async (work: Work, { params, body, checkVersion }: ChangeAsk): Promise<SavedPixelConfig> => {
+  const { id: clientId } = params;
+  const { version: _, allowed_domains, ...given } = body;
+  const { tx, scope, change, audit } = work;
+  await openClient(work, clientId);
+  const before = await found(tx, clientId, scope.clients);
+  checkVersion(before.version);
+  const patch = {
+    ...defined(given),
+    ...(allowed_domains !== undefined && { allowed_domains: hostsIn(allowed_domains) }),
+  };
+  if (Object.keys(patch).length === 0) return before;
+  const after = { ...before, ...patch, tracked_events: [...new Set(patch.tracked_events ?? before.tracked_events)] };
+  const { jurisdiction, consent_default } = after;
+  await savePixelConfig(tx, clientId, after);
+  if (jurisdiction !== before.jurisdiction || consent_default !== before.consent_default)
+    await change({ clients: [{ client_id: clientId, jurisdiction, consent_default }] });
+  const saved = await found(tx, clientId, scope.clients);
+  await audit({
+    action: "pixel_config.updated",
+    client_id: clientId,
+    entity: `client:${clientId}`,
+    before,
+    after: saved,
+  });
+  return saved;
+};
+
+/** Each host once, from a list or from lines. */
+const hostsIn = (given: string | readonly string[]): readonly string[] => {
+  const isText = typeof given === "string";
+  const lines = isText ? given.split(/\r?\n/) : given;
+  const hosts = lines.flatMap((line, n) => {
+    if (isText && line.trim() === "") return [];
+    const host = hostOf(line);
+    if (host !== undefined) return host;
+    throw fault(
+      isText ? "/allowed_domains" : `/allowed_domains/${n}`,
+      "invalid_value",
+      `${isText ? `line ${n + 1}: ` : ""}give a host like shop.example or *.shop.example, without scheme and port`,
+    );
+  });
+  const once = [...new Set(hosts)];
+  if (once.length > MOST_DOMAINS) throw fault("/allowed_domains", "too_big", `at most ${MOST_DOMAINS} hosts`);
+  return once;
+};

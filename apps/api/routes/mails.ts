@@ -1,6 +1,0 @@
-// The route of mails.
-import { mailRows } from "../../../modules/mails/mail-reads.ts";
-import { listMails } from "../contract/mails.ts";
-import { type Route, route } from "../route.ts";
-
-export const routes = (): readonly Route[] => [route(listMails, ({ list, query }) => list(mailRows(query)))];

@@ -1,0 +1,90 @@
+// The routes of what a partner earns: its contracts, their versions, and what they do not touch.
+import { dayOf } from "../../../../domain/calendar.ts";
+import { Problem } from "../../../../infra/http/problem.ts";
+import {
+  type ContractKey,
+  contractOf,
+  contractRows,
+  settledBefore,
+  shownContract,
+} from "../../../../modules/partners/contract-reads.ts";
+import { readPartner } from "../../../../modules/partners/partner-reads.ts";
+import * as contracts from "../../contract/partners/partner-contracts.ts";
+import { fault, notFound } from "../../request/accept.ts";
+import { checkFilter, namedClients, partnerArchived, partnerToChange } from "../../request/partner.ts";
+import { lockedFrom } from "../../request/range.ts";
+import { type Route, route } from "../../route.ts";
+
+type Saved = Readonly<Record<string, any>>;
+
+export const routes = (): readonly Route[] => [
+  route(contracts.listPartnerContracts, async (ask) => {
+    const { params, query } = ask;
+    await ask.read(async (tx, { clients }) => {
+      if ((await readPartner(tx, params.id, clients, [])) === undefined) throw notFound();
+    });
+    await checkFilter(ask, query.client_id);
+    const { history, ...filter } = query;
+    const rows = contractRows(params.id, dayOf(Date.now()), { ...filter, hasHistory: history === "true" });
+    return ask.list(rows, async (found) => found.map(shownContract));
+  }),
+
+  route(contracts.savePartnerContract, ({ write, params, body, fields, checkVersion }) =>
+    write(async (work) => {
+      const { tx, change, audit } = work;
+      const { version: _, ...terms } = body;
+      const { client_id, segment, event_type, effective_from, effective_to } = terms;
+      const { state } = await partnerToChange(work, params.id, []);
+      const [client] = await namedClients(work, [{ id: client_id, pointer: "/client_id" }]);
+      if (!state.client_ids.includes(client_id))
+        throw fault("/client_id", "partner_not_of_client", `partner ${params.id} does not work for this client`);
+      if (state.status === "archived") throw partnerArchived();
+      const now = Date.now();
+      const key: ContractKey = { partner_id: params.id, client_id, segment, event_type, effective_from };
+      const before = await contractOf(tx, key, fields, dayOf(now));
+      checkVersion(before?.version ?? 0);
+      // Before the change, after which little time is left.
+      const notApplied = await settledBefore(tx, key, effective_to, client!.currency);
+      await change({ contracts: [{ ...terms, partner_id: params.id, status: "active" }] });
+      const after = (await contractOf(tx, key, fields, dayOf(now)))!;
+      refuseLocked(before, after, now);
+      await audit({
+        action: before === undefined ? "contract.created" : "contract.versioned",
+        client_id,
+        entity: `contract:${after.id}`,
+        before,
+        after,
+      });
+      return {
+        status: before === undefined ? 201 : 200,
+        body: { ...after, not_applied_to: notApplied },
+        headers: { Location: `/api/partners/${params.id}/segment-commissions` },
+      };
+    }),
+  ),
+];
+
+/** What follows from saving, and the end of a contract. */
+const NOT_TERMS = ["version", "recorded_at", "in_force", "effective_to"];
+const termsIn = (contract: Saved): string =>
+  JSON.stringify(Object.entries(contract).filter(([name]) => !NOT_TERMS.includes(name)));
+const ENDLESS = "9999-12-31";
+
+/** The first day on which a sale would be paid otherwise than before. */
+const firstDayChanged = (before: Saved | undefined, after: Saved): string => {
+  if (before === undefined || termsIn(before) !== termsIn(after)) return after.effective_from;
+  const [first] = [before.effective_to ?? ENDLESS, after.effective_to ?? ENDLESS].sort();
+  return first!;
+};
+
+/** Terms of a locked month stay. A contract that began then can still end, or go on. */
+const refuseLocked = (before: Saved | undefined, after: Saved, now: number): void => {
+  const day = firstDayChanged(before, after);
+  if (day >= dayOf(now) || now < lockedFrom(day)) return;
+  const detail = `the month of ${day} is closed: begin in an open month, or end this one there and save another`;
+  const pointer = day === after.effective_from ? "/effective_from" : "/effective_to";
+  throw new Problem("conflict", detail, {
+    code: "month_closed",
+    errors: [{ pointer, code: "month_closed", detail }],
+  });
+};

@@ -1,0 +1,18 @@
+// The routes of jobs.
+import { pageOfRows } from "../../../../infra/postgres/rows.ts";
+import { jobRows } from "../../../../modules/jobs/jobs.ts";
+import { listJobs, readJob } from "../../contract/system/jobs.ts";
+import { notFound } from "../../request/accept.ts";
+import { type Route, route } from "../../route.ts";
+
+export const routes = (): readonly Route[] => [
+  route(listJobs, ({ list, query }) => list(jobRows(query))),
+  route(readJob, ({ read, params, fields }) =>
+    read(async (tx, { clients }) => {
+      const reading = { names: fields, sort: "created_at", clients };
+      const { rows } = await pageOfRows(tx, jobRows({ job_id: params.id }), reading, { limit: 1 });
+      if (rows[0] === undefined) throw notFound();
+      return { body: rows[0] };
+    }),
+  ),
+];

@@ -1,0 +1,6 @@
+// The route of mails.
+import { mailRows } from "../../../../modules/mails/mail-reads.ts";
+import { listMails } from "../../contract/system/mails.ts";
+import { type Route, route } from "../../route.ts";
+
+export const routes = (): readonly Route[] => [route(listMails, ({ list, query }) => list(mailRows(query)))];

@@ -1,0 +1,153 @@
+// `tributary rewind`: sets a stage or sink back in the log. Shows first, does it with --yes.
+import type { Command } from "commander";
+import { print, printJson, table, tell } from "../../../../infra/runtime/output.ts";
+import { Refused } from "../../../../infra/runtime/refused.ts";
+import { type RewindRequest, rewindGroup } from "../../../../modules/groups/rewind.ts";
+import { eventsOf, movesOf } from "../../../../modules/groups/rewind-plan.ts";
+import { previewRewind, type RewindPreview } from "../../../../modules/groups/rewind-preview.ts";
+import { type Found, type Rewinding, rewindPorts } from "../../../../modules/groups/rewinding.ts";
+import { actorOf } from "../../../../modules/operations/operations.ts";
+import { untilSettled } from "../../../../modules/state-hash/settled.ts";
+import { differingTables } from "../../../../modules/state-hash/state-hash.ts";
+import { pipeline } from "../../../../topology.ts";
+import { hostOf, withRewinding } from "../../connections.ts";
+import { rewindToOf } from "../../moments.ts";
+import { openProgress } from "../../progress.ts";
+import { hashNow } from "../running/hash.ts";
+
+interface RewindOptions {
+  readonly to: string;
+  readonly partial?: boolean;
+  readonly reason?: string;
+  readonly yes?: boolean;
+  readonly dryRun?: boolean;
+  readonly verify?: boolean;
+  readonly json?: boolean;
+}
+
+const SETTLED_WITHIN_MS = 120_000;
+
+const showPlan = ({ group, nodes }: Found, { plan, rewrites }: RewindPreview): void => {
+  print(`${group} reads ${plan.topic} and hosts ${nodes.join(", ")}`);
+  print(
+    table(
+      ["partition", "committed", "target", "events", "log begins at"],
+      plan.partitions.map(({ partition, committed, target, low }) => [
+        partition,
+        committed,
+        target,
+        committed - target,
+        low,
+      ]),
+    ),
+  );
+  print(`${eventsOf(plan)} events are read again, in ${movesOf(plan).length} partitions`);
+  for (const sentence of rewrites) print(sentence);
+};
+
+/** Shows what would be done. Throws Refused when it may not be. */
+const preview = async (
+  rewinding: Rewinding,
+  request: RewindRequest & Found,
+  options: RewindOptions,
+  isDry: boolean,
+) => {
+  const { group, nodes } = request;
+  const seen = await previewRewind(rewindPorts(rewinding), pipeline, request);
+  const { plan, gaps, problem, rewrites } = seen;
+  if (options.json && isDry) printJson({ ...plan, group, nodes, events: eventsOf(plan), rewrites, gaps, problem });
+  else if (!options.json) showPlan(request, seen);
+  if (problem !== null && isDry) {
+    const cure = gaps.length > 0 ? "; --partial goes back as far as the log reaches" : "";
+    throw new Refused(problem + cure);
+  }
+  if (movesOf(plan).length === 0)
+    throw new Refused(`${group} stands at or before that point: a rewind only goes back, never forward`);
+};
+
+/** Rewinds, and with --verify compares what all tables hold before and after. */
+const carryOut = async (rewinding: Rewinding, request: RewindRequest, options: RewindOptions): Promise<void> => {
+  const progress = openProgress("events", options.json);
+  // A command that ends here leaves the group held and unread: say how it goes on.
+  process.once("SIGINT", () => {
+    tell(`\nended here; to go on: the same command again. To give it up: tributary groups release ${request.group}`);
+    process.exit(130);
+  });
+  const settledHash = async () => {
+    const isSettled = await untilSettled(rewinding, SETTLED_WITHIN_MS);
+    return { isSettled, state: await hashNow() };
+  };
+  const before = options.verify ? await settledHash() : undefined;
+  const report = await rewindGroup(
+    { ...rewindPorts(rewinding), onStep: progress.note, onProgress: progress.at },
+    request,
+  );
+  progress.done();
+  const after = options.verify ? await settledHash() : undefined;
+  const differing = before === undefined || after === undefined ? [] : differingTables(before.state, after.state);
+  const hashes = { hash_before: before?.state.hash, hash_after: after?.state.hash, differing };
+  if (options.json) printJson({ ...report, ...(after !== undefined && hashes) });
+  else {
+    const took = `${report.seconds.toFixed(1)} s (${report.operation})`;
+    print(`${request.group} has read ${report.events} events again in ${took}`);
+    if (after !== undefined) print(`state before ${hashes.hash_before}\nstate after  ${hashes.hash_after}`);
+  }
+  if (differing.length === 0) return;
+  tell(`${differing.join(", ")} differ${after?.isSettled ? "" : "; events were still coming, so that proves nothing"}`);
+  process.exitCode = 1;
+};
+
+const rewind = (name: string, options: RewindOptions): Promise<void> =>
+  withRewinding(async (rewinding) => {
+    const to = rewindToOf(options.to, Date.now());
+    const hosting = await hostOf(rewinding, name);
+    const [first] = hosting.nodes;
+    if (first !== name)
+      throw new Refused(
+        `${name} is hosted behind ${first} in ${hosting.group}, and fused ones go back together ` +
+          `(${hosting.nodes.join(", ")}): tributary rewind ${first} --to ...`,
+      );
+    const request = {
+      ...hosting,
+      to,
+      text: options.to,
+      actor: actorOf(),
+      ...(options.reason !== undefined && { reason: options.reason }),
+      isPartial: options.partial === true,
+    };
+    const isDry = options.yes !== true || options.dryRun === true;
+    const open = await rewindPorts(rewinding).holds.of(hosting.group);
+    // An open one is gone on with: what it wants was shown when it began.
+    if (open === null) await preview(rewinding, request, options, isDry);
+    else {
+      const since = new Date(open.since).toISOString();
+      tell(`${open.operation} (${open.kind}) of ${open.actor} is open on ${hosting.group} since ${since}`);
+    }
+    if (isDry) return tell("nothing was changed; add --yes to do it");
+    await carryOut(rewinding, request, options);
+  });
+
+export const rewindCommands = (program: Command): void => {
+  program
+    .command("rewind <stage|sink>")
+    .description("sets a stage or sink back in the log, so that it reads again; shows first, does it with --yes")
+    .requiredOption(
+      "--to <where>",
+      "a time (2026-11-21T14:05Z, when the broker got the events), a time ago (-2h, -30m, -1d), offset:N, or earliest",
+    )
+    .option("--dry-run", "only show what would be done (so it is without --yes)")
+    .option("--partial", "go back as far as the log reaches when retention has removed a part of the window")
+    .option("--reason <text>", "kept in the audit")
+    .option("--verify", "hash what all tables hold before and after; only equal when no events come meanwhile")
+    .option("--yes", "do it")
+    .option("--json", "as JSON")
+    .addHelpText(
+      "before",
+      "Examples:\n  $ tributary rewind analytics --to -2h\n  $ tributary rewind analytics --to -2h " +
+        "--yes\n  $ tributary rewind enrich --to 2026-11-21T14:05Z --reason 'redis was lost' " +
+        "--yes\n\nIts workers leave the group, its offsets are set to min(committed, where), read back " +
+        "and compared, and the workers join again. A command that is ended\nleaves the group held: run " +
+        "it again to go on, or give it up with `tributary groups release`.\n",
+    )
+    .action(rewind);
+};

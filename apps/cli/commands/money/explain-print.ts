@@ -1,0 +1,243 @@
+// An explanation as a person reads it on a terminal: the event, its versions, who was considered
+// and why not, and what it earned.
+import { dayOf, startOfDay } from "../../../../domain/calendar.ts";
+import { toDecimal } from "../../../../domain/money.ts";
+import { table } from "../../../../infra/runtime/output.ts";
+import type { Explanation, Version } from "../../../../modules/explain/explanation.ts";
+import type { Candidate } from "../../../../schemas/generated.ts";
+
+/**
+ * Every outcome of a candidate and every reason of an event (docs/design/contracts.md, "Credit"),
+ * in words.
+ */
+const words: Readonly<Record<string, string>> = {
+  won: "credited",
+  lower_precedence: "one before it in the order of precedence was credited",
+  bad_click_id: "the click id is not one of ours, or of another client's link",
+  click_expired: "the click is older than the window",
+  click_after_conversion: "the click came after the event",
+  partner_inactive: "the partner was not active for this client",
+  campaign_inactive: "the campaign or its link was not running",
+  unknown_partner: "the client has no such partner",
+  bad_condition: "the rule holds no readable condition",
+  not_carried: "a click of this device that the event did not carry: named, never credited",
+  fraud_rejected: "the fraud score is in the band reject",
+  duplicate_order: "a second copy of a sale that is stored already; it counts once",
+  manual: "the credit was taken back",
+  no_click: "the event names no partner and no rule matches",
+};
+const inWords = (code: string): string => (words[code] === undefined ? code : `${code}: ${words[code]}`);
+
+const hourMs = 3_600_000;
+/** UTC, and the time of day in Mexico City, by which days and months count. */
+const time = (ms: number): string => {
+  const ofDay = new Date(ms - startOfDay(dayOf(ms))).toISOString().slice(11, 16);
+  return `${new Date(ms).toISOString()} (${dayOf(ms)} ${ofDay} in Mexico City)`;
+};
+const span = (ms: number): string =>
+  ms < hourMs
+    ? `${(ms / 1_000).toFixed(1)} s`
+    : ms < 48 * hourMs
+      ? `${(ms / hourMs).toFixed(1)} h`
+      : `${(ms / (24 * hourMs)).toFixed(1)} days`;
+const money = (minor: bigint | null, currency: string | null): string =>
+  minor === null ? "-" : `${toDecimal(minor, currency ?? "MXN")} ${currency ?? "MXN"}`;
+const section = (title: string, ...lines: readonly string[]): readonly string[] =>
+  lines.length === 0 ? [] : ["", title, ...lines.flatMap((line) => line.split("\n")).map((line) => `  ${line}`)];
+
+export const printed = (found: Explanation): string => {
+  const newest = found.versions[0]!;
+  const partner = (id: number | null): string =>
+    id === null ? "no partner" : `partner ${id} ${found.partners[id] ?? ""}`.trimEnd();
+  const campaign = (id: number | null): string => (id === null ? "-" : `${id} ${found.campaigns[id] ?? ""}`.trimEnd());
+  return [
+    ...head(found, newest, partner, campaign),
+    ...section("Versions, newest first", versionsTable(found.versions)),
+    ...section(
+      `Considered for version ${newest.version}`,
+      candidatesTable(newest.candidates, found, partner, campaign),
+    ),
+    ...section(`Fraud: ${newest.fraud_score} of 100, band ${newest.fraud_band}`, fraudTable(newest)),
+    ...section(
+      "Rules that were looked at, as in force then",
+      ...found.rules.map(
+        ({ rule_id, version, name, priority, when, credits }) =>
+          `rule ${rule_id} version ${version} "${name}", priority ${priority}, credits ` +
+          `${partner(credits.partner_id)}\n  when ${JSON.stringify(when)}`,
+      ),
+    ),
+    ...orderSection(found, partner),
+    ...section(
+      "Second copies of this sale",
+      ...found.copies.map(
+        (copy) => `${copy.sender_event_id ?? copy.event_id} by ${copy.source}, received ${time(copy.received_at)}`,
+      ),
+    ),
+    ...conversionsSection(found, partner, campaign),
+    ...ledgerSection(found, partner),
+  ].join("\n");
+};
+
+type Name = (id: number | null) => string;
+
+const head = (found: Explanation, newest: Version, partner: Name, campaign: Name): readonly string[] => {
+  const lines = [
+    `${found.type} ${newest.sender_event_id ?? "(without an id of its sender)"} of ${found.client.slug}`,
+    `  in the log   ${found.event_id}`,
+    `  happened     ${time(found.at)}`,
+    `  received     ${time(newest.received_at)} by ${newest.source}, stored ` +
+      `${span(newest.stored_at - newest.received_at)} later`,
+  ];
+  const amount = money(newest.value_minor, newest.currency);
+  if (newest.order_id !== null || newest.value_minor !== null)
+    lines.push(`  sale         order ${newest.order_id ?? "-"}, product ${newest.product_id ?? "-"}, ${amount}`);
+  if (newest.url !== null) lines.push(`  page         ${newest.url}`);
+  lines.push(
+    `  visitor      ${newest.country ?? "country unknown"}, ` +
+      `${newest.device}${newest.is_bot ? ", a bot" : ""}, consent ` +
+      `0x${newest.consent.toString(16).padStart(2, "0")}`,
+  );
+  if (newest.warnings.length > 0) lines.push(`  altered      ${newest.warnings.join(", ")}`);
+  if (newest.enrich_errors.length > 0) lines.push(`  not looked up ${newest.enrich_errors.join(", ")}`);
+  if (newest.merged_into !== null)
+    lines.push(`  merged       a second copy of ${newest.merged_into}: it counts nowhere`);
+  lines.push(
+    newest.credit_status === "attributed"
+      ? `  credited to  ${partner(newest.partner_id)}, campaign ${campaign(newest.campaign_id)}, by ` +
+          `${newest.credit_method}${byWhat(newest)}`
+      : `  credited to  no partner: ${inWords(newest.credit_reason ?? "no reason")}`,
+  );
+  if (newest.reference_as_of !== null)
+    lines.push(`  facts        as of ${time(newest.reference_as_of)}: they could not be refreshed`);
+  return lines;
+};
+
+const byWhat = ({ link_id, rule_id, rule_version, clicked_at, window_days, ts }: Version): string =>
+  rule_id !== null
+    ? ` ${rule_id} version ${rule_version}`
+    : clicked_at === null
+      ? ""
+      : ` on link ${link_id}, ${span(ts - clicked_at)} before it, window ${window_days} days`;
+
+const versionsTable = (versions: readonly Version[]): string =>
+  table(
+    ["version", "stored", "credit", "by or why", "partner", "value", "fraud"],
+    versions.map((row) => [
+      row.version,
+      new Date(row.stored_at).toISOString(),
+      row.merged_into === null ? row.credit_status : "second copy",
+      row.credit_method ?? row.credit_reason,
+      row.partner_id,
+      money(row.value_minor, row.currency),
+      row.fraud_score,
+    ]),
+  );
+
+const candidatesTable = (
+  candidates: readonly Candidate[],
+  found: Explanation,
+  partner: Name,
+  campaign: Name,
+): string =>
+  candidates.length === 0
+    ? "no partner: the event carries no click id and no partner, and no rule matches"
+    : table(
+        ["by", "reference", "partner", "campaign", "outcome"],
+        candidates.map((one) => [
+          one.method,
+          one.method === "rule" ? ruleName(one.reference, found) : one.reference,
+          one.partner_id === null ? "-" : partner(one.partner_id),
+          campaign(one.campaign_id),
+          inWords(one.outcome),
+        ]),
+      );
+const ruleName = (reference: string, { rules }: Explanation): string => {
+  const rule = rules.find(({ rule_id }) => String(rule_id) === reference);
+  return rule === undefined ? reference : `${reference} ${rule.name}`;
+};
+
+const fraudTable = ({ fraud_reasons }: Version): string =>
+  fraud_reasons.length === 0
+    ? "no rule had anything against it"
+    : table(
+        ["rule", "weight", "evidence"],
+        fraud_reasons.map(({ code, weight, evidence }) => [code, weight, evidence]),
+      );
+
+const orderNotes = ({ waiting_refunds, void_refunds }: NonNullable<Explanation["order"]>): string =>
+  [
+    ...(waiting_refunds > 0 ? [`${waiting_refunds} refunds wait for their sale`] : []),
+    ...void_refunds.map((one) => `${money(one.amount_minor, one.currency)} of refunds exceeds it and is void`),
+  ]
+    .map((note) => `, ${note}`)
+    .join("");
+
+const orderSection = ({ order }: Explanation, partner: Name): readonly string[] =>
+  order === null
+    ? []
+    : section(
+        `Order as settle remembers it: ${order.order_key}${orderNotes(order)}`,
+        table(
+          ["product", "status", "held by", "value", "given back", "copies", "conversion", "review"],
+          order.lines.map((line) => [
+            line.product_key === "" ? "-" : line.product_key,
+            line.status,
+            partner(line.partner_id),
+            money(line.value_minor, line.currency),
+            money(line.refunded_minor, line.currency),
+            line.copies,
+            line.conversion_id,
+            line.review,
+          ]),
+        ),
+      );
+
+const conversionsSection = (
+  { conversions, commissions }: Explanation,
+  partner: Name,
+  campaign: Name,
+): readonly string[] =>
+  section(
+    "Conversions",
+    ...conversions.map((one) => {
+      const earned = commissions.find(({ conversion_id }) => conversion_id === one.conversion_id);
+      const lines = [
+        `${one.conversion_id} version ${one.version}, ${one.status}: ` +
+          `${money(one.value_minor, one.currency)} to ${partner(one.partner_id)}, campaign ` +
+          `${campaign(one.campaign_id)}, by ${one.method}`,
+      ];
+      if (one.refunded_minor !== 0n)
+        lines.push(`  given back ${money(one.refunded_minor, one.currency)}: ${one.reason ?? "no reason"}`);
+      if (one.review !== null) lines.push(`  under review: ${one.review}`);
+      if (earned !== undefined)
+        lines.push(
+          `  earns ${money(earned.amount_minor, earned.currency)} in ` +
+            `${earned.year}-${String(earned.month).padStart(2, "0")}, ` +
+            `${earned.status}${earned.payable_from === null ? "" : `, payable from ${time(earned.payable_from)}`}`,
+        );
+      return lines.join("\n");
+    }),
+  );
+
+const ledgerSection = ({ entries, contracts }: Explanation, partner: Name): readonly string[] =>
+  section(
+    "Ledger",
+    ...entries.map((entry) => {
+      const contract = contracts.find(({ contract_id }) => contract_id === entry.contract_id);
+      const under =
+        entry.contract_id === null
+          ? "no contract"
+          : `contract ${entry.contract_id} version ${entry.contract_version} ` +
+            `(${entry.commission_type}${contract?.segment ? `, segment ${contract.segment}` : ""})`;
+      return [
+        `${entry.entry_id} ${entry.kind}: ${money(entry.amount_minor, entry.currency)} for ` +
+          `${partner(entry.partner_id)}, ${under}${entry.reason === null ? "" : `, ${entry.reason}`}`,
+        `  ${entry.formula}`,
+        `  receipt ${JSON.stringify(entry.inputs)}`,
+        ...entry.lines.map(
+          ({ account, amount_minor }) =>
+            `  ${account.padEnd(24)} ${money(BigInt(amount_minor), entry.currency).padStart(18)}`,
+        ),
+      ].join("\n");
+    }),
+  );

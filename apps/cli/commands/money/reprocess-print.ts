@@ -1,0 +1,123 @@
+// A difference for people, and as JSON: what would change, whom it moves, what it costs, and what
+// is left alone and why.
+import { toDecimal } from "../../../../domain/money.ts";
+import { table } from "../../../../infra/runtime/output.ts";
+import type { Change } from "../../../../modules/reprocess/changes.ts";
+import type { Difference } from "../../../../modules/reprocess/difference.ts";
+
+const REASONS_SHOWN = 20;
+
+const monthName = ({ year, month }: { readonly year: number; readonly month: number }): string =>
+  `${year}-${String(month).padStart(2, "0")}`;
+const signed = (minor: bigint, currency: string): string => `${minor > 0n ? "+" : ""}${toDecimal(minor, currency)}`;
+const heldText = ({ partner_id, because }: Change["before"]): string =>
+  partner_id === null ? because : `${because} partner ${partner_id}`;
+const idOf = ({ sender_event_id, event_id }: Change): string => sender_event_id ?? event_id;
+
+/**
+ * Everything that the difference does not write, each with its reason; empty when there is nothing.
+ */
+const leftAlone = ({ lines, events }: Difference): readonly string[] =>
+  (
+    [
+      [lines.decided + events.decided, "would differ, but a person has decided about them (--override-decisions)"],
+      [lines.not_settled, "sales are not settled yet: wait until `tributary lag` shows 0 for settle"],
+      [
+        lines.not_read,
+        "sales reached the log more than 48 h after their receipt: they were taken as they were read then",
+      ],
+      [
+        events.not_stored,
+        "events are in no store: not processed yet, or lost (`tributary replay` brings lost rows back)",
+      ],
+      [
+        events.would_be_claims,
+        "custom events would be sales with today's contracts: they stay what they were, and are not written",
+      ],
+      [
+        events.would_be_no_claims,
+        "sales would be none with today's contracts: they stay what they were, and are not written",
+      ],
+      [events.would_be_dropped, "events would not be stored today: they stay, and are not written"],
+    ] as const
+  )
+    .filter(([count]) => count > 0)
+    .map(([count, why]) => `${count} ${why}`);
+
+/** What --yes would do, in one sentence. */
+export const consequenceOf = ({ changes, money }: Difference): string => {
+  const lines = changes.filter(({ scope }) => scope === "line").length;
+  const moved = money.map(
+    (one) =>
+      `partner ${one.partner_id} ${signed(one.commission_minor, one.currency)} ${one.currency} in ${monthName(one)}`,
+  );
+  const shown = moved.length > 6 ? [...moved.slice(0, 6), `and ${moved.length - 6} more`] : moved;
+  return (
+    `${changes.length} decisions (${lines} about sales, ${changes.length - lines} about other ` +
+    `events); ${shown.length === 0 ? "no money moves" : shown.join(", ")}`
+  );
+};
+
+export const differenceText = (difference: Difference): string => {
+  const { lines, events, changes, byReason, conversions, money, samples } = difference;
+  const parts = [
+    `looked at ${lines.lines} sales and ${events.events} events of the window (${events.read} read, ` +
+      "journeys before it included)",
+  ];
+  if (changes.length === 0) parts.push("nothing differs");
+  else {
+    parts.push(
+      table(
+        ["from", "to", "sales", "other events"],
+        byReason.slice(0, REASONS_SHOWN).map(({ from, to, lines: sales, events: others }) => [from, to, sales, others]),
+      ),
+    );
+    if (byReason.length > REASONS_SHOWN)
+      parts.push(`and ${byReason.length - REASONS_SHOWN} more kinds of change; --json lists them all`);
+    const moved = conversions.moved.map(
+      ({ from_partner, to_partner, lines: sales }) => `${sales} from ${from_partner} to ${to_partner}`,
+    );
+    parts.push(`conversions: ${conversions.gained} gained, ${conversions.lost} lost, moved ${moved.join(", ") || "0"}`);
+    if (money.length > 0)
+      parts.push(
+        table(
+          ["client", "partner", "month", "commission", "currency", ""],
+          money.map((one) => [
+            one.client_id,
+            one.partner_id,
+            monthName(one),
+            signed(one.commission_minor, one.currency),
+            one.currency,
+            one.closed ? "closed" : "",
+          ]),
+        ),
+      );
+    else parts.push("no money moves");
+    parts.push(
+      `samples, for \`tributary explain\`:\n${table(
+        ["event", "type", "order", "value", "from", "to"],
+        samples.map((one) => [
+          idOf(one),
+          one.t,
+          one.order_id,
+          one.value_minor === null
+            ? null
+            : `${toDecimal(one.value_minor, one.currency ?? "MXN")} ${one.currency ?? "MXN"}`,
+          heldText(one.before),
+          heldText(one.after),
+        ]),
+      )}`,
+    );
+  }
+  const left = leftAlone(difference);
+  if (left.length > 0) parts.push(`left alone:\n${left.map((line) => `- ${line}`).join("\n")}`);
+  return parts.join("\n\n");
+};
+
+/** The same, for programs; amounts in minor units as texts. */
+export const differenceJson = ({ changes, samples, byReason, ...rest }: Difference) => ({
+  ...rest,
+  by_reason: byReason,
+  decisions: changes.length,
+  samples: samples.map(({ message, ...one }) => one),
+});

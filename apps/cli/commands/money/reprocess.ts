@@ -1,0 +1,206 @@
+// Computes a window with today's code and reference data, shows the difference, and writes it as
+// decisions with --yes.
+
+import { userInfo } from "node:os";
+import type { Command } from "commander";
+import { print, printJson, tell } from "../../../../infra/runtime/output.ts";
+import { Refused, UsageError } from "../../../../infra/runtime/refused.ts";
+import { commitOf, versionOf } from "../../../../infra/runtime/version.ts";
+import { actorOf, beginOperation } from "../../../../modules/operations/operations.ts";
+import { closedMonthsOf, type Difference, differenceOf } from "../../../../modules/reprocess/difference.ts";
+import { type ReprocessSettings, type ReprocessStage, stages, TooMuch } from "../../../../modules/reprocess/ports.ts";
+import { type Written, writeChanges } from "../../../../modules/reprocess/write.ts";
+import type { UnixMs } from "../../../../stream/flow.ts";
+import { topics } from "../../../../topics.ts";
+import { clientOf, withPool } from "../../connections.ts";
+import { momentOf } from "../../moments.ts";
+import { openProgress } from "../../progress.ts";
+import { openReprocessing } from "./reprocess-open.ts";
+import { consequenceOf, differenceJson, differenceText } from "./reprocess-print.ts";
+
+interface ReprocessOptions {
+  readonly from: string;
+  readonly to?: string;
+  readonly stage: string;
+  readonly client?: string;
+  readonly reason?: string;
+  readonly overrideDecisions?: boolean;
+  readonly allowClosedMonths?: boolean;
+  readonly yes?: boolean;
+  readonly json?: boolean;
+}
+
+/** So many take a while, and nothing else is heard of them. */
+const MANY = 1_000;
+const COMPUTED = {
+  lines: "orders are settled again",
+  money: "decisions are settled and committed in the shadow",
+} as const;
+
+const windowOf = (options: ReprocessOptions, now: UnixMs): { readonly from: UnixMs; readonly to: UnixMs } => {
+  const from = momentOf("--from", options.from, now);
+  const to = options.to === undefined ? now : momentOf("--to", options.to, now);
+  if (from >= to)
+    throw new UsageError(
+      `--from must lie before --to: ${new Date(from).toISOString()} and ${new Date(to).toISOString()}`,
+    );
+  return { from, to };
+};
+const stageOf = (text: string): ReprocessStage => {
+  const stage = stages.find((name) => name === text);
+  if (stage === undefined) throw new UsageError(`--stage: ${text} is none of ${stages.join(", ")}`);
+  return stage;
+};
+const windowText = ({ from, to }: Pick<ReprocessSettings, "from" | "to">): string =>
+  `${new Date(from).toISOString()}/${new Date(to).toISOString()}`;
+
+/**
+ * What is not written is not asked about: months that payments were made for need a word of their
+ * own.
+ */
+const checkMonths = (difference: Difference, { allowClosedMonths }: ReprocessOptions): void => {
+  const closed = closedMonthsOf(difference);
+  if (closed.length > 0 && allowClosedMonths !== true)
+    throw new Refused(
+      `nothing was written: money of closed months would move (${closed.join(", ")}). Add ` +
+        "--allow-closed-months to book it there as further entries, or choose a later --from",
+    );
+};
+
+const reprocess = (options: ReprocessOptions): Promise<void> =>
+  withPool(async (pool) => {
+    const now = Date.now();
+    const window = windowOf(options, now);
+    const client = options.client === undefined ? null : await clientOf(pool, options.client);
+    const settings: ReprocessSettings = {
+      ...window,
+      stage: stageOf(options.stage),
+      clientId: client?.client_id ?? null,
+      overridesDecisions: options.overrideDecisions === true,
+      actor: `operator:${userInfo().username}`,
+      reason: options.reason ?? `reprocessed from ${options.stage}, ${windowText(window)}`,
+    };
+    const progress = (unit: string) => openProgress(unit, options.json);
+    const opened = await openReprocessing(pool, { now, needed: window.from, progress });
+    try {
+      const started = performance.now();
+      const difference = await differenceOf(opened.ports, settings, (step, count) => {
+        if (!options.json && count >= MANY && (step === "lines" || step === "money"))
+          tell(`${count} ${COMPUTED[step]}`);
+      });
+      const seconds = (performance.now() - started) / 1_000;
+      const speed = Math.round(difference.events.read / Math.max(seconds, 0.001));
+      if (!options.json) {
+        print(differenceText(difference));
+        tell(`\n${seconds.toFixed(1)} s, ${speed} events/s`);
+      }
+      const written =
+        options.yes && difference.changes.length > 0 ? await write(opened, settings, options, difference) : null;
+      if (options.json)
+        printJson({ ...said(settings), seconds, events_per_second: speed, ...differenceJson(difference), written });
+      if (!options.yes && difference.changes.length > 0)
+        tell(`nothing was written; --yes writes ${consequenceOf(difference)}`);
+    } catch (error) {
+      throw error instanceof TooMuch ? new Refused(error.message) : error;
+    } finally {
+      await opened.close();
+    }
+  });
+
+const said = ({ from, to, stage, clientId, overridesDecisions, reason }: ReprocessSettings) => ({
+  from: new Date(from).toISOString(),
+  to: new Date(to).toISOString(),
+  stage,
+  client_id: clientId,
+  overrides_decisions: overridesDecisions,
+  reason,
+  version: versionOf(),
+  commit: commitOf(),
+});
+
+/**
+ * The order of durable effects: 1 the audit says that it begins, 2 decisions (write.ts), 3 the
+ * audit says how it ended. A run that died is simply run again.
+ */
+const write = async (
+  { ports, produce }: Awaited<ReturnType<typeof openReprocessing>>,
+  settings: ReprocessSettings,
+  options: ReprocessOptions,
+  difference: Difference,
+): Promise<Written> => {
+  const detail = {
+    ...said(settings),
+    decisions: difference.changes.length,
+    money: moneyIn(difference),
+    reasons: difference.byReason,
+  };
+  const operation = await beginOperation(
+    { wire: ports.wire, produce },
+    {
+      kind: "reprocess",
+      actor: actorOf(),
+      target: `${settings.stage} ${windowText(settings)}`,
+      reason: settings.reason,
+    },
+    detail,
+  );
+  try {
+    checkMonths(difference, options);
+    const progress = openProgress("decisions", options.json);
+    const written = await writeChanges({ produce, memory: ports.memory }, difference.changes, progress.at);
+    progress.done();
+    await operation.end("succeeded", written);
+    if (!options.json) print(writtenText(difference, written));
+    return written;
+  } catch (error) {
+    await operation.end(error instanceof Refused ? "refused" : "failed", { error: (error as Error).message });
+    throw error;
+  }
+};
+
+const moneyIn = ({ money }: Difference): readonly object[] =>
+  money.map((one) => ({ ...one, commission_minor: one.commission_minor.toString() }));
+
+const writtenText = (difference: Difference, { applied, overtaken, waiting }: Written): string => {
+  const parts = [`\nwrote ${consequenceOf(difference)}`, `applied: ${applied}`];
+  if (overtaken > 0)
+    parts.push(
+      "overtaken by something else that was said about the same sale, so they changed nothing: " +
+        `${overtaken}; run it again to see`,
+    );
+  if (waiting > 0)
+    parts.push(
+      `not applied yet: ${waiting}; they are in the topic ${topics.claims.name}, and settle will: tributary lag`,
+    );
+  return parts.join("\n");
+};
+
+export const reprocessCommands = (program: Command): void => {
+  program
+    .command("reprocess")
+    .description("computes a window with today's code and reference data and shows what differs; writes it with --yes")
+    .requiredOption("--from <time>", "the first receipt: 2026-11-21T14:05Z, or -2h")
+    .option("--to <time>", "the first receipt after the window (default: now)")
+    .option(
+      "--stage <stage>",
+      `from which stage on: ${stages.join(", ")}; commission: who is credited stays`,
+      "attribute",
+    )
+    .option("--client <slug or id>", "one client alone")
+    .option("--override-decisions", "also replaces what people have decided")
+    .option("--allow-closed-months", "also moves money of months that are closed (after day 7 of the next one)")
+    .option("--reason <text>", "why, in words; kept with every decision and in the audit")
+    .option("--yes", "write it: one decision for each sale and event that differs")
+    .option("--json", "as JSON")
+    .addHelpText(
+      "before",
+      [
+        "Examples:",
+        "  $ tributary reprocess --from 2026-11-21T14:00Z --to 2026-11-21T16:00Z --client casa-verde",
+        "  $ tributary reprocess --from -6h --reason 'rule 51 was wrong' --yes",
+        "  $ tributary reprocess --from -30d --stage commission --client casa-verde",
+        "",
+      ].join("\n"),
+    )
+    .action(reprocess);
+};

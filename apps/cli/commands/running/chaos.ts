@@ -1,0 +1,57 @@
+// `tributary chaos`: starts the chaos suite on the stack of this folder and ends as it ends.
+import { spawn } from "node:child_process";
+import { existsSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import type { Command } from "commander";
+import { Refused } from "../../../../infra/runtime/refused.ts";
+import { homeOf } from "../../config.ts";
+
+interface ChaosOptions {
+  readonly minutes: string;
+  readonly seed?: string;
+  readonly faults?: string;
+  readonly list?: boolean;
+  readonly json?: boolean;
+}
+
+/** Exit code of the suite. A Ctrl-C reaches it from the terminal; SIGTERM is passed on. */
+const runSuite = (args: readonly string[]): Promise<number> =>
+  new Promise((resolve, reject) => {
+    const suite = fileURLToPath(new URL("../../../chaos/main.js", import.meta.url));
+    if (!existsSync(suite)) throw new Refused("the image holds no faults: run this in a clone of the repository");
+    const child = spawn(process.execPath, [suite, "running", ...args], { stdio: "inherit" });
+    const passOn = () => child.kill("SIGTERM");
+    const stay = () => undefined;
+    process.on("SIGTERM", passOn).on("SIGINT", stay);
+    child.once("error", reject);
+    child.once("exit", (code) => {
+      process.off("SIGTERM", passOn).off("SIGINT", stay);
+      resolve(code ?? 1);
+    });
+  });
+
+const chaos = async ({ list, json, ...options }: ChaosOptions): Promise<void> => {
+  const given = Object.entries({ home: homeOf(), ...options }).map(([name, value]) => `--${name}=${value}`);
+  process.exitCode = await runSuite([...given, ...(list ? ["--list"] : []), ...(json ? ["--json"] : [])]);
+};
+
+export const chaosCommands = (program: Command): void => {
+  program
+    .command("chaos")
+    .description(
+      "breaks the embedded stack of this machine on purpose, while events come, and asks every law " +
+        "whether it still holds",
+    )
+    .option("--minutes <n>", "a cycle that has begun then is finished", "5")
+    .option("--seed <n>", "the same seed breaks the same things in the same order")
+    .option("--faults <names>", "only these: names or beginnings of names, with commas between")
+    .option("--list", "what can be broken")
+    .option("--json", "the verdict as JSON")
+    .addHelpText(
+      "before",
+      "Examples:\n  $ tributary chaos --minutes 5\n" +
+        '  $ tributary chaos --minutes 2 --seed 42 --faults "kill kafka,Redis emptied"\n\n' +
+        "What is sent is marked, and goes to the demo clients.\n",
+    )
+    .action(chaos);
+};

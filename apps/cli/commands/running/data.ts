@@ -1,0 +1,148 @@
+// Data in and numbers out: send a CSV file, report by month.
+
+import { existsSync } from "node:fs";
+import type { Command } from "commander";
+import { toDecimal } from "../../../../domain/money.ts";
+import { print, printJson, table, tell } from "../../../../infra/runtime/output.ts";
+import { UsageError } from "../../../../infra/runtime/refused.ts";
+import { type ReportRow, report } from "../../../../modules/reports/report.ts";
+import { readRun } from "../../config.ts";
+import { clientOf, withPool } from "../../connections.ts";
+import { pairsOf } from "../../csv-events.ts";
+import { openProgress } from "../../progress.ts";
+import { send } from "../../send.ts";
+
+interface SendOptions {
+  readonly client: string;
+  readonly map?: string;
+  readonly set?: string;
+  readonly shiftTo?: string;
+  readonly token?: string;
+  readonly url?: string;
+  readonly batch: string;
+  readonly json?: boolean;
+}
+const SHOWN = 20;
+
+/** The edge and its standby. */
+const edgesHere = (): readonly string[] => {
+  const { apps } = readRun();
+  return ["ingest", "ingest-standby"].flatMap((name) => apps[name]?.url ?? []);
+};
+
+const sendFile = async (file: string, options: SendOptions): Promise<void> => {
+  if (!existsSync(file)) throw new UsageError(`${file} does not exist`);
+  const batchSize = Number(options.batch);
+  if (!Number.isInteger(batchSize) || batchSize < 1 || batchSize > 10_000)
+    throw new UsageError(`--batch: ${options.batch} is not 1 to 10,000`);
+  const mapping = { columns: pairsOf("--map", options.map), constants: pairsOf("--set", options.set) };
+  const client = await withPool((pool) => clientOf(pool, options.client));
+  const urls = options.url?.split(",") ?? edgesHere();
+  if (urls.length === 0) throw new Error("no ingest edge runs here; start one (npm start) or name it with --url");
+  for (const url of urls) if (!URL.canParse(url)) throw new UsageError(`--url: ${url} is no address`);
+  const token = options.token ?? readRun().demo?.clients.find(({ id }) => id === client.client_id)?.ingest_token;
+  if (token === undefined)
+    throw new UsageError(
+      `--token: ${client.slug} is no demo client; make one: tributary tokens create --client ${client.slug}`,
+    );
+  const sent = await send(
+    { file, urls, token, clientId: client.client_id, mapping, shiftTo: options.shiftTo, batchSize, now: Date.now() },
+    openProgress("rows", options.json),
+  );
+  if (options.json) printJson(sent);
+  else
+    print(
+      `${sent.rows} rows sent, ${sent.accepted} accepted, ${sent.rejected} ` +
+        `rejected${sent.shiftDays === 0 ? "" : `; all dates moved by ${sent.shiftDays} days`}`,
+    );
+  for (const { line, field, code, message } of sent.refused.slice(0, SHOWN))
+    tell(`line ${line}: ${field ?? "row"}: ${message} (${code})`);
+  if (sent.refused.length > SHOWN) tell(`and ${sent.rejected - SHOWN} more`);
+  if (sent.rejected > 0) process.exitCode = 1;
+};
+
+/**
+ * The report writes every amount with all digits of its currency, so without the point it is minor
+ * units.
+ */
+const minorOf = (text: string): bigint => BigInt(text.replace(".", ""));
+/** One row a currency: amounts of two currencies are never added. */
+const totals = (rows: readonly ReportRow[]): readonly ReportRow[] =>
+  [...new Set(rows.map(({ currency }) => currency))].map((currency) => {
+    const own = rows.filter((row) => row.currency === currency);
+    const sum = (of: (row: ReportRow) => string) =>
+      toDecimal(
+        own.reduce((minor, row) => minor + minorOf(of(row)), 0n),
+        currency,
+      );
+    return {
+      month: "total",
+      currency,
+      orders: own.reduce((orders, row) => orders + row.orders, 0),
+      revenue: sum((row) => row.revenue),
+      refunded: sum((row) => row.refunded),
+      commission: sum((row) => row.commission),
+    };
+  });
+
+const reportMonths = (options: { client: string; by: string; json?: boolean }): Promise<void> =>
+  withPool(async (pool) => {
+    if (options.by !== "month") throw new UsageError(`--by: ${options.by} is not month`);
+    const client = await clientOf(pool, options.client);
+    const found = await report(pool, client.client_id, "month");
+    if (options.json) return printJson(found);
+    const cells = (row: ReportRow) => [row.month, row.currency, row.orders, row.revenue, row.refunded, row.commission];
+    print(
+      table(
+        ["month", "currency", "orders", "revenue", "refunded", "commission"],
+        [...found.rows, ...totals(found.rows)].map(cells),
+      ),
+    );
+  });
+
+export const dataCommands = (program: Command): void => {
+  program
+    .command("send <file.csv>")
+    .description("sends each row of a CSV file as an event; sending it again changes nothing")
+    .requiredOption("--client <slug or id>", "whose events they are")
+    .option(
+      "--map <field=column,...>",
+      "which column holds which field; fields other than did, ts, t, event_id, url, ref, ip, ua, " +
+        "consent and svc_click_id are props",
+    )
+    .option("--set <field=value,...>", "fields that are the same in every row")
+    .option(
+      "--shift-to <day>",
+      "moves all dates by the same number of days, so that the last one is yesterday, today or YYYY-MM-DD",
+    )
+    .option("--token <token>", "ingest token; by default the demo client's")
+    .option(
+      "--url <url,...>",
+      "the edge, and others to go on with when it does not answer; by default those that run here",
+    )
+    .option("--batch <n>", "events a request", "1000")
+    .option("--json", "as JSON")
+    .addHelpText(
+      "before",
+      "Examples:\n  $ tributary send sales.csv --client casa-verde --map " +
+        "did=customer,ts=day,order_id=order,revenue=total,product_id=sku,quantity=units\n  $ tributary " +
+        "send ../shared/data/cdnow-sample.csv --client aurora-music --map " +
+        "did=customer_id,ts=date,quantity=quantity,revenue=dollars \\\n      --set " +
+        "product_id=cd,currency=USD --shift-to yesterday\n\nDates without a time are taken as noon in " +
+        "Mexico City. Rows without order_id get <file>-<row>.\n",
+    )
+    .action(sendFile);
+  program
+    .command("report")
+    .description("orders, revenue, refunds and commissions of a client")
+    .requiredOption("--client <slug or id>")
+    .option("--by <period>", "month (America/Mexico_City)", "month")
+    .option("--json", "as JSON")
+    .addHelpText(
+      "before",
+      "Examples:\n  $ tributary report --client aurora-music --by month\n  $ tributary report --client " +
+        "aurora-music --json\n\nOrders and revenue count in the month of the sale, commissions come from " +
+        "the ledger.\n",
+    )
+    .action(reportMonths);
+};

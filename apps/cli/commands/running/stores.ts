@@ -1,0 +1,71 @@
+// Tables, first steps and demo data, for operators who run the servers elsewhere.
+import type { Command } from "commander";
+import { print, printJson, tell } from "../../../../infra/runtime/output.ts";
+import { firstSteps } from "../../../../modules/installation/first-steps.ts";
+import { seedStep } from "../../../../modules/installation/seed-step.ts";
+import { migrateAll, migrationStatus } from "../../../../modules/installation/steps.ts";
+import { addresses, adminAccess, homeOf, secretsText } from "../../config.ts";
+import { withPool } from "../../connections.ts";
+
+const showStatus = async ({ json }: { json?: boolean }): Promise<void> => {
+  const found = await migrationStatus(adminAccess());
+  if (json) return printJson(found);
+  print(
+    `${found.applied.length} applied, ${found.pending.length} ` +
+      `pending${found.pending.map((file) => `\n  ${file}`).join("")}`,
+  );
+  for (const problem of found.problems) tell(problem);
+  if (found.pending.length > 0) tell("to apply them: tributary migrate apply");
+  if (found.problems.length > 0) process.exitCode = 1;
+};
+
+/** Topics, schemas and tables are all that must be made; what is left is for a person to do. */
+const showFirstSteps = ({ json }: { json?: boolean }): Promise<void> =>
+  withPool(async (pool) => {
+    const steps = await firstSteps(pool);
+    if (json) return printJson({ steps });
+    for (const { what, cure } of steps) print(`${what}: ${cure}`);
+    if (steps.length === 0) print("an admin can come in, and nothing of the demonstration is open");
+  });
+
+const plantDemo = async ({ json }: { json?: boolean }): Promise<void> => {
+  let made: Readonly<Record<string, unknown>> = {};
+  const publish = (demo: typeof made): void => {
+    made = demo;
+  };
+  await seedStep.run({
+    env: { POSTGRES_URL: addresses().postgresUrl, TRIBUTARY_SECRET: secretsText() },
+    home: homeOf(),
+    publish,
+  });
+  if (json) return printJson(made);
+  for (const { id, slug } of made.clients as readonly { id: number; slug: string }[]) print(`client ${id} ${slug}`);
+  tell("for a token of one: tributary tokens create --client <slug>");
+};
+
+export const storeCommands = (program: Command): void => {
+  const migrate = program
+    .command("migrate")
+    .description("tables of Postgres and ClickHouse; forward only, a failed step is taken up again");
+  migrate
+    .command("status")
+    .description("what is applied and what is pending")
+    .option("--json", "as JSON")
+    .action(showStatus);
+  migrate
+    .command("apply")
+    .description("applies what is pending")
+    .action(async () => migrateAll(adminAccess(), tell));
+  program
+    .command("seed")
+    .description("says what an installation lacks before people can use it, and makes nothing; --demo makes the demo")
+    .option("--demo", "the three demo clients with partners, links, contracts, people and tokens; what is there stays")
+    .option("--json", "as JSON")
+    .addHelpText(
+      "before",
+      "Examples:\n  $ tributary seed\n  $ tributary seed --demo --json | jq -r '.clients[0].ingest_token'\n",
+    )
+    .action((options: { demo?: boolean; json?: boolean }) =>
+      options.demo === true ? plantDemo(options) : showFirstSteps(options),
+    );
+};

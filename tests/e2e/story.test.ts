@@ -84,16 +84,21 @@ const descendants = (ancestor: number): ReadonlyMap<number, string> => {
 const survivors = (processes: ReadonlyMap<number, string>): readonly number[] =>
   [...processes].filter(([pid, born]) => startOf(pid) === born).map(([pid]) => pid);
 
-/** Of each app, as whom its processes are logged in to Postgres. */
-const loginsIn = async (url: string): Promise<Readonly<Record<string, readonly string[]>>> => {
+/** As whom each app logs in to Postgres; an app that is idle closes its connections. */
+const loginsIn = async (url: string): Promise<readonly string[]> => {
   const pool = openPool(url, { max: 1 });
+  const seen = new Set<string>();
   try {
-    const { rows } = await pool.query<{ app: string; logins: readonly string[] }>(
-      "select (regexp_match(application_name, '^tributary-(ingest|worker|api|keeper)'))[1] as app, " +
-        "array_agg(distinct usename::text) as logins from pg_stat_activity " +
-        "where application_name ~ '^tributary-(ingest|worker|api|keeper)' group by 1 order by 1",
-    );
-    return Object.fromEntries(rows.map(({ app, logins }) => [app, logins]));
+    await until("each app was seen in Postgres", 60_000, async () => {
+      const { rows } = await pool.query<{ login: string; app: string }>(
+        "select distinct usename::text as login, split_part(application_name, '-', 2) as app from pg_stat_activity " +
+          "where application_name ~ '^tributary-(ingest|worker|api|keeper)'",
+      );
+      for (const { login, app } of rows) seen.add(`${app} as ${login}`);
+      const apps = new Set([...seen].map((line) => line.split(" ")[0]));
+      if (apps.size < 4) throw new Error(`so far ${[...seen].join(", ")}`);
+    });
+    return [...seen].sort();
   } finally {
     await pool.end();
   }
@@ -134,12 +139,9 @@ test("the next start finds both stories, and Ctrl-C stops everything it started 
   });
   expect(await answer.json()).toEqual([{ events: 18 }]);
   await clickhouse.close();
-  expect(await loginsIn(services.postgres.url)).toEqual({
-    api: ["tributary_app_api"],
-    ingest: ["tributary_app_ingest"],
-    keeper: ["tributary_app_keeper"],
-    worker: ["tributary_app_worker"],
-  });
+  expect(await loginsIn(services.postgres.url)).toEqual(
+    ["api", "ingest", "keeper", "worker"].map((app) => `${app} as tributary_app_${app}`),
+  );
 
   // As a terminal does it: to the whole foreground group, and that is not where the servers are.
   process.kill(-running.child.pid!, "SIGINT");

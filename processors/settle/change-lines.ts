@@ -4,8 +4,8 @@
 import type { EventAttributed } from "../../schemas/generated.ts";
 import type { UnixMs } from "../../stream/flow.ts";
 import { type Changes, creditAgain, creditLine, takeBack } from "./credit-line.ts";
-import { type Line, type OrderState, rowOf, rowText } from "./order.ts";
-import { spread } from "./spread.ts";
+import { type Line, type OrderState, type Refund, rowOf, rowText } from "./order.ts";
+import { isSpreadAlike, spread, spreadLast } from "./spread.ts";
 
 /** A line that a claim has changed or made, before its share of the refunds. */
 export interface Touched {
@@ -27,17 +27,30 @@ const moved = (changes: Changes, before: Line, after: Line): Line => {
   return isTaken ? takeBack(changes, after, part, after.refund_reason) : after;
 };
 
+type Spread = Pick<OrderState, "lines" | "refunds">;
+interface Spreadable extends Spread {
+  /** Of the refunds the one that has just come. */
+  readonly added?: Refund | undefined;
+  /** As it was remembered, where this says more of its copies or refunds by now. */
+  readonly before?: Spread;
+}
+
+/** Nearly every claim of a large order leaves what refunds took of its lines as it was. */
+const spreadAgain = (order: Spreadable, next: readonly Line[]): readonly Line[] => {
+  const { refunds, added, before = order } = order;
+  if (added !== undefined) return spreadLast(next, refunds, added) ?? spread(next, refunds).lines;
+  const isAlike = before.refunds === refunds && isSpreadAlike(before.lines, next, refunds);
+  return isAlike ? next : spread(next, refunds).lines;
+};
+
 /** All lines, new ones last, as they are once every refund has its part of them. */
-export const changeLines = (
-  changes: Changes,
-  { lines, refunds }: Pick<OrderState, "lines" | "refunds">,
-  touched: readonly Touched[],
-): readonly Line[] => {
+export const changeLines = (changes: Changes, order: Spreadable, touched: readonly Touched[]): readonly Line[] => {
+  const { lines } = order;
   const before = new Map(lines.map((line) => [line.event_id, line]));
   const by = new Map(touched.map((one) => [one.line.event_id, one]));
   const made = touched.filter(({ line }) => !before.has(line.event_id)).map(({ line }) => line);
   const next = [...lines.map((line) => by.get(line.event_id)?.line ?? line), ...made];
-  return spread(next, refunds).lines.map((line) => {
+  return spreadAgain(order, next).map((line) => {
     const one = by.get(line.event_id);
     if (one?.takesCredit === true) return creditLine(changes, line, one.row);
     const was = before.get(line.event_id);

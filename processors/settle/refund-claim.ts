@@ -17,9 +17,9 @@ interface Taken {
 }
 
 /** What these refunds take of each line, with the rows of those that their sales say more of. */
-const taken = (changes: Changes, order: OrderState, refunds: readonly Refund[], justCame: string | null): Taken => {
-  const lines = changeLines(changes, { lines: order.lines, refunds }, []);
-  const written = asTheirSales(refunds, lines, justCame);
+const taken = (changes: Changes, order: OrderState, refunds: readonly Refund[], added?: Refund): Taken => {
+  const lines = changeLines(changes, { lines: order.lines, refunds, added, before: order }, []);
+  const written = asTheirSales(refunds, lines, added?.event_id ?? null);
   return { rows: written.rows, state: { ...order, lines, refunds: written.refunds } };
 };
 
@@ -31,7 +31,7 @@ export const takeRefund = (changes: Changes, order: OrderState): Taken => {
   const first = firstOf(order.refunds, asked, order.lines);
   if (first !== undefined) return { rows: [{ row: rowOfCopy(row, first.event_id), at }], state: order };
   if (asked.amount_minor !== null && asked.amount_minor <= 0n) return { rows: [{ row, at }], state: order };
-  const { rows, state } = taken(changes, order, [...order.refunds, asked], id);
+  const { rows, state } = taken(changes, order, [...order.refunds, asked], asked);
   const isWritten = rows.some((one) => one.row.event.event_id === id);
   return { rows: isWritten ? rows : [{ row, at }, ...rows], state };
 };
@@ -40,12 +40,12 @@ export const takeRefund = (changes: Changes, order: OrderState): Taken => {
 export const moveRefund = (changes: Changes, order: OrderState): Taken => {
   const asked = refundOf(changes.cause);
   const others = order.refunds.filter(({ event_id }) => event_id !== asked.event_id);
-  if (asked.line_event_id === null) return taken(changes, order, others, null);
+  if (asked.line_event_id === null) return taken(changes, order, others);
   const first = firstOf(others, asked, order.lines);
-  if (first === undefined) return taken(changes, order, [...others, asked], null);
+  if (first === undefined) return taken(changes, order, [...others, asked]);
   const copy = rowOfCopy(changes.cause.data.attributed, first.event_id);
   const row = { ...copy, version: copy.version + 1 };
-  const { rows, state } = taken(changes, order, others, null);
+  const { rows, state } = taken(changes, order, others);
   return { rows: [{ row, at: Math.min(row.event.ts, asked.received_at) }, ...rows], state };
 };
 

@@ -4,9 +4,10 @@ import { isWeakOrderId } from "../../domain/order-id.ts";
 import { REFUND_REASONS } from "../../domain/refunds.ts";
 import type { Claim, EventAttributed, EventReceived } from "../../schemas/generated.ts";
 import type { Recorded, UnixMs } from "../../stream/flow.ts";
+import { rowOfCopy } from "./merge-copy.ts";
 import { type Line, type Refund, rowOf, rowText } from "./order.ts";
 import { idIn, namesCurrency, propsIn } from "./props.ts";
-import { currencyOf, inDigitsOf, isOfLine, linesNamed } from "./spread.ts";
+import { copiesAmong, currencyOf, inDigitsOf, isOfLine, linesNamed } from "./spread.ts";
 
 /**
  * What the refund asks for. A reason outside the closed list (docs/design/contracts.md, "Batch") is
@@ -16,6 +17,8 @@ export const refundOf = ({ receivedAt, data }: Recorded<Claim>): Refund => {
   const { event } = data.attributed;
   const given = propsIn(event);
   const currency = namesCurrency(event) ? event.currency : null;
+  const refund_id = idIn(given.refund_id);
+  const lacksCurrency = event.value_minor !== null && currency === null;
   return {
     event_id: event.event_id,
     product_key: data.order_key.startsWith("o:") ? event.product_id : null,
@@ -24,11 +27,8 @@ export const refundOf = ({ receivedAt, data }: Recorded<Claim>): Refund => {
     currency,
     reason: REFUND_REASONS.has(given.reason) ? (given.reason as string) : "other",
     received_at: data.moved?.received_at ?? receivedAt,
-    refund_id: idIn(given.refund_id),
-    row:
-      data.line_event_id !== null || (event.value_minor !== null && currency === null)
-        ? rowText(data.attributed)
-        : null,
+    refund_id,
+    row: data.line_event_id !== null || refund_id !== null || lacksCurrency ? rowText(data.attributed) : null,
   };
 };
 
@@ -75,7 +75,7 @@ const filledIn = (event: EventReceived, refund: Refund, sold: readonly Line[]): 
 
 /**
  * Refunds take from their sale what they left out, and so do their rows: one version up, or at once
- * for the one that has just come.
+ * for the one that has just come. Of copies that have both waited for their line the first stays.
  */
 export const asTheirSales = (
   refunds: readonly Refund[],
@@ -88,9 +88,16 @@ export const asTheirSales = (
   const rows: { readonly row: EventAttributed; readonly at: UnixMs }[] = [];
   if (refunds.every(({ row }) => row === null)) return { refunds, rows };
   const named = linesNamed(lines);
-  const written = refunds.map((refund) => {
+  const copies = copiesAmong(refunds, named);
+  const written = refunds.flatMap((refund) => {
     if (refund.row === null) return refund;
     const before = rowOf({ row: refund.row });
+    const first = copies.get(refund);
+    if (first !== undefined) {
+      const copy = { ...rowOfCopy(before, first.event_id), version: before.version + 1 };
+      rows.push({ row: copy, at: Math.min(copy.event.ts, refund.received_at) });
+      return [];
+    }
     const sold = named(refund);
     const event = filledIn(before.event, refund, sold);
     if (event === before.event) return refund;

@@ -229,7 +229,8 @@ const secondCopy = (claim: Recorded<Claim>, order: OrderState, copied: readonly 
   const said = copied.length > 1 ? withoutGoods(copy) : copy;
   const touched = inTime.map((line) => withIds(merged(line, said, order), claim.data));
   // Also of a late one, which adds nothing to its line: a refund that names it may have waited.
-  const changed = changeLines(changes, { ...order, lines: counted(order, late, claim.id) }, touched);
+  const counting = { lines: counted(order, late, claim.id), refunds: order.refunds, before: order };
+  const changed = changeLines(changes, counting, touched);
   const product = productKeyOf(claim.data);
   const isNamedNow = copied.length === 1 && copied[0]!.product_key !== product && product !== "";
   const asked = isNamedNow ? order.decisions.filter(({ product_key }) => product_key === product) : [];

@@ -3,6 +3,7 @@
 
 import { digitsOf } from "../../domain/currencies.ts";
 import { divideHalfEven, split } from "../../domain/money.ts";
+import type { UnixMs } from "../../stream/flow.ts";
 import { COMPLETE_AFTER_MS, DEFAULT_CURRENCY, firstReceiptOf, type Line, type Refund } from "./order.ts";
 
 const digits = (currency: string): number => digitsOf(currency) ?? digitsOf(DEFAULT_CURRENCY)!;
@@ -63,20 +64,28 @@ export const linesNamed = (all: readonly Line[]): ((refund: Refund) => readonly 
   };
 };
 
+const noCopies: ReadonlyMap<Refund, Refund> = new Map();
+
 /**
  * Copies of one refund bear one refund_id, and each names the line as its sender knows it, by its
- * product or an event: the first counts. What an event made may come after both.
+ * product or an event: the first counts. What an event made may come after both. Answers each copy
+ * with its first.
  */
-const withoutCopies = (refunds: readonly Refund[], named: (refund: Refund) => readonly Line[]): readonly Refund[] => {
-  if (refunds.every(({ refund_id }) => refund_id === null)) return refunds;
-  const taken = new Set<string>();
-  return refunds.filter((refund) => {
-    if (refund.refund_id === null || !isOfLine(refund)) return true;
+export const copiesAmong = (
+  refunds: readonly Refund[],
+  named: (refund: Refund) => readonly Line[],
+): ReadonlyMap<Refund, Refund> => {
+  if (refunds.every(({ refund_id }) => refund_id === null)) return noCopies;
+  const taken = new Map<string, Refund>();
+  const copies = new Map<Refund, Refund>();
+  for (const refund of [...refunds].sort(byReceipt)) {
+    if (refund.refund_id === null || !isOfLine(refund)) continue;
     const parts = named(refund).map(({ event_id }) => `${event_id} ${refund.refund_id}`);
-    if (parts.some((part) => taken.has(part))) return false;
-    for (const part of parts) taken.add(part);
-    return true;
-  });
+    const first = parts.map((part) => taken.get(part)).find((one) => one !== undefined);
+    if (first !== undefined) copies.set(refund, first);
+    else for (const part of parts) taken.set(part, refund);
+  }
+  return copies;
 };
 
 /** An unnamed currency is that of the line that was received first. */
@@ -112,7 +121,7 @@ class Spreading {
       const currency = currencyOf(refund, lines);
       const isMet = refund.amount_minor === null ? lines.length > 0 : lines.some((line) => line.currency === currency);
       if (!isMet || currency === null) this.unmet.push(refund);
-      else if (refund.amount_minor === null) for (const share of over) takeAll(share, refund.reason);
+      else if (refund.amount_minor === null) this.#takeAll(refund, over);
       else {
         const given = refund.currency === null ? inDigitsOf(refund.amount_minor, currency) : refund.amount_minor;
         const amount = this.#further(refund, currency, given);
@@ -126,6 +135,14 @@ class Spreading {
         last,
         over.filter(({ line }) => line.currency === currency),
       );
+  }
+
+  /** Under its refund_id it counts for what it took. */
+  #takeAll(refund: Refund, over: readonly Share[]): void {
+    for (const share of over) {
+      this.#further(refund, share.line.currency, share.left);
+      takeAll(share, refund.reason);
+    }
   }
 
   /**
@@ -170,6 +187,14 @@ const lineOf = ({ line, left, isReturned, reason }: Share): Line => {
     : { ...line, refunded_minor, is_returned, refund_reason: reason };
 };
 
+const closesAt = (lines: readonly Line[]): UnixMs => firstReceiptOf(lines) + COMPLETE_AFTER_MS;
+const shareOf = (line: Line, left: bigint): Share => ({
+  line,
+  left: left > 0n ? left : 0n,
+  isReturned: line.is_returned,
+  reason: line.refund_reason,
+});
+
 /**
  * Until its lines are complete an order's refunds are spread again over all of them: those that
  * name a line first, the others as one sum. A later refund is spread once, over the lines of its
@@ -179,26 +204,74 @@ export const spread = (lines: readonly Line[], refunds: readonly Refund[]): Spre
   // Nearly every claim is of an order that nothing was ever given back of.
   if (refunds.length === 0 && lines.every(({ settled_minor }) => settled_minor === 0n))
     return { lines, unmet: [], excess: new Map() };
-  const shares = lines.map((line): Share => {
-    const left = line.value_minor > line.settled_minor ? line.value_minor - line.settled_minor : 0n;
-    return { line, left, isReturned: line.is_returned, reason: line.refund_reason };
-  });
+  const shares = lines.map((line) => shareOf(line, line.value_minor - line.settled_minor));
   const all = byProduct(shares);
-  const closesAt = firstReceiptOf(lines) + COMPLETE_AFTER_MS;
+  const closes = closesAt(lines);
   const spreading = new Spreading();
   const byLine = new Map(all.map((share) => [share.line, share]));
   const named = linesNamed(all.map(({ line }) => line));
   const namedBy = (refund: Refund): readonly Share[] => named(refund).map((line) => byLine.get(line)!);
-  const counting = withoutCopies([...refunds].sort(byReceipt), named);
-  const early = counting.filter(({ received_at }) => received_at <= closesAt);
+  const copies = copiesAmong(refunds, named);
+  const counting = refunds.filter((refund) => !copies.has(refund)).sort(byReceipt);
+  const early = counting.filter(({ received_at }) => received_at <= closes);
   for (const refund of early.filter(isOfLine)) spreading.share([refund], namedBy(refund));
   spreading.share(
     early.filter((refund) => !isOfLine(refund)),
-    all.filter(({ line }) => line.received_at <= closesAt),
+    all.filter(({ line }) => line.received_at <= closes),
   );
   for (const refund of counting.slice(early.length)) {
     const isThere = ({ line }: Share): boolean => line.received_at <= refund.received_at;
     spreading.share([refund], isOfLine(refund) ? namedBy(refund) : all.filter(isThere));
   }
   return { lines: shares.map(lineOf), unmet: spreading.unmet, excess: spreading.excess };
+};
+
+/**
+ * The same of a refund that came last and when the lines were complete, over lines of which all
+ * others were spread: what these took is fixed. Null: it came otherwise, or copies one of them.
+ */
+export const spreadLast = (
+  lines: readonly Line[],
+  refunds: readonly Refund[],
+  last: Refund,
+): readonly Line[] | null => {
+  const isLast = refunds.every(
+    (one) =>
+      one === last ||
+      (one.received_at < last.received_at && (one.refund_id === null || one.refund_id !== last.refund_id)),
+  );
+  if (!isLast || last.received_at <= closesAt(lines)) return null;
+  const shares = lines.map((line) => shareOf(line, line.value_minor - line.refunded_minor));
+  const there = shares.filter(({ line }) =>
+    isOfLine(last) ? namesLine(last, line) : line.received_at <= last.received_at,
+  );
+  new Spreading().share([last], byProduct(there));
+  return shares.map(lineOf);
+};
+
+const isWorthAsBefore = (was: Line, line: Line): boolean =>
+  was.value_minor === line.value_minor &&
+  was.currency === line.currency &&
+  was.settled_minor === line.settled_minor &&
+  was.product_key === line.product_key;
+
+/**
+ * Whether refunds that were spread over the lines of before take the same of these: no worth and no
+ * name has changed, and lines that were added came after all refunds and are named by none.
+ */
+export const isSpreadAlike = (before: readonly Line[], lines: readonly Line[], refunds: readonly Refund[]): boolean => {
+  const isNamed = (line: Line): boolean => refunds.some((refund) => isOfLine(refund) && namesLine(refund, line));
+  return lines.every((line, n) => {
+    const was = before[n];
+    if (was === line) return true;
+    if (was === undefined)
+      return (
+        line.received_at > closesAt(before) &&
+        refunds.every(({ received_at }) => received_at < line.received_at) &&
+        !isNamed(line)
+      );
+    return (
+      isWorthAsBefore(was, line) && (was.copied === line.copied || refunds.every((one) => one.line_event_id === null))
+    );
+  });
 };

@@ -308,7 +308,7 @@ export const bugs: readonly Bug[] = [
     edits: [
       {
         file: "processors/settle/spread.ts",
-        find: "all.filter(({ line }) => line.received_at <= closesAt),",
+        find: "all.filter(({ line }) => line.received_at <= closes),",
         plant: "all.filter(({ line }) => line.received_at > 0),",
       },
     ],

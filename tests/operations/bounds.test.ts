@@ -107,6 +107,8 @@ const passing: ReadonlySet<string> = new Set([
   "processors/settle/spread.ts #asked",
   "processors/settle/spread.ts events",
   "processors/settle/spread.ts excess",
+  "processors/settle/spread.ts copies",
+  "processors/settle/spread.ts noCopies",
   "processors/settle/spread.ts products",
   "processors/settle/spread.ts taken",
   "processors/settle/memory/order.ts parts",

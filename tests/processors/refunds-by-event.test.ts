@@ -325,6 +325,25 @@ describe("a refund that names an event", () => {
     expect(world.rows.at(-1)).toMatchObject({ version: 2, merged_into: expect.any(String) });
   });
 
+  test("is merged into its first copy when both have waited for their line, by product and by event", () => {
+    for (const isByEvent of [false, true]) {
+      const world = settling();
+      const props = JSON.stringify({ refunded_event_id: "s", refund_id: "R1", currency: "MXN" });
+      const ofProduct = refund({ ...inOrder, product_id: "sku1", value_minor: 30_00n, props });
+      const ofEvent = refundOf("s", { ...inOrder, value_minor: 40_00n, props });
+      const [first, second] = isByEvent ? [ofEvent, ofProduct] : [ofProduct, ofEvent];
+      world.meet(first);
+      world.meet({ ...second, receivedAt: noon + 1 });
+      expect(world.waiting()).toHaveLength(2);
+      world.meet(sale({ event_id: idOf("s"), ...inOrder }));
+      expect(world.left()).toBe(JSON.stringify([[idOf("s"), isByEvent ? "6000" : "7000"]]));
+      const last = (id: string) => world.rows.findLast(({ event }) => event.event_id === id);
+      expect(last(second.id)).toMatchObject({ version: 2, merged_into: first.id });
+      expect(last(first.id)).toMatchObject({ merged_into: null });
+      expect(world.waiting()).toEqual([]);
+    }
+  });
+
   test("leaves the same of each sale, whatever comes first and whenever it is looked up", () => {
     const kinds = Object.values(sold);
     const amounts = fc.option(fc.bigInt({ min: 1n, max: 60_00n }));

@@ -242,6 +242,40 @@ describe("an order", () => {
   });
 });
 
+describe("a decision about the copy of a whole order", () => {
+  const lines = [sale({ product_id: "a" }), sale({ product_id: "b" })];
+  const total = pixelSale({ product_id: null, partner: 22 });
+  const decideAbout = (about: Recorded<Claim>["data"]["attributed"]) => {
+    const decision = decide("release", { line: "" });
+    return { ...decision, data: { ...decision.data, attributed: about } };
+  };
+
+  test("concerns every line that it is a copy of", () => {
+    const { conversions } = settled(...lines, total, decideAbout(total.data.attributed));
+    const released = conversions.filter(({ data }) => data.kind === "released");
+    expect(released.map(({ data }) => data.product_id)).toEqual(["a", "b"]);
+  });
+
+  test("does so when its event is no longer remembered among the copies", () => {
+    const other = decide("release", { line: "" });
+    const { conversions } = settled(...lines, total, other);
+    expect(conversions.filter(({ data }) => data.kind === "released")).toHaveLength(2);
+  });
+});
+
+describe("the row of a line", () => {
+  test("names who contended and the newest 20 of the decisions about it, the last of them as the winner", () => {
+    const decisions = Array.from({ length: 60 }, (_, n) => decide("reattribute", { partner_id: 21 + (n % 2) }));
+    const { rows } = settled(sale({ partner: 23 }), ...decisions, decide("take_back"));
+    const { candidates } = rows.at(-1)!.credit;
+    expect(candidates).toHaveLength(21);
+    expect(candidates[0]).toMatchObject({ method: "click", partner_id: 23, outcome: "overruled" });
+    expect(candidates.at(-1)).toMatchObject({ method: "decision", outcome: "manual" });
+    expect(candidates.at(-2)!.reference).toBe(decisions.at(-1)!.data.decision!.decision_id);
+    expect(rows.at(-1)!.version).toBe(62);
+  });
+});
+
 describe("leads of one person for one product", () => {
   const lead = (hours: number, id: string | null, said: Parameters<typeof sale>[0] = {}) =>
     sale({

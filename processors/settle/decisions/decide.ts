@@ -141,14 +141,15 @@ const canWait = ({ kind }: Decision): boolean => kind !== "reprocess" && kind !=
 
 type Rows = readonly { readonly row: EventAttributed; readonly at: UnixMs }[];
 
-/** The line that its event made, or is a copy of. */
-const lineAbout = ({ cause }: Changes, { event_id }: WaitingDecision, order: OrderState): Line | undefined => {
-  const made = order.lines.find((line) => line.event_id === event_id || line.copied.includes(event_id ?? ""));
-  if (made !== undefined) return made;
+/** The line that its event made, or is a copy of: of every line, where it is one of the order. */
+const linesAbout = ({ cause }: Changes, { event_id }: WaitingDecision, order: OrderState): readonly Line[] => {
+  const made = order.lines.filter((line) => line.event_id === event_id || line.copied.includes(event_id ?? ""));
+  if (made.length > 0) return made;
   // A lead is near others in its own time, not in that of the decision.
   const at = Math.min(cause.data.attributed.event.ts, cause.receivedAt);
   const met = meet({ ...cause, at }, order);
-  return met.kind === "copy" ? met.line : undefined;
+  if (met.kind === "copy_of_all") return met.lines;
+  return met.kind === "copy" ? [met.line] : [];
 };
 
 /**
@@ -163,17 +164,15 @@ export const decideOrder = (
   const { decision, product_key } = asked;
   if (decision.scope === "event") return decideOther(changes, decision, order);
   const rows: { readonly row: EventAttributed; readonly at: UnixMs }[] = [];
-  const one = product_key === null ? null : lineAbout(changes, asked, order);
-  let found = false;
+  const about = new Set(product_key === null ? order.lines : linesAbout(changes, asked, order));
   const lines = order.lines.map((line) => {
-    if (one !== null && line !== one) return line;
-    found = true;
+    if (!about.has(line)) return line;
     const { line: next, row } = decideLine(changes, line, decision);
     if (row !== null) rows.push({ row, at: line.at });
     return next;
   });
   const claimed_by = decision.kind === "reprocess" ? claimsOn(lines, order.claimed_by) : order.claimed_by;
-  const waits = (!found && canWait(decision)) || (product_key === null && isForAll(decision));
+  const waits = (about.size === 0 && canWait(decision)) || (product_key === null && isForAll(decision));
   return {
     rows,
     state: { ...order, lines, claimed_by, decisions: waits ? [...order.decisions, asked] : order.decisions },

@@ -13,8 +13,19 @@ export const REJECTED = "fraud_rejected";
  */
 const OVERRULED = "overruled";
 
-const overruled = ({ candidates }: Credit): Credit["candidates"] =>
-  candidates.map((candidate) => (candidate.outcome === "won" ? { ...candidate, outcome: OVERRULED } : candidate));
+/** The newest decisions a row names; all of them lie in the log of claims. */
+const MOST_DECISIONS = 20;
+
+/** Who contended stays, in this order; the oldest decisions beyond the bound do not. */
+const withDecision = ({ candidates }: Credit, decision: Credit["candidates"][number]): Credit["candidates"] => {
+  const decisions = candidates.filter(({ method }) => method === "decision");
+  const forgotten = new Set(decisions.slice(0, Math.max(0, decisions.length + 1 - MOST_DECISIONS)));
+  const kept = candidates.filter((candidate) => !forgotten.has(candidate));
+  return [
+    ...kept.map((candidate) => (candidate.outcome === "won" ? { ...candidate, outcome: OVERRULED } : candidate)),
+    decision,
+  ];
+};
 
 /** Names the decision, so that an explanation of the event finds it. */
 export const creditByDecision = (before: Credit, { decision_id, partner_id, campaign_id }: Decision): Credit => ({
@@ -27,10 +38,13 @@ export const creditByDecision = (before: Credit, { decision_id, partner_id, camp
   link_id: null,
   rule_id: null,
   rule_version: null,
-  candidates: [
-    ...overruled(before),
-    { method: "decision", reference: decision_id, partner_id, campaign_id, outcome: "won" },
-  ],
+  candidates: withDecision(before, {
+    method: "decision",
+    reference: decision_id,
+    partner_id,
+    campaign_id,
+    outcome: "won",
+  }),
 });
 
 export const unattributed = (before: Credit, decisionId: string, reason: string): Credit => ({
@@ -43,10 +57,13 @@ export const unattributed = (before: Credit, decisionId: string, reason: string)
   link_id: null,
   rule_id: null,
   rule_version: null,
-  candidates: [
-    ...overruled(before),
-    { method: "decision", reference: decisionId, partner_id: null, campaign_id: null, outcome: reason },
-  ],
+  candidates: withDecision(before, {
+    method: "decision",
+    reference: decisionId,
+    partner_id: null,
+    campaign_id: null,
+    outcome: reason,
+  }),
 });
 
 /** The score with the decision's reasons, each code once; the same one when none is new. */

@@ -6,7 +6,7 @@ import { sql, transaction } from "../../infra/postgres/sql.ts";
 import { Unavailable } from "../../infra/runtime/errors.ts";
 import type { Keyring } from "../../infra/runtime/keyring.ts";
 import type { Log } from "../../infra/runtime/log.ts";
-import { type Clock, retry } from "../../infra/runtime/timing/retry.ts";
+import { type Clock, retry, systemClock } from "../../infra/runtime/timing/retry.ts";
 import type { UnixMs } from "../../stream/flow.ts";
 
 /** 16 hex digits that say which secret it is, and nothing of it. */
@@ -25,15 +25,18 @@ class WrongPepper extends Error {
   }
 }
 
-/** Writers are few: names of containers that are gone are forgotten, the oldest first. */
+/** Writers are few: names of containers that are gone are forgotten, the longest silent first. */
 const HOLDERS_KEPT = 500;
 
 const pepperIn = async (tx: pg.PoolClient): Promise<string | undefined> =>
   (await tx.query<{ fingerprint: string }>("select fingerprint from installation_secrets where is_pepper")).rows[0]
     ?.fingerprint;
 
+/** A process records so often that it runs. */
+const REPORT_MS = 60_000;
+
 /**
- * Records what this process was started with. The first process of an installation settles its
+ * Records that this process runs, and with what. The first process of an installation settles its
  * pepper. Throws WrongPepper, and then has recorded nothing.
  */
 export const recordSecrets = (pool: pg.Pool, instance: string, keyring: Keyring): Promise<void> => {
@@ -49,9 +52,12 @@ export const recordSecrets = (pool: pg.Pool, instance: string, keyring: Keyring)
     await tx.query(sql`insert into secret_holders (instance, newest, accepted, pepper)
       values (${instance}, ${accepted[0]}, ${accepted}, ${pepper})
       on conflict (instance) do update set newest = excluded.newest, accepted = excluded.accepted,
-        pepper = excluded.pepper, started_at = excluded.started_at`);
+        pepper = excluded.pepper, seen_at = excluded.seen_at, ruled_out_at = null,
+        started_at = case when secret_holders.newest = excluded.newest
+          then secret_holders.started_at else excluded.started_at end`);
     await tx.query(sql`delete from secret_holders where instance in
-      (select instance from secret_holders order by started_at desc offset ${HOLDERS_KEPT})`);
+      (select instance from secret_holders order by seen_at desc offset ${HOLDERS_KEPT})
+      and instance <> ${instance}`);
   });
 };
 
@@ -78,8 +84,8 @@ export interface InstallationSecrets {
 const LONGEST_WAIT_MS = 5_000;
 
 /**
- * Records the secrets as soon as Postgres answers. Another pepper, like any error that does not
- * heal, goes to `fail`; no identifier has been hashed by then.
+ * Records the secrets as soon as Postgres answers, and each minute from then on. Another pepper,
+ * like any error that does not heal, goes to `fail`; no identifier has been hashed by then.
  */
 export const openInstallationSecrets = (
   pool: pg.Pool,
@@ -92,14 +98,24 @@ export const openInstallationSecrets = (
     readonly clock?: Clock;
   },
 ): InstallationSecrets => {
-  const { instance, keyring, log, fail, signal, clock } = settings;
+  const { instance, keyring, log, fail, signal, clock = systemClock } = settings;
   let isConfirmed = false;
+  const reporting = async (): Promise<void> => {
+    for (;;) {
+      const isOver = await clock.sleep(REPORT_MS, signal).then(
+        () => false,
+        () => true,
+      );
+      if (isOver) return;
+      await recordSecrets(pool, instance, keyring).catch((error) => log.warn("secrets.not_reported", { error }));
+    }
+  };
   const confirmed = new Promise<void>((resolve) => {
     retry(() => recordSecrets(pool, instance, keyring), {
       deadlineMs: Number.POSITIVE_INFINITY,
       maxMs: LONGEST_WAIT_MS,
       signal,
-      ...(clock && { clock }),
+      clock,
       beforeWait: (error, tries) => {
         if (tries === 1) log.warn("secrets.not_confirmed", { error });
       },
@@ -107,6 +123,7 @@ export const openInstallationSecrets = (
       () => {
         isConfirmed = true;
         resolve();
+        void reporting();
       },
       (error: Error) => {
         if (!signal.aborted) fail(error);
@@ -133,8 +150,33 @@ export interface SecretHolder {
   readonly instance: string;
   readonly newest: string;
   readonly accepted: readonly string[];
+  /** The first start with this newest: a later one signs nothing under the secret before it. */
   readonly started_at: UnixMs;
+  /** When it last said that it runs. */
+  readonly seen_at: UnixMs;
+  /** An operator has said that it is gone, and it has not been seen since. */
+  readonly ruled_out_at: UnixMs | null;
 }
+
+/** So long without a report a process may be gone, or Postgres away from it. */
+const SILENT_MS = 10 * 60_000;
+
+export const isSilent = ({ seen_at, ruled_out_at }: SecretHolder, now: UnixMs): boolean =>
+  ruled_out_at === null && now - seen_at > SILENT_MS;
+
+/**
+ * A rotation waits no longer for these. One that runs after all counts again with its next report.
+ * Answers those that were ruled out: none that has reported lately, and none that is not known.
+ */
+export const ruleOut = (pool: pg.Pool, instances: readonly string[]): Promise<readonly string[]> =>
+  transaction(pool, null, async (tx) => {
+    const { rows } = await tx.query<{ instance: string }>(sql`update secret_holders
+      set ruled_out_at = clock_timestamp()
+      where instance = any(${instances}) and ruled_out_at is null
+        and seen_at < clock_timestamp() - ${SILENT_MS} * interval '1 millisecond'
+      returning instance`);
+    return rows.map(({ instance }) => instance).toSorted();
+  });
 
 export const knownSecrets = (
   pool: pg.Pool,
@@ -150,7 +192,7 @@ export const knownSecrets = (
       ).rows,
       holders: (
         await tx.query<SecretHolder>(
-          "select instance, newest, accepted, started_at from secret_holders order by instance",
+          "select instance, newest, accepted, started_at, seen_at, ruled_out_at from secret_holders order by instance",
         )
       ).rows,
     }),

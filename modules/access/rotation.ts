@@ -4,7 +4,7 @@ import { transaction } from "../../infra/postgres/sql.ts";
 import type { Keyring } from "../../infra/runtime/keyring.ts";
 import type { UnixMs } from "../../stream/flow.ts";
 import { sealedCounts } from "./client-secrets.ts";
-import { fingerprintOf, type KnownSecret, knownSecrets, type SecretHolder } from "./installation-secrets.ts";
+import { fingerprintOf, isSilent, type KnownSecret, knownSecrets, type SecretHolder } from "./installation-secrets.ts";
 
 export interface RotationFacts {
   readonly keyring: Keyring;
@@ -25,6 +25,8 @@ export interface SecretUse {
   readonly sealed: number;
   /** Processes that sign with it. */
   readonly signs_in: readonly string[];
+  /** Those of them that have not reported for ten minutes. */
+  readonly silent: readonly string[];
 }
 export type RotationStep = "put_back" | "restart" | "reseal" | "wait" | "retire" | "begin";
 export interface Rotation {
@@ -44,10 +46,11 @@ const RETIRE =
 /** Pure: the same facts give the same next step. */
 export const rotationOf = (facts: RotationFacts): Rotation => ({ secrets: usesOf(facts), ...nextOf(facts) });
 
-const usesOf = ({ keyring, secrets, holders, sealed }: RotationFacts): readonly SecretUse[] => {
+const usesOf = ({ keyring, secrets, holders, sealed, now }: RotationFacts): readonly SecretUse[] => {
   const [accepted, pepper] = [keyring.accepted.map(fingerprintOf), fingerprintOf(keyring.pepper)];
   const known = new Set([...accepted, pepper, ...secrets.map(({ fingerprint }) => fingerprint).reverse()]);
   return [...known].map((fingerprint) => {
+    const using = holders.filter((holder) => holder.newest === fingerprint && holder.ruled_out_at === null);
     const does = [
       ...(fingerprint === accepted[0] ? ["signs, seals"] : accepted.includes(fingerprint) ? ["verifies"] : []),
       ...(fingerprint === pepper ? ["pepper"] : []),
@@ -57,7 +60,8 @@ const usesOf = ({ keyring, secrets, holders, sealed }: RotationFacts): readonly 
       does: does.join(", ") || "retired",
       first_used_at: secrets.find((one) => one.fingerprint === fingerprint)?.first_used_at ?? null,
       sealed: sealed.get(fingerprint) ?? 0,
-      signs_in: holders.filter(({ newest }) => newest === fingerprint).map(({ instance }) => instance),
+      signs_in: using.map(({ instance }) => instance),
+      silent: using.filter((holder) => isSilent(holder, now)).map(({ instance }) => instance),
     };
   });
 };
@@ -74,14 +78,8 @@ const nextOf = (facts: RotationFacts): Omit<Rotation, "secrets"> => {
         `stored secrets are sealed under ${lost.join(", ")}, which TRIBUTARY_SECRET does not list: put that one ` +
         "back behind the first, then run: tributary secrets rotate --yes",
     };
-  const behind = holders.filter((holder) => holder.newest !== newest).map(({ instance }) => instance);
-  if (isUnderWay && (behind.length > 0 || holders.length === 0))
-    return {
-      step: "restart",
-      next:
-        "give every process this list and restart it, workers first, edges last; still without it: " +
-        `${behind.join(", ") || "all"} (one that runs no more does not count)`,
-    };
+  const behind = holders.filter((holder) => holder.newest !== newest && holder.ruled_out_at === null);
+  if (isUnderWay && (behind.length > 0 || holders.length === 0)) return { step: "restart", next: restart(behind, now) };
   const unsealed = [...sealed].filter(([under]) => under !== newest).reduce((sum, [, count]) => sum + count, 0);
   if (unsealed > 0)
     return {
@@ -95,7 +93,8 @@ const nextOf = (facts: RotationFacts): Omit<Rotation, "secrets"> => {
         "nothing is under way. To begin, put a new secret in front of the list, everywhere: " +
         'TRIBUTARY_SECRET="$(openssl rand -base64 32),$TRIBUTARY_SECRET"',
     };
-  const moved = Math.max(...holders.map(({ started_at: at }) => at));
+  // One that was ruled out may have signed with the old secret until it was last seen.
+  const moved = Math.max(...holders.map((one) => (one.newest === newest ? one.started_at : one.seen_at)));
   const until = moved + Math.max(longestWindowDays, RECEIPT_DAYS) * DAY_MS;
   return now < until
     ? {
@@ -105,6 +104,18 @@ const nextOf = (facts: RotationFacts): Omit<Rotation, "secrets"> => {
           "signed has run out. If it has leaked, do not wait: see docs/runbooks/rotate-secrets.md",
       }
     : { step: "retire", next: RETIRE };
+};
+
+const restart = (behind: readonly SecretHolder[], now: UnixMs): string => {
+  const silent = behind.filter((holder) => isSilent(holder, now)).map(({ instance }) => instance);
+  const all = behind.map(({ instance }) => instance).join(", ") || "all";
+  return (
+    `give every process this list and restart it, workers first, edges last; still without it: ${all}` +
+    (silent.length === 0
+      ? ""
+      : `. Not heard of for ten minutes: ${silent.join(", ")}; when you know that it runs no more: ` +
+        `tributary secrets rule-out ${silent.join(" ")}`)
+  );
 };
 
 /** Reads the facts; writes nothing. */

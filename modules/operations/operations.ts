@@ -22,7 +22,8 @@ export interface OperationPlan {
     | "user_assign"
     | "user_disable"
     | "user_enable"
-    | "user_reset";
+    | "user_reset"
+    | "secret_rule_out";
   readonly actor: string;
   readonly target: string;
   readonly reason?: string;

@@ -1,7 +1,8 @@
 // What Postgres keeps of the secrets of the installation: fingerprints, one pepper for good, and
 // secrets of clients that are sealed again without losing one.
 import { createHmac, randomBytes } from "node:crypto";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { setTimeout as sleep } from "node:timers/promises";
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { type Keyring, keyringOf } from "../../infra/runtime/keyring.ts";
 import {
   clientSecretOf,
@@ -12,10 +13,12 @@ import {
 } from "../../modules/access/client-secrets.ts";
 import {
   fingerprintOf,
+  isSilent,
   knownSecrets,
   openInstallationSecrets,
   recordSecrets,
   refuseOtherPepper,
+  ruleOut,
 } from "../../modules/access/installation-secrets.ts";
 import { rotationFacts, rotationOf } from "../../modules/access/rotation.ts";
 import { writeReference } from "../../modules/reference/writer.ts";
@@ -141,5 +144,60 @@ describe("the secret of a client", () => {
     const facts = await rotationFacts(pool, during, Date.now());
     expect(facts.longestWindowDays).toBe(33);
     expect(rotationOf(facts)).toMatchObject({ step: "wait" });
+  });
+
+  test("is not made to wait again by later starts with the same newest secret", async () => {
+    const begins = async () => new Map((await knownSecrets(pool)).holders.map((one) => [one.instance, one.started_at]));
+    const before = await begins();
+    await sleep(20);
+    await recordSecrets(pool, "edge", during);
+    await recordSecrets(pool, "worker", after);
+    expect(await begins()).toEqual(before);
+    await recordSecrets(pool, "edge", listed(first));
+    await recordSecrets(pool, "edge", during);
+    expect((await begins()).get("edge")).toBeGreaterThan(before.get("edge")!);
+  });
+
+  test("waits no longer for a process that is gone and was ruled out, until that one reports again", async () => {
+    const seen = async (name: string) => (await knownSecrets(pool)).holders.find(({ instance }) => instance === name)!;
+    await recordSecrets(pool, "gone", before);
+    expect(await ruleOut(pool, ["gone", "unknown"])).toEqual([]);
+    await database.adminPool.query(
+      "update secret_holders set seen_at = seen_at - interval '11 minutes' where instance = 'gone'",
+    );
+    expect(isSilent(await seen("gone"), Date.now())).toBe(true);
+    expect(rotationOf(await rotationFacts(pool, during, Date.now())).step).toBe("restart");
+    expect(await ruleOut(pool, ["gone", "edge"])).toEqual(["gone"]);
+    expect(await ruleOut(pool, ["gone"])).toEqual([]);
+    expect(rotationOf(await rotationFacts(pool, during, Date.now())).step).toBe("wait");
+    await recordSecrets(pool, "gone", before);
+    expect(await seen("gone")).toMatchObject({ ruled_out_at: null });
+    expect(rotationOf(await rotationFacts(pool, during, Date.now())).step).toBe("restart");
+  });
+
+  test("is held by a process that reports each minute that it runs", async () => {
+    const ended = new AbortController();
+    const waits: (() => void)[] = [];
+    const clock = {
+      now: () => 0,
+      random: () => 0,
+      sleep: (_ms: number, signal?: AbortSignal) =>
+        new Promise<void>((resolve, reject) => {
+          waits.push(resolve);
+          signal?.addEventListener("abort", () => reject(signal.reason));
+        }),
+    };
+    const log = { warn: () => undefined };
+    const settings = { instance: "reports", keyring: during, log, fail: () => undefined, signal: ended.signal, clock };
+    await openInstallationSecrets(pool, settings).confirmed;
+    await database.adminPool.query("update secret_holders set seen_at = seen_at - interval '1 hour'");
+    waits.at(-1)!();
+    await vi.waitFor(async () => {
+      const { holders } = await knownSecrets(pool);
+      const lately = holders.filter((one) => !isSilent(one, Date.now())).map(({ instance }) => instance);
+      expect(lately).toEqual(["reports"]);
+    });
+    await vi.waitFor(() => expect(waits).toHaveLength(2));
+    ended.abort();
   });
 });

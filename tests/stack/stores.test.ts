@@ -1,7 +1,7 @@
 // The whole embedded stack with its real servers: from an empty folder, over kills, to a second
 // start that finds everything again.
 
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { SchemaRegistry, SchemaType } from "@kafkajs/confluent-schema-registry";
 import { createRemoteJWKSet, jwtVerify } from "jose";
@@ -10,6 +10,7 @@ import pg from "pg";
 import { afterAll, describe, expect, test } from "vitest";
 import { demoToken } from "../../infra/embedded/servers/login.ts";
 import type { Stack } from "../../infra/embedded/supervisor.ts";
+import { appLogins } from "../../infra/postgres/logins.ts";
 import { startOf } from "../../infra/runtime/lock.ts";
 import { workshop } from "./home-for-test.ts";
 
@@ -211,4 +212,24 @@ test("after a stop nothing runs, and a second start finds the same addresses, da
   expect(await inClickhouse("SELECT count() FROM sales")).toBe("1");
   await produce("sales", "two");
   await expect(register(schema({ name: "amount", type: "long" }))).rejects.toThrow(/incompatible/);
+});
+
+test("a folder that a release of before has run in between, which drops later passwords, starts again", async () => {
+  await stack.stop();
+  const file = join(here.home, "secrets.json");
+  const { tributary, postgresOwner, postgresApp, login } = JSON.parse(readFileSync(file, "utf8"));
+  writeFileSync(file, JSON.stringify({ tributary, postgresOwner, postgresApp, login }));
+
+  stack = await here.start();
+  const { postgresLogins } = JSON.parse(readFileSync(file, "utf8"));
+  for (const [name, { role }] of Object.entries(appLogins)) {
+    const address = new URL(stack.env.POSTGRES_ADMIN_URL!);
+    address.username = role;
+    address.password = postgresLogins[name];
+    const client = new pg.Client({ connectionString: address.href });
+    await client.connect();
+    expect((await client.query("SELECT current_user AS role")).rows).toEqual([{ role }]);
+    await client.end();
+  }
+  expect(await inClickhouse("SELECT count() FROM sales")).toBe("1");
 });

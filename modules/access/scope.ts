@@ -1,5 +1,6 @@
 // Which clients' rows a user may see, and a transaction that sees no others.
 import type { PoolClient } from "pg";
+import { pageOfRows, type RowsQuery } from "../../infra/postgres/rows.ts";
 import { sql } from "../../infra/postgres/sql.ts";
 import type { User } from "./users.ts";
 
@@ -52,6 +53,17 @@ export const askingOf = async <T>(
   const answer = await ask();
   await setTenants(tx, tenantsOf(scope));
   return answer;
+};
+
+/** The one row of a query that the scope sees; undefined for every other. */
+export const rowInScope = async (
+  tx: PoolClient,
+  rows: RowsQuery,
+  scope: Scope,
+  names: readonly string[],
+): Promise<Readonly<Record<string, any>> | undefined> => {
+  const reading = { names, sort: Object.keys(rows.sorts)[0]!, clients: tenantsOf(scope) };
+  return (await pageOfRows(tx, rows, reading, { limit: 1 })).rows[0];
 };
 
 const setTenants = async (tx: PoolClient, clients: readonly number[]): Promise<void> => {

@@ -1,9 +1,9 @@
 // The live tokens of clients and partners as the platform API shows them: never more of a token
 // than its first letters.
 import type { PoolClient } from "pg";
-import { pageOfRows, type RowsQuery } from "../../infra/postgres/rows.ts";
+import type { RowsQuery } from "../../infra/postgres/rows.ts";
 import { sql } from "../../infra/postgres/sql.ts";
-import { type Scope, tenantsOf } from "./scope.ts";
+import { rowInScope, type Scope } from "./scope.ts";
 
 export interface TokenFilter {
   readonly token_id?: number | undefined;
@@ -43,12 +43,5 @@ export const tokenRows = ({ token_id, kind, client_id, partner_id }: TokenFilter
 });
 
 /** A live token that the scope sees; undefined for every other. */
-export const readToken = async (
-  tx: PoolClient,
-  tokenId: number,
-  scope: Scope,
-  names: readonly string[],
-): Promise<Readonly<Record<string, any>> | undefined> => {
-  const reading = { names, sort: "created_at", clients: tenantsOf(scope) };
-  return (await pageOfRows(tx, tokenRows({ token_id: tokenId }), reading, { limit: 1 })).rows[0];
-};
+export const readToken = (tx: PoolClient, tokenId: number, scope: Scope, names: readonly string[]) =>
+  rowInScope(tx, tokenRows({ token_id: tokenId }), scope, names);

@@ -2,10 +2,10 @@
 // pending at a time for an address.
 import type { PoolClient } from "pg";
 import { lockUntilCommit } from "../../infra/postgres/advisory-lock.ts";
-import { pageOfRows, type RowsQuery } from "../../infra/postgres/rows.ts";
+import type { RowsQuery } from "../../infra/postgres/rows.ts";
 import { type Sql, sql } from "../../infra/postgres/sql.ts";
 import type { Keyring } from "../../infra/runtime/keyring.ts";
-import { type Scope, tenantsOf } from "../access/scope.ts";
+import { rowInScope, type Scope } from "../access/scope.ts";
 import { asUsers, type Locale } from "../access/users.ts";
 import { newInvitationToken } from "./invitation-token.ts";
 
@@ -68,15 +68,8 @@ export const invitationRows = (filter: InvitationFilter): RowsQuery => ({
 });
 
 /** The invitation of this id or hash that the scope sees; undefined for every other. */
-export const readInvitation = async (
-  tx: PoolClient,
-  filter: InvitationFilter,
-  scope: Scope,
-  names: readonly string[],
-): Promise<Readonly<Record<string, any>> | undefined> => {
-  const reading = { names, sort: "created_at", clients: tenantsOf(scope) };
-  return (await pageOfRows(tx, invitationRows(filter), reading, { limit: 1 })).rows[0];
-};
+export const readInvitation = (tx: PoolClient, filter: InvitationFilter, scope: Scope, names: readonly string[]) =>
+  rowInScope(tx, invitationRows(filter), scope, names);
 
 export interface NewInvitation {
   readonly kind: InvitationKind;

@@ -1,49 +1,23 @@
 // Campaigns over HTTP: from the draft to the end, by role and on a real database.
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { openPool, sql } from "../../infra/postgres/sql.ts";
+import { describe, expect, test } from "vitest";
+import { sql } from "../../infra/postgres/sql.ts";
 import { writeReference } from "../../modules/reference/writer.ts";
-import { type RunningApi, startApi } from "../support/api.ts";
-import { asker } from "../support/ask.ts";
-import { sharedStack } from "../support/shared-stack.ts";
+import { apiSuite } from "../support/api-suite.ts";
 
-const { env } = sharedStack();
-const pool = openPool(env.POSTGRES_URL!, { max: 2 });
-const admin = openPool(env.POSTGRES_ADMIN_URL!, { max: 1 });
-let running: RunningApi;
-const ask = asker(() => running.url);
-const tokens: Record<string, string> = {};
-beforeAll(async () => {
-  running = await startApi(env);
-  for (const role of ["admin", "manager", "partner", "client", "viewer"])
-    tokens[role] = await running.token(`${role}@demo.tributary.test`);
-});
-afterAll(async () => {
-  await running.close();
-  await Promise.all([pool.end(), admin.end()]);
-});
+const { pool, owner, tokens, ask, as, send, read, fresh } = apiSuite();
 
-type Headers = Readonly<Record<string, string>>;
-const send = (method: string, path: string, body: unknown, headers: Headers = {}, role = "admin") =>
-  ask(path, { method, token: tokens[role], body, headers });
-const post = (path: string, body: unknown, headers?: Headers, role?: string) => send("POST", path, body, headers, role);
-const patch = (path: string, body: unknown, headers?: Headers, role?: string) =>
-  send("PATCH", path, body, headers, role);
-const read = (path: string, role = "admin") => ask(path, { token: tokens[role] });
-const archive = (path: string) => ask(path, { method: "DELETE", token: tokens.admin });
+const post = (path: string, body: unknown, headers = {}, role = "admin") => send("POST", path, body, role, headers);
+const patch = (path: string, body: unknown, headers = {}, role = "admin") => send("PATCH", path, body, role, headers);
+const archive = (path: string) => as("admin", path, { method: "DELETE" });
 
-let made = 0;
-const unique = (): string => {
-  made += 1;
-  return `${Date.now().toString(36)}-${made}`;
-};
 /** A client with two partners that work for it, and one that does not. */
 const shop = async () => {
-  const { body: client } = await post("/api/clients", { name: "A shop", slug: `camp-${unique()}` });
-  const { body: other } = await post("/api/clients", { name: "Another", slug: `camp-${unique()}` });
+  const { body: client } = await post("/api/clients", { name: "A shop", slug: fresh("camp") });
+  const { body: other } = await post("/api/clients", { name: "Another", slug: fresh("camp") });
   const partner = (partner_id: number, client_id: number) => ({
     partner_id,
     name: `Partner ${-partner_id}`,
-    email: `p${unique()}@example.com`,
+    email: `${fresh("p")}@example.com`,
     client_ids: [client_id],
   });
   const { idOf } = await writeReference(pool, "test", {
@@ -55,7 +29,7 @@ const shop = async () => {
 const draft = async (client_id: number, more: object = {}) =>
   post("/api/campaigns", { client_id, name: "Summer", destination_url: "https://shop.example/", ...more });
 const auditOf = async (id: number) =>
-  (await admin.query(sql`select action, before, after from audit where entity = ${`campaign:${id}`} order by audit_id`))
+  (await owner.query(sql`select action, before, after from audit where entity = ${`campaign:${id}`} order by audit_id`))
     .rows;
 const percent = (partner_id: number, rate: unknown = "10") => ({
   ...{ partner_id, event_type: "purchase", type: "percent", rate, effective_from: "2099-01-01" },
@@ -217,21 +191,21 @@ describe("a launch", () => {
     expect(launched.campaign).toMatchObject({ status: "active", version: 2 });
     expect(launched.links.map(({ partner_id }: { partner_id: number }) => partner_id)).toEqual([one, two]);
     for (const { code, url } of launched.links) expect([url, code]).toEqual([`/c/${code}`, expect.any(String)]);
-    const { rows: contracts } = await admin.query(sql`
+    const { rows: contracts } = await owner.query(sql`
       select partner_id, rate from segment_commissions where contract_id = any (${launched.commissions}::int[])
       order by contract_id`);
     expect(contracts).toEqual([
       { partner_id: one, rate: "10.0000" },
       { partner_id: two, rate: "5.0000" },
     ]);
-    const { rows: saved } = await admin.query(sql`
+    const { rows: saved } = await owner.query(sql`
       select segment, amount_minor, currency from relo_budgets where budget_id = any (${launched.budgets}::int[])
       order by budget_id`);
     expect(saved).toEqual([
       { segment: null, amount_minor: 150_050n, currency: "MXN" },
       { segment: "MX", amount_minor: 2_000n, currency: "MXN" },
     ]);
-    const { rows: said } = await admin.query(sql`
+    const { rows: said } = await owner.query(sql`
       select record from outbox where client_id = ${client_id} and record ->> 'type' = 'campaign.launched'`);
     expect(said).toMatchObject([{ record: { entity: `campaign:${body.id}`, version: 2 } }]);
     expect(await auditOf(body.id)).toMatchObject([
@@ -279,7 +253,7 @@ describe("a launch", () => {
       ...[409, "partner_inactive", "/partners/1"],
     ]);
     expect((await read(`/api/campaigns/${body.id}`)).body).toMatchObject({ status: "draft", links: [], version: 1 });
-    const { rows } = await admin.query(sql`
+    const { rows } = await owner.query(sql`
       select (select count(*)::int from relo_budgets where client_id = ${client_id}) as budgets,
         (select count(*)::int from segment_commissions where client_id = ${client_id}) as contracts`);
     expect(rows).toEqual([{ budgets: 0, contracts: 0 }]);
@@ -305,7 +279,7 @@ describe("a launch", () => {
     expect(second.budgets).toEqual(first.budgets);
     expect(second.links.map(({ partner_id }: { partner_id: number }) => partner_id)).toEqual([one, two]);
     expect(second.links[0]).toEqual(first.links[0]);
-    const { rows } = await admin.query(sql`
+    const { rows } = await owner.query(sql`
       select version, amount_minor from relo_budgets where client_id = ${client_id}`);
     expect(rows).toEqual([{ version: 2, amount_minor: 1_200n }]);
   });
@@ -387,7 +361,7 @@ describe("by role", () => {
   test("a manager works on its own, a viewer reads, and partners and client users do neither", async () => {
     const { body: own } = await read("/api/clients?limit=1", "manager");
     const client_id = own.data[0].id;
-    const asked = { client_id, name: `Mine ${unique()}`, destination_url: "https://shop.example/" };
+    const asked = { client_id, name: fresh("Mine"), destination_url: "https://shop.example/" };
     const { status, body } = await post("/api/campaigns", asked, {}, "manager");
     expect(status).toBe(201);
     expect((await patch(`/api/campaigns/${body.id}`, { name: "Ours" }, {}, "manager")).body.name).toBe("Ours");

@@ -1,44 +1,21 @@
 // Clients and segments over HTTP: what each role may read and change, on a real database.
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, describe, expect, test } from "vitest";
 import { openClickhouse } from "../../infra/clickhouse/client.ts";
-import { openPool, sql } from "../../infra/postgres/sql.ts";
+import { sql } from "../../infra/postgres/sql.ts";
 import { createToken } from "../../modules/access/tokens.ts";
-import { type RunningApi, startApi } from "../support/api.ts";
-import { asker } from "../support/ask.ts";
-import { sharedStack } from "../support/shared-stack.ts";
+import { apiSuite } from "../support/api-suite.ts";
 
-const { env, demo } = sharedStack();
-const pool = openPool(env.POSTGRES_URL!, { max: 2 });
-const admin = openPool(env.POSTGRES_ADMIN_URL!, { max: 1 });
+const { env, demo, pool, owner, tokens, ask, send, read, fresh } = apiSuite();
 const clickhouse = openClickhouse(env.CLICKHOUSE_URL!);
-let running: RunningApi;
-const ask = asker(() => running.url);
-const tokens: Record<string, string> = {};
-beforeAll(async () => {
-  running = await startApi(env);
-  for (const role of ["admin", "manager", "partner", "client", "viewer"])
-    tokens[role] = await running.token(`${role}@demo.tributary.test`);
-});
-afterAll(async () => {
-  await running.close();
-  await Promise.all([pool.end(), admin.end(), clickhouse.close()]);
-});
+afterAll(() => clickhouse.close());
 
-let made = 0;
-/** Slugs are taken for good, so each client of a test has its own. */
-const slugOf = (): string => {
-  made += 1;
-  return `shop-${Date.now().toString(36)}-${made}`;
-};
-const post = (path: string, body: unknown, headers: Readonly<Record<string, string>> = {}, role = "admin") =>
-  ask(path, { method: "POST", token: tokens[role], body, headers });
-const patch = (path: string, body: unknown, headers: Readonly<Record<string, string>> = {}, role = "admin") =>
-  ask(path, { method: "PATCH", token: tokens[role], body, headers });
-const read = (path: string, role = "admin") => ask(path, { token: tokens[role] });
+const slugOf = (): string => fresh("shop");
+const post = (path: string, body: unknown, headers = {}, role = "admin") => send("POST", path, body, role, headers);
+const patch = (path: string, body: unknown, headers = {}, role = "admin") => send("PATCH", path, body, role, headers);
 const newClient = async (more: object = {}) =>
   (await post("/api/clients", { name: "A shop", slug: slugOf(), ...more })).body;
 const auditOf = async (entity: string) =>
-  (await admin.query(sql`select action, role, before, after from audit where entity = ${entity} order by audit_id`))
+  (await owner.query(sql`select action, role, before, after from audit where entity = ${entity} order by audit_id`))
     .rows;
 
 describe("a client", () => {
@@ -132,7 +109,7 @@ describe("a client", () => {
   test("keeps its currency once something was sold", async () => {
     const { id } = await newClient();
     expect((await patch(`/api/clients/${id}`, { currency: "USD" })).body.currency).toBe("USD");
-    await admin.query(sql`
+    await owner.query(sql`
       insert into conversions (client_id, conversion_id, version, partner_id, event_id, cause_event_id, event_type,
         customer, occurred_at, value_minor, refunded_minor, currency, status, method,
         content_hash)
@@ -151,7 +128,7 @@ describe("a client", () => {
     ]);
     const gone = await ask(`/api/clients/${id}`, { method: "DELETE", token: tokens.admin! });
     expect([gone.status, gone.text]).toEqual([204, ""]);
-    const revoked = await admin.query(sql`select revoked_at from tokens where client_id = ${id}`);
+    const revoked = await owner.query(sql`select revoked_at from tokens where client_id = ${id}`);
     expect(revoked.rows[0].revoked_at).not.toBeNull();
     expect((await read(`/api/clients/${id}`)).body).toMatchObject({
       status: "archived",

@@ -1,34 +1,13 @@
 // What every route of the platform API does alike: keys of requests, cursors, closed bodies, files,
 // other origins, limits, the audit and its description.
 import { parse } from "csv-parse/sync";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { openPool, sql, transaction } from "../../infra/postgres/sql.ts";
-import { type RunningApi, startApi } from "../support/api.ts";
-import { type Asked, asker } from "../support/ask.ts";
-import { sharedStack } from "../support/shared-stack.ts";
+import { apiSuite } from "../support/api-suite.ts";
 
 const PORTAL = "https://portal.example";
-const { env } = sharedStack();
-const owner = openPool(env.POSTGRES_ADMIN_URL!, { max: 2 });
-let running: RunningApi;
-const ask = asker(() => running.url);
-const tokens: Record<string, string> = {};
-beforeAll(async () => {
-  running = await startApi({ ...env, PORTAL_URL: `${PORTAL}/` });
-  for (const role of ["admin", "manager", "partner", "client", "viewer"])
-    tokens[role] = await running.token(`${role}@demo.tributary.test`);
-});
-afterAll(async () => {
-  await running.close();
-  await owner.end();
-});
+const { env, owner, tokens, ask, as, running, fresh } = apiSuite({ PORTAL_URL: `${PORTAL}/` });
 
-const as = (role: string, path: string, more: Asked = {}) => ask(path, { ...more, token: tokens[role] });
-let made = 0;
-const fresh = (what: string): string => {
-  made += 1;
-  return `${what}-${Date.now().toString(36)}-${made}`;
-};
 const create = (body: unknown, key?: string, role = "admin") =>
   as(role, "/api/clients", { method: "POST", body, ...(key && { headers: { "idempotency-key": key } }) });
 const clientsCalled = async (slug: string): Promise<number> =>
@@ -247,7 +226,7 @@ describe("the audit", () => {
       [`/api/audit?entity=${entity}&sort=at`, { accept: "text/csv" }],
     ] as const) {
       const token = tokens.admin!;
-      const answer = await fetch(`${running.url}${path}`, {
+      const answer = await fetch(`${running().url}${path}`, {
         headers: { ...headers, authorization: `Bearer ${token}` },
       });
       const bytes = Buffer.from(await answer.arrayBuffer());
@@ -272,7 +251,7 @@ describe("the audit", () => {
       select 'x', 'admin', 'file.tested', ${entity}, 'r', jsonb_build_object('n', n, 'pad', repeat('x', 2000))
       from generate_series(1, 20000) n`);
     const open = async () => {
-      const answer = await fetch(`${running.url}/api/audit?entity=${entity}&format=csv`, {
+      const answer = await fetch(`${running().url}/api/audit?entity=${entity}&format=csv`, {
         headers: { authorization: `Bearer ${tokens.admin}` },
       });
       return { status: answer.status, reader: answer.body!.getReader() };

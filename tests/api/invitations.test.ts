@@ -1,49 +1,31 @@
 // Invitations over HTTP: a mail with a link, accepted by one, seen by those who see the client or
 // the partner, and kept without its token.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { openPool, sql } from "../../infra/postgres/sql.ts";
+import { sql } from "../../infra/postgres/sql.ts";
 import { until } from "../../infra/runtime/timing/until.ts";
 import { writeReference } from "../../modules/reference/writer.ts";
-import { type RunningApi, startApi } from "../support/api.ts";
-import { type Asked, asker } from "../support/ask.ts";
+import { apiSuite } from "../support/api-suite.ts";
 import { readMail } from "../support/read-mail.ts";
-import { sharedStack } from "../support/shared-stack.ts";
 
 const PORTAL = "https://portal.example";
-const { env, demo } = sharedStack();
-const pool = openPool(env.POSTGRES_URL!, { max: 2 });
-const owner = openPool(env.POSTGRES_ADMIN_URL!, { max: 1 });
+const portal = { PORTAL_URL: PORTAL, TRUSTED_PROXIES: "loopback" };
+const { demo, pool, owner, ask, as, running, fresh } = apiSuite(portal);
 const own = demo.clients[0].id as number;
 /** A client and a partner that no manager has. */
 let foreign: { readonly client: number; readonly partner: number };
-let running: RunningApi;
-const ask = asker(() => running.url);
-const tokens: Record<string, string> = {};
 beforeAll(async () => {
-  running = await startApi({ ...env, PORTAL_URL: PORTAL, TRUSTED_PROXIES: "loopback" });
-  for (const role of ["admin", "manager", "partner", "client", "viewer"])
-    tokens[role] = await running.token(`${role}@demo.tributary.test`);
   const { idOf } = await writeReference(pool, "test", {
     clients: [{ client_id: -1, slug: `inv-${Date.now().toString(36)}`, name: "Far" }],
     partners: [{ partner_id: -1, name: "Far", email: "far@people.example", client_ids: [-1] }],
   });
   foreign = { client: idOf("clients", -1), partner: idOf("partners", -1) };
 });
-afterAll(async () => {
-  await running.close();
-  // Other suites count users.
-  await owner.query("delete from users where email like '%@invited.example'");
-  await Promise.all([pool.end(), owner.end()]);
-});
+// Other suites count users.
+afterAll(() => owner.query("delete from users where email like '%@invited.example'"));
 
-const as = (role: string, path: string, more: Asked = {}) => ask(path, { ...more, token: tokens[role] });
 const post = (path: string, body: object, role = "manager", headers: Record<string, string> = {}) =>
   as(role, path, { method: "POST", body, headers });
-let made = 0;
-const address = (): string => {
-  made += 1;
-  return `i${Date.now().toString(36)}-${made}@invited.example`;
-};
+const address = (): string => `${fresh("i")}@invited.example`;
 /** A partner of the manager's client that has not come in yet. */
 const newPartner = async (): Promise<number> => {
   const partners = [
@@ -52,7 +34,7 @@ const newPartner = async (): Promise<number> => {
   return (await writeReference(pool, "test", { partners })).idOf("partners", -1);
 };
 const mailsTo = (email: string) =>
-  running
+  running()
     .mails()
     .map(readMail)
     .filter(({ to }) => to === email);
@@ -153,7 +135,7 @@ describe("an invitation", () => {
     const { rows } = await owner.query(sql`
       select status from partners where partner_id = ${partner} order by version desc limit 1`);
     expect(rows).toEqual([{ status: "active" }]);
-    const me = await ask("/api/auth/me", { token: await running.signed({ sub: email, email }) });
+    const me = await ask("/api/auth/me", { token: await running().signed({ sub: email, email }) });
     expect(me.body).toMatchObject({ role: "partner", partner_id: partner });
     expect((await verify(path, token)).body).toMatchObject({ valid: false, status: "accepted" });
     expect((await accept(path, token)).body.code).toBe("invitation_used");

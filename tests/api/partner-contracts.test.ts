@@ -1,35 +1,14 @@
 // What partners earn, over HTTP: saving contracts, their versions, and which are in force.
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { monthsAfter, startOfDay } from "../../domain/calendar.ts";
-import { openPool, sql } from "../../infra/postgres/sql.ts";
-import { type RunningApi, startApi } from "../support/api.ts";
-import { asker } from "../support/ask.ts";
+import { sql } from "../../infra/postgres/sql.ts";
+import { apiSuite } from "../support/api-suite.ts";
 import { sell } from "../support/owe.ts";
-import { sharedStack } from "../support/shared-stack.ts";
 
-const { env, demo } = sharedStack();
-const admin = openPool(env.POSTGRES_ADMIN_URL!, { max: 1 });
-let running: RunningApi;
-const ask = asker(() => running.url);
-const tokens: Record<string, string> = {};
-beforeAll(async () => {
-  running = await startApi(env);
-  for (const role of ["admin", "manager", "viewer"]) tokens[role] = await running.token(`${role}@demo.tributary.test`);
-});
-afterAll(async () => {
-  await running.close();
-  await admin.end();
-});
+const { demo, owner, tokens, ask, send, read, fresh } = apiSuite();
 
-const stamp = Date.now().toString(36);
-let made = 0;
-const own = (): string => {
-  made += 1;
-  return `c-${stamp}-${made}`;
-};
-const post = (path: string, body: unknown, headers = {}, role = "admin") =>
-  ask(path, { method: "POST", token: tokens[role], body, headers });
-const read = (path: string, role = "admin") => ask(path, { token: tokens[role] });
+const own = (): string => fresh("c");
+const post = (path: string, body: unknown, headers = {}, role = "admin") => send("POST", path, body, role, headers);
 
 /** A partner of a client of its own. */
 const pair = async () => {
@@ -84,7 +63,7 @@ describe("a contract", () => {
       { version: 1, rate: "12.5", in_force: false },
       { version: 2, rate: "8", in_force: true },
     ]);
-    const { rows } = await admin.query(
+    const { rows } = await owner.query(
       sql`select action, client_id, before, after from audit where entity = ${`contract:${first.body.id}`}
         order by audit_id`,
     );
@@ -199,11 +178,11 @@ describe("a contract", () => {
     const { client, partner, save } = await pair();
     const at = new Date(startOfDay(thisMonth) + 1_000);
     const sold = { client, partner, at, segment: null, commission: 150n };
-    await sell(admin, sold);
-    await sell(admin, { ...sold, event_type: "ext_purchase" });
-    await sell(admin, { ...sold, segment: "MX", commission: 1_000n });
-    await sell(admin, { ...sold, event_type: "install" });
-    await sell(admin, { ...sold, at: new Date(startOfDay(thisMonth) - 1) });
+    await sell(owner, sold);
+    await sell(owner, { ...sold, event_type: "ext_purchase" });
+    await sell(owner, { ...sold, segment: "MX", commission: 1_000n });
+    await sell(owner, { ...sold, event_type: "install" });
+    await sell(owner, { ...sold, at: new Date(startOfDay(thisMonth) - 1) });
     const notApplied = async (more: object) => (await save(more)).body.not_applied_to;
     expect(await notApplied({ segment: "MX" })).toMatchObject({ conversions: 1, commission: "10.00" });
     // Those of a segment with a contract of its own are not its business.
@@ -223,7 +202,7 @@ describe("a contract", () => {
       "/effective_from",
     ]);
     // As it was saved while that month was open.
-    await admin.query(sql`
+    await owner.query(sql`
       insert into segment_commissions (contract_id, version, change_id, valid_from, client_id, partner_id, event_type,
         type, rate, status, effective_from)
       select nextval('contract_ids'), 1, max(change_id), now(), ${client}::int, ${partner}::int, 'purchase',

@@ -1,38 +1,13 @@
 // Partners over HTTP: what each role may read and change, on a real database.
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { openPool, sql } from "../../infra/postgres/sql.ts";
+import { describe, expect, test } from "vitest";
+import { sql } from "../../infra/postgres/sql.ts";
 import { createToken } from "../../modules/access/tokens.ts";
-import { type RunningApi, startApi } from "../support/api.ts";
-import { asker } from "../support/ask.ts";
+import { apiSuite } from "../support/api-suite.ts";
 import { owe } from "../support/owe.ts";
-import { sharedStack } from "../support/shared-stack.ts";
 
-const { env, demo } = sharedStack();
-const pool = openPool(env.POSTGRES_URL!, { max: 2 });
-const admin = openPool(env.POSTGRES_ADMIN_URL!, { max: 1 });
-let running: RunningApi;
-const ask = asker(() => running.url);
-const tokens: Record<string, string> = {};
-beforeAll(async () => {
-  running = await startApi(env);
-  for (const role of ["admin", "manager", "partner", "client", "viewer"])
-    tokens[role] = await running.token(`${role}@demo.tributary.test`);
-});
-afterAll(async () => {
-  await running.close();
-  await Promise.all([pool.end(), admin.end()]);
-});
+const { demo, pool, owner, tokens, ask, send, read, fresh } = apiSuite();
 
-const stamp = Date.now().toString(36);
-let made = 0;
-/** Slugs and addresses are taken for good, so each thing of a test has its own. */
-const own = (): string => {
-  made += 1;
-  return `p-${stamp}-${made}`;
-};
-const send = (method: string, path: string, body?: unknown, role = "admin", headers = {}) =>
-  ask(path, { method, token: tokens[role], body, headers });
-const read = (path: string, role = "admin") => ask(path, { token: tokens[role] });
+const own = (): string => fresh("p");
 const created = async (path: string, body: object) => {
   const answer = await send("POST", path, body);
   expect(answer.status, answer.text).toBe(201);
@@ -44,7 +19,7 @@ const newPartner = (client_ids: readonly number[], more: object = {}) =>
 const shops: readonly number[] = demo.clients.map(({ id }: { id: number }) => id);
 const auditOf = async (entity: string) =>
   (
-    await admin.query(
+    await owner.query(
       sql`select action, client_id, before, after from audit where entity = ${entity} order by audit_id`,
     )
   ).rows;
@@ -136,24 +111,24 @@ describe("a partner", () => {
   test("is owed what clients owe together, and keeps its currency until that is nothing", async () => {
     const [one, two] = [await newClient(), await newClient()];
     const { id } = await newPartner([one, two]);
-    await owe(admin, { client: one, partner: id, payable: 12_345n, held: 500n, currency: "MXN" });
-    await owe(admin, { client: two, partner: id, payable: -200n, held: 0n, currency: "MXN" });
-    await owe(admin, { client: two, partner: id, payable: 7n, held: 0n, currency: "USD" });
+    await owe(owner, { client: one, partner: id, payable: 12_345n, held: 500n, currency: "MXN" });
+    await owe(owner, { client: two, partner: id, payable: -200n, held: 0n, currency: "MXN" });
+    await owe(owner, { client: two, partner: id, payable: 7n, held: 0n, currency: "USD" });
     expect((await read(`/api/partners/${id}`)).body.balance).toEqual({
       ...{ payable: "123.45", held: "5.00", carried: "-2.00", currency: "MXN" },
       other_currencies: [{ payable: "0.07", held: "0.00", carried: "0.00", currency: "USD" }],
     });
     const refused = await send("PATCH", `/api/partners/${id}`, { payout: { currency: "USD" } });
     expect([refused.status, refused.body.code]).toEqual([409, "currency_in_use"]);
-    const { id: fresh } = await newPartner([one]);
-    const dollars = await send("PATCH", `/api/partners/${fresh}`, { payout: { currency: "USD" } });
+    const { id: unpaid } = await newPartner([one]);
+    const dollars = await send("PATCH", `/api/partners/${unpaid}`, { payout: { currency: "USD" } });
     expect(dollars.body.payout).toEqual({ currency: "USD", min_amount: "0.00" });
   });
 
   test("ends links and contracts at a client that it leaves, and keeps what it was owed there", async () => {
     const [one, two] = [await newClient(), await newClient()];
     const { id } = await newPartner([one, two]);
-    await owe(admin, { client: two, partner: id, payable: 100n, held: 0n, currency: "MXN" });
+    await owe(owner, { client: two, partner: id, payable: 100n, held: 0n, currency: "MXN" });
     const save = (more: object) =>
       send("POST", `/api/partners/${id}/segment-commissions`, {
         ...{ event_type: "purchase", type: "percent", rate: "5", effective_from: "2090-01-01" },
@@ -234,7 +209,7 @@ const firstOfMonth = (): string => `${dayNow().slice(0, 7)}-01`;
 describe("the list of partners", () => {
   test("goes on behind its cursor to the end, each once, in every order", async () => {
     const client = await newClient();
-    const prefix = `zz${stamp}`;
+    const prefix = fresh("zz");
     for (let n = 0; n < 5; n += 1) await newPartner([client], { name: `${prefix} ${"aBcáé"[n]}` });
     for (const sort of ["name", "-name", "-created_at", "created_at"]) {
       const seen: string[] = [];
@@ -295,7 +270,7 @@ describe("by role", () => {
   test("a manager sees a shared partner cut to its own clients, and cannot take it from the others", async () => {
     const foreign = await newClient();
     const shared = await newPartner([shops[0]!, foreign]);
-    await owe(admin, { client: foreign, partner: shared.id, payable: 900n, held: 0n, currency: "MXN" });
+    await owe(owner, { client: foreign, partner: shared.id, payable: 900n, held: 0n, currency: "MXN" });
     const { body } = await read(`/api/partners/${shared.id}`, "manager");
     expect(body).toMatchObject({ client_ids: [shops[0]], clients: [{ id: shops[0] }], balance: { payable: "0.00" } });
     const currency = await send("PATCH", `/api/partners/${shared.id}`, { payout: { currency: "USD" } }, "manager");

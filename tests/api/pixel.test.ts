@@ -1,50 +1,30 @@
 // The pixel of a client over HTTP: one store behind two forms, the signing secret, and whether
 // events come in.
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, describe, expect, test } from "vitest";
 import { openClickhouse } from "../../infra/clickhouse/client.ts";
-import { openPool, sql } from "../../infra/postgres/sql.ts";
+import { sql } from "../../infra/postgres/sql.ts";
 import { keyringOf } from "../../infra/runtime/keyring.ts";
 import { clientSecretOf } from "../../modules/access/client-secrets.ts";
 import { ingestPath, recordIngestPath } from "../../modules/edges/ingest-path.ts";
 import { findingsOf } from "../../modules/pixel/findings.ts";
 import { hostOf, isAllowed } from "../../modules/pixel/pixel-config.ts";
-import { type RunningApi, startApi } from "../support/api.ts";
+import { startApi } from "../support/api.ts";
+import { apiSuite } from "../support/api-suite.ts";
 import { asker } from "../support/ask.ts";
-import { sharedStack } from "../support/shared-stack.ts";
 
-const { env } = sharedStack();
+const { env, pool, owner, tokens, ask, send, read, fresh } = apiSuite();
 const keyring = keyringOf(env.TRIBUTARY_SECRET!);
-const pool = openPool(env.POSTGRES_URL!, { max: 2 });
-const admin = openPool(env.POSTGRES_ADMIN_URL!, { max: 1 });
 const clickhouse = openClickhouse(env.CLICKHOUSE_URL!);
-let running: RunningApi;
-const ask = asker(() => running.url);
-const tokens: Record<string, string> = {};
-beforeAll(async () => {
-  running = await startApi(env);
-  for (const role of ["admin", "manager", "partner", "client", "viewer"])
-    tokens[role] = await running.token(`${role}@demo.tributary.test`);
-});
-afterAll(async () => {
-  await running.close();
-  await Promise.all([pool.end(), admin.end(), clickhouse.close()]);
-});
+afterAll(() => clickhouse.close());
 
-let made = 0;
-const send = (method: string, path: string, body?: unknown, role = "admin", headers = {}) =>
-  ask(path, { method, token: tokens[role], body, headers });
-const read = (path: string, role = "admin") => ask(path, { token: tokens[role] });
-const newClient = async (): Promise<number> => {
-  made += 1;
-  const slug = `pixel-${Date.now().toString(36)}-${made}`;
-  return (await send("POST", "/api/clients", { name: "A shop", slug })).body.id;
-};
+const newClient = async (): Promise<number> =>
+  (await send("POST", "/api/clients", { name: "A shop", slug: fresh("pixel") })).body.id;
 const ownOfManager = async (): Promise<number> => (await read("/api/clients?limit=1", "manager")).body.data[0].id;
 const pathOf = (id: number): string => `/api/clients/${id}/pipeline/pixel-config`;
 const formerOf = (id: number): string => `/api/clients/${id}/pixel-config`;
 const auditOf = async (id: number) =>
   (
-    await admin.query(sql`
+    await owner.query(sql`
       select action, before, after from audit where client_id = ${id} and action <> 'client.created' order by audit_id`)
   ).rows;
 
@@ -85,7 +65,7 @@ describe("the configuration", () => {
     expect(await auditOf(id)).toMatchObject([
       { action: "pixel_config.updated", before: { replay_sample_rate: 0 }, after: { replay_sample_rate: 12.5 } },
     ]);
-    const { rows } = await admin.query(sql`
+    const { rows } = await owner.query(sql`
       select jurisdiction, consent_default from clients where client_id = ${id} order by version desc limit 1`);
     expect(rows).toEqual([{ jurisdiction: "EU", consent_default: 3 }]);
   });
@@ -263,7 +243,7 @@ describe("whether events come in", () => {
     const [newest, former] = [minutes(3), minutes(40)];
     await insert(bucket(flowing, newest, { source: "batch" }), bucket(late, former, { source: "batch" }));
     const of = async (id: number) => (await read(`/api/clients/${id}/ingest-status`)).body;
-    const check = { instance: `status-${made}`, waiting_events: 0, reason: null };
+    const check = { instance: fresh("status"), waiting_events: 0, reason: null };
     await recordIngestPath(pool, { ...check, state: "both_down", checked_at: Date.now() });
     expect(await of(flowing)).toEqual({
       ...{ backbone_status: "down", events_flowing: true, last_event_at: startOf(newest) },

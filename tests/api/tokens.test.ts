@@ -1,29 +1,19 @@
 // Tokens of senders over HTTP: shown once, seen by those who see their client or partner, and dead
 // when revoked.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { openPool, sql } from "../../infra/postgres/sql.ts";
+import { sql } from "../../infra/postgres/sql.ts";
 import { createToken, openTokens, type Tokens } from "../../modules/access/tokens.ts";
 import { writeReference } from "../../modules/reference/writer.ts";
-import { type RunningApi, startApi } from "../support/api.ts";
-import { type Asked, asker } from "../support/ask.ts";
-import { sharedStack } from "../support/shared-stack.ts";
+import { apiSuite } from "../support/api-suite.ts";
 
-const { env, demo } = sharedStack();
-const pool = openPool(env.POSTGRES_URL!, { max: 2 });
-const owner = openPool(env.POSTGRES_ADMIN_URL!, { max: 1 });
+const { demo, pool, owner, as } = apiSuite();
 const own = demo.clients[0].id as number;
 /** A client and a partner that no manager has. */
 let foreign: { readonly client: number; readonly partner: number };
 /** A partner of the manager's client. */
 let partner: number;
-let running: RunningApi;
 let edge: Tokens;
-const ask = asker(() => running.url);
-const tokens: Record<string, string> = {};
 beforeAll(async () => {
-  running = await startApi(env);
-  for (const role of ["admin", "manager", "partner", "client", "viewer"])
-    tokens[role] = await running.token(`${role}@demo.tributary.test`);
   const { idOf } = await writeReference(pool, "test", {
     clients: [{ client_id: -1, slug: `far-${Date.now().toString(36)}`, name: "Far" }],
     partners: [
@@ -36,13 +26,8 @@ beforeAll(async () => {
   edge = openTokens(pool);
   await edge.ready;
 });
-afterAll(async () => {
-  await running.close();
-  await edge.close();
-  await Promise.all([pool.end(), owner.end()]);
-});
+afterAll(() => edge.close());
 
-const as = (role: string, path: string, more: Asked = {}) => ask(path, { ...more, token: tokens[role] });
 const create = (body: object, role = "admin", headers: Record<string, string> = {}) =>
   as(role, "/api/tokens", { method: "POST", body, headers });
 const end = (id: number, role = "admin", headers: Record<string, string> = {}) =>

@@ -1,34 +1,14 @@
 // Users over HTTP: only an admin makes and changes them, what it changes acts on the next request
 // of that user, and no one is made an admin by a field that is not of the contract.
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { openPool, sql } from "../../infra/postgres/sql.ts";
-import { type RunningApi, startApi } from "../support/api.ts";
-import { type Asked, asker } from "../support/ask.ts";
-import { sharedStack } from "../support/shared-stack.ts";
+import { afterAll, describe, expect, test } from "vitest";
+import { sql } from "../../infra/postgres/sql.ts";
+import { apiSuite } from "../support/api-suite.ts";
 
-const { env, demo } = sharedStack();
-const owner = openPool(env.POSTGRES_ADMIN_URL!, { max: 1 });
-let running: RunningApi;
-const ask = asker(() => running.url);
-const tokens: Record<string, string> = {};
-beforeAll(async () => {
-  running = await startApi(env);
-  for (const role of ["admin", "manager", "partner", "client", "viewer"])
-    tokens[role] = await running.token(`${role}@demo.tributary.test`);
-});
-afterAll(async () => {
-  await running.close();
-  // Other suites count admins and users.
-  await owner.query("delete from users where email like '%@people.example'");
-  await owner.end();
-});
+const { demo, owner, ask, as, running, fresh } = apiSuite();
+// Other suites count admins and users.
+afterAll(() => owner.query("delete from users where email like '%@people.example'"));
 
-const as = (role: string, path: string, more: Asked = {}) => ask(path, { ...more, token: tokens[role] });
-let made = 0;
-const address = (): string => {
-  made += 1;
-  return `p${Date.now().toString(36)}-${made}@people.example`;
-};
+const address = (): string => `${fresh("p")}@people.example`;
 const create = (body: object, headers: Record<string, string> = {}) =>
   as("admin", "/api/users", { method: "POST", body, headers });
 const change = (id: number, body: object, headers: Record<string, string> = {}) =>
@@ -52,7 +32,7 @@ describe("a user", () => {
     expect((await create(body, { "idempotency-key": email })).body).toEqual(user);
     const again = await create(body);
     expect([again.status, again.body.code, again.body.errors[0].pointer]).toEqual([409, "email_in_use", "/email"]);
-    const token = await running.signed({ sub: email, email });
+    const token = await running().signed({ sub: email, email });
     expect((await ask("/api/clients?limit=1", { token })).status).toBe(200);
     const [listed] = (await as("admin", `/api/users?q=${email}`)).body.data;
     expect(listed).toEqual({ ...user, bound_at: expect.any(String), last_seen_at: expect.any(String) });
@@ -68,7 +48,7 @@ describe("a user", () => {
 
   test("is seen to the hour: requests of one hour write it once", async () => {
     const { id, email } = await viewer();
-    const token = await running.signed({ sub: email, email });
+    const token = await running().signed({ sub: email, email });
     const seenAt = async () =>
       (await owner.query(sql`select last_seen_at from users where user_id = ${id}`)).rows[0].last_seen_at;
     await ask("/api/auth/me", { token });
@@ -82,7 +62,7 @@ describe("a user", () => {
 
   test("changes at once: another role, other clients, and no way in", async () => {
     const { id, email } = await viewer();
-    const token = await running.signed({ sub: email, email });
+    const token = await running().signed({ sub: email, email });
     const [client] = demo.clients;
     const managing = await change(id, { role: "client_manager", client_ids: [client.id], version: 1 });
     expect([managing.status, managing.body]).toMatchObject([

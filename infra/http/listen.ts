@@ -1,6 +1,6 @@
 // Opens the port: plain or TLS 1.3, with time limits on slow senders, and closes it without
 // dropping anybody who is being answered.
-import type { IncomingMessage, RequestListener, ServerResponse } from "node:http";
+import type { IncomingMessage, RequestListener, Server, ServerResponse } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
 import { httpServer, type TlsFiles } from "../runtime/tls.ts";
 import { senderOf } from "./sender.ts";
@@ -36,6 +36,8 @@ const MAX_OF_ADDRESS = 1_000;
 const MAX_PIPELINED = 32;
 /** Time to read the answer, before a connection that sends no request is cut. */
 const GRACE_MS = 1_000;
+/** How often connections without a request are cut while the port closes. */
+const CUT_MS = 200;
 
 export const listen = async (answer: RequestListener, settings: ListenSettings): Promise<Listening> => {
   const limits = {
@@ -49,11 +51,13 @@ export const listen = async (answer: RequestListener, settings: ListenSettings):
   const { began, refuse } = refusals();
   const listener: RequestListener = (request, response) => {
     if (isClosing) response.setHeader("Connection", "close");
+    connections.began(request, response);
     if (began(request, response)) answer(request, response);
   };
   const server = httpServer(limits, listener, settings.tls);
   server.maxConnections = MAX_CONNECTIONS;
   server.on("connection", shares());
+  const connections = openConnections(server);
   server.on("clientError", (_error, socket) => refuse(socket as Socket));
   // A sender may end its side once it has sent everything; it is answered all the same.
   (server as typeof server & { httpAllowHalfOpen: boolean }).httpAllowHalfOpen = true;
@@ -67,9 +71,44 @@ export const listen = async (answer: RequestListener, settings: ListenSettings):
     close: () =>
       new Promise((resolve) => {
         isClosing = true;
-        server.close(() => resolve());
+        const cutting = setInterval(connections.cutIdle, CUT_MS);
+        server.close(() => {
+          clearInterval(cutting);
+          resolve();
+        });
         server.closeIdleConnections();
       }),
+  };
+};
+
+/**
+ * A connection on which no request has come is none of Node's idle ones, and one that is answered
+ * while the port closes stays open: the port would wait for either as long as its other side likes.
+ * TLS gives requests another socket than the port, with the same peer.
+ */
+const openConnections = (server: Server) => {
+  const peerOf = ({ remoteAddress, remotePort }: Socket): string => `${remoteAddress} ${remotePort}`;
+  const open = new Map<string, { readonly socket: Socket; requests: number; since: number }>();
+  server.on("connection", (socket: Socket) => {
+    const peer = peerOf(socket);
+    open.set(peer, { socket, requests: 0, since: performance.now() });
+    socket.once("close", () => open.delete(peer));
+  });
+  return {
+    began: ({ socket }: IncomingMessage, response: ServerResponse): void => {
+      const connection = open.get(peerOf(socket));
+      if (connection === undefined) return;
+      connection.requests += 1;
+      response.once("close", () => {
+        connection.requests -= 1;
+        connection.since = performance.now();
+      });
+    },
+    /** Those that have waited for a request for a second: one may be on its way. */
+    cutIdle: (): void => {
+      for (const { socket, requests, since } of open.values())
+        if (requests === 0 && performance.now() - since > GRACE_MS) socket.destroySoon();
+    },
   };
 };
 

@@ -32,8 +32,8 @@ beforeAll(async () => {
 });
 afterAll(() => server.close());
 
-const open = async (): Promise<Socket> => {
-  const socket = connect({ port: server.port, host: "127.0.0.1", allowHalfOpen: true });
+const open = async (port = server.port): Promise<Socket> => {
+  const socket = connect({ port, host: "127.0.0.1", allowHalfOpen: true });
   socket.on("error", () => undefined);
   await new Promise((resolve) => socket.once("connect", resolve));
   return socket;
@@ -70,8 +70,34 @@ test("connections with no byte, half a header or half a body are answered and cu
   expect(cut[2]!.answer).toMatch(/^HTTP\/1\.1 400[\s\S]*comes too slowly/);
 });
 
+test("a port that closes waits for what it answers, and a second for connections on which nothing came", async () => {
+  let letGo = (): void => undefined;
+  const held = new Promise<void>((resolve) => (letGo = resolve));
+  const slow = await listen((request, response) => void held.then(() => response.end(`answered ${request.url}`)), {
+    host: "127.0.0.1",
+    port: 0,
+  });
+  const opened = await Promise.all(Array.from({ length: 4 }, () => open(slow.port)));
+  const [, half, asking, late] = opened as [Socket, Socket, Socket, Socket];
+  half.write("GET / HTTP/1.1\r\nHost:");
+  asking.write("GET /before HTTP/1.1\r\nHost: x\r\n\r\n");
+  await new Promise((resolve) => setTimeout(resolve, 100));
+  const closed = slow.close();
+  late.write("GET /after HTTP/1.1\r\nHost: x\r\n\r\n");
+  const answers = Promise.all([asking, late].map(untilCut));
+  const first = await Promise.race([closed.then(() => "closed"), untilCut(opened[0]!).then(() => "cut")]);
+  letGo();
+  const began = performance.now();
+  await closed;
+  expect([first, performance.now() - began < 5_000]).toEqual(["cut", true]);
+  expect((await answers).map(({ answer }) => answer.split("\r\n").at(-1))).toEqual([
+    "answered /before",
+    "answered /after",
+  ]);
+});
+
 test("eleven stalled bodies of one token leave room for every other sender", async () => {
-  const stalled = await Promise.all(Array.from({ length: 11 }, open));
+  const stalled = await Promise.all(Array.from({ length: 11 }, () => open()));
   for (const socket of stalled) {
     socket.write(head(7 * MIB, "greedy"));
     socket.write(Buffer.alloc(6 * MIB));

@@ -48,6 +48,7 @@ const lasting: Readonly<Record<string, string>> = {
   "infra/avro/wire.ts writers": "schema ids that the log holds",
   "infra/http/lane.ts waiting": "bodies that are held, 256 MiB of them",
   "infra/http/listen.ts held": "addresses of 5,000 connections",
+  "infra/http/listen.ts open": "5,000 connections, and the requests under way on one",
   "infra/http/rate-limit.ts younger": "10,000 keys of our own making, each with the times of its limit",
   "infra/http/read-body.ts heldBy": "tokens and addresses whose bodies are held now",
   "infra/kafka/consumer.ts #committed": "partitions that this member owns; emptied when it joins",

@@ -1,5 +1,6 @@
 // The servers of apps over TLS: 1.3 at least, certificates renewed under open connections, and no
 // start with a certificate that cannot work.
+import { once } from "node:events";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { Agent, request } from "node:https";
 import { connect as connectPlain } from "node:net";
@@ -75,6 +76,17 @@ const handshake = (port: number, options: object): Promise<string | null> =>
     });
     socket.once("error", reject);
   });
+
+test("a port that closes waits neither for a handshake nor for a request that does not come", async () => {
+  const port = await serving();
+  const silent = [connect({ port, host: "127.0.0.1", ca: authority.cert }), connectPlain(port, "127.0.0.1")];
+  for (const socket of silent) socket.on("error", () => undefined);
+  await Promise.all(silent.map((socket, n) => once(socket, n === 0 ? "secureConnect" : "connect")));
+  const began = performance.now();
+  await closers.pop()!();
+  expect(performance.now() - began).toBeLessThan(5_000);
+  for (const socket of silent) socket.destroy();
+});
 
 test("an app with certificate files speaks TLS 1.3 and nothing older", async () => {
   const port = await serving();

@@ -76,10 +76,10 @@ export const cond = (
 export interface Select<Columns extends Readonly<Record<string, Column<unknown>>>> {
   /**
    * `events_current` is what counts; `events` holds every version and copy, for the explanation
-   * of one event; `rollups` are counts of `events_current`, `receipts` say which request first
-   * brought an event.
+   * of one event; `rollups` and `rollup_dimensions` are counts of `events_current`, `receipts` say
+   * which request first brought an event.
    */
-  readonly from: "events_current" | "events" | "rollups" | "receipts";
+  readonly from: "events_current" | "events" | "rollups" | "rollup_dimensions" | "receipts";
   readonly columns: Columns;
   readonly where?: readonly Condition[];
   readonly groupBy?: readonly (keyof Columns & string)[];
@@ -96,7 +96,7 @@ export interface Query {
 }
 
 /** Tables of which only the newest state of a row is ever meant. */
-const summed: ReadonlySet<string> = new Set(["rollups", "receipts"]);
+const summed: ReadonlySet<string> = new Set(["rollups", "rollup_dimensions", "receipts"]);
 
 // A sub-query would see other clients' rows, and a comment could hide the scope.
 const FORBIDDEN = /\b(?:select|union|from|join)\b|;|--|\/\*|#/i;

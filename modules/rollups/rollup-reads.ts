@@ -14,8 +14,9 @@ export interface Span {
 }
 
 /**
- * Sums of the seven counts, each over the rows of one group; revenue is never added across
- * currencies, so name `currency` among the groups.
+ * Sums of the counts, each over the rows of one group; revenue is never added across currencies,
+ * so name `currency` among the groups. Clicks that count are those without their repeats, which
+ * minutes do not know.
  */
 export const figures = {
   events: count("sum(events)"),
@@ -25,6 +26,7 @@ export const figures = {
   revenue_minor: minor("sum(revenue_minor)"),
   review: count("sum(review)"),
   rejected: count("sum(rejected)"),
+  repeats: count("sum(repeats)"),
 };
 
 /** The rows of one grain whose buckets begin within the span. */

@@ -2,43 +2,34 @@
 // that emptied become zeros.
 
 import type { Clickhouse } from "../../infra/clickhouse/client.ts";
+import { computeDimensions } from "./dimensions.ts";
+import { HOUR, type HourOf, hoursOf, listed, secondsOf, tuples, withNext } from "./hours.ts";
 import type { RollupMark } from "./rollup-marks.ts";
-import { rollupColumns, rollupCounts, rollupGroups } from "./table.ts";
+import { ROLLUP_REVISION, rollupColumns, rollupCounts, rollupGroups } from "./table.ts";
 
 const groups = rollupGroups.join(", ");
 const sums = rollupCounts.map((name) => `sum(${name})`).join(", ");
+const zeros = rollupCounts.map((name) => `0 as ${name}`).join(", ");
 const target = `insert into rollups (${rollupColumns.map(({ name }) => name).join(", ")})`;
 
-const HOUR = 3_600;
-const secondsOf = (ms: number): number => Math.trunc(ms / 1_000);
-const tuples = (rows: readonly (readonly (number | bigint)[])[]): string =>
-  rows.map((row) => `(${row.join(", ")})`).join(", ");
-
-/** Each touched hour of each client once, as (client, first second). */
-const hoursOf = (marks: readonly RollupMark[]): readonly (readonly [number, number])[] => {
-  const hours = new Map<string, readonly [number, number]>();
-  for (const { client_id, minute } of marks) {
-    const hour = Math.floor(secondsOf(minute) / HOUR) * HOUR;
-    hours.set(`${client_id}/${hour}`, [client_id, hour]);
-  }
-  return [...hours.values()];
-};
+/** What an event is grouped by. */
+const groupOf = `coalesce(custom_name, t) as event_type, source, ifNull(partner_id, 0) as partner_id,
+    ifNull(campaign_id, 0) as campaign_id, ifNull(country, '') as country, device, ifNull(currency, '') as currency,
+    ifNull(product_line, '') as segment`;
 
 /**
  * The sort key of `events` ends in a client's hour, so that is what is read; all marked minutes of
  * it are counted in one pass. The groups that are there already are added with zeros, and a group
  * without an event keeps nothing else.
  */
-const minutes = (marks: readonly RollupMark[]): string => `${target}
+const minutes = (marks: readonly RollupMark[], hours: readonly HourOf[]): string => `${target}
 with marks as (
   select * from values('client_id UInt32, bucket DateTime(\\'UTC\\'), version UInt64',
     ${tuples(marks.map(({ client_id, minute, sequence }) => [client_id, secondsOf(minute), sequence]))})
 )
-select client_id, 'minute', bucket, ${groups}, ${sums}, any(marks.version)
+select client_id, 'minute', bucket, ${groups}, ${sums}, any(marks.version), ${ROLLUP_REVISION}
 from (
-  select client_id, toStartOfMinute(ts) as bucket, coalesce(custom_name, t) as event_type, source,
-    ifNull(partner_id, 0) as partner_id,
-    ifNull(campaign_id, 0) as campaign_id, ifNull(country, '') as country, device, ifNull(currency, '') as currency,
+  select client_id, toStartOfMinute(ts) as bucket, ${groupOf},
     count() as events,
     countIf(t = 'click') as clicks,
     countIf(t in ('purchase', 'ext_purchase', 'lead_submit', 'install')) as conversions,
@@ -46,36 +37,52 @@ from (
       and credit_status = 'unattributed') as unattributed,
     sumIf(toInt128(ifNull(value_minor, 0)), t in ('purchase', 'ext_purchase')) as revenue_minor,
     countIf(fraud_band = 'review') as review,
-    countIf(fraud_band = 'reject') as rejected
+    countIf(fraud_band = 'reject') as rejected,
+    0 as repeats
   from events_current
-  where (client_id, toStartOfHour(ts)) in (${tuples(hoursOf(marks))})
+  where (client_id, toStartOfHour(ts)) in (${tuples(hours)})
   and (client_id, toStartOfMinute(ts)) in (select client_id, bucket from marks)
   group by client_id, bucket, ${groups}
   union all
-  select client_id, bucket, ${groups}, ${rollupCounts.map(() => "0").join(", ")}
+  select client_id, bucket, ${groups}, ${zeros}
   from rollups final
   where grain = 'minute' and (client_id, bucket) in (select client_id, bucket from marks)
 ) as counted
 inner join marks using (client_id, bucket)
 group by client_id, bucket, ${groups}`;
 
-/** Buckets are listed one by one, for so the sort key finds them. */
-const listed = (hours: readonly (readonly [number, number])[], from: number, to: number, step: number): string => {
-  const found = new Map<string, readonly [number, number]>();
-  for (const [client, hour] of hours)
-    for (let at = hour + from; at < hour + to; at += step) found.set(`${client}/${at}`, [client, at]);
-  return tuples([...found.values()]);
-};
+/**
+ * Clicks on one link from one address and browser, each less than an hour after the one before it.
+ * A click that names none of the three repeats nothing.
+ */
+const repeats = (hours: readonly HourOf[]): string => `
+  select client_id, toStartOfHour(ts) as hour, ${groups},
+    ${rollupCounts.map((name) => (name === "repeats" ? "count() as repeats" : `0 as ${name}`)).join(", ")}, 0 as version
+  from (
+    select client_id, ts, ${groupOf},
+      lagInFrame(ts) over (partition by client_id, link_id, ip, ua order by ts, event_id
+        rows between 1 preceding and current row) as before
+    from events_current
+    where (client_id, toStartOfHour(ts)) in (${listed(hours, -HOUR, HOUR, HOUR)})
+    and t = 'click' and link_id is not null and ip is not null and ua is not null
+  )
+  where ts < before + interval 1 hour and (client_id, toStartOfHour(ts)) in (${tuples(hours)})
+  group by client_id, hour, ${groups}`;
 
-const hoursAbove = (hours: readonly (readonly [number, number])[]): string => `${target}
-select client_id, 'hour', toStartOfHour(bucket) as hour, ${groups}, ${sums}, max(version)
-from rollups final
-where grain = 'minute' and (client_id, bucket) in (${listed(hours, 0, HOUR, 60)})
+const hoursAbove = (hours: readonly HourOf[]): string => `${target}
+select client_id, 'hour', hour, ${groups}, ${sums}, max(version), ${ROLLUP_REVISION}
+from (
+  select client_id, toStartOfHour(bucket) as hour, ${groups}, ${rollupCounts.join(", ")}, version
+  from rollups final
+  where grain = 'minute' and (client_id, bucket) in (${listed(hours, 0, HOUR, 60)})
+  union all${repeats(hours)}
+)
 group by client_id, hour, ${groups}`;
 
 // A day of clocks that are set back has 25 hours.
-const daysAbove = (hours: readonly (readonly [number, number])[]): string => `${target}
-select client_id, 'day', toStartOfDay(bucket, 'America/Mexico_City') as day, ${groups}, ${sums}, max(version)
+const daysAbove = (hours: readonly HourOf[]): string => `${target}
+select client_id, 'day', toStartOfDay(bucket, 'America/Mexico_City') as day, ${groups}, ${sums}, max(version),
+  ${ROLLUP_REVISION}
 from rollups final
 where grain = 'hour' and (client_id, bucket) in (${listed(hours, -25 * HOUR, 26 * HOUR, HOUR)})
   and (client_id, day) in (select c, toStartOfDay(h, 'America/Mexico_City') from
@@ -83,18 +90,23 @@ where grain = 'hour' and (client_id, bucket) in (${listed(hours, -25 * HOUR, 26 
 group by client_id, day, ${groups}`;
 
 /**
- * Three inserts, however many clients: minutes, hours, days. Computing again from the same events
- * gives the same rows, and of two computations of one minute the one under the newer mark stays.
- * Throws the server's error; then some grains may be newer than others until it is called again.
+ * A few inserts, however many clients: minutes, hours, days, and the dimensions of the hours. The
+ * hour behind a marked one is added up too, for its clicks may repeat one of before. Computing
+ * again from the same events gives the same rows, and of two computations of one minute the one
+ * under the newer mark stays. Throws the server's error; then some grains may be newer than others
+ * until it is called again.
  */
 export const computeRollups = async (clickhouse: Clickhouse, marks: readonly RollupMark[]): Promise<void> => {
   if (marks.length === 0) return;
   const hours = hoursOf(marks);
+  const above = withNext(hours);
   // Ids, times and sequences are numbers: nothing of them can be anything else than a number in the
   // text. A list of thousands is longer than the parser's own limit.
-  for (const query of [minutes(marks), hoursAbove(hours), daysAbove(hours)])
-    await clickhouse.command({
+  const run = (query: string) =>
+    clickhouse.command({
       query,
       clickhouse_settings: { max_query_size: "4000000", do_not_merge_across_partitions_select_final: 1 },
     });
+  for (const query of [minutes(marks, hours), hoursAbove(above), daysAbove(above)]) await run(query);
+  for (const query of computeDimensions(marks)) await run(query);
 };

@@ -1,4 +1,5 @@
-// The table of rollups: counts of events, one row a group, by minute, hour and day.
+// The tables of rollups: counts of events, one row a group, by minute, hour and day; and events and
+// visitors by one dimension at a time, by hour and day.
 
 /** What events are grouped by inside a bucket. */
 export const rollupGroups = [
@@ -9,6 +10,7 @@ export const rollupGroups = [
   "country",
   "device",
   "currency",
+  "segment",
 ] as const;
 export const rollupCounts = [
   "events",
@@ -18,9 +20,31 @@ export const rollupCounts = [
   "revenue_minor",
   "review",
   "rejected",
+  "repeats",
 ] as const;
 export const rollupKey = ["client_id", "grain", "bucket", ...rollupGroups] as const;
-export const rollupColumns: readonly { readonly name: string; readonly volatile?: string }[] = [
-  ...[...rollupKey, ...rollupCounts].map((name) => ({ name })),
-  { name: "version", volatile: "the sequence of the mark that asked for the computation" },
+
+/** Of the computation; raise it when it counts otherwise: hours of before are computed again. */
+export const ROLLUP_REVISION = 2;
+
+interface Column {
+  readonly name: string;
+  readonly volatile?: string;
+}
+const named = (...names: readonly string[]): readonly Column[] => names.map((name) => ({ name }));
+const version: Column = { name: "version", volatile: "the sequence of the mark that asked for the computation" };
+
+export const rollupColumns: readonly Column[] = [
+  ...named(...rollupKey, ...rollupCounts),
+  version,
+  { name: "revision", volatile: "which computation wrote the row" },
+];
+
+export const dimensionGroups = ["dimension", "value", "event_type", "partner_id", "currency"] as const;
+const dimensionCounts = ["events", "conversions", "revenue_minor"] as const;
+export const dimensionKey = ["client_id", "grain", "bucket", ...dimensionGroups] as const;
+export const dimensionColumns: readonly Column[] = [
+  ...named(...dimensionKey, ...dimensionCounts),
+  { name: "visitors", volatile: "bytes of a sketch, which depend on the order of events" },
+  version,
 ];

@@ -3,7 +3,7 @@
 
 import type { Clickhouse } from "../../infra/clickhouse/client.ts";
 import { eventColumns, receiptColumns } from "../../sinks/analytics/table.ts";
-import { rollupColumns, rollupKey } from "../rollups/table.ts";
+import { dimensionColumns, dimensionKey, rollupColumns, rollupKey } from "../rollups/table.ts";
 import type { TableHash } from "./postgres.ts";
 
 interface HashedTable {
@@ -29,6 +29,7 @@ export const hashedAnalytics: readonly HashedTable[] = [
   },
   // A group that emptied stays as zeros, and is not there where it never was.
   { name: "rollups", key: rollupKey, columns: rollupColumns, where: "events > 0" },
+  { name: "rollup_dimensions", key: dimensionKey, columns: dimensionColumns, where: "events > 0" },
 ];
 /** Tables that hold no reading of the log. */
 export const unhashedAnalytics: Readonly<Record<string, string>> = {

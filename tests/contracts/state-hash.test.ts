@@ -67,7 +67,7 @@ test("the same rows in another order, in other batches and received at another t
   const written = await now();
   const touched = differingTables(before, written);
   expect(touched).toEqual([
-    ...["clickhouse.events", "clickhouse.receipts", "clickhouse.rollups"],
+    ...["clickhouse.events", "clickhouse.receipts", "clickhouse.rollups", "clickhouse.rollup_dimensions"],
     ...["postgres.product_sales", "postgres.ledger_entries", "postgres.ledger_lines", "postgres.commissions"],
   ]);
   for (const row of rowsOf(noon + 5_000).reverse()) await write(events, [row]);

@@ -2,6 +2,8 @@
 import type { Pool } from "pg";
 import type { Clickhouse } from "../../../infra/clickhouse/client.ts";
 import type { Schedule } from "../../../infra/runtime/timing/schedule.ts";
+import { hoursOf } from "../../../modules/rollups/hours.ts";
+import { markOutdated, type Searched } from "../../../modules/rollups/outdated.ts";
 import { takeMarks, waitingMarks } from "../../../modules/rollups/rollup-marks.ts";
 import { computeRollups } from "../../../modules/rollups/rollups.ts";
 
@@ -11,25 +13,30 @@ import { computeRollups } from "../../../modules/rollups/rollups.ts";
  */
 const HOURS_AT_ONCE = 50;
 
-export const rollups = (pool: Pool, clickhouse: Clickhouse): Schedule => ({
-  name: "rollups",
-  pauseMs: 1_000,
-  // A minute of a busy client is touched every second, and costs the reading of its hour each time
-  // (bench/rollups.ts: 0.3 s of CPU a million events):
-  // a tenth of the time at most.
-  rest: 9,
-  work: async (isClosing) => {
-    let done = 0;
-    for (;;) {
-      let hours = 0;
-      const taken = await takeMarks(pool, HOURS_AT_ONCE, async (marks) => {
-        hours = new Set(marks.map(({ client_id, minute }) => `${client_id}/${Math.floor(minute / 3_600_000)}`)).size;
-        await computeRollups(clickhouse, marks);
-      });
-      if (taken === "busy") return "busy";
-      done += taken;
-      if (hours < HOURS_AT_ONCE || isClosing()) return done;
-    }
-  },
-  waiting: () => waitingMarks(pool),
-});
+export const rollups = (pool: Pool, clickhouse: Clickhouse): Schedule => {
+  let searched: Searched | null = "from the newest";
+  return {
+    name: "rollups",
+    pauseMs: 1_000,
+    // A minute of a busy client is touched every second, and costs the reading of its hour each
+    // time (bench/rollups.ts): a tenth of the time at most.
+    rest: 9,
+    work: async (isClosing) => {
+      let done = 0;
+      for (;;) {
+        let hours = 0;
+        const taken = await takeMarks(pool, HOURS_AT_ONCE, async (marks) => {
+          hours = hoursOf(marks).length;
+          await computeRollups(clickhouse, marks);
+        });
+        if (taken === "busy") return "busy";
+        done += taken;
+        if (hours < HOURS_AT_ONCE || isClosing()) break;
+      }
+      // What was stored comes first; an update fills the hours of before in its shadow.
+      if (searched !== null) searched = await markOutdated(pool, clickhouse, searched, HOURS_AT_ONCE);
+      return done;
+    },
+    waiting: () => waitingMarks(pool),
+  };
+};

@@ -1,0 +1,84 @@
+// Computes the dimensions of hours from the events that count, then the days above them.
+import { HOUR, type HourOf, hourOf, hoursOf, listed, tuples } from "./hours.ts";
+import type { RollupMark } from "./rollup-marks.ts";
+import { dimensionColumns, dimensionGroups } from "./table.ts";
+
+const groups = dimensionGroups.join(", ");
+const target = `insert into rollup_dimensions (${dimensionColumns.map(({ name }) => name).join(", ")})`;
+const merged = "uniqCombined64MergeState(14)(visitors)";
+
+const SEARCH = "(^|\\\\.)(google|bing|duckduckgo|yahoo|yandex|baidu|ecosia|qwant|startpage)\\\\.";
+const SOCIAL =
+  "(^|\\\\.)(facebook|instagram|tiktok|twitter|pinterest|linkedin|reddit|youtube|whatsapp|snapchat|threads|" +
+  "telegram)\\\\." +
+  "|^(t\\\\.co|x\\\\.com|t\\\\.me|fb\\\\.me|lnkd\\\\.in|youtu\\\\.be|wa\\\\.me)$";
+/** How a visitor came; `internal` is from a page of the same host. */
+const channel = `multiIf(click_id is not null or link_id is not null, 'link',
+  match(ifNull(url, ''), '[?&]utm_(source|medium|campaign)=[^&#]'), 'campaign',
+  ifNull(ref, '') = '', 'direct',
+  domainWithoutWWW(ref) = domainWithoutWWW(ifNull(url, '')), 'internal',
+  match(lower(domainWithoutWWW(ref)), '${SEARCH}'), 'search',
+  match(lower(domainWithoutWWW(ref)), '${SOCIAL}'), 'social',
+  'referral')`;
+
+/** An event has one value of each of these, and any number of the others. */
+const dimensionsOf = `arrayJoin(arrayConcat(
+  [('all', ''), ('browser', ifNull(browser, '')), ('device', toString(device)), ('country', ifNull(country, '')),
+    ('region', if(region is null, '', concat(ifNull(country, ''), '-', region))), ('channel', ${channel})],
+  if(credit_reason is null, [], [('credit_reason', ifNull(credit_reason, ''))]),
+  arrayMap(reason -> ('fraud_reason', JSONExtractString(reason, 'code')), JSONExtractArrayRaw(fraud_reasons)),
+  arrayMap(code -> ('warning', code), arrayDistinct(warnings))))`;
+
+/** A group that emptied is written with zeros, under a version that takes the place of its own. */
+const hours = (
+  versions: readonly (readonly [...HourOf, bigint])[],
+  listedHours: readonly HourOf[],
+): string => `${target}
+with marked as (
+  select * from values('client_id UInt32, bucket DateTime(\\'UTC\\'), version UInt64', ${tuples(versions)})
+)
+select client_id, 'hour', bucket, ${groups}, sum(events), sum(conversions), sum(revenue_minor), ${merged},
+  any(marked.version)
+from (
+  select client_id, toStartOfHour(ts) as bucket, found.1 as dimension, found.2 as value,
+    coalesce(custom_name, t) as event_type, ifNull(partner_id, 0) as partner_id, ifNull(currency, '') as currency,
+    count() as events,
+    countIf(t in ('purchase', 'ext_purchase', 'lead_submit', 'install')) as conversions,
+    sumIf(toInt128(ifNull(value_minor, 0)), t in ('purchase', 'ext_purchase')) as revenue_minor,
+    uniqCombined64StateIf(14)(did, bitTest(consent, 0)) as visitors
+  from (select *, ${dimensionsOf} as found from events_current
+    where (client_id, toStartOfHour(ts)) in (${tuples(listedHours)}))
+  group by client_id, bucket, ${groups}
+  union all
+  select client_id, bucket, ${groups}, 0, 0, 0, arrayReduce('uniqCombined64State(14)', emptyArrayString())
+  from rollup_dimensions final
+  where grain = 'hour' and (client_id, bucket) in (${tuples(listedHours)})
+) as counted
+inner join marked using (client_id, bucket)
+group by client_id, bucket, ${groups}`;
+
+// A day of clocks that are set back has 25 hours.
+const days = (touched: readonly HourOf[]): string => `${target}
+select client_id, 'day', toStartOfDay(bucket, 'America/Mexico_City') as day, ${groups}, sum(events), sum(conversions),
+  sum(revenue_minor), ${merged}, max(version)
+from rollup_dimensions final
+where grain = 'hour' and (client_id, bucket) in (${listed(touched, -25 * HOUR, 26 * HOUR, HOUR)})
+  and (client_id, day) in (select c, toStartOfDay(h, 'America/Mexico_City') from
+    values('c UInt32, h DateTime(\\'UTC\\')', ${tuples(touched)}))
+group by client_id, day, ${groups}`;
+
+/**
+ * The statements for the hours of these marks, in order. A whole hour is counted again: an hour of
+ * a dimension has fewer rows than its minutes would have, and it is read for them anyway.
+ */
+export const computeDimensions = (marks: readonly RollupMark[]): readonly string[] => {
+  const touched = hoursOf(marks);
+  const newest = new Map<string, bigint>();
+  for (const { client_id, minute, sequence } of marks) {
+    const key = `${client_id}/${hourOf(minute)}`;
+    const known = newest.get(key);
+    if (known === undefined || known < sequence) newest.set(key, sequence);
+  }
+  const versions = touched.map(([client, hour]) => [client, hour, newest.get(`${client}/${hour}`)!] as const);
+  return [hours(versions, touched), days(touched)];
+};

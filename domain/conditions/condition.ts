@@ -73,6 +73,11 @@ const faultsIn = (value: unknown, pointer: string, depth: number, count: { leave
   return [...strangers, ...faultsOfParts(node[group], `${pointer}/${group}`, depth, count)];
 };
 
+const tooManyLeaves = {
+  code: "too_many_leaves",
+  detail: `a condition has at most ${maxLeaves} comparisons`,
+} as const;
+
 const faultsOfParts = (
   parts: unknown,
   pointer: string,
@@ -83,14 +88,12 @@ const faultsOfParts = (
   // somebody meant to save.
   if (!Array.isArray(parts) || parts.length === 0)
     return [{ pointer, code: "empty_group", detail: "a group is a list of at least one condition" }];
+  // Each part holds a comparison, so more parts are too many, whatever they are.
+  if (parts.length > maxLeaves) return [{ pointer: `${pointer}/${maxLeaves}`, ...tooManyLeaves }];
   const problems: Problem[] = [];
   for (const [n, part] of parts.entries()) {
     const there = `${pointer}/${n}`;
-    if (count.leaves >= maxLeaves)
-      return [
-        ...problems,
-        { pointer: there, code: "too_many_leaves", detail: `a condition has at most ${maxLeaves} comparisons` },
-      ];
+    if (count.leaves >= maxLeaves) return [...problems, { pointer: there, ...tooManyLeaves }];
     problems.push(...faultsIn(part, there, depth + 1, count));
   }
   return problems;

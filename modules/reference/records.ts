@@ -231,8 +231,12 @@ const rule = z
     }),
     // biome-ignore lint/suspicious/noThenProperty: the wire name of what a rule does
     then: z.strictObject({ partner_id: id, campaign_id: id.optional() }),
+    archived: z.boolean().default(false),
   })
   .refine(isForwards, backwards);
+
+/** Null in rows of before this could be archived. */
+const withArchived = ({ archived, ...rest }: any): any => ({ ...rest, archived: archived === true });
 
 /** What a row says, as JSON: column names, plain values. */
 export type Columns = Readonly<Record<string, any>>;
@@ -319,8 +323,7 @@ export const entities = {
     record: campaign,
     fixed: ["client_id"],
     toColumns: same,
-    // Null in rows of before campaigns could be archived.
-    toRecord: ({ archived, ...rest }) => ({ ...rest, archived: archived === true }),
+    toRecord: withArchived,
   },
   links: {
     table: "links",
@@ -356,7 +359,7 @@ export const entities = {
       ...termsOf(terms),
     }),
   },
-  rules: { table: "rules", id: "rule_id", record: rule, fixed: ["client_id"], toColumns: same, toRecord: same },
+  rules: { table: "rules", id: "rule_id", record: rule, fixed: ["client_id"], toColumns: same, toRecord: withArchived },
 } satisfies Readonly<Record<string, Entity>> as Readonly<Record<EntityName, Entity>>;
 export type EntityName = "clients" | "partners" | "campaigns" | "links" | "contracts" | "rules";
 export const segmentRecord = segment;

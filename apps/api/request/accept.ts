@@ -22,14 +22,22 @@ const faultsOf = (issues: readonly z.core.$ZodIssue[], before: readonly Property
         code: "unknown_field",
         detail: "there is no such field here",
       }));
-    return [{ pointer: pointerOf(path), code: issue.code, detail: issue.message }];
+    return [{ pointer: pointerOf(path), code: codeOf(issue), detail: issue.message }];
   });
 
-/** Throws Problem 400 with every fault. */
+/** A check of ours may name its own code in `params`. */
+const codeOf = (issue: z.core.$ZodIssue): string =>
+  issue.code === "custom" && typeof issue.params?.code === "string" ? issue.params.code : issue.code;
+
+/** More help no one, and each one is longer than what caused it. */
+const MOST_FAULTS = 100;
+
+/** Throws Problem 400 with the first 100 faults. */
 export const accepted = <S extends z.ZodType>(schema: S, given: unknown, what: string): z.output<S> => {
   const parsed = schema.safeParse(given);
   if (parsed.success) return parsed.data;
-  throw new Problem("validation_failed", `${what} is not acceptable`, { errors: faultsOf(parsed.error.issues) });
+  const errors = faultsOf(parsed.error.issues).slice(0, MOST_FAULTS);
+  throw new Problem("validation_failed", `${what} is not acceptable`, { errors });
 };
 
 /** One fault at a place. */

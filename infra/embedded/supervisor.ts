@@ -212,7 +212,7 @@ async function raise(layout: Layout, roster: Roster, unlock: () => void): Promis
     await startServices(layout, crew.add);
     file.publish();
     for (const step of options.steps ?? []) await runStep(step, layout, file.addDemo);
-    for (const app of options.apps ?? []) await startApp(app, layout, crew, file);
+    await settled((options.apps ?? []).map((app) => startApp(app, layout, crew, file)));
   } catch (error) {
     file.remove();
     await door?.close();
@@ -351,8 +351,12 @@ async function startServices({ own, place, config }: Layout, add: Crew["add"]): 
         });
       })(),
     );
-  // All, not the first: what is still starting must be known before everything is stopped again.
-  const results = await Promise.allSettled(ready.values());
+  await settled([...ready.values()]);
+}
+
+/** All, not the first: what is still starting must be known before everything is stopped again. */
+async function settled(starts: readonly Promise<void>[]): Promise<void> {
+  const results = await Promise.allSettled(starts);
   const failure = results.find((result) => result.status === "rejected");
   if (failure !== undefined) throw failure.reason;
 }

@@ -17,10 +17,7 @@ const HEAP = [...SMALL, "--initial-old-space-size=300", "--heap-growing-percent=
 // is young, and nearly none of them grows old.
 const WIDE = [...HEAP, "--max-semi-space-size=128", "--initial-old-space-size=200"];
 
-/**
- * In the order of starting: who writes before who reads, so that nothing waits for a topic's first
- * record.
- */
+/** They start together, and stop in reverse order: who reads before who writes. */
 export const apps: readonly App[] = [
   { name: "ingest", module: "apps/ingest/main.js", login: "ingest", nodeArgs: HEAP },
   // The same edge with an address and a disk of its own, for when the first one is gone; while

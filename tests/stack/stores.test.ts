@@ -185,7 +185,7 @@ test("each store that is killed comes back by itself with its data", async () =>
   const names = ["kafka", "postgres", "clickhouse", "registry"] as const;
   const before = Object.fromEntries(names.map((name) => [name, stack.pid(name)]));
   for (const name of names) expect(stack.kill(name, "SIGKILL")).toBe(true);
-  await Promise.all(names.map((name) => stack.ready(name, 30_000)));
+  await Promise.all(names.map((name) => stack.ready(name, 60_000)));
   for (const name of names) {
     expect(startOf(before[name]!)).toBeUndefined();
     expect(stack.pid(name)).not.toBe(before[name]);

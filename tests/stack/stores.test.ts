@@ -197,7 +197,7 @@ test("each store that is killed comes back by itself with its data", async () =>
   expect(await inPostgres("SELECT id FROM sales")).toEqual([{ id: 1 }]);
   expect(await inClickhouse("SELECT count() FROM sales")).toBe("1");
   expect(await (await fetch(`${stack.env.SCHEMA_REGISTRY_URL}/subjects`)).json()).toEqual(["sales-value"]);
-});
+}, 90_000);
 
 test("after a stop nothing runs, and a second start finds the same addresses, data and keys", async () => {
   const pids = Object.values(stack.run.services).map(({ pid }) => pid!);

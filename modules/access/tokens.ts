@@ -119,9 +119,13 @@ const refuseLimit = (requests: number): void => {
  * Gives a live ingest token another limit, in every process within a second. False when there is
  * none of that id. Throws when the limit is not 1 to 10,000.
  */
-export const limitToken = async (pool: pg.Pool, tokenId: number, requests: number): Promise<boolean> => {
+export const limitToken = (pool: pg.Pool, tokenId: number, requests: number): Promise<boolean> =>
+  transaction(pool, null, (tx) => limitTokenWithin(tx, tokenId, requests));
+
+/** The same inside a transaction of the caller, which has to be short: others wait. */
+export const limitTokenWithin = async (tx: pg.PoolClient, tokenId: number, requests: number): Promise<boolean> => {
   refuseLimit(requests);
-  return writing(pool, async (tx, revision) => {
+  return within(tx, async (revision) => {
     const { rowCount } = await tx.query(
       sql`update tokens set requests_a_minute = ${requests}, revision = ${revision} where token_id = ${tokenId}
         and kind = 'ingest' and revoked_at is null`,

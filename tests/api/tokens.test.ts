@@ -1,12 +1,14 @@
 // Tokens of senders over HTTP: shown once, seen by those who see their client or partner, and dead
 // when revoked.
+import { userInfo } from "node:os";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { sql } from "../../infra/postgres/sql.ts";
 import { createToken, openTokens, type Tokens } from "../../modules/access/tokens.ts";
 import { writeReference } from "../../modules/reference/writer.ts";
 import { apiSuite } from "../support/api-suite.ts";
+import { spawned } from "../support/e2e-product.ts";
 
-const { demo, pool, owner, as } = apiSuite();
+const { env, demo, pool, owner, as } = apiSuite();
 const own = demo.clients[0].id as number;
 /** A client and a partner that no manager has. */
 let foreign: { readonly client: number; readonly partner: number };
@@ -119,6 +121,33 @@ describe("a token", () => {
     const old = await create({ kind: "ingest", client_id: idOf("clients", -1) });
     expect([old.status, old.body.code]).toEqual([409, "client_archived"]);
   });
+});
+
+describe("on the command line", () => {
+  const tributary = async (...args: readonly string[]) => {
+    const { code, stdout, stderr } = await spawned(["dist/apps/cli/main.js", ...args], { ...process.env, ...env }).done;
+    expect(code, stderr).toBe(0);
+    return stdout;
+  };
+
+  test("every change leaves an audit row with the account that made it, and never the token", async () => {
+    const { token, token_id } = JSON.parse(await tributary("tokens", "create", "--client", String(own), "--json"));
+    await tributary("tokens", "limit", String(token_id), "--requests-a-minute", "600");
+    await tributary("tokens", "revoke", String(token_id));
+    const { body } = await as("admin", `/api/audit?entity=token:${token_id}&sort=at`);
+    const actor = `${userInfo().username}@cli`;
+    expect(body.data).toMatchObject([
+      { action: "token.created", actor, client_id: own, after: { kind: "ingest", client_id: own } },
+      { action: "token.limited", actor, before: { requests_a_minute: 100 }, after: { requests_a_minute: 600 } },
+      { action: "token.revoked", actor, before: { kind: "ingest", requests_a_minute: 600 } },
+    ]);
+    expect(JSON.stringify(body)).not.toContain(token);
+    const again = await spawned(["dist/apps/cli/main.js", "tokens", "revoke", String(token_id)], {
+      ...process.env,
+      ...env,
+    }).done;
+    expect([again.code, again.stderr.includes("there is no live token")]).toEqual([1, true]);
+  }, 60_000);
 });
 
 describe("by role", () => {

@@ -9,6 +9,7 @@ import { openPool } from "../../infra/postgres/sql.ts";
 import { keyringOf } from "../../infra/runtime/keyring.ts";
 import { clientSecretOf } from "../../modules/access/client-secrets.ts";
 import { apps } from "../../modules/installation/product.ts";
+import type { Operation } from "../../schemas/generated.ts";
 import { environmentOf, type Product, root, spawned, startProduct, until } from "../support/e2e-product.ts";
 import { freePort } from "../support/ingest.ts";
 
@@ -114,6 +115,9 @@ test("a secret takes the place of another: no device is lost, and what the old o
   expect(await secrets(both, "rotate")).toMatchObject({ step: "reseal" });
   expect(await secrets(both, "rotate", "--yes")).toMatchObject({ step: "wait", resealed: 3 });
   expect(await secrets(both, "rotate", "--yes")).toMatchObject({ step: "wait", resealed: 0 });
+  const said = (await product.read<Operation>("operations")).map(({ event }) => event().data);
+  const resealed = said.filter(({ kind, phase }) => kind === "secrets_reseal" && phase === "succeeded");
+  expect(resealed.map(({ detail }) => JSON.parse(detail))).toEqual([{ resealed: 3 }, { resealed: 0 }]);
   const newBatch = await sell("drill-during", "device-1", oldClick);
   await sell("drill-new-click", "device-1", clickOf(NEW));
   for (const order of ["drill-during", "drill-new-click"])

@@ -5,7 +5,12 @@ import { Refused, UsageError } from "../../../../infra/runtime/refused.ts";
 import { resealClientSecrets } from "../../../../modules/access/client-secrets.ts";
 import { isSilent, knownSecrets, refuseOtherPepper, ruleOut } from "../../../../modules/access/installation-secrets.ts";
 import { type Rotation, rotationFacts, rotationOf } from "../../../../modules/access/rotation.ts";
-import { actorOf, beginOperation, type OperationPlan } from "../../../../modules/operations/operations.ts";
+import {
+  actorOf,
+  beginOperation,
+  type OperationPlan,
+  type OperationPorts,
+} from "../../../../modules/operations/operations.ts";
 import { keyring } from "../../config.ts";
 import { withAudit, withPool } from "../../connections.ts";
 import { openProgress } from "../../progress.ts";
@@ -36,6 +41,24 @@ const show = ({ json }: { json?: boolean }): Promise<void> =>
     else printed(rotation);
   });
 
+/**
+ * The order of effects: 1 the audit says that it begins, 2 secrets are sealed again, 3 it says how
+ * many. A run that died is simply run again.
+ */
+const audited = async (audit: OperationPorts, { secrets }: Rotation, work: () => Promise<number>): Promise<number> => {
+  const known = { secrets: secrets.map(({ fingerprint, sealed }) => ({ fingerprint, sealed })) };
+  const plan = { kind: "secrets_reseal" as const, actor: actorOf(), target: "client_secrets" };
+  const operation = await beginOperation(audit, plan, known);
+  try {
+    const resealed = await work();
+    await operation.end("succeeded", { resealed });
+    return resealed;
+  } catch (error) {
+    await operation.end("failed", { problem: (error as Error).message });
+    throw error;
+  }
+};
+
 const rotate = ({ yes, json }: { yes?: boolean; json?: boolean }): Promise<void> =>
   withPool(async (pool) => {
     const keys = keyring();
@@ -49,7 +72,9 @@ const rotate = ({ yes, json }: { yes?: boolean; json?: boolean }): Promise<void>
       return;
     }
     const progress = openProgress("clients", json);
-    const resealed = await resealClientSecrets(pool, keys, progress.at);
+    const resealed = await withAudit((audit) =>
+      audited(audit, before, () => resealClientSecrets(pool, keys, progress.at)),
+    );
     progress.done();
     const after = await facts();
     if (json) return printJson({ resealed, ...after });

@@ -1,11 +1,20 @@
 // Opaque tokens: made once, shown once, revoked everywhere within a second.
 
+import { randomUUID } from "node:crypto";
 import type { Command } from "commander";
 import type pg from "pg";
 import { sql, transaction } from "../../../../infra/postgres/sql.ts";
 import { print, printJson, table, tell } from "../../../../infra/runtime/output.ts";
 import { UsageError } from "../../../../infra/runtime/refused.ts";
-import { createToken, limitToken, revokeToken, type TokenKind } from "../../../../modules/access/tokens.ts";
+import {
+  createTokenWithin,
+  limitTokenWithin,
+  newToken,
+  revokeTokenWithin,
+  type TokenKind,
+} from "../../../../modules/access/tokens.ts";
+import { type AuditEntry, writeAudit } from "../../../../modules/audit/audit.ts";
+import { actorOf } from "../../../../modules/operations/operations.ts";
 import { clientOf, withPool } from "../../connections.ts";
 
 const kinds: readonly TokenKind[] = ["ingest", "admin", "upload", "service"];
@@ -16,6 +25,40 @@ const requestsOf = (text: string): number => {
   if (requests < 1 || requests > 10_000)
     throw new UsageError(`--requests-a-minute: ${text} is not a whole number from 1 to 10000`);
   return requests;
+};
+
+/** In the transaction of the change: who has done it. What is called a token is redacted. */
+const audited = (tx: pg.PoolClient, entry: AuditEntry): Promise<void> =>
+  writeAudit(tx, { actor: actorOf(), role: "operator", request_id: `cli-${randomUUID()}`, ip: null }, entry);
+
+interface KnownToken {
+  readonly kind: TokenKind;
+  readonly prefix: string | null;
+  readonly client_id: number | null;
+  readonly partner_id: number | null;
+  readonly label: string;
+  readonly requests_a_minute: number;
+}
+
+/** Runs `work` on a token with its client as the tenant. False when there is no live one. */
+const changed = async (
+  pool: pg.Pool,
+  id: number,
+  work: (tx: pg.PoolClient, token: KnownToken) => Promise<boolean>,
+): Promise<boolean> => {
+  const token = await transaction(
+    pool,
+    null,
+    async (tx) =>
+      (
+        await tx.query<KnownToken>(sql`
+          select kind, prefix, client_id, partner_id, label, requests_a_minute from tokens
+          where token_id = ${id} and revoked_at is null`)
+      ).rows[0],
+    { role: "tributary_tokens", isReadOnly: true },
+  );
+  if (token === undefined) return false;
+  return transaction(pool, token.client_id === null ? null : [token.client_id], (tx) => work(tx, token));
 };
 
 const create = (options: {
@@ -37,13 +80,20 @@ const create = (options: {
     if (options.requestsAMinute !== undefined && kind !== "ingest")
       throw new UsageError("--requests-a-minute: only an ingest token has a limit of its own");
     const client = options.client === undefined ? undefined : await clientOf(pool, options.client);
-    const made = await createToken(pool, {
+    const token = newToken(kind);
+    const wanted = {
       kind,
       label: options.label ?? `${kind} token made on the command line`,
       ...(client && { client_id: client.client_id }),
       ...(options.partner !== undefined && { partner_id: Number(options.partner) }),
       ...(options.clientSide && { client_side: true }),
       ...(options.requestsAMinute !== undefined && { requests_a_minute: requestsOf(options.requestsAMinute) }),
+    };
+    const made = await transaction(pool, client === undefined ? null : [client.client_id], async (tx) => {
+      const { token_id } = await createTokenWithin(tx, wanted, token);
+      const client_id = client?.client_id ?? null;
+      await audited(tx, { action: "token.created", client_id, entity: `token:${token_id}`, after: wanted });
+      return { token_id, token };
     });
     if (options.json) return printJson({ ...made, kind, client_id: client?.client_id ?? null });
     print(made.token);
@@ -94,15 +144,28 @@ const list = ({ json }: { json?: boolean }): Promise<void> =>
 const limit = (id: string, { requestsAMinute }: { requestsAMinute: string }): Promise<void> =>
   withPool(async (pool) => {
     const requests = requestsOf(requestsAMinute);
-    if (!/^\d{1,9}$/.test(id) || !(await limitToken(pool, Number(id), requests)))
+    const limited = async (tx: pg.PoolClient, { client_id, requests_a_minute }: KnownToken) => {
+      if (!(await limitTokenWithin(tx, Number(id), requests))) return false;
+      const [before, after] = [{ requests_a_minute }, { requests_a_minute: requests }];
+      await audited(tx, { action: "token.limited", client_id, entity: `token:${id}`, before, after });
+      return true;
+    };
+    if (!/^\d{1,9}$/.test(id) || !(await changed(pool, Number(id), limited)))
       throw new UsageError(`there is no live ingest token ${id}; see: tributary tokens list`);
     tell(`token ${id} may send ${requests} requests a minute, in every process within a second`);
   });
 
 const revoke = (id: string): Promise<void> =>
   withPool(async (pool) => {
-    if (!/^\d+$/.test(id)) throw new UsageError(`${id} is not a token id; see: tributary tokens list`);
-    if (!(await revokeToken(pool, Number(id))))
+    const revoked = async (tx: pg.PoolClient, token: KnownToken) => {
+      // Another process may have revoked it since it was read.
+      if (!(await revokeTokenWithin(tx, Number(id)))) return false;
+      const { client_id } = token;
+      await audited(tx, { action: "token.revoked", client_id, entity: `token:${id}`, before: token });
+      return true;
+    };
+    if (!/^\d{1,9}$/.test(id)) throw new UsageError(`${id} is not a token id; see: tributary tokens list`);
+    if (!(await changed(pool, Number(id), revoked)))
       throw new Error(`there is no live token ${id}; see: tributary tokens list`);
     tell(`token ${id} is dead in every process within a second`);
   });

@@ -125,6 +125,22 @@ const revoke = async (tx: Pick<PoolClient, "query">, invitationId: number): Prom
 export const revokeInvitation = (tx: PoolClient, invitationId: number): Promise<boolean> =>
   asUsers(tx, () => revoke(tx, invitationId));
 
+/**
+ * All pending ones of a client or a partner that comes to its end, inside a transaction of the
+ * caller. Answers their ids.
+ */
+export const revokePendingOf = (
+  tx: PoolClient,
+  of: { readonly client_id: number } | { readonly partner_id: number },
+): Promise<readonly number[]> =>
+  asUsers(tx, async () => {
+    const whose = "client_id" in of ? sql`client_id = ${of.client_id}` : sql`partner_id = ${of.partner_id}`;
+    const { rows } = await tx.query<{ invitation_id: number }>(sql`
+      update invitations i set revoked_at = clock_timestamp()
+      where ${whose} and ${stateOf} = 'pending' returning invitation_id`);
+    return rows.map(({ invitation_id }) => invitation_id);
+  });
+
 /** All pending ones of an address, under the role tributary_tokens. Answers their ids. */
 export const revokeInvitationsOf = async (tx: Pick<PoolClient, "query">, email: string): Promise<readonly number[]> => {
   const { rows } = await tx.query<{ invitation_id: number }>(sql`

@@ -69,3 +69,13 @@ export const sendNextMail = (pool: Pool, send: (mail: DueMail, tx: Transaction) 
     },
     { role },
   );
+
+/** Answers how many mails are forgotten: those that were written 90 days ago, sent or given up. */
+export const forgetMails = (pool: Pool): Promise<number> =>
+  transaction(
+    pool,
+    null,
+    async (tx) =>
+      (await tx.query("delete from mails where created_at < clock_timestamp() - interval '90 days'")).rowCount ?? 0,
+    { role },
+  );

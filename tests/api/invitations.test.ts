@@ -220,6 +220,17 @@ describe("an invitation", () => {
       expect((await post(path, { email: address(), client_id: own, ...body })).status, JSON.stringify(body)).toBe(400);
   });
 
+  test("of a partner is revoked with the end of that partner, and the audit says which", async () => {
+    const { partner, token, id, path } = await invite("partner");
+    const other = await invite("partner");
+    expect((await as("admin", `/api/partners/${partner}`, { method: "DELETE" })).status).toBe(204);
+    expect((await verify(path, token)).body.status).toBe("revoked");
+    expect((await verify(path, other.token)).body.status).toBe("pending");
+    const { rows } = await owner.query<{ after: { revoked_invitations: number[] } }>(sql`
+      select after from audit where action = 'partner.archived' and entity = ${`partner:${partner}`}`);
+    expect(rows[0]!.after.revoked_invitations.map((one) => `inv_${one}`)).toEqual([id]);
+  });
+
   test("leads nowhere when its client was archived since", async () => {
     const { idOf } = await writeReference(pool, "test", {
       clients: [{ client_id: -1, slug: `end-${Date.now().toString(36)}`, name: "End" }],
@@ -228,7 +239,9 @@ describe("an invitation", () => {
     await post("/api/client-invitations", { email, client_id: client }, "admin");
     const token = tokenIn((await mailTo(email)).text);
     await as("admin", `/api/clients/${client}`, { method: "DELETE" });
-    expect((await accept("/api/client-invitations", token)).body.code).toBe("client_archived");
+    const { body } = await verify("/api/client-invitations", token);
+    expect(body.status).toBe("revoked");
+    expect((await accept("/api/client-invitations", token)).body.code).toBe("invitation_revoked");
     expect(await usersOf(email)).toEqual([]);
     const more = await post("/api/client-invitations", { email, client_id: client, resend: true }, "admin");
     expect([more.status, more.body.code]).toEqual([409, "client_archived"]);

@@ -3,7 +3,7 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { withUsers } from "../../modules/access/users.ts";
 import { writeMail } from "../../modules/mails/mail-text.ts";
-import { type Mail, queueMail, sendNextMail } from "../../modules/mails/mails.ts";
+import { forgetMails, type Mail, queueMail, sendNextMail } from "../../modules/mails/mails.ts";
 import { type FreshDatabase, freshDatabase } from "../support/fresh-database.ts";
 
 let database: FreshDatabase;
@@ -63,6 +63,18 @@ test("a refused one waits longer after each try, says why, and is given up after
     "update mails set due_at = clock_timestamp(), created_at = clock_timestamp() - interval '25 hours'",
   );
   expect([await sendNextMail(pool(), refuse), tries]).toEqual([0, 2]);
+});
+
+test("a mail is forgotten 90 days after it was written, whatever became of it", async () => {
+  await queue(mail, { ...mail, recipient: "bea@shop.example" }, { ...mail, recipient: "eva@shop.example" });
+  await database.adminPool.query(
+    `update mails set created_at = clock_timestamp() - interval '91 days',
+      sent_at = case recipient when 'bea@shop.example' then clock_timestamp() end
+     where recipient <> 'eva@shop.example'`,
+  );
+  expect(await forgetMails(pool())).toBe(2);
+  const { rows } = await database.adminPool.query("select recipient from mails");
+  expect(rows).toEqual([{ recipient: "eva@shop.example" }]);
 });
 
 test("a mail has the same id each time, no line break in its subject, and no tag of a name", () => {

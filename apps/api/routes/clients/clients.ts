@@ -3,6 +3,7 @@
 import { mergePatch } from "../../../../infra/http/merge-patch.ts";
 import { Problem } from "../../../../infra/http/problem.ts";
 import { revokeTokensOf } from "../../../../modules/access/tokens.ts";
+import { revokePendingOf } from "../../../../modules/invitations/invitations.ts";
 import {
   activeCampaigns,
   type ClientState,
@@ -94,11 +95,13 @@ export const routes = ({ clickhouse }: Pick<ApiPorts, "clickhouse">): readonly R
         const paused = await activeCampaigns(tx, params.id);
         // Before the change, after which little time is left.
         const revoked = await revokeTokensOf(tx, params.id);
+        const revoked_invitations = await revokePendingOf(tx, { client_id: params.id });
         await change({
           clients: [{ client_id: params.id, status: "archived" }],
           campaigns: paused.map((campaign_id) => ({ campaign_id, status: "paused" as const })),
         });
-        const after = { status: "archived", revoked_tokens: revoked, paused_campaigns: paused };
+        const ended = { revoked_tokens: revoked, revoked_invitations, paused_campaigns: paused };
+        const after = { status: "archived", ...ended };
         const before = { status: state.status };
         await audit({ action: "client.archived", client_id: params.id, entity: entity(params.id), before, after });
         return {};

@@ -7,6 +7,7 @@ import { mergePatch } from "../../../../infra/http/merge-patch.ts";
 import { Problem } from "../../../../infra/http/problem.ts";
 import { readPartnerAccess, revokeUploadToken } from "../../../../modules/access/partner-access.ts";
 import { askingOf, type Scope } from "../../../../modules/access/scope.ts";
+import { revokePendingOf } from "../../../../modules/invitations/invitations.ts";
 import { endedByLeaving } from "../../../../modules/partners/contract-reads.ts";
 import {
   clientsAmong,
@@ -92,11 +93,12 @@ export const routes = (): readonly Route[] => [
       const { links } = await endedByLeaving(tx, params.id, state.known_to, dayOf(Date.now()));
       // Before the change, after which little time is left.
       const revoked = await revokeUploadToken(tx, params.id);
+      const revoked_invitations = await revokePendingOf(tx, { partner_id: params.id });
       await change({
         partners: [{ partner_id: params.id, status: "archived" }],
         links: links.map((link_id) => ({ link_id, status: "archived" as const })),
       });
-      const after = { status: "archived", revoked, links };
+      const after = { status: "archived", revoked, revoked_invitations, links };
       const before = { status: state.status };
       const client_id = onlyOf(state.known_to);
       await audit({ action: "partner.archived", client_id, entity: entity(params.id), before, after });

@@ -5,10 +5,11 @@ import { lateWire } from "../../infra/avro/late-wire.ts";
 import { openRegistry } from "../../infra/avro/registry.ts";
 import { openClickhouse } from "../../infra/clickhouse/client.ts";
 import { listen } from "../../infra/http/listen.ts";
+import { orUnavailable, unavailable } from "../../infra/http/problem.ts";
 import { openRateLimit } from "../../infra/http/rate-limit.ts";
 import { need, openOps } from "../../infra/http/side-port.ts";
 import { authenticator } from "../../infra/http/tokens.ts";
-import { openKafka } from "../../infra/kafka/kafka.ts";
+import { type Kafka, lastingAdmin, openKafka } from "../../infra/kafka/kafka.ts";
 import { openPool } from "../../infra/postgres/sql.ts";
 import type { Log } from "../../infra/runtime/log.ts";
 import { openMetrics } from "../../infra/runtime/metrics.ts";
@@ -47,7 +48,13 @@ export const api =
       closing(await openOps({ ...config.OPS_PORT, metrics, checks, ...tlsOf(config, log) })),
     );
     const stores = await openStores(config, log, scope);
-    const audit = await openAudit(config, log, scope);
+    const kafka = openKafka({
+      brokers: config.KAFKA_BROKERS,
+      clientId: nameOf(config),
+      topicPrefix: config.KAFKA_TOPIC_PREFIX,
+      log,
+    });
+    const audit = await openAudit(config, kafka, scope);
     const cursorKeys = config.TRIBUTARY_SECRET.accepted.map((secret) => derive(secret, "api.cursor"));
     const { TRIBUTARY_SECRET: keyring, PORTAL_URL: portal } = config;
     const ports: Omit<ApiPorts, "served"> = {
@@ -55,6 +62,8 @@ export const api =
       startedAt: Date.now(),
       audit,
       cursorKeys,
+      planKeys: config.TRIBUTARY_SECRET.accepted.map((secret) => derive(secret, "api.plan")),
+      log: await openLogReads(kafka, scope),
       keyring,
       portal,
       ...stores,
@@ -137,12 +146,33 @@ const openStores = async (config: Config, log: Log, scope: Scope) => {
   };
 };
 
+/** A rewind is planned from a dozen answers of the broker, some of them by reading records. */
+const LOG_MS = 15_000;
+
+const openLogReads = async (kafka: Kafka, scope: Scope): Promise<ApiPorts["log"]> => {
+  const lasting = await scope.open("log", () => closing(lastingAdmin(kafka, LOG_MS)));
+  return async (question) => {
+    let known: { readonly problem: unknown } | undefined;
+    try {
+      return await lasting.ask((admin) =>
+        question({ kafka, admin }).catch((problem: unknown) => {
+          known = { problem };
+          throw problem;
+        }),
+      );
+    } catch {
+      // Without an answer to the question at all, the broker was silent.
+      if (known === undefined) throw unavailable("the log does not answer now", 5);
+      return orUnavailable("the log does not answer now", 5)(known.problem);
+    }
+  };
+};
+
 /**
  * How actions are audited: the schema is asked for when first needed, and again after a failure.
  */
-const openAudit = async (config: Config, log: Log, scope: Scope): Promise<ApiPorts["audit"]> => {
-  const { KAFKA_BROKERS: brokers, KAFKA_TOPIC_PREFIX: topicPrefix, SCHEMA_REGISTRY_URL: url } = config;
-  const kafka = openKafka({ brokers, clientId: nameOf(config), topicPrefix, log });
+const openAudit = async (config: Config, kafka: Kafka, scope: Scope): Promise<ApiPorts["audit"]> => {
+  const { KAFKA_TOPIC_PREFIX: topicPrefix, SCHEMA_REGISTRY_URL: url } = config;
   const producer = await scope.open("producer", () => closing(kafka.producer({ sendDeadlineMs: STORE_MS })));
   const registry = openRegistry({ url, topicPrefix, deadlineMs: STORE_MS });
   const { wire, opened } = lateWire([topics.operations], registry);

@@ -4,6 +4,7 @@ import type { Response } from "express";
 import type { Pool, PoolClient } from "pg";
 import type { z } from "zod";
 import type { Clickhouse } from "../../infra/clickhouse/client.ts";
+import type { Admin, Kafka } from "../../infra/kafka/kafka.ts";
 import type { RowsQuery } from "../../infra/postgres/rows.ts";
 import type { Keyring } from "../../infra/runtime/keyring.ts";
 import type { Scope } from "../../modules/access/scope.ts";
@@ -30,6 +31,10 @@ export interface ApiPorts {
   readonly clickhouse: Clickhouse;
   /** All routes of this host, once they are known: for what describes them. */
   readonly served: () => readonly ServedRoute[];
+  /** Asks the log; a question is 503 while it is away. Opened by the first of them. */
+  readonly log: <T>(question: (sources: { readonly kafka: Kafka; readonly admin: Admin }) => Promise<T>) => Promise<T>;
+  /** Sign the plans of moves: the first one does, each is accepted. */
+  readonly planKeys: readonly Buffer[];
   /** Sign cursors: the first one does, each is accepted. */
   readonly cursorKeys: readonly Buffer[];
   readonly analytics: Look;

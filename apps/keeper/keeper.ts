@@ -23,6 +23,7 @@ import type { Config } from "./config.ts";
 import { archivePurge, archiveRetention, refusedRetention } from "./schedules/archive.ts";
 import { deadLetterIndex, deadLetterRetries } from "./schedules/dead-letters.ts";
 import { lastResort } from "./schedules/last-resort.ts";
+import { openMoves } from "./schedules/moves.ts";
 import { nightly } from "./schedules/nightly.ts";
 import { forgetting, outbox } from "./schedules/outbox.ts";
 import { openRepairs } from "./schedules/repairs.ts";
@@ -151,6 +152,8 @@ const beginWork = async (frame: Frame): Promise<void> => {
   const suppressions = await scope.open("suppressions", () => closing(openSuppressions(pool)));
   const ofReplays = { config, topology: pipeline, kafka, registry, produce, suppressions, metrics, log };
   await begin(await scope.open("replay lane", () => openReplayLane(ofReplays)));
+  const ofMoves = { config, topology: pipeline, kafka, registry, produce, log };
+  await begin(await scope.open("moves", () => openMoves(ofMoves)));
   const ofLetters = { topology: pipeline, pool, kafka, wire, produce, hides: suppressions.hides, metrics, log };
   for (const open of [deadLetterIndex, deadLetterRetries])
     await begin(withWire(await scope.open("dead letters", () => open(ofLetters))));

@@ -81,6 +81,12 @@ export const openHolds = (pool: pg.Pool): Holds => {
   };
 };
 
+/** The hold of an operation; null when there is none any more. */
+export const holdOfOperation = async (pool: pg.Pool, operation: string): Promise<Hold | null> => {
+  const { rows } = await pool.query<HoldRow>(sql`select ${columns} from group_holds where operation_id = ${operation}`);
+  return rows[0] === undefined ? null : holdOf(rows[0]);
+};
+
 /**
  * Of the given groups those that must be left or not be joined, with what holds them. One query,
  * for workers that ask every second.

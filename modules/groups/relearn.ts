@@ -2,7 +2,7 @@
 // its input again with outputs discarded.
 
 import { systemClock } from "../../infra/runtime/timing/retry.ts";
-import { type Hold, type RewindPorts, RewindRefused, STALLED_MS, untilEmpty } from "./rewind.ts";
+import { type Hold, type RewindPorts, RewindRefused, STALLED_MS, Stalled, untilEmpty } from "./rewind.ts";
 import { movesOf, type PartitionPlan, type RewindPlan } from "./rewind-plan.ts";
 
 export interface RelearnRequest {
@@ -12,6 +12,8 @@ export interface RelearnRequest {
   readonly topic: string;
   readonly actor: string;
   readonly reason?: string;
+  /** Goes on with a hold of this operation alone; without it, with any of the same stage. */
+  readonly operation?: string;
 }
 
 export interface RelearnPorts extends Pick<RewindPorts, "holds" | "forbidden" | "onStep" | "onProgress" | "clock"> {
@@ -66,7 +68,7 @@ const held = async (
 ): Promise<{ readonly hold: Hold; readonly isResumed: boolean }> => {
   const { group, topic, actor, reason = null } = request;
   const found = await ports.holds.of(group);
-  if (found?.kind === "relearn") {
+  if (found?.kind === "relearn" && (request.operation ?? found.operation) === found.operation) {
     const { operation, plan } = found;
     if (plan !== null && plan.to !== textOf(request))
       throw new RewindRefused(
@@ -110,7 +112,7 @@ const follow = async (ports: RelearnPorts, plan: RewindPlan): Promise<void> => {
     if (done !== before) movedAt = clock.now();
     before = done;
     if (clock.now() - movedAt > STALLED_MS)
-      throw new Error(
+      throw new Stalled(
         `nothing was learnt for ${STALLED_MS / 1_000} s: the memory is empty and the group may be ` +
           "joined, so it goes on by itself once a worker runs; see: tributary groups",
       );

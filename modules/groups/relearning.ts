@@ -44,7 +44,7 @@ export const relearnPorts = (
   rewinding: Rewinding,
   redis: Redis,
   memoryPrefix: string,
-  { stage, group, topic, actor, reason }: RelearnRequest,
+  { stage, group, topic, actor, reason, operation: known }: RelearnRequest,
 ): Omit<RelearnPorts, "onStep" | "onProgress"> => {
   const { holds, forbidden } = rewindPorts(rewinding);
   const planned = {
@@ -59,7 +59,7 @@ export const relearnPorts = (
     forbidden,
     marks: () => marksOf(redis, memoryPrefix, stage, topic),
     forget: () => forget(redis, memoryPrefix, stage, () => undefined),
-    begin: async (_, detail) => (await beginOperation(rewinding.audit, planned, detail)).id,
+    begin: async (_, detail) => (await beginOperation(rewinding.audit, planned, detail, known)).id,
     ended: (operation, _, phase, detail) => resumeOperation(rewinding.audit, operation, planned).end(phase, detail),
   };
 };

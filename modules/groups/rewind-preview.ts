@@ -1,8 +1,7 @@
 // What a rewind would do, before it is done: offsets, gaps, what forbids it, and what is written
 // again.
 import type { Topology } from "../../stream/flow.ts";
-import { gapText, planRewind, type RewindPorts, type RewindRequest } from "./rewind.ts";
-import { movesOf } from "./rewind-plan.ts";
+import { planRewind, type RewindPorts, type RewindRequest, refusal } from "./rewind.ts";
 
 type Planned = Awaited<ReturnType<typeof planRewind>>;
 export interface RewindPreview extends Planned {
@@ -13,15 +12,12 @@ export interface RewindPreview extends Planned {
 }
 
 export const previewRewind = async (
-  ports: RewindPorts,
+  ports: Pick<RewindPorts, "admin" | "appendedAt" | "forbidden">,
   topology: Topology,
-  request: RewindRequest & { readonly nodes: readonly string[] },
+  request: Omit<RewindRequest, "actor"> & { readonly nodes: readonly string[] },
 ): Promise<RewindPreview> => {
   const { plan, gaps } = await planRewind(ports, request);
-  const problem =
-    gaps.length > 0
-      ? `retention has removed ${gapText(gaps)}`
-      : await ports.forbidden(request.group, request.topic, movesOf(plan));
+  const problem = await refusal(ports, request, plan, gaps);
   return { plan, gaps, problem, rewrites: rewritesOf(topology, request.nodes) };
 };
 

@@ -57,6 +57,11 @@ export interface Holds {
 /** The command was understood and will not be done; nothing was touched. */
 export class RewindRefused extends Error {}
 
+/** Offsets are set and workers may join, but none reads on: it goes on by itself once one runs. */
+export class Stalled extends Error {
+  readonly verdict = "transient";
+}
+
 export interface RewindPorts {
   readonly admin: Pick<Admin, "watermarks" | "committed" | "offsetsAt" | "setOffsets" | "describeGroups">;
   readonly holds: Holds;
@@ -92,6 +97,8 @@ export interface RewindRequest {
   readonly reason?: string;
   /** Goes back as far as the log reaches when retention has cut the window. */
   readonly isPartial?: boolean;
+  /** Goes on with a hold of this operation alone; without it, with any that wants the same. */
+  readonly operation?: string;
 }
 
 export interface RewindReport extends RewindPlan {
@@ -146,10 +153,10 @@ export const planRewind = async (
   return planOf({ topic, to, text }, found);
 };
 
-/** The first reason why this plan may not be carried out; null when it may. */
-const refusal = async (
-  ports: RewindPorts,
-  request: RewindRequest,
+/** The first reason why this plan may not be carried out, one sentence; null when it may. */
+export const refusal = async (
+  ports: Pick<RewindPorts, "forbidden">,
+  request: Pick<RewindRequest, "group" | "topic" | "isPartial">,
   plan: RewindPlan,
   gaps: readonly Gap[],
 ): Promise<string | null> => {
@@ -171,7 +178,7 @@ const refusal = async (
 };
 
 /** What is missing, in words: the widest span of time, or the partitions with their offsets. */
-export const gapText = (gaps: readonly Gap[]): string => {
+const gapText = (gaps: readonly Gap[]): string => {
   const inTime = gaps.filter((gap) => gap.kind === "time");
   if (inTime.length > 0) {
     const at = (ms: number) => new Date(ms).toISOString().slice(0, 16).replace("T", " ");
@@ -213,10 +220,12 @@ const hold = async (
   request: RewindRequest,
 ): Promise<{ readonly held: Hold; readonly isResumed: boolean }> => {
   const { group, text, actor, reason = null } = request;
-  const found = await finished(ports, request, await ports.holds.of(group));
+  const held = await ports.holds.of(group);
+  // One's own is followed to its end: ended here, it would be begun once more.
+  const found = request.operation === held?.operation ? held : await finished(ports, request, held);
   if (found !== null) {
     const { operation, kind, plan } = found;
-    if (kind !== "rewind")
+    if (kind !== "rewind" || (request.operation ?? operation) !== operation)
       throw new RewindRefused(
         `${group} is held by ${operation} (${kind}); end that first, or: tributary groups release ${group}`,
       );
@@ -305,7 +314,7 @@ const follow = async (ports: RewindPorts, group: string, plan: RewindPlan): Prom
     if (done !== before) movedAt = clock.now();
     before = done;
     if (clock.now() - movedAt > STALLED_MS)
-      throw new Error(
+      throw new Stalled(
         `${group} has read nothing for ${STALLED_MS / 1_000} s: its offsets are set and it may be ` +
           "joined, so it goes on by itself once a worker runs; see: tributary groups",
       );

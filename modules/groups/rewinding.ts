@@ -28,8 +28,8 @@ export interface Found {
 
 /**
  * Who hosts it: the group that has members, else the one that was joined last, else the one of its
- * own name that has committed something. Throws an Error when there is none, or no such stage or
- * sink.
+ * own name that has committed something. Throws RewindRefused when there is none, an Error for no
+ * such stage or sink.
  */
 export const findGroup = async (
   { pool, admin, topology }: Pick<Rewinding, "pool" | "admin" | "topology">,
@@ -44,16 +44,26 @@ export const findGroup = async (
     candidates.push(own);
   const [first] = candidates;
   if (first === undefined)
-    throw new Error(`no worker hosts ${name}, and none has: start one with it, see docs/operate.md`);
+    throw new RewindRefused(`no worker hosts ${name}, and none has: start one with it, see docs/operate.md`);
   const states = await admin.describeGroups(candidates.map(({ group }) => group));
   return (
     candidates.find(({ group }) => states.some((state) => state.group === group && state.members.length > 0)) ?? first
   );
 };
 
+/** Fused stages go back together, by the name of the first. Throws RewindRefused for another. */
+export const refuseBehind = (name: string, { group, nodes }: Found): void => {
+  const [first] = nodes;
+  if (first !== name)
+    throw new RewindRefused(
+      `${name} is hosted behind ${first} in ${group}, and fused ones go back together ` +
+        `(${nodes.join(", ")}): tributary rewind ${first} --to ...`,
+    );
+};
+
 /** Law R12: going back does not change what another revision decided. */
 const otherRevision = async (
-  { pool, topology }: Rewinding,
+  { pool, topology }: Pick<Rewinding, "pool" | "topology">,
   { nodes, topic }: Found,
   moves: readonly PartitionPlan[],
 ): Promise<string | null> => {
@@ -83,14 +93,11 @@ const otherRevision = async (
   return null;
 };
 
-export const rewindPorts = (rewinding: Rewinding): RewindPorts => {
-  const { pool, kafka, admin, audit } = rewinding;
-  const planned = ({ group, actor, reason }: RewindRequest) => ({
-    kind: "rewind" as const,
-    actor,
-    target: group,
-    ...(reason !== undefined && { reason }),
-  });
+/** What a rewind asks before it touches anything. */
+export const rewindReads = (
+  rewinding: Omit<Rewinding, "audit">,
+): Pick<RewindPorts, "admin" | "holds" | "appendedAt" | "forbidden"> => {
+  const { pool, kafka, admin } = rewinding;
   return {
     admin,
     holds: openHolds(pool),
@@ -106,8 +113,21 @@ export const rewindPorts = (rewinding: Rewinding): RewindPorts => {
         );
       return otherRevision(rewinding, hosting, moves);
     },
+  };
+};
+
+export const rewindPorts = (rewinding: Rewinding): RewindPorts => {
+  const { audit } = rewinding;
+  const planned = ({ group, actor, reason }: RewindRequest) => ({
+    kind: "rewind" as const,
+    actor,
+    target: group,
+    ...(reason !== undefined && { reason }),
+  });
+  return {
+    ...rewindReads(rewinding),
     begin: async (request, plan) =>
-      (await beginOperation(audit, planned(request), { ...plan, group: request.group })).id,
+      (await beginOperation(audit, planned(request), { ...plan, group: request.group }, request.operation)).id,
     ended: (operation, request, phase, detail) =>
       resumeOperation(audit, operation, planned(request)).end(phase, detail),
   };

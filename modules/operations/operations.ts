@@ -18,6 +18,7 @@ export interface OperationPlan {
     | "dead_letter_retry"
     | "dead_letter_discard"
     | "set_aside"
+    | "secrets_reseal"
     | "user_create"
     | "user_assign"
     | "user_disable"
@@ -83,13 +84,16 @@ export const resumeOperation = (ports: OperationPorts, id: string, plan: Operati
   end: (phase, said) => write(ports, id, plan, phase, said),
 });
 
-/** Resolves once the beginning is acknowledged: nothing is touched without a trace of it. */
+/**
+ * Resolves once the beginning is acknowledged: nothing is touched without a trace of it. What was
+ * asked for before has its `id` already.
+ */
 export const beginOperation = async (
   ports: OperationPorts,
   plan: OperationPlan,
   detail: object,
+  id = `op_${randomUUID()}`,
 ): Promise<RunningOperation> => {
-  const id = `op_${randomUUID()}`;
   await write(ports, id, plan, "started", detail);
   return resumeOperation(ports, id, plan);
 };

@@ -68,10 +68,11 @@ const columns = `replay_id, state, actor, hours, from_at, to_at, sinks, met, ran
   refused::float8, errors, attempts, created_at, started_at, moved_at, ended_at`;
 const lease = `clock_timestamp() + interval '${leaseMs} milliseconds'`;
 
+const REPLAYS = "tributary.replays";
 /** Requests and claims take turns, so that two calls at once find each other. */
 const withAdvisoryLock = <T>(pool: Pool, work: (tx: PoolClient) => Promise<T>): Promise<T> =>
   transaction(pool, null, async (tx) => {
-    await lockUntilCommit(tx, "tributary.replays");
+    await lockUntilCommit(tx, REPLAYS);
     return work(tx);
   });
 
@@ -93,21 +94,28 @@ export const requestReplay = (
   pool: Pool,
   wanted: WantedReplay,
 ): Promise<{ readonly replay_id: string; readonly isJoined: boolean }> =>
-  withAdvisoryLock(pool, async (tx) => {
-    const { rows: open } = await tx.query<Replay>(
-      `select ${columns} from replays where state in ('waiting', 'running') order by created_at`,
-    );
-    const covering = open.find((one) => one.ranges === null && covers(one, wanted));
-    if (covering !== undefined) return { replay_id: covering.replay_id, isJoined: true };
-    const replay_id = `rpl_${randomUUID()}`;
-    const met = Object.fromEntries(open.map((one) => [one.replay_id, one.positions]));
-    await tx.query(sql`
+  transaction(pool, null, (tx) => requestReplayWithin(tx, wanted));
+
+/** The same inside a transaction of the caller, which has to be short: others wait. */
+export const requestReplayWithin = async (
+  tx: PoolClient,
+  wanted: WantedReplay,
+): Promise<{ readonly replay_id: string; readonly isJoined: boolean }> => {
+  await lockUntilCommit(tx, REPLAYS);
+  const { rows: open } = await tx.query<Replay>(
+    `select ${columns} from replays where state in ('waiting', 'running') order by created_at`,
+  );
+  const covering = open.find((one) => one.ranges === null && covers(one, wanted));
+  if (covering !== undefined) return { replay_id: covering.replay_id, isJoined: true };
+  const replay_id = `rpl_${randomUUID()}`;
+  const met = Object.fromEntries(open.map((one) => [one.replay_id, one.positions]));
+  await tx.query(sql`
       insert into replays (replay_id, actor, hours, from_at, to_at, sinks, met)
       values (${replay_id}, ${wanted.actor}, ${wanted.hours}, to_timestamp(${wanted.from} / 1000.0),
         to_timestamp(${wanted.to}::float8 / 1000.0),
         ${wanted.sinks}, ${JSON.stringify(met)})`);
-    return { replay_id, isJoined: false };
-  });
+  return { replay_id, isJoined: false };
+};
 
 const covers = (one: Replay, wanted: WantedReplay): boolean =>
   one.from_at <= wanted.from &&

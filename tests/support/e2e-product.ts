@@ -7,6 +7,7 @@ import { openRegistry } from "../../infra/avro/registry.ts";
 import { openWire } from "../../infra/avro/wire.ts";
 import { openClickhouse } from "../../infra/clickhouse/client.ts";
 import { repositoryRoot } from "../../infra/embedded/home.ts";
+import type { ServiceName } from "../../infra/embedded/service.ts";
 import type { App, Stack } from "../../infra/embedded/supervisor.ts";
 import { type Admin, type Kafka, openKafka } from "../../infra/kafka/kafka.ts";
 import { openPool } from "../../infra/postgres/sql.ts";
@@ -116,13 +117,18 @@ export const environmentOf = (home: string): Readonly<Record<string, string | un
   TRIBUTARY_HOME: home,
 });
 
+const SERVICES: readonly ServiceName[] = ["kafka", "postgres", "clickhouse", "redis", "registry"];
+
 /** Starts everything in a folder of its own; for beforeAll, with `clear` in afterAll. */
-export const startProduct = async (apps: readonly App[] = productApps): Promise<Product> => {
+export const startProduct = async (
+  apps: readonly App[] = productApps,
+  more: readonly ServiceName[] = [],
+): Promise<Product> => {
   for (const { module } of apps)
     if (!existsSync(join(root, "dist", module)))
       throw new Error(`dist/${module} is missing; compile first: npm run build`);
   const here = workshop();
-  const stack = await here.start({ services: ["kafka", "postgres", "clickhouse", "redis", "registry"], steps, apps });
+  const stack = await here.start({ services: [...SERVICES, ...more], steps, apps });
   const { env } = stack;
   const kafka = openKafka({ brokers: env.KAFKA_BROKERS!, clientId: "test" });
   const admin = await kafka.admin();

@@ -122,6 +122,7 @@ const moduleImports: Readonly<Record<string, readonly string[]>> = {
   groups: ["operations"],
   installation: ["access", "privacy", "reference"],
   invitations: ["access", "audit", "mails", "reference"],
+  moves: ["groups", "operations", "replays"],
   outbox: ["edges", "rollups"],
   partners: ["reference"],
   receipts: ["groups"],

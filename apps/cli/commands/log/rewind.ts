@@ -5,7 +5,7 @@ import { Refused } from "../../../../infra/runtime/refused.ts";
 import { type RewindRequest, rewindGroup } from "../../../../modules/groups/rewind.ts";
 import { eventsOf, movesOf } from "../../../../modules/groups/rewind-plan.ts";
 import { previewRewind, type RewindPreview } from "../../../../modules/groups/rewind-preview.ts";
-import { type Found, type Rewinding, rewindPorts } from "../../../../modules/groups/rewinding.ts";
+import { type Found, type Rewinding, refuseBehind, rewindPorts } from "../../../../modules/groups/rewinding.ts";
 import { actorOf } from "../../../../modules/operations/operations.ts";
 import { untilSettled } from "../../../../modules/state-hash/settled.ts";
 import { differingTables } from "../../../../modules/state-hash/state-hash.ts";
@@ -57,12 +57,7 @@ const preview = async (
   const { plan, gaps, problem, rewrites } = seen;
   if (options.json && isDry) printJson({ ...plan, group, nodes, events: eventsOf(plan), rewrites, gaps, problem });
   else if (!options.json) showPlan(request, seen);
-  if (problem !== null && isDry) {
-    const cure = gaps.length > 0 ? "; --partial goes back as far as the log reaches" : "";
-    throw new Refused(problem + cure);
-  }
-  if (movesOf(plan).length === 0)
-    throw new Refused(`${group} stands at or before that point: a rewind only goes back, never forward`);
+  if (problem !== null) throw new Refused(problem);
 };
 
 /** Rewinds, and with --verify compares what all tables hold before and after. */
@@ -101,12 +96,7 @@ const rewind = (name: string, options: RewindOptions): Promise<void> =>
   withRewinding(async (rewinding) => {
     const to = rewindToOf(options.to, Date.now());
     const hosting = await hostOf(rewinding, name);
-    const [first] = hosting.nodes;
-    if (first !== name)
-      throw new Refused(
-        `${name} is hosted behind ${first} in ${hosting.group}, and fused ones go back together ` +
-          `(${hosting.nodes.join(", ")}): tributary rewind ${first} --to ...`,
-      );
+    refuseBehind(name, hosting);
     const request = {
       ...hosting,
       to,

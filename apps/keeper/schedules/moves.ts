@@ -1,0 +1,150 @@
+// The schedule of moves of the log: takes what was asked for over the platform API and carries it
+// out, a few at once, each on its own group.
+import { randomUUID } from "node:crypto";
+import { Redis } from "ioredis";
+import type { Pool } from "pg";
+import type { openRegistry } from "../../../infra/avro/registry.ts";
+import { openWire } from "../../../infra/avro/wire.ts";
+import type { Admin, Kafka } from "../../../infra/kafka/kafka.ts";
+import { openPool } from "../../../infra/postgres/sql.ts";
+import { classify } from "../../../infra/runtime/errors.ts";
+import type { Log } from "../../../infra/runtime/log.ts";
+import { Refused } from "../../../infra/runtime/refused.ts";
+import type { Resource } from "../../../infra/runtime/scope.ts";
+import type { Schedule } from "../../../infra/runtime/timing/schedule.ts";
+import { HeldElsewhere } from "../../../modules/groups/group-holds.ts";
+import { type Rewinding, RewindRefused } from "../../../modules/groups/rewinding.ts";
+import { leaveMove, RENEWED_EVERY_MS, reportMove, type TakenMove, takeMove } from "../../../modules/moves/moves.ts";
+import { endMove, runMove } from "../../../modules/moves/run-move.ts";
+import type { Topology } from "../../../stream/flow.ts";
+import type { Produce } from "../../../stream/messages.ts";
+import type { Wire } from "../../../stream/wire.ts";
+import { topics } from "../../../topics.ts";
+import type { Config } from "../config.ts";
+
+const AT_ONCE = 3;
+const STORE_MS = 5_000;
+/** What cannot go on now is tried again after this. */
+const AGAIN_SECONDS = 5;
+
+/** This process may not go on with a move: it closes, or another has taken it over. */
+class Leaving extends Error {}
+
+export interface MoveSettings {
+  readonly config: Pick<Config, "INSTANCE_NAME" | "POSTGRES_URL" | "REDIS_URL" | "KAFKA_TOPIC_PREFIX">;
+  readonly topology: Topology;
+  readonly kafka: Kafka;
+  readonly registry: ReturnType<typeof openRegistry>;
+  readonly produce: Produce;
+  readonly log: Pick<Log, "info" | "warn">;
+}
+
+/**
+ * With connections of its own: a move holds one for as long as it takes. A run takes a move and
+ * returns; what is under way goes on beside it, and is left when the schedule is stopped.
+ */
+export const openMoves = (settings: MoveSettings): Resource<Schedule> => {
+  const { config, topology, kafka, registry, produce, log } = settings;
+  const pool = openPool(config.POSTGRES_URL, {
+    name: `tributary-${config.INSTANCE_NAME}-moves`,
+    max: 2 * AT_ONCE,
+    timeoutMs: STORE_MS,
+  });
+  const redis = new Redis(config.REDIS_URL, { lazyConnect: true, maxRetriesPerRequest: 1, commandTimeout: STORE_MS });
+  redis.on("error", () => undefined);
+  // Of this process alone: one that was killed is followed by another when its lease ends.
+  const owner = randomUUID();
+  const closing = new AbortController();
+  const underWay = new Set<Promise<void>>();
+  let wire: Wire | undefined;
+  let admin: Admin | undefined;
+
+  const rewinding = async (): Promise<Rewinding> => {
+    wire ??= await openWire([topics.operations], registry);
+    admin ??= await kafka.admin();
+    return { pool, kafka, admin, audit: { wire, produce }, topology };
+  };
+  const start = (taken: TakenMove, opened: Rewinding): void => {
+    const going = carryOut(taken, {
+      rewinding: opened,
+      redis,
+      prefix: `${config.KAFKA_TOPIC_PREFIX}memory`,
+      closing,
+      log,
+    })
+      // Postgres is away: the lease ends by itself, and the next keeper goes on.
+      .catch((error) => log.warn("move.left", { operation_id: taken.operation_id, error }))
+      .finally(() => underWay.delete(going));
+    underWay.add(going);
+  };
+  return {
+    value: {
+      name: "moves",
+      pauseMs: 1_000,
+      work: async (isClosing) => {
+        for (let taken = 0; ; taken += 1) {
+          if (isClosing() || underWay.size >= AT_ONCE) return taken;
+          const move = await takeMove(pool, owner);
+          if (move === undefined) return taken;
+          start(move, await rewinding());
+        }
+      },
+    },
+    stop: async () => {
+      closing.abort(new Leaving("the keeper closes"));
+      await Promise.all(underWay);
+      redis.disconnect();
+      await Promise.all([pool.end(), admin?.close()]);
+    },
+  };
+};
+
+interface Carrying {
+  readonly rewinding: Rewinding;
+  readonly redis: Redis;
+  readonly prefix: string;
+  readonly closing: AbortController;
+  readonly log: MoveSettings["log"];
+}
+
+const carryOut = async (taken: TakenMove, carrying: Carrying): Promise<void> => {
+  const { rewinding, redis, prefix, closing, log } = carrying;
+  const { pool, audit } = rewinding;
+  const { operation_id } = taken;
+  const lost = new AbortController();
+  const signal = AbortSignal.any([closing.signal, lost.signal]);
+  const seen: { step?: string; done?: number; total?: number } = {};
+  const renewing = renewed(pool, taken, seen, lost);
+  try {
+    await runMove(taken, {
+      ...{ rewinding, redis, memoryPrefix: prefix, signal },
+      onStep: (step) => Object.assign(seen, { step }),
+      onProgress: (done, total) => Object.assign(seen, { done, total }),
+    });
+    log.info("move.done", { operation_id });
+  } catch (error) {
+    const { message } = error as Error;
+    if (lost.signal.aborted) return;
+    if (closing.signal.aborted) return await leaveMove(pool, taken, "its keeper was stopped; another goes on", 0);
+    if (error instanceof RewindRefused || error instanceof Refused)
+      return await endMove({ pool, audit }, taken, "refused", message);
+    log.warn("move.failed", { operation_id, error });
+    if (error instanceof HeldElsewhere || classify(error) === "transient")
+      return await leaveMove(pool, taken, message, AGAIN_SECONDS);
+    await endMove({ pool, audit }, taken, "failed", message);
+  } finally {
+    clearInterval(renewing);
+  }
+};
+
+/** Says every few seconds how far the move is; when another has it, `lost` is aborted. */
+const renewed = (pool: Pool, taken: TakenMove, seen: object, lost: AbortController): NodeJS.Timeout =>
+  setInterval(() => {
+    reportMove(pool, taken, { ...seen }).then(
+      (isOurs) => {
+        if (!isOurs) lost.abort(new Leaving("another keeper has it"));
+      },
+      // Postgres may be back before the lease ends; if not, another keeper takes it over.
+      () => undefined,
+    );
+  }, RENEWED_EVERY_MS);

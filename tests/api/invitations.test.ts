@@ -1,11 +1,11 @@
 // Invitations over HTTP: a mail with a link, accepted by one, seen by those who see the client or
 // the partner, and kept without its token.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { readMail } from "../../infra/mail/read-mail.ts";
 import { sql } from "../../infra/postgres/sql.ts";
 import { until } from "../../infra/runtime/timing/until.ts";
 import { writeReference } from "../../modules/reference/writer.ts";
 import { apiSuite } from "../support/api-suite.ts";
-import { readMail } from "../support/read-mail.ts";
 
 const PORTAL = "https://portal.example";
 const portal = { PORTAL_URL: PORTAL, TRUSTED_PROXIES: "loopback" };

@@ -1,14 +1,20 @@
 // The mail server of the embedded stack: takes every mail on loopback, delivers none, and keeps
-// each as a file for `tributary mail` and tests.
+// each as a file for `tributary mail` and tests, and the newest on a page.
 import { randomBytes } from "node:crypto";
-import { mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { SMTPServer } from "smtp-server";
+import { mailboxPage } from "../../mail/mailbox-page.ts";
 
 // Alerts have a kilobyte; what is larger is none of ours.
 const MOST_BYTES = 1024 * 1024;
 // The oldest go first, so that a stack that runs for weeks keeps 10 MB at most.
 const MOST_KEPT = 10_000;
+/** A page of a few megabytes at most: each mail is on it twice. */
+const MOST_SHOWN = 100;
+const MOST_SHOWN_BYTES = 32 * 1024;
+/** Beside the mails. */
+const PAGE = "mailbox.html";
 
 /**
  * Listens on loopback; a mail is answered once its file is there. Files are named so that they sort
@@ -19,6 +25,7 @@ export async function serveMail(options: {
   readonly folder: string;
 }): Promise<{ readonly close: () => Promise<void> }> {
   mkdirSync(options.folder, { recursive: true, mode: 0o700 });
+  writePage(options.folder);
   let count = 0;
   const server = new SMTPServer({
     banner: "Tributary keeps mails and delivers none",
@@ -57,9 +64,34 @@ export async function serveMail(options: {
 }
 
 function keep(folder: string, name: string, mail: Buffer): void {
-  writeFileSync(join(folder, `${name}.part`), mail, { mode: 0o600 });
-  renameSync(join(folder, `${name}.part`), join(folder, `${name}.eml`));
-  const kept = readdirSync(folder).filter((file) => file.endsWith(".eml"));
-  for (const old of kept.sort().slice(0, Math.max(0, kept.length - MOST_KEPT)))
-    rmSync(join(folder, old), { force: true });
+  put(folder, `${name}.eml`, mail);
+  for (const old of keptIn(folder).slice(MOST_KEPT)) rmSync(join(folder, old), { force: true });
+  try {
+    writePage(folder);
+  } catch (error) {
+    // The mail is kept, and would come again if it was refused now.
+    console.error(JSON.stringify({ event: "mailbox.not_written", message: (error as Error).message }));
+  }
+}
+
+function put(folder: string, name: string, content: Buffer | string): void {
+  writeFileSync(join(folder, `${name}.part`), content, { mode: 0o600 });
+  renameSync(join(folder, `${name}.part`), join(folder, name));
+}
+
+/** Newest first: files are named so that they sort by time. */
+function keptIn(folder: string): readonly string[] {
+  return readdirSync(folder)
+    .filter((file) => file.endsWith(".eml"))
+    .sort()
+    .reverse();
+}
+
+function writePage(folder: string): void {
+  const shown = keptIn(folder).slice(0, MOST_SHOWN);
+  const mails = shown.map((file) => ({
+    at: Number(file.split("-")[0]),
+    raw: readFileSync(join(folder, file)).subarray(0, MOST_SHOWN_BYTES).toString(),
+  }));
+  put(folder, PAGE, mailboxPage(mails));
 }

@@ -2,8 +2,10 @@
 
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import { pathToFileURL } from "node:url";
 import type { Command } from "commander";
-import { print, printJson, table } from "../../../../infra/runtime/output.ts";
+import { readMail } from "../../../../infra/mail/read-mail.ts";
+import { print, printJson, table, tell } from "../../../../infra/runtime/output.ts";
 import { UsageError } from "../../../../infra/runtime/refused.ts";
 import { listAlerts } from "../../../../modules/alerts/kept-alerts.ts";
 import { listProbes } from "../../../../modules/repair/probe-states.ts";
@@ -90,20 +92,18 @@ const mailsHere = (): readonly string[] => {
     return [];
   }
 };
-const headOf = (mail: string, name: string): string | null =>
-  new RegExp(`^${name}: (.*(?:\\r?\\n[ \\t].*)*)`, "im").exec(mail)?.[1]?.replace(/\r?\n[ \t]+/g, " ") ?? null;
 
 const listMails = ({ limit, json }: { limit: string; json?: boolean }): void => {
   const rows = mailsHere()
     .slice(0, numberOf(limit, "--limit"))
     .map((file, n) => {
-      const mail = readFileSync(join(folder(), file), "utf8");
+      const { to, subject } = readMail(readFileSync(join(folder(), file), "utf8"));
       const at = second(Number(file.split("-")[0]));
       return {
         number: n + 1,
         at,
-        to: headOf(mail, "To"),
-        subject: headOf(mail, "Subject"),
+        to,
+        subject,
         file: join(folder(), file),
       };
     });
@@ -117,12 +117,15 @@ const listMails = ({ limit, json }: { limit: string; json?: boolean }): void => 
       rows.map(({ number, at, to, subject }) => [number, at, to, subject]),
     ),
   );
+  tell(`as a page: ${pathToFileURL(join(folder(), "mailbox.html")).href}`);
 };
 
-const showMail = (number: string): void => {
+const showMail = (number: string, { raw: isRaw }: { raw?: boolean }): void => {
   const file = mailsHere()[numberOf(number, "number") - 1];
   if (file === undefined) throw new Error(`there is no mail ${number} in ${folder()}; see: tributary mail list`);
-  print(readFileSync(join(folder(), file), "utf8").trimEnd());
+  const raw = readFileSync(join(folder(), file), "utf8");
+  const { to, subject, text } = readMail(raw);
+  print(isRaw || text === "" ? raw.trimEnd() : `To: ${to}\nSubject: ${subject}\n\n${text.trimEnd()}`);
 };
 
 export const alertCommands = (program: Command): void => {
@@ -149,7 +152,8 @@ export const alertCommands = (program: Command): void => {
     .action(listMails);
   mail
     .command("show <number>")
-    .description("one of them as it came")
-    .addHelpText("before", "Examples:\n  $ tributary mail show 1\n")
+    .description("one of them, its text")
+    .option("--raw", "as it came")
+    .addHelpText("before", "Examples:\n  $ tributary mail show 1\n  $ tributary mail show 1 --raw\n")
     .action(showMail);
 };

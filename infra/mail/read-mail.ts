@@ -1,17 +1,5 @@
-// Reads a mail as it came: its subject, and its text and HTML decoded.
-const quoted = (text: string): string =>
-  Buffer.from(
-    text
-      .replace(/=\r?\n/g, "")
-      .replace(/=([0-9A-F]{2})/g, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16))),
-    "latin1",
-  ).toString("utf8");
-const word = (text: string): string =>
-  text
-    .replace(/\?=\s+=\?/g, "?==?")
-    .replace(/=\?UTF-8\?([QB])\?(.*?)\?=/gi, (_, form: string, of: string) =>
-      form.toUpperCase() === "B" ? Buffer.from(of, "base64").toString("utf8") : quoted(of.replaceAll("_", " ")),
-    );
+// Reads a mail as it came: its head, and its text and HTML decoded. For mails that this
+// installation has written; whatever else comes is shown as far as it is understood.
 
 export interface ReadMail {
   readonly to: string;
@@ -21,10 +9,26 @@ export interface ReadMail {
   readonly html: string;
 }
 
+const quoted = (text: string): string =>
+  Buffer.from(
+    text
+      .replace(/=\r?\n/g, "")
+      .replace(/=([0-9A-F]{2})/gi, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16))),
+    "latin1",
+  ).toString("utf8");
+/** RFC 2047: words of a header that are not ASCII. */
+const words = (text: string): string =>
+  text
+    .replace(/\?=\s+=\?/g, "?==?")
+    .replace(/=\?UTF-8\?([QB])\?(.*?)\?=/gi, (_, form: string, of: string) =>
+      form.toUpperCase() === "B" ? Buffer.from(of, "base64").toString("utf8") : quoted(of.replaceAll("_", " ")),
+    );
+
 export const readMail = (raw: string): ReadMail => {
   const mail = raw.replaceAll("\r\n", "\n");
+  const head = mail.slice(0, mail.indexOf("\n\n") < 0 ? mail.length : mail.indexOf("\n\n"));
   const header = (name: string): string =>
-    (new RegExp(`^${name}: (.*(?:\\n[ \\t].*)*)`, "im").exec(mail)?.[1] ?? "").replace(/\n[ \t]/g, " ");
+    (new RegExp(`^${name}: (.*(?:\\n[ \\t].*)*)`, "im").exec(head)?.[1] ?? "").replace(/\n[ \t]/g, " ");
   const part = (type: string): string => {
     const found = new RegExp(`content-type: ${type}[^]*?\\n\\n([^]*?)(?:\\n--|$)`, "i").exec(mail);
     if (found === null) return "";
@@ -34,7 +38,7 @@ export const readMail = (raw: string): ReadMail => {
   };
   return {
     to: header("To").replace(/^.*<|>.*$/g, ""),
-    subject: word(header("Subject")),
+    subject: words(header("Subject")),
     messageId: header("Message-ID"),
     text: part("text/plain"),
     html: part("text/html"),

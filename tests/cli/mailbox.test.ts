@@ -1,0 +1,64 @@
+// The mailbox of a laptop: every mail is a file, and the newest are on a page that runs nothing.
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, expect, test } from "vitest";
+import { serveMail } from "../../infra/embedded/servers/mail.ts";
+import { mailboxPage } from "../../infra/mail/mailbox-page.ts";
+import { readMail } from "../../infra/mail/read-mail.ts";
+import { openMailer } from "../../modules/alerts/mail.ts";
+import { writeMail } from "../../modules/mails/mail-text.ts";
+import { freePort } from "../support/ingest.ts";
+
+const folder = mkdtempSync(join(tmpdir(), "tributary-mailbox-"));
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+const page = () => readFileSync(join(folder, "mailbox.html"), "utf8");
+
+test("a mail that is taken is on the page at once, newest first, in its own words", async () => {
+  const port = await freePort();
+  const server = await serveMail({ port, folder });
+  expect(page()).toContain("Nothing yet");
+  const mailer = openMailer(`smtp://127.0.0.1:${port}/?from=t@demo.example&to=o@demo.example`)!;
+  try {
+    for (const name of ["Jardín", "Café"])
+      await mailer.post(
+        writeMail(
+          {
+            happening: `invitation:${name}`,
+            recipient: "ana@shop.example",
+            template: "invitation_client",
+            locale: "es",
+            facts: { inviter: "Íñigo", name, expires_at: Date.UTC(2026, 0, 8, 12) },
+          },
+          undefined,
+        ),
+      );
+  } finally {
+    mailer.close();
+    await server.close();
+  }
+  expect(page().indexOf("Acceso al portal de Café")).toBeGreaterThan(0);
+  expect(page().indexOf("Acceso al portal de Café")).toBeLessThan(page().indexOf("Acceso al portal de Jardín"));
+  const kept = readdirSync(folder).filter((file) => file.endsWith(".eml"));
+  expect(kept).toHaveLength(2);
+  const read = readMail(readFileSync(join(folder, kept.sort()[0]!), "utf8"));
+  expect(read).toMatchObject({ to: "ana@shop.example", subject: "Acceso al portal de Jardín" });
+  expect(read.text).toContain("Íñigo le invita al portal de Jardín.");
+  // Links of invitations are in it.
+  expect(statSync(join(folder, "mailbox.html")).mode & 0o077).toBe(0);
+});
+
+test("what a mail holds runs nothing and ends no frame", () => {
+  const raw = [
+    'Subject: <img src=x onerror="alert(1)">',
+    "To: eve@evil.example",
+    "Content-Type: text/html; charset=utf-8",
+    "",
+    `</iframe><script>alert(2)</script><p title='"'>hello</p>`,
+  ].join("\r\n");
+  const written = mailboxPage([{ at: Date.UTC(2026, 0, 1), raw }]);
+  expect(written).not.toMatch(/<script|<img/);
+  expect(written.match(/<\/iframe>/g)).toHaveLength(1);
+  expect(written).toContain('<iframe sandbox="" srcdoc="');
+  expect(written).toContain("default-src 'none'");
+});

@@ -25,7 +25,7 @@ export interface Permission {
 const PERSONAL = new Set([
   ...["email", "actor", "by", "created_by", "invited_by", "uploaded_by", "ip", "first_name", "last_name", "phone"],
 ]);
-const SECRETS = new Set(["secret", "hmac_secret", "token", "upload_token", "key"]);
+const SECRETS = new Set(["secret", "hmac_secret", "token", "upload_token", "ingest_token", "key"]);
 
 const lastOf = (path: string): string => path.slice(path.lastIndexOf(".") + 1).replaceAll("[]", "");
 export const isPersonal = ({ path }: ShownField): boolean => PERSONAL.has(lastOf(path));

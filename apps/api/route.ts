@@ -59,7 +59,7 @@ export type Caller =
 export interface Work {
   readonly tx: PoolClient;
   readonly scope: Scope;
-  readonly audit: (entry: AuditEntry) => Promise<void>;
+  readonly audit: (...entries: readonly AuditEntry[]) => Promise<void>;
   /**
    * Saves reference data, within the scope of the caller. Throws Problem 400 or 409; `conflicts`
    * names the domain code of a field that another thing has already. `placeOf` says where an entry
@@ -98,7 +98,8 @@ export interface Ask<C extends Contract = Contract> {
   readonly list: (query: RowsQuery, complete?: Complete) => Promise<Reply>;
 }
 type Row = Readonly<Record<string, any>>;
-export type Complete = (rows: readonly Row[], scope: Scope) => Promise<readonly Row[]>;
+/** `tx` is the snapshot that the rows come from. */
+export type Complete = (rows: readonly Row[], scope: Scope, tx: PoolClient) => Promise<readonly Row[]>;
 
 export interface Reply {
   /** Without it, that of the contract. */

@@ -28,7 +28,7 @@ export const readMail = (raw: string): ReadMail => {
   const mail = raw.replaceAll("\r\n", "\n");
   const head = mail.slice(0, mail.indexOf("\n\n") < 0 ? mail.length : mail.indexOf("\n\n"));
   const header = (name: string): string =>
-    (new RegExp(`^${name}: (.*(?:\\n[ \\t].*)*)`, "im").exec(head)?.[1] ?? "").replace(/\n[ \t]/g, " ");
+    (new RegExp(`^${name}:(.*(?:\\n[ \\t].*)*)`, "im").exec(head)?.[1] ?? "").replace(/\n[ \t]/g, " ").trim();
   const part = (type: string): string => {
     const found = new RegExp(`content-type: ${type}[^]*?\\n\\n([^]*?)(?:\\n--|$)`, "i").exec(mail);
     if (found === null) return "";

@@ -39,18 +39,22 @@ export const redacted = (value: unknown, entity = ""): unknown => {
   );
 };
 
-const json = (value: unknown, entity: string): string | null =>
-  value === undefined
-    ? null
-    : JSON.stringify(redacted(value, entity), (_key, part) => (typeof part === "bigint" ? part.toString() : part));
+const exact = (_key: string, part: unknown): unknown => (typeof part === "bigint" ? part.toString() : part);
 
-/** Inside the transaction of the change, whose tenants the client must be among. */
-export const writeAudit = async (tx: PoolClient, act: Act, entry: AuditEntry): Promise<void> => {
-  const { action, client_id, entity, before, after } = entry;
+/** Inside the transaction of the change, whose tenants the clients must be among. */
+export const writeAudit = async (tx: PoolClient, act: Act, ...entries: readonly AuditEntry[]): Promise<void> => {
+  const rows = entries.map(({ before, after, ...entry }) => ({
+    ...entry,
+    before: redacted(before, entry.entity),
+    after: redacted(after, entry.entity),
+  }));
   await tx.query(sql`
     insert into audit (actor, role, action, client_id, entity, before, after, request_id, ip)
-    values (${act.actor}, ${act.role}, ${action}, ${client_id}, ${entity}, ${json(before, entity)}::jsonb,
-      ${json(after, entity)}::jsonb, ${act.request_id}, ${act.ip})`);
+    select ${act.actor}, ${act.role}, action, client_id, entity, before, after, ${act.request_id}, ${act.ip}
+    from rows from (jsonb_to_recordset(${JSON.stringify(rows, exact)}::jsonb)
+      as (action text, client_id int, entity text, before jsonb, after jsonb)) with ordinality
+      as given (action, client_id, entity, before, after, n)
+    order by n`);
 };
 
 export interface AuditFilter {

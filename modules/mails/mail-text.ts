@@ -1,4 +1,6 @@
 // The words of mails, in Spanish and English, as text and as HTML of the same sentences.
+import { createHash } from "node:crypto";
+import { startOfDay } from "../../domain/calendar.ts";
 import type { Mail, MailFacts, Template } from "./mails.ts";
 
 export interface WrittenMail {
@@ -15,46 +17,101 @@ interface Words {
   readonly subject: string;
   readonly sentences: readonly string[];
 }
-type Writer = (facts: Required<MailFacts>, day: string) => Words;
+type Writer = (facts: Required<MailFacts>, written: Written) => Words;
+/** How people of this language write days and moments of America/Mexico_City. */
+interface Written {
+  readonly day: (at: number) => string;
+  readonly moment: (at: number) => string;
+  /** "from … to …" of two days, of which either may be empty. */
+  readonly days: (from: string, to: string) => string;
+}
 
 const spanish: Readonly<Record<Template, Writer>> = {
-  invitation_partner: ({ inviter, clients }, day) => ({
+  invitation_partner: ({ inviter, clients, expires_at }, { day }) => ({
     subject: `Invitación para trabajar con ${clients}`,
     sentences: [
       `${inviter} le invita a trabajar con ${clients}.`,
-      `La invitación vale hasta el ${day}, para una sola persona.`,
+      `La invitación vale hasta el ${day(expires_at)}, para una sola persona.`,
     ],
   }),
-  invitation_client: ({ inviter, name }, day) => ({
+  invitation_client: ({ inviter, name, expires_at }, { day }) => ({
     subject: `Acceso al portal de ${name}`,
     sentences: [
       `${inviter} le invita al portal de ${name}.`,
-      `La invitación vale hasta el ${day}, para una sola persona.`,
+      `La invitación vale hasta el ${day(expires_at)}, para una sola persona.`,
     ],
   }),
   invitation_accepted: ({ inviter, name }) => ({
     subject: `${inviter} ha aceptado`,
     sentences: [`${inviter} ha aceptado su invitación a ${name}.`],
   }),
+  secret_regenerated: ({ actor, name, at }, { moment }) => ({
+    subject: `Nuevo secreto de firma de ${name}`,
+    sentences: [
+      `${actor} creó otro secreto de firma de ${name} el ${moment(at)}.`,
+      "El anterior ya no vale: lo que se firme con él se rechaza.",
+      "El nuevo no está en este mensaje: se mostró una sola vez a quien lo creó.",
+    ],
+  }),
+  upload_token_rotated: ({ actor, name, at }, { moment }) => ({
+    subject: "Su token de carga ha cambiado",
+    sentences: [
+      `${actor} cambió el token de carga de ${name} el ${moment(at)}.`,
+      "El anterior ya no vale: lo que se cargue con él se rechaza.",
+      "El nuevo no está en este mensaje: pídalo a quien lo cambió.",
+    ],
+  }),
+  campaign_launched: ({ campaign, name, link, starts_on, ends_on, paid_for }, { days }) => ({
+    subject: `${campaign}: su enlace`,
+    sentences: [
+      `La campaña ${campaign} de ${name} está activa${days(starts_on, ends_on)}.`,
+      `Su enlace en el servidor de enlaces: ${link}`,
+      ...(paid_for === "" ? [] : [`Se le paga por: ${paid_for}.`]),
+    ],
+  }),
 };
 const english: Readonly<Record<Template, Writer>> = {
-  invitation_partner: ({ inviter, clients }, day) => ({
+  invitation_partner: ({ inviter, clients, expires_at }, { day }) => ({
     subject: `Invitation to work with ${clients}`,
     sentences: [
       `${inviter} invites you to work with ${clients}.`,
-      `The invitation is good until ${day}, for one person.`,
+      `The invitation is good until ${day(expires_at)}, for one person.`,
     ],
   }),
-  invitation_client: ({ inviter, name }, day) => ({
+  invitation_client: ({ inviter, name, expires_at }, { day }) => ({
     subject: `Access to the ${name} portal`,
     sentences: [
       `${inviter} invites you to the portal of ${name}.`,
-      `The invitation is good until ${day}, for one person.`,
+      `The invitation is good until ${day(expires_at)}, for one person.`,
     ],
   }),
   invitation_accepted: ({ inviter, name }) => ({
     subject: `${inviter} has accepted`,
     sentences: [`${inviter} has accepted your invitation to ${name}.`],
+  }),
+  secret_regenerated: ({ actor, name, at }, { moment }) => ({
+    subject: `New signing secret for ${name}`,
+    sentences: [
+      `${actor} made another signing secret for ${name} on ${moment(at)}.`,
+      "The former is good for nothing from now on: what it signs is refused.",
+      "The new one is not in this mail: it was shown once, to the person who made it.",
+    ],
+  }),
+  upload_token_rotated: ({ actor, name, at }, { moment }) => ({
+    subject: "Your upload token has changed",
+    sentences: [
+      `${actor} changed the upload token of ${name} on ${moment(at)}.`,
+      "The former is good for nothing from now on: what is uploaded with it is refused.",
+      "The new one is not in this mail: ask the person who changed it.",
+    ],
+  }),
+  campaign_launched: ({ campaign, name, link, starts_on, ends_on, paid_for }, { days }) => ({
+    subject: `${campaign}: your link`,
+    sentences: [
+      `The campaign ${campaign} of ${name} is active${days(starts_on, ends_on)}.`,
+      `Your link on the host of links: ${link}`,
+      ...(paid_for === "" ? [] : [`You are paid for: ${paid_for}.`]),
+    ],
   }),
 };
 const leads = {
@@ -62,20 +119,39 @@ const leads = {
   en: { link: "Accept the invitation", token: "Code of the invitation" },
 } as const;
 
-const dayOf = (at: number, locale: "es" | "en"): string =>
-  new Intl.DateTimeFormat(locale === "es" ? "es-MX" : "en-US", {
-    dateStyle: "long",
-    timeZone: "America/Mexico_City",
-  }).format(at);
+const ZONE = "America/Mexico_City";
+const writtenIn = (locale: "es" | "en"): Written => {
+  const tag = locale === "es" ? "es-MX" : "en-US";
+  const long = new Intl.DateTimeFormat(tag, { dateStyle: "long", timeZone: ZONE });
+  const exact = new Intl.DateTimeFormat(tag, { dateStyle: "long", timeStyle: "short", timeZone: ZONE });
+  const day = (at: number): string => long.format(at);
+  const [from, to] = locale === "es" ? ["desde el", "hasta el"] : ["from", "to"];
+  const given = (word: string, date: string): string => (date === "" ? "" : ` ${word} ${day(startOfDay(date))}`);
+  return {
+    day,
+    moment: (at) => exact.format(at),
+    days: (first, last) => given(from!, first) + given(to!, last),
+  };
+};
 
 /** Names come from people: no line break reaches a header, and no tag the HTML. */
 const oneLine = (text: string): string => text.replace(/[\p{Cc}\u2028\u2029]+/gu, " ");
 const escaped = (text: string): string => text.replace(/[&<>"']/g, (sign) => `&#${sign.charCodeAt(0)};`);
 
+/** Two recipients of one happening have two mails, also where both lie in one mailbox. */
+const addressOf = (recipient: string): string => createHash("sha256").update(recipient).digest("hex").slice(0, 12);
+
+const noFacts: Required<MailFacts> = {
+  ...{ inviter: "", actor: "", name: "", clients: "", invitation_id: 0, expires_at: 0, at: 0 },
+  ...{ campaign: "", link: "", starts_on: "", ends_on: "", paid_for: "" },
+};
+
 /** The mail as it is sent; a mail that is sent again after a crash has the same id. */
 export const writeMail = ({ happening, recipient, template, locale, facts }: Mail, lead: Lead): WrittenMail => {
-  const all = { inviter: "", name: "", clients: "", invitation_id: 0, expires_at: 0, ...facts };
-  const { subject, sentences } = (locale === "es" ? spanish : english)[template](all, dayOf(all.expires_at, locale));
+  const { subject, sentences } = (locale === "es" ? spanish : english)[template](
+    { ...noFacts, ...facts },
+    writtenIn(locale),
+  );
   const label = lead && leads[locale][lead.label];
   const target =
     lead === undefined
@@ -90,6 +166,6 @@ export const writeMail = ({ happening, recipient, template, locale, facts }: Mai
     subject: oneLine(subject).slice(0, 200),
     text: [...sentences, ...(lead ? ["", `${label}: ${lead.value}`] : []), ""].join("\n"),
     html: `<!doctype html>\n<html lang="${locale}"><meta charset="utf-8"><body>\n${body}\n</body></html>\n`,
-    messageId: `<${happening.replace(/[^A-Za-z0-9._-]/g, ".")}@tributary.mails>`,
+    messageId: `<${happening.replace(/[^A-Za-z0-9._-]/g, ".")}.${addressOf(recipient)}@tributary.mails>`,
   };
 };

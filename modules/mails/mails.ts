@@ -8,6 +8,8 @@ const role = "tributary_tokens";
 /** What a mail says; no secret is kept in it. */
 export interface MailFacts {
   readonly inviter?: string;
+  /** Who did it, where it is no invitation. */
+  readonly actor?: string;
   /** Of the partner or the client. */
   readonly name?: string;
   /** Clients that a partner is to work with. */
@@ -15,8 +17,24 @@ export interface MailFacts {
   readonly invitation_id?: number;
   /** Unix milliseconds. */
   readonly expires_at?: number;
+  /** When it was done, in Unix milliseconds. */
+  readonly at?: number;
+  readonly campaign?: string;
+  /** Path of a tracking link on the host of links. */
+  readonly link?: string;
+  /** First and last day of the campaign (YYYY-MM-DD); empty: none. */
+  readonly starts_on?: string;
+  readonly ends_on?: string;
+  /** Event types for which the partner has a contract; empty: none. */
+  readonly paid_for?: string;
 }
-export type Template = "invitation_partner" | "invitation_client" | "invitation_accepted";
+export type Template =
+  | "invitation_partner"
+  | "invitation_client"
+  | "invitation_accepted"
+  | "secret_regenerated"
+  | "upload_token_rotated"
+  | "campaign_launched";
 export interface Mail {
   /** kind:id, e.g. invitation:7 */
   readonly happening: string;
@@ -27,11 +45,15 @@ export interface Mail {
 }
 
 /** Inside the transaction of what happened, under the role tributary_tokens. */
-export const queueMail = async (tx: Transaction, mail: Mail): Promise<void> => {
+export const queueMail = (tx: Transaction, mail: Mail): Promise<void> => queueMails(tx, [mail]);
+
+/** The same of many, in one statement. */
+export const queueMails = async (tx: Transaction, mails: readonly Mail[]): Promise<void> => {
+  if (mails.length === 0) return;
   await tx.query(sql`
     insert into mails (happening, recipient, template, locale, facts)
-    values (${mail.happening}, ${mail.recipient}, ${mail.template}, ${mail.locale},
-      ${JSON.stringify(mail.facts)}::jsonb)
+    select happening, recipient, template, locale, facts from jsonb_to_recordset(${JSON.stringify(mails)}::jsonb)
+      as given (happening text, recipient text, template text, locale text, facts jsonb)
     on conflict (happening, recipient) do nothing`);
 };
 

@@ -196,3 +196,20 @@ export const endedByLeaving = async (
     order by contract_id`);
   return { links: links.map(({ link_id }) => link_id), contracts };
 };
+
+/** Event types for which contracts of these partners with the client pay, now or later. */
+export const paidFor = async (
+  tx: PoolClient,
+  clientId: number,
+  partners: readonly number[],
+  today: string,
+): Promise<ReadonlyMap<number, readonly string[]>> => {
+  const { rows } = await tx.query<{ partner_id: number; types: readonly string[] }>(sql`
+    select partner_id, array_agg(distinct event_type order by event_type) as types from (
+      select distinct on (contract_id) partner_id, event_type, status, effective_to from segment_commissions
+      where client_id = ${clientId} and partner_id = any (${partners}::int[])
+      order by contract_id, version desc) newest
+    where status = 'active' and (effective_to is null or effective_to > ${today}::date)
+    group by partner_id`);
+  return new Map(rows.map(({ partner_id, types }) => [partner_id, types]));
+};

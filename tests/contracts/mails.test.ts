@@ -81,8 +81,38 @@ test("a mail has the same id each time, no line break in its subject, and no tag
   const facts = { ...mail.facts, inviter: "<script>\r\nBcc: x@evil.example", name: "A\u2028B\nC" };
   const written = writeMail({ ...mail, facts }, { label: "link", value: 'https://p.example/"><b>' });
   expect(written.subject).toBe("Access to the A B C portal");
-  expect(written.messageId).toBe("<invitation.1@tributary.mails>");
+  expect(written.messageId).toMatch(/^<invitation\.1\.[0-9a-f]{12}@tributary\.mails>$/);
+  expect(writeMail({ ...mail, facts }, undefined).messageId).toBe(written.messageId);
+  expect(writeMail({ ...mail, recipient: "bea@shop.example" }, undefined).messageId).not.toBe(written.messageId);
   expect(written.html).not.toMatch(/<script>|"><b>/);
   expect(written.text).toContain("January 8, 2026");
   expect(writeMail({ ...mail, locale: "es" }, undefined).text).toContain("8 de enero de 2026");
+});
+
+test("what became of secrets, tokens and campaigns is said in both languages, as text and as HTML", () => {
+  const at = Date.UTC(2026, 0, 8, 18, 30);
+  const facts = {
+    ...{ actor: "Bea", name: "Shop & Co", campaign: "Summer", link: "/c/abc", at },
+    ...{ starts_on: "2026-02-01", ends_on: "", paid_for: "purchase" },
+  };
+  const written = (template: Mail["template"], locale: Mail["locale"]) =>
+    writeMail({ ...mail, template, locale, facts }, undefined);
+  const secret = written("secret_regenerated", "es");
+  expect(secret.subject).toBe("Nuevo secreto de firma de Shop & Co");
+  expect(secret.text).toContain("8 de enero de 2026");
+  expect(secret.text).toContain("12:30");
+  expect(secret.html).toContain('<html lang="es">');
+  expect(secret.html).toContain("Shop &#38; Co");
+  expect(written("secret_regenerated", "en").subject).toBe("New signing secret for Shop & Co");
+  expect(written("upload_token_rotated", "es").subject).toBe("Su token de carga ha cambiado");
+  expect(written("upload_token_rotated", "en").text).toContain("The former is good for nothing");
+  const launched = written("campaign_launched", "es");
+  expect(launched.subject).toBe("Summer: su enlace");
+  expect(launched.text).toContain("desde el 1 de febrero de 2026.");
+  expect(launched.text).toContain("/c/abc");
+  expect(launched.text).toContain("Se le paga por: purchase.");
+  const other = { ...facts, ends_on: "2026-02-28", paid_for: "" };
+  const { text } = writeMail({ ...mail, template: "campaign_launched", locale: "en", facts: other }, undefined);
+  expect(text).toContain("is active from February 1, 2026 to February 28, 2026.");
+  expect(text).not.toContain("paid");
 });

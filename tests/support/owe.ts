@@ -9,19 +9,28 @@ interface Owed {
   readonly payable: bigint;
   readonly held: bigint;
   readonly currency: string;
+  /** The month that it is booked to; January 2026 when left out. */
+  readonly period?: { readonly year: number; readonly month: number };
+  readonly segment?: string;
 }
 let entries = 0;
 
 /** Needs the owner of the tables. */
-export const owe = async (owner: pg.Pool, { client, partner, payable, held, currency }: Owed): Promise<void> => {
+export const owe = async (
+  owner: pg.Pool,
+  { client, partner, payable, held, currency, ...more }: Owed,
+): Promise<void> => {
+  const { period = { year: 2026, month: 1 }, segment = null } = more;
   entries += 1;
   const id = `owed-${partner}-${entries}`;
   await owner.query(sql`
     with entry as (
       insert into ledger_entries (client_id, entry_id, kind, partner_id, conversion_id, change_id, conversion_version,
-        event_type, currency, amount_minor, held_minor, formula, inputs, occurred_at, year, month, held, content_hash)
+        event_type, currency, amount_minor, held_minor, formula, inputs, occurred_at, year, month, held, content_hash,
+        segment)
       values (${client}, ${id}, 'earned', ${partner}, ${id}, ${id}, 1, 'purchase', ${currency}, ${payable + held},
-        ${held}, 'given', '{}', now(), 2026, 1, false, 'x') returning client_id, entry_id)
+        ${held}, 'given', '{}', now(), ${period.year}, ${period.month}, false, 'x', ${segment})
+      returning client_id, entry_id)
     insert into ledger_lines (client_id, entry_id, line, account, currency, amount_minor)
     select client_id, entry_id, line, account, ${currency}::text, amount from entry, (values
       (1, 'expense:client', ${payable + held}::bigint), (2, 'payable:partner', ${-payable}::bigint),

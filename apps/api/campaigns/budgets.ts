@@ -1,8 +1,9 @@
-// The budgets that a launch brings: in the currency of the client, of months that are still open.
+// What a budget must keep to: in the currency of the client, of months that are still open.
 import { dayOf, monthsAfter } from "../../../domain/calendar.ts";
 import { toMinor } from "../../../domain/money.ts";
 import { Problem } from "../../../infra/http/problem.ts";
-import { setBudget } from "../../../modules/budgets/budgets.ts";
+import { type BudgetAmount, type BudgetKey, setBudget } from "../../../modules/budgets/budgets.ts";
+import { firstDayOf } from "../../../modules/budgets/pace.ts";
 import { readSegments } from "../../../modules/reference/client-reads.ts";
 import { fault } from "../request/accept.ts";
 import { lockedFrom } from "../request/range.ts";
@@ -15,6 +16,8 @@ interface Budget {
   readonly month: number;
   readonly amount: string;
   readonly segment: string | null;
+  readonly note?: string | null | undefined;
+  readonly on_overspend?: "alert" | "stop" | undefined;
 }
 
 /** Throws Problem 409 `month_closed` when the month of this day is locked. */
@@ -27,21 +30,30 @@ export const checkOpen = (day: string, pointer: string): void => {
   });
 };
 
-/** Ids, in the order given. Throws Problem 400 and 409 with the place of the fault. */
-export const setBudgets = async (
+/** A budget that may be set. */
+export interface CheckedBudget {
+  readonly key: BudgetKey;
+  readonly amount: BudgetAmount;
+}
+
+/**
+ * `placeOf` says where a budget stands in the body. Throws Problem 400, and 409 for a locked month,
+ * with the place of the fault.
+ */
+export const checkBudgets = async (
   { tx, scope }: Work,
   client: { readonly client_id: number; readonly currency: string },
   budgets: readonly Budget[],
-): Promise<readonly number[]> => {
+  placeOf: (n: number) => string = (n) => `/budgets/${n}`,
+): Promise<readonly CheckedBudget[]> => {
   if (budgets.length === 0) return [];
   const { client_id, currency } = client;
   const segments = (await readSegments(tx, client_id, scope.clients)).map(({ code }) => code);
   const latest = monthsAfter(`${dayOf(Date.now()).slice(0, 7)}-01`, MOST_MONTHS_AHEAD);
   const seen = new Set<string>();
-  const ids: number[] = [];
-  for (const [n, { year, month, amount, segment }] of budgets.entries()) {
-    const pointer = `/budgets/${n}`;
-    const first = `${year}-${String(month).padStart(2, "0")}-01`;
+  const checked = budgets.map(({ year, month, amount, segment, note, on_overspend }, n) => {
+    const pointer = placeOf(n);
+    const first = firstDayOf({ year, month });
     const read = toMinor(amount, currency);
     if (read.kind !== "amount") throw fault(`${pointer}/amount`, "invalid_value", `${read.why} (${currency})`);
     if (read.minor <= 0n) throw fault(`${pointer}/amount`, "invalid_value", "give more than zero");
@@ -50,9 +62,16 @@ export const setBudgets = async (
     if (first > latest) throw fault(`${pointer}/month`, "invalid_value", `at most ${MOST_MONTHS_AHEAD} months ahead`);
     if (seen.has(`${first}:${segment}`)) throw fault(pointer, "duplicate_item", "give each budget once");
     seen.add(`${first}:${segment}`);
-    checkOpen(first, `${pointer}/month`);
-    const saved = await setBudget(tx, { client_id, year, month, segment }, { amount_minor: read.minor, currency });
-    ids.push(saved.budget_id);
-  }
+    const set = { amount_minor: read.minor, currency, note, on_overspend };
+    return { key: { client_id, year, month, segment }, amount: set, first, pointer };
+  });
+  for (const { first, pointer } of checked) checkOpen(first, `${pointer}/month`);
+  return checked;
+};
+
+/** Ids, in the order given. */
+export const setBudgets = async ({ tx }: Work, budgets: readonly CheckedBudget[]): Promise<readonly number[]> => {
+  const ids: number[] = [];
+  for (const { key, amount } of budgets) ids.push((await setBudget(tx, key, amount)).budget_id);
   return ids;
 };

@@ -43,7 +43,7 @@ const pageReply = async (
   const page = await ask.read(async (tx, scope) => {
     const reading: Reading = { names: ask.fields, sort, clients: tenantsOf(scope) };
     const { rows: found, next } = await pageOfRows(tx, rows, reading, { behind, limit });
-    return { data: await complete(found, scope), next };
+    return { data: await complete(found, scope, tx), next };
   });
   const { data, next } = page;
   return {
@@ -92,7 +92,7 @@ const csvReply = async ({ route }: Arrived, ask: Ask, { rows, complete }: Source
           head = "";
         };
         for await (const some of everyRow(tx, rows, reading)) {
-          const sent = (await complete(some, scope)).map((row) => shape.parse(row) as typeof row);
+          const sent = (await complete(some, scope, tx)).map((row) => shape.parse(row) as typeof row);
           await put(
             sent
               .map((row) =>

@@ -1,6 +1,7 @@
 // The range of days that a request asks for, and the stamp that says how fresh an answer is.
 import { dayOf, monthOf, monthsAfter, startOfDay } from "../../../domain/calendar.ts";
 import { Problem } from "../../../infra/http/problem.ts";
+import { firstDayOf, type MonthOfYear, spanOfMonth } from "../../../modules/budgets/pace.ts";
 import type { UnixMs } from "../../../stream/flow.ts";
 
 const DAYS = 30;
@@ -69,4 +70,12 @@ export const stampOf = (now: UnixMs, asOf: UnixMs, newest: UnixMs | null, to: st
 export const formerMonthState = (now: UnixMs): "provisional" | "locked" => {
   const { year, month } = monthOf(now);
   return now < startOfDay(`${year}-${String(month).padStart(2, "0")}-0${LOCKED_ON}`) ? "provisional" : "locked";
+};
+
+/** Of a month of America/Mexico_City. */
+export const monthStateOf = (month: MonthOfYear, now: UnixMs): "future" | "open" | "provisional" | "locked" => {
+  const { from, to } = spanOfMonth(month);
+  if (now < from) return "future";
+  if (now < to) return "open";
+  return now < lockedFrom(firstDayOf(month)) ? "provisional" : "locked";
 };

@@ -88,7 +88,7 @@ const done = async (
   return work({
     tx,
     scope,
-    audit: (entry) => writeAudit(tx, act, entry),
+    audit: (...entries) => writeAudit(tx, act, ...entries),
     change: async (changes, conflicts = {}, placeOf = () => "") => {
       try {
         const saved = await writeReferenceWithin(tx, user.email, changes, scope.clients);

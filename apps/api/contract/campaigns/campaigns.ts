@@ -1,6 +1,7 @@
 // The contracts of campaigns: what they are, how they change, and their launch.
 import { z } from "zod";
 import { termFields } from "../../../../modules/reference/contract-terms.ts";
+import { budgetFields } from "../budgets/relo-budgets.ts";
 import { contract, listContract } from "../contract.ts";
 import { choice, day, eventType, id, idText, ofId, time, url, version, words } from "../fields.ts";
 
@@ -128,13 +129,6 @@ const commission = z.strictObject({
   effective_from: day,
   effective_to: day.nullable().default(null),
 });
-const budget = z.strictObject({
-  year: z.int().min(2_000).max(2_100),
-  month: z.int().min(1).max(12),
-  amount: z.string().max(30),
-  segment: segment.nullable().default(null),
-});
-
 export const launchCampaign = contract({
   route: "POST /api/campaigns/:id/launch",
   summary: "Makes links, contracts and budgets and lets a draft or paused campaign run: all of it, or nothing.",
@@ -143,7 +137,7 @@ export const launchCampaign = contract({
     patterns: campaignFields.patterns.optional(),
     partners: partners.min(1, "name at least one partner"),
     commissions: z.array(commission).max(1_000).default([]),
-    budgets: z.array(budget).max(120).default([]),
+    budgets: z.array(z.strictObject(budgetFields)).max(120).default([]),
     version,
   }),
   answers: z.object({

@@ -3,8 +3,9 @@ import { dayOf } from "../../../../domain/calendar.ts";
 import { Problem } from "../../../../infra/http/problem.ts";
 import { announce } from "../../../../modules/outbox/outbox.ts";
 import { readCampaign } from "../../../../modules/reference/campaign-reads.ts";
-import { checkOpen, setBudgets } from "../../campaigns/budgets.ts";
+import { checkBudgets, checkOpen, setBudgets } from "../../campaigns/budgets.ts";
 import { campaignToChange, checkPartners, partnersOfPatterns, warningsOf } from "../../campaigns/checks.ts";
+import { queueLaunchMails } from "../../campaigns/launch-mails.ts";
 import { linkChanges } from "../../campaigns/links.ts";
 import { launchCampaign, readCampaign as shownContract } from "../../contract/campaigns/campaigns.ts";
 import { fieldsOf } from "../../contract/contract.ts";
@@ -27,14 +28,14 @@ const launched = async (work: Work, { params, body, role, checkVersion }: Launch
     throw new Problem("conflict", `a campaign that is ${before.status} is not launched`, {
       code: "invalid_transition",
     });
-  const { currency } = await openClient(work, client_id, ["currency"]);
+  const { name, currency } = await openClient(work, client_id, ["name", "currency"]);
   const contracts = await contractsOf(work, client_id, body.commissions);
   await checkPartners(work, client_id, partnersOfPatterns(body.patterns));
   const wanted = { campaign_id: params.id, client_id, pointer: "/partners", isWhole: false };
   const links = await linkChanges(work, { ...wanted, partners: body.partners });
   if (before.ends_on !== null && before.ends_on < dayOf(Date.now()))
     throw fault("", "ends_in_past", `the campaign ended on ${before.ends_on}: give it another ends_on first`);
-  const budgets = await setBudgets(work, { client_id, currency }, body.budgets);
+  const budgets = await setBudgets(work, await checkBudgets(work, { client_id, currency }, body.budgets));
   const after = { status: "active" as const, patterns: body.patterns ?? before.patterns };
   const saved = await change(
     { campaigns: [{ campaign_id: params.id, ...after }], links, contracts } as Parameters<typeof change>[0],
@@ -51,6 +52,10 @@ const launched = async (work: Work, { params, body, role, checkVersion }: Launch
   await audit({ action: "campaign.launched", client_id, entity, before, after: { ...after, ...made } });
   const campaign = (await readCampaign(tx, params.id, scope.clients, fieldsOf(shownContract, role)))!;
   const on = campaign.links.filter((link: { status: string }) => link.status === "active");
+  const { name: campaignName, starts_on, ends_on } = before;
+  await queueLaunchMails(work, { client_id, name }, [
+    { campaign_id: params.id, version: known.version, campaign: campaignName, starts_on, ends_on, links: on },
+  ]);
   const warnings = warningsOf(after.patterns as typeof before.patterns, on.length);
   return { body: { campaign, links: on, commissions: saved.contractIds, budgets, warnings } };
 };

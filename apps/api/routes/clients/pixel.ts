@@ -1,11 +1,15 @@
 // The routes of a client's pixel. The older form is the same store and the same change, with the
 // secret beside it.
+import { randomUUID } from "node:crypto";
 import type { PoolClient } from "pg";
 import {
   clientSecretWithin,
   newClientSecret,
   saveClientSecretWithin,
 } from "../../../../modules/access/client-secrets.ts";
+import { staffOf } from "../../../../modules/access/recipients.ts";
+import { asUsers } from "../../../../modules/access/users.ts";
+import { queueMails } from "../../../../modules/mails/mails.ts";
 import {
   hostOf,
   readPixelConfig,
@@ -55,11 +59,23 @@ export const routes = ({ keyring }: Pick<ApiPorts, "keyring">): readonly Route[]
       }),
     ),
 
-    route(contracts.regenerateSecret, ({ write, params }) =>
+    route(contracts.regenerateSecret, ({ write, params, user }) =>
       write(async (work) => {
-        await openClient(work, params.id);
+        const { tx } = work;
+        const { name } = await openClient(work, params.id, ["name"]);
         const hmac_secret = newClientSecret();
-        await saveClientSecretWithin(work.tx, params.id, hmac_secret, keyring);
+        await saveClientSecretWithin(tx, params.id, hmac_secret, keyring);
+        const happening = `secret-regenerated:${randomUUID()}`;
+        const facts = { actor: user.name, name, at: Date.now() };
+        const staff = await staffOf(tx, params.id);
+        await asUsers(tx, () =>
+          queueMails(
+            tx,
+            staff.map(({ email, locale }) => {
+              return { happening, recipient: email, template: "secret_regenerated", locale, facts };
+            }),
+          ),
+        );
         await work.audit({ action: "secret.regenerated", client_id: params.id, entity: `client:${params.id}` });
         return { body: { hmac_secret } };
       }),

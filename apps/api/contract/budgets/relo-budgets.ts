@@ -1,0 +1,66 @@
+// The contracts of what a client wants to spend in a month.
+import { z } from "zod";
+import { contract, listContract } from "../contract.ts";
+import { choice, id, ofId, time, version, words } from "../fields.ts";
+
+const segment = z.string().regex(/^[A-Z0-9]{2,8}$/, "2 to 8 upper-case letters and digits");
+const numberText = (pattern: RegExp, hint: string) =>
+  z.codec(z.string().regex(pattern, hint), z.int(), { decode: Number, encode: String });
+const yearText = numberText(/^(20\d\d|2100)$/, "give a year from 2000 to 2100");
+const monthText = numberText(/^([1-9]|1[0-2])$/, "give a month from 1 to 12");
+
+/** What is set; a launch sets budgets too. */
+export const budgetFields = {
+  year: z.int().min(2_000).max(2_100),
+  month: z.int().min(1).max(12),
+  amount: z.string().max(30),
+  segment: segment.nullable().default(null),
+};
+
+const row = z.object({
+  id,
+  client_id: id,
+  year: z.int(),
+  month: z.int(),
+  segment: z.string().nullable().describe("null: all of them"),
+  amount: z.string(),
+  currency: z.string(),
+  note: z.string().nullable(),
+  on_overspend: choice(["alert", "stop"]),
+  spent: z.string().describe("commissions booked to the month, in the currency of the budget"),
+  share: z.number().describe("spent / amount"),
+  pace: z.number().nullable().describe("1: on plan; null before the month begins"),
+  forecast: z.string().nullable().describe("at the end of the month; null before its first tenth is over"),
+  month_state: choice(["future", "open", "provisional", "locked"]),
+  version: z.int(),
+  created_at: time,
+  updated_at: time,
+});
+
+export const listBudgets = listContract({
+  route: "GET /api/clients/:id/relo-budgets",
+  summary: "Budgets of a client by month, with what was spent of them.",
+  params: ofId,
+  filters: { year: yearText.optional(), month: monthText.optional(), segment: segment.optional() },
+  rows: row,
+  sorts: ["-period", "period"],
+});
+
+export const saveBudget = contract({
+  route: "POST /api/clients/:id/relo-budgets",
+  summary: "Sets the budget of a month: 201 a new one, 200 the next version of the one with this key.",
+  params: ofId,
+  body: z.strictObject({
+    ...budgetFields,
+    currency: z.string().length(3).optional().describe("that of the client"),
+    note: words(1_000).nullable().optional(),
+    on_overspend: choice(["alert", "stop"])
+      .optional()
+      .describe("stop, of all segments alone: the campaigns of the client are to pause at 100 %"),
+    version,
+  }),
+  answers: row,
+  status: 201,
+  isIdempotent: true,
+  conflicts: ["version_conflict", "client_archived", "month_closed"],
+});

@@ -187,6 +187,26 @@ test("a keeper that was taken for dead ends nothing: the one that took over does
   expect((await owner.query("select from group_holds")).rowCount).toBe(0);
 });
 
+test("a hold that outlived the end of its move is ended by the next keeper", async () => {
+  const { id } = (await apply((await plan()).body.plan_token)).body;
+  await owner.query(
+    `update moves set status = 'completed', finished_at = clock_timestamp(), is_held = true,
+      lease_until = clock_timestamp() - interval '1 second'`,
+  );
+  await owner.query(
+    `insert into group_holds (group_name, operation_id, kind, actor, released_at)
+      values ($1, $2, 'rewind', 'ana', clock_timestamp())`,
+    [GROUP, id],
+  );
+  const keeper = openKeeper();
+  try {
+    expect(await keeper.value.work(atWork)).toBe(0);
+  } finally {
+    await keeper.stop();
+  }
+  expect((await owner.query("select from group_holds")).rowCount).toBe(0);
+});
+
 test("a move whose group was released by hand is not begun again", async () => {
   const { id } = (await apply((await plan()).body.plan_token)).body;
   const first = openKeeper();

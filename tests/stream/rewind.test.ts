@@ -157,6 +157,23 @@ describe("a rewind", () => {
     expect(committed.get(0)).toBeGreaterThanOrEqual(80);
   });
 
+  test("that is named goes on with no hold but its own, though another wants the same", async () => {
+    const { ports, holds, audit } = world();
+    await ports.holds.take({ group: "g", operation: "op_other", kind: "rewind", actor: "ana", reason: null });
+    await expect(rewindGroup(ports, request(20, { operation: "op_own" }))).rejects.toThrow("held by op_other");
+    expect([[...holds.keys()], audit]).toEqual([["g"], []]);
+  });
+
+  test("that is named and has caught up since is ended, and not begun once more", async () => {
+    const { ports, holds, audit, effects, dyingAt } = world();
+    const plan = { topic: "t", to: "time 20", partitions: [{ partition: 0, committed: 80, target: 20, low: 0 }] };
+    await ports.holds.take({ group: "g", operation: "op_own", kind: "rewind", actor: "me", reason: null, plan });
+    await ports.holds.release("op_own");
+    const report = await rewindGroup(dyingAt(Number.POSITIVE_INFINITY), request(20, { operation: "op_own" }));
+    expect([report.operation, report.isResumed, audit, [...holds]]).toEqual(["op_own", true, ["op_own succeeded"], []]);
+    expect(effects).not.toContain("set");
+  });
+
   test("leaves a partition alone that would go forward", async () => {
     const { ports } = world();
     const { partitions } = await rewindGroup(ports, request(70));

@@ -22,8 +22,11 @@ import { openTokens } from "../../modules/access/tokens.ts";
 import { userOf } from "../../modules/access/users.ts";
 import { openDelivery } from "../../modules/alerts/delivery.ts";
 import { openMailer } from "../../modules/alerts/mail.ts";
+import { openPositions } from "../../modules/figures/positions.ts";
+import { groupsNow } from "../../modules/groups/group-reads.ts";
 import { openPlans } from "../../modules/reference/plans.ts";
 import { topics } from "../../topics.ts";
+import { pipeline } from "../../topology.ts";
 import type { Config } from "./config.ts";
 import { identify } from "./identity.ts";
 import { USUAL } from "./limits.ts";
@@ -55,6 +58,7 @@ export const api =
       log,
     });
     const audit = await openAudit(config, kafka, scope);
+    const logReads = await openLogReads(kafka, scope);
     const cursorKeys = config.TRIBUTARY_SECRET.accepted.map((secret) => derive(secret, "api.cursor"));
     const { TRIBUTARY_SECRET: keyring, PORTAL_URL: portal } = config;
     const ports: Omit<ApiPorts, "served"> = {
@@ -63,7 +67,10 @@ export const api =
       audit,
       cursorKeys,
       planKeys: config.TRIBUTARY_SECRET.accepted.map((secret) => derive(secret, "api.plan")),
-      log: await openLogReads(kafka, scope),
+      log: logReads,
+      positions: openPositions(stores.pool, () =>
+        logReads((sources) => groupsNow({ pool: stores.pool, ...sources, topology: pipeline }, Date.now())),
+      ),
       keyring,
       portal,
       ...stores,

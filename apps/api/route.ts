@@ -11,6 +11,7 @@ import type { Scope } from "../../modules/access/scope.ts";
 import type { Role, User } from "../../modules/access/users.ts";
 import type { Alert } from "../../modules/alerts/alert.ts";
 import type { Act, AuditEntry } from "../../modules/audit/audit.ts";
+import type { PositionReads } from "../../modules/figures/positions.ts";
 import type { OperationPorts } from "../../modules/operations/operations.ts";
 import type { ReferenceChanges } from "../../modules/reference/records.ts";
 import type { SavedChange } from "../../modules/reference/writer.ts";
@@ -35,6 +36,8 @@ export interface ApiPorts {
   readonly log: <T>(question: (sources: { readonly kafka: Kafka; readonly admin: Admin }) => Promise<T>) => Promise<T>;
   /** Sign the plans of moves: the first one does, each is accepted. */
   readonly planKeys: readonly Buffer[];
+  /** How far what came is stored: `as_of` of figures. */
+  readonly positions: PositionReads;
   /** Sign cursors: the first one does, each is accepted. */
   readonly cursorKeys: readonly Buffer[];
   readonly analytics: Look;

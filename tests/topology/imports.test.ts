@@ -119,6 +119,7 @@ const moduleImports: Readonly<Record<string, readonly string[]>> = {
   edges: ["access", "dead-letters"],
   explain: ["reference"],
   facts: ["reference"],
+  figures: ["groups", "rollups"],
   groups: ["operations"],
   installation: ["access", "privacy", "reference"],
   invitations: ["access", "audit", "mails", "reference"],

@@ -66,10 +66,11 @@ export const stampOf = (now: UnixMs, asOf: UnixMs, newest: UnixMs | null, to: st
   };
 };
 
-/** Of the month before the one in which `now` lies. */
-export const formerMonthState = (now: UnixMs): "provisional" | "locked" => {
+/** When the month before the one in which `now` lies is locked; null when it is. */
+export const formerMonthLocks = (now: UnixMs): UnixMs | null => {
   const { year, month } = monthOf(now);
-  return now < startOfDay(`${year}-${String(month).padStart(2, "0")}-0${LOCKED_ON}`) ? "provisional" : "locked";
+  const locks = startOfDay(`${year}-${String(month).padStart(2, "0")}-0${LOCKED_ON}`);
+  return now < locks ? locks : null;
 };
 
 /** Of a month of America/Mexico_City. */
@@ -79,3 +80,7 @@ export const monthStateOf = (month: MonthOfYear, now: UnixMs): "future" | "open"
   if (now < to) return "open";
   return now < lockedFrom(firstDayOf(month)) ? "provisional" : "locked";
 };
+
+/** Of the month before the one in which `now` lies. */
+export const formerMonthState = (now: UnixMs): "provisional" | "locked" =>
+  formerMonthLocks(now) === null ? "locked" : "provisional";

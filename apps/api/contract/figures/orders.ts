@@ -1,0 +1,56 @@
+// The shape of a line of an order as partners and campaigns list it.
+import { z } from "zod";
+import { choice, day, id, time } from "../fields.ts";
+import { money } from "./shapes.ts";
+
+export const orderFilters = {
+  segment: z
+    .string()
+    .regex(/^[A-Z0-9]{2,8}$/, "2 to 8 upper-case letters and digits")
+    .optional(),
+};
+
+const statuses = {
+  /** As the partner is shown it, and without the reasons of a review. */
+  partner: choice(["pending", "under_review", "reversed"]),
+  others: choice(["pending", "on_hold", "reversed"]),
+};
+
+const shared = {
+  id: z.string(),
+  client_id: id,
+  order_id: z.string().nullable().describe("as the sender wrote it"),
+  day,
+  occurred_at: time,
+  event_type: z.string(),
+  segment: z.string().nullable(),
+  campaign_id: id.nullable(),
+  campaign: z.string().nullable(),
+  link_code: z.string().nullable(),
+  status: choice(["credited", "reversed"]),
+  refund: choice(["none", "partial", "full"]),
+  commission: money.nullable().describe("null: not computed yet"),
+  currency: z.string(),
+  payable_from: time.nullable(),
+  reason: z.string().nullable(),
+  receipt_hash: z.string().nullable().describe("of the receipt of the commission, for a dispute"),
+};
+
+/** What a partner is shown: never what was sold. */
+export const partnerOrder = z.object({ ...shared, commission_status: statuses.partner.nullable() });
+
+export const fullOrder = z.object({
+  ...shared,
+  commission_status: statuses.others.nullable(),
+  product_id: z.string().nullable(),
+  quantity: z.int().nullable(),
+  value: money,
+  refunded: money,
+  rate: z.string().nullable().describe("of a contract by percent"),
+  contract_version: z.int().nullable(),
+  fraud: z.object({
+    score: z.int().nullable().describe("null: its event is not kept any more"),
+    band: choice(["ok", "review", "reject"]),
+    reasons: z.array(z.looseObject({})),
+  }),
+});

@@ -1,0 +1,177 @@
+// The contracts of what a partner earned: its dashboard, its orders and its payments. A partner is
+// never shown what was sold.
+import { z } from "zod";
+import { contract, listContract } from "../contract.ts";
+import { choice, currency, day, eventType, id, idText, ofId, range, time } from "../fields.ts";
+import { fullOrder, orderFilters, partnerOrder } from "./orders.ts";
+import {
+  change,
+  clicks,
+  conversions,
+  earnedBlock,
+  earnedOfClicks,
+  money,
+  ratio,
+  soldBlock,
+  soldOfClicks,
+  stamp,
+} from "./shapes.ts";
+
+const balance = { payable: money, held: money, carried: money, currency: z.string() };
+const states = {
+  pending: money,
+  under_review: money,
+  approved: money,
+  in_payment: money,
+  paid: money,
+  reversed: money,
+};
+const rates = { conversion_rate: ratio, approval_rate: ratio };
+
+/** What both shapes have; `totals` and the blocks are those of the reader. */
+const dashboard = <Totals extends z.ZodRawShape, Block extends z.ZodRawShape, Change extends z.ZodRawShape>(of: {
+  readonly totals: Totals;
+  readonly block: Block;
+  readonly change: Change;
+}) =>
+  z.object({
+    ...stamp,
+    basis: z.literal("sale_date"),
+    totals: z.object({ ...clicks, ...conversions, ...rates, ...of.totals }),
+    commission_by_status: z.object({ ...states, currency: z.string() }),
+    series: z.array(z.object({ day, ...clicks, ...conversions, commission: money })),
+    by_segment: z.array(z.object({ segment: z.string().nullable(), ...conversions, ...of.block })),
+    by_event_type: z.array(z.object({ event_type: z.string(), ...conversions, ...of.block })),
+    top_links: z.array(
+      z.object({
+        campaign_id: id,
+        campaign: z.string(),
+        code: z.string(),
+        url: z.string().describe("the path on the host of links"),
+        ...clicks,
+        ...conversions,
+        ...of.block,
+      }),
+    ),
+    previous: z.object({ clicks: change, conversions: change, commission: change, ...of.change }),
+    balance: z.object({ ...balance, other_currencies: z.array(z.object(balance)) }),
+    next_payment: z
+      .object({ year: z.int(), month: z.int(), amount: money, status: z.string() })
+      .nullable()
+      .describe("null: there is none yet"),
+    why_not_paid: z.array(
+      z.object({
+        code: choice(["threshold", "hold", "carried_debt", "review", "month_provisional", "no_contract"]),
+        sentence: z.string(),
+        amount: money.optional(),
+        currency: z.string().optional(),
+        until: time.optional(),
+      }),
+    ),
+  });
+
+export const readPartnerDashboard = contract({
+  route: "GET /api/partners/:id/dashboard",
+  summary: "What a partner brought and earned; zeros where there is nothing.",
+  params: ofId,
+  query: z.strictObject({ client_id: idText.optional(), currency: currency.optional(), ...range }),
+  answers: {
+    admin: dashboard({
+      totals: soldOfClicks,
+      block: soldBlock,
+      change: { orders: change, gross: change, refunded: change, net: change },
+    }).extend({ fraud: z.object({ ok: z.int(), review: z.int(), reject: z.int() }).describe("events by band") }),
+    partner: dashboard({ totals: earnedOfClicks, block: earnedBlock, change: {} }),
+  },
+});
+
+export const listPartnerOrders = listContract({
+  route: "GET /api/partners/:id/orders",
+  summary: "Lines of orders that a partner was credited for.",
+  params: ofId,
+  filters: {
+    client_id: idText.optional(),
+    ...range,
+    status: choice(["credited", "reversed"]).optional(),
+    commission_status: choice(["pending", "on_hold", "under_review", "reversed"]).optional(),
+    segment: orderFilters.segment,
+    campaign_id: idText.optional(),
+    event_type: eventType.optional(),
+  },
+  rows: { admin: fullOrder, partner: partnerOrder },
+  sorts: ["-occurred_at", "occurred_at", "-commission", "commission"],
+  csv: {
+    file: "partner-orders",
+    columns: {
+      order_id: "text",
+      day: "text",
+      occurred_at: "text",
+      event_type: "text",
+      segment: "text",
+      campaign: "text",
+      link_code: "text",
+      status: "text",
+      refund: "text",
+      commission: "number",
+      currency: "text",
+      commission_status: "text",
+      payable_from: "text",
+      product_id: "text",
+      quantity: "number",
+      value: "number",
+      refunded: "number",
+      rate: "number",
+    },
+  },
+});
+
+const payment = z.object({
+  id,
+  client_id: id,
+  client: z.string(),
+  year: z.int(),
+  month: z.int(),
+  amount: money,
+  currency: z.string(),
+  status: z.string(),
+  paid_at: time.nullable(),
+  reason: z.string().nullable(),
+  lines: z.array(z.object({ kind: z.string(), count: z.int(), amount: money })),
+});
+
+export const listPartnerPayments = listContract({
+  route: "GET /api/partners/:id/payments",
+  summary: "Payments of a partner; it sees those that are approved.",
+  params: ofId,
+  filters: {
+    client_id: idText.optional(),
+    year: z
+      .string()
+      .regex(/^2[01]\d\d$/, "give a year from 2000 on")
+      .optional(),
+    month: z
+      .string()
+      .regex(/^([1-9]|1[0-2])$/, "give a month from 1 to 12")
+      .optional(),
+    status: z.string().max(20).optional(),
+  },
+  rows: {
+    admin: payment.extend({
+      evidence: z.array(z.object({ id: z.string(), name: z.string(), uploaded_at: z.string() })),
+    }),
+    partner: payment,
+  },
+  sorts: ["-period", "period"],
+  csv: {
+    file: "payments",
+    columns: {
+      year: "number",
+      month: "number",
+      client: "text",
+      amount: "number",
+      currency: "text",
+      status: "text",
+      paid_at: "text",
+    },
+  },
+});

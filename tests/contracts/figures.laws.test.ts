@@ -1,0 +1,114 @@
+// Law C7 of money: what figures say of a client is what its report, its rollups and its ledger say,
+// in total and added up by day, partner and segment, whatever was sold and given back when.
+import fc from "fast-check";
+import { afterAll, expect, test } from "vitest";
+import { dayOf, startOfDay } from "../../domain/calendar.ts";
+import { toDecimal } from "../../domain/money.ts";
+import { openClickhouse } from "../../infra/clickhouse/client.ts";
+import { scopeOf } from "../../infra/clickhouse/query.ts";
+import { openPool, transaction } from "../../infra/postgres/sql.ts";
+import { clickFigures } from "../../modules/figures/click-figures.ts";
+import { periodsOf } from "../../modules/figures/periods.ts";
+import { type By, soldFigures } from "../../modules/figures/sold-figures.ts";
+import { earnedByDay } from "../../modules/reports/earned-by-day.ts";
+import { report } from "../../modules/reports/report.ts";
+import { figuresByDay } from "../../modules/rollups/rollup-reads.ts";
+import { hourMs } from "../support/builders.ts";
+import { sharedStack } from "../support/shared-stack.ts";
+import { settleRollups, storeLine } from "../support/sold.ts";
+
+const { env } = sharedStack();
+const pool = openPool(env.POSTGRES_URL!, { max: 4 });
+const clickhouse = openClickhouse(env.CLICKHOUSE_URL!);
+afterAll(() => Promise.all([pool.end(), clickhouse.close()]));
+
+let tenants = 700_000_000 + (Date.now() % 1_000_000) * 100;
+const BY: readonly By[] = ["day", "partner_id", "campaign_id", "event_type", "segment"];
+const span = { from: startOfDay("2026-05-01"), to: startOfDay("2026-08-01") };
+
+/** Around midnight and the ends of months in Mexico City, which are six in the morning in UTC. */
+const moment = fc
+  .tuple(
+    fc.constantFrom(Date.UTC(2026, 5, 1, 6), Date.UTC(2026, 5, 16, 6), Date.UTC(2026, 6, 1, 6)),
+    fc.nat({ max: 4 }),
+  )
+  .map(([midnight, n]) => midnight + [-hourMs, -1, 0, 1, hourMs][n]!);
+const line = fc.record({
+  at: moment,
+  partner_id: fc.constantFrom(21, 22),
+  campaign_id: fc.constantFrom(31, 32, null),
+  order: fc.integer({ min: 1, max: 4 }),
+  value: fc.integer({ min: 0, max: 1_000_000 }),
+  refund: fc.constantFrom(0, 50, 100),
+  segment: fc.constantFrom("MX", "VD", null),
+  isHeld: fc.boolean(),
+});
+
+test("figures agree with report, rollups and ledger, and every split adds up to its total", async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.array(line, { minLength: 1, maxLength: 8 }), async (lines) => {
+      const client_id = ++tenants;
+      for (const [n, { order, value, refund, ...one }] of lines.entries()) {
+        const commission = BigInt(Math.floor(value / 10));
+        await storeLine(
+          { pool, clickhouse },
+          {
+            ...{ ...one, client_id, n: n + 1, order_id: `o${order}`, value: BigInt(value), commission },
+            ...{ refunded: BigInt(Math.floor((value * refund) / 100)) },
+            ...{ taken_back: (commission * BigInt(refund)) / 100n },
+          },
+        );
+      }
+      await settleRollups({ pool, clickhouse });
+      const periods = periodsOf(span, Date.now(), Date.now());
+      const asked = { clients: [client_id], periods, by: BY, kinds: ["sold", "credited", "earned"] as const };
+      const found = await transaction(pool, [client_id], (tx) => soldFigures(tx, asked), { isReadOnly: true });
+      const sum = (kind: string, by: string, name: "amount" | "refunded") =>
+        found.reduce(
+          (all, one) =>
+            one.kind === kind && one.by === by && one.currency === "MXN" && one.period === "current"
+              ? all + one[name]
+              : all,
+          0n,
+        );
+      for (const by of BY) {
+        expect(sum("sold", by, "amount"), by).toBe(sum("sold", "total", "amount"));
+        expect(sum("sold", by, "refunded"), by).toBe(sum("sold", "total", "refunded"));
+        expect(sum("earned", by, "amount"), by).toBe(sum("earned", "total", "amount"));
+      }
+      const months = (await report(pool, client_id, "month")).rows;
+      const reported = (name: "revenue" | "refunded" | "commission") =>
+        months.reduce((all, row) => all + BigInt(row[name].replace(".", "")), 0n);
+      expect(sum("sold", "total", "amount")).toBe(reported("revenue"));
+      expect(sum("sold", "total", "refunded")).toBe(reported("refunded"));
+      expect(sum("earned", "total", "amount")).toBe(reported("commission"));
+      const orders = found.find((one) => one.kind === "sold" && one.by === "total" && one.currency === null)?.n;
+      expect(orders).toBe(new Set(lines.map(({ order }) => order)).size);
+      const credited = found.find((one) => one.kind === "credited" && one.by === "total" && one.currency === null)?.n;
+      const givenBack = ({ value, refund }: { value: number; refund: number }) => Math.floor((value * refund) / 100);
+      const whole = lines.filter((one) => givenBack(one) === 0 || givenBack(one) < one.value);
+      expect(credited ?? 0).toBe(whole.length);
+      const ofDay = (kind: string) =>
+        found
+          .filter((one) => one.kind === kind && one.by === "day" && one.currency === "MXN" && one.amount !== 0n)
+          .map(({ value, amount }) => `${value} ${toDecimal(amount, "MXN")}`)
+          .sort();
+      const rolled = await figuresByDay(clickhouse, scopeOf(client_id), span);
+      expect(ofDay("sold")).toEqual(
+        rolled
+          .filter((row) => row.revenue_minor !== 0n)
+          .map((row) => `${row.day} ${toDecimal(row.revenue_minor, "MXN")}`),
+      );
+      const earned = await earnedByDay(pool, [client_id], span);
+      expect(ofDay("earned")).toEqual(
+        earned
+          .filter((row) => row.amount_minor !== 0n)
+          .map((row) => `${row.day} ${toDecimal(row.amount_minor, "MXN")}`),
+      );
+      expect(new Set(lines.map(({ at }) => dayOf(at)))).toEqual(new Set(rolled.map(({ day }) => day)));
+      const none = { clients: [client_id], periods, by: [], tracking: [], mostMs: 5_000 };
+      expect((await clickFigures(clickhouse, none)).total.current.clicks).toBe(0);
+    }),
+    { numRuns: 8 },
+  );
+});

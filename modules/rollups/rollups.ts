@@ -53,14 +53,15 @@ group by client_id, bucket, ${groups}`;
 
 /**
  * Clicks on one link from one address and browser, each less than an hour after the one before it.
- * A click that names none of the three repeats nothing.
+ * A click that lacks one of the three repeats nothing. What the pixel saw on a page may be no click
+ * but a signal, so it makes no other click a repeat.
  */
 const repeats = (hours: readonly HourOf[]): string => `
   select client_id, toStartOfHour(ts) as hour, ${groups},
     ${rollupCounts.map((name) => (name === "repeats" ? "count() as repeats" : `0 as ${name}`)).join(", ")}, 0 as version
   from (
     select client_id, ts, ${groupOf},
-      lagInFrame(ts) over (partition by client_id, link_id, ip, ua order by ts, event_id
+      lagInFrame(ts) over (partition by client_id, link_id, ip, ua, source = 'pixel' order by ts, event_id
         rows between 1 preceding and current row) as before
     from events_current
     where (client_id, toStartOfHour(ts)) in (${listed(hours, -HOUR, HOUR, HOUR)})

@@ -106,6 +106,17 @@ describe("a click", () => {
     expect(await clicksBy(tenant, "hour")).toEqual([["06-15T19:00", 1, 0]]);
   });
 
+  test("is no repeat of what the pixel saw on the page before it", async () => {
+    const tenant = nextTenant();
+    await store(
+      click(tenant, 1, noon, { source: "pixel" }),
+      click(tenant, 2, noon + minuteMs, { source: "pixel" }),
+      click(tenant, 3, noon + 2 * minuteMs, { source: "batch" }),
+    );
+    await settle();
+    expect(await clicksBy(tenant, "hour")).toEqual([["06-15T18:00", 3, 1]]);
+  });
+
   test("before midnight is repeated by one of the next day of Mexico City", async () => {
     const tenant = nextTenant();
     const midnight = Date.UTC(2026, 5, 16, 6);

@@ -49,7 +49,7 @@ const inScope = ({ clients, partner_id, campaign_id, periods }: Asked): Sql => {
 
 /**
  * Lines that are credited now. An order whose id names none stands for its event, and a line that
- * was settled before refunds were kept has those of its conversion. Orders are told apart by a hash
+ * was settled before refunds were kept has those of its conversion. Orders are compared by a hash
  * of 64 bits, for texts are slow to sort.
  */
 const sold = (asked: Asked): Sql => sql`

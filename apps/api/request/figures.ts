@@ -1,5 +1,6 @@
 // What every route with figures asks first: the span, the one before it, and how fresh it all is.
 import { dayOf, monthsAfter, startOfDay } from "../../../domain/calendar.ts";
+import { derive } from "../../../domain/derive.ts";
 import { unavailable } from "../../../infra/http/problem.ts";
 import { type Periods, periodsOf } from "../../../modules/figures/periods.ts";
 import { newestEvents } from "../../../modules/rollups/rollup-reads.ts";
@@ -39,6 +40,9 @@ export const stampFor = async (
   const last = newest.size === 0 ? null : Math.max(...newest.values());
   return stampOf(now, asOf ?? last ?? periods.current.from, last, dayOf(periods.current.to - 1));
 };
+
+/** The same for good: a hash that was shown in a dispute can be made again. */
+export const receiptKeyOf = ({ keyring }: Pick<ApiPorts, "keyring">): Buffer => derive(keyring.pepper, "api.receipt");
 
 /** What the analytics store answers. Throws Problem 503, never a partial sum. */
 export const orAway = <T>(work: Promise<T>): Promise<T> =>

@@ -8,11 +8,11 @@ import { approvalRate, type By, commissionStates, soldFigures } from "../../../.
 import { campaignState } from "../../../../modules/reference/campaign-reads.ts";
 import * as contracts from "../../contract/figures/campaign-figures.ts";
 import { notFound } from "../../request/accept.ts";
-import { FIGURES_MS, type Frame, frameOf, isKept, orAway, stampFor } from "../../request/figures.ts";
+import { FIGURES_MS, type Frame, frameOf, isKept, orAway, receiptKeyOf, stampFor } from "../../request/figures.ts";
 import { spanOf } from "../../request/range.ts";
 import { type ApiPorts, type Ask, type Route, route } from "../../route.ts";
 
-type Ports = Pick<ApiPorts, "clickhouse" | "positions">;
+type Ports = Pick<ApiPorts, "clickhouse" | "positions" | "keyring">;
 type Asking = Pick<Ask, "read">;
 
 export const routes = (ports: Ports): readonly Route[] => [
@@ -60,7 +60,8 @@ export const routes = (ports: Ports): readonly Route[] => [
   route(contracts.listCampaignOrders, async ({ read, list, params, query }) => {
     await campaignOf({ read }, params.id);
     const { partner_id, status, segment } = query;
-    const rows = orderRows({ span: spanOf(query, Date.now()), campaign_id: params.id, partner_id, status, segment });
+    const filter = { campaign_id: params.id, partner_id, status, segment };
+    const rows = orderRows({ ...filter, span: spanOf(query, Date.now()), receiptKey: receiptKeyOf(ports) });
     return list(rows, async (found) => orAway(withFraud(ports.clickhouse, shownOrders(found))));
   }),
 ];

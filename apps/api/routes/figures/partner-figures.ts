@@ -23,12 +23,12 @@ import { readPartner } from "../../../../modules/partners/partner-reads.ts";
 import { paymentRows } from "../../../../modules/partners/payments.ts";
 import * as contracts from "../../contract/figures/partner-figures.ts";
 import { notFound } from "../../request/accept.ts";
-import { FIGURES_MS, type Frame, frameOf, isKept, orAway, stampFor } from "../../request/figures.ts";
+import { FIGURES_MS, type Frame, frameOf, isKept, orAway, receiptKeyOf, stampFor } from "../../request/figures.ts";
 import { checkFilter } from "../../request/partner.ts";
 import { formerMonthLocks, spanOf } from "../../request/range.ts";
 import { type ApiPorts, type Ask, type Route, route } from "../../route.ts";
 
-type Ports = Pick<ApiPorts, "clickhouse" | "positions">;
+type Ports = Pick<ApiPorts, "clickhouse" | "positions" | "keyring">;
 const BY: readonly By[] = ["day", "campaign_id", "event_type", "segment"];
 const TOP = 10;
 
@@ -97,6 +97,7 @@ export const routes = (ports: Ports): readonly Route[] => [
     const rows = orderRows({
       ...{ client_id, campaign_id, status, segment, event_type },
       span: spanOf(query, Date.now()),
+      receiptKey: receiptKeyOf(ports),
       partner_id: params.id,
       commission_status: commission_status === "under_review" ? "on_hold" : commission_status,
     });

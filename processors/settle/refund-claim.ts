@@ -2,7 +2,8 @@
 // it names.
 
 import { uuidOf } from "../../domain/ids.ts";
-import type { Claim, EventAttributed } from "../../schemas/generated.ts";
+import { refundedEventOf } from "../../domain/refunds.ts";
+import type { Claim, EventAttributed, EventReceived } from "../../schemas/generated.ts";
 import type { UnixMs } from "../../stream/flow.ts";
 import { changeLines } from "./change-lines.ts";
 import type { Changes } from "./credit-line.ts";
@@ -36,9 +37,16 @@ export const takeRefund = (changes: Changes, order: OrderState): Taken => {
   return { rows: isWritten ? rows : [{ row, at }, ...rows], state };
 };
 
+/** What was looked up is the first copy's event; a copy of the whole order is one of every line. */
+const asNamed = (refund: Refund, event: EventReceived, { lines }: OrderState): Refund => {
+  const named = refundedEventOf(event);
+  const isOfAll = named !== null && lines.filter(({ copied }) => copied.includes(named)).length > 1;
+  return isOfAll && refund.line_event_id !== null ? { ...refund, line_event_id: named } : refund;
+};
+
 /** A refund whose line was looked up leaves the key where it waited, and takes from its line. */
 export const moveRefund = (changes: Changes, order: OrderState): Taken => {
-  const asked = refundOf(changes.cause);
+  const asked = asNamed(refundOf(changes.cause), changes.cause.data.attributed.event, order);
   const others = order.refunds.filter(({ event_id }) => event_id !== asked.event_id);
   if (asked.line_event_id === null) return taken(changes, order, others);
   const first = firstOf(others, asked, order.lines);

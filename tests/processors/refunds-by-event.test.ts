@@ -325,6 +325,18 @@ describe("a refund that names an event", () => {
     expect(world.rows.at(-1)).toMatchObject({ version: 2, merged_into: expect.any(String) });
   });
 
+  test("of a copy of the whole order takes from each of its lines, with its order and without", () => {
+    for (const where of [inOrder, {}]) {
+      const world = settling();
+      world.meet(sale({ event_id: idOf("s"), product_id: "a", ...inOrder }));
+      world.meet(sale({ event_id: idOf("s2"), product_id: "b", ...inOrder }));
+      world.meet(pixelSale({ event_id: idOf("p"), product_id: null, ...inOrder }));
+      world.meet(refundOf("p", { value_minor: 50_00n, ...where }));
+      world.lookUp();
+      expect(JSON.parse(world.left()).map(([, minor]: [string, string]) => minor)).toEqual(["7500", "7500"]);
+    }
+  });
+
   test("is merged into its first copy when both have waited for their line, by product and by event", () => {
     for (const isByEvent of [false, true]) {
       const world = settling();

@@ -9,9 +9,9 @@ const local = (at: number): Date => new Date(at - 6 * HOUR);
 export const monthOf = (at: number): string => `${local(at).getUTCFullYear()}-${local(at).getUTCMonth() + 1}`;
 const periodOf = { lifetime: () => "", month: monthOf, day: (at: number) => local(at).toISOString().slice(0, 10) };
 export const least = (a: bigint, b: bigint): bigint => (a < b ? a : b);
-const most = (a: bigint, b: bigint): bigint => (a > b ? a : b);
+export const most = (a: bigint, b: bigint): bigint => (a > b ? a : b);
 export const sum = (all: readonly bigint[]): bigint => all.reduce((total, one) => total + one, 0n);
-const halfEven = (n: bigint, d: bigint): bigint => {
+export const halfEven = (n: bigint, d: bigint): bigint => {
   const twice = (n % d) * 2n;
   return n / d + (twice > d || (twice === d && (n / d) % 2n === 1n) ? 1n : 0n);
 };
@@ -42,6 +42,16 @@ export class Accounts {
   /** Those in force, in the order in which they were booked. */
   #credits: readonly Credit[] = [];
   readonly #firstSale = new Map<string, number>();
+  /** Months of tiers as they were settled last, with what they took of their cap. */
+  readonly #months = new Map<
+    string,
+    {
+      readonly name: string;
+      readonly month: string;
+      readonly ofCap: bigint;
+      readonly money: Readonly<Record<string, bigint>>;
+    }
+  >();
   constructor(history: History) {
     this.#history = history;
   }
@@ -60,7 +70,9 @@ export class Accounts {
   }
 
   close(credit: Credit | null): void {
+    if (credit === null) return;
     this.#credits = this.#credits.filter((one) => one !== credit);
+    if (!credit.isBack) this.settle(credit);
   }
 
   /**
@@ -74,28 +86,40 @@ export class Accounts {
     const earned = terms === undefined ? 0n : this.#earns(worth, terms);
     const credit = { ...worth, terms, earned, isHeld: false, refunded: 0n, isBack: false };
     this.#credits = [...this.#credits, credit];
+    this.settle(credit);
     return credit;
   }
 
   #earns(worth: Worth, terms: ContractSaved): bigint {
-    const { value, partner, at, first } = worth;
+    const { value } = worth;
     if (terms.type === "tiered" || this.#isOfOtherCurrency(worth, terms)) return 0n;
     if (terms.type === "recurring" && !this.#isWithin(worth, terms)) return 0n;
     let earned = (terms.amount ?? 0n) + halfEven(value * (terms.rate_ppm ?? 0n), MILLION);
     if (value > 0n) earned = most(earned, terms.min ?? earned);
     earned = least(earned, terms.max ?? earned);
     if (terms.cap === undefined) return earned;
-    const { period, amount } = terms.cap;
-    const together = this.#credits.filter(
-      (one) =>
-        one.first.client === first.client &&
-        one.partner === partner &&
-        one.terms?.event_type === terms.event_type &&
-        one.terms.segment === terms.segment &&
-        one.terms.cap !== undefined &&
+    return most(0n, least(earned, terms.cap.amount - this.#usedOf(worth, terms, null)));
+  }
+
+  /**
+   * What of a cap is used: by sales that earn one by one, and by all months of tiers but one.
+   * Counts belong to partner, client, segment, event type and period.
+   */
+  #usedOf({ first, partner, at }: Worth, { event_type, segment, cap }: ContractSaved, but: string | null): bigint {
+    const { period } = cap!;
+    const ofSales = this.#credits.filter(
+      ({ terms, ...one }) =>
+        `${one.first.client} ${one.partner}` === `${first.client} ${partner}` &&
+        `${terms?.event_type} ${terms?.segment}` === `${event_type} ${segment}` &&
+        terms!.type !== "tiered" &&
+        terms!.cap !== undefined &&
         periodOf[period](one.at) === periodOf[period](at),
     );
-    return most(0n, least(earned, amount - sum(together.map(owed))));
+    const name = `${first.client} ${partner} ${event_type} ${segment}`;
+    const ofMonths = [...this.#months].filter(
+      ([key, one]) => key !== but && one.name === name && (period === "lifetime" || one.month === monthOf(at)),
+    );
+    return sum(ofSales.map(owed)) + sum(ofMonths.map(([, { ofCap }]) => ofCap));
   }
 
   #isOfOtherCurrency({ first, currency }: Worth, { type, amount, min, max, cap }: ContractSaved): boolean {
@@ -121,25 +145,39 @@ export class Accounts {
   }
 
   /**
-   * What the tiers of each month come to: payable what they would without the sales under review,
-   * the rest held.
+   * A change of a sale with tiers settles its month again: payable is what it would come to without
+   * the sales under review, the rest held. What others took of its cap in between stays theirs.
    */
+  settle(credit: Credit): void {
+    const { first, partner, terms, currency, at, value } = credit;
+    if (terms?.type !== "tiered" || this.#isOfOtherCurrency(credit, terms)) return;
+    if (!terms.paysAmounts && value === 0n) return;
+    const name = `${first.client} ${partner} ${terms.event_type} ${terms.segment}`;
+    const key = `${name} ${monthOf(at)}`;
+    const credits = this.#credits.filter(
+      (one) =>
+        one.terms?.type === "tiered" &&
+        `${one.first.client} ${one.partner} ${one.terms.event_type} ${one.terms.segment} ${monthOf(one.at)}` === key &&
+        !this.#isOfOtherCurrency(one, one.terms),
+    );
+    const used = (table: ContractSaved): bigint => this.#usedOf(credit, table, key);
+    const all = earnedByTiers(credits, used);
+    const clear = least(
+      all.total,
+      earnedByTiers(
+        credits.filter(({ isHeld }) => !isHeld),
+        used,
+      ).total,
+    );
+    const [who, what] = [`${first.client}/tiers ${partner}`, `${currency} ${monthOf(at)}`];
+    const money = { [`${who} payable ${what}`]: clear, [`${who} held ${what}`]: all.total - clear };
+    this.#months.set(key, { name, month: monthOf(at), ofCap: all.ofCap, money });
+  }
+
   tiers(): Readonly<Record<string, bigint>> {
-    const months = new Map<string, Credit[]>();
-    for (const one of this.#credits) {
-      if (one.terms?.type !== "tiered" || this.#isOfOtherCurrency(one, one.terms)) continue;
-      const name = `${one.first.client}/tiers ${one.partner}|${one.currency} ${monthOf(one.at)}`;
-      const key = `${name}|${one.terms.segment} ${one.terms.event_type}`;
-      months.set(key, [...(months.get(key) ?? []), one]);
-    }
     const money: Record<string, bigint> = {};
-    for (const [key, credits] of months) {
-      const [who, what] = key.split("|");
-      const all = earnedByTiers(credits);
-      const clear = least(all, earnedByTiers(credits.filter(({ isHeld }) => !isHeld)));
-      for (const [account, amount] of [["payable", clear] as const, ["held", all - clear] as const])
-        money[`${who} ${account} ${what}`] = (money[`${who} ${account} ${what}`] ?? 0n) + amount;
-    }
+    for (const month of this.#months.values())
+      for (const [name, amount] of Object.entries(month.money)) money[name] = (money[name] ?? 0n) + amount;
     return money;
   }
 }
@@ -154,17 +192,17 @@ const unitsOf = ({ value, refunded, isBack }: Credit, countsSales: boolean | und
  * what the table pays up to its end less what it pays up to its beginning, both rounded. Earlier
  * tables fill a cap first.
  */
-const earnedByTiers = (credits: readonly Credit[]): bigint => {
+const earnedByTiers = (credits: readonly Credit[], used: (table: ContractSaved) => bigint) => {
   const inOrder = credits.toSorted(({ terms: a }, { terms: b }) => a!.from - b!.from || a!.recordedAt - b!.recordedAt);
   let ofCap = 0n;
   let total = 0n;
   for (const table of new Set(inOrder.map(({ terms }) => terms!))) {
     const earned = earnedBy(table, inOrder);
-    const paid = table.cap === undefined ? earned : least(earned, most(0n, table.cap.amount - ofCap));
+    const paid = table.cap === undefined ? earned : least(earned, most(0n, table.cap.amount - used(table) - ofCap));
     if (table.cap !== undefined) ofCap += paid;
     total += paid;
   }
-  return total;
+  return { total, ofCap };
 };
 const earnedBy = (table: ContractSaved, inOrder: readonly Credit[]): bigint => {
   const { tiers = [], paysAmounts, isRetroactive } = table;

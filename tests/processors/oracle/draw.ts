@@ -1,6 +1,16 @@
 // Histories drawn at random from a seed: small ones, around a month border and the 48 hours of a
 // merge.
-import type { ClientSaved, Closed, ContractSaved, Decided, History, PatternSaved, Sent, Terms } from "./history.ts";
+import type {
+  ClientSaved,
+  Closed,
+  ContractSaved,
+  Decided,
+  Happening,
+  History,
+  PatternSaved,
+  Sent,
+  Terms,
+} from "./history.ts";
 import { partners } from "./real.ts";
 
 const HOUR = 3_600_000;
@@ -28,8 +38,24 @@ export const randomOf = (seed: number) => {
 };
 type Random = ReturnType<typeof randomOf>;
 
-const amountOf = ({ below, pick }: Random, smallest = "0.01"): string =>
-  pick("100.00", "33.33", "0.05", smallest, `${1 + below(300)}.${`${below(100)}`.padStart(2, "0")}`);
+/** As a sender writes it in this currency; an amount that names none is read in cents. */
+const amountOf = ({ below, pick }: Random, currency: string | undefined, isNamed = true, smallest = ""): string => {
+  if (currency === "JPY") {
+    const whole = `${1 + below(300)}`;
+    return isNamed
+      ? pick("100", "33", whole, smallest || "1")
+      : pick("100.00", "33.33", "12.50", `${whole}.${10 + below(90)}`, smallest || "1.00");
+  }
+  if (currency === "KWD" && isNamed)
+    return pick(
+      "100.000",
+      "33.333",
+      "0.005",
+      smallest || "0.001",
+      `${1 + below(300)}.${`${below(1000)}`.padStart(3, "0")}`,
+    );
+  return pick("100.00", "33.33", "0.05", smallest || "0.01", `${1 + below(300)}.${`${below(100)}`.padStart(2, "0")}`);
+};
 const centsOf = ({ below }: Random, most: number): bigint => BigInt(1 + below(most));
 
 const tiersOf = (random: Random): Terms => {
@@ -48,14 +74,16 @@ const tiersOf = (random: Random): Terms => {
 
 /** What the contracts of one partner have in common, so that one may follow another. */
 interface Family {
-  readonly kind: "plain" | "recurring" | "tiered";
+  readonly kind: "plain" | "recurring" | "tiered" | "mixed";
   readonly period: "day" | "month" | "lifetime" | null;
+  /** Of one cap for all, where tiers share it with others; null: each has its own. */
+  readonly most: bigint | null;
 }
-const termsOf = (random: Random, { kind, period }: Family): Terms => {
+const termsOf = (random: Random, { kind, period, most }: Family): Terms => {
   const { pick, chance, below } = random;
   // Not every contract of a family has the cap, and what was paid without one is no part of it.
-  const cap = period === null || chance(0.1) ? {} : { cap: { period, amount: centsOf(random, 40_00) } };
-  if (kind === "tiered") return { ...tiersOf(random), ...cap };
+  const cap = period === null || chance(0.1) ? {} : { cap: { period, amount: most ?? centsOf(random, 40_00) } };
+  if (kind === "tiered" || (kind === "mixed" && chance(0.5))) return { ...tiersOf(random), ...cap };
   const rate_ppm = pick(100_000n, 333_333n, 125_000n, BigInt(1 + below(1_000_000)));
   const amount = centsOf(random, 30_00);
   const min = chance(0.2) ? { min: centsOf(random, 5_00) } : {};
@@ -67,21 +95,24 @@ const termsOf = (random: Random, { kind, period }: Family): Terms => {
   return { type, rate_ppm, ...min, ...max, ...cap, ...(type === "hybrid" && { amount }) };
 };
 
-const contractsOf = (random: Random, client: number, types: readonly string[]): readonly ContractSaved[] => {
+const contractsOf = (random: Random, client: number, { types, focus }: Scene): readonly ContractSaved[] => {
   const { chance, pick } = random;
+  const ofCaps = focus === "caps";
   return partners.flatMap((partner) => {
-    const kind = pick("plain", "plain", "plain", "recurring", "tiered");
-    const period = chance(0.6)
-      ? null
-      : pick(kind === "tiered" ? "month" : "day", "month", kind === "tiered" ? "month" : "lifetime");
-    const family = { kind, period } as const;
+    const kind = ofCaps
+      ? pick("mixed", "mixed", "tiered")
+      : pick("plain", "plain", "plain", "recurring", "tiered", "mixed");
+    const hasTiers = kind === "tiered" || kind === "mixed";
+    const period = chance(ofCaps ? 0.1 : 0.6) ? null : pick(hasTiers ? "month" : "day", "month", "lifetime");
+    const isShared = kind === "mixed" || (hasTiers && period === "lifetime");
+    const family = { kind, period, most: isShared ? centsOf(random, 40_00) : null } as const;
     const segments = chance(0.3) ? [null, "MX"] : [null];
     return types.flatMap((event_type) =>
       segments.flatMap((segment): readonly ContractSaved[] => {
         if (chance(0.1)) return [];
         const base = { client, partner, segment, event_type, recordedAt: longAgo, to: null };
         const first = { ...base, from: longAgo, ...termsOf(random, family) };
-        if (!chance(0.3)) return [first];
+        if (!chance(ofCaps ? 0.9 : 0.3)) return [first];
         const recordedAt = chance(0.5) ? border + pick(-DAY, HOUR, 3 * DAY, 9 * DAY) : longAgo;
         const from = pick(border, border - DAY, border - 9 * DAY, border + DAY, border + 4 * DAY, border + 10 * DAY);
         return [first, { ...base, recordedAt, from, ...termsOf(random, family) }];
@@ -98,19 +129,17 @@ interface Scene {
   readonly claimants: readonly number[];
   /** By order and product. */
   readonly currencies: ReadonlyMap<string, string | undefined>;
-  /**
-   * What an amount takes back from a sale of nothing is not decided: such histories refund all or
-   * nothing.
-   */
   readonly hasWorthless: boolean;
   readonly hasTotals: boolean;
+  /** What most happens, so that rare things meet each other; null: of everything some. */
+  readonly focus: "refunds" | "caps" | "totals" | null;
   /** Nearly all that happens are leads. */
   readonly ofLeads: boolean;
   /**
    * What contracts pay for beside purchases; a name of the client's own earns only where one does.
    */
   readonly types: readonly string[];
-  readonly soFar: readonly (Sent | Decided)[];
+  readonly soFar: readonly Happening[];
 }
 type Place = { readonly id: string; readonly client: number; readonly receivedAt: number };
 
@@ -135,8 +164,14 @@ const happensTo = (random: Random, scene: Scene, place: Place): Sent => {
     ...{ is: "event", ...place, t: "purchase", ts, isPixel: chance(0.4) },
     did: pick("d1", "d2", "guest"),
     ...(chance(0.3) && { person: pick("p1", "p2") }),
-    verdict: pick("ok", "ok", "ok", "review", "reject"),
-    ...clickIn(random, scene, ts, place.receivedAt),
+    ...(scene.focus === null
+      ? { verdict: pick("ok", "ok", "ok", "review", "reject"), ...clickIn(random, scene, ts, place.receivedAt) }
+      : {
+          verdict: chance(0.15) ? "review" : "ok",
+          ...(chance(0.9) && {
+            click: { partner: pick(...scene.claimants), at: Math.min(ts, place.receivedAt) - HOUR },
+          }),
+        }),
     ...(chance(0.2) && { coupon: pick("SAVE", "OTHER") }),
     ...(chance(0.2) && {
       url: `https://shop.example/${pick("a", "b")}?utm_source=mail&utm_campaign=${pick("june", "july")}&`,
@@ -151,6 +186,9 @@ const purchaseIn = (random: Random, scene: Scene, place: Place): Sent => {
   const isTotal = scene.hasTotals && chance(0.4);
   const named = scene.currencies.get(`${order} ${product}`);
   const currency = chance(0.3) ? undefined : named;
+  const smallest = scene.hasWorthless ? "0" : "";
+  const amount = (): string => amountOf(random, named, currency !== undefined, smallest);
+  const total = named === "JPY" && currency !== undefined ? pick("100", "33") : pick("100.00", "33.33");
   const isCalledCustom = chance(0.1);
   return {
     ...happensTo(random, scene, place),
@@ -162,7 +200,7 @@ const purchaseIn = (random: Random, scene: Scene, place: Place): Sent => {
     order: spelt(random, order),
     ...(!isTotal && { product }),
     segment: scene.hasTotals || product === "s1" ? "MX" : "VD",
-    amount: scene.hasTotals ? pick("100.00", "33.33") : amountOf(random, scene.hasWorthless ? "0.00" : "0.01"),
+    amount: scene.hasTotals ? total : amount(),
     ...(currency !== undefined && { currency }),
   };
 };
@@ -174,7 +212,7 @@ const purchaseIn = (random: Random, scene: Scene, place: Place): Sent => {
 const othersIn = (random: Random, scene: Scene, place: Place): Sent => {
   const { chance, pick } = random;
   const currency = scene.clients.find(({ id }) => id === place.client)!.currency;
-  const sent = { ...happensTo(random, scene, place), amount: amountOf(random), currency };
+  const sent = { ...happensTo(random, scene, place), amount: amountOf(random, currency), currency };
   const t = scene.ofLeads ? "lead_submit" : pick(...scene.types.slice(1), "signup", "page_view");
   if (t === "install") return { ...happensTo(random, scene, place), t, currency };
   if (t === "page_view") return { ...sent, t: "custom", name: "looked" };
@@ -184,28 +222,37 @@ const othersIn = (random: Random, scene: Scene, place: Place): Sent => {
   return { ...sent, t, ...email, ...((email.email === undefined || chance(0.4)) && { leadId: pick("l1", "l2") }) };
 };
 
+/** An event that a refund names: one that was sent, or that is sent later, or never. */
+const namedIn = (random: Random, scene: Scene, place: Place): Pick<Sent, "about" | "order" | "currency"> => {
+  const { chance, pick, below } = random;
+  const earlier = scene.soFar.filter(
+    (one): one is Sent => one.is === "event" && one.client === place.client && one.t !== "refund",
+  );
+  const inSome = chance(0.4) ? { order: pick(...scene.orders) } : {};
+  if (earlier.length === 0 || chance(0.15)) return { about: `e${below(11)}`, ...inSome };
+  const of = pick(...earlier);
+  const order = of.order === undefined || chance(0.3) ? {} : { order: of.order };
+  const currency = of.currency === undefined || chance(0.5) ? {} : { currency: of.currency };
+  return { about: of.id, ...(chance(0.1) ? inSome : order), ...currency };
+};
+
 const refundIn = (random: Random, scene: Scene, place: Place): Sent => {
   const { chance, pick } = random;
   const order = pick(...scene.orders);
-  // What lies at a key of its own, a lead or an install, is looked up by the keeper.
-  const earlier = scene.soFar.filter(
-    (one): one is Sent =>
-      one.is === "event" && one.client === place.client && !["refund", "lead_submit", "install"].includes(one.t),
-  );
-  const of = earlier.length > 0 && chance(0.4) ? pick(...earlier) : undefined;
-  const isWeak = of?.order !== undefined && !["A", "B", "C", "K", "Z"].includes(of.order.trim()[0]!);
-  const about = of && { about: of.id, ...(!isWeak && { order: of.order }) };
+  const about = chance(scene.focus === "refunds" ? 0.25 : 0.4) ? namedIn(random, scene, place) : undefined;
   const isOfLine = about === undefined && !scene.hasTotals && chance(0.4);
   const product = isOfLine ? pick(...scene.products) : undefined;
-  const amount = !scene.hasWorthless && chance(0.7);
-  const named = scene.currencies.get(`${order} ${product ?? pick(...scene.products)}`);
+  const own = scene.currencies.get(`${order} ${product ?? pick(...scene.products)}`);
+  const named = about === undefined && own !== undefined && chance(0.7) ? (chance(0.95) ? own : "EUR") : undefined;
+  const currency = about?.currency ?? named;
+  const hasAmount = chance(0.7);
   return {
     ...{ is: "event", ...place, t: "refund", ts: place.receivedAt, isPixel: false, did: "shop", verdict: "ok" },
     ...(about ?? { order: spelt(random, order) }),
     ...(product !== undefined && { product }),
-    ...(amount && { amount: amountOf(random) }),
-    ...(about === undefined && named !== undefined && chance(0.7) && { currency: chance(0.95) ? named : "EUR" }),
-    ...(chance(0.2) && { refundId: `${pick("r", "s")} ${product ?? about?.about}` }),
+    ...(hasAmount && { amount: amountOf(random, currency ?? own, currency !== undefined) }),
+    ...(currency !== undefined && { currency }),
+    ...(chance(scene.focus === "refunds" ? 0.6 : 0.2) && { refundId: chance(0.8) ? "r" : "s" }),
   };
 };
 
@@ -244,21 +291,31 @@ const againIn = (random: Random, scene: Scene, place: Place): Sent | undefined =
   return again.amount === undefined ? { ...again, order: "Z" } : { ...again, amount: `4${again.amount}` };
 };
 
-const sceneOf = (random: Random, soFar: readonly (Sent | Decided)[]): Scene => {
+/** Of twenty happenings: purchases, then others, then refunds up to here; else decisions. */
+const sharesOf = ({ focus, ofLeads, types }: Scene): readonly [number, number, number] => {
+  if (focus === "refunds") return [8, 8, 19];
+  if (focus === "caps") return [15, 15, 18];
+  if (focus === "totals") return [11, 11, 15];
+  return [ofLeads ? 2 : 10, types.length > 1 ? (ofLeads ? 11 : 13) : 11, 16];
+};
+
+const sceneOf = (random: Random, soFar: readonly Happening[]): Scene => {
   const { below, chance, pick } = random;
   const clients = (chance(0.1) ? [1, 2] : [1]).map((id) => ({
-    ...{ id, currency: chance(0.8) ? "MXN" : "USD" },
+    ...{ id, currency: chance(0.7) ? "MXN" : pick("USD", "JPY", "KWD") },
     holdDays: { purchase: pick(0, 30), lead_submit: 7 },
   }));
-  const [hasTotals, ofLeads] = [chance(0.1), chance(0.1)];
-  const orders = ["A\u00e1", "B", "C"].slice(0, 1 + below(3));
-  const products = ["s1", "s2", "s3"].slice(0, hasTotals ? 1 : 1 + below(3));
+  const focus = pick(null, null, "refunds", "caps", "totals");
+  const hasTotals = focus === null ? chance(0.1) : focus === "totals";
+  const ofLeads = focus === null && chance(0.15);
+  const orders = ["A\u00e1", "B", "C"].slice(0, focus === null ? 1 + below(3) : focus === "caps" ? 3 : 1);
+  const products = ["s1", "s2", "s3"].slice(0, focus === "totals" ? 2 : 1 + below(hasTotals ? 2 : 3));
   return {
-    ...{ clients, orders, products, hasTotals, ofLeads, soFar, hasWorthless: chance(0.2) },
+    ...{ clients, orders, products, hasTotals, ofLeads, soFar, focus, hasWorthless: chance(0.2) },
     types: ofLeads
       ? ["purchase", "lead_submit"]
       : ["purchase", ...pick([], [], ["lead_submit", "install"], ["install", "signup"], ["signup"])],
-    claimants: partners,
+    claimants: focus === null ? partners : focus === "totals" ? [21, 22] : [21],
     currencies: new Map(
       orders.flatMap((order) => {
         const most = pick(undefined, "MXN", "USD");
@@ -297,10 +354,10 @@ const closedIn = ({ chance, pick }: Random, { clients }: Scene): readonly Closed
 export const historyOf = (seed: number): History => {
   const random = randomOf(seed);
   const { below, chance, pick } = random;
-  const happenings: (Sent | Decided)[] = [];
+  const happenings: Happening[] = [];
   const scene = sceneOf(random, happenings);
-  const { types } = scene;
-  const contracts = scene.clients.flatMap(({ id }) => contractsOf(random, id, types));
+  const [purchases, others, refunds] = sharesOf(scene);
+  const contracts = scene.clients.flatMap(({ id }) => contractsOf(random, id, scene));
   const longest = chance(0.2) ? 25 * DAY : 3 * DAY;
   let receivedAt = border - pick(2 * HOUR, DAY, 3 * DAY);
   for (let n = 0, many = 3 + below(8); n < many; n++) {
@@ -310,11 +367,15 @@ export const historyOf = (seed: number): History => {
     const kind = below(20);
     const again = kind === 0 ? againIn(random, scene, place) : undefined;
     if (again !== undefined) happenings.push(again);
-    else if (kind < (scene.ofLeads ? 2 : 10)) happenings.push(purchaseIn(random, scene, place));
-    else if (kind < (types.length > 1 ? 13 : 11)) happenings.push(othersIn(random, scene, place));
-    else if (kind < 16) happenings.push(refundIn(random, scene, place));
+    else if (kind < purchases) happenings.push(purchaseIn(random, scene, place));
+    else if (kind < others) happenings.push(othersIn(random, scene, place));
+    else if (kind < refunds) happenings.push(refundIn(random, scene, place));
     else happenings.push(decisionIn(random, scene, place));
+    if (n !== 5 || chance(0.5)) continue;
+    receivedAt += HOUR;
+    happenings.push({ is: "look-up", id: "looked", receivedAt });
   }
+  happenings.push({ is: "look-up", id: "looked at last", receivedAt: receivedAt + HOUR });
   return {
     clients: scene.clients,
     contracts,

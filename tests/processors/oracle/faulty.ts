@@ -9,8 +9,8 @@ import { pipeline } from "../../../topology.ts";
 import { Killed, type Worker, type World, worker } from "../../support/world.ts";
 import { randomOf } from "./draw.ts";
 import type { Answers, History } from "./history.ts";
-import { knownTo, type Published, publishedBy, readAnswers } from "./real.ts";
-import { writtenIn } from "./run-histories.ts";
+import { inSteps, knownTo, publishedBy, readAnswers } from "./real.ts";
+import { movesOf, writtenIn } from "./run-histories.ts";
 
 const PARTITIONS = 2;
 const LARGEST_BATCH = 40;
@@ -91,10 +91,14 @@ export const answersUnderFaults = async (
     worker(within, { hosting: [stage], topology, read, around, ports }),
   );
   const published = histories.map(publishedBy);
-  for (let n = 0; n < Math.max(...published.map((all) => all.length)); n++) {
-    for (const one of published.flatMap((all): Published | readonly [] => all[n] ?? []))
+  const decoded = <T>(topic: Topic<T>) =>
+    within.log.all(topic.name).map((one) => within.wire.decode(topic, one.value, { ...one, topic: topic.name }));
+  for (const step of inSteps(published)) {
+    for (const [one] of step)
       if (one.topic === "scored") publish(within, topics.eventsScored, one);
       else if (one.topic === "claims") publish(within, topics.claims, one);
+    for (const one of await movesOf(step, 0, { ...within.memories, read: decoded }))
+      publish(within, topics.claims, one);
     const places = [...within.committed.keys()];
     if (places.length > 0 && chance(0.5)) {
       const place = pick(...places);
@@ -103,8 +107,6 @@ export const answersUnderFaults = async (
     }
     await runThrough(workers, random, faults);
   }
-  const decoded = <T>(topic: Topic<T>) =>
-    within.log.all(topic.name).map((one) => within.wire.decode(topic, one.value, { ...one, topic: topic.name }));
   const written = writtenIn({ wire: within.wire, messages: within.log.all, read: decoded });
   const { conversions, entries } = written;
   faults.repeated += conversions.length - new Set(conversions.map((one) => one.change_id)).size;

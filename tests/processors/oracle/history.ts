@@ -87,13 +87,20 @@ export interface Decided {
   readonly about?: string;
   readonly receivedAt: number;
 }
+/** The keeper looks up the events that waiting refunds name. */
+export interface LookedUp {
+  readonly is: "look-up";
+  readonly id: string;
+  readonly receivedAt: number;
+}
+export type Happening = Sent | Decided | LookedUp;
 export interface History {
   readonly clients: readonly ClientSaved[];
   readonly contracts: readonly ContractSaved[];
   readonly patterns: readonly PatternSaved[];
   readonly closed: readonly Closed[];
   /** In the order in which they arrive. */
-  readonly happenings: readonly (Sent | Decided)[];
+  readonly happenings: readonly Happening[];
 }
 
 export interface Line {

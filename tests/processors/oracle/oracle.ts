@@ -1,8 +1,8 @@
 // An accountant's answer to a history, from the written rules alone: what became of each line, and
 // who is owed what for it. Claims are added up again from the beginning of their order at every
 // step; nothing is shared with the code it checks.
-import { Accounts, type Credit, HOUR, least, monthOf, owed, sum } from "./accounts.ts";
-import type { Answers, Closed, Decided, History, Line, PatternSaved, Sent } from "./history.ts";
+import { Accounts, type Credit, HOUR, halfEven, least, monthOf, most, owed, sum } from "./accounts.ts";
+import type { Answers, Closed, Decided, Happening, History, Line, PatternSaved, Sent } from "./history.ts";
 
 const MERGES = 48 * HOUR;
 const WINDOW = { install: 7 * 24 * HOUR, others: 30 * 24 * HOUR };
@@ -10,7 +10,13 @@ const earning = ["purchase", "ext_purchase", "lead_submit", "install"];
 /** Names that a custom event cannot take: it is that type then, whatever it earns. */
 const others = ["page_view", "view_product", "add_to_cart", "begin_checkout", "form_start", "form_submit", "click"];
 const weakOrders = ["null", "undefined", "none", "0", "n/a", "test"];
-const minor = (amount: string | undefined): bigint => BigInt(Math.round(Number(amount ?? "0") * 100));
+const digitsOf = (currency: string): number => ({ JPY: 0, KWD: 3 })[currency] ?? 2;
+/** Without a currency an amount was read in cents, and is rounded to the digits of its sale's. */
+const minorIn = (currency: string, { amount = "0", currency: named = "MXN" }: Sent): bigint => {
+  const [whole, part = ""] = amount.split(".");
+  const read = BigInt(whole + part.padEnd(digitsOf(named), "0"));
+  return halfEven(read * 10n ** BigInt(digitsOf(currency)), 10n ** BigInt(digitsOf(named)));
+};
 
 /** A copy of a sale, and the partner whom it would be credited to. */
 type Copy = Sent & { readonly claims: number | null };
@@ -32,10 +38,10 @@ interface Sale {
   known: number;
   credit: Credit | null;
 }
-type Refund = Sent & { readonly line: Sale | undefined };
 interface Order {
   readonly sales: Sale[];
-  readonly refunds: Refund[];
+  /** By the time of their receipt. */
+  refunds: Sent[];
   readonly decisions: Decided[];
 }
 const timeOf = ({ ts, receivedAt }: Sent): number => Math.min(ts, receivedAt);
@@ -75,15 +81,26 @@ const claimsOf = ({ copies }: Sale): readonly number[] => copies.flatMap(({ clai
 const moneyOf = (copies: readonly Sent[]): { readonly value: bigint; readonly currency: string } => {
   const withMoney = copies.filter(({ amount }) => amount !== undefined);
   const from = withMoney.find(({ isPixel }) => !isPixel) ?? withMoney[0];
-  const named = from?.currency ?? copies.find(({ currency }) => currency !== undefined)?.currency;
-  return { value: minor(from?.amount), currency: named ?? "MXN" };
+  const currency = from?.currency ?? copies.find((one) => one.currency !== undefined)?.currency ?? "MXN";
+  return { value: from === undefined ? 0n : minorIn(currency, from), currency };
+};
+/** Of one worth in one currency, as far as they name any. */
+const isWorthTheSame = (copies: readonly Sent[], sent: Sent): boolean => {
+  const { currency } = moneyOf([...copies, sent]);
+  const [ours, theirs] = [copies, [sent]].map((some) => {
+    const named = some.some((one) => one.currency !== undefined);
+    const { value, currency: own } = moneyOf(some);
+    const amount = some.find((one) => one.amount !== undefined)!;
+    return own === currency ? value : named ? null : minorIn(currency, amount);
+  });
+  return ours !== null && ours === theirs;
 };
 
 class Books {
   readonly history: History;
   readonly accounts: Accounts;
   readonly orders = new Map<string, Order>();
-  readonly seen = new Map<string, { readonly content: string; readonly order: Order; line: Sale | undefined }>();
+  readonly seen = new Map<string, { readonly content: string; readonly order: Order; lines: readonly Sale[] }>();
   readonly refused: Record<string, string> = {};
   constructor(history: History) {
     this.history = history;
@@ -94,6 +111,12 @@ class Books {
     const order = this.orders.get(key) ?? { sales: [], refunds: [], decisions: [] };
     this.orders.set(key, order);
     return order;
+  }
+
+  happen(one: Happening): void {
+    if (one.is === "look-up") this.lookUp(one.receivedAt);
+    else if (one.is === "event") this.take(one);
+    else this.judge(one);
   }
 
   take(sent: Sent): void {
@@ -107,21 +130,55 @@ class Books {
     const hasOrder = sent.order !== undefined && !isWeak(sent) && type !== "install" && type !== "lead_submit";
     const lead = type === "lead_submit" ? (sent.email ?? sent.leadId) : undefined;
     const own = type === "install" ? `did ${sent.did}` : lead !== undefined ? `lead ${lead}` : `event ${sent.id}`;
-    const about = this.seen.get(`${sent.client}/${sent.about}`);
-    const order = about?.order ?? this.orderOf(`${sent.client} ${hasOrder ? `order ${orderIdOf(sent)}` : own}`);
-    const now = { content, order, line: about?.line };
+    const by = sent.about === undefined ? own : `event ${sent.about}`;
+    const order = this.orderOf(`${sent.client} ${hasOrder ? `order ${orderIdOf(sent)}` : by}`);
+    const now = { content, order, lines: [] as readonly Sale[] };
     this.seen.set(id, now);
-    const isRepeated = order.refunds.some(({ refundId }) => refundId !== undefined && refundId === sent.refundId);
-    if (type !== "refund") now.line = sell(order, { ...sent, claims: claimOf(sent, this.history) }, type, hasOrder);
-    else if (!isRepeated) order.refunds.push({ ...sent, line: about?.line });
+    if (type === "refund") this.giveBack(order, sent);
+    else now.lines = sell(order, { ...sent, claims: claimOf(sent, this.history) }, type, hasOrder);
     this.book(order, sent.receivedAt);
+  }
+
+  /** The lines of its order that a refund names: by an event of theirs, by a product, or all. */
+  namedBy({ client, about, product }: Sent, { sales }: Order): readonly Sale[] {
+    const lines = this.seen.get(`${client}/${about}`)?.lines;
+    return sales.filter((sale) =>
+      about !== undefined ? lines?.includes(sale) : product === undefined || product === sale.product,
+    );
+  }
+
+  /** It bears the refund id of another one of the same line, or of the whole order. */
+  isCopy(refund: Sent, others: readonly Sent[], order: Order): boolean {
+    const names = (one: Sent): readonly unknown[] => (isOfLine(one) ? this.namedBy(one, order) : [order]);
+    const own = names(refund);
+    return others.some(
+      (one) =>
+        one.refundId !== undefined && one.refundId === refund.refundId && names(one).some((it) => own.includes(it)),
+    );
+  }
+
+  giveBack(order: Order, refund: Sent): void {
+    if (this.isCopy(refund, order.refunds, order)) return;
+    order.refunds = [...order.refunds, refund].sort((a, b) => a.receivedAt - b.receivedAt);
+  }
+
+  /** A refund that names what lies by itself comes to its line, with its own time of receipt. */
+  lookUp(receivedAt: number): void {
+    for (const [key, from] of this.orders)
+      for (const refund of key.includes(" event ") ? from.refunds : []) {
+        const to = this.seen.get(`${refund.client}/${refund.about}`);
+        if (to === undefined || to.order === from || to.lines.length === 0) continue;
+        from.refunds = from.refunds.filter((one) => one !== refund);
+        this.giveBack(to.order, refund);
+        this.book(to.order, receivedAt);
+      }
   }
 
   judge(decision: Decided): void {
     const about = this.seen.get(`${decision.client}/${decision.about}`);
     const order = about?.order ?? this.orderOf(`${decision.client} order ${decision.order}`);
     if (about === undefined && decision.kind !== "release") order.decisions.push(decision);
-    const decided = about === undefined ? order.sales : order.sales.filter((one) => one === about.line);
+    const decided = about?.lines ?? order.sales;
     for (const sale of decided) decide(sale, decision);
     this.book(order, decision.receivedAt);
   }
@@ -131,7 +188,7 @@ class Books {
    * then the new.
    */
   book(order: Order, receivedAt: number): void {
-    spread(order);
+    spread(order, this);
     for (const sale of order.sales) {
       const { value, currency } = moneyOf(sale.copies);
       const { credit: was, holder: partner, isHeld, refunded, isBack, first, type, at } = sale;
@@ -143,50 +200,48 @@ class Books {
         const worth = { first, type, at, partner: partner!, value, currency };
         sale.credit = partner === null ? null : this.accounts.open(worth, sale.known);
       }
-      if (sale.credit !== null) Object.assign(sale.credit, { isHeld, refunded, isBack });
+      const { credit } = sale;
+      if (credit === null) continue;
+      const isAsBefore = credit.isHeld === isHeld && credit.refunded === refunded && credit.isBack === isBack;
+      Object.assign(credit, { isHeld, refunded, isBack });
+      if (!isAsBefore) this.accounts.settle(credit);
     }
   }
 }
 
-/** A line of its own, or one more copy of a line. */
-const sell = (order: Order, sent: Copy, type: string, hasOrder: boolean): Sale | undefined => {
-  const { product, receivedAt, verdict } = sent;
+/** A line of its own, or one more copy: of a line, or of the whole order and each of its lines. */
+const sell = (order: Order, sent: Copy, type: string, hasOrder: boolean): readonly Sale[] => {
+  const { product, receivedAt } = sent;
   const { sales } = order;
-  const [holder, isHeld] = [sent.claims, verdict === "review"];
   const total = hasOrder ? sales.find((one) => one.product === undefined) : undefined;
-  const money = moneyOf([sent]);
-  const isTotal = total !== undefined && product !== undefined && moneyOf(total.copies).value === money.value;
   const isSoon = total !== undefined && isMerged(total, receivedAt);
-  if (isTotal && isSoon && sales.length === 1) total.product = product;
-  const isOfOrder = hasOrder && product === undefined;
-  let line = hasOrder
-    ? sales.find((one) => one.product === product)
-    : type === "lead_submit"
-      ? leadIn(sales, sent)
-      : sales[0];
-  if (isOfOrder && line === undefined && sales.length > 1) return undefined;
-  if (isOfOrder) line ??= sales[0];
-  if (line === undefined) {
-    line = {
-      ...{ first: sent, type, at: timeOf(sent), product, leadId: sent.leadId, copies: [sent] },
-      holder,
-      isHeld,
-      ...untouched,
-    };
-    sales.push(line);
-    if (total !== undefined) line.isHeld = true;
-    if (total !== undefined && isSoon && !total.byPerson) total.isHeld = true;
-    if (holder !== null) review(line, sales);
-    for (const decision of order.decisions) decide(line, decision);
-  } else if (isMerged(line, receivedAt)) {
-    line.copies.push(sent);
-    line.leadId ??= sent.leadId;
-    if (line.byPerson) return line;
-    const isFirst = line.holder === null && holder !== null;
-    if (isFirst) Object.assign(line, { holder, isHeld: line.isHeld || isHeld });
-    if (line.holder !== null) review(line, isFirst ? sales : [line]);
-  }
-  return line;
+  const isTotal = isSoon && product !== undefined && isWorthTheSame(total.copies, sent);
+  if (isTotal && sales.length === 1) total.product = product;
+  const lead = type === "lead_submit" ? leadIn(sales, sent) : sales[0];
+  const known = hasOrder ? sales.find((one) => one.product === product) : lead;
+  const met = known !== undefined ? [known] : hasOrder && product === undefined ? [...sales] : [];
+  const { amount: _, currency: __, ...withoutMoney } = sent;
+  for (const line of met.filter((one) => isMerged(one, receivedAt)))
+    merge(line, met.length > 1 ? withoutMoney : sent, sales);
+  if (met.length > 0) return met;
+  const line: Sale = {
+    ...{ first: sent, type, at: timeOf(sent), product, leadId: sent.leadId, copies: [sent], holder: sent.claims },
+    ...{ isHeld: sent.verdict === "review", byPerson: false, refunded: 0n, isBack: false, known: 0, credit: null },
+  };
+  sales.push(line);
+  if (total !== undefined) line.isHeld = true;
+  if (isSoon && !total.byPerson) total.isHeld = true;
+  if (line.holder !== null) review(line, sales);
+  for (const decision of order.decisions) decide(line, decision);
+  return [line];
+};
+const merge = (line: Sale, sent: Copy, sales: readonly Sale[]): void => {
+  line.copies.push(sent);
+  line.leadId ??= sent.leadId;
+  if (line.byPerson) return;
+  const isFirst = line.holder === null && sent.claims !== null;
+  if (isFirst) Object.assign(line, { holder: sent.claims, isHeld: line.isHeld || sent.verdict === "review" });
+  if (line.holder !== null) review(line, isFirst ? sales : [line]);
 };
 /** One lead id is one lead for ever; where one of them has none, leads within 48 hours are one. */
 const leadIn = (sales: readonly Sale[], sent: Sent): Sale | undefined => {
@@ -197,8 +252,6 @@ const leadIn = (sales: readonly Sale[], sent: Sent): Sale | undefined => {
   const same = sales.find(({ leadId }) => leadId !== undefined && leadId === sent.leadId);
   return same ?? near.sort((a, b) => away(a) - away(b))[0];
 };
-const untouched = { byPerson: false, refunded: 0n, isBack: false, known: 0, credit: null };
-
 /**
  * Held: copies that disagree about fraud, and what another partner has claimed of this line or,
  * before it, of the order.
@@ -240,53 +293,64 @@ const goBack = (sale: Sale, part: bigint): void => {
   sale.isBack = leftOf(sale) === 0n;
 };
 /** An amount takes nothing in another currency than its own, else that of the first line. */
-const fits = ({ amount, currency }: Sent, sale: Sale, among: readonly Sale[]): boolean =>
-  amount === undefined || (currency ?? (among[0] && currencyIn(among[0]))) === currencyIn(sale);
+const fits = ({ amount, currency }: Sent, own: string, among: readonly Sale[]): boolean =>
+  amount === undefined || (currency ?? currencyIn(among[0]!)) === own;
+const isOfLine = ({ product, about }: Sent): boolean => product !== undefined || about !== undefined;
 
 /**
  * Refunds of a line, then those of the whole order over what is left; after 48 hours as they come,
  * and for good.
  */
-const spread = ({ sales, refunds }: Order): void => {
+const spread = (order: Order, books: Books): void => {
+  const { sales, refunds } = order;
   for (const sale of sales) Object.assign(sale, { refunded: 0n, isBack: false });
+  const counting = refunds.filter((one, n) => !books.isCopy(one, refunds.slice(0, n), order));
   const closes = (sales[0]?.first.receivedAt ?? 0) + MERGES;
-  const isOfLine = ({ product, about }: Refund): boolean => product !== undefined || about !== undefined;
-  const early = refunds.filter(({ receivedAt }) => receivedAt <= closes);
-  const late = refunds.filter(({ receivedAt }) => receivedAt > closes);
+  const asked: Asked = new Map();
+  const [early, late] = [true, false].map((is) => counting.filter(({ receivedAt }) => receivedAt <= closes === is));
   const until = (end: number): readonly Sale[] => sales.filter(({ first }) => first.receivedAt <= end);
-  for (const refund of early.filter(isOfLine)) ofLine(refund, sales);
-  ofOrder(
-    early.filter((one) => !isOfLine(one)),
-    until(closes),
-  );
-  for (const refund of late)
-    if (isOfLine(refund)) ofLine(refund, sales);
-    else ofOrder([refund], until(refund.receivedAt));
+  for (const one of early!.filter(isOfLine)) share([one], books.namedBy(one, order), asked);
+  const ofOrder = early!.filter((one) => !isOfLine(one));
+  share(ofOrder, until(closes), asked);
+  for (const one of late!) share([one], isOfLine(one) ? books.namedBy(one, order) : until(one.receivedAt), asked);
 };
-const ofLine = (refund: Refund, sales: readonly Sale[]): void => {
-  const { about, product, amount, line } = refund;
-  const named = sales.filter((sale) => (about === undefined ? product === sale.product : line === sale));
-  for (const sale of named)
-    if (fits(refund, sale, named))
-      goBack(sale, amount === undefined ? leftOf(sale) : least(minor(amount), leftOf(sale)));
+/** Of each refund id and currency: what was asked for of the whole order, and of its lines. */
+type Asked = Map<string, { order: bigint; lines: bigint }>;
+/** Under one id a refund of the order is the sum of those of its lines: the larger counts. */
+const further = (asked: Asked, refund: Sent, currency: string, amount: bigint): bigint => {
+  if (refund.refundId === undefined) return amount;
+  const one = asked.get(`${refund.refundId} ${currency}`) ?? { order: 0n, lines: 0n };
+  asked.set(`${refund.refundId} ${currency}`, one);
+  const before = most(one.order, one.lines);
+  one[isOfLine(refund) ? "lines" : "order"] += amount;
+  return most(one.order, one.lines) - before;
 };
-const ofOrder = (refunds: readonly Sent[], all: readonly Sale[]): void => {
-  if (refunds.some(({ amount }) => amount === undefined)) for (const sale of all) goBack(sale, leftOf(sale));
-  for (const currency of new Set(all.map(currencyIn))) {
-    const sales = all.filter((sale) => currencyIn(sale) === currency);
-    const asked = sum(refunds.filter((one) => fits(one, sales[0]!, all)).map(({ amount }) => minor(amount)));
+/** Largest remainder by what is left of each line; of equal ones the lower product id gets it. */
+const share = (refunds: readonly Sent[], all: readonly Sale[], asked: Asked): void => {
+  const inOrder = all.toSorted((a, b) => ((a.product ?? "") < (b.product ?? "") ? -1 : 1));
+  const sums = new Map<string, bigint>();
+  for (const currency of new Set(all.map(currencyIn)))
+    for (const refund of refunds.filter((one) => fits(one, currency, all))) {
+      const sales = inOrder.filter((sale) => currencyIn(sale) === currency);
+      const isAll = refund.amount === undefined;
+      // No amount could tell of a line that is worth nothing, so naming it is enough.
+      const named = isAll ? sales : sales.filter((sale) => isOfLine(refund) && moneyOf(sale.copies).value === 0n);
+      const amount = isAll ? sum(sales.map(leftOf)) : minorIn(currency, refund);
+      const counted = further(asked, refund, currency, amount);
+      for (const sale of named) goBack(sale, leftOf(sale));
+      if (!isAll) sums.set(currency, counted + (sums.get(currency) ?? 0n));
+    }
+  for (const [currency, wanted] of sums) {
+    const sales = inOrder.filter((sale) => currencyIn(sale) === currency && leftOf(sale) > 0n);
     const room = sum(sales.map(leftOf));
-    if (asked === 0n || room === 0n) continue;
-    const taken = least(asked, room);
+    const taken = least(wanted, room);
     const shares = sales.map((sale) => ({
       sale,
       part: (taken * leftOf(sale)) / room,
       rest: (taken * leftOf(sale)) % room,
     }));
     const missing = taken - sum(shares.map(({ part }) => part));
-    const byRest = shares.sort(
-      (a, b) => Number(b.rest - a.rest) || ((a.sale.product ?? "") < (b.sale.product ?? "") ? -1 : 1),
-    );
+    const byRest = shares.toSorted((a, b) => Number(b.rest - a.rest));
     for (const [n, { sale, part }] of byRest.entries()) goBack(sale, part + (BigInt(n) < missing ? 1n : 0n));
   }
 };
@@ -318,7 +382,7 @@ const booksAfter = (history: History): Books & { readonly money: Readonly<Record
   const money: Record<string, bigint> = {};
   let before: Readonly<Record<string, bigint>> = {};
   for (const [n, one] of history.happenings.entries()) {
-    one.is === "event" ? books.take(one) : books.judge(one);
+    books.happen(one);
     // Without closed months only what is owed at the end matters.
     if (history.closed.length === 0 && n < history.happenings.length - 1) continue;
     const now = owedIn(books);

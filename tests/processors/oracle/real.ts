@@ -139,6 +139,7 @@ const sentAs = (sent: Sent, clientId: number): object => {
 export type Published =
   | { readonly topic: "scored"; readonly data: EventScored; readonly at: number; readonly receivedAt: number }
   | { readonly topic: "claims"; readonly data: Claim; readonly at: number; readonly receivedAt: number }
+  | { readonly topic: "look-up"; readonly receivedAt: number }
   | { readonly topic: "refused"; readonly code: string };
 
 const admitted = (sent: Sent, apart: number): Published => {
@@ -174,6 +175,7 @@ const admitted = (sent: Sent, apart: number): Published => {
 export const publishedBy = (history: History, apart: number): readonly Published[] => {
   const events = new Map<string, EventReceived>();
   return history.happenings.map((one): Published => {
+    if (one.is === "look-up") return { topic: one.is, receivedAt: one.receivedAt };
     if (one.is === "event") {
       const made = admitted(one, apart);
       const name = `${one.client}/${one.id}`;
@@ -203,6 +205,28 @@ const claimOf = (one: Decided, apart: number, events: ReadonlyMap<string, EventR
   return decisionOnLine(clientId, event, said);
 };
 
+/** Clients of the history that is so far apart. */
+export const isOfHistory =
+  (apart: number) =>
+  (clientId: number): boolean =>
+    Math.floor(clientId / 10) === apart;
+
+/**
+ * The n-th happening of all at once, look-ups behind the others; those that end a history all at
+ * the end, so that the log is read for them once.
+ */
+export const inSteps = (
+  published: readonly (readonly Published[])[],
+): readonly (readonly (readonly [Published, number])[])[] => {
+  const longest = Math.max(...published.map((all) => all.length));
+  const isLast = (all: readonly Published[], n: number): boolean => n === all.length - 1 && all[n]!.topic === "look-up";
+  const steps = Array.from({ length: longest }, (_, n) =>
+    published.flatMap((all, apart) => (n < all.length && !isLast(all, n) ? [[all[n]!, apart] as const] : [])),
+  );
+  const last = published.flatMap((all, apart) => (isLast(all, all.length - 1) ? [[all.at(-1)!, apart] as const] : []));
+  return [...steps, last];
+};
+
 /** What lies in the log at the end. */
 export interface Written {
   readonly claims: readonly Claim[];
@@ -228,9 +252,10 @@ export const readAnswers = (
 ): readonly Answers[] => {
   const answers = histories.map((history, n) => {
     const refused: Record<string, string> = {};
-    for (const [at, made] of published[n]!.entries())
-      if (made.topic === "refused")
-        refused[`${history.happenings[at]!.client}/${history.happenings[at]!.id}`] = made.code;
+    for (const [at, made] of published[n]!.entries()) {
+      const one = history.happenings[at]!;
+      if (made.topic === "refused" && one.is !== "look-up") refused[`${one.client}/${one.id}`] = made.code;
+    }
     return { lines: {} as Record<string, Line>, money: {} as Record<string, bigint>, refused };
   });
   const place = (clientId: number) => ({ of: answers[Math.floor(clientId / 10)]!, client: clientId % 10 });

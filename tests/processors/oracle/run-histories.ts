@@ -4,12 +4,15 @@ import { inMemoryWire } from "../../../infra/avro/wire.ts";
 import { orderMemory } from "../../../processors/settle/memory/order.ts";
 import { letterHeaders } from "../../../stream/dead-letters.ts";
 import type { Topology } from "../../../stream/flow.ts";
+import { inMemory } from "../../../stream/memory/in-memory.ts";
+import type { Memories } from "../../../stream/memory/memory.ts";
 import { type Driven, drive } from "../../../stream/testing/drive.ts";
 import { topics } from "../../../topics.ts";
 import { pipeline } from "../../../topology.ts";
 import type { Answers, History } from "./history.ts";
+import { lookedUp } from "./look-up.ts";
 import { answersTo } from "./oracle.ts";
-import { knownTo, moneyStages, type Published, publishedBy, readAnswers, type Written } from "./real.ts";
+import { inSteps, isOfHistory, knownTo, moneyStages, publishedBy, readAnswers, type Written } from "./real.ts";
 
 const senderOf = (data: any): { clientId: number; event: string } => {
   const event = data.event ?? data.attributed?.event ?? data;
@@ -43,21 +46,43 @@ export const inParts = (mostTogether: number): Topology => ({
   ),
 });
 
+/** What the look-ups of a step send. */
+export const movesOf = async (
+  step: ReturnType<typeof inSteps>[number],
+  from: number,
+  { durable, read }: Pick<Memories, "durable"> & Pick<Driven, "read">,
+) => {
+  const looks = step.filter(([{ topic }]) => topic === "look-up");
+  if (looks.length === 0) return [];
+  const [claims, rows] = [topics.claims, topics.eventsAttributed].map((topic) =>
+    read<any>(topic).map(({ data }) => data),
+  );
+  const moves = await Promise.all(
+    looks.map(async ([one, n]) => {
+      const at = "receivedAt" in one ? one.receivedAt : 0;
+      const found = await lookedUp({ durable, claims: claims!, rows: rows! }, isOfHistory(from + n), at);
+      return found.map((data) => ({ data, at, receivedAt: at }));
+    }),
+  );
+  return moves.flat();
+};
+
 /**
  * The n-th happening of every history goes at once, and is followed to its end before the next
  * ones.
  */
 export const driven = async (histories: readonly History[], from = 0, topology: Topology = pipeline) => {
   const read = knownTo(histories, from);
-  const log = drive(topology, { wire: inMemoryWire, hosting: moneyStages, read, batch: 1_000 });
+  const memories = { fast: inMemory("fast"), durable: inMemory("durable") };
+  const log = drive(topology, { wire: inMemoryWire, hosting: moneyStages, read, batch: 1_000, memories });
   const published = histories.map((history, n) => publishedBy(history, from + n));
-  const longest = Math.max(...published.map((all) => all.length));
-  for (let n = 0; n < longest; n++) {
-    const now = published.flatMap((all): Published | readonly [] => all[n] ?? []);
-    const scored = now.flatMap((one) => (one.topic === "scored" ? one : []));
-    const claims = now.flatMap((one) => (one.topic === "claims" ? one : []));
+  for (const step of inSteps(published)) {
+    const scored = step.flatMap(([one]) => (one.topic === "scored" ? one : []));
+    const claims = step.flatMap(([one]) => (one.topic === "claims" ? one : []));
     if (scored.length > 0) await log.send(topics.eventsScored, ...scored);
     if (claims.length > 0) await log.send(topics.claims, ...claims);
+    const moves = await movesOf(step, from, { ...memories, ...log });
+    if (moves.length > 0) await log.send(topics.claims, ...moves);
   }
   return { log, published };
 };

@@ -1,0 +1,48 @@
+// What the keeper does once an hour, over the memory and the log of this process: refunds that name
+// an event come to its line.
+import { orderKeyOf } from "../../../processors/attribute/claims.ts";
+import { keysOfOrder, orderFrom } from "../../../processors/settle/memory/order.ts";
+import { emptyOrder, type OrderState } from "../../../processors/settle/order.ts";
+import { moveClaims, strayRefunds } from "../../../processors/settle/refund-claim.ts";
+import type { Claim, EventAttributed } from "../../../schemas/generated.ts";
+import type { Memory } from "../../../stream/memory/memory.ts";
+import { topics } from "../../../topics.ts";
+
+const ordersIn =
+  (durable: Memory) =>
+  async (key: string): Promise<OrderState | undefined> => {
+    const wanted = { stage: "settle", keys: keysOfOrder(key), eventIds: [], topic: topics.claims.name, partition: 0 };
+    const { versions } = await durable.load(wanted);
+    return orderFrom(key, (one) => versions.get(one)?.at(-1)?.value);
+  };
+
+export interface Logged {
+  readonly durable: Memory;
+  readonly claims: readonly Claim[];
+  readonly rows: readonly EventAttributed[];
+}
+/** The claims that move what strays of these clients. */
+export const lookedUp = async (
+  { durable, claims, rows }: Logged,
+  isOf: (clientId: number) => boolean,
+  now: number,
+): Promise<readonly Claim[]> => {
+  const orderOf = ordersIn(durable);
+  const newest = new Map<string, EventAttributed>();
+  for (const row of rows)
+    if (row.version > (newest.get(row.event.event_id)?.version ?? 0)) newest.set(row.event.event_id, row);
+  const keys = new Map(
+    claims.flatMap((claim) =>
+      claim.line_event_id !== null && isOf(claim.client_id) ? [[topics.claims.keyOf(claim), claim] as const] : [],
+    ),
+  );
+  const moves: Claim[] = [];
+  for (const [key, from] of keys)
+    for (const refund of strayRefunds((await orderOf(key)) ?? emptyOrder)) {
+      const named = newest.get(refund.line_event_id!);
+      const event = named?.merged_into == null ? named?.event : newest.get(named.merged_into)?.event;
+      if (event === undefined || (await orderOf(`${from.client_id}:${orderKeyOf(event)}`)) === undefined) continue;
+      moves.push(...moveClaims(from, refund, { ...event, order_key: orderKeyOf(event) }, now));
+    }
+  return moves;
+};

@@ -9,11 +9,15 @@ const OFFSET = /^offset:(\d{1,15})$/;
 const MOMENT = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(:\d{2}(\.\d{1,3})?)?(Z|[+-]\d{2}:\d{2})$/;
 const unitMs: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 
-/** `2026-11-21T14:05Z` or `-2h`. Throws UsageError: a time without its zone would be a guess. */
+/**
+ * `2026-11-21T14:05Z` or `-2h`. Throws UsageError: a time without its zone would be a guess, and
+ * one below 0 is a word of the broker: -1 is its end.
+ */
 export const momentOf = (flag: string, text: string, now: UnixMs): UnixMs => {
   const ago = AGO.exec(text);
-  if (ago !== null) return now - Number(ago[1]) * unitMs[ago[2]!]!;
-  const at = MOMENT.test(text) ? Date.parse(text) : Number.NaN;
+  const then = MOMENT.test(text) ? Date.parse(text) : Number.NaN;
+  const at = ago === null ? then : now - Number(ago[1]) * unitMs[ago[2]!]!;
+  if (at < 0) throw new UsageError(`${flag}: ${text} lies before 1970`);
   if (Number.isNaN(at))
     throw new UsageError(
       `${flag}: ${text} is not a time; give it with its zone, as ` +

@@ -1,5 +1,6 @@
 // What a person sees of a record in the log, and how they say where to go back to.
 import { describe, expect, test } from "vitest";
+import { planOperation } from "../../apps/api/contract/system/operations.ts";
 import { operationsIn } from "../../apps/cli/commands/running/look.ts";
 import { momentOf, rewindToOf, spanOf } from "../../apps/cli/moments.ts";
 import { clientIdOf, readable, withAmounts } from "../../apps/cli/readable.ts";
@@ -134,6 +135,14 @@ describe("where to go back to", () => {
     (text) => expect(() => rewindToOf(text, now)).toThrow("is not a time; give it with its zone"),
   );
   test("is not to come", () => expect(() => rewindToOf("2026-11-21T17:01Z", now)).toThrow("has not come yet"));
+  test("is none before 1970, which the broker would take for its end or its beginning", () => {
+    for (const text of ["1969-12-31T23:59:59.999Z", "-30000d"])
+      expect(() => momentOf("--to", text, now), text).toThrow("lies before 1970");
+    for (const from of ["1969-12-31T23:59:59.999Z", "1969-12-31T19:00:00-04:00"])
+      expect(planOperation.body.safeParse({ move: "rewind", target: "settle", from, reason: "x" }).success).toBe(false);
+    const first = { move: "replay", from: "1970-01-01T00:00:00Z", reason: "x" };
+    expect(planOperation.body.safeParse(first).data).toEqual({ ...first, from: 0 });
+  });
   test("names its flag when it is wrong", () =>
     expect(() => momentOf("--since", "soon", now)).toThrow("--since: soon"));
 });

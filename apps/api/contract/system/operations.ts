@@ -7,10 +7,12 @@ import { choice, time, words } from "../fields.ts";
 const target = z.string().regex(/^[a-z][a-z0-9-]{0,63}$/, "give the name of a stage or sink");
 const reason = words(500);
 /** With its zone: without one it would be a guess. */
-const moment = z.codec(z.iso.datetime({ offset: true, error: "give a time with its zone, as RFC 3339" }), z.number(), {
-  decode: (text) => Date.parse(text),
-  encode: (at) => new Date(at).toISOString(),
-});
+const moment = z.codec(
+  z.iso.datetime({ offset: true, error: "give a time with its zone, as RFC 3339" }),
+  // One below 0 is a word of the broker: -1 is its end.
+  z.number().min(0, "give a time of 1970 or later"),
+  { decode: (text) => Date.parse(text), encode: (at) => new Date(at).toISOString() },
+);
 const offset = z.string().regex(/^offset:\d{1,15}$/, "give earliest, offset:N, or a time as RFC 3339");
 
 const asked = z.discriminatedUnion("move", [

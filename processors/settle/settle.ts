@@ -205,6 +205,8 @@ const merged = (line: Line, copy: EventAttributed, order: OrderState): Touched =
       has_server_money: line.has_server_money || (money.takesMoney && !copy.event.client_side),
       has_currency: line.has_currency || money.has_currency,
       settled_minor: settled,
+      // What was given back while it was worth something says nothing of a line worth nothing.
+      is_returned: line.is_returned && (value > 0n || line.value_minor === 0n),
       claimed_by: line.claimed_by === null ? null : withClaim(line.claimed_by, copy),
       review: held ?? line.review,
       ...withCopy(line, copy.event.event_id, order),

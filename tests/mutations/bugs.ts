@@ -327,4 +327,69 @@ export const bugs: readonly Bug[] = [
     ],
     test: { files: ["tests/processors/oracle/oracle.test.ts"], named: "the books agree with the accountant" },
   },
+  {
+    number: "rule 5",
+    says: "tiers fill a cap though sales of other contracts have used it",
+    laws: ["M3"],
+    edits: [
+      {
+        file: "processors/commission/shares.ts",
+        find: "larger(cap.amount_minor - othersIn(period),",
+        plant: "larger(cap.amount_minor,",
+      },
+    ],
+    test: { files: ["tests/processors/oracle/oracle.test.ts"], named: "the books agree with the accountant" },
+  },
+  {
+    number: "rule 11",
+    says: "an amount without a currency keeps its cents in a currency that has none",
+    laws: ["M3"],
+    edits: [
+      {
+        file: "processors/settle/spread.ts",
+        find: "divideHalfEven(minor * 10n ** BigInt(digits(currency)), 10n ** BigInt(digits(DEFAULT_CURRENCY)))",
+        plant: "(digits(currency) === 9 ? 0n : minor)",
+      },
+    ],
+    test: { files: ["tests/processors/oracle/oracle.test.ts"], named: "the books agree with the accountant" },
+  },
+  {
+    number: "rule 12",
+    says: "a refund that is moved to its line counts as received when it was moved",
+    laws: ["M3"],
+    edits: [
+      {
+        file: "processors/settle/refund.ts",
+        find: "received_at: data.moved?.received_at ?? receivedAt,",
+        plant: "received_at: receivedAt,",
+      },
+    ],
+    test: { files: ["tests/processors/oracle/oracle.test.ts"], named: "the books agree with the accountant" },
+  },
+  {
+    number: "rule 14",
+    says: "a copy of the whole order brings its amount to each line",
+    laws: ["M3"],
+    edits: [
+      {
+        file: "processors/settle/settle.ts",
+        find: "copied.length > 1 ? withoutGoods(copy) : copy",
+        plant: "copied.length > 1_000 ? withoutGoods(copy) : copy",
+      },
+    ],
+    test: { files: ["tests/processors/oracle/oracle.test.ts"], named: "the books agree with the accountant" },
+  },
+  {
+    number: "rule 15",
+    says: "one refund, reported for the order and for its lines, is taken twice",
+    laws: ["M3"],
+    edits: [
+      {
+        file: "processors/settle/spread.ts",
+        find: "return askedIn(asked) - before;",
+        plant: "return before < 0n ? before : amount;",
+      },
+    ],
+    test: { files: ["tests/processors/oracle/oracle.test.ts"], named: "the books agree with the accountant" },
+  },
 ];

@@ -61,6 +61,16 @@ describe("what refunds take of the lines of an order", () => {
     );
   });
 
+  test("is nothing of a line that turns out to be worth nothing, unless they name it", () => {
+    const [pixel, server] = [pixelSale({ value_minor: 5n }), sale({ value_minor: 0n })];
+    const of = (said: Parameters<typeof refund>[0]) => {
+      const [line] = [pixel, refund({ value_minor: 5n, ...said }), server].reduce(met, emptyOrder).lines;
+      return [line!.status, line!.value_minor, line!.is_returned];
+    };
+    expect(of({})).toEqual(["credited", 0n, false]);
+    expect(of({ product_id: "sku1" })).toEqual(["reversed", 0n, true]);
+  });
+
   test("is untouched by a refund that was received before others and comes after them", () => {
     const sales = [sale({ product_id: "a", value_minor: 10n }), sale({ product_id: "b", value_minor: 10n })];
     const refunds = [60, 61, 62].map((hour) => refund({ value_minor: 1n, receivedAt: noon + hour * hourMs }));

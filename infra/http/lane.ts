@@ -12,29 +12,40 @@ const CAPACITY_BYTES = 50_000_000;
 const SMALL = { share: 1 / 5, most: 1 / 20 };
 
 /**
- * Runs works in the order of their coming, as many at once as fit; one that is larger than the lane
- * runs alone. Small ones do not wait for large ones: they have a part of the lane to themselves.
+ * Runs works in the order of their coming, those of several owners in turn, as many at once as fit;
+ * one that is larger than the lane runs alone. Small ones do not wait for large ones: they have a
+ * part of the lane to themselves.
  */
 export const openLane = (capacity = CAPACITY_BYTES) => {
   const large = openQueue(capacity * (1 - SMALL.share));
   const small = openQueue(capacity * SMALL.share);
-  return <T>(weight: number, work: () => Promise<T>): Promise<T> =>
-    (weight <= capacity * SMALL.most ? small : large)(weight, work);
+  return <T>(owner: string, weight: number, work: () => Promise<T>): Promise<T> =>
+    (weight <= capacity * SMALL.most ? small : large)(owner, weight, work);
 };
 
+interface Waiting {
+  readonly weight: number;
+  readonly start: () => void;
+}
+
 const openQueue = (capacity: number) => {
-  const waiting: { readonly weight: number; readonly start: () => void }[] = [];
+  /** Whose turn it is stands first. */
+  const waiting = new Map<string, Waiting[]>();
   let running = 0;
   const next = (): void => {
-    while (waiting.length > 0 && (running === 0 || running + waiting[0]!.weight <= capacity)) {
-      const { weight, start } = waiting.shift()!;
+    for (const [owner, works] of waiting) {
+      const { weight, start } = works[0]!;
+      if (running > 0 && running + weight > capacity) return;
+      works.shift();
+      waiting.delete(owner);
+      if (works.length > 0) waiting.set(owner, works);
       running += weight;
       start();
     }
   };
-  return async <T>(weight: number, work: () => Promise<T>): Promise<T> => {
+  return async <T>(owner: string, weight: number, work: () => Promise<T>): Promise<T> => {
     await new Promise<void>((start) => {
-      waiting.push({ weight, start });
+      waiting.set(owner, [...(waiting.get(owner) ?? []), { weight, start }]);
       next();
     });
     try {

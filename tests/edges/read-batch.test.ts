@@ -82,6 +82,16 @@ test("large bodies are read too, in several parts", () => {
   expect(outcome(body)).toEqual(expected(body));
 });
 
+test("a part holds the keys of about ten milliseconds of parsing at most, however short they are", () => {
+  const event = (n: number) =>
+    `{${Array.from({ length: 100 }, (_, key) => `"k${(n * 100 + key).toString(36)}":1`).join(",")}}`;
+  const body = `{"events":[${Array.from({ length: 600 }, (_, n) => event(n)).join(",")}]}`;
+  const { parts } = found(body).layout;
+  expect(Math.max(...parts.map(({ keys }) => keys))).toBeLessThanOrEqual(2_000 + 100);
+  expect(parts.reduce((sum, { keys }) => sum + keys, 0)).toBe(60_000);
+  expect(outcome(body)).toEqual(expected(body));
+});
+
 test("a body with one byte changed, cut or doubled is refused when JSON.parse refuses it, and only then", () => {
   const marks = fc.constantFrom('"', "\\", "{", "}", "[", "]", ",", ":", " ", "0", "\u0001");
   fc.assert(

@@ -64,8 +64,8 @@ export const open: OpenEdge = (parts) => {
     parts.path.expectRoom();
     const sender = { token: String(token.token_id), address: request.ip ?? "" };
     const { answer, taken } = await withBody(request, sender, async (raw) => {
-      const batch = await lookInLane(raw.length, () => inSlices(findBatch(raw)));
-      return runInLane(batch.heapBytes, async () => {
+      const batch = await lookInLane(sender.token, raw.length, () => inSlices(findBatch(raw)));
+      return runInLane(sender.token, batch.heapBytes, async () => {
         const receivedAt = Date.now();
         const facts = factsOf(parts, token, receivedAt);
         const body = edge.accepts(await inSlices(readBatch(batch)));

@@ -12,9 +12,10 @@ import { storm, TENANTS } from "./storm.ts";
 
 const USAGE = `npm run fuzz -- [--minutes N] [--seed N] [--bodies N] [--only tenant:n] [--home folder]
 
-Sends to the edge of the stack that runs in a folder, or of one of its own: four good tenants and six
-hostile ones, after a calm phase in which only the good ones send. Ends with a verdict for each
-promise; exit code 0 when all were kept, 1 when not, 2 for a wrong call.
+Sends to the edge of the stack that runs in a folder, or of one of its own: four good tenants, and six
+hostile ones who by turns attack that edge for a minute and the one beside it for 20 s, so that a good
+tenant's time is compared on a machine that is as busy. Ends with a verdict for each promise; exit
+code 0 when all were kept, 1 when not, 2 for a wrong call.
 
 Examples:
   $ npm run fuzz -- --minutes 30 --seed 7   the same seed draws the same attacks

@@ -133,8 +133,12 @@ export const attackOf = (sender: Sender, seed: number, n: number, mostBytes: num
     mostBytes,
   });
 
-export const runAttack = async ({ address }: Sender, { conversations }: Attack): Promise<readonly Said[]> =>
-  Promise.all(conversations.map((one) => converse(address, one)));
+/** `port` where it is not the one of the sender's edge. */
+export const runAttack = async (
+  { address }: Sender,
+  { conversations }: Attack,
+  port = address.port,
+): Promise<readonly Said[]> => Promise.all(conversations.map((one) => converse({ ...address, port }, one)));
 
 interface Storm {
   readonly seed: number;
@@ -142,10 +146,13 @@ interface Storm {
   readonly onAttacked: (attacked: Attacked) => void;
   /** Names of the attacks that are under way, by place. */
   readonly underWay: Map<string, string>;
+  /** Of the edge that the next attack goes to. */
+  readonly port: () => number;
 }
 
 /** Attack after attack, `lanes` at once, until stopped. */
-export const startHostile = (sender: Sender, lanes: number, { seed, mostBytes, onAttacked, underWay }: Storm) => {
+export const startHostile = (sender: Sender, lanes: number, storm: Storm) => {
+  const { seed, mostBytes, onAttacked, underWay, port } = storm;
   let isStopping = false;
   let n = 0;
   const lane = async (): Promise<void> => {
@@ -154,7 +161,7 @@ export const startHostile = (sender: Sender, lanes: number, { seed, mostBytes, o
       const place = `${sender.n}:${n}`;
       const attack = attackOf(sender, seed, n, mostBytes);
       underWay.set(place, attack.name);
-      onAttacked({ place, attack, said: await runAttack(sender, attack) });
+      onAttacked({ place, attack, said: await runAttack(sender, attack, port()) });
       underWay.delete(place);
       await sleep(1);
     }

@@ -12,7 +12,7 @@ import { ownConfig } from "../config.ts";
 import { openTarget, type Target } from "../target.ts";
 import type { Sender } from "./senders.ts";
 
-const needed = ["ingest", "worker-chain", "worker-money"];
+const needed = ["ingest", "ingest-standby", "worker-chain", "worker-money"];
 const services = ["kafka", "postgres", "clickhouse", "redis", "registry"] as const;
 
 /** What runs in the folder, or what it takes to store an event, started there. */

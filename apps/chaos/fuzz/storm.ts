@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { print } from "../../../infra/runtime/output.ts";
 import type { Target } from "../target.ts";
-import { watchEdge } from "./edge-watch.ts";
+import { type Sample, watchEdge } from "./edge-watch.ts";
 import { acceptedIn, blocked, flat, quantile, slowed, statusText, type Verdict, wrongWith } from "./findings.ts";
 import { progress } from "./progress.ts";
 import { type Attacked, MOST_BYTES, type Sender, startGoods, startHostile } from "./senders.ts";
@@ -17,8 +17,13 @@ const HOSTILE = 6;
 /** Tenants of a storm. */
 export const TENANTS = GOOD + HOSTILE;
 const LANES = 2;
-const CALM_SHARE = 0.2;
-const LEAST_CALM_MS = 15_000;
+/** Of each round, so that what else the machine does weighs on both alike. */
+const CALM_MS = 20_000;
+const STORM_MS = 60_000;
+const LEAST_ROUNDS = 4;
+const WARM_UP_MS = 15_000;
+/** What was under way before a change of phase is not counted. */
+const CHANGE_MS = 3_000;
 const TELL_MS = 10_000;
 /** What is under way then is named. */
 const TOLD_BLOCK_MS = 300;
@@ -31,37 +36,22 @@ interface Counted {
 }
 const MOST_WRONG = 20;
 
-/** Calm first, then hostile senders beside the good ones, then every promise. */
-export const storm = async (
-  target: Target,
-  senders: readonly Sender[],
-  settings: Settings,
-): Promise<readonly Verdict[]> => {
-  const { minutes, seed } = settings;
-  const { ops_url: opsUrl } = target.run().apps.ingest!;
-  const firstPid = target.pid("ingest");
-  const prefix = `fuzz${seed}-${Date.now().toString(36)}`;
-  const goods = startGoods(senders.slice(0, GOOD), prefix);
-  const calmMs = Math.max(LEAST_CALM_MS, minutes * 60_000 * CALM_SHARE);
-  progress(`seed ${seed}: ${Math.round(calmMs / 1_000)} s of calm`);
-  // What warms up is not the time of a calm edge.
-  await sleep(calmMs / 3);
-  await goods.report();
-  await sleep((calmMs * 2) / 3);
-  const { times: calm } = await goods.report();
+/** Hostile senders in the storm attack the edge, in the calm the one beside it. */
+const edges = { storm: "ingest", calm: "ingest-standby" } as const;
+type Phase = keyof typeof edges;
 
-  progress(`${HOSTILE} hostile tenants for ${minutes} minutes`);
-  const underWay = new Map<string, string>();
-  const watch = watchEdge(
-    opsUrl,
-    () => target.pid("ingest"),
-    ({ blockedMs }) => {
-      if (blockedMs > TOLD_BLOCK_MS)
-        progress(`blocked ${Math.round(blockedMs)} ms while: ${[...underWay].map((one) => one.join(" ")).join("; ")}`);
-    },
-  );
+/** Senders that attack by turns, and what they were answered. */
+const openHostile = (
+  target: Target,
+  hostile: readonly Sender[],
+  seed: number,
+): {
+  readonly turn: (phase: Phase) => void;
+  readonly counted: Counted;
+  readonly stop: () => Promise<void>;
+  readonly underWay: ReadonlyMap<string, string>;
+} => {
   const counted: Counted = { attacks: 0, statuses: new Map(), wrong: [], batches: [] };
-  const hostile = senders.slice(GOOD);
   const count = (attacked: Attacked): void => {
     counted.attacks += 1;
     const status = attacked.said.flatMap(({ statuses }) => statuses);
@@ -74,26 +64,77 @@ export const storm = async (
     const { token } = hostile.find(({ n }) => attacked.place.startsWith(`${n}:`))!;
     for (const batch of acceptedIn(attacked)) counted.batches.push({ ...batch, token });
   };
-  const running = hostile.map((sender) =>
-    startHostile(sender, LANES, { seed, mostBytes: MOST_BYTES, onAttacked: count, underWay }),
+  const underWay = new Map<string, string>();
+  let port = 0;
+  const turn = (phase: Phase): void => {
+    port = Number(new URL(target.run().apps[edges[phase]]!.url).port);
+  };
+  turn("calm");
+  const senders = hostile.map((sender) =>
+    startHostile(sender, LANES, { seed, mostBytes: MOST_BYTES, onAttacked: count, underWay, port: () => port }),
   );
-  const stormTimes: number[] = [];
-  const end = performance.now() + minutes * 60_000;
-  while (performance.now() < end) {
-    await sleep(Math.min(TELL_MS, Math.max(0, end - performance.now())));
-    const { times } = await goods.report();
-    stormTimes.push(...times);
-    const last = watch.samples.at(-1);
-    progress(
-      `${counted.attacks} attacks, answers ${statusText(counted.statuses)}; ` +
-        `good p95 ${Math.round(quantile(times, 0.95))} ms; ` +
-        `edge ${Math.round(last?.rssMb ?? 0)} MiB, blocked ${Math.round(last?.blockedMs ?? 0)} ms`,
-    );
+  return { turn, counted, underWay, stop: async () => void (await Promise.all(senders.map(({ stop }) => stop()))) };
+};
+
+/**
+ * Four good tenants and six hostile ones, who by turns attack the edge of the good ones and the one
+ * beside it: the machine has as much to do in both, so what differs is the edge's. Then every
+ * promise.
+ */
+export const storm = async (
+  target: Target,
+  senders: readonly Sender[],
+  { minutes, seed }: Settings,
+): Promise<readonly Verdict[]> => {
+  const firstPid = target.pid("ingest");
+  const prefix = `fuzz${seed}-${Date.now().toString(36)}`;
+  const goods = startGoods(senders.slice(0, GOOD), prefix);
+  const hostile = openHostile(target, senders.slice(GOOD), seed);
+  const { counted } = hostile;
+  const samples: Sample[] = [];
+  let phase: Phase = "calm";
+  const watch = watchEdge(
+    target.run().apps.ingest!.ops_url,
+    () => target.pid("ingest"),
+    (sample) => {
+      if (phase === "calm") return;
+      samples.push(sample);
+      if (sample.blockedMs > TOLD_BLOCK_MS)
+        progress(
+          `blocked ${Math.round(sample.blockedMs)} ms while: ` +
+            [...hostile.underWay].map((one) => one.join(" ")).join("; "),
+        );
+    },
+  );
+  const taken: Record<Phase, number[]> = { calm: [], storm: [] };
+  const pass = async (next: Phase, ms: number): Promise<void> => {
+    hostile.turn(next);
+    await sleep(CHANGE_MS);
+    phase = next;
+    await goods.report();
+    for (const end = performance.now() + ms; performance.now() < end; ) {
+      await sleep(Math.min(TELL_MS, Math.max(0, end - performance.now())));
+      const { times } = await goods.report();
+      taken[next].push(...times);
+      progress(
+        `${next}: good p50 ${Math.round(quantile(times, 0.5))} ms, p95 ${Math.round(quantile(times, 0.95))} ms; ` +
+          `${counted.attacks} attacks, answers ${statusText(counted.statuses)}; edge ` +
+          `${Math.round(samples.at(-1)?.rssMb ?? 0)} MiB, blocked ${Math.round(samples.at(-1)?.blockedMs ?? 0)} ms`,
+      );
+    }
+  };
+  const rounds = Math.max(LEAST_ROUNDS, Math.round((minutes * 60_000) / STORM_MS));
+  progress(`seed ${seed}: ${rounds} rounds; in the calm of each ${HOSTILE} hostile tenants attack another edge`);
+  // What warms up is not the time of a calm edge.
+  await sleep(WARM_UP_MS);
+  for (let round = 0; round < rounds; round += 1) {
+    await pass("calm", CALM_MS);
+    await pass("storm", (minutes * 60_000) / rounds);
   }
-  const stopping = running.map(({ stop }) => stop());
+  const stopping = hostile.stop();
   const { refused, accepted } = await goods.stop();
   await watch.stop();
-  await Promise.all(stopping);
+  await stopping;
   progress("every sender has stopped; what was accepted is counted");
 
   for (const wrong of counted.wrong) print(wrong);
@@ -108,14 +149,14 @@ export const storm = async (
       isKept: target.pid("ingest") === firstPid,
       figure: `process ${firstPid} -> ${target.pid("ingest")}`,
     },
-    slowed(calm, stormTimes),
+    slowed(taken.calm, taken.storm),
     {
       says: "no good tenant is refused",
       isKept: refused.length === 0,
       figure: refused.join(", ") || `${accepted} events accepted`,
     },
-    flat(watch.samples),
-    blocked(watch.samples),
+    flat(samples),
+    blocked(samples),
     await storedOnce(target, prefix, accepted),
     await receipts(target, counted.batches),
   ];

@@ -3,6 +3,7 @@
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
 import { httpServer, type TlsFiles } from "../runtime/tls.ts";
+import { piecesOfBody } from "./read-body.ts";
 import { senderOf } from "./sender.ts";
 
 export interface ListenSettings {
@@ -36,6 +37,8 @@ const MAX_OF_ADDRESS = 1_000;
 const MAX_PIPELINED = 32;
 /** Time to read the answer, before a connection that sends no request is cut. */
 const GRACE_MS = 1_000;
+/** In one turn of the loop, about 10 ms: connections that came together are late together. */
+const ENDED_AT_ONCE = 100;
 /** How often connections without a request are cut while the port closes. */
 const CUT_MS = 200;
 
@@ -128,6 +131,20 @@ const shares = () => {
   };
 };
 
+/**
+ * Of a body that goes on behind its answer the rest is read and thrown away, so that its sender
+ * gets to read that; but not in pieces that are made to cost.
+ */
+const boundRest = (request: IncomingMessage): void => {
+  if (request.complete) return;
+  const isTooSmall = piecesOfBody();
+  request.on("data", (piece: Buffer) => {
+    if (isTooSmall(piece.length)) request.socket.destroy();
+  });
+  // Else Node throws it away unseen.
+  request.read(0);
+};
+
 const BODY = JSON.stringify({
   type: "urn:tributary:problem:bad_request",
   title: "The request cannot be understood",
@@ -156,10 +173,15 @@ const refusals = () => {
     setTimeout(() => socket.destroy(), GRACE_MS).unref();
     socket.end(last.get(socket) ?? "");
   };
+  const ending: Socket[] = [];
+  const endSome = (): void => {
+    for (const socket of ending.splice(0, ENDED_AT_ONCE)) endOnceAnswered(socket);
+    if (ending.length > 0) setImmediate(endSome);
+  };
   const end = (socket: Socket, saying: string): void => {
     if (last.has(socket)) return;
     last.set(socket, saying);
-    endOnceAnswered(socket);
+    if (ending.push(socket) === 1) setImmediate(endSome);
   };
   return {
     /**
@@ -172,6 +194,8 @@ const refusals = () => {
       if (open.size >= MAX_PIPELINED) end(socket, "");
       if (last.has(socket)) return false;
       underWay.set(socket, open.set(response, request));
+      if (request.headers["transfer-encoding"] !== undefined)
+        response.prependOnceListener("finish", () => boundRest(request));
       response.once("close", () => {
         open.delete(response);
         if (last.has(socket)) endOnceAnswered(socket);

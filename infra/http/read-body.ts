@@ -26,6 +26,12 @@ const SHARES = { token: MAX_HELD_BYTES / 4, address: MAX_HELD_BYTES / 2 } as con
  */
 const PACE_MS = 5_000;
 const PACE_BYTES = 5 * 1024;
+/**
+ * A piece of a body costs an object and 3 us, whatever it holds: behind the first thousand they
+ * have so many bytes on average.
+ */
+const FREE_PIECES = 1_000;
+const PIECE_BYTES = 32;
 /** Time for the sender to read why, before its connection is cut. */
 const GRACE_MS = 1_000;
 /** JSON of events shrinks by 5 to 20 with gzip; a bomb by 1,000. Below 1 MiB it does not matter. */
@@ -125,16 +131,34 @@ const tooSlow = (): Problem =>
     headers: { Connection: "close" },
   });
 
+/** Counts the pieces of one body; true from when they are too small. */
+export const piecesOfBody = (): ((bytes: number) => boolean) => {
+  let pieces = 0;
+  let size = 0;
+  return (bytes) => {
+    pieces += 1;
+    size += bytes;
+    return pieces > FREE_PIECES && size < pieces * PIECE_BYTES;
+  };
+};
+const tooSmallPieces = (): Problem =>
+  new Problem("bad_request", `the body comes in too small pieces: send chunks of at least ${PIECE_BYTES} bytes`, {
+    headers: { Connection: "close" },
+  });
+
 const read = (request: IncomingMessage, hold: Hold, maxBytes: number): Promise<Buffer> =>
   new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
+    let few: Buffer[] = [];
+    const isTooSmall = piecesOfBody();
     let size = 0;
     let paced = 0;
+    const cut = (problem: Problem): void => {
+      end(() => reject(problem));
+      setTimeout(() => request.socket.destroy(), GRACE_MS).unref();
+    };
     const pace = setInterval(() => {
-      if (size - paced < PACE_BYTES) {
-        end(() => reject(tooSlow()));
-        setTimeout(() => request.socket.destroy(), GRACE_MS).unref();
-      }
+      if (size - paced < PACE_BYTES) cut(tooSlow());
       paced = size;
     }, PACE_MS);
     const end = (settle: () => void): void => {
@@ -147,18 +171,30 @@ const read = (request: IncomingMessage, hold: Hold, maxBytes: number): Promise<B
       end(() => reject(problem));
       request.resume();
     };
+    const gather = (): void => {
+      chunks.push(few.length === 1 ? few[0]! : Buffer.concat(few));
+      few = [];
+    };
     const onData = (chunk: Buffer): void => {
       size += chunk.length;
+      if (isTooSmall(chunk.length)) {
+        cut(tooSmallPieces());
+        return;
+      }
       try {
         if (size > maxBytes) throw tooLarge(maxBytes);
         hold.check(chunk.length);
         hold.add(chunk.length);
-        chunks.push(chunk);
+        few.push(chunk);
+        if (few.length === FREE_PIECES) gather();
       } catch (problem) {
         refuse(problem);
       }
     };
-    const onEnd = (): void => end(() => resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks, size)));
+    const onEnd = (): void => {
+      gather();
+      end(() => resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks, size)));
+    };
     const onGone = (): void => end(() => reject(new Aborted("the sender went away")));
     request.on("data", onData).on("end", onEnd).on("close", onGone).on("error", onGone);
   });

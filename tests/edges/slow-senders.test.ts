@@ -14,6 +14,7 @@ let server: Listening;
 let holdsUntil: Promise<void> | undefined;
 
 const answer: RequestListener = async (request, response) => {
+  if (request.url === "/nothing") return void response.writeHead(404).end("nothing here");
   const sender = { token: String(request.headers["x-token"]), address: String(request.headers["x-address"]) };
   try {
     const size = await withBody(request, sender, async (body) => {
@@ -188,4 +189,43 @@ test("an address that leaves a thousand connections idle gets no further one, an
   const again = await from("127.0.0.2");
   expect(await ask(again)).toMatch(/^HTTP\/1\.1 200/);
   for (const socket of [other, again]) socket.destroy();
+});
+
+const chunked = (token: string): string =>
+  `POST / HTTP/1.1\r\nHost: x\r\nX-Token: ${token}\r\nX-Address: ${token}\r\nTransfer-Encoding: chunked\r\n\r\n`;
+
+test("a body in pieces of one byte is cut after a thousand, and one in pieces of a line is read", async () => {
+  const tiny = await open();
+  const cut = untilCut(tiny);
+  tiny.write(`${chunked("tiny")}${"1\r\nx\r\n".repeat(1_000_000)}`);
+  const { answer, ms } = await cut;
+  expect(answer).toMatch(/^HTTP\/1\.1 400[\s\S]*too small pieces/);
+  expect(ms).toBeLessThan(10_000);
+
+  const lines = await open();
+  const said = new Promise<string>((resolve) => lines.once("data", (some) => resolve(String(some))));
+  lines.write(`${chunked("lines")}${`28\r\n${"y".repeat(40)}\r\n`.repeat(20_000)}0\r\n\r\n`);
+  expect(await said).toMatch(/^HTTP\/1\.1 200[\s\S]*800000/);
+  lines.destroy();
+});
+
+test("tiny chunks behind an answer are cut, and a body that ends there keeps its connection", async () => {
+  const endless = await open();
+  const cut = untilCut(endless);
+  const began = chunked("endless").replace("POST / ", "POST /nothing ");
+  endless.write(`${began}${"1\r\nx\r\n".repeat(1_000)}`);
+  const more = setInterval(() => endless.write("1\r\nx\r\n".repeat(100)), 20);
+  const { answer, ms } = await cut;
+  clearInterval(more);
+  expect(answer).toMatch(/^HTTP\/1\.1 404/);
+  expect(ms).toBeLessThan(10_000);
+
+  const ends = await open();
+  let said = "";
+  ends.on("data", (some) => (said += some));
+  ends.write(`${began}1\r\nx\r\n0\r\n\r\n`);
+  await new Promise((resolve) => setTimeout(resolve, 2_000));
+  ends.write(`${began}0\r\n\r\n`);
+  await expect.poll(() => said.match(/HTTP\/1\.1 404/g)?.length).toBe(2);
+  ends.destroy();
 });

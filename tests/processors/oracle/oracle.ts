@@ -78,9 +78,12 @@ const isMerged = ({ first }: Sale, receivedAt: number): boolean => receivedAt <=
 const claimsOf = ({ copies }: Sale): readonly number[] => copies.flatMap(({ claims }) => claims ?? []);
 
 /** A server's money before the pixel's; a currency that is named before the default. */
-const moneyOf = (copies: readonly Sent[]): { readonly value: bigint; readonly currency: string } => {
+const amountIn = (copies: readonly Sent[]): Sent | undefined => {
   const withMoney = copies.filter(({ amount }) => amount !== undefined);
-  const from = withMoney.find(({ isPixel }) => !isPixel) ?? withMoney[0];
+  return withMoney.find(({ isPixel }) => !isPixel) ?? withMoney[0];
+};
+const moneyOf = (copies: readonly Sent[]): { readonly value: bigint; readonly currency: string } => {
+  const from = amountIn(copies);
   const currency = from?.currency ?? copies.find((one) => one.currency !== undefined)?.currency ?? "MXN";
   return { value: from === undefined ? 0n : minorIn(currency, from), currency };
 };
@@ -90,8 +93,7 @@ const isWorthTheSame = (copies: readonly Sent[], sent: Sent): boolean => {
   const [ours, theirs] = [copies, [sent]].map((some) => {
     const named = some.some((one) => one.currency !== undefined);
     const { value, currency: own } = moneyOf(some);
-    const amount = some.find((one) => one.amount !== undefined)!;
-    return own === currency ? value : named ? null : minorIn(currency, amount);
+    return own === currency ? value : named ? null : minorIn(currency, amountIn(some)!);
   });
   return ours !== null && ours === theirs;
 };

@@ -6,7 +6,7 @@ import { EVENT_ID, sentEventId } from "./ids.ts";
  * The closed list of reasons: admit refuses any other, settle takes any other that is in the log as
  * `other`.
  */
-export const REFUND_REASONS: ReadonlySet<unknown> = new Set([
+export const REFUND_REASONS = [
   "order_canceled",
   "item_returned",
   "payment_failed",
@@ -16,7 +16,10 @@ export const REFUND_REASONS: ReadonlySet<unknown> = new Set([
   "tracking_error",
   "duplicate",
   "other",
-]);
+] as const;
+const known: ReadonlySet<unknown> = new Set(REFUND_REASONS);
+
+export const isRefundReason = (reason: unknown): reason is (typeof REFUND_REASONS)[number] => known.has(reason);
 
 /** As its sender wrote it, in `props.refunded_event_id`; null: the refund names none. */
 export const refundedIdIn = ({ t, props }: Pick<EventReceived, "t" | "props">): string | null => {

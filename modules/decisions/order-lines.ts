@@ -32,13 +32,31 @@ export const orderLines = (pool: Pool, clientId: number, orderId: string): Promi
     { isReadOnly: true },
   );
 
-/** Whether settle has decided about the claim of this id: its outcome is then recorded for good. */
-export const isSettled = async (pool: Pool, clientId: number, claimId: string): Promise<boolean> =>
+/** Of these claims those that settle has decided about: their outcomes are recorded for good. */
+const settledOf = (pool: Pool, claims: readonly string[]): Promise<readonly string[]> =>
   transaction(
     pool,
-    [clientId],
+    null,
     async (tx) =>
-      (await tx.query(sql`select from memory_outcome where stage = 'settle' and event_id = ${claimId}`)).rows.length >
-      0,
+      (
+        await tx.query<{ event_id: string }>(sql`
+          select event_id from memory_outcome where stage = 'settle' and event_id = any (${claims})`)
+      ).rows.map(({ event_id }) => event_id),
     { isReadOnly: true },
   );
+
+/**
+ * As long as a caller waits for a decision to be applied (docs/design/contracts.md, "Decisions").
+ */
+const APPLIED_WITHIN_MS = 5_000;
+const ASKED_EVERY_MS = 100;
+
+/** Waits until settle has decided about all of them, 5 s at most; those that it has. */
+export const whenSettled = async (pool: Pool, claims: readonly string[]): Promise<ReadonlySet<string>> => {
+  const end = performance.now() + APPLIED_WITHIN_MS;
+  for (;;) {
+    const settled = await settledOf(pool, claims);
+    if (settled.length === claims.length || performance.now() > end) return new Set(settled);
+    await new Promise((resolve) => setTimeout(resolve, ASKED_EVERY_MS));
+  }
+};

@@ -1,7 +1,6 @@
 // Gathers everything that is known about one event: what was read, what was considered, what was
 // decided and what it earned.
 import type pg from "pg";
-import { sentEventId } from "../../domain/ids.ts";
 import { type Contract, type Reference, type Rule, reference } from "../../domain/reference/reference.ts";
 import type { Clickhouse } from "../../infra/clickhouse/client.ts";
 import { scopeOf } from "../../infra/clickhouse/query.ts";
@@ -10,8 +9,9 @@ import type { OrderState } from "../../processors/settle/order.ts";
 import { waitingOf } from "../../processors/settle/waiting.ts";
 import type { Candidate, EventReceived, FraudReason } from "../../schemas/generated.ts";
 import { copiesOf, type EventVersion, eventVersions } from "../../sinks/analytics/reads.ts";
+import { eventNames, storedAs } from "../decisions/event-names.ts";
 import { openReference } from "../reference/reference.ts";
-import { type CommissionOf, type ConversionOf, type EntryOf, moneyOf } from "./money-of.ts";
+import { type CommissionOf, type ConversionOf, type EntryOf, moneyOf, salesCalled } from "./money-of.ts";
 
 export type Version = Omit<EventVersion, "candidates" | "fraud_reasons"> & {
   readonly candidates: readonly Candidate[];
@@ -62,22 +62,33 @@ export interface Explanation {
   readonly campaigns: Readonly<Record<number, string>>;
 }
 
-const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+const find = async (clickhouse: Clickhouse, id: string, clientIds: readonly number[]) =>
+  Promise.all(
+    (await storedAs(clickhouse, id, clientIds)).map(async ({ client_id: clientId, event_id }) => ({
+      clientId,
+      rows: await eventVersions(clickhouse, scopeOf(clientId), event_id),
+    })),
+  );
 
-/**
- * By the sender's id of each client, or by the log's own id. Empty when no such event was
- * sent, or it is not stored yet.
- */
-const find = async (clickhouse: Clickhouse, id: string, clientIds: readonly number[]) => {
-  const found = await Promise.all(
-    clientIds.map(async (clientId) => {
-      const scope = scopeOf(clientId);
-      const sent = await eventVersions(clickhouse, scope, sentEventId(clientId, id));
-      const rows = sent.length > 0 || !UUID.test(id) ? sent : await eventVersions(clickhouse, scope, id);
-      return { clientId, rows };
+/** What is left of a sale whose event is no longer stored: what was decided and what it earned. */
+export interface Remains extends Pick<Explanation, "event_id" | "conversions" | "entries" | "commissions"> {
+  readonly client_id: number;
+  readonly order_id: string | null;
+}
+
+/** Sales of that id that Postgres still knows, whether their events are stored or not. */
+export const explainRemains = async (
+  pool: pg.Pool,
+  id: string,
+  clientIds: readonly number[],
+): Promise<readonly Remains[]> => {
+  const found = await salesCalled(pool, clientIds, eventNames(id, clientIds));
+  return Promise.all(
+    found.map(async ({ client_id, event_id, order_id }) => {
+      const { order: _, ...money } = await moneyOf(pool, client_id, [event_id], `o:${order_id ?? ""}`);
+      return { client_id, event_id, order_id, ...money };
     }),
   );
-  return found.filter(({ rows }) => rows.length > 0);
 };
 
 /**

@@ -2,12 +2,12 @@
 // lines, commissions.
 
 import type { Pool } from "pg";
-import { unpacked } from "../../infra/postgres/packed.ts";
-import { transaction } from "../../infra/postgres/sql.ts";
-import { keysOfOrder, orderFrom } from "../../processors/settle/memory/order.ts";
+import { sql, transaction } from "../../infra/postgres/sql.ts";
 import type { OrderState } from "../../processors/settle/order.ts";
 import type { StoredConversion } from "../../sinks/conversions/table.ts";
 import type { StoredCommission, StoredEntry } from "../../sinks/ledger/table.ts";
+import type { StoredSale } from "../../sinks/product-sales/table.ts";
+import { rememberedOrders } from "../decisions/remembered.ts";
 
 const conversionParts = [
   "conversion_id",
@@ -90,7 +90,6 @@ from ledger_entries as entry where conversion_id = any ($1) order by conversion_
 const commissionsOf = `
 select ${commissionParts.join(", ")} from commissions
 where client_id = $1 and conversion_id = any ($2) order by conversion_id`;
-const orderOf = "select key, value from memory_state where stage = 'settle' and key = any ($1)";
 
 /**
  * Read at one moment. `eventIds`: the event and the one that it is a copy of; `orderKey` as in
@@ -111,15 +110,30 @@ export const moneyOf = (
       const { rows: entries } = await tx.query<EntryOf>(entriesOf, [ids]);
       const { rows: commissions } = await tx.query<CommissionOf>(commissionsOf, [clientId, ids]);
       const key = `${clientId}:${orderKey}`;
-      const { rows: remembered } = await tx.query<{ key: string; value: Buffer }>(orderOf, [keysOfOrder(key)]);
-      const values = new Map(remembered.map((row) => [row.key, unpacked(row.value)]));
-      return {
-        conversions,
-        entries,
-        commissions,
-        order: orderFrom(key, (one) => values.get(one)) ?? null,
-      };
+      const order = (await rememberedOrders(tx, [key])).get(key) ?? null;
+      return { conversions, entries, commissions, order };
     },
+    { isReadOnly: true },
+  );
+
+/** Which of these are sales that are known, by their place in the log. */
+export const salesCalled = (
+  pool: Pool,
+  clientIds: readonly number[],
+  events: readonly { readonly client_id: number; readonly event_id: string }[],
+): Promise<readonly Pick<StoredSale, "client_id" | "event_id" | "order_id">[]> =>
+  transaction(
+    pool,
+    clientIds,
+    async (tx) =>
+      (
+        await tx.query<Pick<StoredSale, "client_id" | "event_id" | "order_id">>(sql`
+          select client_id, event_id, order_id from product_sales
+          where (client_id, event_id) in (
+            select * from unnest(${events.map(({ client_id }) => client_id)}::int[],
+              ${events.map(({ event_id }) => event_id)}::uuid[]))
+          order by client_id`)
+      ).rows,
     { isReadOnly: true },
   );
 

@@ -3,7 +3,7 @@ import { digitsOf } from "../../domain/currencies.ts";
 import { EVENT_ID } from "../../domain/ids.ts";
 import { toMinor } from "../../domain/money.ts";
 import { isWeakOrderId, orderIdOf } from "../../domain/order-id.ts";
-import { REFUND_REASONS } from "../../domain/refunds.ts";
+import { isRefundReason, REFUND_REASONS } from "../../domain/refunds.ts";
 import type { EventType } from "./event-types.ts";
 import { refuse } from "./refuse.ts";
 
@@ -77,8 +77,8 @@ const checkRefund = (props: Props, orderId: string | null): void => {
       "is required for this event type: send props.order_id, or what has no order (a lead, an install) by " +
         "props.refunded_event_id, the event_id of the event that is refunded",
     );
-  if (!isAbsent(reason) && !REFUND_REASONS.has(reason))
-    refuse("bad_prop", "props.reason", `is not a refund reason: send one of ${[...REFUND_REASONS].join(", ")}`);
+  if (!isAbsent(reason) && !isRefundReason(reason))
+    refuse("bad_prop", "props.reason", `is not a refund reason: send one of ${REFUND_REASONS.join(", ")}`);
 };
 
 type Money = Pick<Lifted, "quantity" | "value_minor" | "currency">;

@@ -1,7 +1,7 @@
 // Reads a refund, finds its copies, and fills in what its sale says: currency, order and goods.
 
 import { isWeakOrderId } from "../../domain/order-id.ts";
-import { REFUND_REASONS } from "../../domain/refunds.ts";
+import { isRefundReason } from "../../domain/refunds.ts";
 import type { Claim, EventAttributed, EventReceived } from "../../schemas/generated.ts";
 import type { Recorded, UnixMs } from "../../stream/flow.ts";
 import { rowOfCopy } from "./merge-copy.ts";
@@ -25,7 +25,7 @@ export const refundOf = ({ receivedAt, data }: Recorded<Claim>): Refund => {
     line_event_id: data.line_event_id,
     amount_minor: event.value_minor,
     currency,
-    reason: REFUND_REASONS.has(given.reason) ? (given.reason as string) : "other",
+    reason: isRefundReason(given.reason) ? given.reason : "other",
     received_at: data.moved?.received_at ?? receivedAt,
     refund_id,
     row: data.line_event_id !== null || refund_id !== null || lacksCurrency ? rowText(data.attributed) : null,

@@ -96,6 +96,30 @@ export const eventVersions = (clickhouse: Clickhouse, scope: ClientScope, eventI
   });
 export type EventVersion = Awaited<ReturnType<typeof eventVersions>>[number];
 
+/** Which of these events are stored, copies too, and whose they are. */
+export const ownersOf = (clickhouse: Clickhouse, scope: ClientScope, eventIds: readonly string[]) =>
+  readRows(clickhouse, scope, {
+    from: "events",
+    columns: { client_id: count("client_id"), event_id: text("event_id") },
+    where: [cond`event_id in ${bind("Array(UUID)", eventIds)}`],
+    groupBy: ["client_id", "event_id"],
+  });
+
+/** Of each of these events the version that counts, as far as it says which line it is of. */
+export const newestOfEvents = (clickhouse: Clickhouse, scope: ClientScope, eventIds: readonly string[]) =>
+  readRows(clickhouse, scope, {
+    from: "events",
+    columns: pickColumns(
+      eventReads,
+      ...(["client_id", "event_id", "sender_event_id", "t", "custom_name", "source", "did", "order_id"] as const),
+      ...(["product_id", "dedup_key", "lead_key", "sale_hash", "merged_into"] as const),
+    ),
+    where: [cond`event_id in ${bind("Array(UUID)", eventIds)}`],
+    // The row that counts comes last: merges may not have dropped the others yet.
+    orderBy: ["rank", "stored_at"],
+  });
+export type StoredEvent = Awaited<ReturnType<typeof newestOfEvents>>[number];
+
 /** Second copies of the sale that an event made. */
 export const copiesOf = (clickhouse: Clickhouse, scope: ClientScope, eventId: string) =>
   readRows(clickhouse, scope, {

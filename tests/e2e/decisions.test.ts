@@ -3,8 +3,11 @@ import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { dayOf, startOfDay } from "../../domain/calendar.ts";
 import { clickIdKey, mint } from "../../domain/click-id.ts";
+import { sentEventId } from "../../domain/ids.ts";
 import { openPool } from "../../infra/postgres/sql.ts";
 import { writeReference } from "../../modules/reference/writer.ts";
+import { type RunningApi, startApi } from "../support/api.ts";
+import { asker } from "../support/ask.ts";
 import { type Product, startProduct, until } from "../support/e2e-product.ts";
 
 const HOUR = 3_600_000;
@@ -158,6 +161,32 @@ describe("an operator", () => {
     expect(entries.reduce((sum, { amount }) => sum + amount, 0)).toBe(0);
   });
 
+  test("gives back a part of an order, and then all that is left of it, once", async () => {
+    await send([purchase("A-4", { svc_click_id: clickId(links[0]!.link_id, start - HOUR, 4) })]);
+    await booked("A-4", 1);
+    const back = (...args: readonly string[]) =>
+      decide("refund", "--order", "A-4", "--cause", "item_returned", ...args);
+    await back("--amount", "250.00", "--yes");
+    expect((await booked("A-4", 2)).reduce((sum, { amount }) => sum + amount, 0)).toBe(9_000);
+    const rest = ["--yes", "--id", randomUUID()];
+    await back(...rest);
+    await back(...rest);
+    expect((await booked("A-4", 3)).reduce((sum, { amount }) => sum + amount, 0)).toBe(0);
+    expect(
+      await product.rows(
+        `select value_minor::int as value, partner_id from product_sales where order_id = 'A-4' and t = 'refund'
+         order by 1`,
+      ),
+    ).toEqual([
+      { value: 25_000, partner_id: null },
+      { value: null, partner_id: null },
+    ]);
+    const more = await product.tributary(
+      ...["decide", "refund", "--client", "casa-verde", "--order", "A-4", "--reason", "x", "--yes"],
+    ).done;
+    expect([more.code, more.stderr]).toEqual([2, expect.stringContaining("all of it has been given back")]);
+  });
+
   test("lists the partners when it names none of them", async () => {
     const ran = await product.tributary(
       "decide",
@@ -173,6 +202,260 @@ describe("an operator", () => {
     ).done;
     expect(ran.code).toBe(2);
     expect(ran.stderr).toContain("does not work for casa-verde");
+  });
+});
+
+describe("the platform API", () => {
+  let running: RunningApi;
+  const ask = asker(() => running.url);
+  const tokens: Record<string, string> = {};
+  beforeAll(async () => {
+    running = await startApi(product.stack.env);
+    for (const role of ["admin", "manager", "partner", "viewer"])
+      tokens[role] = await running.token(`${role}@demo.tributary.test`);
+  });
+  afterAll(() => running?.close());
+  const post = (path: string, body: object, key?: string, role = "admin") =>
+    ask(`/api/sales/${path}`, {
+      method: "POST",
+      token: tokens[role]!,
+      body,
+      ...(key && { headers: { "idempotency-key": key } }),
+    });
+  const settled = (order: string) =>
+    until(`the order ${order} is settled`, 30_000, async () => {
+      const rows = await product.rows(
+        `select 1 from memory_state where stage = 'settle' and key = '${shop.id}:o:${order}'`,
+      );
+      if (rows.length === 0) throw new Error("it is not remembered");
+    });
+
+  test("assigns a sale once, moves it, and the order shows by whom", async () => {
+    const [first, second] = [links[0]!.partner_id, links[1]!.partner_id];
+    await send([purchase("API-1")]);
+    await settled("API-1");
+    const body = { order_id: "API-1", partner_id: first, reason: "agreed by mail" };
+    const assigned = await post("assign", body, "assign-1");
+    expect([assigned.status, assigned.body]).toEqual([
+      200,
+      { decision_id: expect.any(String), status: "applied", version: 2, closed_period: false },
+    ]);
+    const again = await post("assign", body, "assign-1");
+    expect([again.status, again.body]).toEqual([200, assigned.body]);
+    expect(await booked("API-1", 1)).toMatchObject([{ kind: "earned", partner_id: first, amount: 12_000 }]);
+    const other = await post("assign", { ...body, partner_id: second });
+    expect([other.status, other.body.code]).toEqual([409, "already_credited"]);
+
+    const twice = { event_ids: ["purchase-API-1", "purchase-API-1"], partner_id: second, reason: "mistaken" };
+    const both = (await post("reattribute", twice)).body.items;
+    expect(both).toMatchObject([0, 1].map(() => ({ ...both[0], status: "applied", version: 3 })));
+    const moved = await post("reattribute", { event_ids: ["purchase-API-1"], partner_id: second, reason: "mistaken" });
+    expect([moved.status, moved.body]).toMatchObject([200, { status: "applied", version: 3 }]);
+    expect((await booked("API-1", 3)).reduce((sum, { amount }) => sum + amount, 0)).toBe(6_500);
+    const details = async (role: string) =>
+      (await ask("/api/orders/API-1/details", { token: tokens[role]! })).body.decisions;
+    expect(await details("admin")).toMatchObject([
+      { kind: "assign", by: "admin@demo.tributary.test", reason: "agreed by mail", from: [], to: first },
+      { kind: "reattribute", by: "admin@demo.tributary.test", from: [first], to: second },
+      { kind: "reattribute", from: [second], to: second },
+    ]);
+    expect((await details("viewer"))[0].by).toBe("a***@demo.tributary.test");
+  });
+
+  test("ends a fraud review either way", async () => {
+    const bot = { ua: "Googlebot/2.1 (+http://www.google.com/bot.html)" };
+    const credited = (n: number) => ({ ...bot, svc_click_id: clickId(links[0]!.link_id, start - HOUR, n) });
+    await send([purchase("API-2", credited(51)), purchase("API-3", credited(52))]);
+    for (const order of ["API-2", "API-3"]) expect((await booked(order, 1))[0]!.lines).toContain("held:partner");
+    const released = await post("reattribute", { order_id: "API-2", review: "release", reason: "a real person" });
+    expect(released.body.status).toBe("applied");
+    expect((await booked("API-2", 2)).map(({ lines }) => lines)).toContain(
+      "held:partner 12000, payable:partner -12000",
+    );
+    await post("reattribute", { order_id: "API-3", review: "reject", reason: "a bot" });
+    expect((await booked("API-3", 2)).reduce((sum, { amount }) => sum + amount, 0)).toBe(0);
+  });
+
+  test("answers each of many in its place", async () => {
+    const [first] = links.map(({ partner_id }) => partner_id);
+    await send([purchase("API-4"), purchase("API-5")]);
+    for (const order of ["API-4", "API-5"]) await settled(order);
+    await post("assign", { order_id: "API-5", partner_id: first, reason: "x" });
+    const items = [
+      { order_id: "API-4", partner_id: first },
+      { order_id: "API-4", partner_id: first },
+      { order_id: "API-5", partner_id: first },
+      { event_id: "never-sent", partner_id: first },
+      { event_id: "purchase-A-1", partner_id: 2_000_000_000 },
+    ];
+    const { status, body } = await post("bulk-attribute", { client_id: shop.id, items, reason: "a list" });
+    expect(status).toBe(200);
+    expect(body.results.map((one: any) => [one.index, one.status, one.code])).toEqual([
+      [0, "applied", null],
+      [1, "rejected", "duplicate_item"],
+      [2, "unchanged", null],
+      [3, "rejected", "not_found"],
+      [4, "rejected", "partner_not_of_client"],
+    ]);
+    expect(await booked("API-4", 1)).toMatchObject([{ kind: "earned", partner_id: first }]);
+  });
+
+  describe("of what has no order", () => {
+    const [lead, install, trial] = ["lead_submit", "install", "trial"];
+    const events = {
+      lead: { t: lead, props: { client_lead_id: "L-1", lead_value: "200.00", currency: "MXN" } },
+      // An install has no amount of its own: its partner earns a fixed one.
+      install: { t: install, props: {} },
+      trial: { t: "custom", props: { custom_name: trial, revenue: "200.00", currency: "MXN" } },
+    };
+    const ledgerOfEvent = (event: string, count: number) =>
+      until(`${count} entries of ${event} are booked`, 30_000, async () => {
+        const entries = await product.rows<{ partner_id: number; amount: number; lines: string }>(`
+          select e.partner_id, e.amount_minor::int as amount,
+            (select string_agg(account || ' ' || amount_minor, ', ' order by line) from ledger_lines l
+              where l.client_id = e.client_id and l.entry_id = e.entry_id) as lines
+          from ledger_entries e join conversions c using (client_id, conversion_id)
+          where c.event_id = '${sentEventId(shop.id, event)}' order by e.stored_at, e.conversion_version`);
+        if (entries.length !== count) throw new Error(`there are ${entries.length}: ${JSON.stringify(entries)}`);
+        return entries;
+      });
+    const total = (entries: readonly { readonly amount: number }[]) =>
+      entries.reduce((sum, { amount }) => sum + amount, 0);
+    const isKnown = (event_id: string) =>
+      until(`${event_id} is stored`, 30_000, async () => {
+        const answer = await ask(`/api/events/${event_id}/explain?client_id=${shop.id}`, { token: tokens.admin! });
+        expect(answer.status).toBe(200);
+      });
+    const sent = (event_id: string, kind: keyof typeof events, over: object = {}) => ({
+      ...{ event_id, ts: start, cid: shop.id, did: `device-${event_id}`, ...events[kind], ...over },
+    });
+
+    beforeAll(async () => {
+      const pool = openPool(product.stack.env.POSTGRES_URL!, { max: 1 });
+      const terms = { client_id: shop.id, effective_from: dayOf(start - 40 * 24 * HOUR) };
+      const pays = (event_type: string) =>
+        event_type === install ? { type: "flat", amount: "20.00" } : { type: "percent", rate: "10" };
+      await writeReference(pool, "test", {
+        contracts: links
+          .slice(0, 2)
+          .flatMap(({ partner_id }) =>
+            [lead, install, trial].map((event_type) => ({ ...terms, ...pays(event_type), partner_id, event_type })),
+          ),
+      } as never);
+      await pool.end();
+    });
+
+    test.each(["lead", "install", "trial"] as const)(
+      "a %s is assigned, moved and given back by its event",
+      async (kind) => {
+        const [first, second] = [links[0]!.partner_id, links[1]!.partner_id];
+        const event_id = `api-${kind}`;
+        const props = kind === "lead" ? { ...events.lead.props, client_lead_id: "L-1" } : events[kind].props;
+        await send([sent(event_id, kind, { props })]);
+        await isKnown(event_id);
+        const assigned = await post("assign", { event_id, partner_id: first, reason: "by phone" });
+        expect([assigned.status, assigned.body.status], assigned.text).toEqual([200, "applied"]);
+        expect(await ledgerOfEvent(event_id, 1)).toMatchObject([{ partner_id: first, amount: 2_000 }]);
+        await post("reattribute", { event_ids: [event_id], partner_id: second, reason: "mistaken" });
+        expect(total(await ledgerOfEvent(event_id, 3))).toBe(2_000);
+        const part = await post("refund", { event_id, amount: "50.00", reason: "a part of it" });
+        const isWorth = kind !== "install";
+        if (isWorth) {
+          expect([part.status, part.body.status], part.text).toEqual([200, "applied"]);
+          expect(total(await ledgerOfEvent(event_id, 4))).toBe(1_500);
+        } else
+          expect([part.status, part.body.code, part.body.detail]).toEqual([
+            ...[409, "refund_exceeds", "0.00 MXN is left of it"],
+          ]);
+        const ran = await decide("refund", "--event", event_id, "--yes", "--json");
+        expect(JSON.parse(ran.stdout).status).toBe("applied");
+        expect(total(await ledgerOfEvent(event_id, isWorth ? 5 : 4))).toBe(0);
+        const { decisions } = (await ask(`/api/events/${event_id}/explain`, { token: tokens.admin! })).body;
+        expect(decisions.map((one: any) => [one.kind, one.amount])).toEqual([
+          ["assign", null],
+          ["reattribute", null],
+          ...(isWorth ? [["refund", "50.00"]] : []),
+          ["refund", "all"],
+        ]);
+        const more = await post("refund", { event_id, reason: "again" });
+        expect([more.status, more.body.code]).toEqual([409, "already_refunded"]);
+      },
+    );
+
+    test("a held lead is released by the API, and another one is rejected by the command line", async () => {
+      const bot = { ua: "Googlebot/2.1 (+http://www.google.com/bot.html)" };
+      for (const [n, event_id] of ["held-1", "held-2"].entries()) {
+        const props = { ...events.lead.props, client_lead_id: event_id };
+        await send([
+          sent(event_id, "lead", { ...bot, props, svc_click_id: clickId(links[0]!.link_id, start - HOUR, 60 + n) }),
+        ]);
+        expect((await ledgerOfEvent(event_id, 1))[0]!.lines).toContain("held:partner");
+        await isKnown(event_id);
+      }
+      const released = await post("reattribute", { event_ids: ["held-1"], review: "release", reason: "a person" });
+      expect([released.status, released.body.status]).toEqual([200, "applied"]);
+      expect((await ledgerOfEvent("held-1", 2)).map(({ lines }) => lines)).toContain(
+        "held:partner 2000, payable:partner -2000",
+      );
+      await decide("reject", "--event", "held-2", "--yes");
+      expect(total(await ledgerOfEvent("held-2", 2))).toBe(0);
+    });
+  });
+
+  test("gives back a product of an order once, though the request comes again, and says what is left", async () => {
+    const lines = ["maceta", "tierra"].map((product_id) =>
+      purchase("API-6", {
+        event_id: `purchase-API-6-${product_id}`,
+        svc_click_id: clickId(links[0]!.link_id, start - HOUR, 70),
+        props: { order_id: "API-6", product_id, quantity: 1, revenue: "100.00", currency: "MXN" },
+      }),
+    );
+    await send(lines);
+    await booked("API-6", 2);
+    const body = { order_id: "API-6", product_id: "tierra", amount: "40.00", cause: "item_returned", reason: "broken" };
+    const [one, same] = [await post("refund", body, "refund-1"), await post("refund", body, "refund-1")];
+    expect([one.status, one.body.status, same.body.decision_id]).toEqual([200, "applied", one.body.decision_id]);
+    const more = await post("refund", { ...body, amount: "60.01" });
+    expect([more.status, more.body.code, more.body.detail]).toEqual([409, "refund_exceeds", "60.00 MXN is left of it"]);
+    await until("the order shows its refund", 30_000, async () => {
+      const { body: order } = await ask("/api/orders/API-6/details", { token: tokens.admin! });
+      expect([order.gross, order.refunded, order.net, order.refunds.length]).toEqual(["200.00", "40.00", "160.00", 1]);
+      expect(order.decisions).toMatchObject([{ kind: "refund", amount: "40.00", currency: "MXN", to: null }]);
+    });
+  });
+
+  test("refuses what cannot be decided, and writes nothing of it", async () => {
+    const audited = async () => (await product.rows<{ n: number }>("select count(*)::int as n from audit"))[0]!.n;
+    const before = await audited();
+    const partner_id = links[0]!.partner_id;
+    const refused = async (path: string, body: object, role = "admin") => {
+      const answer = await post(path, { reason: "x", ...body }, undefined, role);
+      return [answer.status, answer.body.errors?.[0]?.code ?? answer.body.code];
+    };
+    expect(await refused("assign", { order_id: "none", partner_id })).toEqual([404, "not_found"]);
+    expect(await refused("assign", { event_id: "none", partner_id })).toEqual([404, "not_found"]);
+    expect(await refused("refund", { order_id: "none" })).toEqual([404, "not_found"]);
+    expect(await refused("refund", { order_id: "API-1", product_id: "none" })).toEqual([404, "not_found"]);
+    expect(await refused("refund", { order_id: "API-1", amount: "0" })).toEqual([400, "bad_amount"]);
+    expect(await refused("refund", { order_id: "API-1", currency: "MXN" })).toEqual([400, "required"]);
+    expect(await refused("refund", { event_id: "purchase-API-1", product_id: "maceta" })).toEqual([400, "one_of"]);
+    expect(await refused("reattribute", { order_id: "API-1", campaign_id: 1, review: "release" })).toEqual([
+      400,
+      "required",
+    ]);
+    expect(await refused("assign", { partner_id })).toEqual([400, "one_of"]);
+    expect(await refused("assign", { order_id: "API-1", event_id: "x", partner_id })).toEqual([400, "one_of"]);
+    expect(await refused("reattribute", { order_id: "API-1" })).toEqual([400, "required"]);
+    expect(await refused("reattribute", { order_id: "API-1", partner_id: 2_000_000_000 })).toEqual([
+      ...[400, "partner_not_of_client"],
+    ]);
+    expect(await refused("reattribute", { order_id: "API-1", partner_id, campaign_id: 2_000_000_000 })).toEqual([
+      ...[400, "campaign_not_of_client"],
+    ]);
+    for (const role of ["partner", "viewer"])
+      for (const path of ["assign", "reattribute", "bulk-attribute", "refund"])
+        expect((await refused(path, { order_id: "API-1", partner_id }, role))[0], `${role} ${path}`).toBe(403);
+    expect(await audited()).toBe(before);
   });
 });
 

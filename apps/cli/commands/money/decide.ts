@@ -1,19 +1,36 @@
-// Decisions of an operator about an order: shows the order first, and decides with --yes.
+// Decisions of an operator about an order or an event, refunds too: shows what it is about first,
+// and decides with --yes.
 
 import { randomUUID } from "node:crypto";
 import { userInfo } from "node:os";
-import type { Command } from "commander";
+import { type Command, Option } from "commander";
 import type pg from "pg";
 import { toDecimal } from "../../../../domain/money.ts";
 import type { Client } from "../../../../domain/reference/reference.ts";
+import { REFUND_REASONS } from "../../../../domain/refunds.ts";
 import { openClickhouse } from "../../../../infra/clickhouse/client.ts";
+import { transaction } from "../../../../infra/postgres/sql.ts";
 import { print, printJson, table, tell } from "../../../../infra/runtime/output.ts";
 import { UsageError } from "../../../../infra/runtime/refused.ts";
-import { type LineOfEvent, lineOfEvent } from "../../../../modules/decisions/line-of-event.ts";
-import { isSettled, orderLines } from "../../../../modules/decisions/order-lines.ts";
+import { writeAudit } from "../../../../modules/audit/audit.ts";
+import { creditable, creditRefused } from "../../../../modules/decisions/creditable.ts";
+import {
+  auditOf,
+  type Credited,
+  claimOf,
+  type Decided,
+  linesOf,
+  memoryKeyOf,
+  type Refunded,
+  type Subject,
+} from "../../../../modules/decisions/decide.ts";
+import { lineOfEvent } from "../../../../modules/decisions/line-of-event.ts";
+import { orderLines, whenSettled } from "../../../../modules/decisions/order-lines.ts";
+import { type AskedBack, refundable } from "../../../../modules/decisions/refundable.ts";
+import { rememberedOrders } from "../../../../modules/decisions/remembered.ts";
+import { actorOf } from "../../../../modules/operations/operations.ts";
 import { referenceNow } from "../../../../modules/reference/find-client.ts";
-import { decisionOnLine, decisionOnOrder } from "../../../../processors/settle/decision-claim.ts";
-import type { Claim, DecisionKind } from "../../../../schemas/generated.ts";
+import { emptyOrder, type OrderState } from "../../../../processors/settle/order.ts";
 import { addresses } from "../../config.ts";
 import { clientOf, publishDecisions, withPool } from "../../connections.ts";
 
@@ -23,42 +40,45 @@ interface DecideOptions {
   readonly event?: string;
   readonly partner?: string;
   readonly campaign?: string;
+  readonly product?: string;
+  readonly amount?: string;
+  readonly currency?: string;
+  readonly cause?: Refunded["cause"];
+  readonly refundId?: string;
   readonly reason: string;
   readonly id?: string;
   readonly yes?: boolean;
   readonly json?: boolean;
 }
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
-/**
- * As long as the API waits for a decision to be applied (docs/design/contracts.md, "Decisions").
- */
-const APPLIED_WITHIN_MS = 5_000;
-const ASKED_EVERY_MS = 100;
-
-/** False when it takes longer than anybody waits for a command. */
-const isApplied = async (pool: pg.Pool, client: Client, id: string): Promise<boolean> => {
-  const end = performance.now() + APPLIED_WITHIN_MS;
-  while (!(await isSettled(pool, client.client_id, id))) {
-    if (performance.now() > end) return false;
-    await new Promise((resolve) => setTimeout(resolve, ASKED_EVERY_MS));
-  }
-  return true;
-};
-
 const idOf = (flag: string, text: string | undefined): number | null => {
   if (text === undefined) return null;
   if (!/^[1-9]\d{0,9}$/.test(text)) throw new UsageError(`${flag}: ${text} is not an id`);
   return Number(text);
 };
 
-/** Throws UsageError unless the partner works for the client now. */
-const checkPartner = async (pool: pg.Pool, client: Client, partnerId: number | null): Promise<void> => {
-  if (partnerId === null) throw new UsageError("--partner: name the partner by id");
-  const at = await referenceNow(pool);
-  if (at.partner(partnerId)?.client_ids.includes(client.client_id)) return;
-  const known = at.partnersOf(client.client_id).map(({ partner_id, name }) => `${partner_id} ${name}`);
+/** Throws UsageError unless the partner, and the campaign if one is named, may be credited now. */
+const checkCredit = async (
+  pool: pg.Pool,
+  client: Client,
+  { partner_id, campaign_id }: Pick<Credited, "partner_id" | "campaign_id">,
+): Promise<void> => {
+  if (partner_id === null) throw new UsageError("--partner: name the partner by id");
+  const found = await transaction(
+    pool,
+    [client.client_id],
+    (tx) => creditable(tx, client.client_id, { partner_id, campaign_id }),
+    { isReadOnly: true },
+  );
+  const refused = creditRefused(found, campaign_id);
+  if (refused === undefined) return;
+  if (refused === "campaign_not_of_client")
+    throw new UsageError(`--campaign: ${campaign_id} is none of ${client.slug}`);
+  if (refused === "partner_archived") throw new UsageError(`--partner: ${partner_id} is archived`);
+  const known = (await referenceNow(pool)).partnersOf(client.client_id);
+  const names = known.map((partner) => `${partner.partner_id} ${partner.name}`);
   throw new UsageError(
-    `--partner: ${partnerId} does not work for ${client.slug}; these do: ${known.join(", ") || "none"}`,
+    `--partner: ${partner_id} does not work for ${client.slug}; these do: ${names.join(", ") || "none"}`,
   );
 };
 
@@ -84,12 +104,11 @@ const showOrder = async (pool: pg.Pool, client: Client, orderId: string): Promis
   );
 };
 
-type Subject = { readonly orderId: string } | { readonly line: LineOfEvent };
-
 /** An order, or the line that an event made: leads, installs and custom sales have no order id. */
-const subjectOf = async (pool: pg.Pool, client: Client, { order, event }: DecideOptions): Promise<Subject> => {
+const subjectOf = async (pool: pg.Pool, client: Client, { order, event, product }: DecideOptions): Promise<Subject> => {
   if ((order === undefined) === (event === undefined)) throw new UsageError("name one of --order and --event");
-  if (order !== undefined) return { orderId: order };
+  if (order !== undefined) return { order_id: order, product_id: product };
+  if (product !== undefined) throw new UsageError("--product: an event says by itself which line it is of");
   const clickhouse = openClickhouse(addresses().clickhouseUrl, { name: "tributary-ops" });
   try {
     const line = await lineOfEvent({ clickhouse, pool }, client.client_id, event!);
@@ -101,51 +120,95 @@ const subjectOf = async (pool: pg.Pool, client: Client, { order, event }: Decide
 };
 
 const showSubject = async (pool: pg.Pool, client: Client, about: Subject): Promise<void> => {
-  if ("orderId" in about) return showOrder(pool, client, about.orderId);
+  if ("order_id" in about) return showOrder(pool, client, about.order_id);
   const { order_key, event } = about.line;
   print(
     `${event.custom_name ?? event.t} ${event.event_id}, settled as ${order_key}; tributary explain shows all of it`,
   );
 };
 
-const claimAbout = (client: Client, about: Subject, said: Parameters<typeof decisionOnOrder>[2]): Claim =>
-  "orderId" in about
-    ? decisionOnOrder(client.client_id, about.orderId, said)
-    : { ...decisionOnLine(client.client_id, about.line.event, said), order_key: about.line.order_key };
+type About = Pick<Decided, "client_id" | "subject">;
+const orderNow = (pool: pg.Pool, about: About): Promise<Pick<OrderState, "lines" | "refunds">> =>
+  transaction(
+    pool,
+    [about.client_id],
+    async (tx) => {
+      const key = memoryKeyOf(about);
+      const { lines, refunds } = (await rememberedOrders(tx, [key])).get(key) ?? emptyOrder;
+      return { lines: linesOf(about.subject, lines), refunds };
+    },
+    { isReadOnly: true },
+  );
 
-const decide = (kind: DecisionKind, needsPartner: boolean) => (options: DecideOptions) =>
+/** The audit and the log: what cannot be recorded is not decided. */
+const put = async (pool: pg.Pool, decided: Decided): Promise<void> => {
+  const { lines } = await orderNow(pool, decided);
+  await transaction(pool, [decided.client_id], async (tx) => {
+    const act = { actor: actorOf(), role: "operator", request_id: decided.decision_id, ip: null };
+    await writeAudit(tx, act, auditOf(decided, lines));
+    await publishDecisions([claimOf(decided)]);
+  });
+};
+
+const FLAGS = { amount: "--amount", currency: "--currency" } as const;
+
+/**
+ * Throws UsageError for what cannot be given back. An order that is not known has nothing to give
+ * back, and its refund would wait unseen.
+ */
+const amountOf = async (pool: pg.Pool, about: About, given: AskedBack): Promise<Refunded["amount"]> => {
+  const order = await orderNow(pool, about);
+  if (order.lines.length === 0) throw new UsageError("nothing was sold under that order and product: name what was");
+  const asked = refundable(order, given);
+  if (asked.kind === "ok") return asked.amount;
+  throw new UsageError(asked.field === null ? asked.detail : `${FLAGS[asked.field]}: ${asked.detail}`);
+};
+
+type Kind = Decided["kind"];
+const isCredit = (kind: Kind): boolean => kind === "assign" || kind === "reattribute";
+
+const decide = (kind: Kind) => (options: DecideOptions) =>
   withPool(async (pool) => {
     if (options.id !== undefined && !UUID.test(options.id)) throw new UsageError("--id: give a UUID in lower case");
     const client = await clientOf(pool, options.client);
-    const partner_id = needsPartner ? idOf("--partner", options.partner) : null;
-    if (needsPartner) await checkPartner(pool, client, partner_id);
+    const partner_id = idOf("--partner", options.partner);
+    const campaign_id = idOf("--campaign", options.campaign);
+    if (isCredit(kind)) await checkCredit(pool, client, { partner_id, campaign_id });
     const decision_id = options.id ?? randomUUID();
-    const about = await subjectOf(pool, client, options);
-    if (!options.json) await showSubject(pool, client, about);
+    const subject = await subjectOf(pool, client, options);
+    if (!options.json) await showSubject(pool, client, subject);
+    const { reason, cause = "other", refundId: refund_id = null } = options;
+    const about = { client_id: client.client_id, subject };
+    const said = { ...about, decision_id, reason, actor: `operator:${userInfo().username}`, at: Date.now() };
+    const decided: Decided =
+      kind === "refund"
+        ? { ...said, kind, cause, refund_id, amount: await amountOf(pool, about, { ...options, decision_id }) }
+        : { ...said, kind, partner_id, campaign_id };
     if (!options.yes) return tell("nothing was decided; add --yes to decide it");
-    const claim = claimAbout(client, about, {
-      decision_id,
-      kind,
-      actor: `operator:${userInfo().username}`,
-      partner_id,
-      campaign_id: idOf("--campaign", options.campaign),
-      reason: options.reason,
-      at: Date.now(),
-      flags: [],
-      review_from: 101,
-      reject_from: 101,
-    });
-    await publishDecisions([claim]);
-    const status = (await isApplied(pool, client, decision_id)) ? "applied" : "accepted";
+    await put(pool, decided);
+    const status = (await whenSettled(pool, [decision_id])).has(decision_id) ? "applied" : "accepted";
     if (options.json) printJson({ decision_id, status });
     else print(`${status}: decision ${decision_id}`);
   });
 
+/** What one kind takes beside what all of them take. */
+const addOptions = (command: Command, kind: Kind): Command => {
+  if (isCredit(kind))
+    return command.requiredOption("--partner <id>", "who is credited").option("--campaign <id>", "for which campaign");
+  if (kind !== "refund") return command;
+  return command
+    .option("--product <id>", "one product of the order; without it, all of the order")
+    .option("--amount <decimal>", "how much, e.g. 100.00; without it, all that is left")
+    .option("--currency <code>", "of the amount, where the sale is in several")
+    .addOption(new Option("--cause <code>", "why, in the words of refunds").choices(REFUND_REASONS).default("other"))
+    .option("--refund-id <id>", "by which it meets what the shop or the processor reports of the same refund");
+};
+
 export const decideCommands = (program: Command): void => {
   const decisions = program
     .command("decide")
-    .description("decides about an order; shows it first, and decides with --yes");
-  const add = (name: string, kind: DecisionKind, what: string, needsPartner = false): void => {
+    .description("decides about an order or an event; shows it first, and decides with --yes");
+  const add = (name: string, kind: Kind, what: string): void => {
     const command = decisions
       .command(name)
       .description(what)
@@ -153,24 +216,23 @@ export const decideCommands = (program: Command): void => {
       .option("--order <id>", "all of an order, by the shop's own id")
       .option("--event <id>", "the line that an event made: a sale, a lead, an install")
       .requiredOption("--reason <text>", "why, in words; kept with the decision");
-    if (needsPartner)
-      command.requiredOption("--partner <id>", "who is credited").option("--campaign <id>", "for which campaign");
-    command
+    const partner = isCredit(kind) ? " --partner 3" : "";
+    addOptions(command, kind)
       .option("--id <uuid>", "of the decision: the same one again counts once")
       .option("--yes", "decide it")
       .option("--json", "as JSON")
       .addHelpText(
         "before",
         `Examples:\n  $ tributary decide ${name} --client casa-verde --order ` +
-          `A-1001${needsPartner ? " --partner 3" : ""} --reason 'agreed by phone' --yes\n` +
-          `  $ tributary decide ${name} --client casa-verde --event ` +
-          `lead-77${needsPartner ? " --partner 3" : ""} --reason 'checked' --yes\n`,
+          `A-1001${partner} --reason 'agreed by phone' --yes\n` +
+          `  $ tributary decide ${name} --client casa-verde --event lead-77${partner} --reason 'checked' --yes\n`,
       )
-      .action(decide(kind, needsPartner));
+      .action(decide(kind));
   };
-  add("assign", "assign", "credits a partner for the lines that are credited to none", true);
-  add("reattribute", "reattribute", "moves the whole order to a partner", true);
+  add("assign", "assign", "credits a partner for the lines that are credited to none");
+  add("reattribute", "reattribute", "moves the whole order to a partner");
   add("take-back", "take_back", "takes the credit back, to no partner");
   add("release", "release", "makes a held commission payable");
   add("reject", "reject", "confirms fraud: no partner is credited any more, and what was held is reversed");
+  add("refund", "refund", "gives back all of a sale, a product of it, or an amount; commissions follow");
 };

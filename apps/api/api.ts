@@ -22,6 +22,7 @@ import { openTokens } from "../../modules/access/tokens.ts";
 import { userOf } from "../../modules/access/users.ts";
 import { openDelivery } from "../../modules/alerts/delivery.ts";
 import { openMailer } from "../../modules/alerts/mail.ts";
+import { decisionMessages, decisionTopic } from "../../modules/decisions/decisions.ts";
 import { openPositions } from "../../modules/figures/positions.ts";
 import { groupsNow } from "../../modules/groups/group-reads.ts";
 import { openPlans } from "../../modules/reference/plans.ts";
@@ -57,14 +58,14 @@ export const api =
       topicPrefix: config.KAFKA_TOPIC_PREFIX,
       log,
     });
-    const audit = await openAudit(config, kafka, scope);
+    const writing = await openLogWrites(config, kafka, scope);
     const logReads = await openLogReads(kafka, scope);
     const cursorKeys = config.TRIBUTARY_SECRET.accepted.map((secret) => derive(secret, "api.cursor"));
     const { TRIBUTARY_SECRET: keyring, PORTAL_URL: portal } = config;
     const ports: Omit<ApiPorts, "served"> = {
       version,
       startedAt: Date.now(),
-      audit,
+      ...writing,
       cursorKeys,
       planKeys: config.TRIBUTARY_SECRET.accepted.map((secret) => derive(secret, "api.plan")),
       log: logReads,
@@ -83,6 +84,7 @@ export const api =
       planOf: stores.planOf,
       pool: stores.pool,
       cursorKeys,
+      files: { underWay: 0 },
       portal,
       count: metrics.countRequest,
       trustedProxies: config.TRUSTED_PROXIES,
@@ -176,15 +178,27 @@ const openLogReads = async (kafka: Kafka, scope: Scope): Promise<ApiPorts["log"]
 };
 
 /**
- * How actions are audited: the schema is asked for when first needed, and again after a failure.
+ * How actions are audited and decisions written: a schema is asked for when first needed, and again
+ * after a failure.
  */
-const openAudit = async (config: Config, kafka: Kafka, scope: Scope): Promise<ApiPorts["audit"]> => {
+const openLogWrites = async (
+  config: Config,
+  kafka: Kafka,
+  scope: Scope,
+): Promise<Pick<ApiPorts, "audit" | "decide">> => {
   const { KAFKA_TOPIC_PREFIX: topicPrefix, SCHEMA_REGISTRY_URL: url } = config;
   const producer = await scope.open("producer", () => closing(kafka.producer({ sendDeadlineMs: STORE_MS })));
   const registry = openRegistry({ url, topicPrefix, deadlineMs: STORE_MS });
-  const { wire, opened } = lateWire([topics.operations], registry);
-  return async () => {
-    await opened();
-    return { wire, produce: producer.send };
+  const operations = lateWire([topics.operations], registry);
+  const decisions = lateWire([decisionTopic], registry);
+  return {
+    audit: async () => {
+      await operations.opened();
+      return { wire: operations.wire, produce: producer.send };
+    },
+    decide: async (made) => {
+      await decisions.opened();
+      await producer.send(decisionMessages(decisions.wire, made));
+    },
   };
 };

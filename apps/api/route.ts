@@ -16,6 +16,7 @@ import type { OperationPorts } from "../../modules/operations/operations.ts";
 import type { ReferenceChanges } from "../../modules/reference/records.ts";
 import type { SavedChange } from "../../modules/reference/writer.ts";
 import type { Look } from "../../modules/repair/probes.ts";
+import type { Claim } from "../../schemas/generated.ts";
 import type { Contract } from "./contract/contract.ts";
 import type { Method, RouteRow } from "./route-table.ts";
 
@@ -50,6 +51,8 @@ export interface ApiPorts {
    * not done.
    */
   readonly audit: () => Promise<OperationPorts>;
+  /** Writes decisions to the log; rejects while it cannot be written. */
+  readonly decide: (decisions: readonly Claim[]) => Promise<void>;
 }
 
 /** Whom the order of checks has let through. */
@@ -63,6 +66,11 @@ export interface Work {
   readonly tx: PoolClient;
   readonly scope: Scope;
   readonly audit: (...entries: readonly AuditEntry[]) => Promise<void>;
+  /**
+   * A UUID for the n-th thing that the request makes outside of Postgres: the same each time the
+   * request comes with its Idempotency-Key. Without a key each call makes another.
+   */
+  readonly idOf: (n: number) => string;
   /**
    * Saves reference data, within the scope of the caller. Throws Problem 400 or 409; `conflicts`
    * names the domain code of a field that another thing has already. `placeOf` says where an entry
@@ -97,12 +105,23 @@ export interface Ask<C extends Contract = Contract> {
    * Idempotency-Key: all of it is there, or nothing.
    */
   readonly write: (work: (work: Work) => Promise<Reply>) => Promise<Reply>;
-  /** A page of the list, or all of it as CSV; `complete` adds what comes from elsewhere. */
-  readonly list: (query: RowsQuery, complete?: Complete) => Promise<Reply>;
+  /**
+   * A page of the list, or all of it as CSV; `complete` adds what comes from elsewhere, `more` what
+   * the page has beside its rows, out of the same snapshot.
+   */
+  readonly list: (query: RowsQuery, complete?: Complete, more?: More) => Promise<Reply>;
 }
 type Row = Readonly<Record<string, any>>;
-/** `tx` is the snapshot that the rows come from. */
-export type Complete = (rows: readonly Row[], scope: Scope, tx: PoolClient) => Promise<readonly Row[]>;
+/**
+ * `tx` is the snapshot that the rows come from. A file lacks nothing because a store is slow: it
+ * throws in place of that.
+ */
+export type Complete = (
+  rows: readonly Row[],
+  scope: Scope,
+  from: { readonly tx: PoolClient; readonly isFile: boolean },
+) => Promise<readonly Row[]>;
+export type More = (tx: PoolClient, scope: Scope) => Promise<object>;
 
 export interface Reply {
   /** Without it, that of the contract. */

@@ -245,6 +245,28 @@ describe("the audit", () => {
     expect([limited.status, limited.body.errors[0].pointer]).toEqual([400, "/limit"]);
   });
 
+  test("as a file is written three at a time; the next reader is asked to come again", async () => {
+    const entity = fresh("slow");
+    await owner.query(sql`insert into audit (actor, role, action, entity, request_id, after)
+      select 'x', 'admin', 'file.tested', ${entity}, 'r', jsonb_build_object('pad', repeat('x', 2000))
+      from generate_series(1, 20000)`);
+    const open = () =>
+      fetch(`${running().url}/api/audit?entity=${entity}&format=csv`, {
+        headers: { authorization: `Bearer ${tokens.admin}` },
+      });
+    const readers = [await open(), await open(), await open()];
+    const fourth = await open();
+    expect([readers.map(({ status }) => status), fourth.status]).toEqual([[200, 200, 200], 503]);
+    expect(fourth.headers.get("retry-after")).toBe("5");
+    await Promise.all(readers.map(({ body }) => body!.cancel()));
+    const isFree = async () => {
+      const { status, body } = await open();
+      await body!.cancel();
+      return status;
+    };
+    await expect.poll(isFree, { timeout: 10_000 }).toBe(200);
+  });
+
   test("as a file is one snapshot, and one that breaks off never ends politely", async () => {
     const entity = fresh("large");
     await owner.query(sql`insert into audit (actor, role, action, entity, request_id, after)

@@ -37,6 +37,7 @@ const found = [...FOLDERS, "stream"].flatMap((folder) =>
 
 /** Lives as long as the process or what it has opened. */
 const lasting: Readonly<Record<string, string>> = {
+  "apps/api/sales/named-sales.ts known": "the partners and campaigns of one request, 1,000",
   "apps/ingest/routes/wal-replay.ts followed": "replays under way; our own ids; gone when one ends",
   "apps/keeper/schedules/moves.ts underWay": "3 moves of the log",
   "apps/keeper/schedules/nightly.ts passed": "clients that were inspected tonight, emptied each night",

@@ -117,7 +117,7 @@ const moduleImports: Readonly<Record<string, readonly string[]>> = {
   "dead-letters": ["groups", "operations", "receipts"],
   decisions: ["edges"],
   edges: ["access", "dead-letters"],
-  explain: ["reference"],
+  explain: ["decisions", "reference"],
   facts: ["reference"],
   figures: ["groups", "rollups"],
   groups: ["operations"],
@@ -131,6 +131,7 @@ const moduleImports: Readonly<Record<string, readonly string[]>> = {
   repair: ["alerts", "groups"],
   replays: ["groups"],
   reprocess: ["decisions"],
+  sales: ["decisions"],
   "state-hash": ["groups", "rollups"],
 };
 

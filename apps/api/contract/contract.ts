@@ -95,21 +95,29 @@ export const listContract = <
   given: Pick<Contract, "route" | "summary"> & {
     readonly params?: Params;
     readonly filters?: Filters;
+    /** What a page has beside its rows, e.g. sums over all of them. */
+    readonly more?: z.ZodRawShape;
   } & Omit<ListShape, "without"> &
     Partial<Pick<ListShape, "without">>,
 ) => {
-  const { route, summary, params, filters = {} as Filters, rows, sorts, without = {}, csv } = given;
+  const { route, summary, params, filters = {} as Filters, rows, more = {}, sorts, without = {}, csv } = given;
   const format = csv === undefined ? {} : { format: choice(["json", "csv"]).optional() };
   const query = z.strictObject({ ...filters, sort: choice(sorts).default(sorts[0]!), ...page, ...format });
   return {
-    ...contract({ route, summary, ...(params && { params }), query, answers: byRole(rows, pageOf) }),
+    ...contract({
+      route,
+      summary,
+      ...(params && { params }),
+      query,
+      answers: byRole(rows, (row) => pageOf(row, more)),
+    }),
     list: { rows, sorts, without, ...(csv && { csv }) },
   };
 };
 
 /** The shape of the page whose rows have this shape. */
-const pageOf = (row: z.ZodType): z.ZodType =>
-  z.object({ data: z.array(row), has_more: z.boolean(), next_cursor: z.string().nullable() });
+const pageOf = (row: z.ZodType, more: z.ZodRawShape): z.ZodType =>
+  z.object({ data: z.array(row), has_more: z.boolean(), next_cursor: z.string().nullable(), ...more });
 
 /** The same of each role. */
 const byRole = (answers: Answers, shape: (answer: z.ZodType) => z.ZodType): Answers =>

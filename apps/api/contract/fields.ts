@@ -54,6 +54,9 @@ export const maskedEmail = z.codec(z.string(), z.string(), {
 /** Shown to no one but that something is there. */
 export const masked = z.codec(z.string(), z.string(), { decode: () => "***", encode: (text) => text });
 
+/** A decimal with the digits of its currency; modules make it. */
+export const money = z.string().regex(/^-?\d+(?:\.\d+)?$/);
+
 /** In the body of a write: what the caller has seen. `If-Match` says the same. */
 export const version = z.int().min(1).optional();
 

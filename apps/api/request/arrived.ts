@@ -15,7 +15,10 @@ export interface Arrived {
   readonly bytes: Buffer | undefined;
   readonly json: unknown;
 }
-export type AskPorts = Pick<ApiPorts, "pool" | "cursorKeys">;
+export interface AskPorts extends Pick<ApiPorts, "pool" | "cursorKeys"> {
+  /** CSV files that are being written now. */
+  readonly files: { underWay: number };
+}
 
 /** For what Postgres was asked: 503 while it is away. */
 export const away = orUnavailable("this cannot be read or changed now", 2);

@@ -42,7 +42,8 @@ export const askOf = (ports: AskPorts, arrived: Arrived): Ask => {
         away,
       ),
     write: (work) => writeReply(ports, arrived, user(), work),
-    list: (rows, complete = async (found) => found) => listReply(ports, arrived, ask, { rows, complete }),
+    list: (rows, complete = async (found) => found, more = async () => ({})) =>
+      listReply(ports, arrived, ask, { rows, complete, more }),
   };
   return ask;
 };

@@ -9,7 +9,7 @@ import { Aborted, unavailable } from "../../../infra/http/problem.ts";
 import { everyRow, pageOfRows, type Reading, type RowsQuery } from "../../../infra/postgres/rows.ts";
 import { tenantsOf } from "../../../modules/access/scope.ts";
 import { answerOf, fieldsOf } from "../contract/contract.ts";
-import type { Ask, Complete, Reply } from "../route.ts";
+import type { Ask, Complete, More, Reply } from "../route.ts";
 import { fault } from "./accept.ts";
 import type { Arrived, AskPorts } from "./arrived.ts";
 import { cursorText, listKey, readCursor } from "./cursor.ts";
@@ -17,6 +17,7 @@ import { cursorText, listKey, readCursor } from "./cursor.ts";
 interface Source {
   readonly rows: RowsQuery;
   readonly complete: Complete;
+  readonly more: More;
 }
 interface ListQuery {
   readonly sort: string;
@@ -29,13 +30,15 @@ interface ListQuery {
 }
 
 export const listReply = (ports: AskPorts, arrived: Arrived, ask: Ask, source: Source): Promise<Reply> =>
-  wantsCsv(arrived, ask.query as ListQuery) ? csvReply(arrived, ask, source) : pageReply(ports, arrived, ask, source);
+  wantsCsv(arrived, ask.query as ListQuery)
+    ? csvReply(ports, arrived, ask, source)
+    : pageReply(ports, arrived, ask, source);
 
 const pageReply = async (
   { cursorKeys }: AskPorts,
   { route }: Arrived,
   ask: Ask,
-  { rows, complete }: Source,
+  { rows, complete, more }: Source,
 ): Promise<Reply> => {
   const { sort, limit, cursor } = ask.query as ListQuery;
   const list = listKey(route.contract.route, ask.params, ask.query as object);
@@ -43,12 +46,12 @@ const pageReply = async (
   const page = await ask.read(async (tx, scope) => {
     const reading: Reading = { names: ask.fields, sort, clients: tenantsOf(scope) };
     const { rows: found, next } = await pageOfRows(tx, rows, reading, { behind, limit });
-    return { data: await complete(found, scope, tx), next };
+    const data = await complete(found, scope, { tx, isFile: false });
+    return { data, next, beside: await more(tx, scope) };
   });
-  const { data, next } = page;
-  return {
-    body: { data, has_more: next !== null, next_cursor: next === null ? null : cursorText(cursorKeys, list, next) },
-  };
+  const { data, next, beside } = page;
+  const next_cursor = next === null ? null : cursorText(cursorKeys, list, next);
+  return { body: { data, has_more: next !== null, next_cursor, ...beside } };
 };
 
 const wantsCsv = ({ route, request }: Arrived, { format }: ListQuery): boolean => {
@@ -64,21 +67,25 @@ const wantsCsv = ({ route, request }: Arrived, { format }: ListQuery): boolean =
 const MOST_FILES = 3;
 /** A reader that takes nothing for this long has gone. */
 const STALLED_MS = 30_000;
-let filesUnderWay = 0;
 
-const csvReply = async ({ route }: Arrived, ask: Ask, { rows, complete }: Source): Promise<Reply> => {
+const csvReply = async (
+  { files }: AskPorts,
+  { route }: Arrived,
+  ask: Ask,
+  { rows, complete }: Source,
+): Promise<Reply> => {
   const { file, columns } = route.contract.list!.csv!;
   const names = Object.keys(columns).filter((name) => fieldsOf(route.contract, ask.role).includes(name));
   const kinds = names.map((name) => columns[name]!);
   const shape = onlyOf(answerOf(route.contract.list!.rows, ask.role), names);
   const query = ask.query as ListQuery;
   const send = async (response: Response): Promise<void> => {
-    if (filesUnderWay >= MOST_FILES) throw unavailable("too many files are being written: ask again", 5);
-    filesUnderWay += 1;
+    if (files.underWay >= MOST_FILES) throw unavailable("too many files are being written: ask again", 5);
+    files.underWay += 1;
+    const write = writerTo(response);
     try {
       await ask.read(async (tx, scope) => {
         const reading: Reading = { names, sort: query.sort, clients: tenantsOf(scope) };
-        const write = writerTo(response);
         // What fails before the first rows is answered as a problem.
         let head =
           BOM +
@@ -92,7 +99,7 @@ const csvReply = async ({ route }: Arrived, ask: Ask, { rows, complete }: Source
           head = "";
         };
         for await (const some of everyRow(tx, rows, reading)) {
-          const sent = (await complete(some, scope, tx)).map((row) => shape.parse(row) as typeof row);
+          const sent = (await complete(some, scope, { tx, isFile: true })).map((row) => shape.parse(row) as typeof row);
           await put(
             sent
               .map((row) =>
@@ -108,7 +115,7 @@ const csvReply = async ({ route }: Arrived, ask: Ask, { rows, complete }: Source
       });
       response.end();
     } finally {
-      filesUnderWay -= 1;
+      files.underWay -= 1;
     }
   };
   return { send };
@@ -122,6 +129,8 @@ const onlyOf = (shape: z.ZodType, names: readonly string[]): z.ZodType =>
 const writerTo = (response: Response) => {
   const gone = new AbortController();
   response.once("close", () => gone.abort());
+  // One that left before this says so never again.
+  if (response.closed || response.destroyed) gone.abort();
   return async (text: string): Promise<void> => {
     if (gone.signal.aborted) throw new Aborted("the reader went away");
     if (response.write(text)) return;

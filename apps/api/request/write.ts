@@ -1,7 +1,9 @@
 // The one transaction of a write: business rows, audit, outbox and the answer to its
 // Idempotency-Key are there together, or none of them.
+import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { PoolClient } from "pg";
+import { uuidOf } from "../../../domain/ids.ts";
 import { Problem, unavailable } from "../../../infra/http/problem.ts";
 import { transaction } from "../../../infra/postgres/sql.ts";
 import { enterScope, keepScope } from "../../../modules/access/scope.ts";
@@ -31,7 +33,9 @@ export const writeReply = async (
   const until = performance.now() + TWIN_MS;
   for (;;) {
     try {
-      return await transaction(pool, null, (tx) => answeredOnce(tx, key, arrived, () => done(tx, arrived, user, work)));
+      return await transaction(pool, null, (tx) =>
+        answeredOnce(tx, key, arrived, () => done(tx, { key, arrived, user }, work)),
+      );
     } catch (error) {
       if (!(error instanceof TwinAtWork)) return away(error);
       if (performance.now() > until)
@@ -77,10 +81,15 @@ const answeredOnce = async (
   return answer;
 };
 
+interface Asking {
+  readonly key: KeyOfRequest | undefined;
+  readonly arrived: Arrived;
+  readonly user: User;
+}
+
 const done = async (
   tx: PoolClient,
-  { request, requestId }: Arrived,
-  user: User,
+  { key, arrived: { request, requestId }, user }: Asking,
   work: (work: Work) => Promise<Reply>,
 ): Promise<Reply> => {
   const scope = await enterScope(tx, user);
@@ -89,6 +98,7 @@ const done = async (
     tx,
     scope,
     audit: (...entries) => writeAudit(tx, act, ...entries),
+    idOf: (n) => (key === undefined ? randomUUID() : uuidOf("api", key.owner, key.key, ...key.request, n)),
     change: async (changes, conflicts = {}, placeOf = () => "") => {
       try {
         const saved = await writeReferenceWithin(tx, user.email, changes, scope.clients);

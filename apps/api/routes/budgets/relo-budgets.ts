@@ -26,7 +26,7 @@ export const routes = (): readonly Route[] => [
       if ((await readClient(tx, params.id, clients, [])) === undefined) throw notFound();
     });
     const { year, month, segment } = query;
-    return list(budgetRows({ client_id: params.id, year, month, segment }), (rows, _scope, tx) =>
+    return list(budgetRows({ client_id: params.id, year, month, segment }), (rows, _scope, { tx }) =>
       complete(tx, params.id, rows as readonly BudgetRow[]),
     );
   }),

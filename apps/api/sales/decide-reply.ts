@@ -1,0 +1,99 @@
+// Decides within the one transaction of a write, and answers once settle has applied it, or after
+// 5 s.
+import { dayOf } from "../../../domain/calendar.ts";
+import { transaction } from "../../../infra/postgres/sql.ts";
+import { auditOf, claimOf, type Decided, linesOf, memoryKeyOf } from "../../../modules/decisions/decide.ts";
+import { whenSettled } from "../../../modules/decisions/order-lines.ts";
+import { rememberedOrders } from "../../../modules/decisions/remembered.ts";
+import type { Line } from "../../../processors/settle/order.ts";
+import { lockedFrom } from "../request/range.ts";
+import type { ApiPorts, Ask, Reply, Work } from "../route.ts";
+import { decisionsAway, type FoundSale, newestVersion, type Sale, type Seen } from "./named-sales.ts";
+
+export type DecisionPorts = Pick<ApiPorts, "clickhouse" | "pool" | "decide">;
+
+export interface Made {
+  readonly decided: Decided;
+  readonly lines: readonly Line[];
+}
+
+/**
+ * The audit first, then the log, and then the commit. A process that dies between the last two has
+ * decided without an audit row; the same request with its key is the same decision, and writes it.
+ */
+export const put = async (
+  { decide }: DecisionPorts,
+  { audit }: Work,
+  made: readonly Made[],
+  action?: string,
+): Promise<void> => {
+  await audit(...made.map(({ decided, lines }) => auditOf(decided, lines, action)));
+  if (made.length > 0) await decide(made.map(({ decided }) => claimOf(decided))).catch(decisionsAway);
+};
+
+/** What a decision about these lines is answered before settle has applied it. */
+export const outcomeOf = (decisionId: string, lines: readonly Line[]) => ({
+  decision_id: decisionId,
+  status: "accepted",
+  version: newestVersion(lines),
+  closed_period: lines.some(({ at }) => Date.now() >= lockedFrom(dayOf(at))),
+});
+
+interface Outcome {
+  readonly decision_id: string | null;
+  readonly status: string;
+  readonly version: number | null;
+}
+type Answered = Outcome & { readonly items?: readonly Outcome[]; readonly results?: readonly Outcome[] };
+
+/**
+ * `find` says which sales the request names, `decide` makes an answer of one outcome for each, in
+ * their order: itself, its `items` or its `results`. A repeat of the request is answered how its
+ * decisions are by then.
+ */
+export const decideReply = async (
+  { pool }: DecisionPorts,
+  { read, write }: Pick<Ask, "read" | "write">,
+  find: (seen: Seen) => Promise<readonly FoundSale[]>,
+  decide: (work: Work, sales: readonly FoundSale[]) => Promise<object>,
+): Promise<Reply> => {
+  let sales: readonly FoundSale[] | undefined;
+  const { status, text } = await write(async (work) => {
+    const found = await find(work);
+    const body = await decide(work, found);
+    sales = found;
+    return { body };
+  });
+  const body = JSON.parse(text!) as Answered;
+  const outcomes = body.items ?? body.results ?? [body];
+  const ids = outcomes.flatMap((one) => (one.status === "accepted" ? [one.decision_id!] : []));
+  if (ids.length === 0) return { status: status!, body };
+  const settled = await whenSettled(pool, [...new Set(ids)]).catch(decisionsAway);
+  const named = sales ?? (await read((tx, scope) => find({ tx, scope })));
+  const versions = await versionsNow(
+    pool,
+    named.map((sale) => (typeof sale === "object" ? sale : undefined)),
+  );
+  const shown = outcomes.map((one, n) =>
+    one.status === "accepted" && settled.has(one.decision_id!)
+      ? { ...one, status: "applied", version: versions[n] ?? one.version }
+      : one,
+  );
+  if (body.items !== undefined) return { status: status!, body: { items: shown } };
+  return { status: status!, body: body.results === undefined ? shown[0]! : { results: shown } };
+};
+
+/** Of each sale the newest version of its lines, as it is now. */
+const versionsNow = async (
+  pool: DecisionPorts["pool"],
+  sales: readonly (Sale | undefined)[],
+): Promise<readonly (number | undefined)[]> => {
+  const keys = [...new Set(sales.flatMap((sale) => (sale === undefined ? [] : [memoryKeyOf(sale)])))];
+  const orders = await transaction(pool, null, (tx) => rememberedOrders(tx, keys), { isReadOnly: true }).catch(
+    decisionsAway,
+  );
+  return sales.map((sale) => {
+    const lines = sale === undefined ? [] : linesOf(sale.subject, orders.get(memoryKeyOf(sale))?.lines ?? []);
+    return lines.length === 0 ? undefined : newestVersion(lines);
+  });
+};

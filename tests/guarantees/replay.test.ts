@@ -87,6 +87,7 @@ test("a replay of 1, 6 and 48 hours changes nothing, and says exactly what it wr
       "events",
       "receipts",
       "rollups",
+      "rollup_dimensions",
       "product_sales",
       "conversions",
       "ledger_entries",
@@ -115,7 +116,7 @@ test("rows that were deleted, a dropped partition and an emptied Redis are as be
     await product.clickhouse<{ month: string }>("select toString(toYYYYMM(max(ts))) as month from events")
   )[0]!.month;
   await clickhouse.command({ query: `alter table events drop partition ${month}` });
-  await clickhouse.command({ query: "truncate table rollups" });
+  for (const table of ["rollups", "rollup_dimensions"]) await clickhouse.command({ query: `truncate table ${table}` });
   await clickhouse.command({
     query: "alter table receipts delete where cityHash64(event_id, {seed:UInt64}) % 100 = 0",
     query_params: { seed },
@@ -130,6 +131,7 @@ test("rows that were deleted, a dropped partition and an emptied Redis are as be
       "clickhouse.events",
       "clickhouse.receipts",
       "clickhouse.rollups",
+      "clickhouse.rollup_dimensions",
       "postgres.product_sales",
       "postgres.conversions",
     ]),

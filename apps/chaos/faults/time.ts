@@ -98,7 +98,7 @@ const lost = (name: string, remove: (scene: Scene) => Promise<string>): Fault =>
 const partition = lost("a partition dropped and replayed", async ({ target }) => {
   const [month] = await target.select<{ month: string }>("select toString(toYYYYMM(max(ts))) as month from events");
   await target.command(`alter table events drop partition ${month!.month}`);
-  await target.command("truncate table rollups");
+  for (const table of ["rollups", "rollup_dimensions"]) await target.command(`truncate table ${table}`);
   return `the ClickHouse partition ${month!.month} and all rollups`;
 });
 const rows = lost("rows deleted and replayed", async ({ target, random }) => {
@@ -120,7 +120,8 @@ const rows = lost("rows deleted and replayed", async ({ target, random }) => {
   return "every twentieth row of five tables";
 });
 const emptied = lost("all tables emptied and replayed", async ({ target }) => {
-  for (const table of ["events", "rollups", "receipts"]) await target.command(`truncate table ${table}`);
+  for (const table of ["events", "rollups", "rollup_dimensions", "receipts"])
+    await target.command(`truncate table ${table}`);
   const connection = await target.pool.connect();
   try {
     await connection.query("set session_replication_role = replica");

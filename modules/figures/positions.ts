@@ -1,5 +1,6 @@
 // How far the pipeline has stored what the log holds: what `as_of` of every figure follows from.
 import type { Pool } from "pg";
+import { within } from "../../infra/runtime/timing/within.ts";
 import type { UnixMs } from "../../stream/flow.ts";
 import type { GroupRead } from "../groups/group-reads.ts";
 import { type Waiting, waitingMarks } from "../rollups/rollup-marks.ts";
@@ -20,6 +21,8 @@ export interface Positions {
 /** No figure is read from what these sinks store. */
 const BESIDE: ReadonlySet<string> = new Set(["archive", "identity", "velocity"]);
 const ASKED_AGAIN_MS = 5_000;
+/** A screen waits two seconds for its figures, and may be the first that asks. */
+const PATIENCE_MS = 1_000;
 
 export interface PositionReads {
   /** The newest answer of the log, asked for again behind it when it is older than 5 s. */
@@ -43,7 +46,8 @@ export const openPositions = (pool: Pool, groups: () => Promise<readonly GroupRe
   };
   const latest = async (): Promise<Positions | undefined> => {
     if (known === undefined || Date.now() - known.at > ASKED_AGAIN_MS) asking ??= ask();
-    if (known === undefined) await asking;
+    if (known === undefined && asking !== undefined)
+      await within(PATIENCE_MS, asking, "the log does not answer").catch(() => undefined);
     return known;
   };
   return {

@@ -104,6 +104,16 @@ describe("as_of", () => {
     expect(asOfFrom({ at: now, stages }, { count: 1, seconds: 700.2 }, now)).toBe(now - 700_200);
   });
 
+  test("is not waited for while the log is silent, and is not asked for twice", async () => {
+    let asked = 0;
+    const reads = openPositions(undefined as never, () => {
+      asked += 1;
+      return new Promise(() => undefined);
+    });
+    expect(await Promise.all([reads.latest(), reads.latest()])).toEqual([undefined, undefined]);
+    expect(asked).toBe(1);
+  });
+
   test("stays where it was while the log is away, and never goes on by itself", async () => {
     let isAway = false;
     let asked = 0;

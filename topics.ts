@@ -1,6 +1,5 @@
 // Every topic of the log, from topics.yaml. Do not edit: npm run generate.
 import { topic } from "./infra/avro/codec.ts";
-import { schemas } from "./schemas/avro.ts";
 import type {
   Claim,
   Conversion,
@@ -13,6 +12,7 @@ import type {
   Operation,
   ReferenceChanged,
 } from "./schemas/generated.ts";
+import { schemas } from "./schemas/generated-avro.ts";
 
 /** The topics that hold records. */
 export const topics = {

@@ -1,5 +1,5 @@
 // Writes, from topics.yaml and schemas/*.avsc, the record types (schemas/generated.ts), the schemas
-// as data (schemas/avro.ts) and the topic constants (topics.ts).
+// as data (schemas/generated-avro.ts) and the topic constants (topics.ts).
 // Usage: node scripts/generate.mjs [--check]
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { parse } from "yaml";
@@ -144,20 +144,20 @@ ${unionOf("TopicName", Object.keys(topics))}
 
 ${declared.map(({ text }) => text).join("\n\n")}
 `,
-  "schemas/avro.ts": `// The Avro schemas of records, from schemas/*.avsc: each one whole. ${DO_NOT_EDIT}
+  "schemas/generated-avro.ts": `// The Avro schemas of records, from schemas/*.avsc: each one whole. ${DO_NOT_EDIT}
 export const schemas = {
 ${shapes.join("\n")}
 } as const;
 `,
   "topics.ts": `// Every topic of the log, from topics.yaml. ${DO_NOT_EDIT}
 import { topic } from "./infra/avro/codec.ts";
-import { schemas } from "./schemas/avro.ts";
 import type {
 ${[...records]
   .sort()
   .map((name) => `  ${name},`)
   .join("\n")}
 } from "./schemas/generated.ts";
+import { schemas } from "./schemas/generated-avro.ts";
 
 /** The topics that hold records. */
 export const topics = {

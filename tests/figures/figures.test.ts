@@ -1,6 +1,9 @@
 // What figures are made of: the spans that are compared, their ratios, and how fresh they are.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { listCampaignOrders } from "../../apps/api/contract/figures/campaign-figures.ts";
+import { listPartnerOrders } from "../../apps/api/contract/figures/partner-figures.ts";
+import { shownTo } from "../../apps/api/contract/shown.ts";
 import { startOfDay } from "../../domain/calendar.ts";
 import { freshnessOf } from "../../modules/figures/data-freshness.ts";
 import { daysOf, periodsOf } from "../../modules/figures/periods.ts";
@@ -163,4 +166,17 @@ describe("data-freshness", () => {
       true,
     ]);
   });
+});
+
+test("a viewer is not shown the evidence of fraud, which names addresses, and a partner none of fraud", () => {
+  for (const contract of [listCampaignOrders, listPartnerOrders]) {
+    const paths = (role: "admin" | "viewer" | "client_manager" | "partner") =>
+      shownTo(contract, role).map((one) => one.path);
+    for (const role of ["admin", "client_manager"] as const)
+      expect(paths(role), role).toContain("fraud.reasons[].evidence");
+    expect(paths("viewer").filter((path) => path.startsWith("fraud"))).toEqual([
+      ...["fraud.score", "fraud.band", "fraud.reasons[].code", "fraud.reasons[].weight"],
+    ]);
+  }
+  expect(shownTo(listPartnerOrders, "partner").some(({ path }) => path.startsWith("fraud"))).toBe(false);
 });

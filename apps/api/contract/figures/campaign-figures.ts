@@ -2,10 +2,11 @@
 import { z } from "zod";
 import { contract, listContract } from "../contract.ts";
 import { choice, day, id, idText, ofId, range } from "../fields.ts";
-import { fullOrder, orderFilters } from "./orders.ts";
+import { fullOrder, orderFilters, viewerOrder } from "./orders.ts";
 import { change, clicks, conversions, money, ratio, soldBlock, soldOfClicks, stamp } from "./shapes.ts";
 
 const query = z.strictObject(range);
+const ofPartner = { partner_id: id, partner: z.string().nullable() };
 
 export const readStats = contract({
   route: "GET /api/campaigns/:id/stats",
@@ -75,7 +76,7 @@ export const listCampaignOrders = listContract({
     status: choice(["credited", "reversed"]).optional(),
     segment: orderFilters.segment,
   },
-  rows: fullOrder.extend({ partner_id: id, partner: z.string().nullable() }),
+  rows: { admin: fullOrder.extend(ofPartner), viewer: viewerOrder.extend(ofPartner) },
   sorts: ["-occurred_at", "occurred_at", "-value", "value"],
   csv: {
     file: "campaign-orders",

@@ -39,6 +39,14 @@ const shared = {
 /** What a partner is shown: never what was sold. */
 export const partnerOrder = z.object({ ...shared, commission_status: statuses.partner.nullable() });
 
+const fraudWith = (reason: z.ZodType) =>
+  z.object({
+    score: z.int().nullable().describe("null: its event is not kept any more"),
+    band: choice(["ok", "review", "reject"]),
+    reasons: z.array(reason),
+  });
+const reason = z.object({ code: z.string(), weight: z.int() });
+
 export const fullOrder = z.object({
   ...shared,
   commission_status: statuses.others.nullable(),
@@ -48,9 +56,8 @@ export const fullOrder = z.object({
   refunded: money,
   rate: z.string().nullable().describe("of a contract by percent"),
   contract_version: z.int().nullable(),
-  fraud: z.object({
-    score: z.int().nullable().describe("null: its event is not kept any more"),
-    band: choice(["ok", "review", "reject"]),
-    reasons: z.array(z.looseObject({})),
-  }),
+  fraud: fraudWith(reason.extend({ evidence: z.string() })),
 });
+
+/** Evidence names addresses of people. */
+export const viewerOrder = fullOrder.extend({ fraud: fraudWith(reason) });

@@ -3,7 +3,7 @@
 import { z } from "zod";
 import { contract, listContract } from "../contract.ts";
 import { choice, currency, day, eventType, id, idText, ofId, range, time } from "../fields.ts";
-import { fullOrder, orderFilters, partnerOrder } from "./orders.ts";
+import { fullOrder, orderFilters, partnerOrder, viewerOrder } from "./orders.ts";
 import {
   change,
   clicks,
@@ -98,7 +98,7 @@ export const listPartnerOrders = listContract({
     campaign_id: idText.optional(),
     event_type: eventType.optional(),
   },
-  rows: { admin: fullOrder, partner: partnerOrder },
+  rows: { admin: fullOrder, viewer: viewerOrder, partner: partnerOrder },
   sorts: ["-occurred_at", "occurred_at", "-commission", "commission"],
   csv: {
     file: "partner-orders",

@@ -111,6 +111,12 @@ const count = (reasons: Map<string, number>, reason: string): void => {
   reasons.set(reason, 1 + (reasons.get(reason) ?? 0));
 };
 
+interface Met {
+  readonly keys: readonly string[];
+  readonly values: readonly unknown[];
+  readonly further: readonly string[];
+}
+
 /** What the events of a batch have left so far. */
 class Folding {
   readonly next: Given[] = [];
@@ -124,6 +130,8 @@ class Folding {
   readonly #hosted: Hosted;
   readonly #wire: Wire;
   readonly #remembered: Recall;
+  /** What `lacking` was asked for last, which is decided next: nothing is noted in between. */
+  #asked: { readonly event: Recorded<any>; readonly met: Met } | null = null;
 
   constructor(hosted: Hosted, wire: Wire, remembered: Recall) {
     this.#hosted = hosted;
@@ -161,11 +169,13 @@ class Folding {
   /** Of the keys that this event is about to meet, those that were not loaded yet. */
   lacking(event: Recorded<any>): readonly string[] {
     if (this.#remembered.decided(event.id) !== undefined) return [];
-    return this.#remembered.lacks(this.#met(event).further);
+    const met = this.#met(event);
+    this.#asked = { event, met };
+    return met.further.length === 0 ? met.further : this.#remembered.lacks(met.further);
   }
 
   /** The keys that an event names, what lies there, and the keys that this names in its turn. */
-  #met(event: Recorded<any>) {
+  #met(event: Recorded<any>): Met {
     const memory = this.#hosted.stage.memory!;
     const keys = memory.keysOf(event);
     const values = keys.map((key) => this.#remembered.meet(event, key));
@@ -176,7 +186,7 @@ class Folding {
   #decide(event: Recorded<any>, facts: unknown): Outcome<any, any, string> {
     const { run, memory } = this.#hosted.stage;
     if (memory === undefined) return run(event, null, facts);
-    let { keys, values, further } = this.#met(event);
+    let { keys, values, further } = this.#asked?.event === event ? this.#asked.met : this.#met(event);
     if (further.length > 0) {
       keys = [...keys, ...further];
       values = [...values, ...further.map((key) => this.#remembered.meet(event, key))];

@@ -1,9 +1,12 @@
 // An event names the line that it made or is a copy of, so that a lead, an install or a custom sale
 // can be decided about.
 import { afterAll, expect, test } from "vitest";
+import { strayRefunds } from "../../apps/keeper/schedules/stray-refunds.ts";
 import { sentEventId } from "../../domain/ids.ts";
+import { inMemoryWire } from "../../infra/avro/wire.ts";
 import { openClickhouse } from "../../infra/clickhouse/client.ts";
 import { openPool } from "../../infra/postgres/sql.ts";
+import { decisionTopic } from "../../modules/decisions/decisions.ts";
 import { lineOfEvent } from "../../modules/decisions/line-of-event.ts";
 import { movesOfStrayRefunds } from "../../modules/decisions/stray-refunds.ts";
 import { order } from "../../processors/settle/memory/order.ts";
@@ -112,4 +115,47 @@ test("a refund that names a lead is moved from where it waits to where the lead 
     [`e:${event_id}`, null],
   ]);
   expect(await moves(key)).toBeUndefined();
+});
+
+test("the keeper looks on where a turn ended, until it has seen all, and then once an hour", async () => {
+  const names = ["lead-20", "lead-21", "lead-22"];
+  for (const [n, refunded_event_id] of names.entries()) {
+    const event_id = sentEventId(client_id, refunded_event_id);
+    const asked = refund({ client_id, order_key: `e:${event_id}`, props: JSON.stringify({ refunded_event_id }) });
+    const claim = { ...asked, data: { ...asked.data, client_id, line_event_id: event_id } };
+    const outcome = settle(claim, emptyOrder, null);
+    if (outcome.kind !== "emit") throw new Error(`settle emits, this one was a ${outcome.kind}`);
+    await remember(`e:${event_id}`, bytesOf(order, [`e:${event_id}`], emptyOrder, outcome.state)[0]!.value);
+    await store(refunded_event_id, { t: "lead_submit", order_id: null, lead_key: `k2${n}` });
+    await remember(`l:k2${n}`);
+  }
+  const wire = inMemoryWire([decisionTopic]);
+  const sent: Claim[] = [];
+  let now = Date.now();
+  const schedule = strayRefunds({
+    ...{ pool, clickhouse, wire },
+    produce: async (messages) => {
+      for (const { value } of messages)
+        sent.push(wire.decode(decisionTopic, value!, { topic: decisionTopic.name, partition: 0, offset: 0 }).data);
+    },
+    // Each look at the clock finds that a turn is over.
+    clock: () => (now += 31_000),
+  });
+  const mine = () => sent.filter((claim) => claim.client_id === client_id && claim.order_key.startsWith("l:k2"));
+  const begin = now;
+  let turns = 0;
+  for (; mine().length < names.length && now < begin + 3_600_000; turns += 1) await schedule.work(() => false);
+  expect(
+    mine()
+      .map(({ order_key }) => order_key)
+      .sort(),
+  ).toEqual(["l:k20", "l:k21", "l:k22"]);
+  expect(turns).toBeGreaterThanOrEqual(names.length);
+
+  while (now < begin + 3_500_000) await schedule.work(() => false);
+  expect(mine()).toHaveLength(names.length);
+  now += 3_600_000;
+  for (turns = 0; mine().length < 2 * names.length && turns < 100; turns += 1) await schedule.work(() => false);
+  // They still wait, for nothing settled the claims: made again, these are the same.
+  expect(new Set(mine().map(({ moved }) => moved!.move_id)).size).toBe(names.length);
 });

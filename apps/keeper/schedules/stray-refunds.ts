@@ -17,15 +17,25 @@ export interface StrayRefundsPorts {
 }
 /** Then the next turn goes on: a schedule that does not return counts as dead. */
 const TURN_MS = 30_000;
+/** From one turn to the next of a look through all orders. */
+const PAUSE_MS = 60_000;
+/** From the beginning of one look through all orders to that of the next. */
+const ROUND_MS = 3_600_000;
 
-/** An event that is not stored yet is looked up an hour later again, while its refund waits. */
+/**
+ * An event that is not stored yet is looked up an hour later again, while its refund waits. A look
+ * through more orders than a turn reaches goes on a minute later, until it has seen all of them.
+ */
 export const strayRefunds = ({ pool, clickhouse, wire, produce, clock }: StrayRefundsPorts): Schedule => {
   let after = "";
+  let nextRound = Number.NEGATIVE_INFINITY;
   return {
     name: "stray-refunds",
-    pauseMs: 3_600_000,
+    pauseMs: PAUSE_MS,
     work: async (isClosing) => {
       const now = clock();
+      if (after === "" && now < nextRound) return 0;
+      if (after === "") nextRound = now + ROUND_MS;
       const isOver = (): boolean => isClosing() || clock() > now + TURN_MS;
       let moved = 0;
       for await (const { key, claims } of movesOfStrayRefunds({ pool, clickhouse }, now, { after })) {

@@ -88,8 +88,8 @@ const check = (value: unknown, pointer: string, seen: { keys: number }, depth: n
   for (const [key, part] of Object.entries(value)) {
     seen.keys += 1;
     if (seen.keys > MAX_KEYS) refuse("too_many_keys", `at most ${MAX_KEYS} keys`);
-    if (DANGEROUS.has(key)) refuse("bad_key", `the key ${key} is not taken`);
     const place = inside(pointer, key);
+    if (DANGEROUS.has(key)) refuseAt(place, "bad_key", `the key ${key} is not taken`);
     if (isUnstorable(key)) refuseAt(place, "bad_key", "NUL and lone surrogates cannot be stored");
     check(part, place, seen, depth + 1);
   }

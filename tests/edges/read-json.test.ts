@@ -39,6 +39,11 @@ test.each(["\\u0000", "\\ud800", "x\\udc00"])("a key that no store takes is refu
   expect(refused(`{"a":{"${key}":1}}`)).toMatchObject([{ code: "bad_key" }]);
 });
 
+test.each(["__proto__", "constructor", "prototype"])("a key that is not taken is refused at its place: %s", (key) => {
+  const known = [{ pointer: `/a/0/${key}`, code: "bad_key" }];
+  expect(refused(`{"a":[{"${key}":{"role":"admin"}}]}`)).toMatchObject(known);
+});
+
 test("a path or a query with NUL is 400 with its place, before a store is asked", async () => {
   let asked = 0;
   const things = contract({

@@ -8,7 +8,7 @@ import { fieldsOf } from "../contract/contract.ts";
 import type { Ask } from "../route.ts";
 import { accepted, checkVersion, expectedVersion, paramsIn, queryIn } from "./accept.ts";
 import { type Arrived, type AskPorts, away, roleOf } from "./arrived.ts";
-import { listReply } from "./list.ts";
+import { behindOf, listReply } from "./list.ts";
 import { writeReply } from "./write.ts";
 
 /** Throws Problem 400 for query and body, 404 for a path that holds no id. */
@@ -20,6 +20,7 @@ export const askOf = (ports: AskPorts, arrived: Arrived): Ask => {
   const query = queryIn(contract, role, request.query);
   const body = accepted(contract.body, arrived.json, "the body");
   const params = paramsIn(contract, request.params);
+  if (contract.list !== undefined) behindOf(ports, arrived, { params, query });
   const expected = expectedVersion(request, body);
   const user = () => {
     if (caller.kind === "user") return caller.user;

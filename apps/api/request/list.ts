@@ -6,7 +6,7 @@ import { z } from "zod";
 import { dayOf } from "../../../domain/calendar.ts";
 import { BOM, csvLine } from "../../../infra/http/csv.ts";
 import { Aborted, unavailable } from "../../../infra/http/problem.ts";
-import { everyRow, pageOfRows, type Reading, type RowsQuery } from "../../../infra/postgres/rows.ts";
+import { type Behind, everyRow, pageOfRows, type Reading, type RowsQuery } from "../../../infra/postgres/rows.ts";
 import { tenantsOf } from "../../../modules/access/scope.ts";
 import { answerOf, fieldsOf } from "../contract/contract.ts";
 import type { Ask, Complete, More, Reply } from "../route.ts";
@@ -34,15 +34,27 @@ export const listReply = (ports: AskPorts, arrived: Arrived, ask: Ask, source: S
     ? csvReply(ports, arrived, ask, source)
     : pageReply(ports, arrived, ask, source);
 
+type Asked = Pick<Ask, "params" | "query">;
+const keyOf = ({ route }: Arrived, { params, query }: Asked): string =>
+  listKey(route.contract.route, params, query as object);
+
+/**
+ * Behind which row the page begins; undefined: with the first one. Throws Problem 400 `bad_cursor`,
+ * which comes before what is wrong with a row.
+ */
+export const behindOf = ({ cursorKeys }: AskPorts, arrived: Arrived, asked: Asked): Behind | undefined => {
+  const { cursor } = asked.query as ListQuery;
+  return cursor === undefined ? undefined : readCursor(cursorKeys, keyOf(arrived, asked), cursor);
+};
+
 const pageReply = async (
-  { cursorKeys }: AskPorts,
-  { route }: Arrived,
+  ports: AskPorts,
+  arrived: Arrived,
   ask: Ask,
   { rows, complete, more }: Source,
 ): Promise<Reply> => {
-  const { sort, limit, cursor } = ask.query as ListQuery;
-  const list = listKey(route.contract.route, ask.params, ask.query as object);
-  const behind = cursor === undefined ? undefined : readCursor(cursorKeys, list, cursor);
+  const { sort, limit } = ask.query as ListQuery;
+  const behind = behindOf(ports, arrived, ask);
   const page = await ask.read(async (tx, scope) => {
     const reading: Reading = { names: ask.fields, sort, clients: tenantsOf(scope) };
     const { rows: found, next } = await pageOfRows(tx, rows, reading, { behind, limit });
@@ -50,7 +62,7 @@ const pageReply = async (
     return { data, next, beside: await more(tx, scope) };
   });
   const { data, next, beside } = page;
-  const next_cursor = next === null ? null : cursorText(cursorKeys, list, next);
+  const next_cursor = next === null ? null : cursorText(ports.cursorKeys, keyOf(arrived, ask), next);
   return { body: { data, has_more: next !== null, next_cursor, ...beside } };
 };
 

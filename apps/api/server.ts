@@ -71,7 +71,7 @@ const answering =
     const bytes = route.method !== "GET" && hasBody(request) ? await readBytes(request) : undefined;
     if (caller.kind === "user" && !route.roles.includes(caller.user.role))
       throw new Problem("forbidden", "your role may not use this route");
-    const json = bytes === undefined ? undefined : parseJson(bytes);
+    const json = bytes === undefined ? undefined : parseJson(bytes, route.contract.mostKeys);
     const requestId = response.locals.requestId as string;
     const ask = askOf(ports, { route, caller, request, requestId, bytes, json });
     await send(response, rendered(route, caller, await route.answer(ask)));

@@ -19,8 +19,11 @@ export const readBytes = (request: IncomingMessage): Promise<Buffer> => {
   return withBody(request, { address: request.socket.remoteAddress ?? "" }, async (body) => body, MAX_BYTES);
 };
 
-/** Throws Problem 400 for what is no JSON in UTF-8, or holds what no store takes. */
-export const parseJson = (bytes: Buffer): unknown => {
+/**
+ * `mostKeys` counts those of all objects, and items of lists. Throws Problem 400 for what is no
+ * JSON in UTF-8, or holds what no store takes.
+ */
+export const parseJson = (bytes: Buffer, mostKeys = MAX_KEYS): unknown => {
   let text: string;
   let value: unknown;
   try {
@@ -29,13 +32,14 @@ export const parseJson = (bytes: Buffer): unknown => {
   } catch {
     throw new Problem("bad_request", "the body is no JSON in UTF-8");
   }
-  checkTexts(value);
+  checkTexts(value, mostKeys);
   checkRepeated(text);
   return value;
 };
 
 /** The same of what a path or a query holds. Throws Problem 400 with a pointer to the place. */
-export const checkTexts = (value: unknown): void => check(value, "", { keys: 0 }, 1);
+export const checkTexts = (value: unknown, mostKeys = MAX_KEYS): void =>
+  check(value, "", { left: mostKeys, mostKeys }, 1);
 
 const refuseAt = (pointer: string, code: string, detail: string): never => {
   throw new Problem("validation_failed", detail, { errors: [{ pointer, code, detail }] });
@@ -76,7 +80,11 @@ const checkRepeated = (text: string): void => {
   }
 };
 
-const check = (value: unknown, pointer: string, seen: { keys: number }, depth: number): void => {
+interface Allowance {
+  left: number;
+  readonly mostKeys: number;
+}
+const check = (value: unknown, pointer: string, allowed: Allowance, depth: number): void => {
   const refuse = (code: string, detail: string): never => refuseAt(pointer, code, detail);
   if (typeof value === "string") {
     if (value.length > MAX_TEXT) refuse("text_too_long", `a text has at most ${MAX_TEXT} characters`);
@@ -86,11 +94,11 @@ const check = (value: unknown, pointer: string, seen: { keys: number }, depth: n
   if (typeof value !== "object" || value === null) return;
   if (depth > MAX_DEPTH) refuse("too_deep", `at most ${MAX_DEPTH} levels`);
   for (const [key, part] of Object.entries(value)) {
-    seen.keys += 1;
-    if (seen.keys > MAX_KEYS) refuse("too_many_keys", `at most ${MAX_KEYS} keys`);
+    allowed.left -= 1;
+    if (allowed.left < 0) refuse("too_many_keys", `at most ${allowed.mostKeys} keys`);
     const place = inside(pointer, key);
     if (DANGEROUS.has(key)) refuseAt(place, "bad_key", `the key ${key} is not taken`);
     if (isUnstorable(key)) refuseAt(place, "bad_key", "NUL and lone surrogates cannot be stored");
-    check(part, place, seen, depth + 1);
+    check(part, place, allowed, depth + 1);
   }
 };

@@ -143,6 +143,14 @@ export const findByEmail = async (tx: Transaction, email: string): Promise<Liste
       order by removed_at is null desc, user_id desc limit 1`)
   ).rows[0];
 
+/** Which of these addresses a user has, a disabled one too; in lower case. */
+export const addressesInUse = async (tx: Transaction, emails: readonly string[]): Promise<ReadonlySet<string>> => {
+  const { rows } = await tx.query<{ email: string }>(
+    sql`select distinct email from users where email = any (${emails.map(addressOf)})`,
+  );
+  return new Set(rows.map(({ email }) => email));
+};
+
 const addressOf = (email: string): string => email.trim().toLowerCase();
 
 export interface NewUser {

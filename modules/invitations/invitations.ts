@@ -79,9 +79,11 @@ export interface NewInvitation {
   readonly locale: Locale;
   readonly invited_by: string;
 }
-interface Created {
+interface Made {
   readonly invitation_id: number;
   readonly expires_at: number;
+}
+interface Created extends Made {
   /** Those that `resend` has revoked. */
   readonly revoked: readonly number[];
 }
@@ -106,13 +108,41 @@ export const createInvitation = (
     if (pending[0] !== undefined && !resend) return { pending: pending[0].invitation_id };
     const revoked = pending.map(({ invitation_id }) => invitation_id);
     for (const id of revoked) await revoke(tx, id);
-    const { seed, sha256 } = newInvitationToken(keyring);
-    const { rows } = await tx.query<{ invitation_id: number; expires_at: number }>(sql`
-      insert into invitations (kind, email, partner_id, client_id, locale, seed, sha256, invited_by, expires_at)
-      values (${kind}, ${email}, ${partner_id}, ${client_id}, ${wanted.locale}, ${seed}, ${sha256},
-        ${wanted.invited_by}, clock_timestamp() + make_interval(days => ${DAYS})) returning invitation_id, expires_at`);
-    return { ...rows[0]!, revoked };
+    const [made] = await insertInvitations(tx, [wanted], keyring);
+    return { ...made!, revoked };
   });
+
+/**
+ * Makes an invitation for 7 days for each of these, none of which can be pending yet: of partners
+ * that the same transaction has made. Answers them in their order.
+ */
+export const createFirstInvitations = (
+  tx: PoolClient,
+  wanted: readonly NewInvitation[],
+  keyring: Keyring,
+): Promise<readonly Made[]> => asUsers(tx, () => insertInvitations(tx, wanted, keyring));
+
+const insertInvitations = async (
+  tx: PoolClient,
+  wanted: readonly NewInvitation[],
+  keyring: Keyring,
+): Promise<readonly Made[]> => {
+  const rows = wanted.map((one) => {
+    const { seed, sha256 } = newInvitationToken(keyring);
+    return { ...one, seed, sha256: `\\x${sha256.toString("hex")}` };
+  });
+  const { rows: made } = await tx.query<Made & { readonly seed: string }>(sql`
+    insert into invitations (kind, email, partner_id, client_id, locale, seed, sha256, invited_by, expires_at)
+    select kind, email, partner_id, client_id, locale, seed, sha256, invited_by,
+      clock_timestamp() + make_interval(days => ${DAYS})
+    from jsonb_to_recordset(${JSON.stringify(rows)}::jsonb) as given (kind text, email text, partner_id int,
+      client_id int, locale text, seed text, sha256 bytea, invited_by text)
+    returning invitation_id, expires_at, seed`);
+  return rows.map(({ seed }) => {
+    const { invitation_id, expires_at } = made.find((one) => one.seed === seed)!;
+    return { invitation_id, expires_at };
+  });
+};
 
 const revoke = async (tx: Pick<PoolClient, "query">, invitationId: number): Promise<boolean> =>
   (

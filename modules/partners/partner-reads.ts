@@ -109,6 +109,18 @@ export const readPartner = async (
   return { state, shown: shownPartner(shown) };
 };
 
+/** Those of these partners that work or worked for one of the clients. */
+export const partnerStates = async (
+  tx: PoolClient,
+  partners: readonly number[],
+  clients: readonly number[],
+): Promise<ReadonlyMap<number, PartnerState>> => {
+  const { rows } = await tx.query<PartnerState>(sql`
+    select p.partner_id, p.version, p.status, p.client_ids, p.known_to
+    from ${partnersIn(sql`${clients}::int[]`)} where p.partner_id = any (${partners}::int[])`);
+  return new Map(rows.map((row) => [row.partner_id, row]));
+};
+
 export interface ClientOf {
   readonly id: number;
   readonly name: string;
@@ -158,23 +170,23 @@ export const linksOfPartner = async (
 };
 
 /**
- * Whether another partner that is not archived has this address, at whatever client. Ask it under
- * the lock of reference data.
+ * Which of these addresses another partner has that is not archived, at whatever client; in lower
+ * case. Ask it under the lock of reference data.
  */
-export const isAddressTaken = async (
+export const takenAddresses = async (
   tx: PoolClient,
-  email: string,
+  emails: readonly string[],
   partnerId: number | undefined,
-): Promise<boolean> => {
+): Promise<ReadonlySet<string>> => {
   // Partners of other tenants count too, so the role that reads all of them asks.
   await tx.query("set local role tributary_reference");
-  const { rowCount } = await tx.query(sql`
-    select from (select distinct on (partner_id) partner_id, email, status from partners
-      order by partner_id, version desc) p
-    where lower(p.email) = lower(${email}) and p.partner_id is distinct from ${partnerId ?? null}
-      and p.status <> 'archived' limit 1`);
+  const { rows } = await tx.query<{ email: string }>(sql`
+    select distinct lower(p.email) as email from (
+      select distinct on (partner_id) partner_id, email, status from partners order by partner_id, version desc) p
+    where lower(p.email) = any (${emails.map((email) => email.toLowerCase())})
+      and p.partner_id is distinct from ${partnerId ?? null} and p.status <> 'archived'`);
   await tx.query("set local role none");
-  return rowCount === 1;
+  return new Set(rows.map(({ email }) => email));
 };
 
 /** Whether nothing is owed to or by the partner at these clients, all seen by the transaction. */

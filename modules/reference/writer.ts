@@ -40,9 +40,9 @@ export interface SavedChange {
 }
 
 /**
- * How long a change may hold the lock that orders all of them, and so how old its stamp can be when
- * it is committed. Readers count on 1 s (reference.ts); the commit itself has what is left.
- * Postgres ends the session of a transaction that takes longer.
+ * How long a change may take until its stamp, and how old that can be when it is committed: twice
+ * this is the longest that it holds the lock which orders all of them. Readers count on 1 s from
+ * the stamp (reference.ts); the commit has what is left. Postgres ends a longer session.
  */
 const limitMs = 500;
 const allowanceMs = 1_000;
@@ -63,8 +63,8 @@ interface Stamped<T> {
 export const lockReference = (tx: pg.PoolClient): Promise<void> => lockUntilCommit(tx, "tributary.reference");
 
 /**
- * Runs `work` as one change inside a transaction: others wait. `work` adds rows with `change_id`,
- * and what follows it in the transaction has what is left of 500 ms: then Postgres ends the
+ * Runs `work` as one change inside a transaction: others wait. `work` adds rows with `change_id`
+ * and has 500 ms for that; what follows in the transaction has as much. Then Postgres ends the
  * session, and nothing is saved.
  */
 const changeWithin = async <T>(
@@ -88,6 +88,8 @@ const changeWithin = async <T>(
       date_trunc('milliseconds', clock_timestamp()) + ${leadMs} * interval '1 millisecond',
       (select max(recorded_at) + interval '1 millisecond' from reference_changes)), ${actor}
     returning recorded_at`);
+  // The age of the stamp counts from here. A limit that is set already is not started again.
+  await tx.query(`set local transaction_timeout = 0; set local transaction_timeout = '${limitMs}ms'`);
   return { change_id: change.change_id, recorded_at: stamped[0]!.recorded_at, result };
 };
 
@@ -163,7 +165,8 @@ const write = async (
   const fresh = [...(await freshIds(tx, "contracts", keyed.length))];
   const { drafted: all, problems } = draftRecords(changes, own, { real: ids, fresh: () => fresh.shift()! }, now);
   const around = await rowsAround(tx, all, own);
-  const drafted = all.map((draft) => (draft.entity === "contracts" ? atItsKey(draft, around.contracts) : draft));
+  const byKey = new Map([...around.contracts.values()].map((row) => [contractKey(row), row]));
+  const drafted = all.map((draft) => (draft.entity === "contracts" ? atItsKey(draft, byKey) : draft));
   const { drafted: segments, problems: segmentProblems } = draftSegments(changes, drafted, around, ids, now);
   const inDraft = new Map(drafted.map((draft) => [`${draft.entity}:${draft.id}`, draft]));
   const newest = (entity: EntityName, id: number): Columns | undefined =>
@@ -186,27 +189,29 @@ const write = async (
   };
 };
 
+const contractKey = ({ partner_id, client_id, segment, event_type, effective_from }: Columns): string =>
+  JSON.stringify([partner_id, client_id, segment, event_type, effective_from]);
+
 /** Two entries of one key are one contract. */
 const givenTwice = (drafted: readonly Drafted[]): readonly ReferenceProblem[] => {
-  const seen = new Set<number>();
+  const seen = new Set<string>();
   const again: Drafted[] = [];
   for (const draft of drafted.filter(({ entity }) => entity === "contracts")) {
-    if (seen.has(draft.id)) again.push(draft);
-    seen.add(draft.id);
+    const key = contractKey(draft.record);
+    if (seen.has(key)) again.push(draft);
+    seen.add(key);
   }
-  return again.map(({ id, field }) => ({
+  return again.map(({ id, version, field }) => ({
     code: "invalid",
     field,
-    message: `contract ${id} is given twice: give it once`,
+    message: `${version > 1 ? `contract ${id}` : "this contract"} is given twice: give it once`,
   }));
 };
 
 /** A contract is known by what it is for and since when: saving that again is its next version. */
-const atItsKey = (draft: Drafted, contracts: ReadonlyMap<number, Columns>): Drafted => {
+const atItsKey = (draft: Drafted, contracts: ReadonlyMap<string, Columns>): Drafted => {
   if (draft.version > 1) return draft;
-  const key = (row: Columns): string =>
-    JSON.stringify([row.partner_id, row.client_id, row.segment, row.event_type, row.effective_from]);
-  const found = [...contracts.values()].find((row) => key(row) === key(draft.record));
+  const found = contracts.get(contractKey(draft.record));
   return found === undefined ? draft : { ...draft, id: found.contract_id, version: found.version + 1 };
 };
 

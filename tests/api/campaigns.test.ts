@@ -226,6 +226,7 @@ describe("a launch", () => {
       [{ commissions: [{ ...percent(one), segment: "NONE" }] }, "/commissions/0/segment", "unknown"],
       [{ commissions: [percent(foreign)] }, "/commissions/0/partner_id", "partner_not_of_client"],
       [{ commissions: [{ ...percent(one), client_id }] }, "/commissions/0/client_id", "unknown_field"],
+      [{ commissions: [percent(one), percent(two), percent(one, "11")] }, "/commissions/2", "invalid"],
       [{ partners: [one, foreign] }, "/partners/1", "partner_not_of_client"],
       [{ partners: [one, 2_000_000_000] }, "/partners/1", "partner_not_of_client"],
       [{ partners: [] }, "/partners", "too_small"],

@@ -1,11 +1,13 @@
 // A write of the platform API is all there or not at all: its connection is ended before each of
 // its statements, and then the same request is sent again.
+import { randomBytes } from "node:crypto";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import type pg from "pg";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { routesOf } from "../../apps/api/routes.ts";
 import { apiApp, type ServerPorts } from "../../apps/api/server.ts";
+import { keyringOf } from "../../infra/runtime/keyring.ts";
 import { openLog } from "../../infra/runtime/log.ts";
 import { writeReference } from "../../modules/reference/writer.ts";
 import { type Asked, asker } from "../support/ask.ts";
@@ -58,9 +60,10 @@ beforeAll(async () => {
   database = await freshDatabase();
   const pool = mortal(database.pool({ max: 2 }));
   const user = { user_id: 1, email: "ana@example.com", name: "Ana", role: "admin", partner_id: null, client_ids: [] };
+  const person = { ...user, locale: "es" };
   const cursorKeys = [Buffer.alloc(32)];
   const ports = {
-    identify: async () => user,
+    identify: async () => person,
     limit: async () => ({ isAllowed: true, remaining: 1, resetMs: 0 }),
     planOf: () => undefined,
     count: () => undefined,
@@ -70,7 +73,8 @@ beforeAll(async () => {
     pool,
     cursorKeys,
   };
-  const routes = await routesOf({ pool, cursorKeys, version: "test" } as never);
+  const keyring = keyringOf(randomBytes(32).toString("base64url"));
+  const routes = await routesOf({ pool, cursorKeys, keyring, version: "test" } as never);
   server = createServer(apiApp(routes, ports as unknown as ServerPorts)).listen(0, "127.0.0.1");
 });
 afterAll(async () => {
@@ -157,6 +161,44 @@ test("so does a launch: no link, no contract, no budget, and the campaign is sti
     ...{ links: before.links + 1, contracts: before.contracts + 1, budgets: before.budgets + 1 },
     ...{ campaigns: before.campaigns + 1, audit: before.audit + 1, outbox: expect.any(Number) },
   });
+});
+
+test("so does an onboarding: no client, no partner, no secret, no token, no invitation and no mail", async () => {
+  const count = async () => {
+    const tables = ["clients", "segments", "partners", "links", "segment_commissions", "campaigns", "pixel_configs"];
+    const others = ["client_secrets", "tokens", "invitations", "mails", "audit", "outbox", "idempotency_keys"];
+    const { rows } = await database.adminPool.query(
+      `select ${[...tables, ...others].map((table) => `(select count(*) from ${table})::int as ${table}`).join(", ")}`,
+    );
+    return rows[0];
+  };
+  const page = "https://www.shop.example/";
+  const asked = {
+    method: "POST",
+    headers: { "idempotency-key": "onboard" },
+    body: {
+      client: { name: "Whole", slug: "whole-shop" },
+      partners: [{ key: "radio", name: "Radio", email: "radio@example.com", invite: true }],
+      commissions: [
+        { partner: "radio", event_type: "purchase", type: "percent", rate: "10", effective_from: "2099-01-01" },
+      ],
+      campaigns: [{ name: "Summer", destination_url: page, partners: ["radio"], launch: true }],
+      pixel_config: { allowed_domains: ["*.shop.example"] },
+    },
+  };
+  const before = await count();
+  const lost = await killedBefore("/api/clients/onboard", asked, count);
+  for (const table of Object.keys(before))
+    expect(
+      lost.some((statement) => new RegExp(`insert into "?${table}`).test(statement)),
+      table,
+    ).toBe(true);
+  const after = await count();
+  for (const table of ["clients", "partners", "links", "segment_commissions", "campaigns", "pixel_configs"])
+    expect(after[table] - before[table], table).toBe(1);
+  for (const table of ["client_secrets", "tokens", "invitations", "idempotency_keys"])
+    expect(after[table] - before[table], table).toBe(1);
+  expect(after.mails - before.mails).toBe(2);
 });
 
 test("a write that is slower than a change may be is 503, and leaves nothing", async () => {

@@ -12,7 +12,7 @@ import { openTokens } from "../../modules/access/tokens.ts";
 import { seed } from "../../modules/installation/seed.ts";
 import { entities, type ReferenceChanges, ReferenceRefused } from "../../modules/reference/records.ts";
 import { type OpenReference, openReference, readOf } from "../../modules/reference/reference.ts";
-import { recordChange, writeReference } from "../../modules/reference/writer.ts";
+import { recordChange, writeReference, writeReferenceWithin } from "../../modules/reference/writer.ts";
 import { type FreshDatabase, freshDatabase } from "../support/fresh-database.ts";
 
 let database: FreshDatabase;
@@ -734,6 +734,22 @@ describe("a change is refused", () => {
       /^contracts\[1\]: contract \d+ is given twice: give it once$/,
     ],
     [
+      "a contract that is not there yet twice",
+      ({ client, partner }) => {
+        const contract = {
+          ...{ client_id: client, partner_id: partner, event_type: "install", type: "percent" },
+          effective_from: "2031-01-01",
+        };
+        return {
+          contracts: [
+            { ...contract, rate: 1 },
+            { ...contract, rate: 2 },
+          ],
+        };
+      },
+      /^contracts\[1\]: this contract is given twice: give it once$/,
+    ],
+    [
       "a negative id that nothing bears",
       ({ client }) => ({
         partners: [{ partner_id: -1, name: "X", email: "x@shop.example", client_ids: [client, -5] }],
@@ -783,6 +799,25 @@ describe("the order of changes", () => {
     await next;
     isEnded = true;
     await expect(stalled).rejects.toThrow("the change took longer than 500 ms and was not saved");
+  });
+  test("what follows a change in its transaction has as long again, and no longer", async () => {
+    const followedBy = (seconds: number) =>
+      transaction(pool, null, async (tx) => {
+        await writeReferenceWithin(tx, "followed", shop(), []);
+        await tx.query(sql`select pg_sleep(${seconds})`);
+      });
+    await followedBy(0.1);
+    await expect(followedBy(0.7)).rejects.toMatchObject({ code: "25P04" });
+    const { rows } = await pool.query("select 1 from reference_changes where actor = 'followed'");
+    expect(rows).toHaveLength(1);
+  });
+  test("a limit of Postgres that was taken off starts again", async () => {
+    await transaction(pool, null, async (tx) => {
+      await tx.query("set local transaction_timeout = '600ms'");
+      await tx.query("select pg_sleep(0.4)");
+      await tx.query("set local transaction_timeout = 0; set local transaction_timeout = '600ms'");
+      await tx.query("select pg_sleep(0.4)");
+    });
   });
   test("changes saved at once get moments in their order; a reader of one has seen all before it", async () => {
     const watched = new Set<number>();

@@ -55,12 +55,21 @@ export const checkHosts = async (
   given: { readonly destination_url?: string; readonly fallback_url?: string | null },
 ): Promise<void> => {
   const domains = (await readPixelConfig(tx, clientId, scope.clients))?.allowed_domains ?? [];
+  refuseForeign(domains, given);
+};
+
+/** The same of hosts that are known; `place` is that of the campaign. */
+export const refuseForeign = (
+  domains: readonly string[],
+  given: { readonly destination_url?: string; readonly fallback_url?: string | null },
+  place = "",
+): void => {
   const foreign = (["destination_url", "fallback_url"] as const).filter(
     (name) => given[name] != null && !isAllowed(given[name], domains),
   );
   refuse(
     foreign.map((name) => ({
-      pointer: `/${name}`,
+      pointer: `${place}/${name}`,
       code: "foreign_destination",
       detail: "its host is none of the client's: add it to the allowed domains of the pixel",
     })),

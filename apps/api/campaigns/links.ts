@@ -6,7 +6,7 @@ import type { Work } from "../route.ts";
 import { checkActive, checkOnce, checkPartners } from "./checks.ts";
 
 /** 72 bits: no one finds a link by guessing. */
-const newLinkCode = (): string => randomBytes(9).toString("base64url");
+export const newLinkCode = (): string => randomBytes(9).toString("base64url");
 
 interface Wanted {
   readonly campaign_id: number;

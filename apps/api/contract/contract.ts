@@ -26,6 +26,8 @@ export interface Contract<
   readonly isIdempotent: boolean;
   /** Domain codes of 409, for the documentation. */
   readonly conflicts: readonly string[];
+  /** Keys of all objects of the body, and items of its lists; undefined: as many as usual. */
+  readonly mostKeys?: number;
   /** Simulations, exports and the assistant: a tenth of the requests a minute. */
   readonly isHeavy: boolean;
 }
@@ -45,6 +47,9 @@ interface CsvShape {
   readonly columns: Readonly<Record<string, "text" | "number">>;
 }
 
+/** Of bodies that bring hundreds of things at once. */
+export const MANY_KEYS = 20_000;
+
 const nothing = z.strictObject({});
 /** A body may be left out, or be empty. */
 const emptyBody = nothing.optional();
@@ -53,7 +58,7 @@ type Given<Params extends z.ZodType, Query extends z.ZodType, Body extends z.Zod
   Contract,
   "route" | "summary" | "answers"
 > &
-  Partial<Pick<Contract, "status" | "isIdempotent" | "conflicts" | "isHeavy">> & {
+  Partial<Pick<Contract, "status" | "isIdempotent" | "conflicts" | "isHeavy" | "mostKeys">> & {
     readonly params?: Params;
     readonly query?: Query;
     readonly body?: Body;

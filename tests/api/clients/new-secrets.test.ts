@@ -2,32 +2,20 @@
 // their value.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { readMail } from "../../../infra/mail/read-mail.ts";
-import { openPool, sql } from "../../../infra/postgres/sql.ts";
+import { sql } from "../../../infra/postgres/sql.ts";
 import { until } from "../../../infra/runtime/timing/until.ts";
 import { openTokens, type Tokens } from "../../../modules/access/tokens.ts";
 import { createUser, withUsers } from "../../../modules/access/users.ts";
-import { type RunningApi, startApi } from "../../support/api.ts";
-import { asker } from "../../support/ask.ts";
-import { sharedStack } from "../../support/shared-stack.ts";
+import { apiSuite } from "../../support/api-suite.ts";
 
-const { env, demo } = sharedStack();
-const pool = openPool(env.POSTGRES_URL!, { max: 2 });
-const owner = openPool(env.POSTGRES_ADMIN_URL!, { max: 1 });
-let running: RunningApi;
+const { demo, pool, owner, tokens, ask, running } = apiSuite();
 let live: Tokens;
-const ask = asker(() => running.url);
-const tokens: Record<string, string> = {};
-beforeAll(async () => {
-  running = await startApi(env);
+beforeAll(() => {
   live = openTokens(pool, { pollMs: 100 });
-  for (const role of ["admin", "manager", "partner", "client", "viewer"])
-    tokens[role] = await running.token(`${role}@demo.tributary.test`);
 });
 afterAll(async () => {
   await live.close();
-  await running.close();
   await owner.query("delete from users where email like '%@secrets.example'");
-  await Promise.all([pool.end(), owner.end()]);
 });
 
 const shop = demo.clients[0].id as number;
@@ -49,7 +37,7 @@ const rotate = (partner: number, role = "admin", body?: unknown) =>
   post(`/api/partners/${partner}/upload-credentials/rotate`, body, role);
 const mailsTo = async (email: string, count: number) => {
   const mails = () =>
-    running
+    running()
       .mails()
       .map(readMail)
       .filter(({ to }) => to === email);

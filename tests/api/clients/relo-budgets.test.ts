@@ -1,27 +1,12 @@
 // What a client wants to spend in a month, over HTTP: set by month and segment, compared with what
 // the ledger booked there, on a real database.
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { monthOf } from "../../../domain/calendar.ts";
-import { openPool, sql } from "../../../infra/postgres/sql.ts";
-import { type RunningApi, startApi } from "../../support/api.ts";
-import { asker } from "../../support/ask.ts";
+import { sql } from "../../../infra/postgres/sql.ts";
+import { apiSuite } from "../../support/api-suite.ts";
 import { owe } from "../../support/owe.ts";
-import { sharedStack } from "../../support/shared-stack.ts";
 
-const { env, demo } = sharedStack();
-const owner = openPool(env.POSTGRES_ADMIN_URL!, { max: 1 });
-let running: RunningApi;
-const ask = asker(() => running.url);
-const tokens: Record<string, string> = {};
-beforeAll(async () => {
-  running = await startApi(env);
-  for (const role of ["admin", "manager", "partner", "client", "viewer"])
-    tokens[role] = await running.token(`${role}@demo.tributary.test`);
-});
-afterAll(async () => {
-  await running.close();
-  await owner.end();
-});
+const { demo, owner, tokens, ask } = apiSuite();
 
 const own = demo.clients[0].id as number;
 let made = 0;

@@ -2,15 +2,15 @@
 import { z } from "zod";
 import { termFields } from "../../../../modules/reference/contract-terms.ts";
 import { budgetFields } from "../budgets/relo-budgets.ts";
-import { contract, listContract } from "../contract.ts";
+import { contract, listContract, MANY_KEYS } from "../contract.ts";
 import { choice, day, eventType, id, idText, ofId, time, url, version, words } from "../fields.ts";
 
-const pattern = z.strictObject({
+export const patternFields = {
   kind: choice(["utm_source", "utm_campaign", "coupon", "url_prefix"]),
   value: words(1_024),
-  partner_id: id.optional(),
-});
-const campaignFields = {
+};
+const pattern = z.strictObject({ ...patternFields, partner_id: id.optional() });
+export const campaignFields = {
   name: words(200),
   starts_on: day.nullable(),
   ends_on: day.nullable(),
@@ -20,7 +20,7 @@ const campaignFields = {
 };
 const partners = z.array(id).max(500);
 
-const link = z.object({
+export const shownLink = z.object({
   partner_id: id,
   code: z.string(),
   url: z.string().describe("the path on the host of links"),
@@ -37,12 +37,12 @@ const campaign = z.object({
   destination_url: z.string(),
   fallback_url: z.string().nullable(),
   patterns: z.array(z.object({ kind: z.string(), value: z.string(), partner_id: id.optional() })),
-  links: z.array(link),
+  links: z.array(shownLink),
   version: z.int(),
   created_at: time,
   updated_at: time,
 });
-const warning = z.object({ code: z.string(), pointer: z.string(), detail: z.string() });
+export const warning = z.object({ code: z.string(), pointer: z.string(), detail: z.string() });
 const changed = campaign.extend({ warnings: z.array(warning) });
 
 export const listCampaigns = listContract({
@@ -120,15 +120,15 @@ export const archiveCampaign = contract({
 });
 
 const segment = z.string().regex(/^[A-Z0-9]{2,8}$/, "2 to 8 upper-case letters and digits");
-/** The record of a contract without its client; its writer checks what a type needs. */
-const commission = z.strictObject({
-  partner_id: id,
+/** The terms of a contract and when they hold; its writer checks what a type needs. */
+export const commissionFields = {
   segment: segment.nullable().default(null),
   event_type: eventType,
   ...termFields,
   effective_from: day,
   effective_to: day.nullable().default(null),
-});
+};
+const commission = z.strictObject({ partner_id: id, ...commissionFields });
 export const launchCampaign = contract({
   route: "POST /api/campaigns/:id/launch",
   summary: "Makes links, contracts and budgets and lets a draft or paused campaign run: all of it, or nothing.",
@@ -142,7 +142,7 @@ export const launchCampaign = contract({
   }),
   answers: z.object({
     campaign,
-    links: z.array(link),
+    links: z.array(shownLink),
     commissions: z.array(id),
     budgets: z.array(id),
     warnings: z.array(warning),
@@ -152,4 +152,5 @@ export const launchCampaign = contract({
     ...["version_conflict", "client_archived", "campaign_archived", "partner_inactive", "invalid_transition"],
     "month_closed",
   ],
+  mostKeys: MANY_KEYS,
 });

@@ -38,9 +38,11 @@ const client = z.object({
 });
 const detail = client.extend({ version: z.int() });
 const ingestTokens = z.array(z.object({ prefix: z.string(), last_used_at: time.nullable() }));
+/** With what an admin is shown of it. */
+export const clientDetail = detail.extend({ ingest_tokens: ingestTokens });
 /** Tokens are the business of those who may revoke them. */
 const answers = {
-  admin: detail.extend({ ingest_tokens: ingestTokens }),
+  admin: clientDetail,
   client_manager: detail,
   viewer: detail,
 };
@@ -56,15 +58,18 @@ export const listClients = listContract({
   sorts: ["name", "-name", "-created_at", "created_at"],
 });
 
+/** A client as it is made. */
+export const newClient = z.strictObject({
+  ...z.object(clientFields).partial().shape,
+  name: clientFields.name,
+  slug: z.string().regex(/^[a-z0-9-]{2,40}$/, "2 to 40 lower-case letters, digits and hyphens"),
+  hold_days: z.record(eventType, holdDays).optional(),
+});
+
 export const createClient = contract({
   route: "POST /api/clients",
   summary: "Creates a client with the six standard segments.",
-  body: z.strictObject({
-    ...z.object(clientFields).partial().shape,
-    name: clientFields.name,
-    slug: z.string().regex(/^[a-z0-9-]{2,40}$/, "2 to 40 lower-case letters, digits and hyphens"),
-    hold_days: z.record(eventType, holdDays).optional(),
-  }),
+  body: newClient,
   answers,
   status: 201,
   isIdempotent: true,
@@ -103,6 +108,7 @@ export const archiveClient = contract({
 });
 
 const code = z.string().regex(/^[A-Z0-9]{2,8}$/, "2 to 8 upper-case letters and digits");
+export const newSegment = z.strictObject({ code, name: words(200) });
 const segment = z.object({ code, name: z.string(), active: z.boolean(), sales_30d: z.int(), version: z.int() });
 
 export const listSegments = contract({
@@ -115,7 +121,7 @@ export const createSegment = contract({
   route: "POST /api/clients/:id/segments",
   summary: "Adds a segment.",
   params: ofId,
-  body: z.strictObject({ code, name: words(200) }),
+  body: newSegment,
   answers: segment,
   status: 201,
   conflicts: ["segment_exists", "too_many_segments", "client_archived"],

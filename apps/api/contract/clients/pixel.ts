@@ -17,11 +17,12 @@ const fields = {
   tracking_type: choice(["PIXEL", "HYBRID", "S2S", "APP"]),
   auto_signals: z.boolean(),
 };
-const patch = z.strictObject({
+/** What is set of a pixel, none of it needed. */
+export const pixelFields = {
   allowed_domains: hosts.optional().describe("hosts, *.host for all below one; none: every host"),
   ...z.object(fields).partial().shape,
-  version,
-});
+};
+const patch = z.strictObject({ ...pixelFields, version });
 const config = z.object({ allowed_domains: z.array(z.string()), ...fields, version: z.int() });
 
 /** Of a secret no more than its last four digits. */

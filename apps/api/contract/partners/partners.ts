@@ -7,7 +7,7 @@ import { choice, id, idText, masked, maskedEmail, ofId, time, version, words } f
 const currency = z
   .string()
   .refine((code) => digitsOf(code) !== undefined, "give an upper-case ISO 4217 code, e.g. MXN");
-const partnerFields = {
+export const partnerFields = {
   name: words(200),
   email: z.email("give an e-mail address").max(254),
   client_ids: z.array(id).max(1_000, "at most 1,000 clients"),

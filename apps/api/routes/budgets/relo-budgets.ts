@@ -9,11 +9,11 @@ import {
   spentOf,
 } from "../../../../modules/budgets/budgets.ts";
 import { paceOf } from "../../../../modules/budgets/pace.ts";
-import { readClient } from "../../../../modules/reference/client-reads.ts";
 import { checkBudgets, setBudgets } from "../../campaigns/budgets.ts";
 import * as contracts from "../../contract/budgets/relo-budgets.ts";
-import { fault, notFound } from "../../request/accept.ts";
+import { fault } from "../../request/accept.ts";
 import { openClient } from "../../request/parents.ts";
+import { checkFilter } from "../../request/partner.ts";
 import { monthStateOf } from "../../request/range.ts";
 import { type Route, route } from "../../route.ts";
 
@@ -22,9 +22,7 @@ const SETTINGS = ["id", "year", "month", "segment", "amount", "currency", "note"
 
 export const routes = (): readonly Route[] => [
   route(contracts.listBudgets, async ({ list, read, params, query }) => {
-    await read(async (tx, { clients }) => {
-      if ((await readClient(tx, params.id, clients, [])) === undefined) throw notFound();
-    });
+    await checkFilter({ read }, params.id);
     const { year, month, segment } = query;
     return list(budgetRows({ client_id: params.id, year, month, segment }), (rows, _scope, { tx }) =>
       complete(tx, params.id, rows as readonly BudgetRow[]),

@@ -1,11 +1,10 @@
 // The launch of a campaign: links, contracts, budgets and its new state, all of it or nothing.
 import { dayOf } from "../../../../domain/calendar.ts";
 import { Problem } from "../../../../infra/http/problem.ts";
-import { announce } from "../../../../modules/outbox/outbox.ts";
 import { readCampaign } from "../../../../modules/reference/campaign-reads.ts";
 import { checkBudgets, checkOpen, setBudgets } from "../../campaigns/budgets.ts";
 import { campaignToChange, checkPartners, partnersOfPatterns, warningsOf } from "../../campaigns/checks.ts";
-import { queueLaunchMails } from "../../campaigns/launch-mails.ts";
+import { followLaunch } from "../../campaigns/launched.ts";
 import { linkChanges } from "../../campaigns/links.ts";
 import { launchCampaign, readCampaign as shownContract } from "../../contract/campaigns/campaigns.ts";
 import { fieldsOf } from "../../contract/contract.ts";
@@ -43,18 +42,15 @@ const launched = async (work: Work, { params, body, role, checkVersion }: Launch
     (entity, n) => (entity === "contracts" ? `/commissions/${n}` : ""),
   );
   const entity = `campaign:${params.id}`;
-  const data = JSON.stringify({ campaign_id: params.id, partner_ids: body.partners });
-  const known = { version: before.version + 1, change_id: saved.change_id };
-  await announce(tx, [
-    { topic: "domain.changes", client_id, record: { client_id, entity, type: "campaign.launched", ...known, data } },
-  ]);
   const made = { partners: body.partners, commissions: saved.contractIds, budgets };
   await audit({ action: "campaign.launched", client_id, entity, before, after: { ...after, ...made } });
   const campaign = (await readCampaign(tx, params.id, scope.clients, fieldsOf(shownContract, role)))!;
   const on = campaign.links.filter((link: { status: string }) => link.status === "active");
   const { name: campaignName, starts_on, ends_on } = before;
-  await queueLaunchMails(work, { client_id, name }, [
-    { campaign_id: params.id, version: known.version, campaign: campaignName, starts_on, ends_on, links: on },
+  const days = { starts_on, ends_on };
+  const launch = { campaign_id: params.id, version: before.version + 1, campaign: campaignName, ...days };
+  await followLaunch(work, { client_id, name, change_id: saved.change_id }, [
+    { ...launch, partner_ids: body.partners, links: on },
   ]);
   const warnings = warningsOf(after.patterns as typeof before.patterns, on.length);
   return { body: { campaign, links: on, commissions: saved.contractIds, budgets, warnings } };

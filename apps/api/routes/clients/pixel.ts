@@ -10,18 +10,13 @@ import {
 import { staffOf } from "../../../../modules/access/recipients.ts";
 import { asUsers } from "../../../../modules/access/users.ts";
 import { queueMails } from "../../../../modules/mails/mails.ts";
-import {
-  hostOf,
-  readPixelConfig,
-  type SavedPixelConfig,
-  savePixelConfig,
-} from "../../../../modules/pixel/pixel-config.ts";
+import { readPixelConfig, type SavedPixelConfig, savePixelConfig } from "../../../../modules/pixel/pixel-config.ts";
 import * as contracts from "../../contract/clients/pixel.ts";
-import { defined, fault, notFound } from "../../request/accept.ts";
+import { defined, notFound } from "../../request/accept.ts";
+import { hostsIn } from "../../request/hosts.ts";
 import { openClient } from "../../request/parents.ts";
 import { type ApiPorts, type Ask, type Route, route, type Work } from "../../route.ts";
 
-const MOST_DOMAINS = 200;
 type ChangeAsk = Pick<Ask<typeof contracts.changePixel>, "params" | "body" | "checkVersion">;
 
 export const routes = ({ keyring }: Pick<ApiPorts, "keyring">): readonly Route[] => {
@@ -127,23 +122,4 @@ const changed = async (work: Work, { params, body, checkVersion }: ChangeAsk): P
     after: saved,
   });
   return saved;
-};
-
-/** Each host once, from a list or from lines. */
-const hostsIn = (given: string | readonly string[]): readonly string[] => {
-  const isText = typeof given === "string";
-  const lines = isText ? given.split(/\r?\n/) : given;
-  const hosts = lines.flatMap((line, n) => {
-    if (isText && line.trim() === "") return [];
-    const host = hostOf(line);
-    if (host !== undefined) return host;
-    throw fault(
-      isText ? "/allowed_domains" : `/allowed_domains/${n}`,
-      "invalid_value",
-      `${isText ? `line ${n + 1}: ` : ""}give a host like shop.example or *.shop.example, without scheme and port`,
-    );
-  });
-  const once = [...new Set(hosts)];
-  if (once.length > MOST_DOMAINS) throw fault("/allowed_domains", "too_big", `at most ${MOST_DOMAINS} hosts`);
-  return once;
 };

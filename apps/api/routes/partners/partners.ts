@@ -1,8 +1,6 @@
 // The routes of partners.
-import { randomInt } from "node:crypto";
 import type { PoolClient } from "pg";
 import { dayOf } from "../../../../domain/calendar.ts";
-import { toMinor } from "../../../../domain/money.ts";
 import { mergePatch } from "../../../../infra/http/merge-patch.ts";
 import { Problem } from "../../../../infra/http/problem.ts";
 import { readPartnerAccess, revokeUploadToken } from "../../../../modules/access/partner-access.ts";
@@ -12,7 +10,6 @@ import { endedByLeaving } from "../../../../modules/partners/contract-reads.ts";
 import {
   clientsAmong,
   hasNoBalance,
-  isAddressTaken,
   linksOfPartner,
   type PartnerState,
   partnerRows,
@@ -22,13 +19,13 @@ import {
 } from "../../../../modules/partners/partner-reads.ts";
 import { lockReference } from "../../../../modules/reference/writer.ts";
 import * as contracts from "../../contract/partners/partners.ts";
-import { defined, fault, notFound } from "../../request/accept.ts";
+import { PARTNER_CONFLICTS as CONFLICTS, checkPayout, newReferralCode, refuseTaken } from "../../partners/checks.ts";
+import { defined, notFound } from "../../request/accept.ts";
 import { checkFilter, namedClients, partnerArchived, partnerToChange } from "../../request/partner.ts";
 import { type Route, route, type Work } from "../../route.ts";
 
 /** What a change is compared by. */
 const SETTINGS = ["name", "email", "status", "client_ids", "payout", "referral_code"];
-const CONFLICTS = { referral_code: "referral_code_taken" };
 
 export const routes = (): readonly Route[] => [
   route(contracts.listPartners, async (ask) => {
@@ -41,10 +38,9 @@ export const routes = (): readonly Route[] => [
       const { tx, scope, change, audit } = work;
       const given = defined(body);
       await namedClients(work, placesOf(given.client_ids));
-      const payout = { currency: "MXN", min_amount: "0.00", ...defined(given.payout ?? {}) };
-      checkPayout(payout);
+      const payout = checkPayout(given.payout);
       await lockReference(tx);
-      await refuseTakenAddress(tx, given.email, undefined);
+      await refuseTaken(tx, [{ email: given.email, place: "" }]);
       const referral_code = given.referral_code ?? newReferralCode();
       const made = { ...given, payout, referral_code };
       const saved = await change({ partners: [{ partner_id: -1, ...made }] }, CONFLICTS);
@@ -116,10 +112,6 @@ const entity = (partnerId: number): string => `partner:${partnerId}`;
 const onlyOf = (clients: readonly number[]): number | null => (clients.length === 1 ? clients[0]! : null);
 const placesOf = (ids: readonly number[]) => ids.map((id, n) => ({ id, pointer: `/client_ids/${n}` }));
 
-/** Without letters and digits that people take for each other. */
-const LETTERS = "abcdefghjkmnpqrstuvwxyz23456789";
-const newReferralCode = (): string => Array.from({ length: 10 }, () => LETTERS[randomInt(LETTERS.length)]).join("");
-
 /** The partner as its contract shows it. Throws Problem 404. */
 const detailOf = async (
   tx: PoolClient,
@@ -141,26 +133,13 @@ const detailOf = async (
 /** What is there already must not be taken by a partner that comes back either. */
 const checkChange = async ({ tx, scope }: Work, state: PartnerState, before: ShownRow, patch: Patch): Promise<void> => {
   if (patch.email !== undefined || (state.status === "archived" && patch.status !== undefined))
-    await refuseTakenAddress(tx, patch.email ?? before.email, state.partner_id);
+    await refuseTaken(tx, [{ email: patch.email ?? before.email, place: "" }], state.partner_id);
   if (patch.payout === undefined) return;
-  const payout = { ...before.payout, ...defined(patch.payout) };
-  checkPayout(payout);
+  const payout = checkPayout({ ...before.payout, ...defined(patch.payout) });
   if (payout.currency === before.payout.currency) return;
   const { partner_id, known_to } = state;
   if (!(await askingOf(tx, scope, known_to, () => hasNoBalance(tx, partner_id, known_to))))
     throw new Problem("conflict", "the balance is not zero in the currency of before", { code: "currency_in_use" });
-};
-
-const refuseTakenAddress = async (tx: PoolClient, email: string, partnerId: number | undefined): Promise<void> => {
-  if (!(await isAddressTaken(tx, email, partnerId))) return;
-  const detail = "another partner has this address";
-  const code = "email_in_use";
-  throw new Problem("conflict", detail, { code, errors: [{ pointer: "/email", code, detail }] });
-};
-
-const checkPayout = ({ currency, min_amount }: { readonly currency: string; readonly min_amount: string }): void => {
-  const read = toMinor(min_amount, currency);
-  if (read.kind === "bad_amount") throw fault("/payout/min_amount", "bad_amount", `${read.why} (${currency})`);
 };
 
 /** The clients given, and those that the caller may not see: they stay. */

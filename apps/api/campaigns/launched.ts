@@ -1,8 +1,10 @@
-// What partners are written when a campaign begins to run: their link, its days, what is paid for.
+// What follows when campaigns begin to run: the log hears of it, and partners are written their
+// link, its days and what is paid for.
 import { dayOf } from "../../../domain/calendar.ts";
 import { addressesOfPartners } from "../../../modules/access/recipients.ts";
 import { asUsers } from "../../../modules/access/users.ts";
 import { queueMails } from "../../../modules/mails/mails.ts";
+import { announce } from "../../../modules/outbox/outbox.ts";
 import { paidFor } from "../../../modules/partners/contract-reads.ts";
 import type { Work } from "../route.ts";
 
@@ -13,14 +15,38 @@ export interface Launched {
   readonly campaign: string;
   readonly starts_on: string | null;
   readonly ends_on: string | null;
+  /** Partners that the launch names. */
+  readonly partner_ids: readonly number[];
   /** Those that are in use now. */
   readonly links: readonly { readonly partner_id: number; readonly code: string }[];
 }
 
-/** Inside the transaction of the launch; `client` is the one whose campaigns these are. */
-export const queueLaunchMails = async (
+interface Launch {
+  readonly client_id: number;
+  /** Of the client. */
+  readonly name: string;
+  readonly change_id: number;
+}
+
+/** Inside the transaction of the launch: all of these campaigns are of this client. */
+export const followLaunch = async (work: Work, launch: Launch, launched: readonly Launched[]): Promise<void> => {
+  if (launched.length === 0) return;
+  const { client_id, change_id } = launch;
+  const announced = launched.map(({ campaign_id, version, partner_ids }) => ({
+    topic: "domain.changes" as const,
+    client_id,
+    record: {
+      ...{ client_id, entity: `campaign:${campaign_id}`, type: "campaign.launched", version, change_id },
+      data: JSON.stringify({ campaign_id, partner_ids }),
+    },
+  }));
+  await announce(work.tx, announced);
+  await queueMailsOf(work, launch, launched);
+};
+
+const queueMailsOf = async (
   { tx }: Work,
-  client: { readonly client_id: number; readonly name: string },
+  client: Pick<Launch, "client_id" | "name">,
   launched: readonly Launched[],
 ): Promise<void> => {
   const partners = [...new Set(launched.flatMap(({ links }) => links.map(({ partner_id }) => partner_id)))];

@@ -152,6 +152,30 @@ describe("sales without a partner", () => {
     expect((await read(`/api/sales/unattributed?client_id=${client}&min_value=1e3`)).status).toBe(400);
   });
 
+  test("come page by page, each once, though many are worth the same", async () => {
+    const reason = fresh("r");
+    const made: string[] = [];
+    for (let n = 0; n < 5; n += 1) {
+      const order = fresh("o");
+      made.push(order);
+      await sold(hidden, order, { event: { order_id: order }, credit: { reason } });
+    }
+    const all = `/api/sales/unattributed?client_id=${hidden}&limit=2&reason=${reason}`;
+    for (const sort of ["-value", "value", "-occurred_at", "occurred_at"]) {
+      const seen: string[] = [];
+      for (let cursor: string | null = ""; cursor !== null; ) {
+        const { body } = await read(`${all}&sort=${sort}${cursor === "" ? "" : `&cursor=${cursor}`}`);
+        seen.push(...body.data.map(({ order_id }: { order_id: string }) => order_id));
+        cursor = body.next_cursor;
+        expect(body.summary.count).toBe(5);
+      }
+      expect([...seen].sort(), sort).toEqual([...made].sort());
+    }
+    const { next_cursor } = (await read(all)).body;
+    const other = await read(`/api/sales/unattributed?client_id=${hidden}&limit=2&cursor=${next_cursor}`);
+    expect([other.status, other.body.code]).toEqual([400, "bad_cursor"]);
+  });
+
   test("are a file too, in which no text is a formula", async () => {
     const client = await newClient();
     const order = fresh("o");

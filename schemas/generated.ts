@@ -121,6 +121,8 @@ export interface Conversion {
    * those that were known when this record's claim was received
    */
   readonly known_at: UnixMs | null;
+  /** false: credited without a commission until the line is credited again */
+  readonly recalculates: boolean;
 }
 
 export type CreditStatus = "attributed" | "unattributed";
@@ -213,6 +215,8 @@ export interface Decision {
   readonly overrides: boolean;
   /** of reprocess: the partners whom copies of the line are credited to today */
   readonly claimed_by: readonly number[];
+  /** false: whom it credits earns nothing by it until the line is credited again: no money moves */
+  readonly recalculates: boolean;
 }
 
 /**

@@ -26,6 +26,7 @@ import { decisionMessages, decisionTopic } from "../../modules/decisions/decisio
 import { openPositions } from "../../modules/figures/positions.ts";
 import { groupsNow } from "../../modules/groups/group-reads.ts";
 import { openPlans } from "../../modules/reference/plans.ts";
+import { openTrials } from "../../modules/rules/open-trials.ts";
 import { topics } from "../../topics.ts";
 import { pipeline } from "../../topology.ts";
 import type { Config } from "./config.ts";
@@ -60,12 +61,17 @@ export const api =
     });
     const writing = await openLogWrites(config, kafka, scope);
     const logReads = await openLogReads(kafka, scope);
+    const { KAFKA_TOPIC_PREFIX: topicPrefix, SCHEMA_REGISTRY_URL: url, CLICKHOUSE_URL: clickhouseUrl } = config;
+    const registry = openRegistry({ url, topicPrefix, deadlineMs: STORE_MS });
+    const ofTrials = { pool: stores.pool, registry, clickhouseUrl, name: nameOf(config) };
+    const trials = await scope.open("trials", () => openTrials(ofTrials));
     const cursorKeys = config.TRIBUTARY_SECRET.accepted.map((secret) => derive(secret, "api.cursor"));
     const { TRIBUTARY_SECRET: keyring, PORTAL_URL: portal } = config;
     const ports: Omit<ApiPorts, "served"> = {
       version,
       startedAt: Date.now(),
       ...writing,
+      trials,
       cursorKeys,
       planKeys: config.TRIBUTARY_SECRET.accepted.map((secret) => derive(secret, "api.plan")),
       log: logReads,

@@ -16,6 +16,7 @@ import type { OperationPorts } from "../../modules/operations/operations.ts";
 import type { ReferenceChanges } from "../../modules/reference/records.ts";
 import type { SavedChange } from "../../modules/reference/writer.ts";
 import type { Look } from "../../modules/repair/probes.ts";
+import type { OpenTrials } from "../../modules/rules/open-trials.ts";
 import type { Claim } from "../../schemas/generated.ts";
 import type { Contract } from "./contract/contract.ts";
 import type { Method, RouteRow } from "./route-table.ts";
@@ -53,6 +54,8 @@ export interface ApiPorts {
   readonly audit: () => Promise<OperationPorts>;
   /** Writes decisions to the log; rejects while it cannot be written. */
   readonly decide: (decisions: readonly Claim[]) => Promise<void>;
+  /** Opened when first needed; rejects while the registry does not answer. */
+  readonly trials: OpenTrials;
 }
 
 /** Whom the order of checks has let through. */

@@ -1,4 +1,5 @@
 // The ingest host: opens what it needs by name, serves, and closes in reverse.
+import { openRegistry } from "../../infra/avro/registry.ts";
 import { listen } from "../../infra/http/listen.ts";
 import { need, openOps } from "../../infra/http/side-port.ts";
 import { authenticator } from "../../infra/http/tokens.ts";
@@ -15,11 +16,13 @@ import { openPathChecks } from "../../modules/edges/path-checks.ts";
 import { type Hosts, hostsNow, recordedHostings } from "../../modules/groups/hosts.ts";
 import { progressOf } from "../../modules/receipts/progress.ts";
 import { replayableSinks } from "../../modules/replays/report.ts";
+import { openTrials, type TrialSettings } from "../../modules/rules/open-trials.ts";
 import { batchIdKey } from "../../processors/admit/batch-id.ts";
 import { pipeline } from "../../topology.ts";
 import type { Config } from "./config.ts";
 import { openEdges } from "./edges.ts";
 import { type Opening, openStores, openWay, type Stores, type Way } from "./opened.ts";
+import { backfillRoute } from "./routes/backfill.ts";
 import { healthOf } from "./routes/health.ts";
 import { receiptsRoute } from "./routes/receipts.ts";
 import { walReplayRoutes } from "./routes/wal-replay.ts";
@@ -117,7 +120,18 @@ const openRoutes = async (opening: Opening, stores: Stores, way: Way, serving: S
       closing: scope.closing,
       log,
     }),
+    backfill: backfillRoute({
+      authenticate: authenticator(stores.tokens, "admin"),
+      pool: stores.pool,
+      trials: await scope.open("trials", () => openTrials(trialsOf(config, stores))),
+    }),
   };
+};
+
+const trialsOf = ({ INSTANCE_NAME, ...config }: Config, { pool }: Stores): TrialSettings => {
+  const { SCHEMA_REGISTRY_URL: url, KAFKA_TOPIC_PREFIX: topicPrefix, CLICKHOUSE_URL: clickhouseUrl } = config;
+  const registry = openRegistry({ url, topicPrefix, deadlineMs: REGISTRY_MS });
+  return { pool, registry, clickhouseUrl, name: `tributary-${INSTANCE_NAME}` };
 };
 
 /** Asked once at the start, so that the answer stands if Postgres is away later. */

@@ -11,6 +11,7 @@ export interface Routes {
   readonly receipts: (request: Request, response: Response) => Promise<void>;
   readonly health: () => Promise<HealthReport>;
   readonly walReplay: ReturnType<typeof walReplayRoutes>;
+  readonly backfill: (request: Request, response: Response) => Promise<void>;
 }
 
 export const ingestApp = (routes: Routes, trustedProxies: readonly string[], log: Log): Express =>
@@ -33,6 +34,11 @@ const addRoutes = (app: Express, routes: Routes): void => {
     .get(anyOrigin, routes.walReplay.show)
     .options(preflight("GET, HEAD, OPTIONS"))
     .all(wrongMethod("GET, HEAD, OPTIONS"));
+  app
+    .route("/admin/rules/:id/backfill")
+    .options(preflight("POST, OPTIONS"))
+    .post(anyOrigin, routes.backfill)
+    .all(wrongMethod("POST, OPTIONS"));
   app
     .route("/health")
     .get(anyOrigin, async (_request, response) => {

@@ -18,10 +18,12 @@ import { letterSources } from "../../modules/dead-letters/failure.ts";
 import { refusedByLog } from "../../modules/edges/refused-by-log.ts";
 import { openSuppressions } from "../../modules/privacy/suppressions.ts";
 import { feedsOf } from "../../stream/topology.ts";
+import { topics } from "../../topics.ts";
 import { pipeline } from "../../topology.ts";
 import type { Config } from "./config.ts";
 import { archivePurge, archiveRetention, refusedRetention } from "./schedules/archive.ts";
 import { deadLetterIndex, deadLetterRetries } from "./schedules/dead-letters.ts";
+import { openJobs } from "./schedules/jobs.ts";
 import { lastResort } from "./schedules/last-resort.ts";
 import { openMoves } from "./schedules/moves.ts";
 import { nightly } from "./schedules/nightly.ts";
@@ -154,6 +156,15 @@ const beginWork = async (frame: Frame): Promise<void> => {
   await begin(await scope.open("replay lane", () => openReplayLane(ofReplays)));
   const ofMoves = { config, topology: pipeline, kafka, registry, produce, log };
   await begin(await scope.open("moves", () => openMoves(ofMoves)));
+  const everything = lateWire(Object.values(topics), registry);
+  const jobs = await scope.open("jobs work", () => openJobs({ config, pool, wire: everything.wire, produce, log }));
+  await begin({
+    ...jobs,
+    work: async (isClosing) => {
+      await everything.opened();
+      return jobs.work(isClosing);
+    },
+  });
   const ofLetters = { topology: pipeline, pool, kafka, wire, produce, hides: suppressions.hides, metrics, log };
   for (const open of [deadLetterIndex, deadLetterRetries])
     await begin(withWire(await scope.open("dead letters", () => open(ofLetters))));

@@ -266,7 +266,8 @@ const leavesOf = (condition: Condition): number => {
   if ("any" in condition) return condition.any.reduce((sum, part) => sum + leavesOf(part), 0);
   return "not" in condition ? leavesOf(condition.not) : 1;
 };
-const inWinningOrder = (a: Rule, b: Rule): number =>
+/** Highest priority, then most leaves, then lowest id. */
+export const inWinningOrder = (a: Rule, b: Rule): number =>
   b.priority - a.priority || leavesOf(b.when) - leavesOf(a.when) || a.rule_id - b.rule_id;
 const isInForce = (
   row: { readonly effective_from: UnixMs | null; readonly effective_to: UnixMs | null },

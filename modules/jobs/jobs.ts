@@ -2,6 +2,7 @@
 // time, which loses it when its lease runs out.
 import { randomUUID } from "node:crypto";
 import type { Pool, PoolClient } from "pg";
+import { lockUntilCommit } from "../../infra/postgres/advisory-lock.ts";
 import type { RowsQuery } from "../../infra/postgres/rows.ts";
 import { type Sql, sql, transaction } from "../../infra/postgres/sql.ts";
 
@@ -29,10 +30,20 @@ export interface TakenJob {
 
 /** Longer than any step between two reports of progress. */
 const LEASE = "interval '60 seconds'";
+/** What ends the process that works on it ends the next one too. */
+const MOST_ATTEMPTS = 5;
 const keeper = { role: "tributary_keeper" } as const;
 
-/** Inside a transaction that has the client as its tenant. Answers the id, also of a known job. */
-export const askForJob = async (tx: PoolClient, job: NewJob): Promise<string> => {
+/**
+ * Inside a transaction that has the client as its tenant. Answers the id, also of a known job; what
+ * has failed is asked for again, as another job.
+ */
+export const askForJob = async (tx: PoolClient, asked: NewJob): Promise<string> => {
+  const { rows: failed } = await tx.query<{ times: number }>(sql`
+    select count(*)::int as times from jobs where client_id = ${asked.client_id} and kind = ${asked.kind}
+      and input = ${JSON.stringify(asked.input)}::jsonb and status = 'failed'`);
+  const times = failed[0]!.times;
+  const job = times === 0 ? asked : { ...asked, key: `${asked.key} ${times + 1}` };
   const { rows } = await tx.query<{ job_id: string }>(sql`
     insert into jobs (job_id, kind, client_id, key, input, created_by)
     values (${`job_${randomUUID()}`}, ${job.kind}, ${job.client_id}, ${job.key}, ${JSON.stringify(job.input)}::jsonb,
@@ -46,23 +57,46 @@ export const askForJob = async (tx: PoolClient, job: NewJob): Promise<string> =>
 
 /**
  * The oldest job that waits, or whose process has not reported for 60 s: it goes on from `done`.
- * Undefined when there is none.
+ * Of each kind one job is worked on at a time, whatever processes there are. One that was lost five
+ * times has failed. Undefined when there is none.
  */
 export const takeJob = (pool: Pool, kinds: readonly JobKind[], owner: string): Promise<TakenJob | undefined> =>
   transaction(
     pool,
     null,
-    async (tx) =>
-      (
-        await tx.query<TakenJob>(sql`
-          update jobs set status = 'running', fence = fence + 1, attempts = attempts + 1, leased_by = ${owner},
-            lease_until = clock_timestamp() + ${{ text: LEASE, values: [] }}
-          where job_id = (
-            select job_id from jobs where kind = any (${kinds})
-              and (status = 'queued' or (status = 'running' and lease_until < clock_timestamp()))
-            order by created_at limit 1 for update skip locked)
-          returning job_id, kind, client_id, input, done, fence`)
-      ).rows[0],
+    async (tx) => {
+      await lockUntilCommit(tx, "tributary.jobs");
+      await tx.query(sql`
+        update jobs set status = 'failed', lease_until = null, finished_at = clock_timestamp(),
+          error = 'the process that worked on it ended without a word, five times'
+        where status = 'running' and lease_until < clock_timestamp() and attempts >= ${MOST_ATTEMPTS}`);
+      const { rows } = await tx.query<TakenJob>(sql`
+        update jobs set status = 'running', fence = fence + 1, attempts = attempts + 1, leased_by = ${owner},
+          lease_until = clock_timestamp() + ${{ text: LEASE, values: [] }}
+        where job_id = (
+          select job_id from jobs waits where kind = any (${kinds})
+            and (status = 'queued' or (status = 'running' and lease_until < clock_timestamp()))
+            and not exists (
+              select from jobs other where other.kind = waits.kind and other.status = 'running'
+                and other.lease_until >= clock_timestamp())
+          order by created_at limit 1)
+        returning job_id, kind, client_id, input, done, fence`);
+      return rows[0];
+    },
+    keeper,
+  );
+
+/** Gives a job back that could not be worked on now: the next process that looks takes it. */
+export const giveBack = (pool: Pool, job: TakenJob): Promise<boolean> =>
+  transaction(
+    pool,
+    null,
+    (tx) =>
+      ofFence(
+        tx,
+        job,
+        sql`status = 'queued', lease_until = null, leased_by = null, attempts = greatest(attempts - 1, 0)`,
+      ),
     keeper,
   );
 
@@ -75,7 +109,7 @@ const ofFence = async (tx: PoolClient, { job_id, fence }: TakenJob, set: Sql): P
 };
 
 /** Prolongs the lease. False: another process has taken the job over. */
-export const reportProgress = (pool: Pool, job: TakenJob, done: number, total: number): Promise<boolean> =>
+export const reportProgress = (pool: Pool, job: TakenJob, done: number, total: number | null): Promise<boolean> =>
   transaction(
     pool,
     null,

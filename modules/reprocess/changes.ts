@@ -47,6 +47,8 @@ export interface Deciding {
   readonly now: UnixMs;
   readonly actor: string;
   readonly reason: string;
+  /** False: who is credited earns nothing by it yet. */
+  readonly recalculates?: boolean | undefined;
 }
 
 const messageOf = ({ wire }: Deciding, claim: Claim): OutputMessage => decisionMessages(wire, [claim])[0]!;
@@ -54,6 +56,7 @@ const saidBy = ({
   actor,
   reason,
   now,
+  recalculates = true,
 }: Deciding): Omit<Decision, "scope" | "decision_id" | "kind" | "review" | "overrides" | "claimed_by"> => ({
   actor,
   partner_id: null,
@@ -63,6 +66,7 @@ const saidBy = ({
   flags: [],
   review_from: 101,
   reject_from: 101,
+  recalculates,
 });
 
 /** What the outcome is made of, as bytes that come out the same every time. */

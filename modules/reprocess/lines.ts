@@ -42,7 +42,8 @@ const ORDERS_AT_ONCE = 200;
 
 const keyOf = ({ client_id, order_key }: KeptOrder): string => `${client_id}:${order_key}`;
 
-const claimsOf = ({ claimed_by, partner_id }: Line): readonly number[] =>
+/** Partners whom copies of the line were credited to. */
+export const claimsOf = ({ claimed_by, partner_id }: Line): readonly number[] =>
   claimed_by ?? (partner_id === null ? [] : [partner_id]);
 
 /**
@@ -92,12 +93,13 @@ const claimsIn = (kept: KeptOrder, claims: Claims): readonly Recorded<Claim>[] =
   return [...byId.values()];
 };
 
-const load = async (
-  { memory }: ReprocessPorts,
-  kept: readonly KeptOrder[],
+/** What settle remembers of these record keys of `claims`; an unknown order is absent. */
+export const rememberedOrders = async (
+  memory: ReprocessPorts["memory"],
+  keys: readonly string[],
 ): Promise<ReadonlyMap<string, OrderState>> => {
   const wanted = { stage: "settle", eventIds: [], topic: topics.claims.name, partition: 0 };
-  const heads = await memory.load({ ...wanted, keys: kept.map(keyOf) });
+  const heads = await memory.load({ ...wanted, keys });
   const inParts = [...heads.versions].flatMap(([key, found]) => (isInParts(found.at(-1)!.value) ? [key] : []));
   const parts =
     inParts.length === 0 ? heads : await memory.load({ ...wanted, keys: inParts.flatMap((key) => keysOfOrder(key)) });
@@ -117,7 +119,7 @@ const eachOrder = async (
   const all = [...claims.orders.values()];
   for (let n = 0; n < all.length; n += ORDERS_AT_ONCE) {
     const some = all.slice(n, n + ORDERS_AT_ONCE);
-    const states = await load(ports, some);
+    const states = await rememberedOrders(ports.memory, some.map(keyOf));
     for (const kept of some) work(kept, states.get(keyOf(kept)));
   }
 };

@@ -24,12 +24,16 @@ export interface MovedMoney {
   /** By decision id: whether it moves anything at all. */
   readonly moves: ReadonlySet<string>;
 }
+/** Takes in one ledger entry that would be written, and the decision that causes it. */
+export type OnEntry = (entry: LedgerEntry, decisionId: string) => void;
+type MoneyPorts = Pick<ReprocessPorts, "topology" | "wire" | "memory" | "read">;
 
 /** One load of what is remembered for so many. */
 const DECISIONS_AT_ONCE = 200;
 const NO_PARTITION = { topic: topics.claims.name, partition: 0 } as const;
 
-export const moneyOf = async (ports: ReprocessPorts, changes: readonly Change[]): Promise<MovedMoney> => {
+/** What decisions would book, entry by entry; nothing is remembered outside of this process. */
+export const entriesOf = (ports: MoneyPorts, onEntry: OnEntry) => {
   const durable = overlay(ports.memory);
   const fold = (stage: string) =>
     shadow(chain(ports.topology, [stage]), {
@@ -39,27 +43,36 @@ export const moneyOf = async (ports: ReprocessPorts, changes: readonly Change[])
     });
   const settled = fold("settle");
   const committed = fold("commission");
+  /** Further changes of the same run: what the former ones left is remembered in the shadow. */
+  return async (changes: readonly Change[]): Promise<void> => {
+    for (let n = 0; n < changes.length; n += DECISIONS_AT_ONCE) {
+      const decisions: readonly Recorded<Claim>[] = changes
+        .slice(n, n + DECISIONS_AT_ONCE)
+        .map((change, at) => readAgain(ports.wire, change, n + at));
+      const conversions = (await settled(decisions, NO_PARTITION))
+        .filter(({ topic }) => topic === topics.conversions)
+        .map(({ event }) => event as Recorded<Conversion>);
+      const causes = new Map(conversions.map(({ id, data }) => [id, data.cause_event_id]));
+      for (const { event } of await committed(conversions, NO_PARTITION)) {
+        const entry = event.data as LedgerEntry;
+        onEntry(entry, causes.get(entry.change_id)!);
+      }
+    }
+  };
+};
+
+export const moneyOf = async (ports: MoneyPorts, changes: readonly Change[]): Promise<MovedMoney> => {
   const sums = new Map<string, Moved>();
   const byDecision = new Map<string, Map<string, bigint>>();
-  for (let n = 0; n < changes.length; n += DECISIONS_AT_ONCE) {
-    const decisions: readonly Recorded<Claim>[] = changes
-      .slice(n, n + DECISIONS_AT_ONCE)
-      .map((change, at) => readAgain(ports.wire, change, n + at));
-    const conversions = (await settled(decisions, NO_PARTITION))
-      .filter(({ topic }) => topic === topics.conversions)
-      .map(({ event }) => event as Recorded<Conversion>);
-    const causes = new Map(conversions.map(({ id, data }) => [id, data.cause_event_id]));
-    for (const { event } of await committed(conversions, NO_PARTITION)) {
-      const { client_id, partner_id, year, month, currency, amount_minor, change_id } = event.data as LedgerEntry;
-      const key = `${client_id} ${partner_id} ${year} ${month} ${currency}`;
-      const known = sums.get(key) ?? { client_id, partner_id, year, month, currency, commission_minor: 0n };
-      sums.set(key, { ...known, commission_minor: known.commission_minor + amount_minor });
-      const cause = causes.get(change_id)!;
-      const own = byDecision.get(cause) ?? new Map<string, bigint>();
-      own.set(key, (own.get(key) ?? 0n) + amount_minor);
-      byDecision.set(cause, own);
-    }
-  }
+  const fold = entriesOf(ports, ({ client_id, partner_id, year, month, currency, amount_minor }, decisionId) => {
+    const key = `${client_id} ${partner_id} ${year} ${month} ${currency}`;
+    const known = sums.get(key) ?? { client_id, partner_id, year, month, currency, commission_minor: 0n };
+    sums.set(key, { ...known, commission_minor: known.commission_minor + amount_minor });
+    const own = byDecision.get(decisionId) ?? new Map<string, bigint>();
+    own.set(key, (own.get(key) ?? 0n) + amount_minor);
+    byDecision.set(decisionId, own);
+  });
+  await fold(changes);
   const moves = [...byDecision].filter(([, own]) => [...own.values()].some((sum) => sum !== 0n)).map(([id]) => id);
   return {
     moved: [...sums.values()].filter(({ commission_minor }) => commission_minor !== 0n).sort(inOrder),

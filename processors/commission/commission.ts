@@ -35,12 +35,17 @@ const committed = (entries: readonly LedgerEntry[], memory: CommissionMemory): E
 const earn = (
   sale: Sale,
   before: CommissionMemory,
-  { contract, holdDays }: Contracts,
+  { contract: known, holdDays }: Contracts,
 ): Emit<Committed, CommissionMemory> => {
+  const contract = sale.data.recalculates ? known : undefined;
   const { answer, adjustments, units, table, memory } = decide(sale.data, contract, before);
   const amountMinor = answer.kind === "worth" ? answer.amountMinor : 0n;
   const isEarning = amountMinor !== 0n;
-  const none = answer.kind === "nothing" ? answer.reason : "rounds_to_zero";
+  const none = !sale.data.recalculates
+    ? "recalc_not_asked"
+    : answer.kind === "nothing"
+      ? answer.reason
+      : "rounds_to_zero";
   // Before any number was used there is nothing to show.
   const shown = answer.kind === "worth" || Object.keys(answer.inputs).length > 0;
   const payableFrom = sale.data.occurred_at + holdDays * DAY_MS;

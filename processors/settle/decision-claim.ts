@@ -10,10 +10,10 @@ import type { Claim, Decision, EventAttributed, EventReceived } from "../../sche
 import type { UnixMs } from "../../stream/flow.ts";
 import { claimKindOf, orderKeyOf } from "../attribute/claims.ts";
 
-/** What is said beside what it is about; the last three only by a reprocess. */
-type OfReprocess = "review" | "overrides" | "claimed_by";
+/** What is said beside what it is about; the last four only by a reprocess. */
+type OfReprocess = "review" | "overrides" | "claimed_by" | "recalculates";
 type Said = Omit<Decision, "scope" | OfReprocess> & Partial<Pick<Decision, OfReprocess>>;
-const whole = { review: null, overrides: false, claimed_by: [] } as const;
+const whole = { review: null, overrides: false, claimed_by: [], recalculates: true } as const;
 
 /** Every line of an order; the order need not have been heard of. */
 export const decisionOnOrder = (clientId: number, orderId: string, said: Said): Claim => ({

@@ -36,7 +36,8 @@ export const latestRows = async (
   return found;
 };
 
-const compared = [
+/** What `rowParts` reads. */
+export const partColumns = [
   "event_id",
   "version",
   "merged_into",
@@ -71,7 +72,7 @@ const rowsOf = (
   );
   return readRows(clickhouse, scope, {
     from: "events",
-    columns: pickColumns(eventReads, ...compared),
+    columns: pickColumns(eventReads, ...partColumns),
     where: [
       cond`ts >= fromUnixTimestamp64Milli(${bind("Int64", first)})
         and ts <= fromUnixTimestamp64Milli(${bind("Int64", last)})`,
@@ -85,7 +86,8 @@ const rowsOf = (
   });
 };
 
-const rowParts = (row: Awaited<ReturnType<typeof rowsOf>>[number]): LatestRow => ({
+/** What stages found out about an event, as they wrote it. */
+export const rowParts = (row: Awaited<ReturnType<typeof rowsOf>>[number]): LatestRow => ({
   version: row.version,
   merged_into: row.merged_into,
   enrichment: {

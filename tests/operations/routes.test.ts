@@ -32,7 +32,7 @@ const answer = () => undefined as never;
 const hosts: Readonly<Record<string, Express>> = {
   api: apiApp(routes, { trustedProxies: [] } as never),
   ingest: ingestApp(
-    { edges, receipts: answer, health: answer, walReplay: { start: answer, show: answer } },
+    { edges, receipts: answer, health: answer, walReplay: { start: answer, show: answer }, backfill: answer },
     [],
     {} as never,
   ),

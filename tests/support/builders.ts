@@ -221,6 +221,7 @@ export const conversion = (over: Partial<Conversion> = {}): Conversion => ({
   rule_version: null,
   device: null,
   known_at: null,
+  recalculates: true,
   ...over,
 });
 

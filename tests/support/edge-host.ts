@@ -47,7 +47,7 @@ export const openEdgeHost = async (
     count: () => undefined,
   });
   const none = (() => undefined) as never;
-  const routes = { edges, receipts: none, health: none, walReplay: { start: none, show: none } };
+  const routes = { edges, receipts: none, health: none, walReplay: { start: none, show: none }, backfill: none };
   const app = ingestApp(routes, [], openLog({ app: "ingest", level: "silent" }));
   return { ...(await listen(app, { host: "127.0.0.1", port: 0 })), stored };
 };

@@ -12,6 +12,7 @@ import {
 import type { EventAttributed } from "../../schemas/generated.ts";
 import type { UnixMs } from "../../stream/flow.ts";
 import { inMemory } from "../../stream/memory/in-memory.ts";
+import type { Memory } from "../../stream/memory/memory.ts";
 import { pipeline } from "../../topology.ts";
 import { dayMs, noon } from "./builders.ts";
 import { knowing, type Shop, shop } from "./shop.ts";
@@ -25,8 +26,9 @@ export interface Reprocessed extends Shop {
     rows: Partial<ReferenceRows>,
     over?: Partial<ReprocessSettings> & Partial<Pick<ReprocessPorts, "limits" | "now" | "withholds">>,
   ) => Promise<Difference>;
+  readonly memory: Memory;
   /** Publishes what a difference would write, then runs every stage. */
-  readonly write: (difference: Difference) => Promise<void>;
+  readonly write: (difference: Pick<Difference, "changes">) => Promise<void>;
   /** The newest version of each event. */
   readonly current: () => ReadonlyMap<string, EventAttributed>;
   /**
@@ -48,6 +50,7 @@ export const reprocessed = (rows: Partial<ReferenceRows>): Reprocessed => {
   return {
     ...driven,
     current,
+    memory: memories.durable,
     difference: async (today, { limits = defaultLimits, now = later, withholds, ...over } = {}) => {
       const rowsOf = current();
       return differenceOf(

@@ -131,6 +131,7 @@ const moduleImports: Readonly<Record<string, readonly string[]>> = {
   repair: ["alerts", "groups"],
   replays: ["groups"],
   reprocess: ["decisions"],
+  rules: ["jobs", "reference", "reprocess"],
   sales: ["decisions"],
   "state-hash": ["groups", "rollups"],
 };

@@ -12,7 +12,7 @@ const pathOf = (pointer: string): string[] =>
     .slice(1)
     .map((part) => part.replaceAll("~1", "/").replaceAll("~0", "~"));
 /** Any JSON to the schema; what the grammar says of it has its place inside the condition. */
-const condition = z
+export const condition = z
   .unknown()
   .superRefine((given, context) => {
     const parsed = parseCondition(given);
@@ -21,8 +21,8 @@ const condition = z
         context.addIssue({ code: "custom", path: pathOf(pointer), message: detail, params: { code } });
   })
   .describe("{all: []}, {any: []}, {not: condition} or {field, op, value}");
-const credits = z.strictObject({ partner_id: id, campaign_id: id.optional() });
-const priority = z.int().min(-1_000_000).max(1_000_000).describe("the highest wins");
+export const credits = z.strictObject({ partner_id: id, campaign_id: id.optional() });
+export const priority = z.int().min(-1_000_000).max(1_000_000).describe("the highest wins");
 
 const given = {
   name: words(200),

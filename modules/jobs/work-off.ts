@@ -1,0 +1,97 @@
+// Works jobs off, one after the other, while their leases last.
+import { randomUUID } from "node:crypto";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Pool } from "pg";
+import { classify } from "../../infra/runtime/errors.ts";
+import type { Log } from "../../infra/runtime/log.ts";
+import { endJob, giveBack, type JobKind, reportProgress, type TakenJob, takeJob } from "./jobs.ts";
+
+/** Ends the work without an end of the job: another process has it, or will take it. */
+class JobLeft extends Error {}
+
+/**
+ * To be called at least once a minute. Throws JobLeft when another process has taken the job, or
+ * this one closes.
+ */
+export type Report = (done: number, total: number | null) => Promise<void>;
+/** Resolves with what the job came to. It may have been begun before, and left anywhere. */
+export type Work = (job: TakenJob, report: Report) => Promise<object>;
+
+export interface WorkOffPorts {
+  readonly pool: Pool;
+  readonly works: Readonly<Partial<Record<JobKind, Work>>>;
+  readonly log: Pick<Log, "info" | "warn" | "error">;
+}
+
+/** A third of the lease. */
+const RENEWED_MS = 20_000;
+/** Of a store that is away. */
+const PAUSE_MS = 2_000;
+const LOOK_MS = 200;
+const MOST_LETTERS = 500;
+
+/**
+ * `turn` takes a job where there is one and answers after `mostMs`, whether it has ended or not;
+ * the next turn goes on with it. `stop` leaves it to another process.
+ */
+export const workOff = ({ pool, works, log }: WorkOffPorts) => {
+  const owner = randomUUID();
+  let isClosing = false;
+  let current: Promise<void> | undefined;
+
+  const workOn = async (job: TakenJob, work: Work): Promise<void> => {
+    let [done, total]: [number, number | null] = [job.done, null];
+    let isLost = false;
+    const renew = async (): Promise<void> => {
+      isLost ||= !(await reportProgress(pool, job, done, total));
+    };
+    const renewing = setInterval(() => void renew().catch(() => undefined), RENEWED_MS);
+    const report: Report = async (...now) => {
+      [done, total] = now;
+      await renew();
+      if (isLost || isClosing) throw new JobLeft();
+    };
+    try {
+      const result = await work(job, report);
+      await endJob(pool, job, { result });
+      log.info("job.completed", { job_id: job.job_id, kind: job.kind });
+    } catch (error) {
+      await failed(job, error);
+    } finally {
+      clearInterval(renewing);
+    }
+  };
+
+  /** A store that is away is no fault of the job. */
+  const failed = async (job: TakenJob, error: unknown): Promise<void> => {
+    const isLeft = error instanceof JobLeft;
+    if (isLeft || classify(error) === "transient") {
+      if (!isLeft) log.warn("job.given_back", { job_id: job.job_id, kind: job.kind, error });
+      await giveBack(pool, job).catch(() => undefined);
+      if (!isLeft) await sleep(PAUSE_MS);
+      return;
+    }
+    log.error("job.failed", { job_id: job.job_id, kind: job.kind, error });
+    await endJob(pool, job, { error: (error as Error).message.slice(0, MOST_LETTERS) }).catch(() => undefined);
+  };
+
+  return {
+    turn: async (mostMs: number, isOver: () => boolean): Promise<number> => {
+      if (current === undefined) {
+        const job = isClosing ? undefined : await takeJob(pool, Object.keys(works) as JobKind[], owner);
+        if (job === undefined) return 0;
+        current = workOn(job, works[job.kind]!).finally(() => {
+          current = undefined;
+        });
+      }
+      const until = performance.now() + mostMs;
+      while (current !== undefined && performance.now() < until && !isOver())
+        await Promise.race([current, sleep(LOOK_MS)]);
+      return 1;
+    },
+    stop: async (): Promise<void> => {
+      isClosing = true;
+      await current;
+    },
+  };
+};

@@ -1,0 +1,126 @@
+// Stored events of a stretch of time in their order, whole: what a rule is tried on.
+
+import { PERSONAL_FORM } from "../../domain/personal/personal-form.ts";
+import type { Condition as RuleCondition } from "../../domain/reference/reference.ts";
+import type { Clickhouse } from "../../infra/clickhouse/client.ts";
+import { pickColumns } from "../../infra/clickhouse/columns.ts";
+import {
+  bind,
+  type ClientScope,
+  type Condition,
+  cond,
+  readRows,
+  scopeOf,
+  text,
+  unixMs,
+} from "../../infra/clickhouse/query.ts";
+import { piece, plainPiece } from "../../infra/clickhouse/sql-fragments.ts";
+import type { EventReceived } from "../../schemas/generated.ts";
+import type { UnixMs } from "../../stream/flow.ts";
+import { matching } from "./condition-sql.ts";
+import { type LatestRow, partColumns, rowParts } from "./latest-rows.ts";
+import { eventReads } from "./table.ts";
+
+export interface HistoryWindow {
+  readonly from: UnixMs;
+  /** The first moment that is left out. */
+  readonly to: UnixMs;
+  /** Undefined: all. A custom event goes by its own name. */
+  readonly event_types?: readonly string[] | undefined;
+}
+/** The place of an event in the order of history. */
+export interface HistoryPlace {
+  readonly ts: UnixMs;
+  readonly event_id: string;
+}
+export interface StoredEvent extends LatestRow {
+  readonly event: EventReceived;
+  readonly received_at: UnixMs;
+}
+
+export interface Asked {
+  readonly when: RuleCondition;
+  readonly rule_id: number;
+  /** Left out, with all before it. */
+  readonly after: HistoryPlace | undefined;
+  /** The last one that is looked at. */
+  readonly last: HistoryPlace;
+  readonly limit: number;
+}
+/** The stored events of a client that count, refunds left out, by time and then by id. */
+export interface History {
+  /** Times of the oldest events in the window, at most `most`, and the place of the last. */
+  readonly end: (
+    clientId: number,
+    window: HistoryWindow,
+    most: number,
+  ) => Promise<{ readonly times: readonly UnixMs[]; readonly last: HistoryPlace | undefined; readonly isCut: boolean }>;
+  /** Those that meet the condition, or are credited to the rule. */
+  readonly matching: (clientId: number, window: HistoryWindow, asked: Asked) => Promise<readonly StoredEvent[]>;
+}
+
+export const openHistory = (clickhouse: Clickhouse): History => ({
+  end: (clientId, window, most) => historyEnd(clickhouse, scopeOf(clientId), window, most),
+  matching: (clientId, window, asked) => matchingHistory(clickhouse, scopeOf(clientId), window, asked),
+});
+
+/** What takes back is no sale of its own: who is credited for a refund follows from its sale. */
+const inWindow = ({ from, to, event_types }: HistoryWindow): readonly Condition[] => [
+  cond`ts >= fromUnixTimestamp64Milli(${bind("Int64", from)}) and ts < fromUnixTimestamp64Milli(${bind("Int64", to)})`,
+  cond`t != 'refund'`,
+  ...(event_types === undefined ? [] : [cond`coalesce(custom_name, t) in ${bind("Array(String)", event_types)}`]),
+];
+const ORDER = ["ts", "toString(event_id)"];
+const compared = (mark: "<=" | ">", { ts, event_id }: HistoryPlace): Condition => {
+  const place = piece`(fromUnixTimestamp64Milli(${bind("Int64", ts)}), ${bind("String", event_id)})`;
+  return piece`(ts, toString(event_id)) ${plainPiece(mark)} ${place}`;
+};
+
+const historyEnd = async (clickhouse: Clickhouse, scope: ClientScope, window: HistoryWindow, most: number) => {
+  const rows = await readRows(clickhouse, scope, {
+    from: "events_current",
+    columns: { ts: unixMs("ts"), event_id: text("event_id") },
+    where: inWindow(window),
+    orderBy: ORDER,
+    limit: most + 1,
+  });
+  const counted = rows.slice(0, most);
+  return { times: counted.map(({ ts }) => ts), last: counted.at(-1), isCut: rows.length > most };
+};
+
+const eventColumns = [
+  ...(["sender_event_id", "client_id", "did", "t", "custom_name", "ts", "source", "client_side"] as const),
+  ...(["url", "ref", "ip", "ua", "ip_source", "ua_source", "sid", "click_id", "consent_given"] as const),
+  ...(["order_id", "product_id", "product_line", "quantity", "value_minor", "currency"] as const),
+  ...(["partner_ref", "dedup_key", "lead_key", "sale_hash", "import_id", "props", "warnings"] as const),
+  ...(["batch_id", "received_at"] as const),
+] as const;
+
+const matchingHistory = async (
+  clickhouse: Clickhouse,
+  scope: ClientScope,
+  window: HistoryWindow,
+  { when, rule_id, after, last, limit }: Asked,
+): Promise<readonly StoredEvent[]> => {
+  const met = matching(when);
+  const rows = await readRows(clickhouse, scope, {
+    from: "events_current",
+    columns: pickColumns(eventReads, ...partColumns, ...eventColumns),
+    where: [
+      ...inWindow(window),
+      compared("<=", last),
+      ...(after === undefined ? [] : [compared(">", after)]),
+      piece`${met} or rule_id = ${bind("UInt32", rule_id)}`,
+    ],
+    orderBy: ORDER,
+    limit,
+  });
+  return rows.map((row) => {
+    const { received_at, consent_given, ...event } = pickColumns(row, ...eventColumns);
+    return {
+      ...rowParts(row),
+      received_at,
+      event: { ...event, event_id: row.event_id, consent: consent_given, personal_form: PERSONAL_FORM },
+    };
+  });
+};

@@ -12,7 +12,7 @@ const measures = "tests/bench/**/*.test.ts";
 
 /** A file that asks for the shared stack says so by its imports; the rest bring their servers. */
 const sharesStack = (file: string): boolean =>
-  /\/(shared-stack|fresh-database|api-suite)\.ts"/.test(readFileSync(file, "utf8"));
+  /\/(shared-stack|fresh-database|api-suite|canary-world)\.ts"/.test(readFileSync(file, "utf8"));
 const needServers = readdirSync("tests", { recursive: true, encoding: "utf8" })
   .map((file) => join("tests", file))
   .filter((file) => file.endsWith(".test.ts"))

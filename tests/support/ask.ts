@@ -2,9 +2,11 @@
 export interface Asked {
   readonly method?: string;
   readonly token?: string | undefined;
-  /** A text goes out as it is, everything else as JSON. */
+  /** A text and bytes go out as they are, everything else as JSON. */
   readonly body?: unknown;
   readonly headers?: Readonly<Record<string, string>>;
+  /** Breaks the request off. */
+  readonly signal?: AbortSignal;
 }
 export interface Answer {
   readonly status: number;
@@ -15,7 +17,7 @@ export interface Answer {
 
 export const asker =
   (url: () => string) =>
-  async (path: string, { method = "GET", token, body, headers = {} }: Asked = {}): Promise<Answer> => {
+  async (path: string, { method = "GET", token, body, headers = {}, signal }: Asked = {}): Promise<Answer> => {
     const answer = await fetch(`${url()}${path}`, {
       method,
       headers: {
@@ -23,7 +25,10 @@ export const asker =
         ...(body !== undefined && { "content-type": "application/json" }),
         ...headers,
       },
-      ...(body !== undefined && { body: typeof body === "string" ? body : JSON.stringify(body) }),
+      ...(signal && { signal }),
+      ...(body !== undefined && {
+        body: typeof body === "string" || body instanceof Uint8Array ? body : JSON.stringify(body),
+      }),
     });
     const text = await answer.text();
     const isJson = /json/.test(answer.headers.get("content-type") ?? "");

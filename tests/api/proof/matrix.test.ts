@@ -1,0 +1,104 @@
+// Who may call what, live: every route with every kind of caller and every kind of row, in a world
+// whose texts and amounts say whose they are. Nothing leaks, and what is refused changes nothing.
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { routesOf } from "../../../apps/api/routes.ts";
+import { type CanaryWorld, canaryWorld } from "../../support/canary-world.ts";
+import { askAll, callsOf, described, type Expected, type Outcome, withListed } from "../../support/matrix.ts";
+
+/** Nothing is opened: a route is data and a function. */
+const routes = await routesOf({} as never);
+let world: CanaryWorld;
+let outcomes: readonly Outcome[];
+let before: string;
+beforeAll(async () => {
+  world = await withListed(await canaryWorld(), routes);
+  before = await world.state();
+  outcomes = await askAll(
+    world,
+    routes.flatMap((route) => callsOf(route, world)),
+  );
+}, 180_000);
+afterAll(() => world.close());
+
+/** That a store is slow to answer is what the report of health is for. */
+const isBroken = ({ answer: { status }, path }: Outcome): boolean =>
+  status === 429 || (status >= 500 && !(status === 503 && path === "/api/health"));
+const of = (expected: Expected): readonly Outcome[] => outcomes.filter((one) => one.expected === expected);
+/** Those that were answered otherwise than they should be. */
+const wrong = (expected: Expected, isRight: (one: Outcome) => boolean): readonly string[] =>
+  of(expected)
+    .filter((one) => !isRight(one))
+    .map(described);
+
+describe("every route by every caller at every row", () => {
+  test("is asked, sixty times and more for a route", () => {
+    const asked = new Set(outcomes.map(({ route }) => route));
+    expect(routes.filter((route) => !asked.has(route)).map(({ contract }) => contract.route)).toEqual([]);
+    console.info(`${outcomes.length} requests at ${routes.length} routes`);
+    expect(outcomes.length).toBeGreaterThan(40 * routes.length);
+  });
+  test("leaks nothing", () => expect(outcomes.filter(({ leaks }) => leaks.length > 0).map(described)).toEqual([]));
+  test("never fails", () => expect(outcomes.filter((one) => isBroken(one)).map(described)).toEqual([]));
+  test("changes nothing that is refused, and nothing that is read", async () =>
+    expect(await world.state()).toBe(before));
+});
+
+describe("who is let in", () => {
+  test("no one without a token of a user", () =>
+    expect(
+      wrong(
+        "unauthorized",
+        ({ answer, caller, route }) =>
+          answer.status === (caller === "of an unknown person" && route.auth === "user" ? 403 : 401),
+      ),
+    ).toEqual([]));
+  test("no role but those of the row, and all of them hear the same", () => {
+    expect(wrong("forbidden", ({ answer }) => answer.status === 403)).toEqual([]);
+    expect(differing(of("forbidden"))).toEqual([]);
+  });
+  test("who sees the row", () => {
+    expect(wrong("shown", ({ answer }) => answer.status === 200)).toEqual([]);
+    expect(wrong("faulty", ({ answer }) => answer.status === 400)).toEqual([]);
+  });
+  test("everyone at what is public", () =>
+    expect(wrong("public", ({ answer }) => [200, 400, 404, 503].includes(answer.status))).toEqual([]));
+});
+
+/** Requests whose answers should be one, and are not. */
+const differing = (some: readonly Outcome[]): readonly string[] => {
+  const groups = new Map<string, Set<string>>();
+  for (const { route, caller, variant, answer, text } of some) {
+    const name = `${route.contract.route} ${caller} ${variant}`;
+    const forms = groups.get(name) ?? new Set();
+    groups.set(name, forms.add(`${answer.status} ${[...answer.headers.keys()].join()} ${text}`));
+  }
+  return [...groups].filter(([, forms]) => forms.size > 1).map(([name, forms]) => `${name}: ${[...forms].join("\n")}`);
+};
+
+describe("a row of another tenant", () => {
+  test("answers byte for byte like an unknown one", () => {
+    expect(of("unknown").filter(({ owner }) => owner !== "unknown").length).toBeGreaterThan(100);
+    expect(differing(of("unknown"))).toEqual([]);
+  });
+  test("is nothing that could be read or changed", () =>
+    expect(
+      wrong("unknown", ({ answer, route }) =>
+        // A filter by what is not there finds nothing.
+        route.method === "GET" ? [200, 400, 404].includes(answer.status) : answer.status >= 400,
+      ),
+    ).toEqual([]));
+  test("answers in the same time", () => {
+    const groups = new Map<string, { hidden: number[]; unknown: number[] }>();
+    for (const { route, caller, variant, owner, ms } of of("unknown")) {
+      const name = `${route.contract.route} ${caller} ${variant}`;
+      const group = groups.get(name) ?? { hidden: [], unknown: [] };
+      group[owner === "unknown" ? "unknown" : "hidden"].push(ms);
+      groups.set(name, group);
+    }
+    const mean = (times: readonly number[]): number => times.reduce((sum, ms) => sum + ms, 0) / times.length;
+    const pairs = [...groups.values()].filter(({ hidden, unknown }) => hidden.length > 0 && unknown.length > 0);
+    const apart = pairs.map(({ hidden, unknown }) => mean(hidden) - mean(unknown)).sort((a, b) => a - b);
+    expect(pairs.length).toBeGreaterThan(100);
+    expect(Math.abs(apart[Math.floor(apart.length / 2)]!)).toBeLessThan(mean(pairs.flatMap((one) => one.unknown)) / 4);
+  });
+});

@@ -1,0 +1,229 @@
+// Every route, every kind of caller, every row: own, of another tenant, of no one. What is to be
+// asked is made of the routes and their contracts, so a new route is asked from its first day on.
+import { setTimeout as sleep } from "node:timers/promises";
+import type { ServedRoute } from "../../apps/api/route.ts";
+import type { Answer, Asked } from "./ask.ts";
+import { type CanaryWorld, leaksIn, type Owner, owners, type Person, people } from "./canary-world.ts";
+import { bodyFor, firstOf, hintsOf, namesIn, pathOf, pathOfNone, queryFor, type Rows } from "./from-contract.ts";
+
+/** What is known of an answer before it comes. */
+export type Expected =
+  /** No token, or one that is good for something else. */
+  | "unauthorized"
+  /** Another role's route. */
+  | "forbidden"
+  /** Exactly what an unknown row is answered. */
+  | "unknown"
+  /** The caller's own row, or no row at all. */
+  | "shown"
+  /** The caller may do it; the body has a fault, so that nothing happens. */
+  | "faulty"
+  /** Anyone may ask. */
+  | "public";
+
+export interface Call {
+  readonly route: ServedRoute;
+  /** Undefined: no user. */
+  readonly person: Person | undefined;
+  readonly caller: string;
+  readonly expected: Expected;
+  /** Of the row that is named; null: none is. */
+  readonly owner: Owner | "unknown" | null;
+  /** What differs between requests of one route beside the row, e.g. the order of a list. */
+  readonly variant: string;
+  readonly path: string;
+  readonly asked: Asked;
+}
+export interface Outcome extends Call {
+  readonly answer: Answer;
+  /** Without what names the row, to be compared with others. */
+  readonly text: string;
+  readonly ms: number;
+  readonly leaks: readonly string[];
+}
+
+const NONE = 2_000_000_000;
+/** An id of the same form that no row has. */
+const otherId = (id: string): string =>
+  /[0-9a-f]{8}-[0-9a-f-]{27}/.test(id)
+    ? id.replace(/[0-9a-f]{8}-[0-9a-f-]{27}/, "00000000-0000-4000-8000-000000000000")
+    : /\d/.test(id)
+      ? id.replace(/\d+/, String(NONE))
+      : `${id}x`;
+export const unknownRows = ({ ids }: Rows): Rows => ({
+  ...{ client: NONE, partner: NONE, campaign: NONE },
+  ids: Object.fromEntries(Object.entries(ids).map(([name, id]) => [name, otherId(id)])),
+});
+
+const FILE = "format=csv";
+const NO_SUCH = "no_such_field";
+/** A request of the route at the rows of an owner; the body has a fault unless `isGood`. */
+const requestAt = (route: ServedRoute, rows: Rows, isGood: boolean) => {
+  const path = rows.client === NONE ? pathOfNone(route, rows) : pathOf(route, rows);
+  if (path === undefined) return undefined;
+  const { method, contract } = route;
+  const query = queryFor(contract.query, hintsOf(rows)) ?? "";
+  const good = method === "GET" ? undefined : bodyFor(contract.body, hintsOf(rows));
+  const body = isGood || method === "GET" ? good : { ...(good as object | undefined), [NO_SUCH]: 1 };
+  return {
+    path: query === "" ? path : `${path}?${query}`,
+    asked: { method, ...(body !== undefined && { body }) },
+    isRow: path !== route.path || Object.keys(hintsOf(rows)).some((name) => namesIt(name, query, good)),
+  };
+};
+const namesIt = (name: string, query: string, body: unknown): boolean =>
+  new URLSearchParams(query).has(name) || (typeof body === "object" && body !== null && name in body);
+
+/** Everything that is to be asked of one route. */
+export const callsOf = (route: ServedRoute, world: Pick<CanaryWorld, "rows" | "badTokens">): readonly Call[] => {
+  if (route.auth !== "user") return publicCalls(route, world);
+  const { rows } = world;
+  const base = { route, person: undefined, variant: "token", expected: "unauthorized" as const };
+  const strangers = [["a", rows.a] as const, ["b", rows.b] as const, ["unknown", unknownRows(rows.a)] as const].flatMap(
+    ([owner, at]) => {
+      const request = requestAt(route, at, true);
+      return Object.keys(world.badTokens).flatMap((caller) =>
+        request ? [{ ...base, caller, owner, ...request }] : [],
+      );
+    },
+  );
+  return [...strangers, ...people.flatMap((person) => callsOfPerson(route, person, rows))];
+};
+
+const callsOfPerson = (route: ServedRoute, person: Person, rows: CanaryWorld["rows"]): readonly Call[] => {
+  const isAllowed = route.roles.includes(person.role);
+  const base = { route, person, caller: person.name };
+  const some = [...owners, "unknown" as const].flatMap((owner): readonly Call[] => {
+    const isSeen = owner !== "unknown" && person.rows.includes(owner);
+    const at = owner === "unknown" ? unknownRows(rows.a) : rows[owner];
+    const request = requestAt(route, at, isAllowed && !isSeen);
+    if (request === undefined) return [];
+    const { path, asked, isRow } = request;
+    // Without a row there is one request, and no one else's.
+    if (!isRow && owner !== person.rows[0]) return [];
+    const expected = !isAllowed ? "forbidden" : !isSeen ? "unknown" : route.method === "GET" ? "shown" : "faulty";
+    return [{ ...base, owner, path, asked, expected, variant: "row" }];
+  });
+  return isAllowed ? [...some, ...crossCalls(route, person, rows), ...listCalls(route, person, rows)] : some;
+};
+
+/** The caller's own row in the path, and another tenant's in the body or the query. */
+const crossCalls = (route: ServedRoute, person: Person, rows: CanaryWorld["rows"]): readonly Call[] => {
+  const [mine] = person.rows;
+  const path = firstOf(route) === undefined ? undefined : pathOf(route, rows[mine!]);
+  if (path === undefined) return [];
+  // What names the client of the caller alone is its own.
+  const isForeign = (owner: Owner): boolean =>
+    !person.rows.includes(owner) && rows[owner].client !== rows[mine!].client;
+  return [...owners.filter(isForeign), "unknown" as const].flatMap((owner) => {
+    const at = owner === "unknown" ? unknownRows(rows.a) : rows[owner];
+    const request = requestAt(route, at, true);
+    if (request === undefined) return [];
+    const query = request.path.split("?")[1] ?? "";
+    if (!Object.keys(hintsOf(at)).some((name) => namesIt(name, query, request.asked.body))) return [];
+    const whole = query === "" ? path : `${path}?${query}`;
+    const base = { route, person, caller: person.name, owner, variant: "cross", expected: "unknown" as const };
+    return [{ ...base, path: whole, asked: request.asked }];
+  });
+};
+
+/** A list in each of its orders, by each filter that names a row, and as a file. */
+const listCalls = (route: ServedRoute, person: Person, rows: CanaryWorld["rows"]): readonly Call[] => {
+  const { list } = route.contract;
+  const path = pathOf(route, rows[person.rows[0]!]);
+  if (list === undefined || path === undefined) return [];
+  const filters = Object.entries(hintsOf(rows[person.rows[0]!])).filter(([name]) =>
+    namesIn(route.contract.query).includes(name),
+  );
+  const queries = [
+    ...filters.map(([name, value]) => `${name}=${String(value)}`),
+    ...list.sorts.map((sort) => `sort=${sort}&limit=100`),
+    ...(list.csv ? [FILE] : []),
+  ];
+  const base = { route, person, caller: person.name, owner: null, expected: "shown" as const };
+  return queries.map((query) => ({ ...base, path: `${path}?${query}`, variant: query, asked: { method: "GET" } }));
+};
+
+/**
+ * Ids of what lists show of each tenant, so that what is behind an id of a new kind is asked for
+ * too. A kind that is made by hand, in the world itself, stays as it is.
+ */
+export const withListed = async (world: CanaryWorld, routes: readonly ServedRoute[]): Promise<CanaryWorld> => {
+  const rows = { ...world.rows };
+  const named = new Set(routes.flatMap((route) => firstOf(route) ?? []));
+  for (const { path, contract } of routes) {
+    const name = /^\/api\/([\w-]+)$/.exec(path)?.[1];
+    const isList = contract.list !== undefined && namesIn(contract.query).includes("client_id");
+    if (name === undefined || !isList || !named.has(name) || rows.a.ids[name] !== undefined) continue;
+    for (const owner of owners) {
+      const query = `client_id=${rows[owner].client}&limit=1`;
+      const { body } = await world.ask(`${path}?${query}`, { token: world.tokens.admin![0] });
+      const id = body?.data?.[0]?.id;
+      if (id !== undefined) rows[owner] = { ...rows[owner], ids: { ...rows[owner].ids, [name]: String(id) } };
+    }
+  }
+  return { ...world, rows };
+};
+
+const publicCalls = (route: ServedRoute, { rows, badTokens }: Pick<CanaryWorld, "rows" | "badTokens">) => {
+  const { path, asked } = requestAt(route, rows.a, true)!;
+  const base = { route, person: undefined, owner: null, variant: "public", path, asked };
+  const isService = route.auth === "service-token";
+  return Object.keys(badTokens)
+    .filter((caller) => !isService || caller !== "of a service")
+    .map((caller): Call => ({ ...base, caller, expected: isService ? "unauthorized" : "public" }));
+};
+
+/** The older form of the pixel's configuration shows an admin what a client signs with. */
+const secretsIn = ({ secrets }: CanaryWorld, { person, path }: Call, { text }: Answer): readonly string[] =>
+  person?.role === "admin" && path.endsWith("/pixel-config")
+    ? []
+    : secrets.filter((secret) => text.includes(secret)).map(() => "a secret");
+
+/** Asks all, some at once, and looks for what must not be there. */
+export const askAll = async (world: CanaryWorld, calls: readonly Call[], atOnce = 6): Promise<readonly Outcome[]> => {
+  const names = [...owners.map((owner) => world.rows[owner]), unknownRows(world.rows.a)].flatMap((rows) => [
+    ...[rows.client, rows.partner, rows.campaign].map(String),
+    ...Object.values(rows.ids),
+  ]);
+  // One may be the beginning of another.
+  names.sort((one, other) => other.length - one.length);
+  const found: Outcome[] = [];
+  let next = 0;
+  const work = async (): Promise<void> => {
+    for (let n = next++; n < calls.length; n = next++) {
+      const call = calls[n]!;
+      const tokens = call.person && world.tokens[call.person.name]!;
+      const token = tokens === undefined ? world.badTokens[call.caller] : tokens[n % tokens.length];
+      // Strangers are limited by their address, and each of these has its own.
+      const headers = { "x-request-id": "same", "x-forwarded-for": `10.${n >> 16}.${(n >> 8) & 255}.${n & 255}` };
+      let began = performance.now();
+      let answer = await world.ask(call.path, { ...call.asked, token, headers });
+      // A few files are written at once, and a busy machine asks to come again too.
+      for (let again = 0; answer.status === 503 && again < 20; again += 1) {
+        await sleep(200);
+        began = performance.now();
+        answer = await world.ask(call.path, { ...call.asked, token, headers });
+      }
+      const ms = performance.now() - began;
+      const text = names.reduce((left, name) => left.replaceAll(name, "ID"), answer.text);
+      found.push({
+        ...call,
+        answer,
+        text,
+        ms,
+        leaks: [...leaksIn(call.person, answer), ...secretsIn(world, call, answer)],
+      });
+    }
+  };
+  await Promise.all(Array.from({ length: atOnce }, work));
+  return found;
+};
+
+/** One line for a person who reads what went wrong. */
+export const described = ({ route, caller, owner, variant, path, answer, leaks }: Outcome): string =>
+  [
+    `${caller}: ${route.method} ${path} (${variant}, ${owner}) ${answer.status}`,
+    ...leaks,
+    answer.text.slice(0, 200),
+  ].join(" ");

@@ -9,8 +9,8 @@ const statusOf = ({ kind, refunded_minor, line_value_minor }: Conversion): Conve
   kind === "reversed" && refunded_minor >= line_value_minor ? "reversed" : "credited";
 
 /**
- * In this order for good. A conversion without a device, or credited once, has the hash that it had
- * before conversions could say so.
+ * In this order for good. A conversion without a device, credited once, or calculated as always has
+ * the hash that it had before conversions could say so.
  */
 const contentOf = (data: Conversion): readonly unknown[] => [
   data.change_id,
@@ -40,6 +40,7 @@ const contentOf = (data: Conversion): readonly unknown[] => [
   data.rule_version,
   ...(data.device === null ? [] : [data.device]),
   ...(data.known_at === null ? [] : [data.known_at]),
+  ...(data.recalculates ? [] : [data.recalculates]),
 ];
 
 export const conversionRows = ({ data }: Recorded<Conversion>): readonly ConversionRow[] => [

@@ -8,10 +8,11 @@ import { conversion, recorded } from "../support/builders.ts";
 const hashOf = (data: ReturnType<typeof conversion>) =>
   conversionRows(recorded(topics.conversions, data))[0]?.content_hash;
 
-test("a conversion of before devices and known times were named has the content that it had", () => {
-  const { device, known_at, ...before } = conversion();
-  expect([device, known_at]).toEqual([null, null]);
+test("a conversion of before devices, known times and recalculations were named has the content that it had", () => {
+  const { device, known_at, recalculates, ...before } = conversion();
+  expect([device, known_at, recalculates]).toEqual([null, null, true]);
   expect(hashOf(conversion())).toBe(contentHash(Object.values(before)));
   expect(hashOf(conversion({ known_at: 1 }))).not.toBe(hashOf(conversion()));
+  expect(hashOf(conversion({ recalculates: false }))).not.toBe(hashOf(conversion()));
   expect(hashOf(conversion({ device: "d1" }))).not.toBe(hashOf(conversion()));
 });

@@ -45,7 +45,6 @@ export const earnByVolume = (
   const unchanged = { memory, adjustments: [], units: null, table: null };
   const scale = scaleOf(contract);
   if (scale === undefined) return { ...unchanged, answer: nothing("incomplete_contract") };
-  if (scale.per === "value" && sale.line_value_minor === 0n) return { ...unchanged, answer: nothing("zero_value") };
   const keys = keysFor(sale, contract.segment, contract.event_type);
   const before = countedIn(memory, keys);
   const { table, part } = tableOf(before.month, contract, scale);
@@ -69,8 +68,11 @@ export const earnByVolume = (
   };
   const reason = added > 0n ? "cap_reached" : isUnpaid(was, place, scale) ? "below_first_tier" : "rounds_to_zero";
   const formula = saleFormula(place, scale) + (cap?.formula ?? "");
+  // It is a sale all the same: a table that follows within the month may count sales.
+  const isWorthNothing = scale.per === "value" && sale.line_value_minor === 0n;
+  const none = isWorthNothing ? nothing("zero_value") : nothing(reason, inputs);
   return {
-    answer: amountMinor === 0n ? nothing(reason, inputs) : { kind: "worth", amountMinor, formula, inputs },
+    answer: amountMinor === 0n ? none : { kind: "worth", amountMinor, formula, inputs },
     units,
     table,
     adjustments: step.adjustments,

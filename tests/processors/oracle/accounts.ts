@@ -149,9 +149,8 @@ export class Accounts {
    * the sales under review, the rest held. What others took of its cap in between stays theirs.
    */
   settle(credit: Credit): void {
-    const { first, partner, terms, currency, at, value } = credit;
+    const { first, partner, terms, currency, at } = credit;
     if (terms?.type !== "tiered" || this.#isOfOtherCurrency(credit, terms)) return;
-    if (!terms.paysAmounts && value === 0n) return;
     const name = `${first.client} ${partner} ${terms.event_type} ${terms.segment}`;
     const key = `${name} ${monthOf(at)}`;
     const credits = this.#credits.filter(

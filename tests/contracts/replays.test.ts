@@ -21,7 +21,7 @@ let database: FreshDatabase;
 beforeAll(async () => {
   database = await freshDatabase();
 });
-beforeEach(() => database.adminPool.query("truncate replays"));
+beforeEach(() => database.adminPool.query("truncate replays cascade"));
 afterAll(() => database.drop());
 
 const hourMs = 3_600_000;

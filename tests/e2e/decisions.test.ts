@@ -335,7 +335,7 @@ describe("the platform API", () => {
       const terms = { client_id: shop.id, effective_from: dayOf(start - 40 * 24 * HOUR) };
       const pays = (event_type: string) =>
         event_type === install ? { type: "flat", amount: "20.00" } : { type: "percent", rate: "10" };
-      await writeReference(pool, "test", {
+      const { recorded_at } = await writeReference(pool, "test", {
         contracts: links
           .slice(0, 2)
           .flatMap(({ partner_id }) =>
@@ -343,6 +343,8 @@ describe("the platform API", () => {
           ),
       } as never);
       await pool.end();
+      // A sale is priced by the contracts that were known when it was received.
+      await until("the contracts are in force", 10_000, () => expect(Date.now()).toBeGreaterThan(recorded_at));
     });
 
     test.each(["lead", "install", "trial"] as const)(

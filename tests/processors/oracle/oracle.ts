@@ -30,6 +30,8 @@ interface Sale {
   holder: number | null;
   isHeld: boolean;
   byPerson: boolean;
+  /** So many of the copies had come when a person released it. */
+  released: number;
   refunded: bigint;
   isBack: boolean;
   /**
@@ -228,7 +230,8 @@ const sell = (order: Order, sent: Copy, type: string, hasOrder: boolean): readon
   if (met.length > 0) return met;
   const line: Sale = {
     ...{ first: sent, type, at: timeOf(sent), product, leadId: sent.leadId, copies: [sent], holder: sent.claims },
-    ...{ isHeld: sent.verdict === "review", byPerson: false, refunded: 0n, isBack: false, known: 0, credit: null },
+    ...{ isHeld: sent.verdict === "review", byPerson: false, released: 0 },
+    ...{ refunded: 0n, isBack: false, known: 0, credit: null },
   };
   sales.push(line);
   if (total !== undefined) line.isHeld = true;
@@ -259,7 +262,7 @@ const leadIn = (sales: readonly Sale[], sent: Sent): Sale | undefined => {
  * before it, of the order.
  */
 const review = (sale: Sale, among: readonly Sale[]): void => {
-  const isRejected = sale.copies.map(({ verdict }) => verdict === "reject");
+  const isRejected = [sale.first, ...sale.copies.slice(sale.released)].map(({ verdict }) => verdict === "reject");
   const isDisputed = among.flatMap(claimsOf).some((partner) => partner !== sale.holder);
   if (isDisputed || new Set(isRejected).size > 1) sale.isHeld = true;
 };
@@ -275,6 +278,7 @@ const decide = (sale: Sale, { kind, partner, product, band }: Decided): void => 
   }
   if (product !== undefined && product !== sale.product) return;
   if (kind === "assign" && sale.holder !== null && sale.holder !== partner) return;
+  if (kind === "release") sale.released = sale.copies.length;
   if (kind === "release" && !sale.isHeld) return;
   const holder = kind === "release" ? sale.holder : kind === "assign" || kind === "reattribute" ? partner! : null;
   if (kind === "release" || holder !== sale.holder) sale.isHeld = false;

@@ -3,6 +3,7 @@
 import { parse } from "csv-parse/sync";
 import { describe, expect, test } from "vitest";
 import { openPool, sql, transaction } from "../../infra/postgres/sql.ts";
+import { until } from "../../infra/runtime/timing/until.ts";
 import { apiSuite } from "../support/api-suite.ts";
 
 const PORTAL = "https://portal.example";
@@ -289,11 +290,16 @@ describe("the audit", () => {
     const whole = await open();
     await owner.query(sql`delete from audit where entity = ${entity} and (after->>'n')::int % 2 = 0`);
     expect([whole.status, await rest(whole.reader)]).toEqual([200, 20_001]);
+    const reading = `from pg_stat_activity
+      where application_name = 'tributary-api-test' and query like 'fetch % from every_row'`;
+    // The last byte is sent before its transaction ends.
+    await until("the whole file is over", 5_000, async () =>
+      expect((await owner.query(`select pid ${reading}`)).rows).toEqual([]),
+    );
     const cut = await open();
     const { value } = await cut.reader.read();
     expect(value!.length).toBeGreaterThan(0);
-    const killed = await owner.query(`select pg_terminate_backend(pid) as done from pg_stat_activity
-      where application_name = 'tributary-api-test' and query like 'fetch % from every_row'`);
+    const killed = await owner.query(`select pg_terminate_backend(pid) as done ${reading}`);
     expect(killed.rows).toEqual([{ done: true }]);
     await expect(rest(cut.reader)).rejects.toThrow();
     expect((await as("admin", `/api/audit?entity=${entity}&limit=1`)).status).toBe(200);

@@ -13,6 +13,7 @@ import { letterDepth } from "../../modules/dead-letters/letter-index.ts";
 import { factsOf } from "../../modules/edges/facts.ts";
 import { recordIngestPath } from "../../modules/edges/ingest-path.ts";
 import { openPathChecks } from "../../modules/edges/path-checks.ts";
+import { openWay, reportWaiting, type Way } from "../../modules/edges/way.ts";
 import { type Hosts, hostsNow, recordedHostings } from "../../modules/groups/hosts.ts";
 import { progressOf } from "../../modules/receipts/progress.ts";
 import { replayableSinks } from "../../modules/replays/report.ts";
@@ -21,14 +22,13 @@ import { batchIdKey } from "../../processors/admit/batch-id.ts";
 import { pipeline } from "../../topology.ts";
 import type { Config } from "./config.ts";
 import { openEdges } from "./edges.ts";
-import { type Opening, openStores, openWay, type Stores, type Way } from "./opened.ts";
+import { type Opening, openStores, type Stores } from "./opened.ts";
 import { backfillRoute } from "./routes/backfill.ts";
 import { healthOf } from "./routes/health.ts";
 import { receiptsRoute } from "./routes/receipts.ts";
 import { walReplayRoutes } from "./routes/wal-replay.ts";
 import { ingestApp, type Routes } from "./server.ts";
 
-const WAITING_TOLD_MS = 5_000;
 const REGISTRY_MS = 3_000;
 
 /**
@@ -168,16 +168,3 @@ const healthRoute = (
     admin,
     hosts,
   });
-
-const reportWaiting = ({ path, producer }: Way, metrics: Metrics) => {
-  const timer = setInterval(() => {
-    const { active, spooledEvents, lastResortEvents } = path.state();
-    metrics.setWaiting({
-      inFlight: producer.waiting().messages,
-      spooled: spooledEvents,
-      lastResort: lastResortEvents,
-      isFailover: active,
-    });
-  }, WAITING_TOLD_MS);
-  return { value: timer, stop: () => clearInterval(timer) };
-};

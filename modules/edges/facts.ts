@@ -1,5 +1,5 @@
-// What an edge knows about the holder of a token: its client as the newest picture of the reference
-// data has it.
+// What an edge knows about a client, as the newest picture of the reference data has it: by its id,
+// or as the holder of a token.
 
 import { type Identify, identifyFor, pepperOf } from "../../domain/device-id.ts";
 import type { Reference } from "../../domain/reference/reference.ts";
@@ -15,13 +15,17 @@ import type { Token } from "../access/tokens.ts";
 const DEVICES_REMEMBERED = 100_000;
 const CLIENTS_REMEMBERED = 8;
 
-/**
- * Null for a client that is archived: its tokens open nothing any more. Throws Unavailable while
- * the client is not in the picture yet, or the pepper is not known to be the installation's.
- */
-export type EdgeFacts = (token: Token, now: UnixMs) => BatchFacts | null;
+/** What every edge asks of a client, by whatever way its events come. */
+export type ClientFacts = Pick<BatchFacts, "clientId" | "segments" | "consentDefault" | "identify">;
 
-export const factsOf = (pepper: () => string, reference: () => Reference | undefined): EdgeFacts => {
+/**
+ * By client id; null for a client that is archived, undefined for one that is not in the picture.
+ * Throws Unavailable while there is no picture, or the pepper is not known to be the
+ * installation's.
+ */
+export type AskClientFacts = (clientId: number, now: UnixMs) => ClientFacts | null | undefined;
+
+export const clientFactsOf = (pepper: () => string, reference: () => Reference | undefined): AskClientFacts => {
   const identities = new Map<number, Identify>();
   const identify = (clientId: number): Identify => {
     const known = identities.get(clientId) ?? identifyFor(pepperOf(pepper(), clientId), DEVICES_REMEMBERED);
@@ -31,16 +35,32 @@ export const factsOf = (pepper: () => string, reference: () => Reference | undef
     return known;
   };
 
-  return (token, now) => {
-    const client = token.client_id === null ? undefined : reference()?.at(now, now).client(token.client_id);
-    if (client === undefined) throw new Unavailable("the client of this token is not known here yet", 1);
+  return (clientId, now) => {
+    const picture = reference();
+    if (picture === undefined) throw new Unavailable("the clients are not known here yet", 1);
+    const client = picture.at(now, now).client(clientId);
+    if (client === undefined) return undefined;
     if (client.status === "archived") return null;
     return {
-      clientId: client.client_id,
+      clientId,
       segments: client.segments,
       consentDefault: consentDefaultOf(client),
-      isClientSide: token.client_side,
-      identify: identify(client.client_id),
+      identify: identify(clientId),
     };
+  };
+};
+
+/**
+ * Null for a client that is archived: its tokens open nothing any more. Throws Unavailable while
+ * the client is not in the picture yet, or the pepper is not known to be the installation's.
+ */
+export type EdgeFacts = (token: Token, now: UnixMs) => BatchFacts | null;
+
+export const factsOf = (pepper: () => string, reference: () => Reference | undefined): EdgeFacts => {
+  const ask = clientFactsOf(pepper, reference);
+  return ({ client_id: clientId, client_side: isClientSide }, now) => {
+    const client = clientId === null ? undefined : ask(clientId, now);
+    if (client === undefined) throw new Unavailable("the client of this token is not known here yet", 1);
+    return client === null ? null : { ...client, isClientSide };
   };
 };

@@ -6,7 +6,8 @@ import helmet from "helmet";
 import type { Log } from "../runtime/log.ts";
 import { answerProblems, Problem } from "./problem.ts";
 
-const REQUEST_ID = /^[A-Za-z0-9._-]{1,128}$/;
+/** What a sender may name its request. */
+export const REQUEST_ID = /^[A-Za-z0-9._-]{1,128}$/;
 
 /**
  * A host whose routes `add` names; whatever they do not know is 404, and what they throw becomes an

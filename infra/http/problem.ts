@@ -90,7 +90,8 @@ export const answerProblems =
     sendProblem(request, response, problem);
   };
 
-const problemOf = (error: unknown): Problem => {
+/** What is answered for whatever was thrown. */
+export const problemOf = (error: unknown): Problem => {
   if (error instanceof Problem) return error;
   if (error instanceof Unavailable) return unavailable(error.message, error.retryAfterSec);
   if (error instanceof BadBody) return ofBody(error);
@@ -108,7 +109,11 @@ const ofBody = ({ code, message, pointer }: BadBody): Problem => {
   return new Problem("validation_failed", message, { errors: [{ pointer, code, detail: message }] });
 };
 
-const sendProblem = (request: Request, response: Response, problem: Problem): void => {
+/** The answer that says it, whatever carries it. `path` has no query: that may hold a secret. */
+export const problemAnswer = (
+  problem: Problem,
+  { path, requestId }: { readonly path: string; readonly requestId: string },
+) => {
   const [status, title] = KINDS[problem.kind];
   const body = {
     ...problem.members,
@@ -116,10 +121,17 @@ const sendProblem = (request: Request, response: Response, problem: Problem): vo
     title,
     status,
     detail: problem.message,
-    instance: request.path,
+    instance: path,
     code: problem.code,
-    request_id: response.locals.requestId as string,
+    request_id: requestId,
     ...(problem.errors.length === 0 ? {} : { errors: problem.errors }),
   };
-  response.status(status).set(problem.headers).type("application/problem+json").send(JSON.stringify(body));
+  const headers = { ...problem.headers, "Content-Type": "application/problem+json; charset=utf-8" };
+  return { status, headers, body: JSON.stringify(body) };
+};
+
+const sendProblem = (request: Request, response: Response, problem: Problem): void => {
+  const { path } = request;
+  const { status, headers, body } = problemAnswer(problem, { path, requestId: response.locals.requestId as string });
+  response.status(status).set(headers).send(body);
 };

@@ -48,6 +48,7 @@ const lasting: Readonly<Record<string, string>> = {
   "infra/avro/wire.ts known": "the schemas that spools were written under",
   "infra/avro/wire.ts learning": "schema ids that are being asked for",
   "infra/avro/wire.ts writers": "schema ids that the log holds",
+  "infra/http/direct/per-second.ts counts": "senders of one second; another map with the next",
   "infra/http/lane.ts waiting": "bodies that are held, 256 MiB of them",
   "infra/http/listen.ts held": "addresses of 5,000 connections",
   "infra/http/listen.ts open": "5,000 connections, and the requests under way on one",

@@ -1,0 +1,138 @@
+// A host on node:http alone, for routes that are asked thousands of times a second. What holds for
+// every request is what openHost (infra/http/host.ts) does for the others.
+import { randomUUID } from "node:crypto";
+import type { IncomingMessage, OutgoingHttpHeaders, RequestListener, ServerResponse } from "node:http";
+import type { TLSSocket } from "node:tls";
+import proxyaddr from "proxy-addr";
+import type { Log } from "../../runtime/log.ts";
+import { REQUEST_ID } from "../host.ts";
+import { Aborted, Problem, problemAnswer, problemOf } from "../problem.ts";
+
+/** One request, and where its answer goes. */
+export interface Visit {
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+  /** As it was sent, not decoded, without the query. */
+  readonly path: string;
+  /** Behind the question mark, as it was sent; "" without one. */
+  readonly query: string;
+  /** Of a route that ends in a slash: the one segment behind it. */
+  readonly rest: string;
+  /** Name and port, as the sender gave them; "" when it gave none that can be one. */
+  readonly host: string;
+  /** Of the sender, behind the trusted proxies. */
+  readonly address: string;
+  /** It came by https, to us or to a trusted proxy. */
+  readonly isSecure: boolean;
+  readonly requestId: string;
+}
+
+type Handle = (visit: Visit) => Promise<void> | void;
+type Method = "GET" | "POST" | "OPTIONS";
+
+export interface DirectRoute {
+  /** Exact, or with a slash at its end: one segment below it. */
+  readonly path: `/${string}`;
+  /** HEAD is answered as GET, without the body. What they throw becomes an answer. */
+  readonly methods: Readonly<Partial<Record<Method, Handle>>>;
+}
+
+export interface DirectSettings {
+  /** As `trust proxy` of express takes them. */
+  readonly trustedProxies: readonly string[];
+  readonly log: Log;
+}
+
+/** Answers of these hosts are no pages: nothing in them may run or be framed. */
+const ALWAYS = {
+  "Cache-Control": "no-store",
+  "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
+  "Strict-Transport-Security": "max-age=31536000; includeSubDomains",
+  "X-Content-Type-Options": "nosniff",
+} as const;
+
+const HOST = /^[A-Za-z0-9.-]{1,253}(?::\d{1,5})?$/;
+
+/** Paths without a route are 404, other methods 405; `OPTIONS` names those that there are. */
+export const directHost = (
+  routes: readonly DirectRoute[],
+  { trustedProxies, log }: DirectSettings,
+): RequestListener => {
+  const exact = new Map(routes.map((route) => [route.path as string, route]));
+  const below = routes.filter(({ path }) => path.endsWith("/"));
+  const visitOf = visits(trustedProxies);
+  const find = (path: string): readonly [route: DirectRoute | undefined, rest: string] => {
+    for (const route of below) {
+      const rest = path.startsWith(route.path) ? path.slice(route.path.length) : "";
+      if (rest !== "" && !rest.includes("/")) return [route, rest];
+    }
+    return [path.endsWith("/") ? undefined : exact.get(path), ""];
+  };
+  return (request, response) => {
+    const url = request.url ?? "";
+    const mark = url.indexOf("?");
+    const path = mark === -1 ? url : url.slice(0, mark);
+    const [route, rest] = find(path);
+    const visit = visitOf(request, response, { path, query: mark === -1 ? "" : url.slice(mark + 1), rest });
+    try {
+      const answered = handleOf(route, request.method)(visit);
+      if (answered !== undefined) answered.catch((error: unknown) => answerProblem(visit, error, log));
+    } catch (error) {
+      answerProblem(visit, error, log);
+    }
+  };
+};
+
+/** A header of the answer stands before one that every answer has. */
+export const send = (
+  { response, requestId }: Visit,
+  status: number,
+  headers: OutgoingHttpHeaders,
+  body?: string | Buffer,
+): void => {
+  if (response.headersSent || response.destroyed) return;
+  const length = body === undefined ? (status === 204 ? {} : { "Content-Length": 0 }) : lengthOf(body);
+  response.writeHead(status, { "X-Request-Id": requestId, ...ALWAYS, ...length, ...headers }).end(body);
+};
+
+const lengthOf = (body: string | Buffer) => ({ "Content-Length": Buffer.byteLength(body) });
+
+const handleOf = (route: DirectRoute | undefined, method = ""): Handle => {
+  if (route === undefined) throw new Problem("not_found", "no such path on this host");
+  const { methods } = route;
+  const asked = method === "HEAD" ? "GET" : method;
+  if (Object.hasOwn(methods, asked)) return methods[asked as Method]!;
+  const allowed = [...new Set([...Object.keys(methods), ...(methods.GET ? ["HEAD"] : []), "OPTIONS"])].join(", ");
+  if (method === "OPTIONS") return (visit) => send(visit, 204, { Allow: allowed });
+  throw new Problem("method_not_allowed", `this path takes ${allowed}`, { headers: { Allow: allowed } });
+};
+
+/** The addresses of proxies are looked at once, not with each request. */
+const visits = (trustedProxies: readonly string[]) => {
+  const trust = proxyaddr.compile(trustedProxies);
+  const isBehind = trustedProxies.length > 0;
+  return (request: IncomingMessage, response: ServerResponse, place: Pick<Visit, "path" | "query" | "rest">): Visit => {
+    const { headers, socket } = request;
+    const peer = socket.remoteAddress ?? "";
+    const given = headers["x-request-id"];
+    const forwarded = isBehind && trust(peer, 0) ? headers["x-forwarded-proto"] : undefined;
+    return {
+      ...{ request, response, ...place },
+      host: headers.host !== undefined && HOST.test(headers.host) ? headers.host.toLowerCase() : "",
+      address: isBehind ? proxyaddr(request, trust) : peer,
+      isSecure: (socket as TLSSocket).encrypted || protocolIn(forwarded) === "https",
+      requestId: typeof given === "string" && REQUEST_ID.test(given) ? given : randomUUID(),
+    };
+  };
+};
+
+const protocolIn = (forwarded: string | string[] | undefined): string | undefined =>
+  (typeof forwarded === "string" ? forwarded : forwarded?.[0])?.split(",")[0]?.trim();
+
+const answerProblem = (visit: Visit, error: unknown, log: Log): void => {
+  if (error instanceof Aborted || visit.response.headersSent) return void visit.response.destroy();
+  const problem = problemOf(error);
+  if (problem.kind === "internal") log.error("request.failed", { request_id: visit.requestId, error });
+  const { status, headers, body } = problemAnswer(problem, visit);
+  send(visit, status, headers, body);
+};

@@ -15,7 +15,7 @@ const VALUE = /^[A-Za-z0-9._~-]{1,256}$/;
 /** A host and its parent may each have set one of the same name. */
 const MOST_OF_A_NAME = 4;
 
-/** The values of that name in the header `Cookie`, as they stand; what cannot be one is left out. */
+/** The values of that name in the header `Cookie`, as they stand; what can be none is left out. */
 export const cookiesIn = (header: string | undefined, name: string): readonly string[] => {
   if (header === undefined || !header.includes(name)) return none;
   const found: string[] = [];

@@ -1,7 +1,7 @@
 // The projects. `fast` needs no server and runs in seconds; `thorough` needs none either, but takes
 // its time; `gate` measures, so nothing runs beside it. The rest runs one file at a time: `shared`
-// on one embedded stack of real servers, the others (`guarantees`, `product`, `suite`) on servers
-// of their own, which they kill. scripts/test.mjs runs these in two lanes side by side.
+// on one embedded stack of real servers, the others (`guarantees`, `e2e`, `suite`, `servers`) on
+// servers of their own, which they kill. scripts/test.mjs runs two of these side by side.
 import { readdirSync, readFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
@@ -20,14 +20,14 @@ const needServers = readdirSync("tests", { recursive: true, encoding: "utf8" })
 
 /** Ten thousands of random histories, and a second copy of the sources that is compiled. */
 const thorough = ["tests/processors/oracle/**/*.test.ts", "tests/recipes/**/*.test.ts"];
-/** The longest file: it is a project, so that it can end a lane. */
+/** The longest file is a project, so that it can run beside the others. */
 const suite = "tests/guarantees/suite.test.ts";
 const own = needServers.filter((file) => file !== suite && !sharesStack(file));
-const ownServers = {
-  guarantees: own.filter((file) => file.startsWith("tests/guarantees/")),
-  product: own.filter((file) => !file.startsWith("tests/guarantees/")),
-  suite: [suite],
-};
+const within = (folder: string) => own.filter((file) => file.startsWith(`tests/${folder}/`));
+const guarantees = within("guarantees");
+const e2e = within("e2e");
+const servers = own.filter((file) => !guarantees.includes(file) && !e2e.includes(file));
+const ownServers = { guarantees, e2e, suite: [suite], servers };
 
 /** vitest leaves one core free, which of two is half. */
 const everyCore = { maxWorkers: availableParallelism() };

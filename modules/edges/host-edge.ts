@@ -1,6 +1,6 @@
 // Runs an edge of the topology: what a request brings is admitted, encoded for the edge's topic and
 // stored by the way that every edge has, before its sender is answered.
-import { setImmediate } from "node:timers/promises";
+import { openSlices } from "../../infra/runtime/timing/in-slices.ts";
 import type {
   Admission,
   AnyEdge,
@@ -58,10 +58,8 @@ export interface HostedEdge<Body, Facts, Out> {
   readonly take: (body: Body, arrival: Arrival, facts: Facts, onAccepted?: (data: Out) => void) => Promise<Taken>;
 }
 
-/** What a send to the log holds, and about 10 ms of ordinary events. */
+/** Events in a send to the log, at most: a slice of them, about 10 ms of ordinary ones. */
 const SLICE = 1_000;
-/** A slice of heavy events ends sooner, with the event that is being admitted. */
-const SLICE_MS = 20;
 const MAX_ERRORS = 1_000;
 /**
  * Of the record that an event becomes: the largest event that is admitted, 1 MiB of JSON, and room
@@ -73,7 +71,7 @@ const MAX_RECORD_BYTES = 1_310_720;
  * Admitted slice by slice, so that other requests get their turn while earlier slices are stored.
  */
 const taking = async (hosted: Hosted, body: Events, given: Given): Promise<Taken> => {
-  const { edge, topology, path, now = performance.now.bind(performance) } = hosted;
+  const { edge, topology, path } = hosted;
   const encode = encoding(hosted, given.arrival);
   const refused = new Map<string, number>();
   const errors: RefusedEvent[] = [];
@@ -91,9 +89,9 @@ const taking = async (hosted: Hosted, body: Events, given: Given): Promise<Taken
     messages = [];
     first = undefined;
   };
+  const slices = openSlices(hosted.now);
   let from = 0;
   let index = 0;
-  let began = now();
   for (const admitted of edge.admit(body, given.arrival, given.facts)) {
     const encoded = encode(admitted);
     if (encoded.kind === "record") {
@@ -106,11 +104,10 @@ const taking = async (hosted: Hosted, body: Events, given: Given): Promise<Taken
       if (errors.length < MAX_ERRORS) errors.push({ index, refused: encoded });
     }
     index += 1;
-    if (index === body.events.length || (index - from < SLICE && now() - began < SLICE_MS)) continue;
+    if (index === body.events.length || (index - from < SLICE && !slices.isOver())) continue;
     store();
-    await setImmediate();
+    await slices.next();
     from = index;
-    began = now();
   }
   store();
   return { accepted, refused, errors, stored };

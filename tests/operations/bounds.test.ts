@@ -58,6 +58,7 @@ const lasting: Readonly<Record<string, string>> = {
   "infra/kafka/consumer.ts #sought": "as above",
   "infra/kafka/queue.ts #queue": "the messages and bytes of maxWaiting, and what was given up goes with the next call",
   "infra/redis/fast-memory.ts loadedFrom": "stages and partitions of the topology",
+  "infra/runtime/timing/in-slices.ts waiting": "bodies that are held and longer than a slice",
   "infra/runtime/metrics.ts shown": "groups of the topology",
   "infra/runtime/scope.ts opened": "what an app opens",
   "infra/spool/last-resort.ts queue": "64 MiB on their way (modules/edges/places.ts)",

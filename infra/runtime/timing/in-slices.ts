@@ -1,16 +1,43 @@
 // Long work in pieces: the event loop serves others between them.
-import { setImmediate } from "node:timers/promises";
 
 /** Another request meets about five turns of the loop on its way. */
 const SLICE_MS = 10;
 
+/** Works that go on, in the order of their asking: one in each turn of the loop. */
+const waiting: (() => void)[] = [];
+
+const goOn = (): void => {
+  waiting.shift()?.();
+  if (waiting.length > 0) setImmediate(goOn);
+};
+
+/**
+ * Resolves in a later turn of the loop, in which no other work goes on that asked here: however
+ * many long works there are, a turn holds a slice of one of them.
+ */
+export const nextTurn = (): Promise<void> =>
+  new Promise((resolve) => {
+    if (waiting.push(resolve) === 1) setImmediate(goOn);
+  });
+
+/** Asks for the next turn when the slice since the last one is over. */
+export const openSlices = (now: () => number = performance.now.bind(performance)) => {
+  let began = now();
+  return {
+    isOver: (): boolean => now() - began >= SLICE_MS,
+    next: async (): Promise<void> => {
+      await nextTurn();
+      began = now();
+    },
+  };
+};
+
 /** Runs the steps to their end. Others have their turn after the first step that ends 10 ms on. */
-export const inSlices = async <T>(steps: Iterator<void, T>, now = performance.now.bind(performance)): Promise<T> => {
-  for (let began = now(); ; ) {
+export const inSlices = async <T>(steps: Iterator<void, T>, now?: () => number): Promise<T> => {
+  const slices = openSlices(now);
+  for (;;) {
     const step = steps.next();
     if (step.done === true) return step.value;
-    if (now() - began < SLICE_MS) continue;
-    await setImmediate();
-    began = now();
+    if (slices.isOver()) await slices.next();
   }
 };

@@ -15,7 +15,7 @@ const goOn = (): void => {
  * Resolves in a later turn of the loop, in which no other work goes on that asked here: however
  * many long works there are, a turn holds a slice of one of them.
  */
-export const nextTurn = (): Promise<void> =>
+const nextTurn = (): Promise<void> =>
   new Promise((resolve) => {
     if (waiting.push(resolve) === 1) setImmediate(goOn);
   });

@@ -117,6 +117,21 @@ export const takeBack = (
   return next;
 };
 
+/**
+ * Without the conversions that the claim opened for partners who do not hold its line at the end:
+ * decisions had waited for it, so the sale never was theirs and moves nothing of theirs.
+ */
+export const withoutPassing = (changes: Changes, { event_id, partner_id, conversion_id }: Line): Changes => {
+  const { records } = changes;
+  // Nearly every sale is credited once, and nothing takes it back at once.
+  if (records.length < 2) return changes;
+  const held = partner_id === null ? null : conversion_id;
+  const isPassing = (one: Conversion): boolean =>
+    one.kind === "credited" && one.event_id === event_id && one.conversion_id !== held;
+  const passing = new Set(records.filter(isPassing).map((one) => one.conversion_id));
+  return { ...changes, records: records.filter((one) => !passing.has(one.conversion_id)) };
+};
+
 /** Takes all that is left from the partner who holds the line. */
 export const closeLine = (changes: Changes, line: Line, reason: string): Line =>
   takeBack(

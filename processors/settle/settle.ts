@@ -14,7 +14,7 @@ import {
   type UnixMs,
 } from "../../stream/flow.ts";
 import { changeLines, type Touched, withRefunds } from "./change-lines.ts";
-import type { Changes } from "./credit-line.ts";
+import { type Changes, withoutPassing } from "./credit-line.ts";
 import { decideOrder, decideWaiting } from "./decisions/decide.ts";
 import { isLead, leadIdOf, meet, nameOf, productKeyOf } from "./meet.ts";
 import { MERGE_WINDOW_MS, mergeCopy, moneyOf, rowOfCopy, withoutGoods } from "./merge-copy.ts";
@@ -146,7 +146,7 @@ const firstCopy = (
   const taken = asTheirSales(order.refunds, lines, null);
   const claimed_by = withClaim(order.claimed_by, row);
   const left = { ...order, lines, refunds: taken.refunds, decisions, claimed_by };
-  return answered(order, [...written, ...taken.rows], changes, left);
+  return answered(order, [...written, ...taken.rows], withoutPassing(changes, decided), left);
 };
 
 /** What was settled of a line in another currency keeps its share of the line. */
@@ -246,7 +246,7 @@ const secondCopy = (claim: Recorded<Claim>, order: OrderState, copied: readonly 
     copyRow,
     ...taken.rows,
   ];
-  return answered(order, written, changes, {
+  return answered(order, written, withoutPassing(changes, decided), {
     ...order,
     lines,
     refunds: taken.refunds,

@@ -129,6 +129,15 @@ describe("a decision who is credited", () => {
     expect(credits(told)).toEqual(["v1 no_click", "v2 22", "v1 no_click", "v2 22"]);
   });
 
+  test("takes a sale from its partner before it comes: it never was theirs, and no record says so", () => {
+    const given = settled(decide("reattribute", { partner_id: rival }), sale());
+    expect(kinds(given)).toEqual(["credited 10000 to 22"]);
+    expect(credits(given)).toEqual(["v1 21", "v2 22"]);
+    const taken = settled(decide("take_back"), sale(), sale({ product_id: "sku2", band: "review" }));
+    expect(kinds(taken)).toEqual([]);
+    expect(credits(taken)).toEqual(["v1 21", "v2 manual", "v1 21", "v2 manual"]);
+  });
+
   test("made twice under one id counts once", () => {
     const decision = decide("reattribute", { partner_id: rival });
     const { conversions } = settled(sale(), decision, decision);

@@ -49,6 +49,7 @@ export class Accounts {
       readonly name: string;
       readonly month: string;
       readonly ofCap: bigint;
+      readonly paid: ReadonlyMap<ContractSaved, bigint>;
       readonly money: Readonly<Record<string, bigint>>;
     }
   >();
@@ -146,7 +147,8 @@ export class Accounts {
 
   /**
    * A change of a sale with tiers settles its month again: payable is what it would come to without
-   * the sales under review, the rest held. What others took of its cap in between stays theirs.
+   * the sales under review, the rest held. What others took of its cap in between stays theirs, but
+   * under a larger cap than its own it takes nothing of what the month was paid before.
    */
   settle(credit: Credit): void {
     const { first, partner, terms, currency, at } = credit;
@@ -159,18 +161,19 @@ export class Accounts {
         `${one.first.client} ${one.partner} ${one.terms.event_type} ${one.terms.segment} ${monthOf(one.at)}` === key &&
         !this.#isOfOtherCurrency(one, one.terms),
     );
-    const used = (table: ContractSaved): bigint => this.#usedOf(credit, table, key);
-    const all = earnedByTiers(credits, used);
-    const clear = least(
-      all.total,
-      earnedByTiers(
-        credits.filter(({ isHeld }) => !isHeld),
-        used,
-      ).total,
-    );
+    const before = this.#months.get(key)?.paid;
+    const earned = (table: ContractSaved): bigint => earnedBy(table, credits);
+    const caps = {
+      used: (table: ContractSaved): bigint => this.#usedOf(credit, table, key),
+      kept: (table: ContractSaved): bigint => least(earned(table), before?.get(table) ?? 0n),
+    };
+    const tables = tablesOf(credits);
+    const all = earnedByTiers(tables, earned, caps);
+    const free = credits.filter(({ isHeld }) => !isHeld);
+    const clear = least(all.total, earnedByTiers(tables, (table) => earnedBy(table, free), caps).total);
     const [who, what] = [`${first.client}/tiers ${partner}`, `${currency} ${monthOf(at)}`];
     const money = { [`${who} payable ${what}`]: clear, [`${who} held ${what}`]: all.total - clear };
-    this.#months.set(key, { name, month: monthOf(at), ofCap: all.ofCap, money });
+    this.#months.set(key, { name, month: monthOf(at), ...all, money });
   }
 
   tiers(): Readonly<Record<string, bigint>> {
@@ -186,37 +189,49 @@ const unitsOf = ({ value, refunded, isBack }: Credit, countsSales: boolean | und
   if (!countsSales) return value - refunded;
   return isBack ? 0n : value === 0n ? MILLION : MILLION - halfEven(MILLION * refunded, value);
 };
+const tablesOf = (credits: readonly Credit[]): readonly ContractSaved[] =>
+  [...new Set(credits.map(({ terms }) => terms!))].sort((a, b) => a.from - b.from || a.recordedAt - b.recordedAt);
+/** What of a table's cap others have taken, and what the table was paid before and still earns. */
+interface Caps {
+  readonly used: (table: ContractSaved) => bigint;
+  readonly kept: (table: ContractSaved) => bigint;
+}
+/** Earlier tables fill a cap first, each as far as its own goes. */
+const earnedByTiers = (
+  tables: readonly ContractSaved[],
+  earned: (table: ContractSaved) => bigint,
+  { used, kept }: Caps,
+) => {
+  const paid = new Map<ContractSaved, bigint>();
+  let [ofCap, had, total] = [0n, 0n, 0n];
+  for (const table of tables) {
+    let part = earned(table);
+    if (table.cap !== undefined) {
+      had += kept(table);
+      const room = most(table.cap.amount - used(table), least(table.cap.amount, had));
+      part = least(part, most(0n, room - ofCap));
+      ofCap += part;
+    }
+    paid.set(table, part);
+    total += part;
+  }
+  return { total, ofCap, paid };
+};
 /**
  * The sales of each table earn the part of the volume that is theirs, above that of earlier ones:
- * what the table pays up to its end less what it pays up to its beginning, both rounded. Earlier
- * tables fill a cap first.
+ * what the table pays up to its end less what it pays up to its beginning, both rounded.
  */
-const earnedByTiers = (credits: readonly Credit[], used: (table: ContractSaved) => bigint) => {
-  const inOrder = credits.toSorted(({ terms: a }, { terms: b }) => a!.from - b!.from || a!.recordedAt - b!.recordedAt);
-  let ofCap = 0n;
-  let total = 0n;
-  for (const table of new Set(inOrder.map(({ terms }) => terms!))) {
-    const earned = earnedBy(table, inOrder);
-    const paid = table.cap === undefined ? earned : least(earned, most(0n, table.cap.amount - used(table) - ofCap));
-    if (table.cap !== undefined) ofCap += paid;
-    total += paid;
-  }
-  return { total, ofCap };
-};
-const earnedBy = (table: ContractSaved, inOrder: readonly Credit[]): bigint => {
+const earnedBy = (table: ContractSaved, credits: readonly Credit[]): bigint => {
   const { tiers = [], paysAmounts, isRetroactive } = table;
   const steps = tiers.map(({ from, price }) => ({ from: paysAmounts ? from * MILLION : from, price }));
-  const unitsIn = (some: readonly Credit[]): bigint => sum(some.map((one) => unitsOf(one, paysAmounts)));
-  const own = unitsIn(inOrder.filter(({ terms }) => terms === table));
-  const below = unitsIn(
-    inOrder.slice(
-      0,
-      inOrder.findIndex(({ terms }) => terms === table),
-    ),
-  );
+  const unitsOfAll = (tables: readonly ContractSaved[]): bigint =>
+    sum(credits.map((one) => (tables.includes(one.terms!) ? unitsOf(one, paysAmounts) : 0n)));
+  const inOrder = tablesOf(credits);
+  const own = unitsOfAll([table]);
+  const below = unitsOfAll(inOrder.slice(0, Math.max(0, inOrder.indexOf(table))));
   const paysUpTo = (end: bigint): bigint =>
     sum(steps.map(({ from, price }, n) => most(0n, least(end, steps[n + 1]?.from ?? end) - from) * price));
-  const price = steps.filter(({ from }) => from <= unitsIn(inOrder)).at(-1)!.price;
+  const price = steps.filter(({ from }) => from <= unitsOfAll(inOrder)).at(-1)!.price;
   if (isRetroactive) return halfEven(own * price, MILLION);
   return halfEven(paysUpTo(below + own), MILLION) - halfEven(paysUpTo(below), MILLION);
 };

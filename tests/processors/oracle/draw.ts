@@ -76,7 +76,7 @@ const tiersOf = (random: Random): Terms => {
 interface Family {
   readonly kind: "plain" | "recurring" | "tiered" | "mixed";
   readonly period: "day" | "month" | "lifetime" | null;
-  /** Of one cap for all, where tiers share it with others; null: each has its own. */
+  /** Of one cap that all share; null: each contract names its own amount, and counts go on. */
   readonly most: bigint | null;
 }
 const termsOf = (random: Random, { kind, period, most }: Family): Terms => {
@@ -95,8 +95,22 @@ const termsOf = (random: Random, { kind, period, most }: Family): Terms => {
   return { type, rate_ppm, ...min, ...max, ...cap, ...(type === "hybrid" && { amount }) };
 };
 
+/** One sale fills the cap; behind the border the other contract of the two goes on with it. */
+const roomOf = (random: Random, client: number): readonly ContractSaved[] => {
+  const { chance, pick } = random;
+  const most = chance(0.5) ? centsOf(random, 10_00) : null;
+  const period = pick("month", "lifetime");
+  const kinds = chance(0.7) ? (["plain", "tiered"] as const) : (["tiered", "plain"] as const);
+  return kinds.map((kind, n) => ({
+    ...{ client, partner: partners[0], segment: null, event_type: "purchase", recordedAt: longAgo, to: null },
+    ...{ from: n === 0 ? longAgo : border + pick(-HOUR, HOUR, DAY, 3 * DAY) },
+    ...termsOf(random, { kind, period, most: most ?? centsOf(random, 20_00) }),
+  }));
+};
+
 const contractsOf = (random: Random, client: number, { types, focus }: Scene): readonly ContractSaved[] => {
   const { chance, pick } = random;
+  if (focus === "room") return roomOf(random, client);
   const ofCaps = focus === "caps";
   return partners.flatMap((partner) => {
     const kind = ofCaps
@@ -104,7 +118,7 @@ const contractsOf = (random: Random, client: number, { types, focus }: Scene): r
       : pick("plain", "plain", "plain", "recurring", "tiered", "mixed");
     const hasTiers = kind === "tiered" || kind === "mixed";
     const period = chance(ofCaps ? 0.1 : 0.6) ? null : pick(hasTiers ? "month" : "day", "month", "lifetime");
-    const isShared = kind === "mixed" || (hasTiers && period === "lifetime");
+    const isShared = (kind === "mixed" || (hasTiers && period === "lifetime")) && chance(0.5);
     const family = { kind, period, most: isShared ? centsOf(random, 40_00) : null } as const;
     const segments = chance(0.3) ? [null, "MX"] : [null];
     return types.flatMap((event_type) =>
@@ -132,7 +146,7 @@ interface Scene {
   readonly hasWorthless: boolean;
   readonly hasTotals: boolean;
   /** What most happens, so that rare things meet each other; null: of everything some. */
-  readonly focus: "refunds" | "caps" | "totals" | null;
+  readonly focus: "refunds" | "caps" | "room" | "totals" | null;
   /** Nearly all that happens are leads. */
   readonly ofLeads: boolean;
   /**
@@ -179,10 +193,28 @@ const happensTo = (random: Random, scene: Scene, place: Place): Sent => {
   };
 };
 
+/**
+ * An order and a product of it: where room is taken and freed, mostly one that was sold, or that
+ * was not, and then perhaps one that a decision waits for.
+ */
+const lineIn = (random: Random, { focus, soFar, orders, products }: Scene, isSold: boolean) => {
+  const { chance, pick } = random;
+  const lines = orders.flatMap((order) => products.map((product) => ({ order, product })));
+  const names = (one: Happening, { order, product }: (typeof lines)[number]): boolean =>
+    one.is !== "look-up" && one.product === product && one.order?.normalize("NFC").trim() === order;
+  const sold = lines.filter((line) => soFar.some((one) => one.is === "event" && names(one, line)));
+  const decided = lines.filter((line) => soFar.some((one) => one.is === "decision" && names(one, line)));
+  const fresh = lines.filter((line) => !sold.includes(line));
+  const awaited = fresh.filter((line) => decided.includes(line));
+  if (focus !== "room" || chance(0.15)) return { order: pick(...orders), product: pick(...products) };
+  if (isSold) return pick(...(sold.length > 0 ? sold : lines));
+  if (awaited.length > 0 && chance(0.5)) return pick(...awaited);
+  return pick(...(fresh.length > 0 ? fresh : lines));
+};
+
 const purchaseIn = (random: Random, scene: Scene, place: Place): Sent => {
   const { chance, pick } = random;
-  const order = pick(...scene.orders);
-  const product = pick(...scene.products);
+  const { order, product } = lineIn(random, scene, false);
   const isTotal = scene.hasTotals && chance(0.4);
   const named = scene.currencies.get(`${order} ${product}`);
   const currency = chance(0.3) ? undefined : named;
@@ -200,7 +232,7 @@ const purchaseIn = (random: Random, scene: Scene, place: Place): Sent => {
     order: spelt(random, order),
     ...(!isTotal && { product }),
     segment: scene.hasTotals || product === "s1" ? "MX" : "VD",
-    amount: scene.hasTotals ? total : amount(),
+    amount: scene.hasTotals || scene.focus === "room" ? total : amount(),
     ...(currency !== undefined && { currency }),
   };
 };
@@ -238,14 +270,14 @@ const namedIn = (random: Random, scene: Scene, place: Place): Pick<Sent, "about"
 
 const refundIn = (random: Random, scene: Scene, place: Place): Sent => {
   const { chance, pick } = random;
-  const order = pick(...scene.orders);
-  const about = chance(scene.focus === "refunds" ? 0.25 : 0.4) ? namedIn(random, scene, place) : undefined;
-  const isOfLine = about === undefined && !scene.hasTotals && chance(0.4);
-  const product = isOfLine ? pick(...scene.products) : undefined;
+  const { order, product: line } = lineIn(random, scene, true);
+  const about = chance(scene.focus === null ? 0.4 : 0.25) ? namedIn(random, scene, place) : undefined;
+  const isOfLine = about === undefined && !scene.hasTotals && chance(scene.focus === "room" ? 0.9 : 0.4);
+  const product = isOfLine ? line : undefined;
   const own = scene.currencies.get(`${order} ${product ?? pick(...scene.products)}`);
   const named = about === undefined && own !== undefined && chance(0.7) ? (chance(0.95) ? own : "EUR") : undefined;
   const currency = about?.currency ?? named;
-  const hasAmount = chance(0.7);
+  const hasAmount = chance(scene.focus === "room" ? 0.3 : 0.7);
   return {
     ...{ is: "event", ...place, t: "refund", ts: place.receivedAt, isPixel: false, did: "shop", verdict: "ok" },
     ...(about ?? { order: spelt(random, order) }),
@@ -258,8 +290,10 @@ const refundIn = (random: Random, scene: Scene, place: Place): Sent => {
 
 const decisionIn = (random: Random, scene: Scene, place: Place): Decided => {
   const { chance, pick } = random;
-  const order = pick(...scene.orders);
-  const product = chance(0.4) && !scene.hasTotals ? { product: pick(...scene.products) } : {};
+  const isOfRoom = scene.focus === "room";
+  // Half of them wait for their line, which they keep from its partner.
+  const { order, product: line } = lineIn(random, scene, chance(0.5));
+  const product = chance(isOfRoom ? 0.9 : 0.4) && !scene.hasTotals ? { product: line } : {};
   const earlier = scene.soFar.filter(
     (one): one is Sent => one.is === "event" && one.t !== "refund" && one.client === place.client,
   );
@@ -295,6 +329,7 @@ const againIn = (random: Random, scene: Scene, place: Place): Sent | undefined =
 const sharesOf = ({ focus, ofLeads, types }: Scene): readonly [number, number, number] => {
   if (focus === "refunds") return [8, 8, 19];
   if (focus === "caps") return [15, 15, 18];
+  if (focus === "room") return [11, 11, 15];
   if (focus === "totals") return [11, 11, 15];
   return [ofLeads ? 2 : 10, types.length > 1 ? (ofLeads ? 11 : 13) : 11, 16];
 };
@@ -305,11 +340,15 @@ const sceneOf = (random: Random, soFar: readonly Happening[]): Scene => {
     ...{ id, currency: chance(0.7) ? "MXN" : pick("USD", "JPY", "KWD") },
     holdDays: { purchase: pick(0, 30), lead_submit: 7 },
   }));
-  const focus = pick(null, null, "refunds", "caps", "totals");
+  const focus = pick(null, null, null, null, "refunds", "caps", "room", "totals");
   const hasTotals = focus === null ? chance(0.1) : focus === "totals";
   const ofLeads = focus === null && chance(0.15);
-  const orders = ["A\u00e1", "B", "C"].slice(0, focus === null ? 1 + below(3) : focus === "caps" ? 3 : 1);
-  const products = ["s1", "s2", "s3"].slice(0, focus === "totals" ? 2 : 1 + below(hasTotals ? 2 : 3));
+  const orders = ["A\u00e1", "B", "C"].slice(
+    0,
+    focus === null ? 1 + below(3) : focus === "caps" || focus === "room" ? 3 : 1,
+  );
+  const most = focus === "totals" ? 2 : focus === "room" ? 3 : 1 + below(hasTotals ? 2 : 3);
+  const products = ["s1", "s2", "s3"].slice(0, most);
   return {
     ...{ clients, orders, products, hasTotals, ofLeads, soFar, focus, hasWorthless: chance(0.2) },
     types: ofLeads
@@ -318,7 +357,8 @@ const sceneOf = (random: Random, soFar: readonly Happening[]): Scene => {
     claimants: focus === null ? partners : focus === "totals" ? [21, 22] : [21],
     currencies: new Map(
       orders.flatMap((order) => {
-        const most = pick(undefined, "MXN", "USD");
+        // Tiers and caps know one currency.
+        const most = focus === "room" ? undefined : pick(undefined, "MXN", "USD");
         return products.map((product) => [`${order} ${product}`, chance(0.1) ? pick("MXN", "USD") : most] as const);
       }),
     ),
@@ -360,11 +400,12 @@ export const historyOf = (seed: number): History => {
   const contracts = scene.clients.flatMap(({ id }) => contractsOf(random, id, scene));
   const longest = chance(0.2) ? 25 * DAY : 3 * DAY;
   let receivedAt = border - pick(2 * HOUR, DAY, 3 * DAY);
-  for (let n = 0, many = 3 + below(8); n < many; n++) {
+  const isOfRoom = scene.focus === "room";
+  for (let n = 0, many = 3 + below(8) + (isOfRoom ? 2 : 0); n < many; n++) {
     receivedAt += pick(1_000, HOUR, 20 * HOUR, 48 * HOUR, 48 * HOUR + 1, longest);
     if (chance(0.1)) receivedAt = Math.max(receivedAt, border - pick(0, 1));
     const place = { id: `e${n}`, client: pick(...scene.clients).id, receivedAt };
-    const kind = below(20);
+    const kind = isOfRoom && n < 2 ? 1 : below(20);
     const again = kind === 0 ? againIn(random, scene, place) : undefined;
     if (again !== undefined) happenings.push(again);
     else if (kind < purchases) happenings.push(purchaseIn(random, scene, place));

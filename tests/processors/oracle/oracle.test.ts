@@ -3,6 +3,7 @@
 import { expect, test } from "vitest";
 import { historyOf } from "./draw.ts";
 import { answersUnderFaults, type Faults } from "./faulty.ts";
+import { found } from "./found.ts";
 import { answersOfReal, type Difference, differencesOf, inParts, printed, shrunk } from "./run-histories.ts";
 
 const SEED = 1;
@@ -13,6 +14,11 @@ const PACK = 250;
 
 const report = ({ history, expected, got }: Difference): string =>
   `history ${printed(history)}\nexpected ${printed(expected)}\ngot ${printed(got)}`;
+
+test.each(Object.entries(found))("%s", async (_, history) => {
+  const [difference] = await differencesOf([history]);
+  expect(difference === undefined ? "" : report(difference)).toBe("");
+});
 
 test("the books agree with the accountant after every history, to the cent", async () => {
   for (let from = SEED; from < SEED + HISTORIES; from += PACK) {

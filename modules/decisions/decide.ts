@@ -43,6 +43,9 @@ export interface Refunded extends Said, Pick<PersonsRefund, "amount" | "cause" |
 }
 export type Decided = Credited | Refunded;
 
+/** A copy of a whole order is about each of its lines, which settle alone knows. */
+const namedBy = ({ event, copy }: LineOfEvent): LineOfEvent["event"] => copy ?? event;
+
 /** No score is reached from here on: a person decides about no findings. */
 const NEVER = 101;
 
@@ -52,26 +55,29 @@ const creditOf = ({ client_id, subject, ...said }: Credited): Claim => {
   const decision = { ...said, flags: [], review_from: NEVER, reject_from: NEVER };
   return "order_id" in subject
     ? decisionOnOrder(client_id, subject.order_id, decision)
-    : { ...decisionOnLine(client_id, subject.line.event, decision), order_key: subject.line.order_key };
+    : { ...decisionOnLine(client_id, namedBy(subject.line), decision), order_key: subject.line.order_key };
 };
 
 const refundOf = ({ client_id, subject, decision_id: event_id, at, amount, cause, refund_id }: Refunded): Claim => {
   const refund = { event_id, at, amount, cause, refund_id };
   return "order_id" in subject
     ? refundOfOrder(client_id, subject.order_id, { ...refund, product_id: subject.product_id ?? null })
-    : refundOfLine(client_id, subject.line, refund);
+    : refundOfLine(client_id, { order_key: subject.line.order_key, event: namedBy(subject.line) }, refund);
 };
 
 /** Under which settle remembers it. */
 export const memoryKeyOf = ({ client_id, subject }: Pick<Decided, "client_id" | "subject">): string =>
   `${client_id}:${"order_id" in subject ? `o:${orderIdOf(subject.order_id)}` : subject.line.order_key}`;
 
-/** All lines of an order or of a product, or the one that the event made. */
+/** All lines of an order or of a product, or those that the event made or is a copy of. */
 export const linesOf = (subject: Subject, lines: readonly Line[]): readonly Line[] => {
   if ("order_id" in subject)
     return lines.filter(({ product_key }) => subject.product_id === undefined || product_key === subject.product_id);
-  const { event_id } = subject.line.event;
-  return lines.filter((line) => line.event_id === event_id || line.copied.includes(event_id));
+  const linesNamed = (eventId: string): readonly Line[] =>
+    lines.filter(({ event_id, copied }) => event_id === eventId || copied.includes(eventId));
+  const named = linesNamed(namedBy(subject.line).event_id);
+  // A line remembers its newest copies alone.
+  return named.length > 0 ? named : linesNamed(subject.line.event.event_id);
 };
 
 const entityOfOrder = (clientId: number, orderId: string): string => `order:${clientId}:${orderIdOf(orderId)}`;
@@ -82,7 +88,7 @@ export const entityOf = (clientId: number, orderId: string | null | undefined, e
 
 const entityOfSubject = ({ client_id, subject }: Decided): string => {
   if ("order_id" in subject) return entityOfOrder(client_id, subject.order_id);
-  const { order_id, event_id } = subject.line.event;
+  const { order_id, event_id } = namedBy(subject.line);
   return entityOf(client_id, order_id, event_id);
 };
 
@@ -108,7 +114,7 @@ export const auditOf = (decided: Decided, lines: readonly Line[], action: string
       ...(decided.kind === "refund"
         ? refundInAudit(decided)
         : { partner_id: decided.partner_id, campaign_id: decided.campaign_id }),
-      ...("line" in subject && { event_id: subject.line.event.event_id }),
+      ...("line" in subject && { event_id: namedBy(subject.line).event_id }),
     },
   };
 };

@@ -14,8 +14,11 @@ import { type EventName, eventNames } from "./event-names.ts";
 export interface LineOfEvent {
   readonly order_key: string;
   /** The first copy, as far as it names the line. */
-  readonly event: Pick<EventReceived, "event_id" | "t"> & Partial<EventReceived>;
+  readonly event: NamedEvent;
+  /** What was asked for, where it names no product: then it may be a copy of several lines. */
+  readonly copy: NamedEvent | null;
 }
+type NamedEvent = Pick<EventReceived, "event_id" | "t"> & Partial<EventReceived>;
 export interface FoundLine extends LineOfEvent {
   readonly client_id: number;
 }
@@ -97,20 +100,21 @@ const some = async (
     events.flatMap((event) => {
       const { client_id, merged_into } = event;
       const first = merged_into === null ? event : firsts.get(textOf({ client_id, event_id: merged_into }));
-      return first === undefined ? [] : [{ client_id, event: named(first) }];
+      const isOfOrder = merged_into !== null && event.order_id !== null && event.product_id === null;
+      return first === undefined ? [] : [{ client_id, event: named(first), copy: isOfOrder ? named(event) : null }];
     }),
   );
   const keys = await rememberedKeys(tx, lines.flat());
   return lines.map((of) =>
-    of.flatMap(({ client_id, event }) => {
-      const order_key = keyAmong(keys, client_id, event);
-      return order_key === undefined ? [] : [{ client_id, event, order_key }];
+    of.flatMap((line) => {
+      const order_key = keyAmong(keys, line.client_id, line.event);
+      return order_key === undefined ? [] : [{ ...line, order_key }];
     }),
   );
 };
 
 type Named = ReturnType<typeof named>;
-interface NamedEvent {
+interface LineNamed {
   readonly client_id: number;
   readonly event: Named;
 }
@@ -121,7 +125,7 @@ const keysOf = (event: Named): readonly [own: string, alone: string] => [
   `e:${event.event_id}`,
 ];
 
-const rememberedKeys = async (tx: PoolClient, events: readonly NamedEvent[]): Promise<ReadonlyMap<string, Buffer>> => {
+const rememberedKeys = async (tx: PoolClient, events: readonly LineNamed[]): Promise<ReadonlyMap<string, Buffer>> => {
   const asked = [
     ...new Set(events.flatMap(({ client_id, event }) => keysOf(event).map((key) => `${client_id}:${key}`))),
   ];

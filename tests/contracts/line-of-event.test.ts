@@ -54,8 +54,12 @@ test("a lead is found by its sender's id and by the log's", async () => {
 
 test("a copy names the line of the first", async () => {
   const first = await store("sale-1", { order_id: "o1", product_id: "sku1" });
-  await store("sale-1-copy", { order_id: "o1", product_id: null }, first);
+  const event_id = await store("sale-1-copy", { order_id: "o1", product_id: null }, first);
+  await store("sale-1-pixel", { order_id: "o1", product_id: "sku1" }, first);
   await remember("o:o1");
+  // Without a product it may be a copy of several lines: settle knows of which.
+  expect(await found("sale-1-copy")).toMatchObject({ copy: { event_id, product_id: null } });
+  expect(await found("sale-1-pixel")).toMatchObject({ copy: null });
   expect(await found("sale-1-copy")).toMatchObject({
     order_key: "o:o1",
     event: { event_id: first, product_id: "sku1" },

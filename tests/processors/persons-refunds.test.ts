@@ -1,7 +1,7 @@
 // What a person gives back: of an order, of a product of it, or of what has no order and goes by
 // its event.
 import { describe, expect, test } from "vitest";
-import { claimOf, type Refunded, type Subject } from "../../modules/decisions/decide.ts";
+import { claimOf, linesOf, type Refunded, type Subject } from "../../modules/decisions/decide.ts";
 import { leftOf, refundable } from "../../modules/decisions/refundable.ts";
 import { orderKeyOf } from "../../processors/attribute/claims.ts";
 import { conflict } from "../../processors/settle/conflict.ts";
@@ -61,7 +61,7 @@ describe("what has no order", () => {
     const first = sale({ event_id, sender_event_id: "sent-1", ...given });
     const order_key = orderKeyOf(first.data.attributed.event);
     settled.meet({ ...first, data: { ...first.data, order_key } });
-    const line = { order_key, event: first.data.attributed.event };
+    const line = { order_key, event: first.data.attributed.event, copy: null };
     settled.meet(decided({ line }, { amount: pesos(30_00n) }));
     expect(settled.left()).toEqual(["7000 MXN"]);
     settled.meet(decided({ line }, { decision_id: UUID.replace("aa", "bb") }));
@@ -117,6 +117,43 @@ describe("an order", () => {
     const outputs = settled.meet(first);
     expect(conflict(decided(order, { amount: pesos(20_00n), at: noon + 2 * hourMs }), outputs)).toBeNull();
     expect(conflict(decided(order, { amount: pesos(21_00n) }), outputs)).toMatchObject({ reason: "id_conflict" });
+  });
+});
+
+describe("a copy of a whole order", () => {
+  const [first, copy] = [sale({ product_id: "a" }), sale({ product_id: null, value_minor: 150_00n })];
+  const both = () => {
+    const settled = settling();
+    settled.meet(first);
+    settled.meet(sale({ product_id: "b", value_minor: 50_00n }));
+    settled.meet(copy);
+    return settled;
+  };
+  const event = first.data.attributed.event;
+  const subject = { line: { order_key: "o:o1", event, copy: copy.data.attributed.event } };
+
+  test("names each of its lines, not the first alone", () => {
+    const { lines } = both().now();
+    expect(linesOf(subject, lines)).toEqual(lines);
+    expect(linesOf({ line: { ...subject.line, copy: null } }, lines)).toEqual([lines[0]]);
+  });
+
+  test("that a line has forgotten names the line of its first copy", () => {
+    const forgotten = both()
+      .now()
+      .lines.map((line) => ({ ...line, copied: [] }));
+    expect(linesOf(subject, forgotten)).toEqual([forgotten[0]]);
+  });
+
+  test("takes from each of them, in one refund and in one decision", () => {
+    const settled = both();
+    settled.meet(decided(subject, { amount: pesos(30_00n) }));
+    expect(settled.now().lines.map(({ refunded_minor }) => refunded_minor)).toEqual([20_00n, 10_00n]);
+    const said = { decision_id: UUID.replace("aa", "cc"), client_id: clientId, actor: "user:1", reason: "a mistake" };
+    const at = noon + 2 * hourMs;
+    const data = claimOf({ ...said, at, subject, kind: "take_back", partner_id: null, campaign_id: null });
+    settled.meet(recorded(topics.claims, data, { at, receivedAt: at }));
+    expect(settled.now().lines.map(({ partner_id }) => partner_id)).toEqual([null, null]);
   });
 });
 

@@ -121,10 +121,10 @@ const subjectOf = async (pool: pg.Pool, client: Client, { order, event, product 
 
 const showSubject = async (pool: pg.Pool, client: Client, about: Subject): Promise<void> => {
   if ("order_id" in about) return showOrder(pool, client, about.order_id);
-  const { order_key, event } = about.line;
-  print(
-    `${event.custom_name ?? event.t} ${event.event_id}, settled as ${order_key}; tributary explain shows all of it`,
-  );
+  const { order_key, event, copy } = about.line;
+  const { custom_name, t, event_id } = copy ?? event;
+  const isOfAll = copy === null ? "" : ", a copy of the lines that its order had";
+  print(`${custom_name ?? t} ${event_id}${isOfAll}, settled as ${order_key}; tributary explain shows all of it`);
 };
 
 type About = Pick<Decided, "client_id" | "subject">;

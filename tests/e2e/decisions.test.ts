@@ -6,6 +6,7 @@ import { clickIdKey, mint } from "../../domain/click-id.ts";
 import { sentEventId } from "../../domain/ids.ts";
 import { openPool } from "../../infra/postgres/sql.ts";
 import { writeReference } from "../../modules/reference/writer.ts";
+import type { Claim } from "../../schemas/generated.ts";
 import { type RunningApi, startApi } from "../support/api.ts";
 import { asker } from "../support/ask.ts";
 import { type Product, startProduct, until } from "../support/e2e-product.ts";
@@ -157,8 +158,11 @@ describe("an operator", () => {
   test("decides before the sale is heard of, and confirms fraud", async () => {
     await decide("reject", "--order", "A-3", "--yes");
     await send([purchase("A-3", { svc_click_id: clickId(links[0]!.link_id, start - HOUR, 2) })]);
-    const entries = await booked("A-3", 2);
-    expect(entries.reduce((sum, { amount }) => sum + amount, 0)).toBe(0);
+    await until("the sale is stored as it was decided", 30_000, async () =>
+      expect(await current("A-3")).toMatchObject({ version: 2, partner_id: null }),
+    );
+    await product.quiet(30_000);
+    expect(await ledgerOf("A-3")).toEqual([]);
   });
 
   test("gives back a part of an order, and then all that is left of it, once", async () => {
@@ -383,6 +387,26 @@ describe("the platform API", () => {
         expect([more.status, more.body.code]).toEqual([409, "already_refunded"]);
       },
     );
+
+    test("a refund of a lead waits for the keeper, and the one after a killed keeper brings it there", async () => {
+      const [event_id, refunded] = ["stray-lead", "stray-refund"];
+      const props = { ...events.lead.props, client_lead_id: event_id };
+      await send([sent(event_id, "lead", { props, svc_click_id: clickId(links[0]!.link_id, start - HOUR, 70) })]);
+      expect(total(await ledgerOfEvent(event_id, 1))).toBe(2_000);
+      await isKnown(event_id);
+      const asked = { refunded_event_id: event_id, amount: "50.00", currency: "MXN" };
+      await send([{ event_id: refunded, t: "refund", ts: start, cid: shop.id, did: "shop", props: asked }]);
+      await until("the refund waits", 30_000, async () => {
+        const ran = await product.tributary("waiting", "--client", "casa-verde", "--older-than", "0", "--json").done;
+        expect(ran.stdout).toContain("no_such_event");
+      });
+      expect(total(await ledgerOfEvent(event_id, 1))).toBe(2_000);
+
+      await product.replaced("keeper", 60_000);
+      expect(total(await ledgerOfEvent(event_id, 2))).toBe(1_500);
+      const claims = (await product.read<Claim>("claims")).map((stored) => stored.event().data);
+      expect(claims.filter(({ moved }) => moved !== null)).toHaveLength(2);
+    });
 
     test("a held lead is released by the API, and another one is rejected by the command line", async () => {
       const bot = { ua: "Googlebot/2.1 (+http://www.google.com/bot.html)" };

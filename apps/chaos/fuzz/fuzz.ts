@@ -68,7 +68,9 @@ export const fuzz = async (args: readonly string[]): Promise<number> => {
   const seed = values.seed === undefined ? 1 + (Date.now() % 1_000_000) : numberOf("--seed", values.seed, 2 ** 31);
   const count = values.bodies === undefined ? 0 : numberOf("--bodies", values.bodies, 100_000);
   const { target, close } = await openEdgeStack(values.home ?? join(repositoryRoot(), ".tributary"));
-  const leave = () => void close().finally(() => process.exit(130));
+  let closing: Promise<void> | undefined;
+  const stop = (): Promise<void> => (closing ??= close());
+  const leave = () => void stop().finally(() => process.exit(130));
   process.once("SIGINT", leave);
   process.once("SIGTERM", leave);
   try {
@@ -91,6 +93,6 @@ export const fuzz = async (args: readonly string[]): Promise<number> => {
   } finally {
     process.off("SIGINT", leave);
     process.off("SIGTERM", leave);
-    await close();
+    await stop();
   }
 };

@@ -84,7 +84,7 @@ export const api =
     };
     const authenticate = authenticator(stores.tokens, "service");
     const app = apiApp(await routesOf(ports), {
-      identify: identify({ issuer: config.OIDC_ISSUER, userOf: (identity) => userOf(stores.pool, identity) }),
+      identify: identify({ issuer: config.OIDC_ISSUER, userOf: (...asked) => userOf(stores.pool, ...asked) }),
       service: (request) => authenticate(request, request.ip ?? "").token_id,
       limit: stores.limit,
       planOf: stores.planOf,

@@ -6,6 +6,7 @@ import { orUnavailable, Problem, unavailable } from "../../infra/http/problem.ts
 import { bearerOf, refusals } from "../../infra/http/tokens.ts";
 import { isLoopback } from "../../infra/runtime/loopback.ts";
 import type { Identity, User } from "../../modules/access/users.ts";
+import type { Act } from "../../modules/audit/audit.ts";
 
 /** The `aud` of access tokens: the provider must be set up to issue them for this resource. */
 export const AUDIENCE = "urn:tributary:api";
@@ -29,8 +30,10 @@ export interface IdentityPorts {
   /** Undefined: no issuer is configured, and every user token is refused. */
   readonly issuer: string | undefined;
   /** Rejects while Postgres is away. */
-  readonly userOf: (identity: Identity) => Promise<User | undefined>;
+  readonly userOf: (identity: Identity, sender: Sender) => Promise<User | undefined>;
 }
+/** For the audit of a first login. */
+type Sender = Pick<Act, "request_id" | "ip">;
 
 /**
  * The user of a request. Throws Problem 401 for whatever is not a good token, 403 for a good one of
@@ -46,18 +49,18 @@ export const identify = ({ issuer, userOf }: IdentityPorts) => {
     return keys;
   };
 
-  const userIn = async (request: IncomingMessage): Promise<User> => {
+  const userIn = async (request: IncomingMessage, sender: Sender): Promise<User> => {
     const token = bearerOf(request);
     if (token === undefined || issuer === undefined) throw unauthorized();
     const identity = await identityIn(token, issuer, keysOf);
-    const user = await userOf(identity).catch(orUnavailable("users cannot be looked up now", 2));
+    const user = await userOf(identity, sender).catch(orUnavailable("users cannot be looked up now", 2));
     if (user === undefined)
       throw new Problem("no_account", "you are signed in, but have no account here: ask an admin for one");
     return user;
   };
   const refused = refusals();
-  return (request: IncomingMessage, address: string): Promise<User> =>
-    userIn(request).catch((error: unknown) => {
+  return (request: IncomingMessage, address: string, request_id = ""): Promise<User> =>
+    userIn(request, { request_id, ip: address }).catch((error: unknown) => {
       throw error instanceof Problem && NO_USER.includes(error.code) ? refused(address, error) : error;
     });
 };

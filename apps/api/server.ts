@@ -18,7 +18,7 @@ import type { Caller, Reply, ServedRoute } from "./route.ts";
 
 export interface ServerPorts extends AskPorts {
   /** Throws Problem 401, 429 or 503. */
-  readonly identify: (request: Request, address: string) => Promise<User>;
+  readonly identify: (request: Request, address: string, requestId: string) => Promise<User>;
   /** The id of a service token; throws Problem 401. */
   readonly service: (request: Request) => number;
   readonly limit: (key: string, limit: number) => Promise<Verdict>;
@@ -99,7 +99,7 @@ const callerOf = async (
     await take(`token:${ports.service(request)}`, USUAL);
     return { kind: "service" };
   }
-  const user = await ports.identify(request, request.ip ?? "");
+  const user = await ports.identify(request, request.ip ?? "", response.locals.requestId as string);
   const isHeavy = route.contract.isHeavy || isExport(request);
   const { role, client_ids, user_id } = user;
   const plan = client_ids.length === 1 ? ports.planOf(client_ids[0]!) : undefined;

@@ -3,6 +3,7 @@
 import type pg from "pg";
 import { lockUntilCommit } from "../../infra/postgres/advisory-lock.ts";
 import { sql, transaction } from "../../infra/postgres/sql.ts";
+import { type Act, writeAudit } from "../audit/audit.ts";
 
 export const roles = ["admin", "client_manager", "partner", "client_user", "viewer"] as const;
 export type Role = (typeof roles)[number];
@@ -76,10 +77,15 @@ const listed = sql`${columns}, case when removed_at is null then 'active' else '
  * another subject shows this address, and is not let in. A disabled user stays out, under whatever
  * address its identity comes.
  */
-export const userOf = async (pool: pg.Pool, identity: Identity): Promise<User | undefined> => {
+export const userOf = async (
+  pool: pg.Pool,
+  identity: Identity,
+  sender: Pick<Act, "request_id" | "ip"> = { request_id: "", ip: null },
+): Promise<User | undefined> => {
   const known = await boundUser(pool, identity);
-  if (known !== undefined || identity.email === null || !EMAIL.test(identity.email)) return seen(pool, known);
-  await bind(pool, identity, identity.email);
+  const { email } = identity;
+  if (known !== undefined || email === null || !EMAIL.test(email)) return seen(pool, known);
+  await bind(pool, { ...identity, email }, sender);
   // Bound now, or by another request of the same person at the same moment, or not at all.
   return seen(pool, await boundUser(pool, identity));
 };
@@ -115,14 +121,27 @@ const boundUser = (pool: pg.Pool, { issuer, subject }: Identity): Promise<Bound 
     { role, isReadOnly: true },
   );
 
-const bind = (pool: pg.Pool, { issuer, subject }: Identity, email: string): Promise<unknown> =>
-  withUsers(pool, async (tx) => {
-    // Two addresses of one subject at the same moment would meet in the unique index otherwise.
-    await lockUntilCommit(tx, `tributary.identity ${issuer} ${subject}`);
-    await tx.query(sql`
-      update users set issuer = ${issuer}, subject = ${subject}, bound_at = clock_timestamp()
-      where email = ${addressOf(email)} and removed_at is null and issuer is null
-        and not exists (select from users where issuer = ${issuer} and subject = ${subject})`);
+const bind = (
+  pool: pg.Pool,
+  { issuer, subject, email }: Identity & { readonly email: string },
+  sender: Pick<Act, "request_id" | "ip">,
+): Promise<void> =>
+  transaction(pool, null, async (tx) => {
+    const { rows } = await asUsers(tx, async () => {
+      // Two addresses of one subject at the same moment would meet in the unique index otherwise.
+      await lockUntilCommit(tx, `tributary.identity ${issuer} ${subject}`);
+      return tx.query<User>(sql`
+        update users set issuer = ${issuer}, subject = ${subject}, bound_at = clock_timestamp()
+        where email = ${addressOf(email)} and removed_at is null and issuer is null
+          and not exists (select from users where issuer = ${issuer} and subject = ${subject})
+        returning ${columns}`);
+    });
+    for (const user of rows) {
+      const act = { actor: user.email, role: user.role, ...sender };
+      await writeAudit(tx, act, {
+        ...{ action: "user.bound", client_id: null, entity: `user:${user.user_id}`, after: { issuer } },
+      });
+    }
   });
 
 /** All users, disabled ones too, in the order of their making. */

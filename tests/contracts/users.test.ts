@@ -87,7 +87,12 @@ describe("an identity", () => {
     const asked = Array.from({ length: 12 }, (_, n) => who(n % 2 === 0 ? {} : { email: "bea@shop.example" }));
     const answers = new Set(await Promise.all(asked));
     expect(answers.size).toBe(1);
-    expect((await withUsers(pool, listUsers)).filter(({ bound_at }) => bound_at !== null)).toHaveLength(1);
+    const bound = (await withUsers(pool, listUsers)).filter(({ bound_at }) => bound_at !== null);
+    expect(bound).toHaveLength(1);
+    const { rows } = await database.adminPool.query(
+      `select action, actor, role from audit where entity = 'user:${bound[0]!.user_id}'`,
+    );
+    expect(rows).toEqual([{ action: "user.bound", actor: bound[0]!.email, role: "admin" }]);
   });
 
   test("that is forgotten makes room for another one", async () => {

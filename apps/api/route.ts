@@ -14,7 +14,7 @@ import type { Act, AuditEntry } from "../../modules/audit/audit.ts";
 import type { PositionReads } from "../../modules/figures/positions.ts";
 import type { OperationPorts } from "../../modules/operations/operations.ts";
 import type { ReferenceChanges } from "../../modules/reference/records.ts";
-import type { SavedChange } from "../../modules/reference/writer.ts";
+import type { SavedChange, Written } from "../../modules/reference/writer.ts";
 import type { Look } from "../../modules/repair/probes.ts";
 import type { OpenTrials } from "../../modules/rules/open-trials.ts";
 import type { Claim } from "../../schemas/generated.ts";
@@ -64,6 +64,13 @@ export type Caller =
   | { readonly kind: "service" }
   | { readonly kind: "user"; readonly user: User };
 
+export interface MoreOfChange {
+  /** Where an entry of the changes stands in the body, e.g. /commissions/2; else it is the body. */
+  readonly placeOf?: (entity: string, n: number) => string;
+  /** Writes what belongs to the change and takes long, before the change has its time. */
+  readonly also?: (written: Written) => Promise<void>;
+}
+
 /** What a handler of a write works with, all of it one transaction. */
 export interface Work {
   readonly tx: PoolClient;
@@ -76,13 +83,13 @@ export interface Work {
   readonly idOf: (n: number) => string;
   /**
    * Saves reference data, within the scope of the caller. Throws Problem 400 or 409; `conflicts`
-   * names the domain code of a field that another thing has already. `placeOf` says where an entry
-   * of the changes stands in the body, e.g. "/commissions/2"; without it, the body is the entry.
+   * names the domain code of a field that another thing has already. What follows it in the
+   * transaction has half a second.
    */
   readonly change: (
     changes: ReferenceChanges,
     conflicts?: Readonly<Record<string, string>>,
-    placeOf?: (entity: string, n: number) => string,
+    more?: MoreOfChange,
   ) => Promise<Omit<SavedChange, "isLate">>;
 }
 

@@ -5,6 +5,7 @@ import { openHome, readJson, writeJson } from "../../infra/embedded/home.ts";
 import type { Step } from "../../infra/embedded/supervisor.ts";
 import { openPool } from "../../infra/postgres/sql.ts";
 import { keyringOf } from "../../infra/runtime/keyring.ts";
+import { tookTooLong } from "../reference/writer.ts";
 import { type KnownSecrets, seed } from "./seed.ts";
 
 /**
@@ -12,15 +13,12 @@ import { type KnownSecrets, seed } from "./seed.ts";
  * and the next try goes on from there.
  */
 const MOST_TRIES = 5;
-/** Of Postgres; the cause of the error of a change that was not saved in time. */
-const TRANSACTION_TIMEOUT = "25P04";
 const seeded = async (options: Parameters<typeof seed>[0]): ReturnType<typeof seed> => {
   for (let tries = 1; ; tries += 1)
     try {
       return await seed(options);
     } catch (error) {
-      const { code } = ((error as Error).cause ?? {}) as { readonly code?: string };
-      if (tries === MOST_TRIES || code !== TRANSACTION_TIMEOUT) throw error;
+      if (tries === MOST_TRIES || !tookTooLong(error)) throw error;
     }
 };
 

@@ -126,7 +126,7 @@ export const acceptInvitation = (
         tx,
         email,
         { partners: [{ partner_id: partner_id!, status: "active" }] },
-        target.client_ids,
+        { clients: target.client_ids },
       );
     return { email };
   });

@@ -53,15 +53,16 @@ export const takenNames = async (
   for (const { entity, field, holders } of names) {
     const wanted = drafted.filter((draft) => draft.entity === entity && draft.record[field] !== null);
     if (wanted.length === 0) continue;
-    const saved = (await tx.query<Holder>(holders(wanted.map(({ record }) => record[field])))).rows;
-    const all = [...saved, ...wanted.map(({ id, record }) => ({ id, name: record[field] as string }))];
-    for (const { id, field: place, record } of wanted) {
-      const other = all.find((holder) => holder.name === record[field] && holder.id !== id);
-      if (other !== undefined)
+    const { rows: saved } = await tx.query<Holder>(holders(wanted.map(({ record }) => record[field])));
+    const holdersOf = new Map<string, Set<number>>();
+    for (const { id, name } of [...saved, ...wanted.map(({ id, record }) => ({ id, name: record[field] as string }))])
+      holdersOf.set(name, (holdersOf.get(name) ?? new Set()).add(id));
+    for (const { field: place, record } of wanted) {
+      if (holdersOf.get(record[field])!.size > 1)
         problems.push({
           code: "conflict",
           field: `${place}.${field}`,
-          message: `${other.name} belongs to another of the ${entity}: choose another`,
+          message: `${record[field]} belongs to another of the ${entity}: choose another`,
         });
     }
   }

@@ -40,9 +40,13 @@ export interface SavedChange {
 }
 
 /**
- * How long a change may take until its stamp, and how old that can be when it is committed: twice
- * this is the longest that it holds the lock which orders all of them. Readers count on 1 s from
- * the stamp (reference.ts); the commit has what is left. Postgres ends a longer session.
+ * How long a change may work until its stamp: it holds the lock which orders all of them, and no
+ * reader counts on it. Postgres ends a longer session.
+ */
+const workMs = 2_000;
+/**
+ * How old the stamp can be when the commit begins. Readers count on 1 s from the stamp
+ * (reference.ts); the commit has what is left.
  */
 const limitMs = 500;
 const allowanceMs = 1_000;
@@ -64,8 +68,8 @@ export const lockReference = (tx: pg.PoolClient): Promise<void> => lockUntilComm
 
 /**
  * Runs `work` as one change inside a transaction: others wait. `work` adds rows with `change_id`
- * and has 500 ms for that; what follows in the transaction has as much. Then Postgres ends the
- * session, and nothing is saved.
+ * and has 2 s for that; what follows in the transaction has 500 ms. Then Postgres ends the session,
+ * and nothing is saved.
  */
 const changeWithin = async <T>(
   tx: pg.PoolClient,
@@ -74,7 +78,7 @@ const changeWithin = async <T>(
 ): Promise<Stamped<T>> => {
   await lockReference(tx);
   // Only now: waiting for others is not slowness.
-  await tx.query(`set local transaction_timeout = '${limitMs}ms'`);
+  await tx.query(`set local transaction_timeout = '${workMs}ms'`);
   const { rows: begun } = await tx.query<{ change_id: number; now: string }>(
     "select nextval('reference_change_ids')::int as change_id, to_jsonb(clock_timestamp()) #>> '{}' as now",
   );
@@ -95,8 +99,8 @@ const changeWithin = async <T>(
 
 /**
  * Runs `work` as one change: others wait, and its last statement writes when it takes effect.
- * `work` adds rows with `change_id`. Throws when it is not done after 500 ms; then nothing is saved
- * and the same change can be tried again.
+ * `work` adds rows with `change_id`. Throws when it is not done in time; then nothing is saved and
+ * the same change can be tried again.
  */
 export const recordChange = async <T>(
   pool: pg.Pool,
@@ -112,18 +116,21 @@ export const recordChange = async <T>(
     });
     return { ...saved, isLate: performance.now() - stampedAt > allowanceMs };
   } catch (error) {
-    throw tooSlow(error) ?? error;
+    if (!tookTooLong(error)) throw error;
+    const times = `${workMs} ms until its stamp, or ${limitMs} ms after it`;
+    throw new Error(`the change took longer than ${times}, and was not saved: try again, or split it`, {
+      cause: error,
+    });
   }
 };
 
 /**
- * 25P04: transaction_timeout. The session was ended, so what arrives may also be the broken
+ * A change was not saved in time, and nothing of its transaction was: the same can be tried again.
+ * 25P04 is transaction_timeout; the session was ended, so what arrives may also be the broken
  * connection.
  */
-const tooSlow = (error: unknown): Error | undefined =>
-  error instanceof pg.DatabaseError && error.code === "25P04"
-    ? new Error(`the change took longer than ${limitMs} ms and was not saved: try again, or split it`, { cause: error })
-    : undefined;
+export const tookTooLong = (error: unknown): boolean =>
+  error instanceof Error && ((error instanceof pg.DatabaseError && error.code === "25P04") || tookTooLong(error.cause));
 
 /**
  * Validates and saves a change by `actor` (who or what asked for it). Throws ReferenceRefused with
@@ -135,20 +142,32 @@ export const writeReference = async (pool: pg.Pool, actor: string, changes: Refe
   return { ...saved, ...result };
 };
 
+/** What is known of a change before it has its stamp. */
+export type Written = Pick<SavedChange, "change_id" | "idOf" | "contractIds">;
+
+interface Within {
+  /** Whose rows the caller may touch, beside making new ones. */
+  readonly clients: readonly number[];
+  /** Writes what belongs to the change, under the same tenants and before its stamp. */
+  readonly also?: ((written: Written) => Promise<void>) | undefined;
+}
+
 /**
- * The same inside a transaction of the caller, who may touch the rows of these clients and make new
- * ones: anything else is as unknown as what does not exist. Afterwards the transaction sees the
- * clients of the change. What follows must be short: see `changeWithin`.
+ * The same inside a transaction of the caller: rows of other clients are as unknown as what does
+ * not exist. Afterwards the transaction sees the clients of the change. What follows must be short:
+ * see `changeWithin`; what is long goes into `also`.
  */
 export const writeReferenceWithin = async (
   tx: pg.PoolClient,
   actor: string,
   changes: ReferenceChanges,
-  clients: readonly number[],
+  { clients, also }: Within,
 ): Promise<Omit<SavedChange, "isLate">> => {
-  const { result, ...saved } = await changeWithin(tx, actor, (_tx, change) =>
-    write(tx, changes, change, new Set(clients)),
-  );
+  const { result, ...saved } = await changeWithin(tx, actor, async (_tx, change) => {
+    const written = await write(tx, changes, change, new Set(clients));
+    await also?.({ change_id: change.change_id, ...written });
+    return written;
+  });
   return { ...saved, ...result };
 };
 
@@ -171,8 +190,12 @@ const write = async (
   const inDraft = new Map(drafted.map((draft) => [`${draft.entity}:${draft.id}`, draft]));
   const newest = (entity: EntityName, id: number): Columns | undefined =>
     inDraft.get(`${entity}:${id}`)?.record ?? around[entity].get(id);
-  const segmentsOf = (clientId: number): readonly string[] =>
-    segmentsAfter(clientId, around.segments.values(), segments);
+  const codes = new Map<number, readonly string[]>();
+  const segmentsOf = (clientId: number): readonly string[] => {
+    const known = codes.get(clientId) ?? segmentsAfter(clientId, around.segments.values(), segments);
+    codes.set(clientId, known);
+    return known;
+  };
   const wrong = [
     ...problems,
     ...segmentProblems,
@@ -225,7 +248,11 @@ const insertAll = async (
   now: string,
 ): Promise<void> => {
   const rows = new Map<string, Columns[]>();
-  const add = (table: string, row: Columns): void => void rows.set(table, [...(rows.get(table) ?? []), row]);
+  const add = (table: string, row: Columns): void => {
+    const before = rows.get(table);
+    if (before === undefined) rows.set(table, [row]);
+    else before.push(row);
+  };
   for (const { entity, id, version, valid_from, record } of drafted) {
     const { table, id: idField, toColumns } = entities[entity];
     add(table, {

@@ -3,6 +3,7 @@
 import { randomBytes } from "node:crypto";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
 import type pg from "pg";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { routesOf } from "../../apps/api/routes.ts";
@@ -201,18 +202,46 @@ test("so does an onboarding: no client, no partner, no secret, no token, no invi
   expect(after.mails - before.mails).toBe(2);
 });
 
+/** Holds up writes in this table until it is called. */
+const holdUp = async (table: "audit" | "clients"): Promise<() => Promise<void>> => {
+  const owner = await database.adminPool.connect();
+  await owner.query("begin");
+  await owner.query(`lock table ${table} in exclusive mode`);
+  return async () => {
+    await owner.query("rollback");
+    owner.release();
+  };
+};
+/** Each try of a change takes a number, saved or not. */
+const tries = async (): Promise<number> =>
+  (await database.adminPool.query("select last_value::int as tries from reference_change_ids")).rows[0].tries;
+
+test.each([
+  // Longer than what follows the stamp may take: the change is tried again and gets another one.
+  ["audit", 2],
+  // Until the stamp there is more time.
+  ["clients", 1],
+] as const)("a change of reference data whose row of %s is held up is saved once, by try %i", async (table, needed) => {
+  const [before, tried] = [await written(), await tries()];
+  const letGo = await holdUp(table);
+  const answer = ask("/api/clients", { method: "POST", body: { name: "Held", slug: `held-${table}` } });
+  await sleep(900);
+  await letGo();
+  expect((await answer).status).toBe(201);
+  expect((await tries()) - tried).toBe(needed);
+  const after = await written();
+  for (const what of ["clients", "changes", "audit"]) expect(after[what] - before[what], what).toBe(1);
+});
+
 test("a write that is slower than a change may be is 503, and leaves nothing", async () => {
   const before = await written();
-  const owner = await database.adminPool.connect();
   const asked = { method: "POST", body: { name: "Slow", slug: "slow-shop" }, headers: { "idempotency-key": "slow" } };
+  const letGo = await holdUp("audit");
   try {
-    await owner.query("begin");
-    await owner.query("lock table audit in exclusive mode");
     const { status, body, headers } = await ask("/api/clients", asked);
     expect([status, body.code, headers.get("retry-after")]).toEqual([503, "unavailable", "2"]);
   } finally {
-    await owner.query("rollback");
-    owner.release();
+    await letGo();
   }
   expect(await written()).toEqual(before);
   expect((await ask("/api/clients", asked)).status).toBe(201);

@@ -11,7 +11,7 @@ import type { User } from "../../../modules/access/users.ts";
 import { type Act, writeAudit } from "../../../modules/audit/audit.ts";
 import { claimKey, type KeyOfRequest, keepAnswer } from "../../../modules/idempotency/idempotency.ts";
 import { ReferenceRefused } from "../../../modules/reference/records.ts";
-import { writeReferenceWithin } from "../../../modules/reference/writer.ts";
+import { tookTooLong, type Written, writeReferenceWithin } from "../../../modules/reference/writer.ts";
 import type { Reply, Work } from "../route.ts";
 import { idempotencyKey } from "./accept.ts";
 import { type Arrived, type AskPorts, away, rendered } from "./arrived.ts";
@@ -19,6 +19,11 @@ import { type Arrived, type AskPorts, away, rendered } from "./arrived.ts";
 /** How long a request waits for its twin, which has the same key. */
 const TWIN_MS = 10_000;
 const TWIN_PAUSE_MS = 100;
+/**
+ * Of a change of reference data that was not saved in time, as on a machine with much other work:
+ * nothing of it was saved, and the next try has a stamp of its own.
+ */
+const MOST_TRIES = 3;
 
 /** Thrown to end the transaction: the twin's has not ended yet. */
 class TwinAtWork extends Error {}
@@ -31,12 +36,16 @@ export const writeReply = async (
 ): Promise<Reply> => {
   const key = keyOf(arrived, user);
   const until = performance.now() + TWIN_MS;
-  for (;;) {
+  for (let tries = 1; ; ) {
     try {
       return await transaction(pool, null, (tx) =>
         answeredOnce(tx, key, arrived, () => done(tx, { key, arrived, user }, work)),
       );
     } catch (error) {
+      if (tookTooLong(error) && tries < MOST_TRIES) {
+        tries += 1;
+        continue;
+      }
       if (!(error instanceof TwinAtWork)) return away(error);
       if (performance.now() > until)
         throw unavailable("the first request with this Idempotency-Key is still at work", 5);
@@ -99,9 +108,14 @@ const done = async (
     scope,
     audit: (...entries) => writeAudit(tx, act, ...entries),
     idOf: (n) => (key === undefined ? randomUUID() : uuidOf("api", key.owner, key.key, ...key.request, n)),
-    change: async (changes, conflicts = {}, placeOf = () => "") => {
+    change: async (changes, conflicts = {}, { placeOf = () => "", also } = {}) => {
+      const scoped = async (written: Written): Promise<void> => {
+        await keepScope(tx, scope);
+        await also?.(written);
+      };
       try {
-        const saved = await writeReferenceWithin(tx, user.email, changes, scope.clients);
+        const within = { clients: scope.clients, also: also && scoped };
+        const saved = await writeReferenceWithin(tx, user.email, changes, within);
         await keepScope(tx, scope);
         return saved;
       } catch (error) {

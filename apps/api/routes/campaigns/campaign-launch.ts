@@ -39,7 +39,7 @@ const launched = async (work: Work, { params, body, role, checkVersion }: Launch
   const saved = await change(
     { campaigns: [{ campaign_id: params.id, ...after }], links, contracts } as Parameters<typeof change>[0],
     {},
-    (entity, n) => (entity === "contracts" ? `/commissions/${n}` : ""),
+    { placeOf: (entity, n) => (entity === "contracts" ? `/commissions/${n}` : "") },
   );
   const entity = `campaign:${params.id}`;
   const made = { partners: body.partners, commissions: saved.contractIds, budgets };

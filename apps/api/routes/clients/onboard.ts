@@ -12,7 +12,7 @@ import { type PartnerState, partnerStates } from "../../../../modules/partners/p
 import { readPixelConfig, savePixelConfig } from "../../../../modules/pixel/pixel-config.ts";
 import { snippetOf } from "../../../../modules/pixel/snippet.ts";
 import { readClient, readSegments } from "../../../../modules/reference/client-reads.ts";
-import { lockReference } from "../../../../modules/reference/writer.ts";
+import { lockReference, type Written } from "../../../../modules/reference/writer.ts";
 import { checkActive } from "../../campaigns/checks.ts";
 import { followLaunch } from "../../campaigns/launched.ts";
 import { clientDetail } from "../../contract/clients/clients.ts";
@@ -32,21 +32,17 @@ export const routes = ({ keyring }: Pick<ApiPorts, "keyring">): readonly Route[]
       const plan = planOf(body);
       await lockReference(work.tx);
       const known = await checkPartners(work, plan);
-      const made = await saved(work, plan, known);
-      const { client_id } = made;
-      await savePixel(work, plan, client_id);
-      const hmac_secret = newClientSecret();
-      await saveClientSecretWithin(work.tx, client_id, hmac_secret, keyring);
-      const label = "made with the client in the platform API";
-      const { token_id, token } = await createTokenWithin(work.tx, { kind: "ingest", client_id, label });
-      const invited = await invite(work, made, user, keyring);
-      await followLaunch(
-        work,
-        { client_id, name: body.client.name, change_id: made.change_id },
-        made.campaigns.filter(({ status }) => status === "active").map(launchOf),
-      );
-      await work.audit(...entriesOf(made, known, token_id, invited));
-      const answer = await answerOf(work, made);
+      const onboarding = { plan, known, user, keyring };
+      // Thousands of rows: only the answer is left for the time behind the stamp.
+      let made: Onboarded | undefined;
+      await work.change(changesOf(plan, known), CONFLICTS, {
+        placeOf: placeIn(plan),
+        also: async (written) => {
+          made = await followed(work, onboarding, madeOf(plan, written));
+        },
+      });
+      const { client_id, token, hmac_secret } = made!;
+      const answer = await answerOf(work, made!);
       return {
         body: { ...answer, ingest_token: token, hmac_secret },
         repeat: { ...answer, ingest_token: null, hmac_secret: null, secrets: "shown_once" },
@@ -55,6 +51,29 @@ export const routes = ({ keyring }: Pick<ApiPorts, "keyring">): readonly Route[]
     }),
   ),
 ];
+
+interface Onboarding {
+  readonly plan: Plan;
+  readonly known: ReadonlyMap<number, PartnerState>;
+  readonly user: User;
+  readonly keyring: ApiPorts["keyring"];
+}
+type Onboarded = Awaited<ReturnType<typeof followed>>;
+
+/** What belongs to the rows of the change: pixel, secrets, invitations, mails and audit. */
+const followed = async (work: Work, { plan, known, user, keyring }: Onboarding, made: Made) => {
+  const { client_id, change_id, campaigns } = made;
+  await savePixel(work, plan, client_id);
+  const hmac_secret = newClientSecret();
+  await saveClientSecretWithin(work.tx, client_id, hmac_secret, keyring);
+  const label = "made with the client in the platform API";
+  const { token_id, token } = await createTokenWithin(work.tx, { kind: "ingest", client_id, label });
+  const invited = await invite(work, made, user, keyring);
+  const launched = campaigns.filter(({ status }) => status === "active").map(launchOf);
+  await followLaunch(work, { client_id, name: plan.body.client.name, change_id }, launched);
+  await work.audit(...entriesOf(made, known, token_id, invited));
+  return { ...made, token, hmac_secret };
+};
 
 /**
  * What is there of the partners. Throws Problem 400 for an unknown one, 409 for one that is
@@ -92,10 +111,9 @@ const archived = (pointer: string): Problem => {
 };
 
 /** What was made, with the ids that it got. */
-type Made = Awaited<ReturnType<typeof saved>>;
+type Made = ReturnType<typeof madeOf>;
 
-const saved = async ({ change }: Work, plan: Plan, known: ReadonlyMap<number, PartnerState>) => {
-  const { change_id, idOf, contractIds } = await change(changesOf(plan, known), CONFLICTS, placeIn(plan));
+const madeOf = (plan: Plan, { change_id, idOf, contractIds }: Written) => {
   const partners = plan.partners.map((partner) => ({ ...partner, id: idOf("partners", partner.partner_id) }));
   const campaigns = plan.campaigns.map(({ campaign_id, given, links }) => ({
     ...{ id: idOf("campaigns", campaign_id), name: given.name, given },

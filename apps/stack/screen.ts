@@ -121,6 +121,14 @@ export const showScreen = async (options: ScreenOptions, leaving: AbortSignal): 
   }
 };
 
+/** The first link of each partner, by shop: open one in a browser. */
+const linksOf = ({ clients, links }: Demo): readonly string[] =>
+  clients.map(({ id, slug }) => {
+    const own = links.filter((link) => link.client_id === id);
+    const firsts = own.filter((link, n) => n === own.findIndex(({ partner_id }) => partner_id === link.partner_id));
+    return `links of ${slug}: ${firsts.map(({ url }) => url).join(" ")}`;
+  });
+
 /** Addresses, and a request that works as it stands: paste it into another terminal. */
 export const head = ({ run, demo }: Pick<ScreenOptions, "run" | "demo">): string => {
   const { apps, services } = run();
@@ -135,5 +143,7 @@ export const head = ({ run, demo }: Pick<ScreenOptions, "run" | "demo">): string
     "",
     `curl -s ${apps.ingest?.url}/ingest/batch -H 'Authorization: Bearer ${shop.ingest_token}' -H ` +
       `'Content-Type: application/json' -d '{"events":[${event}]}'`,
+    "",
+    ...linksOf(demo),
   ].join("\n");
 };

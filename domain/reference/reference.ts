@@ -40,6 +40,8 @@ export interface Client extends Known {
   /** Whom it trusts whatever the rules find. */
   readonly fraud_exclusions: readonly FraudExclusion[];
   readonly segments: readonly string[];
+  /** Where visitors of a link that is not in use go, when its campaign does not say. */
+  readonly fallback_url: string | null;
 }
 export interface FraudExclusion {
   readonly kind: "network" | "device";
@@ -76,6 +78,10 @@ export interface Campaign extends Known {
   readonly starts_at: UnixMs | null;
   readonly ends_at: UnixMs | null;
   readonly patterns: readonly CampaignPattern[];
+  /** Where its links lead. */
+  readonly destination_url: string;
+  /** Where they lead while it is not active; null: where the client says. */
+  readonly fallback_url: string | null;
 }
 export interface Link extends Known {
   readonly link_id: number;
@@ -233,6 +239,8 @@ export interface Reference {
   readonly asOf: UnixMs;
   readonly at: (validAt: UnixMs, knownAt: UnixMs) => ReferenceAt;
   readonly clientIdOf: (slug: string) => number | undefined;
+  /** A code belongs to one link of all clients, for good. */
+  readonly linkIdOf: (code: string) => number | undefined;
   /** Of every client that there is or was, lowest first. */
   readonly clientIds: readonly number[];
 }
@@ -322,6 +330,7 @@ export const referenceOf = (rows: ReferenceRows, asOf: UnixMs): Reference => {
   const nameOf = ({ client_id, partner_id, year, month }: PeriodOf): string =>
     `${client_id}:${partner_id}:${year}-${month}`;
   const periodsKnown = terms(rows.periods, nameOf, nameOf);
+  const linkIdsByCode = new Map(rows.links.map((row) => [row.code, row.link_id]));
   const linkIds = new Map(rows.links.map((row) => [`${row.client_id}:${row.code}`, row.link_id]));
   /**
    * Everybody who ever worked for a client, lowest id first; whether they do at some time, their
@@ -373,6 +382,7 @@ export const referenceOf = (rows: ReferenceRows, asOf: UnixMs): Reference => {
   return {
     asOf,
     clientIdOf: (slug) => slugs.get(slug),
+    linkIdOf: (code) => linkIdsByCode.get(code),
     clientIds: [...new Set(rows.clients.map((row) => row.client_id))].sort((a, b) => a - b),
     at: (validAt, knownAt) => ({
       client: (id) => clientAt(id, validAt, knownAt),

@@ -34,6 +34,8 @@ export interface StepContext {
   readonly env: Readonly<Record<string, string>>;
   /** The folder of the stack. */
   readonly home: string;
+  /** Where each app will answer, by its name. */
+  readonly urls: Readonly<Record<string, string>>;
   /** Adds what a seed has made to `run.json` under `demo`. */
   readonly publish: (demo: Readonly<Record<string, unknown>>) => void;
 }
@@ -295,11 +297,13 @@ const openCrewDoor = (crew: Crew): Promise<Door> =>
     status: crew.status,
   });
 
-const runStep = async (step: Step, { options, tell, env, place }: Layout, publish: StepContext["publish"]) => {
+const runStep = async (step: Step, layout: Layout, publish: StepContext["publish"]) => {
+  const { options, tell, env, place, ports, config } = layout;
   options.signal?.throwIfAborted();
   tell({ kind: "step.started", name: step.name, text: `${step.name} ...` });
   const began = performance.now();
-  await step.run({ env, home: place.home.folder, publish });
+  const urls = Object.fromEntries((options.apps ?? []).map((app) => [app.name, appUrls(ports, app, config).url]));
+  await step.run({ env, home: place.home.folder, urls, publish });
   const seconds = ((performance.now() - began) / 1_000).toFixed(1);
   tell({ kind: "step.done", name: step.name, text: `${step.name}: done in ${seconds} s.` });
 };

@@ -31,6 +31,8 @@ export interface WayOpening {
     | "TRIBUTARY_HOME"
   >;
   readonly log: Log;
+  /** How long a sender waits for the log; left out: as long as the log's client says. */
+  readonly publishDeadlineMs?: number;
 }
 
 /**
@@ -45,14 +47,16 @@ const written = [...new Set(edgesOf(pipeline).map(({ to }) => to))];
 
 /** Opens it by name in the scope of a host; needs nothing to answer. */
 export const openWay = async (opening: WayOpening) => {
-  const { scope, config, log } = opening;
+  const { scope, config, log, publishDeadlineMs } = opening;
   const kafka = openKafka({
     brokers: config.KAFKA_BROKERS,
     clientId: `tributary-${config.INSTANCE_NAME}`,
     topicPrefix: config.KAFKA_TOPIC_PREFIX,
     log,
   });
-  const producer = await scope.open("producer", () => closing(kafka.producer()));
+  const producer = await scope.open("producer", () =>
+    closing(kafka.producer(publishDeadlineMs === undefined ? {} : { publishDeadlineMs })),
+  );
   // Its own, so that a probe says how the log is and not how long the queue towards it.
   const prober = await scope.open("prober", () => closing(kafka.producer({ publishDeadlineMs: 1_500 })));
   // Its own too: what waits is sent in order and awaited, beside requests that have a deadline.

@@ -23,6 +23,7 @@ export const apps: readonly App[] = [
   // The same edge with an address and a disk of its own, for when the first one is gone; while
   // nothing sends to it it stays small.
   { name: "ingest-standby", module: "apps/ingest/main.js", login: "ingest", nodeArgs: SMALL },
+  { name: "links", module: "apps/links/main.js", login: "ingest", nodeArgs: SMALL },
   {
     name: "worker-chain",
     module: "apps/worker/main.js",

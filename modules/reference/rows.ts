@@ -50,7 +50,7 @@ export const rowsAfter = async (tx: pg.PoolClient, change: number): Promise<Refe
   const clients = await read<Client>(
     sql`client_id, slug, name, status, currency, click_window_days, install_window_days, identity_link, hold_days,
       fraud_review, fraud_reject,
-      fraud_nightly, consent_default, jurisdiction, fraud_rules, fraud_exclusions, segments`,
+      fraud_nightly, consent_default, jurisdiction, fraud_rules, fraud_exclusions, segments, fallback_url`,
     "clients",
   );
   const partners = await read<Omit<Partner, "email_sha256"> & { readonly email: string | null }>(
@@ -58,7 +58,8 @@ export const rowsAfter = async (tx: pg.PoolClient, change: number): Promise<Refe
     "partners",
   );
   const campaigns = await read<InDays<Campaign, "starts_at" | "ends_at">>(
-    sql`campaign_id, client_id, name, status, starts_on as starts_at, ends_on as ends_at, patterns`,
+    sql`campaign_id, client_id, name, status, starts_on as starts_at, ends_on as ends_at, patterns,
+      destination_url, fallback_url`,
     "campaigns",
   );
   const links = await read<Link>(sql`link_id, client_id, campaign_id, partner_id, code, status`, "links");

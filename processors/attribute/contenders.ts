@@ -6,6 +6,7 @@ import { compile, type Evaluate } from "../../domain/conditions/evaluate.ts";
 import { readerOf, Subject } from "../../domain/conditions/fields.ts";
 import { queryValueOf } from "../../domain/conditions/url-parts.ts";
 import type { CampaignPattern, Condition, Link, ReferenceAt } from "../../domain/reference/reference.ts";
+import { type Engagement, standingFault } from "../../domain/reference/standing.ts";
 import type { EventScored } from "../../schemas/generated.ts";
 import type { Recorded, UnixMs } from "../../stream/flow.ts";
 import type { AttributeFacts } from "./facts.ts";
@@ -67,31 +68,9 @@ const carriedFault = (
       ? "click_expired"
       : null;
 
-/**
- * Partner, campaign and link as they were at event time. An archived link ends its part of the
- * campaign.
- */
-const statusFault = (
-  to: { partner_id: number; campaign_id: number | null; link: Link | null },
-  case_: Case,
-): Fault | null => {
-  const { reference } = case_.facts;
-  const partner = reference.partner(to.partner_id);
-  if (partner?.status !== "active" || !partner.client_ids.includes(case_.input.data.event.client_id))
-    return "partner_inactive";
-  if (to.link !== null && to.link.status !== "active") return "campaign_inactive";
-  return to.campaign_id === null || isRunning(to.campaign_id, case_) ? null : "campaign_inactive";
-};
-const isRunning = (campaignId: number, { input, facts }: Case): boolean => {
-  const campaign = facts.reference.campaign(campaignId);
-  return (
-    campaign !== undefined &&
-    campaign.client_id === input.data.event.client_id &&
-    campaign.status === "active" &&
-    (campaign.starts_at === null || campaign.starts_at <= input.at) &&
-    (campaign.ends_at === null || input.at < campaign.ends_at)
-  );
-};
+/** Partner, campaign and link as they were at event time. */
+const statusFault = (to: Omit<Engagement, "client_id">, { input, facts }: Case): Fault | null =>
+  standingFault({ ...to, client_id: input.data.event.client_id }, facts.reference, input.at);
 
 /**
  * The click id on the event. One whose MAC is good counts, also when its click event never arrived;

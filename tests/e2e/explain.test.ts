@@ -3,6 +3,7 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { clickIdKey, mint } from "../../domain/click-id.ts";
 import { type Product, startProduct, until } from "../support/e2e-product.ts";
+import { browser } from "../support/link-host.ts";
 
 let product: Product;
 let client: { readonly id: number; readonly token: string };
@@ -22,6 +23,15 @@ const sale = (order: string, more: object) => ({
   ...more,
 });
 
+const send = async (events: readonly object[]): Promise<any> => {
+  const answer = await fetch(`${product.ingestUrl}/ingest/batch`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${client.token}`, "content-type": "application/json" },
+    body: JSON.stringify({ events }),
+  });
+  return answer.json();
+};
+
 beforeAll(async () => {
   product = await startProduct();
   client = product.client("casa-verde");
@@ -31,12 +41,7 @@ beforeAll(async () => {
     { ...sale("explained-refund", {}), t: "refund", ts: at + 60_000, did: "device of explained", props: refund },
     sale("nobodys", { svc_click_id: "forged", props: { ...sale("nobodys", {}).props, coupon: "NONE" } }),
   ];
-  const answer = await fetch(`${product.ingestUrl}/ingest/batch`, {
-    method: "POST",
-    headers: { authorization: `Bearer ${client.token}`, "content-type": "application/json" },
-    body: JSON.stringify({ events }),
-  });
-  expect(await answer.json()).toMatchObject({ accepted: 3 });
+  expect(await send(events)).toMatchObject({ accepted: 3 });
   await product.quiet(60_000);
 }, 180_000);
 afterAll(() => product.clear());
@@ -114,4 +119,36 @@ test("an id that was never sent and an unknown client are refused, with what to 
   expect(unknown.stderr).toContain("no event never-sent is stored");
   expect((await explain("explained", "--client", "aurora-music")).code).toBe(1);
   expect((await explain("explained", "--client", "no-such-client")).code).toBe(2);
+});
+
+test("a visit to a tracking link, and the sale that brings its click id: credited, and paid", async () => {
+  const { url } = (product.stack.run.demo as any).links.find((one: any) => one.code === "verde-hogar");
+  expect(url).toBe(`${product.stack.run.apps.links!.url}/c/verde-hogar`);
+  const visit = await fetch(url, { redirect: "manual", headers: { "user-agent": browser, cookie: "_svc_did=ana" } });
+  expect(visit.status).toBe(302);
+  const landed = new URL(visit.headers.get("location")!);
+  expect(landed.origin).toBe("https://www.casa-verde.example");
+  const svc_click_id = landed.searchParams.get("svc_click_id");
+  const bought = {
+    ...sale("from-a-link", { svc_click_id }),
+    ...{ did: "ana", ts: Date.now(), url: landed.href },
+    props: { ...sale("from-a-link", {}).props, coupon: "NONE" },
+  };
+  expect((await send([bought])).accepted).toBe(1);
+  const found = await until("the ledger has the commission", 30_000, async () => {
+    const shown = await json("from-a-link", "--client", "casa-verde");
+    if (shown.entries.length < 1) throw new Error("no entry");
+    return shown;
+  });
+  expect(found.versions[0]).toMatchObject({ credit_method: "click", click_id: svc_click_id });
+  // 6.5 % of 1,000.00.
+  expect(found.entries.map(({ kind, amount_minor }: any) => [kind, amount_minor])).toEqual([["earned", "6500"]]);
+  const [click] = await until("the click is stored", 20_000, async () => {
+    const rows = await product.clickhouse(
+      `select t, source, credit_method, ip from events where client_id = ${client.id} and source = 'link'`,
+    );
+    if (rows.length === 0) throw new Error("no row");
+    return rows;
+  });
+  expect(click).toEqual({ t: "click", source: "link", credit_method: "click", ip: "127.0.0.1" });
 });

@@ -110,6 +110,7 @@ test("the search finds a canary in every form", () => {
 
 test.each([
   ["ingest", []],
+  ["links", []],
   ["api", []],
   ["keeper", []],
   ["worker", ["enrich,score,attribute", "settle", "analytics", "archive"]],

@@ -5,7 +5,7 @@ import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
-const APPS = ["apps/ingest", "apps/api", "apps/keeper", "apps/worker"];
+const APPS = ["apps/ingest", "apps/links", "apps/api", "apps/keeper", "apps/worker"];
 /** `infra/embedded` runs the servers of a laptop, and none of the product's own. */
 const INFRA = ["avro", "clickhouse", "http", "kafka", "objects", "postgres", "redis", "runtime", "spool"];
 const FOLDERS = [...APPS, ...INFRA.map((folder) => `infra/${folder}`), "modules", "processors", "domain", "sinks"];

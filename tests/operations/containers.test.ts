@@ -7,6 +7,7 @@ import { parse } from "yaml";
 import { readConfig as apiConfig } from "../../apps/api/config.ts";
 import { readConfig as ingestConfig } from "../../apps/ingest/config.ts";
 import { readConfig as keeperConfig } from "../../apps/keeper/config.ts";
+import { readConfig as linksConfig } from "../../apps/links/config.ts";
 import { readConfig as workerConfig } from "../../apps/worker/config.ts";
 import { brokerSettings } from "../../infra/embedded/services/kafka.ts";
 import { appCommands } from "../../infra/embedded/services/redis.ts";
@@ -108,7 +109,7 @@ describe("docker-compose.yml", () => {
     const ports = services.flatMap(([, { ports = [] }]) => ports);
     for (const port of ports) expect(port).toMatch(/^127\.0\.0\.1:\d+:\d+$/);
     expect(new Set(ports.map((port) => port.split(":")[1])).size).toBe(ports.length);
-    expect(ports.length).toBe(11);
+    expect(ports.length).toBe(12);
   });
 
   test("Kafka names the port on which it is published", () => {
@@ -161,6 +162,7 @@ describe("docker-compose.yml", () => {
       ingest: ingestConfig,
       worker: workerConfig,
       keeper: keeperConfig,
+      links: linksConfig,
       api: apiConfig,
     };
     for (const [name, { command, environment }] of hosted) {

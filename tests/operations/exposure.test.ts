@@ -5,6 +5,7 @@ import { afterEach, expect, test } from "vitest";
 import { readConfig as apiConfig } from "../../apps/api/config.ts";
 import { readConfig as ingestConfig } from "../../apps/ingest/config.ts";
 import { readConfig as keeperConfig } from "../../apps/keeper/config.ts";
+import { readConfig as linksConfig } from "../../apps/links/config.ts";
 import { readConfig as workerConfig } from "../../apps/worker/config.ts";
 import { type Ops, openOps } from "../../infra/http/side-port.ts";
 import { openMetrics } from "../../infra/runtime/metrics.ts";
@@ -23,7 +24,14 @@ const env = {
   OBJECT_STORE_URL: "file:///objects",
 };
 
-test.each(Object.entries({ ingest: ingestConfig, worker: workerConfig, keeper: keeperConfig, api: apiConfig }))(
+const configs = {
+  ingest: ingestConfig,
+  links: linksConfig,
+  worker: workerConfig,
+  keeper: keeperConfig,
+  api: apiConfig,
+};
+test.each(Object.entries(configs))(
   "the side port of %s stays on the loopback when its port is open to the world",
   (_, readConfig) => {
     const opsPort = (given: Readonly<Record<string, string>>) =>

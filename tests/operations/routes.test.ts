@@ -9,6 +9,8 @@ import { routesOf } from "../../apps/api/routes.ts";
 import { apiApp } from "../../apps/api/server.ts";
 import { openEdges } from "../../apps/ingest/edges.ts";
 import { ingestApp } from "../../apps/ingest/server.ts";
+import { visitRoute } from "../../apps/links/visit-route.ts";
+import type { DirectRoute } from "../../infra/http/direct/direct-host.ts";
 import { roles } from "../../modules/access/users.ts";
 
 interface Row {
@@ -37,6 +39,16 @@ const hosts: Readonly<Record<string, Express>> = {
     {} as never,
   ),
 };
+/** The hosts on node:http alone. */
+const direct: Readonly<Record<string, readonly DirectRoute[]>> = { links: [visitRoute({} as never)] };
+/** The one segment below a path has a name in the table alone. */
+const servedDirectly = (routes: readonly DirectRoute[]): readonly string[] =>
+  routes.flatMap(({ path, methods }) =>
+    Object.keys(methods)
+      .filter((method) => method !== "OPTIONS")
+      .map((method) => `${method} ${path}`),
+  );
+const withoutName = (row: string): string => row.replace(/:\w+$/, "");
 /** What a host answers with more than 404 or 405; OPTIONS belongs to every path. */
 const servedBy = (app: Express): readonly string[] =>
   app.router.stack.flatMap(({ route }) =>
@@ -52,6 +64,8 @@ const rowsOf = (host: string, isLater: boolean): readonly string[] =>
 
 describe("every host", () => {
   test.each([...new Set(table.map(({ host }) => host))])("%s serves its rows, and nothing else", (host) => {
+    if (direct[host] !== undefined)
+      return expect([...servedDirectly(direct[host])].sort()).toEqual(rowsOf(host, false).map(withoutName).sort());
     const served = hosts[host] === undefined ? [] : [...new Set(servedBy(hosts[host]))];
     expect([...served].sort()).toEqual([...rowsOf(host, false)].sort());
   });

@@ -245,6 +245,7 @@ export const client = (over: Partial<Client> = {}): Client => ({
   fraud_rules: {},
   fraud_exclusions: [],
   segments: ["MX", "VD", "DA", "HA", "IT", "NW"],
+  fallback_url: null,
   ...over,
 });
 
@@ -270,6 +271,8 @@ export const campaign = (over: Partial<Campaign> = {}): Campaign => ({
   starts_at: null,
   ends_at: null,
   patterns: [],
+  destination_url: "https://shop.example/",
+  fallback_url: null,
   ...over,
 });
 

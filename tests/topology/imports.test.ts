@@ -180,7 +180,7 @@ test("no production app reaches the embedded stack", () => {
     for (const target of targetsOf(from)) reached(target, seen);
     return seen;
   };
-  const wrong = ["ingest", "worker", "keeper", "api"].flatMap((app) =>
+  const wrong = ["ingest", "links", "worker", "keeper", "api"].flatMap((app) =>
     files
       .filter((file) => file.startsWith(`apps/${app}/`))
       .flatMap((file) => [...reached(file)])

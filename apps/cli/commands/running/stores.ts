@@ -36,6 +36,7 @@ const plantDemo = async ({ json }: { json?: boolean }): Promise<void> => {
   await seedStep.run({
     env: { POSTGRES_URL: addresses().postgresUrl, TRIBUTARY_SECRET: secretsText() },
     home: homeOf(),
+    urls: {},
     publish,
   });
   if (json) return printJson(made);

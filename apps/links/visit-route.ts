@@ -1,0 +1,151 @@
+// GET /c/<code>: the visit is stored in the log, or on the disk while the log is away, and the
+// visitor sent on. Nothing else is asked on the way: links are known from memory.
+import { randomBytes, randomUUID } from "node:crypto";
+import { type ClickIdKey, mint } from "../../domain/click-id.ts";
+import { keptClick } from "../../domain/links/kept-click.ts";
+import { targetUrl } from "../../domain/links/target-url.ts";
+import { clickWindowMs, type TrackedLink, trackedLink } from "../../domain/links/tracked-link.ts";
+import type { Reference } from "../../domain/reference/reference.ts";
+import { cookiesIn, setCookie, sharedDomain } from "../../infra/http/direct/cookies.ts";
+import { type DirectRoute, send, type Visit } from "../../infra/http/direct/direct-host.ts";
+import { perSecond } from "../../infra/http/direct/per-second.ts";
+import { Problem } from "../../infra/http/problem.ts";
+import { senderOf } from "../../infra/http/sender.ts";
+import { Unavailable } from "../../infra/runtime/errors.ts";
+import type { RequestCounts } from "../../infra/runtime/metrics.ts";
+import type { AskClientFacts, ClientFacts } from "../../modules/edges/facts.ts";
+import { type HostedEdge, type HostPorts, hostEdge } from "../../modules/edges/host-edge.ts";
+import type { Path } from "../../modules/edges/path.ts";
+import type { LinkBody, LinkFacts } from "../../processors/admit/link.ts";
+import type { EventReceived } from "../../schemas/generated.ts";
+import type { UnixMs } from "../../stream/flow.ts";
+import { pipeline } from "../../topology.ts";
+
+export interface VisitParts extends HostPorts {
+  readonly reference: () => Reference | undefined;
+  readonly facts: AskClientFacts;
+  /** The first one signs, each one verifies. */
+  readonly keys: readonly [ClickIdKey, ...ClickIdKey[]];
+  readonly path: Pick<Path, "store" | "expectRoom">;
+  readonly count: (counts: RequestCounts) => void;
+  readonly clock: () => UnixMs;
+}
+
+/** Visitors of one address on the links of one client; many share an address. */
+const VISITS_A_SECOND = 600;
+const COOKIE = "_svc_cid";
+
+export const visitRoute = (parts: VisitParts): DirectRoute => {
+  const edge = hostEdge(pipeline, "link", parts);
+  const limit = perSecond(VISITS_A_SECOND, parts.now);
+  const answer = async (visit: Visit): Promise<number> => {
+    const now = parts.clock();
+    const link = linkOf(visit, parts, now);
+    if (!limit.take(`${link.client.client_id} ${senderOf(visit.address)}`))
+      throw new Problem("rate_limited", "too many visits from this address", { headers: { "Retry-After": "1" } });
+    parts.path.expectRoom();
+    const client = parts.facts(link.client.client_id, now);
+    const click = link.fault === null ? clickFor(visit, link, parts.keys, now) : null;
+    const to = targetUrl(link.destination!, visit.query, click?.click_id ?? null);
+    if (to === null) throw notFound();
+    // Of an archived client nothing is recorded any more.
+    const accepted = client ? await stored(edge, visit, { ...client, link, click, now }) : 0;
+    send(visit, 302, {
+      Location: to,
+      "X-Robots-Tag": "noindex",
+      ...cookieFor(visit, to, { link, click, client, now }),
+    });
+    return accepted;
+  };
+  return {
+    path: "/c/",
+    methods: {
+      GET: async (visit) => {
+        const began = performance.now();
+        let accepted = 0;
+        visit.response.once("close", () => {
+          const seconds = (performance.now() - began) / 1_000;
+          const { statusCode: status } = visit.response;
+          parts.count({ edge: edge.name, status, seconds, accepted, refused: new Map() });
+        });
+        accepted = await answer(visit);
+      },
+    },
+  };
+};
+const notFound = (): Problem => new Problem("not_found", "no link of this code leads anywhere");
+
+/** Throws Problem 404, and Unavailable before the links are known. */
+const linkOf = ({ rest: code }: Visit, { reference }: VisitParts, now: UnixMs): TrackedLink => {
+  const known = reference();
+  if (known === undefined) throw new Unavailable("the links are not known here yet", 1);
+  const link = trackedLink(known, code, now);
+  if (link === undefined || link.destination === null) throw notFound();
+  return link;
+};
+
+interface TakenAlong {
+  readonly click_id: string;
+  readonly clicked_at: UnixMs;
+}
+
+const clickFor = ({ request }: Visit, { link }: TrackedLink, keys: VisitParts["keys"], now: UnixMs): TakenAlong =>
+  keptClick(cookiesIn(request.headers.cookie, COOKIE), { linkId: link.link_id, now }, keys) ?? {
+    click_id: mint(link.link_id, now, eightBytes(), keys[0]),
+    clicked_at: now,
+  };
+
+/** Out of a store of random bytes: asking the system each time costs as much as the redirect. */
+const STORE_BYTES = 8_192;
+let random = Buffer.alloc(0);
+const eightBytes = (): Buffer => {
+  if (random.length === 0) random = randomBytes(STORE_BYTES);
+  const bytes = random.subarray(0, 8);
+  random = random.subarray(8);
+  return bytes;
+};
+
+interface Click {
+  readonly link: TrackedLink;
+  readonly click: TakenAlong | null;
+  readonly now: UnixMs;
+}
+
+/** Resolves once it is stored for good. */
+const stored = async (
+  edge: HostedEdge<LinkBody, LinkFacts, EventReceived>,
+  visit: Visit,
+  { link, click, now, ...client }: Click & ClientFacts,
+): Promise<number> => {
+  const { request, host, path, query, address, isSecure } = visit;
+  const body = {
+    isHead: request.method === "HEAD",
+    url: host === "" ? null : `${isSecure ? "https" : "http"}://${host}${path}${query === "" ? "" : `?${query}`}`,
+    did: cookiesIn(request.headers.cookie, "_svc_did")[0],
+  };
+  const facts = { ...client, link, clickId: click?.click_id ?? null, visitId: randomUUID() };
+  const arrival = {
+    receivedAt: now,
+    sender: address,
+    address,
+    header: (name: string) => {
+      const value = request.headers[name];
+      return Array.isArray(value) ? value[0] : value;
+    },
+  };
+  const taken = await edge.take({ events: [body] }, arrival, facts);
+  await Promise.all(taken.stored);
+  return taken.accepted;
+};
+
+/** None where nothing may be kept on a device before its owner agrees: the id is in the address. */
+const cookieFor = (
+  { host, isSecure }: Visit,
+  to: string,
+  { link, click, client, now }: Click & { readonly client: ClientFacts | null | undefined },
+): { readonly "Set-Cookie"?: string } => {
+  if (click === null || !client || client.consentDefault === 0) return {};
+  const maxAgeSec = Math.floor((click.clicked_at + clickWindowMs(link.client) - now) / 1_000);
+  const domain = sharedDomain(host, new URL(to).hostname);
+  return { "Set-Cookie": setCookie({ name: COOKIE, value: click.click_id, maxAgeSec, domain, isSecure }) };
+};

@@ -1,0 +1,44 @@
+// The host of tracking links as a process of its own, on the servers of the suite: to be asked, and
+// to be killed.
+import { until } from "../../infra/runtime/timing/until.ts";
+import { root, spawned } from "./e2e-product.ts";
+import { freePort } from "./ingest.ts";
+import type { SharedStack } from "./shared-stack.ts";
+
+const START_MS = 30_000;
+
+export interface LinkProcess {
+  readonly url: string;
+  readonly pid: number;
+  /** Visits that wait on its disk. */
+  readonly spooled: () => Promise<number>;
+  /** By SIGTERM unless another signal is named. */
+  readonly end: (signal?: NodeJS.Signals) => Promise<void>;
+}
+
+/** Ready once it knows links and schemas; `name` is that of its spool. */
+export const startLinks = async ({ env }: SharedStack, name: string): Promise<LinkProcess> => {
+  const [port, opsPort] = [await freePort(), await freePort()];
+  const { child, done, stdout } = spawned([`${root}/dist/apps/links/main.js`], {
+    ...process.env,
+    ...env,
+    PORT: String(port),
+    OPS_PORT: String(opsPort),
+    INSTANCE_NAME: name,
+  });
+  const ops = async (path: string): Promise<string> => {
+    const answer = await fetch(`http://127.0.0.1:${opsPort}/${path}`);
+    if (!answer.ok) throw new Error(`${await answer.text()}\n${stdout().slice(-500)}`);
+    return answer.text();
+  };
+  await until("the host of links is ready", START_MS, () => ops("readyz"));
+  return {
+    url: `http://127.0.0.1:${port}`,
+    pid: child.pid!,
+    spooled: async () => Number(/^tributary_spool_events\{.*\} (\d+)/m.exec(await ops("metrics"))?.[1]),
+    end: async (signal = "SIGTERM") => {
+      child.kill(signal);
+      await done;
+    },
+  };
+};

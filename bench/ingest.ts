@@ -98,9 +98,13 @@ const startTwin = async (world: World): Promise<{ url: string; pid: number; stop
   const { id } = (await registered.json()) as { id: number };
   const port = await freePort();
   const settings = { brokers: env.KAFKA_BROKERS, registryUrl: env.SCHEMA_REGISTRY_URL, schemaId: id, topic, port };
-  const child = spawn(process.execPath, [new URL("./twin.js", import.meta.url).pathname, JSON.stringify(settings)], {
-    stdio: ["ignore", "pipe", "inherit"],
-  });
+  const child = spawn(
+    process.execPath,
+    [new URL("./load/twin.js", import.meta.url).pathname, JSON.stringify(settings)],
+    {
+      stdio: ["ignore", "pipe", "inherit"],
+    },
+  );
   await once(child.stdout, "data");
   return { url: `http://127.0.0.1:${port}`, pid: child.pid!, stop: () => child.kill() };
 };

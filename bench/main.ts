@@ -1,10 +1,11 @@
-// `npm run bench -- ingest|chain|replay|archive|stage|durable|rollups|pure`: one question a file;
-// prints a table and keeps the result in bench/results/.
+// `npm run bench -- ingest|links|chain|replay|archive|stage|durable|rollups|pure`: one question a
+// file; prints a table and keeps the result in bench/results/.
 import { parseArgs } from "node:util";
 
 const benches: Readonly<Record<string, string>> = {
   ingest:
     "how many events a second one ingest process takes, after the log's acknowledgement; a tutorial twin beside it",
+  links: "how many visitors of tracking links one process sends on a second, and how long they wait at half of that",
   rollups: "what it costs to compute one touched minute again, by the number of events in its client's hour",
   pure:
     "what every pure step costs an event, as a multiple of JSON.parse of it; no servers (npm test " +

@@ -33,7 +33,7 @@ import {
 } from "../tests/support/builders.ts";
 import { topics } from "../topics.ts";
 import { pipeline } from "../topology.ts";
-import { bodyOf, MANY_DEVICES } from "./events.ts";
+import { bodyOf, MANY_DEVICES } from "./load/events.ts";
 
 const SECRET = "a secret of forty characters or so, made up";
 const EVENTS = 1_000;

@@ -5,8 +5,8 @@ import { openKafka } from "../infra/kafka/kafka.ts";
 import { table } from "../infra/runtime/output.ts";
 import { groupNamed } from "../modules/groups/hosting.ts";
 import { apps } from "../modules/installation/product.ts";
-import { MANY_DEVICES } from "./events.ts";
 import { circumstances, cpuUsOf, save } from "./figures.ts";
+import { MANY_DEVICES } from "./load/events.ts";
 import { generate, openWorld } from "./world.ts";
 
 const GROUP = groupNamed("enrich");

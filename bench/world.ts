@@ -8,7 +8,7 @@ import { type App, type Stack, startStack } from "../infra/embedded/supervisor.t
 import { openPool } from "../infra/postgres/sql.ts";
 import { createToken } from "../modules/access/tokens.ts";
 import { steps } from "../modules/installation/steps.ts";
-import type { LoadOrder, LoadResult } from "./generator.ts";
+import type { LoadOrder, LoadResult } from "./load/generator.ts";
 
 export interface World {
   readonly stack: Stack;
@@ -52,7 +52,7 @@ export const openWorld = async (apps: readonly App[], wantedTokens = TOKENS): Pr
 /** Runs the generator as a process of its own, so that its CPU is on its own bill. */
 export const generate = (order: LoadOrder): Promise<LoadResult> =>
   new Promise((resolve, reject) => {
-    const child = spawn(process.execPath, [new URL("./generator.js", import.meta.url).pathname], {
+    const child = spawn(process.execPath, [new URL("./load/generator.js", import.meta.url).pathname], {
       stdio: ["pipe", "pipe", "inherit"],
     });
     child.stdin.end(JSON.stringify(order));

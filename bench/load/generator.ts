@@ -3,8 +3,8 @@
 // argument.
 import { json } from "node:stream/consumers";
 import { Pool } from "undici";
+import { quantile } from "../figures.ts";
 import { bodyOf, MANY_DEVICES } from "./events.ts";
-import { quantile } from "./figures.ts";
 
 export interface LoadOrder {
   readonly url: string;

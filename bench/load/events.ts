@@ -1,6 +1,6 @@
 // The test event of all benches: 17 fields, about 683 bytes of JSON, in bodies that are built once
 // and made new by patching a serial number.
-import { randomFrom } from "../infra/runtime/random.ts";
+import { randomFrom } from "../../infra/runtime/random.ts";
 
 export interface BodyShape {
   readonly clientId: number;

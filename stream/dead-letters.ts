@@ -19,6 +19,8 @@ export const letterHeaders = {
   firstFailedAt: "tributary-first-failed-at",
   /** On what is sent again: which letter it is. It stays when that fails again. */
   letter: "tributary-letter",
+  /** Of what no stage has read: which client it names. */
+  client: "tributary-client",
 } as const;
 
 /** A message may quote what it could not read; the bytes themselves are in the value. */

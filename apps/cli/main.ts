@@ -26,6 +26,7 @@ import { dataCommands } from "./commands/running/data.ts";
 import { hashCommands } from "./commands/running/hash.ts";
 import { installationCommands } from "./commands/running/installation.ts";
 import { lookCommands } from "./commands/running/look.ts";
+import { pixelCommands } from "./commands/running/pixel.ts";
 import { storeCommands } from "./commands/running/stores.ts";
 import { hiddenSecrets } from "./config.ts";
 
@@ -57,6 +58,7 @@ for (const add of [
   relearnCommands,
   reprocessCommands,
   lookCommands,
+  pixelCommands,
   groupCommands,
   deadLetterCommands,
 ])

@@ -14,6 +14,7 @@ const names = [
     "SMTP_URL",
     "RESTART_COMMAND",
     "TRIBUTARY_HOME",
+    "TRIBUTARY_SECRET",
   ] as const),
 ] as const;
 export type Config = Environment<(typeof names)[number]>;

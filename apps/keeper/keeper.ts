@@ -14,15 +14,19 @@ import { keepDoing, type Schedule } from "../../infra/runtime/timing/schedule.ts
 import { tlsOf } from "../../infra/runtime/tls.ts";
 import { commitOf, versionOf } from "../../infra/runtime/version.ts";
 import { sendWithSchemaIds } from "../../infra/spool/send-with-schema-ids.ts";
+import { openInstallationSecrets } from "../../modules/access/installation-secrets.ts";
 import { letterSources } from "../../modules/dead-letters/failure.ts";
+import { clientFactsOf } from "../../modules/edges/facts.ts";
 import { refusedByLog } from "../../modules/edges/refused-by-log.ts";
+import { readmitted } from "../../modules/edges/refused-events.ts";
 import { openSuppressions } from "../../modules/privacy/suppressions.ts";
+import { openReference } from "../../modules/reference/reference.ts";
 import { feedsOf } from "../../stream/topology.ts";
 import { topics } from "../../topics.ts";
 import { pipeline } from "../../topology.ts";
 import type { Config } from "./config.ts";
 import { archivePurge, archiveRetention, refusedRetention } from "./schedules/archive.ts";
-import { deadLetterIndex, deadLetterRetries } from "./schedules/dead-letters.ts";
+import { deadLetterIndex, deadLetterRetries, type LetterPorts } from "./schedules/dead-letters.ts";
 import { openJobs } from "./schedules/jobs.ts";
 import { lastResort } from "./schedules/last-resort.ts";
 import { openMoves } from "./schedules/moves.ts";
@@ -165,7 +169,22 @@ const beginWork = async (frame: Frame): Promise<void> => {
       return jobs.work(isClosing);
     },
   });
-  const ofLetters = { topology: pipeline, pool, kafka, wire, produce, hides: suppressions.hides, metrics, log };
+  const { hides } = suppressions;
+  const readmit = await openReadmission(frame, { pool, wire });
+  const ofLetters = { topology: pipeline, pool, kafka, wire, produce, readmit, hides, metrics, log };
   for (const open of [deadLetterIndex, deadLetterRetries])
     await begin(withWire(await scope.open("dead letters", () => open(ofLetters))));
+};
+
+/** What an edge refused is admitted as the edge would now, by the clients and the pepper of now. */
+const openReadmission = async (
+  { config, log, scope }: Frame,
+  { pool, wire }: Pick<LetterPorts, "pool" | "wire">,
+): Promise<LetterPorts["readmit"]> => {
+  const { INSTANCE_NAME: instance, TRIBUTARY_SECRET: keyring } = config;
+  const secrets = openInstallationSecrets(pool, { instance, keyring, log, fail: scope.fail, signal: scope.closing });
+  const onError = (error: unknown) => log.warn("reference.not_refreshed", { error });
+  const { reference } = await scope.open("reference", () => closing(openReference(pool, { onError })));
+  const ports = { keyring, wire, facts: clientFactsOf(secrets.pepper, reference), clock: Date.now };
+  return (kept, root) => readmitted(ports, kept, root);
 };

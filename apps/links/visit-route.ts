@@ -13,10 +13,11 @@ import { Problem } from "../../infra/http/problem.ts";
 import { senderOf } from "../../infra/http/sender.ts";
 import { Unavailable } from "../../infra/runtime/errors.ts";
 import type { RequestCounts } from "../../infra/runtime/metrics.ts";
-import type { AskClientFacts, ClientFacts } from "../../modules/edges/facts.ts";
+import type { AskClientFacts } from "../../modules/edges/facts.ts";
 import { type HostedEdge, type HostPorts, hostEdge } from "../../modules/edges/host-edge.ts";
 import type { Path } from "../../modules/edges/path.ts";
 import type { LinkBody, LinkFacts } from "../../processors/admit/link.ts";
+import type { RequestFacts } from "../../processors/admit/request-terms.ts";
 import type { EventReceived } from "../../schemas/generated.ts";
 import type { UnixMs } from "../../stream/flow.ts";
 import { pipeline } from "../../topology.ts";
@@ -115,7 +116,7 @@ interface Click {
 const stored = async (
   edge: HostedEdge<LinkBody, LinkFacts, EventReceived>,
   visit: Visit,
-  { link, click, now, ...client }: Click & ClientFacts,
+  { link, click, now, ...client }: Click & RequestFacts,
 ): Promise<number> => {
   const { request, host, path, query, address, isSecure } = visit;
   const body = {
@@ -142,7 +143,7 @@ const stored = async (
 const cookieFor = (
   { host, isSecure }: Visit,
   to: string,
-  { link, click, client, now }: Click & { readonly client: ClientFacts | null | undefined },
+  { link, click, client, now }: Click & { readonly client: RequestFacts | null | undefined },
 ): { readonly "Set-Cookie"?: string } => {
   if (click === null || !client || client.consentDefault === 0) return {};
   const maxAgeSec = Math.floor((click.clicked_at + clickWindowMs(link.client) - now) / 1_000);

@@ -11,6 +11,7 @@ import { table } from "../../infra/runtime/output.ts";
 import { hostings } from "../../modules/groups/group-holds.ts";
 import { hostsNow } from "../../modules/groups/hosts.ts";
 import type { Demo } from "../../modules/installation/seed.ts";
+import { snippetOf } from "../../modules/pixel/snippet.ts";
 import { summary } from "../../modules/reports/report.ts";
 import { eventCounts, freshness } from "../../sinks/analytics/reads.ts";
 import { readersOf } from "../../stream/topology.ts";
@@ -137,13 +138,15 @@ export const head = ({ run, demo }: Pick<ScreenOptions, "run" | "demo">): string
     `{"t":"purchase","ts":'$(date +%s000)',"cid":${shop.id},"did":"my-device",` +
     `"props":{"order_id":"'$RANDOM'","revenue":"499.00","currency":"MXN",` +
     `"product_id":"lamp","quantity":1,"coupon":"VERDE10"}}`;
+  const pixel = apps.pixel?.url ?? "-";
   return [
-    `Tributary  ingest ${apps.ingest?.url ?? "-"}  kafka ` +
+    `Tributary  ingest ${apps.ingest?.url ?? "-"}  pixel ${pixel}  kafka ` +
       `${"brokers" in services.kafka! ? services.kafka.brokers : "-"}  more: npx tributary status`,
     "",
     `curl -s ${apps.ingest?.url}/ingest/batch -H 'Authorization: Bearer ${shop.ingest_token}' -H ` +
       `'Content-Type: application/json' -d '{"events":[${event}]}'`,
     "",
     ...linksOf(demo),
+    `in the head of a page: ${snippetOf(shop.id).replace("{pixel_url}", pixel).replaceAll(/\n\s*/g, " ")}`,
   ].join("\n");
 };

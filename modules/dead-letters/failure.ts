@@ -121,6 +121,11 @@ const rootOf = (kept: Kept, source: Position): string => {
 
 const clientOf = (data: any): number | null =>
   data.client_id ?? data.event?.client_id ?? data.attributed?.event.client_id ?? null;
+/** What an edge refused was never a record: its letter says whose it is. */
+const clientNamed = ({ headers }: Kept): number | null => {
+  const id = Number(textOf(headers, letterHeaders.client) ?? Number.NaN);
+  return Number.isInteger(id) && id > 0 && id < INT ? id : null;
+};
 const eventIdOf = ({ record, event }: Held): string =>
   String(
     event?.event_id ??
@@ -163,7 +168,7 @@ export const failureOf = async (wire: Wire, kept: Kept, at: Position, appendedAt
     source: from,
     kept: at,
     event_id: held === undefined ? null : eventIdOf(held),
-    client_id: held === undefined ? null : clientOf(held.record.data),
+    client_id: held === undefined ? clientNamed(kept) : clientOf(held.record.data),
     first_failed_at: Number.isFinite(first) ? first : appendedAt,
     failed_at: appendedAt,
   };

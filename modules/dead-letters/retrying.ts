@@ -5,6 +5,7 @@ import { placeOf } from "../../infra/kafka/kafka.ts";
 import type { Position, UnixMs } from "../../stream/flow.ts";
 import type { InputMessage, OutputMessage, Produce } from "../../stream/messages.ts";
 import type { Wire } from "../../stream/wire.ts";
+import { topics } from "../../topics.ts";
 import { reentryOf } from "./failure.ts";
 import type { Letter } from "./letter.ts";
 import type { Attempt } from "./letter-index.ts";
@@ -24,12 +25,17 @@ export interface RetryPorts {
   readonly pick: (places: readonly Position[]) => Promise<ReadonlyMap<string, Kept>>;
   readonly produce: Produce;
   readonly wire: Wire;
+  /**
+   * What becomes of something that an edge refused, tried once more: records, or its letter again.
+   * Undefined for what no edge has kept.
+   */
+  readonly readmit: (kept: Kept, root: string) => readonly OutputMessage[] | undefined;
   /** Who was erased; rejects while that is not known, and then nothing is sent. */
   readonly hides: () => Promise<Hides | undefined>;
   readonly clock: () => UnixMs;
 }
 
-type Reentry = OutputMessage | "bytes_lost" | "no_way_back" | "erased";
+type Reentry = readonly OutputMessage[] | "bytes_lost" | "no_way_back" | "erased";
 
 /**
  * Sending takes seconds; a minute outlasts a broker that starts again, and is how long a letter of
@@ -46,7 +52,7 @@ const LEASE_MS = 60_000;
  * keeper that looks next
  */
 export const sendDue = async (
-  { claims, pick, produce, wire, hides, clock }: RetryPorts,
+  { claims, pick, produce, hides, clock, ...ports }: RetryPorts,
   most: number,
 ): Promise<number> => {
   const letters = await claims.claim(most, clock(), LEASE_MS);
@@ -56,12 +62,16 @@ export const sendDue = async (
   const kept = await pick(letters.map((letter) => letter.kept));
   const messages = new Map<string, Reentry>();
   const sent: Letter[] = [];
-  const ends: Record<Exclude<Reentry, OutputMessage>, Letter[]> = { bytes_lost: [], no_way_back: [], erased: [] };
+  const ends: Record<Exclude<Reentry, readonly OutputMessage[]>, Letter[]> = {
+    bytes_lost: [],
+    no_way_back: [],
+    erased: [],
+  };
   for (const { root, kept: place } of letters) {
     // What one letter of a root has lost another one may still have.
     if ((messages.get(root) ?? "bytes_lost") !== "bytes_lost") continue;
     const record = kept.get(placeOf(place));
-    messages.set(root, record === undefined ? "bytes_lost" : await reentryOf(wire, record, root, hidden));
+    messages.set(root, record === undefined ? "bytes_lost" : await reentry(ports, record, root, hidden));
   }
   for (const letter of letters) {
     const message = messages.get(letter.root)!;
@@ -73,9 +83,35 @@ export const sendDue = async (
     await claims.park(ends.no_way_back, "no reader of the pipeline refused it, so there is no way back");
   if (ends.erased.length > 0) await claims.discard(ends.erased, "its subject was erased", clock());
   if (sent.length > 0) {
-    await produce([...messages.values()].filter((message) => typeof message !== "string"));
+    await produce([...messages.values()].flatMap((message) => (typeof message === "string" ? [] : message)));
     hit("dlq-produced");
     await claims.sent(sent, clock());
   }
   return letters.length;
+};
+
+const reentry = async (
+  { wire, readmit }: Pick<RetryPorts, "wire" | "readmit">,
+  record: Kept,
+  root: string,
+  hidden: Hides | undefined,
+): Promise<Reentry> => {
+  const again = await reentryOf(wire, record, root, hidden);
+  if (again === "no_way_back") return admittedNow(wire, readmit(record, root), hidden);
+  return typeof again === "string" ? again : [again];
+};
+
+/** A subject that was erased does not come back by way of a letter that no one could read. */
+const admittedNow = (
+  wire: Wire,
+  messages: readonly OutputMessage[] | undefined,
+  hidden: Hides | undefined,
+): Reentry => {
+  if (messages === undefined) return "no_way_back";
+  const { eventsRaw } = topics;
+  const isErased = messages.some(({ topic, value }) => {
+    if (hidden === undefined || topic !== eventsRaw.name) return false;
+    return hidden(wire.decode(eventsRaw, value, { topic, partition: -1, offset: -1 }), topic);
+  });
+  return isErased ? "erased" : messages;
 };

@@ -5,7 +5,7 @@ import { type Identify, identifyFor, pepperOf } from "../../domain/device-id.ts"
 import type { Reference } from "../../domain/reference/reference.ts";
 import { Unavailable } from "../../infra/runtime/errors.ts";
 import type { BatchFacts } from "../../processors/admit/batch.ts";
-import { consentDefaultOf } from "../../processors/admit/consent-default.ts";
+import { consentDefaultOf, type RequestFacts } from "../../processors/admit/request-terms.ts";
 import type { UnixMs } from "../../stream/flow.ts";
 import type { Token } from "../access/tokens.ts";
 
@@ -15,15 +15,12 @@ import type { Token } from "../access/tokens.ts";
 const DEVICES_REMEMBERED = 100_000;
 const CLIENTS_REMEMBERED = 8;
 
-/** What every edge asks of a client, by whatever way its events come. */
-export type ClientFacts = Pick<BatchFacts, "clientId" | "segments" | "consentDefault" | "identify">;
-
 /**
  * By client id; null for a client that is archived, undefined for one that is not in the picture.
  * Throws Unavailable while there is no picture, or the pepper is not known to be the
  * installation's.
  */
-export type AskClientFacts = (clientId: number, now: UnixMs) => ClientFacts | null | undefined;
+export type AskClientFacts = (clientId: number, now: UnixMs) => RequestFacts | null | undefined;
 
 export const clientFactsOf = (pepper: () => string, reference: () => Reference | undefined): AskClientFacts => {
   const identities = new Map<number, Identify>();

@@ -24,6 +24,7 @@ export const apps: readonly App[] = [
   // nothing sends to it it stays small.
   { name: "ingest-standby", module: "apps/ingest/main.js", login: "ingest", nodeArgs: SMALL },
   { name: "links", module: "apps/links/main.js", login: "ingest", nodeArgs: SMALL },
+  { name: "pixel", module: "apps/pixel/main.js", login: "ingest", nodeArgs: SMALL },
   {
     name: "worker-chain",
     module: "apps/worker/main.js",

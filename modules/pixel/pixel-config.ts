@@ -20,6 +20,17 @@ export interface PixelConfig {
 }
 export type SavedPixelConfig = PixelConfig & { readonly version: number };
 
+/** As long as a client set nothing; the statement below says the same. */
+export const defaultPixel: Omit<PixelConfig, "jurisdiction" | "consent_default"> = {
+  allowed_domains: [],
+  tracked_events: ["page_view", "purchase", "lead_submit"],
+  replay_enabled: false,
+  replay_sample_rate: 0,
+  consent_replay: false,
+  tracking_type: "PIXEL",
+  auto_signals: true,
+};
+
 /** Undefined when the client is none of these. A client that set nothing has version 1. */
 export const readPixelConfig = async (
   tx: PoolClient,

@@ -111,3 +111,17 @@ export const activityOf = async (
     last_seen_at: row === undefined || row.newest === 0 ? null : row.newest * 1_000,
   };
 };
+
+/** Of every source within the last week. Throws when it takes longer. */
+export const purchasesOf = async (clickhouse: Clickhouse, clientId: number, mostMs: number): Promise<number> => {
+  const asked = readRows(clickhouse, scopeOf(clientId), {
+    from: "rollups",
+    columns: { events: count("sum(events)") },
+    where: [
+      cond`event_type in ('purchase', 'ext_purchase') and grain = 'day'`,
+      cond`bucket >= now() - interval ${bind("UInt16", 8)} day`,
+    ],
+  });
+  const [row] = await withTimeout(mostMs, asked, "the purchases are not known in time");
+  return row?.events ?? 0;
+};

@@ -33,6 +33,10 @@ export interface Terms {
   readonly userAgent: RequestUserAgent | null;
   /** Which request brought them; null where there are no receipts. */
   readonly batchId: string | null;
+  /** A name that does not match becomes a custom event of that name, instead of a refusal. */
+  readonly takesAnyName?: boolean;
+  /** Kept on every event, e.g. what an edge read in a header. */
+  readonly warnings?: readonly string[];
 }
 
 /** Without personal data, and whether any was in it. */
@@ -46,6 +50,8 @@ type Given = Readonly<Record<string, unknown>>;
 const MAX_DID = 256;
 const MAX_CLICK_ID = 256;
 const MAX_SESSION = 256;
+/** 1 to 64 characters that can be seen, spaces between them too. */
+const PRINTABLE_NAME = /^[^\p{C}\p{Z}](?:[^\p{C}]{0,62}[^\p{C}\p{Z}])?$/u;
 const MAX_USER_AGENT = 1_024;
 const LEAD_EMAIL = /^[0-9a-f]{64}$/;
 /** Every device that a sender could not name would become one person. */
@@ -89,9 +95,9 @@ export const admitEvent = (given: unknown, terms: Terms): Admission<EventReceive
 
 const recordOf = (given: Given, terms: Terms): EventReceived => {
   const shape = checkShape(given, terms.texts);
-  const warnings: string[] = [];
+  const warnings: string[] = terms.warnings === undefined ? [] : [...terms.warnings];
   const senderEventId = eventIdOf(given.event_id);
-  const sentType = typeOf(given.t);
+  const sentType = typeOf(given.t, terms);
   const ts = timeOf(given.ts, terms);
   checkClient(given.cid, terms);
   const did = deviceOf(given.did, terms, warnings);
@@ -101,7 +107,7 @@ const recordOf = (given: Given, terms: Terms): EventReceived => {
   const clean = (text: string | null): string | null =>
     text === null || !shape.mayBePersonal ? text : cleanText(text, terms, warnings);
   const url = clean(textOf(given.url, "url") ?? (typeof props.url === "string" && props.url !== "" ? props.url : null));
-  const name = sentType === "custom" ? nameIn(props) : sentType;
+  const name = sentType === "custom" ? nameIn(props) : clean(sentType);
   const known = name === null ? undefined : eventTypeOf(name);
   if (known !== undefined && sentType === "custom") warnings.push("custom_name_is_type");
   const lifted =
@@ -174,8 +180,8 @@ const senderIdIn = (given: unknown): string | null => {
   return typeof id === "string" ? cut(id, 128) : null;
 };
 
-const typeOf = (given: unknown): string =>
-  typeof given === "string" && CUSTOM_NAME.test(given)
+const typeOf = (given: unknown, { takesAnyName }: Terms): string =>
+  typeof given === "string" && (CUSTOM_NAME.test(given) || (takesAnyName === true && PRINTABLE_NAME.test(given)))
     ? given
     : refuse(
         "unknown_type",

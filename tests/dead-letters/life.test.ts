@@ -148,6 +148,7 @@ const world = (random: () => number) => {
       log.append(messages);
     },
     wire,
+    readmit: () => undefined,
     hides: async () => undefined,
     clock: () => now,
   };

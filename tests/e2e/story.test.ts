@@ -92,11 +92,11 @@ const loginsIn = async (url: string): Promise<readonly string[]> => {
     await until("each app was seen in Postgres", 60_000, async () => {
       const { rows } = await pool.query<{ login: string; app: string }>(
         "select distinct usename::text as login, split_part(application_name, '-', 2) as app from pg_stat_activity " +
-          "where application_name ~ '^tributary-(ingest|worker|api|keeper)'",
+          "where application_name ~ '^tributary-(ingest|pixel|worker|api|keeper)'",
       );
       for (const { login, app } of rows) seen.add(`${app} as ${login}`);
       const apps = new Set([...seen].map((line) => line.split(" ")[0]));
-      if (apps.size < 4) throw new Error(`so far ${[...seen].join(", ")}`);
+      if (apps.size < 5) throw new Error(`so far ${[...seen].join(", ")}`);
     });
     return [...seen].sort();
   } finally {
@@ -140,7 +140,9 @@ test("the next start finds both stories, and Ctrl-C stops everything it started 
   expect(await answer.json()).toEqual([{ events: 18 }]);
   await clickhouse.close();
   expect(await loginsIn(services.postgres.url)).toEqual(
-    ["api", "ingest", "keeper", "worker"].map((app) => `${app} as tributary_app_${app}`),
+    ["api as api", "ingest as ingest", "keeper as keeper", "pixel as ingest", "worker as worker"].map((login) =>
+      login.replace(" as ", " as tributary_app_"),
+    ),
   );
 
   // As a terminal does it: to the whole foreground group, and that is not where the servers are.

@@ -1,7 +1,7 @@
 // What a visitor who has said nothing agreed to, by where they are.
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { consentDefaultOf } from "../../processors/admit/consent-default.ts";
+import { consentDefaultOf } from "../../processors/admit/request-terms.ts";
 
 test.each(["EU", "UK", "BR"] as const)("in %s nothing, whatever the client's default", (jurisdiction) =>
   fc.assert(

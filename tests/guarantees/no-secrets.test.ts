@@ -111,6 +111,7 @@ test("the search finds a canary in every form", () => {
 test.each([
   ["ingest", []],
   ["links", []],
+  ["pixel", []],
   ["api", []],
   ["keeper", []],
   ["worker", ["enrich,score,attribute", "settle", "analytics", "archive"]],

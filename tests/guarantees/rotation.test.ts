@@ -14,9 +14,9 @@ import { environmentOf, type Product, root, spawned, startProduct, until } from 
 import { freePort } from "../support/ingest.ts";
 
 const NEW = randomBytes(32).toString("base64");
-const WORKERS_FIRST = ["worker-chain", "worker-money", "ingest"];
+const WORKERS_FIRST = ["worker-chain", "worker-money", "keeper", "ingest"];
 const running = apps
-  .filter(({ name }) => [...WORKERS_FIRST, "keeper"].includes(name))
+  .filter(({ name }) => WORKERS_FIRST.includes(name))
   .map((app) => ({ ...app, env: { LOG_LEVEL: "debug" } }));
 
 let product: Product;
@@ -110,7 +110,9 @@ test("a secret takes the place of another: no device is lost, and what the old o
 
   // Both are good, the new one signs.
   const both = `${NEW},${old}`;
-  expect((await secrets(both, "rotate")).next).toContain("still without it: ingest, worker-chain, worker-money");
+  expect((await secrets(both, "rotate")).next).toContain(
+    "still without it: ingest, keeper, worker-chain, worker-money",
+  );
   await restarted(both);
   expect(await secrets(both, "rotate")).toMatchObject({ step: "reseal" });
   expect(await secrets(both, "rotate", "--yes")).toMatchObject({ step: "wait", resealed: 3 });

@@ -28,6 +28,7 @@ test("the keeper probes its stores while the registry, the log and every store a
   const [away, opsPort] = [await closedPort(), await closedPort()];
   const config = readConfig({
     OPS_PORT: String(opsPort),
+    TRIBUTARY_SECRET: "pL3vQ9xT7mK1wZ8rN4sB6yD2hJ5cF0gA",
     KAFKA_BROKERS: `127.0.0.1:${away}`,
     SCHEMA_REGISTRY_URL: `http://127.0.0.1:${away}`,
     POSTGRES_URL: `postgres://app:secret@127.0.0.1:${away}/tributary`,

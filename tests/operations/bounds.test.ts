@@ -5,7 +5,7 @@ import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
-const APPS = ["apps/ingest", "apps/links", "apps/api", "apps/keeper", "apps/worker"];
+const APPS = ["apps/ingest", "apps/links", "apps/pixel", "apps/api", "apps/keeper", "apps/worker"];
 /** `infra/embedded` runs the servers of a laptop, and none of the product's own. */
 const INFRA = ["avro", "clickhouse", "http", "kafka", "objects", "postgres", "redis", "runtime", "spool"];
 const FOLDERS = [...APPS, ...INFRA.map((folder) => `infra/${folder}`), "modules", "processors", "domain", "sinks"];
@@ -69,6 +69,8 @@ const lasting: Readonly<Record<string, string>> = {
   "modules/alerts/delivery.ts mailed": "200 incidents",
   "modules/edges/facts.ts identities": "8 clients, each with a memo of 100,000 devices",
   "modules/edges/path-checks.ts unsaved": "100 checks",
+  "modules/pixel/sightings.ts noted": "20,000 sightings, written every ten seconds",
+  "modules/pixel/sightings.ts subjects": "clients of the reference data, emptied with what was noted",
   "modules/edges/places.ts #refusing": "the two places",
   "modules/groups/revised.ts recorded": "partitions, emptied when the member joins",
   "modules/replays/replay-writes.ts ends": "30,000 messages under way",

@@ -8,6 +8,7 @@ import { readConfig as apiConfig } from "../../apps/api/config.ts";
 import { readConfig as ingestConfig } from "../../apps/ingest/config.ts";
 import { readConfig as keeperConfig } from "../../apps/keeper/config.ts";
 import { readConfig as linksConfig } from "../../apps/links/config.ts";
+import { readConfig as pixelConfig } from "../../apps/pixel/config.ts";
 import { readConfig as workerConfig } from "../../apps/worker/config.ts";
 import { brokerSettings } from "../../infra/embedded/services/kafka.ts";
 import { appCommands } from "../../infra/embedded/services/redis.ts";
@@ -109,7 +110,7 @@ describe("docker-compose.yml", () => {
     const ports = services.flatMap(([, { ports = [] }]) => ports);
     for (const port of ports) expect(port).toMatch(/^127\.0\.0\.1:\d+:\d+$/);
     expect(new Set(ports.map((port) => port.split(":")[1])).size).toBe(ports.length);
-    expect(ports.length).toBe(12);
+    expect(ports.length).toBe(13);
   });
 
   test("Kafka names the port on which it is published", () => {
@@ -160,6 +161,7 @@ describe("docker-compose.yml", () => {
   test("the configuration of every app is whole, and names no variable that there is not", () => {
     const configs: Readonly<Record<string, (env: Readonly<Record<string, string>>) => unknown>> = {
       ingest: ingestConfig,
+      pixel: pixelConfig,
       worker: workerConfig,
       keeper: keeperConfig,
       links: linksConfig,
@@ -278,7 +280,7 @@ describe("the Dockerfile", () => {
           else if (!/^(node:|#)/.test(target!) && !(name in dependencies)) missing.push(`${file}: ${target}`);
         }
       };
-      for (const app of ["ingest", "worker", "keeper", "api", "cli"]) walk(`apps/${app}/main.ts`);
+      for (const app of ["ingest", "pixel", "worker", "keeper", "api", "cli"]) walk(`apps/${app}/main.ts`);
       expect(seen.size).toBeGreaterThan(80);
       expect(missing).toEqual([]);
     },

@@ -6,6 +6,7 @@ import { readConfig as apiConfig } from "../../apps/api/config.ts";
 import { readConfig as ingestConfig } from "../../apps/ingest/config.ts";
 import { readConfig as keeperConfig } from "../../apps/keeper/config.ts";
 import { readConfig as linksConfig } from "../../apps/links/config.ts";
+import { readConfig as pixelConfig } from "../../apps/pixel/config.ts";
 import { readConfig as workerConfig } from "../../apps/worker/config.ts";
 import { type Ops, openOps } from "../../infra/http/side-port.ts";
 import { openMetrics } from "../../infra/runtime/metrics.ts";
@@ -27,6 +28,7 @@ const env = {
 const configs = {
   ingest: ingestConfig,
   links: linksConfig,
+  pixel: pixelConfig,
   worker: workerConfig,
   keeper: keeperConfig,
   api: apiConfig,

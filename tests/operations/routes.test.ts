@@ -10,6 +10,7 @@ import { apiApp } from "../../apps/api/server.ts";
 import { openEdges } from "../../apps/ingest/edges.ts";
 import { ingestApp } from "../../apps/ingest/server.ts";
 import { visitRoute } from "../../apps/links/visit-route.ts";
+import { routesOf as pixelRoutes } from "../../apps/pixel/routes.ts";
 import type { DirectRoute } from "../../infra/http/direct/direct-host.ts";
 import { roles } from "../../modules/access/users.ts";
 
@@ -40,7 +41,10 @@ const hosts: Readonly<Record<string, Express>> = {
   ),
 };
 /** The hosts on node:http alone. */
-const direct: Readonly<Record<string, readonly DirectRoute[]>> = { links: [visitRoute({} as never)] };
+const direct: Readonly<Record<string, readonly DirectRoute[]>> = {
+  links: [visitRoute({} as never)],
+  pixel: pixelRoutes({ scripts: {} } as never),
+};
 /** The one segment below a path has a name in the table alone. */
 const servedDirectly = (routes: readonly DirectRoute[]): readonly string[] =>
   routes.flatMap(({ path, methods }) =>

@@ -23,7 +23,7 @@ import {
   parkLetters,
   wakeLetters,
 } from "../../../modules/dead-letters/letter-index.ts";
-import { sendDue } from "../../../modules/dead-letters/retrying.ts";
+import { type RetryPorts, sendDue } from "../../../modules/dead-letters/retrying.ts";
 import { hostings } from "../../../modules/groups/group-holds.ts";
 import { hostsNow } from "../../../modules/groups/hosts.ts";
 import { type Topology, writesRows } from "../../../stream/flow.ts";
@@ -41,6 +41,7 @@ export interface LetterPorts {
   /** Opened for every topic that the pipeline reads. */
   readonly wire: Wire;
   readonly produce: Produce;
+  readonly readmit: RetryPorts["readmit"];
   readonly hides: () => Promise<Hides | undefined>;
   readonly metrics: Pick<Metrics, "setOpenLetters">;
   readonly log: Pick<Log, "error">;
@@ -124,7 +125,7 @@ export const deadLetterIndex = ({ pool, kafka, wire, log }: LetterPorts): Resour
 };
 
 export const deadLetterRetries = (ports: LetterPorts): Resource<Schedule> => {
-  const { topology, pool, kafka, wire, produce, hides, metrics } = ports;
+  const { topology, pool, kafka, wire, produce, readmit, hides, metrics } = ports;
   const admin = lastingAdmin(kafka, ADMIN_MS);
   const see = confirmReprocessed(topology, {
     admin: {
@@ -150,6 +151,7 @@ export const deadLetterRetries = (ports: LetterPorts): Resource<Schedule> => {
     pick: (places) => kafka.pick(places),
     produce,
     wire,
+    readmit,
     hides,
     clock: Date.now,
   } satisfies Parameters<typeof sendDue>[0];

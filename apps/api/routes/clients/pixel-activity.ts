@@ -3,24 +3,35 @@ import { within } from "../../../../infra/runtime/timing/within.ts";
 import { ingestPath } from "../../../../modules/edges/ingest-path.ts";
 import { findingsOf } from "../../../../modules/pixel/findings.ts";
 import { readPixelConfig, type SavedPixelConfig } from "../../../../modules/pixel/pixel-config.ts";
-import { activityOf, newestEvents } from "../../../../modules/rollups/rollup-reads.ts";
+import { readSightings } from "../../../../modules/pixel/sightings.ts";
+import { activityOf, newestEvents, purchasesOf } from "../../../../modules/rollups/rollup-reads.ts";
 import { readIngestStatus, readPixelActivity } from "../../contract/clients/pixel.ts";
 import { notFound } from "../../request/accept.ts";
 import { type ApiPorts, type Ask, type Route, route } from "../../route.ts";
 
 /** Screens ask again and again: better no answer than a late one. */
 const MOST_MS = 1_500;
+const WEEK_MS = 7 * 24 * 3_600_000;
 const FLOWING_MS = 15 * 60_000;
 const STATUS = { operational: "ok", primary_down: "degraded", both_down: "down" } as const;
 
 export const routes = ({ pool, clickhouse }: Pick<ApiPorts, "pool" | "clickhouse">): readonly Route[] => [
   route(readPixelActivity, async (ask) => {
-    const config = await visible(ask, ask.params.id);
-    const activity = await activityOf(clickhouse, ask.params.id, "pixel", MOST_MS).catch(() => undefined);
-    if (activity === undefined)
+    const { id } = ask.params;
+    const config = await visible(ask, id);
+    const since = Date.now() - WEEK_MS;
+    const [sightings, known] = await Promise.all([
+      ask.read((tx, { clients }) => readSightings(tx, id, clients, since)),
+      Promise.all([activityOf(clickhouse, id, "pixel", MOST_MS), purchasesOf(clickhouse, id, MOST_MS)]).catch(
+        () => undefined,
+      ),
+    ]);
+    if (known === undefined)
       return { body: { has_activity: false, events_last_hour: 0, last_seen_at: null, checked: false, findings: [] } };
+    const [activity, purchases] = known;
     const has_activity = activity.events_last_hour > 0;
-    return { body: { has_activity, ...activity, checked: true, findings: findingsOf(activity, config) } };
+    const findings = findingsOf({ ...activity, purchases, sightings }, config);
+    return { body: { has_activity, ...activity, checked: true, findings } };
   }),
 
   route(readIngestStatus, async (ask) => {

@@ -1,0 +1,136 @@
+// The routes of the host of pixels. Events are answered the same whatever becomes of them, once it
+// is stored.
+import type { OutgoingHttpHeaders } from "node:http";
+import { type DirectRoute, send, type Visit } from "../../infra/http/direct/direct-host.ts";
+import { Problem } from "../../infra/http/problem.ts";
+import { withBody } from "../../infra/http/read-body.ts";
+import { senderOf } from "../../infra/http/sender.ts";
+import { Unavailable } from "../../infra/runtime/errors.ts";
+import type { RequestCounts } from "../../infra/runtime/metrics.ts";
+import type { Arrival } from "../../stream/flow.ts";
+import { bodyOf, GIF } from "./gif.ts";
+import { ANY_ORIGIN, corsOf, deviceCookie, originOf } from "./pages.ts";
+import { type Script, scriptRoute } from "./script.ts";
+import type { Sent, Take, TakenEvents } from "./take.ts";
+
+export interface PixelRoutes {
+  readonly take: Take;
+  /** What browsers may know of a client's configuration; undefined: there is no such client. */
+  readonly configOf: (clientId: number) => object | undefined;
+  /** By path; undefined: it was not built. */
+  readonly scripts: Readonly<Record<`/${string}`, Script | undefined>>;
+  readonly count: (counts: RequestCounts) => void;
+  readonly now: () => number;
+}
+
+/** Larger ones are kept up to their first 64 KiB; of one beyond this nothing is. */
+const READ_BYTES = 256 * 1024;
+const MAX_BYTES = 64 * 1024;
+
+/** The one that pages name, and what it loads later. */
+const SCRIPTS = ["/r.js", "/vitals.js"] as const;
+
+export const routesOf = (parts: PixelRoutes): readonly DirectRoute[] => [
+  ...SCRIPTS.map((path) => scriptRoute(path, parts.scripts[path])),
+  { path: "/e", methods: { GET: image(parts), POST: events(parts), OPTIONS: preflight("GET, HEAD, POST, OPTIONS") } },
+  { path: "/ping", methods: { GET: (visit) => send(visit, 204, { ...ANY_ORIGIN, "Timing-Allow-Origin": "*" }) } },
+  { path: "/config", methods: { GET: config(parts), OPTIONS: preflight("GET, HEAD, OPTIONS") } },
+];
+
+const events =
+  ({ take, count, now }: PixelRoutes) =>
+  async (visit: Visit): Promise<void> => {
+    const done = counted(visit, count);
+    allowAnyOrigin(visit);
+    const sentBy = { address: visit.address };
+    const taken = await withBody(visit.request, sentBy, (raw) => take(sentOf(visit, raw, now())), READ_BYTES).catch(
+      (error: unknown) => {
+        if (!isMalformed(error)) throw error;
+        return take(sentOf(visit, Buffer.alloc(0), now()));
+      },
+    );
+    done(taken);
+    const cookie = taken.isSeen ? deviceCookie(visit, taken.did) : {};
+    send(visit, 204, { ...corsOf(visit, taken.domains), ...cookie });
+  };
+
+/** Its bytes are no body, or too many: kept as what they are, and answered as all others. */
+const isMalformed = (error: unknown): boolean =>
+  error instanceof Problem &&
+  (error.kind === "payload_too_large" || (error.kind === "bad_request" && error.headers.Connection === undefined));
+
+/** The image comes back whatever happens: there is no one to read a problem. */
+const image =
+  ({ take, count, now }: PixelRoutes) =>
+  async (visit: Visit): Promise<void> => {
+    const headers = { ...ANY_ORIGIN, "Content-Type": "image/gif", "Cross-Origin-Resource-Policy": "cross-origin" };
+    if (visit.request.method === "HEAD") return send(visit, 200, headers, GIF);
+    const done = counted(visit, count);
+    const receivedAt = now();
+    const { body, did } = bodyOf(visit, receivedAt);
+    try {
+      const taken = await take(sentOf(visit, body, receivedAt));
+      done(taken);
+      send(visit, 200, { ...headers, ...(taken.isSeen ? deviceCookie(visit, did) : {}) }, GIF);
+    } catch (error) {
+      if (error instanceof Problem && error.kind === "rate_limited") return send(visit, 200, headers, GIF);
+      if (!(error instanceof Unavailable)) throw error;
+      send(visit, 503, { ...headers, "Retry-After": String(error.retryAfterSec) }, GIF);
+    }
+  };
+
+const config =
+  ({ configOf }: PixelRoutes) =>
+  (visit: Visit): void => {
+    allowAnyOrigin(visit);
+    const [given, ...more] = new URLSearchParams(visit.query).getAll("cid");
+    const clientId = more.length === 0 && /^[1-9]\d{0,9}$/.test(given ?? "") ? Number(given) : 0;
+    const found = configOf(clientId);
+    if (found === undefined) throw new Problem("not_found", "cid names no client: send ?cid=<client id>");
+    const headers = { ...ANY_ORIGIN, "Cache-Control": "public, max-age=300", "Content-Type": "application/json" };
+    send(visit, 200, headers, JSON.stringify(found));
+  };
+
+const preflight =
+  (methods: string) =>
+  (visit: Visit): void => {
+    const headers: OutgoingHttpHeaders = {
+      ...corsOf(visit, []),
+      Allow: methods,
+      "Access-Control-Allow-Methods": methods,
+      "Access-Control-Allow-Headers": "content-type",
+      "Access-Control-Max-Age": "86400",
+    };
+    send(visit, 204, headers);
+  };
+
+/** A problem that is thrown later can be read by the page as well. */
+const allowAnyOrigin = ({ response }: Visit): void =>
+  void response.setHeader("Access-Control-Allow-Origin", ANY_ORIGIN["Access-Control-Allow-Origin"]);
+
+const sentOf = (visit: Visit, raw: Buffer, receivedAt: number): Sent => {
+  const { headers } = visit.request;
+  const arrival: Arrival = {
+    receivedAt,
+    sender: senderOf(visit.address),
+    address: visit.address,
+    header: (name) => {
+      const value = headers[name];
+      return Array.isArray(value) ? value[0] : value;
+    },
+  };
+  return { body: raw, isTooLarge: raw.length > MAX_BYTES, arrival, origin: originOf(visit) };
+};
+
+/** Counts the answer when it is gone, with what `done` was called with. */
+const counted = ({ response }: Visit, count: PixelRoutes["count"]) => {
+  const began = performance.now();
+  let taken: Pick<TakenEvents, "accepted" | "refused"> = { accepted: 0, refused: new Map() };
+  response.once("close", () => {
+    const seconds = (performance.now() - began) / 1_000;
+    count({ edge: "pixel", status: response.statusCode, seconds, accepted: taken.accepted, refused: taken.refused });
+  });
+  return (found: typeof taken): void => {
+    taken = found;
+  };
+};

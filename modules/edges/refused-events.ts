@@ -1,0 +1,166 @@
+// Dead letters of an edge whose senders get to read no refusal: what was refused is kept as it
+// came, under a key of the installation, and admitted again when its letter is due.
+import type { Keyring } from "../../infra/runtime/keyring.ts";
+import type { RequestFacts } from "../../processors/admit/request-terms.ts";
+import { deadLetterOf, letterHeaders } from "../../stream/dead-letters.ts";
+import type { Admission, AnyEdge, Arrival, Recorded, UnixMs } from "../../stream/flow.ts";
+import type { InputMessage, OutputMessage } from "../../stream/messages.ts";
+import { edgesOf } from "../../stream/topology.ts";
+import type { Wire } from "../../stream/wire.ts";
+import { pipeline } from "../../topology.ts";
+import { seal, unseal } from "../access/sealed.ts";
+import type { AskClientFacts } from "./facts.ts";
+
+/** A request that brought something refused, as far as admitting it again needs it. */
+export interface RefusedArrival {
+  /** The client that it names, where there is one of this id. */
+  readonly clientId: number | null;
+  readonly arrival: Arrival;
+  /** A body that holds the one event that was refused, or all of a body that cannot be read. */
+  readonly body: Uint8Array;
+}
+export interface Why {
+  readonly code: string;
+  readonly message: string;
+}
+/** As it is kept; `body` in base64. */
+interface Kept {
+  readonly edge: string;
+  readonly client_id: number | null;
+  readonly received_at: UnixMs;
+  readonly address: string | null;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
+}
+
+/** What admission reads of a request. */
+const HEADERS = ["user-agent", "sec-gpc", "dnt"] as const;
+const MAX_BODY_BYTES = 65_536;
+const place = (edge: string): string => `dead letter/${edge}`;
+
+/** The record that keeps it; a body is cut at 64 KiB. Without personal data outside of the seal. */
+export const refusedLetter = (
+  edge: Pick<AnyEdge, "name" | "to">,
+  { clientId, arrival, body }: RefusedArrival,
+  { code, message }: Why,
+  keyring: Keyring,
+): OutputMessage => {
+  const headers = HEADERS.flatMap((name) => {
+    const value = arrival.header(name);
+    return value === undefined ? [] : [[name, value.slice(0, 1_024)] as const];
+  });
+  const kept: Kept = {
+    edge: edge.name,
+    client_id: clientId,
+    received_at: arrival.receivedAt,
+    address: arrival.address,
+    headers: Object.fromEntries(headers),
+    body: Buffer.from(body).subarray(0, MAX_BODY_BYTES).toString("base64"),
+  };
+  const letter = {
+    to: pipeline.deadLetters({ data: { source: edge.name } } as Recorded<any>),
+    stage: edge.name,
+    code,
+    message,
+    // It never had a place in the log.
+    position: { topic: edge.to.name, partition: -1, offset: -1 },
+    key: null,
+    value: Buffer.from(seal(JSON.stringify(kept), place(edge.name), keyring)),
+    headers: clientId === null ? {} : { [letterHeaders.client]: String(clientId) },
+  };
+  return deadLetterOf(letter, arrival.receivedAt);
+};
+
+export interface ReadmitPorts {
+  readonly keyring: Keyring;
+  readonly wire: Wire;
+  readonly facts: AskClientFacts;
+  readonly clock: () => UnixMs;
+}
+
+/**
+ * What goes into the log of a letter that is due: the records of what is admitted by the code and
+ * the reference data of now, under the ids and times of the first arrival, and a letter again of
+ * what is still refused. Undefined for a record that no edge has kept, or that cannot be opened.
+ * Throws Unavailable while the clients are not known.
+ */
+export const readmitted = (
+  { keyring, wire, facts, clock }: ReadmitPorts,
+  { value, headers }: Pick<InputMessage, "value" | "headers">,
+  root: string,
+): readonly OutputMessage[] | undefined => {
+  const stage = String(headers[letterHeaders.stage]);
+  const edge = edgesOf(pipeline).find(({ name }) => name === stage);
+  const kept = edge === undefined ? undefined : opened(value, edge.name, keyring);
+  if (edge === undefined || kept === undefined) return undefined;
+  const body = Buffer.from(kept.body, "base64");
+  const arrival: Arrival = {
+    receivedAt: kept.received_at,
+    sender: kept.address ?? "",
+    address: kept.address,
+    header: (name) => kept.headers[name],
+  };
+  const again = (why: Why): OutputMessage => {
+    const letter = refusedLetter(edge, { clientId: kept.client_id, arrival, body }, why, keyring);
+    return { ...letter, headers: { ...letter.headers, ...carried(headers), [letterHeaders.letter]: root } };
+  };
+  let accepted: { readonly events: readonly unknown[]; readonly clientId?: number | null };
+  try {
+    accepted = edge.accepts(body);
+  } catch (error) {
+    return [again(whyOf(error))];
+  }
+  // What one client was sent does not become another one's: the page was on that one's list.
+  const isOther = kept.client_id !== null && accepted.clientId !== kept.client_id;
+  const client = accepted.clientId == null || isOther ? undefined : facts(accepted.clientId, clock());
+  if (client === undefined || client === null) return [again(unknownClient)];
+  return admittedAgain(edge, accepted, { arrival, client, wire, again });
+};
+
+export const unknownClient: Why = { code: "unknown_client", message: "cid names no client that is in use" };
+export const whyOf = (error: unknown): Why => {
+  const { code, message } = error as { readonly code?: unknown; readonly message?: unknown };
+  if (typeof code !== "string" || typeof message !== "string") throw error;
+  return { code, message };
+};
+
+interface Again {
+  readonly arrival: Arrival;
+  readonly client: RequestFacts;
+  readonly wire: Wire;
+  readonly again: (why: Why) => OutputMessage;
+}
+
+const admittedAgain = (
+  edge: AnyEdge,
+  body: { readonly events: readonly unknown[] },
+  { arrival, client, wire, again }: Again,
+): readonly OutputMessage[] => {
+  const { to } = edge;
+  const found: OutputMessage[] = [];
+  for (const admission of edge.admit(body, arrival, client) as Iterable<Admission<any>>) {
+    if (admission.kind === "refused") return [again(admission.refusal)];
+    const { id, at, data } = admission;
+    const key = to.keyOf(data);
+    const position = { topic: to.name, partition: -1, offset: -1 };
+    const event = { id, key, at, receivedAt: arrival.receivedAt, position, data };
+    found.push({ topic: to.name, key, value: wire.encode(to, event, null) });
+  }
+  return found;
+};
+
+/** So that attempts are counted on, and the first failure stays. */
+const carried = (headers: InputMessage["headers"]): Record<string, string> => ({
+  [letterHeaders.attempt]: String(Number(headers[letterHeaders.attempt]?.toString() ?? 0) + 1),
+  [letterHeaders.firstFailedAt]: String(headers[letterHeaders.firstFailedAt] ?? ""),
+});
+
+const opened = (value: Buffer | null, edge: string, keyring: Keyring): Kept | undefined => {
+  const text = value?.toString("latin1") ?? "";
+  if (!text.startsWith("sealed:")) return undefined;
+  try {
+    return JSON.parse(unseal(text, place(edge), keyring)) as Kept;
+  } catch {
+    return undefined;
+  }
+};

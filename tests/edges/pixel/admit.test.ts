@@ -1,0 +1,138 @@
+// What a browser sends to the pixel, and what becomes of it as a record.
+import { describe, expect, test } from "vitest";
+import { identifyFor, pepperOf } from "../../../domain/device-id.ts";
+import { acceptsPixel, admitPixel } from "../../../processors/admit/pixel.ts";
+import type { EventReceived } from "../../../schemas/generated.ts";
+import { type Arrival, BadBody } from "../../../stream/flow.ts";
+import { noon } from "../../support/builders.ts";
+
+const facts = {
+  clientId: 7,
+  segments: [],
+  consentDefault: 0xff,
+  identify: identifyFor(pepperOf("a secret of the installation", 7), 100),
+};
+const arrivalWith = (headers: Readonly<Record<string, string>> = {}): Arrival => ({
+  receivedAt: noon,
+  sender: "198.51.100.9",
+  address: "198.51.100.9",
+  header: (name) => headers[name],
+});
+const view = { t: "page_view", ts: noon - 1_000, url: "https://shop.example/a" };
+const envelope = (over: object = {}, ...events: readonly object[]) => ({
+  cid: 7,
+  did: "visitor-1",
+  sid: "session-1",
+  events: events.length === 0 ? [view] : events,
+  ...over,
+});
+const admit = (given: unknown, headers: Readonly<Record<string, string>> = {}, over: object = {}) => [
+  ...admitPixel(acceptsPixel(Buffer.from(JSON.stringify(given))), arrivalWith(headers), { ...facts, ...over }),
+];
+const recordOf = (given: unknown, headers = {}, over = {}): EventReceived => {
+  const [admission] = admit(given, headers, over);
+  if (admission?.kind !== "accepted") throw new Error(JSON.stringify(admission));
+  return admission.data;
+};
+const codeOf = (given: unknown): string => {
+  const [admission] = admit(given);
+  return admission?.kind === "refused" ? admission.refusal.code : "accepted";
+};
+
+test("an event has what its envelope says for all, and its own where it brings it", () => {
+  const [first, second] = admit(envelope({}, view, { ...view, did: "visitor-2", sid: "session-2" }));
+  expect(first).toMatchObject({ kind: "accepted", data: { client_id: 7, sid: "session-1", source: "pixel" } });
+  expect(second).toMatchObject({ kind: "accepted", data: { sid: "session-2", client_side: true } });
+  const dids = [first, second].map((one) => (one?.kind === "accepted" ? one.data.did : ""));
+  expect(new Set(dids).size).toBe(2);
+});
+
+test("one event without an envelope is taken as well", () =>
+  expect(recordOf({ ...view, cid: "7", did: "visitor-1" })).toMatchObject({ t: "page_view", client_id: 7 }));
+
+test("address and browser are those of the request, whatever a page writes", () =>
+  expect(
+    recordOf(envelope({}, { ...view, ip: "203.0.113.1", ua: "a bank" }), { "user-agent": "Firefox" }),
+  ).toMatchObject({ ip: "198.51.100.9", ua: "Firefox", ip_source: "request", ua_source: "request" }));
+
+describe("the browser's signals", () => {
+  test.each([
+    [{ "sec-gpc": "1" }, ["gpc"]],
+    [{ dnt: "1" }, ["dnt"]],
+    [{ "sec-gpc": "1", dnt: "1" }, ["gpc", "dnt"]],
+    [{ "sec-gpc": "0", dnt: "null" }, []],
+  ])("%j are the warnings %j of every event", (headers, warnings) =>
+    expect(recordOf(envelope(), headers).warnings).toEqual(warnings),
+  );
+});
+
+test("a visitor who chose nothing has the default of the client, and a choice stands", () => {
+  expect(recordOf(envelope(), {}, { consentDefault: 0 }).consent).toBe(0);
+  expect(recordOf(envelope({ consent: 3 }), {}, { consentDefault: 0 }).consent).toBe(3);
+});
+
+describe("names", () => {
+  test("any printable name is a custom event of that name, beside its type or in its props", () => {
+    const name = "Añadió a favoritos ❤";
+    for (const given of [
+      { t: name },
+      { t: "custom", custom_name: name },
+      { t: "custom", props: { custom_name: name } },
+    ])
+      expect(recordOf(envelope({}, { ...view, ...given }))).toMatchObject({ t: "custom", custom_name: name });
+  });
+  test.each(["", " ", "a\nb", "a\u0000", "x".repeat(65), "\u202eabc", 5, null, {}])("%j is none", (t) =>
+    expect(codeOf(envelope({}, { ...view, t }))).toMatch(/unknown_type|bad_text/),
+  );
+  test("an e-mail in a name does not stay one", () => {
+    const { custom_name } = recordOf(envelope({}, { ...view, t: "Hi ana@shop.example" }));
+    expect(custom_name).not.toContain("@");
+  });
+  test.each(["click", "click_filtered", "refund", "ext_purchase"])("%s is not sent by pages", (t) =>
+    expect(codeOf(envelope({}, { ...view, t, svc_click_id: "x" }))).toBe("not_from_pixel"),
+  );
+});
+
+test("an event of another client inside the envelope is refused alone", () => {
+  const [own, other] = admit(envelope({}, view, { ...view, cid: 8 }));
+  expect([own?.kind, other]).toMatchObject(["accepted", { kind: "refused", refusal: { code: "wrong_client" } }]);
+});
+
+describe("a body that holds no events", () => {
+  const refusedWith = (bytes: Uint8Array | string): string => {
+    try {
+      acceptsPixel(typeof bytes === "string" ? Buffer.from(bytes) : bytes);
+      return "accepted";
+    } catch (error) {
+      if (!(error instanceof BadBody)) throw error;
+      return error.code;
+    }
+  };
+  test.each(["", "null", "[]", '"x"', "NaN", "{", "[".repeat(60_000), '{"a":1e400'])("%.20s is refused", (text) =>
+    expect(refusedWith(text)).toBe("bad_json"),
+  );
+  test("bytes that are no UTF-8 are refused", () => expect(refusedWith(Buffer.from([0xff, 0xfe]))).toBe("bad_json"));
+  test("no events and more than a hundred are refused", () => {
+    for (const count of [0, 101])
+      expect(refusedWith(JSON.stringify(envelope({ events: Array(count).fill(view) })))).toBe("bad_events");
+  });
+  test.each([undefined, null, 0, -1, 1.5, 2 ** 31, "07", [7], {}, true])("the client %j is none", (cid) =>
+    expect(acceptsPixel(Buffer.from(JSON.stringify(envelope({ cid })))).clientId).toBeNull(),
+  );
+});
+
+test("what is deep, forbidden or not an object is refused alone", () => {
+  const deep = JSON.parse(`${'{"a":'.repeat(40)}1${"}".repeat(40)}`);
+  const text = JSON.stringify(envelope({}, { ...view, props: deep }, view)).replace(
+    '"events":[',
+    '"events":[5,{"t":"page_view","props":{"__proto__":{"x":1}}},',
+  );
+  const kinds = [...admitPixel(acceptsPixel(Buffer.from(text)), arrivalWith(), facts)].map((one) =>
+    one.kind === "refused" ? one.refusal.code : one.kind,
+  );
+  expect(kinds).toEqual(["bad_event", "bad_key", "too_deep", "accepted"]);
+  expect(({} as Record<string, unknown>).x).toBeUndefined();
+});
+
+test("the same body is the same records, so what is sent twice counts once", () =>
+  expect(admit(envelope())).toEqual(admit(envelope())));

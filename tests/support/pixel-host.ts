@@ -1,0 +1,88 @@
+// The host of pixels in this process, without servers: what it stores is kept in a list.
+import { routesOf } from "../../apps/pixel/routes.ts";
+import type { Script } from "../../apps/pixel/script.ts";
+import { openTaking } from "../../apps/pixel/take.ts";
+import { identifyFor, pepperOf } from "../../domain/device-id.ts";
+import { inMemoryWire } from "../../infra/avro/wire.ts";
+import { directHost } from "../../infra/http/direct/direct-host.ts";
+import { type Listening, listen } from "../../infra/http/listen.ts";
+import { keyringOf } from "../../infra/runtime/keyring.ts";
+import { openLog } from "../../infra/runtime/log.ts";
+import type { RequestCounts } from "../../infra/runtime/metrics.ts";
+import type { AskClientFacts } from "../../modules/edges/facts.ts";
+import { hostEdge } from "../../modules/edges/host-edge.ts";
+import { defaultPixel } from "../../modules/pixel/pixel-config.ts";
+import type { PixelSettings } from "../../modules/pixel/pixel-picture.ts";
+import type { Sightings } from "../../modules/pixel/sightings.ts";
+import type { EventReceived } from "../../schemas/generated.ts";
+import type { OutputMessage } from "../../stream/messages.ts";
+import { topics } from "../../topics.ts";
+import { pipeline } from "../../topology.ts";
+
+export const keyring = keyringOf("pL3vQ9xT7mK1wZ8rN4sB6yD2hJ5cF0gA");
+const wire = inMemoryWire([topics.eventsRaw]);
+
+/** Client 7 is in use, 8 is another one, and there is no other. */
+export const factsOfTwo: AskClientFacts = (clientId) =>
+  clientId === 7 || clientId === 8
+    ? { clientId, segments: [], consentDefault: 0xff, identify: identifyFor(pepperOf("a secret", clientId), 100) }
+    : undefined;
+
+export interface PixelHost extends Listening {
+  readonly url: string;
+  /** In the order of storing; those of the log, and the letters. */
+  readonly events: readonly EventReceived[];
+  readonly letters: readonly OutputMessage[];
+  readonly seen: readonly Parameters<Sightings["note"]>[0][];
+  readonly counted: readonly RequestCounts[];
+  readonly clear: () => void;
+}
+export interface PixelWorld {
+  settings?: Partial<PixelSettings>;
+  facts?: AskClientFacts;
+  script?: Script;
+  /** Where everything is stored; it may fail. */
+  store?: () => Promise<void>;
+}
+
+/** `world` is read with each request, so a test may change it. */
+export const openPixelHost = async (world: PixelWorld = {}): Promise<PixelHost> => {
+  const events: EventReceived[] = [];
+  const letters: OutputMessage[] = [];
+  const seen: Parameters<Sightings["note"]>[0][] = [];
+  const counted: RequestCounts[] = [];
+  const store = async (messages: readonly OutputMessage[]): Promise<void> => {
+    await world.store?.();
+    for (const message of messages)
+      if (message.topic === topics.eventsRaw.name)
+        events.push(
+          wire.decode(topics.eventsRaw, message.value, { topic: "events.raw", partition: 0, offset: 0 }).data,
+        );
+      else letters.push(message);
+  };
+  const take = openTaking({
+    edge: hostEdge(pipeline, "pixel", { wire: () => wire, path: { store } }),
+    path: { store },
+    facts: (clientId, now) => (world.facts ?? factsOfTwo)(clientId, now),
+    settingsOf: () => ({ ...defaultPixel, ...world.settings }),
+    sightings: { note: (one) => void seen.push(one) },
+    keyring,
+  });
+  const routes = routesOf({
+    take,
+    configOf: (clientId) => (clientId === 7 ? { client_id: 7, consent_default: 255 } : undefined),
+    scripts: { "/r.js": world.script },
+    count: (one) => void counted.push(one),
+    now: Date.now,
+  });
+  const log = openLog({ app: "pixel", level: "silent" });
+  const host = await listen(directHost(routes, { trustedProxies: ["loopback"], log }), { host: "127.0.0.1", port: 0 });
+  return {
+    ...host,
+    url: `http://127.0.0.1:${host.port}`,
+    ...{ events, letters, seen, counted },
+    clear: () => {
+      for (const list of [events, letters, seen, counted]) list.length = 0;
+    },
+  };
+};

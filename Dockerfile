@@ -17,9 +17,9 @@ COPY processors processors
 COPY sinks sinks
 COPY modules modules
 COPY apps apps
-COPY scripts/image.mjs scripts/image.mjs
+COPY scripts/image.mjs scripts/pixel.mjs scripts/
 # What the programs import: no embedded servers, no faults, no tests.
-RUN node node_modules/typescript/bin/tsc -p tsconfig.json && node scripts/image.mjs dist image
+RUN node node_modules/typescript/bin/tsc -p tsconfig.json && node scripts/pixel.mjs && node scripts/image.mjs dist image
 
 FROM ${NODE} AS packages
 WORKDIR /app

@@ -3,6 +3,7 @@
 import { createHmac, hash } from "node:crypto";
 import { derive } from "./derive.ts";
 import { memo } from "./memo.ts";
+import type { Identify } from "./personal/identify.ts";
 
 /** The pepper of one client: equal device ids of two clients never meet. */
 export const pepperOf = (secret: string, clientId: number): Buffer => derive(secret, `pepper:${clientId}`);
@@ -17,15 +18,6 @@ export const keyedHash = (pepper: Buffer, sha256Hex: string): string =>
 /** A device id, e-mail or phone number in plain text, as the log keeps it: 64 hex digits. */
 export const identifierHash = (pepper: Buffer, identifier: string): string =>
   keyedHash(pepper, hash("sha256", identifier, "hex"));
-
-/**
- * How one client's identifiers become keyed hashes: given as they are, or as the SHA-256 (hex,
- * lower case) that a sender made of them.
- */
-export interface Identify {
-  readonly plain: (identifier: string) => string;
-  readonly hashed: (sha256Hex: string) => string;
-}
 
 /**
  * The two functions above for one client, remembering the answers to the latest `size` identifiers:

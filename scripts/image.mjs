@@ -39,4 +39,6 @@ if (from && to) {
     mkdirSync(dirname(join(to, file)), { recursive: true });
     cpSync(join(from, file), join(to, file));
   }
+  // What browsers load from the pixel's host.
+  cpSync(join(from, "pixel"), join(to, "pixel"), { recursive: true });
 }

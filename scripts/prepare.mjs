@@ -119,6 +119,7 @@ export function compile(say = () => undefined) {
   // in part.
   if (!existsSync(stamp)) rmSync(at("dist", ".tsbuildinfo"), { force: true });
   run("Compiling", process.execPath, [at("node_modules", "typescript", "bin", "tsc"), "-p", at("tsconfig.json")]);
+  run("Bundling the browser's script", process.execPath, [at("scripts", "pixel.mjs")]);
   removeStale();
   writeFileSync(stamp, String(before));
 }

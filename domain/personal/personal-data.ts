@@ -1,6 +1,6 @@
 // Finds personal data in what senders write and replaces it by keyed hashes, before anything
 // reaches the log.
-import type { Identify } from "../device-id.ts";
+import type { Identify } from "./identify.ts";
 import { MAX_FORMED, personalForm, personalForms } from "./personal-form.ts";
 
 /**
@@ -8,7 +8,7 @@ import { MAX_FORMED, personalForm, personalForms } from "./personal-form.ts";
  * data"), written without `_` and `-`.
  */
 const PERSONAL: ReadonlySet<string> = new Set(["email", "phone", "firstname", "lastname", "name", "address"]);
-const plainKey = (key: string): string => key.toLowerCase().replaceAll(/[_-]/g, "");
+const plainKey = (key: string): string => key.toLowerCase().replace(/[_-]/g, "");
 
 export const isPersonalKey = (key: string): boolean => key.length <= 32 && PERSONAL.has(plainKey(key));
 

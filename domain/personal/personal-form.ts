@@ -1,5 +1,5 @@
 // The form of personal data before it is hashed: the same for edges, pushes and the browser, so
-// that two spellings of one value are one hash. It imports nothing.
+// that two spellings of one value are one hash. It imports nothing, and keeps to ES2019.
 
 /**
  * What is hashed now. Raise it with any change of `personalForm`, and keep the form before for the
@@ -24,7 +24,7 @@ export const MAX_FORMED = 1_024;
  */
 const textForm = (given: string): string =>
   (given.length > MAX_FORMED ? given.toLowerCase() : given.normalize("NFKC").toLowerCase().normalize("NFKC"))
-    .replaceAll(/\s+/g, " ")
+    .replace(/\s+/g, " ")
     .trim();
 
 /** `;ext=12`, `ext. 12`, `x12`, `#12`: a room behind the number, not the number. */
@@ -46,13 +46,13 @@ const phoneForm = (given: string): string => {
   if (given.length > MAX_FORMED) return text;
   const number = text.replace(/^tel:/, "").replace(EXTENSION, "");
   if (/\p{L}/u.test(number) || !/\d/.test(number)) return text;
-  const signs = number.replaceAll(/[^\d+]/g, "");
+  const signs = number.replace(/[^\d+]/g, "");
   if (/^(?:\+|00)/.test(signs)) {
-    const digits = number.replace(TRUNK_OF_OTHERS, "$1").replaceAll(/\D/g, "").replace(/^0+/, "");
+    const digits = number.replace(TRUNK_OF_OTHERS, "$1").replace(/\D/g, "").replace(/^0+/, "");
     if (digits === "") return text;
     return `+${digits.startsWith("52") ? `52${mexicanPart(digits.slice(2))}` : digits}`;
   }
-  const digits = signs.replaceAll("+", "");
+  const digits = signs.replace(/\+/g, "");
   const national = NATIONAL.exec(digits) ?? (digits.startsWith("52") ? BEHIND_52.exec(digits.slice(2)) : null);
   return national === null ? digits : `+52${national[1]}`;
 };
@@ -62,7 +62,7 @@ const mexicanPart = (digits: string): string => BEHIND_52.exec(digits)?.[1] ?? d
 /** Form 1, until 2026-11: NFC, and of a phone its digits and + as they were written. */
 const firstForm = (kind: string, given: string): string => {
   const text = given.normalize("NFC").trim().toLowerCase();
-  return kind === "phone" ? text.replaceAll(/[^\d+]/g, "") : text.replaceAll(/\s+/g, " ");
+  return kind === "phone" ? text.replace(/[^\d+]/g, "") : text.replace(/\s+/g, " ");
 };
 
 /** A value in every form that was ever hashed, that of now first: for finding all of a person. */

@@ -2,9 +2,9 @@
 // asked of each record.
 import type { Conversion, EventAttributed, EventReceived, TopicName } from "../../schemas/generated.ts";
 import type { Recorded, UnixMs } from "../../stream/flow.ts";
-import type { Identify } from "../device-id.ts";
 import { uuidOf } from "../ids.ts";
 import { leadKey } from "../lead-key.ts";
+import type { Identify } from "./identify.ts";
 import { personalHashes } from "./personal-data.ts";
 
 export type SubjectKind = "did" | "email" | "phone" | "client_lead_id" | "order_id";

@@ -1,7 +1,8 @@
 // What an edge knows about a client, as the newest picture of the reference data has it: by its id,
 // or as the holder of a token.
 
-import { type Identify, identifyFor, pepperOf } from "../../domain/device-id.ts";
+import { identifyFor, pepperOf } from "../../domain/device-id.ts";
+import type { Identify } from "../../domain/personal/identify.ts";
 import type { Reference } from "../../domain/reference/reference.ts";
 import { Unavailable } from "../../infra/runtime/errors.ts";
 import type { BatchFacts } from "../../processors/admit/batch.ts";

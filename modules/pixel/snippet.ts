@@ -12,6 +12,7 @@ export const snippetOf = (clientId: number): string =>
     '  var s = d.createElement("script");',
     "  s.async = true;",
     '  s.src = "{pixel_url}/r.js";',
+    '  s.nonce = (d.currentScript || {}).nonce || "";',
     "  d.head.appendChild(s);",
     "})(document);",
     `svc("init", {client_id: ${clientId}});`,

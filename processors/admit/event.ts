@@ -1,9 +1,9 @@
 // One tracking event as a sender wrote it becomes a record of the log, or a refusal that names the
 // rule it broke.
 
-import type { Identify } from "../../domain/device-id.ts";
 import { EVENT_ID, sentEventId } from "../../domain/ids.ts";
 import { leadKey } from "../../domain/lead-key.ts";
+import type { Identify } from "../../domain/personal/identify.ts";
 import { scrub, scrubText, TooMuchPersonalData } from "../../domain/personal/personal-data.ts";
 import { PERSONAL_FORM } from "../../domain/personal/personal-form.ts";
 import type { EventReceived } from "../../schemas/generated.ts";

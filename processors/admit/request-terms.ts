@@ -1,7 +1,7 @@
 // What is the same for every edge in the terms of a request: its times, its client, where it came
 // from, and the consent of a visitor who has not said anything.
 import { monthsBefore } from "../../domain/calendar.ts";
-import type { Identify } from "../../domain/device-id.ts";
+import type { Identify } from "../../domain/personal/identify.ts";
 import type { Client } from "../../domain/reference/reference.ts";
 import type { Arrival } from "../../stream/flow.ts";
 import { addressOf } from "./address.ts";

@@ -1,6 +1,7 @@
 // Keyed hashes of identifiers, by client: a view, so that no stage holds a secret.
 
-import { type Identify, identifyFor, pepperOf } from "../../domain/device-id.ts";
+import { identifyFor, pepperOf } from "../../domain/device-id.ts";
+import type { Identify } from "../../domain/personal/identify.ts";
 import type { View } from "../../stream/flow.ts";
 
 export interface IdentityKeys {

@@ -1,7 +1,7 @@
 // Whom a device belongs to: identifiers that its events show, the edges they prove, and what of it
 // is remembered.
 
-import type { Identify } from "../../domain/device-id.ts";
+import type { Identify } from "../../domain/personal/identify.ts";
 import type { EventReceived, IdentityEdge } from "../../schemas/generated.ts";
 import { type MemoryOf, type Recorded, remembers, type UnixMs } from "../../stream/flow.ts";
 

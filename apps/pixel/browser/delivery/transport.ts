@@ -1,0 +1,126 @@
+// The ways to the pixel host, each of which says whether the host has the events.
+import { later, nav, quietly, runs, win } from "../guard.ts";
+import { sharesSite } from "../visitor/storage.ts";
+import type { PixelEvent, Waiting } from "./queue.ts";
+
+/**
+ * `refused`: the host will never take it, so sending it again is of no use. `busy`: it answered,
+ * and may take it later. `failed`: it was not reached this way.
+ */
+export type Outcome = "delivered" | "refused" | "busy" | "failed";
+export type Done = (outcome: Outcome) => void;
+
+/** As text/plain a browser asks no leave first (no preflight). */
+const TYPE = "text/plain;charset=UTF-8";
+const PATIENCE = 10_000;
+const GIF_URL = 6_000;
+const fetchNow = win.fetch;
+
+const outcomeOf = (status: number): Outcome => {
+  if (status === 0) return "failed";
+  if (status < 300) return "delivered";
+  return status === 429 || status >= 500 ? "busy" : "refused";
+};
+
+const once = (done: Done): Done => {
+  let isDone = false;
+  return (outcome) => {
+    if (!isDone) done(outcome);
+    isDone = true;
+  };
+};
+
+export interface PixelHost {
+  /** Of POST /e and GET /e */
+  readonly url: string;
+  readonly clientId: number;
+}
+type Way = (host: PixelHost, body: string, batch: readonly Waiting[], done: Done) => void;
+
+/** With credentials where the host is of the same site, so that its Set-Cookie holds. */
+const isOfSite = (url: string): boolean => {
+  const { protocol, hostname } = new URL(url);
+  return win.isSecureContext && protocol === win.location.protocol && sharesSite(hostname);
+};
+
+const byFetch: Way = ({ url }, body, _batch, done) => {
+  const credentials = isOfSite(url) ? "include" : "omit";
+  const options: RequestInit = {
+    method: "POST",
+    body,
+    keepalive: true,
+    credentials,
+    headers: { "Content-Type": TYPE },
+  };
+  fetchNow.call(win, url, options).then(
+    ({ status }) => quietly(() => done(outcomeOf(status))),
+    () => quietly(() => done("failed")),
+  );
+};
+
+const byXhr: Way = ({ url }, body, _batch, done) => {
+  const request = new XMLHttpRequest();
+  request.open("POST", url);
+  request.timeout = PATIENCE;
+  request.withCredentials = isOfSite(url);
+  request.setRequestHeader("Content-Type", TYPE);
+  request.onload = () => done(outcomeOf(request.status));
+  request.onerror = request.ontimeout = request.onabort = () => done("failed");
+  request.send(body);
+};
+
+/** A picture for each event: all that a page which allows no connections lets through. */
+const byGif: Way = (host, _body, batch, done) => {
+  let open = batch.length;
+  let failed = 0;
+  for (const { event } of batch) {
+    const picture = new Image();
+    const end = (isLost: boolean) => () => {
+      failed += isLost ? 1 : 0;
+      open -= 1;
+      if (open === 0) done(failed === 0 ? "delivered" : "failed");
+    };
+    picture.onload = end(false);
+    picture.onerror = end(true);
+    picture.src = gifUrl(host, event);
+  }
+};
+
+const GIF_FIELDS = ["t", "event_id", "ts", "did", "sid", "svc_click_id", "consent", "url", "ref"] as const;
+const gifUrl = ({ url, clientId }: PixelHost, event: PixelEvent): string => {
+  let text = `${url}?cid=${clientId}&`;
+  const add = (name: string, value: unknown): void => {
+    if (value === undefined || value === null || typeof value === "object") return;
+    const part = `${encodeURIComponent(name)}=${encodeURIComponent(`${value}`.slice(0, 1_000))}&`;
+    if (text.length + part.length <= GIF_URL) text += part;
+  };
+  for (const name of GIF_FIELDS) add(name, event[name]);
+  for (const name of Object.keys(event.props)) add(`p.${name}`, event.props[name]);
+  return text.slice(0, -1);
+};
+
+const ways: readonly Way[] = [byFetch, byXhr, byGif];
+
+/** Tries one way after the other until one delivers. A page that forbids one is seen at once. */
+export const deliver: Way = (host, body, batch, done) => {
+  const tryFrom = (n: number): void => {
+    const way = ways[n];
+    if (way === undefined) {
+      done("failed");
+      return;
+    }
+    const next = once((outcome) => {
+      if (outcome === "failed") tryFrom(n + 1);
+      else done(outcome);
+    });
+    later(PATIENCE, () => next("failed"));
+    if (!runs(() => way(host, body, batch, next))) next("failed");
+  };
+  tryFrom(0);
+};
+
+/** For a page that goes: true when the browser has taken it, which says nothing of the network. */
+export const handOver = (host: PixelHost, body: string): boolean =>
+  quietly(() => nav.sendBeacon(host.url, body)) === true || runs(() => byFetch(host, body, [], () => undefined));
+
+export const isOffline = (): boolean => nav.onLine === false;

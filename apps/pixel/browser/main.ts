@@ -1,0 +1,140 @@
+// The pixel: takes over the queue that the page's snippet made, and answers `svc(command, ...)`.
+// Nothing that goes wrong in here reaches the page, which sees one global: svc.
+import { toJson } from "./data/json.ts";
+import { openSender } from "./delivery/sender.ts";
+import { doc, guarded, later, quietly, whenIdle, win } from "./guard.ts";
+import { type LeadDefaults, openLeads } from "./leads.ts";
+import { startForms } from "./signals/forms.ts";
+import { startSignals } from "./signals/signals.ts";
+import { openTracker } from "./tracker.ts";
+import { askForConfig, type Config, DEFAULTS } from "./visitor/config.ts";
+import { openVisitor } from "./visitor/visitor.ts";
+
+/** The options of `svc("init", options)`. */
+interface Options {
+  readonly client_id: number;
+  readonly auto_lead_on_submit?: boolean;
+  readonly lead_defaults?: LeadDefaults;
+  /** Where the pixel's host is, when the script comes from another address, as through a proxy. */
+  readonly host?: string;
+}
+type Svc = ((command: unknown, ...args: unknown[]) => void) & { q?: ArrayLike<unknown>[]; v?: number };
+type Commands = Readonly<Record<string, (...args: readonly any[]) => void>>;
+
+const VERSION = 1;
+/** Without an answer for this long the script goes on with every default. */
+const CONFIG_MS = 2_000;
+
+const own = doc.currentScript as HTMLScriptElement | null;
+/** The address that this script was loaded from, without its file; "" where it cannot be seen. */
+const ownBase = quietly(() => own!.src.replace(/\/[^/]*$/, "")) || "";
+
+/** 0: no client id. */
+const clientOf = (options: Options): number => {
+  const id = Number(options.client_id);
+  return id > 0 && id < 2 ** 31 && id % 1 === 0 ? id : 0;
+};
+
+const say = (text: string): void => {
+  quietly(() => win.console.warn(`svc: ${text}`));
+};
+
+interface Running {
+  readonly commands: Commands;
+  /** Reports a fault of the installation, once. */
+  readonly problem: (code: string) => void;
+}
+
+/** Everything behind one `init`. */
+const start = (options: Options, clientId: number, base: string): Running => {
+  const visitor = openVisitor();
+  const envelope = (events: string): string => {
+    const { did, sid } = visitor.stamp();
+    return `${toJson({ cid: clientId, did, sid, sent_at: Date.now() }).slice(0, -1)},"events":[${events}]}`;
+  };
+  const sender = openSender({ url: `${base}/e`, clientId }, envelope, visitor.mayStore);
+  let config: Config = DEFAULTS;
+  const tracker = openTracker({ visitor, sender, base, nonce: own?.nonce || "" }, () => referrer(config));
+  const leads = openLeads(tracker, options.lead_defaults ?? {});
+
+  let isReady = false;
+  const ready = (given: Config | null): void => {
+    if (isReady) return;
+    isReady = true;
+    config = given ?? DEFAULTS;
+    visitor.configure(given);
+    sender.open();
+    whenIdle(() => startSignals(tracker));
+  };
+  askForConfig(`${base}/config?cid=${clientId}`, guarded(ready));
+  later(CONFIG_MS, () => ready(null));
+  startForms(tracker, leads, options.auto_lead_on_submit === true);
+
+  let reported = "";
+  return {
+    problem: (code) => {
+      if (reported === code) return;
+      reported = code;
+      tracker.event("pixel_problem", { code });
+    },
+    commands: {
+      page: (props) => tracker.page(props),
+      event: (name, props) => void tracker.event(name, props),
+      lead: (lead) => leads.report(lead),
+      consent: (choice) => {
+        const mask = visitor.choose(choice);
+        if (mask !== undefined) tracker.event("consent", { mask, at: Date.now() });
+      },
+    },
+  };
+};
+
+/** Of the page before; a payment page that sends the visitor back is none. */
+const referrer = ({ payment_referrers: hosts }: Config): string => {
+  const from = doc.referrer;
+  const host = from.split(/[/:?#]+/)[1];
+  return hosts.some((one) => `.${host}`.endsWith(`.${one}`)) ? "" : from;
+};
+
+const MOST_EARLY = 100;
+
+/** The function `svc`: commands before `init` wait for it. */
+const makeSvc = (): Svc => {
+  const early: unknown[][] = [];
+  let running: ReturnType<typeof start> | undefined;
+  const init = (given: Options | undefined): void => {
+    const options = given || { client_id: 0 };
+    const clientId = clientOf(options);
+    const base = `${options.host || ownBase}`.replace(/\/+$/, "");
+    if (running !== undefined) running.problem("double_init");
+    else if (clientId === 0) say("init needs client_id, a number");
+    else if (base === "") say("init needs host, the address of the pixel host");
+    else {
+      running = start(options, clientId, base);
+      for (const call of early.splice(0)) run(call);
+    }
+  };
+  const run = guarded(([command, ...args]: readonly unknown[]): void => {
+    if (command === "init") init(args[0] as Options);
+    else if (running === undefined) {
+      if (early.length < MOST_EARLY) early.push([command, ...args]);
+    } else {
+      const name = `${command}`;
+      if (Object.keys(running.commands).includes(name)) running.commands[name]!(...args);
+      else say(`no command ${name}`);
+    }
+  });
+  const svc: Svc = (...call: unknown[]) => run(call);
+  svc.v = VERSION;
+  return svc;
+};
+
+quietly(() => {
+  const page = win as unknown as { svc?: Svc };
+  const stub = page.svc;
+  // Loaded twice, or a page that has a `svc` of its own: both go on as they are.
+  if (stub && (stub.v || typeof stub !== "function")) return;
+  const svc = makeSvc();
+  page.svc = svc;
+  for (const call of Array.from(stub?.q || [])) svc(...(Array.from(call) as [unknown]));
+});

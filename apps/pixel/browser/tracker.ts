@@ -1,0 +1,113 @@
+// One page under observation: stamps events with visitor, page and consent, and hands them to the
+// sender. Everything the script knows while it runs hangs on it.
+import { cleanProps, cleanText } from "./data/clean.ts";
+import { bytesOf, toJson } from "./data/json.ts";
+import { CALL, MAX_BODY, type PixelEvent, SIGNAL, type Weight } from "./delivery/queue.ts";
+import { type Sender, weightOf } from "./delivery/sender.ts";
+import { doc, randomId, win } from "./guard.ts";
+import type { Visitor } from "./visitor/visitor.ts";
+
+/** Names that the server takes as they are; any other travels as a custom name. */
+const NAME = /^[a-z][a-z0-9_.:-]{0,63}$/;
+const MAX_NAME = 64;
+/** Reserved for the links' own clicks, which earn credit. */
+const LINK_CLICK = "click";
+/** No page shows a person more; a broken one could send without end. */
+const MOST_SIGNALS = 400;
+const BURST = 10;
+const REFILL_MS = 3_000;
+const SAME_PAGE_MS = 1_000;
+
+export interface Tracker {
+  /** Returns the id of the event, null when there is none. `hold`: see Sender. */
+  readonly event: (name: unknown, props?: unknown, hold?: number) => string | null;
+  readonly page: (props?: unknown) => void;
+  /** Only while consent allows it, and no more often than a person can act. */
+  readonly signal: (name: string, props?: Readonly<Record<string, unknown>>) => void;
+  /** Called with each page view, for signals that are counted by page. */
+  readonly onPage: (work: () => void) => void;
+  readonly visitor: Visitor;
+  readonly sender: Sender;
+  /** Where the script was loaded from, and the nonce with which the page's policy let it. */
+  readonly base: string;
+  readonly nonce: string;
+}
+
+/** No longer than a body: a text too long is cut, and what is still too much left out. */
+const fitted = (event: PixelEvent): string => {
+  const json = toJson(event);
+  if (bytesOf(json) <= MAX_BODY) return json;
+  const props: Record<string, unknown> = { truncated: true };
+  for (const [key, value] of Object.entries(event.props).slice(0, 50))
+    if (typeof value !== "object") props[key] = typeof value === "string" ? value.slice(0, 150) : value;
+  return toJson({ ...event, url: event.url.slice(0, 2_000), ref: undefined, props });
+};
+
+export const openTracker = (
+  parts: Pick<Tracker, "visitor" | "sender" | "base" | "nonce">,
+  referrerOf: () => string,
+): Tracker => {
+  const { visitor, sender } = parts;
+  const pageWork: (() => void)[] = [];
+  const budgets: Record<string, { left: number; at: number }> = {};
+  let signals = 0;
+  let page = { url: "", at: 0, ref: "" };
+
+  const urlNow = (): string => cleanText(win.location.href);
+  const send = (name: string, props: Record<string, unknown>, weight: Weight, hold: number): string => {
+    const { did, sid, click, consent, gpc, dnt } = visitor.stamp();
+    const isName = NAME.test(name) && name !== LINK_CLICK;
+    const event: PixelEvent = {
+      t: isName ? name : "custom",
+      ts: Date.now(),
+      event_id: randomId(),
+      did,
+      sid,
+      url: urlNow(),
+      ref: page.ref || cleanText(referrerOf()) || undefined,
+      svc_click_id: click,
+      consent,
+      props: {
+        ...props,
+        custom_name: isName ? props.custom_name : name,
+        gpc: gpc || props.gpc,
+        dnt: dnt || props.dnt,
+      },
+    };
+    sender.send(event, fitted(event), weight, hold);
+    return event.event_id;
+  };
+
+  return {
+    ...parts,
+    event: (given, props, hold = 0) => {
+      const name = typeof given === "string" ? given.trim().slice(0, MAX_NAME) : "";
+      return name === "" ? null : send(name, cleanProps(props), weightOf(name), hold);
+    },
+    page: (props) => {
+      const url = urlNow();
+      const now = Date.now();
+      if (url === page.url && now - page.at < SAME_PAGE_MS) return;
+      page = { url, at: now, ref: page.url === "" || page.url === url ? page.ref : page.url };
+      send("page_view", { page_title: title(), ...cleanProps(props) }, CALL, 0);
+      for (const work of pageWork) work();
+    },
+    signal: (name, props = {}) => {
+      if (!visitor.mayObserve() || signals >= MOST_SIGNALS) return;
+      const now = Date.now();
+      const budget = budgets[name] || { left: BURST, at: now };
+      budgets[name] = budget;
+      budget.left = Math.min(BURST, budget.left + (now - budget.at) / REFILL_MS);
+      budget.at = now;
+      if (budget.left < 1) return;
+      budget.left -= 1;
+      signals += 1;
+      send(name, cleanProps(props), SIGNAL, 0);
+    },
+    onPage: (work) => {
+      pageWork.push(work);
+    },
+  };
+};
+
+const title = (): string => cleanText(`${doc.title}`.slice(0, 300));

@@ -1,0 +1,52 @@
+// The client's configuration from the pixel host. Without it every default holds.
+import { quietly } from "../guard.ts";
+
+export interface Config {
+  /** The mask with which a visitor who has chosen nothing starts. */
+  readonly consent_default: number;
+  readonly auto_signals: boolean;
+  readonly click_days: number;
+  readonly payment_referrers: readonly string[];
+}
+
+const DAYS_OF_A_CLICK = 30;
+/** Where a purchase comes back from: a visitor was not sent by these. */
+const PAYMENT_HOSTS =
+  "stripe.com mercadopago.com mercadopago.com.mx paypal.com conekta.com conekta.io openpay.mx".split(" ");
+export const DEFAULTS: Config = {
+  consent_default: 0xff,
+  auto_signals: true,
+  click_days: DAYS_OF_A_CLICK,
+  payment_referrers: PAYMENT_HOSTS,
+};
+
+/** Whatever has another shape than expected keeps its default. */
+const configIn = (text: string): Config => {
+  const given = quietly(() => JSON.parse(text) as Readonly<Record<string, unknown>>) ?? {};
+  const { consent_default: mask, auto_signals, click_days: days, payment_referrers: hosts } = given;
+  return {
+    consent_default: typeof mask === "number" ? mask & 0xff : DEFAULTS.consent_default,
+    auto_signals: auto_signals !== false,
+    click_days: typeof days === "number" && days > 0 ? days : DEFAULTS.click_days,
+    payment_referrers: Array.isArray(hosts) ? hosts.map(String) : DEFAULTS.payment_referrers,
+  };
+};
+
+/** Asks the host once; `done` is called exactly once, null when it did not answer in time. */
+export const askForConfig = (url: string, done: (config: Config | null) => void): void => {
+  let isDone = false;
+  const finish = (config: Config | null): void => {
+    if (!isDone) done(config);
+    isDone = true;
+  };
+  const isAsked = quietly(() => {
+    const request = new XMLHttpRequest();
+    request.open("GET", url);
+    request.timeout = 2_000;
+    request.onload = () => finish(request.status === 200 ? configIn(request.responseText) : null);
+    request.onerror = request.ontimeout = request.onabort = () => finish(null);
+    request.send();
+    return true;
+  });
+  if (isAsked === undefined) finish(null);
+};

@@ -1,0 +1,61 @@
+// Bundles the browser's script (apps/pixel/browser) into dist/pixel, and fails where a file is
+// larger than a page should load. Usage: node scripts/pixel.mjs
+import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { gzipSync } from "node:zlib";
+
+const root = dirname(dirname(fileURLToPath(import.meta.url)));
+/** What a page loads by itself, what the script loads later; bytes after gzip -9 at most. */
+const FILES = [
+  { entry: "main.ts", file: "r.js", most: 12 * 1_024 },
+  { entry: "vitals/vitals.ts", file: "vitals.js", most: 5 * 1_024 },
+];
+const NOTICE = { "vitals.js": "/*! contains web-vitals, (c) Google LLC, Apache-2.0 */" };
+
+/** Bundles one file again; it is replaced in one step, so that no server reads half of it. */
+async function bundle({ entry, file }) {
+  const { build } = await import("esbuild");
+  const { outputFiles } = await build({
+    absWorkingDir: root,
+    entryPoints: [`apps/pixel/browser/${entry}`],
+    tsconfig: "apps/pixel/browser/tsconfig.json",
+    bundle: true,
+    minify: true,
+    format: "iife",
+    target: "es2019",
+    charset: "utf8",
+    legalComments: "none",
+    banner: { js: NOTICE[file] ?? "" },
+    logLevel: "warning",
+    write: false,
+  });
+  const contents = Buffer.from(outputFiles[0].contents);
+  const target = join(root, "dist", "pixel", file);
+  if (!existsSync(target) || !readFileSync(target).equals(contents)) {
+    mkdirSync(dirname(target), { recursive: true });
+    writeFileSync(`${target}.${process.pid}`, contents);
+    renameSync(`${target}.${process.pid}`, target);
+  }
+  return gzipSync(contents, { level: 9 }).length;
+}
+
+/**
+ * Bundles the browser's files.
+ * @returns {Promise<string[]>} a line for each that is larger than it may be
+ */
+export async function bundleAll(say = () => undefined) {
+  const tooLarge = [];
+  for (const one of FILES) {
+    const bytes = await bundle(one);
+    say(`dist/pixel/${one.file}: ${bytes} bytes after gzip -9, at most ${one.most}`);
+    if (bytes > one.most) tooLarge.push(`dist/pixel/${one.file} is ${bytes - one.most} bytes too large`);
+  }
+  return tooLarge;
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  const tooLarge = await bundleAll(console.log);
+  for (const line of tooLarge) console.error(line);
+  if (tooLarge.length > 0) process.exit(1);
+}

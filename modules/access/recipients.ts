@@ -1,7 +1,7 @@
 // Whom a mail about a client or a partner goes to. Users belong to no tenant, so the role that sees
 // all of them asks.
 import type { PoolClient } from "pg";
-import { sql } from "../../infra/postgres/sql.ts";
+import { type Sql, sql } from "../../infra/postgres/sql.ts";
 import { asUsers, type Locale } from "./users.ts";
 
 export interface Recipient {
@@ -11,12 +11,17 @@ export interface Recipient {
 
 /** Admins, and the managers to whom the client is assigned, as far as they may come in. */
 export const staffOf = (tx: PoolClient, clientId: number): Promise<readonly Recipient[]> =>
+  usersWhere(tx, sql`role = 'admin' or ${manages(clientId)}`);
+
+/** Those managers alone. */
+export const managersOf = (tx: PoolClient, clientId: number): Promise<readonly Recipient[]> =>
+  usersWhere(tx, manages(clientId));
+
+const manages = (clientId: number): Sql => sql`(role = 'client_manager' and ${clientId}::int = any (client_ids))`;
+const usersWhere = (tx: PoolClient, condition: Sql): Promise<readonly Recipient[]> =>
   asUsers(tx, async () => {
     const { rows } = await tx.query<Recipient>(sql`
-      select email, locale from users
-      where removed_at is null
-        and (role = 'admin' or (role = 'client_manager' and ${clientId}::int = any (client_ids)))
-      order by user_id`);
+      select email, locale from users where removed_at is null and (${condition}) order by user_id`);
     return rows;
   });
 

@@ -2,15 +2,19 @@
 import { monthsAfter, startOfDay } from "../../domain/calendar.ts";
 import { divideHalfEven } from "../../domain/money.ts";
 import type { UnixMs } from "../../stream/flow.ts";
+import { ratio } from "../figures/ratios.ts";
 
 export interface MonthOfYear {
   readonly year: number;
   readonly month: number;
 }
 export interface Pace {
-  /** Spent / amount. */
-  readonly share: number;
-  /** Spent / (amount * elapsed part of the month): 1 is on plan. Null before the month begins. */
+  /** Spent / amount; null of an amount of zero. */
+  readonly share: number | null;
+  /**
+   * Spent / (amount * elapsed part of the month): 1 is on plan. Null before the month begins, and
+   * of an amount of zero.
+   */
   readonly pace: number | null;
   /** What will have been spent at the end of the month; null before its first tenth is over. */
   readonly forecast_minor: bigint | null;
@@ -25,17 +29,14 @@ export const spanOfMonth = (month: MonthOfYear): { readonly from: UnixMs; readon
   return { from: startOfDay(first), to: startOfDay(monthsAfter(first, 1)) };
 };
 
-/** Of this numerator and denominator, with 4 decimals. */
-const ratio = (over: bigint, under: bigint): number => Number(divideHalfEven(over * 10_000n, under)) / 10_000;
-
-/** Of what was spent by `now` in a month, in minor units; the amount is above zero. */
+/** Of what was spent by `now` in a month, in minor units. */
 export const paceOf = (month: MonthOfYear, spent: bigint, amount: bigint, now: UnixMs): Pace => {
   const { from, to } = spanOfMonth(month);
   const length = BigInt(to - from);
   const elapsed = BigInt(Math.max(0, Math.min(now, to) - from));
   return {
     share: ratio(spent, amount),
-    pace: elapsed === 0n ? null : ratio(spent * length, amount * elapsed),
+    pace: ratio(spent * length, amount * elapsed),
     forecast_minor: elapsed * 10n < length ? null : divideHalfEven(spent * length, elapsed),
   };
 };

@@ -2,6 +2,8 @@
 import { createHash } from "node:crypto";
 import { startOfDay } from "../../domain/calendar.ts";
 import type { Mail, MailFacts, Template } from "./mails.ts";
+import { englishPlans, spanishPlans } from "./plan-words.ts";
+import type { Writer, Written } from "./words.ts";
 
 export interface WrittenMail {
   readonly to: string;
@@ -12,19 +14,6 @@ export interface WrittenMail {
 }
 /** Where the mail leads; undefined: nowhere. */
 export type Lead = { readonly label: "link" | "token"; readonly value: string } | undefined;
-
-interface Words {
-  readonly subject: string;
-  readonly sentences: readonly string[];
-}
-type Writer = (facts: Required<MailFacts>, written: Written) => Words;
-/** How people of this language write days and moments of America/Mexico_City. */
-interface Written {
-  readonly day: (at: number) => string;
-  readonly moment: (at: number) => string;
-  /** "from … to …" of two days, of which either may be empty. */
-  readonly days: (from: string, to: string) => string;
-}
 
 const spanish: Readonly<Record<Template, Writer>> = {
   invitation_partner: ({ inviter, clients, expires_at }, { day }) => ({
@@ -69,6 +58,7 @@ const spanish: Readonly<Record<Template, Writer>> = {
       ...(paid_for === "" ? [] : [`Se le paga por: ${paid_for}.`]),
     ],
   }),
+  ...spanishPlans,
 };
 const english: Readonly<Record<Template, Writer>> = {
   invitation_partner: ({ inviter, clients, expires_at }, { day }) => ({
@@ -113,6 +103,7 @@ const english: Readonly<Record<Template, Writer>> = {
       ...(paid_for === "" ? [] : [`You are paid for: ${paid_for}.`]),
     ],
   }),
+  ...englishPlans,
 };
 const leads = {
   es: { link: "Aceptar la invitación", token: "Código de la invitación" },
@@ -123,6 +114,7 @@ const ZONE = "America/Mexico_City";
 const writtenIn = (locale: "es" | "en"): Written => {
   const tag = locale === "es" ? "es-MX" : "en-US";
   const long = new Intl.DateTimeFormat(tag, { dateStyle: "long", timeZone: ZONE });
+  const ofMonth = new Intl.DateTimeFormat(tag, { month: "long", year: "numeric", timeZone: ZONE });
   const exact = new Intl.DateTimeFormat(tag, { dateStyle: "long", timeStyle: "short", timeZone: ZONE });
   const day = (at: number): string => long.format(at);
   const [from, to] = locale === "es" ? ["desde el", "hasta el"] : ["from", "to"];
@@ -130,6 +122,7 @@ const writtenIn = (locale: "es" | "en"): Written => {
   return {
     day,
     moment: (at) => exact.format(at),
+    month: (first) => ofMonth.format(startOfDay(first)),
     days: (first, last) => given(from!, first) + given(to!, last),
   };
 };
@@ -144,6 +137,7 @@ const addressOf = (recipient: string): string => createHash("sha256").update(rec
 const noFacts: Required<MailFacts> = {
   ...{ inviter: "", actor: "", name: "", clients: "", invitation_id: 0, expires_at: 0, at: 0 },
   ...{ campaign: "", link: "", starts_on: "", ends_on: "", paid_for: "" },
+  ...{ month: "", lines: [], added: 0, changed: 0, removed: 0, reason: "" },
 };
 
 /** The mail as it is sent; a mail that is sent again after a crash has the same id. */

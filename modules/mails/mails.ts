@@ -27,6 +27,23 @@ export interface MailFacts {
   readonly ends_on?: string;
   /** Event types for which the partner has a contract; empty: none. */
   readonly paid_for?: string;
+  /** First day of a planned month (YYYY-MM-DD). */
+  readonly month?: string;
+  /** What is planned: of a partner line by line, of a client in one sum. */
+  readonly lines?: readonly PlannedFacts[];
+  /** Lines of a plan against the one that was approved before. */
+  readonly added?: number;
+  readonly changed?: number;
+  readonly removed?: number;
+  /** Empty: none was given. */
+  readonly reason?: string;
+}
+export interface PlannedFacts {
+  /** Null: all of them. */
+  readonly segment: string | null;
+  /** With its currency. */
+  readonly budget: string;
+  readonly target_conversions: number;
 }
 export type Template =
   | "invitation_partner"
@@ -34,7 +51,11 @@ export type Template =
   | "invitation_accepted"
   | "secret_regenerated"
   | "upload_token_rotated"
-  | "campaign_launched";
+  | "campaign_launched"
+  | "plan_approved"
+  | "plan_approved_managers"
+  | "plan_reopened"
+  | "plan_reopened_managers";
 export interface Mail {
   /** kind:id, e.g. invitation:7 */
   readonly happening: string;

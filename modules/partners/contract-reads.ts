@@ -20,10 +20,10 @@ export interface ContractFilter {
 type Row = Readonly<Record<string, any>>;
 
 /** Of `contract` (an alias), on a day that an expression gives. */
-const covers = (contract: Sql, day: Sql): Sql => sql`(${contract}.status = 'active'
+export const covers = (contract: Sql, day: Sql): Sql => sql`(${contract}.status = 'active'
   and ${contract}.effective_from <= ${day}
   and (${contract}.effective_to is null or ${contract}.effective_to > ${day}))`;
-const alias = (name: string): Sql => ({ text: name, values: [] });
+export const alias = (name: string): Sql => ({ text: name, values: [] });
 
 /** The newest versions of a partner's contracts. */
 const newestOf = (partnerId: number): Sql => sql`

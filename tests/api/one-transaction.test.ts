@@ -8,6 +8,7 @@ import type pg from "pg";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { routesOf } from "../../apps/api/routes.ts";
 import { apiApp, type ServerPorts } from "../../apps/api/server.ts";
+import { monthOf } from "../../domain/calendar.ts";
 import { keyringOf } from "../../infra/runtime/keyring.ts";
 import { openLog } from "../../infra/runtime/log.ts";
 import { writeReference } from "../../modules/reference/writer.ts";
@@ -231,6 +232,35 @@ test.each([
   expect((await tries()) - tried).toBe(needed);
   const after = await written();
   for (const what of ["clients", "changes", "audit"]) expect(after[what] - before[what], what).toBe(1);
+});
+
+test("so does the approval of a plan: no step, no mail, nothing in the log", async () => {
+  const { body: client } = await ask("/api/clients", { method: "POST", body: { name: "Plan", slug: "plan-shop" } });
+  const given = { name: "Partner", email: "plan@example.com", client_ids: [client.id] };
+  const { body: partner } = await ask("/api/partners", { method: "POST", body: given });
+  const { year, month } = monthOf(Date.now());
+  const key = { client_id: client.id, year, month };
+  const lines = [{ partner_id: partner.id, budget: "10.00" }];
+  const saved = await ask("/api/planner/save", { method: "POST", body: { ...key, lines } });
+  expect(saved.status, saved.text).toBe(200);
+  const count = async () => {
+    const tables = ["planner_months", "planner_lines", "mails", "audit", "outbox"];
+    const { rows } = await database.adminPool.query(
+      `select ${tables.map((table) => `(select count(*) from ${table})::int as ${table}`).join(", ")}`,
+    );
+    return rows[0];
+  };
+  const before = await count();
+  const lost = await killedBefore("/api/planner/approve", { method: "POST", body: key }, count);
+  for (const table of ["planner_months", "mails", "audit", "outbox"])
+    expect(
+      lost.some((statement) => new RegExp(`insert into "?${table}`).test(statement)),
+      table,
+    ).toBe(true);
+  expect(await count()).toEqual({
+    ...{ planner_months: before.planner_months + 1, planner_lines: before.planner_lines },
+    ...{ mails: before.mails + 1, audit: before.audit + 1, outbox: before.outbox + 1 },
+  });
 });
 
 test("a write that is slower than a change may be is 503, and leaves nothing", async () => {

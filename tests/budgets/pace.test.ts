@@ -29,3 +29,6 @@ test("more given back than earned is a share below zero, and ratios have 4 decim
   expect(paceOf(june, 5n, 100_000n, to)).toMatchObject({ share: 0 });
   expect(paceOf(june, 15n, 100_000n, to)).toMatchObject({ share: 0.0002 });
 });
+test("an amount of zero has no share and no pace, and still a forecast", () => {
+  expect(paceOf(june, 5n, 0n, after(0.5))).toEqual({ share: null, pace: null, forecast_minor: 10n });
+});

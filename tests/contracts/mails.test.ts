@@ -116,3 +116,25 @@ test("what became of secrets, tokens and campaigns is said in both languages, as
   expect(text).toContain("is active from February 1, 2026 to February 28, 2026.");
   expect(text).not.toContain("paid");
 });
+
+test("a plan is written line by line to a partner, in one sum to managers, in both languages", () => {
+  const month = "2026-02-01";
+  const lines = [
+    { segment: "MX", budget: "1000.00 MXN", target_conversions: 1 },
+    { segment: null, budget: "5.00 MXN", target_conversions: 0 },
+  ];
+  const facts = { actor: "Bea", name: "Shop", month, lines, added: 2, changed: 0, removed: 1, reason: "Less\n<rain>" };
+  const written = (template: Mail["template"], locale: Mail["locale"]) =>
+    writeMail({ ...mail, template, locale, facts }, undefined);
+  const approved = written("plan_approved", "es");
+  expect(approved.subject).toBe("Plan de febrero de 2026 aprobado");
+  expect(approved.text).toContain("MX: 1000.00 MXN, 1 conversión.\nTodos los segmentos: 5.00 MXN.\n");
+  expect(approved.text).not.toContain("Bea");
+  expect(written("plan_approved", "en").subject).toBe("Plan February 2026 approved");
+  const reopened = written("plan_reopened", "en");
+  expect(reopened.text).toContain("Reason: Less");
+  expect(reopened.html).toContain("&#60;rain&#62;");
+  const managers = written("plan_approved_managers", "en").text;
+  expect(managers).toContain("Lines added: 2; changed: 0; removed: 1,");
+  expect(written("plan_reopened_managers", "es").text).toContain("Bea reabrió el plan de Shop para febrero de 2026.");
+});

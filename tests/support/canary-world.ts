@@ -2,6 +2,7 @@
 // a platform API on a database of its own. What an answer holds shows where it came from.
 import { setTimeout as sleep } from "node:timers/promises";
 import type pg from "pg";
+import { monthOf } from "../../domain/calendar.ts";
 import { openClickhouse } from "../../infra/clickhouse/client.ts";
 import { sql } from "../../infra/postgres/sql.ts";
 import { createToken } from "../../modules/access/tokens.ts";
@@ -218,6 +219,18 @@ const fill = async (
   };
 };
 
+/** A plan of this month for each client, with a line for each of its partners. */
+const plan = async (post: Post, rows: CanaryWorld["rows"]): Promise<void> => {
+  for (const owner of ["a", "b"] as const) {
+    const key = { client_id: rows[owner].client, ...monthOf(Date.now()) };
+    const lines = owners
+      .filter((one) => rows[one].client === key.client_id)
+      .map((one) => ({ partner_id: rows[one].partner, budget: money(tenants[one].commission * 17n) }));
+    await post("/api/planner/save", { ...key, lines });
+    await post("/api/planner/approve", key);
+  }
+};
+
 /** Reads are audited, mails leave on their own, and processes say which secrets they hold. */
 const stateOf = async (owner: pg.Pool): Promise<string> => {
   const { rows } = await owner.query<{ name: string }>(
@@ -262,6 +275,7 @@ export const canaryWorld = async (
   const making = { post, database, secrets };
   const a = await fill(making, "a");
   const rows = { a, b: await fill(making, "b"), a2: await fill(making, "a2", a.client) };
+  await plan(post, rows);
   const tokens: Record<string, readonly string[]> = {};
   for (const person of people) {
     const { role, rows: seen } = person;

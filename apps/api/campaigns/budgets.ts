@@ -9,7 +9,8 @@ import { fault } from "../request/accept.ts";
 import { lockedFrom } from "../request/range.ts";
 import type { Work } from "../route.ts";
 
-const MOST_MONTHS_AHEAD = 24;
+/** What is planned lies no further away. */
+export const MOST_MONTHS_AHEAD = 24;
 
 interface Budget {
   readonly year: number;

@@ -34,6 +34,15 @@ export const currency = z
 export const url = z.url({ protocol: /^https?$/, error: "give a full http or https URL" }).max(2_048);
 export const eventType = z.string().regex(/^[a-z][a-z0-9_.:-]{0,63}$/, "give an event name");
 
+export const segment = z.string().regex(/^[A-Z0-9]{2,8}$/, "2 to 8 upper-case letters and digits");
+
+const numberText = (pattern: RegExp, hint: string) =>
+  z.codec(z.string().regex(pattern, hint), z.int(), { decode: Number, encode: String });
+/** A month of America/Mexico_City, in a query and in a body. */
+export const yearText = numberText(/^(20\d\d|2100)$/, "give a year from 2000 to 2100");
+export const monthText = numberText(/^([1-9]|1[0-2])$/, "give a month from 1 to 12");
+export const ofMonth = { year: z.int().min(2_000).max(2_100), month: z.int().min(1).max(12) };
+
 /** A day of America/Mexico_City. */
 export const day = z.iso
   .date("give a day as YYYY-MM-DD")

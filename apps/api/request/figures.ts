@@ -2,6 +2,7 @@
 import { dayOf, monthsAfter, startOfDay } from "../../../domain/calendar.ts";
 import { derive } from "../../../domain/derive.ts";
 import { unavailable } from "../../../infra/http/problem.ts";
+import { type MonthOfYear, spanOfMonth } from "../../../modules/budgets/pace.ts";
 import { type Periods, periodsOf } from "../../../modules/figures/periods.ts";
 import { newestEvents } from "../../../modules/rollups/rollup-reads.ts";
 import type { UnixMs } from "../../../stream/flow.ts";
@@ -28,6 +29,12 @@ export const frameOf = async ({ positions }: Pick<ApiPorts, "positions">, query:
     throw unavailable("how fresh the figures are is not known now", 2);
   });
   return { now, periods: periodsOf(spanOf(query, now), asOf ?? now, now), asOf };
+};
+
+/** The first and the last day of a month. */
+export const daysOfMonth = (month: MonthOfYear): Required<Asked> => {
+  const { from, to } = spanOfMonth(month);
+  return { from: dayOf(from), to: dayOf(to - 1) };
 };
 
 /** The stamp of figures of these clients. Throws Problem 503. */

@@ -1,18 +1,11 @@
 // The contracts of what a client wants to spend in a month.
 import { z } from "zod";
 import { contract, listContract } from "../contract.ts";
-import { choice, id, ofId, time, version, words } from "../fields.ts";
-
-const segment = z.string().regex(/^[A-Z0-9]{2,8}$/, "2 to 8 upper-case letters and digits");
-const numberText = (pattern: RegExp, hint: string) =>
-  z.codec(z.string().regex(pattern, hint), z.int(), { decode: Number, encode: String });
-const yearText = numberText(/^(20\d\d|2100)$/, "give a year from 2000 to 2100");
-const monthText = numberText(/^([1-9]|1[0-2])$/, "give a month from 1 to 12");
+import { choice, id, monthText, ofId, ofMonth, segment, time, version, words, yearText } from "../fields.ts";
 
 /** What is set; a launch sets budgets too. */
 export const budgetFields = {
-  year: z.int().min(2_000).max(2_100),
-  month: z.int().min(1).max(12),
+  ...ofMonth,
   amount: z.string().max(30),
   segment: segment.nullable().default(null),
 };

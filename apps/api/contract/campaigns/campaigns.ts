@@ -3,7 +3,7 @@ import { z } from "zod";
 import { termFields } from "../../../../modules/reference/contract-terms.ts";
 import { budgetFields } from "../budgets/relo-budgets.ts";
 import { contract, listContract, MANY_KEYS } from "../contract.ts";
-import { choice, day, eventType, id, idText, ofId, time, url, version, words } from "../fields.ts";
+import { choice, day, eventType, id, idText, ofId, segment, time, url, version, words } from "../fields.ts";
 
 export const patternFields = {
   kind: choice(["utm_source", "utm_campaign", "coupon", "url_prefix"]),
@@ -119,7 +119,6 @@ export const archiveCampaign = contract({
   conflicts: ["version_conflict", "client_archived"],
 });
 
-const segment = z.string().regex(/^[A-Z0-9]{2,8}$/, "2 to 8 upper-case letters and digits");
 /** The terms of a contract and when they hold; its writer checks what a type needs. */
 export const commissionFields = {
   segment: segment.nullable().default(null),
@@ -150,7 +149,7 @@ export const launchCampaign = contract({
   isIdempotent: true,
   conflicts: [
     ...["version_conflict", "client_archived", "campaign_archived", "partner_inactive", "invalid_transition"],
-    "month_closed",
+    ...["month_closed", "month_approved"],
   ],
   mostKeys: MANY_KEYS,
 });

@@ -2,10 +2,9 @@
 import { z } from "zod";
 import { termFields } from "../../../../modules/reference/contract-terms.ts";
 import { contract, listContract } from "../contract.ts";
-import { choice, day, id, idText, ofId, time, version } from "../fields.ts";
+import { choice, day, id, idText, ofId, segment, time, version } from "../fields.ts";
 
 const eventType = z.string().regex(/^[a-z][a-z0-9_.:-]{0,63}$/, "give an event name");
-const segment = z.string().regex(/^[A-Z0-9]{2,8}$/, "2 to 8 upper-case letters and digits");
 const decimal = z.string();
 
 const saved = z.object({
@@ -68,5 +67,5 @@ export const savePartnerContract = contract({
   }),
   status: 201,
   isIdempotent: true,
-  conflicts: ["version_conflict", "partner_archived", "client_archived", "month_closed"],
+  conflicts: ["version_conflict", "partner_archived", "client_archived", "month_closed", "month_approved"],
 });

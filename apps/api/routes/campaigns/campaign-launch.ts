@@ -8,6 +8,7 @@ import { followLaunch } from "../../campaigns/launched.ts";
 import { linkChanges } from "../../campaigns/links.ts";
 import { launchCampaign, readCampaign as shownContract } from "../../contract/campaigns/campaigns.ts";
 import { fieldsOf } from "../../contract/contract.ts";
+import { checkNotFrozen } from "../../planner/checks.ts";
 import { fault } from "../../request/accept.ts";
 import { openClient } from "../../request/parents.ts";
 import { type Ask, type Route, route, type Work } from "../../route.ts";
@@ -56,11 +57,17 @@ const launched = async (work: Work, { params, body, role, checkVersion }: Launch
   return { body: { campaign, links: on, commissions: saved.contractIds, budgets, warnings } };
 };
 
-/** Throws Problem 400 for partners of others, 409 for a first day in a locked month. */
+/**
+ * Throws Problem 400 for partners of others, 409 for a first day in a locked month and for days of
+ * an approved plan.
+ */
 const contractsOf = async (work: Work, client_id: number, commissions: LaunchAsk["body"]["commissions"]) => {
   const places = commissions.map(({ partner_id }, n) => [partner_id, `/commissions/${n}/partner_id`] as const);
   await checkPartners(work, client_id, places);
-  for (const [n, { effective_from }] of commissions.entries())
-    checkOpen(effective_from, `/commissions/${n}/effective_from`);
+  for (const [n, { effective_from: from, effective_to: to, ...contract }] of commissions.entries()) {
+    const place = `/commissions/${n}/effective_from`;
+    checkOpen(from, place);
+    await checkNotFrozen(work, { ...contract, client_id, effective_from: from }, { from, to }, place);
+  }
   return commissions.map((commission) => ({ ...commission, client_id }));
 };

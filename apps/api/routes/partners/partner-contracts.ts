@@ -10,6 +10,7 @@ import {
 } from "../../../../modules/partners/contract-reads.ts";
 import { readPartner } from "../../../../modules/partners/partner-reads.ts";
 import * as contracts from "../../contract/partners/partner-contracts.ts";
+import { checkNotFrozen } from "../../planner/checks.ts";
 import { fault, notFound } from "../../request/accept.ts";
 import { checkFilter, namedClients, partnerArchived, partnerToChange } from "../../request/partner.ts";
 import { lockedFrom } from "../../request/range.ts";
@@ -48,6 +49,8 @@ export const routes = (): readonly Route[] => [
       await change({ contracts: [{ ...terms, partner_id: params.id, status: "active" }] });
       const after = (await contractOf(tx, key, fields, dayOf(now)))!;
       refuseLocked(before, after, now);
+      const changed = daysChanged(before, after);
+      if (changed !== undefined) await checkNotFrozen(work, key, changed, placeOf(changed.from, after));
       await audit({
         action: before === undefined ? "contract.created" : "contract.versioned",
         client_id,
@@ -70,21 +73,28 @@ const termsIn = (contract: Saved): string =>
   JSON.stringify(Object.entries(contract).filter(([name]) => !NOT_TERMS.includes(name)));
 const ENDLESS = "9999-12-31";
 
-/** The first day on which a sale would be paid otherwise than before. */
-const firstDayChanged = (before: Saved | undefined, after: Saved): string => {
-  if (before === undefined || termsIn(before) !== termsIn(after)) return after.effective_from;
-  const [first] = [before.effective_to ?? ENDLESS, after.effective_to ?? ENDLESS].sort();
-  return first!;
+/** The days on which a sale would be paid otherwise than before; undefined when there is none. */
+const daysChanged = (
+  before: Saved | undefined,
+  after: Saved,
+): { readonly from: string; readonly to: string | null } | undefined => {
+  const endOf = ({ effective_to }: Saved): string => effective_to ?? ENDLESS;
+  const [first, last] = [endOf(before ?? after), endOf(after)].sort() as [string, string];
+  const to = last === ENDLESS ? null : last;
+  if (before === undefined || termsIn(before) !== termsIn(after)) return { from: after.effective_from, to };
+  return first === last ? undefined : { from: first, to };
 };
+
+const placeOf = (day: string, { effective_from }: Saved): string =>
+  day === effective_from ? "/effective_from" : "/effective_to";
 
 /** Terms of a locked month stay. A contract that began then can still end, or go on. */
 const refuseLocked = (before: Saved | undefined, after: Saved, now: number): void => {
-  const day = firstDayChanged(before, after);
-  if (day >= dayOf(now) || now < lockedFrom(day)) return;
+  const day = daysChanged(before, after)?.from;
+  if (day === undefined || day >= dayOf(now) || now < lockedFrom(day)) return;
   const detail = `the month of ${day} is closed: begin in an open month, or end this one there and save another`;
-  const pointer = day === after.effective_from ? "/effective_from" : "/effective_to";
   throw new Problem("conflict", detail, {
     code: "month_closed",
-    errors: [{ pointer, code: "month_closed", detail }],
+    errors: [{ pointer: placeOf(day, after), code: "month_closed", detail }],
   });
 };

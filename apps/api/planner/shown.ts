@@ -1,0 +1,86 @@
+// Plans as answers show them: amounts as decimals, names of partners, rates of contracts, and what
+// came of each line.
+import type { PoolClient } from "pg";
+import { toDecimal } from "../../../domain/money.ts";
+import { firstDayOf } from "../../../modules/budgets/pace.ts";
+import { partnerNames } from "../../../modules/figures/names.ts";
+import { percentRatesOn } from "../../../modules/partners/rates.ts";
+import type { Changes } from "../../../modules/planner/changes.ts";
+import { type LineFigures, lineFigures } from "../../../modules/planner/plan-figures.ts";
+import type { Plan, PlanKey, PlanLine } from "../../../modules/planner/plans.ts";
+import type { UnixMs } from "../../../stream/flow.ts";
+import { monthStateOf } from "../request/range.ts";
+
+export const shownFigures = (currency: string, { commission_minor, forecast_minor, ...figures }: LineFigures) => ({
+  ...figures,
+  commission: toDecimal(commission_minor, currency),
+  forecast: forecast_minor === null ? null : toDecimal(forecast_minor, currency),
+});
+
+const saidIn = (currency: string, { budget_minor, target_conversions, rate }: PlanLine) => ({
+  ...{ budget: toDecimal(budget_minor, currency), target_conversions, rate },
+});
+export const shownLine = (currency: string, line: PlanLine) => ({
+  ...{ partner_id: line.partner_id, segment: line.segment },
+  ...saidIn(currency, line),
+});
+
+const partnersIn = (lines: readonly PlanLine[]): readonly number[] => [
+  ...new Set(lines.map(({ partner_id }) => partner_id)),
+];
+
+/** Lines of the month before, as a plan may take them over. */
+export const suggestedLines = async (tx: PoolClient, currency: string, lines: readonly PlanLine[]) => {
+  const names = await partnerNames(tx, partnersIn(lines));
+  return lines.map((line) => ({ ...shownLine(currency, line), partner: names.get(line.partner_id) ?? null }));
+};
+
+/** `at`: up to when figures are known; `currency`: that of the client, for a plan without one. */
+export const shownPlan = async (
+  tx: PoolClient,
+  key: PlanKey,
+  plan: Plan,
+  { currency: own, at, now }: { readonly currency: string; readonly at: UnixMs; readonly now: UnixMs },
+) => {
+  const { client_id, year, month } = key;
+  const { currency = own, lines, status, version } = plan;
+  const partners = partnersIn(lines);
+  const [names, rateOf, figures] = [
+    await partnerNames(tx, partners),
+    await percentRatesOn(tx, client_id, partners, firstDayOf(key)),
+    await lineFigures(
+      tx,
+      lines.map((line) => ({ ...line, client_id, currency })),
+      { year, month },
+      at,
+    ),
+  ];
+  return {
+    ...{ client_id, year, month, status, version, currency, month_state: monthStateOf(key, now) },
+    lines: lines.map((line, n) => ({
+      ...shownLine(currency, line),
+      partner: names.get(line.partner_id) ?? null,
+      contract_rate: rateOf(line.partner_id, line.segment),
+      ...shownFigures(currency, figures.lines[n]!),
+    })),
+    totals: { ...totalsOf(currency, lines), ...shownFigures(currency, figures.total) },
+  };
+};
+
+export const totalsOf = (currency: string, lines: readonly PlanLine[]) => ({
+  budget: toDecimal(
+    lines.reduce((sum, { budget_minor }) => sum + budget_minor, 0n),
+    currency,
+  ),
+  target_conversions: lines.reduce((sum, { target_conversions }) => sum + target_conversions, 0),
+});
+
+export const shownChanges = (currency: string, changes: Changes) =>
+  changes.map(({ before, after }) => {
+    const { partner_id, segment } = (after ?? before)!;
+    return {
+      ...{ partner_id, segment },
+      before: before && saidIn(currency, before),
+      after: after && saidIn(currency, after),
+    };
+  });

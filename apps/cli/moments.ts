@@ -36,6 +36,10 @@ export const rewindToOf = (text: string, now: UnixMs): RewindTo => {
   return { kind: "time", at };
 };
 
+/** `2026-11-21T14:05`, in UTC, as lists show when something was; null stays. */
+export const minuteOf = (at: UnixMs | null): string | null =>
+  at === null ? null : new Date(at).toISOString().slice(0, 16);
+
 /** A span for people: 42 s, 3 min, 5 h. */
 export const spanOf = (seconds: number): string => {
   if (seconds < 120) return `${Math.round(seconds)} s`;

@@ -2,7 +2,7 @@
 import type { PoolClient } from "pg";
 import { type RowsQuery, selecting } from "../../infra/postgres/rows.ts";
 import { type Sql, sql } from "../../infra/postgres/sql.ts";
-import type { ShownRow } from "./client-reads.ts";
+import { newestRows, type ShownRow } from "./client-reads.ts";
 
 export interface CampaignFilter {
   readonly client_id?: number | undefined;
@@ -55,10 +55,7 @@ export const campaignRows = (filter: CampaignFilter): RowsQuery => ({
     created_at: sql`made.recorded_at`,
     updated_at: sql`changed.recorded_at`,
   },
-  from: sql`(select distinct on (campaign_id) * from campaigns order by campaign_id, version desc) c
-    join campaigns first on first.campaign_id = c.campaign_id and first.version = 1
-    join reference_changes made on made.change_id = first.change_id
-    join reference_changes changed on changed.change_id = c.change_id`,
+  from: newestRows("campaigns", "campaign_id", "c"),
   tenant: sql`c.client_id`,
   where: conditionsOf(filter),
   sorts: {

@@ -2,7 +2,7 @@
 // the first and the last change.
 import type { PoolClient } from "pg";
 import { type RowsQuery, selecting } from "../../infra/postgres/rows.ts";
-import { type Sql, sql } from "../../infra/postgres/sql.ts";
+import { named, type Sql, sql } from "../../infra/postgres/sql.ts";
 
 export interface ClientFilter {
   /** Without it: those that are not archived. */
@@ -13,6 +13,18 @@ export interface ClientFilter {
 
 const statusOf = (status: ClientFilter["status"]): Sql =>
   status === "all" ? sql`true` : status === undefined ? sql`c.status <> 'archived'` : sql`c.status = ${status}`;
+
+/**
+ * The newest row of each thing of a table under this alias; `made` and `changed` are the first and
+ * the newest change of it.
+ */
+export const newestRows = (table: "clients" | "campaigns" | "rules", idColumn: string, as: string): Sql => {
+  const [rows, id, alias] = [named(table), named(idColumn), named(as)];
+  return sql`(select distinct on (${id}) * from ${rows} order by ${id}, version desc) ${alias}
+    join ${rows} first on first.${id} = ${alias}.${id} and first.version = 1
+    join reference_changes made on made.change_id = first.change_id
+    join reference_changes changed on changed.change_id = ${alias}.change_id`;
+};
 
 export const clientRows = ({ status, q }: ClientFilter): RowsQuery => ({
   columns: {
@@ -35,10 +47,7 @@ export const clientRows = ({ status, q }: ClientFilter): RowsQuery => ({
         (extract(epoch from t.last_used_at) * 1000)::bigint) order by t.token_id), '[]')
       from tokens t where t.client_id = c.client_id and t.revoked_at is null)`,
   },
-  from: sql`(select distinct on (client_id) * from clients order by client_id, version desc) c
-    join clients first on first.client_id = c.client_id and first.version = 1
-    join reference_changes made on made.change_id = first.change_id
-    join reference_changes changed on changed.change_id = c.change_id`,
+  from: newestRows("clients", "client_id", "c"),
   tenant: sql`c.client_id`,
   where: [
     statusOf(status),

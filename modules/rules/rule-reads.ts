@@ -5,6 +5,7 @@ import { phraseOf } from "../../domain/conditions/sentence.ts";
 import type { Rule } from "../../domain/reference/reference.ts";
 import { pageOfRows, type RowsQuery } from "../../infra/postgres/rows.ts";
 import { sql } from "../../infra/postgres/sql.ts";
+import { newestRows } from "../reference/client-reads.ts";
 
 export interface RuleFilter {
   readonly id?: number | undefined;
@@ -46,10 +47,7 @@ export const ruleRows = ({ id, client_id, status, partner_id, archived }: RuleFi
         'at', floor(extract(epoch from c.recorded_at) * 1000), 'by', c.actor) order by v.version)
       from rules v join reference_changes c on c.change_id = v.change_id where v.rule_id = r.rule_id)`,
   },
-  from: sql`(select distinct on (rule_id) * from rules order by rule_id, version desc) r
-    join rules first on first.rule_id = r.rule_id and first.version = 1
-    join reference_changes made on made.change_id = first.change_id
-    join reference_changes changed on changed.change_id = r.change_id`,
+  from: newestRows("rules", "rule_id", "r"),
   tenant: sql`r.client_id`,
   where: [
     id === undefined ? sql`true` : sql`r.rule_id = ${id}`,

@@ -4,7 +4,6 @@ import { randomBytes } from "node:crypto";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
-import type pg from "pg";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { routesOf } from "../../apps/api/routes.ts";
 import { apiApp, type ServerPorts } from "../../apps/api/server.ts";
@@ -14,53 +13,18 @@ import { openLog } from "../../infra/runtime/log.ts";
 import { writeReference } from "../../modules/reference/writer.ts";
 import { type Asked, asker } from "../support/ask.ts";
 import { type FreshDatabase, freshDatabase } from "../support/fresh-database.ts";
+import { type MortalPool, mortalPool } from "../support/mortal-pool.ts";
 
 let database: FreshDatabase;
 let server: Server;
 const ask = asker(() => `http://127.0.0.1:${(server.address() as AddressInfo).port}`);
 
-/** Before which statement of a transaction the server ends its session; 0: before none. */
-let fatal = 0;
-let statements: string[] = [];
-let killed = 0;
-
-/** The pool of the application, whose sessions are ended by the database itself. */
-const mortal = (pool: pg.Pool): pg.Pool =>
-  new Proxy(pool, {
-    get: (target, name) => {
-      if (name !== "connect") return Reflect.get(target, name, target);
-      return async () => {
-        const client = await target.connect();
-        statements = [];
-        const query = client.query.bind(client) as (...given: unknown[]) => Promise<unknown>;
-        const own = async (...given: unknown[]) => {
-          const [statement] = given as [string | { text: string }];
-          statements.push(typeof statement === "string" ? statement : statement.text);
-          if (statements.length === fatal) {
-            const { processID } = client as unknown as { processID: number };
-            const { rows } = await database.adminPool.query("select pg_terminate_backend($1, 5000) as ended", [
-              processID,
-            ]);
-            if (rows[0].ended) killed += 1;
-          }
-          return query(...given);
-        };
-        // Released clients go back as they were.
-        const release = client.release.bind(client);
-        client.query = own as never;
-        client.release = (error) => {
-          delete (client as Partial<pg.PoolClient>).query;
-          client.release = release;
-          release(error);
-        };
-        return client;
-      };
-    },
-  });
+let mortal: MortalPool;
 
 beforeAll(async () => {
   database = await freshDatabase();
-  const pool = mortal(database.pool({ max: 2 }));
+  mortal = mortalPool(database, 2);
+  const { pool } = mortal;
   const user = { user_id: 1, email: "ana@example.com", name: "Ana", role: "admin", partner_id: null, client_ids: [] };
   const person = { ...user, locale: "es" };
   const cursorKeys = [Buffer.alloc(32)];
@@ -93,24 +57,13 @@ const written = async () => {
 };
 
 /** The statements before which the request was killed, until it came through. */
-const killedBefore = async (
-  path: string,
-  asked: Asked,
-  written: () => Promise<unknown>,
-): Promise<readonly string[]> => {
-  const before = await written();
-  const lost: string[] = [];
-  for (fatal = 1; ; fatal += 1) {
-    const at = killed;
+const killedBefore = (path: string, asked: Asked, written: () => Promise<unknown>): Promise<readonly string[]> =>
+  mortal.killedBefore(async () => {
     const { status, text } = await ask(path, asked);
-    if (status < 300) break;
-    expect([status, killed - at], `before statement ${fatal}: ${text}`).toEqual([503, 1]);
-    expect(await written(), `before statement ${fatal}: ${statements.at(fatal - 1)}`).toEqual(before);
-    lost.push(statements[fatal - 1] ?? "");
-  }
-  fatal = 0;
-  return lost;
-};
+    if (status < 300) return true;
+    expect(status, text).toBe(503);
+    return false;
+  }, written);
 
 test("killed before any statement of it, a write leaves nothing, and sent again it is there once", async () => {
   const asked = {

@@ -9,10 +9,11 @@ import { type RunningApi, startApi } from "../support/api.ts";
 import { asker } from "../support/ask.ts";
 import { crediting } from "../support/builders.ts";
 import { type Product, startProduct, until } from "../support/e2e-product.ts";
+import { type Shop, shopOf } from "../support/e2e-shop.ts";
 
 let product: Product;
 let running: RunningApi;
-let shop: { readonly id: number; readonly token: string };
+let shop: Shop;
 let partners: readonly number[];
 const tokens: Record<string, string> = {};
 const ask = asker(() => running.url);
@@ -24,14 +25,11 @@ beforeAll(async () => {
   product = await startProduct(apps.filter(({ name }) => needed.includes(name)));
   running = await startApi(product.stack.env);
   for (const role of ["admin", "manager", "viewer"]) tokens[role] = await running.token(`${role}@demo.tributary.test`);
-  shop = product.client("casa-verde");
-  const { links } = product.stack.run.demo as {
-    links: readonly { readonly client_id: number; readonly partner_id: number }[];
-  };
-  partners = [...new Set(links.filter(({ client_id }) => client_id === shop.id).map(({ partner_id }) => partner_id))];
-  await send([
-    ...Array.from({ length: 30 }, (_, n) => purchase(`A-${n}`, "ABRIL")),
-    ...Array.from({ length: 5 }, (_, n) => purchase(`N-${n}`)),
+  shop = shopOf(product, "casa-verde");
+  ({ partners } = shop);
+  await shop.send([
+    ...Array.from({ length: 30 }, (_, n) => shop.purchase(`A-${n}`, "ABRIL")),
+    ...Array.from({ length: 5 }, (_, n) => shop.purchase(`N-${n}`)),
     ...Array.from({ length: 4 }, (_, n) => visit(n)),
   ]);
   await product.quiet(60_000);
@@ -41,25 +39,6 @@ afterAll(async () => {
   await product?.clear();
 });
 
-const send = async (events: readonly object[]): Promise<void> => {
-  const answer = await fetch(`${product.ingestUrl}/ingest/batch`, {
-    method: "POST",
-    headers: { authorization: `Bearer ${shop.token}`, "content-type": "application/json" },
-    body: JSON.stringify({ events }),
-  });
-  expect([answer.status, await answer.json()]).toMatchObject([200, { accepted: events.length }]);
-};
-const purchase = (order: string, coupon?: string) => ({
-  ...{ event_id: `purchase-${order}`, t: "purchase", ts: Date.now(), cid: shop.id, did: `device-${order}` },
-  props: {
-    order_id: order,
-    product_id: "maceta",
-    quantity: 1,
-    revenue: "1000.00",
-    currency: "MXN",
-    ...(coupon && { coupon }),
-  },
-});
 const visit = (n: number) => ({
   ...{ event_id: `visit-${n}`, t: "page_view", ts: Date.now(), cid: shop.id, did: `device-v${n}` },
   ...{ url: "https://www.casa-verde.example/abril", props: { coupon: "ABRIL" } },
@@ -269,7 +248,7 @@ describe("a backfill", () => {
 
 test("a sale of a closed month is credited where no money moves, and left where it would", async () => {
   const old = Date.now() - 75 * 86_400_000;
-  await send([{ ...purchase("OLD-1", "ABRIL"), ts: old }]);
+  await shop.send([{ ...shop.purchase("OLD-1", "ABRIL"), ts: old }]);
   await product.quiet(60_000);
   const day = new Date(old).toISOString().slice(0, 10);
   const days = { from: new Date(old - 86_400_000).toISOString().slice(0, 10), to: day };
@@ -284,8 +263,10 @@ test("a sale of a closed month is credited where no money moves, and left where 
 });
 
 test("a keeper that is killed in the middle of a backfill leaves it to the next one, which ends it once", async () => {
-  await send(Array.from({ length: 1_500 }, (_, n) => ({ ...visit(n), event_id: `more-${n}`, did: `device-m${n}` })));
-  await send(Array.from({ length: 1_500 }, (_, n) => purchase(`K-${n}`, "ABRIL")));
+  await shop.send(
+    Array.from({ length: 1_500 }, (_, n) => ({ ...visit(n), event_id: `more-${n}`, did: `device-m${n}` })),
+  );
+  await shop.send(Array.from({ length: 1_500 }, (_, n) => shop.purchase(`K-${n}`, "ABRIL")));
   await product.quiet(60_000);
   const { body } = await post(`/api/rules/${first}/backfill`, {
     ...{ dry_run: false, trigger_recalc: true, event_types: ["page_view", "purchase"] },
@@ -302,6 +283,14 @@ test("a keeper that is killed in the middle of a backfill leaves it to the next 
   await product.rows(`update jobs set lease_until = now() - interval '1 second' where job_id = '${body.job_id}'`);
   const job = await ended(body.job_id);
   expect(job).toMatchObject({ status: "completed", result: { truncated: false } });
+  expect(
+    await product.rows(`select
+      (select count(*)::int from audit
+        where action = 'rule.backfill_completed' and request_id = '${body.job_id}') as audit,
+      (select count(*)::int from mails where happening = 'backfill:${body.job_id}') as mails,
+      (select count(*)::int from outbox where record ->> 'type' = 'rule.backfill_completed'
+        and record ->> 'data' like '%${body.job_id}%') as outbox`),
+  ).toEqual([{ audit: 1, mails: 1, outbox: 1 }]);
   expect(await product.rows(`select attempts from jobs where job_id = '${body.job_id}'`)).toEqual([{ attempts: 2 }]);
   const rows = await product.clickhouse<{ version: number; partner_id: number; n: string }>(
     "select version, partner_id, toString(count()) as n from events_current where order_id like 'K-%' or " +

@@ -7,18 +7,16 @@ import type { ReferenceChanges } from "../../modules/reference/records.ts";
 import { writeReference } from "../../modules/reference/writer.ts";
 import { crediting } from "../support/builders.ts";
 import { environmentOf, type Product, spawned, startProduct, until } from "../support/e2e-product.ts";
+import { type Shop, shopOf } from "../support/e2e-shop.ts";
 
 let product: Product;
-let shop: { readonly id: number; readonly token: string };
+let shop: Shop;
 let partners: readonly number[];
 beforeAll(async () => {
   const needed = ["ingest", "worker-chain", "worker-money"];
   product = await startProduct(apps.filter(({ name }) => needed.includes(name)));
-  shop = product.client("casa-verde");
-  const { links } = product.stack.run.demo as {
-    links: readonly { readonly client_id: number; readonly partner_id: number }[];
-  };
-  partners = links.filter(({ client_id }) => client_id === shop.id).map(({ partner_id }) => partner_id);
+  shop = shopOf(product, "casa-verde");
+  ({ partners } = shop);
 });
 afterAll(() => product?.clear());
 
@@ -32,29 +30,6 @@ const saved = async (changes: ReferenceChanges) => {
   );
   return change;
 };
-const send = async (events: readonly object[]): Promise<void> => {
-  const answer = await fetch(`${product.ingestUrl}/ingest/batch`, {
-    method: "POST",
-    headers: { authorization: `Bearer ${shop.token}`, "content-type": "application/json" },
-    body: JSON.stringify({ events }),
-  });
-  expect([answer.status, await answer.json()]).toMatchObject([200, { accepted: events.length }]);
-};
-const purchase = (order: string, coupon?: string) => ({
-  event_id: `purchase-${order}`,
-  t: "purchase",
-  ts: Date.now(),
-  cid: shop.id,
-  did: `device-${order}`,
-  props: {
-    order_id: order,
-    product_id: "maceta",
-    quantity: 1,
-    revenue: "1000.00",
-    currency: "MXN",
-    ...(coupon && { coupon }),
-  },
-});
 const visit = (n: number) => ({
   event_id: `visit-${n}`,
   t: "page_view",
@@ -100,7 +75,7 @@ test("a wrong rule is seen through, set right by decisions, and set right once",
   const change = await saved({
     rules: [{ rule_id: -1, client_id: shop.id, name: "Abril", priority: 9, when, ...crediting(wrong) }],
   } as unknown as ReferenceChanges);
-  await send([purchase("R-1", "ABRIL"), purchase("R-2", "ABRIL"), purchase("R-3"), visit(1)]);
+  await shop.send([shop.purchase("R-1", "ABRIL"), shop.purchase("R-2", "ABRIL"), shop.purchase("R-3"), visit(1)]);
   await until("the wrong partner has earned", 30_000, async () => expect(await earned()).toHaveLength(1));
   await until("everything is stored", 30_000, async () => expect(await current()).toHaveLength(4));
   const before = await earned();

@@ -16,6 +16,7 @@ import {
 import { type AuditEntry, writeAudit } from "../../../../modules/audit/audit.ts";
 import { actorOf } from "../../../../modules/operations/operations.ts";
 import { clientOf, withPool } from "../../connections.ts";
+import { minuteOf } from "../../moments.ts";
 
 const kinds: readonly TokenKind[] = ["ingest", "admin", "upload", "service"];
 
@@ -117,7 +118,6 @@ const listed = (pool: pg.Pool) =>
       isReadOnly: true,
     },
   );
-const day = (at: number | null): string | null => (at === null ? null : new Date(at).toISOString().slice(0, 16));
 
 const list = ({ json }: { json?: boolean }): Promise<void> =>
   withPool(async (pool) => {
@@ -132,9 +132,9 @@ const list = ({ json }: { json?: boolean }): Promise<void> =>
           token.client_id,
           token.partner_id,
           token.kind === "ingest" ? token.requests_a_minute : null,
-          day(token.created_at),
-          day(token.last_used_at),
-          day(token.revoked_at),
+          minuteOf(token.created_at),
+          minuteOf(token.last_used_at),
+          minuteOf(token.revoked_at),
           token.label,
         ]),
       ),

@@ -22,6 +22,7 @@ import {
 import { actorOf, beginOperation, type OperationPlan } from "../../../../modules/operations/operations.ts";
 import { referenceNow } from "../../../../modules/reference/find-client.ts";
 import { clientOf, withAudit, withPool } from "../../connections.ts";
+import { minuteOf } from "../../moments.ts";
 
 interface Options {
   readonly role?: string;
@@ -155,7 +156,6 @@ const reset = (email: string, options: Options): Promise<void> =>
     tell("the next login with this address, verified by the identity provider, binds another one");
   });
 
-const day = (at: number | null): string | null => (at === null ? null : new Date(at).toISOString().slice(0, 16));
 const list = ({ json }: Options): Promise<void> =>
   withPool(async (pool) => {
     const users = await withUsers(pool, listUsers);
@@ -172,8 +172,8 @@ const list = ({ json }: Options): Promise<void> =>
           user.role,
           scopeOf(user),
           user.status,
-          day(user.bound_at),
-          day(user.created_at),
+          minuteOf(user.bound_at),
+          minuteOf(user.created_at),
         ]),
       ),
     );

@@ -1,6 +1,8 @@
 // The present state of an order: its lines, who is credited for each, and what it earns; and
 // whether a claim has been settled.
 import type { Pool } from "pg";
+import { decodeOutcome } from "../../infra/avro/outcome.ts";
+import { unpacked } from "../../infra/postgres/packed.ts";
 import { sql, transaction } from "../../infra/postgres/sql.ts";
 import type { StoredCommission } from "../../sinks/ledger/table.ts";
 import type { StoredSale } from "../../sinks/product-sales/table.ts";
@@ -32,16 +34,26 @@ export const orderLines = (pool: Pool, clientId: number, orderId: string): Promi
     { isReadOnly: true },
   );
 
+/** Of a claim that settle has decided about. */
+export interface Settled {
+  /** False: it said nothing that was not so, or something else had come first. */
+  readonly hasChanged: boolean;
+}
+
 /** Of these claims those that settle has decided about: their outcomes are recorded for good. */
-const settledOf = (pool: Pool, claims: readonly string[]): Promise<readonly string[]> =>
+const settledOf = (pool: Pool, claims: readonly string[]): Promise<ReadonlyMap<string, Settled>> =>
   transaction(
     pool,
     null,
-    async (tx) =>
-      (
-        await tx.query<{ event_id: string }>(sql`
-          select event_id from memory_outcome where stage = 'settle' and event_id = any (${claims})`)
-      ).rows.map(({ event_id }) => event_id),
+    async (tx) => {
+      const { rows } = await tx.query<{ event_id: string; outcome: Buffer }>(sql`
+        select event_id, outcome from memory_outcome where stage = 'settle' and event_id = any (${claims})`);
+      return new Map(
+        rows.map(({ event_id, outcome }) => {
+          return [event_id, { hasChanged: decodeOutcome(unpacked(outcome)).messages.length > 0 }];
+        }),
+      );
+    },
     { isReadOnly: true },
   );
 
@@ -52,11 +64,21 @@ const APPLIED_WITHIN_MS = 5_000;
 const ASKED_EVERY_MS = 100;
 
 /** Waits until settle has decided about all of them, 5 s at most; those that it has. */
-export const whenSettled = async (pool: Pool, claims: readonly string[]): Promise<ReadonlySet<string>> => {
+export const whenSettled = async (pool: Pool, claims: readonly string[]): Promise<ReadonlyMap<string, Settled>> => {
   const end = performance.now() + APPLIED_WITHIN_MS;
   for (;;) {
     const settled = await settledOf(pool, claims);
-    if (settled.length === claims.length || performance.now() > end) return new Set(settled);
+    if (settled.size === claims.length || performance.now() > end) return settled;
     await new Promise((resolve) => setTimeout(resolve, ASKED_EVERY_MS));
   }
 };
+
+/**
+ * Whether an assignment to this partner came too late: it changed nothing, and the lines, as they
+ * are now, are credited to others.
+ */
+export const isOvertaken = (
+  settled: Settled | undefined,
+  partnerId: number,
+  lines: readonly { readonly partner_id: number | null }[],
+): boolean => settled?.hasChanged === false && lines.every(({ partner_id }) => partner_id !== partnerId);

@@ -266,6 +266,37 @@ describe("the platform API", () => {
     expect((await details("viewer"))[0].by).toBe("a***@demo.tributary.test");
   });
 
+  test("answers the second of two who assign a sale at once that the first one's decision holds", async () => {
+    const partners = [links[0]!.partner_id, links[1]!.partner_id];
+    const orders = Array.from({ length: 4 }, (_, n) => `RACE-${n}`);
+    await send([...orders, "RACE-A"].map((order) => purchase(order)));
+    for (const order of [...orders, "RACE-A"]) await settled(order);
+    const assign = (order_id: string, n: number) =>
+      post("assign", { order_id, partner_id: partners[n], reason: "agreed" }, `${order_id}-${n}`);
+    for (const order of orders) {
+      const answers = await Promise.all([0, 1].map((n) => assign(order, n)));
+      expect(answers.map(({ status }) => status).sort()).toEqual([200, 409]);
+      const winner = answers.findIndex(({ status }) => status === 200);
+      expect([answers[winner]!.body.status, answers[1 - winner]!.body.code]).toEqual(["applied", "already_credited"]);
+      await until("the row shows it", 30_000, async () =>
+        expect((await current(order)).partner_id).toBe(partners[winner]),
+      );
+      expect((await assign(order, 1 - winner)).body.code).toBe("already_credited");
+    }
+    // Both were decided: neither was refused because it saw the other.
+    const decided = await product.rows<{ n: number }>(`select count(*)::int as n from audit
+      where action = 'sale.assigned' and entity like 'order:%:RACE-%' group by entity order by n desc`);
+    expect(decided[0]!.n).toBe(2);
+    const both = await Promise.all(
+      partners.map((partner_id) => {
+        const items = [{ order_id: "RACE-A", partner_id }];
+        return post("bulk-attribute", { client_id: shop.id, items, reason: "agreed" });
+      }),
+    );
+    const results = both.map(({ body }) => [body.results[0].status, body.results[0].code]);
+    expect(results).toContainEqual(["applied", null]);
+  });
+
   test("ends a fraud review either way", async () => {
     const bot = { ua: "Googlebot/2.1 (+http://www.google.com/bot.html)" };
     const credited = (n: number) => ({ ...bot, svc_click_id: clickId(links[0]!.link_id, start - HOUR, n) });

@@ -3,12 +3,12 @@
 import { dayOf } from "../../../domain/calendar.ts";
 import { transaction } from "../../../infra/postgres/sql.ts";
 import { auditOf, claimOf, type Decided, linesOf, memoryKeyOf } from "../../../modules/decisions/decide.ts";
-import { whenSettled } from "../../../modules/decisions/order-lines.ts";
+import { isOvertaken, whenSettled } from "../../../modules/decisions/order-lines.ts";
 import { rememberedOrders } from "../../../modules/decisions/remembered.ts";
 import type { Line } from "../../../processors/settle/order.ts";
 import { lockedFrom } from "../request/range.ts";
 import type { ApiPorts, Ask, Reply, Work } from "../route.ts";
-import { decisionsAway, type FoundSale, newestVersion, type Sale, type Seen } from "./named-sales.ts";
+import { alreadyCredited, decisionsAway, type FoundSale, newestVersion, type Sale, type Seen } from "./named-sales.ts";
 
 export type DecisionPorts = Pick<ApiPorts, "clickhouse" | "pool" | "decide">;
 
@@ -46,16 +46,23 @@ interface Outcome {
 }
 type Answered = Outcome & { readonly items?: readonly Outcome[]; readonly results?: readonly Outcome[] };
 
+interface Deciding {
+  /** Which sales the request names. */
+  readonly find: (seen: Seen) => Promise<readonly FoundSale[]>;
+  /** An answer of one outcome for each, in their order: itself, its `items` or its `results`. */
+  readonly decide: (work: Work, sales: readonly FoundSale[]) => Promise<object>;
+  /** The partner to which the n-th is assigned, for whom only lines without a credit are taken. */
+  readonly assignedTo?: (n: number) => number;
+}
+
 /**
- * `find` says which sales the request names, `decide` makes an answer of one outcome for each, in
- * their order: itself, its `items` or its `results`. A repeat of the request is answered how its
- * decisions are by then.
+ * A repeat of the request is answered how its decisions are by then. Throws Problem 409 where
+ * another decision about the one sale came first.
  */
 export const decideReply = async (
   { pool }: DecisionPorts,
   { read, write }: Pick<Ask, "read" | "write">,
-  find: (seen: Seen) => Promise<readonly FoundSale[]>,
-  decide: (work: Work, sales: readonly FoundSale[]) => Promise<object>,
+  { find, decide, assignedTo }: Deciding,
 ): Promise<Reply> => {
   let sales: readonly FoundSale[] | undefined;
   const { status, text } = await write(async (work) => {
@@ -70,30 +77,34 @@ export const decideReply = async (
   if (ids.length === 0) return { status: status!, body };
   const settled = await whenSettled(pool, [...new Set(ids)]).catch(decisionsAway);
   const named = sales ?? (await read((tx, scope) => find({ tx, scope })));
-  const versions = await versionsNow(
+  const now = await linesNow(
     pool,
     named.map((sale) => (typeof sale === "object" ? sale : undefined)),
   );
-  const shown = outcomes.map((one, n) =>
-    one.status === "accepted" && settled.has(one.decision_id!)
-      ? { ...one, status: "applied", version: versions[n] ?? one.version }
-      : one,
-  );
+  const shown = outcomes.map((one, n) => {
+    const mine = one.decision_id === null ? undefined : settled.get(one.decision_id);
+    if (one.status !== "accepted" || mine === undefined) return one;
+    const lines = now[n]!;
+    const version = lines.length === 0 ? one.version : newestVersion(lines);
+    if (assignedTo === undefined || !isOvertaken(mine, assignedTo(n), lines))
+      return { ...one, status: "applied", version };
+    if (body.results === undefined) throw alreadyCredited();
+    return { ...one, status: "rejected", code: "already_credited", version };
+  });
   if (body.items !== undefined) return { status: status!, body: { items: shown } };
   return { status: status!, body: body.results === undefined ? shown[0]! : { results: shown } };
 };
 
-/** Of each sale the newest version of its lines, as it is now. */
-const versionsNow = async (
+/** The lines of each sale, as they are now. */
+const linesNow = async (
   pool: DecisionPorts["pool"],
   sales: readonly (Sale | undefined)[],
-): Promise<readonly (number | undefined)[]> => {
+): Promise<readonly (readonly Line[])[]> => {
   const keys = [...new Set(sales.flatMap((sale) => (sale === undefined ? [] : [memoryKeyOf(sale)])))];
   const orders = await transaction(pool, null, (tx) => rememberedOrders(tx, keys), { isReadOnly: true }).catch(
     decisionsAway,
   );
-  return sales.map((sale) => {
-    const lines = sale === undefined ? [] : linesOf(sale.subject, orders.get(memoryKeyOf(sale))?.lines ?? []);
-    return lines.length === 0 ? undefined : newestVersion(lines);
-  });
+  return sales.map((sale) =>
+    sale === undefined ? [] : linesOf(sale.subject, orders.get(memoryKeyOf(sale))?.lines ?? []),
+  );
 };

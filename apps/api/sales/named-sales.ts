@@ -73,6 +73,10 @@ export const only = (sale: FoundSale): Sale => {
   return sale;
 };
 
+/** Throws Problem 409. */
+export const alreadyCredited = (): Problem =>
+  new Problem("conflict", "a partner is credited: reattribute it", { code: "already_credited" });
+
 /** Of each line a name of its own: two sales that share one are about the same. */
 export const lineNames = (sale: Sale): readonly string[] =>
   sale.lines.map(({ event_id }) => `${memoryKeyOf(sale)} ${event_id}`);

@@ -8,6 +8,7 @@ import { fault, notFound } from "../../request/accept.ts";
 import { type Ask, type Route, route, type Work } from "../../route.ts";
 import { type DecisionPorts, decideReply, type Made, outcomeOf, put } from "../../sales/decide-reply.ts";
 import {
+  alreadyCredited,
   archived,
   checkCredit,
   creditables,
@@ -25,36 +26,30 @@ export const routes = (ports: DecisionPorts): readonly Route[] => {
   const { clickhouse } = ports;
   return [
     route(assignSale, (ask) =>
-      decideReply(
-        ports,
-        ask,
-        (seen) => salesOf(clickhouse, seen, { client_id: ask.body.client_id, named: [ask.body] }),
-        (work, [sale]) => assign(ports, ask, work, only(sale)),
-      ),
+      decideReply(ports, ask, {
+        find: (seen) => salesOf(clickhouse, seen, { client_id: ask.body.client_id, named: [ask.body] }),
+        decide: (work, [sale]) => assign(ports, ask, work, only(sale)),
+        assignedTo: () => ask.body.partner_id,
+      }),
     ),
     route(reattributeSale, (ask) =>
-      decideReply(
-        ports,
-        ask,
-        (seen) => salesOf(clickhouse, seen, { client_id: ask.body.client_id, named: namedIn(ask.body) }),
-        (work, sales) => reattribute(ports, ask, work, sales.map(only)),
-      ),
+      decideReply(ports, ask, {
+        find: (seen) => salesOf(clickhouse, seen, { client_id: ask.body.client_id, named: namedIn(ask.body) }),
+        decide: (work, sales) => reattribute(ports, ask, work, sales.map(only)),
+      }),
     ),
     route(bulkAttribute, (ask) =>
-      decideReply(
-        ports,
-        ask,
-        (seen) => salesOf(clickhouse, seen, eachOf(ask.body)),
-        (work, sales) => attributeEach(ports, ask, work, sales),
-      ),
+      decideReply(ports, ask, {
+        find: (seen) => salesOf(clickhouse, seen, eachOf(ask.body)),
+        decide: (work, sales) => attributeEach(ports, ask, work, sales),
+        assignedTo: (n) => ask.body.items[n]!.partner_id,
+      }),
     ),
     route(refundSale, (ask) =>
-      decideReply(
-        ports,
-        ask,
-        (seen) => salesOf(clickhouse, seen, { client_id: ask.body.client_id, named: [ask.body] }),
-        (work, [sale]) => refund(ports, ask, work, only(sale)),
-      ),
+      decideReply(ports, ask, {
+        find: (seen) => salesOf(clickhouse, seen, { client_id: ask.body.client_id, named: [ask.body] }),
+        decide: (work, [sale]) => refund(ports, ask, work, only(sale)),
+      }),
     ),
   ];
 };
@@ -68,8 +63,7 @@ const assign = async (
   const { partner_id, campaign_id = null, reason } = body;
   await checkCredit(work, client_id, { partner_id, campaign_id });
   const isHeld = lines.every((line) => line.partner_id !== null);
-  if (isHeld && lines.some((line) => line.partner_id !== partner_id))
-    throw new Problem("conflict", "a partner is credited: reattribute it", { code: "already_credited" });
+  if (isHeld && lines.some((line) => line.partner_id !== partner_id)) throw alreadyCredited();
   const said = { partner_id, campaign_id, reason, actor: actorOf(user), at: Date.now() };
   const decided: Credited = { ...said, decision_id: work.idOf(0), client_id, subject, kind: "assign" };
   await put(ports, work, [{ decided, lines }]);

@@ -25,7 +25,7 @@ import {
   type Subject,
 } from "../../../../modules/decisions/decide.ts";
 import { lineOfEvent } from "../../../../modules/decisions/line-of-event.ts";
-import { orderLines, whenSettled } from "../../../../modules/decisions/order-lines.ts";
+import { isOvertaken, orderLines, whenSettled } from "../../../../modules/decisions/order-lines.ts";
 import { type AskedBack, refundable } from "../../../../modules/decisions/refundable.ts";
 import { rememberedOrders } from "../../../../modules/decisions/remembered.ts";
 import { actorOf } from "../../../../modules/operations/operations.ts";
@@ -167,6 +167,15 @@ const amountOf = async (pool: pg.Pool, about: About, given: AskedBack): Promise<
 type Kind = Decided["kind"];
 const isCredit = (kind: Kind): boolean => kind === "assign" || kind === "reattribute";
 
+/** "overtaken": another decision came first, and the lines are credited to others. */
+const statusOf = async (pool: pg.Pool, decided: Decided): Promise<"accepted" | "applied" | "overtaken"> => {
+  const settled = (await whenSettled(pool, [decided.decision_id])).get(decided.decision_id);
+  if (settled === undefined) return "accepted";
+  if (decided.kind !== "assign") return "applied";
+  const { lines } = await orderNow(pool, decided);
+  return isOvertaken(settled, decided.partner_id!, lines) ? "overtaken" : "applied";
+};
+
 const decide = (kind: Kind) => (options: DecideOptions) =>
   withPool(async (pool) => {
     if (options.id !== undefined && !UUID.test(options.id)) throw new UsageError("--id: give a UUID in lower case");
@@ -186,7 +195,7 @@ const decide = (kind: Kind) => (options: DecideOptions) =>
         : { ...said, kind, partner_id, campaign_id };
     if (!options.yes) return tell("nothing was decided; add --yes to decide it");
     await put(pool, decided);
-    const status = (await whenSettled(pool, [decision_id])).has(decision_id) ? "applied" : "accepted";
+    const status = await statusOf(pool, decided);
     if (options.json) printJson({ decision_id, status });
     else print(`${status}: decision ${decision_id}`);
   });

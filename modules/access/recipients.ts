@@ -17,6 +17,10 @@ export const staffOf = (tx: PoolClient, clientId: number): Promise<readonly Reci
 export const managersOf = (tx: PoolClient, clientId: number): Promise<readonly Recipient[]> =>
   usersWhere(tx, manages(clientId));
 
+/** The user with this address, as far as it may come in; undefined where there is none. */
+export const recipientAt = async (tx: PoolClient, email: string): Promise<Recipient | undefined> =>
+  (await usersWhere(tx, sql`email = ${email}`))[0];
+
 const manages = (clientId: number): Sql => sql`(role = 'client_manager' and ${clientId}::int = any (client_ids))`;
 const usersWhere = (tx: PoolClient, condition: Sql): Promise<readonly Recipient[]> =>
   asUsers(tx, async () => {

@@ -24,6 +24,7 @@ export interface TakenJob {
   readonly kind: JobKind;
   readonly client_id: number;
   readonly input: any;
+  readonly created_by: string;
   readonly done: number;
   readonly fence: bigint;
 }
@@ -80,69 +81,72 @@ export const takeJob = (pool: Pool, kinds: readonly JobKind[], owner: string): P
               select from jobs other where other.kind = waits.kind and other.status = 'running'
                 and other.lease_until >= clock_timestamp())
           order by created_at limit 1)
-        returning job_id, kind, client_id, input, done, fence`);
+        returning job_id, kind, client_id, input, created_by, done, fence`);
       return rows[0];
+    },
+    keeper,
+  );
+
+/**
+ * Changes a job in a transaction of its own, and `follow` in the same one, as the application and
+ * with the client as its tenant. False: another process has the job, and nothing is done.
+ */
+const changeTaken = (
+  pool: Pool,
+  { job_id, client_id, fence }: TakenJob,
+  set: Sql,
+  follow?: (tx: PoolClient) => Promise<void>,
+): Promise<boolean> =>
+  transaction(
+    pool,
+    [client_id],
+    async (tx) => {
+      const { rowCount } = await tx.query(
+        sql`update jobs set ${set} where job_id = ${job_id} and fence = ${fence} and status = 'running'`,
+      );
+      if (rowCount !== 1) return false;
+      await tx.query("set local role none");
+      await follow?.(tx);
+      return true;
     },
     keeper,
   );
 
 /** Gives a job back that could not be worked on now: the next process that looks takes it. */
 export const giveBack = (pool: Pool, job: TakenJob): Promise<boolean> =>
-  transaction(
+  changeTaken(
     pool,
-    null,
-    (tx) =>
-      ofFence(
-        tx,
-        job,
-        sql`status = 'queued', lease_until = null, leased_by = null, attempts = greatest(attempts - 1, 0)`,
-      ),
-    keeper,
+    job,
+    sql`status = 'queued', lease_until = null, leased_by = null, attempts = greatest(attempts - 1, 0)`,
   );
-
-/** Inside the transaction of a step. False: another process has the job, so roll back and stop. */
-const ofFence = async (tx: PoolClient, { job_id, fence }: TakenJob, set: Sql): Promise<boolean> => {
-  const { rowCount } = await tx.query(
-    sql`update jobs set ${set} where job_id = ${job_id} and fence = ${fence} and status = 'running'`,
-  );
-  return rowCount === 1;
-};
 
 /** Prolongs the lease. False: another process has taken the job over. */
 export const reportProgress = (pool: Pool, job: TakenJob, done: number, total: number | null): Promise<boolean> =>
-  transaction(
+  changeTaken(
     pool,
-    null,
-    (tx) =>
-      ofFence(
-        tx,
-        job,
-        sql`done = ${done}, total = ${total},
-          lease_until = clock_timestamp() + ${{ text: LEASE, values: [] }}`,
-      ),
-    keeper,
+    job,
+    sql`done = ${done}, total = ${total},
+      lease_until = clock_timestamp() + ${{ text: LEASE, values: [] }}`,
   );
 
-/** Ends the job. False: another process has taken it over, and its end counts. */
-export const endJob = (
+/** Ends a job that came to something, and does what follows from that, both or neither. */
+export const completeJob = (
   pool: Pool,
   job: TakenJob,
-  end: { readonly result: object } | { readonly error: string },
+  result: object,
+  follow?: (tx: PoolClient) => Promise<void>,
 ): Promise<boolean> =>
-  transaction(
+  changeTaken(
     pool,
-    null,
-    (tx) =>
-      ofFence(
-        tx,
-        job,
-        "result" in end
-          ? sql`status = 'completed', result = ${JSON.stringify(end.result)}::jsonb, lease_until = null,
-              finished_at = clock_timestamp()`
-          : sql`status = 'failed', error = ${end.error}, lease_until = null, finished_at = clock_timestamp()`,
-      ),
-    keeper,
+    job,
+    sql`status = 'completed', result = ${JSON.stringify(result)}::jsonb, lease_until = null,
+      finished_at = clock_timestamp()`,
+    follow,
   );
+
+/** Ends a job that cannot be done. False: another process has taken it over, and its end counts. */
+export const failJob = (pool: Pool, job: TakenJob, error: string): Promise<boolean> =>
+  changeTaken(pool, job, sql`status = 'failed', error = ${error}, lease_until = null, finished_at = clock_timestamp()`);
 
 /** Answers how many jobs that ended 90 days ago are forgotten. */
 export const forgetJobs = (pool: Pool): Promise<number> =>

@@ -1,10 +1,10 @@
 // Works jobs off, one after the other, while their leases last.
 import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Pool } from "pg";
+import type { Pool, PoolClient } from "pg";
 import { classify } from "../../infra/runtime/errors.ts";
 import type { Log } from "../../infra/runtime/log.ts";
-import { endJob, giveBack, type JobKind, reportProgress, type TakenJob, takeJob } from "./jobs.ts";
+import { completeJob, failJob, giveBack, type JobKind, reportProgress, type TakenJob, takeJob } from "./jobs.ts";
 
 /** Ends the work without an end of the job: another process has it, or will take it. */
 class JobLeft extends Error {}
@@ -14,8 +14,12 @@ class JobLeft extends Error {}
  * this one closes.
  */
 export type Report = (done: number, total: number | null) => Promise<void>;
-/** Resolves with what the job came to. It may have been begun before, and left anywhere. */
-export type Work = (job: TakenJob, report: Report) => Promise<object>;
+export interface Work<Result extends object = any> {
+  /** Resolves with what the job came to. It may have been begun before, and left anywhere. */
+  readonly run: (job: TakenJob, report: Report) => Promise<Result>;
+  /** In the transaction that ends the job, so once: the client is its tenant. */
+  readonly completed?: (tx: PoolClient, job: TakenJob, result: Result) => Promise<void>;
+}
 
 export interface WorkOffPorts {
   readonly pool: Pool;
@@ -52,8 +56,8 @@ export const workOff = ({ pool, works, log }: WorkOffPorts) => {
       if (isLost || isClosing) throw new JobLeft();
     };
     try {
-      const result = await work(job, report);
-      await endJob(pool, job, { result });
+      const result = await work.run(job, report);
+      await completeJob(pool, job, result, (tx) => work.completed?.(tx, job, result) ?? Promise.resolve());
       log.info("job.completed", { job_id: job.job_id, kind: job.kind });
     } catch (error) {
       await failed(job, error);
@@ -72,7 +76,7 @@ export const workOff = ({ pool, works, log }: WorkOffPorts) => {
       return;
     }
     log.error("job.failed", { job_id: job.job_id, kind: job.kind, error });
-    await endJob(pool, job, { error: (error as Error).message.slice(0, MOST_LETTERS) }).catch(() => undefined);
+    await failJob(pool, job, (error as Error).message.slice(0, MOST_LETTERS)).catch(() => undefined);
   };
 
   return {

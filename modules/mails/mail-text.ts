@@ -1,6 +1,7 @@
 // The words of mails, in Spanish and English, as text and as HTML of the same sentences.
 import { createHash } from "node:crypto";
 import { startOfDay } from "../../domain/calendar.ts";
+import { englishBackfills, spanishBackfills } from "./backfill-words.ts";
 import type { Mail, MailFacts, Template } from "./mails.ts";
 import { englishPlans, spanishPlans } from "./plan-words.ts";
 import type { Writer, Written } from "./words.ts";
@@ -59,6 +60,7 @@ const spanish: Readonly<Record<Template, Writer>> = {
     ],
   }),
   ...spanishPlans,
+  ...spanishBackfills,
 };
 const english: Readonly<Record<Template, Writer>> = {
   invitation_partner: ({ inviter, clients, expires_at }, { day }) => ({
@@ -104,6 +106,7 @@ const english: Readonly<Record<Template, Writer>> = {
     ],
   }),
   ...englishPlans,
+  ...englishBackfills,
 };
 const leads = {
   es: { link: "Aceptar la invitación", token: "Código de la invitación" },
@@ -138,6 +141,7 @@ const noFacts: Required<MailFacts> = {
   ...{ inviter: "", actor: "", name: "", clients: "", invitation_id: 0, expires_at: 0, at: 0 },
   ...{ campaign: "", link: "", starts_on: "", ends_on: "", paid_for: "" },
   ...{ month: "", lines: [], added: 0, changed: 0, removed: 0, reason: "" },
+  ...{ rule: "", evaluated: 0, matched: 0, applied: 0, left: 0, money: "", closed: 0 },
 };
 
 /** The mail as it is sent; a mail that is sent again after a crash has the same id. */

@@ -37,6 +37,18 @@ export interface MailFacts {
   readonly removed?: number;
   /** Empty: none was given. */
   readonly reason?: string;
+  /** Name of an attribution rule. */
+  readonly rule?: string;
+  /** Events of its backfill: read, met, and credited. */
+  readonly evaluated?: number;
+  readonly matched?: number;
+  readonly applied?: number;
+  /** Sales that it left as they were. */
+  readonly left?: number;
+  /** Commission that it moves, or would move, with its currency. */
+  readonly money?: string;
+  /** Months of partners that are closed. */
+  readonly closed?: number;
 }
 export interface PlannedFacts {
   /** Null: all of them. */
@@ -55,7 +67,9 @@ export type Template =
   | "plan_approved"
   | "plan_approved_managers"
   | "plan_reopened"
-  | "plan_reopened_managers";
+  | "plan_reopened_managers"
+  | "backfill_completed"
+  | "backfill_recalculated";
 export interface Mail {
   /** kind:id, e.g. invitation:7 */
   readonly happening: string;

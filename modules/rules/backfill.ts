@@ -34,6 +34,9 @@ export const askForBackfill = (tx: PoolClient, backfill: Backfill, created_by: s
   });
 };
 
+/** What a backfill came to. */
+export type Backfilled = Awaited<ReturnType<typeof runBackfill>>;
+
 export interface BackfillPorts extends Omit<EvaluationPorts, "now"> {
   readonly pool: Pool;
   readonly produce: Produce;
@@ -82,7 +85,7 @@ const chosenIn = (page: Page, trigger_recalc: boolean, now: UnixMs): Chosen => {
  * 3 the progress of the job. A run that died anywhere begins again: what was settled stands and is
  * no match any more, and what was decided and not settled is decided under the same ids.
  */
-export const runBackfill = async (ports: BackfillPorts, job: TakenJob, report: Report): Promise<object> => {
+export const runBackfill = async (ports: BackfillPorts, job: TakenJob, report: Report) => {
   const { rule, window, trigger_recalc } = job.input as Backfill;
   const summary = openSummary();
   const written = { decisions: 0, applied: 0, overtaken: 0, waiting: 0, left_to_recalc: 0, left_in_closed_months: 0 };

@@ -1,7 +1,7 @@
 // Jobs on a real database: asked for once, done by one process at a time, taken over when it dies.
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { sql, transaction } from "../../infra/postgres/sql.ts";
-import { askForJob, endJob, forgetJobs, reportProgress, takeJob } from "../../modules/jobs/jobs.ts";
+import { askForJob, completeJob, failJob, forgetJobs, reportProgress, takeJob } from "../../modules/jobs/jobs.ts";
 import { type FreshDatabase, freshDatabase } from "../support/fresh-database.ts";
 
 let database: FreshDatabase;
@@ -44,7 +44,7 @@ test("ten processes at once take the oldest of two jobs of a kind once, and the 
   const taken = all.filter((job) => job !== undefined);
   expect(taken.map(({ job_id }) => job_id)).toEqual([ids[0]]);
   expect(await takeJob(pool, ["import_undo"], "p")).toBeUndefined();
-  expect(await endJob(pool, taken[0]!, { result: {} })).toBe(true);
+  expect(await completeJob(pool, taken[0]!, {})).toBe(true);
   expect((await takeJob(pool, ["backfill"], "p"))?.job_id).toBe(ids[1]);
   await database.adminPool.query("delete from jobs");
 });
@@ -60,9 +60,9 @@ test("a process that was silent has lost its job: what it reports and how it end
   const second = (await takeJob(pool, ["backfill"], "two"))!;
   expect([second.job_id, second.done, second.fence > first.fence]).toEqual([id, 40, true]);
   expect(await reportProgress(pool, first, 50, 100)).toBe(false);
-  expect(await endJob(pool, first, { error: "late" })).toBe(false);
-  expect(await endJob(pool, second, { result: { matched: 3 } })).toBe(true);
-  expect(await endJob(pool, second, { error: "again" })).toBe(false);
+  expect(await failJob(pool, first, "late")).toBe(false);
+  expect(await completeJob(pool, second, { matched: 3 })).toBe(true);
+  expect(await failJob(pool, second, "again")).toBe(false);
   expect(await stateOf(id)).toEqual({
     status: "completed",
     done: 40,

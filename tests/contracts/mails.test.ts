@@ -138,3 +138,31 @@ test("a plan is written line by line to a partner, in one sum to managers, in bo
   expect(managers).toContain("Lines added: 2; changed: 0; removed: 1,");
   expect(written("plan_reopened_managers", "es").text).toContain("Bea reabrió el plan de Shop para febrero de 2026.");
 });
+
+test("the end of a backfill says what was met, what money moves or would move, and what was left", () => {
+  const days = { starts_on: "2026-02-01", ends_on: "2026-02-28" };
+  const facts = {
+    rule: "April",
+    evaluated: 40,
+    matched: 30,
+    applied: 29,
+    left: 0,
+    money: "12.50 MXN",
+    closed: 1,
+    ...days,
+  };
+  const written = (template: Mail["template"], locale: Mail["locale"], more: object = {}) =>
+    writeMail({ ...mail, template, locale, facts: { ...facts, ...more } }, undefined);
+  const english = written("backfill_recalculated", "en");
+  expect(english.subject).toBe("Backfill of April: done");
+  expect(english.text).toContain("from February 1, 2026 to February 28, 2026.");
+  expect(english.text).toContain(
+    "Events read: 40; met by the rule: 30; credited: 29.\nCommission that moves: 12.50 MXN.\n",
+  );
+  expect(english.text).not.toContain("Left as they were");
+  expect(written("backfill_recalculated", "en", { left: 2 }).text).toContain("of closed months: 2.");
+  expect(written("backfill_completed", "en").text).toContain("No commission moved");
+  const spanish = written("backfill_completed", "es", { left: 4 });
+  expect(spanish.subject).toBe("Aplicación retroactiva de April: terminada");
+  expect(spanish.text).toContain("pues moverlos movería dinero: 4.\nMeses cerrados de socios afectados: 1.");
+});

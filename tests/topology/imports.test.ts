@@ -141,7 +141,7 @@ const moduleImports: Readonly<Record<string, readonly string[]>> = {
   repair: ["alerts", "groups"],
   replays: ["groups"],
   reprocess: ["decisions"],
-  rules: ["jobs", "reference", "reprocess"],
+  rules: ["access", "audit", "jobs", "mails", "outbox", "reference", "reprocess"],
   sales: ["decisions"],
   "state-hash": ["groups", "rollups"],
 };

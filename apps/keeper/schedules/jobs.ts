@@ -8,6 +8,7 @@ import type { Schedule } from "../../../infra/runtime/timing/schedule.ts";
 import { workOff } from "../../../modules/jobs/work-off.ts";
 import { openReference } from "../../../modules/reference/reference.ts";
 import { runBackfill } from "../../../modules/rules/backfill.ts";
+import { followBackfill } from "../../../modules/rules/backfilled.ts";
 import { openHistory } from "../../../sinks/analytics/history.ts";
 import type { Produce } from "../../../stream/messages.ts";
 import type { Wire } from "../../../stream/wire.ts";
@@ -37,22 +38,25 @@ export const openJobs = ({ config, pool, wire, produce, log }: JobSettings): Res
     pool,
     log,
     works: {
-      backfill: async (job, report) => {
-        const known = openReference(pool);
-        const ports = {
-          topology: pipeline,
-          wire,
-          memory,
-          read: known.read,
-          history: openHistory(clickhouse),
-          pool,
-          produce,
-        };
-        try {
-          return await runBackfill({ ...ports, clock: Date.now }, job, report);
-        } finally {
-          await known.close();
-        }
+      backfill: {
+        run: async (job, report) => {
+          const known = openReference(pool);
+          const ports = {
+            topology: pipeline,
+            wire,
+            memory,
+            read: known.read,
+            history: openHistory(clickhouse),
+            pool,
+            produce,
+          };
+          try {
+            return await runBackfill({ ...ports, clock: Date.now }, job, report);
+          } finally {
+            await known.close();
+          }
+        },
+        completed: followBackfill,
       },
     },
   });

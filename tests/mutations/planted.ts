@@ -65,7 +65,12 @@ const plant = (folder: string, { number, edits = [] }: Bug): (() => void) => {
   };
 };
 
-const byTest = (folder: string, { files, named }: ByTest): Omit<Caught, "seconds"> => {
+/** Of `-t`, which reads a pattern. */
+const asPattern = (named: readonly string[]): string =>
+  named.map((one) => one.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")).join("|");
+
+/** Runs the tests of these names alone: of `named`, where there is one, else of all. */
+const byTest = (folder: string, { files, named }: ByTest, names = [named]): Omit<Caught, "seconds"> => {
   const output = join(folder, "planted.json");
   rmSync(output, { force: true });
   const args = [
@@ -75,6 +80,8 @@ const byTest = (folder: string, { files, named }: ByTest): Omit<Caught, "seconds
     "tests/mutations/vitest.config.ts",
     "--reporter=json",
     `--outputFile=${output}`,
+    "-t",
+    asPattern(names),
     ...files,
   ];
   const ran = node(folder, args, TESTS_MS);
@@ -158,7 +165,8 @@ let missed = 0;
 try {
   const files = [...new Set(chosen.flatMap(({ test }) => test?.files ?? []))];
   if (files.length > 0) {
-    const clean = byTest(folder, { files, named: "" });
+    const names = chosen.flatMap(({ test }) => test?.named ?? []);
+    const clean = byTest(folder, { files, named: "" }, names);
     if (clean.isCaught) throw new Error(`without any bug a test fails already: ${clean.evidence}`);
   }
   for (const bug of chosen) {

@@ -21,6 +21,7 @@ export interface ScreenOptions {
   readonly run: () => Run;
   readonly env: Readonly<Record<string, string>>;
   readonly demo: Demo;
+  readonly shopUrl: string;
   /** Accepted by the edge for the demo so far; undefined without demo traffic. */
   readonly sent: () => { readonly accepted: number; readonly problem: string | undefined } | undefined;
   /** The last lines of what the supervisor said. */
@@ -131,7 +132,7 @@ const linksOf = ({ clients, links }: Demo): readonly string[] =>
   });
 
 /** Addresses, and a request that works as it stands: paste it into another terminal. */
-export const head = ({ run, demo }: Pick<ScreenOptions, "run" | "demo">): string => {
+export const head = ({ run, demo, shopUrl }: Pick<ScreenOptions, "run" | "demo" | "shopUrl">): string => {
   const { apps, services } = run();
   const shop = demo.clients[1] ?? demo.clients[0]!;
   const event =
@@ -146,6 +147,7 @@ export const head = ({ run, demo }: Pick<ScreenOptions, "run" | "demo">): string
     `curl -s ${apps.ingest?.url}/ingest/batch -H 'Authorization: Bearer ${shop.ingest_token}' -H ` +
       `'Content-Type: application/json' -d '{"events":[${event}]}'`,
     "",
+    `demo shop, with what just happened beside it: ${shopUrl}  (its links lead there: those of casa-verde)`,
     ...linksOf(demo),
     `in the head of a page: ${snippetOf(shop.id).replace("{pixel_url}", pixel).replaceAll(/\n\s*/g, " ")}`,
   ].join("\n");

@@ -7,12 +7,15 @@ import type { Demo } from "../../modules/installation/seed.ts";
 import { startDemo, type Demo as Traffic } from "./demo.ts";
 import type { Flags, Show } from "./npm-start.ts";
 import { head, showScreen } from "./screen.ts";
+import { type DemoShop, openShop } from "./shop/shop.ts";
 import { tellStory } from "./tell-story.ts";
 
 /** About 35 events a second: enough to see, little enough to leave running. */
 const VISITS_PER_SECOND = 9;
 const NOTES_SHOWN = 4;
 const YOURS = "aurora-music";
+/** The client whose links lead to the demo shop. */
+const SHOP = "casa-verde";
 
 const trafficOf = (stack: Stack, demo: Demo): Traffic =>
   startDemo({
@@ -29,6 +32,14 @@ const trafficOf = (stack: Stack, demo: Demo): Traffic =>
     })),
     visitsPerSecond: VISITS_PER_SECOND,
     seed: Math.floor(Date.now() / 1_000) >>> 0,
+  });
+
+const shopOf = ({ run, env }: Stack, demo: Demo): Promise<DemoShop> =>
+  openShop({
+    clientId: demo.clients.find(({ slug }) => slug === SHOP)!.id,
+    pixelUrl: run.apps.pixel!.url,
+    clickhouseUrl: env.CLICKHOUSE_URL!,
+    postgresUrl: env.POSTGRES_URL!,
   });
 
 const once = async (stack: Stack, demo: Demo): Promise<void> => {
@@ -62,14 +73,17 @@ export const openShow = (): Show => {
       const demo = stack.run.demo as unknown as Demo;
       if (isOnce) return once(stack, demo);
       const traffic = hasDemo ? trafficOf(stack, demo) : undefined;
+      const shop = await shopOf(stack, demo);
       isOnScreen = process.stdout.isTTY === true;
-      if (!isOnScreen) process.stdout.write(`${head({ run: () => stack.run, demo })}\n`);
+      if (!isOnScreen) process.stdout.write(`${head({ run: () => stack.run, demo, shopUrl: shop.url })}\n`);
       try {
         const sent = () => traffic && { accepted: traffic.accepted(), problem: traffic.lastProblem() };
-        await showScreen({ run: () => stack.run, env: stack.env, demo, sent, notes: () => notes }, leaving);
+        const { env } = stack;
+        const options = { run: () => stack.run, env, demo, shopUrl: shop.url, sent, notes: () => notes };
+        await showScreen(options, leaving);
       } finally {
         isOnScreen = false;
-        await traffic?.stop();
+        await Promise.all([traffic?.stop(), shop.close()]);
       }
     },
   };

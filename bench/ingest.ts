@@ -126,7 +126,7 @@ export const run = async (options: { seconds?: string; runs?: string }): Promise
   const runs = Number(options.runs ?? 3);
   const world = await openWorld(
     apps.filter(({ name }) => name === "ingest"),
-    TOKENS,
+    { tokens: TOKENS },
   );
   const all: Measured[] = [];
   try {

@@ -1,5 +1,5 @@
-// `npm run bench -- ingest|links|chain|replay|archive|stage|durable|rollups|pure`: one question a
-// file; prints a table and keeps the result in bench/results/.
+// `npm run bench -- ingest|links|chain|api|replay|archive|stage|durable|rollups|pure`: one question
+// a file; prints a table and keeps the result in bench/results/.
 import { parseArgs } from "node:util";
 
 const benches: Readonly<Record<string, string>> = {
@@ -20,6 +20,7 @@ const benches: Readonly<Record<string, string>> = {
     "a million; no servers",
   archive: "what archiving an event costs, and how fast a window comes back, restored or relearnt",
   durable: "what it costs to survive a power cut: the log with a sync for each send, and the spool of an edge",
+  api: "how fast every read of the platform API is over 24 months of history, for 50 users at once beside live traffic",
   chain: "the whole pipeline at a steady rate: lag, freshness, CPU per process and event",
 };
 const { values, positionals } = parseArgs({
@@ -28,6 +29,8 @@ const { values, positionals } = parseArgs({
     seconds: { type: "string" },
     rate: { type: "string" },
     warm: { type: "string" },
+    days: { type: "string" },
+    events: { type: "string" },
     runs: { type: "string" },
     json: { type: "boolean" },
     help: { type: "boolean", short: "h", default: false },
@@ -41,7 +44,9 @@ if (name === undefined || values.help || !(name in benches)) {
   for (const [bench, question] of Object.entries(benches)) process.stdout.write(`${bench.padEnd(8)} ${question}\n`);
   process.stdout.write(
     "\n--seconds <n>  measured time of a run\n" +
-      "--rate <n>     events a second (chain, replay)\n" +
+      "--rate <n>     events a second (chain, replay, api)\n" +
+      "--days <n>     days of history (api)\n" +
+      "--events <n>   events a day of history (api)\n" +
       "--warm <n>     seconds before the measured time (chain)\n" +
       "--runs <n>     runs; the median is printed\n" +
       "--json         the ratios alone (pure)\n",

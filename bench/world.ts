@@ -4,6 +4,8 @@ import { spawn } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { openHome, secretsOf } from "../infra/embedded/home.ts";
+import type { ServiceName } from "../infra/embedded/service.ts";
 import { type App, type Stack, startStack } from "../infra/embedded/supervisor.ts";
 import { openPool } from "../infra/postgres/sql.ts";
 import { createToken } from "../modules/access/tokens.ts";
@@ -15,16 +17,21 @@ export interface World {
   readonly clientId: number;
   /** One token may send 100 requests a minute. */
   readonly tokens: readonly string[];
+  /** With which the embedded identity provider gives tokens of users. */
+  readonly loginSecret: string;
   readonly stop: () => Promise<void>;
 }
 /** Enough for batches at any rate; single events need a token for every 100 a minute. */
 const TOKENS = 60;
 
-export const openWorld = async (apps: readonly App[], wantedTokens = TOKENS): Promise<World> => {
+export const openWorld = async (
+  apps: readonly App[],
+  more: { readonly tokens?: number; readonly services?: readonly ServiceName[] } = {},
+): Promise<World> => {
   const home = mkdtempSync(join(tmpdir(), "tributary-bench-"));
   const stack = await startStack({
     home,
-    services: ["kafka", "postgres", "clickhouse", "redis", "registry"],
+    services: ["kafka", "postgres", "clickhouse", "redis", "registry", ...(more.services ?? [])],
     steps,
     apps,
     onEvent: ({ text }) => process.stderr.write(`${text}\n`),
@@ -33,7 +40,7 @@ export const openWorld = async (apps: readonly App[], wantedTokens = TOKENS): Pr
   const clientId = demo.clients[1]!.id;
   const pool = openPool(stack.env.POSTGRES_URL!, { name: "tributary-bench" });
   const tokens: string[] = [];
-  for (let n = 0; n < wantedTokens; n += 1)
+  for (let n = 0; n < (more.tokens ?? TOKENS); n += 1)
     tokens.push(
       (await createToken(pool, { kind: "ingest", label: `bench ${n}`, client_id: clientId, client_side: true })).token,
     );
@@ -42,6 +49,7 @@ export const openWorld = async (apps: readonly App[], wantedTokens = TOKENS): Pr
     stack,
     clientId,
     tokens,
+    loginSecret: secretsOf(openHome(home)).login,
     stop: async () => {
       await stack.stop();
       rmSync(home, { recursive: true, force: true });

@@ -48,7 +48,8 @@ const statusIs = (status: PartnerFilter["status"]): Sql =>
 
 /** Partners that work or worked for a client in scope. */
 export const partnerRows = ({ client_id, status, q }: PartnerFilter): RowsQuery => {
-  const scope = sql`app_clients()`;
+  // Asked once a statement, not once a row.
+  const scope = sql`(select app_clients())::int[]`;
   return {
     columns: columnsIn(scope),
     from: partnersIn(scope),

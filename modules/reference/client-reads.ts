@@ -101,7 +101,7 @@ export const readSegments = async (
   clients: readonly number[],
 ): Promise<readonly Segment[]> => {
   const { rows } = await tx.query<Segment>(sql`
-    with sold as (
+    with sold as materialized (
       select segment, count(*)::int as lines from product_sales
       where client_id = ${clientId} and client_id = any (${clients}::int[]) and t <> 'refund' and merged_into is null
         and occurred_at >= now() - interval '30 days'

@@ -32,5 +32,10 @@ export const asker =
     });
     const text = await answer.text();
     const isJson = /json/.test(answer.headers.get("content-type") ?? "");
-    return { status: answer.status, headers: answer.headers, text, body: isJson ? JSON.parse(text) : null };
+    return {
+      status: answer.status,
+      headers: answer.headers,
+      text,
+      body: isJson && text !== "" ? JSON.parse(text) : null,
+    };
   };

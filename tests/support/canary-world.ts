@@ -291,6 +291,11 @@ export const canaryWorld = async (
       if (status !== 200) throw new Error(`${person.name} does not come in: ${text}`);
     }
   }
+  await saveUser(database.adminPool, { name: "removed", role: "admin" });
+  const { status } = await ask("/api/auth/me", { token: await tokenOf("removed") });
+  if (status !== 200) throw new Error(`the person to be removed does not come in: ${status}`);
+  await database.adminPool.query(sql`
+    update users set removed_at = clock_timestamp() where email = ${`removed@${PEOPLE}`}`);
   const owned = database.pool({ max: 1 });
   const made = async (wanted: Parameters<typeof createToken>[1]) => (await createToken(owned, wanted)).token;
   return {
@@ -301,10 +306,14 @@ export const canaryWorld = async (
       expired: await running.signed({ exp: 1_000_000_000 }),
       "of another audience": await running.signed({ aud: "tributary-portal" }),
       "an ID token": await running.signed({}, { typ: "JWT" }),
+      unsigned: unsignedOf(token),
+      "of another issuer": await running.signed({ iss: "http://127.0.0.1:1" }),
+      "without an end": await running.signed({ exp: undefined }),
       "of a service": await made({ kind: "service", label: "canary" }),
       "of a sender": await made({ kind: "ingest", label: "canary", client_id: a.client }),
       "of an operator": await made({ kind: "admin", label: "canary" }),
       "of an unknown person": await tokenOf("no-one"),
+      "of a person who was removed": await tokenOf("removed"),
     },
     state: () => stateOf(database.adminPool),
     close: async () => {
@@ -313,6 +322,12 @@ export const canaryWorld = async (
     },
   };
 };
+/** The same claims without a signature, as `alg: none` has it. */
+const unsignedOf = (token: string): string => {
+  const header = Buffer.from(JSON.stringify({ alg: "none", typ: "at+jwt" })).toString("base64url");
+  return `${header}.${token.split(".")[1]}.`;
+};
+
 /** Of each person. */
 const USERS = 5;
 /** The whole suite long. */

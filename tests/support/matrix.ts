@@ -18,6 +18,8 @@ export type Expected =
   | "shown"
   /** The caller may do it; the body has a fault, so that nothing happens. */
   | "faulty"
+  /** The path takes other methods. */
+  | "wrong method"
   /** Anyone may ask. */
   | "public";
 
@@ -102,7 +104,9 @@ const callsOfPerson = (route: ServedRoute, person: Person, rows: CanaryWorld["ro
     // Without a row there is one request, and no one else's.
     if (!isRow && owner !== person.rows[0]) return [];
     const expected = !isAllowed ? "forbidden" : !isSeen ? "unknown" : route.method === "GET" ? "shown" : "faulty";
-    return [{ ...base, owner, path, asked, expected, variant: "row" }];
+    const call = { ...base, owner, path, asked, expected, variant: "row" } as const;
+    const isHeadToo = route.method === "GET" && isAllowed && (!isSeen || owner === person.rows[0]);
+    return isHeadToo ? [call, { ...call, asked: { method: "HEAD" }, variant: "head" }] : [call];
   });
   return isAllowed ? [...some, ...crossCalls(route, person, rows), ...listCalls(route, person, rows)] : some;
 };
@@ -143,6 +147,19 @@ const listCalls = (route: ServedRoute, person: Person, rows: CanaryWorld["rows"]
   const base = { route, person, caller: person.name, owner: null, expected: "shown" as const };
   return queries.map((query) => ({ ...base, path: `${path}?${query}`, variant: query, asked: { method: "GET" } }));
 };
+
+const METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE"];
+/** Each path by each method that it does not take: as an admin, and without a token. */
+export const wrongMethodCalls = (routes: readonly ServedRoute[], rows: CanaryWorld["rows"]): readonly Call[] =>
+  [...new Map(routes.map((route) => [route.path, route])).values()].flatMap((route) => {
+    const taken = new Set(routes.filter(({ path }) => path === route.path).map(({ method }) => method as string));
+    const path = pathOf(route, rows.a) ?? pathOfNone(route, rows.a);
+    const base = { route, owner: null, path, expected: "wrong method" as const };
+    return METHODS.filter((method) => !taken.has(method)).flatMap((method) => [
+      { ...base, person: people[0], caller: people[0]!.name, variant: method, asked: { method } },
+      { ...base, person: undefined, caller: "none", variant: method, asked: { method } },
+    ]);
+  });
 
 /**
  * Ids of what lists show of each tenant, so that what is behind an id of a new kind is asked for

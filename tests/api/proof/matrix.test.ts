@@ -3,7 +3,15 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { routesOf } from "../../../apps/api/routes.ts";
 import { type CanaryWorld, canaryWorld } from "../../support/canary-world.ts";
-import { askAll, callsOf, described, type Expected, type Outcome, withListed } from "../../support/matrix.ts";
+import {
+  askAll,
+  callsOf,
+  described,
+  type Expected,
+  type Outcome,
+  withListed,
+  wrongMethodCalls,
+} from "../../support/matrix.ts";
 
 /** Nothing is opened: a route is data and a function. */
 const routes = await routesOf({} as never);
@@ -13,11 +21,11 @@ let before: string;
 beforeAll(async () => {
   world = await withListed(await canaryWorld(), routes);
   before = await world.state();
-  outcomes = await askAll(
-    world,
-    routes.flatMap((route) => callsOf(route, world)),
-  );
-}, 180_000);
+  outcomes = await askAll(world, [
+    ...routes.flatMap((route) => callsOf(route, world)),
+    ...wrongMethodCalls(routes, world.rows),
+  ]);
+}, 300_000);
 afterAll(() => world.close());
 
 /** That a store is slow to answer is what the report of health is for. */
@@ -31,11 +39,11 @@ const wrong = (expected: Expected, isRight: (one: Outcome) => boolean): readonly
     .map(described);
 
 describe("every route by every caller at every row", () => {
-  test("is asked, sixty times and more for a route", () => {
+  test("is asked, in 5,500 requests and more", () => {
     const asked = new Set(outcomes.map(({ route }) => route));
     expect(routes.filter((route) => !asked.has(route)).map(({ contract }) => contract.route)).toEqual([]);
     console.info(`${outcomes.length} requests at ${routes.length} routes`);
-    expect(outcomes.length).toBeGreaterThan(40 * routes.length);
+    expect(outcomes.length).toBeGreaterThanOrEqual(5_500);
   });
   test("leaks nothing", () => expect(outcomes.filter(({ leaks }) => leaks.length > 0).map(described)).toEqual([]));
   test("never fails", () => expect(outcomes.filter((one) => isBroken(one)).map(described)).toEqual([]));
@@ -43,13 +51,15 @@ describe("every route by every caller at every row", () => {
     expect(await world.state()).toBe(before));
 });
 
+/** Good tokens, whose people are no users here. */
+const NO_ACCOUNT: ReadonlySet<string> = new Set(["of an unknown person", "of a person who was removed"]);
+
 describe("who is let in", () => {
   test("no one without a token of a user", () =>
     expect(
       wrong(
         "unauthorized",
-        ({ answer, caller, route }) =>
-          answer.status === (caller === "of an unknown person" && route.auth === "user" ? 403 : 401),
+        ({ answer, caller, route }) => answer.status === (NO_ACCOUNT.has(caller) && route.auth === "user" ? 403 : 401),
       ),
     ).toEqual([]));
   test("no role but those of the row, and all of them hear the same", () => {
@@ -60,6 +70,20 @@ describe("who is let in", () => {
     expect(wrong("shown", ({ answer }) => answer.status === 200)).toEqual([]);
     expect(wrong("faulty", ({ answer }) => answer.status === 400)).toEqual([]);
   });
+  test("no one by a method that the path does not take, and it names those that it takes", () => {
+    expect(of("wrong method").length).toBeGreaterThan(routes.length);
+    expect(
+      wrong(
+        "wrong method",
+        ({ answer, route }) =>
+          answer.status === 405 && answer.headers.get("allow")?.split(", ").includes(route.method) === true,
+      ),
+    ).toEqual([]);
+  });
+  test("HEAD is answered without a body", () =>
+    expect(
+      outcomes.filter(({ asked, answer }) => asked.method === "HEAD" && answer.text !== "").map(described),
+    ).toEqual([]));
   test("everyone at what is public", () =>
     expect(wrong("public", ({ answer }) => [200, 400, 404, 503].includes(answer.status))).toEqual([]));
 });

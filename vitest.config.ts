@@ -18,8 +18,10 @@ const needServers = readdirSync("tests", { recursive: true, encoding: "utf8" })
   .filter((file) => file.endsWith(".test.ts"))
   .filter((file) => file.endsWith("-http.test.ts") || folders.includes(file.split("/")[1]!));
 
-/** Ten thousands of random histories, and a second copy of the sources that is compiled. */
-const thorough = ["tests/processors/oracle/**/*.test.ts", "tests/recipes/**/*.test.ts"];
+/** Ten thousands of random histories, and sources of pages that are compiled. */
+const thorough = [
+  ...["tests/processors/oracle/**/*.test.ts", "tests/recipes/**/*.test.ts", "tests/docs/first-hour.test.ts"],
+];
 /** The longest file is a project, so that it can run beside the others. */
 const suite = "tests/guarantees/suite.test.ts";
 const own = needServers.filter((file) => file !== suite && !sharesStack(file));

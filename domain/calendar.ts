@@ -122,3 +122,18 @@ export const monthsBefore = (at: UnixMs, months: number): UnixMs => {
   // The 31st of a month of 30 days is the 1st of the next one; day 0 is the last of the one before.
   return date.getUTCDate() === day ? date.getTime() : date.setUTCDate(0);
 };
+
+/** From this day of the next month on a month is locked. */
+const LOCKED_ON = 8;
+
+/** The moment from which on nothing of the month of that day changes but by adjustments. */
+export const lockedFrom = (day: string): UnixMs => {
+  const next = monthsAfter(`${day.slice(0, 7)}-01`, 1);
+  return startOfDay(`${next.slice(0, 7)}-0${LOCKED_ON}`);
+};
+
+/** The moment from which on the month before the one in which `at` lies is locked. */
+export const formerMonthLockedFrom = (at: UnixMs): UnixMs => {
+  const { year, month } = monthOf(at);
+  return startOfDay(`${year}-${String(month).padStart(2, "0")}-0${LOCKED_ON}`);
+};

@@ -6,6 +6,7 @@ import { pathToFileURL } from "node:url";
 import { readJson, type Secrets } from "../../infra/embedded/home.ts";
 import { secretsIn, variables } from "../../infra/runtime/environment.ts";
 import { type Keyring, keyringOf } from "../../infra/runtime/keyring.ts";
+import type { ControlAddress } from "../../infra/runtime/stack-control.ts";
 import type { AdminAccess } from "../../modules/installation/steps.ts";
 
 /** What `npm start` writes to `.tributary/run.json` (mode 0600). */
@@ -21,6 +22,8 @@ export interface Run {
     readonly identity?: { readonly url: string; readonly pid?: number };
     readonly mail?: { readonly url: string; readonly pid?: number };
   };
+  /** Where the process that started all this answers. */
+  readonly control?: ControlAddress;
   readonly demo?: {
     readonly clients: readonly {
       readonly id: number;
@@ -91,7 +94,7 @@ export const objectStoreUrl = (): string => process.env.OBJECT_STORE_URL ?? path
  * tokens of its demonstration are not among them: they are there to be used.
  */
 export const hiddenSecrets = (): readonly string[] => {
-  const { services, control } = readJson<Partial<Run> & { control?: { token: string } }>(`${homeOf()}/run.json`) ?? {};
+  const { services, control } = readJson<Partial<Run>>(`${homeOf()}/run.json`) ?? {};
   const urls = Object.entries(services ?? {}).map(([name, service]) => [name, "url" in service ? service.url : ""]);
   return [
     ...secretsIn(Object.fromEntries(Object.keys(variables).map((name) => [name, process.env[name] ?? ""]))),

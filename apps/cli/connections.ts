@@ -1,34 +1,21 @@
-// Opens what one command needs, and closes it when the command ends; finds the client that it
-// names.
+// Opens what one command needs of the log and of Redis, and closes it when the command ends.
 
 import { Redis } from "ioredis";
-import type pg from "pg";
-import type { Client } from "../../domain/reference/reference.ts";
 import { openRegistry } from "../../infra/avro/registry.ts";
 import { openWire } from "../../infra/avro/wire.ts";
 import type { Admin } from "../../infra/kafka/kafka.ts";
 import { type Kafka, openKafka } from "../../infra/kafka/kafka.ts";
-import { openPool } from "../../infra/postgres/sql.ts";
 import { Refused, UsageError } from "../../infra/runtime/refused.ts";
 import { decisionMessages, decisionTopic } from "../../modules/decisions/decisions.ts";
 import { HeldElsewhere } from "../../modules/groups/group-holds.ts";
 import { RewindRefused } from "../../modules/groups/rewind.ts";
 import { type Found, findGroup, type Rewinding } from "../../modules/groups/rewinding.ts";
 import type { OperationPorts } from "../../modules/operations/operations.ts";
-import { findClient } from "../../modules/reference/find-client.ts";
 import type { Claim } from "../../schemas/generated.ts";
 import { topics } from "../../topics.ts";
 import { pipeline } from "../../topology.ts";
 import { addresses, redisUrl } from "./config.ts";
-
-export const withPool = async <T>(work: (pool: pg.Pool) => Promise<T>): Promise<T> => {
-  const pool = openPool(addresses().postgresUrl, { name: "tributary-ops", max: 2 });
-  try {
-    return await work(pool);
-  } finally {
-    await pool.end();
-  }
-};
+import { withPool } from "./pool.ts";
 
 export const kafkaOf = (clientId = "tributary-ops"): Kafka => {
   const { brokers, topicPrefix } = addresses();
@@ -42,14 +29,6 @@ export const withAdmin = async <T>(work: (admin: Admin) => Promise<T>): Promise<
   } finally {
     await admin.close();
   }
-};
-
-/** The client of a slug or an id. Throws UsageError when there is none. */
-export const clientOf = async (pool: pg.Pool, slugOrId: string): Promise<Client> => {
-  const client = await findClient(pool, slugOrId);
-  if (client === undefined)
-    throw new UsageError(`--client: there is no client ${slugOrId}; the demo clients are listed by: tributary status`);
-  return client;
 };
 
 /** Opens the audit of operations. */

@@ -1,7 +1,9 @@
 // Turns the rows of any CSV file into events of the batch endpoint, by --map, --set and
 // --shift-to.
 
+import { createReadStream } from "node:fs";
 import { basename } from "node:path";
+import { parse } from "csv-parse";
 import { dayOf, startOfDay } from "../../domain/calendar.ts";
 import { UsageError } from "../../infra/runtime/refused.ts";
 
@@ -31,6 +33,45 @@ export const pairsOf = (option: string, text: string | undefined): ReadonlyMap<s
         return [pair.slice(0, at).trim(), pair.slice(at + 1).trim()] as const;
       }),
   );
+
+/** All rows with their header names. Throws UsageError with line and column of what is not CSV. */
+export const rowsOf = async (file: string): Promise<readonly Row[]> => {
+  const rows: Row[] = [];
+  try {
+    for await (const row of createReadStream(file).pipe(
+      parse({ columns: true, bom: true, skip_empty_lines: true, trim: true }),
+    ))
+      rows.push(row as Row);
+  } catch (error) {
+    throw new UsageError(`${file}: ${(error as Error).message}`);
+  }
+  if (rows.length === 0) throw new UsageError(`${file}: no rows below the header`);
+  return rows;
+};
+
+/** Columns that a file has not, each once. */
+export const missingColumns = (row: Row, wanted: Iterable<string>): readonly string[] => [
+  ...new Set([...wanted].filter((column) => !(column in row))),
+];
+
+/** What an event of the file lacks without a column of its own, and what then stands for it. */
+const NEEDED = ["did", "ts"];
+
+/**
+ * Before anything is sent. Throws UsageError that names every column that --map means and the file
+ * has not, and the fields of an event that no column and no --set gives.
+ */
+export const checkColumns = (file: string, row: Row, { columns, constants }: Mapping): void => {
+  const has = `it has ${Object.keys(row).join(", ")}`;
+  const missing = missingColumns(row, columns.values());
+  if (missing.length > 0) throw new UsageError(`--map: ${file} has no column ${missing.join(", ")}; ${has}`);
+  const without = NEEDED.filter((field) => !columns.has(field) && !constants.has(field));
+  if (without.length > 0)
+    throw new UsageError(
+      `nothing was sent: no column is named for ${without.join(" and ")} (${file}: ${has}). ` +
+        `Name it: --map ${without.map((field) => `${field}=<column>`).join(",")}`,
+    );
+};
 
 /** The first day of a date text, `YYYY-MM-DD` with anything behind it. */
 const dayIn = (text: string): string | undefined => /^\d{4}-\d{2}-\d{2}/.exec(text.trim())?.[0];

@@ -5,30 +5,7 @@ import { Command, CommanderError } from "commander";
 import { redactorOf } from "../../infra/runtime/log.ts";
 import { printThrough, tell } from "../../infra/runtime/output.ts";
 import { Refused, UsageError } from "../../infra/runtime/refused.ts";
-import { secretCommands } from "./commands/access/secrets.ts";
-import { tokenCommands } from "./commands/access/tokens.ts";
-import { userCommands } from "./commands/access/users.ts";
-import { archiveCommands } from "./commands/log/archive.ts";
-import { brokerCommands } from "./commands/log/broker.ts";
-import { deadLetterCommands } from "./commands/log/dead-letters.ts";
-import { groupCommands } from "./commands/log/groups.ts";
-import { relearnCommands } from "./commands/log/relearn.ts";
-import { replayCommands } from "./commands/log/replay.ts";
-import { rewindCommands } from "./commands/log/rewind.ts";
-import { decideCommands } from "./commands/money/decide.ts";
-import { explainCommands } from "./commands/money/explain.ts";
-import { fraudCommands } from "./commands/money/fraud.ts";
-import { reprocessCommands } from "./commands/money/reprocess.ts";
-import { waitingCommands } from "./commands/money/waiting.ts";
-import { alertCommands } from "./commands/running/alerts.ts";
-import { chaosCommands } from "./commands/running/chaos.ts";
-import { dataCommands } from "./commands/running/data.ts";
-import { hashCommands } from "./commands/running/hash.ts";
-import { installationCommands } from "./commands/running/installation.ts";
-import { lookCommands } from "./commands/running/look.ts";
-import { pixelCommands } from "./commands/running/pixel.ts";
-import { storeCommands } from "./commands/running/stores.ts";
-import { hiddenSecrets } from "./config.ts";
+import { commandFiles, fileOf, needsOf } from "./commands.ts";
 
 const program = new Command("tributary")
   .description(
@@ -36,45 +13,51 @@ const program = new Command("tributary")
   )
   .exitOverride()
   .showHelpAfterError("(add --help for examples)")
+  .configureHelp({ subcommandTerm: (command) => command.name() })
   .addHelpText("before", "Examples:\n  $ tributary status\n  $ tributary report --client aurora-music --by month\n");
-for (const add of [
-  hashCommands,
-  installationCommands,
-  dataCommands,
-  decideCommands,
-  waitingCommands,
-  explainCommands,
-  fraudCommands,
-  tokenCommands,
-  secretCommands,
-  userCommands,
-  brokerCommands,
-  chaosCommands,
-  replayCommands,
-  storeCommands,
-  archiveCommands,
-  alertCommands,
-  rewindCommands,
-  relearnCommands,
-  reprocessCommands,
-  lookCommands,
-  pixelCommands,
-  groupCommands,
-  deadLetterCommands,
-])
-  add(program);
 
-// The reader of the output may have seen enough (`| head`); what a command does goes on.
-process.stdout.on("error", (error: NodeJS.ErrnoException) => {
-  if (error.code !== "EPIPE") throw error;
-});
-printThrough(redactorOf(hiddenSecrets()));
+/** The command that is called, or asked about: `tributary help send`. */
+const called = (words: readonly string[]): string | undefined => (words[0] === "help" ? words[1] : words[0]);
+
+/** The reader of the output may have seen enough (`| head`); what a command does goes on. */
+const outliveReader = (stream: NodeJS.WriteStream): void => {
+  stream.on("error", (error: NodeJS.ErrnoException) => {
+    if (error.code !== "EPIPE") throw error;
+  });
+};
+
+const topOf = (command: Command): string => {
+  const { parent } = command;
+  return parent === null || parent === program ? command.name() : topOf(parent);
+};
+
+const readied = async (command: Command): Promise<void> => {
+  const needed = needsOf(topOf(command));
+  if (needed.length > 0) await (await import("./reachable.ts")).reach(needed);
+};
+
+const exitCodeOf = (error: unknown): number => (error instanceof UsageError ? 2 : error instanceof Refused ? 3 : 1);
+
+/** A connection to a server that hangs must not keep the command: it has said all. */
+const endSoon = (afterMs: number): void =>
+  void setTimeout(() => process.stdout.write("", () => process.exit()), afterMs).unref();
+
+for (const stream of [process.stdout, process.stderr]) outliveReader(stream);
+const file = fileOf(called(process.argv.slice(2)));
+if (file !== undefined) (await file.load())(program);
+for (const { commands } of commandFiles)
+  for (const [name, { description }] of Object.entries(commands))
+    if (!program.commands.some((command) => command.name() === name)) program.command(name).description(description);
+program.hook("preAction", (_, action) => readied(action));
 try {
+  if (file !== undefined) printThrough(redactorOf((await import("./config.ts")).hiddenSecrets()));
   await program.parseAsync();
+  endSoon(2_000);
 } catch (error) {
   if (error instanceof CommanderError) process.exitCode = error.exitCode === 0 ? 0 : 2;
   else {
     tell((error as Error).message);
-    process.exitCode = error instanceof UsageError ? 2 : error instanceof Refused ? 3 : 1;
+    process.exitCode = exitCodeOf(error);
+    endSoon(100);
   }
 }

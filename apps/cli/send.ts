@@ -1,11 +1,9 @@
 // `tributary send`: feeds a CSV file through the batch endpoint, and goes on through restarts and
 // rate limits.
 
-import { createReadStream } from "node:fs";
-import { parse } from "csv-parse";
 import { UsageError } from "../../infra/runtime/refused.ts";
 import type { Progress } from "../../modules/reprocess/span.ts";
-import { eventsOf, type Mapping, type Row, shiftOf } from "./csv-events.ts";
+import { checkColumns, eventsOf, type Mapping, rowsOf, shiftOf } from "./csv-events.ts";
 
 export interface SendOrder {
   readonly file: string;
@@ -50,21 +48,6 @@ const waitsMs = [1_000, 2_000, 4_000];
 const PATIENCE_MS = 120_000;
 const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 
-/** All rows with their header names. Throws UsageError with line and column of what is not CSV. */
-const rowsOf = async (file: string): Promise<readonly Row[]> => {
-  const rows: Row[] = [];
-  try {
-    for await (const row of createReadStream(file).pipe(
-      parse({ columns: true, bom: true, skip_empty_lines: true, trim: true }),
-    ))
-      rows.push(row as Row);
-  } catch (error) {
-    throw new UsageError(`${file}: ${(error as Error).message}`);
-  }
-  if (rows.length === 0) throw new UsageError(`${file}: no rows below the header`);
-  return rows;
-};
-
 /**
  * One batch until it is answered: 429 and 5xx and broken connections are tried again (event ids
  * make that harmless), any other 4xx is final.
@@ -73,7 +56,7 @@ const post = async (
   order: SendOrder,
   events: readonly object[],
   progress: Progress,
-  edge: { at: number },
+  edge: { at: number; isLimitSaid: boolean },
 ): Promise<BatchAnswer> => {
   const deadline = performance.now() + PATIENCE_MS;
   const body = JSON.stringify({ events });
@@ -109,9 +92,14 @@ const post = async (
     if (!isLimit) edge.at = (edge.at + 1) % order.urls.length;
     // Every edge has been asked before anybody waits.
     if (!isLimit && (attempt + 1) % order.urls.length !== 0) waitMs = 0;
-    progress.note(
-      `${url}: ${problem}; next try ${waitMs === 0 ? `at ${order.urls[edge.at]}` : `in ${waitMs / 1_000} s`}`,
-    );
+    // A file of many batches meets its limit again and again: it is said once, and waited for.
+    if (!isLimit || !edge.isLimitSaid)
+      progress.note(
+        isLimit
+          ? `${url}: ${problem}; the rest is sent as fast as that allows`
+          : `${url}: ${problem}; next try ${waitMs === 0 ? `at ${order.urls[edge.at]}` : `in ${waitMs / 1_000} s`}`,
+      );
+    if (isLimit) edge.isLimitSaid = true;
     await pause(waitMs);
   }
 };
@@ -122,15 +110,13 @@ const post = async (
  */
 export const send = async (order: SendOrder, progress: Progress): Promise<Sent> => {
   const rows = await rowsOf(order.file);
-  for (const column of order.mapping.columns.values())
-    if (!(column in rows[0]!))
-      throw new UsageError(`--map: ${order.file} has no column ${column}; it has ${Object.keys(rows[0]!).join(", ")}`);
+  checkColumns(order.file, rows[0]!, order.mapping);
   const shiftDays = shiftOf(rows, order.mapping, order.shiftTo, order.now);
   const events = eventsOf(order.file, rows, order.mapping, order.clientId, shiftDays);
   let accepted = 0;
   let rejected = 0;
   const refused: Refused[] = [];
-  const edge = { at: 0 };
+  const edge = { at: 0, isLimitSaid: false };
   for (let start = 0; start < events.length; start += order.batchSize) {
     const answer = await post(order, events.slice(start, start + order.batchSize), progress, edge);
     accepted += answer.accepted;

@@ -1,6 +1,8 @@
 // The live screen of `npm start`: what comes in, what is stored, how far each stage is behind, and
 // what it is worth.
 
+import { writeFileSync } from "node:fs";
+import { join, relative } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { openClickhouse } from "../../infra/clickhouse/client.ts";
 import { scopeOf } from "../../infra/clickhouse/query.ts";
@@ -12,7 +14,7 @@ import { hostings } from "../../modules/groups/group-holds.ts";
 import { hostsNow } from "../../modules/groups/hosts.ts";
 import type { Demo } from "../../modules/installation/seed.ts";
 import { snippetOf } from "../../modules/pixel/snippet.ts";
-import { summary } from "../../modules/reports/report.ts";
+import { type Amount, summary } from "../../modules/reports/report.ts";
 import { eventCounts, freshness } from "../../sinks/analytics/reads.ts";
 import { readersOf } from "../../stream/topology.ts";
 import { pipeline } from "../../topology.ts";
@@ -24,6 +26,8 @@ export interface ScreenOptions {
   readonly shopUrl: string;
   /** Accepted by the edge for the demo so far; undefined without demo traffic. */
   readonly sent: () => { readonly accepted: number; readonly problem: string | undefined } | undefined;
+  /** The folder of the stack; the file of the first event is written into it. */
+  readonly home: string;
   /** The last lines of what the supervisor said. */
   readonly notes: () => readonly string[];
 }
@@ -50,6 +54,7 @@ export const showScreen = async (options: ScreenOptions, leaving: AbortSignal): 
   const clientIds = demo.clients.map(({ id }) => id);
   const slugOf = new Map(demo.clients.map(({ id, slug }) => [id, slug]));
   const isTerminal = process.stdout.isTTY === true;
+  writeFileSync(join(options.home, "first-event.sh"), `${request(options)}\n`, { mode: 0o600 });
 
   const read = async (before: Reading | undefined): Promise<Reading> => {
     const at = performance.now();
@@ -74,25 +79,17 @@ export const showScreen = async (options: ScreenOptions, leaving: AbortSignal): 
     const stored = counts.reduce((sum, one) => sum + one.events, 0);
     const perSecond = (now: number, then: number | undefined) =>
       before === undefined ? "-" : String(Math.max(0, Math.round(((now - (then ?? now)) * 1_000) / (at - before.at))));
-    const demoNow = options.sent();
-    const lines = [
-      `events in ${perSecond(high, before?.high)}/s, stored ${perSecond(stored, before?.stored)}/s, ` +
-        `${stored} counted in all${demoNow?.problem ? `; demo traffic: ${demoNow.problem}` : ""}`,
-      `freshness (received to stored, last minute): p50 ${seconds(fresh.p50_ms)}, p99 ${seconds(fresh.p99_ms)}`,
-      `lag: ${lags.map(({ name, lag }) => `${name} ${lag}`).join("  ")}`,
-      "",
-      table(
-        ["client", "events", "conversions", "revenue", "commission"],
-        money.clients.map(({ client_id, conversions, revenue, commission }) => [
-          slugOf.get(client_id) ?? client_id,
-          counts.find((one) => one.client_id === client_id)?.events ?? 0,
-          conversions,
-          revenue.map(({ amount, currency }) => `${amount} ${currency}`).join(" ") || "-",
-          commission.map(({ amount, currency }) => `${amount} ${currency}`).join(" ") || "-",
-        ]),
-      ),
-      `ledger ${money.isBalanced ? "balances" : "DOES NOT BALANCE"}`,
-    ];
+    const lines = shownLines({
+      rates: { received: perSecond(high, before?.high), stored: perSecond(stored, before?.stored) },
+      problem: options.sent()?.problem,
+      fresh,
+      lags,
+      clients: money.clients.map(({ client_id, conversions, revenue, commission }) => ({
+        ...{ slug: slugOf.get(client_id) ?? String(client_id), conversions, revenue, commission },
+        events: counts.find((one) => one.client_id === client_id)?.events ?? 0,
+      })),
+      isBalanced: money.isBalanced,
+    });
     return { at, high, stored, text: lines.join("\n") };
   };
 
@@ -108,11 +105,11 @@ export const showScreen = async (options: ScreenOptions, leaving: AbortSignal): 
         (error: Error) => error.message,
       );
       const notes = [...(problem ? [`not readable just now: ${problem}`] : []), ...options.notes()].join("\n");
-      if (isTerminal)
-        process.stdout.write(
-          `\x1b[H\x1b[2J${head(options)}\n\n${reading?.text ?? ""}\n\n${notes}\n\nCtrl-C stops everything.\n`,
-        );
-      else if (performance.now() - lastLine > 10_000 && reading !== undefined) {
+      if (isTerminal) {
+        const { columns = 80, rows = 24 } = process.stdout;
+        const text = `${shortHead(options)}\n\n${reading?.text ?? ""}\n\n${notes}`;
+        process.stdout.write(`\x1b[H\x1b[2J${fitted(text, { columns, rows })}\n`);
+      } else if (performance.now() - lastLine > 10_000 && reading !== undefined) {
         lastLine = performance.now();
         process.stdout.write(`${problem ?? reading.text.split("\n").slice(0, 3).join("; ")}\n`);
       }
@@ -131,24 +128,88 @@ const linksOf = ({ clients, links }: Demo): readonly string[] =>
     return `links of ${slug}: ${firsts.map(({ url }) => url).join(" ")}`;
   });
 
+interface Shown {
+  readonly rates: { readonly received: string; readonly stored: string };
+  readonly problem: string | undefined;
+  readonly fresh: { readonly p50_ms: number | null; readonly p99_ms: number | null };
+  readonly lags: readonly { readonly name: string; readonly lag: number }[];
+  readonly clients: readonly {
+    readonly slug: string;
+    readonly events: number;
+    readonly conversions: number;
+    readonly revenue: readonly Amount[];
+    readonly commission: readonly Amount[];
+  }[];
+  readonly isBalanced: boolean;
+}
+
+const amounts = (all: readonly Amount[]): string =>
+  all.map(({ amount, currency }) => `${amount} ${currency}`).join(" ") || "-";
+
+/**
+ * What is read of the stores. `received` counts records of the log, each copy of an event too;
+ * `events` those that count once, since the beginning.
+ */
+export const shownLines = ({ rates, problem, fresh, lags, clients, isBalanced }: Shown): readonly string[] => {
+  const behind = lags.filter(({ lag }) => lag > 0).sort((a, b) => b.lag - a.lag);
+  return [
+    `received ${rates.received}/s   stored ${rates.stored}/s${problem ? `   demo traffic: ${problem}` : ""}`,
+    `received to stored, last minute: half within ${seconds(fresh.p50_ms)}, 99 % within ${seconds(fresh.p99_ms)}`,
+    behind.length === 0 ? "nothing waits" : `waiting: ${behind.map(({ name, lag }) => `${name} ${lag}`).join(", ")}`,
+    "",
+    ...table(
+      ["client", "events", "conversions", "revenue", "commission"],
+      clients.map((one) => [one.slug, one.events, one.conversions, amounts(one.revenue), amounts(one.commission)]),
+    ).split("\n"),
+    `ledger ${isBalanced ? "balances" : "DOES NOT BALANCE"}`,
+  ];
+};
+
+const LAST_LINE = "Ctrl-C stops everything.";
+
+/** No line is longer than the terminal is wide, and no more lines than it is high. */
+export const fitted = (
+  text: string,
+  { columns, rows }: { readonly columns: number; readonly rows: number },
+): string => {
+  const lines = text.split("\n").map((line) => (line.length > columns ? `${line.slice(0, columns - 1)}…` : line));
+  // The cursor stands in a line of its own.
+  return [...lines.slice(0, Math.max(0, rows - 3)), "", LAST_LINE].slice(-(rows - 1)).join("\n");
+};
+
+/** What fits above the figures; the request with its token is in the file. */
+const shortHead = ({ run, home, demo, shopUrl }: Pick<ScreenOptions, "run" | "home" | "demo" | "shopUrl">): string =>
+  [
+    `Tributary   ingest ${run().apps.ingest?.url ?? "-"}   api ${run().apps.api?.url ?? "-"}`,
+    `try it: sh ${join(relative(process.cwd(), home), "first-event.sh")}   more: npx tributary status`,
+    `demo shop: ${shopUrl}   a link: ${demo.links[0]?.url ?? "-"}`,
+  ].join("\n");
+
 /** Addresses, and a request that works as it stands: paste it into another terminal. */
-export const head = ({ run, demo, shopUrl }: Pick<ScreenOptions, "run" | "demo" | "shopUrl">): string => {
-  const { apps, services } = run();
-  const shop = demo.clients[1] ?? demo.clients[0]!;
-  const event =
-    `{"t":"purchase","ts":'$(date +%s000)',"cid":${shop.id},"did":"my-device",` +
-    `"props":{"order_id":"'$RANDOM'","revenue":"499.00","currency":"MXN",` +
-    `"product_id":"lamp","quantity":1,"coupon":"VERDE10"}}`;
+export const head = (options: Pick<ScreenOptions, "run" | "demo" | "shopUrl">): string => {
+  const { apps, services } = options.run();
+  const shop = options.demo.clients[1] ?? options.demo.clients[0]!;
   const pixel = apps.pixel?.url ?? "-";
   return [
     `Tributary  ingest ${apps.ingest?.url ?? "-"}  pixel ${pixel}  kafka ` +
       `${"brokers" in services.kafka! ? services.kafka.brokers : "-"}  more: npx tributary status`,
     "",
-    `curl -s ${apps.ingest?.url}/ingest/batch -H 'Authorization: Bearer ${shop.ingest_token}' -H ` +
-      `'Content-Type: application/json' -d '{"events":[${event}]}'`,
+    request(options),
     "",
-    `demo shop, with what just happened beside it: ${shopUrl}  (its links lead there: those of casa-verde)`,
-    ...linksOf(demo),
+    `demo shop, with what just happened beside it: ${options.shopUrl}  (its links lead there: those of casa-verde)`,
+    ...linksOf(options.demo),
     `in the head of a page: ${snippetOf(shop.id).replace("{pixel_url}", pixel).replaceAll(/\n\s*/g, " ")}`,
   ].join("\n");
+};
+
+const request = ({ run, demo }: Pick<ScreenOptions, "run" | "demo">): string => {
+  const shop = demo.clients[1] ?? demo.clients[0]!;
+  const event =
+    `{"t":"purchase","ts":'$(date +%s000)',"cid":${shop.id},"did":"my-device","event_id":"first-'$(date +%s)'",` +
+    `"props":{"order_id":"'$(date +%s)'","revenue":"499.00","currency":"MXN",` +
+    `"product_id":"lamp","quantity":1,"coupon":"VERDE10"}}`;
+  return (
+    `curl -s ${run().apps.ingest?.url}/ingest/batch -H 'Authorization: Bearer ${shop.ingest_token}' -H ` +
+    `'Content-Type: application/json' -d '{"events":[${event}]}'`
+  );
 };

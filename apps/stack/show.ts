@@ -78,8 +78,8 @@ export const openShow = (): Show => {
       if (!isOnScreen) process.stdout.write(`${head({ run: () => stack.run, demo, shopUrl: shop.url })}\n`);
       try {
         const sent = () => traffic && { accepted: traffic.accepted(), problem: traffic.lastProblem() };
-        const { env } = stack;
-        const options = { run: () => stack.run, env, demo, shopUrl: shop.url, sent, notes: () => notes };
+        const { env, home } = stack;
+        const options = { run: () => stack.run, env, home, demo, shopUrl: shop.url, sent, notes: () => notes };
         await showScreen(options, leaving);
       } finally {
         isOnScreen = false;

@@ -106,7 +106,7 @@ export const variables = {
   RESTART_COMMAND: variable(
     optional,
     "How the keeper restarts a store, e.g. `docker compose restart {service}`; {service} is " +
-      "clickhouse or redis. Without it, and without the embedded stack, it only alerts.",
+      "clickhouse, redis or kafka. Without it, and without the embedded stack, it only alerts.",
   ),
   OIDC_ISSUER: variable(
     z.url().refine(isPrivate, "must be https: what answers in its place could sign tokens").optional(),

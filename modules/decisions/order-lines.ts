@@ -40,6 +40,28 @@ export interface Settled {
   readonly hasChanged: boolean;
 }
 
+/** What partners have earned by the lines of these events so far. */
+export interface EarnedNow {
+  readonly partner_id: number;
+  readonly currency: string;
+  readonly amount_minor: bigint;
+}
+
+export const earnedBy = (pool: Pool, clientId: number, eventIds: readonly string[]): Promise<readonly EarnedNow[]> =>
+  transaction(
+    pool,
+    [clientId],
+    async (tx) =>
+      (
+        await tx.query<EarnedNow>(sql`
+          select e.partner_id, e.currency, sum(e.amount_minor)::bigint as amount_minor
+          from ledger_entries e join conversions c using (client_id, conversion_id)
+          where e.client_id = ${clientId} and c.event_id = any (${eventIds}::uuid[])
+          group by 1, 2`)
+      ).rows,
+    { isReadOnly: true },
+  );
+
 /** Of these claims those that settle has decided about: their outcomes are recorded for good. */
 const settledOf = (pool: Pool, claims: readonly string[]): Promise<ReadonlyMap<string, Settled>> =>
   transaction(

@@ -115,9 +115,10 @@ const explanationOf = async (
   clientId: number,
   rows: readonly EventVersion[],
 ): Promise<Explanation> => {
+  // Of older versions the store keeps what it has not merged away yet, so none of them says
+  // anything but what it is itself.
   const newest = rows[0]!;
-  const first = rows.at(-1)!;
-  const at = Math.min(newest.ts, first.received_at);
+  const at = Math.min(newest.ts, newest.received_at);
   const orderKey = orderKeyOf({ ...newest, client_id: clientId, value_minor: null } as unknown as EventReceived);
   const money = await moneyOf(
     pool,
@@ -131,9 +132,9 @@ const explanationOf = async (
     candidates: JSON.parse(candidates) as readonly Candidate[],
     fraud_reasons: JSON.parse(fraud_reasons) as readonly FraudReason[],
   }));
-  const then = known.at(at, first.received_at);
+  const then = known.at(at, newest.received_at);
   const now = known.at(Date.now(), Number.MAX_SAFE_INTEGER);
-  const ruleIds = new Set(versions.flatMap((row) => [row.rule_id, ...ruleIdsIn(row.candidates)]));
+  const ruleIds = new Set([newest.rule_id, ...ruleIdsIn(versions[0]!.candidates)]);
   const client = now.client(clientId);
   return {
     client: { client_id: clientId, slug: client?.slug ?? String(clientId), name: client?.name ?? "" },

@@ -33,15 +33,13 @@ export interface GroupRead {
   readonly hold: Hold | null;
 }
 
-/** Partitions that hold nothing and were never committed are left out. */
+/** Of all partitions, also of those that hold nothing. */
 const lagOf = async (
   { kafka, admin }: Pick<Sources, "kafka" | "admin">,
   group: string,
   topic: string,
 ): Promise<readonly PartitionLag[]> => {
-  const known = (await admin.lag(group, [topic])).filter(
-    ({ committed, low, high }) => committed !== null || high > low,
-  );
+  const known = await admin.lag(group, [topic]);
   const waiting = new Map(
     known.flatMap((one) =>
       one.lag > 0 ? [[one.partition, Math.max(one.committed ?? one.low, one.low)] as const] : [],

@@ -18,6 +18,7 @@ export interface OperationPlan {
     | "dead_letter_retry"
     | "dead_letter_discard"
     | "set_aside"
+    | "decision"
     | "secrets_reseal"
     | "user_create"
     | "user_assign"

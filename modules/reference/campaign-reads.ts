@@ -85,6 +85,16 @@ export interface CampaignState {
   readonly patterns: readonly Pattern[];
   readonly version: number;
 }
+/** By a change; a draft becomes active by its launch alone, and what has ended stays so. */
+const MOVES: Readonly<Record<CampaignState["status"], readonly CampaignState["status"][]>> = {
+  draft: [],
+  active: ["paused", "ended"],
+  paused: ["active", "ended"],
+  ended: [],
+};
+export const isMove = (from: CampaignState["status"], to: CampaignState["status"]): boolean =>
+  from === to || MOVES[from].includes(to);
+
 const STATE: readonly (keyof CampaignState)[] = [
   ...(["id", "client_id", "name", "status", "archived", "starts_on", "ends_on"] as const),
   ...(["destination_url", "fallback_url", "patterns", "version"] as const),

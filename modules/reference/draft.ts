@@ -77,7 +77,7 @@ const isObject = (value: unknown): value is Record<string, unknown> =>
  * Merge-patch of what is saved with what is given; `attribution`, `fraud` and `payout` are merged
  * one level deep, hold_days and conditions replaced.
  */
-const merged = (saved: Columns, given: Record<string, unknown>): unknown => ({
+export const merged = (saved: Columns, given: Readonly<Record<string, unknown>>): Columns => ({
   ...saved,
   ...Object.fromEntries(
     Object.entries(given).map(([key, value]) => [

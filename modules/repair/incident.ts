@@ -3,7 +3,7 @@
 import type { UnixMs } from "../../stream/flow.ts";
 import type { Alert } from "../alerts/alert.ts";
 
-export const probeNames = ["analytics_store", "cache_store", "object_store", "relational_store"] as const;
+export const probeNames = ["analytics_store", "cache_store", "object_store", "relational_store", "event_log"] as const;
 export type ProbeName = (typeof probeNames)[number];
 
 /** What is known of a store. `incident` is there from the third failure to the recovery. */
@@ -38,6 +38,11 @@ export interface Step {
 
 /** docs/design/contracts.md, "Probes". */
 export const INTERVAL_MS = 60_000;
+/**
+ * The log is asked twice as often: without it nothing is processed, and three probes that each
+ * wait for 10 s must end in an alarm within 3 minutes.
+ */
+export const LOG_INTERVAL_MS = 30_000;
 export const RECHECK_MS = 10_000;
 const FAILURES = 3;
 /**

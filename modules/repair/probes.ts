@@ -1,4 +1,4 @@
-// The four probes: real round trips, so that an open port of a store that does no work is not taken
+// The probes: real round trips, so that an open port of a store that does no work is not taken
 // for health.
 import { randomUUID } from "node:crypto";
 import type { Redis } from "ioredis";
@@ -26,6 +26,8 @@ export interface ProbePorts {
    * log cannot be asked.
    */
   readonly syncLag: () => Promise<number>;
+  /** A record through the log and back (log-probe.ts). */
+  readonly eventLog: () => Promise<void>;
   readonly topicPrefix: string;
 }
 
@@ -46,6 +48,7 @@ export const openProbes = ({
   objects,
   pool,
   syncLag,
+  eventLog,
   topicPrefix,
 }: ProbePorts): Readonly<Record<ProbeName, Look>> => ({
   analytics_store: async () => {
@@ -77,12 +80,13 @@ export const openProbes = ({
   relational_store: async (alerted) => {
     await pool.query("select 1");
     const seconds = await syncLag().catch(() => null);
-    // The log has a probe of its own in /health. While it cannot be asked the lag is not known:
-    // an alert about it is not raised, and not taken back either.
+    // The log has a probe of its own. While it cannot be asked the lag is not known: an alert
+    // about it is not raised, and not taken back either.
     if (seconds === null && alerted?.startsWith(LATE) === true) throw new Error(alerted);
     if (seconds !== null && seconds > SYNC_LAG_LIMIT_SEC)
       throw new Error(`${LATE} ${Math.round(seconds)} s late, more than ${SYNC_LAG_LIMIT_SEC} s`);
   },
+  event_log: eventLog,
 });
 
 /** Null, or its error in one line. What hangs counts as failed after `withinMs`. */

@@ -4,12 +4,13 @@ import type { Log } from "../../infra/runtime/log.ts";
 import type { ProbeName } from "./incident.ts";
 
 /**
- * How the stores that may be restarted are called by supervisors; object storage and Postgres are
+ * How the servers that may be restarted are called by supervisors; object storage and Postgres are
  * not among them (docs/design/contracts.md, "Probes").
  */
-const services: Readonly<Partial<Record<ProbeName, "clickhouse" | "redis">>> = {
+const services: Readonly<Partial<Record<ProbeName, "clickhouse" | "redis" | "kafka">>> = {
   analytics_store: "clickhouse",
   cache_store: "redis",
+  event_log: "kafka",
 };
 
 /** Resolves when the restart was carried out, which does not say that the store is well. */
@@ -21,8 +22,8 @@ const OUTPUT_LOGGED = 2_000;
 
 export interface RestartSettings {
   /**
-   * RESTART_COMMAND: words, quotes around those with spaces; `{service}` stands for clickhouse or
-   * redis. Run without a shell.
+   * RESTART_COMMAND: words, quotes around those with spaces; `{service}` stands for clickhouse,
+   * redis or kafka. Run without a shell.
    */
   readonly command?: string | undefined;
   /** How the stack that this process runs on restarts a service; undefined: it cannot. */

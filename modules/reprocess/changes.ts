@@ -148,5 +148,5 @@ const shown = (
 });
 
 /** As settle will read it. */
-export const readAgain = (wire: Wire, { message }: Change, offset: number) =>
+export const readAgain = (wire: Wire, { message }: Pick<Change, "message">, offset: number) =>
   wire.decode(topics.claims, message.value, { topic: topics.claims.name, partition: 0, offset });

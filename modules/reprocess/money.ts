@@ -26,7 +26,7 @@ export interface MovedMoney {
 }
 /** Takes in one ledger entry that would be written, and the decision that causes it. */
 export type OnEntry = (entry: LedgerEntry, decisionId: string) => void;
-type MoneyPorts = Pick<ReprocessPorts, "topology" | "wire" | "memory" | "read">;
+export type MoneyPorts = Pick<ReprocessPorts, "topology" | "wire" | "memory" | "read">;
 
 /** One load of what is remembered for so many. */
 const DECISIONS_AT_ONCE = 200;
@@ -44,7 +44,7 @@ export const entriesOf = (ports: MoneyPorts, onEntry: OnEntry) => {
   const settled = fold("settle");
   const committed = fold("commission");
   /** Further changes of the same run: what the former ones left is remembered in the shadow. */
-  return async (changes: readonly Change[]): Promise<void> => {
+  return async (changes: readonly Pick<Change, "message">[]): Promise<void> => {
     for (let n = 0; n < changes.length; n += DECISIONS_AT_ONCE) {
       const decisions: readonly Recorded<Claim>[] = changes
         .slice(n, n + DECISIONS_AT_ONCE)
@@ -61,7 +61,7 @@ export const entriesOf = (ports: MoneyPorts, onEntry: OnEntry) => {
   };
 };
 
-export const moneyOf = async (ports: MoneyPorts, changes: readonly Change[]): Promise<MovedMoney> => {
+export const moneyOf = async (ports: MoneyPorts, changes: readonly Pick<Change, "message">[]): Promise<MovedMoney> => {
   const sums = new Map<string, Moved>();
   const byDecision = new Map<string, Map<string, bigint>>();
   const fold = entriesOf(ports, ({ client_id, partner_id, year, month, currency, amount_minor }, decisionId) => {

@@ -1,6 +1,8 @@
 // The event types that ingestion knows, what each must bring, and which of its props is its amount
 // of money.
 
+import { memo } from "../../domain/memo.ts";
+
 /**
  * `amount`: the prop that becomes value_minor. Required props as in the specification's table
  * ("Events"); a refund without an amount is a full one, and names an order or an event.
@@ -26,9 +28,44 @@ const TYPES: Readonly<Record<string, EventType>> = {
   click: { required: nothing, amount: null },
 };
 const types = new Map(Object.entries(TYPES));
+export const eventTypes: readonly string[] = Object.keys(TYPES);
 
 /** Undefined: a custom event, or no name at all. */
 export const eventTypeOf = (t: string): EventType | undefined => types.get(t);
 
 /** Names that are taken as a custom event of that name. */
 export const CUSTOM_NAME = /^[a-z][a-z0-9_.:-]{0,63}$/;
+
+/** An event of a name that is nearly a type is taken as a custom event, and bears this. */
+export const NEAR_TYPE = "unknown_type_taken_as_custom";
+
+/** Letters that differ at most, by the length of the type: short names are near by chance. */
+const mostApart = (type: string): number => (type.length < 6 ? 1 : 2);
+const bare = (name: string): string => name.replace(/[^a-z0-9]/g, "");
+
+/** Insertions, deletions, replacements and swapped neighbours between two short names. */
+const distance = (one: string, two: string): number => {
+  let before: number[] = [];
+  let last = Array.from({ length: two.length + 1 }, (_, n) => n);
+  for (let i = 1; i <= one.length; i += 1) {
+    const row = [i];
+    for (let j = 1; j <= two.length; j += 1) {
+      const isSame = one[i - 1] === two[j - 1];
+      const isSwapped = i > 1 && j > 1 && one[i - 1] === two[j - 2] && one[i - 2] === two[j - 1];
+      const swapped = isSwapped ? before[j - 2]! + 1 : Number.POSITIVE_INFINITY;
+      row.push(Math.min(last[j]! + 1, row[j - 1]! + 1, last[j - 1]! + (isSame ? 0 : 1), swapped));
+    }
+    before = last;
+    last = row;
+  }
+  return last[two.length]!;
+};
+
+/** The nearest type, null when the name is like none of them. */
+export const nearTypeOf: (name: string) => string | null = memo(1_000, (name) => {
+  const near = eventTypes
+    .map((type) => ({ type, apart: distance(bare(name), bare(type)) }))
+    .filter(({ type, apart }) => apart <= mostApart(type))
+    .sort((a, b) => a.apart - b.apart);
+  return near[0]?.type ?? null;
+});

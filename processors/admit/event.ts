@@ -10,7 +10,7 @@ import type { EventReceived } from "../../schemas/generated.ts";
 import type { Admission, Refusal, UnixMs } from "../../stream/flow.ts";
 import { addressOf } from "./address.ts";
 import { contentEventId } from "./event-id.ts";
-import { CUSTOM_NAME, eventTypeOf } from "./event-types.ts";
+import { CUSTOM_NAME, eventTypeOf, NEAR_TYPE, nearTypeOf } from "./event-types.ts";
 import { fittingId, liftCustom, liftKnown, type Props } from "./props.ts";
 import { Refused, refuse } from "./refuse.ts";
 import { checkShape, type Texts } from "./shape.ts";
@@ -114,6 +114,7 @@ const recordOf = (given: Given, terms: Terms): EventReceived => {
     known === undefined
       ? liftCustom(props, terms.segments, warnings)
       : liftKnown(known, props, terms.segments, url, warnings);
+  if (known === undefined && name !== null && nearTypeOf(name) !== null) warnings.push(NEAR_TYPE);
   const customName = known === undefined ? name : null;
   const t = known === undefined || name === null ? "custom" : name;
   const ip = addressIn(given.ip);
@@ -186,7 +187,7 @@ const typeOf = (given: unknown, { takesAnyName }: Terms): string =>
     : refuse(
         "unknown_type",
         "t",
-        "is no event type: send one of the documented ones, or a name like signup (a-z first, then a-z 0-9 _ . : -)",
+        "is no event type: send one of docs/events.md, or a name like signup (a-z first, then a-z 0-9 _ . : -)",
       );
 
 const timeOf = (given: unknown, terms: Terms): UnixMs => {

@@ -204,6 +204,8 @@ test("health has the fields of the specification", async () => {
     "object_store",
     "relational_store",
   ]);
+  // The log is none of the four stores of the interface, and stands beside them.
+  expect(detailed.event_log).toMatchObject({ name: "event_log", state: expect.any(String) });
 });
 
 describe("a system alert", () => {

@@ -2,7 +2,7 @@
 // months are those of Mexico City.
 import { afterAll, describe, expect, test } from "vitest";
 import { openPool } from "../../infra/postgres/sql.ts";
-import { report, summary } from "../../modules/reports/report.ts";
+import { type By, bys, type ReportFilter, report, summary } from "../../modules/reports/report.ts";
 import type { EventReceived, LedgerEntry } from "../../schemas/generated.ts";
 import { conversionRows } from "../../sinks/conversions/rows.ts";
 import { conversions } from "../../sinks/conversions/table.ts";
@@ -175,5 +175,61 @@ test("a client's report and summary hold nothing of another client", async () =>
     ],
     balance: [{ currency: "MXN", amount: "0.00" }],
     isBalanced: true,
+  });
+});
+
+describe("by another thing than the month", () => {
+  const minor = (text: string) => BigInt(text.replace(".", ""));
+  /** Sales of two partners on two days, and one without, settled before refunds were kept. */
+  const sales = async (): Promise<number> => {
+    const tenant = nextTenant();
+    const sale = (order_id: string, partner_id: number | null, day: number, refunded_minor: bigint | null) =>
+      saleRows(
+        recorded(
+          topics.eventsAttributed,
+          attributed(
+            {
+              ...{ client_id: tenant, event_id: `00000000-0000-8000-8000-${String(++lastEvent).padStart(12, "0")}` },
+              ...{ order_id, product_line: day === 0 ? "MX" : null },
+            },
+            { credit: partner_id === null ? {} : { status: "attributed", partner_id, campaign_id: 7 }, refunded_minor },
+          ),
+          { at: noon + day * 86_400_000 },
+        ),
+      );
+    await write(productSales, tenant, [
+      ...sale("a", 21, 0, 30_00n),
+      ...sale("b", 21, 1, 0n),
+      ...sale("c", 22, 1, 0n),
+      ...sale("d", null, 1, null),
+    ]);
+    await post(tenant, { partner_id: 21, occurred_at: noon }, { conversion_id: "cnv_2", partner_id: 22 });
+    return tenant;
+  };
+
+  test("every split has the same totals, and a filter leaves out what it names", async () => {
+    const tenant = await sales();
+    const of = async (by: By, filter?: ReportFilter) => {
+      const { rows } = await report(pool, tenant, by, filter);
+      const sum = (pick: (row: (typeof rows)[number]) => string) =>
+        rows.reduce((all, row) => all + minor(pick(row)), 0n);
+      return [rows.reduce((all, row) => all + row.orders, 0), sum((row) => row.revenue), sum((row) => row.refunded)];
+    };
+    for (const by of bys) expect(await of(by), by).toEqual([4, 400_00n, 30_00n]);
+    const { rows } = await report(pool, tenant, "partner");
+    expect(rows.map(({ partner, orders, refunded }) => `${partner} ${orders} ${refunded}`)).toEqual([
+      "21 2 30.00",
+      "22 1 0.00",
+      "none 1 0.00",
+    ]);
+    expect((await report(pool, tenant, "campaign")).rows.map(({ campaign }) => campaign)).toContain("7");
+    expect((await report(pool, tenant, "day")).rows.map(({ day, orders }) => `${day} ${orders}`)).toEqual([
+      expect.stringMatching(/^\d{4}-\d{2}-\d{2} 1$/),
+      expect.stringMatching(/^\d{4}-\d{2}-\d{2} 3$/),
+    ]);
+    expect(await of("month", { partner_id: 21 })).toEqual([2, 200_00n, 30_00n]);
+    expect(await of("partner", { campaign_id: 7 })).toEqual([3, 300_00n, 30_00n]);
+    expect(await of("day", { from: noon + 43_200_000 })).toEqual([3, 300_00n, 0n]);
+    expect(await of("day", { to: noon + 43_200_000 })).toEqual([1, 100_00n, 30_00n]);
   });
 });

@@ -98,10 +98,20 @@ describe("an operator", () => {
     const shown = await decide("assign", "--order", "A-1", "--partner", String(first));
     expect(shown.stdout).toContain("no_click");
     expect(shown.stderr).toContain("nothing was decided");
+    // What it would book, to the cent.
+    expect(shown.stdout).toMatch(
+      /partner +currency +commission now +change +then\n.*\n.* MXN +0\.00 +120\.00 +120\.00/,
+    );
     const assigned = JSON.parse(
       (await decide("assign", "--order", "A-1", "--partner", String(first), "--yes", "--json")).stdout,
     );
     expect(assigned.status).toBe("applied");
+    expect(assigned.money).toEqual([
+      { partner_id: first, currency: "MXN", before: "0.00", change: "120.00", after: "120.00" },
+    ]);
+    const { stdout: done } = await product.tributary("operations", "--json").done;
+    expect(done).toMatch(/assign of order A-1, client \d+/);
+    expect(done).toContain("agreed by phone");
     expect(await booked("A-1", 1)).toEqual([
       { kind: "earned", partner_id: first, amount: 12_000, lines: "expense:client 12000, payable:partner -12000" },
     ]);
@@ -155,8 +165,11 @@ describe("an operator", () => {
     ).toEqual([{ status: "pending", amount: 12_000 }]);
   });
 
-  test("decides before the sale is heard of, and confirms fraud", async () => {
-    await decide("reject", "--order", "A-3", "--yes");
+  test("decides before the sale is heard of when that is asked for, and confirms fraud", async () => {
+    const mistyped = ["decide", "reject", "--order", "A-3", "--client", "casa-verde", "--reason", "x", "--yes"];
+    const refused = await product.tributary(...mistyped).done;
+    expect([refused.code, refused.stderr]).toEqual([3, expect.stringContaining("order A-3 of casa-verde is unknown")]);
+    await decide("reject", "--order", "A-3", "--wait-for-sale", "--yes");
     await send([purchase("A-3", { svc_click_id: clickId(links[0]!.link_id, start - HOUR, 2) })]);
     await until("the sale is stored as it was decided", 30_000, async () =>
       expect(await current("A-3")).toMatchObject({ version: 2, partner_id: null }),

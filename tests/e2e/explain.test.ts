@@ -7,6 +7,7 @@ import { browser } from "../support/link-host.ts";
 
 let product: Product;
 let client: { readonly id: number; readonly token: string };
+let batch: string;
 const at = Date.now() - 3_600_000;
 
 const linkId = (code: string): number =>
@@ -41,7 +42,9 @@ beforeAll(async () => {
     { ...sale("explained-refund", {}), t: "refund", ts: at + 60_000, did: "device of explained", props: refund },
     sale("nobodys", { svc_click_id: "forged", props: { ...sale("nobodys", {}).props, coupon: "NONE" } }),
   ];
-  expect(await send(events)).toMatchObject({ accepted: 3 });
+  const said = (await send(events)) as { accepted: number; batch_id: string };
+  expect(said).toMatchObject({ accepted: 3 });
+  batch = said.batch_id;
   await product.quiet(60_000);
 }, 180_000);
 afterAll(() => product.clear());
@@ -113,10 +116,39 @@ test("a sale that earns no commission says why", async () => {
   expect((await json("nobodys")).entries).toEqual([]);
 });
 
+test("an order is explained by all of its events, and a batch by what became of them", async () => {
+  const { code, stdout } = await explain("explained", "--order", "--json");
+  expect([code, JSON.parse(stdout).events.map(({ type }: any) => type)]).toEqual([0, ["purchase", "refund"]]);
+  const shown = await explain(batch);
+  expect([shown.code, shown.stdout]).toEqual([0, expect.stringContaining("3 accepted, 0 rejected")]);
+  const { events, stored } = JSON.parse((await explain(batch, "--json")).stdout);
+  expect([events.length, stored]).toEqual([3, 3]);
+  expect((await explain(`${batch.slice(0, -1)}x`)).code).toBe(2);
+});
+
+test("what is said is the same after merges, and after its sink has read the log again", async () => {
+  const before = await json("explained");
+  expect(before.versions).toHaveLength(1);
+  await product.clickhouse("optimize table events final");
+  expect(await json("explained")).toEqual(before);
+  const { code, stderr } = await product.tributary("rewind", "analytics", "--to", "earliest", "--yes").done;
+  expect([code, stderr]).toEqual([0, expect.any(String)]);
+  await product.quiet(60_000);
+  expect(await json("explained")).toEqual(before);
+});
+
+test("a decision stands in the explanation, with who made it and why", async () => {
+  const decide = ["decide", "take-back", "--client", "casa-verde", "--order", "explained", "--reason", "a test order"];
+  expect((await product.tributary(...decide, "--yes").done).code).toBe(0);
+  const { decisions } = await json("explained");
+  expect(decisions).toMatchObject([{ kind: "take_back", reason: "a test order", by: expect.stringContaining("@cli") }]);
+  expect((await explain("explained")).stdout).toMatch(/take_back.* by .*@cli: a test order/);
+});
+
 test("an id that was never sent and an unknown client are refused, with what to do", async () => {
   const unknown = await explain("never-sent");
   expect([unknown.code, unknown.stdout]).toEqual([1, ""]);
-  expect(unknown.stderr).toContain("no event never-sent is stored");
+  expect(unknown.stderr).toContain("no event and no order never-sent is stored");
   expect((await explain("explained", "--client", "aurora-music")).code).toBe(1);
   expect((await explain("explained", "--client", "no-such-client")).code).toBe(2);
 });

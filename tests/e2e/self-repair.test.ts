@@ -15,7 +15,9 @@ import { keepDoing } from "../../infra/runtime/timing/schedule.ts";
 import { until } from "../../infra/runtime/timing/until.ts";
 import { listAlerts } from "../../modules/alerts/kept-alerts.ts";
 import { type Outage, violationsOfReporting } from "../../modules/alerts/reported-once.ts";
+import { listProbes } from "../../modules/repair/probe-states.ts";
 import { type RunningApi, startApi } from "../support/api.ts";
+import { spawned } from "../support/e2e-product.ts";
 import { sharedStack } from "../support/shared-stack.ts";
 
 // Minutes in the product. A probe that hangs for this long has failed, so it is what bounds a busy
@@ -26,6 +28,8 @@ const folder = mkdtempSync(join(tmpdir(), "tributary-repair-"));
 const objects = join(folder, "objects");
 const pool = openPool(env.POSTGRES_URL!, { max: 2 });
 const control = controlOf(JSON.parse(readFileSync(join(env.TRIBUTARY_HOME!, "run.json"), "utf8")));
+const tributary = (...args: readonly string[]) =>
+  spawned(["dist/apps/cli/main.js", ...args], { ...process.env, ...env }).done;
 const began = Date.now();
 let running: RunningApi;
 const stops: (() => unknown)[] = [];
@@ -44,7 +48,7 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   for (const stop of stops.reverse()) await stop();
-  for (const name of ["clickhouse", "redis"]) await control.signal(name, "SIGCONT");
+  for (const name of ["clickhouse", "redis", "kafka"]) await control.signal(name, "SIGCONT");
   await running.close();
   await pool.end();
   rmSync(folder, { recursive: true, force: true });
@@ -165,6 +169,38 @@ test(
     expect((await shown()).filter(({ restarts }) => restarts > 0).map(({ name }) => name)).toEqual(stores);
   },
 );
+
+test("a log that hangs is restarted once; the alarm is in the mailbox, and status says it meanwhile", async () => {
+  const first = keeper("keeper-log", ["event_log"]);
+  const known = async () => (await listProbes(pool)).find(({ name }) => name === "event_log")!;
+  await until("the log is probed and healthy", 60_000, async () => {
+    const { state, checked_at: at } = await known();
+    expect([state, at !== null && at > began]).toEqual(["healthy", true]);
+  });
+  const pid = (await control.status()).find(({ name }) => name === "kafka")?.pid;
+  const from = Date.now();
+  await control.signal("kafka", "SIGSTOP");
+  expect((await control.status()).find(({ name }) => name === "kafka")?.state).toBe("paused");
+  const said = (await tributary("status")).stdout;
+  expect(said).toMatch(/^kafka .* paused$/m);
+  expect(said.trimEnd().split("\n").at(-1)).toMatch(/^ready, but not well: .*kafka \(paused\)/);
+  const mails = () => running.mails().filter((mail) => /^Message-ID:\s+<inc_event_log_/im.test(mail));
+  await until("the alarm is in the mailbox", 60_000, async () => expect(mails()).toHaveLength(1));
+  expect(mails()[0]).toMatch(/^Subject: \[Tributary\] event_log is down/m);
+  await until("the log is healthy again", 120_000, async () => expect((await known()).state).toBe("healthy"));
+  const to = Date.now();
+  const restarted = (await control.status()).find(({ name }) => name === "kafka")!;
+  expect(restarted.state).toBe("running");
+  expect(restarted.pid).not.toBe(pid);
+  await until("its return is mailed", 30_000, async () => expect(mails()).toHaveLength(2));
+  await first.stop();
+  const sent = await proven([{ service: "event_log", from, to }]);
+  expect(sent.map(({ status, severity }) => `${status} ${severity}`).sort()).toEqual([
+    "down normal",
+    "recovered normal",
+  ]);
+  expect((await tributary("status")).stdout).not.toMatch(/kafka \(|event_log \(/);
+}, 240_000);
 
 test(
   "object storage that is gone goes down without a restart, is reported by the keeper itself while the " +

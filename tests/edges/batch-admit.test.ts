@@ -8,6 +8,7 @@ import { digitsOf } from "../../domain/currencies.ts";
 import { identifierHash, identifyFor, keyedHash, pepperOf } from "../../domain/device-id.ts";
 import { uuidOf } from "../../domain/ids.ts";
 import { acceptsBatch, admitBatch, type BatchFacts } from "../../processors/admit/batch.ts";
+import { nearTypeOf } from "../../processors/admit/event-types.ts";
 import type { EventReceived } from "../../schemas/generated.ts";
 import { type Admission, type Arrival, BadBody, type Refusal } from "../../stream/flow.ts";
 import { dayMs, noon } from "../support/builders.ts";
@@ -249,6 +250,22 @@ describe("types", () => {
       code: "missing_prop",
       field: "props.revenue",
     }));
+  test.each([
+    ["purchas", "purchase"],
+    ["puchrase", "purchase"],
+    ["page-view", "page_view"],
+    ["pageview", "page_view"],
+    ["lead.submit", "lead_submit"],
+    ["refunds", "refund"],
+    ["clik", "click"],
+  ])("%s is a custom event with a warning, for %s is nearly that", (t, near) => {
+    const named = taken(event({ t, props: { order_id: "A-1", revenue: 100 } }));
+    expect(named).toMatchObject({ t: "custom", custom_name: t, warnings: ["unknown_type_taken_as_custom"] });
+    expect(nearTypeOf(t)).toBe(near);
+  });
+  test.each(["signup", "video_play", "brick", "payout", "login", "form"])("%s is like no type, and bears none", (t) =>
+    expect(taken(event({ t })).warnings).toEqual([]),
+  );
   test.each(["", "Signup", "1st", "a b", "x".repeat(65), 5, null, undefined, "constructor "])("%j is no type", (t) =>
     expect(code(event({ t }))).toBe("unknown_type"),
   );

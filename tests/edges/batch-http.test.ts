@@ -119,6 +119,18 @@ describe("what is acknowledged is in the log", () => {
     expect(added).toHaveLength(10_000);
   });
 
+  test("a name that is nearly a type is taken, and the answer says which type is probably meant", async () => {
+    const typo = () => event({ t: "purchas", props: { order_id: "A-1", revenue: 10 } });
+    const answer = (await (await send(bodyOf(typo(), event(), typo()))).json()) as Record<string, unknown>;
+    expect(answer).toMatchObject({ accepted: 3, rejected: 0 });
+    expect(answer.warnings).toEqual([
+      {
+        ...{ code: "unknown_type_taken_as_custom", t: "purchas", events: 2 },
+        message: expect.stringContaining("if purchase is meant, send that"),
+      },
+    ]);
+  });
+
   test.each([0, 3, 9])("a bad event at index %d is named, and the others are taken", async (bad) => {
     const events = Array.from({ length: 10 }, (_, n) =>
       n === bad ? event({ event_id: "bad-one", did: "" }) : event(),

@@ -76,7 +76,15 @@ const saleAlert = async (): Promise<string | null> => {
   const hosts = await hostsNow({ topology: pipeline, recorded: () => hostings(pool), describeGroups });
   const seconds = await syncLagOf(product.admin, hosts, () => Date.now() + LATER_MS);
   const { relational_store: look } = openProbes({
-    ...{ instance: "test", topicPrefix: "", clickhouse: nothing, redis: nothing, objects: nothing, pool },
+    ...{
+      instance: "test",
+      topicPrefix: "",
+      clickhouse: nothing,
+      redis: nothing,
+      objects: nothing,
+      pool,
+      eventLog: nothing,
+    },
     syncLag: async () => seconds,
   });
   return answerOf(look, 20_000);

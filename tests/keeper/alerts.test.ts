@@ -136,12 +136,15 @@ test("the restart command is words, not a line for a shell", () => {
   expect(() => wordsOf("ssh 'open", "redis")).toThrow("a quote is not closed");
 });
 
-test("only the analytics store and the cache store have somebody who restarts them", async () => {
+test("only the analytics store, the cache store and the log can be restarted", async () => {
   const log = { info: () => undefined, warn: () => undefined };
   const command = `${process.execPath} -e "process.exit(process.argv[1] === 'redis' ? 0 : 3)" {service}`;
   expect(restartOf("object_store", { command, log })).toBeUndefined();
   expect(restartOf("relational_store", { command, log })).toBeUndefined();
   expect(restartOf("cache_store", { log })).toBeUndefined();
+  expect(
+    restartOf("event_log", { log, stack: (service) => (service === "kafka" ? async () => undefined : undefined) }),
+  ).toBeTypeOf("function");
   await restartOf("cache_store", { command, log })!();
   await expect(restartOf("analytics_store", { command, log })!()).rejects.toThrow("the restart command failed");
 });

@@ -103,6 +103,8 @@ const passing: ReadonlySet<string> = new Set([
   "modules/reference/draft.ts segments",
   "modules/reference/writer.ts seen",
   "modules/replays/replay-lane.ts topics",
+  "modules/reports/reconcile.ts currencies",
+  "modules/reports/reconcile.ts found",
   "modules/rollups/dimensions.ts newest",
   "processors/admit/json-list.ts found",
   "processors/admit/read-batch.ts events",

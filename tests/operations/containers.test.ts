@@ -61,15 +61,15 @@ describe("docker-compose.yml", () => {
     expect(of()).toEqual(["kafka", "postgres", "clickhouse", "redis", "registry"]);
     expect(of("app")).toEqual(["setup", ...apps.map(({ name }) => name)]);
     expect(of("dev")).toEqual(["kafka-ui"]);
-    expect(of("obs")).toEqual(["prometheus", "grafana"]);
+    expect(of("obs")).toEqual(["prometheus", "alertmanager", "grafana"]);
   });
 
   test.each(upstream)(
     "%s is an upstream image of one version, by its digest where that is known",
     (name, { image }) => {
       expect(image).toMatch(/^[a-z0-9./-]+:v?\d+\.\d+(\.\d+)?(-[a-z]+)?(@sha256:[0-9a-f]{64})?$/);
-      // docs/security.md, "What is not pinned", names these two.
-      expect(image.includes("@")).toBe(!["registry", "kafka-ui"].includes(name));
+      // docs/security.md, "What is not pinned", names these three.
+      expect(image.includes("@")).toBe(!["registry", "kafka-ui", "alertmanager"].includes(name));
     },
   );
 
@@ -110,7 +110,7 @@ describe("docker-compose.yml", () => {
     const ports = services.flatMap(([, { ports = [] }]) => ports);
     for (const port of ports) expect(port).toMatch(/^127\.0\.0\.1:\d+:\d+$/);
     expect(new Set(ports.map((port) => port.split(":")[1])).size).toBe(ports.length);
-    expect(ports.length).toBe(13);
+    expect(ports.length).toBe(14);
   });
 
   test("Kafka names the port on which it is published", () => {
@@ -175,6 +175,21 @@ describe("docker-compose.yml", () => {
     }
   });
 
+  test("every variable that apps read can be given, and only the setup has the owner of the tables", () => {
+    const fixed = [
+      ...["KAFKA_BROKERS", "SCHEMA_REGISTRY_URL", "REDIS_URL", "POSTGRES_URL", "POSTGRES_ADMIN_URL", "CLICKHOUSE_URL"],
+      ...["TRIBUTARY_HOME", "INSTANCE_NAME", "HOST", "PORT", "OPS_PORT"],
+    ];
+    const free = Object.keys(variables).filter((name) => !fixed.includes(name));
+    const given = filled(Object.fromEntries(free.map((name) => [name, `given-${name}`])));
+    for (const [name] of own)
+      for (const variable of free)
+        expect(given.services[name]!.environment![variable], `${variable} of ${name}`).toBe(`given-${variable}`);
+    const asOwner = own.filter(([, { environment }]) => "POSTGRES_ADMIN_URL" in environment!);
+    expect(asOwner.map(([name]) => name)).toEqual(["setup"]);
+    for (const name of ["HOST", "PORT"]) expect(dockerfile).toMatch(new RegExp(`\\b${name}=`));
+  });
+
   test("apps call servers by names and ports that containers have", () => {
     const given = compose.services.ingest!.environment as Readonly<Record<string, string>>;
     const [broker] = connectionOf({ brokers: given.KAFKA_BROKERS! }).brokers as string[];
@@ -216,6 +231,18 @@ describe("docker-compose.yml", () => {
   test("without a secret an app says so and does not start", () => {
     const given = filled().services.ingest!.environment as Readonly<Record<string, string>>;
     expect(() => ingestConfig(given)).toThrow(/TRIBUTARY_SECRET/);
+  });
+
+  test("Prometheus hands its alerts to the Alertmanager, whose every route ends in a mail to the given address", () => {
+    const [{ static_configs }] = parse(source("ops/prometheus/prometheus.yml")).alerting.alertmanagers;
+    expect(static_configs).toEqual([{ targets: ["alertmanager:9093"] }]);
+    const given = { ALERT_SMARTHOST: "mail.example:587", ALERT_TO: "ana@shop.example", ALERT_REQUIRE_TLS: "false" };
+    const { global, route, receivers } = parse(filled(given).configs.alertmanager!.content);
+    expect(global).toMatchObject({ smtp_smarthost: "mail.example:587", smtp_require_tls: false });
+    expect(receivers).toEqual([{ name: "mail", email_configs: [{ to: "ana@shop.example", send_resolved: true }] }]);
+    for (const { receiver } of [route, ...route.routes]) expect(receiver).toBe("mail");
+    const severities = [...source("ops/prometheus/alerts.yml").matchAll(/severity: (\w+)/g)].map(([, one]) => one);
+    expect([...new Set(severities)].sort()).toEqual(["page", "ticket"]);
   });
 
   test("Prometheus scrapes the side port of every app, and Grafana asks that Prometheus", () => {
@@ -274,7 +301,9 @@ describe("the Dockerfile", () => {
       const walk = (file: string): void => {
         if (seen.has(file)) return;
         seen.add(file);
-        for (const [, target] of source(file).matchAll(/^(?:import|export)\b(?! type)[^;]*?from "([^"]+)";/gms)) {
+        const imported = /^(?:import|export)\b(?! type)[^;]*?from "([^"]+)";|\bimport\("([^"]+)"\)/gms;
+        for (const [, fixed, late] of source(file).matchAll(imported)) {
+          const target = fixed ?? late;
           const name = target!.split("/", target!.startsWith("@") ? 2 : 1).join("/");
           if (target!.startsWith(".")) walk(join(dirname(file), target!));
           else if (!/^(node:|#)/.test(target!) && !(name in dependencies)) missing.push(`${file}: ${target}`);

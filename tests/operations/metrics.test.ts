@@ -145,3 +145,11 @@ describe("dashboards and alerts", () => {
     expect(new Set(rules.map(({ alert }) => alert)).size).toBe(rules.length);
   });
 });
+
+test("no row and no panel of the dashboard is there twice, and what money does has a row", () => {
+  const rows = dashboard.panels.filter(({ type }) => type === "row").map(({ title }) => title);
+  expect(rows).toEqual([...new Set(rows)]);
+  expect(rows).toContain("Money");
+  const asked = dashboard.panels.flatMap(({ targets = [] }) => targets.map(({ expr }) => expr));
+  expect(asked).toEqual([...new Set(asked)]);
+});

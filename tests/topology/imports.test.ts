@@ -140,8 +140,10 @@ const moduleImports: Readonly<Record<string, readonly string[]>> = {
   reference: ["outbox"],
   repair: ["alerts", "groups"],
   replays: ["groups"],
+  reports: ["groups"],
   reprocess: ["decisions"],
   rules: ["access", "audit", "jobs", "mails", "outbox", "reference", "reprocess"],
+  records: ["audit", "partners", "pixel", "reference", "rules"],
   sales: ["decisions"],
   "state-hash": ["groups", "rollups"],
 };

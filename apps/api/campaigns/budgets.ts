@@ -1,12 +1,11 @@
 // What a budget must keep to: in the currency of the client, of months that are still open.
-import { dayOf, monthsAfter } from "../../../domain/calendar.ts";
+import { dayOf, lockedFrom, monthsAfter } from "../../../domain/calendar.ts";
 import { toMinor } from "../../../domain/money.ts";
 import { Problem } from "../../../infra/http/problem.ts";
 import { type BudgetAmount, type BudgetKey, setBudget } from "../../../modules/budgets/budgets.ts";
 import { firstDayOf } from "../../../modules/budgets/pace.ts";
 import { readSegments } from "../../../modules/reference/client-reads.ts";
 import { fault } from "../request/accept.ts";
-import { lockedFrom } from "../request/range.ts";
 import type { Work } from "../route.ts";
 
 /** What is planned lies no further away. */

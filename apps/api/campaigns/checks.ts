@@ -5,6 +5,7 @@ import { isAllowed, readPixelConfig } from "../../../modules/pixel/pixel-config.
 import {
   type CampaignState,
   campaignState,
+  isMove,
   type Pattern,
   partnersAt,
 } from "../../../modules/reference/campaign-reads.ts";
@@ -35,16 +36,9 @@ export const campaignToChange = async (work: Work, campaignId: number): Promise<
 };
 
 export type Status = CampaignState["status"];
-/** By PATCH; a draft becomes active by its launch alone, and what has ended stays so. */
-const MOVES: Readonly<Record<Status, readonly Status[]>> = {
-  draft: [],
-  active: ["paused", "ended"],
-  paused: ["active", "ended"],
-  ended: [],
-};
 /** Throws Problem 409. */
 export const checkMove = (from: Status, to: Status | undefined): void => {
-  if (to === undefined || to === from || MOVES[from].includes(to)) return;
+  if (to === undefined || isMove(from, to)) return;
   throw conflict("invalid_transition", `a campaign does not go from ${from} to ${to} this way`);
 };
 

@@ -1,5 +1,5 @@
 // The range of days that a request asks for, and the stamp that says how fresh an answer is.
-import { dayOf, monthOf, monthsAfter, startOfDay } from "../../../domain/calendar.ts";
+import { dayOf, formerMonthLockedFrom, lockedFrom, startOfDay } from "../../../domain/calendar.ts";
 import { Problem } from "../../../infra/http/problem.ts";
 import { firstDayOf, type MonthOfYear, spanOfMonth } from "../../../modules/budgets/pace.ts";
 import type { UnixMs } from "../../../stream/flow.ts";
@@ -35,15 +35,6 @@ const daysAfter = (day: string, days: number): string =>
 
 /** Shown as stale from then on. */
 const STALE_MS = 15 * 60_000;
-/** From this day of the next month on a month is locked. */
-const LOCKED_ON = 8;
-
-/** The moment from which on nothing of the month of that day changes but by adjustments. */
-export const lockedFrom = (day: string): UnixMs => {
-  const next = monthsAfter(`${day.slice(0, 7)}-01`, 1);
-  return startOfDay(`${next.slice(0, 7)}-0${LOCKED_ON}`);
-};
-
 export interface Stamp {
   readonly as_of: UnixMs;
   readonly freshness: "fresh" | "stale";
@@ -68,8 +59,7 @@ export const stampOf = (now: UnixMs, asOf: UnixMs, newest: UnixMs | null, to: st
 
 /** When the month before the one in which `now` lies is locked; null when it is. */
 export const formerMonthLocks = (now: UnixMs): UnixMs | null => {
-  const { year, month } = monthOf(now);
-  const locks = startOfDay(`${year}-${String(month).padStart(2, "0")}-0${LOCKED_ON}`);
+  const locks = formerMonthLockedFrom(now);
   return now < locks ? locks : null;
 };
 

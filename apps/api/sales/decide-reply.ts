@@ -1,12 +1,11 @@
 // Decides within the one transaction of a write, and answers once settle has applied it, or after
 // 5 s.
-import { dayOf } from "../../../domain/calendar.ts";
+import { dayOf, lockedFrom } from "../../../domain/calendar.ts";
 import { transaction } from "../../../infra/postgres/sql.ts";
 import { auditOf, claimOf, type Decided, linesOf, memoryKeyOf } from "../../../modules/decisions/decide.ts";
 import { isOvertaken, whenSettled } from "../../../modules/decisions/order-lines.ts";
 import { rememberedOrders } from "../../../modules/decisions/remembered.ts";
 import type { Line } from "../../../processors/settle/order.ts";
-import { lockedFrom } from "../request/range.ts";
 import type { ApiPorts, Ask, Reply, Work } from "../route.ts";
 import { alreadyCredited, decisionsAway, type FoundSale, newestVersion, type Sale, type Seen } from "./named-sales.ts";
 

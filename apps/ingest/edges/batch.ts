@@ -11,6 +11,7 @@ import type { Token } from "../../../modules/access/tokens.ts";
 import { hostEdge, type Taken } from "../../../modules/edges/host-edge.ts";
 import type { BatchFacts } from "../../../processors/admit/batch.ts";
 import { batchTag, mintBatchId } from "../../../processors/admit/batch-id.ts";
+import { NEAR_TYPE, nearTypeOf } from "../../../processors/admit/event-types.ts";
 import { type BatchBody, findBatch, readBatch } from "../../../processors/admit/read-batch.ts";
 import { isWithheld } from "../../../processors/enrich/consent.ts";
 import type { Arrival, UnixMs } from "../../../stream/flow.ts";
@@ -35,7 +36,18 @@ interface BatchAnswer {
   readonly errors: readonly ItemError[];
   readonly errors_truncated: boolean;
   readonly batch_id: string;
+  /** Left out where there is none. */
+  readonly warnings?: readonly Warning[];
 }
+
+/** Of what was taken, and was probably meant otherwise: one for each name. */
+interface Warning {
+  readonly code: string;
+  readonly t: string;
+  readonly events: number;
+  readonly message: string;
+}
+const MOST_WARNINGS = 20;
 
 /**
  * Looking through a body takes slices of the loop too, and those of all bodies together would be
@@ -70,11 +82,17 @@ export const open: OpenEdge = (parts) => {
         const facts = factsOf(parts, token, receivedAt);
         const body = edge.accepts(await inSlices(readBatch(batch)));
         let withheld = 0;
+        const nearTypes = new Map<string, number>();
         const found = await edge.take(body, arrivalOf(request, String(token.client_id), receivedAt), facts, (data) => {
           if (isWithheld(data)) withheld += 1;
+          if (data.warnings.includes(NEAR_TYPE)) countName(nearTypes, data.custom_name!);
         });
         refused = found.refused;
-        return { answer: answerOf(parts, body, found, facts, withheld), taken: found };
+        const warnings = warningsOf(nearTypes);
+        return {
+          answer: { ...answerOf(parts, body, found, facts, withheld), ...(warnings.length > 0 && { warnings }) },
+          taken: found,
+        };
       });
     });
     await Promise.all(taken.stored);
@@ -130,6 +148,16 @@ const answerOf = (
     batch_id: mintBatchId({ client_id: clientId, tag, accepted, rejected, withheld }, batchIdKey),
   };
 };
+
+const countName = (names: Map<string, number>, name: string): void => {
+  if (names.has(name) || names.size < MOST_WARNINGS) names.set(name, (names.get(name) ?? 0) + 1);
+};
+
+const warningsOf = (names: ReadonlyMap<string, number>): readonly Warning[] =>
+  [...names].map(([t, events]) => ({
+    ...{ code: NEAR_TYPE, t, events },
+    message: `taken as custom events of that name; if ${nearTypeOf(t)} is meant, send that (docs/events.md)`,
+  }));
 
 const typeIn = (event: unknown): string | null => {
   const t = typeof event === "object" && event !== null ? (event as { t?: unknown }).t : null;

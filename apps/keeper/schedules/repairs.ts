@@ -17,7 +17,8 @@ import { type Mailer, openMailer } from "../../../modules/alerts/mail.ts";
 import { sendToApi } from "../../../modules/alerts/send-to-api.ts";
 import { ingestPath, recordIngestPath } from "../../../modules/edges/ingest-path.ts";
 import { hostsNow, recordedHostings } from "../../../modules/groups/hosts.ts";
-import { type ProbeName, probeNames } from "../../../modules/repair/incident.ts";
+import { LOG_INTERVAL_MS, type ProbeName, probeNames } from "../../../modules/repair/incident.ts";
+import { openLogProbe } from "../../../modules/repair/log-probe.ts";
 import { releaseProbes, saveProbe, takeProbe } from "../../../modules/repair/probe-states.ts";
 import { openProbes } from "../../../modules/repair/probes.ts";
 import { type Restart, restartOf } from "../../../modules/repair/restarts.ts";
@@ -48,7 +49,7 @@ export interface RepairPorts {
   readonly apiUrl?: string | undefined;
   /** Base URLs of the ingest host, the primary first; none: they are not asked. */
   readonly ingestUrls?: readonly string[];
-  readonly kafka: Pick<Kafka, "admin">;
+  readonly kafka: Pick<Kafka, "admin" | "producer" | "replay">;
   readonly log: Log;
   readonly metrics: Pick<Metrics, "setProbe" | "countRestart" | "setSyncLag">;
   /** Shorter in tests alone. */
@@ -69,8 +70,9 @@ export const openRepairs = (ports: RepairPorts) => {
   const stack = config.TRIBUTARY_HOME === undefined ? undefined : localStack(config.TRIBUTARY_HOME);
   const { report, ensureToken } = openReporting(ports, pool, mailer, stack);
   const lag = openSyncLag(ports, pool);
+  const logProbe = openLogProbe(ports.kafka, config.INSTANCE_NAME);
   const { INSTANCE_NAME: instance, KAFKA_TOPIC_PREFIX: topicPrefix, RESTART_COMMAND: command } = config;
-  const looks = openProbes({ instance, topicPrefix, ...stores, syncLag: lag.ask });
+  const looks = openProbes({ instance, topicPrefix, ...stores, syncLag: lag.ask, eventLog: logProbe.look });
   const book: Repair["book"] = {
     take: (probe, leaseMs) => takeProbe(pool, probe, instance, leaseMs),
     save: (row, alerts, leaseMs) => saveProbe(pool, row, alerts, instance, leaseMs),
@@ -93,7 +95,7 @@ export const openRepairs = (ports: RepairPorts) => {
       report,
       log,
       show: ({ state }) => metrics.setProbe(probe, LEVELS[state]),
-      ...(timing === undefined ? {} : { timing }),
+      timing: { ...(probe === "event_log" && { intervalMs: LOG_INTERVAL_MS }), ...timing },
     }),
   );
   const { ingestUrls = [] } = ports;
@@ -111,7 +113,7 @@ export const openRepairs = (ports: RepairPorts) => {
       await releaseProbes(pool, instance).catch(() => undefined);
       stores.redis.disconnect();
       mailer?.close();
-      await Promise.all([lag.close(), stores.clickhouse.close(), stores.objects.close(), pool.end()]);
+      await Promise.all([lag.close(), logProbe.close(), stores.clickhouse.close(), stores.objects.close(), pool.end()]);
     },
   };
 };

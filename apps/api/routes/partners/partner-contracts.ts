@@ -1,5 +1,5 @@
 // The routes of what a partner earns: its contracts, their versions, and what they do not touch.
-import { dayOf } from "../../../../domain/calendar.ts";
+import { dayOf, lockedFrom } from "../../../../domain/calendar.ts";
 import { Problem } from "../../../../infra/http/problem.ts";
 import {
   type ContractKey,
@@ -13,7 +13,6 @@ import * as contracts from "../../contract/partners/partner-contracts.ts";
 import { checkNotFrozen } from "../../planner/checks.ts";
 import { fault, notFound } from "../../request/accept.ts";
 import { checkFilter, namedClients, partnerArchived, partnerToChange } from "../../request/partner.ts";
-import { lockedFrom } from "../../request/range.ts";
 import { type Route, route } from "../../route.ts";
 
 type Saved = Readonly<Record<string, any>>;

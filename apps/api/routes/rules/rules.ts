@@ -5,6 +5,7 @@ import { lockReference } from "../../../../modules/reference/writer.ts";
 import { ruleHits } from "../../../../modules/rules/rule-hits.ts";
 import {
   activeBeside,
+  MOST_ACTIVE_RULES,
   readRule,
   ruleRows,
   type SavedRule,
@@ -17,8 +18,6 @@ import { defined, notFound } from "../../request/accept.ts";
 import { openClient } from "../../request/parents.ts";
 import { type ApiPorts, type Route, route, type Work } from "../../route.ts";
 
-/** Each is evaluated for every event of its client. */
-const MOST_ACTIVE = 500;
 /** A screen waits for no count. */
 const HITS_MS = 1_500;
 
@@ -105,8 +104,8 @@ const checkRule = async (
   const known = await checkPartners(work, clientId, named);
   if (status === "inactive") return;
   checkActive(known, named);
-  if ((await activeBeside(work.tx, clientId, ruleId)) >= MOST_ACTIVE)
-    throw new Problem("conflict", `a client has at most ${MOST_ACTIVE} active rules: switch one off first`, {
+  if ((await activeBeside(work.tx, clientId, ruleId)) >= MOST_ACTIVE_RULES)
+    throw new Problem("conflict", `a client has at most ${MOST_ACTIVE_RULES} active rules: switch one off first`, {
       code: "too_many_rules",
     });
 };

@@ -80,25 +80,32 @@ const basicHealth = async ({ version, startedAt, pool, analytics, cache, relatio
 
 const iso = (at: number | null): string | null => (at === null ? null : new Date(at).toISOString());
 
+/** The probes of the interface are the four stores; the log stands beside them. */
+const LOG = "event_log";
+
 /** `status` is degraded too when no keeper has probed for three rounds. */
 export const detailedHealth = (rows: readonly ProbeRow[], now: number) => {
   const isStale = rows.some(({ checked_at }) => checked_at === null || now - checked_at > STALE_MS);
+  const shown = rows.map((row) => shownProbe(row, now));
   const isOk = rows.every(({ state }) => state === "healthy") && !isStale;
   return {
     status: rows.some(({ state }) => state === "down") ? "down" : isOk ? "ok" : "degraded",
-    probes: rows.map((row) => ({
-      name: row.name,
-      state: row.state,
-      failures: row.failures,
-      last_ok_at: iso(row.last_ok_at),
-      last_error: row.last_error,
-      restarts: row.restarted_at.filter((at) => now - at < 3_600_000).length,
-      since: iso(row.since),
-      checked_at: iso(row.checked_at),
-      incident_id: row.incident_id,
-    })),
+    probes: shown.filter(({ name }) => name !== LOG),
+    [LOG]: shown.find(({ name }) => name === LOG) ?? null,
   };
 };
+
+const shownProbe = (row: ProbeRow, now: number) => ({
+  name: row.name,
+  state: row.state,
+  failures: row.failures,
+  last_ok_at: iso(row.last_ok_at),
+  last_error: row.last_error,
+  restarts: row.restarted_at.filter((at) => now - at < 3_600_000).length,
+  since: iso(row.since),
+  checked_at: iso(row.checked_at),
+  incident_id: row.incident_id,
+});
 
 /** Callers at once share one answer, and those within `forMs` the last one. */
 const cached = <T>(ask: () => Promise<T>, forMs: number): (() => Promise<T>) => {

@@ -12,7 +12,8 @@ import {
   type OperationPorts,
 } from "../../../../modules/operations/operations.ts";
 import { keyring } from "../../config.ts";
-import { withAudit, withPool } from "../../connections.ts";
+import { withAudit } from "../../connections.ts";
+import { withPool } from "../../pool.ts";
 import { openProgress } from "../../progress.ts";
 
 const day = (at: number | null): string | null => (at === null ? null : new Date(at).toISOString().slice(0, 10));

@@ -15,8 +15,8 @@ import {
 } from "../../../../modules/access/tokens.ts";
 import { type AuditEntry, writeAudit } from "../../../../modules/audit/audit.ts";
 import { actorOf } from "../../../../modules/operations/operations.ts";
-import { clientOf, withPool } from "../../connections.ts";
 import { minuteOf } from "../../moments.ts";
+import { clientOf, withPool } from "../../pool.ts";
 
 const kinds: readonly TokenKind[] = ["ingest", "admin", "upload", "service"];
 

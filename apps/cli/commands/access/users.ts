@@ -21,8 +21,9 @@ import {
 } from "../../../../modules/access/users.ts";
 import { actorOf, beginOperation, type OperationPlan } from "../../../../modules/operations/operations.ts";
 import { referenceNow } from "../../../../modules/reference/find-client.ts";
-import { clientOf, withAudit, withPool } from "../../connections.ts";
+import { withAudit } from "../../connections.ts";
 import { minuteOf } from "../../moments.ts";
+import { clientOf, withPool } from "../../pool.ts";
 
 interface Options {
   readonly role?: string;

@@ -7,7 +7,7 @@ import { archiving } from "../../../../modules/groups/archiving.ts";
 import { clientRetentions, purgeArchive } from "../../../../modules/privacy/retention.ts";
 import { keptSinceText } from "../../../../sinks/archive/purge.ts";
 import { objectStoreUrl } from "../../config.ts";
-import { withPool } from "../../connections.ts";
+import { withPool } from "../../pool.ts";
 
 const show = (_options: object, command: Command): Promise<void> =>
   withPool(async (pool) => {

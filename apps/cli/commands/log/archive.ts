@@ -26,8 +26,9 @@ import { withheldBy } from "../../../../sinks/archive/withheld.ts";
 import { archivedSchema } from "../../../../sinks/archive/write.ts";
 import { topics } from "../../../../topics.ts";
 import { addresses, objectStoreUrl } from "../../config.ts";
-import { clientOf, kafkaOf, withPool } from "../../connections.ts";
+import { kafkaOf } from "../../connections.ts";
 import { momentOf } from "../../moments.ts";
+import { clientOf, withPool } from "../../pool.ts";
 import { openProgress } from "../../progress.ts";
 import { retentionCommand } from "./archive-retention.ts";
 

@@ -27,8 +27,9 @@ import type { Position } from "../../../../stream/flow.ts";
 import type { Wire } from "../../../../stream/wire.ts";
 import { topics } from "../../../../topics.ts";
 import { addresses } from "../../config.ts";
-import { clientOf, kafkaOf, withPool, withRedis, withRewinding } from "../../connections.ts";
+import { kafkaOf, withRedis, withRewinding } from "../../connections.ts";
 import { momentOf } from "../../moments.ts";
+import { clientOf, withPool } from "../../pool.ts";
 import { openProgress } from "../../progress.ts";
 
 interface Options {

@@ -7,8 +7,9 @@ import { movesOf } from "../../../../modules/groups/rewind-plan.ts";
 import { releaseGroup } from "../../../../modules/groups/rewinding.ts";
 import { actorOf } from "../../../../modules/operations/operations.ts";
 import { pipeline } from "../../../../topology.ts";
-import { kafkaOf, withPool, withRewinding } from "../../connections.ts";
+import { kafkaOf, withRewinding } from "../../connections.ts";
 import { spanOf } from "../../moments.ts";
+import { withPool } from "../../pool.ts";
 
 const read = (): Promise<readonly GroupRead[]> =>
   withPool(async (pool) => {

@@ -29,8 +29,9 @@ import { differingTables } from "../../../../modules/state-hash/state-hash.ts";
 import type { AnySink } from "../../../../stream/flow.ts";
 import { topicSettings } from "../../../../topics.ts";
 import { pipeline } from "../../../../topology.ts";
-import { withAdmin, withPool } from "../../connections.ts";
+import { withAdmin } from "../../connections.ts";
 import { momentOf, spanOf } from "../../moments.ts";
+import { withPool } from "../../pool.ts";
 import { openProgress } from "../../progress.ts";
 import { hashNow } from "../running/hash.ts";
 

@@ -11,7 +11,7 @@ import { REFUND_REASONS } from "../../../../domain/refunds.ts";
 import { openClickhouse } from "../../../../infra/clickhouse/client.ts";
 import { transaction } from "../../../../infra/postgres/sql.ts";
 import { print, printJson, table, tell } from "../../../../infra/runtime/output.ts";
-import { UsageError } from "../../../../infra/runtime/refused.ts";
+import { Refused, UsageError } from "../../../../infra/runtime/refused.ts";
 import { writeAudit } from "../../../../modules/audit/audit.ts";
 import { creditable, creditRefused } from "../../../../modules/decisions/creditable.ts";
 import {
@@ -28,11 +28,13 @@ import { lineOfEvent } from "../../../../modules/decisions/line-of-event.ts";
 import { isOvertaken, orderLines, whenSettled } from "../../../../modules/decisions/order-lines.ts";
 import { type AskedBack, refundable } from "../../../../modules/decisions/refundable.ts";
 import { rememberedOrders } from "../../../../modules/decisions/remembered.ts";
-import { actorOf } from "../../../../modules/operations/operations.ts";
+import { actorOf, beginOperation } from "../../../../modules/operations/operations.ts";
 import { referenceNow } from "../../../../modules/reference/find-client.ts";
 import { emptyOrder, type OrderState } from "../../../../processors/settle/order.ts";
 import { addresses } from "../../config.ts";
-import { clientOf, publishDecisions, withPool } from "../../connections.ts";
+import { publishDecisions, withAudit } from "../../connections.ts";
+import { clientOf, withPool } from "../../pool.ts";
+import { decidedMoney, type MoneyBefore } from "./decide-preview.ts";
 
 interface DecideOptions {
   readonly client: string;
@@ -47,6 +49,8 @@ interface DecideOptions {
   readonly refundId?: string;
   readonly reason: string;
   readonly id?: string;
+  readonly actor?: string;
+  readonly waitForSale?: boolean;
   readonly yes?: boolean;
   readonly json?: boolean;
 }
@@ -87,7 +91,7 @@ const amount = (minor: bigint | null, currency: string | null): string | null =>
 
 const showOrder = async (pool: pg.Pool, client: Client, orderId: string): Promise<void> => {
   const lines = await orderLines(pool, client.client_id, orderId);
-  if (lines.length === 0) return print(`Order ${orderId} is unknown; with --yes the decision waits for it.`);
+  if (lines.length === 0) return print(`Order ${orderId} is unknown.`);
   print(
     table(
       ["product", "value", "currency", "partner", "why uncredited", "commission", "status"],
@@ -141,13 +145,38 @@ const orderNow = (pool: pg.Pool, about: About): Promise<Pick<OrderState, "lines"
   );
 
 /** The audit and the log: what cannot be recorded is not decided. */
-const put = async (pool: pg.Pool, decided: Decided): Promise<void> => {
+const put = async (pool: pg.Pool, decided: Decided, actor: string): Promise<void> => {
   const { lines } = await orderNow(pool, decided);
-  await transaction(pool, [decided.client_id], async (tx) => {
-    const act = { actor: actorOf(), role: "operator", request_id: decided.decision_id, ip: null };
-    await writeAudit(tx, act, auditOf(decided, lines));
-    await publishDecisions([claimOf(decided)]);
+  const { decision_id, client_id, kind, reason, subject } = decided;
+  const what = "order_id" in subject ? `order ${subject.order_id}` : `event ${subject.line.event.event_id}`;
+  const plan = { kind: "decision" as const, actor, target: `${kind} of ${what}, client ${client_id}`, reason };
+  await withAudit(async (audit) => {
+    const operation = await beginOperation(audit, plan, { decision_id });
+    await transaction(pool, [client_id], async (tx) => {
+      const act = { actor, role: "operator", request_id: decision_id, ip: null };
+      await writeAudit(tx, act, auditOf(decided, lines));
+      await publishDecisions([claimOf(decided)]);
+    });
+    await operation.end("succeeded", { decision_id });
   });
+};
+
+/** A mistyped id would wait for ever, and credit the order that is once called so. */
+const refuseUnknown = ({ order, waitForSale = false, client }: DecideOptions): void => {
+  if (waitForSale) return;
+  throw new Refused(
+    `order ${order} of ${client} is unknown, and nothing was decided: look for it with tributary explain ${order} ` +
+      "--order, or add --wait-for-sale to decide it for when its sale comes",
+  );
+};
+
+const showMoney = (money: readonly MoneyBefore[], { currency }: Client): void => {
+  if (money.length === 0) {
+    print(`no partner earns or loses by it (${currency})`);
+    return;
+  }
+  const cells = money.map((one) => [one.partner_id, one.currency, one.before, one.change, one.after]);
+  print(table(["partner", "currency", "commission now", "change", "then"], cells));
 };
 
 const FLAGS = { amount: "--amount", currency: "--currency" } as const;
@@ -180,6 +209,7 @@ const decide = (kind: Kind) => (options: DecideOptions) =>
   withPool(async (pool) => {
     if (options.id !== undefined && !UUID.test(options.id)) throw new UsageError("--id: give a UUID in lower case");
     const client = await clientOf(pool, options.client);
+    const actor = actorOf(options.actor);
     const partner_id = idOf("--partner", options.partner);
     const campaign_id = idOf("--campaign", options.campaign);
     if (isCredit(kind)) await checkCredit(pool, client, { partner_id, campaign_id });
@@ -193,11 +223,24 @@ const decide = (kind: Kind) => (options: DecideOptions) =>
       kind === "refund"
         ? { ...said, kind, cause, refund_id, amount: await amountOf(pool, about, { ...options, decision_id }) }
         : { ...said, kind, partner_id, campaign_id };
-    if (!options.yes) return tell("nothing was decided; add --yes to decide it");
-    await put(pool, decided);
+    const { lines } = await orderNow(pool, about);
+    if (lines.length === 0) refuseUnknown(options);
+    const money = await decidedMoney(
+      pool,
+      client.client_id,
+      lines.map(({ event_id }) => event_id),
+      claimOf(decided),
+    );
+    if (!options.json) showMoney(money, client);
+    if (!options.yes) {
+      if (options.json) printJson({ decision_id, status: "not decided", money });
+      return tell("nothing was decided; add --yes to decide it");
+    }
+    await put(pool, decided, actor);
     const status = await statusOf(pool, decided);
-    if (options.json) printJson({ decision_id, status });
+    if (options.json) printJson({ decision_id, status, money });
     else print(`${status}: decision ${decision_id}`);
+    if (status === "accepted") tell("it is in the log and was not applied within 5 s; see: tributary lag");
   });
 
 /** What one kind takes beside what all of them take. */
@@ -228,6 +271,8 @@ export const decideCommands = (program: Command): void => {
     const partner = isCredit(kind) ? " --partner 3" : "";
     addOptions(command, kind)
       .option("--id <uuid>", "of the decision: the same one again counts once")
+      .option("--wait-for-sale", "decide about an order that is unknown yet: it waits for its sale")
+      .option("--actor <e-mail>", "who decides, beside the account of this machine")
       .option("--yes", "decide it")
       .option("--json", "as JSON")
       .addHelpText(

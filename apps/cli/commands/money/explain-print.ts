@@ -5,6 +5,7 @@ import { toDecimal } from "../../../../domain/money.ts";
 import { table } from "../../../../infra/runtime/output.ts";
 import type { Explanation, Version } from "../../../../modules/explain/explanation.ts";
 import type { Candidate } from "../../../../schemas/generated.ts";
+import type { Explained } from "./explain.ts";
 
 /**
  * Every outcome of a candidate and every reason of an event (docs/design/contracts.md, "Credit"),
@@ -45,14 +46,15 @@ const money = (minor: bigint | null, currency: string | null): string =>
 const section = (title: string, ...lines: readonly string[]): readonly string[] =>
   lines.length === 0 ? [] : ["", title, ...lines.flatMap((line) => line.split("\n")).map((line) => `  ${line}`)];
 
-export const printed = (found: Explanation): string => {
+export const printed = (found: Explained): string => {
   const newest = found.versions[0]!;
   const partner = (id: number | null): string =>
     id === null ? "no partner" : `partner ${id} ${found.partners[id] ?? ""}`.trimEnd();
   const campaign = (id: number | null): string => (id === null ? "-" : `${id} ${found.campaigns[id] ?? ""}`.trimEnd());
   return [
     ...head(found, newest, partner, campaign),
-    ...section("Versions, newest first", versionsTable(found.versions)),
+    ...section(`Version ${newest.version}`, versionsTable(found.versions)),
+    ...decisionsSection(found, partner),
     ...section(
       `Considered for version ${newest.version}`,
       candidatesTable(newest.candidates, found, partner, campaign),
@@ -85,8 +87,7 @@ const head = (found: Explanation, newest: Version, partner: Name, campaign: Name
     `${found.type} ${newest.sender_event_id ?? "(without an id of its sender)"} of ${found.client.slug}`,
     `  in the log   ${found.event_id}`,
     `  happened     ${time(found.at)}`,
-    `  received     ${time(newest.received_at)} by ${newest.source}, stored ` +
-      `${span(newest.stored_at - newest.received_at)} later`,
+    `  received     ${time(newest.received_at)} by ${newest.source}`,
   ];
   const amount = money(newest.value_minor, newest.currency);
   if (newest.order_id !== null || newest.value_minor !== null)
@@ -121,16 +122,25 @@ const byWhat = ({ link_id, rule_id, rule_version, clicked_at, window_days, ts }:
 
 const versionsTable = (versions: readonly Version[]): string =>
   table(
-    ["version", "stored", "credit", "by or why", "partner", "value", "fraud"],
+    ["version", "credit", "by or why", "partner", "value", "fraud"],
     versions.map((row) => [
       row.version,
-      new Date(row.stored_at).toISOString(),
       row.merged_into === null ? row.credit_status : "second copy",
       row.credit_method ?? row.credit_reason,
       row.partner_id,
       money(row.value_minor, row.currency),
       row.fraud_score,
     ]),
+  );
+
+const decisionsSection = ({ decisions }: Explained, partner: Name): readonly string[] =>
+  section(
+    "Decided by people",
+    ...decisions.map(({ at, by, kind, reason, from, to, amount, currency }) => {
+      const credit = to === null ? "" : ` from ${from.map(partner).join(", ") || "no partner"} to ${partner(to)}`;
+      const sum = amount === null ? "" : ` of ${amount}${currency === null ? "" : ` ${currency}`}`;
+      return `${new Date(at).toISOString()} ${kind}${sum}${credit} by ${by}: ${reason}`;
+    }),
   );
 
 const candidatesTable = (

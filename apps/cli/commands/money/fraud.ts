@@ -8,7 +8,8 @@ import { print, printJson, table, tell } from "../../../../infra/runtime/output.
 import { UsageError } from "../../../../infra/runtime/refused.ts";
 import { type FoundConversion, type InspectedDay, inspectDay } from "../../../../modules/nightly/inspect-day.ts";
 import { addresses } from "../../config.ts";
-import { clientOf, publishDecisions, withPool } from "../../connections.ts";
+import { publishDecisions } from "../../connections.ts";
+import { clientOf, withPool } from "../../pool.ts";
 
 /** Value of the conversions that a finding is about, by currency. */
 const worthOf = (conversions: readonly FoundConversion[]): string => {

@@ -12,8 +12,8 @@ import { type ReprocessSettings, type ReprocessStage, stages, TooMuch } from "..
 import { type Written, writeChanges } from "../../../../modules/reprocess/write.ts";
 import type { UnixMs } from "../../../../stream/flow.ts";
 import { topics } from "../../../../topics.ts";
-import { clientOf, withPool } from "../../connections.ts";
 import { momentOf } from "../../moments.ts";
+import { clientOf, withPool } from "../../pool.ts";
 import { openProgress } from "../../progress.ts";
 import { openReprocessing } from "./reprocess-open.ts";
 import { consequenceOf, differenceJson, differenceText } from "./reprocess-print.ts";

@@ -5,7 +5,7 @@ import { toDecimal } from "../../../../domain/money.ts";
 import { print, printJson, table } from "../../../../infra/runtime/output.ts";
 import { UsageError } from "../../../../infra/runtime/refused.ts";
 import { type WaitingOfOrder, waitingOrders } from "../../../../modules/decisions/waiting.ts";
-import { clientOf, withPool } from "../../connections.ts";
+import { clientOf, withPool } from "../../pool.ts";
 
 interface Options {
   readonly client?: string;

@@ -10,7 +10,7 @@ import { UsageError } from "../../../../infra/runtime/refused.ts";
 import { listAlerts } from "../../../../modules/alerts/kept-alerts.ts";
 import { listProbes } from "../../../../modules/repair/probe-states.ts";
 import { homeOf } from "../../config.ts";
-import { withPool } from "../../connections.ts";
+import { withPool } from "../../pool.ts";
 
 const second = (at: number | null): string | null =>
   at === null ? null : `${new Date(at).toISOString().slice(0, 19)}Z`;

@@ -1,14 +1,12 @@
-// Data in and numbers out: send a CSV file, report by month.
+// Data in: sends a CSV file.
 
 import { existsSync } from "node:fs";
 import type { Command } from "commander";
-import { toDecimal } from "../../../../domain/money.ts";
-import { print, printJson, table, tell } from "../../../../infra/runtime/output.ts";
+import { print, printJson, tell } from "../../../../infra/runtime/output.ts";
 import { UsageError } from "../../../../infra/runtime/refused.ts";
-import { type ReportRow, report } from "../../../../modules/reports/report.ts";
 import { readRun } from "../../config.ts";
-import { clientOf, withPool } from "../../connections.ts";
 import { pairsOf } from "../../csv-events.ts";
+import { clientOf, withPool } from "../../pool.ts";
 import { openProgress } from "../../progress.ts";
 import { send } from "../../send.ts";
 
@@ -61,45 +59,6 @@ const sendFile = async (file: string, options: SendOptions): Promise<void> => {
   if (sent.rejected > 0) process.exitCode = 1;
 };
 
-/**
- * The report writes every amount with all digits of its currency, so without the point it is minor
- * units.
- */
-const minorOf = (text: string): bigint => BigInt(text.replace(".", ""));
-/** One row a currency: amounts of two currencies are never added. */
-const totals = (rows: readonly ReportRow[]): readonly ReportRow[] =>
-  [...new Set(rows.map(({ currency }) => currency))].map((currency) => {
-    const own = rows.filter((row) => row.currency === currency);
-    const sum = (of: (row: ReportRow) => string) =>
-      toDecimal(
-        own.reduce((minor, row) => minor + minorOf(of(row)), 0n),
-        currency,
-      );
-    return {
-      month: "total",
-      currency,
-      orders: own.reduce((orders, row) => orders + row.orders, 0),
-      revenue: sum((row) => row.revenue),
-      refunded: sum((row) => row.refunded),
-      commission: sum((row) => row.commission),
-    };
-  });
-
-const reportMonths = (options: { client: string; by: string; json?: boolean }): Promise<void> =>
-  withPool(async (pool) => {
-    if (options.by !== "month") throw new UsageError(`--by: ${options.by} is not month`);
-    const client = await clientOf(pool, options.client);
-    const found = await report(pool, client.client_id, "month");
-    if (options.json) return printJson(found);
-    const cells = (row: ReportRow) => [row.month, row.currency, row.orders, row.revenue, row.refunded, row.commission];
-    print(
-      table(
-        ["month", "currency", "orders", "revenue", "refunded", "commission"],
-        [...found.rows, ...totals(found.rows)].map(cells),
-      ),
-    );
-  });
-
 export const dataCommands = (program: Command): void => {
   program
     .command("send <file.csv>")
@@ -132,17 +91,4 @@ export const dataCommands = (program: Command): void => {
         "Mexico City. Rows without order_id get <file>-<row>.\n",
     )
     .action(sendFile);
-  program
-    .command("report")
-    .description("orders, revenue, refunds and commissions of a client")
-    .requiredOption("--client <slug or id>")
-    .option("--by <period>", "month (America/Mexico_City)", "month")
-    .option("--json", "as JSON")
-    .addHelpText(
-      "before",
-      "Examples:\n  $ tributary report --client aurora-music --by month\n  $ tributary report --client " +
-        "aurora-music --json\n\nOrders and revenue count in the month of the sale, commissions come from " +
-        "the ledger.\n",
-    )
-    .action(reportMonths);
 };

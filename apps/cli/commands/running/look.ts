@@ -14,8 +14,9 @@ import type { Wire } from "../../../../stream/wire.ts";
 import { Unreadable } from "../../../../stream/wire.ts";
 import { topicSettings, topics } from "../../../../topics.ts";
 import { addresses } from "../../config.ts";
-import { clientOf, kafkaOf, withPool } from "../../connections.ts";
+import { kafkaOf } from "../../connections.ts";
 import { momentOf } from "../../moments.ts";
+import { clientOf, withPool } from "../../pool.ts";
 import { clientIdOf, decoded, type Readable, readable, withAmounts } from "../../readable.ts";
 
 interface Eyes {

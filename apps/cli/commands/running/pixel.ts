@@ -13,7 +13,7 @@ import { readSightings } from "../../../../modules/pixel/sightings.ts";
 import { activityOf, purchasesOf } from "../../../../modules/rollups/rollup-reads.ts";
 import { CUSTOM_NAME } from "../../../../processors/admit/event-types.ts";
 import { addresses } from "../../config.ts";
-import { clientOf, withPool } from "../../connections.ts";
+import { clientOf, withPool } from "../../pool.ts";
 
 const ASKED_MS = 10_000;
 const WEEK_MS = 7 * 24 * 3_600_000;

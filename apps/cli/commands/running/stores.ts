@@ -5,7 +5,7 @@ import { firstSteps } from "../../../../modules/installation/first-steps.ts";
 import { seedStep } from "../../../../modules/installation/seed-step.ts";
 import { migrateAll, migrationStatus } from "../../../../modules/installation/steps.ts";
 import { addresses, adminAccess, homeOf, secretsText } from "../../config.ts";
-import { withPool } from "../../connections.ts";
+import { withPool } from "../../pool.ts";
 
 const showStatus = async ({ json }: { json?: boolean }): Promise<void> => {
   const found = await migrationStatus(adminAccess());

@@ -1,0 +1,190 @@
+// Reads and saves reference data: what the platform API reads and saves, from a shell.
+import { randomUUID } from "node:crypto";
+import { readFileSync } from "node:fs";
+import { text } from "node:stream/consumers";
+import type { Command } from "commander";
+import { transaction } from "../../../../infra/postgres/sql.ts";
+import { print, printJson, table, tell } from "../../../../infra/runtime/output.ts";
+import { Refused, UsageError } from "../../../../infra/runtime/refused.ts";
+import { actorOf } from "../../../../modules/operations/operations.ts";
+import {
+  idFieldOf,
+  isKind,
+  type Kind,
+  type KnownRecord,
+  kinds,
+  newestRecords,
+} from "../../../../modules/records/kinds.ts";
+import { type Saved, saveRecords } from "../../../../modules/records/save.ts";
+import type { Columns } from "../../../../modules/reference/records.ts";
+import { ReferenceRefused } from "../../../../modules/reference/records.ts";
+import { clientOf, withPool } from "../../pool.ts";
+
+const kindOf = (given: string): Kind => {
+  if (isKind(given)) return given;
+  throw new UsageError(`${given} is none of ${kinds.join(", ")}`);
+};
+
+/** What of a record stands in a list; all of it: show, or --json. */
+const COLUMNS: Readonly<Record<Kind, readonly string[]>> = {
+  clients: ["name", "slug", "status", "currency", "plan"],
+  segments: ["name", "active"],
+  partners: ["name", "status", "client_ids", "referral_code"],
+  campaigns: ["client_id", "name", "status", "starts_on", "ends_on", "archived"],
+  links: ["campaign_id", "partner_id", "code", "status"],
+  contracts: ["client_id", "partner_id", "segment", "event_type", "type", "rate", "effective_from", "effective_to"],
+  rules: ["client_id", "name", "status", "priority", "then", "archived"],
+};
+
+const cell = (value: unknown): string | number | null =>
+  value === null || value === undefined
+    ? null
+    : typeof value === "number" || typeof value === "string"
+      ? value
+      : JSON.stringify(value);
+
+/** As it is saved again: with its id and its version. */
+const shown = (kind: Kind, { key, version, record }: KnownRecord): Columns => ({
+  ...(kind === "segments" ? {} : { [idFieldOf(kind)]: Number(key) }),
+  ...record,
+  version,
+});
+
+const recordsOf = (kind: Kind, keys?: readonly string[]): Promise<readonly KnownRecord[]> =>
+  withPool((pool) => transaction(pool, null, (tx) => newestRecords(tx, kind, keys), { isReadOnly: true }));
+
+const list = async (given: string, options: { client?: string; all?: boolean; json?: boolean }): Promise<void> => {
+  const kind = kindOf(given);
+  const client = options.client === undefined ? undefined : await withPool((pool) => clientOf(pool, options.client!));
+  const found = await recordsOf(kind);
+  // A link knows its client by its campaign.
+  const campaigns =
+    kind === "links" && client !== undefined
+      ? new Set((await recordsOf("campaigns")).flatMap((one) => (isOf(one, client.client_id) ? Number(one.key) : [])))
+      : undefined;
+  const wanted = found.filter(
+    (one) =>
+      (options.all || !one.isArchived) &&
+      (client === undefined || campaigns?.has(one.record.campaign_id) || isOf(one, client.client_id)),
+  );
+  if (options.json) return printJson({ data: wanted.map((one) => shown(kind, one)) });
+  const columns = COLUMNS[kind];
+  print(
+    table(
+      ["id", ...columns, "version"],
+      wanted.map(({ key, record, version }) => [key, ...columns.map((name) => cell(record[name])), version]),
+    ),
+  );
+  const left = found.filter(({ isArchived }) => isArchived).length;
+  if (!options.all && left > 0) tell(`${left} archived or switched off: --all shows them too`);
+};
+
+const isOf = ({ clients }: KnownRecord, clientId: number): boolean => clients.includes(clientId);
+
+const show = async (given: string, key: string): Promise<void> => {
+  const kind = kindOf(given);
+  const [found] = await recordsOf(kind, [key]);
+  if (found === undefined)
+    throw new UsageError(`none of the ${kind} has the id ${key}; see: tributary reference list ${kind} --all`);
+  printJson(shown(kind, found));
+};
+
+/** A path, or - for what comes in. Throws UsageError for what is no JSON. */
+const entriesIn = async (file: string): Promise<readonly unknown[]> => {
+  let content: string;
+  try {
+    content = file === "-" ? await text(process.stdin) : readFileSync(file, "utf8");
+  } catch (error) {
+    throw new UsageError(`${file}: ${(error as Error).message}`);
+  }
+  try {
+    const parsed = JSON.parse(content) as unknown;
+    const entries = (parsed as { data?: unknown }).data ?? parsed;
+    return Array.isArray(entries) ? entries : [entries];
+  } catch (error) {
+    throw new UsageError(`${file === "-" ? "what came in" : file} is no JSON: ${(error as Error).message}`);
+  }
+};
+
+/** A line a field that changes. */
+export const changesOf = ({ before, after }: Pick<Saved, "before"> & { readonly after: Columns }): readonly string[] =>
+  Object.keys(after).flatMap((name) => {
+    const [from, to] = [JSON.stringify(before?.[name]), JSON.stringify(after[name])];
+    if (from === to) return [];
+    return before === undefined ? `  ${name}: ${to}` : `  ${name}: ${from ?? "-"} -> ${to}`;
+  });
+
+interface SaveOptions {
+  readonly yes?: boolean;
+  readonly actor?: string;
+  readonly json?: boolean;
+}
+
+const save = async (given: string, file: string, { yes = false, actor, json }: SaveOptions): Promise<void> => {
+  const kind = kindOf(given);
+  const act = { actor: actorOf(actor), role: "operator", request_id: `cli-${randomUUID()}`, ip: null };
+  const entries = await entriesIn(file);
+  const { saved, recorded_at } = await withPool((pool) =>
+    saveRecords(pool, kind, entries, { act, isSaved: yes, now: Date.now() }),
+  ).catch((error: unknown) => {
+    if (!(error instanceof ReferenceRefused)) throw error;
+    throw new Refused(`nothing was saved:\n${error.message}`);
+  });
+  if (json)
+    return printJson({
+      saved: yes,
+      acts_from: yes ? new Date(recorded_at).toISOString() : null,
+      data: saved.map(({ after }) => shown(kind, after)),
+    });
+  for (const one of saved) {
+    const changes = changesOf({ before: one.before, after: one.after.record });
+    const id = one.isNew && !yes ? "a new one" : one.key;
+    print([`${kind} ${id}${changes.length === 0 ? ": nothing changes" : ""}`, ...changes].join("\n"));
+  }
+  if (yes) tell(`saved; it acts on what is received from ${new Date(recorded_at).toISOString()} on`);
+  else tell("nothing was saved yet: the same command with --yes saves it");
+};
+
+const EXAMPLES = `Examples:
+  $ tributary reference list contracts --client aurora-music
+  $ tributary reference show contracts 3
+  $ tributary reference show contracts 3 > contract.json
+  $ tributary reference save contracts contract.json          # what would change
+  $ tributary reference save contracts contract.json --yes
+  $ echo '{"partner_id": 1, "client_id": 1, "event_type": "purchase", "type": "percent", "rate": "12.5",
+      "effective_from": "2026-12-01"}' | tributary reference save contracts - --yes
+  $ echo '{"campaign_id": 1, "partner_id": 2, "code": "spring-ana"}' | tributary reference save links - --yes
+  $ echo '{"rule_id": 4, "status": "inactive"}' | tributary reference save rules - --yes
+
+An entry with an id changes the fields that it gives and keeps the rest; one without makes a new record. Several are
+saved together or not at all. What the platform API refuses is refused here, in the same words (exit 3). Every save is
+in the audit of the platform API, and acts about two seconds later.
+`;
+
+export const referenceCommands = (program: Command): void => {
+  const reference = program
+    .command("reference")
+    .description(`shows and saves ${kinds.join(", ")}`)
+    .addHelpText("before", EXAMPLES);
+  reference
+    .command("list <kind>")
+    .description("the newest version of each")
+    .option("--client <slug or id>", "of one client")
+    .option("--all", "archived ones too")
+    .option("--json", "as JSON")
+    .addHelpText("before", EXAMPLES)
+    .action(list);
+  reference
+    .command("show <kind> <id>")
+    .description("one of them as JSON, as `save` takes it; a segment is <client id>:<code>")
+    .addHelpText("before", EXAMPLES)
+    .action(show);
+  reference
+    .command("save <kind> <file>")
+    .description("shows what a JSON file (or - for stdin) would change; --yes saves it")
+    .option("--yes", "save it")
+    .option("--actor <e-mail>", "who saves it, beside the account of this machine")
+    .option("--json", "as JSON")
+    .addHelpText("before", EXAMPLES)
+    .action(save);
+};

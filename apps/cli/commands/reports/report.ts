@@ -1,0 +1,169 @@
+// What was sold and earned, and how a shop's own list of orders compares with it.
+
+import type { Command } from "commander";
+import { startOfDay } from "../../../../domain/calendar.ts";
+import { toDecimal } from "../../../../domain/money.ts";
+import { csvLine } from "../../../../infra/http/csv.ts";
+import { lastingAdmin } from "../../../../infra/kafka/kafka.ts";
+import { print, printJson, table, tell } from "../../../../infra/runtime/output.ts";
+import { UsageError } from "../../../../infra/runtime/refused.ts";
+import { hostsNow, recordedHostings } from "../../../../modules/groups/hosts.ts";
+import { onTheWay, waitUntilCounted } from "../../../../modules/reports/on-the-way.ts";
+import { type By, bys, type ReportFilter, type ReportRow, report } from "../../../../modules/reports/report.ts";
+import { pipeline } from "../../../../topology.ts";
+import { kafkaOf } from "../../connections.ts";
+import { clientOf, withPool } from "../../pool.ts";
+
+interface ReportOptions {
+  readonly client: string;
+  readonly by: string;
+  readonly from?: string;
+  readonly to?: string;
+  readonly partner?: string;
+  readonly campaign?: string;
+  readonly segment?: string;
+  readonly wait?: string | boolean;
+  readonly csv?: boolean;
+  readonly json?: boolean;
+}
+
+const LOG_MS = 3_000;
+const WAIT_SEC = 120;
+const counted = new Intl.NumberFormat("en-US");
+
+/** Asks the log on a connection of its own; null while it does not answer. */
+export const withTheWay = async <T>(
+  work: (ask: Parameters<typeof onTheWay>[0], hosts: Parameters<typeof onTheWay>[1]) => Promise<T>,
+  withinMs = LOG_MS,
+): Promise<T | null> => {
+  const admin = lastingAdmin(kafkaOf(), withinMs);
+  try {
+    return await withPool((pool) =>
+      admin.ask(async (one) => {
+        const recorded = recordedHostings(pool);
+        return work(one, await hostsNow({ topology: pipeline, recorded, describeGroups: one.describeGroups }));
+      }),
+    );
+  } catch {
+    return null;
+  } finally {
+    await admin.close();
+  }
+};
+
+/** Said whenever what was sent is not yet counted. */
+export const sayOnTheWay = (records: number | null): void => {
+  if (records === null) tell("the log does not answer: what is still on its way is not known");
+  else if (records > 0)
+    tell(`${counted.format(records)} events are still on their way and not counted here yet; --wait waits for them`);
+};
+
+const dayOf = (flag: string, text: string | undefined): number | undefined => {
+  if (text === undefined) return undefined;
+  const isDay = /^\d{4}-\d{2}-\d{2}$/.test(text) && !Number.isNaN(Date.parse(text));
+  if (!isDay) throw new UsageError(`${flag}: ${text} is no day, such as 2026-11-30`);
+  return startOfDay(text);
+};
+const nextDay = (day: string): string => new Date(Date.parse(day) + 86_400_000).toISOString().slice(0, 10);
+const idOf = (flag: string, text: string | undefined): number | undefined => {
+  if (text === undefined) return undefined;
+  if (!/^\d{1,9}$/.test(text)) throw new UsageError(`${flag}: ${text} is no id; see: tributary reference list`);
+  return Number(text);
+};
+
+const filterOf = ({ from, to, partner, campaign, segment }: ReportOptions): ReportFilter => {
+  dayOf("--to", to);
+  return {
+    from: dayOf("--from", from),
+    to: to === undefined ? undefined : dayOf("--to", nextDay(to)),
+    partner_id: idOf("--partner", partner),
+    campaign_id: idOf("--campaign", campaign),
+    segment,
+  };
+};
+
+/**
+ * The report writes every amount with all digits of its currency, so without the point it is minor
+ * units.
+ */
+const minorOf = (text: string): bigint => BigInt(text.replace(".", ""));
+type Cells = readonly (string | number | null)[];
+/** One row a currency: amounts of two currencies are never added. */
+const totals = (rows: readonly ReportRow<By>[], isNamed: boolean): readonly Cells[] =>
+  [...new Set(rows.map(({ currency }) => currency))].map((currency) => {
+    const own = rows.filter((row) => row.currency === currency);
+    const sum = (of: (row: ReportRow<By>) => string) =>
+      toDecimal(
+        own.reduce((minor, row) => minor + minorOf(of(row)), 0n),
+        currency,
+      );
+    const orders = own.reduce((all, row) => all + row.orders, 0);
+    const amounts = [sum((row) => row.revenue), sum((row) => row.refunded), sum((row) => row.commission)];
+    return ["total", ...(isNamed ? [null] : []), currency, orders, ...amounts];
+  });
+
+const waitFirst = async (wait: string | boolean): Promise<void> => {
+  const seconds = wait === true ? WAIT_SEC : Number(wait);
+  if (!Number.isInteger(seconds) || seconds < 1 || seconds > 3_600)
+    throw new UsageError(`--wait: ${wait} is not 1 to 3600 seconds`);
+  const isThrough = await withTheWay(
+    (asked, hosts) => waitUntilCounted(asked, hosts, seconds * 1_000),
+    seconds * 1_000 + LOG_MS,
+  );
+  if (isThrough === null) throw new Error("the log does not answer: see docs/runbooks/broker-lost.md");
+  if (!isThrough) throw new Error(`not everything has come through within ${seconds} s; see: tributary lag`);
+};
+
+const showReport = async (options: ReportOptions): Promise<void> => {
+  const by = bys.find((known) => known === options.by);
+  if (by === undefined) throw new UsageError(`--by: ${options.by} is none of ${bys.join(", ")}`);
+  const filter = filterOf(options);
+  if (options.wait !== undefined) await waitFirst(options.wait);
+  // Before the report: what is counted meanwhile is then said to be on its way, and not lost.
+  const waiting = await withTheWay(onTheWay);
+  const { rows } = await withPool(async (pool) => {
+    const { client_id } = await clientOf(pool, options.client);
+    return report(pool, client_id, by, filter);
+  });
+  if (options.json) return printJson({ rows, on_the_way: waiting });
+  const isNamed = by === "partner" || by === "campaign";
+  const headers = [by, ...(isNamed ? ["name"] : []), "currency", "orders", "revenue", "refunded", "commission"];
+  const cells = (row: ReportRow<By>): Cells => [
+    ...[row[by], ...(isNamed ? [row.name ?? null] : []), row.currency],
+    ...[row.orders, row.revenue, row.refunded, row.commission],
+  ];
+  const lines = rows.map(cells);
+  if (options.csv) {
+    const kinds = headers.map((_, n) => (n < headers.length - 4 ? "text" : "number"));
+    process.stdout.write([headers, ...lines].map((line) => csvLine(line, kinds)).join(""));
+  } else print(table(headers, [...lines, ...totals(rows, isNamed)]));
+  sayOnTheWay(waiting);
+};
+
+const EXAMPLES = `Examples:
+  $ tributary report --client aurora-music --by month
+  $ tributary report --client aurora-music --by partner --from 2026-11-01 --to 2026-11-30
+  $ tributary report --client aurora-music --by day --partner 3 --csv > days.csv
+  $ tributary report --client aurora-music --by segment --wait
+
+An order belongs to the day or month of its first line (America/Mexico_City), and to the partner, campaign and segment
+that its lines are credited to; commissions come from the ledger. What is on its way is said on stderr.
+`;
+
+export const reportCommand = (program: Command): void => {
+  program
+    .command("report")
+    .description("orders, revenue, refunds and commissions of a client")
+    .requiredOption("--client <slug or id>")
+    .option("--by <what>", bys.join(", "), "month")
+    .option("--from <day>", "the first day, YYYY-MM-DD in Mexico City")
+    .option("--to <day>", "the last day")
+    .option("--partner <id>", "credited to this partner alone")
+    .option("--campaign <id>", "credited to this campaign alone")
+    .option("--segment <code>", "of this product line alone")
+    .option("--wait [seconds]", `first wait until what was sent is counted, ${WAIT_SEC} s at most by default`)
+    .option("--csv", "as CSV")
+    .option("--json", "as JSON")
+    .addHelpText("before", EXAMPLES)
+    .action(showReport);
+};

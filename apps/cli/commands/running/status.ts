@@ -1,0 +1,133 @@
+// What runs here, what the keeper knows of it, and whether the process that started it is there.
+import { print, printJson, table } from "../../../../infra/runtime/output.ts";
+import { type ControlAddress, controlOf, type ProcessStatus } from "../../../../infra/runtime/stack-control.ts";
+import { within } from "../../../../infra/runtime/timing/within.ts";
+import { type IngestPath, ingestPath } from "../../../../modules/edges/ingest-path.ts";
+import { listProbes, type ProbeRow } from "../../../../modules/repair/probe-states.ts";
+import type { UnixMs } from "../../../../stream/flow.ts";
+import { type Run, readRun } from "../../config.ts";
+import { withPool } from "../../pool.ts";
+
+const STARTER_MS = 2_000;
+const STORE_MS = 3_000;
+/** Three rounds of the slowest probe: then no keeper probes. */
+const STALE_MS = 180_000;
+
+const isAlive = (pid: number | null | undefined): boolean => {
+  if (pid === null || pid === undefined) return false;
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch {
+    return false;
+  }
+};
+
+/** What the starter says of its processes; null when it does not answer: it is gone, or hangs. */
+const fromStarter = (control: ControlAddress | undefined): Promise<readonly ProcessStatus[] | null> =>
+  control === undefined
+    ? Promise.resolve(null)
+    : within(STARTER_MS, controlOf({ control }).status(), "no answer").catch(() => null);
+
+export interface Known {
+  readonly run: Run;
+  readonly processes: readonly ProcessStatus[] | null;
+  /** Null while Postgres cannot be asked. */
+  readonly probes: readonly ProbeRow[] | null;
+  readonly path: IngestPath | null;
+}
+
+const ask = async (): Promise<Known> => {
+  const run = readRun();
+  const [processes, stored] = await Promise.all([
+    fromStarter(run.control),
+    within(
+      STORE_MS,
+      withPool(async (pool) => ({ probes: await listProbes(pool), path: await ingestPath(pool) })),
+      "no answer",
+    ).catch(() => ({ probes: null, path: null })),
+  ]);
+  return { run, processes, ...stored };
+};
+
+const iso = (at: UnixMs): string => new Date(at).toISOString();
+
+const pathLine = (path: IngestPath | null): string => {
+  if (path === null) return "ingest path: not known, Postgres does not answer";
+  if (path.state === null || path.since === null) return "ingest path: no edge has checked it yet";
+  const bad = path.instances.filter(({ state }) => state !== "operational");
+  const details = bad.map(
+    ({ instance, state, waiting_events: waiting }) => `${instance} ${state}, ${waiting} events wait`,
+  );
+  return [`ingest path: ${path.state} since ${iso(path.since)}`, ...details].join("; ");
+};
+
+const probeLines = (probes: readonly ProbeRow[] | null, now: UnixMs): readonly string[] => {
+  if (probes === null) return ["keeper: what it knows is in Postgres, which does not answer"];
+  const checked = probes.flatMap(({ checked_at }) => checked_at ?? []);
+  if (checked.length === 0) return ["keeper: it has not probed yet"];
+  const oldest = Math.round((now - Math.min(...checked)) / 1_000);
+  const stale = now - Math.max(...checked) > STALE_MS ? [`keeper: no probe for ${oldest} s, so no keeper works`] : [];
+  const bad = probes.filter(({ state }) => state !== "healthy");
+  if (bad.length > 0)
+    return [
+      ...stale,
+      ...bad.map(({ name, state, since, last_error }) => `keeper: ${name} ${state} since ${iso(since)}: ${last_error}`),
+    ];
+  return stale.length > 0 ? stale : [`keeper: all ${probes.length} probes are healthy, the oldest ${oldest} s ago`];
+};
+
+/** `paused`: held by SIGSTOP, alive and deaf. */
+const stateOf = ({ processes }: Known, name: string, pid: number | null | undefined): string => {
+  if (processes?.some((one) => one.name === name && one.state === "paused")) return "paused";
+  return isAlive(pid) ? "runs" : pid ? "gone" : "outside";
+};
+
+const GONE =
+  "starter: gone (npm start does not answer): what dies now is not started again. " +
+  "Start it again, it ends what is left and keeps the data: npm start";
+
+/** Everything that is wrong in a word each; empty when all is well. */
+const troubles = (known: Known, states: readonly (readonly [string, string])[], now: UnixMs): readonly string[] => [
+  ...(known.processes === null ? ["the starter"] : []),
+  ...states.flatMap(([name, state]) => (["gone", "paused"].includes(state) ? `${name} (${state})` : [])),
+  ...(known.probes ?? []).flatMap(({ name, state }) => (state === "healthy" ? [] : `${name} (${state})`)),
+  ...(known.probes === null ? ["Postgres"] : []),
+  ...(probeLines(known.probes, now)[0]!.includes("no keeper works") ? ["the keeper"] : []),
+  ...(known.path?.state && known.path.state !== "operational" ? [`ingest path (${known.path.state})`] : []),
+];
+
+/** As it is printed; the last line says `ready`, `ready, but not well: ...` or `starting`. */
+export const statusText = (known: Known, now: UnixMs): string => {
+  const { run, processes, probes, path } = known;
+  const apps = Object.entries(run.apps).map(([name, { url, pid }]) => ({ name, address: url, pid }));
+  const services = Object.entries(run.services).map(([name, service]) => ({
+    name,
+    address: "brokers" in service ? service.brokers : service.url.replace(/:[^:@/]+@/, ":***@"),
+    pid: service.pid,
+  }));
+  const rows = [...apps, ...services].map((one) => ({ ...one, state: stateOf(known, one.name, one.pid) }));
+  const cells = rows.map(({ name, address, pid, state }) => [name, address ?? null, pid ?? null, state]);
+  const wrong = troubles(
+    known,
+    rows.map(({ name, state }) => [name, state]),
+    now,
+  );
+  return [
+    table(["process", "address", "pid", "state"], cells),
+    ...(run.demo?.clients ?? []).map(
+      ({ id, slug, ingest_token }) => `client ${id} ${slug}: ingest token ${ingest_token}`,
+    ),
+    ...(processes === null ? [GONE] : []),
+    ...probeLines(probes, now),
+    pathLine(path),
+    !run.ready ? "starting" : wrong.length === 0 ? "ready" : `ready, but not well: ${wrong.join(", ")}`,
+  ].join("\n");
+};
+
+export const status = async ({ json }: { json?: boolean }): Promise<void> => {
+  const known = await ask();
+  if (!json) return print(statusText(known, Date.now()));
+  const { run, processes, probes, path } = known;
+  printJson({ ...run, starter: processes === null ? "gone" : "runs", processes, probes, ingest_path: path });
+};

@@ -1,0 +1,29 @@
+// Opens Postgres for one command, and finds the client that it names. Apart from the log, so that
+// simple reads load little.
+import type pg from "pg";
+import type { Client } from "../../domain/reference/reference.ts";
+import { openPool } from "../../infra/postgres/sql.ts";
+import { UsageError } from "../../infra/runtime/refused.ts";
+import { within } from "../../infra/runtime/timing/within.ts";
+import { findClient } from "../../modules/reference/find-client.ts";
+import { addresses } from "./config.ts";
+
+const LEAVE_MS = 500;
+
+export const withPool = async <T>(work: (pool: pg.Pool) => Promise<T>): Promise<T> => {
+  const pool = openPool(addresses().postgresUrl, { name: "tributary-ops", max: 2 });
+  try {
+    return await work(pool);
+  } finally {
+    // A server that hangs says no goodbye.
+    await within(LEAVE_MS, pool.end(), "not left").catch(() => undefined);
+  }
+};
+
+/** The client of a slug or an id. Throws UsageError when there is none. */
+export const clientOf = async (pool: pg.Pool, slugOrId: string): Promise<Client> => {
+  const client = await findClient(pool, slugOrId);
+  if (client === undefined)
+    throw new UsageError(`--client: there is no client ${slugOrId}; the demo clients are listed by: tributary status`);
+  return client;
+};

@@ -1,0 +1,115 @@
+// Asks the servers that a command needs whether they are there, so that it ends within 5 s with
+// their names when they are away or hang.
+import { within } from "../../infra/runtime/timing/within.ts";
+import { addresses, redisUrl } from "./config.ts";
+
+export type Server = "postgres" | "clickhouse" | "redis" | "kafka" | "registry";
+
+/** Less than the 5 s that a command may take to say it. */
+const ANSWER_MS = 3_500;
+
+interface Asked {
+  readonly name: string;
+  readonly address: () => string;
+  readonly page: string;
+  /** A small round trip: of a process that is stopped a port still opens. */
+  readonly ask: () => Promise<unknown>;
+}
+
+const ofUrl = (url: string): string => {
+  const { hostname, port } = new URL(url);
+  return port === "" ? hostname : `${hostname}:${port}`;
+};
+
+const askPostgres = async (): Promise<void> => {
+  const { openPool } = await import("../../infra/postgres/sql.ts");
+  const pool = openPool(addresses().postgresUrl, { name: "tributary-ops", max: 1, timeoutMs: ANSWER_MS });
+  await pool.query("select 1");
+  await pool.end();
+};
+
+const askRedis = async (): Promise<void> => {
+  const { Redis } = await import("ioredis");
+  const redis = new Redis(redisUrl(), { lazyConnect: true, maxRetriesPerRequest: 1, connectTimeout: ANSWER_MS });
+  redis.on("error", () => undefined);
+  try {
+    await redis.ping();
+  } finally {
+    redis.disconnect();
+  }
+};
+
+const askKafka = async (): Promise<void> => {
+  const { openKafka } = await import("../../infra/kafka/kafka.ts");
+  const { brokers, topicPrefix } = addresses();
+  const admin = await openKafka({ brokers, clientId: "tributary-ops", topicPrefix }).admin();
+  await admin.close();
+};
+
+const askHttp = async (url: URL): Promise<void> => {
+  const { origin, username, password } = url;
+  const login = `${decodeURIComponent(username)}:${decodeURIComponent(password)}`;
+  const authorization = `Basic ${Buffer.from(login).toString("base64")}`;
+  const headers: Record<string, string> = username === "" ? {} : { authorization };
+  const answer = await fetch(`${origin}${url.pathname}`, { headers, signal: AbortSignal.timeout(ANSWER_MS) });
+  await answer.arrayBuffer();
+  if (answer.status >= 500) throw new Error(`it answers ${answer.status}`);
+};
+
+const servers: Readonly<Record<Server, Asked>> = {
+  postgres: {
+    name: "Postgres",
+    address: () => ofUrl(addresses().postgresUrl),
+    page: "docs/runbooks/postgres-restored.md",
+    ask: askPostgres,
+  },
+  clickhouse: {
+    name: "ClickHouse",
+    address: () => ofUrl(addresses().clickhouseUrl),
+    page: "docs/runbooks/clickhouse-lost.md",
+    ask: () => askHttp(new URL("/ping", addresses().clickhouseUrl)),
+  },
+  redis: {
+    name: "Redis",
+    address: () => ofUrl(redisUrl()),
+    page: "docs/runbooks/redis-lost.md",
+    ask: askRedis,
+  },
+  kafka: {
+    name: "Kafka",
+    address: () =>
+      addresses()
+        .brokers.replace(/^\w+:\/\/(?:[^@/]*@)?/, "")
+        .replace(/\?.*$/, ""),
+    page: "docs/runbooks/broker-lost.md",
+    ask: askKafka,
+  },
+  registry: {
+    name: "the schema registry",
+    address: () => ofUrl(addresses().registryUrl),
+    page: "docs/operate.md#events-are-late",
+    ask: () => askHttp(new URL("/subjects", addresses().registryUrl)),
+  },
+};
+
+/** What is wrong with one of them, in a sentence; null when it answers. */
+const problemOf = async (server: Server): Promise<string | null> => {
+  const { name, address, page, ask } = servers[server];
+  const where = `${name} (${address()})`;
+  try {
+    await within(ANSWER_MS, ask(), `no answer within ${ANSWER_MS / 1_000} s`);
+    return null;
+  } catch (error) {
+    const { message, code } = error as Error & { code?: string };
+    const cause = (error as Error).cause instanceof Error ? ((error as Error).cause as Error).message : undefined;
+    const why = (cause ?? (message || code) ?? "no reason").replace(/\s+/g, " ").slice(0, 200);
+    return `${where} does not answer: ${why}. What to do: ${page}`;
+  }
+};
+
+/** Throws one Error with a line for each that does not answer. */
+export const reach = async (needed: readonly Server[]): Promise<void> => {
+  const problems = await Promise.all(needed.map(problemOf));
+  const wrong = problems.filter((problem) => problem !== null);
+  if (wrong.length > 0) throw new Error(wrong.join("\n"));
+};

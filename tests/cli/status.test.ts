@@ -1,0 +1,57 @@
+// What `tributary status` says of processes, of the keeper's probes and of the starter.
+import { expect, test } from "vitest";
+import { type Known, statusText } from "../../apps/cli/commands/running/status.ts";
+import type { ProbeRow } from "../../modules/repair/probe-states.ts";
+
+const NOW = Date.UTC(2026, 10, 22, 12);
+const probe = (name: string, change: Partial<ProbeRow> = {}): ProbeRow => ({
+  ...{ name, state: "healthy", failures: 0, since: NOW - 900_000, checked_at: NOW - 14_000, last_ok_at: NOW - 14_000 },
+  ...{ last_error: null, failing_since: null, incident_id: null, restarted_at: [] },
+  ...change,
+});
+const well: Known = {
+  run: {
+    ready: true,
+    apps: { keeper: { url: "http://127.0.0.1:8084", pid: process.pid } },
+    services: { kafka: { brokers: "127.0.0.1:9092", pid: process.pid } } as never,
+  },
+  processes: [{ name: "kafka", pid: process.pid, state: "running" }],
+  probes: ["analytics_store", "event_log"].map((name) => probe(name)),
+  path: { state: "operational", since: NOW - 900_000, instances: [] } as never,
+};
+const lastOf = (known: Known): string => statusText(known, NOW).split("\n").at(-1)!;
+
+test("when all is well it says so in its last line, and how old the probes are", () => {
+  expect(statusText(well, NOW)).toContain("keeper: all 2 probes are healthy, the oldest 14 s ago");
+  expect(lastOf(well)).toBe("ready");
+});
+
+test("a log that hangs is said by its process, by the keeper and by the last line", () => {
+  const since = NOW - 60_000;
+  const known: Known = {
+    ...well,
+    processes: [{ name: "kafka", pid: process.pid, state: "paused" }],
+    probes: [probe("analytics_store"), probe("event_log", { state: "failing", since, last_error: "no answer" })],
+  };
+  const text = statusText(known, NOW);
+  expect(text).toMatch(/^kafka .* paused$/m);
+  expect(text).toContain("keeper: event_log failing since 2026-11-22T11:59:00.000Z: no answer");
+  expect(lastOf(known)).toBe("ready, but not well: kafka (paused), event_log (failing)");
+});
+
+test("a starter that is gone, a keeper that is silent and a database that is away are named", () => {
+  const gone = { ...well, processes: null };
+  expect(statusText(gone, NOW)).toContain("starter: gone (npm start does not answer)");
+  expect(lastOf(gone)).toBe("ready, but not well: the starter");
+  const silent = { ...well, probes: [probe("event_log", { checked_at: NOW - 400_000 })] };
+  expect(statusText(silent, NOW)).toContain("keeper: no probe for 400 s, so no keeper works");
+  expect(lastOf(silent)).toBe("ready, but not well: the keeper");
+  const away = { ...well, probes: null, path: null };
+  expect(statusText(away, NOW)).toContain("keeper: what it knows is in Postgres, which does not answer");
+  expect(lastOf(away)).toBe("ready, but not well: Postgres");
+});
+
+test("a process that died is not well either", () => {
+  const known = { ...well, run: { ...well.run, apps: { api: { url: "http://127.0.0.1:1", pid: 2 ** 22 - 1 } } } };
+  expect(lastOf(known)).toBe("ready, but not well: api (gone)");
+});

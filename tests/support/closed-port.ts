@@ -1,0 +1,10 @@
+// A port of the loopback that no process listens on.
+import { createServer } from "node:net";
+
+export const closedPort = async (): Promise<number> => {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const { port } = server.address() as { port: number };
+  await new Promise((resolve) => server.close(resolve));
+  return port;
+};

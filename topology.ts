@@ -1,6 +1,6 @@
 // THE PIPELINE: every edge, stage and sink, in the order that data flows. `npm run describe` draws
 // it into the README.
-import { domainChange, referenceChange } from "./processors/admit/announced.ts";
+import { domainChange, leadReceived, referenceChange } from "./processors/admit/outbox/announced.ts";
 import { acceptsBatch, admitBatch } from "./processors/admit/batch.ts";
 import { acceptsVisit, admitVisit } from "./processors/admit/link.ts";
 import { acceptsPixel, admitPixel } from "./processors/admit/pixel.ts";
@@ -50,6 +50,7 @@ export const pipeline = topology("tributary", deadLetters,
   edge({ name: "batch", on: "POST /ingest/batch", accepts: acceptsBatch, admit: admitBatch, to: topics.eventsRaw }),
   edge({ name: "link", on: "GET /c/:code", accepts: acceptsVisit, admit: admitVisit, to: topics.eventsRaw }),
   edge({ name: "pixel", on: "POST /e", accepts: acceptsPixel, admit: admitPixel, to: topics.eventsRaw }),
+  edge({ name: "lead", on: "table outbox", record: leadReceived, to: topics.eventsRaw }),
   edge({ name: "decisions", on: "decisions of people and jobs", record: decisionRecord, to: topics.claims }),
   edge({ name: "reference-changes", on: "table outbox", record: referenceChange, to: topics.referenceChanges }),
   edge({ name: "domain-changes", on: "table outbox", record: domainChange, to: topics.domainChanges }),

@@ -1,5 +1,5 @@
-// `npm run bench -- ingest|links|chain|api|replay|archive|stage|durable|rollups|pure`: one question
-// a file; prints a table and keeps the result in bench/results/.
+// `npm run bench -- ingest|links|leads|chain|api|replay|archive|stage|durable|rollups|pure`: one
+// question a file; prints a table and keeps the result in bench/results/.
 import { parseArgs } from "node:util";
 
 const benches: Readonly<Record<string, string>> = {
@@ -23,6 +23,8 @@ const benches: Readonly<Record<string, string>> = {
   api: "how fast every read of the platform API is over 24 months of history, for 50 users at once beside live traffic",
   chain: "the whole pipeline at a steady rate: lag, freshness, CPU per process and event",
 };
+/** Of those that do not lie beside this file. */
+const folders: Readonly<Record<string, string>> = { leads: "edges/" };
 const { values, positionals } = parseArgs({
   allowPositionals: true,
   options: {
@@ -53,7 +55,9 @@ if (name === undefined || values.help || !(name in benches)) {
   );
   process.exitCode = values.help ? 0 : 2;
 } else {
-  const { run } = (await import(`./${name}.ts`.replace(/\.ts$/, import.meta.url.endsWith(".js") ? ".js" : ".ts"))) as {
+  const { run } = (await import(
+    `./${folders[name] ?? ""}${name}${import.meta.url.endsWith(".js") ? ".js" : ".ts"}`
+  )) as {
     run: (options: typeof values) => Promise<void>;
   };
   await run(values);

@@ -260,13 +260,14 @@ export interface Edge<Body extends Events, Facts, Out> {
 
 /**
  * Where records of our own enter: nothing of them is refused, and the same given again is the same
- * record. `at` is when it was decided or saved, and when it was received.
+ * record. `at` is when it was decided or saved, and when it was received unless `receivedAt` says
+ * otherwise.
  */
 export interface Feed<Given, Out> {
   readonly name: string;
   /** In words, or `table <name>` where an outbox feeds it. */
   readonly on: string;
-  readonly record: (given: Given) => { readonly at: UnixMs; readonly data: Out };
+  readonly record: (given: Given) => { readonly at: UnixMs; readonly receivedAt?: UnixMs; readonly data: Out };
   readonly to: Topic<NoInfer<Out>>;
 }
 

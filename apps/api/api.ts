@@ -1,5 +1,6 @@
 // The platform API: opens what it needs by name, serves, and closes in reverse.
 
+import { clickIdKey } from "../../domain/click-id.ts";
 import { derive } from "../../domain/derive.ts";
 import { lateWire } from "../../infra/avro/late-wire.ts";
 import { openRegistry } from "../../infra/avro/registry.ts";
@@ -8,7 +9,7 @@ import { listen } from "../../infra/http/listen.ts";
 import { orUnavailable, unavailable } from "../../infra/http/problem.ts";
 import { openRateLimit } from "../../infra/http/rate-limit.ts";
 import { need, openOps } from "../../infra/http/side-port.ts";
-import { authenticator } from "../../infra/http/tokens.ts";
+import { authenticator, refusals } from "../../infra/http/tokens.ts";
 import { type Kafka, lastingAdmin, openKafka } from "../../infra/kafka/kafka.ts";
 import { openPool } from "../../infra/postgres/sql.ts";
 import type { Log } from "../../infra/runtime/log.ts";
@@ -25,8 +26,11 @@ import { openMailer } from "../../modules/alerts/mail.ts";
 import { decisionMessages, decisionTopic } from "../../modules/decisions/decisions.ts";
 import { openPositions } from "../../modules/figures/positions.ts";
 import { groupsNow } from "../../modules/groups/group-reads.ts";
+import { openLeads } from "../../modules/leads/leads.ts";
 import { openPlans } from "../../modules/reference/plans.ts";
+import { openReference } from "../../modules/reference/reference.ts";
 import { openTrials } from "../../modules/rules/open-trials.ts";
+import { clickKeysOf } from "../../processors/attribute/click-keys.ts";
 import { topics } from "../../topics.ts";
 import { pipeline } from "../../topology.ts";
 import type { Config } from "./config.ts";
@@ -85,6 +89,8 @@ export const api =
     const authenticate = authenticator(stores.tokens, "service");
     const app = apiApp(await routesOf(ports), {
       identify: identify({ issuer: config.OIDC_ISSUER, userOf: (...asked) => userOf(stores.pool, ...asked) }),
+      isSigned: stores.leads.isSigned,
+      refused: refusals(),
       service: (request) => authenticate(request, request.ip ?? "").token_id,
       limit: stores.limit,
       planOf: stores.planOf,
@@ -117,8 +123,7 @@ const openStores = async (config: Config, log: Log, scope: Scope) => {
     const value = openPool(config.POSTGRES_URL, { name, max: 8, timeoutMs: STORE_MS });
     return { value, stop: () => value.end() };
   });
-  // It hashes no identifier, and signs cursors: a rotation waits for it too.
-  openInstallationSecrets(pool, {
+  const secrets = openInstallationSecrets(pool, {
     instance: config.INSTANCE_NAME,
     keyring: config.TRIBUTARY_SECRET,
     log,
@@ -135,6 +140,9 @@ const openStores = async (config: Config, log: Log, scope: Scope) => {
   const plans = await scope.open("plans", () =>
     closing(openPlans(pool, { onError: (error) => log.warn("plans.not_refreshed", { error }) })),
   );
+  const reference = await scope.open("reference", () =>
+    closing(openReference(pool, { onError: (error) => log.warn("reference.not_refreshed", { error }) })),
+  );
   const clickhouse = await scope.open("clickhouse", () =>
     closing(openClickhouse(config.CLICKHOUSE_URL, { name, connections: 2, timeoutMs: STORE_MS })),
   );
@@ -150,6 +158,13 @@ const openStores = async (config: Config, log: Log, scope: Scope) => {
     clickhouse,
     tokens,
     planOf: plans.of,
+    leads: openLeads({
+      pool,
+      keyring: config.TRIBUTARY_SECRET,
+      pepper: secrets.pepper,
+      reference: reference.reference,
+      clickKeys: clickKeysOf(config.TRIBUTARY_SECRET.accepted.map((secret) => clickIdKey(secret, 1))),
+    }),
     areTokensKnown: () => isLoaded,
     limit: rateLimit.take,
     analytics: async () =>

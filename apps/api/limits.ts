@@ -8,6 +8,9 @@ const HEAVY = 60;
 /** Of an address without a token: documentation, and checks of invitations. */
 export const OF_ADDRESS = 60;
 
+/** Leads that a client may push. */
+export const OF_LEADS = 100_000;
+
 /** What differs from the usual; a plan that is not here has the usual. */
 const byPlan: Readonly<Record<string, Readonly<Partial<Record<Role, number>>>>> = {
   standard: {},

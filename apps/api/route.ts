@@ -12,6 +12,7 @@ import type { Role, User } from "../../modules/access/users.ts";
 import type { Alert } from "../../modules/alerts/alert.ts";
 import type { Act, AuditEntry } from "../../modules/audit/audit.ts";
 import type { PositionReads } from "../../modules/figures/positions.ts";
+import type { Leads } from "../../modules/leads/leads.ts";
 import type { OperationPorts } from "../../modules/operations/operations.ts";
 import type { ReferenceChanges } from "../../modules/reference/records.ts";
 import type { SavedChange, Written } from "../../modules/reference/writer.ts";
@@ -42,6 +43,8 @@ export interface ApiPorts {
   readonly positions: PositionReads;
   /** Sign cursors: the first one does, each is accepted. */
   readonly cursorKeys: readonly Buffer[];
+  /** Takes leads that clients have signed, and reads them. */
+  readonly leads: Leads;
   readonly analytics: Look;
   readonly cache: Look;
   readonly relational: Look;
@@ -62,6 +65,8 @@ export interface ApiPorts {
 export type Caller =
   | { readonly kind: "anyone" }
   | { readonly kind: "service" }
+  /** A server of the client, which has signed the body. */
+  | { readonly kind: "client"; readonly client_id: number }
   | { readonly kind: "user"; readonly user: User };
 
 export interface MoreOfChange {
@@ -104,6 +109,8 @@ export interface Ask<C extends Contract = Contract> {
   readonly params: z.output<C["params"]>;
   readonly query: z.output<C["query"]>;
   readonly body: z.output<C["body"]>;
+  /** How long the body was as it came. */
+  readonly bytes: number;
   /** Names of the fields that the caller is shown, of the answer or of a row of the list. */
   readonly fields: readonly string[];
   /** Throws Problem 409 `version_conflict` when the caller has seen another version than this. */
@@ -167,7 +174,7 @@ export interface ServedRoute extends Route {
   readonly method: Method;
   /** As express takes it. */
   readonly path: string;
-  readonly auth: "none" | "user" | "service-token" | "invitation";
+  readonly auth: "none" | "user" | "service-token" | "invitation" | "hmac";
   /** Of users; every other role is answered 403. */
   readonly roles: readonly Role[];
   readonly row: RouteRow;

@@ -34,7 +34,7 @@ export const served = (routes: readonly Route[], table: readonly RouteRow[]): re
     const row = rows.get(route.contract.route);
     if (row === undefined) throw new Error(`${route.contract.route} has no row in apps/api/routes.yaml`);
     const { method, path, auth } = row;
-    if (auth !== "none" && auth !== "user" && auth !== "service-token" && auth !== "invitation")
+    if (auth !== "none" && auth !== "user" && auth !== "service-token" && auth !== "invitation" && auth !== "hmac")
       throw new Error(`${route.contract.route}: no check of ${auth} is built`);
     return { ...route, method, path, auth, roles: Object.keys(row.access) as readonly Role[], row };
   });

@@ -5,14 +5,16 @@ import { openHost, wrongMethod } from "../../infra/http/host.ts";
 import { takePlace } from "../../infra/http/limits.ts";
 import { Problem } from "../../infra/http/problem.ts";
 import type { Verdict } from "../../infra/http/rate-limit.ts";
-import { parseJson, readBytes } from "../../infra/http/read-json.ts";
+import { checkType } from "../../infra/http/read-body.ts";
+import { parseJson, readBytes, readRawBytes } from "../../infra/http/read-json.ts";
 import { senderOf } from "../../infra/http/sender.ts";
 import type { Log } from "../../infra/runtime/log.ts";
 import type { RequestCounts } from "../../infra/runtime/metrics.ts";
 import type { User } from "../../modules/access/users.ts";
 import { allowOrigin, answerPreflight } from "./cors.ts";
-import { limitOf, OF_ADDRESS, USUAL } from "./limits.ts";
-import { type AskPorts, rendered } from "./request/arrived.ts";
+import { limitOf, OF_ADDRESS, OF_LEADS, USUAL } from "./limits.ts";
+import { queryIn } from "./request/accept.ts";
+import { type AskPorts, away, rendered } from "./request/arrived.ts";
 import { askOf } from "./request/ask.ts";
 import type { Caller, Reply, ServedRoute } from "./route.ts";
 
@@ -21,6 +23,10 @@ export interface ServerPorts extends AskPorts {
   readonly identify: (request: Request, address: string, requestId: string) => Promise<User>;
   /** The id of a service token; throws Problem 401. */
   readonly service: (request: Request) => number;
+  /** Whether the client has signed the bytes. */
+  readonly isSigned: (clientId: number, bytes: Buffer, signature: string | undefined) => Promise<boolean>;
+  /** What an address without a good signature is answered: this, until it fails too often. */
+  readonly refused: (address: string, unauthorized: Problem) => Problem;
   readonly limit: (key: string, limit: number) => Promise<Verdict>;
   /** The plan of a client; undefined while it is not known. */
   readonly planOf: (clientId: number) => string | undefined;
@@ -67,8 +73,10 @@ const answering =
       const seconds = (performance.now() - began) / 1_000;
       ports.count({ edge: "api", status: response.statusCode, seconds, accepted: 0, refused: new Map() });
     });
-    const caller = await callerOf(route, ports, request, response);
-    const bytes = route.method !== "GET" && hasBody(request) ? await readBytes(request) : undefined;
+    const { caller, bytes } =
+      route.auth === "hmac"
+        ? await signedArrival(route, ports, request, response)
+        : await plainArrival(route, ports, request, response);
     if (caller.kind === "user" && !route.roles.includes(caller.user.role))
       throw new Problem("forbidden", "your role may not use this route");
     const json = bytes === undefined ? undefined : parseJson(bytes, route.contract.mostKeys);
@@ -76,6 +84,52 @@ const answering =
     const ask = askOf(ports, { route, caller, request, requestId, bytes, json });
     await send(response, rendered(route, caller, await route.answer(ask)));
   };
+
+interface Arrival {
+  readonly caller: Caller;
+  readonly bytes: Buffer | undefined;
+}
+
+const plainArrival = async (
+  route: ServedRoute,
+  ports: ServerPorts,
+  request: Request,
+  response: Response,
+): Promise<Arrival> => {
+  const caller = await callerOf(route, ports, request, response);
+  return { caller, bytes: route.method !== "GET" && hasBody(request) ? await readBytes(request) : undefined };
+};
+
+/**
+ * Of what is signed all bytes come first, as they are. What is wrong with a signature is not said:
+ * one answer for an unknown client, one without a secret, and bytes of another.
+ */
+const signedArrival = async (
+  { contract }: ServedRoute,
+  ports: ServerPorts,
+  request: Request,
+  response: Response,
+): Promise<Arrival> => {
+  const { client_id } = queryIn(contract, undefined, request.query) as { readonly client_id: number };
+  const bytes = await readRawBytes(request);
+  const signatures = request.headersDistinct[SIGNATURE] ?? [];
+  const isSigned = await ports
+    .isSigned(client_id, bytes, signatures.length === 1 ? signatures[0] : undefined)
+    .catch(away);
+  if (!isSigned) throw ports.refused(request.ip ?? "", unsigned());
+  const verdict = await ports.limit(`api:leads:${client_id}`, OF_LEADS);
+  takePlace(verdict, OF_LEADS, response, `${OF_LEADS} leads of a client a minute are let through`);
+  checkType(request, ["identity"]);
+  return { caller: { kind: "client", client_id }, bytes };
+};
+
+const SIGNATURE = "x-svc-signature";
+const unsigned = (): Problem =>
+  new Problem(
+    "unauthorized",
+    "send X-Svc-Signature: the hex HMAC-SHA256 of the body as it is sent, keyed with the client's secret",
+    { headers: { "WWW-Authenticate": "X-Svc-Signature" } },
+  );
 
 const send = async (response: Response, { status, headers = {}, text, send: stream }: Reply): Promise<void> => {
   if (stream !== undefined) return stream(response);

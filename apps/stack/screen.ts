@@ -199,6 +199,7 @@ export const head = (options: Pick<ScreenOptions, "run" | "demo" | "shopUrl">): 
     `demo shop, with what just happened beside it: ${options.shopUrl}  (its links lead there: those of casa-verde)`,
     ...linksOf(options.demo),
     `in the head of a page: ${snippetOf(shop.id).replace("{pixel_url}", pixel).replaceAll(/\n\s*/g, " ")}`,
+    signedLead(apps.api?.url, shop),
   ].join("\n");
 };
 
@@ -213,3 +214,12 @@ const request = ({ run, demo }: Pick<ScreenOptions, "run" | "demo">): string => 
     `'Content-Type: application/json' -d '{"events":[${event}]}'`
   );
 };
+
+/** A lead as the client's own server pushes it (docs/push-leads.md). */
+const signedLead = (
+  url: string | undefined,
+  { id, hmac_secret }: Pick<Demo["clients"][number], "id" | "hmac_secret">,
+): string =>
+  `b='{"client_lead_id":"'$(date +%s)-$$'","email":"ana@example.com","product":"lamp"}'; ` +
+  `curl -s '${url}/api/pixel/lead-submission?client_id=${id}' -H 'Content-Type: application/json' ` +
+  `-H "X-Svc-Signature: $(printf %s "$b" | openssl dgst -sha256 -hmac ${hmac_secret} | sed 's/.*= //')" -d "$b"`;

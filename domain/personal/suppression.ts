@@ -3,9 +3,9 @@
 import type { Conversion, EventAttributed, EventReceived, TopicName } from "../../schemas/generated.ts";
 import type { Recorded, UnixMs } from "../../stream/flow.ts";
 import { uuidOf } from "../ids.ts";
-import { leadKey } from "../lead-key.ts";
+import { leadSubject } from "../lead-key.ts";
 import type { Identify } from "./identify.ts";
-import { personalHashes } from "./personal-data.ts";
+import { personalHashes, scrubText } from "./personal-data.ts";
 
 export type SubjectKind = "did" | "email" | "phone" | "client_lead_id" | "order_id";
 export interface SuppressedSubject {
@@ -27,7 +27,8 @@ const orderSubject = (orderId: string): string => uuidOf("order", orderId);
 export const subjectsOf = (kind: SubjectKind, value: string, identify: Identify): readonly string[] => {
   if (kind === "did") return [identify.plain(value)];
   if (kind === "order_id") return [orderSubject(value)];
-  if (kind === "client_lead_id") return [leadKey({ emailHash: null, product: null, clientLeadId: value })!];
+  // The log has an id that is shaped like an address as its hash.
+  if (kind === "client_lead_id") return [...new Set([value, scrubText(value, identify).value])].map(leadSubject);
   return personalHashes(kind, value, identify);
 };
 
@@ -79,9 +80,23 @@ const keyedHashes = /[0-9a-f]{64}/g;
 const speaksOf = (people: Moments, text: string | null, at: UnixMs): boolean =>
   text !== null && people.size > 0 && (text.match(keyedHashes)?.some((hash) => isHidden(people, hash, at)) ?? false);
 
+/** The key of a lead is that of its e-mail where it has one; its own id stands in its props. */
+const leadSubjectsIn = ({ t, lead_key: key, props }: EventReceived): readonly string[] => {
+  const id = t === "lead_submit" ? ownLeadId(props) : undefined;
+  return [...(key === null ? [] : [key]), ...(id === undefined ? [] : [leadSubject(id)])];
+};
+const ownLeadId = (props: string): string | undefined => {
+  try {
+    const { client_lead_id: id } = Object(JSON.parse(props)) as { readonly client_lead_id?: unknown };
+    return typeof id === "string" || typeof id === "number" ? String(id) : undefined;
+  } catch {
+    return undefined;
+  }
+};
+
 const hidesEvent = ({ devices, people, leads, orders }: OfClient, event: EventReceived, at: UnixMs): boolean =>
   isHidden(devices, event.did, at) ||
-  isHidden(leads, event.lead_key, at) ||
+  (leads.size > 0 && leadSubjectsIn(event).some((subject) => isHidden(leads, subject, at))) ||
   (orders.size > 0 && event.order_id !== null && isHidden(orders, orderSubject(event.order_id), at)) ||
   [event.props, event.url, event.ref].some((text) => speaksOf(people, text, at));
 

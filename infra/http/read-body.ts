@@ -75,10 +75,11 @@ const openHold = (sender: Sender) => {
 type Hold = ReturnType<typeof openHold>;
 
 /**
- * Throws Problem 415 for what is not JSON in UTF-8, plain or gzipped once; a body without a type is
+ * Throws Problem 415 for what is not JSON in UTF-8, plain or, where that is among the encodings,
+ * gzipped once; a body without a type is
  * taken as JSON. A PATCH may call it what it is, a merge-patch (RFC 7396).
  */
-export const checkType = (request: IncomingMessage): void => {
+export const checkType = (request: IncomingMessage, encodings: readonly string[] = ["identity", "gzip"]): void => {
   const { "content-type": type, "content-encoding": encoding = "identity" } = request.headers;
   const [name, ...parameters] = (type ?? "application/json").toLowerCase().split(";");
   const charset = parameters.map((parameter) => parameter.trim()).find((parameter) => parameter.startsWith("charset="));
@@ -89,15 +90,17 @@ export const checkType = (request: IncomingMessage): void => {
     throw new Problem("unsupported_media_type", "send application/json in UTF-8", {
       headers: { Accept: "application/json" },
     });
-  if (!["identity", "gzip"].includes(encoding.toLowerCase()))
-    throw new Problem("unsupported_media_type", "send the body plain, or gzipped once", {
-      headers: { "Accept-Encoding": "gzip" },
-    });
+  if (!encodings.includes(encoding.toLowerCase()))
+    throw new Problem(
+      "unsupported_media_type",
+      encodings.includes("gzip") ? "send the body plain, or gzipped once" : "send the body plain",
+      { headers: { "Accept-Encoding": encodings.includes("gzip") ? "gzip" : "identity" } },
+    );
 };
 
 /**
- * Reads and, when it is gzipped, inflates the body, and gives it to `use`; its bytes count as held
- * until `use` has ended.
+ * Reads and, when it is gzipped and not wanted as it came, inflates the body, and gives it to
+ * `use`; its bytes count as held until `use` has ended.
  * Throws Problem 413 above the cap, 400 for a gzip that is broken or cut and for a body that comes
  * too slowly, 429 or 503 when too much is under way; Aborted when the sender went away.
  */
@@ -106,6 +109,7 @@ export const withBody = async <T>(
   sender: Sender,
   use: (body: Buffer) => Promise<T>,
   maxBytes: number = MAX_BODY_BYTES,
+  form: "inflated" | "as it came" = "inflated",
 ): Promise<T> => {
   const declared = Number(request.headers["content-length"] ?? 0);
   if (declared > maxBytes) throw tooLarge(maxBytes);
@@ -113,7 +117,8 @@ export const withBody = async <T>(
   hold.check(declared);
   try {
     const raw = await read(request, hold, maxBytes);
-    if (request.headers["content-encoding"]?.toLowerCase() !== "gzip") return await use(raw);
+    const isGzip = request.headers["content-encoding"]?.toLowerCase() === "gzip";
+    if (!isGzip || form === "as it came") return await use(raw);
     return await use(await inflated(raw, hold, maxBytes));
   } finally {
     hold.release();

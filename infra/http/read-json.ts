@@ -16,8 +16,17 @@ const DANGEROUS = new Set(["__proto__", "constructor", "prototype"]);
  */
 export const readBytes = (request: IncomingMessage): Promise<Buffer> => {
   checkType(request);
-  return withBody(request, { address: request.socket.remoteAddress ?? "" }, async (body) => body, MAX_BYTES);
+  return withBody(request, senderOf(request), async (body) => body, MAX_BYTES);
 };
+
+/**
+ * The bytes as they came, of whatever type, for what is signed: nothing of them is read before.
+ * Throws Problem 413.
+ */
+export const readRawBytes = (request: IncomingMessage): Promise<Buffer> =>
+  withBody(request, senderOf(request), async (body) => body, MAX_BYTES, "as it came");
+
+const senderOf = ({ socket }: IncomingMessage) => ({ address: socket.remoteAddress ?? "" });
 
 /**
  * `mostKeys` counts those of all objects, and items of lists. Throws Problem 400 for what is no

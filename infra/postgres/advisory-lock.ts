@@ -10,7 +10,12 @@ export const lockUntilCommit = async (tx: Transaction, name: string): Promise<vo
   await tx.query(sql`select pg_advisory_xact_lock(hashtext(${name}))`);
 };
 
-/** The same without waiting: false when another transaction holds it. */
+/** Keeps out, until the commit, who wants the lock alone, and waits for it; many may share it. */
+export const shareUntilCommit = async (tx: Transaction, name: string): Promise<void> => {
+  await tx.query(sql`select pg_advisory_xact_lock_shared(hashtext(${name}))`);
+};
+
+/** As `lockUntilCommit`, without waiting: false when another transaction holds it. */
 export const tryLockUntilCommit = async (tx: Transaction, name: string): Promise<boolean> => {
   const { rows } = await tx.query<{ taken: boolean }>(
     sql`select pg_try_advisory_xact_lock(hashtext(${name})) as taken`,

@@ -85,6 +85,13 @@ export const pageOfRows = async (
   };
 };
 
+/** How many rows all pages together have. */
+export const countRows = async (tx: pg.PoolClient, query: RowsQuery, clients: readonly number[]): Promise<number> => {
+  const where = all([sql`${query.tenant} = any (${clients}::int[])`, ...(query.where ?? [])]);
+  const counted = sql`select count(*)::int as count from ${query.from} where ${where}`;
+  return (await asRole(tx, query, () => tx.query<{ count: number }>(counted))).rows[0]!.count;
+};
+
 /** Every row, some at a time, by a cursor: the transaction decides what is seen. */
 export async function* everyRow(
   tx: pg.PoolClient,

@@ -1,5 +1,5 @@
-// The secret that signs a client's lead pushes: sealed, and readable under the role
-// tributary_secrets alone.
+// The secret that signs a client's lead pushes, and the vault that the keys of its leads are sealed
+// under: sealed, and readable under the role tributary_secrets alone.
 import { randomBytes } from "node:crypto";
 import type pg from "pg";
 import { sql, transaction } from "../../infra/postgres/sql.ts";
@@ -35,6 +35,29 @@ const storedOf = async (tx: pg.PoolClient, clientId: number): Promise<string | u
   (await tx.query<{ hmac_secret: string }>(sql`select hmac_secret from client_secrets where client_id = ${clientId}`))
     .rows[0]?.hmac_secret;
 
+/**
+ * The secret of each of these clients that has one; unsealed when it is asked for, since one that
+ * cannot be must not stop the others. It throws CannotUnseal.
+ */
+export const clientSecretsOf = (
+  pool: pg.Pool,
+  clients: readonly number[],
+  keyring: Keyring,
+): Promise<ReadonlyMap<number, () => string>> =>
+  transaction(
+    pool,
+    clients,
+    async (tx) => {
+      const { rows } = await tx.query<{ client_id: number; hmac_secret: string }>(
+        sql`select client_id, hmac_secret from client_secrets where client_id = any (${clients}::int[])`,
+      );
+      return new Map(
+        rows.map(({ client_id: id, hmac_secret: stored }) => [id, () => unseal(stored, placeOf(id), keyring)]),
+      );
+    },
+    { role, isReadOnly: true },
+  );
+
 /** The client's secret; undefined when it has none. Throws CannotUnseal. */
 export const clientSecretOf = (pool: pg.Pool, clientId: number, keyring: Keyring): Promise<string | undefined> =>
   transaction(pool, [clientId], (tx) => clientSecretWithin(tx, clientId, keyring), { isReadOnly: true });
@@ -51,6 +74,34 @@ export const clientSecretWithin = async (
   return stored === undefined ? undefined : unseal(stored, placeOf(clientId), keyring);
 };
 
+const vaultPlace = (clientId: number): string => `client_secrets/${clientId}/lead_vault`;
+
+/**
+ * The key of 32 bytes under which the keys of a client's leads lie; null: it has no lead yet.
+ * Inside a transaction that sees the client and acts as tributary_secrets. Throws CannotUnseal.
+ */
+export const leadVaultWithin = async (
+  tx: pg.PoolClient,
+  clientId: number,
+  keyring: Keyring,
+): Promise<Buffer | null> => {
+  const { rows } = await tx.query<{ lead_vault: string | null }>(
+    sql`select lead_vault from client_secrets where client_id = any (${[clientId]}::int[])`,
+  );
+  const sealed = rows[0]?.lead_vault ?? null;
+  return sealed === null ? null : Buffer.from(unseal(sealed, vaultPlace(clientId), keyring), "base64");
+};
+
+/** The same, made now when there is none. Throws when the client has no secret. */
+export const makeLeadVaultWithin = async (tx: pg.PoolClient, clientId: number, keyring: Keyring): Promise<Buffer> => {
+  const sealed = seal(randomBytes(32).toString("base64"), vaultPlace(clientId), keyring);
+  await tx.query(sql`update client_secrets set lead_vault = ${sealed}
+    where client_id = any (${[clientId]}::int[]) and lead_vault is null`);
+  const vault = await leadVaultWithin(tx, clientId, keyring);
+  if (vault === null) throw new Error(`client ${clientId} has no secret, so no lead of it can be stored`);
+  return vault;
+};
+
 const clientIds = (pool: pg.Pool): Promise<readonly number[]> =>
   transaction(
     pool,
@@ -59,27 +110,33 @@ const clientIds = (pool: pg.Pool): Promise<readonly number[]> =>
     { role: "tributary_reference", isReadOnly: true },
   ).then((rows) => rows.map(({ client_id }) => client_id));
 
-/** How many secrets of clients lie under which fingerprint; under null those in plain text. */
+/** How many secrets and vaults lie under which fingerprint; under null those in plain text. */
 export const sealedCounts = async (pool: pg.Pool): Promise<ReadonlyMap<string | null, number>> => {
   const clients = await clientIds(pool);
   const stored = await transaction(
     pool,
     clients,
-    async (tx) => (await tx.query<{ hmac_secret: string }>("select hmac_secret from client_secrets")).rows,
+    async (tx) =>
+      (
+        await tx.query<{ sealed: string }>(
+          `select hmac_secret as sealed from client_secrets
+           union all select lead_vault from client_secrets where lead_vault is not null`,
+        )
+      ).rows,
     { role, isReadOnly: true },
   );
   const counts = new Map<string | null, number>();
-  for (const { hmac_secret } of stored) {
-    const under = sealedUnder(hmac_secret);
+  for (const { sealed } of stored) {
+    const under = sealedUnder(sealed);
     counts.set(under, (counts.get(under) ?? 0) + 1);
   }
   return counts;
 };
 
 /**
- * Seals every client's secret under the newest secret, each row in a transaction of its own: killed
- * between two, the next run goes on, for each row names its key. Throws CannotUnseal at the first
- * that cannot be read. `onDone` hears how many are done, of how many.
+ * Seals every client's secret and vault under the newest secret, each row in a transaction of its
+ * own: killed between two, the next run goes on, for each row names its key. Throws CannotUnseal at
+ * the first that cannot be read. `onDone` hears how many are done, of how many.
  */
 export const resealClientSecrets = async (
   pool: pg.Pool,
@@ -94,11 +151,18 @@ export const resealClientSecrets = async (
       pool,
       [clientId],
       async (tx) => {
-        await tx.query(sql`select 1 from client_secrets where client_id = ${clientId} for update`);
-        const stored = await storedOf(tx, clientId);
-        if (stored === undefined || sealedUnder(stored) === newest) return false;
-        const sealed = seal(unseal(stored, placeOf(clientId), keyring), placeOf(clientId), keyring);
-        await tx.query(sql`update client_secrets set hmac_secret = ${sealed} where client_id = ${clientId}`);
+        const { rows } = await tx.query<{ hmac_secret: string; lead_vault: string | null }>(
+          sql`select hmac_secret, lead_vault from client_secrets where client_id = ${clientId} for update`,
+        );
+        const stored = rows[0];
+        if (stored === undefined) return false;
+        const old = [stored.hmac_secret, stored.lead_vault].filter((one) => one !== null);
+        if (old.every((one) => sealedUnder(one) === newest)) return false;
+        const again = (text: string, place: string) => seal(unseal(text, place, keyring), place, keyring);
+        await tx.query(sql`update client_secrets set
+          hmac_secret = ${again(stored.hmac_secret, placeOf(clientId))},
+          lead_vault = ${stored.lead_vault === null ? null : again(stored.lead_vault, vaultPlace(clientId))}
+          where client_id = ${clientId}`);
         return true;
       },
       { role },

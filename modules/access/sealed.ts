@@ -21,11 +21,24 @@ class CannotUnseal extends Error {
 
 const keyOf = (secret: string): Buffer => derive(secret, "seal:1");
 
+/** The bytes under a key of 32 bytes; at any other place they cannot be read. */
+export const sealBytes = (key: Buffer, bytes: Buffer, place: string): Buffer => {
+  const iv = randomBytes(IV_BYTES);
+  const cipher = createCipheriv(CIPHER, key, iv).setAAD(Buffer.from(place));
+  return Buffer.concat([iv, cipher.update(bytes), cipher.final(), cipher.getAuthTag()]);
+};
+
+/** Throws when they were changed or moved, or sealed under another key. */
+export const unsealBytes = (key: Buffer, sealed: Buffer, place: string): Buffer => {
+  const decipher = createDecipheriv(CIPHER, key, sealed.subarray(0, IV_BYTES))
+    .setAAD(Buffer.from(place))
+    .setAuthTag(sealed.subarray(-TAG_BYTES));
+  return Buffer.concat([decipher.update(sealed.subarray(IV_BYTES, -TAG_BYTES)), decipher.final()]);
+};
+
 /** `place` names row and column: at any other place the value cannot be read. */
 export const seal = (text: string, place: string, { newest }: Keyring): string => {
-  const iv = randomBytes(IV_BYTES);
-  const cipher = createCipheriv(CIPHER, keyOf(newest), iv).setAAD(Buffer.from(place));
-  const sealed = Buffer.concat([iv, cipher.update(text, "utf8"), cipher.final(), cipher.getAuthTag()]);
+  const sealed = sealBytes(keyOf(newest), Buffer.from(text), place);
   return `sealed:1:${fingerprintOf(newest)}:${sealed.toString("base64url")}`;
 };
 
@@ -46,12 +59,8 @@ export const unseal = (value: string, place: string, { accepted }: Keyring): str
       `it was sealed under the secret ${fingerprint}, which TRIBUTARY_SECRET does not list: put that one back and ` +
         "run tributary secrets rotate --yes before it goes",
     );
-  const bytes = Buffer.from(body, "base64url");
   try {
-    const decipher = createDecipheriv(CIPHER, keyOf(secret), bytes.subarray(0, IV_BYTES))
-      .setAAD(Buffer.from(place))
-      .setAuthTag(bytes.subarray(-TAG_BYTES));
-    return decipher.update(bytes.subarray(IV_BYTES, -TAG_BYTES), undefined, "utf8") + decipher.final("utf8");
+    return unsealBytes(keyOf(secret), Buffer.from(body, "base64url"), place).toString("utf8");
   } catch {
     throw new CannotUnseal(place, "it was changed, or moved from another row");
   }

@@ -6,9 +6,9 @@ import type { Wire } from "../../stream/wire.ts";
 
 /** What is published of one thing given; the wire must have been opened for the edge's topic. */
 export const messageOf = ({ to, record }: AnyFeed, wire: Wire, given: unknown): OutputMessage => {
-  const { at, data } = record(given);
+  const { at, receivedAt = at, data } = record(given);
   const position = { topic: to.name, partition: 0, offset: 0 };
-  const event = { id: to.idOf(data), key: to.keyOf(data), at, receivedAt: at, position, data };
+  const event = { id: to.idOf(data), key: to.keyOf(data), at, receivedAt, position, data };
   return { topic: to.name, key: event.key, value: wire.encode(to, event, null) };
 };
 

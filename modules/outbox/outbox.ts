@@ -2,8 +2,10 @@
 // order.
 
 import type { Pool, PoolClient } from "pg";
+import { hit } from "#failpoint";
 import { tryLockUntilCommit } from "../../infra/postgres/advisory-lock.ts";
 import { sql, transaction } from "../../infra/postgres/sql.ts";
+import type { StoredEvent } from "../../processors/admit/outbox/announced.ts";
 import type { DomainChanged, ReferenceChanged } from "../../schemas/generated.ts";
 import type { AnyFeed, AnyTopic, UnixMs } from "../../stream/flow.ts";
 import type { OutputMessage, Produce } from "../../stream/messages.ts";
@@ -13,14 +15,15 @@ import { pipeline } from "../../topology.ts";
 import { messageOf } from "../edges/feed.ts";
 import type { Waiting } from "../rollups/rollup-marks.ts";
 
-/** What goes to the log; its event id is made with the row. */
+/** What goes to the log. The id of an announcement is made with the row; an event has its own. */
 export type Announced =
   | {
       readonly topic: "reference.changes";
       readonly client_id: null;
       readonly record: Omit<ReferenceChanged, "event_id">;
     }
-  | { readonly topic: "domain.changes"; readonly client_id: number; readonly record: Omit<DomainChanged, "event_id"> };
+  | { readonly topic: "domain.changes"; readonly client_id: number; readonly record: Omit<DomainChanged, "event_id"> }
+  | { readonly topic: "events.raw"; readonly client_id: number; readonly record: StoredEvent };
 
 /** The edges that the relay feeds, by the topic that a row names. */
 const edges: ReadonlyMap<string, AnyFeed> = new Map(
@@ -80,6 +83,7 @@ export const relayOutbox = (pool: Pool, wire: Wire, produce: Produce, most = 500
       const { rows } = await tx.query<OutboxRow>(oldest, [most]);
       if (rows.length === 0) return 0;
       await produce(rows.map((row) => messageOfRow(wire, row)));
+      hit("outbox-produced");
       await tx.query(
         sql`update outbox set sent_at = clock_timestamp() where outbox_id = any (${rows.map((row) => row.outbox_id)})`,
       );

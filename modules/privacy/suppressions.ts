@@ -8,6 +8,7 @@ import { keepSnapshot, type Taken } from "../../infra/postgres/snapshot.ts";
 import { sql, transaction } from "../../infra/postgres/sql.ts";
 import type { UnixMs } from "../../stream/flow.ts";
 import type { Withholds } from "../../stream/messages.ts";
+import { eraseLeads } from "../leads/erase.ts";
 
 /**
  * An erasure waits this long between the commit of its rows and its first delete: then every writer
@@ -20,6 +21,7 @@ const POLL_MS = 1_000;
 
 /**
  * Adds subjects to the list, or moves the moment of one that is there on; none is ever taken off.
+ * The keys of their leads go with it, at once.
  * Resolves when it is committed: from then on every writer knows it within `knownWithinMs`.
  * `subject`: each of those that `subjectsOf` of domain/personal/suppression.ts makes.
  */
@@ -39,6 +41,7 @@ export const suppress = async (
         on conflict (client_id, kind, subject) do update set
           since = greatest(kept.since, excluded.since), reason = excluded.reason, actor = excluded.actor,
           revision = excluded.revision`);
+    await eraseLeads(tx, clientId, subjects);
   });
 };
 

@@ -104,7 +104,8 @@ const currencyOf = (
     ? (reference.client(client_id)?.currency ?? null)
     : null;
 
-const windowOf = (type: string, clientId: number, { reference }: AttributeFacts): number => {
+/** Days in which a click counts for an event of that type. */
+export const windowOf = (type: string, clientId: number, { reference }: Pick<AttributeFacts, "reference">): number => {
   const client = reference.client(clientId);
   return type === "install"
     ? (client?.install_window_days ?? defaultInstallDays)

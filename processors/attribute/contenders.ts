@@ -7,7 +7,7 @@ import { readerOf, Subject } from "../../domain/conditions/fields.ts";
 import { queryValueOf } from "../../domain/conditions/url-parts.ts";
 import type { CampaignPattern, Condition, Link, ReferenceAt } from "../../domain/reference/reference.ts";
 import { type Engagement, standingFault } from "../../domain/reference/standing.ts";
-import type { EventScored } from "../../schemas/generated.ts";
+import type { EventReceived, EventScored } from "../../schemas/generated.ts";
 import type { Recorded, UnixMs } from "../../stream/flow.ts";
 import type { AttributeFacts } from "./facts.ts";
 import type { Journey } from "./journey.ts";
@@ -39,9 +39,16 @@ export interface Contender {
 }
 
 /** What the contenders of one event are judged by. */
-export interface Case {
+export interface Case extends ClickCase {
   readonly input: Recorded<EventScored>;
   readonly facts: AttributeFacts;
+}
+/** What its own click is judged by. */
+export interface ClickCase {
+  readonly input: Pick<Recorded<unknown>, "at" | "receivedAt"> & {
+    readonly data: { readonly event: Pick<EventReceived, "client_id"> };
+  };
+  readonly facts: Pick<AttributeFacts, "reference" | "clickOf">;
   readonly windowDays: number;
 }
 
@@ -57,11 +64,7 @@ const timeFault = (clickedAt: UnixMs, at: UnixMs, windowDays: number): Fault | n
  * An event that carries a click id comes after its click, whatever the device's clock says: the
  * click must have been received first, and the window ends at the later of the two times.
  */
-const carriedFault = (
-  clickedAt: UnixMs,
-  { at, receivedAt }: Recorded<EventScored>,
-  windowDays: number,
-): Fault | null =>
+const carriedFault = (clickedAt: UnixMs, { at, receivedAt }: ClickCase["input"], windowDays: number): Fault | null =>
   clickedAt > receivedAt
     ? "click_after_conversion"
     : Math.max(at, clickedAt) - clickedAt > windowDays * dayMs
@@ -69,17 +72,17 @@ const carriedFault = (
       : null;
 
 /** Partner, campaign and link as they were at event time. */
-const statusFault = (to: Omit<Engagement, "client_id">, { input, facts }: Case): Fault | null =>
+const statusFault = (to: Omit<Engagement, "client_id">, { input, facts }: ClickCase): Fault | null =>
   standingFault({ ...to, client_id: input.data.event.client_id }, facts.reference, input.at);
 
 /**
  * The click id on the event. One whose MAC is good counts, also when its click event never arrived;
  * one of another client's link is no proof here.
  */
-export const clickOnEvent = (clickId: string, case_: Case): Contender =>
+export const clickOnEvent = (clickId: string, case_: ClickCase): Contender =>
   clickOf(clickId, case_, (clickedAt) => carriedFault(clickedAt, case_.input, case_.windowDays));
 
-const clickOf = (clickId: string, case_: Case, faultOf: (clickedAt: UnixMs) => Fault | null): Contender => {
+const clickOf = (clickId: string, case_: ClickCase, faultOf: (clickedAt: UnixMs) => Fault | null): Contender => {
   const { input, facts } = case_;
   const click = facts.clickOf(clickId);
   const link = click === null ? undefined : facts.reference.link(click.link_id);

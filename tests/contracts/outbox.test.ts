@@ -165,7 +165,7 @@ test("on the broker the reference topic is compacted, and readers find changes i
   const admin = await kafka.admin();
   const producer = kafka.producer();
   try {
-    expect(declared).toHaveLength(2);
+    expect(declared).toHaveLength(3);
     await admin.apply(declared);
     expect(await admin.plan(declared)).toEqual([]);
     names += 1;

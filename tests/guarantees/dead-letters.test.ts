@@ -1,53 +1,28 @@
 // Dead letters end to end, law C4: garbage and refused rows become letters that health counts;
 // mended, they come through once, also when the keeper is killed between sending and marking.
-import { type ChildProcess, spawn } from "node:child_process";
-import { closeSync, openSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { randomFrom } from "../../infra/runtime/random.ts";
 import { apps } from "../../modules/installation/product.ts";
+import { type ArmedApp, armedApp } from "../support/armed-app.ts";
 import { expectLaws } from "../support/e2e-laws.ts";
 import { eventsOf, newSeed, openJournal, post, type SentEvent } from "../support/e2e-load.ts";
-import { environmentOf, type Product, root, startProduct, until } from "../support/e2e-product.ts";
-import { freePort } from "../support/ingest.ts";
+import { type Product, startProduct, until } from "../support/e2e-product.ts";
 
 let product: Product;
-const keepers: ChildProcess[] = [];
+const keepers: ArmedApp[] = [];
 beforeAll(async () => {
   product = await startProduct(apps.filter(({ name }) => ["ingest", "worker-chain", "worker-money"].includes(name)));
 });
 afterAll(async () => {
-  for (const child of keepers) child.kill("SIGKILL");
+  await Promise.all(keepers.map(({ kill }) => kill()));
   await product?.clear();
 });
 
-/** Outside of the supervisor, which would start it again with the same failpoint. */
-const keeper = async (
-  failpoints: string,
-): Promise<{ readonly hits: () => string; readonly died: Promise<NodeJS.Signals | null> }> => {
-  const name = `keeper-${keepers.length}`;
-  const log = join(product.stack.home, `${name}.hits`);
-  const output = openSync(join(product.stack.home, "logs", `${name}.log`), "a");
-  const env = {
-    ...environmentOf(product.stack.home),
-    ...product.stack.env,
-    POSTGRES_ADMIN_URL: undefined,
-    OPS_PORT: String(await freePort()),
-    INSTANCE_NAME: name,
-    FAILPOINTS: failpoints,
-    FAILPOINT_LOG: log,
-  };
-  const child = spawn(process.execPath, ["--conditions=faults", "dist/apps/keeper/main.js"], {
-    cwd: root,
-    env,
-    stdio: ["ignore", output, output],
-  });
-  closeSync(output);
-  keepers.push(child);
-  return {
-    hits: () => readFileSync(log, "utf8"),
-    died: new Promise((resolve) => child.once("exit", (_code, signal) => resolve(signal))),
-  };
+const keeper = async (failpoints: string): Promise<ArmedApp> => {
+  const one = await armedApp(product, "keeper", failpoints);
+  keepers.push(one);
+  return one;
 };
 const dlq = async <T = any>(...args: readonly string[]): Promise<T> => {
   const { code, stdout, stderr } = await product.tributary("dlq", ...args, "--json").done;

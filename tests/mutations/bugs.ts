@@ -147,7 +147,17 @@ export const bugs: readonly Bug[] = [
     number: "10",
     says: "signature verified over re-serialised JSON",
     laws: ["signature"],
-    waitsFor: "leads",
+    edits: [
+      {
+        file: "domain/signature.ts",
+        find: ".update(bytes)",
+        plant: ".update(JSON.stringify(JSON.parse(bytes.toString())))",
+      },
+    ],
+    test: {
+      files: ["tests/processors/signature.test.ts"],
+      named: "the signature of the same JSON, written otherwise",
+    },
   },
   {
     number: "11",

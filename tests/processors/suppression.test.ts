@@ -56,6 +56,18 @@ test("an e-mail is found in props, in an address, as a person and as an identity
   expect(hidesAttributed(hides, { props: JSON.stringify({ email: identify.plain("somebody else") }) })).toBe(false);
 });
 
+test("a lead is found by the client's own id, also one whose key is that of its e-mail", () => {
+  const hides = erased("client_lead_id", "L-7");
+  const lead_key = leadKey({ emailHash: email, product: "loan", clientLeadId: "L-7" });
+  const lead = (id: unknown) =>
+    hidesAttributed(hides, { t: "lead_submit", lead_key, props: JSON.stringify({ email, client_lead_id: id }) });
+  expect([lead("L-7"), lead("L-8"), lead(7)]).toEqual([true, false, false]);
+  expect(hidesAttributed(hides, { t: "lead_submit", lead_key: null, props: "no JSON" })).toBe(false);
+  const shaped = erased("client_lead_id", "ana@shop.example");
+  const props = JSON.stringify({ client_lead_id: identify.plain("ana@shop.example") });
+  expect(hidesAttributed(shaped, { t: "lead_submit", lead_key: null, props }), "the log has it as its hash").toBe(true);
+});
+
 test("an e-mail is found in every form that was ever hashed, and one that was sent hashed by its key alone", () => {
   const full = "ＡＮＡ+a@shop.example";
   const hides = erased("email", full);

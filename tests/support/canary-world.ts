@@ -11,6 +11,7 @@ import { type Answer, asker } from "./ask.ts";
 import { type FreshDatabase, freshDatabase } from "./fresh-database.ts";
 import type { Rows } from "./from-contract.ts";
 import { owe, sell } from "./owe.ts";
+import { signatureOf } from "./push.ts";
 import { sharedStack } from "./shared-stack.ts";
 
 /** What a text or an amount tells, if it is shown. */
@@ -119,7 +120,12 @@ const saveUser = async (
     values (${`${name}@${PEOPLE}`}, ${name}, ${role}, ${more.partner ?? null}, ${more.clients ?? []}, 'en')`);
 };
 
-type Post = (path: string, body?: unknown, method?: string) => Promise<Record<string, any>>;
+type Post = (
+  path: string,
+  body?: unknown,
+  method?: string,
+  headers?: Readonly<Record<string, string>>,
+) => Promise<Record<string, any>>;
 
 /** What dashboards add up: a sale of today and a click, by the minute, the hour and the day. */
 const count = async (owner: Owner, { client, partner, campaign }: Omit<Rows, "ids">): Promise<void> => {
@@ -154,7 +160,14 @@ const fill = async (
     await post(`/api/clients/${client}/segments`, { code: "QZ", name: text("client") });
     const pixel = { allowed_domains: [`${text("client")}.example`] };
     await post(`/api/clients/${client}/pipeline/pixel-config`, pixel);
-    secrets.push((await post(`/api/clients/${client}/pixel-config/regenerate-secret`)).hmac_secret);
+    const { hmac_secret } = await post(`/api/clients/${client}/pixel-config/regenerate-secret`);
+    secrets.push(hmac_secret);
+    const lead = JSON.stringify({
+      ...{ client_lead_id: text("client"), first_name: text("client"), email: `${text("mail")}-l@people.example` },
+      ...{ product: text("client"), lead_value: money(revenue * 3n), further: text("client") },
+    });
+    const signature = { "x-svc-signature": signatureOf(hmac_secret, lead) };
+    await post(`/api/pixel/lead-submission?client_id=${client}`, lead, "POST", signature);
   }
   const partner = (
     await post("/api/partners", {
@@ -260,8 +273,8 @@ export const canaryWorld = async (
   const tokenOf = (name: string) => running.signed({ sub: `${name}@${PEOPLE}`, email: `${name}@${PEOPLE}`, exp: LATE });
   await saveUser(database.adminPool, { name: "maker", role: "admin" });
   const token = await tokenOf("maker");
-  const post: Post = async (path, body, method = "POST") => {
-    const asked = { method, token, ...(body !== undefined && { body }) };
+  const post: Post = async (path, body, method = "POST", headers = {}) => {
+    const asked = { method, token, headers, ...(body !== undefined && { body }) };
     let answer = await ask(path, asked);
     // A change of reference data has half a second, and a busy machine may take longer.
     for (let again = 0; answer.status === 503 && again < 20; again += 1) {

@@ -185,10 +185,11 @@ export const withListed = async (world: CanaryWorld, routes: readonly ServedRout
 const publicCalls = (route: ServedRoute, { rows, badTokens }: Pick<CanaryWorld, "rows" | "badTokens">) => {
   const { path, asked } = requestAt(route, rows.a, true)!;
   const base = { route, person: undefined, owner: null, variant: "public", path, asked };
-  const isService = route.auth === "service-token";
+  // A body that no client has signed.
+  const isClosed = route.auth === "service-token" || route.auth === "hmac";
   return Object.keys(badTokens)
-    .filter((caller) => !isService || caller !== "of a service")
-    .map((caller): Call => ({ ...base, caller, expected: isService ? "unauthorized" : "public" }));
+    .filter((caller) => route.auth !== "service-token" || caller !== "of a service")
+    .map((caller): Call => ({ ...base, caller, expected: isClosed ? "unauthorized" : "public" }));
 };
 
 /** The older form of the pixel's configuration shows an admin what a client signs with. */

@@ -36,6 +36,7 @@ export const askOf = (ports: AskPorts, arrived: Arrived): Ask => {
     params,
     query,
     body,
+    bytes: arrived.bytes?.length ?? 0,
     fields: fieldsOf(contract, role),
     checkVersion: (current) => checkVersion(expected, current),
     read: (work) =>

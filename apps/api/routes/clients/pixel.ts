@@ -19,7 +19,7 @@ import { type ApiPorts, type Ask, type Route, route, type Work } from "../../rou
 
 type ChangeAsk = Pick<Ask<typeof contracts.changePixel>, "params" | "body" | "checkVersion">;
 
-export const routes = ({ keyring }: Pick<ApiPorts, "keyring">): readonly Route[] => {
+export const routes = ({ keyring, leads }: Pick<ApiPorts, "keyring" | "leads">): readonly Route[] => {
   const withSecret = async (tx: PoolClient, clientId: number, config: SavedPixelConfig) => ({
     ...config,
     hmac_secret: (await clientSecretWithin(tx, clientId, keyring)) ?? null,
@@ -54,8 +54,8 @@ export const routes = ({ keyring }: Pick<ApiPorts, "keyring">): readonly Route[]
       }),
     ),
 
-    route(contracts.regenerateSecret, ({ write, params, user }) =>
-      write(async (work) => {
+    route(contracts.regenerateSecret, async ({ write, params, user }) => {
+      const reply = await write(async (work) => {
         const { tx } = work;
         const { name } = await openClient(work, params.id, ["name"]);
         const hmac_secret = newClientSecret();
@@ -73,8 +73,10 @@ export const routes = ({ keyring }: Pick<ApiPorts, "keyring">): readonly Route[]
         );
         await work.audit({ action: "secret.regenerated", client_id: params.id, entity: `client:${params.id}` });
         return { body: { hmac_secret } };
-      }),
-    ),
+      });
+      leads.forgetSecret(params.id);
+      return reply;
+    }),
   ];
 };
 

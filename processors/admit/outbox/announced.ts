@@ -1,0 +1,32 @@
+// The edges of the outbox: a row that a change has left becomes the record that announces it.
+import type { DomainChanged, EventReceived, ReferenceChanged } from "../../../schemas/generated.ts";
+import type { UnixMs } from "../../../stream/flow.ts";
+
+/** A row of the outbox; the id of its record was made with it. */
+export interface Announcement<Data extends { readonly event_id: string }> {
+  readonly event_id: string;
+  readonly written_at: UnixMs;
+  readonly record: Omit<Data, "event_id">;
+}
+
+export const referenceChange = ({ event_id, written_at, record }: Announcement<ReferenceChanged>) => ({
+  at: written_at,
+  data: { ...record, event_id },
+});
+
+export const domainChange = ({ event_id, written_at, record }: Announcement<DomainChanged>) => ({
+  at: written_at,
+  data: { ...record, event_id },
+});
+
+/** An event that was admitted before its row was written; its amount stands there as a text. */
+export interface StoredEvent {
+  readonly received_at: UnixMs;
+  readonly event: Omit<EventReceived, "value_minor"> & { readonly value_minor: string | null };
+}
+
+export const leadReceived = ({ record: { received_at, event } }: { readonly record: StoredEvent }) => ({
+  at: Math.min(event.ts, received_at),
+  receivedAt: received_at,
+  data: { ...event, value_minor: event.value_minor === null ? null : BigInt(event.value_minor) },
+});

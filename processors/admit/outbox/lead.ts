@@ -1,0 +1,98 @@
+// A signed lead becomes an event without personal data, and what of it is kept apart: the hashes by
+// which a person's leads are found.
+import { hash } from "node:crypto";
+import { leadIdOf, leadSubject } from "../../../domain/lead-key.ts";
+import { personalHashes } from "../../../domain/personal/personal-data.ts";
+import { personalForm } from "../../../domain/personal/personal-form.ts";
+import type { EventReceived } from "../../../schemas/generated.ts";
+import type { Refusal, UnixMs } from "../../../stream/flow.ts";
+import { admitEvent } from "../event.ts";
+import { type RequestFacts, requestTerms } from "../request-terms.ts";
+
+/** As a client's server sent it, its fields checked for their types; null and "" say nothing. */
+export interface SentLead {
+  readonly client_lead_id: string;
+  readonly email?: string | null | undefined;
+  readonly phone?: string | null | undefined;
+  readonly product?: string | null | undefined;
+  readonly stage?: string | null | undefined;
+  readonly lead_value?: number | string | null | undefined;
+  readonly currency?: string | null | undefined;
+  readonly svc_click_id?: string | null | undefined;
+  /** RFC 3339. */
+  readonly event_time?: string | null | undefined;
+}
+
+/** Keyed hashes of whom a lead names, the lead itself among them. */
+export interface LeadSubjects {
+  readonly lead: string;
+  readonly email: string | null;
+  readonly phone: string | null;
+}
+export type AdmittedLead =
+  | { readonly kind: "accepted"; readonly event: EventReceived; readonly subjects: LeadSubjects }
+  | { readonly kind: "refused"; readonly refusal: Refusal };
+
+const EMAIL = /^[^\s@]{1,64}@[^\s@]+\.[^\s@.]{2,}$/;
+const PHONE = /^\+?\d{7,15}$/;
+
+/**
+ * The SHA-256 of a value's form, as a browser would send it; undefined when it is no address or
+ * number: such a one is no key by which leads could meet.
+ */
+const hashedForm = (kind: "email" | "phone", given: string | null | undefined): string | undefined => {
+  if (!given) return undefined;
+  const form = personalForm(kind, given);
+  return (kind === "email" ? EMAIL : PHONE).test(form) ? hash("sha256", form, "hex") : undefined;
+};
+
+/** Also of what is no address: a request to erase names it as it was written. */
+const subjectOf = (
+  kind: "email" | "phone",
+  given: string | null | undefined,
+  { identify }: Pick<RequestFacts, "identify">,
+): string | null => (given?.trim() ? personalHashes(kind, given, identify)[0]! : null);
+
+/** Null and "" say nothing. */
+const present = (props: Readonly<Record<string, unknown>>): object =>
+  Object.fromEntries(
+    Object.entries(props).filter(([, value]) => value !== undefined && value !== null && value !== ""),
+  );
+
+/**
+ * Pure: the same lead is the same event. A refusal names the field as the sender wrote it. The
+ * device of a lead is its person, as far as it is known: several leads of one person are no flood
+ * of devices behind one click.
+ */
+export const admitLead = (lead: SentLead, receivedAt: UnixMs, facts: RequestFacts): AdmittedLead => {
+  const { client_lead_id, svc_click_id, event_time, product, stage, lead_value, currency } = lead;
+  const subject = leadSubject(client_lead_id);
+  const id = leadIdOf(facts.clientId, subject);
+  const email = hashedForm("email", lead.email);
+  const phone = hashedForm("phone", lead.phone);
+  const arrival = { receivedAt, sender: String(facts.clientId), address: null, header: () => undefined };
+  const terms = {
+    ...requestTerms({ mayBeBroken: false, mayHoldEmail: true }, arrival, facts),
+    ...{ source: "lead", isClientSide: false, batchId: null },
+  };
+  const given = {
+    event_id: id,
+    t: "lead_submit",
+    ts: event_time ? Date.parse(event_time) : receivedAt,
+    cid: facts.clientId,
+    did: `lead:${email ?? phone ?? subject}`,
+    svc_click_id,
+    props: present({ client_lead_id, email, phone, product, stage, lead_value, currency }),
+  };
+  const admitted = admitEvent(given, terms);
+  if (admitted.kind === "refused") {
+    const { field } = admitted.refusal;
+    const own = field === "ts" ? "event_time" : (field?.replace(/^props\./, "") ?? null);
+    return { kind: "refused", refusal: { ...admitted.refusal, field: own } };
+  }
+  return {
+    kind: "accepted",
+    event: admitted.data,
+    subjects: { lead: id, email: subjectOf("email", lead.email, facts), phone: subjectOf("phone", lead.phone, facts) },
+  };
+};

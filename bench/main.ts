@@ -6,6 +6,7 @@ const benches: Readonly<Record<string, string>> = {
   ingest:
     "how many events a second one ingest process takes, after the log's acknowledgement; a tutorial twin beside it",
   links: "how many visitors of tracking links one process sends on a second, and how long they wait at half of that",
+  leads: "how many signed leads a second one process of the platform API stores, and how long their senders wait",
   rollups: "what it costs to compute one touched minute again, by the number of events in its client's hour",
   pure:
     "what every pure step costs an event, as a multiple of JSON.parse of it; no servers (npm test " +

@@ -66,7 +66,7 @@ test.each(samples.filter(({ language }) => isHere(language)))(
 
 test("the one that npm start prints does too", async () => {
   const run = { apps: { api: { url: running().url } }, services: { kafka: {} } };
-  const line = head({ run: () => run as never, demo: demo as never })
+  const line = head({ run: () => run as never, demo: demo as never, shopUrl: "" })
     .split("\n")
     .find((text) => text.includes("lead-submission"))!;
   const { stdout } = await promisify(execFile)("sh", ["-c", line]);

@@ -24,8 +24,11 @@ const ofUrl = (url: string): string => {
 const askPostgres = async (): Promise<void> => {
   const { openPool } = await import("../../infra/postgres/sql.ts");
   const pool = openPool(addresses().postgresUrl, { name: "tributary-ops", max: 1, timeoutMs: ANSWER_MS });
-  await pool.query("select 1");
-  await pool.end();
+  try {
+    await pool.query("select 1");
+  } finally {
+    await pool.end();
+  }
 };
 
 const askRedis = async (): Promise<void> => {

@@ -413,4 +413,6 @@ test("all that one request may hold is there at once", { timeout: 120_000 }, asy
       (select count(*)::int from audit where client_id = ${body.client.id}) as audited`);
   // A mail for each link and invitation, and a row of the audit for everything.
   expect(rows).toEqual([{ mails: 1_100, audited: 1 + 200 + 1_000 + 100 + 1 + 100 }]);
+  // Mails leave in their order: those of other suites would wait behind these.
+  await owner.query("delete from mails where facts ->> 'name' = 'Large' or facts ->> 'clients' = 'Large'");
 });

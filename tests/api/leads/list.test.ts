@@ -19,13 +19,16 @@ const push = pusher(ask);
 let shop: Signer;
 let own: Signer;
 beforeAll(async () => {
-  const [first] = demo.clients as readonly { readonly id: number; readonly hmac_secret: string }[];
-  shop = { id: first!.id, secret: first!.hmac_secret };
-  const { id } = (await send("POST", "/api/clients", { name: "A shop", slug: fresh("leads") })).body;
-  own = { id, secret: (await send("POST", `/api/clients/${id}/pixel-config/regenerate-secret`)).body.hmac_secret };
-  await until("the client is in force", 10_000, async () =>
-    expect((await push(own, { client_lead_id: "in-force" })).status).toBe(200),
-  );
+  const signer = async (id: number): Promise<Signer> => {
+    const { body } = await send("POST", `/api/clients/${id}/pixel-config/regenerate-secret`);
+    return { id, secret: body.hmac_secret };
+  };
+  shop = await signer(demo.clients[0].id);
+  own = await signer((await send("POST", "/api/clients", { name: "A shop", slug: fresh("leads") })).body.id);
+  await until("the clients and their secrets are in force", 10_000, async () => {
+    for (const client of [own, shop])
+      expect((await push(client, { client_lead_id: fresh("in-force") })).status).toBe(200);
+  });
 });
 const pathOf = ({ id }: Signer, query = ""): string => `/api/clients/${id}/lead-submissions?${query}`;
 const pushed = async (client: Signer, lead: object): Promise<string> => {

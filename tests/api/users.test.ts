@@ -43,6 +43,7 @@ describe("a user", () => {
         before: null,
         after: { name: "redacted", role: "viewer", partner_id: null, client_ids: [], status: "active", locale: "en" },
       },
+      { action: "user.bound", before: null, after: { issuer: expect.any(String) } },
     ]);
   });
 
@@ -79,6 +80,7 @@ describe("a user", () => {
     });
     expect((await ask("/api/clients", { token })).status).toBe(200);
     expect((await auditOf(id)).slice(1)).toMatchObject([
+      { action: "user.bound" },
       {
         before: { role: "viewer", client_ids: [] },
         after: { role: "client_manager", client_ids: [client.id] },

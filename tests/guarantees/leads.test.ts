@@ -109,10 +109,12 @@ test("a lead whose processes die at each step is one lead, one event and one cre
     expect(merged?.merged_into).not.toBeNull();
     expect(merged).toBeDefined();
   });
-  expect(await credits()).toEqual([
-    { lead: "L-1", status: "credited" },
-    { lead: "L-2", status: "credited" },
-  ]);
+  await until("both leads are credited", 60_000, async () =>
+    expect(await credits()).toEqual([
+      { lead: "L-1", status: "credited" },
+      { lead: "L-2", status: "credited" },
+    ]),
+  );
   expect(await count("select count(*)::int as count from conversions where event_type = 'lead_submit'")).toBe(2);
   const words = ["ana@leads", "ANA@leads"];
   for (const topic of ["events.raw", "domain.changes", "claims"]) {

@@ -80,11 +80,11 @@ describe("a user", () => {
     });
     expect((await ask("/api/clients", { token })).status).toBe(200);
     expect((await auditOf(id)).slice(1)).toMatchObject([
-      { action: "user.bound" },
       {
         before: { role: "viewer", client_ids: [] },
         after: { role: "client_manager", client_ids: [client.id] },
       },
+      { action: "user.bound" },
       { before: { status: "active" }, after: { status: "disabled" } },
       { before: { role: "client_manager" }, after: { role: "viewer", client_ids: [] } },
     ]);

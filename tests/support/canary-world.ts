@@ -244,7 +244,10 @@ const plan = async (post: Post, rows: CanaryWorld["rows"]): Promise<void> => {
   }
 };
 
-/** Reads are audited, mails leave on their own, and processes say which secrets they hold. */
+/**
+ * Reads are audited, mails leave on their own, and processes say which secrets they hold; when a
+ * token was used is written a little later.
+ */
 const stateOf = async (owner: pg.Pool): Promise<string> => {
   const { rows } = await owner.query<{ name: string }>(
     `select relname as name from pg_class where relnamespace = 'public'::regnamespace and relkind in ('r', 'p')
@@ -252,7 +255,7 @@ const stateOf = async (owner: pg.Pool): Promise<string> => {
   );
   const parts = rows.map(
     ({ name }) => `select '${name}' as name, count(*)::int as n, md5(string_agg(md5(t::text), '' order by t::text)) as h
-      from "${name}" t`,
+      from (select to_jsonb(kept) - 'last_used_at' as t from "${name}" kept) all_of_it`,
   );
   return JSON.stringify((await owner.query(parts.join(" union all "))).rows);
 };

@@ -150,7 +150,7 @@ export const conservation: readonly Law[] = [
     },
   },
   missing("C5", "pixel answers = stored + duplicate + dead letter + refused", "the pixel"),
-  missing("C6", "302 answers = clicks stored + dead letters + filtered", "the redirect"),
+  elsewhere("C6", "302 answers = clicks stored + dead letters + filtered", "tests/edges/links-http.test.ts"),
   {
     id: "C7",
     says: "by client and day the rollups say what the rows say",
@@ -258,5 +258,5 @@ export const tenants: readonly Law[] = [
     },
   },
   elsewhere("T2", "row-level security is forced on every tenant table", "tests/contracts/row-level-security.test.ts"),
-  missing("T3", "interleaved tenant requests do not bleed", "the platform API"),
+  elsewhere("T3", "interleaved tenant requests do not bleed", "tests/api/proof/interleaved.test.ts"),
 ];

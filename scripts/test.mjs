@@ -1,5 +1,5 @@
-// `npm test`: installs and compiles what is missing, then every suite; ends with "N passed, N
-// failed". --fast: only what needs no server.
+// `npm test`: installs and compiles what is missing, then every suite; ends with a line for each
+// failure and with "N passed, N failed". --fast: only what needs no server.
 // Anything else is handed to vitest, e.g. npm test -- tests/guarantees -t "kill -9"
 import { spawn, spawnSync } from "node:child_process";
 import { createInterface } from "node:readline";
@@ -15,23 +15,31 @@ const run = (args) => {
 
 /**
  * Runs some projects; their lines pass through, under a name where several runs share the screen.
+ * What tests/support/count-reporter.ts writes at the end is kept for the end of all.
  */
 const suites = (projects, name) =>
   new Promise((resolve) => {
     const args = [...vitest, ...projects.flatMap((project) => ["--project", project])];
     const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "pipe"] });
     const counts = { passed: 0, failed: 0, skipped: 0 };
+    const failures = [];
     const pass = (stream, to) =>
       createInterface({ input: stream }).on("line", (line) => {
         const last = /^(\d+) passed, (\d+) failed(?:, (\d+) skipped)?$/.exec(line);
-        if (last === null) to.write(name === undefined ? `${line}\n` : `${name.padEnd(10)} | ${line}\n`);
-        else [counts.passed, counts.failed, counts.skipped] = last.slice(1).map((count) => Number(count ?? 0));
+        if (last !== null)
+          [counts.passed, counts.failed, counts.skipped] = last.slice(1).map((count) => Number(count ?? 0));
+        else if (line.startsWith("FAILED ")) failures.push(line);
+        else to.write(name === undefined ? `${line}\n` : `${name.padEnd(10)} | ${line}\n`);
       });
     pass(child.stdout, process.stdout);
     pass(child.stderr, process.stderr);
-    child.once("close", (code) =>
-      resolve({ ...counts, failed: code !== 0 && counts.failed === 0 ? 1 : counts.failed }),
-    );
+    child.once("close", (code, signal) => {
+      if (code !== 0 && counts.failed === 0) {
+        counts.failed = 1;
+        failures.push(`FAILED ${projects.join(", ")}: ended by ${signal ?? `code ${code}`} before its results`);
+      }
+      resolve({ ...counts, failures });
+    });
   });
 
 /**
@@ -54,8 +62,10 @@ if (isFast || rest.length > 0) run([...vitest, ...(isFast ? ["--project", "fast"
 else {
   const first = await suites(["fast", "thorough", "gate"]);
   const others = await withServers();
-  const sum = (count) => [first, ...others].reduce((total, one) => total + one[count], 0);
+  const runs = [first, ...others];
+  const sum = (count) => runs.reduce((total, one) => total + one[count], 0);
   const skipped = sum("skipped");
-  console.log(`\n${sum("passed")} passed, ${sum("failed")} failed${skipped > 0 ? `, ${skipped} skipped` : ""}`);
+  console.log(["", ...runs.flatMap(({ failures }) => failures)].join("\n"));
+  console.log(`${sum("passed")} passed, ${sum("failed")} failed${skipped > 0 ? `, ${skipped} skipped` : ""}`);
   process.exitCode = sum("failed") > 0 ? 1 : 0;
 }

@@ -1,25 +1,68 @@
-// Ends a run with the one line that scripts and people look for: N passed, N failed.
-import type { Reporter, TestModule } from "vitest/node";
+// Ends a run with what scripts and people look for: a line for each failure, then N passed, N
+// failed. They stand last, because of a remote run often only the end is shown.
+import { relative } from "node:path";
+import { stripVTControlCharacters } from "node:util";
+import type { Reporter, SerializedError, TestCase, TestModule, TestSuite } from "vitest/node";
 
+/** Characters of a message, and of the lines in which two values differ. */
+const LONGEST = 300;
 const counts = { passed: 0, failed: 0, skipped: 0 };
+const failures: string[] = [];
+
+const asLine = (text: string): string => {
+  const line = stripVTControlCharacters(text).replaceAll(/\s+/g, " ").trim();
+  return line.length > LONGEST ? `${line.slice(0, LONGEST)} ...` : line;
+};
+
+/** The lines of a diff that differ, without its legend. */
+const differing = (diff: string): string =>
+  stripVTControlCharacters(diff)
+    .split("\n")
+    .filter((line) => /^[+-] (?!Expected$|Received$)/.test(line))
+    .join("\n");
+
+/** The message (with its seed, where it has one), its cause, what differs, and the place. */
+const reasonOf = (error: SerializedError): string => {
+  const { message, cause, diff, stacks } = error;
+  const place = stacks?.at(-1);
+  return [
+    asLine(message),
+    ...(cause === undefined || cause === null ? [] : [`(cause: ${asLine(cause.message)})`]),
+    ...(typeof diff === "string" ? [asLine(differing(diff))] : []),
+    ...(place === undefined ? [] : [`(${relative("", place.file)}:${place.line})`]),
+  ].join(" ");
+};
+
+const fail = (names: readonly string[], errors: readonly SerializedError[]): void => {
+  counts.failed += 1;
+  const [first] = errors;
+  failures.push(`${names.join(" > ")}: ${first === undefined ? "no error was given" : reasonOf(first)}`);
+};
+
+const namesOf = (of: TestCase | TestSuite | TestModule): readonly string[] => {
+  const module = of.type === "module" ? of : of.module;
+  return [of.project.name, module.relativeModuleId, ...(of.type === "module" ? [] : [of.fullName])];
+};
 
 // After vitest's own summary, which is written last. A run that fails without a failed test (a
-// set-up that threw) has not passed either.
+// set-up of the whole project that threw) has not passed either.
 process.once("exit", (code) => {
-  const failed = counts.failed === 0 && code !== 0 ? 1 : counts.failed;
-  process.stdout.write(
-    `\n${counts.passed} passed, ${failed} failed${counts.skipped > 0 ? `, ${counts.skipped} skipped` : ""}\n`,
-  );
+  if (counts.failed === 0 && code !== 0) fail(["the run"], [{ message: `ended with code ${code}` }]);
+  const { passed, failed, skipped } = counts;
+  const lines = failures.map((failure) => `FAILED ${failure}\n`).join("");
+  process.stdout.write(`\n${lines}${passed} passed, ${failed} failed${skipped > 0 ? `, ${skipped} skipped` : ""}\n`);
 });
 
 export default class CountReporter implements Reporter {
-  onTestRunEnd(modules: readonly TestModule[], unhandledErrors: readonly unknown[]): void {
-    counts.failed += unhandledErrors.length;
+  onTestRunEnd(modules: readonly TestModule[], unhandledErrors: readonly SerializedError[]): void {
+    for (const error of unhandledErrors) fail(["outside of a test"], [error]);
     for (const module of modules) {
-      if (module.errors().length > 0) counts.failed += 1;
+      for (const group of [module, ...module.children.allSuites()])
+        if (group.errors().length > 0) fail(namesOf(group), group.errors());
       for (const test of module.children.allTests()) {
-        const { state } = test.result();
-        counts[state === "passed" || state === "failed" ? state : "skipped"] += 1;
+        const { state, errors = [] } = test.result();
+        if (state === "failed") fail(namesOf(test), errors);
+        else counts[state === "passed" ? "passed" : "skipped"] += 1;
       }
     }
   }

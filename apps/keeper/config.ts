@@ -15,6 +15,9 @@ const names = [
     "RESTART_COMMAND",
     "TRIBUTARY_HOME",
     "TRIBUTARY_SECRET",
+    "GEOIP_CITY_DB",
+    "GEOIP_ASN_DB",
+    "NETWORKS_FILE",
   ] as const),
 ] as const;
 export type Config = Environment<(typeof names)[number]>;

@@ -6,6 +6,7 @@ import { sql, transaction } from "../../infra/postgres/sql.ts";
 import { Unavailable } from "../../infra/runtime/errors.ts";
 import type { Keyring } from "../../infra/runtime/keyring.ts";
 import type { Log } from "../../infra/runtime/log.ts";
+import { Refused } from "../../infra/runtime/refused.ts";
 import { type Clock, retry, systemClock } from "../../infra/runtime/timing/retry.ts";
 import type { UnixMs } from "../../stream/flow.ts";
 
@@ -72,6 +73,20 @@ export const refuseOtherPepper = (pool: pg.Pool, keyring: Keyring): Promise<void
     },
     { isReadOnly: true },
   );
+
+/**
+ * For what verifies click ids of others: throws Refused when this process was started before the
+ * newest secret, for links signed under it would seem to be forged.
+ */
+export const refuseWithoutNewest = async (pool: pg.Pool, keyring: Keyring): Promise<void> => {
+  const newest = (await knownSecrets(pool)).secrets.at(-1);
+  const own = [...keyring.accepted, keyring.pepper].map(fingerprintOf);
+  if (newest !== undefined && !own.includes(newest.fingerprint))
+    throw new Refused(
+      `TRIBUTARY_SECRET: another process uses the secret ${newest.fingerprint}, which this one does not know: start ` +
+        "it again with the list of all secrets (docs/runbooks/rotate-secrets.md)",
+    );
+};
 
 export interface InstallationSecrets {
   /** Throws Unavailable until Postgres has said that it is the installation's. */

@@ -8,7 +8,7 @@ import type { Move, MovedPartition, MovePlan } from "./plan.ts";
 import type { Planned } from "./plan-token.ts";
 
 const role = "tributary_keeper";
-export const moveKinds = ["rewind", "relearn", "replay"] as const;
+export const moveKinds = ["rewind", "relearn", "replay", "reprocess"] as const;
 export const moveStates = ["queued", "running", "completed", "failed", "refused"] as const;
 type MoveState = (typeof moveStates)[number];
 
@@ -110,6 +110,8 @@ export interface TakenMove {
   readonly request: Move;
   readonly actor: string;
   readonly is_held: boolean;
+  /** Of reprocessing: decisions are under way. */
+  readonly is_begun: boolean;
   readonly fence: bigint;
 }
 
@@ -148,7 +150,7 @@ export const takeMove = async (pool: Pool, owner: string): Promise<TakenMove | u
             where replay_id is null
               and (status = 'queued' or (status = 'running' and lease_until < clock_timestamp()))
             order by coalesce(lease_until, created_at) limit 1 for update skip locked)
-          returning operation_id, request, actor, is_held, fence`)
+          returning operation_id, request, actor, is_held, is_begun, fence`)
       ).rows[0],
     { role },
   );
@@ -158,6 +160,8 @@ interface Change {
   readonly status?: MoveState;
   readonly verdict?: string;
   readonly is_held?: boolean;
+  readonly is_begun?: boolean;
+  readonly difference?: object;
   readonly done?: number;
   readonly total?: number;
   readonly step?: string;
@@ -177,9 +181,12 @@ export const reportMove = (
     null,
     async (tx) => {
       const { status = null, verdict = null, is_held = null, done = null, total = null, step = null } = change;
+      const { is_begun = null, difference } = change;
       const { rowCount } = await tx.query(sql`
         update moves set status = coalesce(${status}, status), verdict = coalesce(${verdict}, verdict),
-          is_held = coalesce(${is_held}, is_held), done = coalesce(${done}, done), total = coalesce(${total}, total),
+          is_held = coalesce(${is_held}, is_held), is_begun = coalesce(${is_begun}, is_begun),
+          difference = coalesce(${difference === undefined ? null : JSON.stringify(difference)}::jsonb, difference),
+          done = coalesce(${done}, done), total = coalesce(${total}, total),
           step = coalesce(${step}, step), lease_until = clock_timestamp() + ${LEASE},
           finished_at = case when ${status}::text is null then finished_at else clock_timestamp() end
         where operation_id = ${operation_id} and fence = ${fence} and status = 'running'`);
@@ -187,6 +194,14 @@ export const reportMove = (
     },
     { role },
   );
+
+/** Another keeper has taken the move over: it ends what is left. */
+class MoveLost extends Error {
+  readonly verdict = "transient";
+}
+export const expectOurs = async (report: Promise<boolean>): Promise<void> => {
+  if (!(await report)) throw new MoveLost("another keeper has this move by now");
+};
 
 /** For the next keeper, this one among them, after some seconds. */
 export const leaveMove = async (
@@ -237,6 +252,7 @@ export const moveRows = ({ operation_id, move, status }: MoveFilter): RowsQuery 
       created_at: sql`m.created_at`,
       started_at: sql`coalesce(r.started_at, m.started_at)`,
       finished_at: sql`coalesce(r.ended_at, m.finished_at)`,
+      difference: sql`m.difference`,
       plan: sql`m.plan`,
       subject: sql`m.subject`,
     },

@@ -17,6 +17,7 @@ import {
 import { planReplay } from "../replays/plan.ts";
 import { openReplays } from "../replays/replays.ts";
 import { replayableSinks } from "../replays/report.ts";
+import { planReprocess, type Reprocess } from "./reprocess-plan.ts";
 
 /** A move as it is kept: what is asked for does not depend on when it is read. */
 export type Move =
@@ -38,7 +39,8 @@ export type Move =
       /** Null: to the end that the log has when it begins. */
       readonly to: UnixMs | null;
       readonly reason: string;
-    };
+    }
+  | Reprocess;
 
 /** A part of the log that is read again: [from, to). */
 export interface MovedPartition {
@@ -70,6 +72,7 @@ export type PlanSources = Omit<Rewinding, "audit">;
 export const planMove = (sources: PlanSources, move: Move, now: UnixMs): Promise<MovePlan> => {
   if (move.move === "rewind") return planRewinding(sources, move);
   if (move.move === "relearn") return planRelearning(sources, move);
+  if (move.move === "reprocess") return planReprocess(sources, move);
   return planReplaying(sources, move, now);
 };
 

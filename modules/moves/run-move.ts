@@ -7,8 +7,10 @@ import { relearnable, relearnPorts } from "../groups/relearning.ts";
 import { type Holds, RewindRefused, rewindGroup } from "../groups/rewind.ts";
 import { findGroup, type Rewinding, refuseBehind, rewindPorts } from "../groups/rewinding.ts";
 import { type OperationPorts, resumeOperation } from "../operations/operations.ts";
-import { reportMove, type TakenMove } from "./moves.ts";
+import { auditOf as auditOfReprocess } from "../reprocess/running/apply.ts";
+import { expectOurs, reportMove, type TakenMove } from "./moves.ts";
 import { type Move, rewindToOf } from "./plan.ts";
+import { settingsOf } from "./reprocess-plan.ts";
 
 export interface RunPorts {
   readonly rewinding: Rewinding;
@@ -20,7 +22,7 @@ export interface RunPorts {
   readonly onStep: (text: string) => void;
   readonly onProgress: (done: number, total: number) => void;
 }
-type Moved = Exclude<Move, { readonly move: "replay" }>;
+type Moved = Exclude<Move, { readonly move: "replay" | "reprocess" }>;
 
 /** What the audit knows the move by. */
 const auditOf = ({ request, actor }: TakenMove, group: string) => ({
@@ -104,17 +106,16 @@ const watching = (
   };
 };
 
-/** Another keeper has taken the move over: it ends what is left. */
-class MoveLost extends Error {
-  readonly verdict = "transient";
-}
-const expectOurs = async (report: Promise<boolean>): Promise<void> => {
-  if (!(await report)) throw new MoveLost("another keeper has this move by now");
-};
-
 const verdictOf = (detail: object): string => {
   const { seconds } = detail as { readonly seconds?: number };
   return `all of it was read again${seconds === undefined ? "" : `, followed for ${seconds.toFixed(1)} s`}`;
+};
+
+/** A comparison has done nothing that the audit keeps. */
+const auditOfMove = (taken: TakenMove) => {
+  const request = taken.request as Exclude<Move, { readonly move: "replay" }>;
+  if (request.move !== "reprocess") return auditOf(taken, request.target);
+  return request.writes === null ? undefined : auditOfReprocess(settingsOf(request), taken.actor);
 };
 
 /** Writes down how a move ended that was not completed: the audit first. */
@@ -124,8 +125,7 @@ export const endMove = async (
   status: "failed" | "refused",
   problem: string,
 ): Promise<void> => {
-  await resumeOperation(audit, taken.operation_id, auditOf(taken, (taken.request as Moved).target)).end(status, {
-    problem,
-  });
+  const kept = auditOfMove(taken);
+  if (kept !== undefined) await resumeOperation(audit, taken.operation_id, kept).end(status, { problem });
   await reportMove(pool, taken, { status, verdict: problem.slice(0, 500) });
 };

@@ -6,6 +6,7 @@ import { derive } from "../../domain/derive.ts";
 import { openRegistry } from "../../infra/avro/registry.ts";
 import { openWire } from "../../infra/avro/wire.ts";
 import { type Admin, openKafka, type Producer } from "../../infra/kafka/kafka.ts";
+import { keyringOf } from "../../infra/runtime/keyring.ts";
 import { until } from "../../infra/runtime/timing/until.ts";
 import { createUser, withUsers } from "../../modules/access/users.ts";
 import { type Planned, planToken } from "../../modules/moves/plan-token.ts";
@@ -65,6 +66,13 @@ const openKeeper = () => {
     POSTGRES_URL: env.POSTGRES_URL!,
     REDIS_URL: env.REDIS_URL!,
     KAFKA_TOPIC_PREFIX: "",
+    SCHEMA_REGISTRY_URL: env.SCHEMA_REGISTRY_URL!,
+    CLICKHOUSE_URL: env.CLICKHOUSE_URL!,
+    OBJECT_STORE_URL: env.OBJECT_STORE_URL!,
+    TRIBUTARY_SECRET: keyringOf(env.TRIBUTARY_SECRET!),
+    GEOIP_CITY_DB: env.GEOIP_CITY_DB!,
+    GEOIP_ASN_DB: env.GEOIP_ASN_DB!,
+    NETWORKS_FILE: env.NETWORKS_FILE!,
   };
   return openMoves({ config, topology: pipeline, kafka, registry, produce: producer.send, log });
 };

@@ -5,6 +5,8 @@ import { openPool } from "../../infra/postgres/sql.ts";
 import { apps } from "../../modules/installation/product.ts";
 import type { ReferenceChanges } from "../../modules/reference/records.ts";
 import { writeReference } from "../../modules/reference/writer.ts";
+import { type RunningApi, startApi } from "../support/api.ts";
+import { asker } from "../support/ask.ts";
 import { crediting } from "../support/builders.ts";
 import { environmentOf, type Product, spawned, startProduct, until } from "../support/e2e-product.ts";
 import { type Shop, shopOf } from "../support/e2e-shop.ts";
@@ -12,13 +14,22 @@ import { type Shop, shopOf } from "../support/e2e-shop.ts";
 let product: Product;
 let shop: Shop;
 let partners: readonly number[];
+let running: RunningApi;
+let token: string;
 beforeAll(async () => {
-  const needed = ["ingest", "worker-chain", "worker-money"];
+  const needed = ["ingest", "worker-chain", "worker-money", "keeper"];
   product = await startProduct(apps.filter(({ name }) => needed.includes(name)));
   shop = shopOf(product, "casa-verde");
   ({ partners } = shop);
+  running = await startApi(product.stack.env);
+  token = await running.token("admin@demo.tributary.test");
 });
-afterAll(() => product?.clear());
+afterAll(async () => {
+  await running?.close();
+  await product?.clear();
+});
+const ask = asker(() => running.url);
+const post = (path: string, body: object) => ask(path, { method: "POST", token, body });
 
 /** Resolves when it is what workers know. */
 const saved = async (changes: ReferenceChanges) => {
@@ -64,6 +75,9 @@ test("a run that cannot begin ends, with the reason", async () => {
   clearTimeout(late);
 });
 
+/** The rule of these tests. */
+let rule: number;
+
 test("a wrong rule is seen through, set right by decisions, and set right once", async () => {
   const [good, wrong] = [partners[0]!, partners[1]!];
   const when = {
@@ -72,15 +86,17 @@ test("a wrong rule is seen through, set right by decisions, and set right once",
       { field: "url.path", op: "eq", value: "/abril" },
     ],
   } as const;
-  const change = await saved({
-    rules: [{ rule_id: -1, client_id: shop.id, name: "Abril", priority: 9, when, ...crediting(wrong) }],
-  } as unknown as ReferenceChanges);
+  rule = (
+    await saved({
+      rules: [{ rule_id: -1, client_id: shop.id, name: "Abril", priority: 9, when, ...crediting(wrong) }],
+    } as unknown as ReferenceChanges)
+  ).idOf("rules", -1);
   await shop.send([shop.purchase("R-1", "ABRIL"), shop.purchase("R-2", "ABRIL"), shop.purchase("R-3"), visit(1)]);
   await until("the wrong partner has earned", 30_000, async () => expect(await earned()).toHaveLength(1));
   await until("everything is stored", 30_000, async () => expect(await current()).toHaveLength(4));
   const before = await earned();
   expect(before).toMatchObject([{ partner_id: wrong }]);
-  await saved({ rules: [{ rule_id: change.idOf("rules", -1), ...crediting(good) }] } as unknown as ReferenceChanges);
+  await saved({ rules: [{ rule_id: rule, ...crediting(good) }] } as unknown as ReferenceChanges);
 
   const shown = await reprocess();
   expect(shown).toMatchObject({ code: 0 });
@@ -125,4 +141,62 @@ test("a wrong rule is seen through, set right by decisions, and set right once",
     "succeeded",
   ]);
   expect(operations[0]!.detail).toContain('"decisions":3');
+}, 180_000);
+
+const isOver = (id: string) =>
+  until("the operation is over", 60_000, async () => {
+    const { body } = await ask(`/api/operations/${id}`, { token });
+    if (body.finished_at === null) throw new Error(JSON.stringify(body));
+    return body;
+  });
+
+test("over the platform API a keeper compares, and writes what it found once, though it is killed", async () => {
+  const [good, wrong] = [partners[0]!, partners[1]!];
+  const before = await earned();
+  expect(before).toMatchObject([{ partner_id: good }]);
+  await saved({ rules: [{ rule_id: rule, ...crediting(wrong) }] } as unknown as ReferenceChanges);
+  const asked = {
+    ...{ move: "reprocess", from: new Date(Date.now() - 3_600_000).toISOString(), client_id: shop.id },
+    reason: "it was right before",
+  };
+  const planned = await post("/api/operations/plan", asked);
+  expect([planned.status, planned.body.problem, planned.body.nodes], planned.text).toEqual([200, null, ["attribute"]]);
+  expect(planned.body.records).toBeGreaterThan(3);
+  for (const [more, pointer] of [
+    [{ client_id: 2_000_000_000 }, "/client_id"],
+    [{ from: new Date(Date.now() + 60_000).toISOString() }, "/from"],
+    [{ stage: "settle" }, "/stage"],
+  ] as const)
+    expect((await post("/api/operations/plan", { ...asked, ...more })).body.errors[0].pointer).toBe(pointer);
+
+  const compared = await post("/api/operations", { plan_token: planned.body.plan_token });
+  expect(compared.status, compared.text).toBe(202);
+  const found = await isOver(compared.body.id);
+  expect(found).toMatchObject({
+    move: "reprocess",
+    status: "completed",
+    verdict: expect.stringContaining("nothing was"),
+  });
+  expect(found.difference).toMatchObject({ decisions: 3, about_sales: 2, closed_months: [], further_money: 0 });
+  expect(found.difference.conversions.moved).toEqual([{ from_partner: good, to_partner: wrong, lines: 2 }]);
+  expect(found.difference.money.map(({ partner_id }: { partner_id: number }) => partner_id).sort()).toEqual(
+    [good, wrong].sort(),
+  );
+  expect(await earned()).toEqual(before);
+
+  const { body: begun, status } = await post("/api/operations", { plan_token: found.plan_token });
+  expect(status, JSON.stringify(begun)).toBe(202);
+  await product.replaced("keeper", 60_000);
+  const written = await isOver(begun.id);
+  expect(written).toMatchObject({ status: "completed", difference: null, plan_token: null });
+  await until("the ledger is as it was asked for", 30_000, async () =>
+    expect(await earned()).toMatchObject([{ partner_id: wrong }]),
+  );
+  const again = await post("/api/operations", { plan_token: found.plan_token });
+  expect([again.status, again.body.code, again.body.operation_id]).toEqual([409, "plan_used", begun.id]);
+  const operations = (await product.read<{ operation_id: string; phase: string }>("operations"))
+    .map((one) => one.event().data)
+    .filter(({ operation_id }) => operation_id === begun.id);
+  expect(operations.at(-1)!.phase).toBe("succeeded");
+  expect(operations.filter(({ phase }) => phase === "succeeded")).toHaveLength(1);
 }, 180_000);

@@ -16,6 +16,8 @@ import { HeldElsewhere } from "../../../modules/groups/group-holds.ts";
 import { type Rewinding, RewindRefused } from "../../../modules/groups/rewinding.ts";
 import { leaveMove, RENEWED_EVERY_MS, reportMove, type TakenMove, takeMove } from "../../../modules/moves/moves.ts";
 import { endMove, runMove } from "../../../modules/moves/run-move.ts";
+import { runReprocess } from "../../../modules/moves/run-reprocess.ts";
+import { type Installation, openReprocessing } from "../../../modules/reprocess/running/open.ts";
 import type { Topology } from "../../../stream/flow.ts";
 import type { Produce } from "../../../stream/messages.ts";
 import type { Wire } from "../../../stream/wire.ts";
@@ -31,13 +33,33 @@ const AGAIN_SECONDS = 5;
 class Leaving extends Error {}
 
 export interface MoveSettings {
-  readonly config: Pick<Config, "INSTANCE_NAME" | "POSTGRES_URL" | "REDIS_URL" | "KAFKA_TOPIC_PREFIX">;
+  readonly config: Pick<
+    Config,
+    | "INSTANCE_NAME"
+    | "POSTGRES_URL"
+    | "REDIS_URL"
+    | "KAFKA_TOPIC_PREFIX"
+    | "SCHEMA_REGISTRY_URL"
+    | "CLICKHOUSE_URL"
+    | "OBJECT_STORE_URL"
+    | "TRIBUTARY_SECRET"
+    | "GEOIP_CITY_DB"
+    | "GEOIP_ASN_DB"
+    | "NETWORKS_FILE"
+  >;
   readonly topology: Topology;
   readonly kafka: Kafka;
   readonly registry: ReturnType<typeof openRegistry>;
   readonly produce: Produce;
   readonly log: Pick<Log, "info" | "warn">;
 }
+
+/** What reprocessing opens for itself, and closes when it is over. */
+const installationOf = ({ config, kafka, log }: MoveSettings): Installation => ({
+  ...{ kafka, log, registryUrl: config.SCHEMA_REGISTRY_URL, topicPrefix: config.KAFKA_TOPIC_PREFIX },
+  ...{ clickhouseUrl: config.CLICKHOUSE_URL, objectStoreUrl: config.OBJECT_STORE_URL },
+  ...{ keyring: config.TRIBUTARY_SECRET, files: config },
+});
 
 /**
  * With connections of its own: a move holds one for as long as it takes. A run takes a move and
@@ -67,6 +89,7 @@ export const openMoves = (settings: MoveSettings): Resource<Schedule> => {
   const start = (taken: TakenMove, opened: Rewinding): void => {
     const going = carryOut(taken, {
       rewinding: opened,
+      installation: installationOf(settings),
       redis,
       prefix: `${config.KAFKA_TOPIC_PREFIX}memory`,
       closing,
@@ -101,6 +124,7 @@ export const openMoves = (settings: MoveSettings): Resource<Schedule> => {
 
 interface Carrying {
   readonly rewinding: Rewinding;
+  readonly installation: Installation;
   readonly redis: Redis;
   readonly prefix: string;
   readonly closing: AbortController;
@@ -108,7 +132,7 @@ interface Carrying {
 }
 
 const carryOut = async (taken: TakenMove, carrying: Carrying): Promise<void> => {
-  const { rewinding, redis, prefix, closing, log } = carrying;
+  const { rewinding, installation, redis, prefix, closing, log } = carrying;
   const { pool, audit } = rewinding;
   const { operation_id } = taken;
   const lost = new AbortController();
@@ -116,11 +140,14 @@ const carryOut = async (taken: TakenMove, carrying: Carrying): Promise<void> => 
   const seen: { step?: string; done?: number; total?: number } = {};
   const renewing = renewed(pool, taken, seen, lost);
   try {
-    await runMove(taken, {
-      ...{ rewinding, redis, memoryPrefix: prefix, signal },
-      onStep: (step) => Object.assign(seen, { step }),
-      onProgress: (done, total) => Object.assign(seen, { done, total }),
-    });
+    const heard = {
+      signal,
+      onStep: (step: string) => void Object.assign(seen, { step }),
+      onProgress: (done: number, total: number) => void Object.assign(seen, { done, total }),
+    };
+    await (taken.request.move === "reprocess"
+      ? runReprocess(taken, { ...heard, pool, open: (opening) => openReprocessing(pool, installation, opening) })
+      : runMove(taken, { ...heard, rewinding, redis, memoryPrefix: prefix }));
     log.info("move.done", { operation_id });
   } catch (error) {
     const { message } = error as Error;

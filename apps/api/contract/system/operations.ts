@@ -1,8 +1,9 @@
 // The contracts of moves of the log: planned, asked for with the token of the plan, followed.
 import { z } from "zod";
 import { moveKinds, moveStates } from "../../../../modules/moves/moves.ts";
+import { stages } from "../../../../modules/reprocess/ports.ts";
 import { contract, listContract } from "../contract.ts";
-import { choice, time, words } from "../fields.ts";
+import { choice, id, time, words } from "../fields.ts";
 
 const target = z.string().regex(/^[a-z][a-z0-9-]{0,63}$/, "give the name of a stage or sink");
 const reason = words(500);
@@ -31,13 +32,23 @@ const asked = z.discriminatedUnion("move", [
     to: moment.optional(),
     reason,
   }),
+  z.strictObject({
+    move: z.literal("reprocess"),
+    from: moment.describe("of receipt"),
+    to: moment.optional().describe("now when left out"),
+    stage: choice(stages).default("attribute").describe("from which on it is computed again"),
+    client_id: id.optional().describe("one client alone"),
+    override_decisions: z.boolean().default(false).describe("what people have decided is replaced as well"),
+    allow_closed_months: z.boolean().default(false).describe("money of closed months may move, by further entries"),
+    reason,
+  }),
 ]);
 
 const partition = z.object({ topic: z.string(), partition: z.int(), from: z.int(), to: z.int() });
 
 export const planOperation = contract({
   route: "POST /api/operations/plan",
-  summary: "What a rewind, a relearn or a replay would do; touches nothing.",
+  summary: "What a rewind, a relearn, a replay or reprocessing would do; touches nothing.",
   body: asked,
   answers: z.object({
     move: choice(moveKinds),
@@ -85,11 +96,44 @@ export const listOperations = listContract({
   rows: operation,
   sorts: ["-created_at", "created_at"],
 });
+const counts = z.record(z.string(), z.int());
+const held = z.object({ partner_id: id.nullable(), because: z.string() });
+const difference = z.object({
+  decisions: z.int().describe("that would be written: one for each sale and event that differs"),
+  about_sales: z.int(),
+  lines: counts,
+  events: counts,
+  by_reason: z.array(z.object({ from: z.string(), to: z.string(), lines: z.int(), events: z.int() })),
+  conversions: z.object({
+    gained: z.int(),
+    lost: z.int(),
+    moved: z.array(z.object({ from_partner: id, to_partner: id, lines: z.int() })),
+  }),
+  money: z.array(
+    z.object({
+      ...{ client_id: id, partner_id: id, year: z.int(), month: z.int() },
+      ...{ commission: z.string(), currency: z.string(), closed: z.boolean() },
+    }),
+  ),
+  further_money: z.int().describe("rows of money that are not shown"),
+  closed_months: z.array(z.string()),
+  samples: z.array(
+    z.object({
+      ...{ client_id: id, event_id: z.string(), t: z.string(), order_id: z.string().nullable(), scope: z.string() },
+      ...{ value: z.string().nullable(), currency: z.string().nullable() },
+      ...{ before: held, after: held, parts: z.array(z.string()) },
+    }),
+  ),
+});
+
 export const readOperation = contract({
   route: "GET /api/operations/:id",
   summary: "How far one is, by partition, and what came of it.",
   params: z.strictObject({ id: z.string().regex(/^op_[0-9a-f-]{36}$/) }),
   answers: operation.extend({
     partitions: z.array(partition.extend({ at: z.int().nullable().describe("null while the log does not say") })),
+    difference: difference.nullable().describe("what a comparison found; null: it is none, or not over"),
+    plan_token: z.string().nullable().describe("writes what differs; for ten minutes after the comparison"),
+    expires_at: time.nullable(),
   }),
 });

@@ -14,6 +14,7 @@ import {
 } from "../../../../modules/moves/moves.ts";
 import { type Move, type MovePlan, planMove, UnknownTarget } from "../../../../modules/moves/plan.ts";
 import { PLAN_MS, type Planned, plannedIn, planToken } from "../../../../modules/moves/plan-token.ts";
+import { digestOfReprocess, planIdOf, type Reprocess } from "../../../../modules/moves/reprocess-plan.ts";
 import { placeOf, readReplay, requestReplayWithin } from "../../../../modules/replays/replays.ts";
 import { pipeline } from "../../../../topology.ts";
 import { listOperations, planOperation, readOperation, startOperation } from "../../contract/system/operations.ts";
@@ -42,8 +43,13 @@ const planned = async ({ pool, log }: Ports, move: Move): Promise<MovePlan> => {
   return found;
 };
 
-const moveOf = (body: Ask<typeof planOperation>["body"], now: number): Move => {
+const moveOf = (body: Ask<typeof planOperation>["body"], now: number, user_id: number): Move => {
   if (body.move === "relearn") return body;
+  if (body.move === "reprocess") {
+    const { from, to = now, client_id = null, ...rest } = body;
+    if (from >= to || to > now) throw fault("/from", "bad_range", "begin before the end, and end by now");
+    return { ...rest, from, to, client_id, user_id, writes: null };
+  }
   if (body.move === "replay") {
     const { move, target, from, to = null, reason } = body;
     if (from >= (to ?? now)) throw fault("/from", "bad_range", "begin before the end, and before now");
@@ -54,9 +60,10 @@ const moveOf = (body: Ask<typeof planOperation>["body"], now: number): Move => {
   return { ...rest, from: typeof from === "number" ? new Date(from).toISOString() : from };
 };
 
-const plan = async (ports: Ports, { body, user }: Ask<typeof planOperation>) => {
+const plan = async (ports: Ports, { body, user, read }: Ask<typeof planOperation>) => {
   const now = Date.now();
-  const move = moveOf(body, now);
+  const move = moveOf(body, now, user.user_id);
+  if (move.move === "reprocess" && move.client_id !== null) await checkClient({ read }, move.client_id);
   const found = await planned(ports, move);
   const { nodes, records, seconds, partitions, consequences, digest, subject } = found;
   const newest = await newestMoveOf(ports.pool, subject).catch(away);
@@ -110,7 +117,13 @@ const replayOf = async (
   return (await requestReplayWithin(tx, { actor, hours: null, from, to, sinks: nodes })).replay_id;
 };
 
-const show = async (ports: Ports, { params, fields, read }: Ask<typeof readOperation>) => {
+/** Throws Problem 400. */
+const checkClient = ({ read }: Pick<Ask, "read">, clientId: number): Promise<void> =>
+  read(async (_tx, { clients }) => {
+    if (!clients.includes(clientId)) throw fault("/client_id", "unknown", `no client has the id ${clientId}`);
+  });
+
+const show = async (ports: Ports, { params, fields, read, user }: Ask<typeof readOperation>) => {
   const row = await read(async (tx) => {
     const reading = { names: [...fields, "plan", "subject"], sort: "created_at", clients: [0] };
     const { rows } = await pageOfRows(tx, moveRows({ operation_id: params.id }), reading, { limit: 1 });
@@ -118,7 +131,27 @@ const show = async (ports: Ports, { params, fields, read }: Ask<typeof readOpera
     return rows[0];
   });
   const { plan: kept, subject, ...shown } = row as { plan: KeptPlan; subject: string; [field: string]: any };
-  return { body: { ...shown, partitions: await partitionsOf(ports, { ...shown, ...kept, subject }) } };
+  const partitions = await partitionsOf(ports, { ...shown, ...kept, subject });
+  return { body: { ...shown, ...writingOf(ports, shown, user.user_id), partitions } };
+};
+
+/** The plan that writes what a comparison found, while it is fresh. */
+const writingOf = (
+  { planKeys }: Ports,
+  { id, request, finished_at, difference }: Readonly<Record<string, any>>,
+  user_id: number,
+): { readonly plan_token: string | null; readonly expires_at: number | null } => {
+  const none = { plan_token: null, expires_at: null };
+  if (difference === null || difference.decisions === 0) return none;
+  const expires_at: number = finished_at + PLAN_MS;
+  if (expires_at < Date.now()) return none;
+  const writes = { of: id as string, digest: difference.digest as string };
+  const move: Reprocess = { ...request, writes, user_id };
+  const token: Planned = {
+    ...{ plan_id: planIdOf(id), user_id, expires_at, move, before: id },
+    digest: digestOfReprocess(move),
+  };
+  return { plan_token: planToken(planKeys, token), expires_at };
 };
 
 interface Shown extends KeptPlan {
@@ -137,8 +170,9 @@ const partitionsOf = async ({ pool, log }: Ports, row: Shown) => {
     }));
   }
   if (status === "completed") return partitions.map((one) => ({ ...one, at: one.to }));
-  // What a stage remembers lies in Redis; the sum of it is in `progress`.
-  if (move === "relearn" || partitions.length === 0) return partitions.map((one) => ({ ...one, at: null }));
+  // No offset of a group says it; the sum is in `progress`.
+  if (move === "relearn" || move === "reprocess" || partitions.length === 0)
+    return partitions.map((one) => ({ ...one, at: null }));
   return rewound({ pool, log }, id, subject, partitions);
 };
 

@@ -1,21 +1,24 @@
 // Computes a window with today's code and reference data, shows the difference, and writes it as
 // decisions with --yes.
 
+import { randomUUID } from "node:crypto";
 import { userInfo } from "node:os";
 import type { Command } from "commander";
 import { print, printJson, tell } from "../../../../infra/runtime/output.ts";
 import { Refused, UsageError } from "../../../../infra/runtime/refused.ts";
-import { commitOf, versionOf } from "../../../../infra/runtime/version.ts";
-import { actorOf, beginOperation } from "../../../../modules/operations/operations.ts";
-import { closedMonthsOf, type Difference, differenceOf } from "../../../../modules/reprocess/difference.ts";
+import { actorOf, resumeOperation } from "../../../../modules/operations/operations.ts";
+import { type Difference, differenceOf } from "../../../../modules/reprocess/difference.ts";
 import { type ReprocessSettings, type ReprocessStage, stages, TooMuch } from "../../../../modules/reprocess/ports.ts";
-import { type Written, writeChanges } from "../../../../modules/reprocess/write.ts";
+import { applyDifference, auditOf, saidOf, windowText } from "../../../../modules/reprocess/running/apply.ts";
+import { type Opened, openReprocessing } from "../../../../modules/reprocess/running/open.ts";
+import type { Written } from "../../../../modules/reprocess/write.ts";
 import type { UnixMs } from "../../../../stream/flow.ts";
 import { topics } from "../../../../topics.ts";
+import { addresses, reprocessing } from "../../config.ts";
+import { kafkaOf } from "../../connections.ts";
 import { momentOf } from "../../moments.ts";
 import { clientOf, withPool } from "../../pool.ts";
 import { openProgress } from "../../progress.ts";
-import { openReprocessing } from "./reprocess-open.ts";
 import { consequenceOf, differenceJson, differenceText } from "./reprocess-print.ts";
 
 interface ReprocessOptions {
@@ -51,21 +54,10 @@ const stageOf = (text: string): ReprocessStage => {
   if (stage === undefined) throw new UsageError(`--stage: ${text} is none of ${stages.join(", ")}`);
   return stage;
 };
-const windowText = ({ from, to }: Pick<ReprocessSettings, "from" | "to">): string =>
-  `${new Date(from).toISOString()}/${new Date(to).toISOString()}`;
-
-/**
- * What is not written is not asked about: months that payments were made for need a word of their
- * own.
- */
-const checkMonths = (difference: Difference, { allowClosedMonths }: ReprocessOptions): void => {
-  const closed = closedMonthsOf(difference);
-  if (closed.length > 0 && allowClosedMonths !== true)
-    throw new Refused(
-      `nothing was written: money of closed months would move (${closed.join(", ")}). Add ` +
-        "--allow-closed-months to book it there as further entries, or choose a later --from",
-    );
-};
+const installation = () => ({
+  ...{ ...addresses(), ...reprocessing(), kafka: kafkaOf() },
+  log: { info: () => undefined, warn: (event: string) => tell(event) },
+});
 
 const reprocess = (options: ReprocessOptions): Promise<void> =>
   withPool(async (pool) => {
@@ -81,7 +73,7 @@ const reprocess = (options: ReprocessOptions): Promise<void> =>
       reason: options.reason ?? `reprocessed from ${options.stage}, ${windowText(window)}`,
     };
     const progress = (unit: string) => openProgress(unit, options.json);
-    const opened = await openReprocessing(pool, { now, needed: window.from, progress });
+    const opened = await openReprocessing(pool, installation(), { now, needed: window.from, progress });
     try {
       const started = performance.now();
       const difference = await differenceOf(opened.ports, settings, (step, count) => {
@@ -97,7 +89,7 @@ const reprocess = (options: ReprocessOptions): Promise<void> =>
       const written =
         options.yes && difference.changes.length > 0 ? await write(opened, settings, options, difference) : null;
       if (options.json)
-        printJson({ ...said(settings), seconds, events_per_second: speed, ...differenceJson(difference), written });
+        printJson({ ...saidOf(settings), seconds, events_per_second: speed, ...differenceJson(difference), written });
       if (!options.yes && difference.changes.length > 0)
         tell(`nothing was written; --yes writes ${consequenceOf(difference)}`);
     } catch (error) {
@@ -107,59 +99,31 @@ const reprocess = (options: ReprocessOptions): Promise<void> =>
     }
   });
 
-const said = ({ from, to, stage, clientId, overridesDecisions, reason }: ReprocessSettings) => ({
-  from: new Date(from).toISOString(),
-  to: new Date(to).toISOString(),
-  stage,
-  client_id: clientId,
-  overrides_decisions: overridesDecisions,
-  reason,
-  version: versionOf(),
-  commit: commitOf(),
-});
-
-/**
- * The order of durable effects: 1 the audit says that it begins, 2 decisions (write.ts), 3 the
- * audit says how it ended. A run that died is simply run again.
- */
+/** A run that died is simply run again. */
 const write = async (
-  { ports, produce }: Awaited<ReturnType<typeof openReprocessing>>,
+  opened: Opened,
   settings: ReprocessSettings,
   options: ReprocessOptions,
   difference: Difference,
 ): Promise<Written> => {
-  const detail = {
-    ...said(settings),
-    decisions: difference.changes.length,
-    money: moneyIn(difference),
-    reasons: difference.byReason,
-  };
-  const operation = await beginOperation(
-    { wire: ports.wire, produce },
-    {
-      kind: "reprocess",
-      actor: actorOf(),
-      target: `${settings.stage} ${windowText(settings)}`,
-      reason: settings.reason,
-    },
-    detail,
-  );
+  const [id, actor] = [`op_${randomUUID()}`, actorOf()];
+  const { produce, ports } = opened;
+  const progress = openProgress("decisions", options.json);
   try {
-    checkMonths(difference, options);
-    const progress = openProgress("decisions", options.json);
-    const written = await writeChanges({ produce, memory: ports.memory }, difference.changes, progress.at);
+    const written = await applyDifference(opened, difference, {
+      ...{ settings, actor, id, allowsClosedMonths: options.allowClosedMonths === true, onProgress: progress.at },
+    });
     progress.done();
-    await operation.end("succeeded", written);
     if (!options.json) print(writtenText(difference, written));
     return written;
   } catch (error) {
-    await operation.end(error instanceof Refused ? "refused" : "failed", { error: (error as Error).message });
+    await resumeOperation({ wire: ports.wire, produce }, id, auditOf(settings, actor)).end(
+      error instanceof Refused ? "refused" : "failed",
+      { error: (error as Error).message },
+    );
     throw error;
   }
 };
-
-const moneyIn = ({ money }: Difference): readonly object[] =>
-  money.map((one) => ({ ...one, commission_minor: one.commission_minor.toString() }));
 
 const writtenText = (difference: Difference, { applied, overtaken, waiting }: Written): string => {
   const parts = [`\nwrote ${consequenceOf(difference)}`, `applied: ${applied}`];

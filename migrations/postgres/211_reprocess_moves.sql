@@ -4,5 +4,5 @@ alter table moves add constraint moves_move_check check (move in ('rewind', 'rel
 alter table moves
   -- What a comparison found, as it is shown.
   add column difference jsonb,
-  -- Decisions are under way: a keeper that follows goes on, whatever is left to write.
-  add column is_begun boolean not null default false;
+  -- The decisions that are under way: a keeper that follows writes what is left of them, and no other.
+  add column begun uuid[];

@@ -110,8 +110,8 @@ export interface TakenMove {
   readonly request: Move;
   readonly actor: string;
   readonly is_held: boolean;
-  /** Of reprocessing: decisions are under way. */
-  readonly is_begun: boolean;
+  /** Of reprocessing: the decisions that are under way; null: none is. */
+  readonly begun: readonly string[] | null;
   readonly fence: bigint;
 }
 
@@ -150,7 +150,7 @@ export const takeMove = async (pool: Pool, owner: string): Promise<TakenMove | u
             where replay_id is null
               and (status = 'queued' or (status = 'running' and lease_until < clock_timestamp()))
             order by coalesce(lease_until, created_at) limit 1 for update skip locked)
-          returning operation_id, request, actor, is_held, is_begun, fence`)
+          returning operation_id, request, actor, is_held, begun, fence`)
       ).rows[0],
     { role },
   );
@@ -160,7 +160,7 @@ interface Change {
   readonly status?: MoveState;
   readonly verdict?: string;
   readonly is_held?: boolean;
-  readonly is_begun?: boolean;
+  readonly begun?: readonly string[];
   readonly difference?: object;
   readonly done?: number;
   readonly total?: number;
@@ -181,10 +181,10 @@ export const reportMove = (
     null,
     async (tx) => {
       const { status = null, verdict = null, is_held = null, done = null, total = null, step = null } = change;
-      const { is_begun = null, difference } = change;
+      const { begun = null, difference } = change;
       const { rowCount } = await tx.query(sql`
         update moves set status = coalesce(${status}, status), verdict = coalesce(${verdict}, verdict),
-          is_held = coalesce(${is_held}, is_held), is_begun = coalesce(${is_begun}, is_begun),
+          is_held = coalesce(${is_held}, is_held), begun = coalesce(${begun}::uuid[], begun),
           difference = coalesce(${difference === undefined ? null : JSON.stringify(difference)}::jsonb, difference),
           done = coalesce(${done}, done), total = coalesce(${total}, total),
           step = coalesce(${step}, step), lease_until = clock_timestamp() + ${LEASE},

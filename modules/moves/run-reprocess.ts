@@ -3,7 +3,7 @@
 import { Refused } from "../../infra/runtime/refused.ts";
 import { type Difference, differenceOf } from "../reprocess/difference.ts";
 import { type Limits, TooMuch } from "../reprocess/ports.ts";
-import { applyDifference, digestOf } from "../reprocess/running/apply.ts";
+import { applyDifference, digestOf, refuseClosedMonths } from "../reprocess/running/apply.ts";
 import type { Opened, Opening } from "../reprocess/running/open.ts";
 import { summaryOf } from "../reprocess/running/summary.ts";
 import type { Written } from "../reprocess/write.ts";
@@ -51,13 +51,14 @@ export const runReprocess = async (taken: TakenMove, ports: ReprocessingPorts): 
       const verdict = `${difference.changes.length} decisions would be written; nothing was`;
       return await expectOurs(reportMove(pool, taken, { status: "completed", verdict, difference: found }));
     }
-    if (!taken.is_begun) await begin(ports, taken, difference, request.writes);
+    const begun = taken.begun ?? (await begin(ports, taken, difference, request));
     onStep("writes decisions");
-    const written = await applyDifference(opened, difference, {
-      ...{ settings, actor: taken.actor, id: taken.operation_id, onProgress: goesOn },
-      allowsClosedMonths: request.allow_closed_months,
-    });
-    await expectOurs(reportMove(pool, taken, { status: "completed", verdict: verdictOf(written) }));
+    const left = new Set(begun);
+    const changes = difference.changes.filter(({ decision_id }) => left.has(decision_id));
+    const applying = { settings, actor: taken.actor, id: taken.operation_id, onProgress: goesOn };
+    const written = await applyDifference(opened, { ...difference, changes }, applying);
+    const verdict = verdictOf(written, begun.length - changes.length);
+    await expectOurs(reportMove(pool, taken, { status: "completed", verdict }));
   } catch (error) {
     throw error instanceof TooMuch ? new Refused(error.message) : error;
   } finally {
@@ -65,17 +66,25 @@ export const runReprocess = async (taken: TakenMove, ports: ReprocessingPorts): 
   }
 };
 
-/** What was compared is what is written; after this, what is left of it. */
+/** What was compared is what is written; after this, what is left of it, and nothing else. */
 const begin = async (
   { pool }: ReprocessingPorts,
   taken: TakenMove,
   difference: Difference,
-  { of, digest }: NonNullable<Reprocess["writes"]>,
-): Promise<void> => {
-  if (digestOf(difference) !== digest)
-    throw new Refused(`nothing was written: the window differs otherwise since ${of} compared it; compare it again`);
-  await expectOurs(reportMove(pool, taken, { is_begun: true }));
+  { writes, allow_closed_months }: Reprocess,
+): Promise<readonly string[]> => {
+  if (digestOf(difference) !== writes!.digest)
+    throw new Refused(
+      `nothing was written: the window differs otherwise since ${writes!.of} compared it; compare it again`,
+    );
+  refuseClosedMonths(difference, allow_closed_months);
+  const begun = difference.changes.map(({ decision_id }) => decision_id);
+  await expectOurs(reportMove(pool, taken, { begun }));
+  return begun;
 };
 
-const verdictOf = ({ decisions, applied, overtaken, waiting }: Written): string =>
-  `${decisions} decisions written: ${applied} applied, ${overtaken} overtaken, ${waiting} not applied yet`;
+const verdictOf = ({ decisions, applied, overtaken, waiting }: Written, before: number): string =>
+  [
+    `${decisions} decisions written: ${applied} applied, ${overtaken} overtaken, ${waiting} not applied yet`,
+    ...(before > 0 ? [`${before} were written before by a keeper that did not end it`] : []),
+  ].join("; ");

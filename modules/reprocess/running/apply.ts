@@ -42,19 +42,28 @@ interface Applying {
   readonly actor: string;
   /** Of the operation. */
   readonly id: string;
-  readonly allowsClosedMonths: boolean;
   readonly onProgress: (done: number, total: number) => void;
 }
 
+/** Before anything is written. Throws Refused for money of closed months. */
+export const refuseClosedMonths = (difference: Difference, isAllowed: boolean): void => {
+  const closed = closedMonthsOf(difference);
+  if (closed.length > 0 && !isAllowed)
+    throw new Refused(
+      `nothing was written: money of closed months would move (${closed.join(", ")}). Allow it, to book it there as ` +
+        "further entries (--allow-closed-months, or allow_closed_months), or choose a later beginning",
+    );
+};
+
 /**
  * The order of durable effects: 1 the audit says that it begins, 2 decisions (write.ts), 3 the
- * audit says how it ended. A run that died is simply run again. Throws Refused for money of closed
- * months; how a run ended that was not completed is written by the caller.
+ * audit says how it ended. A run that died is simply run again. How a run ended that was not
+ * completed is written by the caller.
  */
 export const applyDifference = async (
   { ports, produce }: Pick<Opened, "ports" | "produce">,
   difference: Difference,
-  { settings, actor, id, allowsClosedMonths, onProgress }: Applying,
+  { settings, actor, id, onProgress }: Applying,
 ): Promise<Written> => {
   const money = difference.money.map((one) => ({ ...one, commission_minor: one.commission_minor.toString() }));
   const operation = await beginOperation(
@@ -63,12 +72,6 @@ export const applyDifference = async (
     { ...saidOf(settings), decisions: difference.changes.length, money, reasons: difference.byReason },
     id,
   );
-  const closed = closedMonthsOf(difference);
-  if (closed.length > 0 && !allowsClosedMonths)
-    throw new Refused(
-      `nothing was written: money of closed months would move (${closed.join(", ")}). Allow it, to book it there as ` +
-        "further entries (--allow-closed-months), or choose a later beginning",
-    );
   const written = await writeChanges({ produce, memory: ports.memory }, difference.changes, onProgress);
   await operation.end("succeeded", written);
   return written;

@@ -9,7 +9,13 @@ import { Refused, UsageError } from "../../../../infra/runtime/refused.ts";
 import { actorOf, resumeOperation } from "../../../../modules/operations/operations.ts";
 import { type Difference, differenceOf } from "../../../../modules/reprocess/difference.ts";
 import { type ReprocessSettings, type ReprocessStage, stages, TooMuch } from "../../../../modules/reprocess/ports.ts";
-import { applyDifference, auditOf, saidOf, windowText } from "../../../../modules/reprocess/running/apply.ts";
+import {
+  applyDifference,
+  auditOf,
+  refuseClosedMonths,
+  saidOf,
+  windowText,
+} from "../../../../modules/reprocess/running/apply.ts";
 import { type Opened, openReprocessing } from "../../../../modules/reprocess/running/open.ts";
 import type { Written } from "../../../../modules/reprocess/write.ts";
 import type { UnixMs } from "../../../../stream/flow.ts";
@@ -110,9 +116,8 @@ const write = async (
   const { produce, ports } = opened;
   const progress = openProgress("decisions", options.json);
   try {
-    const written = await applyDifference(opened, difference, {
-      ...{ settings, actor, id, allowsClosedMonths: options.allowClosedMonths === true, onProgress: progress.at },
-    });
+    refuseClosedMonths(difference, options.allowClosedMonths === true);
+    const written = await applyDifference(opened, difference, { settings, actor, id, onProgress: progress.at });
     progress.done();
     if (!options.json) print(writtenText(difference, written));
     return written;

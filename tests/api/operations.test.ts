@@ -300,7 +300,7 @@ test("what cannot be planned says where and why", async () => {
   expect(await fault({ move: "relearn", target: "ledger", reason: "x" })).toEqual([400, "/target", "unknown_target"]);
   expect(await fault({ ...rewind, from: "2126-01-01T00:00:00Z" })).toEqual([400, "/from", "bad_range"]);
   expect((await fault({ ...rewind, from: "2026-01-01T00:00:00" })).slice(0, 2)).toEqual([400, "/from"]);
-  expect((await fault({ ...rewind, move: "reprocess" })).slice(0, 2)).toEqual([400, "/move"]);
+  expect((await fault({ ...rewind, move: "rewrite" })).slice(0, 2)).toEqual([400, "/move"]);
   expect((await fault({ ...rewind, group: "x" })).slice(1)).toEqual(["/group", "unknown_field"]);
   expect((await fault({ ...rewind, reason: "" })).slice(0, 2)).toEqual([400, "/reason"]);
   expect((await ask("/api/operations/op_00000000-0000-4000-8000-000000000000", { token })).status).toBe(404);

@@ -293,7 +293,7 @@ describe("the audit", () => {
     const reading = `from pg_stat_activity
       where application_name = 'tributary-api-test' and query like 'fetch % from every_row'`;
     // The last byte is sent before its transaction ends.
-    await until("the whole file is over", 5_000, async () =>
+    await until("the whole file is over", 30_000, async () =>
       expect((await owner.query(`select pid ${reading}`)).rows).toEqual([]),
     );
     const cut = await open();

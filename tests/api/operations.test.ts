@@ -134,7 +134,7 @@ test("what is planned is taken, held, read again and written down with who asked
     expect(held.hold).toMatchObject({ operation: id, kind: "rewind", actor: "admin@demo.tributary.test" });
     await readTo(50, 30);
     expect(await isOver(id)).toMatchObject({ status: "completed", verdict: expect.stringMatching(/read again/) });
-    await until("the group is free", 10_000, async () => {
+    await until("the group is free", 30_000, async () => {
       if ((await owner.query("select from group_holds")).rowCount !== 0) throw new Error("held");
     });
   } finally {
@@ -160,7 +160,7 @@ test("a keeper that is stopped leaves the move to another, which goes on and beg
   await readTo(50, 30);
   const second = openKeeper();
   try {
-    await until("the other keeper has taken it", 10_000, async () => {
+    await until("the other keeper has taken it", 30_000, async () => {
       if ((await second.value.work(atWork)) !== 1) throw new Error("not yet");
     });
     expect((await isOver(id)).status).toBe("completed");

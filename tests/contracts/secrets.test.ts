@@ -196,8 +196,8 @@ describe("the secret of a client", () => {
       const { holders } = await knownSecrets(pool);
       const lately = holders.filter((one) => !isSilent(one, Date.now())).map(({ instance }) => instance);
       expect(lately).toEqual(["reports"]);
-    });
-    await vi.waitFor(() => expect(waits).toHaveLength(2));
+    }, 20_000);
+    await vi.waitFor(() => expect(waits).toHaveLength(2), 20_000);
     ended.abort();
   });
 });

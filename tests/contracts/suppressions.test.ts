@@ -26,7 +26,7 @@ test("an empty list asks nothing, and a subject is known in another process soon
   const list = openSuppressions(database.pool());
   expect(await list.hides()).toBeUndefined();
   await suppress(pool, clientId, [subject("phone"), subject("tablet")], why);
-  const hides = await until("the list has grown", 10_000, async () => {
+  const hides = await until("the list has grown", 30_000, async () => {
     const known = await list.hides();
     if (known === undefined) throw new Error("it is empty");
     return known;

@@ -184,7 +184,7 @@ describe("a backfill", () => {
         headers: { authorization: `Bearer ${bearer}`, "content-type": "application/json" },
         body: JSON.stringify(body),
       });
-    await until("the token is known", 10_000, async () => expect((await asked({})).status).toBe(200));
+    await until("the token is known", 30_000, async () => expect((await asked({})).status).toBe(200));
     expect(await (await asked({})).json()).toEqual((await post(`/api/rules/${first}/backfill`, {})).body);
     for (const [body, pointer] of [
       [{ dry_run: "false" }, "/dry_run"],

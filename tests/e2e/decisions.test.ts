@@ -392,7 +392,7 @@ describe("the platform API", () => {
       } as never);
       await pool.end();
       // A sale is priced by the contracts that were known when it was received.
-      await until("the contracts are in force", 10_000, () => expect(Date.now()).toBeGreaterThan(recorded_at));
+      await until("the contracts are in force", 30_000, () => expect(Date.now()).toBeGreaterThan(recorded_at));
     });
 
     test.each(["lead", "install", "trial"] as const)(

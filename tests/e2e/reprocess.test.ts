@@ -36,7 +36,7 @@ const saved = async (changes: ReferenceChanges) => {
   const pool = openPool(product.stack.env.POSTGRES_URL!, { max: 1 });
   const change = await writeReference(pool, "test", changes);
   await pool.end();
-  await until("the change is in force", 10_000, async () =>
+  await until("the change is in force", 30_000, async () =>
     expect(Date.now()).toBeGreaterThan(change.recorded_at + 500),
   );
   return change;

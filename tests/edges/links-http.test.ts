@@ -83,7 +83,7 @@ test("a saved change of a campaign leads the next visitors elsewhere", async () 
       links: [{ link_id: -1, campaign_id: -1, partner_id: -1, code: "link-shop-radio" }],
     });
     const leadsTo = (page: string) =>
-      until(`the link leads to ${page}`, 10_000, async () => {
+      until(`the link leads to ${page}`, 30_000, async () => {
         const { to } = await visit("link-shop-radio", "moved");
         if (`${to.origin}${to.pathname}` !== page) throw new Error(to.href);
       });
@@ -109,7 +109,7 @@ test("while the log stands still visitors are sent on, and every visit is in the
       ids = await visits(VISITS, "frozen");
       // Only those who came first have waited for the log.
       expect((performance.now() - began) / VISITS).toBeLessThan(250);
-      await until("visits wait on the disk", 15_000, async () => expect(await links.spooled()).toBeGreaterThan(0));
+      await until("visits wait on the disk", 30_000, async () => expect(await links.spooled()).toBeGreaterThan(0));
     });
     await drained();
   });

@@ -74,7 +74,7 @@ const world = (largest = 1_000) => {
 const message = (text: string): OutputMessage => ({ topic: "events.raw", key: "k", value: Buffer.from(text) });
 const serial = (count: number): string[] => Array.from({ length: count }, (_, n) => `${n}`);
 const until = async (isSo: () => boolean): Promise<void> => {
-  for (const deadline = Date.now() + 10_000; !isSo(); await new Promise((resolve) => setTimeout(resolve, 5)))
+  for (const deadline = Date.now() + 20_000; !isSo(); await new Promise((resolve) => setTimeout(resolve, 5)))
     if (Date.now() > deadline) throw new Error("waited in vain");
 };
 /** Too large for the log, and its letter with it. */

@@ -74,15 +74,17 @@ test("connections with no byte, half a header or half a body are answered and cu
 test("a port that closes waits for what it answers, and a second for connections on which nothing came", async () => {
   let letGo = (): void => undefined;
   const held = new Promise<void>((resolve) => (letGo = resolve));
-  const slow = await listen((request, response) => void held.then(() => response.end(`answered ${request.url}`)), {
-    host: "127.0.0.1",
-    port: 0,
-  });
+  const asked: (string | undefined)[] = [];
+  const answerLate: RequestListener = (request, response) => {
+    asked.push(request.url);
+    void held.then(() => response.end(`answered ${request.url}`));
+  };
+  const slow = await listen(answerLate, { host: "127.0.0.1", port: 0 });
   const opened = await Promise.all(Array.from({ length: 4 }, () => open(slow.port)));
   const [, half, asking, late] = opened as [Socket, Socket, Socket, Socket];
   half.write("GET / HTTP/1.1\r\nHost:");
   asking.write("GET /before HTTP/1.1\r\nHost: x\r\n\r\n");
-  await new Promise((resolve) => setTimeout(resolve, 100));
+  await expect.poll(() => asked).toEqual(["/before"]);
   const closed = slow.close();
   late.write("GET /after HTTP/1.1\r\nHost: x\r\n\r\n");
   const answers = Promise.all([asking, late].map(untilCut));
@@ -103,9 +105,9 @@ test("eleven stalled bodies of one token leave room for every other sender", asy
     socket.write(head(7 * MIB, "greedy"));
     socket.write(Buffer.alloc(6 * MIB));
   }
-  // Just fast enough not to be cut.
+  // Fast enough not to be cut, also when the machine is busy for seconds.
   const trickle = setInterval(() => {
-    for (const socket of stalled) if (socket.writable) socket.write(Buffer.alloc(4_096));
+    for (const socket of stalled) if (socket.writable) socket.write(Buffer.alloc(16_384));
   }, 1_000);
   // Ten of them fit into the share of a token; from then on its next body does not.
   await expect.poll(async () => (await send(Buffer.alloc(8 * MIB), "greedy")).status, { timeout: 20_000 }).toBe(429);
@@ -185,10 +187,12 @@ test("an address that leaves a thousand connections idle gets no further one, an
   const other = await from("127.0.0.3");
   expect(await ask(other)).toMatch(/^HTTP\/1\.1 200/);
   for (const socket of idle) socket.destroy();
-  await new Promise((resolve) => setTimeout(resolve, 100));
-  const again = await from("127.0.0.2");
-  expect(await ask(again)).toMatch(/^HTTP\/1\.1 200/);
-  for (const socket of [other, again]) socket.destroy();
+  const again = async (): Promise<string> => {
+    const socket = await from("127.0.0.2");
+    return ask(socket).finally(() => socket.destroy());
+  };
+  await expect.poll(again).toMatch(/^HTTP\/1\.1 200/);
+  other.destroy();
 });
 
 const chunked = (token: string): string =>

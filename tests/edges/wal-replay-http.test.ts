@@ -26,7 +26,7 @@ beforeAll(async () => {
   await ingest.ready();
   admin = (await createToken(pool, { kind: "admin", label: "test" })).token;
   ofClient = (await newTokens(stack, stack.demo.clients[0].id, 1))[0]!.token;
-  await until("the edge knows the token", 10_000, async () => {
+  await until("the edge knows the token", 30_000, async () => {
     if ((await post("?hours=0")).status !== 400) throw new Error("not yet");
   });
 });
@@ -68,7 +68,7 @@ test(
   async () => {
     const leaving = new AbortController();
     const left = post("", admin, { signal: leaving.signal }).catch((error: Error) => error.name);
-    const replay = await until("somebody asks", 10_000, async () => {
+    const replay = await until("somebody asks", 30_000, async () => {
       const found = await claimReplay(pool, "test");
       if (found === undefined || found === "busy") throw new Error(`${found}`);
       return found;
@@ -90,7 +90,7 @@ test(
     const shown = await fetch(path(`/${replay.replay_id}`), { headers: { authorization: `Bearer ${admin}` } });
     expect(await shown.json()).toMatchObject({ state: "running", records_done: 4, records_total: 4, ok: false });
     const again = post("?hours=3");
-    const next = await until("the second call waits", 10_000, async () => {
+    const next = await until("the second call waits", 30_000, async () => {
       const [, waiting] = await openReplays(pool);
       if (waiting === undefined) throw new Error("not yet");
       return waiting;
@@ -130,7 +130,7 @@ test(
 
 test("a replay that an operator ends answers who waits for it", async () => {
   const waiting = post("?hours=48");
-  const replay = await until("it is asked for", 10_000, async () => {
+  const replay = await until("it is asked for", 30_000, async () => {
     const { rows } = await pool.query("select replay_id from replays where state = 'waiting'");
     if (rows.length === 0) throw new Error("not yet");
     return rows[0].replay_id as string;

@@ -123,7 +123,7 @@ const whileFrozen = async (work: () => Promise<void>): Promise<void> => {
   const kafka = product.stack.pid("kafka")!;
   product.stack.kill("kafka", "SIGSTOP");
   try {
-    await until("Kafka stands still", 5_000, () =>
+    await until("Kafka stands still", 30_000, () =>
       expect(readFileSync(`/proc/${kafka}/stat`, "utf8").split(") ")[1]![0]).toBe("T"),
     );
     await work();

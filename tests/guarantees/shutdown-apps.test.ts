@@ -110,7 +110,7 @@ test("while Kafka stands still the edge answers from its own disk, and everythin
   const kafka = product.stack.pid("kafka")!;
   product.stack.kill("kafka", "SIGSTOP");
   try {
-    await until("Kafka stands still", 5_000, () =>
+    await until("Kafka stands still", 30_000, () =>
       expect(readFileSync(`/proc/${kafka}/stat`, "utf8").split(") ")[1]![0]).toBe("T"),
     );
     for (let n = 0; n < 4; n += 1) expect(await send(next(100))).toMatchObject({ status: 200, accepted: 100 });

@@ -107,10 +107,10 @@ describe("personal data", () => {
     expect(toJson(cleanProps({ a: [{ b: "x ana@example.mx", "ana@example.mx": 1 }] }))).not.toContain("@");
   });
   test("a text made of nothing but parts of addresses costs no more than its length", () => {
-    const started = performance.now();
+    const started = process.cpuUsage();
     cleanText("a@".repeat(4_096));
     cleanText(`${"a".repeat(4_000)}@${"b.".repeat(2_000)}`);
-    expect(performance.now() - started).toBeLessThan(500);
+    expect(process.cpuUsage(started).user / 1_000).toBeLessThan(500);
   });
 });
 
@@ -128,9 +128,9 @@ describe("what a page hands over", () => {
   test("costs little although everything in it leads to everything else, as in a page's window", () => {
     const nodes = Array.from({ length: 150 }, () => ({}) as Record<string, unknown>);
     for (const node of nodes) for (const [n, other] of nodes.entries()) node[`to${n}`] = other;
-    const started = performance.now();
+    const started = process.cpuUsage();
     expect(toJson(cleanProps(nodes[0])).length).toBeLessThan(100_000);
-    expect(performance.now() - started).toBeLessThan(500);
+    expect(process.cpuUsage(started).user / 1_000).toBeLessThan(500);
   });
   test("keeps dates and whole numbers, and leaves out functions and keys of the prototype", () => {
     const given = JSON.parse('{"__proto__": {"x": 1}, "constructor": 1, "kept": true}') as Record<string, unknown>;

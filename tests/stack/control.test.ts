@@ -18,7 +18,7 @@ test("a process is paused, shown as paused, and well again after a restart, as a
   const before = stack.pid("redis");
   expect(await control.status()).toEqual([{ name: "redis", pid: before, state: "running" }]);
   expect(await control.signal("redis", "SIGSTOP")).toBe(true);
-  await until("redis is paused", 10_000, async () => expect((await control.status())[0]?.state).toBe("paused"));
+  await until("redis is paused", 30_000, async () => expect((await control.status())[0]?.state).toBe("paused"));
   await Promise.all([control.restart("redis"), control.restart("redis")]);
   const [after] = await control.status();
   expect(after).toEqual({ name: "redis", pid: stack.pid("redis"), state: "running" });
@@ -45,7 +45,7 @@ test("what was stopped stays down until it is started", async () => {
   expect(await control.status()).toEqual([{ name: "redis", pid: null, state: "stopped" }]);
   const before = here.lines.length;
   const starts = Promise.all([control.start("redis"), control.start("redis")]);
-  await until("redis is being started", 10_000, async () =>
+  await until("redis is being started", 30_000, async () =>
     expect((await control.status())[0]?.state).not.toBe("stopped"),
   );
   await starts;

@@ -82,7 +82,7 @@ describe("a stack with an app", () => {
   test("starts an app again that died, and says why", async () => {
     const before = jsonOf(join(here.home, "run.json")).apps.ingest;
     await fetch(`${before.ops_url}/die`).catch(() => undefined);
-    await until("the app is back", 10_000, async () => {
+    await until("the app is back", 30_000, async () => {
       const now = jsonOf(join(here.home, "run.json")).apps.ingest.pid;
       if (now === null || now === before.pid) throw new Error(`its process is ${now}`);
     });

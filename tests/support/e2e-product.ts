@@ -203,7 +203,7 @@ export const startProduct = async (
         });
         if (status !== 400) throw new Error(`the edge answers ${status}`);
       };
-      await until("the edge knows the newest token", 10_000, () => known(made.at(-1)!));
+      await until("the edge knows the newest token", 30_000, () => known(made.at(-1)!));
       return made;
     },
     quiet: (deadlineMs) =>

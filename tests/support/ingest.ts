@@ -57,7 +57,7 @@ export const startIngest = async (env: Readonly<Record<string, string>>): Promis
     url: `http://127.0.0.1:${port}`,
     opsUrl: `http://127.0.0.1:${opsPort}`,
     ready: () =>
-      until("ingest is ready", 10_000, async () => {
+      until("ingest is ready", 30_000, async () => {
         const answer = await fetch(`http://127.0.0.1:${opsPort}/readyz`);
         if (!answer.ok) throw new Error(await answer.text());
       }),
@@ -79,7 +79,7 @@ export const pidOf = (stack: SharedStack, service: string): number =>
 export const whileFrozen = async (pid: number, work: () => Promise<void>): Promise<void> => {
   process.kill(pid, "SIGSTOP");
   try {
-    await until(`process ${pid} is frozen`, 5_000, () => {
+    await until(`process ${pid} is frozen`, 30_000, () => {
       if (readFileSync(`/proc/${pid}/stat`, "utf8").split(") ")[1]![0] !== "T") throw new Error("it still runs");
     });
     await work();

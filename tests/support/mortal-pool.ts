@@ -54,7 +54,8 @@ export const mortalPool = (database: FreshDatabase, max: number): MortalPool => 
       for (fatal = 1; ; fatal += 1) {
         const at = killed;
         if (await work()) break;
-        expect(killed - at, `before statement ${fatal}`).toBe(1);
+        // Twice where a change of reference data took too long, and was tried again.
+        expect(killed - at, `before statement ${fatal}`).toBeGreaterThan(0);
         expect(await written(), `before statement ${fatal}: ${statements.at(fatal - 1)}`).toEqual(before);
         lost.push(statements[fatal - 1] ?? "");
       }

@@ -50,27 +50,25 @@ const given = () => {
 
 test("while the broker hangs one question is under way, and its return ends the outage", async () => {
   const { world, reporting } = given();
-  await sleep(50);
-  expect(world.set).toBeGreaterThan(0);
+  await expect.poll(() => world.set).toBeGreaterThan(0);
   world.isHanging = true;
-  await sleep(50);
+  await expect.poll(() => world.underWay).toBe(1);
   const asked = world.asked;
   await sleep(200);
   expect(world.asked, "no second question while one hangs").toBe(asked);
   expect(world.most).toBe(1);
   world.isHanging = false;
   const set = world.set;
-  await sleep(1_200);
-  expect(world.set).toBeGreaterThan(set);
+  await expect.poll(() => world.set).toBeGreaterThan(set);
   expect(world).toMatchObject({ warnings: 1, connections: 2, closed: 1 });
   await reporting.stop();
 });
 
 test("closing does not wait for a broker that hangs", async () => {
   const { world, reporting } = given();
-  await sleep(30);
+  await expect.poll(() => world.set).toBeGreaterThan(0);
   world.isHanging = true;
-  await sleep(30);
+  await expect.poll(() => world.underWay).toBe(1);
   const began = performance.now();
   await reporting.stop();
   expect(performance.now() - began).toBeLessThan(3_000);

@@ -47,7 +47,7 @@ const mailsTo = async (email: string, count: number) => {
   return mails();
 };
 const isLive = async (token: string, wanted: boolean) => {
-  await until(`a token is ${wanted ? "live" : "dead"}`, 5_000, async () => {
+  await until(`a token is ${wanted ? "live" : "dead"}`, 30_000, async () => {
     if ((live.find(token) !== undefined) !== wanted) throw new Error("not yet");
   });
 };

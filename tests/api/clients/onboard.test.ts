@@ -126,7 +126,7 @@ describe("an onboarding", () => {
     const { body: got } = await onboard({ client: { name: "A shop", slug: unique() } });
     const live = openTokens(pool, { pollMs: 100 });
     try {
-      await until("the token is known", 5_000, async () => {
+      await until("the token is known", 30_000, async () => {
         if (live.find(got.ingest_token) === undefined) throw new Error("not yet");
       });
       expect(live.find(got.ingest_token)).toMatchObject({ kind: "ingest", client_id: got.client.id });

@@ -25,7 +25,7 @@ beforeAll(async () => {
   };
   shop = await signer(demo.clients[0].id);
   own = await signer((await send("POST", "/api/clients", { name: "A shop", slug: fresh("leads") })).body.id);
-  await until("the clients and their secrets are in force", 10_000, async () => {
+  await until("the clients and their secrets are in force", 30_000, async () => {
     for (const client of [own, shop])
       expect((await push(client, { client_lead_id: fresh("in-force") })).status).toBe(200);
   });

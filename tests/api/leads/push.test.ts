@@ -33,7 +33,7 @@ let shop: Signer;
 let other: Signer;
 beforeAll(async () => {
   [shop, other] = [await newClient(), await newClient()];
-  await until("the clients are in force", 10_000, async () => {
+  await until("the clients are in force", 30_000, async () => {
     for (const client of [shop, other]) expect((await push(client, { client_lead_id: "in-force" })).status).toBe(200);
   });
 });
@@ -251,7 +251,7 @@ describe("a secret that was replaced", () => {
     const client = await newClient();
     const elsewhere = pusher(asker(() => twin.url));
     const body = { client_lead_id: "l" };
-    await until("both know the client", 10_000, async () => {
+    await until("both know the client", 30_000, async () => {
       for (const at of [push, elsewhere]) expect((await at(client, body)).status).toBe(200);
     });
     const secret = await newSecret(client.id);
@@ -330,7 +330,7 @@ describe("a request that cannot be taken", () => {
 
   test("takes one of the client's 100,000 places a minute if it is signed, and is 429 when all are taken", async () => {
     const client = await newClient();
-    await until("the client is in force", 10_000, async () =>
+    await until("the client is in force", 30_000, async () =>
       expect((await push(client, { client_lead_id: "a" })).status).toBe(200),
     );
     const redis = new Redis(env.REDIS_URL!);

@@ -39,7 +39,7 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 const shop = demo.clients[1] as { readonly id: number; readonly hmac_secret: string };
 const client = { id: shop.id, secret: shop.hmac_secret };
 beforeAll(() =>
-  until("the client is in force", 10_000, async () =>
+  until("the client is in force", 30_000, async () =>
     expect((await pusher(ask)(client, { client_lead_id: "samples" })).status).toBe(200),
   ),
 );

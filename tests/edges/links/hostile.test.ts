@@ -85,9 +85,9 @@ describe("where a visitor may be sent", () => {
     const query = Array.from({ length: 1_000 }, (_, n) => `a${n}`)
       .join("&")
       .slice(0, 4_096);
-    const began = performance.now();
+    const began = process.cpuUsage();
     for (let n = 0; n < 20; n += 1) targetUrl("https://shop.example/", query, null);
-    expect((performance.now() - began) / 20).toBeLessThan(20);
+    expect(process.cpuUsage(began).user / 1_000 / 20).toBeLessThan(20);
   });
 });
 

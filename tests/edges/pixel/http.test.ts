@@ -131,7 +131,7 @@ describe("pages", () => {
     expect(host.seen.map(({ code, subject }) => `${code} ${subject}`)).toContain(
       "domain_not_allowed https://evil.example",
     );
-    await until("all are counted", 2_000, () => expect(host.counted).toHaveLength(5));
+    await until("all are counted", 30_000, () => expect(host.counted).toHaveLength(5));
     expect(host.counted[0]!.refused).toEqual(new Map([["domain_not_allowed", 1]]));
   });
 

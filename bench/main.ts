@@ -21,7 +21,9 @@ const benches: Readonly<Record<string, string>> = {
     "a million; no servers",
   archive: "what archiving an event costs, and how fast a window comes back, restored or relearnt",
   durable: "what it costs to survive a power cut: the log with a sync for each send, and the spool of an edge",
-  api: "how fast every read of the platform API is over 24 months of history, for 50 users at once beside live traffic",
+  api:
+    "how fast every read of the platform API is over 24 months of history, alone and for 50 users at " +
+    "once beside live traffic",
   chain: "the whole pipeline at a steady rate: lag, freshness, CPU per process and event",
 };
 /** Of those that do not lie beside this file. */
@@ -34,6 +36,7 @@ const { values, positionals } = parseArgs({
     warm: { type: "string" },
     days: { type: "string" },
     events: { type: "string" },
+    home: { type: "string" },
     runs: { type: "string" },
     json: { type: "boolean" },
     help: { type: "boolean", short: "h", default: false },
@@ -50,6 +53,7 @@ if (name === undefined || values.help || !(name in benches)) {
       "--rate <n>     events a second (chain, replay, api)\n" +
       "--days <n>     days of history (api)\n" +
       "--events <n>   events a day of history (api)\n" +
+      "--home <dir>   keeps the history for the next time (api)\n" +
       "--warm <n>     seconds before the measured time (chain)\n" +
       "--runs <n>     runs; the median is printed\n" +
       "--json         the ratios alone (pure)\n",

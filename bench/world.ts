@@ -14,6 +14,7 @@ import type { LoadOrder, LoadResult } from "./load/generator.ts";
 
 export interface World {
   readonly stack: Stack;
+  readonly home: string;
   readonly clientId: number;
   /** One token may send 100 requests a minute. */
   readonly tokens: readonly string[];
@@ -26,9 +27,14 @@ const TOKENS = 60;
 
 export const openWorld = async (
   apps: readonly App[],
-  more: { readonly tokens?: number; readonly services?: readonly ServiceName[] } = {},
+  more: {
+    readonly tokens?: number;
+    readonly services?: readonly ServiceName[];
+    /** A folder that stays, with its data; else one that is removed in the end. */
+    readonly home?: string | undefined;
+  } = {},
 ): Promise<World> => {
-  const home = mkdtempSync(join(tmpdir(), "tributary-bench-"));
+  const home = more.home ?? mkdtempSync(join(tmpdir(), "tributary-bench-"));
   const stack = await startStack({
     home,
     services: ["kafka", "postgres", "clickhouse", "redis", "registry", ...(more.services ?? [])],
@@ -47,12 +53,13 @@ export const openWorld = async (
   await pool.end();
   return {
     stack,
+    home,
     clientId,
     tokens,
     loginSecret: secretsOf(openHome(home)).login,
     stop: async () => {
       await stack.stop();
-      rmSync(home, { recursive: true, force: true });
+      if (more.home === undefined) rmSync(home, { recursive: true, force: true });
     },
   };
 };

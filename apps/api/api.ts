@@ -144,7 +144,7 @@ const openStores = async (config: Config, log: Log, scope: Scope) => {
     closing(openReference(pool, { onError: (error) => log.warn("reference.not_refreshed", { error }) })),
   );
   const clickhouse = await scope.open("clickhouse", () =>
-    closing(openClickhouse(config.CLICKHOUSE_URL, { name, connections: 2, timeoutMs: STORE_MS })),
+    closing(openClickhouse(config.CLICKHOUSE_URL, { name, connections: 4, timeoutMs: STORE_MS })),
   );
   const rateLimit = await scope.open("redis", () =>
     closing(openRateLimit(config.REDIS_URL, { limit: USUAL, windowMs: 60_000 }, log)),

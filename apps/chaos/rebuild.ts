@@ -63,7 +63,7 @@ const parts: readonly Part[] = [
 ];
 /** Readings of the log, and what belongs to the running installation: they begin empty. */
 const beginEmpty = [
-  ..."memory_ product_sales conversions ledger_ commissions identity_edges rollup_marks".split(" "),
+  ..."memory_ product_sales conversions ledger_ commissions money_days identity_edges rollup_marks".split(" "),
   ..."dead_letter replay group_ operation outbox stage_ probe incident alert ingest_path".split(" "),
   ..."schema_migrations migrations".split(" "),
 ];

@@ -149,7 +149,8 @@ export const select = <Columns extends Readonly<Record<string, Column<unknown>>>
   if (query.limit !== undefined) lines.push(`limit ${Math.trunc(query.limit)}`);
   // Else a name in a condition would mean the expression listed under that name, and no longer the
   // column.
-  lines.push("settings prefer_column_name_to_alias = 1");
+  // The key of each table names its month too, so no row has another version in another partition.
+  lines.push("settings prefer_column_name_to_alias = 1, do_not_merge_across_partitions_select_final = 1");
   return { text: lines.join("\n"), params };
 };
 

@@ -96,6 +96,10 @@ export const openPool = (
   return pool;
 };
 
+/** The statement that lets the transaction see the rows of these clients and no other tenant's. */
+export const settingTenants = (clients: readonly number[]): string =>
+  `select set_config('app.clients', '${clients.map(Number).join(",")}', true)`;
+
 /**
  * Runs `work` in one transaction that sees the rows of `clients` and no other tenant's (null: of
  * none). `role` is taken on for the transaction, e.g.
@@ -116,9 +120,10 @@ export const transaction = async <T>(
   };
   tx.on("error", onBreak);
   try {
-    await tx.query(options.isReadOnly ? "begin isolation level repeatable read read only" : "begin");
-    if (options.role !== undefined) await tx.query(`set local role ${named(options.role).text}`);
-    if (clients !== null) await tx.query(sql`select set_config('app.clients', ${clients.join(",")}, true)`);
+    // One message to the server and one back, for every request begins here.
+    const begin = options.isReadOnly ? "begin isolation level repeatable read read only" : "begin";
+    const role = options.role === undefined ? "" : `; set local role ${named(options.role).text}`;
+    await tx.query(begin + role + (clients === null ? "" : `; ${settingTenants(clients)}`));
     const result = await work(tx);
     await tx.query("commit");
     return result;

@@ -1,7 +1,7 @@
 // Which clients' rows a user may see, and a transaction that sees no others.
 import type { PoolClient } from "pg";
 import { pageOfRows, type RowsQuery } from "../../infra/postgres/rows.ts";
-import { sql } from "../../infra/postgres/sql.ts";
+import { settingTenants, sql } from "../../infra/postgres/sql.ts";
 import type { User } from "./users.ts";
 
 export interface Scope {
@@ -25,7 +25,7 @@ export const enterScope = async (tx: PoolClient, user: User): Promise<Scope> => 
   const isAssigned = user.role === "client_manager" || (user.role === "viewer" && !isAll);
   const clients = isAssigned ? user.client_ids : await readClients(tx, user);
   const scope = { clients, isAll };
-  await setTenants(tx, tenantsOf(scope));
+  await tx.query(`set local role none; ${settingTenants(tenantsOf(scope))}`);
   return scope;
 };
 
@@ -67,7 +67,7 @@ export const rowInScope = async (
 };
 
 const setTenants = async (tx: PoolClient, clients: readonly number[]): Promise<void> => {
-  await tx.query(sql`select set_config('app.clients', ${clients.join(",")}, true)`);
+  await tx.query(settingTenants(clients));
 };
 
 /** No tenant is known yet, so the role that may read all clients asks. */
@@ -80,6 +80,5 @@ const readClients = async (tx: PoolClient, { role, partner_id, client_ids }: Use
           select distinct on (client_id) client_id, status from clients order by client_id, version desc) newest
         where ${role === "client_user" ? sql`client_id = any (${client_ids}) and status <> 'archived'` : sql`true`}`,
   );
-  await tx.query("set local role none");
   return rows[0]?.clients ?? [];
 };

@@ -114,11 +114,11 @@ export const spentOf = async (
   budgets: readonly Spending[],
 ): Promise<readonly bigint[]> => {
   if (budgets.length === 0) return [];
-  const months = [...new Set(budgets.map(({ year, month }) => year * 12 + month))];
+  const months = [...new Set(budgets.map(({ year, month }) => year * 100 + month))];
   const { rows } = await tx.query<Spending & { readonly spent: bigint }>(sql`
-    select year, month, segment, currency, sum(amount_minor)::bigint as spent from ledger_entries
-    where client_id = ${clientId} and (year * 12 + month) = any (${months}::int[])
-    group by year, month, segment, currency`);
+    select period / 100 as year, period % 100 as month, segment, currency, sum(amount_minor)::bigint as spent
+    from money_days where client_id = ${clientId} and source = 'ledger' and period = any (${months}::int[])
+    group by period, segment, currency`);
   return budgets.map(({ year, month, segment, currency }) =>
     rows
       .filter((row) => row.year === year && row.month === month && row.currency === currency)

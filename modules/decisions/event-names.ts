@@ -2,7 +2,7 @@
 import { sentEventId } from "../../domain/ids.ts";
 import type { Clickhouse } from "../../infra/clickhouse/client.ts";
 import { scopeOf } from "../../infra/clickhouse/query.ts";
-import { ownersOf } from "../../sinks/analytics/reads.ts";
+import { ownersOf, type Times } from "../../sinks/analytics/reads.ts";
 
 export interface EventName {
   readonly client_id: number;
@@ -17,21 +17,24 @@ export const eventNames = (id: string, clientIds: readonly number[]): readonly E
   );
 
 /**
- * The event of that id of each client that has one, copies too; the sender's id wins. Empty when no
- * such event was sent, or it is not stored yet.
+ * The event of that id of each client that has one, copies too, with its times; the sender's id
+ * wins. Empty when no such event was sent, or it is not stored yet.
  */
 export const storedAs = async (
   clickhouse: Clickhouse,
   id: string,
   clientIds: readonly number[],
-): Promise<readonly EventName[]> => {
+): Promise<readonly (EventName & Times)[]> => {
   if (clientIds.length === 0) return [];
   const names = eventNames(id, clientIds);
   const eventIds = [...new Set(names.map(({ event_id }) => event_id))];
   const stored = await ownersOf(clickhouse, scopeOf(...clientIds), eventIds);
-  const isStored = ({ client_id, event_id }: EventName) =>
-    stored.some((one) => one.client_id === client_id && one.event_id === event_id);
+  const storedOf = ({ client_id, event_id }: EventName) =>
+    stored.filter((one) => one.client_id === client_id && one.event_id === event_id);
   return clientIds.flatMap((clientId) =>
-    names.filter((name) => name.client_id === clientId && isStored(name)).slice(0, 1),
+    names
+      .filter(({ client_id }) => client_id === clientId)
+      .flatMap(storedOf)
+      .slice(0, 1),
   );
 };

@@ -64,9 +64,9 @@ export interface Explanation {
 
 const find = async (clickhouse: Clickhouse, id: string, clientIds: readonly number[]) =>
   Promise.all(
-    (await storedAs(clickhouse, id, clientIds)).map(async ({ client_id: clientId, event_id }) => ({
+    (await storedAs(clickhouse, id, clientIds)).map(async ({ client_id: clientId, event_id, ...times }) => ({
       clientId,
-      rows: await eventVersions(clickhouse, scopeOf(clientId), event_id),
+      rows: await eventVersions(clickhouse, scopeOf(clientId), event_id, times),
     })),
   );
 

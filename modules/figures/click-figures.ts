@@ -60,12 +60,12 @@ const bucketsIn = (span: Span): readonly (readonly ["day" | "hour", Span])[] => 
 };
 
 /** The counts of some rows; what is counted stands in one place for all that show clicks. */
-export const clickColumns = {
+const clickColumns = {
   all: count("sum(clicks)"),
   repeats: count("sum(repeats)"),
   filtered: count("sumIf(events, event_type = 'click_filtered')"),
 };
-export const clicksThatCount = (tracking: readonly number[]): readonly Condition[] => [
+const clicksThatCount = (tracking: readonly number[]): readonly Condition[] => [
   cond`clicks > 0 or event_type = 'click_filtered'`,
   cond`source != 'pixel' or client_id in ${bind("Array(UInt32)", tracking)}`,
 ];

@@ -3,8 +3,8 @@ import type { PoolClient } from "pg";
 import type { Clickhouse } from "../../infra/clickhouse/client.ts";
 import { bind, type Condition, cond, count, readRows, scopeOf, text } from "../../infra/clickhouse/query.ts";
 import { sql } from "../../infra/postgres/sql.ts";
+import { ofWholeDays } from "../money-days/money-days.ts";
 import { within } from "../rollups/rollup-reads.ts";
-import { clickColumns, clicksThatCount } from "./click-figures.ts";
 import type { Span } from "./periods.ts";
 
 export interface Asked {
@@ -31,7 +31,7 @@ const bands = ({ events, review, reject }: { events: number; review: number; rej
 
 /** Events of a span by band; each event is scored. */
 export const bandsOf = async (clickhouse: Clickhouse, asked: Asked): Promise<Bands> => {
-  if (asked.clients.length === 0) return { ok: 0, review: 0, reject: 0 };
+  if (asked.clients.length === 0) return NO_EVENT;
   const rows = await readRows(clickhouse, scopeOf(...asked.clients), {
     from: "rollups",
     columns: scored,
@@ -39,17 +39,35 @@ export const bandsOf = async (clickhouse: Clickhouse, asked: Asked): Promise<Ban
   });
   return bands(rows[0] ?? { events: 0, review: 0, reject: 0 });
 };
+const NO_EVENT: Bands = { ok: 0, review: 0, reject: 0 };
 
-/** Of each day with an event, by its text. */
-export const bandsByDay = async (clickhouse: Clickhouse, asked: Asked): Promise<ReadonlyMap<string, Bands>> => {
-  if (asked.clients.length === 0) return new Map();
+export interface ScoredDays {
+  readonly all: Bands;
+  /** Of each day with an event, by its text. */
+  readonly byDay: ReadonlyMap<string, Bands>;
+  /** Clicks that were filtered before they counted; what a pixel saw on a page is none. */
+  readonly filtered: number;
+}
+/** Events of a span by band and day, in one reading. */
+export const scoredDays = async (clickhouse: Clickhouse, asked: Asked): Promise<ScoredDays> => {
+  if (asked.clients.length === 0) return { all: NO_EVENT, byDay: new Map(), filtered: 0 };
   const rows = await readRows(clickhouse, scopeOf(...asked.clients), {
     from: "rollups",
-    columns: { on: text("toDate(bucket, 'America/Mexico_City')"), ...scored },
+    columns: {
+      on: text("toDate(bucket, 'America/Mexico_City')"),
+      ...scored,
+      filtered: count("sumIf(events, event_type = 'click_filtered' and source != 'pixel')"),
+    },
     where: inScope(asked),
     groupBy: ["on"],
   });
-  return new Map(rows.map((row) => [row.on, bands(row)]));
+  const sum = (name: "events" | "review" | "reject" | "filtered"): number =>
+    rows.reduce((all, row) => all + row[name], 0);
+  return {
+    all: bands({ events: sum("events"), review: sum("review"), reject: sum("reject") }),
+    byDay: new Map(rows.map((row) => [row.on, bands(row)])),
+    filtered: sum("filtered"),
+  };
 };
 
 /** Events with a code of this dimension, the most frequent codes first. */
@@ -110,17 +128,6 @@ export const partnersByRejects = async (
   );
 };
 
-/** Clicks that were filtered before they counted. */
-export const filteredClicks = async (clickhouse: Clickhouse, asked: Asked): Promise<number> => {
-  if (asked.clients.length === 0) return 0;
-  const [row] = await readRows(clickhouse, scopeOf(...asked.clients), {
-    from: "rollups",
-    columns: { filtered: clickColumns.filtered },
-    where: [...inScope(asked), ...clicksThatCount([])],
-  });
-  return row?.filtered ?? 0;
-};
-
 /** Money in one currency, in minor units. */
 export interface FraudMoney {
   readonly currency: string;
@@ -143,10 +150,10 @@ const money = ({ clients, partner_id, span }: Asked) => {
         coalesce(-sum(held_minor) filter (where is_in_span and held_minor < 0 and amount_minor < 0), 0) as reversed
       from moved group by 1
     ), of_sales as (
-      select coalesce(currency, 'MXN') as currency, sum(coalesce(value_minor, 0)) as refused from product_sales
-      where credit_reason = 'fraud_rejected' and t <> 'refund' and merged_into is null
-        and client_id = any (${clients}::int[]) and ${partner} and ${isInSpan}
-      group by 1
+      select currency, sum(amount_minor) as refused from money_days
+      where ${ofWholeDays("sales", span)} and reason = 'fraud_rejected'
+        and client_id = any (${clients}::int[]) and ${partner}
+      group by 1 having sum(n) <> 0
     )
     select currency, coalesce(held, 0)::text as held, coalesce(refused, 0)::text as rejected_value,
       coalesce(released, 0)::text as released, coalesce(reversed, 0)::text as reversed_for_fraud
@@ -182,10 +189,10 @@ export const moneyOfPartners = async (
 ): Promise<readonly PartnerMoney[]> => {
   const { rows } = await tx.query(sql`
     with credited as (
-      select partner_id, client_id, count(*)::int as conversions from conversions
+      select partner_id, client_id, sum(n)::int as conversions from money_days
       where partner_id = any (${partners}::int[]) and client_id = any (${clients}::int[]) and status = 'credited'
-        and occurred_at >= ${new Date(span.from)} and occurred_at < ${new Date(span.to)}
-      group by 1, 2
+        and ${ofWholeDays("conversions", span)}
+      group by 1, 2 having sum(n) <> 0
     ), held as (
       select partner_id, client_id, jsonb_agg(jsonb_build_object('currency', currency, 'amount', amount)
         order by currency) as held

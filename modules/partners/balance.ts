@@ -26,8 +26,8 @@ export interface Balance extends Owed {
 export const owedByClients = (scope: Sql): Sql => sql`(
   select coalesce(jsonb_agg(jsonb_build_object('currency', owed.currency, 'payable', owed.payable::text,
     'held', owed.held::text)), '[]')
-  from (select currency, sum(amount_minor - held_minor) as payable, sum(held_minor) as held
-    from ledger_entries e where e.partner_id = p.partner_id and e.client_id = any (${scope})
+  from (select currency, sum(amount_minor - part_minor) as payable, sum(part_minor) as held
+    from money_days e where e.partner_id = p.partner_id and e.source = 'ledger' and e.client_id = any (${scope})
     group by e.client_id, e.currency) owed)`;
 
 /** A debt at one client takes nothing from what another one owes. */

@@ -3,6 +3,7 @@ import type { PoolClient } from "pg";
 import { sql } from "../../infra/postgres/sql.ts";
 import type { UnixMs } from "../../stream/flow.ts";
 import { type MonthOfYear, paceOf, spanOfMonth } from "../budgets/pace.ts";
+import { ofWholeDays } from "../money-days/money-days.ts";
 import type { PlanLine } from "./plans.ts";
 
 /** A line with the client and the currency of its plan. */
@@ -35,17 +36,16 @@ const foundOf = async (
 ): Promise<readonly Found[]> => {
   const clients = [...new Set(lines.map(({ client_id }) => client_id))];
   const partners = [...new Set(lines.map(({ partner_id }) => partner_id))];
-  const { from, to } = spanOfMonth({ year, month });
   const { rows } = await tx.query<Found>(sql`
     select client_id, partner_id, segment, currency, 0 as conversions, sum(amount_minor)::bigint as commission
-    from ledger_entries
+    from money_days
     where client_id = any (${clients}::int[]) and partner_id = any (${partners}::int[])
-      and year = ${year} and month = ${month}
+      and source = 'ledger' and period = ${year * 100 + month}
     group by client_id, partner_id, segment, currency
     union all
-    select client_id, partner_id, segment, null, count(*)::int, 0::bigint from conversions
+    select client_id, partner_id, segment, null, sum(n)::int, 0::bigint from money_days
     where client_id = any (${clients}::int[]) and partner_id = any (${partners}::int[]) and status = 'credited'
-      and occurred_at >= ${new Date(from)} and occurred_at < ${new Date(to)}
+      and ${ofWholeDays("conversions", spanOfMonth({ year, month }))}
     group by client_id, partner_id, segment`);
   return rows;
 };

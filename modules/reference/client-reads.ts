@@ -3,6 +3,7 @@
 import type { PoolClient } from "pg";
 import { type RowsQuery, selecting } from "../../infra/postgres/rows.ts";
 import { named, type Sql, sql } from "../../infra/postgres/sql.ts";
+import { ofWholeDays, wholeDaysSince } from "../money-days/money-days.ts";
 
 export interface ClientFilter {
   /** Without it: those that are not archived. */
@@ -94,17 +95,27 @@ export interface Segment {
   readonly sales_30d: number;
 }
 
+const DAY_MS = 86_400_000;
+const SEGMENT_DAYS = 30;
+
 /** All segments of the client, by code. */
 export const readSegments = async (
   tx: PoolClient,
   clientId: number,
   clients: readonly number[],
 ): Promise<readonly Segment[]> => {
+  const now = Date.now();
+  const from = now - SEGMENT_DAYS * DAY_MS;
+  const whole = wholeDaysSince(from, now);
   const { rows } = await tx.query<Segment>(sql`
     with sold as materialized (
-      select segment, count(*)::int as lines from product_sales
-      where client_id = ${clientId} and client_id = any (${clients}::int[]) and t <> 'refund' and merged_into is null
-        and occurred_at >= now() - interval '30 days'
+      select segment, sum(n)::int as lines from (
+        select segment, n from money_days
+        where client_id = ${clientId} and client_id = any (${clients}::int[]) and ${ofWholeDays("sales", whole)}
+        union all
+        select segment, 1 from product_sales
+        where client_id = ${clientId} and client_id = any (${clients}::int[]) and t <> 'refund' and merged_into is null
+          and occurred_at >= ${new Date(from)} and occurred_at < ${new Date(whole.from)}) parts
       group by segment)
     select distinct on (s.code) s.code, s.name, s.active, s.version, coalesce(sold.lines, 0) as sales_30d
     from segments s left join sold on sold.segment = s.code

@@ -1,7 +1,17 @@
 // What dashboards ask of the rollups: figures of a client by day, by hour or by minute.
 
 import type { Clickhouse } from "../../infra/clickhouse/client.ts";
-import { bind, type ClientScope, cond, count, minor, readRows, scopeOf, text } from "../../infra/clickhouse/query.ts";
+import {
+  bind,
+  type ClientScope,
+  type Condition,
+  cond,
+  count,
+  minor,
+  readRows,
+  scopeOf,
+  text,
+} from "../../infra/clickhouse/query.ts";
 import { within as withTimeout } from "../../infra/runtime/timing/within.ts";
 import type { UnixMs } from "../../stream/flow.ts";
 
@@ -54,15 +64,57 @@ export const figuresByDay = (clickhouse: Clickhouse, scope: ClientScope, span: S
     orderBy: ["client_id", "day", "currency"],
   });
 
-/** Minutes are asked for of two days, days of ninety: older events are not looked for. */
+/** Minutes are known of two days, days of ninety: older events are not looked for. */
 const RECENT_DAYS = 2;
 const KNOWN_DAYS = 90;
+/** Within which a client that sends is found at once. */
+const NOW_MINUTES = 5;
+const HOUR_SEC = 3_600;
+const DAY_SEC = 24 * HOUR_SEC;
+const since = (grain: Grain, seconds: number): Condition =>
+  cond`grain = ${bind("String", grain)} and bucket >= now() - ${bind("UInt32", seconds)}`;
 
-/** Buckets with an event: of the last days by the minute, before that by the day. */
-const recent = () => [
-  cond`events > 0 and bucket >= now() - interval ${bind("UInt16", KNOWN_DAYS)} day`,
-  cond`grain = 'day' or (grain = 'minute' and bucket >= now() - interval ${bind("UInt16", RECENT_DAYS)} day)`,
-];
+/**
+ * When the newest bucket with an event began, by client: of the last minutes, else within the
+ * newest hour of two days, else the newest minute or day. A client with millions of events a day
+ * has a thousand rows a minute, so no more minutes are read than are needed.
+ */
+const newestBuckets = async (
+  clickhouse: Clickhouse,
+  clients: readonly number[],
+  only: readonly Condition[],
+): Promise<ReadonlyMap<number, UnixMs>> => {
+  const newest = new Map<number, UnixMs>();
+  const ask = async (among: readonly number[], where: readonly Condition[]): Promise<ReadonlyMap<number, UnixMs>> => {
+    if (among.length === 0) return new Map();
+    const rows = await readRows(clickhouse, scopeOf(...among), {
+      from: "rollups",
+      columns: { client_id: count("client_id"), newest: count("toUnixTimestamp(max(bucket))") },
+      where: [...where, ...only, cond`events > 0`],
+      groupBy: ["client_id"],
+    });
+    return new Map(rows.map((row) => [row.client_id, row.newest * 1_000]));
+  };
+  const missing = (): readonly number[] => clients.filter((id) => !newest.has(id));
+  const keep = (found: ReadonlyMap<number, UnixMs>): void => {
+    for (const [id, at] of found) newest.set(id, at);
+  };
+  const recent = since("minute", RECENT_DAYS * DAY_SEC);
+  keep(await ask(missing(), [since("minute", NOW_MINUTES * 60)]));
+  const hours = await ask(missing(), [since("hour", RECENT_DAYS * DAY_SEC + HOUR_SEC)]);
+  for (const hour of new Set(hours.values())) {
+    const ofHour = { from: hour, to: hour + HOUR_SEC * 1_000 };
+    keep(
+      await ask(
+        [...hours].flatMap(([id, at]) => (at === hour ? [id] : [])),
+        [...within("minute", ofHour), recent],
+      ),
+    );
+  }
+  keep(await ask(missing(), [recent]));
+  keep(await ask(missing(), [since("day", KNOWN_DAYS * DAY_SEC)]));
+  return newest;
+};
 
 /**
  * When the newest minute with an event of each client began, or the newest day when that was more
@@ -72,17 +124,8 @@ export const newestEvents = async (
   clickhouse: Clickhouse,
   clients: readonly number[],
   mostMs: number,
-): Promise<ReadonlyMap<number, UnixMs>> => {
-  if (clients.length === 0) return new Map();
-  const asked = readRows(clickhouse, scopeOf(...clients), {
-    from: "rollups",
-    columns: { client_id: count("client_id"), newest: count("toUnixTimestamp(max(bucket))") },
-    where: recent(),
-    groupBy: ["client_id"],
-  });
-  const rows = await withTimeout(mostMs, asked, "the newest events are not known in time");
-  return new Map(rows.map(({ client_id, newest }) => [client_id, newest * 1_000]));
-};
+): Promise<ReadonlyMap<number, UnixMs>> =>
+  withTimeout(mostMs, newestBuckets(clickhouse, clients, []), "the newest events are not known in time");
 
 export interface Activity {
   readonly events_last_hour: number;
@@ -97,19 +140,15 @@ export const activityOf = async (
   source: string,
   mostMs: number,
 ): Promise<Activity> => {
-  const asked = readRows(clickhouse, scopeOf(clientId), {
+  const isOfSource = cond`source = ${bind("String", source)}`;
+  const lastHour = readRows(clickhouse, scopeOf(clientId), {
     from: "rollups",
-    columns: {
-      events: count("sumIf(events, grain = 'minute' and bucket > now() - interval 60 minute)"),
-      newest: count("toUnixTimestamp(max(bucket))"),
-    },
-    where: [cond`source = ${bind("String", source)}`, ...recent()],
+    columns: { events: count("sum(events)") },
+    where: [cond`grain = 'minute' and bucket > now() - interval 60 minute`, isOfSource],
   });
-  const [row] = await withTimeout(mostMs, asked, "what the source has sent is not known in time");
-  return {
-    events_last_hour: row?.events ?? 0,
-    last_seen_at: row === undefined || row.newest === 0 ? null : row.newest * 1_000,
-  };
+  const asked = Promise.all([lastHour, newestBuckets(clickhouse, [clientId], [isOfSource])]);
+  const [[row], newest] = await withTimeout(mostMs, asked, "what the source has sent is not known in time");
+  return { events_last_hour: row?.events ?? 0, last_seen_at: newest.get(clientId) ?? null };
 };
 
 /** Of every source within the last week. Throws when it takes longer. */

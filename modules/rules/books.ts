@@ -26,8 +26,9 @@ export const moneyRows = async (
   now: UnixMs,
 ): Promise<readonly MoneyRow[]> => {
   const { rows } = await tx.query<Delta>(sql`
-    select partner_id, year, month, currency, sum(amount_minor)::bigint as amount_minor from ledger_entries
-    where client_id = ${clientId} and partner_id = any (${deltas.map(({ partner_id }) => partner_id)}::int[])
+    select partner_id, period / 100 as year, period % 100 as month, currency, sum(amount_minor)::bigint as amount_minor
+    from money_days where client_id = ${clientId} and source = 'ledger'
+      and partner_id = any (${deltas.map(({ partner_id }) => partner_id)}::int[])
     group by 1, 2, 3, 4`);
   const booked = new Map(rows.map((row) => [keyOf(row), row.amount_minor]));
   return deltas.map((delta) => {
@@ -83,8 +84,9 @@ export const brokenBudgets = async (
   const { rows } = await tx.query<Budget>(sql`
     select b.year, b.month, b.segment, b.currency, b.amount_minor,
       coalesce(sum(e.amount_minor), 0)::bigint as spent_minor
-    from relo_budgets b left join ledger_entries e on e.client_id = b.client_id and e.year = b.year
-      and e.month = b.month and e.currency = b.currency and (b.segment is null or e.segment = b.segment)
+    from relo_budgets b left join money_days e on e.client_id = b.client_id and e.source = 'ledger'
+      and e.period = b.year * 100 + b.month and e.currency = b.currency
+      and (b.segment is null or e.segment = b.segment)
     where b.client_id = ${clientId} and b.year = any (${bySegment.map(({ year }) => year)}::int[])
     group by b.budget_id order by b.year, b.month, b.segment nulls first`);
   return rows.flatMap((budget) => {

@@ -1,18 +1,23 @@
 // What the analytics store knows of the events behind sales, beside what Postgres has of them.
 import type { Clickhouse } from "../../infra/clickhouse/client.ts";
 import { pickColumns } from "../../infra/clickhouse/columns.ts";
-import { bind, cond, readRows, scopeOf } from "../../infra/clickhouse/query.ts";
+import { bind, type Condition, cond, readRows, scopeOf } from "../../infra/clickhouse/query.ts";
 import { classify } from "../../infra/runtime/errors.ts";
 import { within as withTimeout } from "../../infra/runtime/timing/within.ts";
 import type { Candidate } from "../../schemas/generated.ts";
+import { between } from "../../sinks/analytics/reads.ts";
 import { eventReads } from "../../sinks/analytics/table.ts";
 import type { UnixMs } from "../../stream/flow.ts";
 
-export interface SoldEventName {
+interface SoldEventId {
   readonly client_id: number;
   readonly event_id: string;
 }
-export interface SoldEvent extends SoldEventName {
+export interface SoldEventName extends SoldEventId {
+  /** The earlier of the sender's time and the receipt; undefined: of any time. */
+  readonly occurred_at?: UnixMs | undefined;
+}
+export interface SoldEvent extends SoldEventId {
   readonly source: string;
   readonly received_at: UnixMs;
   readonly click_id: string | null;
@@ -46,6 +51,14 @@ export const soldEventsOrNone = async (
   }
 };
 
+/** So far ahead of its receipt a sender's time may lie. */
+const AHEAD_MS = 24 * 3_600_000;
+const timesOf = (events: readonly SoldEventName[]): readonly Condition[] => {
+  const times = events.flatMap(({ occurred_at }) => occurred_at ?? []);
+  if (times.length < events.length) return [];
+  return [between({ first: Math.min(...times), last: Math.max(...times) + AHEAD_MS })];
+};
+
 /** Of each event the version that counts, by `soldEvent`; copies too. */
 export const soldEvents = async (
   clickhouse: Clickhouse,
@@ -57,7 +70,7 @@ export const soldEvents = async (
   const rows = await readRows(clickhouse, scope, {
     from: "events",
     columns,
-    where: [cond`event_id in ${bind("Array(UUID)", ids)}`],
+    where: [cond`event_id in ${bind("Array(UUID)", ids)}`, ...timesOf(events)],
     // The row that counts comes last: merges may not have dropped the others yet.
     orderBy: ["rank", "stored_at"],
   });
@@ -71,5 +84,5 @@ export const soldEvents = async (
 
 export const soldEvent = (
   events: ReadonlyMap<string, SoldEvent>,
-  { client_id, event_id }: SoldEventName,
+  { client_id, event_id }: SoldEventId,
 ): SoldEvent | undefined => events.get(keyOf(client_id, event_id));

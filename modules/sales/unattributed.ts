@@ -4,6 +4,7 @@ import { codesByDigits } from "../../domain/currencies.ts";
 import type { RowsQuery } from "../../infra/postgres/rows.ts";
 import { type Sql, sql } from "../../infra/postgres/sql.ts";
 import type { UnixMs } from "../../stream/flow.ts";
+import { ofWholeDays } from "../money-days/money-days.ts";
 
 export interface UnattributedFilter {
   readonly client_id?: number | undefined;
@@ -72,21 +73,32 @@ export interface SumOfSales {
   readonly value_minor: bigint;
 }
 
+/** The days of a span are whole ones. */
+const countedDays = ({ client_id, segment, reason, from, to }: UnattributedFilter): Sql => sql`
+  select client_id, currency, n, amount_minor as value_minor, reason,
+    status = 'unattributed' and ${reason === undefined ? sql`true` : sql`reason = ${reason}`} as is_meant
+  from money_days where ${ofWholeDays("sales", { from, to })}
+    and ${client_id === undefined ? sql`true` : sql`client_id = ${client_id}`}
+    and ${segment === undefined ? sql`true` : sql`segment = ${segment}`}`;
+
+/** Where lines are left out by their value, each is looked at. */
+const countedLines = (filter: UnattributedFilter): Sql => sql`
+  select s.client_id, coalesce(s.currency, 'MXN') as currency, 1 as n, coalesce(s.value_minor, 0) as value_minor,
+    s.credit_reason as reason, ${unattributed(filter)} as is_meant
+  from product_sales s where ${sold(filter).reduce((all, one) => sql`${all} and (${one})`)}`;
+
 /** Sums over all rows of the filter, and of what else was sold. */
 export const sumsOfSales = async (
   tx: PoolClient,
   clients: readonly number[],
   filter: UnattributedFilter,
 ): Promise<readonly SumOfSales[]> => {
-  const where = sold(filter).reduce((all, one) => sql`${all} and (${one})`, sql`s.client_id = any (${clients}::int[])`);
+  const counted = filter.min_value === undefined ? countedDays(filter) : countedLines(filter);
   const { rows } = await tx.query<SumOfSales>(sql`
-    with counted as (
-      select coalesce(s.currency, 'MXN') as currency, ${unattributed(filter)} as is_meant, s.credit_reason,
-        coalesce(s.value_minor, 0) as value_minor
-      from product_sales s where ${where})
-    select currency, is_meant as "isMeant", case when is_meant then credit_reason end as reason, count(*)::int as count,
+    select currency, is_meant as "isMeant", case when is_meant then reason end as reason, sum(n)::int as count,
       sum(value_minor)::bigint as value_minor
-    from counted group by 1, 2, 3 order by 1, 2, 3`);
+    from (${counted}) counted where client_id = any (${clients}::int[]) group by 1, 2, 3 having sum(n) <> 0
+    order by 1, 2, 3`);
   return rows;
 };
 

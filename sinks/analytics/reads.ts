@@ -1,7 +1,18 @@
 // What the live screen, the command line and the tests ask about stored events.
 import type { Clickhouse } from "../../infra/clickhouse/client.ts";
 import { pickColumns } from "../../infra/clickhouse/columns.ts";
-import { bind, type ClientScope, cond, count, optional, readRows, text, unixMs } from "../../infra/clickhouse/query.ts";
+import {
+  bind,
+  type ClientScope,
+  type Condition,
+  cond,
+  count,
+  optional,
+  readRows,
+  text,
+  unixMs,
+} from "../../infra/clickhouse/query.ts";
+import type { UnixMs } from "../../stream/flow.ts";
 import { eventReads, foundColumns } from "./table.ts";
 
 export interface EventCounts {
@@ -83,24 +94,37 @@ const shownOfVersion = [
   "merged_into",
 ] as const;
 
+/** From the first to the last time that an event was sent with, as its senders said. */
+export interface Times {
+  readonly first: UnixMs;
+  readonly last: UnixMs;
+}
+/** Events lie by their time: a search that knows it reads hours instead of years. */
+export const between = ({ first, last }: Times): Condition =>
+  cond`ts between fromUnixTimestamp64Milli(${bind("Int64", first)})
+    and fromUnixTimestamp64Milli(${bind("Int64", last)})`;
+
 /**
  * The versions of one event, the one that counts first: of others those that no merge has dropped
  * yet. What an explanation begins with; finds second copies too.
  */
-export const eventVersions = (clickhouse: Clickhouse, scope: ClientScope, eventId: string) =>
+export const eventVersions = (clickhouse: Clickhouse, scope: ClientScope, eventId: string, times?: Times) =>
   readRows(clickhouse, scope, {
     from: "events",
     columns: { ...pickColumns(eventReads, ...shownOfVersion), batch: eventReads.batch_id },
-    where: [cond`event_id = ${bind("UUID", eventId)}`],
+    where: [cond`event_id = ${bind("UUID", eventId)}`, ...(times === undefined ? [] : [between(times)])],
     orderBy: ["rank desc", "stored_at desc"],
   });
 export type EventVersion = Awaited<ReturnType<typeof eventVersions>>[number];
 
-/** Which of these events are stored, copies too, and whose they are. */
+/** Which of these events are stored, copies too, whose they are, and of when. */
 export const ownersOf = (clickhouse: Clickhouse, scope: ClientScope, eventIds: readonly string[]) =>
   readRows(clickhouse, scope, {
     from: "events",
-    columns: { client_id: count("client_id"), event_id: text("event_id") },
+    columns: {
+      ...{ client_id: count("client_id"), event_id: text("event_id") },
+      ...{ first: unixMs("min(ts)"), last: unixMs("max(ts)") },
+    },
     where: [cond`event_id in ${bind("Array(UUID)", eventIds)}`],
     groupBy: ["client_id", "event_id"],
   });

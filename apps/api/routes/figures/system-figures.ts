@@ -4,14 +4,12 @@ import { orUnavailable } from "../../../../infra/http/problem.ts";
 import { freshnessOf } from "../../../../modules/figures/data-freshness.ts";
 import {
   type Bands,
-  bandsByDay,
-  bandsOf,
   codesOf,
   type FraudMoney,
-  filteredClicks,
   fraudMoney,
   moneyOfPartners,
   partnersByRejects,
+  scoredDays,
 } from "../../../../modules/figures/fraud-figures.ts";
 import { clientsOfFigures, partnerNames } from "../../../../modules/figures/names.ts";
 import { daysOf } from "../../../../modules/figures/periods.ts";
@@ -53,14 +51,12 @@ export const routes = (ports: Ports): readonly Route[] => [
       return { asked, money: await fraudMoney(tx, asked), currency: ask.query.currency ?? own ?? "MXN" };
     });
     const { clickhouse } = ports;
-    const [all, days, reasons, credits, partners, filtered, stamp] = await orAway(
+    const [{ all, byDay, filtered }, reasons, credits, partners, stamp] = await orAway(
       Promise.all([
-        bandsOf(clickhouse, asked),
-        bandsByDay(clickhouse, asked),
+        scoredDays(clickhouse, asked),
         codesOf(clickhouse, asked, "fraud_reason"),
         codesOf(clickhouse, asked, "credit_reason"),
         partnersByRejects(clickhouse, asked, PARTNERS),
-        filteredClicks(clickhouse, asked),
         stampFor(ports, frame, asked.clients),
       ]),
     );
@@ -91,7 +87,7 @@ export const routes = (ports: Ports): readonly Route[] => [
         // Why a click was filtered is not kept by the day.
         filtered_clicks: filtered === 0 ? [] : [{ reason: "filtered", count: filtered }],
         bad_click_ids: credits.find(({ code }) => code === "bad_click_id")?.events ?? 0,
-        series: daysOf(span, frame.now).map((day) => ({ day, ...(days.get(day) ?? NO_EVENT) })),
+        series: daysOf(span, frame.now).map((day) => ({ day, ...(byDay.get(day) ?? NO_EVENT) })),
         money: moneyIn(money, currency),
       },
     };

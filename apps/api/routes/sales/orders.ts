@@ -25,7 +25,7 @@ export const routes = ({ clickhouse }: Pick<ApiPorts, "clickhouse">): readonly R
     });
     const events = await soldEventsOrNone(
       clickhouse,
-      rows.map(({ event_id }) => ({ client_id: place.client_id, event_id })),
+      rows.map(({ event_id, occurred_at }) => ({ client_id: place.client_id, event_id, occurred_at })),
     );
     return orderReply(place, rows, decisions, events);
   }),

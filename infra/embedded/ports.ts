@@ -1,23 +1,34 @@
 // Ports of a stack: chosen once, kept in `ports.json`, so that a second start answers on the same
 // addresses.
 import { randomInt } from "node:crypto";
-import { createServer } from "node:net";
+import { createServer, type Server } from "node:net";
 import { type Home, readJson, writeJson } from "./home.ts";
 
 // Below the range from which systems take the ports of outgoing connections (32768 on Linux), so
 // that none of those lands on ours between two starts.
 const LOWEST = 20_000;
 const HIGHEST = 32_000;
+/**
+ * Stacks that start at the same time take their ports from different blocks: what a port is chosen
+ * for listens on it seconds later.
+ */
+const BLOCK = 50;
 const TRIES = 200;
 
-/** True when this machine lets us listen on a loopback port now. */
-export function isFree(port: number): Promise<boolean> {
-  return new Promise((resolve) => {
-    const probe = createServer();
-    probe.once("error", () => resolve(false));
-    probe.listen({ port, host: "127.0.0.1", exclusive: true }, () => probe.close(() => resolve(true)));
+/** Listens on a loopback port, or is undefined where this machine does not let us. */
+const listening = (port: number): Promise<Server | undefined> =>
+  new Promise((resolve) => {
+    const server = createServer();
+    server.once("error", () => resolve(undefined));
+    server.listen({ port, host: "127.0.0.1", exclusive: true }, () => resolve(server));
   });
-}
+
+/** True when this machine lets us listen on a loopback port now. */
+export const isFree = async (port: number): Promise<boolean> => {
+  const probe = await listening(port);
+  if (probe !== undefined) await new Promise((resolve) => probe.close(resolve));
+  return probe !== undefined;
+};
 
 /**
  * One port by name, and whether a former choice had to be given up because another program listens
@@ -29,40 +40,65 @@ export interface Chosen {
   readonly movedFrom?: number;
 }
 
+export interface PortChoice {
+  readonly chosen: readonly Chosen[];
+  /** To be called when something listens on each of them: until then no other stack takes them. */
+  readonly release: () => void;
+}
+
 /**
  * The port of each name: the one used before when it is free, else a new one. To be called when
  * nothing of this stack runs.
  * @throws Error when the machine has no free port left in the range.
  */
-export async function choosePorts(home: Home, names: readonly string[]): Promise<readonly Chosen[]> {
+export async function choosePorts(home: Home, names: readonly string[]): Promise<PortChoice> {
   const file = home.path("ports.json");
   const kept = readJson<Record<string, number>>(file) ?? {};
-  const taken = new Set(Object.values(kept));
   const chosen: Chosen[] = [];
-  for (const name of names) {
-    const before = kept[name];
-    if (isPort(before) && (await isFree(before))) {
-      chosen.push({ name, port: before });
-      continue;
+  const guards: Server[] = [];
+  const release = (): void => {
+    for (const guard of guards) guard.close();
+  };
+  try {
+    const free = freePorts(guards);
+    for (const name of names) {
+      const before = kept[name];
+      if (isPort(before) && (await isFree(before))) {
+        chosen.push({ name, port: before });
+        continue;
+      }
+      const port = await nextOf(free, new Set(Object.values(kept)));
+      kept[name] = port;
+      chosen.push({ name, port, ...(isPort(before) && { movedFrom: before }) });
     }
-    const port = await anyFree(taken);
-    taken.add(port);
-    kept[name] = port;
-    chosen.push({ name, port, ...(isPort(before) && { movedFrom: before }) });
+    writeJson(file, kept);
+    return { chosen, release };
+  } catch (error) {
+    release();
+    throw error;
   }
-  writeJson(file, kept);
-  return chosen;
 }
 
 const isPort = (port: unknown): port is number =>
   typeof port === "number" && Number.isInteger(port) && port > 0 && port < 65_536;
 
-async function anyFree(taken: ReadonlySet<number>): Promise<number> {
+/** Free ports of one block after the other; listens on the first of each, which makes it ours. */
+async function* freePorts(guards: Server[]): AsyncGenerator<number, never> {
   for (let left = TRIES; left > 0; left -= 1) {
-    const port = randomInt(LOWEST, HIGHEST);
-    if (!taken.has(port) && (await isFree(port))) return port;
+    const first = LOWEST + BLOCK * randomInt((HIGHEST - LOWEST) / BLOCK);
+    const guard = await listening(first);
+    if (guard === undefined) continue;
+    guards.push(guard.unref());
+    for (let port = first + 1; port < first + BLOCK; port += 1) if (await isFree(port)) yield port;
   }
   throw new Error(
     `No free port was found between ${LOWEST} and ${HIGHEST}; stop some of the programs that listen there.`,
   );
 }
+
+const nextOf = async (free: AsyncGenerator<number, never>, taken: ReadonlySet<number>): Promise<number> => {
+  for (;;) {
+    const { value: port } = await free.next();
+    if (!taken.has(port)) return port;
+  }
+};

@@ -144,7 +144,8 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
     }
     if (options.fresh === true) emptyHome(home);
     rmSync(home.path("run.json"), { force: true });
-    return await raise(await layOut(options, config, home, tell), roster, unlock);
+    const layout = await layOut(options, config, home, tell);
+    return await raise(layout, roster, unlock).finally(layout.releasePorts);
   } catch (error) {
     rmSync(home.path("run.json"), { force: true });
     unlock();
@@ -159,6 +160,8 @@ interface Layout {
   readonly tell: (event: StackEvent) => void;
   readonly place: Place;
   readonly ports: Record<string, number>;
+  /** To be called when everything listens, or nothing will. */
+  readonly releasePorts: () => void;
   /** Services that the stack names, whether it runs them or not. */
   readonly wanted: readonly Service[];
   readonly own: readonly Service[];
@@ -175,7 +178,8 @@ const layOut = async (
   const own = wanted.filter(({ outside }) => (config.inherited[outside] ?? "") === "");
   const apps = (options.apps ?? []).flatMap(({ name }) => [name, `${name}-ops`]);
   const ports: Record<string, number> = {};
-  for (const { name, port, movedFrom } of await choosePorts(home, [...own.flatMap((one) => one.ports), ...apps])) {
+  const { chosen, release } = await choosePorts(home, [...own.flatMap((one) => one.ports), ...apps]);
+  for (const { name, port, movedFrom } of chosen) {
     ports[name] = port;
     if (movedFrom === undefined) continue;
     const text = `Port ${movedFrom} is used by another program; ${name} listens on ${port} from now on.`;
@@ -192,7 +196,7 @@ const layOut = async (
   const machine = { path: config.PATH, javaHome: config.JAVA_HOME };
   const place: Place = { home, ports, fronts, secrets, env, machine };
   for (const service of own) Object.assign(env, service.variables({ ...place, ports: { ...ports, ...fronts } }));
-  return { options, config, tell, place, ports, wanted, own, env };
+  return { options, config, tell, place, ports, releasePorts: release, wanted, own, env };
 };
 
 async function raise(layout: Layout, roster: Roster, unlock: () => void): Promise<Stack> {
@@ -312,10 +316,11 @@ const startApp = async (app: App, layout: Layout, crew: Crew, file: { readonly a
   const { ports, place, env, config } = layout;
   if (crew.has(app.name)) throw new Error(`${app.name} runs already.`);
   const missing = [app.name, `${app.name}-ops`].filter((name) => ports[name] === undefined);
-  for (const { name, port } of await choosePorts(place.home, missing)) ports[name] = port;
+  const { chosen, release } = await choosePorts(place.home, missing);
+  for (const { name, port } of chosen) ports[name] = port;
   file.addApp(app);
   const ofApp = app.login === undefined ? {} : appVariables(app.login, layout);
-  await crew.add(chargeOfApp(app, place, ports, { ...env, ...ofApp }, config));
+  await crew.add(chargeOfApp(app, place, ports, { ...env, ...ofApp }, config)).finally(release);
 };
 
 /** Of the services that run here: who runs a server elsewhere gives each app its own address. */

@@ -1,0 +1,46 @@
+// Ports of stacks that start at the same time: what a port is chosen for listens on it later.
+import { mkdtempSync, rmSync } from "node:fs";
+import { createServer, type Server } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, expect, test } from "vitest";
+import { openHome } from "../../infra/embedded/home.ts";
+import { choosePorts } from "../../infra/embedded/ports.ts";
+
+const folder = mkdtempSync(join(tmpdir(), "tributary-ports-"));
+const open: Server[] = [];
+afterAll(() => {
+  for (const server of open) server.close();
+  rmSync(folder, { recursive: true, force: true });
+});
+const homeOf = (name: string) => openHome(join(folder, name));
+const namesOf = (count: number): readonly string[] => Array.from({ length: count }, (_, n) => `app-${n}`);
+const listenOn = (port: number): Promise<unknown> =>
+  new Promise((resolve, reject) => {
+    const server = createServer().once("error", reject);
+    open.push(server.listen(port, "127.0.0.1", () => resolve(port)));
+  });
+
+test("no two of forty stacks that start at once are given the same port, nor one that is guarded", async () => {
+  const choices = await Promise.all(
+    Array.from({ length: 40 }, (_, n) => choosePorts(homeOf(`at-once-${n}`), namesOf(25))),
+  );
+  const ports = choices.flatMap(({ chosen }) => chosen.map(({ port }) => port));
+  expect(new Set(ports).size).toBe(40 * 25);
+  await Promise.all(ports.map(listenOn));
+  for (const { release } of choices) release();
+});
+
+test("a second start finds the ports of the first, but for one on which another program listens", async () => {
+  const home = homeOf("twice");
+  const first = await choosePorts(home, namesOf(60));
+  first.release();
+  await listenOn(first.chosen[7]!.port);
+  const second = await choosePorts(home, namesOf(60));
+  second.release();
+  const moved = second.chosen.filter(({ movedFrom }) => movedFrom !== undefined);
+  expect(moved).toEqual([{ name: "app-7", port: expect.any(Number), movedFrom: first.chosen[7]!.port }]);
+  expect(new Set(second.chosen.map(({ port }) => port)).size).toBe(60);
+  const others = ({ name }: { readonly name: string }): boolean => name !== "app-7";
+  expect(second.chosen.filter(others)).toEqual(first.chosen.filter(others));
+});

@@ -136,7 +136,9 @@ describe("a visit", () => {
     await openContext();
     const second = await context.newPage();
     const others = pageErrors(second);
+    // Pages that open at the same moment cannot see each other's cookies.
     await page.goto(visit.site);
+    await visit.until("page_view");
     await second.goto(visit.site);
     await visit.until("page_view", 2);
     await svc("event", "purchase", PURCHASE);

@@ -80,5 +80,5 @@ test.each([
     const kept = new Set(cycle.judgements.filter(({ verdict }) => verdict === "kept").map(({ id }) => id));
     expect(proves.filter((id) => !kept.has(id))).toEqual([]);
   },
-  240_000,
+  600_000,
 );

@@ -5,19 +5,16 @@ import { derive } from "../../domain/derive.ts";
 import { lateWire } from "../../infra/avro/late-wire.ts";
 import { openRegistry } from "../../infra/avro/registry.ts";
 import { openClickhouse } from "../../infra/clickhouse/client.ts";
-import { listen } from "../../infra/http/listen.ts";
+import { openApp, serve } from "../../infra/http/app/open-app.ts";
 import { orUnavailable, unavailable } from "../../infra/http/problem.ts";
 import { openRateLimit } from "../../infra/http/rate-limit.ts";
-import { need, openOps } from "../../infra/http/side-port.ts";
 import { authenticator, refusals } from "../../infra/http/tokens.ts";
 import { type Kafka, lastingAdmin, openKafka } from "../../infra/kafka/kafka.ts";
 import { openPool } from "../../infra/postgres/sql.ts";
+import { need } from "../../infra/runtime/errors.ts";
 import type { Log } from "../../infra/runtime/log.ts";
-import { openMetrics } from "../../infra/runtime/metrics.ts";
 import { closing, type Scope } from "../../infra/runtime/scope.ts";
 import { keepDoing } from "../../infra/runtime/timing/schedule.ts";
-import { tlsOf } from "../../infra/runtime/tls.ts";
-import { commitOf, versionOf } from "../../infra/runtime/version.ts";
 import { openInstallationSecrets } from "../../modules/access/installation-secrets.ts";
 import { openTokens } from "../../modules/access/tokens.ts";
 import { userOf } from "../../modules/access/users.ts";
@@ -50,12 +47,8 @@ const STORE_MS = 2_000;
 export const api =
   (config: Config, log: Log) =>
   async (scope: Scope): Promise<void> => {
-    const version = versionOf();
-    const metrics = openMetrics({ app: "api", version, commit: commitOf() });
-    const checks: Record<string, () => void> = { started: () => need(false, "the app is starting") };
-    const ops = await scope.open("ops", async () =>
-      closing(await openOps({ ...config.OPS_PORT, metrics, checks, ...tlsOf(config, log) })),
-    );
+    const opening = { scope, config, log };
+    const { startedAt, version, metrics, ready } = await openApp("api", opening);
     const stores = await openStores(config, log, scope);
     const kafka = openKafka({
       brokers: config.KAFKA_BROKERS,
@@ -73,7 +66,7 @@ export const api =
     const { TRIBUTARY_SECRET: keyring, PORTAL_URL: portal } = config;
     const ports: Omit<ApiPorts, "served"> = {
       version,
-      startedAt: Date.now(),
+      startedAt,
       ...writing,
       trials,
       cursorKeys,
@@ -102,16 +95,11 @@ export const api =
       trustedProxies: config.TRUSTED_PROXIES,
       log,
     });
-    const server = await scope.open("server", async () =>
-      closing(await listen(app, { host: config.HOST, port: config.PORT, ...tlsOf(config, log) })),
-    );
+    const served = await serve(opening, app);
     const { pool, mailer } = stores;
     if (mailer !== undefined)
       await scope.open("mails", () => keepDoing(mails({ pool, mailer, keyring, portal }), { log, metrics }));
-    await scope.open("readiness", () => ({ value: ops, stop: ops.drain }));
-    checks.tokens = () => need(stores.areTokensKnown(), "the tokens are not known yet");
-    delete checks.started;
-    log.info("app.started", { version, port: server.port, ops_port: ops.port });
+    await ready({ tokens: () => need(stores.areTokensKnown(), "the tokens are not known yet") }, served);
   };
 
 const nameOf = ({ INSTANCE_NAME }: Config): string => `tributary-${INSTANCE_NAME}`;

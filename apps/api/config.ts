@@ -1,17 +1,8 @@
 // The only reader of the environment in the platform API.
-import { type Environment, readEnvironment } from "../../infra/runtime/environment.ts";
+import { type Environment, readEnvironment, serverVariables } from "../../infra/runtime/environment.ts";
 
 const names = [
-  ...([
-    "HOST",
-    "PORT",
-    "OPS_PORT",
-    "INSTANCE_NAME",
-    "LOG_LEVEL",
-    "TLS_CERT_FILE",
-    "TLS_KEY_FILE",
-    "TRUSTED_PROXIES",
-  ] as const),
+  ...serverVariables,
   ...(["KAFKA_BROKERS", "KAFKA_TOPIC_PREFIX", "SCHEMA_REGISTRY_URL"] as const),
   ...(["POSTGRES_URL", "CLICKHOUSE_URL", "REDIS_URL", "OIDC_ISSUER", "SMTP_URL"] as const),
   ...(["TRIBUTARY_SECRET", "PORTAL_URL"] as const),

@@ -3,16 +3,15 @@
 import { lateWire } from "../../infra/avro/late-wire.ts";
 import { openRegistry } from "../../infra/avro/registry.ts";
 import { openClickhouse } from "../../infra/clickhouse/client.ts";
-import { type Check, need, openOps } from "../../infra/http/side-port.ts";
+import { openApp } from "../../infra/http/app/open-app.ts";
 import { type Kafka, openKafka } from "../../infra/kafka/kafka.ts";
 import { openObjects } from "../../infra/objects/open.ts";
 import { openPool } from "../../infra/postgres/sql.ts";
+import { need } from "../../infra/runtime/errors.ts";
 import type { Log } from "../../infra/runtime/log.ts";
-import { type Metrics, openMetrics } from "../../infra/runtime/metrics.ts";
+import type { Metrics } from "../../infra/runtime/metrics.ts";
 import { closing, type Scope } from "../../infra/runtime/scope.ts";
 import { keepDoing, type Schedule } from "../../infra/runtime/timing/schedule.ts";
-import { tlsOf } from "../../infra/runtime/tls.ts";
-import { commitOf, versionOf } from "../../infra/runtime/version.ts";
 import { sendWithSchemaIds } from "../../infra/spool/send-with-schema-ids.ts";
 import { openInstallationSecrets } from "../../modules/access/installation-secrets.ts";
 import { letterSources } from "../../modules/dead-letters/failure.ts";
@@ -71,12 +70,9 @@ interface Frame {
 export const keeper =
   (config: Config, log: Log, apiUrl?: string, ingestUrls: readonly string[] = []) =>
   async (scope: Scope): Promise<void> => {
-    const version = versionOf();
-    const metrics = openMetrics({ app: "keeper", version, commit: commitOf() });
-    const checks: Record<string, Check> = { started: () => need(false, "the schedules have not begun yet") };
-    const ops = await scope.open("ops", async () =>
-      closing(await openOps({ ...config.OPS_PORT, metrics, checks, ...tlsOf(config, log) })),
-    );
+    const opening = { scope, config, log };
+    const { metrics, ready } = await openApp("keeper", opening, "the schedules have not begun yet");
+    const checks: Record<string, () => void> = {};
     const kafka = openKafka({
       brokers: config.KAFKA_BROKERS,
       clientId: nameOf(config),
@@ -89,12 +85,10 @@ export const keeper =
       checks[schedule.name] = () =>
         need(running.silentMs() < allowedMs, `has not got through for ${allowedMs / 1_000} s; its log says why`);
     };
-    const frame: Frame = { config, log, scope, metrics, kafka, begin };
+    const frame: Frame = { ...opening, metrics, kafka, begin };
     await beginRepairs(frame, apiUrl, ingestUrls);
     await beginWork(frame);
-    await scope.open("readiness", () => ({ value: ops, stop: ops.drain }));
-    delete checks.started;
-    log.info("app.started", { version, ops_port: ops.port });
+    await ready(checks);
   };
 
 const nameOf = ({ INSTANCE_NAME }: Config): string => `tributary-${INSTANCE_NAME}`;

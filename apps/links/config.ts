@@ -1,13 +1,8 @@
 // The only reader of the environment in the app of tracking links.
-import { type Environment, readEnvironment } from "../../infra/runtime/environment.ts";
+import { type Environment, edgeVariables, readEnvironment } from "../../infra/runtime/environment.ts";
 
-const names = [
-  ...(["HOST", "PORT", "OPS_PORT", "INSTANCE_NAME", "LOG_LEVEL", "TLS_CERT_FILE", "TLS_KEY_FILE"] as const),
-  ...(["TRUSTED_PROXIES", "KAFKA_BROKERS", "KAFKA_TOPIC_PREFIX", "SCHEMA_REGISTRY_URL", "POSTGRES_URL"] as const),
-  ...(["OBJECT_STORE_URL", "TRIBUTARY_HOME", "TRIBUTARY_SECRET"] as const),
-] as const;
-export type Config = Environment<(typeof names)[number]>;
+export type Config = Environment<(typeof edgeVariables)[number]>;
 
 /** Throws one Error naming every variable that is missing or wrong. */
 export const readConfig = (env: Readonly<Record<string, string | undefined>> = process.env): Config =>
-  readEnvironment("links", names, env);
+  readEnvironment("links", edgeVariables, env);

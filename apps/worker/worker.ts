@@ -1,10 +1,7 @@
-import { type Check, need, openOps } from "../../infra/http/side-port.ts";
+import { openApp } from "../../infra/http/app/open-app.ts";
 import { type Consumer, copyReading, openKafka, sinkReading, stageReading } from "../../infra/kafka/kafka.ts";
 import type { Log } from "../../infra/runtime/log.ts";
-import { openMetrics } from "../../infra/runtime/metrics.ts";
-import { closing, type Scope } from "../../infra/runtime/scope.ts";
-import { tlsOf } from "../../infra/runtime/tls.ts";
-import { commitOf, versionOf } from "../../infra/runtime/version.ts";
+import type { Scope } from "../../infra/runtime/scope.ts";
 import { heldAmong, recordHosting } from "../../modules/groups/group-holds.ts";
 import type { Group } from "../../modules/groups/hosting.ts";
 import { openMemberships } from "../../modules/groups/membership.ts";
@@ -18,27 +15,20 @@ import { type Host, openRunners, type Runners } from "./runners.ts";
 export const worker =
   (topology: Topology, groups: readonly Group[], config: Config, log: Log) =>
   async (scope: Scope): Promise<void> => {
-    const version = versionOf();
-    const metrics = openMetrics({ app: "worker", version, commit: commitOf() });
-    const checks: Record<string, Check> = { started: () => need(false, "the groups are not joined yet") };
-    const ops = await scope.open("ops", async () =>
-      closing(await openOps({ ...config.OPS_PORT, metrics, checks, ...tlsOf(config, log) })),
-    );
+    const opening = { scope, config, log };
+    const { metrics, ready } = await openApp("worker", opening, "the groups are not joined yet");
     const kafka = openKafka({
       brokers: config.KAFKA_BROKERS,
       clientId: `tributary-${config.INSTANCE_NAME}`,
       topicPrefix: config.KAFKA_TOPIC_PREFIX,
       log,
     });
-    const host: Host = { topology, groups, config, log, scope, metrics, kafka };
+    const host: Host = { topology, groups, ...opening, metrics, kafka };
     const runners = await openRunners(host);
     const members = await scope.open("groups", () => joinGroups(host, runners));
-    for (const { group, check } of members) checks[group] = check;
     await scope.open("lag", () => reportLag({ kafka, groups, metrics, log }));
-    // Closed first: readiness is red before the groups are left.
-    await scope.open("readiness", () => ({ value: ops, stop: ops.drain }));
-    delete checks.started;
-    log.info("app.started", { version, groups: groups.map((group) => group.name), ops_port: ops.port });
+    const checks = Object.fromEntries(members.map(({ group, check }) => [group, check]));
+    await ready(checks, { groups: groups.map(({ name }) => name) });
   };
 
 const joinGroups = (host: Host, runners: Runners) => {

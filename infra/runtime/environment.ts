@@ -157,6 +157,30 @@ export const variables = {
   LOG_LEVEL: variable(z.enum(["debug", "info", "warn", "error", "silent"]).default("info"), "How much is logged."),
 };
 export type Variable = keyof typeof variables;
+
+/** Of every app that opens a port. */
+export const serverVariables = [
+  "HOST",
+  "PORT",
+  "OPS_PORT",
+  "INSTANCE_NAME",
+  "LOG_LEVEL",
+  "TLS_CERT_FILE",
+  "TLS_KEY_FILE",
+  "TRUSTED_PROXIES",
+] as const satisfies readonly Variable[];
+/** Of every app that hosts an edge: where its events go, and what it knows clients by. */
+export const edgeVariables = [
+  ...serverVariables,
+  "KAFKA_BROKERS",
+  "KAFKA_TOPIC_PREFIX",
+  "SCHEMA_REGISTRY_URL",
+  "POSTGRES_URL",
+  "OBJECT_STORE_URL",
+  "TRIBUTARY_HOME",
+  "TRIBUTARY_SECRET",
+] as const satisfies readonly Variable[];
+
 export type Environment<Names extends Variable> = {
   readonly [Name in Names]: z.output<(typeof variables)[Name]["schema"]>;
 };

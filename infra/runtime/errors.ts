@@ -13,6 +13,11 @@ export class Unavailable extends Error {
   }
 }
 
+/** For a check of readiness: throws what is missing unless it is there. */
+export const need = (isSo: boolean, otherwise: string): void => {
+  if (!isSo) throw new Error(otherwise);
+};
+
 /** An error class of ours says itself what it is. */
 interface Classified {
   readonly verdict: Verdict;

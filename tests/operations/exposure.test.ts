@@ -8,7 +8,7 @@ import { readConfig as keeperConfig } from "../../apps/keeper/config.ts";
 import { readConfig as linksConfig } from "../../apps/links/config.ts";
 import { readConfig as pixelConfig } from "../../apps/pixel/config.ts";
 import { readConfig as workerConfig } from "../../apps/worker/config.ts";
-import { type Ops, openOps } from "../../infra/http/side-port.ts";
+import { type Ops, openOps } from "../../infra/http/app/side-port.ts";
 import { openMetrics } from "../../infra/runtime/metrics.ts";
 import { appPasswordOf } from "../../modules/installation/steps.ts";
 

@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
-import { openOps } from "../../infra/http/side-port.ts";
+import { openOps } from "../../infra/http/app/side-port.ts";
 import { openMetrics } from "../../infra/runtime/metrics.ts";
 import { newAuthority } from "../support/certificates.ts";
 

@@ -1,6 +1,6 @@
 // The side port and the metrics: what a probe, a scraper and a reader of logs see.
 import { afterEach, expect, test } from "vitest";
-import { type Ops, openOps } from "../../infra/http/side-port.ts";
+import { type Ops, openOps } from "../../infra/http/app/side-port.ts";
 import { openLog } from "../../infra/runtime/log.ts";
 import { openMetrics } from "../../infra/runtime/metrics.ts";
 

@@ -3,11 +3,11 @@
 
 import type { RequestListener, ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
-import { isLoopback } from "../runtime/loopback.ts";
-import type { Metrics } from "../runtime/metrics.ts";
-import { within } from "../runtime/timing/within.ts";
-import { httpServer, type TlsFiles } from "../runtime/tls.ts";
-import { refusalOf } from "./same-machine.ts";
+import { isLoopback } from "../../runtime/loopback.ts";
+import type { Metrics } from "../../runtime/metrics.ts";
+import { within } from "../../runtime/timing/within.ts";
+import { httpServer, type TlsFiles } from "../../runtime/tls.ts";
+import { refusalOf } from "../same-machine.ts";
 
 export type Check = (() => string | undefined) | (() => Promise<void>) | (() => void);
 
@@ -86,11 +86,6 @@ export const openOps = async ({ port, host = "127.0.0.1", checks, metrics, tls }
         server.closeAllConnections();
       }),
   };
-};
-
-/** For a check: throws what is missing unless it is there. */
-export const need = (isSo: boolean, otherwise: string): void => {
-  if (!isSo) throw new Error(otherwise);
 };
 
 const answer = (response: ServerResponse, status: number, text: string, type = "text/plain; charset=utf-8"): void => {

@@ -1,6 +1,7 @@
 // The routes of what a partner earns: its contracts, their versions, and what they do not touch.
-import { dayOf, lockedFrom } from "../../../../domain/calendar.ts";
+import { dayOf } from "../../../../domain/calendar.ts";
 import { Problem } from "../../../../infra/http/problem.ts";
+import { type ClosedMonth, closedMonthOf, daysChanged, fieldOf } from "../../../../modules/partners/closed-month.ts";
 import {
   type ContractKey,
   contractOf,
@@ -14,8 +15,6 @@ import { checkNotFrozen } from "../../planner/checks.ts";
 import { fault, notFound } from "../../request/accept.ts";
 import { checkFilter, namedClients, partnerArchived, partnerToChange } from "../../request/partner.ts";
 import { type Route, route } from "../../route.ts";
-
-type Saved = Readonly<Record<string, any>>;
 
 export const routes = (): readonly Route[] => [
   route(contracts.listPartnerContracts, async (ask) => {
@@ -47,9 +46,9 @@ export const routes = (): readonly Route[] => [
       const notApplied = await settledBefore(tx, key, effective_to, client!.currency);
       await change({ contracts: [{ ...terms, partner_id: params.id, status: "active" }] });
       const after = (await contractOf(tx, key, fields, dayOf(now)))!;
-      refuseLocked(before, after, now);
+      refuseClosed(closedMonthOf(before, after, now));
       const changed = daysChanged(before, after);
-      if (changed !== undefined) await checkNotFrozen(work, key, changed, placeOf(changed.from, after));
+      if (changed !== undefined) await checkNotFrozen(work, key, changed, `/${fieldOf(changed.from, after)}`);
       await audit({
         action: before === undefined ? "contract.created" : "contract.versioned",
         client_id,
@@ -66,34 +65,12 @@ export const routes = (): readonly Route[] => [
   ),
 ];
 
-/** What follows from saving, and the end of a contract. */
-const NOT_TERMS = ["version", "recorded_at", "in_force", "effective_to"];
-const termsIn = (contract: Saved): string =>
-  JSON.stringify(Object.entries(contract).filter(([name]) => !NOT_TERMS.includes(name)));
-const ENDLESS = "9999-12-31";
-
-/** The days on which a sale would be paid otherwise than before; undefined when there is none. */
-const daysChanged = (
-  before: Saved | undefined,
-  after: Saved,
-): { readonly from: string; readonly to: string | null } | undefined => {
-  const endOf = ({ effective_to }: Saved): string => effective_to ?? ENDLESS;
-  const [first, last] = [endOf(before ?? after), endOf(after)].sort() as [string, string];
-  const to = last === ENDLESS ? null : last;
-  if (before === undefined || termsIn(before) !== termsIn(after)) return { from: after.effective_from, to };
-  return first === last ? undefined : { from: first, to };
-};
-
-const placeOf = (day: string, { effective_from }: Saved): string =>
-  day === effective_from ? "/effective_from" : "/effective_to";
-
 /** Terms of a locked month stay. A contract that began then can still end, or go on. */
-const refuseLocked = (before: Saved | undefined, after: Saved, now: number): void => {
-  const day = daysChanged(before, after)?.from;
-  if (day === undefined || day >= dayOf(now) || now < lockedFrom(day)) return;
-  const detail = `the month of ${day} is closed: begin in an open month, or end this one there and save another`;
+const refuseClosed = (closed: ClosedMonth | null): void => {
+  if (closed === null) return;
+  const { field, detail } = closed;
   throw new Problem("conflict", detail, {
     code: "month_closed",
-    errors: [{ pointer: placeOf(day, after), code: "month_closed", detail }],
+    errors: [{ pointer: `/${field}`, code: "month_closed", detail }],
   });
 };

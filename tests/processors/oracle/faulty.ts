@@ -7,8 +7,8 @@ import { inMemoryLog } from "../../../stream/testing/in-memory-log.ts";
 import { topics } from "../../../topics.ts";
 import { pipeline } from "../../../topology.ts";
 import { Killed, type Worker, type World, worker } from "../../support/world.ts";
-import { randomOf } from "./draw.ts";
 import type { Answers, History } from "./history.ts";
+import { randomOf } from "./random.ts";
 import { inSteps, knownTo, publishedBy, readAnswers } from "./real.ts";
 import { movesOf, writtenIn } from "./run-histories.ts";
 

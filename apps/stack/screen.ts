@@ -194,11 +194,13 @@ export const head = (options: Pick<ScreenOptions, "run" | "demo" | "shopUrl">): 
     `Tributary  ingest ${apps.ingest?.url ?? "-"}  pixel ${pixel}  kafka ` +
       `${"brokers" in services.kafka! ? services.kafka.brokers : "-"}  more: npx tributary status`,
     "",
+    `a sale, as the server of ${shop.slug} sends it:`,
     request(options),
     "",
     `demo shop, with what just happened beside it: ${options.shopUrl}  (its links lead there: those of casa-verde)`,
     ...linksOf(options.demo),
     `in the head of a page: ${snippetOf(shop.id).replace("{pixel_url}", pixel).replaceAll(/\n\s*/g, " ")}`,
+    `a lead, as the server of ${shop.slug} pushes it, signed:`,
     signedLead(apps.api?.url, shop),
   ].join("\n");
 };

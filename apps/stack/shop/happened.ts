@@ -9,7 +9,7 @@ const SHOWN = 25;
 
 type Row = readonly (string | null)[];
 export interface Happened {
-  /** Time, what it was, its value, and whom it is credited to or why to no one. */
+  /** Time, what it was, its value, and what came of it: who was credited, or why no one. */
   readonly events: readonly Row[];
   /** Order, kind of the entry, partner, amount, how it was computed. */
   readonly commissions: readonly Row[];
@@ -35,16 +35,20 @@ const eventsOf = async (clickhouse: Clickhouse, clientId: number): Promise<reado
       status: text("credit_status"),
       method: optional(text("credit_method")),
       reason: optional(text("credit_reason")),
+      filtered: text("if(t = 'click_filtered', JSONExtractString(props, 'filtered'), '')"),
     },
     where: [cond`events.source in ('pixel', 'link')`, cond`events.received_at > now() - interval 1 hour`],
     orderBy: ["events.received_at desc"],
     limit: SHOWN,
   });
-  return rows.map(({ at, t, value, currency, status, method, reason }) => [
+  return rows.map(({ at, t, value, currency, status, method, reason, filtered }) => [
     at,
     t,
     value === null || currency === null ? null : `${toDecimal(value, currency)} ${currency}`,
-    [status, method ?? reason].filter((word) => word !== null && word !== "").join(": "),
+    // Its id proves a later sale all the same (docs/links.md), which is no credit for the visit.
+    filtered !== ""
+      ? `not counted as a click: ${filtered}`
+      : [status, method ?? reason].filter((word) => word !== null && word !== "").join(": "),
   ]);
 };
 

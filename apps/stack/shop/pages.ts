@@ -39,7 +39,7 @@ look();`;
 
 const frame = (title: string, snippet: string, body: string): string => `<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
-<title>${title} - Casa Verde</title>
+<link rel="icon" href="data:,"><title>${title} - Casa Verde</title>
 ${snippet}
 <style>${STYLE}</style></head>
 <body><main><nav><a href="/">Shop</a><a href="/checkout">Cart</a><a href="/contact">Contact</a></nav>

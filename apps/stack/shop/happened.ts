@@ -30,12 +30,13 @@ const eventsOf = async (clickhouse: Clickhouse, clientId: number): Promise<reado
     columns: {
       at: text("formatDateTime(events.received_at, '%H:%i:%S')"),
       t: text("if(t = 'custom', coalesce(custom_name, t), t)"),
-      value: optional(minor("value_minor")),
+      // Of web vitals it is milliseconds.
+      value: optional(minor("if(events.t = 'custom', null, value_minor)")),
       currency: optional(text("currency")),
       status: text("credit_status"),
       method: optional(text("credit_method")),
       reason: optional(text("credit_reason")),
-      filtered: text("if(t = 'click_filtered', JSONExtractString(props, 'filtered'), '')"),
+      filtered: text("if(events.source = 'link', JSONExtractString(props, 'filtered'), '')"),
     },
     where: [cond`events.source in ('pixel', 'link')`, cond`events.received_at > now() - interval 1 hour`],
     orderBy: ["events.received_at desc"],

@@ -1,5 +1,4 @@
-// Contracts drawn at random: plain, recurring and tiered ones, with caps that one may share with the
-// next.
+// Contracts drawn at random: plain, recurring and tiered ones, with caps that several may share.
 import type { ContractSaved, Terms } from "./history.ts";
 import { border, centsOf, DAY, HOUR, longAgo, type Random } from "./random.ts";
 import { partners } from "./real.ts";

@@ -39,7 +39,7 @@ const mailsTo = (email: string) =>
     .map(readMail)
     .filter(({ to }) => to === email);
 const mailTo = async (email: string, count = 1) => {
-  await until(`${count} mails to ${email}`, 20_000, async () => {
+  await until(`${count} mails to ${email}`, 60_000, async () => {
     if (mailsTo(email).length < count) throw new Error(`${mailsTo(email).length} came`);
   });
   return mailsTo(email)[count - 1]!;

@@ -1,7 +1,7 @@
 // The projects. `fast` needs no server and runs in seconds; `thorough` needs none either, but takes
 // its time; `gate` measures, so nothing runs beside it. The rest runs one file at a time: `shared`
 // on one embedded stack of real servers, the others (`guarantees`, `e2e`, `suite`, `servers`) on
-// servers of their own, which they kill. scripts/test.mjs runs two of these side by side.
+// servers of their own, which they kill. scripts/test.mjs runs two or three of these side by side.
 import { readdirSync, readFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { join } from "node:path";

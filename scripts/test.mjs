@@ -2,6 +2,7 @@
 // failure and with "N passed, N failed". --fast: only what needs no server.
 // Anything else is handed to vitest, e.g. npm test -- tests/guarantees -t "kill -9"
 import { spawn, spawnSync } from "node:child_process";
+import { availableParallelism, totalmem } from "node:os";
 import { createInterface } from "node:readline";
 
 const isFast = process.argv.includes("--fast");
@@ -42,8 +43,12 @@ const suites = (projects, name) =>
     });
   });
 
+const GIB = 1024 ** 3;
+/** Each has servers of its own, of about 2 GiB; two cores are busy with two of them. */
+const LANES = availableParallelism() >= 4 && totalmem() >= 12 * GIB ? 3 : 2;
+
 /**
- * The projects with servers, the longest first: two run side by side, for they mostly wait, and
+ * The projects with servers, the longest first: some run side by side, for they mostly wait, and
  * the next one starts when one has ended.
  */
 const withServers = async () => {
@@ -53,7 +58,7 @@ const withServers = async () => {
     for (let project = waiting.shift(); project !== undefined; project = waiting.shift())
       counts.push(await suites([project], project));
   };
-  await Promise.all([lane(), lane()]);
+  await Promise.all(Array.from({ length: LANES }, lane));
   return counts;
 };
 

@@ -23,6 +23,8 @@ import { topics } from "./topics.ts";
 import { archive } from "./sinks/archive/archive.ts";
 import { eventRows } from "./sinks/analytics/rows.ts";
 import { events } from "./sinks/analytics/table.ts";
+import { consentRows } from "./sinks/consent/rows.ts";
+import { consentChanges } from "./sinks/consent/table.ts";
 import { conversionRows } from "./sinks/conversions/rows.ts";
 import { conversions } from "./sinks/conversions/table.ts";
 import { edgeRows } from "./sinks/identity/rows.ts";
@@ -71,6 +73,7 @@ export const pipeline = topology("tributary", deadLetters,
   sink({ name: "product-sales", from: topics.eventsAttributed, rows: saleRows, into: productSales }),
   sink({ name: "identity", from: topics.eventsAttributed, rows: edgeRows, into: identityEdges }),
   sink({ name: "velocity", from: topics.eventsAttributed, rows: velocityRows, into: velocity }),
+  sink({ name: "consent", from: topics.eventsAttributed, rows: consentRows, into: consentChanges }),
   sink({ name: "conversions", from: topics.conversions, rows: conversionRows, into: conversions }),
   sink({ name: "ledger", from: topics.ledgerEntries, rows: ledgerRows, into: ledger }),
 );

@@ -33,7 +33,7 @@ interface Part {
   readonly input: string;
   readonly groups: readonly { readonly args: string; readonly reads: string }[];
 }
-const ofEvents = "analytics,product-sales,identity,velocity";
+const ofEvents = "analytics,product-sales,identity,velocity,consent";
 const parts: readonly Part[] = [
   {
     name: "chain",
@@ -64,7 +64,7 @@ const parts: readonly Part[] = [
 /** Readings of the log, and what belongs to the running installation: they begin empty. */
 const beginEmpty = [
   ..."memory_ product_sales conversions ledger_ commissions money_days identity_edges rollup_marks".split(" "),
-  ..."dead_letter replay group_ operation outbox stage_ probe incident alert ingest_path".split(" "),
+  ..."consent_marks dead_letter replay group_ operation outbox stage_ probe incident alert ingest_path".split(" "),
   ..."schema_migrations migrations".split(" "),
 ];
 const READY_MS = 90_000;

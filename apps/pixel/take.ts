@@ -1,5 +1,7 @@
 // What becomes of the events of one request: taken, kept as dead letters, or dropped because the
 // client does not want them. Answered once it is stored.
+import { maskInForce } from "../../domain/personal/consent.ts";
+import { signalsIn } from "../../domain/personal/signals.ts";
 import { perSecond } from "../../infra/http/direct/per-second.ts";
 import { Problem } from "../../infra/http/problem.ts";
 import { Unavailable } from "../../infra/runtime/errors.ts";
@@ -12,8 +14,7 @@ import type { PixelSettings } from "../../modules/pixel/pixel-picture.ts";
 import type { Sightings } from "../../modules/pixel/sightings.ts";
 import type { PixelBody } from "../../processors/admit/pixel.ts";
 import type { RequestFacts } from "../../processors/admit/request-terms.ts";
-import { isWithheld, maskInForce } from "../../processors/enrich/consent.ts";
-import { signalsIn } from "../../processors/enrich/signals.ts";
+import { isWithheld } from "../../processors/enrich/consent.ts";
 import type { EventReceived } from "../../schemas/generated.ts";
 import { type Arrival, BadBody, type UnixMs } from "../../stream/flow.ts";
 import type { OutputMessage } from "../../stream/messages.ts";

@@ -75,11 +75,21 @@ export const cond = (
 
 export interface Select<Columns extends Readonly<Record<string, Column<unknown>>>> {
   /**
-   * `events_current` is what counts; `events` holds every version and copy, for the explanation
-   * of one event; `rollups` and `rollup_dimensions` are counts of `events_current`, `receipts` say
-   * which request first brought an event.
+   * `events_current` is what counts, `event_versions` every version and copy, both as far as each
+   * device lets itself be seen today; `rollups` and `rollup_dimensions` are counts of
+   * `events_current`, `receipts` say which request first brought an event. `consents` has the
+   * latest choice of each device. Beneath consent lie `events_decided` and `events`, for what
+   * credit is decided from (tests/topology/consent.test.ts lists who reads them).
    */
-  readonly from: "events_current" | "events" | "rollups" | "rollup_dimensions" | "receipts";
+  readonly from:
+    | "events_current"
+    | "event_versions"
+    | "events_decided"
+    | "events"
+    | "rollups"
+    | "rollup_dimensions"
+    | "receipts"
+    | "consents";
   readonly columns: Columns;
   readonly where?: readonly Condition[];
   readonly groupBy?: readonly (keyof Columns & string)[];

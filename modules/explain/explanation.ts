@@ -62,13 +62,17 @@ export interface Explanation {
   readonly campaigns: Readonly<Record<number, string>>;
 }
 
-const find = async (clickhouse: Clickhouse, id: string, clientIds: readonly number[]) =>
-  Promise.all(
-    (await storedAs(clickhouse, id, clientIds)).map(async ({ client_id: clientId, event_id, ...times }) => ({
+const find = async (clickhouse: Clickhouse, id: string, clientIds: readonly number[]) => {
+  const stored = await storedAs(clickhouse, id, clientIds);
+  const found = await Promise.all(
+    stored.map(async ({ client_id: clientId, event_id, ...times }) => ({
       clientId,
       rows: await eventVersions(clickhouse, scopeOf(clientId), event_id, times),
     })),
   );
+  // What its device does not let be seen any more is stored, and is not explained.
+  return found.filter(({ rows }) => rows.length > 0);
+};
 
 /** What is left of a sale whose event is no longer stored: what was decided and what it earned. */
 export interface Remains extends Pick<Explanation, "event_id" | "conversions" | "entries" | "commissions"> {

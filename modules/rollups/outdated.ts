@@ -3,9 +3,8 @@
 
 import type { Pool } from "pg";
 import type { Clickhouse } from "../../infra/clickhouse/client.ts";
-import { rollupMarks } from "../../sinks/rollup-marks/table.ts";
-import { postgresStore } from "../../sinks/stores/postgres.ts";
 import { HOUR, type HourOf, listed } from "./hours.ts";
+import { markMinutes } from "./mark-minutes.ts";
 import { ROLLUP_REVISION } from "./table.ts";
 
 /** The hour behind which the next search begins: searches go from the newest to the oldest. */
@@ -43,11 +42,6 @@ export const markOutdated = async (
     format: "JSONCompactEachRow",
     clickhouse_settings: { max_query_size: "4000000" },
   });
-  const touched = (await answer.json<readonly [number, number]>()).map(([client, second]) => ({
-    client_id: Number(client),
-    minute: Number(second) * 1_000,
-  }));
-  const tenants = [...new Set(touched.map(({ client_id }) => client_id))];
-  await postgresStore(pool).within({ tenants, token: "" }, (write) => rollupMarks.write(touched, write));
+  await markMinutes(pool, await answer.json<readonly [number, number]>());
   return found.at(-1)!;
 };

@@ -76,7 +76,7 @@ export interface Waiting {
   readonly seconds: number;
 }
 
-/** How many minutes wait, and for how long. */
+/** How many minutes and devices that chose again wait, and for how long. */
 export const waitingMarks = (pool: Pool): Promise<Waiting> =>
   transaction(
     pool,
@@ -84,7 +84,8 @@ export const waitingMarks = (pool: Pool): Promise<Waiting> =>
     async (tx) => {
       const { rows } = await tx.query<Waiting>(sql`
         select count(*)::int as count, coalesce(extract(epoch from clock_timestamp() - min(marked_at)), 0)::float8
-          as seconds from rollup_marks`);
+          as seconds
+        from (select marked_at from rollup_marks union all select marked_at from consent_marks) as marked`);
       return rows[0]!;
     },
     { role: "tributary_keeper", isReadOnly: true },

@@ -3,6 +3,7 @@
 
 import type { Clickhouse } from "../../infra/clickhouse/client.ts";
 import { eventColumns, receiptColumns } from "../../sinks/analytics/table.ts";
+import { consentColumns } from "../../sinks/consent/table.ts";
 import { dimensionColumns, dimensionKey, rollupColumns, rollupKey } from "../rollups/table.ts";
 import type { TableHash } from "./postgres.ts";
 
@@ -18,6 +19,7 @@ interface HashedTable {
 /** Everything that sinks fill. */
 export const hashedAnalytics: readonly HashedTable[] = [
   { name: "events", key: ["client_id", "event_id"], columns: eventColumns },
+  { name: "consent_changes", key: ["client_id", "did", "event_id", "mask"], columns: consentColumns },
   {
     name: "receipts",
     key: ["client_id", "event_id"],

@@ -1,19 +1,10 @@
 // The consent in force for an event, and what of the event may go on under it
 // (docs/design/contracts.md, "Consent").
+import { chosenBy, maskInForce } from "../../domain/personal/consent.ts";
+import { signalsIn } from "../../domain/personal/signals.ts";
 import type { EventReceived } from "../../schemas/generated.ts";
-import { type Signals, signalsIn } from "./signals.ts";
 
 const analytics = 0x01;
-/**
- * Global Privacy Control turns analytics (0x01) and DSP export (0x04) off, Do Not Track DSP export;
- * bit 7 is reserved and kept.
- */
-const afterGpc = ~0x05;
-const afterDnt = ~0x04;
-
-/** The mask as given, less what the browser's signals turn off. */
-export const maskInForce = (given: number, { hasGpc, hasDnt }: Signals): number =>
-  given & (hasGpc ? afterGpc : -1) & (hasDnt ? afterDnt : -1);
 
 /**
  * Somebody is owed something by these, so they are stored and credited without the analytics bit.
@@ -37,16 +28,17 @@ export const allowedBy = (consent: number, event: EventReceived): EventReceived 
 
 /**
  * What went on as it may be stored: without its way; null for a custom event that no partner earns
- * on.
+ * on. A refusal is stored too: it is what hides the past.
  */
 export const shownBy = (consent: number, event: EventReceived, isClaim: boolean): EventReceived | null => {
   if (isSeen(consent)) return event;
-  return event.t === "custom" && !isClaim ? null : { ...event, url: null, ref: null };
+  if (event.t === "custom" && !isClaim && chosenBy(event) === null) return null;
+  return { ...event, url: null, ref: null };
 };
 
 /**
- * An event of which nothing may be stored: enrich ends it. Most events agree to be seen, and
- * nothing about them is parsed for it.
+ * An event that is not stored as one, of a refusal the choice alone is. Most events agree to be
+ * seen, and nothing about them is parsed for it.
  */
 export const isWithheld = (event: EventReceived): boolean => {
   const mask = (event.consent & analytics) === 0 ? 0 : maskInForce(event.consent, signalsIn(event));

@@ -1,15 +1,16 @@
 // Adds to an event what can be looked up about it: place, network, device, bot flag, person; and
 // lets go on what consent allows.
 
+import { maskInForce } from "../../domain/personal/consent.ts";
+import { signalsIn } from "../../domain/personal/signals.ts";
 import { addressOfVisitor, userAgentOfVisitor } from "../../domain/visitor.ts";
 import type { EventEnriched, EventReceived } from "../../schemas/generated.ts";
 import { drop, emit, type Processor } from "../../stream/flow.ts";
 import { noUserAgent, userAgentOf } from "./browser.ts";
-import { allowedBy, maskInForce } from "./consent.ts";
+import { allowedBy } from "./consent.ts";
 import type { EnrichFacts } from "./facts.ts";
 import { edgesOf, identifiersIn, isLinkable, noIdentifiers, type Person, personAfter, personOf } from "./identity.ts";
 import { noPlace } from "./places.ts";
-import { signalsIn } from "./signals.ts";
 
 const noErrors: readonly string[] = [];
 const analytics = 0x01;

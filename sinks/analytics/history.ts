@@ -87,7 +87,7 @@ const historyEnd = async (clickhouse: Clickhouse, scope: ClientScope, window: Hi
   for (let stretch = DAY_MS; ; stretch *= WIDER) {
     const to = Math.min(window.to, window.from + stretch);
     const rows = await readRows(clickhouse, scope, {
-      from: "events_current",
+      from: "events_decided",
       columns: { ts: unixMs("ts"), event_id: text("event_id") },
       where: inWindow({ ...window, to }),
       orderBy: ORDER,
@@ -118,7 +118,7 @@ const matchingHistory = async (
   // Said of the time alone as well, which is what events lie by.
   const pages = { ...window, from: Math.max(window.from, after?.ts ?? 0), to: Math.min(window.to, last.ts + 1) };
   const rows = await readRows(clickhouse, scope, {
-    from: "events_current",
+    from: "events_decided",
     columns: pickColumns(eventReads, ...partColumns, ...eventColumns),
     where: [
       ...inWindow(pages),

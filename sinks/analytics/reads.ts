@@ -106,11 +106,12 @@ export const between = ({ first, last }: Times): Condition =>
 
 /**
  * The versions of one event, the one that counts first: of others those that no merge has dropped
- * yet. What an explanation begins with; finds second copies too.
+ * yet. What an explanation begins with; finds second copies too. None of an event whose device
+ * withdrew its consent, but for an order, a lead or an install.
  */
 export const eventVersions = (clickhouse: Clickhouse, scope: ClientScope, eventId: string, times?: Times) =>
   readRows(clickhouse, scope, {
-    from: "events",
+    from: "event_versions",
     columns: { ...pickColumns(eventReads, ...shownOfVersion), batch: eventReads.batch_id },
     where: [cond`event_id = ${bind("UUID", eventId)}`, ...(times === undefined ? [] : [between(times)])],
     orderBy: ["rank desc", "stored_at desc"],

@@ -9,6 +9,8 @@ import { classify } from "../../infra/runtime/errors.ts";
 import type { Conversion, EventAttributed, LedgerEntry } from "../../schemas/generated.ts";
 import { eventRows } from "../../sinks/analytics/rows.ts";
 import { events, storedEventColumns } from "../../sinks/analytics/table.ts";
+import { consentRows } from "../../sinks/consent/rows.ts";
+import { consentChanges, consentColumns } from "../../sinks/consent/table.ts";
 import { conversionRows } from "../../sinks/conversions/rows.ts";
 import { conversions } from "../../sinks/conversions/table.ts";
 import { edgeRows } from "../../sinks/identity/rows.ts";
@@ -21,7 +23,7 @@ import { clickhouseStore } from "../../sinks/stores/clickhouse.ts";
 import { postgresStore } from "../../sinks/stores/postgres.ts";
 import type { Recorded, Table, Topic } from "../../stream/flow.ts";
 import { topics } from "../../topics.ts";
-import { attributed, clickCredit, conversion, noon, recorded } from "../support/builders.ts";
+import { attributed, choice, clickCredit, conversion, noon, recorded } from "../support/builders.ts";
 import { laterRelease, readLater, recordsOf, rewritten } from "../support/later-release.ts";
 import { entry as ledgerEntry } from "../support/money-builders.ts";
 import { sharedStack } from "../support/shared-stack.ts";
@@ -56,20 +58,23 @@ const write = async <Row>(
   await store.within({ tenants, token: token() }, (each) => table.write(rows, each));
 };
 
-const volatileColumns = storedEventColumns.flatMap((column) => ("volatile" in column ? [column.name] : []));
 /**
  * All rows of a tenant, without its id and without the columns that two readings need not agree on.
  */
-const inClickhouse = async (tenant: number): Promise<unknown> => {
-  const result = await clickhouse.query({
-    query:
-      `select * except (client_id, ${volatileColumns.join(", ")}) from events final where client_id = ` +
-      "{tenant:UInt32} order by event_id",
-    query_params: { tenant },
-    format: "JSONEachRow",
-  });
-  return result.json();
-};
+const inClickhouse =
+  (table: string, columns: readonly { readonly name: string; readonly volatile?: string }[]) =>
+  async (tenant: number): Promise<unknown> => {
+    const volatileColumns = columns.flatMap(({ name, volatile }) => (volatile === undefined ? [] : [name]));
+    const result = await clickhouse.query({
+      query:
+        `select * except (client_id, ${volatileColumns.join(", ")}) from ${table} final where client_id = ` +
+        "{tenant:UInt32} order by event_id",
+      query_params: { tenant },
+      format: "JSONEachRow",
+    });
+    return result.json();
+  };
+const storedEvents = inClickhouse("events", storedEventColumns);
 const inPostgres =
   (...tables: readonly string[]) =>
   async (tenant: number): Promise<unknown> => {
@@ -183,6 +188,15 @@ const identityHistory = (client_id: number): readonly EventAttributed[] =>
     return attributed({ client_id, event_id: uuid(n), did, ts: at }, { enrichment: { edges: [edge] } });
   });
 
+/** A device chooses three times, another one once; a change that nothing was chosen by is none. */
+const consentHistory = (client_id: number): readonly EventAttributed[] =>
+  [
+    { n: 1, did: "d1", mask: 0xff },
+    { n: 2, did: "d1", mask: 0 },
+    { n: 3, did: "d1", mask: 0x01 },
+    { n: 4, did: "d2", mask: 0xfb },
+  ].map(({ n, did, mask }) => attributed(choice({ client_id, event_id: uuid(n), did }, mask)));
+
 interface Case<T, Row> {
   readonly topic: Topic<T>;
   readonly table: Table<Row>;
@@ -191,7 +205,14 @@ interface Case<T, Row> {
   readonly content: (tenant: number) => Promise<unknown>;
 }
 const cases: readonly Case<any, any>[] = [
-  { topic: topics.eventsAttributed, table: events, rows: eventRows, history: attributedHistory, content: inClickhouse },
+  { topic: topics.eventsAttributed, table: events, rows: eventRows, history: attributedHistory, content: storedEvents },
+  {
+    topic: topics.eventsAttributed,
+    table: consentChanges,
+    rows: consentRows,
+    history: consentHistory,
+    content: inClickhouse("consent_changes", consentColumns),
+  },
   {
     topic: topics.eventsAttributed,
     table: productSales,
@@ -293,7 +314,7 @@ test("rows that a store refuses for their data are called so, and nothing of the
   expect((await refusal(write(events, rowsFor(eventRows, good, noUuid)))).verdict).toBe("data");
   expect((await refusal(write(productSales, rowsFor(saleRows, good, noUuid)))).verdict).toBe("data");
   expect((await refusal(write(productSales, rowsFor(saleRows, good, nul)))).verdict).toBe("data");
-  expect(await inClickhouse(tenant)).toEqual([]);
+  expect(await storedEvents(tenant)).toEqual([]);
   expect(await inPostgres("product_sales")(tenant)).toEqual([[]]);
 });
 

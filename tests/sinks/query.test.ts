@@ -40,7 +40,7 @@ test("the scope comes first, values are bound, and each condition stays inside i
       "group by `t`",
       "order by n desc",
       "limit 10",
-      "settings prefer_column_name_to_alias = 1",
+      "settings prefer_column_name_to_alias = 1, do_not_merge_across_partitions_select_final = 1",
     ].join("\n"),
     params: { scope: [7, 8], p1: "x' or 1", p2: 40 },
   });

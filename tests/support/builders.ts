@@ -97,6 +97,16 @@ export const received = (over: Partial<EventReceived> = {}): EventReceived => ({
   ...over,
 });
 
+/** The explicit choice of a visitor, as the browser's script sends it. */
+export const choice = (over: Partial<EventReceived>, mask: number, signals: object = {}): EventReceived =>
+  received({
+    t: "custom",
+    custom_name: "consent",
+    consent: mask,
+    props: JSON.stringify({ mask, ...signals }),
+    ...over,
+  });
+
 /** One line of order o1: one unit of sku1 for 100.00 MXN. */
 export const purchase = (over: Partial<EventReceived> = {}): EventReceived =>
   received({

@@ -120,7 +120,7 @@ const rows = lost("rows deleted and replayed", async ({ target, random }) => {
   return "every twentieth row of five tables";
 });
 const emptied = lost("all tables emptied and replayed", async ({ target }) => {
-  for (const table of ["events", "rollups", "rollup_dimensions", "receipts"])
+  for (const table of ["events", "rollups", "rollup_dimensions", "receipts", "consent_changes"])
     await target.command(`truncate table ${table}`);
   const connection = await target.pool.connect();
   try {
@@ -139,7 +139,7 @@ const emptied = lost("all tables emptied and replayed", async ({ target }) => {
   } finally {
     connection.release();
   }
-  return "every row of nine tables and all of Redis";
+  return "every row of ten tables and all of Redis";
 });
 
 /**

@@ -6,12 +6,15 @@ import { hoursOf } from "../../../modules/rollups/hours.ts";
 import { markOutdated, type Searched } from "../../../modules/rollups/outdated.ts";
 import { takeMarks, waitingMarks } from "../../../modules/rollups/rollup-marks.ts";
 import { computeRollups } from "../../../modules/rollups/rollups.ts";
+import { markWithdrawn } from "../../../modules/rollups/withdrawn.ts";
 
 /**
  * 50 hours of 60 minutes are 3,000 marks, about 100 KB of statement; more in one would hold the
  * memory of more hours at once.
  */
 const HOURS_AT_ONCE = 50;
+/** Devices that chose again, in one look at the events of their clients: 64 KB of ids. */
+const DEVICES_AT_ONCE = 1_000;
 
 export const rollups = (pool: Pool, clickhouse: Clickhouse): Schedule => {
   let searched: Searched | null = "from the newest";
@@ -23,6 +26,7 @@ export const rollups = (pool: Pool, clickhouse: Clickhouse): Schedule => {
     rest: 9,
     work: async (isClosing) => {
       let done = 0;
+      await markWithdrawn(pool, clickhouse, DEVICES_AT_ONCE);
       for (;;) {
         let hours = 0;
         const taken = await takeMarks(pool, HOURS_AT_ONCE, async (marks) => {

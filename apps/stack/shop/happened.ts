@@ -26,9 +26,9 @@ interface Booked {
 
 const eventsOf = async (clickhouse: Clickhouse, clientId: number): Promise<readonly Row[]> => {
   const rows = await readRows(clickhouse, scopeOf(clientId), {
-    from: "events",
+    from: "events_current",
     columns: {
-      at: text("formatDateTime(events.received_at, '%H:%i:%S')"),
+      at: text("formatDateTime(events_current.received_at, '%H:%i:%S')"),
       t: text("if(t = 'custom', coalesce(custom_name, t), t)"),
       // Of web vitals it is milliseconds.
       value: optional(minor("if(events.t = 'custom', null, value_minor)")),
@@ -38,8 +38,8 @@ const eventsOf = async (clickhouse: Clickhouse, clientId: number): Promise<reado
       reason: optional(text("credit_reason")),
       filtered: text("if(events.source = 'link', JSONExtractString(props, 'filtered'), '')"),
     },
-    where: [cond`events.source in ('pixel', 'link')`, cond`events.received_at > now() - interval 1 hour`],
-    orderBy: ["events.received_at desc"],
+    where: [cond`source in ('pixel', 'link')`, cond`events_current.received_at > now() - interval 1 hour`],
+    orderBy: ["events_current.received_at desc"],
     limit: SHOWN,
   });
   return rows.map(({ at, t, value, currency, status, method, reason, filtered }) => [

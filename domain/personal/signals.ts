@@ -1,5 +1,5 @@
-// The few props that enrich reads: privacy signals of the browser, and a country that the sender
-// knows better.
+// The few props that enrich reads: privacy signals of the browser, a choice of consent, and a
+// country that the sender knows better.
 import type { EventReceived } from "../../schemas/generated.ts";
 
 export interface Signals {
@@ -7,14 +7,16 @@ export interface Signals {
   readonly hasDnt: boolean;
   /** ISO 3166-1 alpha-2, upper case */
   readonly country: string | null;
+  /** As it was sent; null: no number. */
+  readonly mask: number | null;
 }
 
-const none: Signals = { hasGpc: false, hasDnt: false, country: null };
+const none: Signals = { hasGpc: false, hasDnt: false, country: null, mask: null };
 /**
  * Parsing the props of every event would cost more than the rest of the stage: only a text that
  * holds one of the names is parsed.
  */
-const maySignal = /"(?:gpc|dnt|country)"/;
+const maySignal = /"(?:gpc|dnt|country|mask)"/;
 
 /**
  * A signal stands in the props (what the pixel read in the browser) or in the warnings (what an
@@ -27,6 +29,7 @@ export const signalsIn = (event: EventReceived): Signals => {
     hasGpc: isOn(props?.gpc) || event.warnings.includes("gpc"),
     hasDnt: isOn(props?.dnt) || event.warnings.includes("dnt"),
     country: countryIn(props?.country),
+    mask: typeof props?.mask === "number" ? props.mask : null,
   };
 };
 

@@ -1,0 +1,33 @@
+// The table of changes of consent: each explicit choice of a device, once. The view `consents` says
+// which one is the latest.
+import type { DeclaredColumn, WrittenValues } from "../../infra/clickhouse/columns.ts";
+import { marks } from "../../stream/flow.ts";
+import { clickhouseTable } from "../stores/clickhouse.ts";
+import { consentMarks, devicesOf } from "./marks.ts";
+
+/** In the order in which `consentRows` lists the values. */
+export const consentColumns = [
+  { name: "client_id", type: "UInt32" },
+  { name: "did", type: "String" },
+  { name: "event_id", type: "UUID" },
+  { name: "mask", type: "UInt8" },
+  { name: "at", type: "DateTime64(3, 'UTC')" },
+  { name: "log_offset", type: "UInt64", volatile: "a change that was restored lies at another" },
+] as const satisfies readonly DeclaredColumn[];
+
+/** The key by name, and all columns by position. */
+export interface ConsentRow {
+  readonly client_id: number;
+  readonly did: string;
+  readonly event_id: string;
+  readonly values: WrittenValues<typeof consentColumns>;
+}
+
+/**
+ * The store keeps the least time and offset of each change, so that one which comes again moves
+ * nothing. Devices are marked behind it: figures of what they did may count otherwise now.
+ */
+export const consentChanges = clickhouseTable<ConsentRow>(
+  { name: "consent_changes", key: ["client_id", "did", "event_id"], columns: consentColumns },
+  marks(devicesOf, consentMarks),
+);

@@ -34,6 +34,8 @@ beforeAll(async () => {
   await migrate(clickhouse);
 });
 afterAll(async () => {
+  // The next file of this stack begins without marks that wait.
+  await settle();
   await Promise.all([clickhouse.close(), pool.end()]);
 });
 

@@ -41,11 +41,32 @@ beforeAll(async () => {
   const next = eventsOf(random, "replayed", clientId);
   for (let n = 0; n < 6; n += 1) expect((await post(product.ingestUrl, tokens[n % 4]!, next(500))).accepted).toBe(500);
   await settled();
+  // Twenty devices refuse what they were seen to do, and ten of them agree again.
+  const refusals = Array.from({ length: 20 }, (_, n) => choice(n, 0, 1));
+  const consents = Array.from({ length: 10 }, (_, n) => choice(n, 0xff, 2));
+  expect((await post(product.ingestUrl, tokens[0]!, [...refusals, ...consents])).accepted).toBe(30);
+  await settled();
 });
 afterAll(async () => {
   await Promise.all([pool?.end(), owner?.end(), clickhouse?.close()]);
   await product?.clear();
 });
+
+const choice = (device: number, mask: number, order: number) => ({
+  event_id: `choice-${device}-${order}`,
+  t: "consent",
+  ts: Date.now() - 10_000 + order,
+  cid: clientId,
+  did: `replayed-device-${device}`,
+  props: { mask },
+});
+/** What is stored and not shown, because its device refused. */
+const hidden = async (): Promise<number> => {
+  const [row] = await product.clickhouse<{ n: string }>(
+    "select (select count() from events final where merged_into is null) - (select count() from events_current) as n",
+  );
+  return Number(row!.n);
+};
 
 /** Everything is read, and every rollup is computed. */
 const settled = async (): Promise<void> => {
@@ -88,6 +109,7 @@ test("a replay of 1, 6 and 48 hours changes nothing, and says exactly what it wr
       "receipts",
       "rollups",
       "rollup_dimensions",
+      "consent_changes",
       "product_sales",
       "conversions",
       "ledger_entries",
@@ -112,6 +134,10 @@ test("a replay of 1, 6 and 48 hours changes nothing, and says exactly what it wr
 
 test("rows that were deleted, a dropped partition and an emptied Redis are as before", async () => {
   const before = await state();
+  const refused = await hidden();
+  expect(refused).toBeGreaterThan(0);
+  await clickhouse.command({ query: "truncate table consent_changes" });
+  expect(await hidden()).toBe(0);
   const month = (
     await product.clickhouse<{ month: string }>("select toString(toYYYYMM(max(ts))) as month from events")
   )[0]!.month;
@@ -132,6 +158,7 @@ test("rows that were deleted, a dropped partition and an emptied Redis are as be
       "clickhouse.receipts",
       "clickhouse.rollups",
       "clickhouse.rollup_dimensions",
+      "clickhouse.consent_changes",
       "postgres.product_sales",
       "postgres.conversions",
     ]),
@@ -140,6 +167,7 @@ test("rows that were deleted, a dropped partition and an emptied Redis are as be
   await flushed(redis);
   await replayed(6);
   expectSame(before, await state());
+  expect(await hidden()).toBe(refused);
 });
 
 test("calls of overlapping windows share one lane, and one that is killed midway goes on with true " +

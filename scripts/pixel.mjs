@@ -10,8 +10,16 @@ const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const FILES = [
   { entry: "main.ts", file: "r.js", most: 12 * 1_024 },
   { entry: "vitals/vitals.ts", file: "vitals.js", most: 5 * 1_024 },
+  { entry: "replay/replay.ts", file: "replay.js", most: 25 * 1_024 },
+  // No page loads this one: it plays a recording for an operator (tributary replay-view).
+  { entry: "replay/player.ts", file: "player.js", most: 80 * 1_024 },
 ];
-const NOTICE = { "vitals.js": "/*! contains web-vitals, (c) Google LLC, Apache-2.0 */" };
+const RRWEB = "/*! contains rrweb, (c) its contributors, MIT */";
+const NOTICE = {
+  "vitals.js": "/*! contains web-vitals, (c) Google LLC, Apache-2.0 */",
+  "replay.js": RRWEB,
+  "player.js": RRWEB,
+};
 
 /** Bundles one file again; it is replaced in one step, so that no server reads half of it. */
 async function bundle({ entry, file }) {

@@ -114,6 +114,15 @@ export const commandFiles: readonly CommandFile[] = [
     },
   },
   {
+    load: async () => (await import("./commands/running/replay-view.ts")).replayViewCommand,
+    commands: {
+      "replay-view": known(
+        "plays one recorded visit back in a browser of this machine; each look is audited",
+        ...(["postgres", "clickhouse"] as const),
+      ),
+    },
+  },
+  {
     load: async () => (await import("./commands/log/groups.ts")).groupCommands,
     commands: {
       groups: known(

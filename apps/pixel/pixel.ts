@@ -1,20 +1,24 @@
-// The host of pixels: opens what it needs by name, serves, and closes in reverse. No answer waits
-// for Postgres, Redis or ClickHouse.
+// The host of pixels: opens what it needs by name, serves, and closes in reverse. But for chunks of
+// recordings, no answer waits for Postgres, Redis or ClickHouse.
 import type pg from "pg";
 import { openApp, serve } from "../../infra/http/app/open-app.ts";
 import { directHost } from "../../infra/http/direct/direct-host.ts";
+import { openPool } from "../../infra/postgres/sql.ts";
 import { need } from "../../infra/runtime/errors.ts";
 import type { Log } from "../../infra/runtime/log.ts";
 import { closing, type Scope } from "../../infra/runtime/scope.ts";
 import { openEdge } from "../../modules/edges/edge.ts";
 import { clientFactsOf } from "../../modules/edges/facts.ts";
 import { hostEdge } from "../../modules/edges/host-edge.ts";
+import type { Way } from "../../modules/edges/way.ts";
 import { openPixels } from "../../modules/pixel/pixel-picture.ts";
 import { shownConfig } from "../../modules/pixel/shown-config.ts";
 import { openSightings } from "../../modules/pixel/sightings.ts";
+import { storeChunk } from "../../modules/recordings/recording-store.ts";
 import { openReference } from "../../modules/reference/reference.ts";
 import { pipeline } from "../../topology.ts";
 import type { Config } from "./config.ts";
+import type { ReplayPorts } from "./replay.ts";
 import { routesOf } from "./routes.ts";
 import { readScript } from "./script.ts";
 import { openTaking } from "./take.ts";
@@ -31,17 +35,20 @@ export const pixel =
     const { pool, secrets, way, checks } = await openEdge({ ...opening, metrics, connections: 3 });
     const { reference, settingsOf, sightings } = await openKnown(pool, log, scope);
     const script = readScript("r.js");
+    const facts = clientFactsOf(secrets.pepper, reference);
+    const replay = { facts, settingsOf, store: await openRecordings(config, way, scope), now: Date.now };
     const routes = routesOf({
       take: openTaking({
         edge: hostEdge(pipeline, "pixel", { wire: way.wire.wire, path: way.path }),
         path: way.path,
-        facts: clientFactsOf(secrets.pepper, reference),
+        facts,
         settingsOf,
         sightings,
         keyring: config.TRIBUTARY_SECRET,
       }),
       configOf: shownConfig(reference, settingsOf, Date.now),
-      scripts: { "/r.js": script, "/vitals.js": readScript("vitals.js") },
+      scripts: { "/r.js": script, "/vitals.js": readScript("vitals.js"), "/replay.js": readScript("replay.js") },
+      replay,
       count: metrics.countRequest,
       now: Date.now,
     });
@@ -57,6 +64,19 @@ export const pixel =
       served,
     );
   };
+
+/** Connections of their own: what events need of Postgres never waits for recordings. */
+const openRecordings = async (
+  { INSTANCE_NAME: instance, POSTGRES_URL: url, TRIBUTARY_SECRET: keyring }: Config,
+  { objects }: Pick<Way, "objects">,
+  scope: Scope,
+): Promise<ReplayPorts["store"]> => {
+  const pool = await scope.open("recordings", () => {
+    const value = openPool(url, { name: `tributary-${instance}-recordings`, max: 3, timeoutMs: 2_000 });
+    return { value, stop: () => value.end() };
+  });
+  return (taken) => storeChunk({ pool, objects, keyring }, taken);
+};
 
 /** Asked in the background alone. */
 const openKnown = async (pool: pg.Pool, log: Log, scope: Scope) => {

@@ -10,6 +10,7 @@ import type { RequestCounts } from "../../infra/runtime/metrics.ts";
 import type { Arrival } from "../../stream/flow.ts";
 import { bodyOf, GIF } from "./gif.ts";
 import { ANY_ORIGIN, corsOf, deviceCookie, originOf } from "./pages.ts";
+import { type ReplayPorts, takeReplay } from "./replay.ts";
 import { type Script, scriptRoute } from "./script.ts";
 import type { Sent, Take, TakenEvents } from "./take.ts";
 
@@ -19,6 +20,7 @@ export interface PixelRoutes {
   readonly configOf: (clientId: number) => object | undefined;
   /** By path; undefined: it was not built. */
   readonly scripts: Readonly<Record<`/${string}`, Script | undefined>>;
+  readonly replay: ReplayPorts;
   readonly count: (counts: RequestCounts) => void;
   readonly now: () => number;
 }
@@ -28,13 +30,14 @@ const READ_BYTES = 256 * 1024;
 const MAX_BYTES = 64 * 1024;
 
 /** The one that pages name, and what it loads later. */
-const SCRIPTS = ["/r.js", "/vitals.js"] as const;
+const SCRIPTS = ["/r.js", "/vitals.js", "/replay.js"] as const;
 
 export const routesOf = (parts: PixelRoutes): readonly DirectRoute[] => [
   ...SCRIPTS.map((path) => scriptRoute(path, parts.scripts[path])),
   { path: "/e", methods: { GET: image(parts), POST: events(parts), OPTIONS: preflight("GET, HEAD, POST, OPTIONS") } },
   { path: "/ping", methods: { GET: (visit) => send(visit, 204, { ...ANY_ORIGIN, "Timing-Allow-Origin": "*" }) } },
   { path: "/config", methods: { GET: config(parts), OPTIONS: preflight("GET, HEAD, OPTIONS") } },
+  { path: "/replay", methods: { POST: takeReplay(parts.replay), OPTIONS: preflight("POST, OPTIONS") } },
 ];
 
 const events =

@@ -1,11 +1,11 @@
 // GET /r.js and /vitals.js: the script of the pixel as it was built, with what caches need to know.
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
-import { dirname, join } from "node:path";
-import { fileURLToPath } from "node:url";
+import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 import { type DirectRoute, send } from "../../infra/http/direct/direct-host.ts";
 import { unavailable } from "../../infra/http/problem.ts";
+import { installedFile } from "../../infra/runtime/version.ts";
 
 export interface Script {
   readonly plain: Buffer;
@@ -14,21 +14,9 @@ export interface Script {
   readonly tag: string;
 }
 
-/** The folder of package.json, from the sources as from dist/. */
-const root = (): string => {
-  for (let folder = dirname(fileURLToPath(import.meta.url)); ; folder = dirname(folder)) {
-    try {
-      readFileSync(join(folder, "package.json"));
-      return folder;
-    } catch {
-      if (folder === dirname(folder)) throw new Error("no package.json lies above the host of pixels");
-    }
-  }
-};
-
 /** Undefined where it was not built: npm run build makes dist/pixel/. */
-export const readScript = (name: "r.js" | "vitals.js"): Script | undefined => {
-  const file = join(root(), "dist/pixel", name);
+export const readScript = (name: "r.js" | "vitals.js" | "replay.js"): Script | undefined => {
+  const file = installedFile(join("dist/pixel", name));
   let plain: Buffer;
   try {
     plain = readFileSync(file);

@@ -1,5 +1,8 @@
-// The version of this installation, as package.json has it, and the commit that it was built from.
-import { readFileSync } from "node:fs";
+// The version of this installation, as package.json has it, the commit that it was built from, and
+// where its other files lie.
+import { existsSync, readFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
 
 /** Found upwards, because compiled code lies one folder deeper than its source. */
 export const versionOf = (from: string = import.meta.url): string => {
@@ -36,5 +39,13 @@ export const commitOf = (from: string = import.meta.url): string => {
       textIn(folder, "COMMIT") || (branch === undefined ? head : (textIn(folder, `.git/${branch}`) ?? packed));
     if (found) return found;
     if (folder.pathname === "/") return "unknown";
+  }
+};
+
+/** The path of a file in the folder of package.json. Throws where no such folder is above. */
+export const installedFile = (name: string): string => {
+  for (let folder = dirname(fileURLToPath(import.meta.url)); ; folder = dirname(folder)) {
+    if (existsSync(join(folder, "package.json"))) return join(folder, name);
+    if (folder === dirname(folder)) throw new Error(`no package.json lies above ${name}`);
   }
 };

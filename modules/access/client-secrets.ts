@@ -1,8 +1,9 @@
-// The secret that signs a client's lead pushes, and the vault that the keys of its leads are sealed
-// under: sealed, and readable under the role tributary_secrets alone.
+// The secret that signs a client's lead pushes, and the vaults that the keys of its leads and
+// recordings are sealed under: sealed, and readable under tributary_secrets alone, but for the
+// vault of recordings, which edges read too.
 import { randomBytes } from "node:crypto";
 import type pg from "pg";
-import { sql, transaction } from "../../infra/postgres/sql.ts";
+import { named, sql, transaction } from "../../infra/postgres/sql.ts";
 import type { Keyring } from "../../infra/runtime/keyring.ts";
 import { fingerprintOf } from "./installation-secrets.ts";
 import { seal, sealedUnder, unseal } from "./sealed.ts";
@@ -74,31 +75,32 @@ export const clientSecretWithin = async (
   return stored === undefined ? undefined : unseal(stored, placeOf(clientId), keyring);
 };
 
-const vaultPlace = (clientId: number): string => `client_secrets/${clientId}/lead_vault`;
+/** Under `lead_vault` lie the keys of leads, under `recording_vault` those of recorded devices. */
+export interface VaultOf {
+  readonly clientId: number;
+  readonly vault: "lead_vault" | "recording_vault";
+}
+const vaultPlace = ({ clientId, vault }: VaultOf): string => `client_secrets/${clientId}/${vault}`;
 
 /**
- * The key of 32 bytes under which the keys of a client's leads lie; null: it has no lead yet.
- * Inside a transaction that sees the client and acts as tributary_secrets. Throws CannotUnseal.
+ * The key of 32 bytes under which the client's other keys lie; null: it has none yet. Inside a
+ * transaction that sees the client and acts as a role that reads the vault. Throws CannotUnseal.
  */
-export const leadVaultWithin = async (
-  tx: pg.PoolClient,
-  clientId: number,
-  keyring: Keyring,
-): Promise<Buffer | null> => {
-  const { rows } = await tx.query<{ lead_vault: string | null }>(
-    sql`select lead_vault from client_secrets where client_id = any (${[clientId]}::int[])`,
+export const vaultWithin = async (tx: pg.PoolClient, of: VaultOf, keyring: Keyring): Promise<Buffer | null> => {
+  const { rows } = await tx.query<{ vault: string | null }>(
+    sql`select ${named(of.vault)} as vault from client_secrets where client_id = any (${[of.clientId]}::int[])`,
   );
-  const sealed = rows[0]?.lead_vault ?? null;
-  return sealed === null ? null : Buffer.from(unseal(sealed, vaultPlace(clientId), keyring), "base64");
+  const sealed = rows[0]?.vault ?? null;
+  return sealed === null ? null : Buffer.from(unseal(sealed, vaultPlace(of), keyring), "base64");
 };
 
 /** The same, made now when there is none. Throws when the client has no secret. */
-export const makeLeadVaultWithin = async (tx: pg.PoolClient, clientId: number, keyring: Keyring): Promise<Buffer> => {
-  const sealed = seal(randomBytes(32).toString("base64"), vaultPlace(clientId), keyring);
-  await tx.query(sql`update client_secrets set lead_vault = ${sealed}
-    where client_id = any (${[clientId]}::int[]) and lead_vault is null`);
-  const vault = await leadVaultWithin(tx, clientId, keyring);
-  if (vault === null) throw new Error(`client ${clientId} has no secret, so no lead of it can be stored`);
+export const makeVaultWithin = async (tx: pg.PoolClient, of: VaultOf, keyring: Keyring): Promise<Buffer> => {
+  const sealed = seal(randomBytes(32).toString("base64"), vaultPlace(of), keyring);
+  await tx.query(sql`update client_secrets set ${named(of.vault)} = ${sealed}
+    where client_id = any (${[of.clientId]}::int[]) and ${named(of.vault)} is null`);
+  const vault = await vaultWithin(tx, of, keyring);
+  if (vault === null) throw new Error(`client ${of.clientId} has no secret, so no ${of.vault} can be made for it`);
   return vault;
 };
 
@@ -119,8 +121,8 @@ export const sealedCounts = async (pool: pg.Pool): Promise<ReadonlyMap<string | 
     async (tx) =>
       (
         await tx.query<{ sealed: string }>(
-          `select hmac_secret as sealed from client_secrets
-           union all select lead_vault from client_secrets where lead_vault is not null`,
+          `select sealed from client_secrets,
+             unnest(array[hmac_secret, lead_vault, recording_vault]) as sealed where sealed is not null`,
         )
       ).rows,
     { role, isReadOnly: true },
@@ -134,7 +136,7 @@ export const sealedCounts = async (pool: pg.Pool): Promise<ReadonlyMap<string | 
 };
 
 /**
- * Seals every client's secret and vault under the newest secret, each row in a transaction of its
+ * Seals every client's secret and vaults under the newest secret, each row in a transaction of its
  * own: killed between two, the next run goes on, for each row names its key. Throws CannotUnseal at
  * the first that cannot be read. `onDone` hears how many are done, of how many.
  */
@@ -151,17 +153,19 @@ export const resealClientSecrets = async (
       pool,
       [clientId],
       async (tx) => {
-        const { rows } = await tx.query<{ hmac_secret: string; lead_vault: string | null }>(
-          sql`select hmac_secret, lead_vault from client_secrets where client_id = ${clientId} for update`,
+        const { rows } = await tx.query<{ hmac_secret: string } & Record<VaultOf["vault"], string | null>>(
+          sql`select hmac_secret, lead_vault, recording_vault from client_secrets
+            where client_id = ${clientId} for update`,
         );
         const stored = rows[0];
         if (stored === undefined) return false;
-        const old = [stored.hmac_secret, stored.lead_vault].filter((one) => one !== null);
+        const old = Object.values(stored).filter((one) => one !== null);
         if (old.every((one) => sealedUnder(one) === newest)) return false;
-        const again = (text: string, place: string) => seal(unseal(text, place, keyring), place, keyring);
-        await tx.query(sql`update client_secrets set
-          hmac_secret = ${again(stored.hmac_secret, placeOf(clientId))},
-          lead_vault = ${stored.lead_vault === null ? null : again(stored.lead_vault, vaultPlace(clientId))}
+        const again = (text: string | null, place: string) =>
+          text === null ? null : seal(unseal(text, place, keyring), place, keyring);
+        const vaultAgain = (vault: VaultOf["vault"]) => again(stored[vault], vaultPlace({ clientId, vault }));
+        await tx.query(sql`update client_secrets set hmac_secret = ${again(stored.hmac_secret, placeOf(clientId))},
+          lead_vault = ${vaultAgain("lead_vault")}, recording_vault = ${vaultAgain("recording_vault")}
           where client_id = ${clientId}`);
         return true;
       },

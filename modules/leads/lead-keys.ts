@@ -3,9 +3,10 @@
 import type { PoolClient } from "pg";
 import { type Sql, sql } from "../../infra/postgres/sql.ts";
 import type { Keyring } from "../../infra/runtime/keyring.ts";
-import { leadVaultWithin, makeLeadVaultWithin } from "../access/client-secrets.ts";
+import { makeVaultWithin, vaultWithin } from "../access/client-secrets.ts";
 import { type LeadSubject, nameOf, newKey, sealKey, unsealKey } from "./lead-cipher.ts";
 
+const leadVault = (clientId: number) => ({ clientId, vault: "lead_vault" }) as const;
 /** Clients whose vault is remembered; it never changes. */
 const MOST_VAULTS = 1_000;
 
@@ -24,7 +25,7 @@ export const openLeadKeys = (keyring: Keyring): LeadKeys => {
   const vaults = new Map<number, Buffer>();
   /** One that was made is remembered when it is read the next time: then it has been committed. */
   const savedVault = async (tx: PoolClient, clientId: number): Promise<Buffer | null> => {
-    const known = vaults.get(clientId) ?? (await leadVaultWithin(tx, clientId, keyring));
+    const known = vaults.get(clientId) ?? (await vaultWithin(tx, leadVault(clientId), keyring));
     if (known === null) return null;
     vaults.delete(clientId);
     vaults.set(clientId, known);
@@ -39,7 +40,7 @@ export const openLeadKeys = (keyring: Keyring): LeadKeys => {
       }),
     findOrMake: (tx, clientId, subjects) =>
       asSecrets(tx, async () => {
-        const vault = (await savedVault(tx, clientId)) ?? (await makeLeadVaultWithin(tx, clientId, keyring));
+        const vault = (await savedVault(tx, clientId)) ?? (await makeVaultWithin(tx, leadVault(clientId), keyring));
         return storedOrMade(tx, { clientId, vault }, subjects);
       }),
   };

@@ -9,6 +9,7 @@ import { sql, transaction } from "../../infra/postgres/sql.ts";
 import type { UnixMs } from "../../stream/flow.ts";
 import type { Withholds } from "../../stream/messages.ts";
 import { eraseLeads } from "../leads/erase.ts";
+import { eraseRecordings } from "../recordings/erase-recordings.ts";
 
 /**
  * An erasure waits this long between the commit of its rows and its first delete: then every writer
@@ -21,7 +22,7 @@ const POLL_MS = 1_000;
 
 /**
  * Adds subjects to the list, or moves the moment of one that is there on; none is ever taken off.
- * The keys of their leads go with it, at once.
+ * The keys of their leads and recordings go with it, at once.
  * Resolves when it is committed: from then on every writer knows it within `knownWithinMs`.
  * `subject`: each of those that `subjectsOf` of domain/personal/suppression.ts makes.
  */
@@ -42,6 +43,7 @@ export const suppress = async (
           since = greatest(kept.since, excluded.since), reason = excluded.reason, actor = excluded.actor,
           revision = excluded.revision`);
     await eraseLeads(tx, clientId, subjects);
+    await eraseRecordings(tx, clientId, subjects);
   });
 };
 

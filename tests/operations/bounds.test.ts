@@ -42,6 +42,8 @@ const lasting: Readonly<Record<string, string>> = {
   "apps/keeper/schedules/moves.ts underWay": "3 moves of the log",
   "apps/keeper/schedules/nightly.ts passed": "clients that were inspected tonight, emptied each night",
   "apps/pixel/browser/delivery/sender.ts waiting": "MAX_WAITING events of one page, the lightest left out first",
+  "apps/pixel/browser/replay/chunks.ts events": "CHUNK_BYTES, or CHUNK_MS of one page",
+  "apps/pixel/browser/replay/chunks.ts waiting": "MOST_BYTES of one page, then the recording ends",
   "apps/pixel/browser/signals/forms.ts begun": "forms of one page, gone when they are sent or left",
   "apps/pixel/browser/tracker.ts pageWork": "the groups of signals of this script",
   "domain/calendar.ts dayStarts": "4,096 days",

@@ -1,6 +1,7 @@
 // The host of pixels in this process, without servers: what it stores is kept in a list.
+import type { ReplayPorts } from "../../apps/pixel/replay.ts";
 import { routesOf } from "../../apps/pixel/routes.ts";
-import type { Script } from "../../apps/pixel/script.ts";
+import { readScript, type Script } from "../../apps/pixel/script.ts";
 import { openTaking } from "../../apps/pixel/take.ts";
 import { identifyFor, pepperOf } from "../../domain/device-id.ts";
 import { inMemoryWire } from "../../infra/avro/wire.ts";
@@ -14,6 +15,7 @@ import { hostEdge } from "../../modules/edges/host-edge.ts";
 import { defaultPixel } from "../../modules/pixel/pixel-config.ts";
 import type { PixelSettings } from "../../modules/pixel/pixel-picture.ts";
 import type { Sightings } from "../../modules/pixel/sightings.ts";
+import type { TakenChunk } from "../../modules/recordings/recording-store.ts";
 import type { EventReceived } from "../../schemas/generated.ts";
 import type { OutputMessage } from "../../stream/messages.ts";
 import { topics } from "../../topics.ts";
@@ -35,12 +37,18 @@ export interface PixelHost extends Listening {
   readonly letters: readonly OutputMessage[];
   readonly seen: readonly Parameters<Sightings["note"]>[0][];
   readonly counted: readonly RequestCounts[];
+  /** Chunks of recordings that went through every gate. */
+  readonly recorded: readonly TakenChunk[];
   readonly clear: () => void;
 }
 export interface PixelWorld {
   settings?: Partial<PixelSettings>;
   facts?: AskClientFacts;
   script?: Script;
+  /** All that `npm run build` makes for pages are served, instead of `script`. */
+  isBuilt?: boolean;
+  /** Where chunks of recordings go, behind the gates. */
+  record?: ReplayPorts["store"];
   /** Where everything is stored; it may fail. */
   store?: () => Promise<void>;
 }
@@ -51,6 +59,7 @@ export const openPixelHost = async (world: PixelWorld = {}): Promise<PixelHost> 
   const letters: OutputMessage[] = [];
   const seen: Parameters<Sightings["note"]>[0][] = [];
   const counted: RequestCounts[] = [];
+  const recorded: TakenChunk[] = [];
   const store = async (messages: readonly OutputMessage[]): Promise<void> => {
     await world.store?.();
     for (const message of messages)
@@ -60,18 +69,35 @@ export const openPixelHost = async (world: PixelWorld = {}): Promise<PixelHost> 
         );
       else letters.push(message);
   };
+  const facts: AskClientFacts = (clientId, now) => (world.facts ?? factsOfTwo)(clientId, now);
+  const settingsOf = () => ({ ...defaultPixel, ...world.settings });
   const take = openTaking({
     edge: hostEdge(pipeline, "pixel", { wire: () => wire, path: { store } }),
     path: { store },
-    facts: (clientId, now) => (world.facts ?? factsOfTwo)(clientId, now),
-    settingsOf: () => ({ ...defaultPixel, ...world.settings }),
+    facts,
+    settingsOf,
     sightings: { note: (one) => void seen.push(one) },
     keyring,
   });
   const routes = routesOf({
     take,
-    configOf: (clientId) => (clientId === 7 ? { client_id: 7, consent_default: 255 } : undefined),
-    scripts: { "/r.js": world.script },
+    configOf: (clientId) =>
+      clientId === 7
+        ? { client_id: 7, consent_default: facts(7, Date.now())!.consentDefault, ...world.settings }
+        : undefined,
+    scripts: world.isBuilt
+      ? { "/r.js": readScript("r.js"), "/vitals.js": readScript("vitals.js"), "/replay.js": readScript("replay.js") }
+      : { "/r.js": world.script },
+    replay: {
+      facts,
+      settingsOf,
+      store: async (taken) => {
+        const notTaken = await world.record?.(taken);
+        if (notTaken === undefined) recorded.push(taken);
+        return notTaken;
+      },
+      now: Date.now,
+    },
     count: (one) => void counted.push(one),
     now: Date.now,
   });
@@ -80,9 +106,9 @@ export const openPixelHost = async (world: PixelWorld = {}): Promise<PixelHost> 
   return {
     ...host,
     url: `http://127.0.0.1:${host.port}`,
-    ...{ events, letters, seen, counted },
+    ...{ events, letters, seen, counted, recorded },
     clear: () => {
-      for (const list of [events, letters, seen, counted]) list.length = 0;
+      for (const list of [events, letters, seen, counted, recorded]) list.length = 0;
     },
   };
 };

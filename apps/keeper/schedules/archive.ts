@@ -1,5 +1,5 @@
 // The schedules that end what object storage holds: hours older than events are kept, records of
-// clients that keep theirs for a shorter time, and values that the log has refused.
+// clients that keep theirs for a shorter time, values that the log has refused, and recordings.
 
 import type { Pool } from "pg";
 import type { Objects } from "../../../infra/objects/objects.ts";
@@ -8,6 +8,7 @@ import type { Schedule } from "../../../infra/runtime/timing/schedule.ts";
 import { deleteOldRefused } from "../../../modules/edges/refused-by-log.ts";
 import { archiving } from "../../../modules/groups/archiving.ts";
 import { PurgeBusy, purgeArchive } from "../../../modules/privacy/retention.ts";
+import { purgeRecordings } from "../../../modules/recordings/purge-recordings.ts";
 import { deleteOldHours } from "../../../sinks/archive/retention.ts";
 
 /**
@@ -66,4 +67,14 @@ export const refusedRetention = (objects: Objects, clock: () => number): Schedul
   name: "refused-retention",
   pauseMs: 3_600_000,
   work: (isClosing) => deleteOldRefused(objects, clock(), isClosing),
+});
+
+/** Recordings of 90 days ago, and those that were erased; an object each. */
+export const recordingRetention = (pool: Pool, objects: Objects, clock: () => number): Schedule => ({
+  name: "recording-retention",
+  pauseMs: 600_000,
+  work: (isClosing) => {
+    const end = performance.now() + TURN_MS;
+    return purgeRecordings({ pool, objects }, clock(), () => isClosing() || performance.now() > end);
+  },
 });

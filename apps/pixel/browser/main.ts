@@ -4,6 +4,7 @@ import { toJson } from "./data/json.ts";
 import { openSender } from "./delivery/sender.ts";
 import { doc, guarded, later, quietly, whenIdle, win } from "./guard.ts";
 import { type LeadDefaults, openLeads } from "./leads.ts";
+import { openReplay } from "./replay/begin.ts";
 import { startForms } from "./signals/forms.ts";
 import { startSignals } from "./signals/signals.ts";
 import { openTracker } from "./tracker.ts";
@@ -57,6 +58,9 @@ const start = (options: Options, clientId: number, base: string): Running => {
   const tracker = openTracker({ visitor, sender, base, nonce: own?.nonce || "" }, () => referrer(config));
   const leads = openLeads(tracker, options.lead_defaults ?? {});
 
+  const replay = openReplay(tracker, clientId);
+  tracker.onPage(replay);
+
   let isReady = false;
   const ready = (given: Config | null): void => {
     if (isReady) return;
@@ -64,7 +68,10 @@ const start = (options: Options, clientId: number, base: string): Running => {
     config = given ?? DEFAULTS;
     visitor.configure(given);
     sender.open();
-    whenIdle(() => startSignals(tracker));
+    whenIdle(() => {
+      startSignals(tracker);
+      replay();
+    });
   };
   askForConfig(`${base}/config?cid=${clientId}`, guarded(ready));
   later(CONFIG_MS, () => ready(null));
@@ -84,6 +91,7 @@ const start = (options: Options, clientId: number, base: string): Running => {
       consent: (choice) => {
         const mask = visitor.choose(choice);
         if (mask !== undefined) tracker.event("consent", { mask, at: Date.now() });
+        replay();
       },
     },
   };

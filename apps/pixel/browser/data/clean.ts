@@ -2,6 +2,7 @@
 // plain text.
 import { isPersonalKey } from "../../../../domain/personal/personal-data.ts";
 import { personalForm } from "../../../../domain/personal/personal-form.ts";
+import { withoutEmails } from "./emails.ts";
 import { sha256 } from "./sha256.ts";
 
 const MAX_DEPTH = 8;
@@ -11,17 +12,12 @@ const MAX_TEXT = 8_192;
 const MAX_SIZE = 65_536;
 const FORBIDDEN = /^(__proto__|constructor|prototype)$/;
 const HASHED = /^[0-9a-f]{64}$/i;
-/** Bounded, so that a text made of nothing else costs no more than its length. */
-const EMAIL = /[^\s"'<>()[\]{}:;,=&?/#@%|]{1,64}(@|%40)[\w\-\u0080-\uffff]{1,63}(\.[\w\-\u0080-\uffff]{1,63}){1,8}/g;
 
 /**
  * An e-mail address inside a text is cut out. Its bare hash would stay in the log, where an erasure
  * looks for keyed hashes alone.
  */
-export const cleanText = (text: string): string => {
-  const short = text.slice(0, MAX_TEXT);
-  return /@|%40/.test(short) ? short.replace(EMAIL, "removed") : short;
-};
+export const cleanText = (text: string): string => withoutEmails(text.slice(0, MAX_TEXT));
 
 /**
  * What stands under a personal key (domain/personal) travels as the SHA-256 of the form that the

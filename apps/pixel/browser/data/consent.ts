@@ -14,6 +14,8 @@ const BITS: Readonly<Record<string, number>> = {
   extended_retention: 0x40,
 };
 export const ANALYTICS = 0x01;
+/** A recording shows what a visitor does, so it needs analytics beside its own bit. */
+export const REPLAY = 0x11;
 
 /**
  * The mask that `svc("consent", choice)` asks for: a number from 0 to 255, true or false for all

@@ -1,5 +1,6 @@
 // Loads what measures the page's speed, once there is nothing more urgent to do.
 import { doc, later, listen, whenIdle, win } from "../guard.ts";
+import { loadPart } from "../parts.ts";
 import type { Tracker } from "../tracker.ts";
 
 /** Long after the numbers of most pages are final; they are all buffered by the browser. */
@@ -8,12 +9,7 @@ const AFTER_LOAD_MS = 500;
 export const startSpeed = (tracker: Tracker): void => {
   const load = (): void => {
     if (!tracker.visitor.mayObserve()) return;
-    const script = doc.createElement("script");
-    script.src = `${tracker.base}/vitals.js`;
-    script.nonce = tracker.nonce;
-    (script as unknown as { report: Tracker["signal"] }).report = tracker.signal;
-    script.onload = script.onerror = () => script.remove();
-    doc.head.appendChild(script);
+    loadPart(tracker, "vitals.js", { report: tracker.signal });
   };
   const soon = (): void => later(AFTER_LOAD_MS, () => whenIdle(load));
   if (doc.readyState === "complete") soon();

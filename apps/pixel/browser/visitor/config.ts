@@ -7,6 +7,11 @@ export interface Config {
   readonly auto_signals: boolean;
   readonly click_days: number;
   readonly payment_referrers: readonly string[];
+  readonly replay_enabled: boolean;
+  /** Percent of visits. */
+  readonly replay_sample_rate: number;
+  /** Only visitors who have chosen are recorded. */
+  readonly consent_replay: boolean;
 }
 
 const DAYS_OF_A_CLICK = 30;
@@ -18,6 +23,9 @@ export const DEFAULTS: Config = {
   auto_signals: true,
   click_days: DAYS_OF_A_CLICK,
   payment_referrers: PAYMENT_HOSTS,
+  replay_enabled: false,
+  replay_sample_rate: 0,
+  consent_replay: false,
 };
 
 /** Whatever has another shape than expected keeps its default. */
@@ -29,6 +37,9 @@ const configIn = (text: string): Config => {
     auto_signals: auto_signals !== false,
     click_days: typeof days === "number" && days > 0 ? days : DEFAULTS.click_days,
     payment_referrers: Array.isArray(hosts) ? hosts.map(String) : DEFAULTS.payment_referrers,
+    replay_enabled: given.replay_enabled === true,
+    replay_sample_rate: Number(given.replay_sample_rate),
+    consent_replay: given.consent_replay !== false,
   };
 };
 

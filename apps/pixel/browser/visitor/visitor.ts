@@ -1,6 +1,8 @@
 // Who is looking: device, session, click and consent, read from the device and kept there as long
 // as consent allows.
-import { ANALYTICS, chosenMask, maskInForce, type PrivacySignals } from "../data/consent.ts";
+import { drawOf } from "../../../../domain/recorded-share.ts";
+import { ANALYTICS, chosenMask, maskInForce, type PrivacySignals, REPLAY } from "../data/consent.ts";
+import { sha256 } from "../data/sha256.ts";
 import { nav, randomId, win } from "../guard.ts";
 import { type Config, DEFAULTS } from "./config.ts";
 import { allowStorage, forget, remember, remembered } from "./storage.ts";
@@ -41,6 +43,8 @@ export interface Visitor {
   readonly configure: (config: Config | null) => void;
   readonly mayObserve: () => boolean;
   readonly mayStore: () => boolean;
+  /** All gates of session replay are open for this session. */
+  readonly mayReplay: (sid: string) => boolean;
   /** True once for each session that began on this page. */
   readonly isNewSession: () => boolean;
 }
@@ -51,6 +55,8 @@ export const openVisitor = (): Visitor => {
   let stamp: Stamp | undefined;
   let stampedAt = 0;
   let search = "";
+  let drawnFor = "";
+  let draw = 0;
   const [, before] = /^(\d{1,3})\./.exec(remembered(CONSENT) || "") || [];
   let chosen = before === undefined ? undefined : Number(before) & 0xff;
 
@@ -106,6 +112,12 @@ export const openVisitor = (): Visitor => {
     },
     mayObserve: () => (config || DEFAULTS).auto_signals && (maskInForce(given(), signals()) & ANALYTICS) !== 0,
     mayStore,
+    mayReplay: (sid) => {
+      if (!config?.replay_enabled || (config.consent_replay && chosen === undefined)) return false;
+      if (sid !== drawnFor) draw = drawOf(sha256(sid));
+      drawnFor = sid;
+      return (maskInForce(given(), signals()) & REPLAY) === REPLAY && draw < config.replay_sample_rate;
+    },
     isNewSession: () => {
       const was = isNew;
       isNew = false;

@@ -1,0 +1,12 @@
+// Loads the files beside the script that only some pages need, or that can wait.
+import { doc } from "./guard.ts";
+import type { Tracker } from "./tracker.ts";
+
+/** What is `given` stands as properties of the element that the file finds itself in. */
+export const loadPart = ({ base, nonce }: Pick<Tracker, "base" | "nonce">, file: string, given: object): void => {
+  const script = Object.assign(doc.createElement("script"), given);
+  script.src = `${base}/${file}`;
+  script.nonce = nonce;
+  script.onload = script.onerror = () => script.remove();
+  doc.head.appendChild(script);
+};

@@ -1,0 +1,87 @@
+// Brings a recording to the pixel host in chunks: one under way at a time, again after a failure,
+// and what is left when the page goes.
+import { later } from "../guard.ts";
+import type { Bridge } from "./begin.ts";
+
+const CHUNK_MS = 5_000;
+/** What a browser takes of a page that goes. */
+const CHUNK_BYTES = 55_000;
+/** Waiting for the host. A recording with a gap cannot be played, so it ends there. */
+const MOST_BYTES = 2_000_000;
+const LONGEST_PAUSE = 60_000;
+
+export interface Chunks {
+  /** One event, as JSON. */
+  readonly add: (json: string) => void;
+  /** What waits goes now, as far as the browser takes it. */
+  readonly leave: () => void;
+  /** Nothing more is sent. */
+  readonly drop: () => void;
+}
+
+/**
+ * `bodyOf` writes a body around the events of a chunk; null: they must not be sent. `end` is
+ * called when the host wants no more, or too much waits for it.
+ */
+export const openChunks = (
+  { host, bytesOf, deliver, handOver, isOffline }: Bridge,
+  bodyOf: (seq: number, events: string) => string | null,
+  end: () => void,
+): Chunks => {
+  let events: string[] = [];
+  let bytes = 0;
+  let seq = 0;
+  let waiting: string[] = [];
+  let isBusy = false;
+  let failures = 0;
+
+  const close = (): void => {
+    if (events.length === 0) return;
+    const body = bodyOf(seq, `[${events.join()}]`);
+    events = [];
+    bytes = 0;
+    if (body === null) return;
+    seq += 1;
+    waiting.push(body);
+    if (waiting.join("").length > MOST_BYTES) end();
+  };
+  const send = (): void => {
+    const body = waiting[0];
+    if (isBusy || body === undefined) return;
+    isBusy = true;
+    const next = (pause: number): void => {
+      isBusy = false;
+      later(pause, send);
+    };
+    if (isOffline()) next(CHUNK_MS);
+    else
+      deliver(host, body, [], (outcome) => {
+        failures = outcome === "delivered" ? 0 : failures + 1;
+        if (failures === 0) waiting = waiting.filter((one) => one !== body);
+        if (outcome === "refused") end();
+        else next(failures && Math.min(LONGEST_PAUSE, 1_000 * 2 ** failures));
+      });
+  };
+  return {
+    add: (json) => {
+      if (events.length === 0)
+        later(CHUNK_MS, () => {
+          close();
+          send();
+        });
+      events.push(json);
+      bytes += bytesOf(json);
+      if (bytes < CHUNK_BYTES) return;
+      close();
+      send();
+    },
+    leave: () => {
+      close();
+      waiting = waiting.filter((body) => isOffline() || !handOver(host, body));
+    },
+    drop: () => {
+      events = [];
+      waiting = [];
+    },
+  };
+};

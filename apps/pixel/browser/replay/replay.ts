@@ -1,0 +1,84 @@
+// The file that records a visit: loaded by the script when all gates are open, it asks them again
+// for each event. Every input is masked; canvas and mouse moves are not recorded.
+import { record } from "@rrweb/record";
+import { doc, guarded, later, listen, quietly, randomId, runs, win } from "../guard.ts";
+import type { Bridge } from "./begin.ts";
+import { type Chunks, openChunks } from "./chunks.ts";
+import { MASK, maskEvent } from "./masks.ts";
+
+/** One event; the first one of a page is all of it. The host takes 1 MiB. */
+const MOST_BYTES = 900_000;
+const LONGEST_MS = 30 * 60_000;
+
+const options = {
+  // By the name of the element, so that no type of input is forgotten, nor one that changes.
+  maskInputOptions: { input: true, textarea: true, select: true } as object,
+  maskInputFn: () => MASK,
+  maskTextFn: () => MASK,
+  maskTextClass: "svc-mask",
+  maskTextSelector: ".svc-mask, [contenteditable]",
+  blockClass: "svc-block",
+  ignoreClass: "svc-ignore",
+  sampling: { mousemove: false, scroll: 300, input: "last" as const },
+  slimDOMOptions: { script: true, comment: true, headMetaSocial: true, headMetaRobots: true },
+  recordCanvas: false,
+  errorHandler: () => true,
+};
+
+const openRecorder = (bridge: Bridge): (() => void) => {
+  const { host, visitor, toJson, bytesOf } = bridge;
+  let stop: (() => void) | undefined;
+  let chunks: Chunks | undefined;
+  let isOver = false;
+
+  const end = (): void => {
+    quietly(() => stop?.());
+    stop = undefined;
+  };
+  /** The host wants no more of it, or it is too much: for as long as this page stands. */
+  const giveUp = (): void => {
+    isOver = true;
+    chunks?.drop();
+    end();
+  };
+  const begin = (): void => {
+    if (stop || isOver) return;
+    const { did, sid } = visitor.stamp();
+    if (!visitor.mayReplay(sid)) return;
+    const page = randomId();
+    const bodyOf = (seq: number, events: string): string | null => {
+      if (!visitor.mayReplay(sid)) return null;
+      const { consent, gpc, dnt } = visitor.stamp();
+      const head = toJson({ cid: host.clientId, did, sid, page, seq, consent, gpc, dnt });
+      return `${head.slice(0, -1)},"events":${events}}`;
+    };
+    const own = openChunks(bridge, bodyOf, giveUp);
+    chunks = own;
+    const take = (event: unknown): void => {
+      maskEvent(event, (id) => record.mirror.getNode(id)?.nodeName);
+      const json = toJson(event);
+      if (bytesOf(json) > MOST_BYTES) giveUp();
+      else own.add(json);
+    };
+    const emit = (event: unknown): void => {
+      if (!visitor.mayReplay(sid)) {
+        own.drop();
+        end();
+      } else if (stop !== undefined && !runs(() => take(event))) giveUp();
+    };
+    stop = () => undefined;
+    stop = record({ ...options, emit: guarded(emit) }) || stop;
+    later(LONGEST_MS, end);
+  };
+  const leave = (): void => chunks?.leave();
+  listen(win, "pagehide", leave, "last");
+  listen(win, "visibilitychange", () => doc.visibilityState === "hidden" && leave(), "last");
+  return begin;
+};
+
+quietly(() => {
+  const { bridge } = doc.currentScript as unknown as { readonly bridge?: Bridge };
+  if (bridge === undefined || !win.MutationObserver) return;
+  bridge.begin = guarded(openRecorder(bridge));
+  bridge.begin();
+});

@@ -9,7 +9,7 @@ import type { RowsQuery } from "../../infra/postgres/rows.ts";
 import type { Keyring } from "../../infra/runtime/keyring.ts";
 import type { Scope } from "../../modules/access/scope.ts";
 import type { Role, User } from "../../modules/access/users.ts";
-import type { Alert } from "../../modules/alerts/alert.ts";
+import type { Deliver } from "../../modules/alerts/delivery.ts";
 import type { Act, AuditEntry } from "../../modules/audit/audit.ts";
 import type { PositionReads } from "../../modules/figures/positions.ts";
 import type { Leads } from "../../modules/leads/leads.ts";
@@ -48,8 +48,8 @@ export interface ApiPorts {
   readonly analytics: Look;
   readonly cache: Look;
   readonly relational: Look;
-  /** True when the mail has been taken; rejects when the alert could be neither kept nor mailed. */
-  readonly reportAlert: (alert: Alert) => Promise<boolean>;
+  /** Rejects when the alert could be neither kept nor mailed. */
+  readonly reportAlert: Deliver;
   /**
    * Opened when first needed; rejects while the log cannot be written: what cannot be audited is
    * not done.

@@ -2,6 +2,7 @@
 import type { Pool, PoolClient } from "pg";
 import { sql, transaction } from "../../infra/postgres/sql.ts";
 import type { UnixMs } from "../../stream/flow.ts";
+import { type Act, writeAudit } from "../audit/audit.ts";
 
 /** The columns of an alert that its reporter knows. */
 export interface AlertRow {
@@ -38,13 +39,25 @@ export const keepAlert = async (tx: PoolClient, alert: AlertRow, isMailed = fals
       where system_alerts.mailed_at is null and excluded.mailed_at is not null`);
 };
 
+export interface Delivered {
+  /** Null: it is not kept, for Postgres is away. */
+  readonly alert_id: bigint | null;
+  /** A server has taken its mail, now or before. */
+  readonly mailed: boolean;
+}
+export interface Delivering {
+  readonly send: (() => Promise<void>) | undefined;
+  /** Of an alert that came over the platform API: who sent it, for the audit. */
+  readonly received?: Act | undefined;
+}
+
 /**
  * Keeps the alert, and mails it with `send` unless that was done before; the row is locked
- * meanwhile, so that two reporters of one alert mail it once. True when it is mailed. A mail server
- * that refuses is noted and answers false; only Postgres makes this throw. A crash between the mail
- * and its mark mails again.
+ * meanwhile, so that two reporters of one alert mail it once. A mail server that refuses is noted;
+ * only Postgres makes this throw. A crash between the mail and its mark mails again, and then the
+ * audit has it once.
  */
-export const mailOnce = (pool: Pool, alert: AlertRow, send: (() => Promise<void>) | undefined): Promise<boolean> =>
+export const mailOnce = (pool: Pool, alert: AlertRow, { send, received }: Delivering): Promise<Delivered> =>
   transaction(
     pool,
     null,
@@ -55,8 +68,9 @@ export const mailOnce = (pool: Pool, alert: AlertRow, send: (() => Promise<void>
         where incident_id = ${alert.incident_id} and status = ${alert.status} and severity = ${alert.severity}
           for update`);
       const { alert_id: id, mailed_at: mailedAt } = rows[0]!;
-      if (mailedAt !== null) return true;
-      if (send === undefined) return false;
+      if (received !== undefined) await auditReceipt(tx, { ...alert, alert_id: id }, received);
+      if (mailedAt !== null) return { alert_id: id, mailed: true };
+      if (send === undefined) return { alert_id: id, mailed: false };
       const error = await send().then(
         () => null,
         (problem: Error) => problem.message.slice(0, 500),
@@ -64,10 +78,25 @@ export const mailOnce = (pool: Pool, alert: AlertRow, send: (() => Promise<void>
       await tx.query(sql`
         update system_alerts set mail_error = ${error}, mailed_at = case when ${error}::text is null
           then clock_timestamp() end where alert_id = ${id}`);
-      return error === null;
+      return { alert_id: id, mailed: error === null };
     },
     role,
   );
+
+/** As the platform API names it. */
+export const alertRef = (alertId: bigint): string => `alr_${alertId}`;
+
+/** Once, however often it is sent. */
+const auditReceipt = async (tx: PoolClient, alert: AlertRow & { readonly alert_id: bigint }, act: Act) => {
+  const { alert_id, incident_id, service, status, severity, reason } = alert;
+  const { rowCount } = await tx.query(sql`
+    update system_alerts set received_at = clock_timestamp() where alert_id = ${alert_id} and received_at is null`);
+  if (rowCount !== 1) return;
+  await tx.query("set local role none");
+  const after = { alert_id: alertRef(alert_id), service, status, severity, reason };
+  await writeAudit(tx, act, { action: "alert.received", client_id: null, entity: `incident:${incident_id}`, after });
+  await tx.query(`set local role ${role.role}`);
+};
 
 /** What has to be tried again: no server has taken its mail, and it is not older than an hour. */
 export const unmailedAlerts = (pool: Pool, service: string): Promise<readonly AlertRow[]> =>

@@ -63,7 +63,7 @@ export const earnedBy = (pool: Pool, clientId: number, eventIds: readonly string
   );
 
 /** Of these claims those that settle has decided about: their outcomes are recorded for good. */
-const settledOf = (pool: Pool, claims: readonly string[]): Promise<ReadonlyMap<string, Settled>> =>
+export const settledOf = (pool: Pool, claims: readonly string[]): Promise<ReadonlyMap<string, Settled>> =>
   transaction(
     pool,
     null,

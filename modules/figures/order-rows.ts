@@ -15,7 +15,7 @@ export interface OrderFilter {
   readonly partner_id?: number | undefined;
   readonly campaign_id?: number | undefined;
   readonly status?: "credited" | "reversed" | undefined;
-  readonly commission_status?: "pending" | "on_hold" | "reversed" | undefined;
+  readonly commission_status?: string | undefined;
   readonly segment?: string | undefined;
   readonly event_type?: string | undefined;
   /** Goes into the hash of a receipt: without it, a value could be guessed until the hash fits. */

@@ -45,6 +45,7 @@ export const invitationRows = (filter: InvitationFilter): RowsQuery => ({
     created_at: sql`i.created_at`,
     expires_at: sql`i.expires_at`,
     accepted_at: sql`i.accepted_at`,
+    updated_at: sql`coalesce(i.accepted_at, i.revoked_at, i.created_at)`,
   },
   from: sql`invitations i left join lateral (
     select p.client_ids from partners p where p.partner_id = i.partner_id order by p.version desc limit 1

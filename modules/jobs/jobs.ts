@@ -26,7 +26,15 @@ export interface TakenJob {
   readonly input: any;
   readonly created_by: string;
   readonly done: number;
+  /** What the process before had come to, as its work keeps it; null: nothing yet. */
+  readonly checkpoint: any;
   readonly fence: bigint;
+}
+export interface Progress {
+  readonly done: number;
+  readonly total: number | null;
+  /** Kept for a process that follows; undefined: the one before stays. */
+  readonly checkpoint?: object | undefined;
 }
 
 /** Longer than any step between two reports of progress. */
@@ -81,7 +89,7 @@ export const takeJob = (pool: Pool, kinds: readonly JobKind[], owner: string): P
               select from jobs other where other.kind = waits.kind and other.status = 'running'
                 and other.lease_until >= clock_timestamp())
           order by created_at limit 1)
-        returning job_id, kind, client_id, input, created_by, done, fence`);
+        returning job_id, kind, client_id, input, created_by, done, checkpoint, fence`);
       return rows[0];
     },
     keeper,
@@ -121,11 +129,12 @@ export const giveBack = (pool: Pool, job: TakenJob): Promise<boolean> =>
   );
 
 /** Prolongs the lease. False: another process has taken the job over. */
-export const reportProgress = (pool: Pool, job: TakenJob, done: number, total: number | null): Promise<boolean> =>
+export const reportProgress = (pool: Pool, job: TakenJob, { done, total, checkpoint }: Progress): Promise<boolean> =>
   changeTaken(
     pool,
     job,
     sql`done = ${done}, total = ${total},
+      checkpoint = coalesce(${checkpoint === undefined ? null : JSON.stringify(checkpoint)}::jsonb, checkpoint),
       lease_until = clock_timestamp() + ${{ text: LEASE, values: [] }}`,
   );
 
@@ -139,7 +148,7 @@ export const completeJob = (
   changeTaken(
     pool,
     job,
-    sql`status = 'completed', result = ${JSON.stringify(result)}::jsonb, lease_until = null,
+    sql`status = 'completed', result = ${JSON.stringify(result)}::jsonb, checkpoint = null, lease_until = null,
       finished_at = clock_timestamp()`,
     follow,
   );

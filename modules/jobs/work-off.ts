@@ -2,18 +2,28 @@
 import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Pool, PoolClient } from "pg";
+import { hit } from "#failpoint";
 import { classify } from "../../infra/runtime/errors.ts";
 import type { Log } from "../../infra/runtime/log.ts";
-import { completeJob, failJob, giveBack, type JobKind, reportProgress, type TakenJob, takeJob } from "./jobs.ts";
+import {
+  completeJob,
+  failJob,
+  giveBack,
+  type JobKind,
+  type Progress,
+  reportProgress,
+  type TakenJob,
+  takeJob,
+} from "./jobs.ts";
 
 /** Ends the work without an end of the job: another process has it, or will take it. */
 class JobLeft extends Error {}
 
 /**
  * To be called at least once a minute. Throws JobLeft when another process has taken the job, or
- * this one closes.
+ * this one closes: then nothing is kept.
  */
-export type Report = (done: number, total: number | null) => Promise<void>;
+export type Report = (progress: Progress) => Promise<void>;
 export interface Work<Result extends object = any> {
   /** Resolves with what the job came to. It may have been begun before, and left anywhere. */
   readonly run: (job: TakenJob, report: Report) => Promise<Result>;
@@ -44,19 +54,21 @@ export const workOff = ({ pool, works, log }: WorkOffPorts) => {
   let current: Promise<void> | undefined;
 
   const workOn = async (job: TakenJob, work: Work): Promise<void> => {
-    let [done, total]: [number, number | null] = [job.done, null];
+    let last: Progress = { done: job.done, total: null };
     let isLost = false;
-    const renew = async (): Promise<void> => {
-      isLost ||= !(await reportProgress(pool, job, done, total));
+    const renew = async (progress: Progress = last): Promise<void> => {
+      isLost ||= !(await reportProgress(pool, job, progress));
     };
     const renewing = setInterval(() => void renew().catch(() => undefined), RENEWED_MS);
-    const report: Report = async (...now) => {
-      [done, total] = now;
-      await renew();
+    const report: Report = async (progress) => {
+      last = { done: progress.done, total: progress.total };
+      await renew(progress);
       if (isLost || isClosing) throw new JobLeft();
     };
     try {
+      hit("job-taken");
       const result = await work.run(job, report);
+      hit("job-worked");
       await completeJob(pool, job, result, (tx) => work.completed?.(tx, job, result) ?? Promise.resolve());
       log.info("job.completed", { job_id: job.job_id, kind: job.kind });
     } catch (error) {

@@ -6,7 +6,7 @@ import type { UnixMs } from "../../stream/flow.ts";
 type Saved = Readonly<Record<string, any>>;
 
 /** What follows from saving, and the end of a contract. */
-const NOT_TERMS = ["version", "recorded_at", "in_force", "effective_to"];
+const NOT_TERMS = ["version", "recorded_at", "created_at", "updated_at", "in_force", "effective_to"];
 const termsIn = (contract: Saved): string =>
   JSON.stringify(Object.entries(contract).filter(([name]) => !NOT_TERMS.includes(name)));
 const ENDLESS = "9999-12-31";

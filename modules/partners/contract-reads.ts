@@ -52,6 +52,10 @@ const columnsOn = (partnerId: number, day: string): Expressions => ({
   effective_to: sql`k.effective_to`,
   version: sql`k.version`,
   recorded_at: sql`saved.recorded_at`,
+  created_at: sql`(select made.recorded_at from segment_commissions f
+    join reference_changes made on made.change_id = f.change_id
+    where f.contract_id = k.contract_id order by f.version limit 1)`,
+  updated_at: sql`saved.recorded_at`,
   in_force: isInForce(partnerId, day),
 });
 

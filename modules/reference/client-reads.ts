@@ -3,6 +3,7 @@
 import type { PoolClient } from "pg";
 import { type RowsQuery, selecting } from "../../infra/postgres/rows.ts";
 import { named, type Sql, sql } from "../../infra/postgres/sql.ts";
+import type { UnixMs } from "../../stream/flow.ts";
 import { ofWholeDays, wholeDaysSince } from "../money-days/money-days.ts";
 
 export interface ClientFilter {
@@ -93,6 +94,8 @@ export interface Segment {
   readonly version: number;
   /** Sale lines of the last 30 days, copies left out. */
   readonly sales_30d: number;
+  readonly created_at: UnixMs;
+  readonly updated_at: UnixMs;
 }
 
 const DAY_MS = 86_400_000;
@@ -117,8 +120,11 @@ export const readSegments = async (
         where client_id = ${clientId} and client_id = any (${clients}::int[]) and t <> 'refund' and merged_into is null
           and occurred_at >= ${new Date(from)} and occurred_at < ${new Date(whole.from)}) parts
       group by segment)
-    select distinct on (s.code) s.code, s.name, s.active, s.version, coalesce(sold.lines, 0) as sales_30d
-    from segments s left join sold on sold.segment = s.code
+    select distinct on (s.code) s.code, s.name, s.active, s.version, coalesce(sold.lines, 0) as sales_30d,
+      min(saved.recorded_at) over (partition by s.code) as created_at, saved.recorded_at as updated_at
+    from segments s
+    join reference_changes saved on saved.change_id = s.change_id
+    left join sold on sold.segment = s.code
     where s.client_id = ${clientId} and s.client_id = any (${clients}::int[])
     order by s.code, s.version desc`);
   return rows;

@@ -1,5 +1,6 @@
 // Publishes the decisions of a difference and follows settle until it has answered each of them.
 
+import { hit } from "#failpoint";
 import { decodeOutcome } from "../../infra/avro/outcome.ts";
 import type { Memory } from "../../stream/memory/memory.ts";
 import type { Produce } from "../../stream/messages.ts";
@@ -15,6 +16,10 @@ export interface Written {
   /** Not answered while the command waited. */
   readonly waiting: number;
 }
+export interface WritePorts {
+  readonly produce: Produce;
+  readonly memory: Pick<Memory, "load">;
+}
 
 const AT_ONCE = 500;
 const ASKED_EVERY_MS = 200;
@@ -27,16 +32,32 @@ const PATIENCE_MS = 30_000;
  * under way has the id that it had.
  */
 export const writeChanges = async (
-  { produce, memory }: { readonly produce: Produce; readonly memory: Pick<Memory, "load"> },
+  ports: WritePorts,
   changes: readonly Change[],
   tell: (done: number, total: number) => void,
 ): Promise<Written> => {
+  await produceChanges(ports, changes);
+  const ids = changes.map(({ decision_id }) => decision_id);
+  const { applied, overtaken, waiting } = await answersTo(ports, ids, tell);
+  return { decisions: ids.length, applied, overtaken: overtaken.size, waiting };
+};
+
+export const produceChanges = async ({ produce }: WritePorts, changes: readonly Change[]): Promise<void> => {
   for (let n = 0; n < changes.length; n += AT_ONCE) {
     const some = changes.slice(n, n + AT_ONCE);
     await produce(some.map(({ message }) => message));
+    hit("decisions-produced");
   }
-  const waiting = new Set(changes.map(({ decision_id }) => decision_id));
-  let overtaken = 0;
+};
+
+/** Follows decisions, whichever process has written them, until settle has answered each. */
+export const answersTo = async (
+  { memory }: Pick<WritePorts, "memory">,
+  ids: readonly string[],
+  tell: (done: number, total: number) => void,
+): Promise<{ readonly applied: number; readonly overtaken: ReadonlySet<string>; readonly waiting: number }> => {
+  const waiting = new Set(ids);
+  const overtaken = new Set<string>();
   let heard = performance.now();
   while (waiting.size > 0 && performance.now() - heard < PATIENCE_MS) {
     const eventIds = [...waiting].slice(0, AT_ONCE);
@@ -49,16 +70,11 @@ export const writeChanges = async (
     });
     for (const [id, bytes] of outcomes) {
       waiting.delete(id);
-      if (decodeOutcome(bytes).messages.length === 0) overtaken += 1;
+      if (decodeOutcome(bytes).messages.length === 0) overtaken.add(id);
     }
-    tell(changes.length - waiting.size, changes.length);
+    tell(ids.length - waiting.size, ids.length);
     if (outcomes.size > 0) heard = performance.now();
     else await new Promise((resolve) => setTimeout(resolve, ASKED_EVERY_MS));
   }
-  return {
-    decisions: changes.length,
-    applied: changes.length - waiting.size - overtaken,
-    overtaken,
-    waiting: waiting.size,
-  };
+  return { applied: ids.length - waiting.size - overtaken.size, overtaken, waiting: waiting.size };
 };

@@ -24,6 +24,8 @@ export interface Evaluating {
   readonly reason: string;
   /** False: no money moves by the decisions. */
   readonly recalculates?: boolean;
+  /** Where another process has come to; null: from the beginning. */
+  readonly after?: HistoryPlace | null;
 }
 
 export interface Match {
@@ -47,6 +49,8 @@ export interface Page {
   /** Events of the window up to here, and all of them. */
   readonly passed: number;
   readonly total: number;
+  /** The place of its last event; of an empty page where it began. */
+  readonly end: HistoryPlace | null;
 }
 export interface Evaluated {
   readonly evaluated: number;
@@ -63,7 +67,7 @@ const FRESH_MS = 1_000;
 /** `onPage` answers whether to go on. Throws what its ports throw. */
 export const evaluateRule = async (
   ports: EvaluationPorts,
-  { rule, window, actor, reason, recalculates }: Evaluating,
+  { rule, window, actor, reason, recalculates, after: begins = null }: Evaluating,
   onPage: (page: Page) => Promise<boolean>,
 ): Promise<Evaluated> => {
   const { rule_id, client_id } = rule;
@@ -74,9 +78,9 @@ export const evaluateRule = async (
   const total = times.length;
   const entries: { entry: LedgerEntry; decision_id: string }[] = [];
   const book = entriesOf(ports, (entry, decision_id) => void entries.push({ entry, decision_id }));
-  for (let after: HistoryPlace | undefined; ; ) {
+  for (let after = begins; ; ) {
     const found = await ports.history.matching(client_id, window, {
-      ...{ when: rule.when, rule_id, after, last, limit: PAGE },
+      ...{ when: rule.when, rule_id, after: after ?? undefined, last, limit: PAGE },
     });
     const tried = found.flatMap((stored) => {
       const one = tryRule(stored, rule, known);
@@ -87,12 +91,13 @@ export const evaluateRule = async (
     await book(matches.flatMap(({ change }) => (change?.scope === "line" ? change : [])));
     const lostTo = new Map<number, number>();
     for (const one of tried) if (one.lostTo !== null) lostTo.set(one.lostTo, (lostTo.get(one.lostTo) ?? 0) + 1);
-    const end = found.length < PAGE ? undefined : found.at(-1);
-    const passed = end === undefined ? total : times.filter((ts) => ts <= end.event.ts).length;
-    const goesOn = await onPage({ matches, lostTo, entries: [...entries], passed, total });
-    if (end === undefined) return { evaluated: total, truncated: isCut };
+    const [isLast, newest] = [found.length < PAGE, found.at(-1)];
+    if (newest !== undefined) after = { ts: newest.event.ts, event_id: newest.event.event_id };
+    const end = after;
+    const passed = isLast ? total : times.filter((ts) => ts <= end!.ts).length;
+    const goesOn = await onPage({ matches, lostTo, entries: [...entries], passed, total, end });
+    if (isLast) return { evaluated: total, truncated: isCut };
     if (!goesOn) return { evaluated: passed, truncated: true };
-    after = { ts: end.event.ts, event_id: end.event.event_id };
   }
 };
 

@@ -43,6 +43,17 @@ export interface Summary {
   readonly bySegment: readonly SegmentDelta[];
 }
 
+/** What of a ledger entry is added up. */
+export type Booking = Pick<LedgerEntry, "partner_id" | "year" | "month" | "currency" | "segment" | "amount_minor">;
+
+/** What a backfill adds up, as JSON can hold it. */
+export interface KeptSummary {
+  readonly matched: number;
+  readonly types: readonly (readonly [string, number])[];
+  readonly partners: readonly (readonly [number | null, number])[];
+  readonly deltas: readonly (Omit<Delta, "amount_minor"> & { readonly amount_minor: string })[];
+}
+
 const MOST_SAMPLES = 20;
 
 const heldBy = ({ partner_id, method, reason }: Credit): Held => ({
@@ -63,18 +74,23 @@ const sampleOf = ({ stored: { event, received_at }, before, after }: Match): Sam
 const counted = <Key>(counts: Map<Key, number>, key: Key, by = 1): void =>
   void counts.set(key, (counts.get(key) ?? 0) + by);
 
-/** Takes pages in, and answers what they add up to. */
-export const openSummary = () => {
-  const types = new Map<string, number>();
-  const partners = new Map<number | null, number>();
+const keyOf = ({ partner_id, year, month, currency }: Omit<Delta, "amount_minor">): string =>
+  `${partner_id} ${year} ${month} ${currency}`;
+
+/** Takes pages in, and answers what they add up to: to what a process before had kept, if any. */
+export const openSummary = (before?: KeptSummary) => {
+  const types = new Map<string, number>(before?.types);
+  const partners = new Map<number | null, number>(before?.partners);
   const lostTo = new Map<number, number>();
-  const deltas = new Map<string, Delta>();
+  const deltas = new Map<string, Delta>(
+    before?.deltas.map((one) => [keyOf(one), { ...one, amount_minor: BigInt(one.amount_minor) }]),
+  );
   const segments = new Map<string, SegmentDelta>();
   const samples: Sample[] = [];
-  let matched = 0;
+  let matched = before?.matched ?? 0;
 
-  const addEntry = ({ partner_id, year, month, currency, segment, amount_minor }: LedgerEntry): void => {
-    const key = `${partner_id} ${year} ${month} ${currency}`;
+  const book = ({ partner_id, year, month, currency, segment, amount_minor }: Booking): void => {
+    const key = keyOf({ partner_id, year, month, currency });
     const sum = (deltas.get(key)?.amount_minor ?? 0n) + amount_minor;
     deltas.set(key, { partner_id, year, month, currency, amount_minor: sum });
     const place = `${segment ?? ""} ${year} ${month} ${currency}`;
@@ -82,7 +98,8 @@ export const openSummary = () => {
     segments.set(place, { segment, year, month, currency, amount_minor: ofSegment });
   };
   return {
-    add: ({ matches, lostTo: lost, entries }: Page): void => {
+    book,
+    add: ({ matches, lostTo: lost, entries }: Pick<Page, "matches" | "lostTo" | "entries">): void => {
       for (const match of matches) {
         matched += 1;
         counted(types, match.stored.event.custom_name ?? match.stored.event.t);
@@ -90,8 +107,12 @@ export const openSummary = () => {
         if (samples.length < MOST_SAMPLES) samples.push(sampleOf(match));
       }
       for (const [rule, count] of lost) counted(lostTo, rule, count);
-      for (const { entry } of entries) addEntry(entry);
+      for (const { entry } of entries) book(entry);
     },
+    kept: (): KeptSummary => ({
+      ...{ matched, types: [...types], partners: [...partners] },
+      deltas: [...deltas.values()].map((one) => ({ ...one, amount_minor: one.amount_minor.toString() })),
+    }),
     result: (): Summary => ({
       matched,
       by_event_type: Object.fromEntries([...types].sort(([a], [b]) => (a < b ? -1 : 1))),

@@ -249,15 +249,17 @@ describe("segments", () => {
     const { id } = await newClient();
     const added = await post(`/api/clients/${id}/segments`, { code: "OWN", name: "Own" });
     expect([added.status, added.headers.get("location")]).toEqual([201, `/api/clients/${id}/segments/OWN`]);
-    expect(added.body).toEqual({ code: "OWN", name: "Own", active: true, sales_30d: 0, version: 1 });
+    const made = { created_at: expect.stringMatching(/Z$/), updated_at: added.body.created_at };
+    expect(added.body).toEqual({ code: "OWN", name: "Own", active: true, sales_30d: 0, version: 1, ...made });
     const again = await post(`/api/clients/${id}/segments`, { code: "OWN", name: "Own" });
     expect([again.status, again.body.code]).toEqual([409, "segment_exists"]);
     const off = await patch(`/api/clients/${id}/segments/OWN`, { active: false, version: 1 });
     expect([off.status, off.body, off.headers.get("etag")]).toEqual([
       200,
-      { ...added.body, active: false, version: 2 },
+      { ...added.body, active: false, version: 2, updated_at: off.body.updated_at },
       '"2"',
     ]);
+    expect(Date.parse(off.body.updated_at)).toBeGreaterThan(Date.parse(off.body.created_at));
     expect((await patch(`/api/clients/${id}/segments/OWN`, { name: "x", version: 1 })).body.code).toBe(
       "version_conflict",
     );

@@ -79,6 +79,7 @@ describe("an invitation", () => {
     expect(first.body).toEqual({
       ...{ id: expect.stringMatching(/^inv_\d+$/), email, partner_id: partner, role: "partner", status: "pending" },
       ...{ invited_by: "manager@demo.tributary.test", created_at: expect.any(String), accepted_at: null },
+      updated_at: expect.any(String),
       expires_at: expect.any(String),
     });
     const days = (Date.parse(first.body.expires_at) - Date.parse(first.body.created_at)) / 86_400_000;

@@ -52,6 +52,8 @@ describe("a contract", () => {
       effective_to: null,
       version: 1,
       recorded_at: expect.stringMatching(/Z$/),
+      created_at: first.body.recorded_at,
+      updated_at: first.body.recorded_at,
       in_force: true,
       not_applied_to: { conversions: 0, commission: "0.00", currency: "MXN", other_currencies: [] },
     });

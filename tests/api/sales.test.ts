@@ -451,6 +451,22 @@ describe("decisions about an order", () => {
   });
 });
 
+test("as many as a request may name are looked for, each in its place", async () => {
+  const client_id = await newClient();
+  const names = Array.from({ length: 1_000 }, (_, n) => `nowhere-${n}`);
+  const items = names.map((order_id) => ({ order_id, partner_id: 1, campaign_id: 1 }));
+  const bulk = await send("POST", "/api/sales/bulk-attribute", { client_id, items, reason: "a list" });
+  expect([bulk.status, bulk.body.results?.length], bulk.text.slice(0, 300)).toEqual([200, 1_000]);
+  expect(bulk.body.results.at(-1)).toMatchObject({ index: 999, status: "rejected", code: "not_found" });
+  const moved = await send("POST", "/api/sales/reattribute", {
+    client_id,
+    event_ids: names,
+    partner_id: 1,
+    reason: "x",
+  });
+  expect([moved.status, moved.body.code]).toEqual([404, "not_found"]);
+});
+
 test("partners and client users may call none of these", async () => {
   for (const role of ["partner", "client"])
     for (const path of ["/api/sales/unattributed", "/api/orders/x/details", "/api/events/x/explain"])

@@ -220,8 +220,10 @@ describe("a system alert", () => {
   test("is mailed once an incident, status and severity, however many send it at once", async () => {
     const down = alert();
     const answers = await Promise.all(Array.from({ length: 8 }, () => send(down)));
+    const { alert_id } = answers[0]!.body;
+    expect(alert_id).toMatch(/^alr_\d+$/);
     expect(answers.map(({ status, body }) => [status, body])).toEqual(
-      Array.from({ length: 8 }, () => [202, { incident_id: down.incident_id, mailed: true }]),
+      Array.from({ length: 8 }, () => [202, { alert_id, incident_id: down.incident_id, mailed: true }]),
     );
     expect(mailsOf(down.incident_id)).toHaveLength(1);
     await send({ ...down, severity: "critical" });
@@ -233,6 +235,26 @@ describe("a system alert", () => {
       "[Tributary] CRITICAL: worker-chain is down",
       "[Tributary] worker-chain has recovered after 2 min 12 s",
     ]);
+  });
+
+  test("is in the audit once an incident, status and severity, with who sent it", async () => {
+    const down = alert();
+    const answers = await Promise.all(
+      [down, down, { ...down, status: "recovered", duration: "1 min" }].map((one) => send(one)),
+    );
+    const audit = await ask(`/api/audit?entity=incident:${down.incident_id}&sort=at`, { token: await admin() });
+    const kept = ({ alert_id }: { alert_id: string }, status: string) => ({
+      ...{ alert_id, service: "worker-chain", status, severity: "normal", reason: "test" },
+    });
+    const rows = audit.body.data.map(({ action, role, client_id, after }: any) => ({ action, role, client_id, after }));
+    const said = { action: "alert.received", role: "service", client_id: null };
+    expect(rows).toHaveLength(2);
+    expect(rows).toEqual(
+      expect.arrayContaining([
+        { ...said, after: kept(answers[0]!.body, "down") },
+        { ...said, after: kept(answers[2]!.body, "recovered") },
+      ]),
+    );
   });
 
   test("of a stranger brings no header of its own", async () => {

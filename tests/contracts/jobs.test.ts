@@ -54,12 +54,13 @@ test("a process that was silent has lost its job: what it reports and how it end
   const id = await asked("c");
   const first = (await takeJob(pool, ["backfill"], "one"))!;
   expect(first).toMatchObject({ job_id: id, client_id: 7, input: { rule_id: 3 }, done: 0 });
-  expect(await reportProgress(pool, first, 40, 100)).toBe(true);
+  expect(await reportProgress(pool, first, { done: 40, total: 100, checkpoint: { at: 4 } })).toBe(true);
   expect(await takeJob(pool, ["backfill"], "two")).toBeUndefined();
   await expire();
   const second = (await takeJob(pool, ["backfill"], "two"))!;
   expect([second.job_id, second.done, second.fence > first.fence]).toEqual([id, 40, true]);
-  expect(await reportProgress(pool, first, 50, 100)).toBe(false);
+  expect([first.checkpoint, second.checkpoint]).toEqual([null, { at: 4 }]);
+  expect(await reportProgress(pool, first, { done: 50, total: 100, checkpoint: { at: 5 } })).toBe(false);
   expect(await failJob(pool, first, "late")).toBe(false);
   expect(await completeJob(pool, second, { matched: 3 })).toBe(true);
   expect(await failJob(pool, second, "again")).toBe(false);

@@ -313,13 +313,23 @@ describe("the platform API", () => {
   test("ends a fraud review either way", async () => {
     const bot = { ua: "Googlebot/2.1 (+http://www.google.com/bot.html)" };
     const credited = (n: number) => ({ ...bot, svc_click_id: clickId(links[0]!.link_id, start - HOUR, n) });
-    await send([purchase("API-2", credited(51)), purchase("API-3", credited(52))]);
-    for (const order of ["API-2", "API-3"]) expect((await booked(order, 1))[0]!.lines).toContain("held:partner");
+    await send([purchase("API-2", credited(51)), purchase("API-3", credited(52)), purchase("API-7", credited(53))]);
+    for (const order of ["API-2", "API-3", "API-7"])
+      expect((await booked(order, 1))[0]!.lines).toContain("held:partner");
     const released = await post("reattribute", { order_id: "API-2", review: "release", reason: "a real person" });
     expect(released.body.status).toBe("applied");
     expect((await booked("API-2", 2)).map(({ lines }) => lines)).toContain(
       "held:partner 12000, payable:partner -12000",
     );
+    // It has ended, so a second release would change nothing.
+    const again = { order_id: "API-2", review: "release", reason: "a real person" };
+    expect((await post("reattribute", again)).body).toMatchObject({ status: 409, code: "no_review" });
+    const both = await Promise.all(
+      [1, 2].map((n) =>
+        post("reattribute", { event_ids: ["purchase-API-7"], review: "release", reason: `person ${n}` }),
+      ),
+    );
+    expect(both.map(({ body }) => body.code ?? body.status).sort()).toEqual(["applied", "no_review"]);
     await post("reattribute", { order_id: "API-3", review: "reject", reason: "a bot" });
     expect((await booked("API-3", 2)).reduce((sum, { amount }) => sum + amount, 0)).toBe(0);
   });

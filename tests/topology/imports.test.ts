@@ -122,6 +122,7 @@ test("only the configuration of an app reads the environment", () => {
 /** Which module may use which others, all of them listed, so that a new arrow is a decision. */
 const moduleImports: Readonly<Record<string, readonly string[]>> = {
   access: ["audit"],
+  alerts: ["audit"],
   budgets: ["figures"],
   "dead-letters": ["groups", "operations", "receipts"],
   decisions: ["edges"],

@@ -7,7 +7,15 @@ import { isOvertaken, whenSettled } from "../../../modules/decisions/order-lines
 import { rememberedOrders } from "../../../modules/decisions/remembered.ts";
 import type { Line } from "../../../processors/settle/order.ts";
 import type { ApiPorts, Ask, Reply, Work } from "../route.ts";
-import { alreadyCredited, decisionsAway, type FoundSale, newestVersion, type Sale, type Seen } from "./named-sales.ts";
+import {
+  alreadyCredited,
+  decisionsAway,
+  type FoundSale,
+  newestVersion,
+  noReview,
+  type Sale,
+  type Seen,
+} from "./named-sales.ts";
 
 export type DecisionPorts = Pick<ApiPorts, "clickhouse" | "pool" | "decide">;
 
@@ -52,6 +60,8 @@ interface Deciding {
   readonly decide: (work: Work, sales: readonly FoundSale[]) => Promise<object>;
   /** The partner to which the n-th is assigned, for whom only lines without a credit are taken. */
   readonly assignedTo?: (n: number) => number;
+  /** All it asks for is that a review ends. */
+  readonly isRelease?: boolean;
 }
 
 /**
@@ -61,7 +71,7 @@ interface Deciding {
 export const decideReply = async (
   { pool }: DecisionPorts,
   { read, write }: Pick<Ask, "read" | "write">,
-  { find, decide, assignedTo }: Deciding,
+  { find, decide, assignedTo, isRelease = false }: Deciding,
 ): Promise<Reply> => {
   let sales: readonly FoundSale[] | undefined;
   const { status, text } = await write(async (work) => {
@@ -75,6 +85,7 @@ export const decideReply = async (
   const ids = outcomes.flatMap((one) => (one.status === "accepted" ? [one.decision_id!] : []));
   if (ids.length === 0) return { status: status!, body };
   const settled = await whenSettled(pool, [...new Set(ids)]).catch(decisionsAway);
+  if (isRelease && ids.every((id) => settled.get(id)?.hasChanged === false)) throw noReview();
   const named = sales ?? (await read((tx, scope) => find({ tx, scope })));
   const now = await linesNow(
     pool,

@@ -77,6 +77,10 @@ export const only = (sale: FoundSale): Sale => {
 export const alreadyCredited = (): Problem =>
   new Problem("conflict", "a partner is credited: reattribute it", { code: "already_credited" });
 
+/** Throws Problem 409. */
+export const noReview = (): Problem =>
+  new Problem("conflict", "no fraud review of it is open: it has ended, or there was none", { code: "no_review" });
+
 /** Of each line a name of its own: two sales that share one are about the same. */
 export const lineNames = (sale: Sale): readonly string[] =>
   sale.lines.map(({ event_id }) => `${memoryKeyOf(sale)} ${event_id}`);

@@ -152,12 +152,12 @@ const openReporting = (
   };
   const report = async (alert: Alert): Promise<boolean> => {
     const url = apiUrl ?? stack?.apiUrl();
-    if (url === undefined) return deliver(alert);
+    if (url === undefined) return (await deliver(alert)).mailed;
     try {
       return await sendToApi({ url, token: await ensureToken() }, alert);
     } catch (error) {
       log.warn("alert.api_away", { incident_id: alert.incident_id, error });
-      return deliver(alert);
+      return (await deliver(alert)).mailed;
     }
   };
   return { report, ensureToken };

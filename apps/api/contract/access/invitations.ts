@@ -20,6 +20,7 @@ const invitation = {
   created_at: time,
   expires_at: time,
   accepted_at: time.nullable(),
+  updated_at: time,
 };
 const ofPartner = z.object({ ...invitation, partner_id: id, role: z.literal("partner") });
 const ofClient = z.object({ ...invitation, client_id: id, role: z.literal("client_user") });

@@ -109,7 +109,10 @@ export const archiveClient = contract({
 
 const code = z.string().regex(/^[A-Z0-9]{2,8}$/, "2 to 8 upper-case letters and digits");
 export const newSegment = z.strictObject({ code, name: words(200) });
-const segment = z.object({ code, name: z.string(), active: z.boolean(), sales_30d: z.int(), version: z.int() });
+const segment = z.object({
+  ...{ code, name: z.string(), active: z.boolean(), sales_30d: z.int(), version: z.int() },
+  ...{ created_at: time, updated_at: time },
+});
 
 export const listSegments = contract({
   route: "GET /api/clients/:id/segments",

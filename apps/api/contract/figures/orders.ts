@@ -10,6 +10,18 @@ export const orderFilters = {
     .optional(),
 };
 
+/** A list can be filtered by each status that a commission may have one day. */
+export const commissionStatuses = [
+  "pending",
+  "on_hold",
+  "under_review",
+  "approved",
+  "in_payment",
+  "paid",
+  "rejected",
+  "reversed",
+] as const;
+
 const statuses = {
   /** As the partner is shown it, and without the reasons of a review. */
   partner: choice(["pending", "under_review", "reversed"]),

@@ -3,7 +3,7 @@
 import { z } from "zod";
 import { contract, listContract } from "../contract.ts";
 import { choice, currency, day, eventType, id, idText, ofId, range, time } from "../fields.ts";
-import { fullOrder, orderFilters, partnerOrder, viewerOrder } from "./orders.ts";
+import { commissionStatuses, fullOrder, orderFilters, partnerOrder, viewerOrder } from "./orders.ts";
 import {
   change,
   clicks,
@@ -93,7 +93,7 @@ export const listPartnerOrders = listContract({
     client_id: idText.optional(),
     ...range,
     status: choice(["credited", "reversed"]).optional(),
-    commission_status: choice(["pending", "on_hold", "under_review", "reversed"]).optional(),
+    commission_status: choice(commissionStatuses).optional(),
     segment: orderFilters.segment,
     campaign_id: idText.optional(),
     event_type: eventType.optional(),

@@ -29,6 +29,8 @@ const saved = z.object({
   version: z.int(),
   recorded_at: time.describe("claims received from then on are priced by it"),
   in_force: z.boolean().describe("on the day `at`, or today"),
+  created_at: time.describe("of its first version"),
+  updated_at: time,
 });
 const commission = { commission: z.string(), currency: z.string() };
 

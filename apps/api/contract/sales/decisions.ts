@@ -1,7 +1,7 @@
 // The contracts of decisions about sales: credit given, moved, and reviews ended.
 import { z } from "zod";
 import { REFUND_REASONS } from "../../../../domain/refunds.ts";
-import { contract } from "../contract.ts";
+import { contract, MANY_KEYS } from "../contract.ts";
 import { choice, currency, id, words } from "../fields.ts";
 
 const about = {
@@ -43,7 +43,8 @@ export const reattributeSale = contract({
   }),
   answers: z.union([outcome, z.object({ items: z.array(outcome.extend({ event_id: z.string() })) })]),
   isIdempotent: true,
-  conflicts,
+  mostKeys: MANY_KEYS,
+  conflicts: ["no_review", ...conflicts],
 });
 
 export const refundSale = contract({
@@ -88,5 +89,6 @@ export const bulkAttribute = contract({
   }),
   isIdempotent: true,
   isHeavy: true,
+  mostKeys: MANY_KEYS,
   conflicts: ["client_archived"],
 });

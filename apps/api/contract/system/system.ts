@@ -25,7 +25,11 @@ export const sendAlert = contract({
   summary: "Keeps an alert, and mails it once an incident, status and severity.",
   // An alert is never lost for its spelling: modules/alerts/alert.ts reads it.
   body: z.unknown(),
-  answers: z.object({ incident_id: z.string(), mailed: z.boolean() }),
+  answers: z.object({
+    alert_id: z.string().nullable().describe("null while it could be mailed and not be kept"),
+    incident_id: z.string(),
+    mailed: z.boolean(),
+  }),
   status: 202,
 });
 export const readOpenApi = contract({

@@ -2,6 +2,7 @@
 import { Problem } from "../../../../infra/http/problem.ts";
 import { creditRefused } from "../../../../modules/decisions/creditable.ts";
 import type { Credited, Refunded } from "../../../../modules/decisions/decide.ts";
+import { settledOf } from "../../../../modules/decisions/order-lines.ts";
 import { refundable } from "../../../../modules/decisions/refundable.ts";
 import { assignSale, bulkAttribute, reattributeSale, refundSale } from "../../contract/sales/decisions.ts";
 import { fault, notFound } from "../../request/accept.ts";
@@ -12,9 +13,11 @@ import {
   archived,
   checkCredit,
   creditables,
+  decisionsAway,
   type FoundSale,
   lineNames,
   newestVersion,
+  noReview,
   only,
   type Sale,
   salesOf,
@@ -36,6 +39,7 @@ export const routes = (ports: DecisionPorts): readonly Route[] => {
       decideReply(ports, ask, {
         find: (seen) => salesOf(clickhouse, seen, { client_id: ask.body.client_id, named: namedIn(ask.body) }),
         decide: (work, sales) => reattribute(ports, ask, work, sales.map(only)),
+        isRelease: isRelease(ask.body),
       }),
     ),
     route(bulkAttribute, (ask) =>
@@ -106,11 +110,24 @@ const reattribute = async (
     decisions.set(nameOf(sale), [...ended, ...moved]);
     made.push(...[...ended, ...moved].map((decided) => ({ decided, lines: sale.lines })));
   }
+  if (isRelease(body)) await refuseEnded(ports, made);
   await put(ports, work, made);
   // The last decision of a sale is what the others lead to.
   const outcomes = sales.map((sale) => outcomeOf(decisions.get(nameOf(sale))!.at(-1)!.decision_id, sale.lines));
   if (event_ids === undefined || event_ids.length === 1) return outcomes[0]!;
   return { items: outcomes.map((one, n) => ({ ...one, event_id: event_ids[n]! })) };
+};
+
+const isRelease = ({ review, partner_id }: Reattribution): boolean => review === "release" && partner_id === undefined;
+
+/** Unless these decisions ended it in an earlier attempt of the request. Throws Problem 409. */
+const refuseEnded = async ({ pool }: DecisionPorts, made: readonly Made[]): Promise<void> => {
+  if (made.some(({ lines }) => lines.some(({ review }) => review !== null))) return;
+  const before = await settledOf(
+    pool,
+    made.map(({ decided }) => decided.decision_id),
+  ).catch(decisionsAway);
+  if (![...before.values()].some(({ hasChanged }) => hasChanged)) throw noReview();
 };
 
 const nameOf = (sale: Sale): string => lineNames(sale).join("\n");

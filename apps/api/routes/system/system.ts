@@ -3,6 +3,7 @@
 import type { Pool } from "pg";
 import { orUnavailable, Problem, unavailable } from "../../../../infra/http/problem.ts";
 import { readAlert } from "../../../../modules/alerts/alert.ts";
+import { alertRef } from "../../../../modules/alerts/kept-alerts.ts";
 import { ingestPath } from "../../../../modules/edges/ingest-path.ts";
 import { listProbes, type ProbeRow } from "../../../../modules/repair/probe-states.ts";
 import { answerOf, type Look } from "../../../../modules/repair/probes.ts";
@@ -24,14 +25,16 @@ export const routes = (ports: ApiPorts): readonly Route[] => {
     route(readHealth, basic, { isUnlimited: true }),
     route(readSystemHealth, async () => ({ body: detailedHealth(await known(ports.pool), Date.now()) })),
     route(readIngestPath, async () => ({ body: await pathHistory(ports.pool) })),
-    route(sendAlert, async ({ body }) => {
+    route(sendAlert, async ({ body, sender }) => {
       const read = readAlert(body);
       if ("wrong" in read) throw new Problem("validation_failed", "this is no alert", { errors: read.wrong });
       // The reason is in the log.
-      const mailed = await ports.reportAlert(read.alert).catch(() => {
+      const by = { actor: "service", role: "service", ...sender };
+      const { alert_id, mailed } = await ports.reportAlert(read.alert, by).catch(() => {
         throw unavailable("the alert can be neither kept nor mailed now", 2);
       });
-      return { body: { incident_id: read.alert.incident_id, mailed } };
+      const { incident_id } = read.alert;
+      return { body: { alert_id: alert_id === null ? null : alertRef(alert_id), incident_id, mailed } };
     }),
   ];
 };

@@ -105,12 +105,14 @@ const measureBeside = async (rate: number, asking: Asking) => {
     .map(([name, one]) => lineOf(name, one, isList.get(name) ? LIST_MS : READ_MS))
     .sort((a, b) => b.p95 / b.most - a.p95 / a.most);
   const simulation = lineOf(trial(asking).name, simulated, SIMULATE_MS);
-  const all = (isOfLists: boolean) =>
-    [...measured].flatMap(([name, { ms }]) => (isList.get(name) === isOfLists ? ms : []));
-  const together = [
-    lineOf("all lists", { ms: all(true), others: {} }, LIST_MS),
-    lineOf("all other reads", { ms: all(false), others: {} }, READ_MS),
-  ];
+  const all = (isOfLists: boolean): Measured => {
+    const some = [...measured].flatMap(([name, one]) => (isList.get(name) === isOfLists ? [one] : []));
+    const others: Record<string, number> = {};
+    for (const [status, n] of some.flatMap((one) => Object.entries(one.others)))
+      others[status] = (others[status] ?? 0) + n;
+    return { ms: some.flatMap(({ ms }) => ms), others };
+  };
+  const together = [lineOf("all lists", all(true), LIST_MS), lineOf("all other reads", all(false), READ_MS)];
   const events = traffic === undefined ? "no" : Math.round(traffic.accepted / traffic.seconds);
   const heading = `${model.name} beside ${events} live events/s`;
   process.stdout.write(`${heading}:\n${table(HEADS, [...together, simulation, ...lines].map(cellsOf))}\n\n`);

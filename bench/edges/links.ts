@@ -1,0 +1,6 @@
+// How many visitors a second one process of tracking links sends on.
+import { measure } from "./visited.ts";
+
+/** `--seconds` a run (20). */
+export const run = (options: { seconds?: string }): Promise<void> =>
+  measure("links", () => ({ path: "/c/verde-jardin", eventsOf: null }), options);

@@ -1,0 +1,6 @@
+// How many requests of one event a second one process of pixels answers, each of another device.
+import { measure } from "./visited.ts";
+
+/** `--seconds` a run (20). */
+export const run = (options: { seconds?: string }): Promise<void> =>
+  measure("pixel", (clientId) => ({ path: "/e", eventsOf: clientId }), options);

@@ -1,0 +1,59 @@
+// How many visitors a second one process of an edge answers, each stored in the log first, and how
+// long they wait at half of that.
+import { spawn } from "node:child_process";
+import { table } from "../../infra/runtime/output.ts";
+import { apps } from "../../modules/installation/product.ts";
+import { circumstances, cpuUsOf, rssMiBOf, save } from "../figures.ts";
+import type { VisitOrder, VisitResult } from "../load/visitors.ts";
+import { openWorld } from "../world.ts";
+
+const WARM_UP_SECONDS = 5;
+const CONNECTIONS = 64;
+
+const visits = (order: VisitOrder): Promise<VisitResult> =>
+  new Promise((resolve, reject) => {
+    const program = new URL("../load/visitors.js", import.meta.url).pathname;
+    const child = spawn(process.execPath, [program, JSON.stringify(order)], { stdio: ["ignore", "pipe", "inherit"] });
+    let text = "";
+    child.stdout.on("data", (part) => (text += part));
+    child.once("exit", (code) =>
+      code === 0 ? resolve(JSON.parse(text) as VisitResult) : reject(new Error(`the visitors ended with ${code}`)),
+    );
+  });
+
+/** `asked`: what each visitor of that app asks for. `seconds` a run (20). */
+export const measure = async (
+  app: "links" | "pixel",
+  asked: (clientId: number) => Pick<VisitOrder, "path" | "eventsOf">,
+  options: { readonly seconds?: string },
+): Promise<void> => {
+  const seconds = Number(options.seconds ?? 20);
+  const hosts = apps.filter(({ name }) => name === app);
+  // Visitors of the bench share an address: each says its own.
+  const world = await openWorld(hosts.map((one) => ({ ...one, env: { TRUSTED_PROXIES: "loopback" } })));
+  const rows: (readonly (string | number)[])[] = [];
+  const runs: object[] = [];
+  try {
+    const { url } = world.stack.run.apps[app]!;
+    const order = { port: Number(new URL(url).port), connections: CONNECTIONS, ...asked(world.clientId) };
+    await visits({ ...order, rate: 0, seconds: WARM_UP_SECONDS });
+    let most = 0;
+    for (const who of ["as many as are answered", "half of that"]) {
+      const rate = Math.round(most / 2);
+      const pid = world.stack.pid(app)!;
+      const before = cpuUsOf(pid);
+      const result = await visits({ ...order, rate, seconds });
+      const perSecond = result.answered / result.seconds;
+      const us = (cpuUsOf(pid) - before) / result.answered;
+      if (most === 0) most = perSecond;
+      const waited = [result.p50Ms.toFixed(1), result.p99Ms.toFixed(1)];
+      rows.push([who, Math.round(perSecond), us.toFixed(1), ...waited, rssMiBOf(pid).toFixed(0), result.others]);
+      runs.push({ who, rate, ...result, us });
+    }
+  } finally {
+    await world.stop();
+  }
+  const headers = "visitors,answered/s,host us,p50 ms,p99 ms,RSS MiB,others".split(",");
+  process.stdout.write(`${table(headers, rows)}\n`);
+  process.stdout.write(`${save(app, { ...circumstances(), seconds, runs })}\n`);
+};

@@ -1,5 +1,5 @@
-// Visitors of a tracking link, as a process of its own: asks over kept connections and says how
-// many were sent on, and how long they waited.
+// Visitors of a tracking link, or of pages with a pixel, as a process of its own: asks over kept
+// connections and says how many were answered, and how long they waited.
 import { connect } from "node:net";
 import { quantile } from "../figures.ts";
 
@@ -7,12 +7,14 @@ import { quantile } from "../figures.ts";
 export interface VisitOrder {
   readonly port: number;
   readonly path: string;
+  /** The client of the event that each visitor posts; null: it follows a link. */
+  readonly eventsOf: number | null;
   readonly connections: number;
   readonly rate: number;
   readonly seconds: number;
 }
 export interface VisitResult {
-  readonly sentOn: number;
+  readonly answered: number;
   readonly others: number;
   readonly seconds: number;
   readonly p50Ms: number;
@@ -20,9 +22,9 @@ export interface VisitResult {
 }
 
 const BROWSER = "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 Chrome/142.0.0.0 Safari/537.36";
-const { port, path, connections, rate, seconds } = JSON.parse(process.argv[2]!) as VisitOrder;
+const { port, path, eventsOf, connections, rate, seconds } = JSON.parse(process.argv[2]!) as VisitOrder;
 const waits: number[] = [];
-let sentOn = 0;
+let answered = 0;
 let others = 0;
 let visitors = 0;
 
@@ -31,7 +33,13 @@ const request = (): string => {
   visitors += 1;
   const address = `10.${(visitors >> 16) & 255}.${(visitors >> 8) & 255}.${visitors & 255}`;
   const headers = [`Host: go.shop.example`, `User-Agent: ${BROWSER}`, `X-Forwarded-For: ${address}`];
-  return [`GET ${path}?n=${visitors} HTTP/1.1`, ...headers, "Accept: text/html,*/*;q=0.8", "", ""].join("\r\n");
+  if (eventsOf === null)
+    return [`GET ${path}?n=${visitors} HTTP/1.1`, ...headers, "Accept: text/html,*/*;q=0.8", "", ""].join("\r\n");
+  const id = `${process.pid}-${visitors}`;
+  const event = { t: "page_view", ts: Date.now(), event_id: id, url: `https://shop.example/product/${visitors}` };
+  const body = JSON.stringify({ cid: eventsOf, did: `device-${id}`, sid: `session-${id}`, events: [event] });
+  const sent = [`Content-Type: text/plain;charset=UTF-8`, `Content-Length: ${body.length}`];
+  return [`POST ${path} HTTP/1.1`, ...headers, "Origin: https://shop.example", ...sent, "", body].join("\r\n");
 };
 
 const began = performance.now();
@@ -56,7 +64,7 @@ const visit = (): Promise<void> =>
     socket.on("data", (piece) => {
       answer += piece.toString("latin1");
       if (!answer.endsWith("\r\n\r\n")) return;
-      if (answer.startsWith("HTTP/1.1 302 ")) sentOn += 1;
+      if (answer.startsWith(eventsOf === null ? "HTTP/1.1 302 " : "HTTP/1.1 204 ")) answered += 1;
       else others += 1;
       answer = "";
       waits.push(performance.now() - asked);
@@ -68,7 +76,7 @@ const visit = (): Promise<void> =>
 
 await Promise.all(Array.from({ length: connections }, visit));
 const result: VisitResult = {
-  sentOn,
+  answered,
   others,
   seconds: (performance.now() - began) / 1_000,
   p50Ms: quantile(waits, 0.5),

@@ -1,5 +1,5 @@
-// `npm run bench -- ingest|links|pixel|leads|chain|api|replay|archive|stage|durable|rollups|pure`: one
-// question a file; prints a table and keeps the result in bench/results/.
+// `npm run bench -- ingest|links|pixel|leads|chain|api|replay|archive|stage|durable|rollups|pure`:
+// one question a file; prints a table and keeps the result in bench/results/.
 import { parseArgs } from "node:util";
 
 const benches: Readonly<Record<string, string>> = {

@@ -1,5 +1,5 @@
-// The hosts of pixels and of tracking links without the log, and killed: what a visitor was answered
-// is in the log afterwards, once (laws C5 and C6).
+// The hosts of pixels and of tracking links without the log, and killed: what a visitor was
+// answered is in the log afterwards, once (laws C5 and C6).
 import { readFileSync } from "node:fs";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { letterTopics } from "../../modules/dead-letters/failure.ts";
@@ -41,7 +41,7 @@ const statusOf = async (url: string, init: RequestInit = {}): Promise<number> =>
   }
 };
 
-/** One visitor after the other: an event by POST, one by the image, a visit of a link. None asks twice. */
+/** One after the other: an event by POST, one by the image, a visit of a link. None asks twice. */
 const visitors = (name: string, answers: Answers) => {
   let isStopping = false;
   const going = (async () => {
@@ -72,7 +72,7 @@ const waitingAt = async (name: HostName): Promise<number> => {
   return Number(/^tributary_spool_events(?:\{[^}]*\})? (\d+)/m.exec(text)?.[1]);
 };
 
-/** How many ids of events the log has for what is in `of`; an id counts once however often it lies there. */
+/** The ids of events by what was asked; an id counts once however often it lies in the log. */
 const idsIn = (events: readonly { readonly id: string; readonly data: EventReceived }[]) => {
   const ids = new Map<string, Set<string>>();
   for (const { id, data } of events) {

@@ -158,7 +158,7 @@ describe("a recorded visit", () => {
     await loaded();
     const [{ chunk: first } = { chunk: undefined }] = mine();
     await svc("consent", { replay: false });
-    await until("its last chunk is under way", 10_000, () => expect(hasEvent("consent")).toBe(true));
+    await until("its last chunk is under way", 30_000, () => expect(hasEvent("consent")).toBe(true));
     const withdrawn = Date.now();
     await page.waitForTimeout(6_500);
     const late = mine().flatMap(({ chunk }) => JSON.parse(chunk.events) as { timestamp: number }[]);

@@ -65,7 +65,7 @@ const read = () =>
     { actor: "test@cli", role: "operator", request_id: "cli-test", ip: null },
   );
 const dies = async (one: PixelProcess): Promise<void> => {
-  await until("its configuration is known", 10_000, async () =>
+  await until("its configuration is known", 30_000, async () =>
     expect((await send(one, { seq: -1 })).status).toBe(400),
   );
   await expect(send(one)).rejects.toThrow();

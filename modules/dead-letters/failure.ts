@@ -100,13 +100,18 @@ const heldIn = async (wire: Wire, kept: Kept, source: Position): Promise<Held | 
   return record === undefined ? undefined : { topic, record, event: eventIn(topic.name, record.data) };
 };
 
-const digestOf = ({ key, value }: Kept): string =>
+type Bytes = Pick<Kept, "key" | "value">;
+const digestOf = ({ key, value }: Bytes): string =>
   createHash("sha256")
     .update(key ?? "")
     .update("\0")
     .update(value ?? "")
     .update(value === null ? "null" : "")
     .digest("hex");
+
+/** The same whenever a reader meets the same bytes in the same place. */
+export const failureIdOf = (stage: string, { topic, partition, offset }: Position, bytes: Bytes): string =>
+  uuidOf("failure", stage, topic, partition, offset, digestOf(bytes));
 
 /**
  * The root that a record which was sent again carries, else that of its own place and bytes: places
@@ -153,7 +158,7 @@ export const failureOf = async (wire: Wire, kept: Kept, at: Position, appendedAt
   const from = source ?? at;
   const stage = text(letterHeaders.stage, "unknown");
   return {
-    failure_id: uuidOf("failure", stage, from.topic, from.partition, from.offset, digestOf(kept)),
+    failure_id: failureIdOf(stage, from, kept),
     kind: letterKindOf(at.topic),
     root: rootOf(kept, from),
     subject:

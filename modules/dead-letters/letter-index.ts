@@ -99,6 +99,13 @@ export const indexInPostgres = (
     return indexed;
   });
 
+/** Of the given ids those that the index has. */
+export const knownFailures = (pool: Pool, ids: readonly string[]): Promise<ReadonlySet<string>> =>
+  asKeeper(pool, async (tx) => {
+    const { rows } = await tx.query<Pick<Failure, "failure_id">>(KNOWN_FAILURES, [ids]);
+    return new Set(rows.map(({ failure_id }) => failure_id));
+  });
+
 /**
  * A letter in the state in which it was sent: a process that finds it in another one leaves it
  * alone.

@@ -12,6 +12,7 @@ import { copiesOf, type EventVersion, eventVersions } from "../../sinks/analytic
 import { eventNames, storedAs } from "../decisions/event-names.ts";
 import { openReference } from "../reference/reference.ts";
 import { type CommissionOf, type ConversionOf, type EntryOf, moneyOf, salesCalled } from "./money-of.ts";
+import { type TakenBack, takenBackBy } from "./taken-back.ts";
 
 export type Version = Omit<EventVersion, "candidates" | "fraud_reasons"> & {
   readonly candidates: readonly Candidate[];
@@ -52,6 +53,8 @@ export interface Explanation {
   readonly conversions: readonly ConversionOf[];
   readonly entries: readonly EntryOf[];
   readonly commissions: readonly CommissionOf[];
+  /** Of a refund, in place of null: which of the entries are its own. */
+  readonly taken_back: TakenBack | null;
   /** As they were in force for the event: what it was decided by. */
   readonly rules: readonly (Pick<Rule, "rule_id" | "version" | "name" | "priority" | "when"> & {
     readonly credits: Rule["then"];
@@ -89,7 +92,9 @@ export const explainRemains = async (
   const found = await salesCalled(pool, clientIds, eventNames(id, clientIds));
   return Promise.all(
     found.map(async ({ client_id, event_id, order_id }) => {
-      const { order: _, ...money } = await moneyOf(pool, client_id, [event_id], `o:${order_id ?? ""}`);
+      const { order: _, ...money } = await moneyOf(pool, {
+        ...{ clientId: client_id, eventIds: [event_id], orderKey: `o:${order_id ?? ""}`, isRefund: false },
+      });
       return { client_id, event_id, order_id, ...money };
     }),
   );
@@ -124,12 +129,9 @@ const explanationOf = async (
   const newest = rows[0]!;
   const at = Math.min(newest.ts, newest.received_at);
   const orderKey = orderKeyOf({ ...newest, client_id: clientId, value_minor: null } as unknown as EventReceived);
-  const money = await moneyOf(
-    pool,
-    clientId,
-    [newest.event_id, ...(newest.merged_into === null ? [] : [newest.merged_into])],
-    orderKey,
-  );
+  const isRefund = newest.t === "refund";
+  const eventIds = [newest.event_id, ...(newest.merged_into === null ? [] : [newest.merged_into])];
+  const money = await moneyOf(pool, { clientId, eventIds, orderKey, isRefund });
   const copies = await copiesOf(clickhouse, scopeOf(clientId), newest.event_id);
   const versions = rows.map(({ candidates, fraud_reasons, ...row }) => ({
     ...row,
@@ -151,6 +153,7 @@ const explanationOf = async (
     conversions: money.conversions,
     entries: money.entries,
     commissions: money.commissions,
+    taken_back: isRefund ? takenBackBy(newest.event_id, newest.merged_into !== null, money) : null,
     rules: then
       .rules(clientId)
       .filter(({ rule_id }) => ruleIds.has(rule_id))

@@ -34,6 +34,7 @@ const conversionParts = [
 const entryParts = [
   "entry_id",
   "kind",
+  "change_id",
   "conversion_id",
   "conversion_version",
   "partner_id",
@@ -91,26 +92,29 @@ const commissionsOf = `
 select ${commissionParts.join(", ")} from commissions
 where client_id = $1 and conversion_id = any ($2) order by conversion_id`;
 
-/**
- * Read at one moment. `eventIds`: the event and the one that it is a copy of; `orderKey` as in
- * processors/attribute/claims.ts.
- */
-export const moneyOf = (
-  pool: Pool,
-  clientId: number,
-  eventIds: readonly string[],
-  orderKey: string,
-): Promise<MoneyOf> =>
+/** Of which event, of which order (`orderKey` as in processors/attribute/claims.ts). */
+export interface MoneyQuestion {
+  readonly clientId: number;
+  /** The event, and the one that it is a copy of. */
+  readonly eventIds: readonly string[];
+  readonly orderKey: string;
+  /** A refund is about lines that other events have made. */
+  readonly isRefund: boolean;
+}
+
+/** Read at one moment. */
+export const moneyOf = (pool: Pool, { clientId, eventIds, orderKey, isRefund }: MoneyQuestion): Promise<MoneyOf> =>
   transaction(
     pool,
     [clientId],
     async (tx) => {
-      const { rows: conversions } = await tx.query<ConversionOf>(conversionsOf, [clientId, eventIds]);
+      const key = `${clientId}:${orderKey}`;
+      const order = (await rememberedOrders(tx, [key])).get(key) ?? null;
+      const sales = isRefund ? (order?.lines ?? []).map(({ event_id }) => event_id) : [];
+      const { rows: conversions } = await tx.query<ConversionOf>(conversionsOf, [clientId, [...eventIds, ...sales]]);
       const ids = conversions.map(({ conversion_id }) => conversion_id);
       const { rows: entries } = await tx.query<EntryOf>(entriesOf, [ids]);
       const { rows: commissions } = await tx.query<CommissionOf>(commissionsOf, [clientId, ids]);
-      const key = `${clientId}:${orderKey}`;
-      const order = (await rememberedOrders(tx, [key])).get(key) ?? null;
       return { conversions, entries, commissions, order };
     },
     { isReadOnly: true },

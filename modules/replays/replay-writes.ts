@@ -11,6 +11,8 @@ import { LaneLost, type OwnedReplay, placeOf, type Replay, type ReplayError, typ
 export interface WritePorts extends Pick<SinkPorts, "wire" | "stores" | "retry" | "log"> {
   readonly topology: Topology;
   readonly withholds: () => Promise<Withholds | undefined>;
+  /** Of what is refused now, what lies in the dead letters since it first came. */
+  readonly knownRefusals: (letters: readonly Letter[]) => Promise<ReadonlySet<Letter>>;
 }
 
 /**
@@ -29,8 +31,7 @@ interface UnderWay {
   readonly from: number;
   readonly next: number;
   withheld: number;
-  /** By offset: two sinks may refuse one event. */
-  readonly refused: Map<number, ReplayError>;
+  readonly refused: Letter[];
 }
 
 export interface ReplayWrites {
@@ -86,12 +87,11 @@ export const openWrites = (
         return true;
       };
     },
-    // What is refused now was refused when it came and is a dead letter since then; a second one
-    // would count as another event. It is an error instead.
+    // A second dead letter would count as another event. What is one already is counted; the rest
+    // is an error.
     deadLetters: ports.topology.deadLetters,
-    deadLetter: ({ position, stage, code, message }: Letter) => {
-      const text = `offset ${position.offset}, ${stage}: ${code}: ${message}`.slice(0, 500);
-      holding(position).refused.set(position.offset, { file: fileOf(segments.get(placeOf(position))!), message: text });
+    deadLetter: (letter: Letter) => {
+      holding(letter.position).refused.push(letter);
       return { topic: "", key: null, value: null };
     },
     produce: async () => undefined,
@@ -124,6 +124,21 @@ export const openWrites = (
     if (!isWritten) throw new LaneLost(replay.replay_id);
   };
 
+  const errorsOf = async ({ refused }: UnderWay): Promise<readonly ReplayError[]> => {
+    const known = await ports.retry(
+      "load",
+      () => ports.knownRefusals(refused),
+      async () => undefined,
+    );
+    return refused
+      .filter((letter) => !known.has(letter))
+      .slice(0, ERRORS_OF_A_BATCH)
+      .map(({ position, stage, code, message }) => ({
+        file: fileOf(segments.get(placeOf(position))!),
+        message: `offset ${position.offset}, ${stage}: ${code}: ${message}`.slice(0, 500),
+      }));
+  };
+
   const write = async (batch: InputBatch): Promise<void> => {
     const place = placeOf(batch);
     const segment = segments.get(place);
@@ -137,7 +152,7 @@ export const openWrites = (
     const next = messages.at(-1)!.offset + 1;
     const isSkipped = ({ offset }: InputMessage): boolean => offset >= segment.skip_from && offset < segment.skip_to;
     const given = messages.filter((message) => !isSkipped(message));
-    const one: UnderWay = { place, from, next, withheld: 0, refused: new Map() };
+    const one: UnderWay = { place, from, next, withheld: 0, refused: [] };
     handed.set(place, next);
     underWay.add(one);
     messagesUnderWay += messages.length;
@@ -150,14 +165,17 @@ export const openWrites = (
         first.offset > from
           ? [{ file: fileOf(segment), message: `offsets ${from} to ${first.offset - 1} are no longer in the log` }]
           : [];
+      const errors = [...gone, ...(await errorsOf(one))];
+      // Two sinks may refuse one event.
+      const refused = new Set(one.refused.map(({ position }) => position.offset)).size;
       await owned.advance({
         place,
         next,
-        requeued: given.length - one.withheld - one.refused.size,
+        requeued: given.length - one.withheld - refused,
         skipped: messages.length - given.length,
         suppressed: one.withheld,
-        refused: one.refused.size,
-        errors: [...gone, ...[...one.refused.values()].slice(0, ERRORS_OF_A_BATCH)],
+        refused,
+        errors,
       });
     })();
     lastOf.set(place, end);

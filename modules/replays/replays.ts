@@ -41,7 +41,7 @@ export interface Replay {
   readonly requeued: number;
   readonly skipped: number;
   readonly suppressed: number;
-  /** Events that could not be read, or that no store would take. */
+  /** Events that could not be read, or that no store would take; `errors` has the new ones. */
   readonly refused: number;
   readonly errors: readonly ReplayError[];
   readonly attempts: number;

@@ -13,7 +13,9 @@ export const replayableSinks = ({ nodes }: Topology): readonly AnySink[] =>
   nodes.filter((node) => node.is === "sink").filter(writesRows);
 
 export interface ReplayReport {
-  /** Everything was written again: it has ended, and nothing was refused. */
+  /**
+   * It has ended, and all of it was written again, but what was refused when it first came too.
+   */
   readonly ok: boolean;
   readonly replay_id: string;
   readonly state: ReplayState;
@@ -30,6 +32,8 @@ export interface ReplayReport {
   readonly events_skipped_duplicate: number;
   /** Of erased subjects. */
   readonly events_suppressed: number;
+  /** Refused, now as before: they lie in the dead letters, or `errors` has them. */
+  readonly events_refused: number;
   readonly errors: readonly ReplayError[];
 }
 
@@ -49,6 +53,7 @@ export const reportOf = (replay: Replay): ReplayReport => ({
   events_requeued: replay.requeued,
   events_skipped_duplicate: replay.skipped,
   events_suppressed: replay.suppressed,
+  events_refused: replay.refused,
   errors: replay.errors,
 });
 

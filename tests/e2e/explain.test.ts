@@ -105,9 +105,30 @@ test("on a terminal it reads as sentences and tables", async () => {
   expect(stdout.split("\n").every((line) => line === line.trimEnd())).toBe(true);
 });
 
-test("the refund is explained by the sale that it found", async () => {
+test("a refund shows what it took back, with its ledger lines, also after another refund of the order", async () => {
   const found = await json("explained-refund");
   expect(found).toMatchObject({ type: "refund", conversions: [{ order_id: "explained", status: "credited" }] });
+  const own = (shown: any) => shown.entries.filter(({ entry_id }: any) => shown.taken_back.entries.includes(entry_id));
+  expect(own(found)).toMatchObject([{ kind: "reversal", amount_minor: "-3000", reason: "item_returned" }]);
+  const props = { order_id: "explained", amount: "100.00", currency: "MXN", reason: "other" };
+  const second = { ...sale("explained-second", {}), t: "refund", ts: at + 90_000, did: "device of explained", props };
+  expect((await send([second])).accepted).toBe(1);
+  await until("the second refund is in the ledger", 30_000, async () =>
+    expect(own(await json("explained-second"))).toMatchObject([{ kind: "reversal", amount_minor: "-1200" }]),
+  );
+  expect(own(await json("explained-refund")), "the first one took what it took").toEqual(own(found));
+  const { stdout } = await explain("explained-refund");
+  expect(stdout).toMatch(/What it took back\n {2}led_\w+ reversal: -30\.00 MXN for partner/);
+  expect(stdout).toMatch(
+    /What it took back[\s\S]*payable:partner[\s\S]*Ledger of its order, beside that[\s\S]*earned: 120\.00 MXN/,
+  );
+  const early = { ...props, order_id: "not-sold-yet", amount: "5.00" };
+  expect((await send([{ ...second, event_id: "early-refund", did: "device of early", props: early }])).accepted).toBe(
+    1,
+  );
+  await until("it waits", 30_000, async () =>
+    expect((await json("early-refund")).taken_back).toEqual({ nothing: "waits_for_sale", entries: [] }),
+  );
 });
 
 test("a sale that earns no commission says why", async () => {
@@ -118,7 +139,7 @@ test("a sale that earns no commission says why", async () => {
 
 test("an order is explained by all of its events, and a batch by what became of them", async () => {
   const { code, stdout } = await explain("explained", "--order", "--json");
-  expect([code, JSON.parse(stdout).events.map(({ type }: any) => type)]).toEqual([0, ["purchase", "refund"]]);
+  expect([code, JSON.parse(stdout).events.map(({ type }: any) => type)]).toEqual([0, ["purchase", "refund", "refund"]]);
   const shown = await explain(batch);
   expect([shown.code, shown.stdout]).toEqual([0, expect.stringContaining("3 accepted, 0 rejected")]);
   const { events, stored } = JSON.parse((await explain(batch, "--json")).stdout);

@@ -106,13 +106,15 @@ describe("what is acknowledged is in the log", () => {
     const added = await addedToLog(stack, async () => {
       const answer = await send(bodyOf(...events));
       expect(answer.status).toBe(200);
-      expect(await answer.json()).toEqual({
+      const said = (await answer.json()) as { readonly batch_id: string };
+      expect(said).toEqual({
         accepted: 10_000,
         rejected: 0,
         errors: [],
         errors_truncated: false,
         batch_id: expect.stringMatching(/^bat_[A-Za-z0-9_-]{44}$/),
       });
+      expect(answer.headers.get("link")).toBe(`</ingest/receipts/${said.batch_id}>; rel="status"`);
     });
     expect(new Set(added.map(({ sender_event_id }) => sender_event_id))).toEqual(
       new Set(events.map(({ event_id }) => event_id)),

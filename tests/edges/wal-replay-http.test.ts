@@ -122,7 +122,7 @@ test(
           to: expect.any(String),
           files_scanned: 1,
         },
-        ...{ events_requeued: 3, events_skipped_duplicate: 1, events_suppressed: 0, errors: [] },
+        ...{ events_requeued: 3, events_skipped_duplicate: 1, events_suppressed: 0, events_refused: 0, errors: [] },
       },
     ]);
   },

@@ -126,7 +126,13 @@ test("a replay of 1, 6 and 48 hours changes nothing, and says exactly what it wr
       events_skipped_duplicate: 0,
       events_suppressed: 0,
     });
-    const counts = ["files_scanned", "events_requeued", "events_skipped_duplicate", "events_suppressed"];
+    const counts = [
+      "files_scanned",
+      "events_requeued",
+      "events_skipped_duplicate",
+      "events_suppressed",
+      "events_refused",
+    ];
     expect(Object.keys(report)).toEqual(["ok", "replay_id", "hours", "from", "to", ...counts, "errors"]);
     expectSame(before, await state());
   }
@@ -169,6 +175,34 @@ test("rows that were deleted, a dropped partition and an emptied Redis are as be
   expectSame(before, await state());
   expect(await hidden()).toBe(refused);
 });
+
+test("what was refused when it came is counted and leaves a replay ok; what is refused for the first time is an " +
+  "error", async () => {
+  const [known, fresh] = ["known", "fresh"].map((name) => ({
+    ...{ event_id: `refused-${name}`, t: "purchase", ts: Date.now() - 60_000, cid: clientId, did: `device-${name}` },
+    props: { order_id: `refused-${name}`, product_id: "cd", quantity: 1, revenue: "12.00", currency: "USD" },
+  }));
+  const refuses = (order: string) =>
+    owner.query(`alter table product_sales add constraint refuses check (order_id <> '${order}') not valid`);
+  const accepts = () => owner.query("alter table product_sales drop constraint refuses");
+  await refuses("refused-known");
+  expect((await post(product.ingestUrl, tokens[0]!, [known!, fresh!])).accepted).toBe(2);
+  const letters = () => product.rows("select state from dead_letters where event_id is not null");
+  await until("the refused sale is a letter", 60_000, async () => expect(await letters()).toHaveLength(1));
+  expect(await replayed(6)).toMatchObject({ events_refused: 1 });
+  await accepts();
+  await refuses("refused-fresh");
+  const report = (await (await called(6)).json()) as ReplayReport;
+  expect(report).toMatchObject({
+    ok: false,
+    events_refused: 1,
+    errors: [{ message: expect.stringContaining("refuses") }],
+  });
+  await accepts();
+  expect((await product.tributary("dlq", "retry", "--code", "refused_by_store", "--yes").done).code).toBe(0);
+  await until("the sale came through", 60_000, async () => expect(await letters()).toEqual([{ state: "reprocessed" }]));
+  expect(await replayed(6)).toMatchObject({ events_refused: 0 });
+}, 180_000);
 
 test("calls of overlapping windows share one lane, and one that is killed midway goes on with true " +
   "counts", async () => {

@@ -100,6 +100,7 @@ test("a lane that the log fails leaves its replay when the last write has ended,
       ...{
         topology: { name: "toy", nodes: [stepsSink], deadLetters: () => "dead.letters" },
         withholds: async () => undefined,
+        knownRefusals: async () => new Set(),
       },
       traffic: async () => ({ late: 0, isFlowing: false }),
       ...{ retry: (_, once) => once(), log: { info: () => undefined, warn: () => undefined, error: () => undefined } },

@@ -2,8 +2,8 @@
 import { expect, test } from "vitest";
 import { inMemoryWire } from "../../infra/avro/wire.ts";
 import { openWrites } from "../../modules/replays/replay-writes.ts";
-import type { OwnedReplay, Replay, Segment } from "../../modules/replays/replays.ts";
-import type { SinkPorts } from "../../stream/messages.ts";
+import type { Advance, OwnedReplay, Replay, Segment } from "../../modules/replays/replays.ts";
+import type { Letter, SinkPorts } from "../../stream/messages.ts";
 import { type Step, step, stepsSink, toys } from "../support/toy.ts";
 
 const wire = inMemoryWire(Object.values(toys));
@@ -61,22 +61,30 @@ const owned: OwnedReplay = {
   ...{ decide: async () => undefined, advance: async () => undefined, renew: async () => undefined },
   ...{ release: async () => undefined, end: async () => undefined },
 };
-const written = async (replay: Replay, stores: SinkPorts["stores"]): Promise<void> => {
+const written = async (
+  replay: Replay,
+  stores: SinkPorts["stores"],
+  isKnown: (letter: Letter) => boolean = () => false,
+): Promise<readonly Advance[]> => {
+  const advances: Advance[] = [];
+  const advance = async (step: Advance) => void advances.push(step);
   const writes = openWrites(
     replay,
-    { sinks: [stepsSink], ranges: [segment], owned },
+    { sinks: [stepsSink], ranges: [segment], owned: { ...owned, advance } },
     {
       ...{
         wire,
         stores,
         topology: { name: "toy", nodes: [stepsSink], deadLetters: () => "dead.letters" },
         withholds: async () => undefined,
+        knownRefusals: async (letters: readonly Letter[]) => new Set(letters.filter(isKnown)),
       },
       ...{ retry: (_, once) => once(), log: { info: () => undefined, warn: () => undefined, error: () => undefined } },
     },
   );
   await writes.write({ topic: toys.out.name, partition: 0, messages });
   await writes.settled();
+  return advances;
 };
 
 test(
@@ -90,3 +98,17 @@ test(
     }
   },
 );
+
+test("what a store refuses is counted, and is an error unless it is a dead letter since it came", async () => {
+  const refusing: SinkPorts["stores"]["clickhouse"] = {
+    within: (_, work) => work(() => Promise.reject(Object.assign(new Error("no such number"), { verdict: "data" }))),
+  };
+  const stores = { clickhouse: refusing, postgres: refusing, redis: refusing };
+  const isKnown = ({ position }: Letter) => position.offset === 0;
+  expect(await written(replayOf("rpl_1", 1), stores, isKnown)).toMatchObject([
+    {
+      ...{ next: 2, requeued: 0, refused: 2 },
+      errors: [{ file: `${toys.out.name}-0/0-2`, message: "offset 1, steps: refused_by_store: no such number" }],
+    },
+  ]);
+});

@@ -97,6 +97,8 @@ export const open: OpenEdge = (parts) => {
     });
     await Promise.all(taken.stored);
     accepted = answer.accepted;
+    // RFC 8288 and 8631: what has become of the batch since.
+    response.links({ status: `/ingest/receipts/${answer.batch_id}` });
     response.json(answer);
   };
 };

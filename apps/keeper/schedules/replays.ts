@@ -14,6 +14,7 @@ import type { Metrics } from "../../../infra/runtime/metrics.ts";
 import type { Resource } from "../../../infra/runtime/scope.ts";
 import { retry } from "../../../infra/runtime/timing/retry.ts";
 import type { Schedule } from "../../../infra/runtime/timing/schedule.ts";
+import { knownRefusals } from "../../../modules/dead-letters/known-refusals.ts";
 import { hintPrefixOf } from "../../../modules/facts/views.ts";
 import { beginOperation, type OperationPorts, type RunningOperation } from "../../../modules/operations/operations.ts";
 import { type Suppressions, withholdsOf } from "../../../modules/privacy/suppressions.ts";
@@ -182,6 +183,7 @@ export const openReplayLane = (settings: ReplayLaneSettings): Resource<Schedule>
         redis: redisStore(redis, hintPrefixOf(config), { has: () => true, shed: metrics.countShed }),
       },
       withholds: () => withholdsOf(suppressions),
+      knownRefusals: (letters) => knownRefusals(pool, letters),
       retry: (step, work, between) =>
         retry(work, {
           deadlineMs: STEP_DEADLINE_MS,

@@ -108,11 +108,13 @@ const showReport = (replay: Replay): void => {
     events_requeued: requeued,
     events_skipped_duplicate: skipped,
     events_suppressed: suppressed,
+    events_refused: refused,
   } = report;
+  const hint = refused > 0 && report.ok ? ", all of them dead letters since they came: tributary dlq list" : "";
   print(
     `${report.replay_id} ${report.state}: ${files} segments read, ${requeued} records written again, ` +
       `${skipped} skipped (another replay had written them since), ${suppressed} of erased subjects ` +
-      `left out, ${replay.refused} refused`,
+      `left out, ${refused} refused${hint}`,
   );
   for (const { file, message } of report.errors) print(`${file === "" ? "" : `${file}: `}${message}`);
 };

@@ -4,6 +4,8 @@ import { dayOf, startOfDay } from "../../../../domain/calendar.ts";
 import { toDecimal } from "../../../../domain/money.ts";
 import { table } from "../../../../infra/runtime/output.ts";
 import type { Explanation, Version } from "../../../../modules/explain/explanation.ts";
+import type { EntryOf } from "../../../../modules/explain/money-of.ts";
+import type { TookNothing } from "../../../../modules/explain/taken-back.ts";
 import type { Candidate } from "../../../../schemas/generated.ts";
 import type { Explained } from "./explain.ts";
 
@@ -76,6 +78,7 @@ export const printed = (found: Explained): string => {
       ),
     ),
     ...conversionsSection(found, partner, campaign),
+    ...takenBackSection(found, partner),
     ...ledgerSection(found, partner),
   ].join("\n");
 };
@@ -229,25 +232,47 @@ const conversionsSection = (
     }),
   );
 
-const ledgerSection = ({ entries, contracts }: Explanation, partner: Name): readonly string[] =>
-  section(
-    "Ledger",
-    ...entries.map((entry) => {
-      const contract = contracts.find(({ contract_id }) => contract_id === entry.contract_id);
-      const under =
-        entry.contract_id === null
-          ? "no contract"
-          : `contract ${entry.contract_id} version ${entry.contract_version} ` +
-            `(${entry.commission_type}${contract?.segment ? `, segment ${contract.segment}` : ""})`;
-      return [
-        `${entry.entry_id} ${entry.kind}: ${money(entry.amount_minor, entry.currency)} for ` +
-          `${partner(entry.partner_id)}, ${under}${entry.reason === null ? "" : `, ${entry.reason}`}`,
-        `  ${entry.formula}`,
-        `  receipt ${JSON.stringify(entry.inputs)}`,
-        ...entry.lines.map(
-          ({ account, amount_minor }) =>
-            `  ${account.padEnd(24)} ${money(BigInt(amount_minor), entry.currency).padStart(18)}`,
-        ),
-      ].join("\n");
-    }),
+const entryText = (entry: EntryOf, { contracts }: Explanation, partner: Name): string => {
+  const contract = contracts.find(({ contract_id }) => contract_id === entry.contract_id);
+  const under =
+    entry.contract_id === null
+      ? "no contract"
+      : `contract ${entry.contract_id} version ${entry.contract_version} ` +
+        `(${entry.commission_type}${contract?.segment ? `, segment ${contract.segment}` : ""})`;
+  return [
+    `${entry.entry_id} ${entry.kind}: ${money(entry.amount_minor, entry.currency)} for ` +
+      `${partner(entry.partner_id)}, ${under}${entry.reason === null ? "" : `, ${entry.reason}`}`,
+    `  ${entry.formula}`,
+    `  receipt ${JSON.stringify(entry.inputs)}`,
+    ...entry.lines.map(
+      ({ account, amount_minor }) =>
+        `  ${account.padEnd(24)} ${money(BigInt(amount_minor), entry.currency).padStart(18)}`,
+    ),
+  ].join("\n");
+};
+
+const nothingTaken: Readonly<Record<TookNothing, string>> = {
+  second_copy: "nothing: it is a second copy of a refund",
+  waits_for_sale: "nothing yet: it waits for its sale",
+  with_its_sale: "nothing by itself: it came before its sale, which was credited less (see the ledger)",
+  no_partner: "nothing: no partner was credited for the sale",
+  nothing_left: "nothing: nothing of the sale's credit was left to take back",
+};
+
+const takenBackSection = (found: Explanation, partner: Name): readonly string[] => {
+  const { taken_back: taken, entries } = found;
+  if (taken === null) return [];
+  const own = entries.filter(({ entry_id }) => taken.entries.includes(entry_id));
+  return section(
+    "What it took back",
+    ...(taken.nothing === null ? own.map((entry) => entryText(entry, found, partner)) : [nothingTaken[taken.nothing]]),
   );
+};
+
+/** Of a refund the rest of its order's. */
+const ledgerSection = (found: Explanation, partner: Name): readonly string[] => {
+  const { entries, taken_back: taken } = found;
+  const others = entries.filter(({ entry_id }) => taken?.entries.includes(entry_id) !== true);
+  const title = taken === null ? "Ledger" : "Ledger of its order, beside that";
+  return section(title, ...others.map((entry) => entryText(entry, found, partner)));
+};

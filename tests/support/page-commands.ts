@@ -1,0 +1,51 @@
+// The commands that a page of docs/ shows, as a person would type them.
+import { execFileSync } from "node:child_process";
+import { readFileSync } from "node:fs";
+
+export interface PageCommand {
+  readonly page: string;
+  /** Without prompt, comment and line breaks. */
+  readonly text: string;
+}
+
+export const pagesOf = (): readonly string[] =>
+  execFileSync("git", ["ls-files", "README.md", "docs"], { encoding: "utf8" })
+    .split("\n")
+    .filter((file) => file.endsWith(".md"));
+
+const TYPED = /^(?:\$ )?((?:npx tributary|curl|openssl|df|find|grep|jq) .+)$/;
+const withoutComment = (line: string): string => line.replace(/\s+# .*$/, "").trim();
+
+/** Of the blocks of a page, in their order. Lines that end with a backslash are one. */
+export const commandsIn = (page: string): readonly PageCommand[] =>
+  [...readFileSync(page, "utf8").matchAll(/^ *```[^\n]*\n([\s\S]*?)^ *```/gm)].flatMap(([, block]) =>
+    block!
+      .replaceAll(/\\\n\s*/g, " ")
+      .split("\n")
+      .flatMap((line) => {
+        const typed = TYPED.exec(line.trim());
+        return typed === null ? [] : [{ page, text: withoutComment(typed[1]!) }];
+      }),
+  );
+
+/** Every mention of a `tributary` command, in blocks and in sentences, which may cut it short. */
+export const mentionsIn = (page: string): readonly (PageCommand & { readonly isWhole: boolean })[] => {
+  const text = readFileSync(page, "utf8");
+  const inProse = [...text.replaceAll(/^ *```[\s\S]*?^ *```/gm, "").matchAll(/`(?:npx )?(tributary [^`]+)`/g)];
+  const inBlocks = commandsIn(page).flatMap(({ text: line }) =>
+    [...line.matchAll(/npx (tributary .+?)(?= \||\)| > | && |$)/g)].map(([, command]) => command!),
+  );
+  return [
+    ...inBlocks.map((command) => ({ page, text: command, isWhole: true })),
+    ...inProse.map(([, command]) => ({ page, text: command!.replaceAll(/\s+/g, " "), isWhole: false })),
+  ];
+};
+
+/** As a shell cuts it: words, and quotes around some; `<what a person fills in>` is one word. */
+export const wordsOf = (command: string): readonly string[] =>
+  [
+    ...command
+      .replaceAll(/ > \S+$/g, "")
+      .replaceAll(/<[^>]+>/g, "1")
+      .matchAll(/(?:[^\s"']+|"[^"]*"|'[^']*')+/g),
+  ].map(([word]) => word.replaceAll(/["']/g, ""));

@@ -7,7 +7,7 @@ import { targetUrl } from "../../domain/links/target-url.ts";
 import { clickWindowMs, type TrackedLink, trackedLink } from "../../domain/links/tracked-link.ts";
 import type { Reference } from "../../domain/reference/reference.ts";
 import { cookiesIn, setCookie, sharedDomain } from "../../infra/http/direct/cookies.ts";
-import { type DirectRoute, send, type Visit } from "../../infra/http/direct/direct-host.ts";
+import { type DirectRoute, headersOf, send, type Visit } from "../../infra/http/direct/direct-host.ts";
 import { perSecond } from "../../infra/http/direct/per-second.ts";
 import { Problem } from "../../infra/http/problem.ts";
 import { senderOf } from "../../infra/http/sender.ts";
@@ -129,10 +129,7 @@ const stored = async (
     receivedAt: now,
     sender: address,
     address,
-    header: (name: string) => {
-      const value = request.headers[name];
-      return Array.isArray(value) ? value[0] : value;
-    },
+    header: headersOf(visit),
   };
   const taken = await edge.take({ events: [body] }, arrival, facts);
   await Promise.all(taken.stored);

@@ -1,7 +1,7 @@
 // The routes of the host of pixels. Events are answered the same whatever becomes of them, once it
 // is stored.
 import type { OutgoingHttpHeaders } from "node:http";
-import { type DirectRoute, send, type Visit } from "../../infra/http/direct/direct-host.ts";
+import { type DirectRoute, headersOf, send, type Visit } from "../../infra/http/direct/direct-host.ts";
 import { Problem } from "../../infra/http/problem.ts";
 import { withBody } from "../../infra/http/read-body.ts";
 import { senderOf } from "../../infra/http/sender.ts";
@@ -112,15 +112,11 @@ const allowAnyOrigin = ({ response }: Visit): void =>
   void response.setHeader("Access-Control-Allow-Origin", ANY_ORIGIN["Access-Control-Allow-Origin"]);
 
 const sentOf = (visit: Visit, raw: Buffer, receivedAt: number): Sent => {
-  const { headers } = visit.request;
   const arrival: Arrival = {
     receivedAt,
     sender: senderOf(visit.address),
     address: visit.address,
-    header: (name) => {
-      const value = headers[name];
-      return Array.isArray(value) ? value[0] : value;
-    },
+    header: headersOf(visit),
   };
   return { body: raw, isTooLarge: raw.length > MAX_BYTES, arrival, origin: originOf(visit) };
 };

@@ -83,6 +83,14 @@ export const directHost = (
   };
 };
 
+/** Reads a header of the request by its name in small letters; of one that came twice the first. */
+export const headersOf =
+  ({ request: { headers } }: Pick<Visit, "request">) =>
+  (name: string): string | undefined => {
+    const value = headers[name];
+    return Array.isArray(value) ? value[0] : value;
+  };
+
 /** A header of the answer stands before one that every answer has. */
 export const send = (
   { response, requestId }: Visit,

@@ -2,9 +2,9 @@
 
 /**
  * Group roles: each may do what tributary_app may not by itself. No one logs in as one of them.
- * reference reads all tenants' reference data; edge knows tokens by their hash and counts dead
- * letters; tokens makes tokens and users; secrets reads what signs; keeper does the work of
- * schedules.
+ * reference reads all tenants' reference data; edge knows tokens by their hash, stores recordings
+ * and counts dead letters; tokens makes tokens and users; secrets reads what signs; keeper does the
+ * work of schedules.
  */
 export const groupRoles = [
   "tributary_reference",

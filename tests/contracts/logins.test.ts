@@ -51,11 +51,12 @@ describe.each(Object.keys(appLogins) as AppLogin[])("the login of %s", (app) => 
   });
 });
 
-test("an edge knows tokens and notes their use, and makes neither tokens nor users", async () => {
+test("an edge knows tokens and the vault of recordings alone, and makes neither tokens nor users", async () => {
   const { role } = appLogins.ingest;
   const edge = (statement: string) => asGroup(role, "tributary_edge", statement);
   await expect(edge("select token_id, sha256 from tokens")).resolves.toBeDefined();
   await expect(edge("update tokens set last_used_at = now() where token_id = 0")).resolves.toBeDefined();
+  await expect(edge("select recording_vault from client_secrets")).resolves.toBeDefined();
   await expect(
     edge("select kind, count(*) from dead_letters where state = 'parked' group by kind"),
   ).resolves.toBeDefined();
@@ -65,7 +66,9 @@ test("an edge knows tokens and notes their use, and makes neither tokens nor use
     "insert into users (email, name, role) values ('a@b.test', 'a', 'admin')",
     "select message from dead_letters",
     "update dead_letters set state = 'discarded'",
-    "select 1 from client_secrets",
+    "select hmac_secret from client_secrets",
+    "select lead_vault from client_secrets",
+    "update client_secrets set hmac_secret = 'x'",
   ])
     await expect(edge(statement), statement).rejects.toThrow(/permission denied/);
 });

@@ -15,10 +15,14 @@ beforeAll(async () => {
   program = new Command("tributary");
   for (const { load } of commandFiles) (await load())(program);
   silenced(program);
-}, 60_000);
+}, 180_000);
 
 /** What a sentence may leave out; `list|show` and `[--x]` stand for several commands. */
-const CUT_SHORT = new Set(["commander.missingArgument", "commander.help", "commander.optionMissingArgument"]);
+const CUT_SHORT = new Set(
+  ["missingArgument", "optionMissingArgument", "missingMandatoryOptionValue", "help"].map(
+    (code) => `commander.${code}`,
+  ),
+);
 const isPattern = (text: string): boolean => /[|[\]…]|\.\.\.|<noun>/.test(text);
 
 const problemOf = async (words: readonly string[], isWhole: boolean): Promise<string | null> => {

@@ -31,9 +31,9 @@ export const letterRows = ({ kind, state, stage, code, client_id, failed }: List
   ];
   return {
     columns: {
-      letter_id: sql`letter_id`,
+      id: sql`letter_id`,
       kind: sql`kind`,
-      state: sql`state`,
+      status: sql`state`,
       stage: sql`stage`,
       code: sql`code`,
       message: sql`message`,
@@ -44,7 +44,7 @@ export const letterRows = ({ kind, state, stage, code, client_id, failed }: List
       attempts: sql`attempts`,
       first_failed_at: sql`first_failed_at`,
       last_failed_at: sql`last_failed_at`,
-      next_attempt_at: sql`next_attempt_at`,
+      next_try_at: sql`next_attempt_at`,
       sent_at: sql`sent_at`,
       closed_at: sql`closed_at`,
       closed_by: sql`closed_by`,
@@ -58,7 +58,7 @@ export const letterRows = ({ kind, state, stage, code, client_id, failed }: List
       last_failed_at: { by: sql`last_failed_at`, type: "timestamptz" },
       first_failed_at: { by: sql`first_failed_at`, type: "timestamptz" },
       // What is sent no more comes last.
-      next_attempt_at: { by: sql`coalesce(next_attempt_at, 'infinity')`, type: "timestamptz" },
+      next_try_at: { by: sql`coalesce(next_attempt_at, 'infinity')`, type: "timestamptz" },
     },
     id: { by: sql`letter_id`, type: "text" },
   };

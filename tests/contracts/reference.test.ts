@@ -406,6 +406,11 @@ describe("a change is refused", () => {
       "contracts[0].amount: an amount cannot be negative: give zero or more",
     ],
     [
+      "an amount of nothing",
+      { type: "flat", rate: null, amount: "0.00" },
+      'contracts[0].amount: a sale would be paid nothing: give more than zero, e.g. "50.00", or archive the contract',
+    ],
+    [
       "an amount that is no number",
       { type: "flat", rate: null, amount: "1e21" },
       'contracts[0].amount: give a plain decimal amount, e.g. "50.00"',

@@ -6,9 +6,9 @@ import { choice, id, idText, range, time, words } from "../fields.ts";
 
 const place = z.object({ topic: z.string(), partition: z.int(), offset: z.int() });
 const letter = z.object({
-  letter_id: z.string(),
+  id: z.string(),
   kind: choice(letterKinds),
-  state: choice(letterStates),
+  status: choice(letterStates),
   stage: z.string().describe("who refused it"),
   code: z.string(),
   message: z.string(),
@@ -19,17 +19,18 @@ const letter = z.object({
   attempts: z.int(),
   first_failed_at: time,
   last_failed_at: time,
-  next_attempt_at: time.nullable(),
+  next_try_at: time.nullable(),
   sent_at: time.nullable(),
   closed_at: time.nullable(),
   closed_by: z.string().nullable(),
   close_reason: z.string().nullable(),
 });
+const changed = <Status extends string>(status: Status) => z.object({ id: z.string(), status: z.literal(status) });
 const ofLetter = z.strictObject({ id: z.string().max(200) });
 
 const letters = listContract({
   route: "GET /api/dead-letters",
-  summary: "What could not be processed, newest failure first; with days, what failed last on them.",
+  summary: "What could not be processed, newest first; with days, what failed last on them.",
   filters: {
     kind: choice(letterKinds).optional(),
     state: choice(letterStates).optional(),
@@ -39,7 +40,7 @@ const letters = listContract({
     ...range,
   },
   rows: letter,
-  sorts: ["-last_failed_at", "last_failed_at", "-first_failed_at", "first_failed_at", "next_attempt_at"],
+  sorts: ["-first_failed_at", "first_failed_at", "-last_failed_at", "last_failed_at", "next_try_at"],
 });
 export const listLetters = {
   ...letters,
@@ -53,12 +54,12 @@ export const retryLetter = contract({
   route: "POST /api/dead-letters/:id/retry",
   summary: "Makes a letter due again.",
   params: ofLetter,
-  answers: letter.extend({ status: z.literal("queued") }),
+  answers: changed("queued"),
 });
 export const discardLetter = contract({
   route: "POST /api/dead-letters/:id/discard",
   summary: "Gives a letter up, with a reason.",
   params: ofLetter,
   body: z.strictObject({ reason: words(500) }),
-  answers: letter.extend({ status: z.literal("discarded") }),
+  answers: changed("discarded"),
 });

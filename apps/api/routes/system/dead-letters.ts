@@ -49,7 +49,7 @@ const recorded = async (
   const after = { kind, stage, code, state, ...(close_reason !== null && { reason: close_reason }) };
   return write(async ({ audit }) => {
     await audit({ action, client_id, entity: `dead_letter:${letter_id}`, after });
-    return { body: { ...letter, status } };
+    return { body: { id: letter_id, status } };
   });
 };
 

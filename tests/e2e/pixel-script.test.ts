@@ -65,6 +65,8 @@ describe("a visit", () => {
       await visit.until(t);
       expect(visit.ids(t), t).toHaveLength(1);
     }
+    const { props } = await visit.until("fcp");
+    expect(Object.keys(props).sort(), "no amount").toEqual(["ms", "navigation", "rating"]);
     expect(await page.evaluate("Object.keys(window).filter((name) => /svc|vitals/i.test(name))")).toEqual(["svc"]);
     const names = (await context.cookies()).map(({ name, domain }) => `${name} ${domain}`).sort();
     expect(names).toEqual(["_svc_cid", "_svc_did", "_svc_sid"].map((name) => `${name} .${visit.domain}`));

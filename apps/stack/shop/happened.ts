@@ -30,8 +30,7 @@ const eventsOf = async (clickhouse: Clickhouse, clientId: number): Promise<reado
     columns: {
       at: text("formatDateTime(events_current.received_at, '%H:%i:%S')"),
       t: text("if(t = 'custom', coalesce(custom_name, t), t)"),
-      // Of web vitals it is milliseconds.
-      value: optional(minor("if(events.t = 'custom', null, value_minor)")),
+      value: optional(minor("value_minor")),
       currency: optional(text("currency")),
       status: text("credit_status"),
       method: optional(text("credit_method")),

@@ -1,6 +1,6 @@
 // The second file, which the script loads when the page is ready: web vitals, first input, long
 // tasks, navigation. It reports through a property of its own script element and needs no global.
-import { onCLS, onFCP, onINP, onLCP, onTTFB } from "web-vitals";
+import { type Metric, onCLS, onFCP, onINP, onLCP, onTTFB } from "web-vitals";
 import { guarded, listen, quietly, win } from "../guard.ts";
 import type { Tracker } from "../tracker.ts";
 
@@ -16,8 +16,13 @@ const watch = (type: string, work: (entries: readonly any[]) => void): void => {
 };
 
 const start = (signal: Tracker["signal"]): void => {
-  const report = guarded(({ name, value, rating, navigationType }: Parameters<Parameters<typeof onLCP>[0]>[0]) =>
-    signal(name.toLowerCase(), { value: rounded(value), rating, navigation: navigationType }),
+  const report = guarded(({ name, value, rating, navigationType }: Metric) =>
+    // Not as `value`, which is the amount of an event.
+    signal(name.toLowerCase(), {
+      [name === "CLS" ? "score" : "ms"]: rounded(value),
+      rating,
+      navigation: navigationType,
+    }),
   );
   for (const observe of [onLCP, onINP, onCLS, onFCP, onTTFB]) observe(report as () => void);
 

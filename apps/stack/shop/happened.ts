@@ -35,7 +35,7 @@ const eventsOf = async (clickhouse: Clickhouse, clientId: number): Promise<reado
       status: text("credit_status"),
       method: optional(text("credit_method")),
       reason: optional(text("credit_reason")),
-      filtered: text("if(events.source = 'link', JSONExtractString(props, 'filtered'), '')"),
+      filtered: text("if(source = 'link', JSONExtractString(props, 'filtered'), '')"),
     },
     where: [cond`source in ('pixel', 'link')`, cond`events_current.received_at > now() - interval 1 hour`],
     orderBy: ["events_current.received_at desc"],

@@ -61,10 +61,11 @@ const current = () =>
   );
 const reprocess = (...args: readonly string[]) =>
   product.tributary("reprocess", "--from", "-1h", "--client", "casa-verde", ...args).done;
-const hashes = async (): Promise<string> => {
+/** Of tables that are no rollups, whose minutes may still wait. */
+const hashes = async (): Promise<unknown> => {
   await product.quiet(30_000);
-  return (await product.tributary("hash", "--json", "--tables", "events,conversions,ledger_entries,product_sales").done)
-    .stdout;
+  const names = "events,conversions,ledger_entries,product_sales";
+  return JSON.parse((await product.tributary("hash", "--json", "--tables", names).done).stdout).tables;
 };
 
 test("a run that cannot begin ends, with the reason", async () => {
@@ -132,7 +133,7 @@ test("a wrong rule is seen through, set right by decisions, and set right once",
   const again = await reprocess("--yes", "--stage", "enrich");
   expect(again).toMatchObject({ code: 0 });
   expect(again.stdout).toContain("nothing differs");
-  expect(await hashes()).toBe(state);
+  expect(await hashes()).toEqual(state);
   const operations = (await product.read<{ kind: string; phase: string; detail: string }>("operations")).map(
     (one) => one.event().data,
   );

@@ -69,7 +69,8 @@ export const checkTerms = (terms: Terms, complain: Complain): void => {
     complain(["rate"], `a ${type} contract needs one: give percent, e.g. 12.5`);
   if ((type === "flat" || type === "hybrid") && amount === null)
     complain(["amount"], `a ${type} contract needs one: give what a sale pays, e.g. "50.00"`);
-  if (amount !== null && Number(amount) === 0)
+  // A hybrid contract without a fixed part pays its rate still.
+  if (type !== "hybrid" && amount !== null && Number(amount) === 0)
     complain(["amount"], 'a sale would be paid nothing: give more than zero, e.g. "50.00", or archive the contract');
   if (type === "recurring" && (rate === null) === (amount === null))
     complain(["rate"], "a recurring contract pays a rate or an amount: give one of the two");

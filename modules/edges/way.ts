@@ -158,7 +158,7 @@ const lasting = (kafka: Kafka): { value: () => Promise<Admin>; stop: () => Promi
 
 /** Shows in the metrics what waits for the log; a resource of the host. */
 export const reportWaiting = ({ path, producer }: Pick<Way, "path" | "producer">, metrics: Metrics) => {
-  const timer = setInterval(() => {
+  const report = (): void => {
     const { active, spooledEvents, lastResortEvents } = path.state();
     metrics.setWaiting({
       inFlight: producer.waiting().messages,
@@ -166,6 +166,9 @@ export const reportWaiting = ({ path, producer }: Pick<Way, "path" | "producer">
       lastResort: lastResortEvents,
       isFailover: active,
     });
-  }, REPORT_MS);
+  };
+  // A host that starts with a full spool never shows an empty one.
+  report();
+  const timer = setInterval(report, REPORT_MS);
   return { value: timer, stop: () => clearInterval(timer) };
 };

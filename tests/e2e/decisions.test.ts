@@ -189,15 +189,17 @@ describe("an operator", () => {
     await back(...rest);
     await back(...rest);
     expect((await booked("A-4", 3)).reduce((sum, { amount }) => sum + amount, 0)).toBe(0);
-    expect(
-      await product.rows(
-        `select value_minor::int as value, partner_id from product_sales where order_id = 'A-4' and t = 'refund'
-         order by 1`,
-      ),
-    ).toEqual([
-      { value: 25_000, partner_id: null },
-      { value: null, partner_id: null },
-    ]);
+    await until("its refunds are stored", 30_000, async () =>
+      expect(
+        await product.rows(
+          `select value_minor::int as value, partner_id from product_sales where order_id = 'A-4' and t = 'refund'
+           order by 1`,
+        ),
+      ).toEqual([
+        { value: 25_000, partner_id: null },
+        { value: null, partner_id: null },
+      ]),
+    );
     const more = await product.tributary(
       ...["decide", "refund", "--client", "casa-verde", "--order", "A-4", "--reason", "x", "--yes"],
     ).done;

@@ -126,6 +126,13 @@ const bodyOf = (shared: Shared, { method, contract }: ServedRoute): Pick<Operati
   return { requestBody: { required, content: { "application/json": { schema } } } };
 };
 
+const SUCCESS: Readonly<Record<number, string>> = {
+  200: "Done.",
+  201: "Made.",
+  202: "Taken; it goes on after this answer.",
+  204: "Done; there is nothing to say.",
+};
+
 const responsesOf = (shared: Shared, { contract, auth, roles }: ServedRoute): Operation["responses"] => {
   const refused = (description: string) => ({
     description,
@@ -137,8 +144,10 @@ const responsesOf = (shared: Shared, { contract, auth, roles }: ServedRoute): Op
     "application/json": { schema },
     ...(contract.list?.csv && { "text/csv": { schema: { type: "string" } } }),
   };
+  const done = (status: number) => ({ description: SUCCESS[status], ...(status !== 204 && { content }) });
   return {
-    [contract.status]: { description: "Done.", ...(contract.status !== 204 && { content }) },
+    [contract.status]: done(contract.status),
+    ...(contract.otherStatus && { [contract.otherStatus]: done(contract.otherStatus) }),
     "400": refused("The request is not acceptable; `errors` name each place."),
     ...(auth !== "none" && auth !== "invitation" && { "401": refused("No valid token.") }),
     ...(auth === "user" && { "403": refused("Not for your role.") }),

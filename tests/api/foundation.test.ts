@@ -460,6 +460,10 @@ describe("the description", () => {
     expect(patch["x-roles"].client_manager.fields).not.toContain("ingest_tokens");
     expect(patch.requestBody.content["application/json"].schema.additionalProperties).toBe(false);
     expect(patch.responses["409"].description).toContain("version_conflict");
+    const successes = (path: string): readonly string[] =>
+      Object.keys(body.paths[path].post.responses).filter((code) => code.startsWith("2"));
+    expect(successes("/api/rules/{id}/backfill")).toEqual(["200", "202"]);
+    expect(successes("/api/clients/{id}/relo-budgets")).toEqual(["200", "201"]);
     expect(body.paths["/api/audit"].get.parameters.map(({ name }: { name: string }) => name)).toEqual(
       expect.arrayContaining(["actor", "from", "sort", "limit", "cursor", "format"]),
     );

@@ -20,6 +20,8 @@ export interface Contract<
   readonly body: Body;
   readonly answers: Answers;
   readonly status: 200 | 201 | 202 | 204;
+  /** Another status of success with the same shape, e.g. 200 where what is saved was there before. */
+  readonly otherStatus?: 200 | 202;
   /** Of a list: its rows by role, how they may be sorted, and its file as CSV. */
   readonly list?: ListShape;
   /** `Idempotency-Key` is honoured. */
@@ -58,7 +60,7 @@ type Given<Params extends z.ZodType, Query extends z.ZodType, Body extends z.Zod
   Contract,
   "route" | "summary" | "answers"
 > &
-  Partial<Pick<Contract, "status" | "isIdempotent" | "conflicts" | "isHeavy" | "mostKeys">> & {
+  Partial<Pick<Contract, "status" | "otherStatus" | "isIdempotent" | "conflicts" | "isHeavy" | "mostKeys">> & {
     readonly params?: Params;
     readonly query?: Query;
     readonly body?: Body;

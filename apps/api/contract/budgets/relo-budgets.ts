@@ -54,6 +54,7 @@ export const saveBudget = contract({
   }),
   answers: row,
   status: 201,
+  otherStatus: 200,
   isIdempotent: true,
   conflicts: ["version_conflict", "client_archived", "month_closed"],
 });

@@ -68,6 +68,7 @@ export const savePartnerContract = contract({
       .describe("settled conversions of its days, which keep what they earned"),
   }),
   status: 201,
+  otherStatus: 200,
   isIdempotent: true,
   conflicts: ["version_conflict", "partner_archived", "client_archived", "month_closed", "month_approved"],
 });

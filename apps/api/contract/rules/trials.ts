@@ -76,6 +76,7 @@ export const backfillRule = contract({
   params: ofId,
   body: backfillBody,
   answers: z.object({ ...z.object(found).partial().shape, ok: z.literal(true), job_id: z.string().nullable() }),
+  otherStatus: 202,
   isIdempotent: true,
   isHeavy: true,
   conflicts: ["version_conflict", "client_archived"],

@@ -20,7 +20,7 @@ export interface Contract<
   readonly body: Body;
   readonly answers: Answers;
   readonly status: 200 | 201 | 202 | 204;
-  /** Another status of success with the same shape, e.g. 200 where what is saved was there before. */
+  /** Another status of success, of the same shape: 200 where what is saved was there before. */
   readonly otherStatus?: 200 | 202;
   /** Of a list: its rows by role, how they may be sorted, and its file as CSV. */
   readonly list?: ListShape;

@@ -23,6 +23,7 @@ export const userRows = ({ role, status, q }: UserFilter): RowsQuery => ({
     bound_at: sql`bound_at`,
     last_seen_at: sql`last_seen_at`,
     created_at: sql`created_at`,
+    updated_at: sql`updated_at`,
     version: sql`version`,
   },
   from: sql`users`,

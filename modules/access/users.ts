@@ -29,6 +29,7 @@ export interface ListedUser extends User {
   /** Of its newest request, to the hour. */
   readonly last_seen_at: number | null;
   readonly created_at: number;
+  readonly updated_at: number;
   readonly version: number;
 }
 /** What a good token says of its owner. */
@@ -69,7 +70,7 @@ export const asUsers = async <T>(tx: Transaction, work: (tx: Transaction) => Pro
 
 const columns = sql`user_id, email, name, role, partner_id, client_ids, locale`;
 const listed = sql`${columns}, case when removed_at is null then 'active' else 'disabled' end as status, bound_at,
-  last_seen_at, created_at, version`;
+  last_seen_at, created_at, updated_at, version`;
 
 /**
  * The user of an identity; undefined when it is bound to none and cannot be. The first login binds

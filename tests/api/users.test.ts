@@ -28,6 +28,7 @@ describe("a user", () => {
       ...{ id: expect.any(Number), email, name: "Vera", role: "viewer", client_ids: [], partner_id: null },
       ...{ status: "active", locale: "en", bound_at: null, last_seen_at: null, version: 1 },
       created_at: expect.stringMatching(/^\d{4}-.*Z$/),
+      updated_at: expect.stringMatching(/^\d{4}-.*Z$/),
     });
     expect((await create(body, { "idempotency-key": email })).body).toEqual(user);
     const again = await create(body);

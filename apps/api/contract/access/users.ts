@@ -23,6 +23,7 @@ const user = z.object({
   bound_at: time.nullable().describe("first login; null: none yet"),
   last_seen_at: time.nullable().describe("to the hour"),
   created_at: time,
+  updated_at: time,
   version: z.int(),
 });
 

@@ -7,6 +7,7 @@ import { readJson, type Secrets } from "../../infra/embedded/home.ts";
 import { secretsIn, variables } from "../../infra/runtime/environment.ts";
 import { type Keyring, keyringOf } from "../../infra/runtime/keyring.ts";
 import type { ControlAddress } from "../../infra/runtime/stack-control.ts";
+import type { Demo } from "../../modules/installation/seed.ts";
 import type { AdminAccess } from "../../modules/installation/steps.ts";
 
 /** What `npm start` writes to `.tributary/run.json` (mode 0600). */
@@ -24,23 +25,7 @@ export interface Run {
   };
   /** Where the process that started all this answers. */
   readonly control?: ControlAddress;
-  readonly demo?: {
-    readonly clients: readonly {
-      readonly id: number;
-      readonly slug: string;
-      readonly ingest_token: string;
-      readonly hmac_secret: string;
-    }[];
-    readonly admin_token: string;
-    readonly service_token: string;
-    readonly users: readonly { readonly email: string; readonly role: string }[];
-    readonly links: readonly {
-      readonly code: string;
-      readonly link_id: number;
-      readonly client_id: number;
-      readonly partner_id: number;
-    }[];
-  };
+  readonly demo?: Demo;
 }
 export interface Addresses {
   readonly brokers: string;

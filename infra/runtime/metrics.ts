@@ -1,23 +1,12 @@
 // The closed set of metrics, in one registry an app; counted once a batch, after its commit.
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
 import type { UnixMs } from "../../stream/flow.ts";
-import type { BatchCounts } from "../../stream/messages.ts";
+import type { BatchCounts, WriteCounts } from "../../stream/messages.ts";
 
 export interface MetricsSettings {
   readonly app: string;
   readonly version: string;
   readonly commit: string;
-}
-
-/** One write of a sink: `receivedAt` of its events, from which the age is taken. */
-export interface WriteCounts {
-  readonly sink: string;
-  readonly table: string;
-  readonly rows: number;
-  readonly rejected: number;
-  readonly withheld?: number;
-  readonly seconds: number;
-  readonly receivedAt: readonly UnixMs[];
 }
 
 export interface RequestCounts {

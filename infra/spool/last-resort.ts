@@ -7,7 +7,16 @@ import type { UnixMs } from "../../stream/flow.ts";
 import type { OutputMessage } from "../../stream/messages.ts";
 import { ObjectMissing, type Objects } from "../objects/objects.ts";
 import { within } from "../runtime/timing/within.ts";
-import { headFrame, payloadAt, readHead, recordFrame, recordsFrom, type Schemas, sizeOf } from "./spool-format.ts";
+import {
+  firstWithin,
+  headFrame,
+  payloadAt,
+  readHead,
+  recordFrame,
+  recordsFrom,
+  type Schemas,
+  sizeOf,
+} from "./spool-format.ts";
 
 /** Sends messages to the log in order; rejects when it did not take all of them. */
 export type Send = (messages: readonly OutputMessage[], schemas: Schemas) => Promise<void>;
@@ -116,14 +125,7 @@ export const openLastResort = (settings: {
   const write = async (): Promise<void> => {
     await new Promise(setImmediate);
     while (queue.length > 0) {
-      let taken = 0;
-      for (
-        let bytes = 0;
-        taken < queue.length && (taken === 0 || bytes + queue[taken]!.frame.length <= GROUP_BYTES);
-        taken += 1
-      )
-        bytes += queue[taken]!.frame.length;
-      await writeGroup(queue.splice(0, taken));
+      await writeGroup(queue.splice(0, firstWithin(queue, GROUP_BYTES)));
     }
     isWriting = false;
   };

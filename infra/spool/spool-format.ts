@@ -36,6 +36,17 @@ export const headFrame = (schemas: Schemas): Buffer =>
 
 const bytesOf = (text: Buffer | string): Buffer => (typeof text === "string" ? Buffer.from(text) : text);
 
+/** How many of the first ones fit into `bytes` together; at least one. */
+export const firstWithin = (waiting: readonly { readonly frame: Buffer }[], bytes: number): number => {
+  let sum = waiting[0]?.frame.length ?? 0;
+  let count = 1;
+  while (count < waiting.length && sum + waiting[count]!.frame.length <= bytes) {
+    sum += waiting[count]!.frame.length;
+    count += 1;
+  }
+  return count;
+};
+
 /** Lengths of 4 bytes, -1 for null, in front of each part. */
 export const recordFrame = ({ at, label, messages }: SpoolRecord): Buffer => {
   const parts: (Buffer | null)[] = [Buffer.from(label)];

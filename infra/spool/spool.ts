@@ -7,7 +7,7 @@ import type { UnixMs } from "../../stream/flow.ts";
 import type { OutputMessage } from "../../stream/messages.ts";
 import { lockFile } from "../runtime/lock.ts";
 import { type OnTorn, readSome, type Segment, segmentsIn, syncFolder, writeAll } from "./spool-files.ts";
-import { headFrame, payloadAt, readRecord, recordFrame, type Schemas, sizeOf } from "./spool-format.ts";
+import { firstWithin, headFrame, payloadAt, readRecord, recordFrame, type Schemas, sizeOf } from "./spool-format.ts";
 import { type Mark, openMark } from "./spool-mark.ts";
 
 export interface SpoolSettings {
@@ -195,14 +195,7 @@ export const openSpool = async (settings: SpoolSettings): Promise<Spool> => {
     // After this turn of the loop, so that appends which arrived together share one sync.
     await new Promise(setImmediate);
     while (queue.length > 0) {
-      let taken = 0;
-      for (
-        let bytes = 0;
-        taken < queue.length && (taken === 0 || bytes + queue[taken]!.frame.length <= GROUP_BYTES);
-        taken += 1
-      )
-        bytes += queue[taken]!.frame.length;
-      await writeGroup(queue.splice(0, taken));
+      await writeGroup(queue.splice(0, firstWithin(queue, GROUP_BYTES)));
     }
     writing = undefined;
   };

@@ -28,6 +28,13 @@ const openContext = async (init = ""): Promise<void> => {
   page = await context.newPage();
   errors = pageErrors(page);
 };
+/** On a page with the script, whose view has arrived. */
+const visited = async (): Promise<void> => {
+  visit.page("/");
+  await openContext();
+  await page.goto(visit.site);
+  await visit.until("page_view");
+};
 beforeEach(() => {
   visit.reset();
 });
@@ -335,10 +342,7 @@ describe("a browser that refuses", () => {
 
 describe("no event of value is lost", () => {
   test("when the network goes and comes back", async () => {
-    visit.page("/");
-    await openContext();
-    await page.goto(visit.site);
-    await visit.until("page_view");
+    await visited();
     await context.setOffline(true);
     await svc("event", "purchase", PURCHASE);
     await svc("event", "wishlist", { sku: "x" });
@@ -351,10 +355,7 @@ describe("no event of value is lost", () => {
   });
 
   test("when the network goes, and the page with it", async () => {
-    visit.page("/");
-    await openContext();
-    await page.goto(visit.site);
-    await visit.until("page_view");
+    await visited();
     await context.setOffline(true);
     await svc("event", "purchase", PURCHASE);
     await svc("event", "wishlist", { sku: "x" });
@@ -367,10 +368,7 @@ describe("no event of value is lost", () => {
   });
 
   test("when the host is down for a while, or says so", async () => {
-    visit.page("/");
-    await openContext();
-    await page.goto(visit.site);
-    await visit.until("page_view");
+    await visited();
     visit.state.isDown = true;
     await svc("event", "purchase", PURCHASE);
     await page.waitForTimeout(300);
@@ -385,10 +383,7 @@ describe("no event of value is lost", () => {
   });
 
   test("when the tab is killed right after a purchase", async () => {
-    visit.page("/");
-    await openContext();
-    await page.goto(visit.site);
-    await visit.until("page_view");
+    await visited();
     const session = await context.newCDPSession(page);
     const call = `svc("event", "purchase", ${JSON.stringify(PURCHASE)})`;
     await session.send("Runtime.evaluate", { expression: call });
@@ -453,10 +448,7 @@ describe("a hostile page", () => {
   });
 
   test("with calls of any kind", async () => {
-    visit.page("/");
-    await openContext();
-    await page.goto(visit.site);
-    await visit.until("page_view");
+    await visited();
     await page.evaluate(`
       const round = {};
       round.self = round;

@@ -20,6 +20,8 @@ import { conflict } from "./processors/settle/conflict.ts";
 import { order } from "./processors/settle/memory/order.ts";
 import { settle } from "./processors/settle/settle.ts";
 import { topics } from "./topics.ts";
+import { appEventRows } from "./sinks/app-events/rows.ts";
+import { appEvents } from "./sinks/app-events/table.ts";
 import { archive } from "./sinks/archive/archive.ts";
 import { eventRows } from "./sinks/analytics/rows.ts";
 import { events } from "./sinks/analytics/table.ts";
@@ -71,6 +73,7 @@ export const pipeline = topology("tributary", deadLetters,
   sink({ name: "archive", from: topics.eventsRaw, into: archive }),
   sink({ name: "analytics", from: topics.eventsAttributed, rows: eventRows, into: events }),
   sink({ name: "product-sales", from: topics.eventsAttributed, rows: saleRows, into: productSales }),
+  sink({ name: "app-events", from: topics.eventsAttributed, rows: appEventRows, into: appEvents }),
   sink({ name: "identity", from: topics.eventsAttributed, rows: edgeRows, into: identityEdges }),
   sink({ name: "velocity", from: topics.eventsAttributed, rows: velocityRows, into: velocity }),
   sink({ name: "consent", from: topics.eventsAttributed, rows: consentRows, into: consentChanges }),

@@ -33,7 +33,7 @@ interface Part {
   readonly input: string;
   readonly groups: readonly { readonly args: string; readonly reads: string }[];
 }
-const ofEvents = "analytics,product-sales,identity,velocity,consent";
+const ofEvents = "analytics,product-sales,app-events,identity,velocity,consent";
 const parts: readonly Part[] = [
   {
     name: "chain",
@@ -63,9 +63,9 @@ const parts: readonly Part[] = [
 ];
 /** Readings of the log, and what belongs to the running installation: they begin empty. */
 const beginEmpty = [
-  ..."memory_ product_sales conversions ledger_ commissions money_days identity_edges rollup_marks".split(" "),
-  ..."consent_marks dead_letter replay group_ operation outbox stage_ probe incident alert ingest_path".split(" "),
-  ..."schema_migrations migrations".split(" "),
+  ..."memory_ product_sales app_events conversions ledger_ commissions money_days identity_edges".split(" "),
+  ..."rollup_marks consent_marks dead_letter replay group_ operation outbox stage_ probe incident alert".split(" "),
+  ..."ingest_path schema_migrations migrations".split(" "),
 ];
 const READY_MS = 90_000;
 const DONE_MS = 180_000;

@@ -39,7 +39,7 @@ export const apps: readonly App[] = [
     args: [
       "settle",
       "commission",
-      "analytics,product-sales,identity,velocity,consent",
+      "analytics,product-sales,app-events,identity,velocity,consent",
       "conversions",
       "ledger",
       "archive",

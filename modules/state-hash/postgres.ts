@@ -2,6 +2,7 @@
 import type { Pool, PoolClient } from "pg";
 import type { DeclaredTable } from "../../infra/postgres/columns.ts";
 import { named, transaction } from "../../infra/postgres/sql.ts";
+import { appEvents } from "../../sinks/app-events/table.ts";
 import { conversions } from "../../sinks/conversions/table.ts";
 import { identityEdges } from "../../sinks/identity/table.ts";
 import { commissions, ledger, ledgerLines } from "../../sinks/ledger/table.ts";
@@ -24,6 +25,7 @@ export interface TableHash {
  */
 export const hashedTables: readonly DeclaredTable[] = [
   productSales,
+  appEvents,
   conversions,
   ledger,
   ledgerLines,

@@ -10,6 +10,7 @@ import {
   uuid,
   type WrittenRow,
 } from "../../infra/postgres/columns.ts";
+import { creditColumns } from "../credit.ts";
 import { postgresTable } from "../stores/postgres.ts";
 
 const saleColumns = {
@@ -26,12 +27,7 @@ const saleColumns = {
   currency: nullable(text),
   occurred_at: time,
   did: text,
-  credit_status: text,
-  credit_reason: nullable(text),
-  partner_id: nullable(int),
-  campaign_id: nullable(int),
-  fraud_band: text,
-  merged_into: nullable(uuid),
+  ...creditColumns,
   /** What was given back of a sale; null: settled before this was kept. */
   refunded_minor: nullable(bigint),
 };

@@ -9,6 +9,8 @@ import { classify } from "../../infra/runtime/errors.ts";
 import type { Conversion, EventAttributed, LedgerEntry } from "../../schemas/generated.ts";
 import { eventRows } from "../../sinks/analytics/rows.ts";
 import { events, storedEventColumns } from "../../sinks/analytics/table.ts";
+import { appEventRows } from "../../sinks/app-events/rows.ts";
+import { appEvents } from "../../sinks/app-events/table.ts";
 import { consentRows } from "../../sinks/consent/rows.ts";
 import { consentChanges, consentColumns } from "../../sinks/consent/table.ts";
 import { conversionRows } from "../../sinks/conversions/rows.ts";
@@ -102,6 +104,14 @@ const attributedHistory = (client_id: number): readonly EventAttributed[] => [
     { version: 3, credit: clickCredit({ partner_id: 22 }) },
   ),
   attributed({ client_id, event_id: uuid(4), order_id: "o2", value_minor: 9_223_372_036_854_775_807n }),
+];
+/** An install that gets its credit later, an order of the app with a second copy, a named event. */
+const appHistory = (client_id: number): readonly EventAttributed[] => [
+  attributed({ client_id, event_id: uuid(1), t: "install", order_id: null, value_minor: null, currency: null }),
+  attributed({ client_id, event_id: uuid(2), t: "ext_purchase", source: "pull", sale_hash: "a".repeat(64) }),
+  attributed({ client_id, event_id: uuid(3), t: "ext_purchase" }, { merged_into: uuid(2) }),
+  attributed({ client_id, event_id: uuid(4), t: "custom", custom_name: "ext_subscription_started" }),
+  attributed({ client_id, event_id: uuid(1), t: "install" }, { version: 2, credit: clickCredit() }),
 ];
 const conversionHistory = (client_id: number): readonly Conversion[] => [
   conversion({ client_id, conversion_id: "cnv_1", change_id: "a" }),
@@ -219,6 +229,13 @@ const cases: readonly Case<any, any>[] = [
     rows: saleRows,
     history: attributedHistory,
     content: inPostgres("product_sales"),
+  },
+  {
+    topic: topics.eventsAttributed,
+    table: appEvents,
+    rows: appEventRows,
+    history: appHistory,
+    content: inPostgres("app_events"),
   },
   {
     topic: topics.eventsAttributed,
@@ -462,7 +479,7 @@ test("a second content under a version of a conversion is refused", async () => 
 });
 
 test("every table of the sinks forces row-level security, and a transaction without tenants sees nothing", async () => {
-  const names = ["product_sales", "conversions", "ledger_entries", "ledger_lines", "commissions"];
+  const names = ["product_sales", "app_events", "conversions", "ledger_entries", "ledger_lines", "commissions"];
   const { rows } = await admin.query(
     "select relname from pg_class where relname = any ($1) and relrowsecurity and relforcerowsecurity",
     [names],

@@ -44,7 +44,8 @@ beforeAll(async () => {
   // Twenty devices refuse what they were seen to do, and ten of them agree again.
   const refusals = Array.from({ length: 20 }, (_, n) => choice(n, 0, 1));
   const consents = Array.from({ length: 10 }, (_, n) => choice(n, 0xff, 2));
-  expect((await post(product.ingestUrl, tokens[0]!, [...refusals, ...consents])).accepted).toBe(30);
+  const installs = Array.from({ length: 40 }, (_, n) => install(n));
+  expect((await post(product.ingestUrl, tokens[0]!, [...refusals, ...consents, ...installs])).accepted).toBe(70);
   await settled();
 });
 afterAll(async () => {
@@ -59,6 +60,14 @@ const choice = (device: number, mask: number, order: number) => ({
   cid: clientId,
   did: `replayed-device-${device}`,
   props: { mask },
+});
+const install = (device: number) => ({
+  event_id: `install-${device}`,
+  t: "install",
+  ts: Date.now() - 10_000,
+  cid: clientId,
+  did: `replayed-device-${device}`,
+  props: {},
 });
 /** What is stored and not shown, because its device refused. */
 const hidden = async (): Promise<number> => {
@@ -111,6 +120,7 @@ test("a replay of 1, 6 and 48 hours changes nothing, and says exactly what it wr
       "rollup_dimensions",
       "consent_changes",
       "product_sales",
+      "app_events",
       "conversions",
       "ledger_entries",
       "ledger_lines",
@@ -157,6 +167,7 @@ test("rows that were deleted, a dropped partition and an emptied Redis are as be
   await owner.query("set session_replication_role = replica");
   for (const table of ["product_sales", "conversions", "ledger_lines", "commissions"])
     await owner.query(`delete from ${table} where abs(hashtextextended(${table}::text, $1)) % 20 = 0`, [seed]);
+  await owner.query("delete from app_events");
   const lost = differingTables(before, await stateHash(pool, clickhouse));
   expect(lost).toEqual(
     expect.arrayContaining([
@@ -166,6 +177,7 @@ test("rows that were deleted, a dropped partition and an emptied Redis are as be
       "clickhouse.rollup_dimensions",
       "clickhouse.consent_changes",
       "postgres.product_sales",
+      "postgres.app_events",
       "postgres.conversions",
     ]),
   );
@@ -262,7 +274,7 @@ test("what an erased person did does not come back, and everything else does", a
   });
   await clickhouse.command({ query: "truncate table events" });
   await clickhouse.command({ query: "truncate table rollups" });
-  for (const table of ["product_sales", "identity_edges"]) await owner.query(`delete from ${table}`);
+  for (const table of ["product_sales", "app_events", "identity_edges"]) await owner.query(`delete from ${table}`);
   await owner.query("delete from conversions where customer = $1", [did]);
   const report = await replayed(6);
   expect(records).toBeGreaterThan(0);
@@ -280,6 +292,7 @@ test("what an erased person did does not come back, and everything else does", a
   expect([Number(left!.gone), Number(left!.there)]).toEqual([0, others.size]);
   for (const [table, column] of [
     ["product_sales", "did"],
+    ["app_events", "did"],
     ["conversions", "customer"],
   ])
     expect(await product.rows(`select 1 from ${table} where ${column} = '${did}'`)).toEqual([]);

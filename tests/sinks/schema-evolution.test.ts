@@ -32,14 +32,18 @@ const samples = new Map<AnyTopic, unknown>([
   [topics.conversions, conversion()],
   [topics.ledgerEntries, entry()],
 ]);
-/** The sink of choices writes nothing of a sale. */
-const chosen = attributed(choice({}, 0x01), samples.get(topics.eventsAttributed) as EventAttributed);
+const sale = samples.get(topics.eventsAttributed) as EventAttributed;
+/** Of sinks that write nothing of a sale. */
+const ofSink: Readonly<Record<string, EventAttributed>> = {
+  consent: attributed(choice({}, 0x01), sale),
+  "app-events": { ...sale, event: { ...sale.event, t: "ext_purchase" } },
+};
 
 const sinks = pipeline.nodes.filter((node): node is AnySink => node.is === "sink" && writesRows(node));
 const cases = sinks.flatMap((sink) => recordsOf(sink.from).map((record) => ({ sink, record, name: sink.name })));
 
 test.each(cases)("$name writes the same rows when $record has one field more", ({ sink, record }) => {
-  const event = recorded(sink.from, sink.name === "consent" ? chosen : samples.get(sink.from));
+  const event = recorded(sink.from, ofSink[sink.name] ?? samples.get(sink.from));
   const later = laterRelease(sink.from, record);
   const rows = sink.rows(event);
   expect(rows.length).toBeGreaterThan(0);

@@ -12,7 +12,7 @@ import { between, type Fault, pause, pick, type Scene } from "./fault.ts";
 
 const JOIN_MS = 60_000;
 const groups = ["enrich,score,attribute", "settle", "commission"];
-const sinks = ["analytics,product-sales,identity,velocity,consent", "conversions", "ledger"];
+const sinks = ["analytics,product-sales,app-events,identity,velocity,consent", "conversions", "ledger"];
 const steps = ["after-decode", "after-fold", "after-remember", "after-produce", "after-commit"];
 const sinkSteps = ["before-write", "after-write", "after-commit"];
 

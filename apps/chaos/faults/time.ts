@@ -111,13 +111,13 @@ const rows = lost("rows deleted and replayed", async ({ target, random }) => {
   try {
     // Past the triggers that would refuse it: this is the hand of an accident.
     await connection.query("set session_replication_role = replica");
-    for (const table of ["product_sales", "conversions", "ledger_lines", "commissions"])
+    for (const table of ["product_sales", "app_events", "conversions", "ledger_lines", "commissions"])
       await connection.query(`delete from ${table} where abs(hashtextextended(${table}::text, ${seed})) % 20 = 0`);
     await connection.query("set session_replication_role = origin");
   } finally {
     connection.release();
   }
-  return "every twentieth row of five tables";
+  return "every twentieth row of six tables";
 });
 const emptied = lost("all tables emptied and replayed", async ({ target }) => {
   for (const table of ["events", "rollups", "rollup_dimensions", "receipts", "consent_changes"])
@@ -127,6 +127,7 @@ const emptied = lost("all tables emptied and replayed", async ({ target }) => {
     await connection.query("set session_replication_role = replica");
     for (const table of [
       "product_sales",
+      "app_events",
       "conversions",
       "ledger_lines",
       "ledger_entries",
@@ -139,7 +140,7 @@ const emptied = lost("all tables emptied and replayed", async ({ target }) => {
   } finally {
     connection.release();
   }
-  return "every row of ten tables and all of Redis";
+  return "every row of eleven tables and all of Redis";
 });
 
 /**

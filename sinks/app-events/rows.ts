@@ -1,0 +1,30 @@
+// An install or an ext_* event, attributed or not, as a row.
+import type { EventAttributed } from "../../schemas/generated.ts";
+import type { Recorded } from "../../stream/flow.ts";
+import { creditOf } from "../credit.ts";
+import type { AppEventRow } from "./table.ts";
+
+/** One row for an install, an ext_purchase and each custom event `ext_*`; none for any other. */
+export const appEventRows = ({ at, data }: Recorded<EventAttributed>): readonly AppEventRow[] => {
+  const { event, version } = data;
+  const type = event.t === "install" ? event.t : (event.custom_name ?? event.t);
+  if (event.t !== "install" && !type.startsWith("ext_")) return [];
+  return [
+    {
+      client_id: event.client_id,
+      event_id: event.event_id,
+      version,
+      event_type: type,
+      source: event.source,
+      occurred_at: at,
+      did: event.did,
+      ...creditOf(data),
+      order_id: event.order_id,
+      product_id: event.product_id,
+      segment: event.product_line,
+      value_minor: event.value_minor?.toString() ?? null,
+      currency: event.currency,
+      sale_hash: event.sale_hash,
+    },
+  ];
+};

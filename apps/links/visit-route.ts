@@ -64,7 +64,7 @@ export const visitRoute = (parts: VisitParts): DirectRoute => {
       GET: async (visit) => {
         const began = performance.now();
         let accepted = 0;
-        visit.response.once("close", () => {
+        visit.response.on("close", () => {
           const seconds = (performance.now() - began) / 1_000;
           const { statusCode: status } = visit.response;
           parts.count({ edge: edge.name, status, seconds, accepted, refused: new Map() });

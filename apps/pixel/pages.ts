@@ -1,5 +1,6 @@
 // Which page a request comes from, whether the client lets it, and what its browser may read and
 // keep. All of it is as a browser says it: outside of browsers it can be forged.
+import { memo } from "../../domain/memo.ts";
 import { cookiesIn, setCookie, sharedDomain } from "../../infra/http/direct/cookies.ts";
 import type { Visit } from "../../infra/http/direct/direct-host.ts";
 import { isAllowed } from "../../modules/pixel/pixel-config.ts";
@@ -7,10 +8,16 @@ import { isAllowed } from "../../modules/pixel/pixel-config.ts";
 /** The page's origin; null: it says none, or none that is one. */
 export const originOf = ({ request: { headers } }: Pick<Visit, "request">): string | null => {
   const given = headers.origin ?? headers.referer;
-  if (given === undefined || !URL.canParse(given)) return null;
+  return given === undefined ? null : pageOrigin(given);
+};
+
+/** The pages of a shop are few, and a URL is parsed twice to find that it is one. */
+const PAGES_REMEMBERED = 10_000;
+const pageOrigin = memo(PAGES_REMEMBERED, (given): string | null => {
+  if (!URL.canParse(given)) return null;
   const { protocol, origin } = new URL(given);
   return protocol === "https:" || protocol === "http:" ? origin : null;
-};
+});
 
 /** A client without a list takes every page; one with a list no page that is not known. */
 export const isPageAllowed = (origin: string | null, domains: readonly string[]): boolean =>
@@ -44,8 +51,9 @@ const COOKIE_VALUE = /^[A-Za-z0-9._~-]{1,256}$/;
  * for a page of the same site: for another one it would be a third party's.
  */
 export const deviceCookie = (visit: Visit, did: unknown): Readonly<Record<string, string>> => {
+  if (!isSameSite(visit)) return {};
   const origin = originOf(visit);
-  if (typeof did !== "string" || !COOKIE_VALUE.test(did) || origin === null || !isSameSite(visit)) return {};
+  if (typeof did !== "string" || !COOKIE_VALUE.test(did) || origin === null) return {};
   const { host, protocol } = new URL(origin);
   const domain = sharedDomain(visit.host, host);
   const cookie = { name: "_svc_did", value: did, maxAgeSec: YEAR_SEC, domain, isSecure: protocol === "https:" };

@@ -34,9 +34,14 @@ const SCRIPTS = ["/r.js", "/vitals.js", "/replay.js"] as const;
 
 export const routesOf = (parts: PixelRoutes): readonly DirectRoute[] => [
   ...SCRIPTS.map((path) => scriptRoute(path, parts.scripts[path])),
-  { path: "/e", methods: { GET: image(parts), POST: events(parts), OPTIONS: preflight("GET, HEAD, POST, OPTIONS") } },
+  {
+    path: "/e",
+    methods: { GET: image(parts), POST: events(parts), OPTIONS: preflight("GET, HEAD, POST, OPTIONS") },
+    // A problem can be read by the page as well.
+    headers: ANY_ORIGIN,
+  },
   { path: "/ping", methods: { GET: (visit) => send(visit, 204, { ...ANY_ORIGIN, "Timing-Allow-Origin": "*" }) } },
-  { path: "/config", methods: { GET: config(parts), OPTIONS: preflight("GET, HEAD, OPTIONS") } },
+  { path: "/config", methods: { GET: config(parts), OPTIONS: preflight("GET, HEAD, OPTIONS") }, headers: ANY_ORIGIN },
   { path: "/replay", methods: { POST: takeReplay(parts.replay), OPTIONS: preflight("POST, OPTIONS") } },
 ];
 
@@ -44,7 +49,6 @@ const events =
   ({ take, count, now }: PixelRoutes) =>
   async (visit: Visit): Promise<void> => {
     const done = counted(visit, count);
-    allowAnyOrigin(visit);
     const sentBy = { address: visit.address };
     const taken = await withBody(visit.request, sentBy, (raw) => take(sentOf(visit, raw, now())), READ_BYTES).catch(
       (error: unknown) => {
@@ -85,7 +89,6 @@ const image =
 const config =
   ({ configOf }: PixelRoutes) =>
   (visit: Visit): void => {
-    allowAnyOrigin(visit);
     const [given, ...more] = new URLSearchParams(visit.query).getAll("cid");
     const clientId = more.length === 0 && /^[1-9]\d{0,9}$/.test(given ?? "") ? Number(given) : 0;
     const found = configOf(clientId);
@@ -107,10 +110,6 @@ const preflight =
     send(visit, 204, headers);
   };
 
-/** A problem that is thrown later can be read by the page as well. */
-const allowAnyOrigin = ({ response }: Visit): void =>
-  void response.setHeader("Access-Control-Allow-Origin", ANY_ORIGIN["Access-Control-Allow-Origin"]);
-
 const sentOf = (visit: Visit, raw: Buffer, receivedAt: number): Sent => {
   const arrival: Arrival = {
     receivedAt,
@@ -125,7 +124,7 @@ const sentOf = (visit: Visit, raw: Buffer, receivedAt: number): Sent => {
 const counted = ({ response }: Visit, count: PixelRoutes["count"]) => {
   const began = performance.now();
   let taken: Pick<TakenEvents, "accepted" | "refused"> = { accepted: 0, refused: new Map() };
-  response.once("close", () => {
+  response.on("close", () => {
     const seconds = (performance.now() - began) / 1_000;
     count({ edge: "pixel", status: response.statusCode, seconds, accepted: taken.accepted, refused: taken.refused });
   });

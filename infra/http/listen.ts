@@ -51,11 +51,17 @@ export const listen = async (answer: RequestListener, settings: ListenSettings):
     connectionsCheckingInterval: LOOK_MS,
   };
   let isClosing = false;
-  const { began, refuse } = refusals();
+  const { began, ended, refuse } = refusals();
   const listener: RequestListener = (request, response) => {
     if (isClosing) response.setHeader("Connection", "close");
-    connections.began(request, response);
-    if (began(request, response)) answer(request, response);
+    const connection = connections.began(request);
+    const isTaken = began(request, response);
+    // It is emitted once; `once` would cost a listener around the listener.
+    response.on("close", () => {
+      connections.ended(connection);
+      if (isTaken) ended(request, response);
+    });
+    if (isTaken) answer(request, response);
   };
   const server = httpServer(limits, listener, settings.tls);
   server.maxConnections = MAX_CONNECTIONS;
@@ -84,6 +90,12 @@ export const listen = async (answer: RequestListener, settings: ListenSettings):
   };
 };
 
+interface Connection {
+  readonly socket: Socket;
+  requests: number;
+  since: number;
+}
+
 /**
  * A connection on which no request has come is none of Node's idle ones, and one that is answered
  * while the port closes stays open: the port would wait for either as long as its other side likes.
@@ -91,21 +103,26 @@ export const listen = async (answer: RequestListener, settings: ListenSettings):
  */
 const openConnections = (server: Server) => {
   const peerOf = ({ remoteAddress, remotePort }: Socket): string => `${remoteAddress} ${remotePort}`;
-  const open = new Map<string, { readonly socket: Socket; requests: number; since: number }>();
+  const open = new Map<string, Connection>();
+  /** By the socket of the requests. */
+  const known = new WeakMap<Socket, Connection>();
   server.on("connection", (socket: Socket) => {
     const peer = peerOf(socket);
     open.set(peer, { socket, requests: 0, since: performance.now() });
     socket.once("close", () => open.delete(peer));
   });
   return {
-    began: ({ socket }: IncomingMessage, response: ServerResponse): void => {
-      const connection = open.get(peerOf(socket));
-      if (connection === undefined) return;
+    began: ({ socket }: IncomingMessage): Connection | undefined => {
+      const connection = known.get(socket) ?? open.get(peerOf(socket));
+      if (connection === undefined) return undefined;
+      known.set(socket, connection);
       connection.requests += 1;
-      response.once("close", () => {
-        connection.requests -= 1;
-        connection.since = performance.now();
-      });
+      return connection;
+    },
+    ended: (connection: Connection | undefined): void => {
+      if (connection === undefined) return;
+      connection.requests -= 1;
+      connection.since = performance.now();
     },
     /** Those that have waited for a request for a second: one may be on its way. */
     cutIdle: (): void => {
@@ -196,11 +213,11 @@ const refusals = () => {
       underWay.set(socket, open.set(response, request));
       if (request.headers["transfer-encoding"] !== undefined)
         response.prependOnceListener("finish", () => boundRest(request));
-      response.once("close", () => {
-        open.delete(response);
-        if (last.has(socket)) endOnceAnswered(socket);
-      });
       return true;
+    },
+    ended: ({ socket }: IncomingMessage, response: ServerResponse): void => {
+      underWay.get(socket)?.delete(response);
+      if (last.has(socket)) endOnceAnswered(socket);
     },
     refuse: (socket: Socket): void => end(socket, BAD_REQUEST),
   };

@@ -1,4 +1,5 @@
 // By what a sender is counted where it has no credential.
+import { isIPv4 } from "node:net";
 import ipaddr from "ipaddr.js";
 
 /**
@@ -6,6 +7,8 @@ import ipaddr from "ipaddr.js";
  * An IPv4 address written as IPv6 is that IPv4 address; what is no address stays as it is.
  */
 export const senderOf = (address: string): string => {
+  // The usual one, which has one spelling alone.
+  if (isIPv4(address)) return address;
   if (!ipaddr.isValid(address)) return address;
   const parsed = ipaddr.process(address);
   if (!(parsed instanceof ipaddr.IPv6)) return parsed.toString();

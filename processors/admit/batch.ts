@@ -52,9 +52,7 @@ export function* admitBatch(
   for (const event of body.events) yield event instanceof Unread ? event.refused : admitEvent(event, terms);
 }
 
-const termsOf = (body: BatchBody, arrival: Arrival, facts: BatchFacts): Terms => ({
-  ...requestTerms(body.texts, arrival, facts),
-  source: "batch",
-  isClientSide: facts.isClientSide,
-  batchId: facts.batchId ?? null,
-});
+const termsOf = ({ texts }: BatchBody, arrival: Arrival, facts: BatchFacts): Terms => {
+  const { isClientSide, batchId = null } = facts;
+  return requestTerms({ texts, source: "batch", isClientSide, batchId }, arrival, facts);
+};

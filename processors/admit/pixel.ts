@@ -3,7 +3,7 @@
 import { isUtf8 } from "node:buffer";
 import type { EventReceived } from "../../schemas/generated.ts";
 import { type Admission, type Arrival, BadBody } from "../../stream/flow.ts";
-import { admitEvent, type Terms } from "./event.ts";
+import { admitEvent } from "./event.ts";
 import { type RequestFacts, requestTerms } from "./request-terms.ts";
 import { type Texts, textsOf } from "./shape.ts";
 
@@ -50,8 +50,8 @@ export function* admitPixel(
   arrival: Arrival,
   facts: RequestFacts,
 ): Generator<Admission<EventReceived>, void> {
-  const terms: Terms = {
-    ...requestTerms(body.texts, arrival, facts),
+  const own = {
+    texts: body.texts,
     source: "pixel",
     // Every sender is a visitor's own device.
     isClientSide: true,
@@ -59,6 +59,7 @@ export function* admitPixel(
     takesAnyName: true,
     warnings: signalsOf(arrival),
   };
+  const terms = requestTerms(own, arrival, facts);
   for (const event of body.events)
     yield isObject(event) && NOT_OF_PAGES.has(String(event.t)) ? notOfPages(event) : admitEvent(event, terms);
 }

@@ -1,7 +1,13 @@
 // A host on node:http alone, for routes that are asked thousands of times a second. What holds for
 // every request is what openHost (infra/http/host.ts) does for the others.
 import { randomUUID } from "node:crypto";
-import type { IncomingMessage, OutgoingHttpHeaders, RequestListener, ServerResponse } from "node:http";
+import type {
+  IncomingMessage,
+  OutgoingHttpHeader,
+  OutgoingHttpHeaders,
+  RequestListener,
+  ServerResponse,
+} from "node:http";
 import type { TLSSocket } from "node:tls";
 import proxyaddr from "proxy-addr";
 import type { Log } from "../../runtime/log.ts";
@@ -25,8 +31,11 @@ export interface Visit {
   /** It came by https, to us or to a trusted proxy. */
   readonly isSecure: boolean;
   readonly requestId: string;
+  /** Headers that every answer of the route has. */
+  readonly always: FixedHeaders;
 }
 
+type FixedHeaders = Readonly<Record<string, string>>;
 type Handle = (visit: Visit) => Promise<void> | void;
 type Method = "GET" | "POST" | "OPTIONS";
 
@@ -35,6 +44,8 @@ export interface DirectRoute {
   readonly path: `/${string}`;
   /** HEAD is answered as GET, without the body. What they throw becomes an answer. */
   readonly methods: Readonly<Partial<Record<Method, Handle>>>;
+  /** Of every answer, problems too. */
+  readonly headers?: FixedHeaders;
 }
 
 export interface DirectSettings {
@@ -44,13 +55,14 @@ export interface DirectSettings {
 }
 
 /** Answers of these hosts are no pages: nothing in them may run or be framed. */
-const ALWAYS = {
-  "Cache-Control": "no-store",
-  "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
-  "Strict-Transport-Security": "max-age=31536000; includeSubDomains",
-  "X-Content-Type-Options": "nosniff",
-} as const;
+const ALWAYS = [
+  ["Cache-Control", "no-store"],
+  ["Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'"],
+  ["Strict-Transport-Security", "max-age=31536000; includeSubDomains"],
+  ["X-Content-Type-Options", "nosniff"],
+] as const;
 
+const none: FixedHeaders = {};
 const HOST = /^[A-Za-z0-9.-]{1,253}(?::\d{1,5})?$/;
 
 /** Paths without a route are 404, other methods 405; `OPTIONS` names those that there are. */
@@ -73,7 +85,8 @@ export const directHost = (
     const mark = url.indexOf("?");
     const path = mark === -1 ? url : url.slice(0, mark);
     const [route, rest] = find(path);
-    const visit = visitOf(request, response, { path, query: mark === -1 ? "" : url.slice(mark + 1), rest });
+    const query = mark === -1 ? "" : url.slice(mark + 1);
+    const visit = visitOf(request, response, { path, query, rest, always: route?.headers ?? none });
     try {
       const answered = handleOf(route, request.method)(visit);
       if (answered !== undefined) answered.catch((error: unknown) => answerProblem(visit, error, log));
@@ -91,19 +104,25 @@ export const headersOf =
     return Array.isArray(value) ? value[0] : value;
   };
 
-/** A header of the answer stands before one that every answer has. */
+/**
+ * A header of the answer stands before one of its route, and that one before those of all answers.
+ * Written at once: Node checks and keeps each that is set before.
+ */
 export const send = (
-  { response, requestId }: Visit,
+  { response, requestId, always }: Visit,
   status: number,
   headers: OutgoingHttpHeaders,
   body?: string | Buffer,
 ): void => {
   if (response.headersSent || response.destroyed) return;
-  const length = body === undefined ? (status === 204 ? {} : { "Content-Length": 0 }) : lengthOf(body);
-  response.writeHead(status, { "X-Request-Id": requestId, ...ALWAYS, ...length, ...headers }).end(body);
+  const head: OutgoingHttpHeader[] = ["X-Request-Id", requestId];
+  for (const [name, value] of ALWAYS) if (headers[name] === undefined) head.push(name, value);
+  for (const name in always) if (headers[name] === undefined) head.push(name, always[name]!);
+  if (body !== undefined) head.push("Content-Length", Buffer.byteLength(body));
+  else if (status !== 204) head.push("Content-Length", 0);
+  for (const name in headers) if (headers[name] !== undefined) head.push(name, headers[name]!);
+  response.writeHead(status, head).end(body);
 };
-
-const lengthOf = (body: string | Buffer) => ({ "Content-Length": Buffer.byteLength(body) });
 
 const handleOf = (route: DirectRoute | undefined, method = ""): Handle => {
   if (route === undefined) throw new Problem("not_found", "no such path on this host");
@@ -115,17 +134,25 @@ const handleOf = (route: DirectRoute | undefined, method = ""): Handle => {
   throw new Problem("method_not_allowed", `this path takes ${allowed}`, { headers: { Allow: allowed } });
 };
 
+type Place = Pick<Visit, "path" | "query" | "rest" | "always">;
+
 /** The addresses of proxies are looked at once, not with each request. */
 const visits = (trustedProxies: readonly string[]) => {
   const trust = proxyaddr.compile(trustedProxies);
   const isBehind = trustedProxies.length > 0;
-  return (request: IncomingMessage, response: ServerResponse, place: Pick<Visit, "path" | "query" | "rest">): Visit => {
+  return (request: IncomingMessage, response: ServerResponse, place: Place): Visit => {
     const { headers, socket } = request;
     const peer = socket.remoteAddress ?? "";
     const given = headers["x-request-id"];
     const forwarded = isBehind && trust(peer, 0) ? headers["x-forwarded-proto"] : undefined;
+    // Field by field: a spread with more fields behind it is a slow object (request-terms.ts).
     return {
-      ...{ request, response, ...place },
+      request,
+      response,
+      path: place.path,
+      query: place.query,
+      rest: place.rest,
+      always: place.always,
       host: headers.host !== undefined && HOST.test(headers.host) ? headers.host.toLowerCase() : "",
       address: isBehind ? proxyaddr(request, trust) : peer,
       isSecure: (socket as TLSSocket).encrypted || protocolIn(forwarded) === "https",

@@ -71,10 +71,8 @@ export const admitLead = (lead: SentLead, receivedAt: UnixMs, facts: RequestFact
   const email = hashedForm("email", lead.email);
   const phone = hashedForm("phone", lead.phone);
   const arrival = { receivedAt, sender: String(facts.clientId), address: null, header: () => undefined };
-  const terms = {
-    ...requestTerms({ mayBeBroken: false, mayHoldEmail: true }, arrival, facts),
-    ...{ source: "lead", isClientSide: false, batchId: null },
-  };
+  const texts = { mayBeBroken: false, mayHoldEmail: true };
+  const terms = requestTerms({ texts, source: "lead", isClientSide: false, batchId: null }, arrival, facts);
   const given = {
     event_id: id,
     t: "lead_submit",

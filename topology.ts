@@ -4,6 +4,7 @@ import { domainChange, leadReceived, referenceChange } from "./processors/admit/
 import { acceptsBatch, admitBatch } from "./processors/admit/batch.ts";
 import { acceptsVisit, admitVisit } from "./processors/admit/link.ts";
 import { acceptsPixel, admitPixel } from "./processors/admit/pixel.ts";
+import { acceptsUpload, admitUpload } from "./processors/admit/upload/upload.ts";
 import { attribute } from "./processors/attribute/attribute.ts";
 import { attributeFacts } from "./processors/attribute/facts.ts";
 import { journey } from "./processors/attribute/journey.ts";
@@ -54,6 +55,8 @@ export const pipeline = topology("tributary", deadLetters,
   edge({ name: "batch", on: "POST /ingest/batch", accepts: acceptsBatch, admit: admitBatch, to: topics.eventsRaw }),
   edge({ name: "link", on: "GET /c/:code", accepts: acceptsVisit, admit: admitVisit, to: topics.eventsRaw }),
   edge({ name: "pixel", on: "POST /e", accepts: acceptsPixel, admit: admitPixel, to: topics.eventsRaw }),
+  edge({ name: "upload", on: "PUT /upload/:client/:partner/:filename", accepts: acceptsUpload, admit: admitUpload,
+    to: topics.eventsRaw }),
   edge({ name: "lead", on: "table outbox", record: leadReceived, to: topics.eventsRaw }),
   edge({ name: "decisions", on: "decisions of people and jobs", record: decisionRecord, to: topics.claims }),
   edge({ name: "reference-changes", on: "table outbox", record: referenceChange, to: topics.referenceChanges }),

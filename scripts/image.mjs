@@ -3,7 +3,9 @@
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync } from "node:fs";
 import { dirname, join, normalize } from "node:path";
 
-const PROGRAMS = ["ingest", "links", "pixel", "worker", "keeper", "api", "cli"].map((app) => `apps/${app}/main.js`);
+const PROGRAMS = ["ingest", "links", "pixel", "upload", "worker", "keeper", "api", "cli"].map(
+  (app) => `apps/${app}/main.js`,
+);
 /** Folders whose files are found by listing them. */
 const LISTED = { "apps/ingest/edges.js": "apps/ingest/edges", "apps/api/routes.js": "apps/api/routes" };
 /** `imports` of package.json, without the condition that arms faults. */

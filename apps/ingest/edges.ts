@@ -4,7 +4,10 @@ import { readdirSync } from "node:fs";
 import { basename, extname } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { Request, Response } from "express";
+import type { Pool } from "pg";
+import type { Reference } from "../../domain/reference/reference.ts";
 import type { Verdict } from "../../infra/http/rate-limit.ts";
+import type { Objects } from "../../infra/objects/objects.ts";
 import type { RequestCounts } from "../../infra/runtime/metrics.ts";
 import type { Token } from "../../modules/access/tokens.ts";
 import type { EdgeFacts } from "../../modules/edges/facts.ts";
@@ -14,8 +17,17 @@ import type { AnyEdge } from "../../stream/flow.ts";
 import { edgesOf } from "../../stream/topology.ts";
 import { pipeline } from "../../topology.ts";
 
+export interface UploadPorts {
+  readonly authenticate: EdgeParts["authenticate"];
+  readonly pool: Pool;
+  readonly objects: Pick<Objects, "put">;
+  readonly reference: () => Reference | undefined;
+}
+
 export interface EdgeParts extends HostPorts {
   readonly authenticate: (request: Request, address: string) => Token;
+  /** Of uploads: what a partner sends, and where its files are kept. */
+  readonly uploads: UploadPorts;
   /** Of a key that may send `requestsAMinute`. */
   readonly limit: (key: string, requestsAMinute: number) => Promise<Verdict>;
   readonly facts: EdgeFacts;

@@ -59,6 +59,12 @@ const openRoutes = async (opening: Opening, opened: Opened): Promise<Routes> => 
   return {
     edges: await openEdges({
       authenticate,
+      uploads: {
+        authenticate: authenticator(stores.tokens, "upload"),
+        pool,
+        objects: way.objects,
+        reference: stores.reference.reference,
+      },
       limit: stores.rateLimit.take,
       facts: factsOf(edge.secrets.pepper, stores.reference.reference),
       wire: way.wire.wire,

@@ -25,6 +25,7 @@ export const apps: readonly App[] = [
   { name: "ingest-standby", module: "apps/ingest/main.js", login: "ingest", nodeArgs: SMALL },
   { name: "links", module: "apps/links/main.js", login: "ingest", nodeArgs: SMALL },
   { name: "pixel", module: "apps/pixel/main.js", login: "ingest", nodeArgs: SMALL },
+  { name: "upload", module: "apps/upload/main.js", login: "ingest", nodeArgs: SMALL },
   {
     name: "worker-chain",
     module: "apps/worker/main.js",

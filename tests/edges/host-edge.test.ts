@@ -103,7 +103,10 @@ test("what we give ourselves becomes one record of the edge's topic, the same ea
 
 test("every edge of the ingest host is served by the file of its name, at the path that it declares", async () => {
   const served = await openEdges({ wire: () => wire } as unknown as EdgeParts);
-  expect(served.map(({ name, on }) => `${name} ${on}`)).toEqual(["batch POST /ingest/batch"]);
+  expect(served.map(({ name, on }) => `${name} ${on}`)).toEqual([
+    "batch POST /ingest/batch",
+    "upload PUT /upload/:client/:partner/:filename",
+  ]);
   for (const { name, on } of edgesOf(pipeline))
-    expect(existsSync(`apps/ingest/edges/${name}.ts`), name).toBe(on.includes(" /ingest/"));
+    expect(existsSync(`apps/ingest/edges/${name}.ts`), name).toBe(/ \/(ingest|upload)\//.test(on));
 });

@@ -112,6 +112,7 @@ test.each([
   ["ingest", []],
   ["links", []],
   ["pixel", []],
+  ["upload", []],
   ["api", []],
   ["keeper", []],
   ["worker", ["enrich,score,attribute", "settle", "analytics", "archive"]],

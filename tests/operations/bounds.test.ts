@@ -38,6 +38,7 @@ const found = [...FOLDERS, "stream"].flatMap((folder) =>
 /** Lives as long as the process or what it has opened. */
 const lasting: Readonly<Record<string, string>> = {
   "apps/api/sales/named-sales.ts known": "the partners and campaigns of one request, 1,000",
+  "apps/ingest/edges/upload.ts underWay": "MOST_AT_ONCE uploads; gone when they end",
   "apps/ingest/routes/wal-replay.ts followed": "replays under way; our own ids; gone when one ends",
   "apps/keeper/schedules/moves.ts underWay": "3 moves of the log",
   "apps/keeper/schedules/nightly.ts passed": "clients that were inspected tonight, emptied each night",
@@ -109,6 +110,8 @@ const passing: ReadonlySet<string> = new Set([
   "modules/dead-letters/letter.ts byId",
   "modules/dead-letters/letter.ts bySubject",
   "modules/dead-letters/letter.ts changed",
+  "modules/imports/csv-head.ts ours",
+  "modules/imports/run-import.ts sums",
   "modules/reference/checks.ts active",
   "modules/reference/draft.ts segments",
   "modules/reference/writer.ts seen",

@@ -9,6 +9,7 @@ import { readConfig as ingestConfig } from "../../apps/ingest/config.ts";
 import { readConfig as keeperConfig } from "../../apps/keeper/config.ts";
 import { readConfig as linksConfig } from "../../apps/links/config.ts";
 import { readConfig as pixelConfig } from "../../apps/pixel/config.ts";
+import { readConfig as uploadConfig } from "../../apps/upload/config.ts";
 import { readConfig as workerConfig } from "../../apps/worker/config.ts";
 import { brokerSettings } from "../../infra/embedded/services/kafka.ts";
 import { appCommands } from "../../infra/embedded/services/redis.ts";
@@ -110,7 +111,7 @@ describe("docker-compose.yml", () => {
     const ports = services.flatMap(([, { ports = [] }]) => ports);
     for (const port of ports) expect(port).toMatch(/^127\.0\.0\.1:\d+:\d+$/);
     expect(new Set(ports.map((port) => port.split(":")[1])).size).toBe(ports.length);
-    expect(ports.length).toBe(14);
+    expect(ports.length).toBe(15);
   });
 
   test("Kafka names the port on which it is published", () => {
@@ -165,6 +166,7 @@ describe("docker-compose.yml", () => {
       worker: workerConfig,
       keeper: keeperConfig,
       links: linksConfig,
+      upload: uploadConfig,
       api: apiConfig,
     };
     for (const [name, { command, environment }] of hosted) {
@@ -309,7 +311,7 @@ describe("the Dockerfile", () => {
           else if (!/^(node:|#)/.test(target!) && !(name in dependencies)) missing.push(`${file}: ${target}`);
         }
       };
-      for (const app of ["ingest", "pixel", "worker", "keeper", "api", "cli"]) walk(`apps/${app}/main.ts`);
+      for (const app of ["ingest", "pixel", "upload", "worker", "keeper", "api", "cli"]) walk(`apps/${app}/main.ts`);
       expect(seen.size).toBeGreaterThan(80);
       expect(missing).toEqual([]);
     },

@@ -7,6 +7,7 @@ import { readConfig as ingestConfig } from "../../apps/ingest/config.ts";
 import { readConfig as keeperConfig } from "../../apps/keeper/config.ts";
 import { readConfig as linksConfig } from "../../apps/links/config.ts";
 import { readConfig as pixelConfig } from "../../apps/pixel/config.ts";
+import { readConfig as uploadConfig } from "../../apps/upload/config.ts";
 import { readConfig as workerConfig } from "../../apps/worker/config.ts";
 import { type Ops, openOps } from "../../infra/http/app/side-port.ts";
 import { openMetrics } from "../../infra/runtime/metrics.ts";
@@ -29,6 +30,7 @@ const configs = {
   ingest: ingestConfig,
   links: linksConfig,
   pixel: pixelConfig,
+  upload: uploadConfig,
   worker: workerConfig,
   keeper: keeperConfig,
   api: apiConfig,

@@ -11,6 +11,7 @@ import { openEdges } from "../../apps/ingest/edges.ts";
 import { ingestApp } from "../../apps/ingest/server.ts";
 import { visitRoute } from "../../apps/links/visit-route.ts";
 import { routesOf as pixelRoutes } from "../../apps/pixel/routes.ts";
+import { uploadApp } from "../../apps/upload/server.ts";
 import type { DirectRoute } from "../../infra/http/direct/direct-host.ts";
 import { roles } from "../../modules/access/users.ts";
 
@@ -39,6 +40,7 @@ const hosts: Readonly<Record<string, Express>> = {
     [],
     {} as never,
   ),
+  upload: uploadApp({} as never, [], {} as never),
 };
 /** The hosts on node:http alone. */
 const direct: Readonly<Record<string, readonly DirectRoute[]>> = {

@@ -53,7 +53,7 @@ test("holds no embedded server, no fault, no test and none of their packages", (
     expect(existsSync(join(tree, "node_modules", name)), name).toBe(false);
 });
 
-test.each(["ingest", "links", "pixel", "worker", "keeper", "api"])(
+test.each(["ingest", "links", "pixel", "upload", "worker", "keeper", "api"])(
   "%s starts from it as far as its configuration",
   async (app) => {
     const args = app === "worker" ? ["enrich,score,attribute"] : [];
@@ -69,7 +69,7 @@ test("the command line answers from it, and says that faults are not in it", asy
   expect([code, stderr]).toEqual([3, expect.stringContaining("the image holds no faults")]);
 });
 
-test.each(["ingest", "links", "pixel", "keeper", "api"])(
+test.each(["ingest", "links", "pixel", "upload", "keeper", "api"])(
   "%s lives from it while no server answers",
   async (app) => {
     const [port, opsPort, closed] = [await freePort(), await freePort(), await freePort()];

@@ -32,6 +32,7 @@ export const openEdgeHost = async (
       const token = { token_id: id, kind: "ingest" as const, client_id: clientId, partner_id: null };
       return { ...token, client_side: false, requests_a_minute: 100 };
     },
+    uploads: {} as never,
     limit: async () => ({ isAllowed: true, remaining: 1, resetMs: 0 }),
     facts: () => facts(),
     wire: () => wire,

@@ -1,0 +1,117 @@
+// PUT /upload/:client/:partner/:filename: a CSV file of a partner goes into object storage, piece
+// by piece; apps/upload makes events of its rows.
+import type { Request } from "express";
+import type { Partner, Reference } from "../../../domain/reference/reference.ts";
+import { Aborted, Problem, unavailable } from "../../../infra/http/problem.ts";
+import { Unavailable } from "../../../infra/runtime/errors.ts";
+import type { Token } from "../../../modules/access/tokens.ts";
+import { BadFile } from "../../../modules/imports/csv-head.ts";
+import { MOST_BYTES, storeFile } from "../../../modules/imports/import-file.ts";
+import { beginUpload, endUpload, queueUpload } from "../../../modules/imports/imports.ts";
+import type { OpenEdge, UploadPorts } from "../edges.ts";
+
+const FILENAME = /^(?!\.{1,2}$)[A-Za-z0-9._-]{1,200}$/;
+const CSV = /\.csv(\.gz)?$/i;
+/** Each holds a piece of 8 MiB. */
+const MOST_AT_ONCE = 8;
+const MOST_OF_PARTNER = 2;
+/** Without a byte for so long the sender is gone. */
+const SILENCE_MS = 60_000;
+
+export const open: OpenEdge = ({ uploads, count }) => {
+  const underWay = new Map<number, number>();
+  return async (request, response) => {
+    const began = performance.now();
+    response.once("close", () => {
+      const seconds = (performance.now() - began) / 1_000;
+      count({ edge: "upload", status: response.statusCode, seconds, accepted: 0, refused: new Map() });
+    });
+    const token = uploads.authenticate(request, request.ip ?? "");
+    const { clientId, partner } = ownerOf(request, token, uploads.reference());
+    checkFile(request);
+    const release = takePlace(underWay, partner.partner_id);
+    try {
+      response.status(201).json(await stored(request, uploads, clientId, partner));
+    } finally {
+      release();
+    }
+  };
+};
+
+const partOf = (request: Request, name: string): string => String(request.params[name]);
+
+/** Throws Problem 403 for the path of another partner, or of a client that is not its own. */
+const ownerOf = (request: Request, token: Token, reference: Reference | undefined) => {
+  if (reference === undefined) throw new Unavailable("the partners are not known here yet", 1);
+  const [client, partner] = [partOf(request, "client"), partOf(request, "partner")];
+  const now = Date.now();
+  const known = reference.at(now, now);
+  const own = known.partner(token.partner_id!);
+  const clientId = /^[1-9]\d{0,9}$/.test(client) ? Number(client) : reference.clientIdOf(client);
+  const isOwn = own !== undefined && (partner === String(own.partner_id) || partner === own.referral_code);
+  const isClients = clientId !== undefined && own?.client_ids.includes(clientId) === true;
+  if (!isOwn || !isClients || known.client(clientId)?.status === "archived")
+    throw new Problem("forbidden", "this token uploads for its own partner, to the clients of that partner");
+  return { clientId, partner: own };
+};
+
+const checkFile = (request: Request): void => {
+  const name = partOf(request, "filename");
+  if (!FILENAME.test(name) || !CSV.test(name))
+    throw new Problem("bad_request", "name the file with 1 to 200 of A-Z a-z 0-9 . _ - and .csv or .csv.gz at its end");
+  const encoding = request.headers["content-encoding"]?.toLowerCase() ?? "identity";
+  if (encoding !== "identity" && encoding !== "gzip")
+    throw new Problem("unsupported_media_type", "send the file plain, or gzipped once", {
+      headers: { "Accept-Encoding": "gzip" },
+    });
+  if (Number(request.headers["content-length"] ?? 0) > MOST_BYTES) throw tooLarge();
+};
+const tooLarge = (detail = `send at most ${MOST_BYTES} bytes, inflated`): Problem =>
+  new Problem("payload_too_large", detail, { headers: { Connection: "close" } });
+
+/** Throws Problem 503 or 429 while too many uploads are under way. */
+const takePlace = (underWay: Map<number, number>, partnerId: number): (() => void) => {
+  const own = underWay.get(partnerId) ?? 0;
+  const all = [...underWay.values()].reduce((sum, some) => sum + some, 0);
+  if (all >= MOST_AT_ONCE) throw unavailable("too many uploads are under way", 5);
+  if (own >= MOST_OF_PARTNER)
+    throw new Problem("rate_limited", `this partner has ${own} uploads under way: wait for their answers`, {
+      headers: { "Retry-After": "5" },
+    });
+  underWay.set(partnerId, own + 1);
+  return () => {
+    const left = underWay.get(partnerId)! - 1;
+    if (left > 0) underWay.set(partnerId, left);
+    else underWay.delete(partnerId);
+  };
+};
+
+const stored = async (request: Request, { pool, objects }: UploadPorts, clientId: number, partner: Partner) => {
+  const filename = partOf(request, "filename");
+  const isGzip = /\.gz$/i.test(filename) || request.headers["content-encoding"]?.toLowerCase() === "gzip";
+  const created_by = `partner:${partner.partner_id}`;
+  const wanted = { client_id: clientId, partner_id: partner.partner_id, filename, source: "put" as const, created_by };
+  const importId = await beginUpload(pool, wanted);
+  if (importId === undefined)
+    throw new Problem("rate_limited", "too many imports of this partner have not ended yet: send it later", {
+      headers: { "Retry-After": "5" },
+    });
+  request.setTimeout(SILENCE_MS, () => request.destroy());
+  try {
+    const file = await storeFile(objects, importId, request, isGzip);
+    if (file.bytes === 0) throw new BadFile("empty_file", "the file is empty: send a head and rows below it");
+    const same = await queueUpload(pool, importId, clientId, file);
+    return { import_id: importId, status: "queued", ...(same !== null && { same_file_as: same }) };
+  } catch (error) {
+    const isGone = request.destroyed && !request.complete;
+    const why = error instanceof BadFile ? error.message : isGone ? "the sender went away" : "it could not be stored";
+    // What is left of it, and of what cannot be ended now, goes with the importer's next round.
+    await endUpload(pool, importId, why).catch(() => undefined);
+    if (isGone) throw new Aborted(why);
+    if (error instanceof BadFile) throw problemOf(error);
+    throw error;
+  }
+};
+
+const problemOf = ({ code, message }: BadFile): Problem =>
+  code === "file_too_large" ? tooLarge(message) : new Problem("bad_request", message, { code });

@@ -1,0 +1,41 @@
+// The host of uploads: takes what is sent in parts, and makes events of the rows of every file.
+import { openApp, serve } from "../../infra/http/app/open-app.ts";
+import { need } from "../../infra/runtime/errors.ts";
+import type { Log } from "../../infra/runtime/log.ts";
+import { closing, type Scope } from "../../infra/runtime/scope.ts";
+import { openEdge } from "../../modules/edges/edge.ts";
+import { clientFactsOf } from "../../modules/edges/facts.ts";
+import { openImporter } from "../../modules/imports/importer.ts";
+import { openReference } from "../../modules/reference/reference.ts";
+import type { Config } from "./config.ts";
+import { uploadApp } from "./server.ts";
+
+/**
+ * What `run` of infra/runtime/scope.ts runs. Returns once it serves, which is at once: stores that
+ * are away make files wait, not fail.
+ */
+export const upload =
+  (config: Config, log: Log) =>
+  async (scope: Scope): Promise<void> => {
+    const opening = { scope, config, log };
+    const { metrics, ready, version, startedAt } = await openApp("upload", opening);
+    const edge = await openEdge({ ...opening, metrics, connections: 4 });
+    const { reference } = await scope.open("reference", () => {
+      const onError = (error: unknown) => log.warn("reference.not_refreshed", { error });
+      return closing(openReference(edge.pool, { onError }));
+    });
+    await scope.open("importer", () =>
+      openImporter({
+        pool: edge.pool,
+        objects: edge.way.objects,
+        wire: edge.way.wire.wire,
+        path: edge.way.path,
+        facts: clientFactsOf(edge.secrets.pepper, reference),
+        clock: Date.now,
+        log,
+      }),
+    );
+    const served = await serve(opening, uploadApp({ version, startedAt }, config.TRUSTED_PROXIES, log));
+    const clients = () => need(reference() !== undefined, "the clients are not known yet");
+    await ready({ ...edge.checks, clients }, served);
+  };

@@ -1,0 +1,92 @@
+// The edge of PUT /upload/:client/:partner/:filename: the rows of a CSV file become records of the
+// log, each answered for itself.
+import { uuidOf } from "../../../domain/ids.ts";
+import { orderIdOf } from "../../../domain/order-id.ts";
+import type { EventReceived } from "../../../schemas/generated.ts";
+import type { Admission, Arrival, Refusal } from "../../../stream/flow.ts";
+import { admitEvent, type Terms } from "../event.ts";
+import { Refused } from "../refuse.ts";
+import { type RequestFacts, requestTerms } from "../request-terms.ts";
+import { type Columns, givenEvent, type Row } from "./csv-row.ts";
+
+/** Some rows of a file, and what its head says about their cells. */
+export interface UploadBody {
+  readonly events: readonly Row[];
+  readonly columns: Columns;
+}
+export interface UploadFacts extends RequestFacts {
+  readonly importId: string;
+  /** Who gets the credit of a row that proves no click. */
+  readonly partnerId: number;
+  /** Sent by the partner itself: what takes money back is not its to say. */
+  readonly isPartners: boolean;
+}
+
+/** Rows as the importer reads them. */
+export const acceptsUpload = (body: unknown): UploadBody => body as UploadBody;
+
+/** Clicks are what links say; the client's own systems say what is refunded. */
+const NEVER: ReadonlySet<string> = new Set(["click", "click_filtered"]);
+/** A row of these types is one line of an order, however often and with whatever else it comes. */
+const SALES: ReadonlySet<string> = new Set(["purchase", "ext_purchase"]);
+
+/** Pure: the same row of the same client and partner is the same event, in whatever file. */
+export function* admitUpload(
+  { events, columns }: UploadBody,
+  arrival: Arrival,
+  facts: UploadFacts,
+): Generator<Admission<EventReceived>, void> {
+  // The reader has refused what is not UTF-8 or holds U+0000.
+  const texts = { mayBeBroken: false, mayHoldEmail: true };
+  const terms = requestTerms({ texts, source: "upload", isClientSide: false, batchId: null }, arrival, facts);
+  for (const row of events) yield admitted(row, columns, terms, facts);
+}
+
+const admitted = (row: Row, columns: Columns, terms: Terms, facts: UploadFacts): Admission<EventReceived> => {
+  try {
+    const { event, props } = givenEvent(row, columns);
+    const t = event.t as string;
+    if (NEVER.has(t) || (facts.isPartners && t === "refund")) return refused(notOfUploads);
+    const id = rowId({ ...event, ...props }, facts);
+    const sent = {
+      ...event,
+      cid: facts.clientId,
+      did: event.did ?? `${SALES.has(t) && props.order_id !== undefined ? "order" : "row"}:${props.order_id ?? id}`,
+      event_id: event.event_id ?? id,
+      props,
+    };
+    const found = admitEvent(sent, terms);
+    if (found.kind === "refused") return { ...found, refusal: { ...found.refusal, field: columnOf(found.refusal) } };
+    const sender_event_id = event.event_id === undefined ? null : found.data.sender_event_id;
+    const ours = { sender_event_id, partner_ref: String(facts.partnerId), import_id: facts.importId };
+    return { ...found, data: { ...found.data, ...ours } };
+  } catch (problem) {
+    if (problem instanceof Refused) return refused(problem.refusal);
+    throw problem;
+  }
+};
+
+const refused = (refusal: Refusal): Admission<EventReceived> => ({ kind: "refused", id: null, refusal });
+const notOfUploads: Refusal = {
+  code: "not_from_upload",
+  field: "t",
+  message: "uploads do not carry this type: refunds come from the client's own systems, clicks from links",
+  retryable: false,
+};
+
+/** In the words of the file. */
+const columnOf = ({ field }: Refusal): string | null => {
+  const name = field?.replace(/^props\./, "") ?? null;
+  if (name === "email") return "email_sha256";
+  return name !== null && ["amount", "price", "cart_value", "lead_value"].includes(name) ? "revenue" : name;
+};
+
+type Given = Readonly<Record<string, unknown>>;
+const rowId = (given: Given, { clientId, partnerId }: UploadFacts): string => {
+  const orderId = typeof given.order_id === "string" ? orderIdOf(given.order_id) : "";
+  const parts =
+    SALES.has(given.t as string) && orderId !== ""
+      ? ["order", orderId, String(given.product_id ?? "")]
+      : ["row", JSON.stringify(Object.entries(given).sort(([a], [b]) => (a < b ? -1 : 1)))];
+  return uuidOf("upload", clientId, partnerId, given.t as string, ...parts);
+};

@@ -1,0 +1,33 @@
+// The host of uploads as a process of its own, on the servers of the suite, which dies where a test
+// wants it to.
+import { mkdtempSync, readFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { until } from "../../infra/runtime/timing/until.ts";
+import { root, spawned } from "./e2e-product.ts";
+import { freePort } from "./ingest.ts";
+import type { SharedStack } from "./shared-stack.ts";
+
+/** `failpoints` as FAILPOINTS takes them; `ready` resolves when files become events. */
+export const startUpload = async ({ env }: SharedStack, name: string, failpoints = "") => {
+  const ports = { PORT: String(await freePort()), OPS_PORT: String(await freePort()) };
+  const log = join(mkdtempSync(join(tmpdir(), "tributary-upload-")), "hits");
+  const faults = { FAILPOINTS: failpoints, FAILPOINT_LOG: log, INSTANCE_NAME: name };
+  const args = ["--conditions=faults", `${root}/dist/apps/upload/main.js`];
+  const { child } = spawned(args, { ...process.env, ...env, ...ports, ...faults });
+  const died = new Promise<NodeJS.Signals | null>((resolve) => child.once("exit", (_code, signal) => resolve(signal)));
+  return {
+    url: `http://127.0.0.1:${ports.PORT}`,
+    ready: () =>
+      until("the host of uploads is ready", 30_000, async () => {
+        const answer = await fetch(`http://127.0.0.1:${ports.OPS_PORT}/readyz`);
+        if (!answer.ok) throw new Error(await answer.text());
+      }),
+    hits: () => readFileSync(log, "utf8"),
+    died,
+    end: () => {
+      child.kill("SIGTERM");
+      return died;
+    },
+  };
+};

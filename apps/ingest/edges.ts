@@ -1,11 +1,13 @@
 // The edges that this host serves: each file of edges/ is the HTTP of one edge of the topology, and
 // has its name.
 import { readdirSync } from "node:fs";
+import type { IncomingMessage } from "node:http";
 import { basename, extname } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { Request, Response } from "express";
 import type { Pool } from "pg";
 import type { Reference } from "../../domain/reference/reference.ts";
+import type { Visit } from "../../infra/http/direct/direct-host.ts";
 import type { Verdict } from "../../infra/http/rate-limit.ts";
 import type { Objects } from "../../infra/objects/objects.ts";
 import type { RequestCounts } from "../../infra/runtime/metrics.ts";
@@ -25,7 +27,7 @@ export interface UploadPorts {
 }
 
 export interface EdgeParts extends HostPorts {
-  readonly authenticate: (request: Request, address: string) => Token;
+  readonly authenticate: (request: IncomingMessage, address: string) => Token;
   /** Of uploads: what a partner sends, and where its files are kept. */
   readonly uploads: UploadPorts;
   /** Of a key that may send `requestsAMinute`. */
@@ -39,8 +41,17 @@ export interface EdgeParts extends HostPorts {
 export type Answer = (request: Request, response: Response) => Promise<void>;
 /** What a file of edges/ exports as `open`. */
 export type OpenEdge = (parts: EdgeParts) => Answer;
+export type DirectAnswer = (visit: Visit) => Promise<void>;
+/** What it exports as `openDirect` instead, where Express would be most of a request's cost. */
+export type OpenDirect = (parts: EdgeParts) => DirectAnswer;
+interface EdgeFile {
+  readonly open?: OpenEdge;
+  readonly openDirect?: OpenDirect;
+}
+/** It has one of the two. */
 export interface EdgeRoute extends Pick<AnyEdge, "name" | "on"> {
-  readonly answer: Answer;
+  readonly answer: Answer | undefined;
+  readonly direct: DirectAnswer | undefined;
 }
 
 /** `.ts` where the sources run, `.js` where they are compiled. */
@@ -56,8 +67,8 @@ export const openEdges = async (parts: EdgeParts): Promise<readonly EdgeRoute[]>
     names.map(async (name) => {
       const edge = edgesOf(pipeline).find((one) => one.name === name);
       if (edge === undefined) throw new Error(`apps/ingest/edges/${name}: ${pipeline.name} has no edge of this name`);
-      const { open } = (await import(new URL(`${name}${EXTENSION}`, folder).href)) as { readonly open: OpenEdge };
-      return { name, on: edge.on, answer: open(parts) };
+      const file = (await import(new URL(`${name}${EXTENSION}`, folder).href)) as EdgeFile;
+      return { name, on: edge.on, answer: file.open?.(parts), direct: file.openDirect?.(parts) };
     }),
   );
 };

@@ -22,7 +22,7 @@ import { backfillRoute } from "./routes/backfill.ts";
 import { healthOf } from "./routes/health.ts";
 import { receiptsRoute } from "./routes/receipts.ts";
 import { walReplayRoutes } from "./routes/wal-replay.ts";
-import { ingestApp, type Routes } from "./server.ts";
+import { ingestHost, type Routes } from "./server.ts";
 
 const REGISTRY_MS = 3_000;
 
@@ -38,7 +38,7 @@ export const ingest =
     const edge = await openEdge({ ...opening, metrics: app.metrics, connections: 3 });
     const stores = await openStores(opening, edge);
     const routes = await openRoutes(opening, { app, edge, stores });
-    const served = await serve(opening, ingestApp(routes, config.TRUSTED_PROXIES, log));
+    const served = await serve(opening, ingestHost(routes, config.TRUSTED_PROXIES, log));
     const clients = () => need(stores.reference.reference() !== undefined, "the clients are not known yet");
     await app.ready({ ...edge.checks, clients }, served);
   };

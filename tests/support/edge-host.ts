@@ -1,6 +1,6 @@
 // The edge of batches over HTTP in this process, without servers: what it stores is kept in a list.
 import { openEdges } from "../../apps/ingest/edges.ts";
-import { ingestApp } from "../../apps/ingest/server.ts";
+import { ingestHost } from "../../apps/ingest/server.ts";
 import { inMemoryWire } from "../../infra/avro/wire.ts";
 import { type Listening, listen } from "../../infra/http/listen.ts";
 import { Problem } from "../../infra/http/problem.ts";
@@ -49,6 +49,6 @@ export const openEdgeHost = async (
   });
   const none = (() => undefined) as never;
   const routes = { edges, receipts: none, health: none, walReplay: { start: none, show: none }, backfill: none };
-  const app = ingestApp(routes, [], openLog({ app: "ingest", level: "silent" }));
-  return { ...(await listen(app, { host: "127.0.0.1", port: 0 })), stored };
+  const host = ingestHost(routes, [], openLog({ app: "ingest", level: "silent" }));
+  return { ...(await listen(host, { host: "127.0.0.1", port: 0 })), stored };
 };

@@ -1,9 +1,9 @@
 // POST /ingest/batch: authenticate, limit, read, hand over to the edge of the topology, and answer
 // once everything is stored (docs/design/laws.md, C10).
 import { randomInt } from "node:crypto";
-import type { Request } from "express";
+import { headersOf, send, type Visit } from "../../../infra/http/direct/direct-host.ts";
 import { openLane } from "../../../infra/http/lane.ts";
-import { takePlace } from "../../../infra/http/limits.ts";
+import { expectPlace, limitHeaders } from "../../../infra/http/limits.ts";
 import { Problem } from "../../../infra/http/problem.ts";
 import { checkType, withBody } from "../../../infra/http/read-body.ts";
 import { inSlices } from "../../../infra/runtime/timing/in-slices.ts";
@@ -16,7 +16,7 @@ import { type BatchBody, findBatch, readBatch } from "../../../processors/admit/
 import { isWithheld } from "../../../processors/enrich/consent.ts";
 import type { Arrival, UnixMs } from "../../../stream/flow.ts";
 import { pipeline } from "../../../topology.ts";
-import type { EdgeParts, OpenEdge } from "../edges.ts";
+import type { EdgeParts, OpenDirect } from "../edges.ts";
 
 type Facts = BatchFacts & { readonly batchId: string };
 
@@ -55,26 +55,28 @@ const MOST_WARNINGS = 20;
  */
 const LOOKED_THROUGH_BYTES = 10 * 1024 * 1024;
 
-export const open: OpenEdge = (parts) => {
+export const openDirect: OpenDirect = (parts) => {
   const edge = hostEdge(pipeline, "batch", parts);
   const lookInLane = openLane(LOOKED_THROUGH_BYTES);
   const runInLane = openLane();
-  return async (request, response) => {
+  return async (visit) => {
+    const { request, response, address } = visit;
     const began = performance.now();
     let refused: ReadonlyMap<string, number> = new Map();
     let accepted = 0;
-    response.once("close", () => {
+    response.on("close", () => {
       const seconds = (performance.now() - began) / 1_000;
       parts.count({ edge: edge.name, status: response.statusCode, seconds, accepted, refused });
     });
 
-    const token = parts.authenticate(request, request.ip ?? "");
+    const token = parts.authenticate(request, address);
     const { requests_a_minute: limit } = token;
     const verdict = await parts.limit(`token:${token.token_id}`, limit);
-    takePlace(verdict, limit, response, `this token has ${limit} requests a minute: send larger batches`);
+    visit.own = limitHeaders(verdict, limit);
+    expectPlace(verdict, `this token has ${limit} requests a minute: send larger batches`);
     checkType(request);
     parts.path.expectRoom();
-    const sender = { token: String(token.token_id), address: request.ip ?? "" };
+    const sender = { token: String(token.token_id), address };
     const { answer, taken } = await withBody(request, sender, async (raw) => {
       const batch = await lookInLane(sender.token, raw.length, () => inSlices(findBatch(raw)));
       return runInLane(sender.token, batch.heapBytes, async () => {
@@ -83,7 +85,7 @@ export const open: OpenEdge = (parts) => {
         const body = edge.accepts(await inSlices(readBatch(batch)));
         let withheld = 0;
         const nearTypes = new Map<string, number>();
-        const found = await edge.take(body, arrivalOf(request, String(token.client_id), receivedAt), facts, (data) => {
+        const found = await edge.take(body, arrivalOf(visit, String(token.client_id), receivedAt), facts, (data) => {
           if (isWithheld(data)) withheld += 1;
           if (data.warnings.includes(NEAR_TYPE)) countName(nearTypes, data.custom_name!);
         });
@@ -98,8 +100,8 @@ export const open: OpenEdge = (parts) => {
     await Promise.all(taken.stored);
     accepted = answer.accepted;
     // RFC 8288 and 8631: what has become of the batch since.
-    response.links({ status: `/ingest/receipts/${answer.batch_id}` });
-    response.json(answer);
+    const link = `</ingest/receipts/${answer.batch_id}>; rel="status"`;
+    send(visit, 200, { "Content-Type": "application/json; charset=utf-8", Link: link }, JSON.stringify(answer));
   };
 };
 
@@ -119,14 +121,11 @@ const fourBytes = (): Buffer => {
   return bytes;
 };
 
-const arrivalOf = (request: Request, sender: string, receivedAt: UnixMs): Arrival => ({
+const arrivalOf = (visit: Visit, sender: string, receivedAt: UnixMs): Arrival => ({
   receivedAt,
   sender,
-  address: request.ip ?? null,
-  header: (name) => {
-    const value = request.headers[name];
-    return Array.isArray(value) ? value[0] : value;
-  },
+  address: visit.address === "" ? null : visit.address,
+  header: headersOf(visit),
 });
 
 const answerOf = (

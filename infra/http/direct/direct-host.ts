@@ -33,6 +33,8 @@ export interface Visit {
   readonly requestId: string;
   /** Headers that every answer of the route has. */
   readonly always: FixedHeaders;
+  /** Further ones of this answer, whatever it becomes; the handler sets them. */
+  own: FixedHeaders;
 }
 
 type FixedHeaders = Readonly<Record<string, string>>;
@@ -52,6 +54,8 @@ export interface DirectSettings {
   /** As `trust proxy` of express takes them. */
   readonly trustedProxies: readonly string[];
   readonly log: Log;
+  /** Asked for the paths that are none of the routes; left out: they are 404. */
+  readonly otherwise?: RequestListener;
 }
 
 /** Answers of these hosts are no pages: nothing in them may run or be framed. */
@@ -68,7 +72,7 @@ const HOST = /^[A-Za-z0-9.-]{1,253}(?::\d{1,5})?$/;
 /** Paths without a route are 404, other methods 405; `OPTIONS` names those that there are. */
 export const directHost = (
   routes: readonly DirectRoute[],
-  { trustedProxies, log }: DirectSettings,
+  { trustedProxies, log, otherwise }: DirectSettings,
 ): RequestListener => {
   const exact = new Map(routes.map((route) => [route.path as string, route]));
   const below = routes.filter(({ path }) => path.endsWith("/"));
@@ -85,6 +89,7 @@ export const directHost = (
     const mark = url.indexOf("?");
     const path = mark === -1 ? url : url.slice(0, mark);
     const [route, rest] = find(path);
+    if (route === undefined && otherwise !== undefined) return otherwise(request, response);
     const query = mark === -1 ? "" : url.slice(mark + 1);
     const visit = visitOf(request, response, { path, query, rest, always: route?.headers ?? none });
     try {
@@ -109,7 +114,7 @@ export const headersOf =
  * Written at once: Node checks and keeps each that is set before.
  */
 export const send = (
-  { response, requestId, always }: Visit,
+  { response, requestId, always, own }: Visit,
   status: number,
   headers: OutgoingHttpHeaders,
   body?: string | Buffer,
@@ -118,6 +123,7 @@ export const send = (
   const head: OutgoingHttpHeader[] = ["X-Request-Id", requestId];
   for (const [name, value] of ALWAYS) if (headers[name] === undefined) head.push(name, value);
   for (const name in always) if (headers[name] === undefined) head.push(name, always[name]!);
+  for (const name in own) head.push(name, own[name]!);
   if (body !== undefined) head.push("Content-Length", Buffer.byteLength(body));
   else if (status !== 204) head.push("Content-Length", 0);
   for (const name in headers) if (headers[name] !== undefined) head.push(name, headers[name]!);
@@ -153,6 +159,7 @@ const visits = (trustedProxies: readonly string[]) => {
       query: place.query,
       rest: place.rest,
       always: place.always,
+      own: none,
       host: headers.host !== undefined && HOST.test(headers.host) ? headers.host.toLowerCase() : "",
       address: isBehind ? proxyaddr(request, trust) : peer,
       isSecure: (socket as TLSSocket).encrypted || protocolIn(forwarded) === "https",

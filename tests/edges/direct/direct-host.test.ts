@@ -102,6 +102,26 @@ describe("a host on node:http", () => {
     expect(Number(response.headers.get("content-length"))).toBeGreaterThan(10);
   });
 
+  test("a path that is none of its routes is another listener's, where there is one", async () => {
+    const both = await listen(
+      directHost([{ path: "/a", methods: { GET: (visit) => send(visit, 200, {}, "direct") } }], {
+        trustedProxies: [],
+        log,
+        otherwise: (request, response) => void response.end(`other ${request.method} ${request.url}`),
+      }),
+      { host: "127.0.0.1", port: 0 },
+    );
+    const ask = async (path: string, method = "GET") =>
+      fetch(`http://127.0.0.1:${both.port}${path}`, { method }).then(async (answer) => [
+        answer.status,
+        await answer.text(),
+      ]);
+    expect(await ask("/a")).toEqual([200, "direct"]);
+    expect(await ask("/a/b?c")).toEqual([200, "other GET /a/b?c"]);
+    expect((await ask("/a", "PUT"))[0]).toBe(405);
+    await both.close();
+  });
+
   test("a request id is taken when it is one, else made", async () => {
     const idOf = async (given: string) =>
       (await fetch(`${url}/c/a`, { headers: { "x-request-id": given } })).headers.get("x-request-id");

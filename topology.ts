@@ -62,7 +62,7 @@ export const pipeline = topology("tributary", deadLetters,
   edge({ name: "reference-changes", on: "table outbox", record: referenceChange, to: topics.referenceChanges }),
   edge({ name: "domain-changes", on: "table outbox", record: domainChange, to: topics.domainChanges }),
 
-  stage({ name: "enrich", revision: 2, from: topics.eventsRaw, run: enrich, facts: enrichFacts, memory: person,
+  stage({ name: "enrich", revision: 3, from: topics.eventsRaw, run: enrich, facts: enrichFacts, memory: person,
     to: { enriched: topics.eventsEnriched } }),
   stage({ name: "score", revision: 1, from: topics.eventsEnriched, run: score, facts: scoreFacts,
     to: { scored: topics.eventsScored } }),

@@ -24,7 +24,13 @@ import { feedsOf } from "../../stream/topology.ts";
 import { topics } from "../../topics.ts";
 import { pipeline } from "../../topology.ts";
 import type { Config } from "./config.ts";
-import { archivePurge, archiveRetention, recordingRetention, refusedRetention } from "./schedules/archive.ts";
+import {
+  archivePurge,
+  archiveRetention,
+  identityRetention,
+  recordingRetention,
+  refusedRetention,
+} from "./schedules/archive.ts";
 import { deadLetterIndex, deadLetterRetries, type LetterPorts } from "./schedules/dead-letters.ts";
 import { openJobs } from "./schedules/jobs.ts";
 import { lastResort } from "./schedules/last-resort.ts";
@@ -150,6 +156,7 @@ const beginWork = async (frame: Frame): Promise<void> => {
   await begin(archivePurge({ pool, objects, log, clock: Date.now }));
   await begin(refusedRetention(objects, Date.now));
   await begin(recordingRetention(pool, objects, Date.now));
+  await begin(identityRetention(pool, Date.now));
   const setAside = refusedByLog({ send: produce, objects, wire: () => wire, log });
   await begin(lastResort(objects, sendWithSchemaIds(registry, produce, setAside)));
   const suppressions = await scope.open("suppressions", () => closing(openSuppressions(pool)));

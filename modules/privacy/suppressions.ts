@@ -8,6 +8,7 @@ import { keepSnapshot, type Taken } from "../../infra/postgres/snapshot.ts";
 import { sql, transaction } from "../../infra/postgres/sql.ts";
 import type { UnixMs } from "../../stream/flow.ts";
 import type { Withholds } from "../../stream/messages.ts";
+import { eraseEdges } from "../identity/erase-edges.ts";
 import { eraseLeads } from "../leads/erase.ts";
 import { eraseRecordings } from "../recordings/erase-recordings.ts";
 
@@ -22,7 +23,8 @@ const POLL_MS = 1_000;
 
 /**
  * Adds subjects to the list, or moves the moment of one that is there on; none is ever taken off.
- * The keys of their leads and recordings go with it, at once.
+ * Their identity edges and the keys of their leads and recordings go with it, at once; of an e-mail
+ * or phone the recordings of every device that showed it.
  * Resolves when it is committed: from then on every writer knows it within `knownWithinMs`.
  * `subject`: each of those that `subjectsOf` of domain/personal/suppression.ts makes.
  */
@@ -43,7 +45,8 @@ export const suppress = async (
           since = greatest(kept.since, excluded.since), reason = excluded.reason, actor = excluded.actor,
           revision = excluded.revision`);
     await eraseLeads(tx, clientId, subjects);
-    await eraseRecordings(tx, clientId, subjects);
+    const devices = await eraseEdges(tx, clientId, subjects);
+    await eraseRecordings(tx, clientId, devices);
   });
 };
 

@@ -8,8 +8,9 @@ import type { EventEnriched, EventReceived } from "../../schemas/generated.ts";
 import { drop, emit, type Processor } from "../../stream/flow.ts";
 import { noUserAgent, userAgentOf } from "./browser.ts";
 import { allowedBy } from "./consent.ts";
+import { edgesOf } from "./edges.ts";
 import type { EnrichFacts } from "./facts.ts";
-import { edgesOf, identifiersIn, isLinkable, noIdentifiers, type Person, personAfter, personOf } from "./identity.ts";
+import { identifiersIn, isLinkable, noIdentifiers, type Person, personAfter, personOf } from "./identity.ts";
 import { noPlace } from "./places.ts";
 
 const noErrors: readonly string[] = [];
@@ -66,7 +67,7 @@ export const enrich: Processor<
             asn: isSeen ? place.asn : null,
             asn_class: place.asn_class,
             person: canLink ? personOf(shown, after, input.at) : null,
-            edges: edgesOf(shown, input.at),
+            edges: canLink ? edgesOf(event, shown, { identify: facts.identifyOf, at: input.at }) : [],
           },
         },
       },

@@ -1,8 +1,7 @@
-// Whom a device belongs to: identifiers that its events show, the edges they prove, and what of it
-// is remembered.
+// Whom a device belongs to: identifiers that its events show, and what of it is remembered.
 
 import type { Identify } from "../../domain/personal/identify.ts";
-import type { EventReceived, IdentityEdge } from "../../schemas/generated.ts";
+import type { EventReceived } from "../../schemas/generated.ts";
 import { type MemoryOf, type Recorded, remembers, type UnixMs } from "../../stream/flow.ts";
 
 export type IdentifierKind = "email" | "login";
@@ -23,25 +22,19 @@ const noOne: Person = { email: null, login: null };
 /** What an event shows that may not be linked, or shows nothing. */
 export const noIdentifiers: Identifiers = { email: null, login: null };
 
-const dayMs = 86_400_000;
+export const dayMs = 86_400_000;
 /**
  * An edge that no event shows again is let go with the profile it belongs to: 90 days after it was
  * last seen (docs/design/contracts.md, "Retention").
  */
-const edgeLifetimeMs = 90 * dayMs;
+export const profileLifetimeMs = 90 * dayMs;
 /**
  * Who is logged in shows the same identifier with every event: the memory moves once a day, the
  * edge too.
  */
 const renewedAfterMs = dayMs;
-/**
- * Both ends of the edge were in one event of the device itself or of the server that knows it:
- * there is nothing to guess.
- */
-const certain = 100;
-
 const mayIdentify = /"(?:email|user_id|login_id)":/;
-const keyedHash = /^[0-9a-f]{64}$/;
+export const keyedHash = /^[0-9a-f]{64}$/;
 /** Every account that a sender could not name would become one person. */
 const placeholders: ReadonlySet<string> = new Set([
   "",
@@ -83,7 +76,7 @@ const accountIn = (value: unknown): string | null => {
   return text.length > longestLogin || placeholders.has(text.toLowerCase()) ? null : text;
 };
 
-const propsOf = (text: string): Readonly<Record<string, unknown>> => {
+export const propsOf = (text: string): Readonly<Record<string, unknown>> => {
   try {
     const props: unknown = JSON.parse(text);
     return typeof props === "object" && props !== null ? (props as Readonly<Record<string, unknown>>) : {};
@@ -103,7 +96,7 @@ export const personOf = (shown: Identifiers, known: Person | null, at: UnixMs): 
   if (shown.login !== null && known?.login?.identifier !== shown.login) return `login:${shown.login}`;
   for (const kind of kinds) {
     const found = known?.[kind];
-    if (found && at - found.at <= edgeLifetimeMs) return `${kind}:${found.identifier}`;
+    if (found && at - found.at <= profileLifetimeMs) return `${kind}:${found.identifier}`;
   }
   return null;
 };
@@ -135,24 +128,12 @@ export const personAfter = (
   return after === noOne ? known : after;
 };
 
-const noEdges: readonly IdentityEdge[] = [];
-
-/** The edges whose evidence this event is. */
-export const edgesOf = (identifiers: Identifiers, at: UnixMs): readonly IdentityEdge[] =>
-  identifiers === noIdentifiers
-    ? noEdges
-    : kinds.flatMap((kind) => {
-        const identifier = identifiers[kind];
-        if (identifier === null) return [];
-        return { kind, identifier, method: `${kind}_on_event`, confidence: certain, expires_at: at + edgeLifetimeMs };
-      });
-
 /**
  * Claims and clicks must know their person, and whatever else shows an identifier teaches it. Page
  * views and what belongs to browsing are nearly all traffic: they read no memory, and are of the
  * person whom they name themselves.
  */
-const readers: ReadonlySet<string> = new Set(["click", "purchase", "ext_purchase", "lead_submit", "install"]);
+export const readers: ReadonlySet<string> = new Set(["click", "purchase", "ext_purchase", "lead_submit", "install"]);
 const browsing: ReadonlySet<string> = new Set([
   "page_view",
   "view_product",

@@ -1,4 +1,5 @@
-// The statement that joins what was seen of an identity edge with what is known of it.
+// The statements that join what was seen of an identity edge with what is known of it, and keep the
+// edges of one identifier and of one device bounded.
 import { type Columns, type DeclaredTable, givenRows, listOf, storedFrom } from "../../infra/postgres/columns.ts";
 
 /** Whether the given evidence is older; of two events at one moment the lower id counts. */
@@ -21,4 +22,30 @@ on conflict (client_id, did, kind, identifier) do update set
 where excluded.first_seen < kept.first_seen or excluded.last_seen > kept.last_seen
   or (excluded.first_seen = kept.first_seen and excluded.evidence_event_id < kept.evidence_event_id)`;
 
-export const statementsOf = (edges: DeclaredTable, sight: Columns): readonly string[] => [joinSights(edges, sight)];
+/**
+ * More devices than any person has; what so many show (the phone of a call centre, a fingerprint of
+ * a common phone) says of no one who they are. Of a device, more sessions than a visitor has.
+ */
+export const MOST_EDGES = 1_000;
+
+/**
+ * Ends what is more than `MOST_EDGES` of each group that the given rows touch. The first ones stay,
+ * by when they were first seen: the same ones in whatever order rows come, so a replay changes
+ * nothing.
+ */
+const endOverfull = (sight: Columns, group: readonly string[], rest: "did" | "identifier"): string => `
+with touched as (select distinct ${group.join(", ")} from ${givenRows(sight)}),
+full_groups as (
+  select touched.*, last_kept.first_seen, last_kept.${rest} from touched cross join lateral (
+    select first_seen, ${rest} from identity_edges
+    where ${group.map((column) => `identity_edges.${column} = touched.${column}`).join(" and ")}
+    order by first_seen, ${rest} offset ${MOST_EDGES - 1} limit 1) last_kept)
+delete from identity_edges extra using full_groups
+where ${group.map((column) => `extra.${column} = full_groups.${column}`).join(" and ")}
+  and (extra.first_seen, extra.${rest}) > (full_groups.first_seen, full_groups.${rest})`;
+
+export const statementsOf = (edges: DeclaredTable, sight: Columns): readonly string[] => [
+  joinSights(edges, sight),
+  endOverfull(sight, ["client_id", "kind", "identifier"], "did"),
+  endOverfull(sight, ["client_id", "did", "kind"], "identifier"),
+];

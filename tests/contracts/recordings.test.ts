@@ -12,6 +12,8 @@ import { purgeRecordings } from "../../modules/recordings/purge-recordings.ts";
 import { clientsOfRecording, openRecording } from "../../modules/recordings/recording-reads.ts";
 import { type RecordingLimits, recordingLimits, storeChunk } from "../../modules/recordings/recording-store.ts";
 import { writeReference } from "../../modules/reference/writer.ts";
+import { identityEdges } from "../../sinks/identity/table.ts";
+import { postgresStore } from "../../sinks/stores/postgres.ts";
 import { type FreshDatabase, freshDatabase } from "../support/fresh-database.ts";
 import { inMemoryObjects } from "../support/in-memory-objects.ts";
 import { keyring } from "../support/pixel-host.ts";
@@ -187,6 +189,25 @@ describe("a visitor", () => {
   });
 });
 
+test("a visitor who is erased by an e-mail has no recording on any device that showed it", async () => {
+  const [hers, lent, other] = [newVisit(), newVisit(), newVisit()];
+  const [one, two, three] = ["1", "2", "3"].map((digit) => digit.repeat(64)) as [string, string, string];
+  await store(chunkOf(hers), { device: one });
+  await store(chunkOf(lent), { device: two });
+  await store(chunkOf(other), { device: three });
+  const email = "e".repeat(64);
+  const edge = (did: string, identifier: string) => ({
+    ...{ client_id: CLIENT, did, identifier, kind: "email", method: "email_on_event", confidence: 100 },
+    ...{ event_id: "00000000-0000-8000-8000-000000000001", at: now, expires_at: now + DAY },
+  });
+  await postgresStore(pool).within({ tenants: [CLIENT], token: "" }, (write) =>
+    identityEdges.write([edge(one, email), edge(two, email), edge(three, "f".repeat(64))], write),
+  );
+  await suppress(pool, CLIENT, [{ kind: "email", subject: email }], { since: now, reason: "asked", actor: "ana" });
+  expect([await open(hers), await open(lent)]).toEqual(["erased", "erased"]);
+  expect(await open(other)).toMatchObject({ session_id: other });
+});
+
 describe("the purge", () => {
   test("ends what began 90 days ago, with its key, and goes on where it was stopped", async () => {
     const device = "c".repeat(64);
@@ -205,7 +226,7 @@ describe("the purge", () => {
     expect(await purgeRecordings({ pool, objects }, now, isClosing)).toBe(4);
     expect(await rows(`select 1 from recording_keys where device = '${device}'`)).toHaveLength(1);
     // One object is away already, as after a process that died between two deletes.
-    const [left] = [...objects.held.keys()].filter((key) => key.includes(old[2]!));
+    const [left] = [...objects.held.keys()].filter((key) => old.some((sid) => key.includes(sid)));
     await objects.delete(left!);
     expect(await purgeRecordings({ pool, objects }, now)).toBe(2);
     expect([...objects.held.keys()].map((key) => key.split("/")[2])).toEqual([young]);

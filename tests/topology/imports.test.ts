@@ -139,7 +139,7 @@ const moduleImports: Readonly<Record<string, readonly string[]>> = {
   outbox: ["edges", "rollups"],
   partners: ["reference"],
   planner: ["budgets", "money-days"],
-  privacy: ["leads", "recordings"],
+  privacy: ["identity", "leads", "recordings"],
   receipts: ["groups"],
   recordings: ["access", "audit", "pixel"],
   reference: ["money-days", "outbox"],

@@ -1,5 +1,6 @@
-// The schedules that end what object storage holds: hours older than events are kept, records of
-// clients that keep theirs for a shorter time, values that the log has refused, and recordings.
+// The schedules that end what is kept for a time: hours older than events are kept, records of
+// clients that keep theirs for a shorter time, values that the log has refused, recordings, and
+// identity edges.
 
 import type { Pool } from "pg";
 import type { Objects } from "../../../infra/objects/objects.ts";
@@ -7,6 +8,7 @@ import type { Log } from "../../../infra/runtime/log.ts";
 import type { Schedule } from "../../../infra/runtime/timing/schedule.ts";
 import { deleteOldRefused } from "../../../modules/edges/refused-by-log.ts";
 import { archiving } from "../../../modules/groups/archiving.ts";
+import { purgeEdges } from "../../../modules/identity/purge-edges.ts";
 import { PurgeBusy, purgeArchive } from "../../../modules/privacy/retention.ts";
 import { purgeRecordings } from "../../../modules/recordings/purge-recordings.ts";
 import { deleteOldHours } from "../../../sinks/archive/retention.ts";
@@ -76,5 +78,15 @@ export const recordingRetention = (pool: Pool, objects: Objects, clock: () => nu
   work: (isClosing) => {
     const end = performance.now() + TURN_MS;
     return purgeRecordings({ pool, objects }, clock(), () => isClosing() || performance.now() > end);
+  },
+});
+
+/** Identity edges that ran out; the keeper asks once an hour. */
+export const identityRetention = (pool: Pool, clock: () => number): Schedule => ({
+  name: "identity-retention",
+  pauseMs: 3_600_000,
+  work: (isClosing) => {
+    const end = performance.now() + TURN_MS;
+    return purgeEdges(pool, clock(), () => isClosing() || performance.now() > end);
   },
 });

@@ -1,0 +1,73 @@
+// The identity edges that an event proves: what its device showed, how that is known, how sure it
+// is, and until when it holds.
+import type { Identify } from "../../domain/personal/identify.ts";
+import type { EventReceived, IdentityEdge } from "../../schemas/generated.ts";
+import type { UnixMs } from "../../stream/flow.ts";
+import { dayMs, type Identifiers, keyedHash, profileLifetimeMs, propsOf, readers } from "./identity.ts";
+
+/** How an edge of a kind is known. Stored with each edge, so never renamed. */
+interface Evidence {
+  readonly method: string;
+  /** Percent. Below 100 it is only likely, and joins no persons. */
+  readonly confidence: number;
+  readonly lifetimeMs: number;
+}
+
+/**
+ * Both ends of the edge were in one event of the device itself or of the server that knows it:
+ * there is nothing to guess.
+ */
+const certain = 100;
+/** Twelve coarse signals: every phone of one model and language has the same. */
+const likely = 40;
+
+const evidenceOf = {
+  email: { method: "email_on_event", confidence: certain, lifetimeMs: profileLifetimeMs },
+  login: { method: "login_on_event", confidence: certain, lifetimeMs: profileLifetimeMs },
+  phone: { method: "phone_on_event", confidence: certain, lifetimeMs: profileLifetimeMs },
+  // A session ends after half an hour; what comes late of it comes within a day.
+  session: { method: "session_on_event", confidence: certain, lifetimeMs: dayMs },
+  // As long as a click may be credited where a client has not chosen otherwise.
+  click: { method: "click_on_event", confidence: certain, lifetimeMs: 30 * dayMs },
+  fingerprint: { method: "fingerprint_of_browser", confidence: likely, lifetimeMs: 30 * dayMs },
+} as const satisfies Readonly<Record<string, Evidence>>;
+type EdgeKind = keyof typeof evidenceOf;
+
+const noEdges: readonly IdentityEdge[] = [];
+const mayShow = /"(?:phone|fingerprint)":/;
+
+/**
+ * The edges whose evidence this event is, of a device that may be linked; `shown` is what
+ * `identifiersIn` found. Page views and what belongs to browsing are nearly all traffic: they prove
+ * a session or a click only where they name a person too. A click id is only as good as its MAC,
+ * which attribute reads.
+ */
+export const edgesOf = (
+  event: EventReceived,
+  shown: Identifiers,
+  { identify, at }: { readonly identify: (clientId: number) => Identify; readonly at: UnixMs },
+): readonly IdentityEdge[] => {
+  const props = mayShow.test(event.props) ? propsOf(event.props) : undefined;
+  const phone = hashIn(props?.phone);
+  const fingerprint = hashIn(props?.fingerprint);
+  const namesOne = shown.email !== null || shown.login !== null || phone !== null || fingerprint !== null;
+  if (!namesOne && !readers.has(event.t)) return noEdges;
+  const keyed = (kind: EdgeKind, value: string | null): string | null =>
+    value === null ? null : identify(event.client_id).plain(`${kind}:${value}`);
+  const found: readonly (readonly [EdgeKind, string | null])[] = [
+    ["email", shown.email],
+    ["login", shown.login],
+    ["phone", phone],
+    ["session", keyed("session", event.sid)],
+    ["click", keyed("click", event.click_id)],
+    ["fingerprint", keyed("fingerprint", fingerprint)],
+  ];
+  return found.flatMap(([kind, identifier]) => {
+    if (identifier === null) return [];
+    const { method, confidence, lifetimeMs } = evidenceOf[kind];
+    return { kind, identifier, method, confidence, expires_at: at + lifetimeMs };
+  });
+};
+
+/** A phone as the edge keyed it, a fingerprint as the browser hashed it. */
+const hashIn = (value: unknown): string | null => (typeof value === "string" && keyedHash.test(value) ? value : null);

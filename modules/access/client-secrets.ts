@@ -7,6 +7,7 @@ import { named, sql, transaction } from "../../infra/postgres/sql.ts";
 import type { Keyring } from "../../infra/runtime/keyring.ts";
 import { fingerprintOf } from "./installation-secrets.ts";
 import { seal, sealedUnder, unseal } from "./sealed.ts";
+import { resealSourcesWithin, sealedOfSources } from "./source-secrets.ts";
 
 /** 32 random bytes in hex, of which the text itself is the HMAC key. */
 export const newClientSecret = (): string => randomBytes(32).toString("hex");
@@ -112,23 +113,23 @@ const clientIds = (pool: pg.Pool): Promise<readonly number[]> =>
     { role: "tributary_reference", isReadOnly: true },
   ).then((rows) => rows.map(({ client_id }) => client_id));
 
-/** How many secrets and vaults lie under which fingerprint; under null those in plain text. */
+/** How many secrets and vaults, those of sources too, lie under which fingerprint; null: plain. */
 export const sealedCounts = async (pool: pg.Pool): Promise<ReadonlyMap<string | null, number>> => {
   const clients = await clientIds(pool);
   const stored = await transaction(
     pool,
     clients,
-    async (tx) =>
-      (
-        await tx.query<{ sealed: string }>(
-          `select sealed from client_secrets,
-             unnest(array[hmac_secret, lead_vault, recording_vault]) as sealed where sealed is not null`,
-        )
-      ).rows,
+    async (tx) => {
+      const { rows } = await tx.query<{ sealed: string }>(
+        `select sealed from client_secrets,
+           unnest(array[hmac_secret, lead_vault, recording_vault]) as sealed where sealed is not null`,
+      );
+      return [...rows.map(({ sealed }) => sealed), ...(await sealedOfSources(tx))];
+    },
     { role, isReadOnly: true },
   );
   const counts = new Map<string | null, number>();
-  for (const { sealed } of stored) {
+  for (const sealed of stored) {
     const under = sealedUnder(sealed);
     counts.set(under, (counts.get(under) ?? 0) + 1);
   }
@@ -136,9 +137,10 @@ export const sealedCounts = async (pool: pg.Pool): Promise<ReadonlyMap<string | 
 };
 
 /**
- * Seals every client's secret and vaults under the newest secret, each row in a transaction of its
- * own: killed between two, the next run goes on, for each row names its key. Throws CannotUnseal at
- * the first that cannot be read. `onDone` hears how many are done, of how many.
+ * Seals every client's secret and vaults, and those of its sources, under the newest secret, each
+ * client in a transaction of its own: killed between two, the next run goes on, for each row names
+ * its key. Throws CannotUnseal at the first that cannot be read. `onDone` hears how many are done,
+ * of how many.
  */
 export const resealClientSecrets = async (
   pool: pg.Pool,
@@ -157,10 +159,11 @@ export const resealClientSecrets = async (
           sql`select hmac_secret, lead_vault, recording_vault from client_secrets
             where client_id = ${clientId} for update`,
         );
+        const areSourcesChanged = await resealSourcesWithin(tx, clientId, keyring);
         const stored = rows[0];
-        if (stored === undefined) return false;
+        if (stored === undefined) return areSourcesChanged;
         const old = Object.values(stored).filter((one) => one !== null);
-        if (old.every((one) => sealedUnder(one) === newest)) return false;
+        if (old.every((one) => sealedUnder(one) === newest)) return areSourcesChanged;
         const again = (text: string | null, place: string) =>
           text === null ? null : seal(unseal(text, place, keyring), place, keyring);
         const vaultAgain = (vault: VaultOf["vault"]) => again(stored[vault], vaultPlace({ clientId, vault }));

@@ -10,7 +10,7 @@ import type { EventReceived } from "../../schemas/generated.ts";
 import type { Admission, Refusal, UnixMs } from "../../stream/flow.ts";
 import { addressOf } from "./address.ts";
 import { contentEventId } from "./event-id.ts";
-import { CUSTOM_NAME, eventTypeOf, NEAR_TYPE, nearTypeOf } from "./event-types.ts";
+import { CUSTOM_NAME, type EventType, eventTypeOf, NEAR_TYPE, nearTypeOf } from "./event-types.ts";
 import { fittingId, liftCustom, liftKnown, type Props } from "./props.ts";
 import { Refused, refuse } from "./refuse.ts";
 import { checkShape, type Texts } from "./shape.ts";
@@ -35,6 +35,8 @@ export interface Terms {
   readonly batchId: string | null;
   /** A name that does not match becomes a custom event of that name, instead of a refusal. */
   readonly takesAnyName?: boolean;
+  /** A purchase needs its revenue alone: others name neither its products nor our order. */
+  readonly takesBareSales?: boolean;
   /** Kept on every event, e.g. what an edge read in a header. */
   readonly warnings?: readonly string[];
 }
@@ -113,7 +115,7 @@ const recordOf = (given: Given, terms: Terms): EventReceived => {
   const lifted =
     known === undefined
       ? liftCustom(props, terms.segments, warnings)
-      : liftKnown(known, props, terms.segments, url, warnings);
+      : liftKnown(terms.takesBareSales === true ? bareSale(known) : known, props, terms.segments, url, warnings);
   if (known === undefined && name !== null && nearTypeOf(name) !== null) warnings.push(NEAR_TYPE);
   const customName = known === undefined ? name : null;
   const t = known === undefined || name === null ? "custom" : name;
@@ -169,6 +171,9 @@ const recordOf = (given: Given, terms: Terms): EventReceived => {
     personal_form: PERSONAL_FORM,
   };
 };
+
+const bareSale = (type: EventType): EventType =>
+  type.required.includes("revenue") ? { ...type, required: ["revenue"] } : type;
 
 const eventIdOf = (given: unknown): string | null => {
   if (given === undefined || given === null) return null;

@@ -16,7 +16,10 @@ export interface RequestFacts {
   readonly identify: Identify;
 }
 /** What an edge adds to them. */
-type OwnTerms = Pick<Terms, "texts" | "source" | "isClientSide" | "batchId" | "takesAnyName" | "warnings">;
+type OwnTerms = Pick<
+  Terms,
+  "texts" | "source" | "isClientSide" | "batchId" | "takesAnyName" | "takesBareSales" | "warnings"
+>;
 
 const DAY_MS = 24 * 3_600_000;
 const RETENTION_MONTHS = 24;
@@ -28,7 +31,7 @@ const COMMON_SEGMENTS = ["MX", "VD", "DA", "HA", "IT", "NW"] as const;
  * kind, which was a tenth of a request of one event.
  */
 export const requestTerms = (
-  { texts, source, isClientSide, batchId, takesAnyName, warnings }: OwnTerms,
+  { texts, source, isClientSide, batchId, takesAnyName, takesBareSales, warnings }: OwnTerms,
   { receivedAt, address, header }: Arrival,
   { clientId, segments, consentDefault, identify }: RequestFacts,
 ): Terms => ({
@@ -46,6 +49,7 @@ export const requestTerms = (
   userAgent: userAgentOf(header("user-agent"), identify),
   batchId,
   takesAnyName: takesAnyName ?? false,
+  takesBareSales: takesBareSales ?? false,
   warnings: warnings ?? none,
 });
 const none: readonly string[] = [];

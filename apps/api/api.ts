@@ -10,6 +10,7 @@ import { orUnavailable, unavailable } from "../../infra/http/problem.ts";
 import { openRateLimit } from "../../infra/http/rate-limit.ts";
 import { authenticator, refusals } from "../../infra/http/tokens.ts";
 import { type Kafka, lastingAdmin, openKafka } from "../../infra/kafka/kafka.ts";
+import { openObjects } from "../../infra/objects/open.ts";
 import { openPool } from "../../infra/postgres/sql.ts";
 import { need } from "../../infra/runtime/errors.ts";
 import type { Log } from "../../infra/runtime/log.ts";
@@ -141,9 +142,11 @@ const openStores = async (config: Config, log: Log, scope: Scope) => {
     const value = openMailer(config.SMTP_URL);
     return { value, stop: () => value?.close() };
   });
+  const objects = await scope.open("objects", () => closing(openObjects(config.OBJECT_STORE_URL)));
   return {
     pool,
     clickhouse,
+    objects,
     tokens,
     planOf: plans.of,
     leads: openLeads({

@@ -5,6 +5,7 @@ import type { Pool, PoolClient } from "pg";
 import type { z } from "zod";
 import type { Clickhouse } from "../../infra/clickhouse/client.ts";
 import type { Admin, Kafka } from "../../infra/kafka/kafka.ts";
+import type { Objects } from "../../infra/objects/objects.ts";
 import type { RowsQuery } from "../../infra/postgres/rows.ts";
 import type { Keyring } from "../../infra/runtime/keyring.ts";
 import type { Scope } from "../../modules/access/scope.ts";
@@ -33,6 +34,8 @@ export interface ApiPorts {
   /** Where the portal is; undefined: there is none. */
   readonly portal: string | undefined;
   readonly clickhouse: Clickhouse;
+  /** Files of imports and their rejected rows. */
+  readonly objects: Objects;
   /** All routes of this host, once they are known: for what describes them. */
   readonly served: () => readonly ServedRoute[];
   /** Asks the log; a question is 503 while it is away. Opened by the first of them. */

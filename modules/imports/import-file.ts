@@ -112,3 +112,27 @@ export const removeObjects = async (
 ): Promise<void> => {
   for await (const { key } of objects.list(`${folderOf(importId)}/${what}/`)) await objects.delete(key);
 };
+
+/** A row that was refused, as the file of errors has it. */
+export interface RejectedRow {
+  readonly line: number;
+  readonly column: string | null;
+  readonly code: string;
+  readonly message: string;
+  /** As it came, without what personal data shows in it. */
+  readonly row: string;
+}
+
+/** In the order of their lines, those of a batch at once. */
+export async function* rejectedRows(
+  objects: Pick<Objects, "get" | "list">,
+  importId: string,
+): AsyncGenerator<readonly RejectedRow[], void> {
+  for await (const { key } of objects.list(`${folderOf(importId)}/errors/`)) {
+    const text = (await objects.get(key)).toString("utf8");
+    yield text
+      .split("\n")
+      .filter((line) => line !== "")
+      .map((line) => JSON.parse(line) as RejectedRow);
+  }
+}

@@ -6,7 +6,7 @@ import { type Sql, sql, transaction } from "../../infra/postgres/sql.ts";
 import type { Head, Mapping } from "./csv-head.ts";
 import type { StoredFile } from "./import-file.ts";
 
-const importStates = [
+export const importStates = [
   ...(["pending_upload", "queued", "processing", "completed", "completed_with_errors"] as const),
   ...(["failed", "cancelled"] as const),
 ] as const;
@@ -70,21 +70,23 @@ export const beginUpload = (pool: Pool, wanted: NewImport): Promise<string | und
     return importId;
   });
 
-/** All of the file is stored. Answers the import of the same bytes before it, if there is one. */
+/**
+ * All of the file is stored. Answers the import of the same bytes before it, if there is one;
+ * undefined when the upload has ended meanwhile.
+ */
 export const queueUpload = (
   pool: Pool,
   importId: string,
   clientId: number,
   { bytes, parts, sha256 }: StoredFile,
-): Promise<string | null> =>
+): Promise<string | null | undefined> =>
   within(pool, [clientId], async (tx) => {
     const { rows } = await tx.query<{ same_file_as: string | null }>(sql`
       update imports set status = 'queued', bytes = ${bytes}::bigint, parts = ${parts}, sha256 = ${sha256},
         same_file_as = (select import_id from imports before where before.client_id = ${clientId}
           and before.sha256 = ${sha256} and before.import_id <> ${importId} order by created_at desc limit 1)
       where import_id = ${importId} and status = 'pending_upload' returning same_file_as`);
-    if (rows[0] === undefined) throw new Error(`the upload of ${importId} has ended meanwhile`);
-    return rows[0].same_file_as;
+    return rows[0]?.same_file_as;
   });
 
 /** An upload that came to nothing. */

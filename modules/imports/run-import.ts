@@ -16,7 +16,7 @@ import { hostEdge } from "../edges/host-edge.ts";
 import type { Path } from "../edges/path.ts";
 import { BadFile, type Head, readHead } from "./csv-head.ts";
 import { type CsvLine, cellsIn, csvLines } from "./csv-lines.ts";
-import { errorsKey, fileFrom } from "./import-file.ts";
+import { errorsKey, fileFrom, type RejectedRow } from "./import-file.ts";
 import { claimRows, countRows, type Standing, type TakenImport } from "./imports.ts";
 
 export interface ImportPorts {
@@ -26,16 +26,6 @@ export interface ImportPorts {
   readonly path: Pick<Path, "store">;
   readonly facts: AskClientFacts;
   readonly clock: () => UnixMs;
-}
-
-/** A row that was refused, as the file of errors has it. */
-export interface RejectedRow {
-  readonly line: number;
-  readonly column: string | null;
-  readonly code: string;
-  readonly message: string;
-  /** As it came, without what personal data shows in it. */
-  readonly row: string;
 }
 
 /** Of one send to the log; what a kill makes this process do again. */

@@ -1,11 +1,15 @@
 // Two tenants whose every text and amount says whose it is, the people who may see some of it, and
 // a platform API on a database of its own. What an answer holds shows where it came from.
+import { randomUUID } from "node:crypto";
+import { Readable } from "node:stream";
 import { setTimeout as sleep } from "node:timers/promises";
 import type pg from "pg";
 import { monthOf } from "../../domain/calendar.ts";
 import { openClickhouse } from "../../infra/clickhouse/client.ts";
+import { openObjects } from "../../infra/objects/open.ts";
 import { sql } from "../../infra/postgres/sql.ts";
 import { createToken } from "../../modules/access/tokens.ts";
+import { storeFile } from "../../modules/imports/import-file.ts";
 import { type RunningApi, startApi } from "./api.ts";
 import { type Answer, asker } from "./ask.ts";
 import { type FreshDatabase, freshDatabase } from "./fresh-database.ts";
@@ -209,6 +213,7 @@ const fill = async (
   const { rows: jobs } = await admin.query(sql`
     insert into jobs (job_id, kind, client_id, key, input, created_by)
     values ('job_' || gen_random_uuid(), 'backfill', ${client}, ${text("client")}, '{}', ${email}) returning job_id`);
+  const imported = await importFor(admin, text, { client, partner });
   await owe(admin, { client, partner, payable: commission * 7n, held: commission, currency: "MXN" });
   await sell(admin, { client, partner, at: new Date(), segment: "QZ", commission: commission * 2n });
   await admin.query(sql`update conversions set value_minor = ${revenue * 11n}, order_id = ${`order-${tag}`},
@@ -227,9 +232,29 @@ const fill = async (
       tokens: String(token.id),
       jobs: jobs[0].job_id,
       rules: String(rule.id),
+      imports: imported,
       orders: `order-${tag}`,
     },
   };
+};
+
+/** A file that waits, with a row that says whose it is. */
+const importFor = async (
+  admin: pg.Pool,
+  text: (kind: Kind) => string,
+  { client, partner }: { readonly client: number; readonly partner: number },
+): Promise<string> => {
+  const objects = openObjects(sharedStack().env.OBJECT_STORE_URL!);
+  const importId = `imp_${randomUUID()}`;
+  const head = "order_id,revenue,product_id,quantity,ts";
+  const file = Readable.from([Buffer.from(`${head}\n${text("client")},1.00,p,1,2026-11-01\n`)]);
+  const { bytes, parts, sha256 } = await storeFile(objects, importId, file, false);
+  await objects.close();
+  await admin.query(sql`
+    insert into imports (import_id, client_id, partner_id, filename, source, status, created_by, bytes, parts, sha256)
+    values (${importId}, ${client}, ${partner}, ${`${text("client")}.csv`}, 'put', 'queued', ${`partner:${partner}`},
+      ${bytes}::bigint, ${parts}, ${sha256})`);
+  return importId;
 };
 
 /** A plan of this month for each client, with a line for each of its partners. */

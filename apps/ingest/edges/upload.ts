@@ -101,6 +101,7 @@ const stored = async (request: Request, { pool, objects }: UploadPorts, clientId
     const file = await storeFile(objects, importId, request, isGzip);
     if (file.bytes === 0) throw new BadFile("empty_file", "the file is empty: send a head and rows below it");
     const same = await queueUpload(pool, importId, clientId, file);
+    if (same === undefined) throw new Problem("conflict", "the upload was cancelled meanwhile");
     return { import_id: importId, status: "queued", ...(same !== null && { same_file_as: same }) };
   } catch (error) {
     const isGone = request.destroyed && !request.complete;

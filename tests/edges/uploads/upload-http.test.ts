@@ -108,7 +108,10 @@ test.each(STEPS)("a kill -9 at import-%s loses no row and counts none twice", as
     expect(await dying.died).toBe("SIGKILL");
     expect(dying.hits()).toContain(" killed");
     // As 15 minutes later.
-    await owner.query("update imports set lease_until = now() - interval '1 second' where lease_until is not null");
+    await owner.query(
+      "update imports set lease_until = now() - interval '1 second' where import_id = $1 and lease_until is not null",
+      [id],
+    );
     host = await startUpload(stack, "upload-test");
     await ended(id);
   });

@@ -4,6 +4,7 @@ import { domainChange, leadReceived, referenceChange } from "./processors/admit/
 import { acceptsBatch, admitBatch } from "./processors/admit/batch.ts";
 import { acceptsVisit, admitVisit } from "./processors/admit/link.ts";
 import { acceptsPixel, admitPixel } from "./processors/admit/pixel.ts";
+import { pulledRecord } from "./processors/admit/sources/pulled.ts";
 import { acceptsUpload, admitUpload } from "./processors/admit/upload/upload.ts";
 import { attribute } from "./processors/attribute/attribute.ts";
 import { attributeFacts } from "./processors/attribute/facts.ts";
@@ -58,6 +59,7 @@ export const pipeline = topology("tributary", deadLetters,
   edge({ name: "upload", on: "PUT /upload/:client/:partner/:filename", accepts: acceptsUpload, admit: admitUpload,
     to: topics.eventsRaw }),
   edge({ name: "lead", on: "table outbox", record: leadReceived, to: topics.eventsRaw }),
+  edge({ name: "pull", on: "pages of external sources", record: pulledRecord, to: topics.eventsRaw }),
   edge({ name: "decisions", on: "decisions of people and jobs", record: decisionRecord, to: topics.claims }),
   edge({ name: "reference-changes", on: "table outbox", record: referenceChange, to: topics.referenceChanges }),
   edge({ name: "domain-changes", on: "table outbox", record: domainChange, to: topics.domainChanges }),

@@ -65,7 +65,7 @@ const parts: readonly Part[] = [
 const beginEmpty = [
   ..."memory_ product_sales app_events conversions ledger_ commissions money_days identity_edges".split(" "),
   ..."rollup_marks consent_marks dead_letter replay group_ operation outbox stage_ probe incident alert".split(" "),
-  ..."ingest_path schema_migrations migrations".split(" "),
+  ..."ingest_path pull schema_migrations migrations".split(" "),
 ];
 const READY_MS = 90_000;
 const DONE_MS = 180_000;

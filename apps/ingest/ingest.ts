@@ -10,6 +10,7 @@ import { letterDepth } from "../../modules/dead-letters/letter-index.ts";
 import { type Edge, openEdge } from "../../modules/edges/edge.ts";
 import { factsOf } from "../../modules/edges/facts.ts";
 import { type Hosts, hostsNow, recordedHostings } from "../../modules/groups/hosts.ts";
+import { pullHealth } from "../../modules/pulls/pull-health.ts";
 import { progressOf } from "../../modules/receipts/progress.ts";
 import { replayableSinks } from "../../modules/replays/report.ts";
 import { openTrials, type TrialSettings } from "../../modules/rules/open-trials.ts";
@@ -20,6 +21,7 @@ import { openEdges } from "./edges.ts";
 import { type Opening, openStores, type Stores } from "./opened.ts";
 import { backfillRoute } from "./routes/backfill.ts";
 import { healthOf } from "./routes/health.ts";
+import { pullTriggerRoute } from "./routes/pull-trigger.ts";
 import { receiptsRoute } from "./routes/receipts.ts";
 import { walReplayRoutes } from "./routes/wal-replay.ts";
 import { ingestHost, type Routes } from "./server.ts";
@@ -87,6 +89,7 @@ const openRoutes = async (opening: Opening, opened: Opened): Promise<Routes> => 
       closing: scope.closing,
       log,
     }),
+    pullTrigger: pullTriggerRoute({ authenticate: authenticator(stores.tokens, "admin"), pool }),
     backfill: backfillRoute({
       authenticate: authenticator(stores.tokens, "admin"),
       pool,
@@ -133,5 +136,6 @@ const healthRoute = (
     path: path.state,
     admin,
     hosts,
+    pulls: () => pullHealth(pool),
   });
 };

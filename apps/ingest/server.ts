@@ -14,6 +14,7 @@ export interface Routes {
   readonly health: () => Promise<HealthReport>;
   readonly walReplay: ReturnType<typeof walReplayRoutes>;
   readonly backfill: (request: Request, response: Response) => Promise<void>;
+  readonly pullTrigger: (request: Request, response: Response) => Promise<void>;
 }
 
 /** The edges that are asked thousands of times a second answer before Express is asked. */
@@ -52,6 +53,11 @@ const addRoutes = (app: Express, routes: Routes): void => {
     .route("/admin/rules/:id/backfill")
     .options(preflight("POST, OPTIONS"))
     .post(anyOrigin, routes.backfill)
+    .all(wrongMethod("POST, OPTIONS"));
+  app
+    .route("/pull/trigger")
+    .options(preflight("POST, OPTIONS"))
+    .post(anyOrigin, routes.pullTrigger)
     .all(wrongMethod("POST, OPTIONS"));
   app
     .route("/health")

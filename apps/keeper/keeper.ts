@@ -1,5 +1,6 @@
 // Opens the stores and the log by name, starts the schedules, and closes in reverse.
 
+import type { Pool } from "pg";
 import { lateWire } from "../../infra/avro/late-wire.ts";
 import { openRegistry } from "../../infra/avro/registry.ts";
 import { openClickhouse } from "../../infra/clickhouse/client.ts";
@@ -15,7 +16,7 @@ import { keepDoing, type Schedule } from "../../infra/runtime/timing/schedule.ts
 import { sendWithSchemaIds } from "../../infra/spool/send-with-schema-ids.ts";
 import { openInstallationSecrets } from "../../modules/access/installation-secrets.ts";
 import { letterSources } from "../../modules/dead-letters/failure.ts";
-import { clientFactsOf } from "../../modules/edges/facts.ts";
+import { type AskClientFacts, clientFactsOf } from "../../modules/edges/facts.ts";
 import { refusedByLog } from "../../modules/edges/refused-by-log.ts";
 import { readmitted } from "../../modules/edges/refused-events.ts";
 import { openSuppressions } from "../../modules/privacy/suppressions.ts";
@@ -42,6 +43,7 @@ import { openRepairs } from "./schedules/repairs.ts";
 import { openReplayLane } from "./schedules/replays.ts";
 import { forgettingRequests } from "./schedules/requests.ts";
 import { rollups } from "./schedules/rollups.ts";
+import { forgettingPulls, pulls } from "./schedules/sources/pulls.ts";
 import { strayRefunds } from "./schedules/stray-refunds.ts";
 import { waiting } from "./schedules/waiting.ts";
 
@@ -174,21 +176,23 @@ const beginWork = async (frame: Frame): Promise<void> => {
     },
   });
   const { hides } = suppressions;
-  const readmit = await openReadmission(frame, { pool, wire });
+  const facts = await openFacts(frame, pool);
+  const { TRIBUTARY_SECRET: keyring } = config;
+  const readmit: LetterPorts["readmit"] = (kept, root) =>
+    readmitted({ keyring, wire, facts, clock: Date.now }, kept, root);
   const ofLetters = { topology: pipeline, pool, kafka, wire, produce, readmit, hides, metrics, log };
   for (const open of [deadLetterIndex, deadLetterRetries])
     await begin(withWire(await scope.open("dead letters", () => open(ofLetters))));
+  const ofPulls = { pool, kafka, wire, produce, keyring, facts, hides, log, signal: scope.closing };
+  await begin(withWire(await scope.open("pulls", () => pulls(ofPulls))));
+  await begin(forgettingPulls(pool));
 };
 
-/** What an edge refused is admitted as the edge would now, by the clients and the pepper of now. */
-const openReadmission = async (
-  { config, log, scope }: Frame,
-  { pool, wire }: Pick<LetterPorts, "pool" | "wire">,
-): Promise<LetterPorts["readmit"]> => {
+/** What is admitted here is admitted as an edge would now, by the clients and the pepper of now. */
+const openFacts = async ({ config, log, scope }: Frame, pool: Pool): Promise<AskClientFacts> => {
   const { INSTANCE_NAME: instance, TRIBUTARY_SECRET: keyring } = config;
   const secrets = openInstallationSecrets(pool, { instance, keyring, log, fail: scope.fail, signal: scope.closing });
   const onError = (error: unknown) => log.warn("reference.not_refreshed", { error });
   const { reference } = await scope.open("reference", () => closing(openReference(pool, { onError })));
-  const ports = { keyring, wire, facts: clientFactsOf(secrets.pepper, reference), clock: Date.now };
-  return (kept, root) => readmitted(ports, kept, root);
+  return clientFactsOf(secrets.pepper, reference);
 };

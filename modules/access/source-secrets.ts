@@ -7,17 +7,18 @@ import { fingerprintOf } from "./installation-secrets.ts";
 import { seal, sealedUnder, unseal } from "./sealed.ts";
 
 const columns = ["secret", "vault", "pull_secret"] as const;
-interface SourceColumn {
+export interface SourceColumn {
   readonly sourceId: number;
   readonly column: (typeof columns)[number];
 }
 type Row = Readonly<Record<SourceColumn["column"], string | null>>;
 const placeOf = ({ sourceId, column }: SourceColumn): string => `sources/${sourceId}/${column}`;
 
-const sealOfSource = (text: string, of: SourceColumn, keyring: Keyring): string => seal(text, placeOf(of), keyring);
+export const sealOfSource = (text: string, of: SourceColumn, keyring: Keyring): string =>
+  seal(text, placeOf(of), keyring);
 
 /** Throws CannotUnseal. */
-const unsealOfSource = (sealed: string, of: SourceColumn, keyring: Keyring): string =>
+export const unsealOfSource = (sealed: string, of: SourceColumn, keyring: Keyring): string =>
   unseal(sealed, placeOf(of), keyring);
 
 /** What lies sealed, in a transaction as tributary_secrets that sees its clients. */

@@ -3,6 +3,7 @@
 import { describe, expect, test } from "vitest";
 import { type HealthPorts, healthOf } from "../../apps/ingest/routes/health.ts";
 import type { Admin, Lag } from "../../infra/kafka/kafka.ts";
+import type { PullHealth } from "../../modules/pulls/pull-health.ts";
 
 const marks = [{ partition: 0, low: 0, high: 100 }];
 /** A log of one partition, of which every group has read `committed` of 100 records. */
@@ -13,6 +14,11 @@ const logAt = (committed: number) => async (): Promise<Admin> =>
     committed: async () => new Map([[0, committed]]),
     lag: async (): Promise<readonly Lag[]> => [],
   }) as unknown as Admin;
+const pulled: PullHealth = {
+  lastPullAt: Date.UTC(2026, 10, 1),
+  isLate: false,
+  stats: { rows: 3, new: 2, duplicate: 1, errors: 0, window: null },
+};
 const away = () => Promise.reject(new Error("away"));
 
 const well: HealthPorts = {
@@ -35,6 +41,7 @@ const well: HealthPorts = {
   }),
   admin: logAt(100),
   hosts: async () => () => ({ group: "tributary.all", topic: "events.raw", nodes: ["analytics"], isRecorded: true }),
+  pulls: async () => pulled,
 };
 const reportOf = (change: Partial<HealthPorts>) => healthOf({ ...well, ...change })();
 
@@ -53,6 +60,16 @@ describe("it is degraded, and the report names why", () => {
     ["who hosts what is not known", { hosts: away }, { buffer_events: null }],
     ["dead letters are not known", { letters: away }, { dlq_depth: { clicks: null, pixel: null, s2s: null } }],
     ["a dead letter is open", { letters: async () => ({ clicks: 1 }) }, { dlq_depth: { clicks: 1 } }],
+    [
+      "a pull is late",
+      { pulls: async () => ({ ...pulled, isLate: true }) },
+      { last_pull_at: "2026-11-01T00:00:00.000Z" },
+    ],
+    [
+      "a pull has failed",
+      { pulls: async () => ({ ...pulled, stats: { ...pulled.stats, errors: 1 } }) },
+      { last_pull_stats: { errors: 1 } },
+    ],
     ["failover is active", { path: () => ({ ...well.path(), active: true }) }, { failover: { active: true } }],
   ])("%s", async (_, change, named) => {
     expect(await reportOf(change)).toMatchObject({ status: "degraded", ...named });

@@ -7,7 +7,7 @@ import { expect, test } from "vitest";
 const root = fileURLToPath(new URL("../..", import.meta.url));
 const APPS = ["apps/ingest", "apps/links", "apps/pixel", "apps/api", "apps/keeper", "apps/worker"];
 /** `infra/embedded` runs the servers of a laptop, and none of the product's own. */
-const INFRA = ["avro", "clickhouse", "http", "kafka", "objects", "postgres", "redis", "runtime", "spool"];
+const INFRA = ["avro", "clickhouse", "http", "kafka", "objects", "outbound", "postgres", "redis", "runtime", "spool"];
 const FOLDERS = [...APPS, ...INFRA.map((folder) => `infra/${folder}`), "modules", "processors", "domain", "sinks"];
 /** Empty at first, at the level of a module, of a class or of the function that opens something. */
 const GROWS =

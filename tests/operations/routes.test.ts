@@ -36,7 +36,10 @@ const answer = () => undefined as never;
 const hosts: Readonly<Record<string, Express>> = {
   api: apiApp(routes, { trustedProxies: [] } as never),
   ingest: ingestApp(
-    { edges, receipts: answer, health: answer, walReplay: { start: answer, show: answer }, backfill: answer },
+    {
+      ...{ edges, receipts: answer, health: answer, backfill: answer, pullTrigger: answer },
+      walReplay: { start: answer, show: answer },
+    },
     [],
     {} as never,
   ),

@@ -48,7 +48,8 @@ export const openEdgeHost = async (
     count: () => undefined,
   });
   const none = (() => undefined) as never;
-  const routes = { edges, receipts: none, health: none, walReplay: { start: none, show: none }, backfill: none };
+  const walReplay = { start: none, show: none };
+  const routes = { edges, receipts: none, health: none, walReplay, backfill: none, pullTrigger: none };
   const host = ingestHost(routes, [], openLog({ app: "ingest", level: "silent" }));
   return { ...(await listen(host, { host: "127.0.0.1", port: 0 })), stored };
 };

@@ -140,6 +140,7 @@ const moduleImports: Readonly<Record<string, readonly string[]>> = {
   partners: ["reference"],
   planner: ["budgets", "money-days"],
   privacy: ["identity", "leads", "recordings"],
+  pulls: ["access", "edges"],
   receipts: ["groups"],
   recordings: ["access", "audit", "pixel"],
   reference: ["money-days", "outbox"],

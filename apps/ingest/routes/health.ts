@@ -12,8 +12,9 @@ import {
 } from "../../../modules/dead-letters/letter-depth.ts";
 import type { PathName, PathState } from "../../../modules/edges/path.ts";
 import { archiving } from "../../../modules/groups/archiving.ts";
-import type { Hop, Hosts } from "../../../modules/groups/hosts.ts";
-import { hopsToStore } from "../../../modules/receipts/progress.ts";
+import type { Hosts } from "../../../modules/groups/hosts.ts";
+import type { PullHealth } from "../../../modules/pulls/pull-health.ts";
+import { waitingEvents } from "../../../modules/receipts/waiting-events.ts";
 import { archiveBehind } from "../../../sinks/archive/check.ts";
 
 /**
@@ -39,6 +40,7 @@ export interface HealthPorts {
   readonly admin: () => Promise<Admin>;
   /** Who hosts each stage and sink now. */
   readonly hosts: () => Promise<Hosts>;
+  readonly pulls: () => Promise<PullHealth>;
 }
 
 type Store = "ok" | "down";
@@ -55,14 +57,10 @@ export interface HealthReport {
   readonly dlq_depth: { readonly clicks: number | null; readonly pixel: number | null; readonly s2s: number | null };
   /** Not everybody could be asked: the last numbers stand. Null numbers were never known. */
   readonly dlq_depth_stale: boolean;
-  readonly last_pull_at: null;
-  readonly last_pull_stats: {
-    readonly rows: 0;
-    readonly new: 0;
-    readonly duplicate: 0;
-    readonly errors: 0;
-    readonly window: null;
-  };
+  /** Of the source that was pulled the longest ago; null: no source is active, or one never was. */
+  readonly last_pull_at: string | null;
+  /** Of the last pull of every source. */
+  readonly last_pull_stats: PullHealth["stats"];
   readonly failover: {
     readonly active: boolean;
     readonly path: PathName;
@@ -86,11 +84,6 @@ const CACHED_MS = 2_000;
 /** A put costs two syncs of a disk, or money. */
 const OBJECTS_CACHED_MS = 10_000;
 const PROBE_MS = 2_000;
-/**
- * Events younger than this are on their way; older ones that are not stored are waiting
- * (docs/design/contracts.md, "Health").
- */
-const ON_THEIR_WAY_MS = 5_000;
 
 /** A function that answers with the newest report; callers at once share one round of probes. */
 export const healthOf = (ports: HealthPorts): (() => Promise<HealthReport>) => {
@@ -102,7 +95,8 @@ export const healthOf = (ports: HealthPorts): (() => Promise<HealthReport>) => {
   const index = lastKnown(() => within(ports.letters));
   const unread = lastKnown(() => within(async () => unreadLetters(await ports.admin())));
   const letters = () => Promise.all([lastResort(), index(), unread()]);
-  return kept(CACHED_MS, () => report(ports, objects, letters));
+  const pulls = keeping(nothingPulled, () => within(ports.pulls));
+  return kept(CACHED_MS, () => report(ports, { objects, letters, pulls }));
 };
 
 const kept = <T>(ms: number, ask: () => Promise<T>): (() => Promise<T>) => {
@@ -114,15 +108,33 @@ const kept = <T>(ms: number, ask: () => Promise<T>): (() => Promise<T>) => {
   };
 };
 
-const report = async (
-  ports: HealthPorts,
-  askObjects: () => Promise<Store>,
-  askLetters: () => Promise<readonly (Known | null)[]>,
-): Promise<HealthReport> => {
-  const [objects, archived, open, analytics, cache, relational, backbone, waiting] = await Promise.all([
-    askObjects(),
+/** What was asked for less often than the rest, or keeps what it knew. */
+interface Asked {
+  readonly objects: () => Promise<Store>;
+  readonly letters: () => Promise<readonly (Known | null)[]>;
+  readonly pulls: () => Promise<PullHealth>;
+}
+
+/** The answer before while there is no new one: a store that is away shows by itself. */
+const keeping = <T>(first: T, ask: () => Promise<T>): (() => Promise<T>) => {
+  let known = first;
+  return async () => {
+    known = await ask().catch(() => known);
+    return known;
+  };
+};
+const nothingPulled: PullHealth = {
+  lastPullAt: null,
+  isLate: false,
+  stats: { rows: 0, new: 0, duplicate: 0, errors: 0, window: null },
+};
+
+const report = async (ports: HealthPorts, asked: Asked): Promise<HealthReport> => {
+  const [objects, archived, open, pulls, analytics, cache, relational, backbone, waiting] = await Promise.all([
+    asked.objects(),
     within(async () => archiveBehind(await ports.admin(), archiving)).catch(() => null),
-    askLetters(),
+    asked.letters(),
+    asked.pulls(),
     stateOf(ports.analytics),
     stateOf(ports.cache),
     stateOf(ports.relational),
@@ -146,8 +158,8 @@ const report = async (
     buffer_events: waiting,
     dlq_depth: letters?.depth ?? { clicks: null, pixel: null, s2s: null },
     dlq_depth_stale: letters?.isStale ?? true,
-    last_pull_at: null,
-    last_pull_stats: { rows: 0, new: 0, duplicate: 0, errors: 0, window: null },
+    last_pull_at: pulls.lastPullAt === null ? null : new Date(pulls.lastPullAt).toISOString(),
+    last_pull_stats: pulls.stats,
     failover: {
       active: path.active,
       path: path.path,
@@ -167,19 +179,21 @@ const report = async (
     },
     time_zone_data: process.versions.tz ?? "unknown",
   };
-  return { status: statusOf(found), ...found };
+  return { status: statusOf(found, pulls.isLate), ...found };
 };
 
 /**
  * Down when a store or the log is; ok when every flag and counter of the report is well. A counter
- * that is not known is not well. This version pulls no source, so no pull is late.
+ * that is not known is not well.
  */
-const statusOf = (found: Omit<HealthReport, "status">): HealthReport["status"] => {
+const statusOf = (found: Omit<HealthReport, "status">, isPullLate: boolean): HealthReport["status"] => {
   const { analytics_store: analytics, cache_store: cache, relational_store: relational, backbone } = found;
   if ([analytics, cache, relational, backbone].includes("down")) return "down";
   const depths = Object.values(found.dlq_depth);
   const isWell =
     !found.failover.active &&
+    !isPullLate &&
+    found.last_pull_stats.errors === 0 &&
     found.buffer_events !== null &&
     depths.every((count) => count === 0) &&
     Object.values(found.recovery.health_check).every((isOk) => isOk);
@@ -202,24 +216,4 @@ const within = async <T>(work: () => Promise<T>): Promise<T> => {
   } finally {
     clearTimeout(timer);
   }
-};
-
-/**
- * Records before the mark of five seconds ago that a group on the way has not committed. Each event
- * waits at one hop at a time.
- */
-const waitingEvents = async (ports: Pick<HealthPorts, "admin" | "hosts">): Promise<number> => {
-  const [admin, hosts] = await Promise.all([ports.admin(), ports.hosts()]);
-  const waitingAt = async ({ group, topic }: Hop): Promise<number> => {
-    const [marks, due, committed] = await Promise.all([
-      admin.watermarks(topic),
-      admin.offsetsAt(topic, Date.now() - ON_THEIR_WAY_MS),
-      admin.committed(group, topic),
-    ]);
-    return marks.reduce((sum, { partition, low, high }) => {
-      const until = Math.min(high, due.get(partition) ?? high);
-      return sum + Math.max(0, until - Math.max(low, committed.get(partition) ?? low));
-    }, 0);
-  };
-  return (await Promise.all(hopsToStore(hosts).map(waitingAt))).reduce((sum, count) => sum + count, 0);
 };

@@ -8,6 +8,9 @@ import type { Identify } from "./personal/identify.ts";
 /** The pepper of one client: equal device ids of two clients never meet. */
 export const pepperOf = (secret: string, clientId: number): Buffer => derive(secret, `pepper:${clientId}`);
 
+/** The second pepper: what is hashed under it is the same for every client (0x08 of consent). */
+export const acrossPepperOf = (secret: string): Buffer => derive(secret, "pepper:across");
+
 /**
  * What SHA-256 (64 hex digits, lower case) of an identifier becomes: for whatever a sender or
  * browser hashed before.
@@ -21,9 +24,11 @@ export const identifierHash = (pepper: Buffer, identifier: string): string =>
 
 /**
  * The two functions above for one client, remembering the answers to the latest `size` identifiers:
- * a device sends many events, and two hashes cost more than the rest of its admission.
+ * a device sends many events, and two hashes cost more than the rest of its admission. `across`:
+ * the second pepper, where identifiers may be linked across clients.
  */
-export const identifyFor = (pepper: Buffer, size: number): Identify => ({
+export const identifyFor = (pepper: Buffer, size: number, across?: Buffer): Identify => ({
   plain: memo(size, (identifier) => identifierHash(pepper, identifier)),
   hashed: (sha256Hex) => keyedHash(pepper, sha256Hex),
+  across: across === undefined ? undefined : (sha256Hex) => keyedHash(across, sha256Hex),
 });

@@ -240,11 +240,11 @@ export interface DomainChanged {
 
 /** This event shows that a device and an identifier belong together. */
 export interface IdentityEdge {
-  /** email or login */
+  /** email, login, phone, session, click, fingerprint; across clients email_across, phone_across */
   readonly kind: string;
-  /** HMAC(client pepper, ...), hex */
+  /** HMAC(client pepper, ...), hex; across clients under the second pepper */
   readonly identifier: string;
-  /** how it is known, e.g. email_on_event; deterministic ones only */
+  /** how it is known, e.g. email_on_event */
   readonly method: string;
   /** percent */
   readonly confidence: number;
@@ -305,6 +305,14 @@ export interface EventAttributed {
 export interface EventEnriched {
   readonly event: EventReceived;
   readonly enrichment: Enrichment;
+}
+
+/** A hash that is the same for every client. */
+export interface AcrossIdentifier {
+  /** email or phone */
+  readonly kind: string;
+  /** HMAC(second pepper, SHA-256(form)), hex */
+  readonly identifier: string;
 }
 
 /**
@@ -372,6 +380,8 @@ export interface EventReceived {
    * the form that its personal data had before they were hashed: domain/personal/personal-form.ts
    */
   readonly personal_form: number;
+  /** made only where the event's mask allows analytics and cross-client (0x09) */
+  readonly across: readonly AcrossIdentifier[];
 }
 
 /** An enriched event with its fraud score. */

@@ -64,7 +64,7 @@ export const commandFiles: readonly CommandFile[] = [
     load: async () => (await import("./commands/money/decide.ts")).decideCommands,
     commands: {
       decide: known(
-        "decides about an order or an event; shows it first, and decides with --yes",
+        "decides about an order, an event or a device; shows it first, and decides with --yes",
         ...(["postgres", "clickhouse", "kafka", "registry"] as const),
       ),
     },

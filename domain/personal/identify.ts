@@ -8,4 +8,6 @@
 export interface Identify {
   readonly plain: (identifier: string) => string;
   readonly hashed: (sha256Hex: string) => string;
+  /** The same for every client, of a SHA-256; absent where nothing is linked across clients. */
+  readonly across?: ((sha256Hex: string) => string) | undefined;
 }

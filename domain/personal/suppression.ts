@@ -4,6 +4,7 @@ import type { Conversion, EventAttributed, EventReceived, TopicName } from "../.
 import type { Recorded, UnixMs } from "../../stream/flow.ts";
 import { uuidOf } from "../ids.ts";
 import { leadSubject } from "../lead-key.ts";
+import { acrossHashes } from "./across.ts";
 import type { Identify } from "./identify.ts";
 import { personalHashes, scrubText } from "./personal-data.ts";
 
@@ -21,15 +22,16 @@ const orderSubject = (orderId: string): string => uuidOf("order", orderId);
 
 /**
  * All that the log may hold of a subject: the keyed hash of a device, those of an e-mail or phone
- * in every form that was ever hashed, the lead key of a client's own lead id. The log holds order
- * ids as they are; the list holds a hash of them. Each of them must be suppressed.
+ * in every form that was ever hashed and across clients, the lead key of a client's own lead id.
+ * The log holds order ids as they are; the list holds a hash of them. Each of them must be
+ * suppressed.
  */
 export const subjectsOf = (kind: SubjectKind, value: string, identify: Identify): readonly string[] => {
   if (kind === "did") return [identify.plain(value)];
   if (kind === "order_id") return [orderSubject(value)];
   // The log has an id that is shaped like an address as its hash.
   if (kind === "client_lead_id") return [...new Set([value, scrubText(value, identify).value])].map(leadSubject);
-  return personalHashes(kind, value, identify);
+  return [...personalHashes(kind, value, identify), ...acrossHashes(kind, value, identify)];
 };
 
 /** Says of a record, by the topic it was read from, whether it speaks of somebody erased. */

@@ -1,7 +1,7 @@
 // What an edge knows about a client, as the newest picture of the reference data has it: by its id,
 // or as the holder of a token.
 
-import { identifyFor, pepperOf } from "../../domain/device-id.ts";
+import { acrossPepperOf, identifyFor, pepperOf } from "../../domain/device-id.ts";
 import type { Identify } from "../../domain/personal/identify.ts";
 import type { Reference } from "../../domain/reference/reference.ts";
 import { Unavailable } from "../../infra/runtime/errors.ts";
@@ -25,8 +25,10 @@ export type AskClientFacts = (clientId: number, now: UnixMs) => RequestFacts | n
 
 export const clientFactsOf = (pepper: () => string, reference: () => Reference | undefined): AskClientFacts => {
   const identities = new Map<number, Identify>();
+  const made = (clientId: number): Identify =>
+    identifyFor(pepperOf(pepper(), clientId), DEVICES_REMEMBERED, acrossPepperOf(pepper()));
   const identify = (clientId: number): Identify => {
-    const known = identities.get(clientId) ?? identifyFor(pepperOf(pepper(), clientId), DEVICES_REMEMBERED);
+    const known = identities.get(clientId) ?? made(clientId);
     identities.delete(clientId);
     identities.set(clientId, known);
     if (identities.size > CLIENTS_REMEMBERED) identities.delete(identities.keys().next().value!);

@@ -47,6 +47,12 @@ export const hostsOf = (
   };
 };
 
+/** Stages and sinks that no worker has recorded, in the order of the topology. */
+export const unhosted = (topology: Topology, recorded: readonly Pick<Recorded, "nodes">[]): readonly string[] => {
+  const hosted = new Set(recorded.flatMap(({ nodes }) => nodes));
+  return readersOf(topology).flatMap(({ name }) => (hosted.has(name) ? [] : name));
+};
+
 /** Groups that claim a stage or sink which another group claims too: only members can decide. */
 const disputed = (topology: Topology, recorded: readonly Recorded[]): readonly string[] => [
   ...new Set(

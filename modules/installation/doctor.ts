@@ -14,6 +14,9 @@ import { askRedis } from "../../infra/embedded/services/redis.ts";
 import type { Run } from "../../infra/embedded/supervisor.ts";
 import { openPool } from "../../infra/postgres/sql.ts";
 import { type Identity, isAlive } from "../../infra/runtime/lock.ts";
+import { pipeline } from "../../topology.ts";
+import { hostings } from "../groups/group-holds.ts";
+import { unhosted } from "../groups/hosts.ts";
 import { clientRetentions } from "../privacy/retention.ts";
 import { firstSteps } from "./first-steps.ts";
 
@@ -71,7 +74,8 @@ export async function doctor(home: Home, config: StackConfig): Promise<readonly 
   const application = config.POSTGRES_URL ?? ownerUrl(home, services.postgres);
   const isDemo = config.OIDC_ISSUER === undefined && services.identity !== undefined;
   if (application !== undefined) checks.push(["users", () => checkUsers(application, isDemo)]);
-  if (application !== undefined) checks.push(["retention", () => checkRetention(application)]);
+  if (application !== undefined)
+    checks.push(["retention", () => checkRetention(application)], ["hosting", () => checkHosting(application)]);
   const clickhouse = urlOf(config.CLICKHOUSE_URL, services.clickhouse);
   if (clickhouse !== undefined) checks.push(["clickhouse", () => checkClickhouse(clickhouse)]);
   const redis = urlOf(config.REDIS_URL, services.redis);
@@ -233,6 +237,17 @@ async function checkRetention(url: string): Promise<Finding> {
     `the archive keeps events ${MOST_MONTHS} months${own}; ClickHouse, Postgres and the topics that are kept ` +
       "for good are not purged yet (docs/privacy.md)",
   );
+}
+
+/** A sink that no worker hosts loses what its topic keeps, in silence: choices of consent, too. */
+async function checkHosting(url: string): Promise<Finding> {
+  const recorded = await askApplication(url, hostings);
+  if (recorded === undefined) return notMigrated;
+  if (recorded.length === 0) return good("no worker has joined yet");
+  const missing = unhosted(pipeline, recorded);
+  return missing.length === 0
+    ? good("every stage and sink")
+    : bad(`no worker hosts ${missing.join(", ")}`, "give them to a worker: docs/operate.md shows its arguments");
 }
 
 async function checkClock(url: string): Promise<Finding> {

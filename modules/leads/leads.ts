@@ -1,6 +1,6 @@
 // The lead pushes of clients: who signed one, what becomes of it, and what it says when it is read.
 import type { Pool, PoolClient } from "pg";
-import { identifyFor, pepperOf } from "../../domain/device-id.ts";
+import { acrossPepperOf, identifyFor, pepperOf } from "../../domain/device-id.ts";
 import type { Identify } from "../../domain/personal/identify.ts";
 import type { Reference } from "../../domain/reference/reference.ts";
 import { Unavailable } from "../../infra/runtime/errors.ts";
@@ -96,7 +96,7 @@ export const openLeads = ({ pool, keyring, pepper, reference, clickKeys }: Openi
         }),
       );
     },
-    identify: (clientId) => identifyFor(pepperOf(pepper(), clientId), HASHES_OF_A_READ),
+    identify: (clientId) => identifyFor(pepperOf(pepper(), clientId), HASHES_OF_A_READ, acrossPepperOf(pepper())),
   };
 };
 

@@ -3,10 +3,11 @@
 
 import { EVENT_ID, sentEventId } from "../../domain/ids.ts";
 import { leadKey } from "../../domain/lead-key.ts";
+import { acrossIdentifiers, mayLinkAcross } from "../../domain/personal/across.ts";
 import type { Identify } from "../../domain/personal/identify.ts";
 import { scrub, scrubText, TooMuchPersonalData } from "../../domain/personal/personal-data.ts";
 import { PERSONAL_FORM } from "../../domain/personal/personal-form.ts";
-import type { EventReceived } from "../../schemas/generated.ts";
+import type { AcrossIdentifier, EventReceived } from "../../schemas/generated.ts";
 import type { Admission, Refusal, UnixMs } from "../../stream/flow.ts";
 import { addressOf } from "./address.ts";
 import { contentEventId } from "./event-id.ts";
@@ -76,6 +77,7 @@ const tooMuch = (problem: TooMuchPersonalData): Refusal => ({
 });
 const noWarnings: readonly string[] = [];
 const noProps: Props = {};
+const noIdentifiers: readonly AcrossIdentifier[] = [];
 
 /**
  * Every rule of docs/design/contracts.md, "Batch", in the order in which a sender would repair
@@ -121,6 +123,7 @@ const recordOf = (given: Given, terms: Terms): EventReceived => {
   const t = known === undefined || name === null ? "custom" : name;
   const ip = addressIn(given.ip);
   const ua = textOf(given.ua, "ua");
+  const consent = consentOf(given.consent, terms);
 
   if (ts > terms.receivedAt) warnings.push("ts_clamped");
   return {
@@ -153,7 +156,7 @@ const recordOf = (given: Given, terms: Terms): EventReceived => {
     ua_source: ua !== null ? "event" : terms.userAgent !== null ? "request" : null,
     sid: shortened(clean(sessionOf(given.sid)), MAX_SESSION),
     click_id: shortened(clean(clickIdOf(given.svc_click_id) ?? clickIdOf(props.svc_click_id)), MAX_CLICK_ID),
-    consent: consentOf(given.consent, terms),
+    consent,
     order_id: lifted.order_id,
     product_id: lifted.product_id,
     product_line: lifted.product_line,
@@ -169,6 +172,7 @@ const recordOf = (given: Given, terms: Terms): EventReceived => {
     warnings: warnings.length === 0 ? noWarnings : warnings,
     batch_id: terms.batchId,
     personal_form: PERSONAL_FORM,
+    across: shape.mayBePersonal && mayLinkAcross(consent) ? acrossIdentifiers(sent, terms.identify) : noIdentifiers,
   };
 };
 

@@ -1,5 +1,6 @@
 // The identity edges that an event proves: what its device showed, how that is known, how sure it
 // is, and until when it holds.
+import { mayLinkAcross } from "../../domain/personal/across.ts";
 import type { Identify } from "../../domain/personal/identify.ts";
 import type { EventReceived, IdentityEdge } from "../../schemas/generated.ts";
 import type { UnixMs } from "../../stream/flow.ts";
@@ -29,11 +30,13 @@ const evidenceOf = {
   session: { method: "session_on_event", confidence: certain, lifetimeMs: dayMs },
   // As long as a click may be credited where a client has not chosen otherwise.
   click: { method: "click_on_event", confidence: certain, lifetimeMs: 30 * dayMs },
+  email_across: { method: "email_across_clients", confidence: certain, lifetimeMs: profileLifetimeMs },
+  phone_across: { method: "phone_across_clients", confidence: certain, lifetimeMs: profileLifetimeMs },
   fingerprint: { method: "fingerprint_of_browser", confidence: likely, lifetimeMs: 30 * dayMs },
 } as const satisfies Readonly<Record<string, Evidence>>;
 type EdgeKind = keyof typeof evidenceOf;
 
-const noEdges: readonly IdentityEdge[] = [];
+export const noEdges: readonly IdentityEdge[] = [];
 const mayShow = /"(?:phone|fingerprint)":/;
 
 /**
@@ -62,11 +65,23 @@ export const edgesOf = (
     ["click", keyed("click", event.click_id)],
     ["fingerprint", keyed("fingerprint", fingerprint)],
   ];
-  return found.flatMap(([kind, identifier]) => {
-    if (identifier === null) return [];
-    const { method, confidence, lifetimeMs } = evidenceOf[kind];
-    return { kind, identifier, method, confidence, expires_at: at + lifetimeMs };
-  });
+  return found.flatMap(([kind, identifier]) => (identifier === null ? [] : edgeOf(kind, identifier, at)));
+};
+
+/**
+ * Edges across clients, of a visitor who allows them at that moment: consent to personalization is
+ * not asked, for nothing of the client's own is shown by them.
+ */
+export const acrossEdgesOf = (event: EventReceived, consent: number, at: UnixMs): readonly IdentityEdge[] =>
+  event.across.length === 0 || !mayLinkAcross(consent) || event.warnings.includes("weak_did")
+    ? noEdges
+    : event.across.flatMap(({ kind, identifier }) =>
+        kind === "email" || kind === "phone" ? edgeOf(`${kind}_across`, identifier, at) : [],
+      );
+
+const edgeOf = (kind: EdgeKind, identifier: string, at: UnixMs): IdentityEdge => {
+  const { method, confidence, lifetimeMs } = evidenceOf[kind];
+  return { kind, identifier, method, confidence, expires_at: at + lifetimeMs };
 };
 
 /** A phone as the edge keyed it, a fingerprint as the browser hashed it. */

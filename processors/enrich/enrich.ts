@@ -3,14 +3,24 @@
 
 import { maskInForce } from "../../domain/personal/consent.ts";
 import { signalsIn } from "../../domain/personal/signals.ts";
+import { unlinkedBy } from "../../domain/personal/unlink.ts";
 import { addressOfVisitor, userAgentOfVisitor } from "../../domain/visitor.ts";
 import type { EventEnriched, EventReceived } from "../../schemas/generated.ts";
 import { drop, emit, type Processor } from "../../stream/flow.ts";
 import { noUserAgent, userAgentOf } from "./browser.ts";
 import { allowedBy } from "./consent.ts";
-import { edgesOf } from "./edges.ts";
+import { acrossEdgesOf, edgesOf, noEdges } from "./edges.ts";
 import type { EnrichFacts } from "./facts.ts";
-import { identifiersIn, isLinkable, noIdentifiers, type Person, personAfter, personOf } from "./identity.ts";
+import {
+  identifiersIn,
+  isLinkable,
+  noIdentifiers,
+  type Person,
+  personAfter,
+  personOf,
+  personWithout,
+  stillLinked,
+} from "./identity.ts";
 import { noPlace } from "./places.ts";
 
 const noErrors: readonly string[] = [];
@@ -45,8 +55,9 @@ export const enrich: Processor<
   const isGiven = signals.country !== null;
   const placeError = isGiven && place.error === "geo_unavailable" ? null : place.error;
   const canLink = isLinkable(event, consent);
-  const shown = canLink ? identifiersIn(event, facts.identifyOf) : noIdentifiers;
-  const after = personAfter(known, shown, input);
+  const unlink = unlinkedBy(event);
+  const shown = canLink ? stillLinked(identifiersIn(event, facts.identifyOf), known) : noIdentifiers;
+  const after = unlink === null ? personAfter(known, shown, input) : personWithout(known, unlink.identifier);
   return emit<{ enriched: EventEnriched }, Person | null>(
     [
       {
@@ -67,7 +78,10 @@ export const enrich: Processor<
             asn: isSeen ? place.asn : null,
             asn_class: place.asn_class,
             person: canLink ? personOf(shown, after, input.at) : null,
-            edges: canLink ? edgesOf(event, shown, { identify: facts.identifyOf, at: input.at }) : [],
+            edges: [
+              ...(canLink ? edgesOf(event, shown, { identify: facts.identifyOf, at: input.at }) : noEdges),
+              ...acrossEdgesOf(event, consent, input.at),
+            ].filter(({ identifier }) => known?.unlinked?.includes(identifier) !== true),
           },
         },
       },

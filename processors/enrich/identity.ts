@@ -1,6 +1,7 @@
 // Whom a device belongs to: identifiers that its events show, and what of it is remembered.
 
 import type { Identify } from "../../domain/personal/identify.ts";
+import { unlinkedBy } from "../../domain/personal/unlink.ts";
 import type { EventReceived } from "../../schemas/generated.ts";
 import { type MemoryOf, type Recorded, remembers, type UnixMs } from "../../stream/flow.ts";
 
@@ -15,7 +16,10 @@ export interface Shown {
   readonly event_id: string;
   readonly at: UnixMs;
 }
-export type Person = Readonly<Record<IdentifierKind, Shown | null>>;
+export interface Person extends Readonly<Record<IdentifierKind, Shown | null>> {
+  /** Identifiers that a decision took from the device, the newest last. */
+  readonly unlinked?: readonly string[];
+}
 
 const kinds = ["email", "login"] as const;
 const noOne: Person = { email: null, login: null };
@@ -101,6 +105,25 @@ export const personOf = (shown: Identifiers, known: Person | null, at: UnixMs): 
   return null;
 };
 
+/** No device has so many decisions about it; of more the oldest are forgotten. */
+const mostUnlinked = 20;
+
+/** What an event shows, less what decisions took from its device. */
+export const stillLinked = (shown: Identifiers, known: Person | null): Identifiers => {
+  const taken = known?.unlinked;
+  if (taken === undefined || shown === noIdentifiers) return shown;
+  const left = (kind: IdentifierKind): string | null => (taken.includes(shown[kind] ?? "") ? null : shown[kind]);
+  return { email: left("email"), login: left("login") };
+};
+
+/** What the device is known by after such a decision; decided twice is decided once. */
+export const personWithout = (known: Person | null, identifier: string): Person => {
+  const { unlinked = [], ...before } = known ?? noOne;
+  const left = (kind: IdentifierKind): Shown | null => (before[kind]?.identifier === identifier ? null : before[kind]);
+  const others = unlinked.filter((one) => one !== identifier);
+  return { email: left("email"), login: left("login"), unlinked: [...others, identifier].slice(-mostUnlinked) };
+};
+
 /**
  * What the device is known by after this event: the same object when nothing is new. Another value
  * of a kind that is known is another person at the same device, and nothing of the one before goes
@@ -116,7 +139,7 @@ export const personAfter = (
   );
   // An event that comes late does not take a device back from the person who was seen on it since.
   if (isOther && kinds.some((kind) => (known?.[kind]?.at ?? 0) > event.at)) return known;
-  const before = isOther ? noOne : (known ?? noOne);
+  const before = isOther ? withoutAny(known) : (known ?? noOne);
   let after: Person = before;
   for (const kind of kinds) {
     const identifier = identifiers[kind];
@@ -127,6 +150,9 @@ export const personAfter = (
   }
   return after === noOne ? known : after;
 };
+
+const withoutAny = (known: Person | null): Person =>
+  known?.unlinked === undefined ? noOne : { ...noOne, unlinked: known.unlinked };
 
 /**
  * Claims and clicks must know their person, and whatever else shows an identifier teaches it. Page
@@ -143,9 +169,13 @@ const browsing: ReadonlySet<string> = new Set([
 ]);
 const hasUse = ({ data: event }: Recorded<EventReceived>): boolean =>
   !event.warnings.includes("weak_did") &&
-  (readers.has(event.t) || (!browsing.has(event.t) && mayIdentify.test(event.props)));
+  (readers.has(event.t) || (!browsing.has(event.t) && mayIdentify.test(event.props)) || unlinkedBy(event) !== null);
 
-type Packed = readonly ([string, string, UnixMs] | null)[];
+type Packed = [string, string, UnixMs] | null;
+const packed = (shown: Shown | null | undefined): Packed =>
+  shown ? [shown.identifier, shown.event_id, shown.at] : null;
+const unpacked = (kept: Packed | undefined): Shown | null =>
+  kept ? { identifier: kept[0], event_id: kept[1], at: kept[2] } : null;
 
 /** About 130 bytes an identifier. */
 export const person: MemoryOf<Person | null> = remembers<Person | null>({
@@ -156,14 +186,11 @@ export const person: MemoryOf<Person | null> = remembers<Person | null>({
   when: hasUse,
   encode: (known) =>
     Buffer.from(
-      JSON.stringify(
-        kinds.map((kind) => (known?.[kind] ? [known[kind].identifier, known[kind].event_id, known[kind].at] : null)),
-      ),
+      JSON.stringify([packed(known?.email), packed(known?.login), ...(known?.unlinked ? [known.unlinked] : [])]),
     ),
   decode: (bytes) => {
-    const [email, login] = (JSON.parse(Buffer.from(bytes).toString()) as Packed).map((packed) =>
-      packed === null ? null : { identifier: packed[0], event_id: packed[1], at: packed[2] },
-    );
-    return { email: email ?? null, login: login ?? null };
+    const kept = JSON.parse(Buffer.from(bytes).toString()) as [Packed?, Packed?, (readonly string[])?];
+    const [email, login, unlinked] = kept;
+    return { email: unpacked(email), login: unpacked(login), ...(unlinked && { unlinked }) };
   },
 });

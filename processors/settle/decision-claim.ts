@@ -1,9 +1,8 @@
 // What a person or a job says about an order, as a claim: a decision, or a refund. It is under the
 // key of the order, with the event that it is about.
 
-import { nothingFound } from "../../domain/nothing-found.ts";
+import { blankEvent, nothingFound } from "../../domain/nothing-found.ts";
 import { orderIdOf } from "../../domain/order-id.ts";
-import { PERSONAL_FORM } from "../../domain/personal/personal-form.ts";
 import type { ReferenceAt } from "../../domain/reference/reference.ts";
 import type { REFUND_REASONS } from "../../domain/refunds.ts";
 import type { Claim, Decision, EventAttributed, EventReceived } from "../../schemas/generated.ts";
@@ -152,60 +151,24 @@ export const decisionRecord = (claim: Claim) => ({
  * Claims carry an event. This one is never stored: only what names an order and its line is read of
  * it.
  */
-const blank = (
-  known: Pick<EventReceived, "event_id" | "client_id" | "t" | "ts"> & Partial<EventReceived>,
-): EventAttributed => {
-  const event: EventReceived = {
-    sender_event_id: null,
-    did: "",
-    custom_name: null,
-    source: "decision",
-    client_side: false,
-    url: null,
-    ref: null,
-    ip: null,
-    ua: null,
-    ip_source: null,
-    ua_source: null,
-    sid: null,
-    click_id: null,
-    consent: 0,
-    order_id: null,
-    product_id: null,
-    product_line: null,
-    quantity: null,
-    value_minor: null,
-    currency: null,
-    partner_ref: null,
-    dedup_key: null,
-    lead_key: null,
-    sale_hash: null,
-    import_id: null,
-    props: "{}",
-    warnings: [],
-    batch_id: null,
-    personal_form: PERSONAL_FORM,
-    ...known,
-  };
-  return {
-    event,
-    ...nothingFound,
-    credit: {
-      status: "unattributed",
-      method: null,
-      reason: null,
-      partner_id: null,
-      campaign_id: null,
-      link_id: null,
-      rule_id: null,
-      rule_version: null,
-      clicked_at: null,
-      window_days: null,
-      candidates: [],
-      reference_as_of: null,
-    },
-    version: 1,
-    merged_into: null,
-    refunded_minor: null,
-  };
-};
+const blank = (known: Parameters<typeof blankEvent>[0]): EventAttributed => ({
+  event: blankEvent(known),
+  ...nothingFound,
+  credit: {
+    status: "unattributed",
+    method: null,
+    reason: null,
+    partner_id: null,
+    campaign_id: null,
+    link_id: null,
+    rule_id: null,
+    rule_version: null,
+    clicked_at: null,
+    window_days: null,
+    candidates: [],
+    reference_as_of: null,
+  },
+  version: 1,
+  merged_into: null,
+  refunded_minor: null,
+});

@@ -102,6 +102,7 @@ const mergedEvent = (
   warnings: first.warnings,
   batch_id: first.batch_id,
   personal_form: first.personal_form,
+  across: first.across,
 });
 
 const mergedEnrichment = (first: Enrichment, copy: Enrichment): Enrichment => ({

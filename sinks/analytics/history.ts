@@ -134,7 +134,7 @@ const matchingHistory = async (
     return {
       ...rowParts(row),
       received_at,
-      event: { ...event, event_id: row.event_id, consent: consent_given, personal_form: PERSONAL_FORM },
+      event: { ...event, event_id: row.event_id, consent: consent_given, personal_form: PERSONAL_FORM, across: [] },
     };
   });
 };

@@ -18,8 +18,10 @@ on conflict (client_id, did, kind, identifier) do update set
   evidence_event_id = case when ${isEarlier} then excluded.evidence_event_id else kept.evidence_event_id end,
   first_seen = least(kept.first_seen, excluded.first_seen),
   last_seen = greatest(kept.last_seen, excluded.last_seen),
-  expires_at = greatest(kept.expires_at, excluded.expires_at)
+  expires_at = greatest(kept.expires_at, excluded.expires_at),
+  unlinked_at = greatest(kept.unlinked_at, excluded.unlinked_at)
 where excluded.first_seen < kept.first_seen or excluded.last_seen > kept.last_seen
+  or excluded.unlinked_at > coalesce(kept.unlinked_at, '-infinity')
   or (excluded.first_seen = kept.first_seen and excluded.evidence_event_id < kept.evidence_event_id)`;
 
 /**

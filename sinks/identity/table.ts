@@ -1,6 +1,6 @@
 // The table of identity edges: which device showed which identifier, when first, when last, and
 // until when that holds.
-import { computed, int, text, time, uuid, type WrittenRow } from "../../infra/postgres/columns.ts";
+import { computed, int, nullable, text, time, uuid, type WrittenRow } from "../../infra/postgres/columns.ts";
 import { postgresTable } from "../stores/postgres.ts";
 import { statementsOf } from "./statements.ts";
 
@@ -13,6 +13,8 @@ const shared = {
   method: text,
   confidence: int,
   expires_at: time,
+  /** When a decision took the identifier from the device; null: it holds. */
+  unlinked_at: nullable(time),
 };
 /** What one event shows of an edge. */
 const sightColumns = { ...shared, event_id: uuid, at: time };
@@ -27,6 +29,7 @@ const declared = {
     first_seen: computed(time, "to_timestamp(at / 1000.0)"),
     last_seen: computed(time, "to_timestamp(max(at) over edge / 1000.0)"),
     expires_at: computed(time, "to_timestamp(max(expires_at) over edge / 1000.0)"),
+    unlinked_at: computed(nullable(time), "to_timestamp(max(unlinked_at) over edge / 1000.0)"),
   },
 } as const;
 

@@ -1,6 +1,7 @@
 // An event as members of the sets that hints are counted from.
+import { unlinkedBy } from "../../domain/personal/unlink.ts";
 import { addressOfVisitor } from "../../domain/visitor.ts";
-import type { EventAttributed } from "../../schemas/generated.ts";
+import type { EventAttributed, EventReceived } from "../../schemas/generated.ts";
 import type { Recorded, UnixMs } from "../../stream/flow.ts";
 import { sets, type VelocityRow } from "./table.ts";
 
@@ -13,6 +14,8 @@ const conversions: ReadonlySet<string> = new Set(["purchase", "ext_purchase", "l
  */
 export const velocityRows = ({ at, data }: Recorded<EventAttributed>): readonly VelocityRow[] => {
   const { event, enrichment, credit } = data;
+  const unlink = unlinkedBy(event);
+  if (unlink !== null) return [unlinkedRow(event, unlink)];
   const isConversion = conversions.has(event.t);
   const isClick = event.t === "click";
   if (!isConversion && !isClick && enrichment.person === null) return none;
@@ -37,3 +40,12 @@ export const velocityRows = ({ at, data }: Recorded<EventAttributed>): readonly 
   return rows;
 };
 const none: readonly VelocityRow[] = [];
+
+/** The clicks of the device are no more those of the person. */
+const unlinkedRow = (
+  { client_id, did }: EventReceived,
+  { kind, identifier }: NonNullable<ReturnType<typeof unlinkedBy>>,
+): VelocityRow => ({
+  ...{ client_id, member: did, at: null, is_gone: true },
+  set: sets.devicesOfPerson(client_id, `${kind}:${identifier}`),
+});

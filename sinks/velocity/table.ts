@@ -11,6 +11,8 @@ export interface VelocityRow {
   readonly member: string;
   /** Orders the members, where the newest are asked for. */
   readonly at: UnixMs | null;
+  /** Taken out of the set, instead of added to it. */
+  readonly is_gone?: true;
 }
 
 const hourMs = 3_600_000;
@@ -51,10 +53,11 @@ export const velocity = redisTable<VelocityRow>(
   (commands, rows, prefix) => {
     const touched = new Set<string>();
     const ordered = new Set<string>();
-    for (const { set, member, at } of rows) {
+    for (const { set, member, at, is_gone } of rows) {
       const key = velocityKey(prefix, set);
       touched.add(key);
-      if (at === null) commands.sadd(key, member);
+      if (is_gone) commands.zrem(key, member);
+      else if (at === null) commands.sadd(key, member);
       else {
         // A later sight of a member moves it up, an earlier one changes nothing.
         commands.zadd(key, "GT", at, member);

@@ -5,6 +5,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { readersOf } from "../../stream/topology.ts";
+import { pipeline } from "../../topology.ts";
 import { type RunningApi, startApi } from "../support/api.ts";
 import { spawned } from "../support/e2e-product.ts";
 import { type FreshDatabase, freshDatabase } from "../support/fresh-database.ts";
@@ -75,6 +77,22 @@ describe("an own installation", () => {
     });
     const { stdout: due } = await tributary("archive", "retention", "--dry-run", "--json");
     expect(JSON.parse(due)).toEqual({ clients: [], files: 0, records: 0, damaged: [] });
+  });
+
+  test("hears from the doctor which sinks no worker hosts", async () => {
+    const hosting = async () => {
+      const { stdout } = await tributary("doctor", "--json");
+      return (JSON.parse(stdout) as readonly { readonly name: string }[]).find(({ name }) => name === "hosting");
+    };
+    expect(await hosting()).toMatchObject({ ok: true, detail: "no worker has joined yet" });
+    const nodes = readersOf(pipeline).flatMap(({ name }) => (name === "consent" ? [] : name));
+    await database.adminPool.query(
+      "insert into group_hosting (group_name, topic, nodes, instance) values ('tributary.all', 'events.raw', $1, 'w')",
+      [nodes],
+    );
+    expect(await hosting()).toMatchObject({ ok: false, detail: "no worker hosts consent" });
+    await database.adminPool.query("update group_hosting set nodes = nodes || '{consent}'");
+    expect(await hosting()).toMatchObject({ ok: true, detail: "every stage and sink" });
   });
 
   test("lets in the first admin, whom its own identity provider vouches for", async () => {

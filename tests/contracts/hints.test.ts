@@ -1,6 +1,7 @@
 // Hints on a real Redis: counted across keys, answered once, and kept with the event.
 import { Redis } from "ioredis";
 import { afterAll, expect, test } from "vitest";
+import { unlinkEvent } from "../../domain/personal/unlink.ts";
 import { redisHints, redisIdentityClicks } from "../../modules/facts/hints.ts";
 import type { HintAsked } from "../../processors/score/hints.ts";
 import type { EventAttributed } from "../../schemas/generated.ts";
@@ -41,6 +42,24 @@ const asked = (over: Partial<HintAsked> = {}): HintAsked => ({
   address: "8.8.8.8",
   click_id: null,
   ...over,
+});
+
+test("a device that a decision took from a person brings that person no click any more", async () => {
+  const { store, clicks } = fresh();
+  const email = "e".repeat(64);
+  const click = attributed(
+    { event_id: "click", t: "click", did: "phone", click_id: "c1" },
+    { credit: clickCredit({ clicked_at: noon }), enrichment: { person: `email:${email}` } },
+  );
+  const asks = (event_id: string) => [
+    { client_id: clientId, event_id, at: noon + hourMs, did: "laptop", person: `email:${email}` },
+  ];
+  await seen(store, [click]);
+  expect(await clicks.lookUp(asks("before"))).toEqual(new Map([["before", "c1"]]));
+  const said = { client_id: clientId, did: "phone", kind: "email", identifier: email, actor: "ana", reason: "lent" };
+  await seen(store, [attributed(unlinkEvent({ decision_id: "decided", at: noon, ...said }))]);
+  expect(await clicks.lookUp(asks("after"))).toEqual(new Map());
+  expect(await clicks.lookUp(asks("before"))).toEqual(new Map([["before", "c1"]]));
 });
 
 test(

@@ -2,8 +2,12 @@
 // subject.
 import type pg from "pg";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { unlinkedBy } from "../../domain/personal/unlink.ts";
+import { transaction } from "../../infra/postgres/sql.ts";
 import { purgeEdges } from "../../modules/identity/purge-edges.ts";
+import { edgesOfDevice, recordUnlink } from "../../modules/identity/unlink.ts";
 import { suppress } from "../../modules/privacy/suppressions.ts";
+import { leadReceived } from "../../processors/admit/outbox/announced.ts";
 import { MOST_EDGES } from "../../sinks/identity/statements.ts";
 import { type EdgeRow, identityEdges } from "../../sinks/identity/table.ts";
 import { postgresStore } from "../../sinks/stores/postgres.ts";
@@ -30,6 +34,7 @@ const row = (n: number, over: Partial<EdgeRow> = {}): EdgeRow => ({
   event_id: uuid(n),
   at: noon + n,
   expires_at: noon + n + dayMs,
+  unlinked_at: null,
   ...over,
 });
 const write = (rows: readonly EdgeRow[]) =>
@@ -99,4 +104,40 @@ test("who is erased by an e-mail has no edge that their events proved; a device'
   expect(left[0]).toMatchObject({ client_id: clientId + 1 });
   await suppress(pool, clientId, [{ kind: "did", subject: hers }], why);
   expect((await stored(ofThem)).map(({ did }) => did)).toEqual([hers, "other"]);
+});
+
+test("a decision ends an edge for good, in whatever order it comes, and is written with its audit", async () => {
+  const did = hex("a shared device");
+  const [edge, later] = [row(1, { did, kind: "email" }), row(50, { did, kind: "email" })];
+  const ended = row(30, { did, kind: "email", method: "unlinked_by_decision", confidence: 1, unlinked_at: noon + 30 });
+  for (const [n, order] of [
+    [edge, ended, later],
+    [ended, later, edge],
+    [later, ended, edge, ended],
+  ].entries()) {
+    for (const one of order) await write([{ ...one, did: `${did.slice(1)}${n}` }]);
+    const [kept] = await stored(`did = '${did.slice(1)}${n}'`);
+    expect(kept).toMatchObject({ first_seen: noon + 1, last_seen: noon + 50, unlinked_at: noon + 30 });
+    expect(kept).toMatchObject({ method: "phone_on_event", evidence_event_id: uuid(1), confidence: 100 });
+  }
+  await write([edge, { ...edge, did: "another" }]);
+  const [known] = await transaction(pool, [clientId], (tx) => edgesOfDevice(tx, clientId, did));
+  expect(known).toMatchObject({ kind: "email", evidence_event_id: uuid(1), unlinked_at: null, other_devices: 1 });
+  const decision_id = "00000000-0000-4000-8000-000000000001";
+  const said = { decision_id, client_id: clientId, did, kind: "email", identifier: known!.identifier };
+  await transaction(pool, [clientId], (tx) =>
+    recordUnlink(tx, { ...said, actor: "operator:ana", reason: "a shared phone", at: noon }, known!),
+  );
+  const { rows } = await database.adminPool.query("select topic, record from outbox where client_id = $1", [clientId]);
+  expect(rows).toMatchObject([{ topic: "events.raw", record: { event: { event_id: decision_id, did } } }]);
+  expect(unlinkedBy(leadReceived({ record: rows[0].record }).data)).toEqual({
+    kind: "email",
+    identifier: known!.identifier,
+  });
+  const audited = await database.adminPool.query("select action, entity, after from audit where request_id = $1", [
+    decision_id,
+  ]);
+  expect(audited.rows).toMatchObject([
+    { action: "identity.unlinked", after: { decision_id, reason: "a shared phone" } },
+  ]);
 });

@@ -198,7 +198,7 @@ test("a visitor who is erased by an e-mail has no recording on any device that s
   const email = "e".repeat(64);
   const edge = (did: string, identifier: string) => ({
     ...{ client_id: CLIENT, did, identifier, kind: "email", method: "email_on_event", confidence: 100 },
-    ...{ event_id: "00000000-0000-8000-8000-000000000001", at: now, expires_at: now + DAY },
+    ...{ event_id: "00000000-0000-8000-8000-000000000001", at: now, expires_at: now + DAY, unlinked_at: null },
   });
   await postgresStore(pool).within({ tenants: [CLIENT], token: "" }, (write) =>
     identityEdges.write([edge(one, email), edge(two, email), edge(three, "f".repeat(64))], write),

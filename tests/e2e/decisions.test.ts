@@ -90,6 +90,39 @@ const decide = async (...args: readonly string[]) => {
 };
 
 describe("an operator", () => {
+  test("takes an e-mail from a device that two people share: its next sale is of no one known", async () => {
+    const did = "a shared device";
+    await send([
+      { event_id: "signup-1", t: "signup", ts: start, cid: shop.id, did, props: { email: "ana@casa-verde.example" } },
+    ]);
+    const edges = () =>
+      product.rows<{ did: string; identifier: string; method: string; unlinked_at: number | null }>(`
+        select did, identifier, method, unlinked_at from identity_edges
+        where evidence_event_id = '${sentEventId(shop.id, "signup-1")}' and kind = 'email'`);
+    const [edge] = await until("the edge is stored", 30_000, async () => {
+      const found = await edges();
+      expect(found).toHaveLength(1);
+      return found;
+    });
+    const about = ["unlink", "--device", edge!.did] as const;
+    const shown = await decide(...about);
+    expect(shown.stdout).toMatch(new RegExp(`email +${edge!.identifier} +email_on_event +100 %`));
+    expect(shown.stderr).toContain("nothing was decided");
+    const said = await decide(...about, "--identifier", edge!.identifier, "--yes", "--json");
+    await until("the edge has ended", 30_000, async () =>
+      expect(await edges()).toMatchObject([{ method: "email_on_event", unlinked_at: expect.any(Number) }]),
+    );
+    await send([purchase("S-1", { did })]);
+    await current("S-1");
+    expect(await product.clickhouse("select person from events_current where order_id = 'S-1'")).toEqual([
+      { person: null },
+    ]);
+    const { stdout } = await product.tributary("explain", JSON.parse(said.stdout).decision_id).done;
+    expect(stdout).toContain("identity_unlinked");
+    const { stdout: done } = await product.tributary("operations", "--json").done;
+    expect(done).toContain(`unlink email ${edge!.identifier}`);
+  });
+
   test("assigns an unattributed order and its commission appears, moves it and the old one is reversed", async () => {
     const [first, second] = [links[0]!.partner_id, links[1]!.partner_id];
     await send([purchase("A-1")]);

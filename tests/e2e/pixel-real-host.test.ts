@@ -2,6 +2,8 @@
 // network that goes, down to the record in the log.
 import type { Browser, BrowserContext, Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
+import { maskInForce } from "../../domain/personal/consent.ts";
+import { signalsIn } from "../../domain/personal/signals.ts";
 import { until } from "../../infra/runtime/timing/until.ts";
 import { launchChromium, USER_AGENT } from "../support/chromium.ts";
 import { openPixelHost, type PixelHost } from "../support/pixel-host.ts";
@@ -56,6 +58,17 @@ test("under Do Not Track, which page and header say, the record says so too", as
   await arrived("page_view");
   expect(mine("page_view")[0]).toMatchObject({ warnings: expect.arrayContaining(["dnt"]) });
   expect(JSON.parse(mine("page_view")[0]!.props)).toMatchObject({ dnt: true });
+});
+
+test("under Global Privacy Control, which page and header say, no analytics and no export are in force", async () => {
+  const init = "Object.defineProperty(navigator, 'globalPrivacyControl', { value: true })";
+  await go({}, { init, headers: { "Sec-GPC": "1" } });
+  await svc("event", "purchase", PURCHASE);
+  await arrived("purchase");
+  const purchase = mine("purchase")[0]!;
+  expect(purchase).toMatchObject({ warnings: expect.arrayContaining(["gpc"]) });
+  expect(JSON.parse(purchase.props)).toMatchObject({ gpc: true });
+  expect(maskInForce(purchase.consent, signalsIn(purchase)) & 0x05).toBe(0);
 });
 
 test("a page that lets pictures through alone still brings its purchase", async () => {

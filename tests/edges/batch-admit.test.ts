@@ -153,6 +153,7 @@ describe("a record of the log", () => {
       warnings: [],
       batch_id: null,
       personal_form: 2,
+      across: [],
     });
   });
 

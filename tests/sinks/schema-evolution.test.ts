@@ -21,7 +21,7 @@ const samples = new Map<AnyTopic, unknown>([
   [
     topics.eventsAttributed,
     attributed(
-      { ip: "8.8.8.8", click_id: "c" },
+      { ip: "8.8.8.8", click_id: "c", across: [{ kind: "email", identifier: "b".repeat(64) }] },
       {
         credit: clickCredit({ candidates: [candidate] }),
         enrichment: { edges: [edge], person: "email:x" },
@@ -35,7 +35,7 @@ const samples = new Map<AnyTopic, unknown>([
 const sale = samples.get(topics.eventsAttributed) as EventAttributed;
 /** Of sinks that write nothing of a sale. */
 const ofSink: Readonly<Record<string, EventAttributed>> = {
-  consent: attributed(choice({}, 0x01), sale),
+  consent: attributed(choice({ across: sale.event.across }, 0x01), sale),
   "app-events": { ...sale, event: { ...sale.event, t: "ext_purchase" } },
 };
 

@@ -94,6 +94,7 @@ export const received = (over: Partial<EventReceived> = {}): EventReceived => ({
   warnings: [],
   batch_id: null,
   personal_form: 2,
+  across: [],
   ...over,
 });
 

@@ -28,5 +28,10 @@ export interface StoredEvent {
 export const leadReceived = ({ record: { received_at, event } }: { readonly record: StoredEvent }) => ({
   at: Math.min(event.ts, received_at),
   receivedAt: received_at,
-  data: { ...event, value_minor: event.value_minor === null ? null : BigInt(event.value_minor) },
+  data: {
+    ...event,
+    value_minor: event.value_minor === null ? null : BigInt(event.value_minor),
+    // A row that was written before the field was there.
+    across: (event as Partial<EventReceived>).across ?? [],
+  },
 });

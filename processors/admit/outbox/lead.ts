@@ -1,9 +1,8 @@
 // A signed lead becomes an event without personal data, and what of it is kept apart: the hashes by
 // which a person's leads are found.
-import { hash } from "node:crypto";
 import { leadIdOf, leadSubject } from "../../../domain/lead-key.ts";
+import { hashedForm } from "../../../domain/personal/across.ts";
 import { personalHashes } from "../../../domain/personal/personal-data.ts";
-import { personalForm } from "../../../domain/personal/personal-form.ts";
 import type { EventReceived } from "../../../schemas/generated.ts";
 import type { Refusal, UnixMs } from "../../../stream/flow.ts";
 import { admitEvent } from "../event.ts";
@@ -32,19 +31,6 @@ export interface LeadSubjects {
 export type AdmittedLead =
   | { readonly kind: "accepted"; readonly event: EventReceived; readonly subjects: LeadSubjects }
   | { readonly kind: "refused"; readonly refusal: Refusal };
-
-const EMAIL = /^[^\s@]{1,64}@[^\s@]+\.[^\s@.]{2,}$/;
-const PHONE = /^\+?\d{7,15}$/;
-
-/**
- * The SHA-256 of a value's form, as a browser would send it; undefined when it is no address or
- * number: such a one is no key by which leads could meet.
- */
-const hashedForm = (kind: "email" | "phone", given: string | null | undefined): string | undefined => {
-  if (!given) return undefined;
-  const form = personalForm(kind, given);
-  return (kind === "email" ? EMAIL : PHONE).test(form) ? hash("sha256", form, "hex") : undefined;
-};
 
 /** Also of what is no address: a request to erase names it as it was written. */
 const subjectOf = (

@@ -35,6 +35,7 @@ import { addresses } from "../../config.ts";
 import { publishDecisions, withAudit } from "../../connections.ts";
 import { clientOf, withPool } from "../../pool.ts";
 import { decidedMoney, type MoneyBefore } from "./decide-preview.ts";
+import { unlinkCommand } from "./unlink.ts";
 
 interface DecideOptions {
   readonly client: string;
@@ -259,7 +260,7 @@ const addOptions = (command: Command, kind: Kind): Command => {
 export const decideCommands = (program: Command): void => {
   const decisions = program
     .command("decide")
-    .description("decides about an order or an event; shows it first, and decides with --yes");
+    .description("decides about an order, an event or a device; shows it first, and decides with --yes");
   const add = (name: string, kind: Kind, what: string): void => {
     const command = decisions
       .command(name)
@@ -288,5 +289,6 @@ export const decideCommands = (program: Command): void => {
   add("take-back", "take_back", "takes the credit back, to no partner");
   add("release", "release", "makes a held commission payable");
   add("reject", "reject", "confirms fraud: no partner is credited any more, and what was held is reversed");
+  unlinkCommand(decisions);
   add("refund", "refund", "gives back all of a sale, a product of it, or an amount; commissions follow");
 };

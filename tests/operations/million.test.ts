@@ -3,11 +3,19 @@
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { expect, test } from "vitest";
+import { openTaking } from "../../apps/pixel/take.ts";
 import { identifyFor, pepperOf } from "../../domain/device-id.ts";
+import { inMemoryWire } from "../../infra/avro/wire.ts";
 import { Problem } from "../../infra/http/problem.ts";
 import { localWindow } from "../../infra/http/rate-limit.ts";
 import { refusals } from "../../infra/http/tokens.ts";
+import { hostEdge } from "../../modules/edges/host-edge.ts";
+import { defaultPixel } from "../../modules/pixel/pixel-config.ts";
+import { openSightings } from "../../modules/pixel/sightings.ts";
 import { checkShape } from "../../processors/admit/shape.ts";
+import { topics } from "../../topics.ts";
+import { pipeline } from "../../topology.ts";
+import { keyring } from "../support/pixel-host.ts";
 
 setFlagsFromString("--expose-gc");
 const collect = runInNewContext("gc") as () => void;
@@ -19,7 +27,10 @@ const MILLION = 1_000_000;
 const texts = { mayBeBroken: false, mayHoldEmail: false };
 const unauthorized = new Problem("unauthorized", "no");
 
-const identify = identifyFor(pepperOf("0123456789abcdef0123456789abcdef", 1), 100_000);
+const pepper = pepperOf("0123456789abcdef0123456789abcdef", 1);
+/** That an edge remembers (modules/edges/facts.ts). */
+const DEVICES = 100_000;
+const identify = identifyFor(pepper, DEVICES);
 const window = localWindow({ limit: 100, windowMs: 60_000 });
 const refuse = refusals();
 /** What each keeps by a key of the sender's choice, and how many keys of it are tried. */
@@ -55,4 +66,35 @@ test("a window of ten thousand keys answers as fast as one of a few", () => {
   cpuMs(10);
   const least = (keys: number): number => Math.min(...Array.from({ length: 3 }, () => cpuMs(keys)));
   expect(least(10_000)).toBeLessThan(10 * least(10) + 200);
+});
+
+test("devices, sessions, pages and addresses of a pixel: different ones stay within 30 MiB", {
+  timeout: 240_000,
+}, async () => {
+  const wire = inMemoryWire([topics.eventsRaw]);
+  let stored = 0;
+  const path = {
+    store: async (messages: readonly unknown[]) => {
+      stored += messages.length;
+    },
+  };
+  const facts = { clientId: 7, segments: [], consentDefault: 0xff, identify: identifyFor(pepper, DEVICES) };
+  const sightings = openSightings({} as never, { onError: () => undefined });
+  const take = openTaking({
+    edge: hostEdge(pipeline, "pixel", { wire: () => wire, path }),
+    ...{ path, sightings, keyring, facts: () => facts, settingsOf: () => defaultPixel },
+  });
+  const one = async (n: number): Promise<void> => {
+    const address = `10.${(n >> 16) & 255}.${(n >> 8) & 255}.${n & 255}`;
+    const page = `https://shop-${n}.example`;
+    const event = { t: "page_view", ts: Date.now(), event_id: `e-${n}`, url: `${page}/p/${n}` };
+    const body = Buffer.from(JSON.stringify({ cid: 7, did: `device-${n}`, sid: `session-${n}`, events: [event] }));
+    const arrival = { receivedAt: Date.now(), sender: address, address, header: () => undefined };
+    await take({ body, isTooLarge: false, arrival, origin: page });
+  };
+  await one(0);
+  const before = heapMiB();
+  for (let n = 1; n < 250_000; n += 1) await one(n);
+  expect(heapMiB() - before).toBeLessThan(30);
+  expect(stored).toBe(250_000);
 });

@@ -2,6 +2,7 @@
 // says why it is none.
 import { isbot } from "isbot";
 import type { TrackedLink } from "../../domain/links/tracked-link.ts";
+import { memo } from "../../domain/memo.ts";
 import type { EventReceived } from "../../schemas/generated.ts";
 import type { Admission, Arrival } from "../../stream/flow.ts";
 import { addressOf } from "./address.ts";
@@ -48,17 +49,20 @@ export function* admitVisit(
   facts: LinkFacts,
 ): Generator<Admission<EventReceived>, void> {
   const terms = termsOf(arrival, facts);
-  const written = { url: visit.url, ref: arrival.header("referer") };
   const event = eventOf(visit, arrival, facts);
-  const whole = admitEvent({ ...event, ...written }, terms);
-  const admitted = whole.kind === "accepted" ? whole : admitEvent(event, terms);
+  const whole = admitEvent(event, terms);
+  const admitted = whole.kind === "accepted" ? whole : admitEvent({ ...event, url: undefined, ref: undefined }, terms);
   // The id is ours: no one can ask for the visit by it.
   yield admitted.kind === "accepted" ? { ...admitted, data: { ...admitted.data, sender_event_id: null } } : admitted;
 }
 
+/** Browsers that name themselves alike are many, and the list of crawlers is long. */
+const AGENTS_REMEMBERED = 10_000;
+const isCrawler = memo(AGENTS_REMEMBERED, (agent): boolean => isbot(agent));
+
 const eventOf = (visit: LinkVisit, { receivedAt, header }: Arrival, facts: LinkFacts) => {
   const { link, client, fault } = facts.link;
-  const filtered = fault ?? (visit.isHead ? "head" : isbot(header("user-agent") ?? "") ? "crawler" : null);
+  const filtered = fault ?? (visit.isHead ? "head" : isCrawler(header("user-agent") ?? "") ? "crawler" : null);
   return {
     event_id: facts.visitId,
     t: filtered === null ? "click" : FILTERED,
@@ -66,6 +70,8 @@ const eventOf = (visit: LinkVisit, { receivedAt, header }: Arrival, facts: LinkF
     cid: client.client_id,
     did: visit.did ?? facts.clickId ?? facts.visitId,
     svc_click_id: facts.clickId,
+    url: visit.url,
+    ref: header("referer"),
     props: {
       ...{ code: link.code, link_id: link.link_id, campaign_id: link.campaign_id },
       ...(filtered === null ? {} : { filtered }),

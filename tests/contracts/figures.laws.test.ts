@@ -7,15 +7,15 @@ import { toDecimal } from "../../domain/money.ts";
 import { openClickhouse } from "../../infra/clickhouse/client.ts";
 import { scopeOf } from "../../infra/clickhouse/query.ts";
 import { openPool, transaction } from "../../infra/postgres/sql.ts";
-import { clickFigures } from "../../modules/figures/click-figures.ts";
+import { clickFigures, clientsTrackingClicks } from "../../modules/figures/click-figures.ts";
 import { periodsOf } from "../../modules/figures/periods.ts";
 import { type By, soldFigures } from "../../modules/figures/sold-figures.ts";
 import { earnedByDay } from "../../modules/reports/earned-by-day.ts";
 import { report } from "../../modules/reports/report.ts";
 import { figuresByDay } from "../../modules/rollups/rollup-reads.ts";
-import { hourMs } from "../support/builders.ts";
+import { attributed, hourMs } from "../support/builders.ts";
 import { sharedStack } from "../support/shared-stack.ts";
-import { settleRollups, storeLine } from "../support/sold.ts";
+import { settleRollups, storeEvents, storeLine } from "../support/sold.ts";
 
 const { env } = sharedStack();
 const pool = openPool(env.POSTGRES_URL!, { max: 4 });
@@ -130,4 +130,29 @@ test("figures agree with report, rollups and ledger, and every split adds up to 
     }),
     { numRuns: 8 },
   );
+});
+
+test("a click that a page reports is a signal, and figures show it only where clicks are tracked", async () => {
+  const client_id = ++tenants;
+  const clicks = ["pixel", "pixel", "link"].map((source, n) =>
+    attributed({
+      ...{ client_id, event_id: `00000000-0000-8000-8000-00000000000${n}`, did: `d${n}` },
+      ...{ t: "click", source, ts: Date.UTC(2026, 5, 10, 18) },
+    }),
+  );
+  await storeEvents({ pool, clickhouse }, ...clicks);
+  await settleRollups({ pool, clickhouse });
+  const shown = async (tracking: readonly number[]) => {
+    const periods = periodsOf(span, Date.now(), Date.now());
+    const { total } = await clickFigures(clickhouse, {
+      clients: [client_id],
+      periods,
+      by: [],
+      tracking,
+      mostMs: 5_000,
+    });
+    return total.current.clicks;
+  };
+  const tracking = await transaction(pool, [client_id], (tx) => clientsTrackingClicks(tx, [client_id]));
+  expect([tracking, await shown(tracking), await shown([client_id])]).toEqual([[], 1, 3]);
 });

@@ -3,6 +3,7 @@
 import { domainChange, leadReceived, referenceChange } from "./processors/admit/outbox/announced.ts";
 import { acceptsBatch, admitBatch } from "./processors/admit/batch.ts";
 import { acceptsVisit, admitVisit } from "./processors/admit/link.ts";
+import { acceptsPostback, admitPostback } from "./processors/admit/payments/postback.ts";
 import { acceptsPixel, admitPixel } from "./processors/admit/pixel.ts";
 import { pulledRecord } from "./processors/admit/sources/pulled.ts";
 import { acceptsUpload, admitUpload } from "./processors/admit/upload/upload.ts";
@@ -57,6 +58,8 @@ export const pipeline = topology("tributary", deadLetters,
   edge({ name: "link", on: "GET /c/:code", accepts: acceptsVisit, admit: admitVisit, to: topics.eventsRaw }),
   edge({ name: "pixel", on: "POST /e", accepts: acceptsPixel, admit: admitPixel, to: topics.eventsRaw }),
   edge({ name: "upload", on: "PUT /upload/:client/:partner/:filename", accepts: acceptsUpload, admit: admitUpload,
+    to: topics.eventsRaw }),
+  edge({ name: "postback", on: "POST /postback/:processor", accepts: acceptsPostback, admit: admitPostback,
     to: topics.eventsRaw }),
   edge({ name: "lead", on: "table outbox", record: leadReceived, to: topics.eventsRaw }),
   edge({ name: "pull", on: "pages of external sources", record: pulledRecord, to: topics.eventsRaw }),

@@ -10,11 +10,14 @@ import type { Reference } from "../../domain/reference/reference.ts";
 import type { Visit } from "../../infra/http/direct/direct-host.ts";
 import type { Verdict } from "../../infra/http/rate-limit.ts";
 import type { Objects } from "../../infra/objects/objects.ts";
+import type { Keyring } from "../../infra/runtime/keyring.ts";
 import type { RequestCounts } from "../../infra/runtime/metrics.ts";
 import type { Token } from "../../modules/access/tokens.ts";
-import type { EdgeFacts } from "../../modules/edges/facts.ts";
+import type { AskClientFacts, EdgeFacts } from "../../modules/edges/facts.ts";
 import type { HostPorts } from "../../modules/edges/host-edge.ts";
 import type { Path } from "../../modules/edges/path.ts";
+import type { Marks } from "../../modules/postbacks/marks.ts";
+import type { Processors } from "../../modules/postbacks/processor-settings.ts";
 import type { AnyEdge } from "../../stream/flow.ts";
 import { edgesOf } from "../../stream/topology.ts";
 import { pipeline } from "../../topology.ts";
@@ -35,6 +38,13 @@ export interface EdgeParts extends HostPorts {
   readonly facts: EdgeFacts;
   /** What batch ids are proven with. */
   readonly batchIdKey: Buffer;
+  /** Of a client by its id, for what names it in its address. */
+  readonly clientFacts: AskClientFacts;
+  readonly processors: Processors;
+  /** Of notices that were taken already. */
+  readonly marks: Marks;
+  /** What dead letters are sealed under. */
+  readonly keyring: Keyring;
   readonly path: Pick<Path, "store" | "expectRoom">;
   readonly count: (counts: RequestCounts) => void;
 }

@@ -8,8 +8,10 @@ import type { Scope } from "../../infra/runtime/scope.ts";
 import { lastResortHeld } from "../../infra/spool/last-resort.ts";
 import { letterDepth } from "../../modules/dead-letters/letter-index.ts";
 import { type Edge, openEdge } from "../../modules/edges/edge.ts";
-import { factsOf } from "../../modules/edges/facts.ts";
+import { clientFactsOf, factsOf } from "../../modules/edges/facts.ts";
 import { type Hosts, hostsNow, recordedHostings } from "../../modules/groups/hosts.ts";
+import { openMarks } from "../../modules/postbacks/marks.ts";
+import { openProcessors } from "../../modules/postbacks/processor-settings.ts";
 import { pullHealth } from "../../modules/pulls/pull-health.ts";
 import { progressOf } from "../../modules/receipts/progress.ts";
 import { replayableSinks } from "../../modules/replays/report.ts";
@@ -69,6 +71,10 @@ const openRoutes = async (opening: Opening, opened: Opened): Promise<Routes> => 
       },
       limit: stores.rateLimit.take,
       facts: factsOf(edge.secrets.pepper, stores.reference.reference),
+      clientFacts: clientFactsOf(edge.secrets.pepper, stores.reference.reference),
+      processors: openProcessors(pool, config.TRIBUTARY_SECRET),
+      marks: openMarks(pool, log),
+      keyring: config.TRIBUTARY_SECRET,
       wire: way.wire.wire,
       batchIdKey: batchIdKey(newest),
       path: way.path,

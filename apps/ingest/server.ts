@@ -33,7 +33,10 @@ export const ingestApp = (routes: Routes, trustedProxies: readonly string[], log
   openHost((app) => addRoutes(app, routes), trustedProxies, log);
 
 const addRoutes = (app: Express, routes: Routes): void => {
-  for (const { on, answer } of routes.edges) addEdge(app, on, answer);
+  // The router takes the first that fits: a name stands before what stands for any name.
+  const hasParameter = ({ on }: EdgeRoute): number => Number(on.includes(":"));
+  const edges = [...routes.edges].sort((a, b) => hasParameter(a) - hasParameter(b));
+  for (const { on, answer } of edges) addEdge(app, on, answer);
   app
     .route("/ingest/receipts/:batch_id")
     .get(anyOrigin, routes.receipts)

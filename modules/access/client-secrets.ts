@@ -122,7 +122,8 @@ export const sealedCounts = async (pool: pg.Pool): Promise<ReadonlyMap<string | 
     async (tx) => {
       const { rows } = await tx.query<{ sealed: string }>(
         `select sealed from client_secrets,
-           unnest(array[hmac_secret, lead_vault, recording_vault]) as sealed where sealed is not null`,
+           unnest(array[hmac_secret, lead_vault, recording_vault]) as sealed where sealed is not null
+         union all select sealed from payment_processors`,
       );
       return [...rows.map(({ sealed }) => sealed), ...(await sealedOfSources(tx))];
     },
@@ -160,10 +161,11 @@ export const resealClientSecrets = async (
             where client_id = ${clientId} for update`,
         );
         const areSourcesChanged = await resealSourcesWithin(tx, clientId, keyring);
+        const areOthersChanged = (await resealProcessors(tx, clientId, keyring)) || areSourcesChanged;
         const stored = rows[0];
-        if (stored === undefined) return areSourcesChanged;
+        if (stored === undefined) return areOthersChanged;
         const old = Object.values(stored).filter((one) => one !== null);
-        if (old.every((one) => sealedUnder(one) === newest)) return areSourcesChanged;
+        if (old.every((one) => sealedUnder(one) === newest)) return areOthersChanged;
         const again = (text: string | null, place: string) =>
           text === null ? null : seal(unseal(text, place, keyring), place, keyring);
         const vaultAgain = (vault: VaultOf["vault"]) => again(stored[vault], vaultPlace({ clientId, vault }));
@@ -178,4 +180,18 @@ export const resealClientSecrets = async (
     onDone(n + 1, clients.length);
   }
   return changed;
+};
+
+/** What its accounts at payment processors sign with; true when any was under another secret. */
+const resealProcessors = async (tx: pg.PoolClient, clientId: number, keyring: Keyring): Promise<boolean> => {
+  const { rows } = await tx.query<{ processor: string; sealed: string }>(
+    sql`select processor, sealed from payment_processors where client_id = ${clientId} for update`,
+  );
+  const old = rows.filter(({ sealed }) => sealedUnder(sealed) !== fingerprintOf(keyring.newest));
+  for (const { processor, sealed } of old) {
+    const place = `payment_processors/${clientId}/${processor}`;
+    await tx.query(sql`update payment_processors set sealed = ${seal(unseal(sealed, place, keyring), place, keyring)}
+      where client_id = ${clientId} and processor = ${processor}`);
+  }
+  return old.length > 0;
 };

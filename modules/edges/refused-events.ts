@@ -18,6 +18,8 @@ export interface RefusedArrival {
   readonly arrival: Arrival;
   /** A body that holds the one event that was refused, or all of a body that cannot be read. */
   readonly body: Uint8Array;
+  /** A UUID: what is refused again under the same is the same letter. */
+  readonly root?: string;
 }
 export interface Why {
   readonly code: string;
@@ -35,13 +37,14 @@ interface Kept {
 
 /** What admission reads of a request. */
 const HEADERS = ["user-agent", "sec-gpc", "dnt"] as const;
-const MAX_BODY_BYTES = 65_536;
+/** Browsers send anything; a postback is signed, and kept whole with what its address said. */
+const mostBytes = (edge: string): number => (edge === "pixel" ? 65_536 : 266_240);
 const place = (edge: string): string => `dead letter/${edge}`;
 
-/** The record that keeps it; a body is cut at 64 KiB. Without personal data outside of the seal. */
+/** The record that keeps it; a longer body is cut. Without personal data outside of the seal. */
 export const refusedLetter = (
   edge: Pick<AnyEdge, "name" | "to">,
-  { clientId, arrival, body }: RefusedArrival,
+  { clientId, arrival, body, root }: RefusedArrival,
   { code, message }: Why,
   keyring: Keyring,
 ): OutputMessage => {
@@ -55,7 +58,7 @@ export const refusedLetter = (
     received_at: arrival.receivedAt,
     address: arrival.address,
     headers: Object.fromEntries(headers),
-    body: Buffer.from(body).subarray(0, MAX_BODY_BYTES).toString("base64"),
+    body: Buffer.from(body).subarray(0, mostBytes(edge.name)).toString("base64"),
   };
   const letter = {
     to: pipeline.deadLetters({ data: { source: edge.name } } as Recorded<any>),
@@ -66,7 +69,10 @@ export const refusedLetter = (
     position: { topic: edge.to.name, partition: -1, offset: -1 },
     key: null,
     value: Buffer.from(seal(JSON.stringify(kept), place(edge.name), keyring)),
-    headers: clientId === null ? {} : { [letterHeaders.client]: String(clientId) },
+    headers: {
+      ...(clientId !== null && { [letterHeaders.client]: String(clientId) }),
+      ...(root !== undefined && { [letterHeaders.letter]: root }),
+    },
   };
   return deadLetterOf(letter, arrival.receivedAt);
 };

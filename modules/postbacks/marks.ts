@@ -18,8 +18,8 @@ export interface Marks {
   /** Whether it was marked before; false while Postgres cannot be asked. */
   readonly isMarked: (notice: Notice) => Promise<boolean>;
   /**
-   * To be called once its event is stored: "new" for one of the callers, "repeated" for every other.
-   * "new" while Postgres cannot be asked.
+   * To be called once its event is stored: "new" for one of the callers, "repeated" for every
+   * other. "new" while Postgres cannot be asked.
    */
   readonly mark: (notice: Notice) => Promise<"new" | "repeated">;
 }

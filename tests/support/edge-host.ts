@@ -1,12 +1,16 @@
-// The edge of batches over HTTP in this process, without servers: what it stores is kept in a list.
-import { openEdges } from "../../apps/ingest/edges.ts";
+// The edges of the ingest host over HTTP in this process, without servers: what they store is kept
+// in lists.
+import { type EdgeParts, openEdges } from "../../apps/ingest/edges.ts";
 import { ingestHost } from "../../apps/ingest/server.ts";
 import { inMemoryWire } from "../../infra/avro/wire.ts";
 import { type Listening, listen } from "../../infra/http/listen.ts";
 import { Problem } from "../../infra/http/problem.ts";
 import { bearerOf } from "../../infra/http/tokens.ts";
+import { keyringOf } from "../../infra/runtime/keyring.ts";
 import { openLog } from "../../infra/runtime/log.ts";
 import type { Token } from "../../modules/access/tokens.ts";
+import type { Marks } from "../../modules/postbacks/marks.ts";
+import type { EventReceived } from "../../schemas/generated.ts";
 import type { OutputMessage } from "../../stream/messages.ts";
 import { topics } from "../../topics.ts";
 import { clientId } from "./builders.ts";
@@ -15,14 +19,22 @@ import { token as facts } from "./shop.ts";
 export interface EdgeHost extends Listening {
   /** Ids of the events that were stored, in the order of storing. */
   readonly stored: readonly string[];
+  readonly events: readonly EventReceived[];
+  readonly letters: readonly OutputMessage[];
 }
 
-/** Any bearer token is one of the shop's; each is limited as a token of its own. */
+/**
+ * Any bearer token is one of the shop's; each is limited as a token of its own. Postbacks of no
+ * client are signed, unless `parts` say otherwise.
+ */
 export const openEdgeHost = async (
   store: (messages: readonly OutputMessage[]) => Promise<void> = async () => undefined,
+  parts: Partial<EdgeParts> = {},
 ): Promise<EdgeHost> => {
   const wire = inMemoryWire([topics.eventsRaw]);
   const stored: string[] = [];
+  const events: EventReceived[] = [];
+  const letters: OutputMessage[] = [];
   const nowhere = { topic: "events.raw", partition: 0, offset: 0 };
   const edges = await openEdges({
     authenticate: (request): Token => {
@@ -35,21 +47,46 @@ export const openEdgeHost = async (
     uploads: {} as never,
     limit: async () => ({ isAllowed: true, remaining: 1, resetMs: 0 }),
     facts: () => facts(),
+    clientFacts: (id) => (id === clientId ? facts() : undefined),
+    processors: { settingsOf: async () => undefined, dummy: "0" },
+    marks: marksInMemory(),
+    keyring: edgeKeyring,
     wire: () => wire,
     batchIdKey: Buffer.alloc(32),
     path: {
       expectRoom: () => undefined,
       store: async (messages) => {
         await store(messages);
-        for (const { value } of messages)
-          stored.push(wire.decode(topics.eventsRaw, value, nowhere).data.sender_event_id ?? "");
+        for (const message of messages) {
+          if (message.topic !== topics.eventsRaw.name) {
+            letters.push(message);
+            continue;
+          }
+          const { data } = wire.decode(topics.eventsRaw, message.value, nowhere);
+          events.push(data);
+          stored.push(data.sender_event_id ?? "");
+        }
       },
     },
     count: () => undefined,
+    ...parts,
   });
   const none = (() => undefined) as never;
   const walReplay = { start: none, show: none };
   const routes = { edges, receipts: none, health: none, walReplay, backfill: none, pullTrigger: none };
   const host = ingestHost(routes, [], openLog({ app: "ingest", level: "silent" }));
-  return { ...(await listen(host, { host: "127.0.0.1", port: 0 })), stored };
+  return { ...(await listen(host, { host: "127.0.0.1", port: 0 })), stored, events, letters };
+};
+
+export const edgeKeyring = keyringOf("pL3vQ9xT7mK1wZ8rN4sB6yD2hJ5cF0gA");
+
+const marksInMemory = (): Marks => {
+  const known = new Set<string>();
+  return {
+    isMarked: async (notice) => known.has(JSON.stringify(notice)),
+    mark: async (notice) => {
+      const before = known.size;
+      return known.add(JSON.stringify(notice)).size > before ? "new" : "repeated";
+    },
+  };
 };

@@ -140,6 +140,7 @@ const moduleImports: Readonly<Record<string, readonly string[]>> = {
   outbox: ["edges", "rollups"],
   partners: ["reference"],
   planner: ["budgets", "money-days"],
+  postbacks: ["access"],
   privacy: ["identity", "leads", "recordings"],
   pulls: ["access", "edges"],
   receipts: ["groups"],

@@ -1,0 +1,173 @@
+// POST /postback/:processor: a notice that the processor has signed is handed over to the edge of
+// the topology, and answered once its event, or its dead letter, is stored.
+import { createHash } from "node:crypto";
+import type { Request, Response } from "express";
+import { uuidOf } from "../../../domain/ids.ts";
+import { takePlace } from "../../../infra/http/limits.ts";
+import { orUnavailable, Problem } from "../../../infra/http/problem.ts";
+import { checkType, withBody } from "../../../infra/http/read-body.ts";
+import { senderOf } from "../../../infra/http/sender.ts";
+import { refusals } from "../../../infra/http/tokens.ts";
+import { hostEdge } from "../../../modules/edges/host-edge.ts";
+import { refusedLetter, type Why } from "../../../modules/edges/refused-events.ts";
+import { envelopeOf, type PostbackBody } from "../../../processors/admit/payments/postback.ts";
+import type { PaymentProcessor } from "../../../processors/admit/payments/processor.ts";
+import { processorNames, processorOf } from "../../../processors/admit/payments/processors.ts";
+import type { RequestFacts } from "../../../processors/admit/request-terms.ts";
+import { type Arrival, BadBody } from "../../../stream/flow.ts";
+import { edgesOf } from "../../../stream/topology.ts";
+import { pipeline } from "../../../topology.ts";
+import type { EdgeParts, OpenEdge } from "../edges.ts";
+
+/** The largest notices of processors are about a tenth of it. */
+const MAX_BYTES = 256 * 1024;
+/** Of one address: processors send from a few. */
+const REQUESTS_A_MINUTE = 6_000;
+
+const declared = edgesOf(pipeline).find(({ name }) => name === "postback")!;
+
+interface Sent {
+  readonly processor: PaymentProcessor;
+  readonly facts: RequestFacts;
+  readonly raw: Buffer;
+  readonly arrival: Arrival;
+}
+interface Answer {
+  readonly status: "accepted" | "duplicate" | "ignored";
+  /** As it is to be asked for; null: it is no event. */
+  readonly event_id: string | null;
+}
+
+export const open: OpenEdge = (parts) => {
+  const take = taking(parts);
+  const refused = refusals();
+  return async (request, response) => {
+    const began = performance.now();
+    const counted: { accepted: number; refused: ReadonlyMap<string, number> } = { accepted: 0, refused: new Map() };
+    response.once("close", () => {
+      const seconds = (performance.now() - began) / 1_000;
+      parts.count({ edge: "postback", status: response.statusCode, seconds, ...counted });
+    });
+    const address = request.ip ?? "";
+    const processor = processorIn(request);
+    const receivedAt = Date.now();
+    const facts = clientIn(parts, request, receivedAt);
+    await expectPlace(parts, address, response);
+    checkType(request, ["identity"]);
+    parts.path.expectRoom();
+    const answer = await withBody(
+      request,
+      { address },
+      async (raw) => {
+        const sent = { processor, facts, raw, arrival: arrivalOf(request, receivedAt) };
+        if (!(await isSigned(parts, sent, request))) throw refused(address, notSigned(processor));
+        return take(sent, counted);
+      },
+      MAX_BYTES,
+      "as it came",
+    );
+    response.json(answer);
+  };
+};
+
+/** Throws Problem 404. */
+const processorIn = ({ params }: Request): PaymentProcessor => {
+  const found = processorOf(String(params.processor));
+  if (found !== undefined) return found;
+  throw new Problem("not_found", `no such payment processor is known: ${processorNames.join(", ")}`);
+};
+
+/** Throws Problem 400 and 404, and Unavailable while the clients are not known. */
+const clientIn = ({ clientFacts }: EdgeParts, { query }: Request, now: number): RequestFacts => {
+  const given = query.client_id;
+  const id = typeof given === "string" && /^[1-9]\d{0,9}$/.test(given) ? Number(given) : 0;
+  if (id === 0 || id >= 2 ** 31) {
+    const detail = "must be given once: the id of the client whose account this is";
+    throw new Problem("validation_failed", `client_id ${detail}`, {
+      errors: [{ pointer: "/client_id", code: given === undefined ? "missing" : "bad_client_id", detail }],
+    });
+  }
+  const facts = clientFacts(id, now);
+  if (facts === undefined || facts === null) throw new Problem("not_found", "client_id names no client that is in use");
+  return facts;
+};
+
+const expectPlace = async ({ limit }: EdgeParts, address: string, response: Response): Promise<void> => {
+  const verdict = await limit(`postback:${senderOf(address)}`, REQUESTS_A_MINUTE);
+  takePlace(verdict, REQUESTS_A_MINUTE, response, `an address may send ${REQUESTS_A_MINUTE} postbacks a minute`);
+};
+
+const arrivalOf = (request: Request, receivedAt: number): Arrival => ({
+  receivedAt,
+  sender: request.ip ?? "",
+  address: request.ip ?? null,
+  header: (name) => request.get(name),
+});
+
+const isSigned = async ({ processors }: EdgeParts, sent: Sent, { query }: Request): Promise<boolean> => {
+  const { processor, facts, raw, arrival } = sent;
+  const settings = await processors
+    .settingsOf(facts.clientId, processor.name)
+    .catch(orUnavailable("signatures cannot be checked now: send it again", 2));
+  const valueIn = (name: string): string | undefined => {
+    const value = query[name];
+    return typeof value === "string" ? value : undefined;
+  };
+  const asked = { body: raw, header: arrival.header, query: valueIn, receivedAt: arrival.receivedAt };
+  return processor.isSigned(asked, settings?.secret, processors.dummy);
+};
+
+/** The same for every fault, and for a client that has no account there. */
+const notSigned = ({ name }: PaymentProcessor): Problem =>
+  new Problem("unauthorized", `the signature is not that of the client's account at ${name}, or is too old`);
+
+type Counted = { accepted: number; refused: ReadonlyMap<string, number> };
+
+/** Throws Problem 400 with the place of what was refused, once its dead letter is stored. */
+const taking = (parts: EdgeParts) => {
+  const edge = hostEdge(pipeline, "postback", parts);
+  return async (sent: Sent, counted: Counted): Promise<Answer> => {
+    const { processor, facts, raw, arrival } = sent;
+    const envelope = envelopeOf(processor.name, facts.clientId, raw);
+    let body: PostbackBody;
+    try {
+      body = edge.accepts(envelope);
+    } catch (error) {
+      if (error instanceof BadBody) await keep(parts, sent, envelope, error);
+      throw error;
+    }
+    if (body.events.length === 0) return { status: "ignored", event_id: null };
+    const seen = { clientId: facts.clientId, source: `postback:${processor.name}`, key: body.notice ?? "" };
+    if (body.notice !== null && (await parts.marks.isMarked(seen))) return { status: "duplicate", event_id: null };
+    let eventId: string | null = null;
+    const taken = await edge.take(body, arrival, facts, (data) => {
+      eventId = data.sender_event_id;
+    });
+    const [first] = taken.errors;
+    if (first !== undefined) {
+      counted.refused = taken.refused;
+      const { code, field, message } = first.refused.refusal;
+      const detail = field === null ? message : `${field} ${message}`;
+      await keep(parts, sent, envelope, { code, message: detail });
+      const pointer = field === null ? "" : `/${field.replaceAll(".", "/")}`;
+      throw new Problem("validation_failed", detail, { errors: [{ pointer, code, detail: message }] });
+    }
+    await Promise.all(taken.stored);
+    counted.accepted = taken.accepted;
+    const mark = await parts.marks.mark(seen);
+    return { status: mark === "new" ? "accepted" : "duplicate", event_id: eventId };
+  };
+};
+
+/** What comes again as it was is the same dead letter. */
+const keep = (parts: EdgeParts, sent: Sent, body: Buffer, { code, message }: Why): Promise<void> => {
+  const { facts, arrival } = sent;
+  const root = uuidOf("postback", createHash("sha256").update(body).digest("hex"));
+  const letter = refusedLetter(
+    declared,
+    { clientId: facts.clientId, arrival, body, root },
+    { code, message },
+    parts.keyring,
+  );
+  return parts.path.store([letter], "s2s");
+};

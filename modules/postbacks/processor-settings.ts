@@ -1,0 +1,85 @@
+// What a client's accounts at payment processors sign with: sealed as one for each processor, read
+// by edges as it is now.
+import { randomBytes } from "node:crypto";
+import type { Pool, PoolClient } from "pg";
+import { sql, transaction } from "../../infra/postgres/sql.ts";
+import type { Keyring } from "../../infra/runtime/keyring.ts";
+import { openFresh, remembering } from "../access/fresh.ts";
+import { seal, unseal } from "../access/sealed.ts";
+
+/** As the processor shows them to its merchant. */
+export interface ProcessorSettings {
+  readonly secret: string;
+}
+interface Of {
+  readonly clientId: number;
+  readonly processor: string;
+}
+
+const placeOf = ({ clientId, processor }: Of): string => `payment_processors/${clientId}/${processor}`;
+
+/** Replaces what was saved; the former secret is good for nothing from then on. */
+export const saveProcessorWithin = async (
+  tx: PoolClient,
+  of: Of,
+  settings: ProcessorSettings,
+  keyring: Keyring,
+): Promise<void> => {
+  const sealed = seal(JSON.stringify(settings), placeOf(of), keyring);
+  await tx.query("set local role tributary_secrets");
+  await tx.query(sql`insert into payment_processors (client_id, processor, sealed)
+    values (${of.clientId}, ${of.processor}, ${sealed})
+    on conflict (client_id, processor) do update set sealed = excluded.sealed, updated_at = clock_timestamp()`);
+  await tx.query("set local role none");
+};
+
+/** False when nothing was saved. */
+export const removeProcessorWithin = async (tx: PoolClient, { clientId, processor }: Of): Promise<boolean> => {
+  await tx.query("set local role tributary_secrets");
+  const { rowCount } = await tx.query(
+    sql`delete from payment_processors where client_id = ${clientId} and processor = ${processor}`,
+  );
+  await tx.query("set local role none");
+  return rowCount === 1;
+};
+
+type Saved = ReadonlyMap<string, () => ProcessorSettings>;
+
+/** By client, and by processor; unsealed when it is asked for, which throws CannotUnseal. */
+const saved = (pool: Pool, clients: readonly number[], keyring: Keyring): Promise<ReadonlyMap<number, Saved>> =>
+  transaction(
+    pool,
+    clients,
+    async (tx) => {
+      const { rows } = await tx.query<{ client_id: number; processor: string; sealed: string }>(
+        sql`select client_id, processor, sealed from payment_processors where client_id = any (${clients}::int[])`,
+      );
+      const found = new Map<number, Map<string, () => ProcessorSettings>>();
+      for (const { client_id: clientId, processor, sealed } of rows) {
+        const place = placeOf({ clientId, processor });
+        const own = found.get(clientId) ?? new Map<string, () => ProcessorSettings>();
+        own.set(
+          processor,
+          remembering(() => JSON.parse(unseal(sealed, place, keyring)) as ProcessorSettings),
+        );
+        found.set(clientId, own);
+      }
+      return found;
+    },
+    { role: "tributary_edge", isReadOnly: true },
+  );
+
+export interface Processors {
+  /** Undefined: none is saved. Throws CannotUnseal, and what Postgres throws. */
+  readonly settingsOf: (clientId: number, processor: string) => Promise<ProcessorSettings | undefined>;
+  /** Stands for the secret that a client lacks. */
+  readonly dummy: string;
+}
+
+export const openProcessors = (pool: Pool, keyring: Keyring): Processors => {
+  const fresh = openFresh((clients) => saved(pool, clients, keyring));
+  return {
+    settingsOf: async (clientId, processor) => (await fresh.of(clientId))?.get(processor)?.(),
+    dummy: randomBytes(32).toString("hex"),
+  };
+};

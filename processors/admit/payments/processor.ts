@@ -1,0 +1,57 @@
+// The port of a payment processor: how it signs, and what its notices say. A processor is one file
+// beside this one, and its line in processors.ts.
+import type { REFUND_REASONS } from "../../../domain/refunds.ts";
+import type { Arrival, UnixMs } from "../../../stream/flow.ts";
+
+export type Json = Readonly<Record<string, unknown>>;
+
+/** A request as it came, before anything of it is parsed. */
+export interface SignedRequest {
+  readonly body: Buffer;
+  readonly header: Arrival["header"];
+  /** Of the address that was asked; undefined: it is not there once. */
+  readonly query: (name: string) => string | undefined;
+  readonly receivedAt: UnixMs;
+}
+
+/** What a payment was, or what of it was taken back. */
+export interface Money {
+  /** The processor's id of the payment: a dispute names no order, and finds its sale by this. */
+  readonly payment: string;
+  /** Decimal text, e.g. "1234.50". */
+  readonly amount: string;
+  /** Upper case. */
+  readonly currency: string;
+  /** As the shop wrote it, with the place where a field of it stands, e.g. data.object.metadata. */
+  readonly metadata: Json;
+  readonly metadataAt: string;
+}
+export interface Succeeded extends Money {
+  readonly kind: "succeeded";
+}
+export interface TakenBack extends Money {
+  readonly kind: "refunded" | "disputed";
+  /** Names what was taken back, of all that ever is. */
+  readonly refund: string;
+  readonly reason: (typeof REFUND_REASONS)[number];
+}
+export interface Ignored {
+  readonly kind: "ignored";
+}
+/** `notice` is the processor's id of the notice: one that comes again has the same. */
+export type Notice = (Succeeded | TakenBack | Ignored) & { readonly notice: string; readonly at: UnixMs };
+
+export interface PaymentProcessor {
+  /** As in the path of its postbacks. */
+  readonly name: string;
+  /**
+   * Whether the processor has sent this. Every no takes the same steps, also without a secret;
+   * `dummy` stands for it then.
+   */
+  readonly isSigned: (request: SignedRequest, secret: string | undefined, dummy: string) => boolean;
+  /** Throws Refused with the place of what is missing or wrong. */
+  readonly read: (body: Json) => Notice;
+}
+
+/** How far the clock of a signature may be off, in both directions. */
+export const TOLERANCE_MS = 300_000;

@@ -23,6 +23,8 @@ export interface RunSettings {
   readonly detail: (text: string) => void;
   readonly goesOnAfterViolation?: boolean;
   readonly from?: number;
+  /** Ends the run in the middle of a cycle, which is not judged then. */
+  readonly leaving?: AbortSignal;
 }
 
 /** A fault that never takes effect must not keep a run going for ever. */
@@ -43,6 +45,18 @@ const briefOf = ({ n, faults, broken, sent, answers, quietMs, seconds }: Cycle) 
   seconds: Math.round(seconds),
 });
 
+/** Undefined once the signal fires, at once; what goes on behind it has no reader any more. */
+const unlessAborted = async <T>(work: () => Promise<T>, signal: AbortSignal | undefined): Promise<T | undefined> => {
+  if (signal === undefined) return work();
+  if (signal.aborted) return undefined;
+  const aborted = new Promise<undefined>((resolve) => {
+    signal.addEventListener("abort", () => resolve(undefined), { once: true });
+  });
+  const running = work();
+  running.catch(() => undefined);
+  return Promise.race([running, aborted]);
+};
+
 export const run = async (target: Target, settings: RunSettings): Promise<Summary> => {
   const { seed, available, only, tell, results } = settings;
   mkdirSync(results, { recursive: true });
@@ -51,11 +65,13 @@ export const run = async (target: Target, settings: RunSettings): Promise<Summar
   try {
     for (let n = settings.from ?? 1; ; n += 1) {
       const summary = summaryOf(cycles);
-      if (summary.cycles >= settings.cycles || (settings.until ?? Number.POSITIVE_INFINITY) < Date.now())
-        return summary;
+      // A run shorter than its opening asks the laws once all the same.
+      const isTimeUp = cycles.length > 0 && (settings.until ?? Number.POSITIVE_INFINITY) < Date.now();
+      if (summary.cycles >= settings.cycles || isTimeUp) return summary;
       if (summary.voidCycles > MOST_VOID + summary.cycles)
         throw new Error("most cycles are void: the faults do not take effect on this machine");
-      const cycle = await session.run(n, planOf(seed, n, available, only));
+      const cycle = await unlessAborted(() => session.run(n, planOf(seed, n, available, only)), settings.leaving);
+      if (cycle === undefined) return summaryOf(cycles);
       cycles.push(cycle);
       tell(lineOf(cycle));
       write(settings, cycles, summaryOf(cycles));

@@ -43,10 +43,11 @@ interface Plan {
   readonly minutes: number;
   readonly seed: number;
   readonly only: readonly string[];
+  readonly leaving: AbortSignal;
 }
 const clock = (): string => new Date().toISOString().slice(11, 19);
 
-const hurt = async ({ target, available }: Victim, { minutes, seed, only }: Plan): Promise<Summary> => {
+const hurt = async ({ target, available }: Victim, { minutes, seed, only, leaving }: Plan): Promise<Summary> => {
   for (const fault of faults) {
     const obstacle = obstacleOf(fault, available);
     const isWanted = only.some((name) => fault.name.startsWith(name) || fault.id === name);
@@ -64,6 +65,7 @@ const hurt = async ({ target, available }: Victim, { minutes, seed, only }: Plan
     tell: (text) => tell(`${clock()} ${text}`),
     detail: (text) => tell(`${clock()}   ${text}`),
     goesOnAfterViolation: true,
+    leaving,
   });
 };
 
@@ -88,11 +90,15 @@ export const hurtRunning = async (args: readonly string[]): Promise<number> => {
       throw new UsageError(`--faults: there is no fault ${name}; see: tributary chaos --list`);
 
   const victim = await openVictim(values.home!, seed);
-  const leave = () => void victim.close().finally(() => process.exit(130));
+  const leaving = new AbortController();
+  const leave = () => {
+    tell("ending: heals what is broken, archives its clients, discards its dead letters; Ctrl-C again ends at once");
+    leaving.abort();
+  };
   process.once("SIGINT", leave);
   process.once("SIGTERM", leave);
   try {
-    const summary = await hurt(victim, { minutes, seed, only });
+    const summary = await hurt(victim, { minutes, seed, only, leaving: leaving.signal });
     if (values.json === true) printJson({ seed, ...summary });
     else print(summaryText(summary));
     if (summary.violations === 0) return 0;
@@ -102,5 +108,7 @@ export const hurtRunning = async (args: readonly string[]): Promise<number> => {
     process.off("SIGINT", leave);
     process.off("SIGTERM", leave);
     await victim.close();
+    // What a cycle that was left still waits for must not keep the process.
+    if (leaving.signal.aborted) process.exit(130);
   }
 };

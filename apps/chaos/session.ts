@@ -1,20 +1,21 @@
 // One sender and one judge over many cycles: load, faults, heal, quiescence, every law.
 import { join } from "node:path";
-import { openPool } from "../../infra/postgres/sql.ts";
 import { keyringOf } from "../../infra/runtime/keyring.ts";
 import { randomFrom } from "../../infra/runtime/random.ts";
 import { until } from "../../infra/runtime/timing/until.ts";
-import { createToken, revokeToken } from "../../modules/access/tokens.ts";
 import { type Fault, type Proof, pause, type Scene } from "./faults/fault.ts";
+import { calm, heal, LONGEST_QUIET_MS, quietOf, recovered } from "./healing.ts";
 import { type Judgement, judge } from "./laws/all.ts";
 import type { Finding, StoredEvent } from "./laws/law.ts";
-import { type Generator, openGenerator, type Tenant, tenantsOf } from "./load/generator.ts";
+import { type Generator, openGenerator, type Tenant } from "./load/generator.ts";
 import { openJournal } from "./load/journal.ts";
 import { type Load, startLoad } from "./load/load.ts";
+import { openSenders } from "./load/senders.ts";
 import { type LogReader, openLogReader } from "./log-picture.ts";
+import { discardOwnLetters } from "./own-letters.ts";
 import type { Plan } from "./schedule.ts";
-import type { Target } from "./target.ts";
-import { readGroups, type Watcher, watch } from "./watcher.ts";
+import { type Target, urlsOf } from "./target.ts";
+import { type Watcher, watch } from "./watcher.ts";
 
 export interface FaultRun extends Proof {
   readonly name: string;
@@ -37,120 +38,8 @@ export interface Session {
   readonly close: () => Promise<void>;
 }
 
-/** Each token may send 100 requests a minute. */
-const TOKENS_EACH = 5;
 const BATCH = 15;
 const PAUSE_MS = 100;
-/**
- * L1 allows 60 s; beyond that the wait goes on, so that the other laws can be asked all the same.
- */
-const LONGEST_QUIET_MS = 180_000;
-const WELL_MS = 120_000;
-/** What takes longer to catch up is worth a line. */
-const SLOW_SECONDS = 3;
-
-interface Tokens {
-  readonly byTenant: ReadonlyMap<number, readonly string[]>;
-  /** They open doors that are not needed any more. */
-  readonly revoke: () => Promise<void>;
-}
-const openTokens = async (target: Target, tenants: readonly Tenant[]): Promise<Tokens> => {
-  const tokens = new Map<number, readonly string[]>();
-  const ids: number[] = [];
-  const app = openPool(target.env.POSTGRES_URL!, { name: "tributary-chaos-tokens", max: 1 });
-  try {
-    for (const { id } of tenants) {
-      const made: string[] = [];
-      for (let n = 0; n < TOKENS_EACH; n += 1) {
-        const { token, token_id: tokenId } = await createToken(app, {
-          kind: "ingest",
-          label: `chaos ${n}`,
-          client_id: id,
-        });
-        made.push(token);
-        ids.push(tokenId);
-      }
-      tokens.set(id, made);
-    }
-  } finally {
-    await app.end();
-  }
-  // Known everywhere within a second; sooner they would be refused.
-  const newest = [...tokens.values()].at(-1)!.at(-1)!;
-  await until("the edge knows the newest token", 15_000, async () => {
-    const headers = { authorization: `Bearer ${newest}`, "content-type": "application/json" };
-    const { status } = await fetch(`${urlsOf(target)[0]}/ingest/batch`, { method: "POST", headers, body: "{}" });
-    if (status !== 400) throw new Error(`the edge answers ${status}`);
-  });
-  return {
-    byTenant: tokens,
-    revoke: async () => {
-      for (const id of ids) await revokeToken(target.pool, id);
-    },
-  };
-};
-
-/** The edge, and the one that stands by when there is one. */
-const urlsOf = (target: Target): readonly string[] => {
-  const { apps } = target.run();
-  return ["ingest", "ingest-standby"].flatMap((name) => apps[name]?.url ?? []);
-};
-
-/**
- * Until every group has read what lies in its topic now, in the order that data flows, and rollups
- * show what was stored.
- */
-const quietOf = async (target: Target, deadlineMs: number, tell: (text: string) => void): Promise<void> => {
-  // What an edge took while the log was away reaches it late.
-  for (const url of urlsOf(target))
-    await until("the edges have drained what they kept", deadlineMs, async () => {
-      const { failover } = (await (await fetch(`${url}/health`, { signal: AbortSignal.timeout(5_000) })).json()) as {
-        failover?: { readonly spooled_events: number; readonly last_resort_events: number };
-      };
-      const left = (failover?.spooled_events ?? 0) + (failover?.last_resort_events ?? 0);
-      if (left > 0) throw new Error(`${left} events wait`);
-    });
-  for (const { name, topic } of readGroups) {
-    const began = performance.now();
-    await until(`${name} has read ${topic}`, deadlineMs, () =>
-      target.withAdmin(async (admin) => {
-        const marks = await admin.watermarks(topic);
-        // Only what lay there at the call counts; later marks of a running installation are the
-        // next reader's.
-        await until(`${name} has read ${topic}`, 5_000, async () => {
-          const committed = await admin.committed(name, topic);
-          const left = marks.reduce(
-            (sum, { partition, low, high }) => sum + Math.max(0, high - (committed.get(partition) ?? low)),
-            0,
-          );
-          if (left > 0) throw new Error(`it lags by ${left}`);
-        });
-      }),
-    );
-    const seconds = (performance.now() - began) / 1_000;
-    if (seconds > SLOW_SECONDS) tell(`${name} had read ${topic} after ${seconds.toFixed(1)} s`);
-  }
-  const stored = new Date().toISOString();
-  await until("rollups show what was stored", deadlineMs, async () => {
-    const [left] = await target.rows<{ n: number }>(
-      `select count(*)::int as n from rollup_marks where marked_at < '${stored}'`,
-    );
-    if (left!.n > 0) throw new Error(`${left!.n} minutes wait`);
-  });
-};
-
-/**
- * The last fault is healed when its servers answer again and nothing stands in the way; what the
- * product needs from then on is its own (L1).
- */
-const heal = async (target: Target): Promise<void> => {
-  for (const proxy of Object.values(target.proxies)) proxy.weather({});
-  for (const name of Object.keys(target.run().services)) await target.well(name, WELL_MS);
-};
-const recovered = async (target: Target): Promise<void> => {
-  for (const name of Object.keys(target.run().apps)) await target.well(name, WELL_MS);
-};
-
 const storedOf = (target: Target, prefix: string): Promise<readonly StoredEvent[]> =>
   target.select<StoredEvent>(`select sender_event_id as id, toString(any(event_id)) as event_id, client_id,
     toUInt32(count()) as rows, any(t) as t,
@@ -169,14 +58,20 @@ interface Parts {
   readonly name: string;
   readonly isOurs: boolean;
   readonly tell: (text: string) => void;
+  /** Faults whose damage is not healed yet. */
+  readonly underWay: Set<Promise<unknown>>;
+  /** No other fault begins once it fires. */
+  readonly leaving: AbortSignal;
 }
 
-const runFault = async (fault: Fault, scene: Scene): Promise<FaultRun> => {
+const runFault = async (fault: Fault, scene: Scene, underWay: Set<Promise<unknown>>): Promise<FaultRun> => {
   const began = performance.now();
   scene.tell(`${fault.id} ${fault.name} ...`);
-  const proof = await fault
+  const running = fault
     .run(scene)
     .catch((error: Error): Proof => ({ took: false, what: `could not be made: ${error.message}` }));
+  underWay.add(running);
+  const proof = await running.finally(() => underWay.delete(running));
   const seconds = (performance.now() - began) / 1_000;
   scene.tell(`${fault.id} ${fault.name}: ${proof.took ? proof.what : `VOID, ${proof.what}`} (${seconds.toFixed(1)} s)`);
   return { name: fault.name, id: fault.id, seconds, ...proof };
@@ -190,20 +85,48 @@ export const openSession = async (
   tell: (text: string) => void,
 ): Promise<Session> => {
   const name = `x${seed}-${Date.now().toString(36)}`;
-  const demo = target.run().demo as unknown as Parameters<typeof tenantsOf>[0];
-  const tenants = tenantsOf(demo);
   const random = randomFrom(seed);
   const generator = openGenerator(random, keyringOf(target.env.TRIBUTARY_SECRET!).newest);
   const journal = openJournal(join(target.folder, `${name}.journal`));
   const reader = await openLogReader(target);
-  const tokens = await openTokens(target, tenants);
-  const parts: Parts = { target, tenants, tokens: tokens.byTenant, generator, reader, random, name, isOurs, tell };
+  const senders = await openSenders(target, name);
+  const { tenants, tokens } = senders;
+  const underWay = new Set<Promise<unknown>>();
+  const leaving = new AbortController();
+  const { signal } = leaving;
+  const parts: Parts = {
+    target,
+    tenants,
+    tokens,
+    generator,
+    reader,
+    random,
+    name,
+    isOurs,
+    tell,
+    underWay,
+    leaving: signal,
+  };
+  let stopLoad = async (): Promise<void> => undefined;
   return {
     seed,
-    run: (n, plan) => runCycle(n, plan, parts, journal),
+    run: (n, plan) =>
+      runCycle(n, plan, parts, journal, (stop) => {
+        stopLoad = stop;
+      }),
     close: async () => {
+      leaving.abort();
+      // A fault that is under way heals its damage at its end.
+      await Promise.allSettled(underWay);
+      await stopLoad();
       journal.close();
-      await tokens.revoke();
+      if (isOurs) return senders.close();
+      // Letters of what is still under way would come after those that are discarded.
+      const isWhole = await calm(target, tell);
+      await senders.leave();
+      const discarded = await discardOwnLetters(target, new Set(tenants.map(({ id }) => id)));
+      tell(`archived ${tenants.length} clients, discarded ${discarded} dead letters`);
+      if (!isWhole) tell("what fails later is not among them: npx tributary dlq list");
     },
   };
 };
@@ -213,6 +136,7 @@ const runCycle = async (
   plan: Plan,
   parts: Parts,
   journal: ReturnType<typeof openJournal>,
+  onLoad: (stop: () => Promise<void>) => void,
 ): Promise<Cycle> => {
   const { target, tenants, tokens, generator, random, name } = parts;
   generator.begin(`${name}-c${n}`);
@@ -227,13 +151,17 @@ const runCycle = async (
     batch: BATCH,
     pauseMs: PAUSE_MS,
   });
+  // A stack that does not heal ends the run with an error, and what goes on here would keep the
+  // process for ever.
+  const stop = async (): Promise<void> => {
+    await load.stop().catch(() => undefined);
+    await watcher.stop();
+  };
+  onLoad(stop);
   try {
     return await cycleUnder(load, watcher, n, plan, parts, journal);
   } finally {
-    // A stack that does not heal ends the run with an error, and what goes on here would keep the
-    // process for ever.
-    await load.stop().catch(() => undefined);
-    await watcher.stop();
+    await stop();
   }
 };
 
@@ -260,9 +188,9 @@ const cycleUnder = async (
     tell,
   };
   await pause(plan.warmUpMs);
-  const together = await runTogether(plan, scene);
+  const together = await runTogether(plan, scene, parts);
   const quietMs = await untilQuiet(parts, load);
-  const alone = await runAlone(plan, scene);
+  const alone = await runAlone(plan, scene, parts);
 
   const watched = await watcher.stop();
   const log = await reader.update();
@@ -282,19 +210,24 @@ const cycleUnder = async (
 };
 
 /** Each begins while the ones before it may still go on. */
-const runTogether = async ({ faults, gapsMs }: Plan, scene: Scene): Promise<readonly FaultRun[]> => {
+const runTogether = async (
+  { faults, gapsMs }: Plan,
+  scene: Scene,
+  { underWay, leaving }: Parts,
+): Promise<readonly FaultRun[]> => {
   const running: Promise<FaultRun>[] = [];
   for (const [at, fault] of faults.entries()) {
-    if (fault.isAlone === true) continue;
-    running.push(runFault(fault, scene));
+    if (fault.isAlone === true || leaving.aborted) continue;
+    running.push(runFault(fault, scene, underWay));
     await pause(gapsMs[at]!);
   }
   return Promise.all(running);
 };
 
-const runAlone = async ({ faults }: Plan, scene: Scene): Promise<readonly FaultRun[]> => {
+const runAlone = async ({ faults }: Plan, scene: Scene, { underWay, leaving }: Parts): Promise<readonly FaultRun[]> => {
   const runs: FaultRun[] = [];
-  for (const fault of faults) if (fault.isAlone === true) runs.push(await runFault(fault, scene));
+  for (const fault of faults)
+    if (fault.isAlone === true && !leaving.aborted) runs.push(await runFault(fault, scene, underWay));
   return runs;
 };
 

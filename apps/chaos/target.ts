@@ -54,6 +54,12 @@ export interface Target {
   readonly close: () => Promise<void>;
 }
 
+/** The edge, and the one that stands by when there is one. */
+export const urlsOf = (target: Target): readonly string[] => {
+  const { apps } = target.run();
+  return ["ingest", "ingest-standby"].flatMap((name) => apps[name]?.url ?? []);
+};
+
 const PATIENCE_MS = 20_000;
 /** Reading every row of a table may take longer than a sink would wait. */
 const READING_MS = 60_000;

@@ -175,7 +175,7 @@ const linksOf = (pool: pg.Pool, clientIds: readonly number[], trackingUrl: strin
  * A saved change takes effect about two seconds later: an event that is received before would be
  * decided without it.
  */
-const untilInForce = async (pool: pg.Pool): Promise<void> => {
+export const untilInForce = async (pool: pg.Pool): Promise<void> => {
   await pool.query(
     "select pg_sleep(greatest(0, extract(epoch from max(recorded_at) - clock_timestamp()))) from reference_changes",
   );

@@ -20,7 +20,7 @@ beforeAll(async () => {
   const tell = (text: string) => void lines.push(`${new Date().toISOString().slice(11, 19)} ${text}`);
   stage = await openStage(home, randomFrom(SEED), tell);
   session = await openSession(stage.target, SEED, true, tell);
-}, 240_000);
+}, 300_000);
 afterAll(async () => {
   await session?.close();
   await stage?.close();

@@ -1,5 +1,5 @@
 // The whole product on servers of its own, for tests that kill parts of it and count what is left.
-import { type ChildProcess, spawn } from "node:child_process";
+import { spawn } from "node:child_process";
 import { cpSync, existsSync } from "node:fs";
 import { join } from "node:path";
 import type pg from "pg";
@@ -70,7 +70,7 @@ export interface Product {
   /** Until every group has read everything. */
   readonly quiet: (deadlineMs: number) => Promise<void>;
   /** Starts the command line; `done` resolves when it ends. */
-  readonly tributary: (...args: readonly string[]) => { readonly child: ChildProcess; readonly done: Promise<Ran> };
+  readonly tributary: (...args: readonly string[]) => ReturnType<typeof spawned>;
   /** SIGKILL by default. Resolves when the process of that name has another number, with both. */
   readonly replaced: (
     name: string,
@@ -97,7 +97,7 @@ export const spawned = (
   child.stdout.on("data", (text) => (stdout += text));
   child.stderr.on("data", (text) => (stderr += text));
   const done = new Promise<Ran>((resolve) => child.once("close", (code) => resolve({ code, stdout, stderr })));
-  return { child, done, stdout: () => stdout };
+  return { child, done, stdout: () => stdout, stderr: () => stderr };
 };
 
 // A test must not be led to servers that the shell of the developer names.

@@ -1,6 +1,7 @@
 // Bad and lost data: garbage in topics, one device that is nearly all traffic, an emptied Redis.
 import { randomBytes } from "node:crypto";
 import { until } from "../../../infra/runtime/timing/until.ts";
+import { GARBAGE } from "../own-letters.ts";
 import { between, type Fault, pause } from "./fault.ts";
 
 const poisoned = ["events.raw", "claims", "conversions", "events.attributed", "ledger.entries"];
@@ -26,7 +27,10 @@ const poison: Fault = {
       const messages = poisoned.flatMap((topic) =>
         garbageOf(random)
           .filter(() => random() < 0.6)
-          .map(({ what, value }) => ({ topic, key: `garbage-${what}-${between(random, 0, 1e6)}`, value })),
+          .map(({ what, value }) => ({
+            ...{ topic, key: `garbage-${what}-${between(random, 0, 1e6)}`, value },
+            headers: { [GARBAGE]: "garbage" },
+          })),
       );
       await producer.send(messages);
       return {

@@ -51,7 +51,8 @@ export const chaosCommands = (program: Command): void => {
       "before",
       "Examples:\n  $ tributary chaos --minutes 5\n" +
         '  $ tributary chaos --minutes 2 --seed 42 --faults "kill kafka,Redis emptied"\n\n' +
-        "What is sent is marked, and goes to the demo clients.\n",
+        "It sends as clients of its own. At its end, also by Ctrl-C, they are archived, and the dead letters\n" +
+        "that it caused are discarded.\n",
     )
     .action(chaos);
 };

@@ -5,12 +5,15 @@ import type { App } from "../../infra/embedded/app.ts";
 import { stackConfig } from "../../infra/embedded/config.ts";
 import { openHome } from "../../infra/embedded/home.ts";
 import { type Stack, type StackEvent, type Step, startStack } from "../../infra/embedded/supervisor.ts";
+import { observe } from "./observe.ts";
 
 export interface Flags {
   /** Run the story once, print what was stored, and exit. */
   readonly isOnce: boolean;
   /** Send demo traffic. */
   readonly hasDemo: boolean;
+  /** Run Prometheus and Grafana beside it. */
+  readonly isObserved: boolean;
 }
 
 /** The part that people see; without one, plain lines are printed. */
@@ -40,9 +43,13 @@ const LAST_SCENE_MS = 5_000;
 export function flagsOf(args: readonly string[]): Flags {
   const { values } = parseArgs({
     args: [...args],
-    options: { once: { type: "boolean", default: false }, "no-demo": { type: "boolean", default: false } },
+    options: {
+      once: { type: "boolean", default: false },
+      "no-demo": { type: "boolean", default: false },
+      observe: { type: "boolean", default: false },
+    },
   });
-  return { isOnce: values.once, hasDemo: !values["no-demo"] };
+  return { isOnce: values.once, hasDemo: !values["no-demo"], isObserved: values.observe };
 }
 
 /** Resolves with the exit code once everything has stopped. */
@@ -70,6 +77,7 @@ export async function npmStart({ apps, steps, show = {} }: Product, flags: Flags
       signal: leaving.signal,
     });
     if (show.onEvent === undefined) printAddresses(stack);
+    if (flags.isObserved) await observe(stack, config.PATH, (text) => onEvent({ kind: "stack.note", text }));
     const shown = show.whenReady?.(stack, flags, leaving.signal) ?? Promise.resolve();
     await Promise.race([shown, aborted(leaving.signal)]);
     if (!flags.isOnce) await aborted(leaving.signal);

@@ -35,7 +35,7 @@ import {
 import { deadLetterIndex, deadLetterRetries, type LetterPorts } from "./schedules/dead-letters.ts";
 import { openJobs } from "./schedules/jobs.ts";
 import { lastResort } from "./schedules/last-resort.ts";
-import { moneyDays } from "./schedules/money-days.ts";
+import { ledgerBalance, moneyDays } from "./schedules/money-days.ts";
 import { openMoves } from "./schedules/moves.ts";
 import { nightly } from "./schedules/nightly.ts";
 import { forgetting, outbox } from "./schedules/outbox.ts";
@@ -150,6 +150,7 @@ const beginWork = async (frame: Frame): Promise<void> => {
   await begin(forgetting(pool));
   await begin(forgettingRequests(pool));
   await begin(moneyDays(pool));
+  await begin(ledgerBalance(pool, metrics));
   await begin(rollups(pool, clickhouse));
   await begin(waiting(pool, metrics, Date.now));
   await begin(withWire(strayRefunds({ pool, clickhouse, wire, produce, clock: Date.now })));

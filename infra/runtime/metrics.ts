@@ -60,6 +60,13 @@ export interface PartitionLag {
   readonly seconds: number;
 }
 
+export interface AccountBalance {
+  readonly account: string;
+  readonly currency: string;
+  /** In units of the currency. */
+  readonly amount: number;
+}
+
 /** One metric as docs/metrics.md lists it. Every metric has the label `app` besides. */
 export interface MetricEntry {
   readonly name: string;
@@ -87,6 +94,7 @@ export interface Metrics {
   /** All that are open now; what is not named is none. */
   readonly setOpenLetters: (letters: readonly OpenLetters[]) => void;
   readonly setWaitingMoney: (kinds: readonly WaitingMoney[]) => void;
+  readonly setLedgerBalances: (balances: readonly AccountBalance[]) => void;
   /** How a store is to its keeper: 0 healthy, 1 failing, 2 restarting, 3 down. */
   readonly setProbe: (probe: string, level: number) => void;
   readonly countRestart: (probe: string) => void;
@@ -281,7 +289,10 @@ const scheduleMetrics = ({
 const keeperMetrics = ({
   counter,
   gauge,
-}: Makers): Pick<Metrics, "setOpenLetters" | "setWaitingMoney" | "setProbe" | "countRestart" | "setSyncLag"> => {
+}: Makers): Pick<
+  Metrics,
+  "setOpenLetters" | "setWaitingMoney" | "setLedgerBalances" | "setProbe" | "countRestart" | "setSyncLag"
+> => {
   const letters = gauge("tributary_dead_letters", "Dead letters that are open: waiting, retrying or parked", [
     "kind",
     "state",
@@ -294,6 +305,10 @@ const keeperMetrics = ({
     "kind",
   ]);
   const waitingAge = gauge("tributary_waiting_oldest_seconds", "Since the oldest of them waits", ["kind"]);
+  const balances = gauge("tributary_ledger_balance", "Commissions in units of the currency: expense = held + payable", [
+    "account",
+    "currency",
+  ]);
   const probes = gauge(
     "tributary_probe_state",
     "A store as its keeper finds it: 0 healthy, 1 failing, 2 restarting, 3 down",
@@ -319,6 +334,9 @@ const keeperMetrics = ({
         waiting.set({ kind }, count);
         waitingAge.set({ kind }, seconds);
       }
+    },
+    setLedgerBalances: (accounts) => {
+      for (const { account, currency, amount } of accounts) balances.set({ account, currency }, amount);
     },
     setProbe: (probe, level) => probes.set({ probe }, level),
     countRestart: (probe) => restarts.inc({ probe }),

@@ -2,6 +2,7 @@
 // entry. The database keeps it with the rows themselves (migration 245).
 import type { Pool } from "pg";
 import { dayOf, startOfDay } from "../../domain/calendar.ts";
+import { toDecimal } from "../../domain/money.ts";
 import { tryLockUntilCommit } from "../../infra/postgres/advisory-lock.ts";
 import { type Sql, sql, transaction } from "../../infra/postgres/sql.ts";
 import type { UnixMs } from "../../stream/flow.ts";
@@ -65,4 +66,33 @@ export const addUpMoneyDays = (pool: Pool): Promise<number | "busy"> =>
       return rows[0]!.days;
     },
     { role: "tributary_keeper" },
+  );
+
+/** What an account of the ledger stands at, over all clients; `amount` in units of the currency. */
+export interface LedgerBalance {
+  readonly account: "expense" | "held" | "payable";
+  readonly currency: string;
+  readonly amount: number;
+}
+
+/** Of every currency that was ever booked; `expense` is what the other two add up to. */
+export const ledgerBalances = (pool: Pool): Promise<readonly LedgerBalance[]> =>
+  transaction(
+    pool,
+    null,
+    async (tx) => {
+      const { rows } = await tx.query<{ currency: string; expense: string; held: string }>(sql`
+        select currency, sum(amount_minor)::text as expense, sum(part_minor)::text as held from money_days
+        where source = 'ledger' group by currency order by currency`);
+      return rows.flatMap(({ currency, ...sums }) => {
+        const [expense, held] = [BigInt(sums.expense), BigInt(sums.held)];
+        const amountOf = (minor: bigint): number => Number(toDecimal(minor, currency));
+        return [
+          { account: "expense", currency, amount: amountOf(expense) },
+          { account: "held", currency, amount: amountOf(held) },
+          { account: "payable", currency, amount: amountOf(expense - held) },
+        ] as const;
+      });
+    },
+    { role: "tributary_keeper", isReadOnly: true },
   );

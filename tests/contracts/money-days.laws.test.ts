@@ -3,7 +3,7 @@
 import fc from "fast-check";
 import { afterAll, expect, test } from "vitest";
 import { openPool, type Sql, sql, transaction } from "../../infra/postgres/sql.ts";
-import { addUpMoneyDays } from "../../modules/money-days/money-days.ts";
+import { addUpMoneyDays, ledgerBalances } from "../../modules/money-days/money-days.ts";
 import { saleRows } from "../../sinks/product-sales/rows.ts";
 import { productSales } from "../../sinks/product-sales/table.ts";
 import { postgresStore } from "../../sinks/stores/postgres.ts";
@@ -171,4 +171,28 @@ test("what was added up is one row a group, and a group that came to nothing has
     { partner_id: 21, n: 1, amount: 100, is_sum: true },
     { partner_id: 22, n: 1, amount: 100, is_sum: true },
   ]);
+});
+
+test("the balance of the ledger is what its lines of all clients add up to, in units of the currency", async () => {
+  const ofBahrain = async () => (await ledgerBalances(pool)).filter(({ currency }) => currency === "BHD");
+  const before = new Map((await ofBahrain()).map(({ account, amount }) => [account, amount]));
+  const [one, another] = [++tenants, ++tenants];
+  for (const [client_id, account] of [
+    [one, "held:partner"],
+    [another, "payable:partner"],
+  ] as const) {
+    const ids = { client_id, conversion_id: `cnv_${client_id}`, change_id: `chg_${client_id}`, currency: "BHD" };
+    const lines = [
+      { account: "expense:client", amount_minor: 12_345n },
+      { account, amount_minor: -12_345n },
+    ];
+    const earned = entry({ ...ids, entry_id: `led_${client_id}`, amount_minor: 12_345n, lines });
+    await storeMoney({ pool, clickhouse: undefined as never }, [conversion(ids)], [earned]);
+  }
+  const moved = (await ofBahrain()).map(({ account, amount }) => [account, amount - (before.get(account) ?? 0)]);
+  expect(Object.fromEntries(moved)).toEqual({
+    expense: expect.closeTo(24.69, 3),
+    held: expect.closeTo(12.345, 3),
+    payable: expect.closeTo(12.345, 3),
+  });
 });

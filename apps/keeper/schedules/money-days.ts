@@ -1,7 +1,9 @@
-// The schedule that adds up the sums of money by day, which writers leave as differences.
+// The schedules that add up the sums of money by day, which writers leave as differences, and show
+// what the accounts of the ledger stand at.
 import type { Pool } from "pg";
+import type { Metrics } from "../../../infra/runtime/metrics.ts";
 import type { Schedule } from "../../../infra/runtime/timing/schedule.ts";
-import { addUpMoneyDays } from "../../../modules/money-days/money-days.ts";
+import { addUpMoneyDays, ledgerBalances } from "../../../modules/money-days/money-days.ts";
 
 export const moneyDays = (pool: Pool): Schedule => ({
   name: "money-days",
@@ -13,5 +15,15 @@ export const moneyDays = (pool: Pool): Schedule => ({
       done += days;
       if (days === 0 || isClosing()) return done;
     }
+  },
+});
+
+export const ledgerBalance = (pool: Pool, metrics: Pick<Metrics, "setLedgerBalances">): Schedule => ({
+  name: "ledger-balance",
+  pauseMs: 60_000,
+  work: async () => {
+    const balances = await ledgerBalances(pool);
+    metrics.setLedgerBalances(balances);
+    return balances.length;
   },
 });

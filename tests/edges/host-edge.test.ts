@@ -105,8 +105,9 @@ test("every edge of the ingest host is served by the file of its name, at the pa
   const served = await openEdges({ wire: () => wire } as unknown as EdgeParts);
   expect(served.map(({ name, on }) => `${name} ${on}`)).toEqual([
     "batch POST /ingest/batch",
+    "postback POST /postback/:processor",
     "upload PUT /upload/:client/:partner/:filename",
   ]);
   for (const { name, on } of edgesOf(pipeline))
-    expect(existsSync(`apps/ingest/edges/${name}.ts`), name).toBe(/ \/(ingest|upload)\//.test(on));
+    expect(existsSync(`apps/ingest/edges/${name}.ts`), name).toBe(/ \/(ingest|postback|upload)\//.test(on));
 });

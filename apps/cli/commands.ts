@@ -32,6 +32,12 @@ export const commandFiles: readonly CommandFile[] = [
     },
   },
   {
+    load: async () => (await import("./commands/running/import.ts")).importCommand,
+    commands: {
+      import: known("uploads a CSV file of a partner, follows its import, and prints counts and both sums", "postgres"),
+    },
+  },
+  {
     load: async () => (await import("./commands/reports/report.ts")).reportCommand,
     commands: { report: known("orders, revenue, refunds and commissions of a client", "postgres") },
   },

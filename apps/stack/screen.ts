@@ -202,6 +202,7 @@ export const head = (options: Pick<ScreenOptions, "run" | "demo" | "shopUrl">): 
     `in the head of a page: ${snippetOf(shop.id).replace("{pixel_url}", pixel).replaceAll(/\n\s*/g, " ")}`,
     `a lead, as the server of ${shop.slug} pushes it, signed:`,
     signedLead(apps.api?.url, shop),
+    ...fileOfSales(apps.ingest?.url, options.demo),
   ].join("\n");
 };
 
@@ -215,6 +216,18 @@ const request = ({ run, demo }: Pick<ScreenOptions, "run" | "demo">): string => 
     `curl -s ${run().apps.ingest?.url}/ingest/batch -H 'Authorization: Bearer ${shop.ingest_token}' -H ` +
     `'Content-Type: application/json' -d '{"events":[${event}]}'`
   );
+};
+
+/** A file as a partner uploads it (docs/import-csv.md). */
+const fileOfSales = (url: string | undefined, { links, upload_tokens: [token] }: Demo): readonly string[] => {
+  const link = links[0];
+  if (link === undefined || !token) return [];
+  const row = `csv-'$(date +%s)',499.00,lamp,1,'$(date +%s000)'`;
+  return [
+    "a file of sales, as a partner uploads it:",
+    `printf 'order_id,revenue,product_id,quantity,ts\\n${row}\\n' | ` +
+      `curl -s -T - ${url}/upload/${link.client_id}/${link.partner_id}/sales.csv -H 'Authorization: Bearer ${token}'`,
+  ];
 };
 
 /** A lead as the client's own server pushes it (docs/push-leads.md). */

@@ -30,6 +30,7 @@ export interface Demo {
   }[];
   readonly admin_token: string;
   readonly service_token: string;
+  /** Of each partner of the links, in their order; empty where it has another one by now. */
   readonly upload_tokens: readonly string[];
   readonly links: readonly {
     readonly code: string;
@@ -64,6 +65,7 @@ export const seed = async (options: {
     const kept = secrets[name] ?? newToken(kind);
     const wanted = { kind, label, ...(clientId === undefined ? {} : { client_id: clientId }) };
     // A token that an operator revoked stays revoked; the demonstration goes on with a new one.
+    if (kept === "") return kept;
     const made = await createToken(pool, wanted, kept).catch((error: Error) => {
       if (!/was revoked/.test(error.message)) throw error;
       return createToken(pool, wanted);
@@ -95,19 +97,37 @@ export const seed = async (options: {
     clients.map(({ id }) => id),
   );
   if (options.issuer !== undefined) await letDemoUsersIn(pool, options.issuer);
+  const links = await linksOf(
+    pool,
+    clients.map(({ id }) => id),
+    options.trackingUrl ?? "",
+  );
+  const uploadTokens: string[] = [];
+  for (const partnerId of new Set(links.map(({ partner_id }) => partner_id))) {
+    const name = `upload:${partnerId}`;
+    const made = await uploadToken(pool, partnerId, secrets[name]);
+    secrets[name] = made;
+    uploadTokens.push(made);
+  }
   const demo: Demo = {
     clients,
     admin_token: adminToken,
     service_token: serviceToken,
-    upload_tokens: [],
-    links: await linksOf(
-      pool,
-      clients.map(({ id }) => id),
-      options.trackingUrl ?? "",
-    ),
+    upload_tokens: uploadTokens,
+    links,
     users: demoUsers.map(({ email, role }) => ({ email, role })),
   };
   return { demo, secrets };
+};
+
+/** A partner has one token: the one that was made since by its own rotation stays. */
+const uploadToken = async (pool: pg.Pool, partnerId: number, kept: string | undefined): Promise<string> => {
+  const wanted = { kind: "upload" as const, label: `${DEMO_LABEL} partner ${partnerId}`, partner_id: partnerId };
+  const made = await createToken(pool, wanted, kept).catch((error: Error) => {
+    if (kept === undefined || !/was revoked/.test(error.message)) throw error;
+    return { token: "" };
+  });
+  return made.token;
 };
 
 /**

@@ -1,12 +1,18 @@
 // PUT /upload on real servers: each row of a file ends as accepted, duplicate or rejected, once,
 // wherever the process that reads it is killed, and no name leads anywhere.
+import { execFile } from "node:child_process";
+import { mkdtempSync, readFileSync, writeFileSync } from "node:fs";
 import { connect } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { promisify } from "node:util";
 import { gzipSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { openObjects } from "../../../infra/objects/open.ts";
 import { openPool } from "../../../infra/postgres/sql.ts";
 import { until } from "../../../infra/runtime/timing/until.ts";
 import { createToken } from "../../../modules/access/tokens.ts";
+import { root, spawned } from "../../support/e2e-product.ts";
 import { addedToLog, type RunningIngest, startIngest } from "../../support/ingest.ts";
 import { sharedStack } from "../../support/shared-stack.ts";
 import { startUpload } from "../../support/upload-process.ts";
@@ -120,6 +126,30 @@ test.each(STEPS)("a kill -9 at import-%s loses no row and counts none twice", as
   const ids = added.filter(({ import_id }) => import_id === id).map(({ event_id }) => event_id);
   expect(new Set(ids).size).toBe(2_475);
   expect(await errorsOf(id)).toHaveLength(25);
+});
+
+test("the example of the guide is taken, and the command ends with counts and both sums", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "tributary-import-"));
+  const [example] = /^curl[\s\S]*?^```/m.exec(readFileSync("docs/import-csv.md", "utf8")) ?? [];
+  const [sales] = /^cat > sales[\s\S]*?^END$/m.exec(readFileSync("docs/import-csv.md", "utf8")) ?? [];
+  const env = { INGEST_URL: ingest.url, CLIENT: String(client), PARTNER: String(partner), UPLOAD_TOKEN: token };
+  const script = `${sales!}\n${example!.replace(/```$/, "")}`.replaceAll("A-100", `${stamp}-A-100`);
+  const { stdout: answer } = await promisify(execFile)("sh", ["-ec", script], {
+    cwd: folder,
+    env: { ...process.env, ...env },
+  });
+  expect(counts(await ended(JSON.parse(answer).import_id))).toEqual([2, 2, 0, 0]);
+
+  const file = join(folder, "sales.csv");
+  writeFileSync(file, `${fileOf("command", 3, 3)}${readFileSync(file, "utf8").split("\n")[1]}\n`);
+  const given = ["--client", slug, "--partner", String(partner), "--token", token, "--url", ingest.url];
+  const ran = await spawned([`${root}/dist/apps/cli/main.js`, "import", file, ...given], {
+    ...process.env,
+    ...stack.env,
+  }).done;
+  expect(ran.code).toBe(1);
+  expect(ran.stdout).toMatch(/^imp_\S+ completed_with_errors\n4 rows: 2 accepted, 1 duplicate, 1 rejected\n/);
+  expect(ran.stdout).toContain("MXN: the file says 530.50, 21.00 of it was taken\n1 rejected: bad_quantity\n");
 });
 
 describe("what is refused", () => {

@@ -7,7 +7,11 @@ import { MAX_FORMED, personalForm, personalForms } from "./personal-form.ts";
  * Keys whose values are personal at any depth and in any case (docs/design/contracts.md, "Personal
  * data"), written without `_` and `-`.
  */
-const PERSONAL: ReadonlySet<string> = new Set(["email", "phone", "firstname", "lastname", "name", "address"]);
+const PERSONAL: ReadonlySet<string> = new Set([
+  ...["email", "phone", "firstname", "lastname", "name", "address"],
+  // What a sender hashed gets its key under these names too.
+  ...["emailsha256", "phonesha256"],
+]);
 const plainKey = (key: string): string => key.toLowerCase().replace(/[_-]/g, "");
 
 export const isPersonalKey = (key: string): boolean => key.length <= 32 && PERSONAL.has(plainKey(key));
@@ -179,7 +183,7 @@ export const scrub = (value: unknown, identify: Identify): Scrubbed<unknown> => 
     const copy: Record<string, unknown> = {};
     // A key may be an address too.
     for (const [key, held] of Object.entries(part))
-      copy[text(key)] = isPersonalKey(key) ? personal(held, plainKey(key)) : visit(held);
+      copy[text(key)] = isPersonalKey(key) ? personal(held, plainKey(key).replace("sha256", "")) : visit(held);
     return copy;
   };
   return { value: visit(value), wasPlain };

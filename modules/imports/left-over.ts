@@ -2,6 +2,7 @@
 // that were rejected 30 days later.
 import type { Pool } from "pg";
 import type { Objects } from "../../infra/objects/objects.ts";
+import { transaction } from "../../infra/postgres/sql.ts";
 import { removeObjects } from "./import-file.ts";
 import { endAbandoned, endedImports, noteRemoved } from "./imports.ts";
 
@@ -28,3 +29,19 @@ export const removeLeftOver = async (ports: LeftOverPorts): Promise<void> => {
     await noteRemoved(pool, importId, "errors");
   }
 };
+
+const MOST_AT_ONCE = 100_000;
+
+/** Some of the rows that were taken 24 months ago: their events are gone. Answers how many. */
+export const forgetRows = (pool: Pool): Promise<number> =>
+  transaction(
+    pool,
+    null,
+    async (tx) => {
+      const { rowCount } = await tx.query(`delete from import_rows where (client_id, event_id) in (
+        select client_id, event_id from import_rows where created_at < current_date - interval '24 months'
+        limit ${MOST_AT_ONCE})`);
+      return rowCount ?? 0;
+    },
+    { role: "tributary_keeper" },
+  );

@@ -535,6 +535,15 @@ describe("personal data", () => {
     expect(record.warnings).toEqual(["pii_hashed"]);
   });
 
+  test("what a sender has hashed, and says so, gets the client's key, and is the same as the plain value", () => {
+    const sha256 = createHash("sha256").update("ana@example.com").digest("hex");
+    const sent = { email_sha256: sha256, user: { PhoneSha256: "+52 (55) 1234-5678" } };
+    expect(propsOf(sent)).toEqual({
+      email_sha256: hash("ana@example.com"),
+      user: { PhoneSha256: hash("+525512345678") },
+    });
+  });
+
   test("a list or an object under a personal key is one hash, so it never grows", () => {
     const numbers = Array.from({ length: 100_000 }, (_, n) => n);
     expect(propsOf({ phone: numbers })).toEqual({ phone: hash(`[${numbers.join(",")}]`) });

@@ -44,6 +44,16 @@ test("help lists every command and needs nothing that runs; an unknown one is a 
   expect([unknown.code, unknown.stderr]).toEqual([2, expect.stringContaining("(Did you mean status?)")]);
 });
 
+test("a reader that has gone, as `head` goes, is no error and leaves no stack trace", async () => {
+  const child = spawn(process.execPath, [COMMAND, "--help"], { stdio: ["ignore", "pipe", "pipe"] });
+  // Long before the command has started, so that its first line meets a closed pipe.
+  child.stdout.destroy();
+  let stderr = "";
+  child.stderr.on("data", (text) => (stderr += text));
+  const code = await new Promise<number | null>((resolve) => child.once("close", resolve));
+  expect([code, stderr]).toEqual([0, ""]);
+});
+
 const deaf: Server[] = [];
 afterAll(() => {
   for (const server of deaf) server.close();

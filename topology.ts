@@ -5,6 +5,7 @@ import { acceptsBatch, admitBatch } from "./processors/admit/batch.ts";
 import { acceptsVisit, admitVisit } from "./processors/admit/link.ts";
 import { acceptsPostback, admitPostback } from "./processors/admit/payments/postback.ts";
 import { acceptsPixel, admitPixel } from "./processors/admit/pixel.ts";
+import { acceptsGeneric, admitGeneric } from "./processors/admit/sources/generic.ts";
 import { pulledRecord } from "./processors/admit/sources/pulled.ts";
 import { acceptsUpload, admitUpload } from "./processors/admit/upload/upload.ts";
 import { attribute } from "./processors/attribute/attribute.ts";
@@ -60,6 +61,10 @@ export const pipeline = topology("tributary", deadLetters,
   edge({ name: "upload", on: "PUT /upload/:client/:partner/:filename", accepts: acceptsUpload, admit: admitUpload,
     to: topics.eventsRaw }),
   edge({ name: "postback", on: "POST /postback/:processor", accepts: acceptsPostback, admit: admitPostback,
+    to: topics.eventsRaw }),
+  edge({ name: "generic", on: "POST /postback/generic", accepts: acceptsGeneric, admit: admitGeneric,
+    to: topics.eventsRaw }),
+  edge({ name: "external", on: "GET|POST /postback/external/:source", accepts: acceptsGeneric, admit: admitGeneric,
     to: topics.eventsRaw }),
   edge({ name: "lead", on: "table outbox", record: leadReceived, to: topics.eventsRaw }),
   edge({ name: "pull", on: "pages of external sources", record: pulledRecord, to: topics.eventsRaw }),

@@ -9,7 +9,12 @@ const NONE = "0".repeat(64);
  * letters or small. Every no takes the same steps, also without a secret, which `dummy` stands for
  * then: how long it took says nothing of why.
  */
-export const isSignatureOf = (bytes: Buffer, signature: string, secret: string | undefined, dummy: string): boolean => {
+export const isSignatureOf = (
+  bytes: Buffer,
+  signature: string,
+  secret: string | Buffer | undefined,
+  dummy: string,
+): boolean => {
   const text = signature.toLowerCase();
   const isHex = HEX.test(text);
   const given = Buffer.from(isHex ? text : NONE, "hex");

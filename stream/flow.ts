@@ -252,7 +252,7 @@ export interface Events {
 export interface Edge<Body extends Events, Facts, Out> {
   /** Also the `source` of its events, by which their dead letters are routed. */
   readonly name: string;
-  readonly on: `${"GET" | "POST" | "PUT"} /${string}`;
+  readonly on: `${"GET" | "POST" | "PUT" | "GET|POST"} /${string}`;
   readonly accepts: (body: unknown) => Body;
   readonly admit: (body: NoInfer<Body>, arrival: Arrival, facts: Facts) => Iterable<Admission<Out>>;
   readonly to: Topic<NoInfer<Out>>;

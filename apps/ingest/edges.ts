@@ -18,6 +18,8 @@ import type { HostPorts } from "../../modules/edges/host-edge.ts";
 import type { Path } from "../../modules/edges/path.ts";
 import type { Marks } from "../../modules/postbacks/marks.ts";
 import type { Processors } from "../../modules/postbacks/processor-settings.ts";
+import type { KeepPayload } from "../../modules/sources/payloads.ts";
+import type { OpenSources } from "../../modules/sources/source-picture.ts";
 import type { AnyEdge } from "../../stream/flow.ts";
 import { edgesOf } from "../../stream/topology.ts";
 import { pipeline } from "../../topology.ts";
@@ -41,6 +43,8 @@ export interface EdgeParts extends HostPorts {
   /** Of a client by its id, for what names it in its address. */
   readonly clientFacts: AskClientFacts;
   readonly processors: Processors;
+  readonly sources: OpenSources;
+  readonly keepPayload: KeepPayload;
   /** Of notices that were taken already. */
   readonly marks: Marks;
   /** What dead letters are sealed under. */

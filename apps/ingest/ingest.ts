@@ -16,6 +16,7 @@ import { pullHealth } from "../../modules/pulls/pull-health.ts";
 import { progressOf } from "../../modules/receipts/progress.ts";
 import { replayableSinks } from "../../modules/replays/report.ts";
 import { openTrials, type TrialSettings } from "../../modules/rules/open-trials.ts";
+import { openPayloads } from "../../modules/sources/payloads.ts";
 import { batchIdKey } from "../../processors/admit/batch-id.ts";
 import { pipeline } from "../../topology.ts";
 import type { Config } from "./config.ts";
@@ -73,6 +74,8 @@ const openRoutes = async (opening: Opening, opened: Opened): Promise<Routes> => 
       facts: factsOf(edge.secrets.pepper, stores.reference.reference),
       clientFacts: clientFactsOf(edge.secrets.pepper, stores.reference.reference),
       processors: openProcessors(pool, config.TRIBUTARY_SECRET),
+      sources: stores.sources,
+      keepPayload: openPayloads(pool, log),
       marks: openMarks(pool, log),
       keyring: config.TRIBUTARY_SECRET,
       wire: way.wire.wire,

@@ -6,6 +6,7 @@ import { closing } from "../../infra/runtime/scope.ts";
 import { openTokens, REQUESTS_A_MINUTE } from "../../modules/access/tokens.ts";
 import type { Edge } from "../../modules/edges/edge.ts";
 import { openReference } from "../../modules/reference/reference.ts";
+import { openSources } from "../../modules/sources/source-picture.ts";
 import type { Config } from "./config.ts";
 
 export type Opening = AppOpening<Config>;
@@ -17,6 +18,9 @@ export const openStores = async ({ scope, config, log }: Opening, { pool }: Pick
   return {
     tokens: await scope.open("tokens", () => closing(openTokens(pool, warned("tokens")))),
     reference: await scope.open("reference", () => closing(openReference(pool, warned("reference")))),
+    sources: await scope.open("sources", () =>
+      closing(openSources(pool, { keyring: config.TRIBUTARY_SECRET, ...warned("sources") })),
+    ),
     clickhouse: await scope.open("clickhouse", () =>
       closing(openClickhouse(config.CLICKHOUSE_URL, { connections: 1, timeoutMs: 2_000 })),
     ),

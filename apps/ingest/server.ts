@@ -74,13 +74,15 @@ const addRoutes = (app: Express, routes: Routes): void => {
     .all(wrongMethod("GET, HEAD, OPTIONS"));
 };
 
-/** `POST /path`, as the topology declares where an edge takes its requests. */
+/** `POST /path` or `GET|POST /path`, as the topology declares where an edge takes its requests. */
 const addEdge = (app: Express, on: EdgeRoute["on"], answer: EdgeRoute["answer"]): void => {
   if (answer === undefined) return;
-  const [method, path] = on.split(" ") as ["GET" | "POST" | "PUT", string];
-  const methods = method === "GET" ? "GET, HEAD, OPTIONS" : `${method}, OPTIONS`;
+  const [named, path] = on.split(" ") as [string, string];
+  const taken = named.split("|");
+  const methods = [...taken, ...(named === "GET" ? ["HEAD"] : []), "OPTIONS"].join(", ");
   const route = app.route(path).options(preflight(methods));
-  route[method.toLowerCase() as "get" | "post" | "put"](anyOrigin, answer).all(wrongMethod(methods));
+  for (const method of taken) route[method.toLowerCase() as "get" | "post" | "put"](anyOrigin, answer);
+  route.all(wrongMethod(methods));
 };
 
 /**

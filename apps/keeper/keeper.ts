@@ -18,9 +18,11 @@ import { openInstallationSecrets } from "../../modules/access/installation-secre
 import { letterSources } from "../../modules/dead-letters/failure.ts";
 import { type AskClientFacts, clientFactsOf } from "../../modules/edges/facts.ts";
 import { refusedByLog } from "../../modules/edges/refused-by-log.ts";
-import { readmitted } from "../../modules/edges/refused-events.ts";
+import { type ReadmitPorts, readmitted } from "../../modules/edges/refused-events.ts";
 import { openSuppressions } from "../../modules/privacy/suppressions.ts";
 import { openReference } from "../../modules/reference/reference.ts";
+import { sourceFactsOf } from "../../modules/sources/source-facts.ts";
+import { openSources } from "../../modules/sources/source-picture.ts";
 import { feedsOf } from "../../stream/topology.ts";
 import { topics } from "../../topics.ts";
 import { pipeline } from "../../topology.ts";
@@ -43,6 +45,7 @@ import { openRepairs } from "./schedules/repairs.ts";
 import { openReplayLane } from "./schedules/replays.ts";
 import { forgettingRequests } from "./schedules/requests.ts";
 import { rollups } from "./schedules/rollups.ts";
+import { payloadPurge } from "./schedules/sources/payloads.ts";
 import { forgettingPulls, pulls } from "./schedules/sources/pulls.ts";
 import { strayRefunds } from "./schedules/stray-refunds.ts";
 import { waiting } from "./schedules/waiting.ts";
@@ -179,14 +182,16 @@ const beginWork = async (frame: Frame): Promise<void> => {
   const { hides } = suppressions;
   const facts = await openFacts(frame, pool);
   const { TRIBUTARY_SECRET: keyring } = config;
+  const moreFacts = await openMoreFacts(frame, pool);
   const readmit: LetterPorts["readmit"] = (kept, root) =>
-    readmitted({ keyring, wire, facts, clock: Date.now }, kept, root);
+    readmitted({ keyring, wire, facts, moreFacts, clock: Date.now }, kept, root);
   const ofLetters = { topology: pipeline, pool, kafka, wire, produce, readmit, hides, metrics, log };
   for (const open of [deadLetterIndex, deadLetterRetries])
     await begin(withWire(await scope.open("dead letters", () => open(ofLetters))));
   const ofPulls = { pool, kafka, wire, produce, keyring, facts, hides, log, signal: scope.closing };
   await begin(withWire(await scope.open("pulls", () => pulls(ofPulls))));
   await begin(forgettingPulls(pool));
+  await begin(payloadPurge(pool, Date.now));
 };
 
 /** What is admitted here is admitted as an edge would now, by the clients and the pepper of now. */
@@ -196,4 +201,16 @@ const openFacts = async ({ config, log, scope }: Frame, pool: Pool): Promise<Ask
   const onError = (error: unknown) => log.warn("reference.not_refreshed", { error });
   const { reference } = await scope.open("reference", () => closing(openReference(pool, { onError })));
   return clientFactsOf(secrets.pepper, reference);
+};
+
+/** What has been refused of a source is mapped as the source would have it now. */
+const openMoreFacts = async (
+  { config, log, scope }: Frame,
+  pool: Pool,
+): Promise<NonNullable<ReadmitPorts["moreFacts"]>> => {
+  const onError = (error: unknown) => log.warn("sources.not_refreshed", { error });
+  const { TRIBUTARY_SECRET: keyring } = config;
+  const sources = await scope.open("sources", () => closing(openSources(pool, { keyring, onError })));
+  const ofSources = sourceFactsOf(sources);
+  return { generic: ofSources, external: ofSources };
 };

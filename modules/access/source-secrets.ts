@@ -1,5 +1,6 @@
 // What the rows of external sources keep sealed: the secret that signs payloads, the key that raw
 // payloads lie under, and the credential of pulls.
+import { randomBytes } from "node:crypto";
 import type { PoolClient } from "pg";
 import { sql } from "../../infra/postgres/sql.ts";
 import type { Keyring } from "../../infra/runtime/keyring.ts";
@@ -20,6 +21,14 @@ export const sealOfSource = (text: string, of: SourceColumn, keyring: Keyring): 
 /** Throws CannotUnseal. */
 export const unsealOfSource = (sealed: string, of: SourceColumn, keyring: Keyring): string =>
   unseal(sealed, placeOf(of), keyring);
+
+/** 32 random bytes, sealed. */
+export const newSourceVault = (sourceId: number, keyring: Keyring): string =>
+  sealOfSource(randomBytes(32).toString("base64"), { sourceId, column: "vault" }, keyring);
+
+/** The key of 32 bytes. Throws CannotUnseal. */
+export const sourceVault = (sealed: string, sourceId: number, keyring: Keyring): Buffer =>
+  Buffer.from(unsealOfSource(sealed, { sourceId, column: "vault" }, keyring), "base64");
 
 /** What lies sealed, in a transaction as tributary_secrets that sees its clients. */
 export const sealedOfSources = async (tx: PoolClient): Promise<readonly string[]> =>

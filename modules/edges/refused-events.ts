@@ -81,8 +81,12 @@ export interface ReadmitPorts {
   readonly keyring: Keyring;
   readonly wire: Wire;
   readonly facts: AskClientFacts;
+  /** What edges know beside the client, by their name; a reason where it is not there any more. */
+  readonly moreFacts?: Readonly<Record<string, MoreFacts>>;
   readonly clock: () => UnixMs;
 }
+/** Of a body that the edge has accepted. */
+type MoreFacts = (body: any, client: RequestFacts) => RequestFacts | Why;
 
 /**
  * What goes into the log of a letter that is due: the records of what is admitted by the code and
@@ -91,7 +95,7 @@ export interface ReadmitPorts {
  * Throws Unavailable while the clients are not known.
  */
 export const readmitted = (
-  { keyring, wire, facts, clock }: ReadmitPorts,
+  { keyring, wire, facts, moreFacts, clock }: ReadmitPorts,
   { value, headers }: Pick<InputMessage, "value" | "headers">,
   root: string,
 ): readonly OutputMessage[] | undefined => {
@@ -120,7 +124,8 @@ export const readmitted = (
   const isOther = kept.client_id !== null && accepted.clientId !== kept.client_id;
   const client = accepted.clientId == null || isOther ? undefined : facts(accepted.clientId, clock());
   if (client === undefined || client === null) return [again(unknownClient)];
-  return admittedAgain(edge, accepted, { arrival, client, wire, again });
+  const known = moreFacts?.[edge.name]?.(accepted, client) ?? client;
+  return "code" in known ? [again(known)] : admittedAgain(edge, accepted, { arrival, client: known, wire, again });
 };
 
 export const unknownClient: Why = { code: "unknown_client", message: "cid names no client that is in use" };

@@ -11,6 +11,7 @@ import type { Withholds } from "../../stream/messages.ts";
 import { eraseEdges } from "../identity/erase-edges.ts";
 import { eraseLeads } from "../leads/erase.ts";
 import { eraseRecordings } from "../recordings/erase-recordings.ts";
+import { erasePayloads } from "../sources/payloads.ts";
 
 /**
  * An erasure waits this long between the commit of its rows and its first delete: then every writer
@@ -47,6 +48,7 @@ export const suppress = async (
     await eraseLeads(tx, clientId, subjects);
     const devices = await eraseEdges(tx, clientId, subjects);
     await eraseRecordings(tx, clientId, devices);
+    await erasePayloads(tx, clientId);
   });
 };
 

@@ -105,6 +105,8 @@ test("every edge of the ingest host is served by the file of its name, at the pa
   const served = await openEdges({ wire: () => wire } as unknown as EdgeParts);
   expect(served.map(({ name, on }) => `${name} ${on}`)).toEqual([
     "batch POST /ingest/batch",
+    "external GET|POST /postback/external/:source",
+    "generic POST /postback/generic",
     "postback POST /postback/:processor",
     "upload PUT /upload/:client/:partner/:filename",
   ]);

@@ -38,6 +38,7 @@ const found = [...FOLDERS, "stream"].flatMap((folder) =>
 /** Lives as long as the process or what it has opened. */
 const lasting: Readonly<Record<string, string>> = {
   "apps/api/sales/named-sales.ts known": "the partners and campaigns of one request, 1,000",
+  "apps/ingest/edges/external.ts names": "names of one query, which is 16 KiB at most; gone with the request",
   "apps/ingest/edges/upload.ts underWay": "MOST_AT_ONCE uploads; gone when they end",
   "apps/ingest/routes/wal-replay.ts followed": "replays under way; our own ids; gone when one ends",
   "apps/keeper/schedules/moves.ts underWay": "3 moves of the log",
@@ -77,6 +78,8 @@ const lasting: Readonly<Record<string, string>> = {
   "modules/alerts/delivery.ts mailed": "200 incidents",
   "modules/edges/facts.ts identities": "8 clients, each with a memo of 100,000 devices",
   "modules/edges/path-checks.ts unsaved": "100 checks",
+  "modules/sources/source-picture.ts NONE": "empty for good",
+  "modules/sources/source-picture.ts active": "the sources that people made, made again with each picture",
   "modules/pixel/sightings.ts noted": "20,000 sightings, written every ten seconds",
   "modules/pixel/sightings.ts subjects": "clients of the reference data, emptied with what was noted",
   "modules/edges/places.ts #refusing": "the two places",

@@ -14,6 +14,7 @@ import type { EventReceived } from "../../schemas/generated.ts";
 import type { OutputMessage } from "../../stream/messages.ts";
 import { topics } from "../../topics.ts";
 import { clientId } from "./builders.ts";
+import { knownSources } from "./known-sources.ts";
 import { token as facts } from "./shop.ts";
 
 export interface EdgeHost extends Listening {
@@ -49,6 +50,8 @@ export const openEdgeHost = async (
     facts: () => facts(),
     clientFacts: (id) => (id === clientId ? facts() : undefined),
     processors: { settingsOf: async () => undefined, dummy: "0" },
+    sources: knownSources([]),
+    keepPayload: async () => undefined,
     marks: marksInMemory(),
     keyring: edgeKeyring,
     wire: () => wire,

@@ -141,7 +141,7 @@ const moduleImports: Readonly<Record<string, readonly string[]>> = {
   partners: ["reference"],
   planner: ["budgets", "money-days"],
   postbacks: ["access"],
-  privacy: ["identity", "leads", "recordings"],
+  privacy: ["identity", "leads", "recordings", "sources"],
   pulls: ["access", "edges"],
   receipts: ["groups"],
   recordings: ["access", "audit", "pixel"],
@@ -153,6 +153,7 @@ const moduleImports: Readonly<Record<string, readonly string[]>> = {
   rules: ["access", "audit", "jobs", "mails", "outbox", "reference", "reprocess"],
   records: ["audit", "partners", "pixel", "reference", "rules"],
   sales: ["decisions", "money-days"],
+  sources: ["access"],
   "state-hash": ["groups", "rollups"],
 };
 

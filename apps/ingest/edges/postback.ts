@@ -18,6 +18,7 @@ import { type Arrival, BadBody } from "../../../stream/flow.ts";
 import { edgesOf } from "../../../stream/topology.ts";
 import { pipeline } from "../../../topology.ts";
 import type { EdgeParts, OpenEdge } from "../edges.ts";
+import { arrivalOf, askedClient } from "../postbacks/asked.ts";
 
 /** The largest notices of processors are about a tenth of it. */
 const MAX_BYTES = 256 * 1024;
@@ -51,7 +52,7 @@ export const open: OpenEdge = (parts) => {
     const address = request.ip ?? "";
     const processor = processorIn(request);
     const receivedAt = Date.now();
-    const facts = clientIn(parts, request, receivedAt);
+    const facts = askedClient(parts.clientFacts, request, receivedAt);
     await expectPlace(parts, address, response);
     checkType(request, ["identity"]);
     parts.path.expectRoom();
@@ -77,32 +78,10 @@ const processorIn = ({ params }: Request): PaymentProcessor => {
   throw new Problem("not_found", `no such payment processor is known: ${processorNames.join(", ")}`);
 };
 
-/** Throws Problem 400 and 404, and Unavailable while the clients are not known. */
-const clientIn = ({ clientFacts }: EdgeParts, { query }: Request, now: number): RequestFacts => {
-  const given = query.client_id;
-  const id = typeof given === "string" && /^[1-9]\d{0,9}$/.test(given) ? Number(given) : 0;
-  if (id === 0 || id >= 2 ** 31) {
-    const detail = "must be given once: the id of the client whose account this is";
-    throw new Problem("validation_failed", `client_id ${detail}`, {
-      errors: [{ pointer: "/client_id", code: given === undefined ? "missing" : "bad_client_id", detail }],
-    });
-  }
-  const facts = clientFacts(id, now);
-  if (facts === undefined || facts === null) throw new Problem("not_found", "client_id names no client that is in use");
-  return facts;
-};
-
 const expectPlace = async ({ limit }: EdgeParts, address: string, response: Response): Promise<void> => {
   const verdict = await limit(`postback:${senderOf(address)}`, REQUESTS_A_MINUTE);
   takePlace(verdict, REQUESTS_A_MINUTE, response, `an address may send ${REQUESTS_A_MINUTE} postbacks a minute`);
 };
-
-const arrivalOf = (request: Request, receivedAt: number): Arrival => ({
-  receivedAt,
-  sender: request.ip ?? "",
-  address: request.ip ?? null,
-  header: (name) => request.get(name),
-});
 
 const isSigned = async ({ processors }: EdgeParts, sent: Sent, { query }: Request): Promise<boolean> => {
   const { processor, facts, raw, arrival } = sent;

@@ -103,7 +103,7 @@ const admitMapped = (mapped: Mapped, texts: Texts, arrival: Arrival, facts: Sour
 };
 
 /** The same key of a source is the same event, for good. */
-const eventIdOf = (clientId: number, source: string, key: string): string => uuidOf(clientId, source, key);
+export const eventIdOf = (clientId: number, source: string, key: string): string => uuidOf(clientId, source, key);
 
 /** What our fields of an event are called in a mapping. */
 const LOGICAL: Readonly<Record<string, LogicalField>> = {

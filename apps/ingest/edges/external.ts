@@ -1,0 +1,61 @@
+// GET and POST /postback/external/:source?key=: a payload of a source that proves itself by the key
+// in its address. GET reads the query as the payload.
+import type { Request } from "express";
+import { Problem, unavailable } from "../../../infra/http/problem.ts";
+import { checkType, withBody } from "../../../infra/http/read-body.ts";
+import { refusals } from "../../../infra/http/tokens.ts";
+import { isSignedPayload } from "../../../modules/sources/signed-payload.ts";
+import type { KnownSource, OpenSources } from "../../../modules/sources/source-picture.ts";
+import { readSourceId } from "../../../modules/sources/sources.ts";
+import type { OpenEdge } from "../edges.ts";
+import { arrivalOf } from "../postbacks/asked.ts";
+import { MAX_BYTES, openPayloadTaking } from "../postbacks/payload.ts";
+
+export const open: OpenEdge = (parts) => {
+  const take = openPayloadTaking(parts, "external");
+  const refused = refusals();
+  return async (request, response) => {
+    const began = performance.now();
+    const receivedAt = Date.now();
+    const address = request.ip ?? "";
+    // The router answers it by GET, which would bring an event.
+    if (request.method === "HEAD")
+      throw new Problem("method_not_allowed", "send GET or POST", { headers: { Allow: "GET, POST, OPTIONS" } });
+    const source = keyedSource(parts.sources, request);
+    if (source === undefined) throw refused(address, new Problem("unauthorized", "the key is not that of the source"));
+    // A source without its own client is none: its client is archived.
+    const client = parts.clientFacts(source.client_id, receivedAt);
+    if (source.state !== "active" || client === null || client === undefined)
+      throw new Problem("not_found", "the source is not active");
+    if (!source.allows(address))
+      throw new Problem("forbidden", "this address is not on the list of the source", { code: "address_not_allowed" });
+    parts.path.expectRoom();
+    const arrival = arrivalOf(request, receivedAt);
+    if (request.method !== "POST") return take({ source, client, raw: payloadIn(request), arrival }, response, began);
+    checkType(request);
+    const sender = { token: `source ${source.source_id}`, address };
+    const use = async (bytes: Buffer): Promise<void> => {
+      const secret = source.secret();
+      if (secret !== undefined && !isSignedPayload({ bytes, header: arrival.header, receivedAt }, secret))
+        throw refused(address, new Problem("unauthorized", "the payload does not bear the signature of this source"));
+      await take({ source, client, raw: bytes, arrival }, response, began);
+    };
+    return withBody(request, sender, use, MAX_BYTES);
+  };
+};
+
+/** By its key, which belongs to the source that the path names; undefined for any other. */
+const keyedSource = (sources: OpenSources, { params, query }: Request): KnownSource | undefined => {
+  if (!sources.isKnown()) throw unavailable("the sources are not known here yet", 1);
+  const found = typeof query.key === "string" ? sources.byKey(query.key) : undefined;
+  const named = String(params.source);
+  return found?.slug === named || (found !== undefined && found.source_id === readSourceId(named)) ? found : undefined;
+};
+
+/** The first value of each name, but for the key, which no payload keeps. */
+const payloadIn = ({ url }: Request): Buffer => {
+  const names = new Map<string, string>();
+  for (const [name, value] of new URLSearchParams(url.split("?")[1] ?? ""))
+    if (name !== "key" && !names.has(name)) names.set(name, value);
+  return Buffer.from(JSON.stringify(Object.fromEntries(names)));
+};

@@ -1,0 +1,133 @@
+// What becomes of one payload of a source: taken, answered as a duplicate, or refused with a dead
+// letter that a corrected mapping takes. Answered once it is stored.
+import { createHash } from "node:crypto";
+import type { Response } from "express";
+import { uuidOf } from "../../../domain/ids.ts";
+import { mapPayload } from "../../../domain/sources/map-payload.ts";
+import { sourceName } from "../../../domain/sources/source.ts";
+import { perSecond } from "../../../infra/http/direct/per-second.ts";
+import { Problem } from "../../../infra/http/problem.ts";
+import { senderOf } from "../../../infra/http/sender.ts";
+import { hostEdge } from "../../../modules/edges/host-edge.ts";
+import { refusedLetter, type Why } from "../../../modules/edges/refused-events.ts";
+import type { TakenPayload } from "../../../modules/sources/payloads.ts";
+import type { KnownSource } from "../../../modules/sources/source-picture.ts";
+import type { RequestFacts } from "../../../processors/admit/request-terms.ts";
+import {
+  envelopeOf,
+  eventIdOf,
+  type GenericBody,
+  type SourceFacts,
+} from "../../../processors/admit/sources/generic.ts";
+import { type Arrival, BadBody, type Refusal } from "../../../stream/flow.ts";
+import { edgesOf } from "../../../stream/topology.ts";
+import { pipeline } from "../../../topology.ts";
+import type { EdgeParts } from "../edges.ts";
+
+export interface SentPayload {
+  readonly source: KnownSource;
+  readonly client: RequestFacts;
+  readonly raw: Buffer;
+  readonly arrival: Arrival;
+}
+interface Answer {
+  readonly status: "accepted" | "duplicate";
+  readonly event_id: string;
+}
+/** For the metrics of the request. */
+interface Counted {
+  accepted: number;
+  refused: ReadonlyMap<string, number>;
+}
+
+/** As every JSON body that is no batch (docs/design/contracts.md, "Limits"). */
+export const MAX_BYTES = 256 * 1024;
+/** Of one address: what is wrong all the time is a mapping, and a few of its payloads say so. */
+const LETTERS_A_SECOND = 50;
+
+/** Throws Problem 400 with what was found where, once its dead letter is stored. */
+export const openPayloadTaking = (parts: EdgeParts, name: "generic" | "external") => {
+  const edge = hostEdge(pipeline, name, parts);
+  const declared = edgesOf(pipeline).find((one) => one.name === name)!;
+  const letters = perSecond(LETTERS_A_SECOND);
+
+  const keep = (sent: SentPayload, outcome: TakenPayload["outcome"], code: string | null = null): Promise<void> => {
+    const { source, raw, arrival } = sent;
+    const { source_id: sourceId, client_id: clientId } = source;
+    const { receivedAt } = arrival;
+    return parts.keepPayload({ sourceId, clientId, receivedAt, outcome, code, bytes: raw, vault: source.vault() });
+  };
+
+  const refuse = async (sent: SentPayload, body: Buffer, why: Why): Promise<void> => {
+    const { source, arrival, raw } = sent;
+    if (!letters.take(senderOf(arrival.sender)))
+      throw new Problem("rate_limited", "too many payloads of this sender are refused: correct the mapping", {
+        headers: { "Retry-After": "1" },
+      });
+    // What is refused again is the same letter.
+    const root = uuidOf(name, source.source_id, createHash("sha256").update(raw).digest("hex"));
+    const refused = { clientId: source.client_id, arrival, body, root };
+    await Promise.all([
+      parts.path.store([refusedLetter(declared, refused, why, parts.keyring)], "s2s"),
+      keep(sent, "refused", why.code),
+    ]);
+  };
+
+  const read = async (sent: SentPayload, envelope: Buffer): Promise<GenericBody> => {
+    try {
+      return edge.accepts(envelope);
+    } catch (error) {
+      if (error instanceof BadBody) await refuse(sent, envelope, error);
+      throw error;
+    }
+  };
+
+  const take = async (sent: SentPayload, counted: Counted): Promise<Answer> => {
+    const { source, client, raw, arrival } = sent;
+    const { source_id: sourceId, client_id: clientId, slug } = source;
+    const envelope = envelopeOf({ sourceId, clientId }, raw);
+    const body = await read(sent, envelope);
+    const notice = noticeOf(source, body);
+    if (notice !== null && (await parts.marks.isMarked(notice))) {
+      await keep(sent, "duplicate");
+      return { status: "duplicate", event_id: eventIdOf(clientId, notice.source, notice.key) };
+    }
+    let eventId = "";
+    const facts: SourceFacts = { ...client, source: { slug, read: source.read } };
+    const taken = await edge.take(body, arrival, facts, (data) => {
+      eventId = data.event_id;
+    });
+    const [first] = taken.errors;
+    if (first !== undefined) {
+      counted.refused = taken.refused;
+      await refuse(sent, envelope, first.refused.refusal);
+      throw refusedProblem(first.refused.refusal, source);
+    }
+    await Promise.all([...taken.stored, keep(sent, "accepted")]);
+    counted.accepted = 1;
+    const marked = notice === null ? "new" : await parts.marks.mark(notice);
+    return { status: marked === "new" ? "accepted" : "duplicate", event_id: eventId };
+  };
+
+  return async (sent: SentPayload, response: Response, began: number): Promise<void> => {
+    const counted: Counted = { accepted: 0, refused: new Map() };
+    response.once("close", () => {
+      const seconds = (performance.now() - began) / 1_000;
+      parts.count({ edge: name, status: response.statusCode, seconds, ...counted });
+    });
+    response.json(await take(sent, counted));
+  };
+};
+
+const noticeOf = ({ client_id: clientId, slug, read }: KnownSource, { events: [payload] }: GenericBody) => {
+  const mapped = mapPayload(payload, read);
+  return "code" in mapped ? null : { clientId, source: sourceName(slug), key: mapped.dedup_key! };
+};
+
+const refusedProblem = ({ code, field, message }: Refusal, { mapping }: KnownSource): Problem => {
+  const path = field !== null && Object.hasOwn(mapping, field) ? mapping[field as keyof typeof mapping] : null;
+  return new Problem("validation_failed", message, {
+    errors: [{ pointer: field === null ? "" : `/${field}`, code, detail: message }],
+    members: { field, path: path ?? null },
+  });
+};

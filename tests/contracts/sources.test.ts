@@ -1,0 +1,104 @@
+// External sources on a real Postgres: what edges know of them and how soon, and raw payloads that
+// are sealed, purged in time and erased.
+import type pg from "pg";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { openPool, sql, transaction } from "../../infra/postgres/sql.ts";
+import { newSourceVault, sealOfSource, sourceVault } from "../../modules/access/source-secrets.ts";
+import { suppress } from "../../modules/privacy/suppressions.ts";
+import { writeReference } from "../../modules/reference/writer.ts";
+import { newestPayloads, openPayloads, purgePayloads, type TakenPayload } from "../../modules/sources/payloads.ts";
+import { hashOfKey, type OpenSources, openSources } from "../../modules/sources/source-picture.ts";
+import { type FreshDatabase, freshDatabase } from "../support/fresh-database.ts";
+import { keyring } from "../support/pixel-host.ts";
+
+const SOURCE = 1;
+const HOUR = 3_600_000;
+const vault = newSourceVault(SOURCE, keyring);
+let CLIENT = 0;
+let database: FreshDatabase;
+let pool: pg.Pool;
+let sources: OpenSources;
+beforeAll(async () => {
+  database = await freshDatabase();
+  pool = database.pool({ max: 6 });
+  const made = await writeReference(pool, "test", { clients: [{ client_id: -1, slug: "shop", name: "Shop" }] });
+  CLIENT = made.idOf("clients", -1);
+  await asClient(sql`insert into sources
+      (source_id, client_id, slug, name, kind, state, mapping, secret, vault, key_sha256)
+    values (${SOURCE}, ${CLIENT}, 'network', 'A network', 'postback_network', 'active',
+      ${JSON.stringify({ event_name: "event", dedup_key: "id" })}::jsonb,
+      ${sealOfSource("a secret of the source", { sourceId: SOURCE, column: "secret" }, keyring)}, ${vault},
+      ${hashOfKey("key one")})`);
+  sources = openSources(pool, { keyring });
+  await sources.ready;
+});
+afterAll(async () => {
+  await sources.close();
+  await database.drop();
+});
+const asClient = (statement: ReturnType<typeof sql>) =>
+  transaction(pool, [CLIENT], async (tx) => (await tx.query(statement)).rows);
+
+test("edges know a source by its client and by its key, and can read what it keeps sealed", () => {
+  const [known] = sources.activeOf(CLIENT);
+  expect(known).toMatchObject({ source_id: SOURCE, slug: "network", kind: "postback_network" });
+  expect(sources.byKey("key one")).toBe(known);
+  expect(known!.secret()).toBe("a secret of the source");
+  expect(known!.vault()).toEqual(sourceVault(vault, SOURCE, keyring));
+});
+
+test("a key that was replaced opens nothing within a second", async () => {
+  await asClient(sql`update sources set key_sha256 = ${hashOfKey("key two")}, version = version + 1
+    where source_id = ${SOURCE}`);
+  const began = performance.now();
+  await expect.poll(() => sources.byKey("key one"), { interval: 10 }).toBeUndefined();
+  // The poll is twice a second; what a busy machine adds is not the promise.
+  expect(performance.now() - began).toBeLessThan(5_000);
+  expect(sources.byKey("key two")?.source_id).toBe(SOURCE);
+});
+
+const payload = (text: string, receivedAt: number): TakenPayload => ({
+  ...{ sourceId: SOURCE, clientId: CLIENT, receivedAt, outcome: "accepted", code: null },
+  bytes: Buffer.from(text),
+  vault: sourceVault(vault, SOURCE, keyring),
+});
+const newest = () =>
+  transaction(pool, [CLIENT], async (tx) =>
+    (await newestPayloads(tx, { source_id: SOURCE, client_id: CLIENT }, sourceVault(vault, SOURCE, keyring), 20)).map(
+      ({ bytes }) => bytes.toString(),
+    ),
+  );
+const stored = async (): Promise<number> =>
+  (await database.adminPool.query<{ n: number }>("select count(*)::int as n from source_payloads")).rows[0]!.n;
+
+test("raw payloads are kept sealed, newest first, for 48 hours", async () => {
+  const now = Date.now();
+  const store = openPayloads(pool, { warn: () => undefined });
+  await Promise.all([
+    store(payload("older ana@shop.example", now - HOUR)),
+    store(payload("newer", now)),
+    store(payload("too old", now - 49 * HOUR)),
+  ]);
+  expect(await newest()).toEqual(["newer", "older ana@shop.example"]);
+  const { rows } = await database.adminPool.query<{ sealed: Buffer }>("select sealed from source_payloads");
+  for (const { sealed } of rows) expect(sealed.toString("latin1")).not.toContain("ana@shop");
+  expect(await purgePayloads(pool, now)).toBe(1);
+  expect([await stored(), await purgePayloads(pool, now)]).toEqual([2, 0]);
+});
+
+test("an erasure of anyone takes the payloads of the client", async () => {
+  await suppress(pool, CLIENT, [{ kind: "order_id", subject: "a".repeat(64) }], {
+    ...{ since: Date.now(), reason: "asked", actor: "test" },
+  });
+  expect(await stored()).toBe(0);
+});
+
+test("a database that is away loses a payload, and never the event", async () => {
+  const warned: string[] = [];
+  const away = openPool("postgres://none:none@127.0.0.1:1/none", { timeoutMs: 500 });
+  const store = openPayloads(away, { warn: (event: string) => void warned.push(event) });
+  await store(payload("lost", Date.now()));
+  await store(payload("not asked any more", Date.now()));
+  await away.end();
+  expect(warned).toEqual(["payloads.not_kept"]);
+});

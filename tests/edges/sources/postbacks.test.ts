@@ -1,0 +1,187 @@
+// POST /postback/generic and /postback/external/:source over HTTP, in this process.
+import { createHmac } from "node:crypto";
+import { afterEach, describe, expect, test } from "vitest";
+import { inMemoryWire } from "../../../infra/avro/wire.ts";
+import { readmitted } from "../../../modules/edges/refused-events.ts";
+import type { TakenPayload } from "../../../modules/sources/payloads.ts";
+import { sourceFactsOf } from "../../../modules/sources/source-facts.ts";
+import { letterHeaders } from "../../../stream/dead-letters.ts";
+import { topics } from "../../../topics.ts";
+import { clientId } from "../../support/builders.ts";
+import { type EdgeHost, edgeKeyring, openEdgeHost } from "../../support/edge-host.ts";
+import { type GivenSource, knownSources } from "../../support/known-sources.ts";
+import { token as facts } from "../../support/shop.ts";
+
+const mapping = {
+  mapping: { event_name: "event", dedup_key: "id", value: "amount", partner_param: "sub" },
+  constants: {},
+  event_names: { sale: "purchase" },
+};
+const payload = { event: "sale", id: "T-1", amount: "12.50", sub: "ref-7" };
+const secret = "whsec_c2VjcmV0IG9mIGEgc291cmNlLCAyNCBieXRlcw==";
+const hosts: EdgeHost[] = [];
+afterEach(async () => {
+  for (const host of hosts.splice(0)) await host.close();
+});
+
+const opened = async (given: readonly GivenSource[]) => {
+  const kept: TakenPayload[] = [];
+  const sources = knownSources(given);
+  const host = await openEdgeHost(undefined, {
+    sources,
+    keepPayload: async (one) => void kept.push(one),
+  });
+  hosts.push(host);
+  const send = async (path: string, body?: unknown, init: RequestInit = {}) => {
+    const text = typeof body === "string" ? body : JSON.stringify(body);
+    const sent = body === undefined ? {} : { method: "POST", body: text };
+    const headers = { "Content-Type": "application/json", ...init.headers };
+    const answer = await fetch(`http://127.0.0.1:${host.port}${path}`, { ...sent, ...init, headers });
+    return { status: answer.status, body: (await answer.json().catch(() => null)) as any };
+  };
+  return { host, kept, sources, send };
+};
+const generic = `/postback/generic?client_id=${clientId}`;
+
+describe("POST /postback/generic", () => {
+  test("takes a payload, and answers its repetition as a duplicate of the same event", async () => {
+    const { host, kept, send } = await opened([{ source_id: 1, mapping }]);
+    const first = await send(generic, payload);
+    expect(first).toMatchObject({ status: 200, body: { status: "accepted" } });
+    expect(await send(generic, { ...payload, amount: 3 })).toEqual({
+      status: 200,
+      body: { status: "duplicate", event_id: first.body.event_id },
+    });
+    expect(host.events).toHaveLength(1);
+    expect(host.events[0]).toMatchObject({ t: "purchase", partner_ref: "ref-7", dedup_key: "T-1", value_minor: 1250n });
+    expect(kept.map(({ outcome }) => outcome)).toEqual(["accepted", "duplicate"]);
+  });
+  test("names the logical field, its path and what was found, and keeps a letter", async () => {
+    const { host, kept, send } = await opened([{ source_id: 1, mapping }]);
+    const { status, body } = await send(generic, { ...payload, amount: { gross: 1 } });
+    expect(status).toBe(400);
+    expect(body).toMatchObject({ code: "validation_failed", field: "value", path: "amount" });
+    expect(body.detail).toContain('value at "amount" found an object');
+    expect(host.letters).toHaveLength(1);
+    expect(host.letters[0]!.topic).toBe("s2s.dlq");
+    expect(host.letters[0]!.value!.toString("latin1")).not.toContain("T-1");
+    expect(kept).toMatchObject([{ outcome: "refused", code: "bad_field" }]);
+  });
+  test("a letter comes back when its mapping was corrected, under the id of its key", async () => {
+    const { host, send } = await opened([{ source_id: 1, mapping }]);
+    await send(generic, { ...payload, amount: { gross: 4 } });
+    const [letter] = host.letters;
+    const wire = inMemoryWire([topics.eventsRaw]);
+    const corrected = { ...mapping, mapping: { ...mapping.mapping, value: "amount.gross" } };
+    const again = (of: typeof mapping, over: Partial<GivenSource> = {}) =>
+      readmitted(
+        {
+          keyring: edgeKeyring,
+          wire,
+          facts: () => facts(),
+          moreFacts: { generic: sourceFactsOf(knownSources([{ source_id: 1, mapping: of, ...over }])) },
+          clock: Date.now,
+        },
+        { value: letter!.value!, headers: letter!.headers! },
+        "root",
+      )!;
+    expect(again(mapping)[0]!.topic).toBe("s2s.dlq");
+    expect(again(corrected, { state: "paused" })[0]!.headers![letterHeaders.code]).toBe("source_not_active");
+    const [record] = again(corrected);
+    const { data } = wire.decode(topics.eventsRaw, record!.value, { topic: "events.raw", partition: 0, offset: 0 });
+    expect(data).toMatchObject({ t: "purchase", value_minor: 400n, dedup_key: "T-1" });
+    const taken = await send(generic, payload);
+    expect(data.event_id).toBe(taken.body.event_id);
+  });
+  test.each([
+    ["a list", "[]"],
+    ["no JSON", "{"],
+    ["a forbidden key", '{"__proto__":{"id":"1"}}'],
+    ["an empty body", ""],
+  ])("%s is refused with a letter, and nothing inherits anything", async (_, text) => {
+    const { host, send } = await opened([{ source_id: 1, mapping }]);
+    expect((await send(generic, text)).status).toBe(400);
+    expect(host.letters).toHaveLength(1);
+    expect(({} as { id?: unknown }).id).toBeUndefined();
+  });
+  test("which client and source are meant is said, and known", async () => {
+    const two = [
+      { source_id: 1, mapping },
+      { source_id: 2, slug: "other", mapping },
+      { source_id: 3, slug: "draft", state: "draft" as const, mapping },
+    ];
+    const { host, send } = await opened(two);
+    const statusOf = async (query: string) => (await send(`/postback/generic${query}`, payload)).status;
+    expect(await statusOf("")).toBe(400);
+    expect(await statusOf(`?client_id=${clientId}&client_id=2`)).toBe(400);
+    expect(await statusOf("?client_id=1e3")).toBe(400);
+    expect(await statusOf("?client_id=999999")).toBe(404);
+    expect(await statusOf(`?client_id=${clientId}`)).toBe(400);
+    expect(await statusOf(`?client_id=${clientId}&source=draft`)).toBe(404);
+    expect(await statusOf(`?client_id=${clientId}&source=other`)).toBe(200);
+    expect(host.letters).toEqual([]);
+    expect(host.events[0]!.source).toBe("generic:other");
+  });
+});
+
+describe("a source with a secret", () => {
+  const text = JSON.stringify(payload);
+  const key = Buffer.from(secret.slice(6), "base64");
+  const own = createHmac("sha256", key).update(text).digest("hex");
+  const trio = (at: number) => ({
+    "webhook-id": "msg_1",
+    "webhook-timestamp": String(at),
+    "webhook-signature": `v1,AAAA v1,${createHmac("sha256", key).update(`msg_1.${at}.${text}`).digest("base64")}`,
+  });
+  const now = Math.floor(Date.now() / 1_000);
+  test.each<[string, Record<string, string>, number]>([
+    ["X-Svc-Signature", { "x-svc-signature": own }, 200],
+    ["the three of Standard Webhooks", trio(now), 200],
+    ["three of an hour ago", trio(now - 3_600), 401],
+    ["none", {}, 401],
+    ["one with another digit", { "x-svc-signature": own.replace(/^./, (one) => (one === "0" ? "1" : "0")) }, 401],
+    ["one of 63 digits", { "x-svc-signature": own.slice(1) }, 401],
+  ])("%s", async (_, headers, status) => {
+    const { host, send } = await opened([{ source_id: 1, mapping, secret }]);
+    expect((await send(generic, text, { headers })).status).toBe(status);
+    expect(host.letters).toEqual([]);
+  });
+  test("and a list of addresses takes no other one", async () => {
+    const { send } = await opened([{ source_id: 1, mapping, allow_ips: ["203.0.113.0/24"] }]);
+    expect(await send(generic, payload)).toMatchObject({ status: 403, body: { code: "address_not_allowed" } });
+    const { send: near } = await opened([{ source_id: 1, mapping, allow_ips: ["127.0.0.0/8", "::1"] }]);
+    expect((await near(generic, payload)).status).toBe(200);
+  });
+});
+
+describe("/postback/external/:source?key=", () => {
+  const keyed = { source_id: 9, kind: "postback_network" as const, mapping, key: "trb_source_one" };
+  test("GET reads the query as the payload, without its key", async () => {
+    const { host, kept, send } = await opened([keyed]);
+    const query = "key=trb_source_one&event=sale&id=T-9&amount=7&sub=ref-7";
+    expect(await send(`/postback/external/network?${query}`)).toMatchObject({
+      status: 200,
+      body: { status: "accepted" },
+    });
+    expect((await send(`/postback/external/src_9?${query}`)).body.status).toBe("duplicate");
+    expect(host.events[0]).toMatchObject({ dedup_key: "T-9", value_minor: 700n });
+    expect(Buffer.from(kept[0]!.bytes).toString()).not.toContain("trb_source");
+  });
+  test("POST takes a body; a key that was replaced, or is another source's, opens nothing", async () => {
+    const given: GivenSource[] = [keyed, { ...keyed, source_id: 10, slug: "second", key: "trb_source_two" }];
+    const { host, send } = await opened(given);
+    expect((await send("/postback/external/network?key=trb_source_one", payload)).status).toBe(200);
+    expect((await send("/postback/external/second?key=trb_source_one", payload)).status).toBe(401);
+    expect((await send("/postback/external/network", payload)).status).toBe(401);
+    given[0] = { ...keyed, key: "trb_source_new" };
+    expect((await send("/postback/external/network?key=trb_source_one", payload)).status).toBe(401);
+    expect((await send("/postback/external/network?key=trb_source_new", { ...payload, id: "T-2" })).status).toBe(200);
+    expect(host.events).toHaveLength(2);
+  });
+  test("HEAD brings no event", async () => {
+    const { host, send } = await opened([keyed]);
+    const path = "/postback/external/network?key=trb_source_one&event=sale&id=1&amount=1";
+    expect((await send(path, undefined, { method: "HEAD" })).status).toBe(405);
+    expect(host.events).toEqual([]);
+  });
+});

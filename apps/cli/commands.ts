@@ -103,6 +103,12 @@ export const commandFiles: readonly CommandFile[] = [
     commands: { secrets: known("TRIBUTARY_SECRET: what hangs on it, and its rotation", "postgres") },
   },
   {
+    load: async () => (await import("./commands/access/processors.ts")).processorCommands,
+    commands: {
+      processors: known("payment processors of a client: what their notices are signed with", "postgres"),
+    },
+  },
+  {
     load: async () => (await import("./commands/running/alerts.ts")).alertCommands,
     commands: {
       alerts: known("alerts of stores that failed and recovered, newest first", "postgres"),

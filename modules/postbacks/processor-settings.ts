@@ -43,6 +43,18 @@ export const removeProcessorWithin = async (tx: PoolClient, { clientId, processo
   return rowCount === 1;
 };
 
+/** Of the clients of the transaction: which are saved, never what. */
+export const savedProcessors = async (
+  tx: PoolClient,
+): Promise<readonly { readonly processor: string; readonly updated_at: number }[]> => {
+  await tx.query("set local role tributary_secrets");
+  const { rows } = await tx.query<{ processor: string; updated_at: number }>(
+    "select processor, updated_at from payment_processors order by processor",
+  );
+  await tx.query("set local role none");
+  return rows;
+};
+
 type Saved = ReadonlyMap<string, () => ProcessorSettings>;
 
 /** By client, and by processor; unsealed when it is asked for, which throws CannotUnseal. */

@@ -1,0 +1,66 @@
+// On real servers: one command connects a payment processor, and what it signs is in the log.
+import { spawn } from "node:child_process";
+import { text } from "node:stream/consumers";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { until } from "../../../infra/runtime/timing/until.ts";
+import { root } from "../../support/e2e-product.ts";
+import { addedToLog, type RunningIngest, startIngest } from "../../support/ingest.ts";
+import { sharedStack } from "../../support/shared-stack.ts";
+import { paymentIntent, stripeEvent, stripeHeader } from "../../support/stripe-notices.ts";
+
+const stack = sharedStack();
+const client = stack.demo.clients[0].id as number;
+const SECRET = `whsec_${Date.now()}`;
+const order = `stripe-${Date.now()}`;
+let ingest: RunningIngest;
+beforeAll(async () => {
+  ingest = await startIngest(stack.env);
+  await ingest.ready();
+});
+afterAll(() => ingest?.close());
+
+const processors = async (args: readonly string[], input = "") => {
+  const child = spawn(process.execPath, ["dist/apps/cli/main.js", "processors", ...args, "--client", String(client)], {
+    cwd: root,
+    env: { ...process.env, ...stack.env },
+  });
+  child.stdin.end(input);
+  const done = new Promise<number | null>((resolve) => child.once("close", resolve));
+  const [stdout, stderr, code] = await Promise.all([text(child.stdout), text(child.stderr), done]);
+  return { code, stdout, stderr };
+};
+const notice = stripeEvent(
+  "payment_intent.succeeded",
+  paymentIntent({ id: `pi_${order}`, metadata: { order_id: order, product_id: "lamp" } }),
+);
+const post = async (secret: string) => {
+  const answer = await fetch(`${ingest.url}/postback/stripe?client_id=${client}`, {
+    method: "POST",
+    body: notice,
+    headers: { "content-type": "application/json", "stripe-signature": stripeHeader(notice, secret) },
+  });
+  return { status: answer.status, body: (await answer.json()) as any };
+};
+
+test("a notice is one event while its secret is saved, and is refused before and after", async () => {
+  expect((await post(SECRET)).status).toBe(401);
+  expect((await processors(["save", "stripe"], " \n")).stderr).toContain("stdin: give the signing secret");
+  const saved = await processors(["save", "stripe"], `${SECRET}\n`);
+  expect([saved.code, saved.stdout.trim()], saved.stderr).toEqual([0, `/postback/stripe?client_id=${client}`]);
+  expect((await processors(["list", "--json"])).stdout).not.toContain(SECRET);
+
+  const added = await addedToLog(stack, async () => {
+    await until("the secret is in force", 20_000, async () =>
+      expect(await post(SECRET)).toMatchObject({ status: 200, body: { status: "accepted" } }),
+    );
+    expect(await post(SECRET)).toMatchObject({ status: 200, body: { status: "duplicate" } });
+    expect((await post(`${SECRET}x`)).status).toBe(401);
+  });
+  const mine = added.filter(({ order_id }) => order_id === order);
+  expect(mine).toMatchObject([{ t: "purchase", source: "postback:stripe", client_id: client, value_minor: 129_900n }]);
+
+  expect((await processors(["remove", "stripe"])).code).toBe(0);
+  await until("it is refused again", 20_000, async () => expect((await post(SECRET)).status).toBe(401));
+  const twice = await processors(["remove", "stripe"]);
+  expect([twice.code, twice.stderr]).toEqual([2, expect.stringContaining("nothing is saved of stripe")]);
+}, 90_000);

@@ -174,6 +174,8 @@ describe("an own installation", () => {
     expect(data.filter(({ status }: { status: string }) => status === "active")).toHaveLength(2);
     const { stdout } = await tributary("seed");
     expect(stdout).not.toContain("may come in");
-    expect(stdout.split("\n").filter((line) => /^token \d+ of the demonstration is live/.test(line))).toHaveLength(5);
+    const live = stdout.split("\n").filter((line) => /^token \d+ of the demonstration is live/.test(line));
+    // Three ingest tokens, an admin and a service token, and one for each partner who uploads.
+    expect(live).toHaveLength(5 + sharedStack().demo.upload_tokens.length);
   });
 });

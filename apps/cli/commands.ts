@@ -103,6 +103,12 @@ export const commandFiles: readonly CommandFile[] = [
     commands: { secrets: known("TRIBUTARY_SECRET: what hangs on it, and its rotation", "postgres") },
   },
   {
+    load: async () => (await import("./commands/reference/sources.ts")).sourceCommands,
+    commands: {
+      sources: known("external sources: networks, relays, apps and webhooks that send events of a client", "postgres"),
+    },
+  },
+  {
     load: async () => (await import("./commands/access/processors.ts")).processorCommands,
     commands: {
       processors: known("payment processors of a client: what their notices are signed with", "postgres"),

@@ -51,8 +51,8 @@ const pathOf = (text: string): SourcePath => {
 };
 
 /** The names that events have here: a type, or the name of a custom event. */
-const EVENT_NAME = /^[a-z][a-z0-9_.:-]{0,63}$/;
-const MAX_TEXT = 256;
+export const EVENT_NAME = /^[a-z][a-z0-9_.:-]{0,63}$/;
+export const MAX_TEXT = 256;
 const MAX_URL = 2_048;
 
 /**

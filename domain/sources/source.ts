@@ -2,12 +2,12 @@
 // say what we need.
 import type { SourcePath } from "./path.ts";
 
-const sourceKinds = ["generic", "postback_network", "property_relay", "mmp"] as const;
+export const sourceKinds = ["generic", "postback_network", "property_relay", "mmp"] as const;
 export type SourceKind = (typeof sourceKinds)[number];
 /** How a property relay measures. */
-const relayModes = ["measurement_relay", "data_warehouse"] as const;
+export const relayModes = ["measurement_relay", "data_warehouse"] as const;
 export type RelayMode = (typeof relayModes)[number];
-const sourceStates = ["draft", "active", "paused"] as const;
+export const sourceStates = ["draft", "active", "paused"] as const;
 export type SourceState = (typeof sourceStates)[number];
 
 /** What an event is made of; a payload says each of them under a name of its own. */

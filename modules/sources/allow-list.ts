@@ -14,6 +14,8 @@ const blockOf = (text: string): Block | undefined => {
   return [address, address.kind() === "ipv4" ? 32 : 128];
 };
 
+export const isBlock = (text: string): boolean => blockOf(text) !== undefined;
+
 /** Whether an address is on the list; with none on it every address is. */
 export const allowing = (list: readonly string[]): ((address: string) => boolean) => {
   const blocks = list.map(blockOf).filter((block) => block !== undefined);

@@ -209,6 +209,11 @@ const fill = async (
     // biome-ignore lint/suspicious/noThenProperty: the wire name of what a rule does
     then: { partner_id: partner },
   });
+  const source = await post("/api/sources", {
+    ...{ client_id: client, slug: `source-${owner}`, name: text("client"), kind: "generic" },
+    ...{ mapping: { event_name: "event", dedup_key: "id" }, secret: `secret-of-${tag}-1234` },
+  });
+  secrets.push((await post(`/api/sources/${source.id}/rotate-key`, {})).key, `secret-of-${tag}-1234`);
   const admin = database.adminPool;
   const { rows: jobs } = await admin.query(sql`
     insert into jobs (job_id, kind, client_id, key, input, created_by)
@@ -233,6 +238,7 @@ const fill = async (
       jobs: jobs[0].job_id,
       rules: String(rule.id),
       imports: imported,
+      sources: source.id,
       orders: `order-${tag}`,
     },
   };

@@ -14,7 +14,7 @@ const texts: readonly string[] = [
   ...["QZ", "qz-thing", "purchase", "1", "1.00", "2090-01-01", "2090-01-01T00:00:00Z", "qz@people.example"],
   ...["https://shop.example/", "MXN", "inv_1", "ord_1", "11111111-1111-4111-8111-111111111111"],
   "job_11111111-1111-4111-8111-111111111111",
-  "imp_11111111-1111-4111-8111-111111111111",
+  ...["imp_11111111-1111-4111-8111-111111111111", "src_1"],
 ];
 /** What a name means where the schema alone does not say it. */
 const usual: Hints = {

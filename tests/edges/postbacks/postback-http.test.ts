@@ -1,9 +1,7 @@
 // On real servers: one command connects a payment processor, and what it signs is in the log.
-import { spawn } from "node:child_process";
-import { text } from "node:stream/consumers";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { until } from "../../../infra/runtime/timing/until.ts";
-import { root } from "../../support/e2e-product.ts";
+import { command } from "../../support/command.ts";
 import { addedToLog, type RunningIngest, startIngest } from "../../support/ingest.ts";
 import { sharedStack } from "../../support/shared-stack.ts";
 import { paymentIntent, stripeEvent, stripeHeader } from "../../support/stripe-notices.ts";
@@ -19,16 +17,8 @@ beforeAll(async () => {
 });
 afterAll(() => ingest?.close());
 
-const processors = async (args: readonly string[], input = "") => {
-  const child = spawn(process.execPath, ["dist/apps/cli/main.js", "processors", ...args, "--client", String(client)], {
-    cwd: root,
-    env: { ...process.env, ...stack.env },
-  });
-  child.stdin.end(input);
-  const done = new Promise<number | null>((resolve) => child.once("close", resolve));
-  const [stdout, stderr, code] = await Promise.all([text(child.stdout), text(child.stderr), done]);
-  return { code, stdout, stderr };
-};
+const processors = (args: readonly string[], input?: string) =>
+  command(stack.env, ["processors", ...args, "--client", String(client)], input);
 const notice = stripeEvent(
   "payment_intent.succeeded",
   paymentIntent({ id: `pi_${order}`, metadata: { order_id: order, product_id: "lamp" } }),

@@ -1,7 +1,5 @@
 // Reads and saves reference data: what the platform API reads and saves, from a shell.
 import { randomUUID } from "node:crypto";
-import { readFileSync } from "node:fs";
-import { text } from "node:stream/consumers";
 import type { Command } from "commander";
 import { transaction } from "../../../../infra/postgres/sql.ts";
 import { print, printJson, table, tell } from "../../../../infra/runtime/output.ts";
@@ -18,6 +16,7 @@ import {
 import { type Saved, saveRecords } from "../../../../modules/records/save.ts";
 import type { Columns } from "../../../../modules/reference/records.ts";
 import { ReferenceRefused } from "../../../../modules/reference/records.ts";
+import { jsonIn } from "../../json-in.ts";
 import { clientOf, withPool } from "../../pool.ts";
 
 const kindOf = (given: string): Kind => {
@@ -89,21 +88,10 @@ const show = async (given: string, key: string): Promise<void> => {
   printJson(shown(kind, found));
 };
 
-/** A path, or - for what comes in. Throws UsageError for what is no JSON. */
 const entriesIn = async (file: string): Promise<readonly unknown[]> => {
-  let content: string;
-  try {
-    content = file === "-" ? await text(process.stdin) : readFileSync(file, "utf8");
-  } catch (error) {
-    throw new UsageError(`${file}: ${(error as Error).message}`);
-  }
-  try {
-    const parsed = JSON.parse(content) as unknown;
-    const entries = (parsed as { data?: unknown }).data ?? parsed;
-    return Array.isArray(entries) ? entries : [entries];
-  } catch (error) {
-    throw new UsageError(`${file === "-" ? "what came in" : file} is no JSON: ${(error as Error).message}`);
-  }
+  const given = await jsonIn(file);
+  const entries = (given as { data?: unknown } | null)?.data ?? given;
+  return Array.isArray(entries) ? entries : [entries];
 };
 
 /** A line a field that changes. */

@@ -1,0 +1,19 @@
+// JSON that a command is given in a file, or by stdin.
+import { readFileSync } from "node:fs";
+import { text } from "node:stream/consumers";
+import { UsageError } from "../../infra/runtime/refused.ts";
+
+/** A path, or - for what comes in. Throws UsageError for what is no JSON. */
+export const jsonIn = async (file: string): Promise<unknown> => {
+  let content: string;
+  try {
+    content = file === "-" ? await text(process.stdin) : readFileSync(file, "utf8");
+  } catch (error) {
+    throw new UsageError(`${file}: ${(error as Error).message}`);
+  }
+  try {
+    return JSON.parse(content) as unknown;
+  } catch (error) {
+    throw new UsageError(`${file === "-" ? "what came in" : file} is no JSON: ${(error as Error).message}`);
+  }
+};

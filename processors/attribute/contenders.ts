@@ -125,15 +125,12 @@ export const remembered = ({ clicks }: Journey, { input, facts, windowDays }: Ca
       clickContender(click_id, facts.reference.link(link_id), timeFault(at, input.at, windowDays) ?? "not_carried"),
     );
 
-/**
- * The partner whom a mapped source or an upload names: by referral code, then by link code, then by
- * id, among the client's partners (docs/design/contracts.md, "Credit").
- */
+/** The partner whom a mapped source or an upload names. */
 export const partnerOnEvent = (reference: string, case_: Case): Contender => {
-  const { client_id, source } = case_.input.data.event;
-  const named = partnerNamed(reference, client_id, case_.facts.reference);
+  const { event } = case_.input.data;
+  const named = partnerNamed({ ...event, partner_ref: reference }, case_.facts.reference);
   return {
-    method: source === "upload" ? "upload" : "partner_param",
+    method: event.source === UPLOAD ? "upload" : "partner_param",
     reference: reference.slice(0, referenceLength),
     partner_id: named?.partner_id ?? null,
     campaign_id: named?.campaign_id ?? null,
@@ -144,15 +141,26 @@ export const partnerOnEvent = (reference: string, case_: Case): Contender => {
   };
 };
 
+const UPLOAD = "upload";
+interface NamesPartner extends Pick<EventReceived, "client_id" | "source"> {
+  readonly partner_ref: string;
+}
+
+/**
+ * By referral code, then by link code, then by id, among the client's partners
+ * (docs/design/contracts.md, "Credit"). An upload bears the id of whose token it was sent with:
+ * another partner's code that reads the same must not take its sales.
+ */
 export const partnerNamed = (
-  text: string,
-  clientId: number,
+  { partner_ref: text, client_id: clientId, source }: NamesPartner,
   reference: ReferenceAt,
 ): { readonly partner_id: number; readonly campaign_id: number | null; readonly link: Link | null } | undefined => {
-  const referred = reference.partnersOf(clientId).find(({ referral_code }) => referral_code === text);
-  if (referred !== undefined) return { partner_id: referred.partner_id, campaign_id: null, link: null };
-  const link = reference.linkByCode(clientId, text);
-  if (link !== undefined) return { partner_id: link.partner_id, campaign_id: link.campaign_id, link };
+  if (source !== UPLOAD) {
+    const referred = reference.partnersOf(clientId).find(({ referral_code }) => referral_code === text);
+    if (referred !== undefined) return { partner_id: referred.partner_id, campaign_id: null, link: null };
+    const link = reference.linkByCode(clientId, text);
+    if (link !== undefined) return { partner_id: link.partner_id, campaign_id: link.campaign_id, link };
+  }
   const byId = /^[1-9]\d{0,9}$/.test(text) ? reference.partner(Number(text)) : undefined;
   return byId?.client_ids.includes(clientId)
     ? { partner_id: byId.partner_id, campaign_id: null, link: null }

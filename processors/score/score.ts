@@ -71,8 +71,8 @@ const bandOf = (points: number, { review, reject }: ScoreFacts, canReject: boole
  */
 const isPartnersOwn = (event: EventReceived, click: Click | null, { reference, identifyOf }: ScoreFacts): boolean => {
   const link = click === null ? undefined : reference.link(click.link_id);
-  const named =
-    link ?? (event.partner_ref === null ? undefined : partnerNamed(event.partner_ref, event.client_id, reference));
+  const { partner_ref } = event;
+  const named = link ?? (partner_ref === null ? undefined : partnerNamed({ ...event, partner_ref }, reference));
   const email = named === undefined ? null : (reference.partner(named.partner_id)?.email_sha256 ?? null);
   if (email === null) return false;
   return identifiersIn(event, identifyOf).email === identifyOf(event.client_id).hashed(email);

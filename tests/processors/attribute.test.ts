@@ -273,6 +273,12 @@ describe("a partner named by the source", () => {
       partner_id: 22,
     });
   });
+  test("of an upload is the uploader, though another partner has that id as a code", () => {
+    const partners = [partner({ referral_code: "22" }), partner({ partner_id: 22 })];
+    const credited = (source: string) => creditOf(sale({ source, partner_ref: "22" }), { rows: { partners } });
+    expect(credited("upload")).toMatchObject({ method: "upload", partner_id: 22 });
+    expect(credited("generic:shop")).toMatchObject({ method: "partner_param", partner_id: partnerId });
+  });
 });
 
 describe("a rule", () => {

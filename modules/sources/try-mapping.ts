@@ -25,6 +25,12 @@ export interface Tried {
   /** Fields that the saved mapping reads otherwise. */
   readonly differs: readonly string[];
 }
+/** What is left out is as it is saved. */
+export interface DraftMapping extends Pick<SourceMapping, "mapping"> {
+  readonly constants?: SourceMapping["constants"] | undefined;
+  readonly event_names?: SourceMapping["event_names"] | undefined;
+}
+
 const TRIED = 20;
 type Read = Mapped | MappingFault;
 const isFault = (read: Read): read is MappingFault => "code" in read;
@@ -36,14 +42,15 @@ const isFault = (read: Read): read is MappingFault => "code" in read;
 export const tryMapping = async (
   tx: PoolClient,
   source: SavedSource,
-  draft: SourceMapping,
+  draft: DraftMapping,
   keyring: Keyring,
 ): Promise<readonly Tried[]> => {
   const { rows } = await tx.query<{ vault: string }>(sql`
     select vault from sources
     where source_id = ${source.source_id} and client_id = any (${[source.client_id]}::int[])`);
   const vault = sourceVault(rows[0]!.vault, source.source_id, keyring);
-  const [saved, drafted] = [readMapping(source), readMapping(draft)];
+  const { mapping, constants = source.constants, event_names = source.event_names } = draft;
+  const [saved, drafted] = [readMapping(source), readMapping({ mapping, constants, event_names })];
   const payloads = await newestPayloads(tx, source, vault, TRIED);
   return payloads.map(({ payload_id, received_at, bytes }) => {
     const payload = jsonIn(bytes);

@@ -119,12 +119,13 @@ test("its key opens its address once it is active, until another key takes its p
 }, 90_000);
 
 test("a draft mapping is tried on what a source really sent, side by side, and nothing is written", async () => {
-  const { id } = (await create()).body;
+  // The draft keeps the names of events that are saved.
+  const { id } = (await create({ event_names: { "opt-in": "signup" } })).body;
   const { url } = (await rotate(id)).body;
   await change(id, { state: "active" });
   const order = fresh("tried");
   await until("the edge takes it", 20_000, async () =>
-    expect((await postback(url, { event: "signup", id: order, mail: "ana@shop.example", nr: 7 })).status).toBe(200),
+    expect((await postback(url, { event: "opt-in", id: order, mail: "ana@shop.example", nr: 7 })).status).toBe(200),
   );
   const draft = { ...mapping, order_id: "nr", partner_param: "mail", value: "mail.amount" };
   const tried = (body: object) => send("POST", `/api/sources/${id}/try`, body);

@@ -97,8 +97,8 @@ export const trySource = contract({
   params: ofSource,
   body: z.strictObject({
     mapping: mappingFields.mapping,
-    constants: mappingFields.constants.default({}),
-    event_names: mappingFields.event_names.default({}),
+    constants: mappingFields.constants.optional(),
+    event_names: mappingFields.event_names.optional(),
   }),
   answers: z.object({
     results: z.array(

@@ -35,8 +35,8 @@ const shape = z.strictObject({
 });
 const draft = z.strictObject({
   mapping: mappingFields.mapping,
-  constants: mappingFields.constants.default({}),
-  event_names: mappingFields.event_names.default({}),
+  constants: mappingFields.constants.optional(),
+  event_names: mappingFields.event_names.optional(),
 });
 
 /** Throws UsageError with the place of each fault. */

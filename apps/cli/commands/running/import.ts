@@ -114,6 +114,7 @@ const linesOf = (row: Readonly<Record<string, any>>): readonly string[] => [
       `${currency}: the file says ${file_revenue}, ${stored_revenue} of it was taken`,
   ),
   ...row.error_codes.map(({ code, count }: { code: string; count: number }) => `${count} rejected: ${code}`),
+  ...(row.rejected === 0 ? [] : [`their lines, with what is wrong: GET /api/imports/${row.id}/errors`]),
   ...(row.same_file_as === null ? [] : [`the same file as ${row.same_file_as}`]),
 ];
 

@@ -1,6 +1,6 @@
 // Records and reference rows with fixed, boring defaults: a test states only what matters to it.
 
-import { nothingFound } from "../../domain/nothing-found.ts";
+import { blankEvent, nothingFound } from "../../domain/nothing-found.ts";
 import {
   type Campaign,
   type Client,
@@ -60,43 +60,19 @@ export const recorded = <T>(
 };
 
 /** A page view of client 7 on the web, sent by the visitor's own browser. */
-export const received = (over: Partial<EventReceived> = {}): EventReceived => ({
-  event_id: "00000000-0000-8000-8000-000000000001",
-  sender_event_id: null,
-  client_id: clientId,
-  did: "d1",
-  t: "page_view",
-  custom_name: null,
-  ts: noon,
-  source: "pixel",
-  client_side: true,
-  url: "https://shop.example/",
-  ref: null,
-  ip: null,
-  ua: null,
-  ip_source: null,
-  ua_source: null,
-  sid: null,
-  click_id: null,
-  consent: 0xff,
-  order_id: null,
-  product_id: null,
-  product_line: null,
-  quantity: null,
-  value_minor: null,
-  currency: null,
-  partner_ref: null,
-  dedup_key: null,
-  lead_key: null,
-  sale_hash: null,
-  import_id: null,
-  props: "{}",
-  warnings: [],
-  batch_id: null,
-  personal_form: 2,
-  across: [],
-  ...over,
-});
+export const received = (over: Partial<EventReceived> = {}): EventReceived =>
+  blankEvent({
+    event_id: "00000000-0000-8000-8000-000000000001",
+    client_id: clientId,
+    did: "d1",
+    t: "page_view",
+    ts: noon,
+    source: "pixel",
+    client_side: true,
+    url: "https://shop.example/",
+    consent: 0xff,
+    ...over,
+  });
 
 /** The explicit choice of a visitor, as the browser's script sends it. */
 export const choice = (over: Partial<EventReceived>, mask: number, signals: object = {}): EventReceived =>

@@ -11,12 +11,15 @@ interface SignedPayload {
 
 const TOLERANCE_SEC = 300;
 const MOST_SIGNATURES = 10;
-/** A secret in the form of Standard Webhooks stands for the bytes behind its prefix. */
-const PREFIX = "whsec_";
+export const SECRET_PREFIX = "whsec_";
 const BASE64 = /^v1,([A-Za-z0-9+/]{43}=)$/;
 
+/** The bytes that a secret of Standard Webhooks stands for; undefined: it is a plain text. */
+export const keyBytesOf = (secret: string): Buffer | undefined =>
+  secret.startsWith(SECRET_PREFIX) ? Buffer.from(secret.slice(SECRET_PREFIX.length), "base64") : undefined;
+
 export const isSignedPayload = ({ bytes, header, receivedAt }: SignedPayload, secret: string): boolean => {
-  const key = secret.startsWith(PREFIX) ? Buffer.from(secret.slice(PREFIX.length), "base64") : secret;
+  const key = keyBytesOf(secret) ?? secret;
   const own = header("x-svc-signature");
   if (own !== undefined) return isSignatureOf(bytes, own, key, "");
   const [id, at, signatures] = [header("webhook-id"), header("webhook-timestamp"), header("webhook-signature")];

@@ -10,6 +10,7 @@ import {
   sourceStates,
 } from "../../domain/sources/source.ts";
 import { isBlock } from "./allow-list.ts";
+import { keyBytesOf, SECRET_PREFIX } from "./signed-payload.ts";
 
 const MOST_NAMES = 500;
 const MOST_BLOCKS = 100;
@@ -44,9 +45,20 @@ export const sourceFields = {
     .max(MOST_BLOCKS)
     .describe("who may send; none: every address"),
 };
+const LEAST_KEY_BYTES = 16;
 /** Write-only; null removes it. */
 export const sourceSecrets = {
-  secret: z.string().min(16, "at least 16 characters").max(1_000).nullable().describe("signs payloads; write-only"),
+  secret: z
+    .string()
+    .min(LEAST_KEY_BYTES, `at least ${LEAST_KEY_BYTES} characters`)
+    .max(1_000)
+    // What is no base64 behind the prefix would be a short key, or an empty one that everyone has.
+    .refine(
+      (text) => (keyBytesOf(text) ?? text).length >= LEAST_KEY_BYTES,
+      `behind ${SECRET_PREFIX} give base64 of at least ${LEAST_KEY_BYTES} bytes, as the source shows it`,
+    )
+    .nullable()
+    .describe("signs payloads; write-only"),
   pull_secret: z.string().min(1).max(4_000).nullable().describe("the credential of pulls; write-only"),
 };
 export const sourceState = z.enum(sourceStates);

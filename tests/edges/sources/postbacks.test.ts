@@ -1,10 +1,12 @@
 // POST /postback/generic and /postback/external/:source over HTTP, in this process.
+
 import { createHmac } from "node:crypto";
 import { afterEach, describe, expect, test } from "vitest";
 import { inMemoryWire } from "../../../infra/avro/wire.ts";
 import { readmitted } from "../../../modules/edges/refused-events.ts";
 import type { TakenPayload } from "../../../modules/sources/payloads.ts";
 import { sourceFactsOf } from "../../../modules/sources/source-facts.ts";
+import { sourceSecrets } from "../../../modules/sources/source-fields.ts";
 import { letterHeaders } from "../../../stream/dead-letters.ts";
 import { topics } from "../../../topics.ts";
 import { clientId } from "../../support/builders.ts";
@@ -145,6 +147,14 @@ describe("a source with a secret", () => {
     const { host, send } = await opened([{ source_id: 1, mapping, secret }]);
     expect((await send(generic, text, { headers })).status).toBe(status);
     expect(host.letters).toEqual([]);
+  });
+  test.each([
+    ["whsec_!!!!!!!!!!!!", "is no base64"],
+    ["whsec_c2hvcnQga2V5", "stands for 9 bytes"],
+    ["fifteen letters", "is too short"],
+  ])("is refused when it is saved: %s %s, and others could make the signature", (text) => {
+    expect(sourceSecrets.secret.safeParse(text).success).toBe(false);
+    expect(sourceSecrets.secret.safeParse(secret).success).toBe(true);
   });
   test("and a list of addresses takes no other one", async () => {
     const { send } = await opened([{ source_id: 1, mapping, allow_ips: ["203.0.113.0/24"] }]);

@@ -1,13 +1,14 @@
 // The projects. `fast` needs no server and runs in seconds; `thorough` needs none either, but takes
 // its time; `gate` measures, so nothing runs beside it. The rest runs one file at a time: `shared`
-// on one embedded stack of real servers, the others (`guarantees`, `e2e`, `suite`, `servers`) on
-// servers of their own, which they kill. scripts/test.mjs runs two or three of these side by side.
+// on one embedded stack of real servers, the others (`guarantees`, `e2e`, `suite`, `servers`,
+// `drills`) on servers of their own, which they kill. scripts/test.mjs runs two or three of these
+// side by side, and `drills` only when asked.
 import { readdirSync, readFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import { defineConfig } from "vitest/config";
 
-const folders = ["contracts", "guarantees", "e2e", "stack", "api"];
+const folders = ["contracts", "guarantees", "e2e", "stack", "api", "drills"];
 const measures = "tests/bench/**/*.test.ts";
 
 /** A file that asks for the shared stack says so by its imports; the rest bring their servers. */
@@ -28,8 +29,10 @@ const own = needServers.filter((file) => file !== suite && !sharesStack(file));
 const within = (folder: string) => own.filter((file) => file.startsWith(`tests/${folder}/`));
 const guarantees = within("guarantees");
 const e2e = within("e2e");
-const servers = own.filter((file) => !guarantees.includes(file) && !e2e.includes(file));
-const ownServers = { guarantees, e2e, suite: [suite], servers };
+/** What runbooks and pages say, typed: `npm run drills`, not part of `npm test`. */
+const drills = within("drills");
+const servers = own.filter((file) => ![...guarantees, ...e2e, ...drills].includes(file));
+const ownServers = { guarantees, e2e, suite: [suite], servers, drills };
 
 /** vitest leaves one core free, which of two is half. */
 const everyCore = { maxWorkers: availableParallelism() };

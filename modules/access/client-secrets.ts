@@ -109,7 +109,7 @@ const clientIds = (pool: pg.Pool): Promise<readonly number[]> =>
   transaction(
     pool,
     null,
-    async (tx) => (await tx.query<{ client_id: number }>("select client_id from clients order by 1")).rows,
+    async (tx) => (await tx.query<{ client_id: number }>("select distinct client_id from clients order by 1")).rows,
     { role: "tributary_reference", isReadOnly: true },
   ).then((rows) => rows.map(({ client_id }) => client_id));
 

@@ -3,8 +3,9 @@
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { openClickhouse } from "../../../infra/clickhouse/client.ts";
-import { openPool, sql, transaction } from "../../../infra/postgres/sql.ts";
+import { openPool, transaction } from "../../../infra/postgres/sql.ts";
 import { snippetOf } from "../../../modules/pixel/snippet.ts";
+import { activeCampaigns } from "../../../modules/reference/client-reads.ts";
 import { writeReference } from "../../../modules/reference/writer.ts";
 import { happened } from "./happened.ts";
 import { pageOf } from "./pages.ts";
@@ -23,18 +24,10 @@ export interface DemoShop {
 
 /** Its active campaigns send visitors to the shop: it has another port at each start. */
 const leadLinksTo = async (pool: ReturnType<typeof openPool>, clientId: number, url: string): Promise<void> => {
-  const { rows } = await transaction(
-    pool,
-    [clientId],
-    (tx) =>
-      tx.query<{ campaign_id: number }>(
-        sql`select campaign_id from campaigns where client_id = ${clientId} and status = 'active'`,
-      ),
-    { isReadOnly: true },
-  );
-  if (rows.length > 0)
+  const campaigns = await transaction(pool, [clientId], (tx) => activeCampaigns(tx, clientId), { isReadOnly: true });
+  if (campaigns.length > 0)
     await writeReference(pool, "demo shop", {
-      campaigns: rows.map(({ campaign_id }) => ({ campaign_id, destination_url: url })),
+      campaigns: campaigns.map((campaign_id) => ({ campaign_id, destination_url: url })),
     });
 };
 

@@ -72,8 +72,8 @@ export const openShow = (): Show => {
     whenReady: async (stack: Stack, { isOnce, hasDemo }: Flags, leaving: AbortSignal) => {
       const demo = stack.run.demo as unknown as Demo;
       if (isOnce) return once(stack, demo);
-      const traffic = hasDemo ? trafficOf(stack, demo) : undefined;
       const shop = await shopOf(stack, demo);
+      const traffic = hasDemo ? trafficOf(stack, demo) : undefined;
       isOnScreen = process.stdout.isTTY === true;
       if (!isOnScreen) process.stdout.write(`${head({ run: () => stack.run, demo, shopUrl: shop.url })}\n`);
       try {

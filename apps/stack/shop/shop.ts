@@ -52,13 +52,16 @@ export const openShop = async ({ clientId, pixelUrl, clickhouseUrl, postgresUrl 
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
-  await leadLinksTo(pool, clientId, url);
-  return {
-    url,
-    close: async () => {
-      server.closeAllConnections();
-      await new Promise((resolve) => server.close(resolve));
-      await Promise.all([clickhouse.close(), pool.end()]);
-    },
+  const close = async (): Promise<void> => {
+    server.closeAllConnections();
+    await new Promise((resolve) => server.close(resolve));
+    await Promise.all([clickhouse.close(), pool.end()]);
   };
+  try {
+    await leadLinksTo(pool, clientId, url);
+  } catch (error) {
+    await close();
+    throw error;
+  }
+  return { url, close };
 };

@@ -8,6 +8,7 @@ import { clientFactsOf } from "../../modules/edges/facts.ts";
 import { openImporter } from "../../modules/imports/importer.ts";
 import { openReference } from "../../modules/reference/reference.ts";
 import type { Config } from "./config.ts";
+import { partsRoute } from "./parts.ts";
 import { uploadApp } from "./server.ts";
 
 /**
@@ -35,7 +36,8 @@ export const upload =
         log,
       }),
     );
-    const served = await serve(opening, uploadApp({ version, startedAt }, config.TRUSTED_PROXIES, log));
+    const parts = partsRoute({ pool: edge.pool, objects: edge.way.objects, count: metrics.countRequest });
+    const served = await serve(opening, uploadApp({ version, startedAt, parts }, config.TRUSTED_PROXIES, log));
     const clients = () => need(reference() !== undefined, "the clients are not known yet");
     await ready({ ...edge.checks, clients }, served);
   };

@@ -7,7 +7,7 @@ import type { Objects } from "../../infra/objects/objects.ts";
 import { BadFile } from "./csv-head.ts";
 
 /** Of each piece but the last. */
-const PART_BYTES = 8 * 1024 * 1024;
+export const PART_BYTES = 8 * 1024 * 1024;
 /** Inflated. */
 export const MOST_BYTES = 5 * 1024 ** 3;
 /** Rows shrink by 5 to 20 with gzip; a bomb by 1,000. Below 1 MiB it does not matter. */
@@ -15,7 +15,8 @@ const MAX_RATIO = 50;
 const FREE_OF_RATIO = 1024 * 1024;
 
 const folderOf = (importId: string): string => `imports/${importId}`;
-const partKey = (importId: string, part: number): string =>
+/** The first one is 0. */
+export const partKey = (importId: string, part: number): string =>
   `${folderOf(importId)}/parts/${String(part).padStart(6, "0")}`;
 /** Named by the first line of its batch, so that doing a batch again replaces it. */
 export const errorsKey = (importId: string, line: number): string =>

@@ -5,6 +5,7 @@ import { toDecimal } from "../../domain/money.ts";
 import type { RowsQuery } from "../../infra/postgres/rows.ts";
 import { type Sql, sql } from "../../infra/postgres/sql.ts";
 import type { UnixMs } from "../../stream/flow.ts";
+import { freeUncounted } from "./claimed-rows.ts";
 import type { Mapping } from "./csv-head.ts";
 import type { ImportSource, ImportState } from "./imports.ts";
 
@@ -101,18 +102,29 @@ export const fileOfImport = async (
   return rows[0];
 };
 
+/** A file that is there waits for its import from now on. */
+export const queueImport = async (tx: PoolClient, importId: string, mapping: Mapping | null): Promise<void> => {
+  await tx.query(sql`
+    update imports set status = 'queued', mapping = ${mapping === null ? null : JSON.stringify(mapping)}::jsonb
+    where import_id = ${importId}`);
+};
+
 export const cancellable: readonly ImportState[] = ["pending_upload", "queued", "processing"];
 
 /**
  * Ends an import that can be cancelled. One that a process works on ends behind the rows that this
  * process is at, so that all that was sent is counted.
  */
-export const cancelImport = async (tx: PoolClient, importId: string): Promise<void> => {
-  await tx.query(sql`
+export const cancelImport = async (
+  tx: PoolClient,
+  { import_id: importId, client_id }: Pick<FileOfImport, "import_id" | "client_id">,
+): Promise<void> => {
+  const { rowCount } = await tx.query(sql`
     update imports set cancel_requested_at = clock_timestamp(), fence = fence + 1, status = 'cancelled',
       lease_until = null, leased_by = null, finished_at = clock_timestamp()
     where import_id = ${importId}
       and (status in ('pending_upload', 'queued') or (status = 'processing' and lease_until < clock_timestamp()))`);
+  if (rowCount === 1) return freeUncounted(tx, { import_id: importId, client_id });
   await tx.query(sql`update imports set cancel_requested_at = clock_timestamp()
     where import_id = ${importId} and status = 'processing'`);
 };

@@ -3,6 +3,7 @@
 import { randomUUID } from "node:crypto";
 import type { Pool, PoolClient } from "pg";
 import { type Sql, sql, transaction } from "../../infra/postgres/sql.ts";
+import { freeUncounted } from "./claimed-rows.ts";
 import type { Head, Mapping } from "./csv-head.ts";
 import type { StoredFile } from "./import-file.ts";
 
@@ -32,6 +33,8 @@ export interface TakenImport {
   readonly mapping: Mapping | null;
   readonly parts: number;
   readonly checkpoint: Checkpoint | null;
+  /** Of the plain file; null: it came in parts, and no one has read all of it yet. */
+  readonly sha256: string | null;
   readonly fence: bigint;
 }
 
@@ -47,6 +50,8 @@ export interface Counted {
 
 /** Without a heartbeat for so long the process is gone (docs/import-csv.md). */
 const LEASE = { text: "interval '15 minutes'", values: [] };
+/** Longer than any sender is at one piece of a file that is no longer wanted. */
+const LAST_PIECE = { text: "interval '10 minutes'", values: [] };
 const edge = { role: "tributary_edge" } as const;
 
 const within = <T>(pool: Pool, clients: readonly number[] | null, work: (tx: PoolClient) => Promise<T>): Promise<T> =>
@@ -55,13 +60,17 @@ const within = <T>(pool: Pool, clients: readonly number[] | null, work: (tx: Poo
 /** Imports of a partner that have not ended, at most. */
 const MOST_OPEN = 100;
 
+export const hasTooManyOpen = async (tx: PoolClient, partnerId: number): Promise<boolean> => {
+  const { rows } = await tx.query<{ open: number }>(sql`
+    select count(*)::int as open from imports where partner_id = ${partnerId}
+      and status in ('pending_upload', 'queued', 'processing')`);
+  return rows[0]!.open >= MOST_OPEN;
+};
+
 /** Undefined: too many of the partner's have not ended yet. */
 export const beginUpload = (pool: Pool, wanted: NewImport): Promise<string | undefined> =>
   within(pool, [wanted.client_id], async (tx) => {
-    const { rows } = await tx.query<{ open: number }>(sql`
-      select count(*)::int as open from imports where partner_id = ${wanted.partner_id}
-        and status in ('pending_upload', 'queued', 'processing')`);
-    if (rows[0]!.open >= MOST_OPEN) return undefined;
+    if (await hasTooManyOpen(tx, wanted.partner_id)) return undefined;
     const importId = `imp_${randomUUID()}`;
     await tx.query(sql`
       insert into imports (import_id, client_id, partner_id, filename, source, status, created_by)
@@ -83,8 +92,7 @@ export const queueUpload = (
   within(pool, [clientId], async (tx) => {
     const { rows } = await tx.query<{ same_file_as: string | null }>(sql`
       update imports set status = 'queued', bytes = ${bytes}::bigint, parts = ${parts}, sha256 = ${sha256},
-        same_file_as = (select import_id from imports before where before.client_id = ${clientId}
-          and before.sha256 = ${sha256} and before.import_id <> ${importId} order by created_at desc limit 1)
+        same_file_as = ${sameFile(clientId, importId, sha256)}
       where import_id = ${importId} and status = 'pending_upload' returning same_file_as`);
     return rows[0]?.same_file_as;
   });
@@ -107,7 +115,7 @@ export const takeImport = (pool: Pool, owner: string): Promise<TakenImport | und
         select import_id from imports
         where status = 'queued' or (status = 'processing' and lease_until < clock_timestamp())
         order by created_at limit 1 for update skip locked)
-      returning import_id, client_id, partner_id, source, mapping, parts, checkpoint, fence`);
+      returning import_id, client_id, partner_id, source, mapping, parts, checkpoint, sha256, fence`);
     return rows[0];
   });
 
@@ -129,7 +137,14 @@ export const giveBack = (pool: Pool, taken: TakenImport): Promise<boolean> =>
   change(pool, taken, sql`status = 'queued', lease_until = null, leased_by = null`);
 
 export const failImport = (pool: Pool, taken: TakenImport, error: string): Promise<boolean> =>
-  change(pool, taken, sql`status = 'failed', lease_until = null, finished_at = clock_timestamp(), error = ${error}`);
+  within(pool, [taken.client_id], async (tx) => {
+    const { rowCount } = await tx.query(sql`
+      update imports set status = 'failed', lease_until = null, finished_at = clock_timestamp(), error = ${error}
+      where import_id = ${taken.import_id} and fence = ${taken.fence} and status = 'processing'`);
+    if (rowCount !== 1) return false;
+    await freeUncounted(tx, taken);
+    return true;
+  });
 
 /** `goes on`: there are rows left. */
 export type Standing = "goes on" | "ended" | "lost";
@@ -147,7 +162,7 @@ export const countRows = (
     isEnd,
   }: { readonly counted: Counted; readonly checkpoint: Checkpoint; readonly isEnd: boolean },
 ): Promise<Standing> =>
-  within(pool, null, async (tx) => {
+  within(pool, [taken.client_id], async (tx) => {
     const rows = counted.accepted + counted.duplicate + counted.rejected;
     const end = sql`case when cancel_requested_at is not null and not ${isEnd} then 'cancelled'
       when not ${isEnd} then status when rejected + ${counted.rejected}::bigint > 0 then 'completed_with_errors'
@@ -164,6 +179,7 @@ export const countRows = (
         finished_at = case when ${isEnd} or cancel_requested_at is not null then clock_timestamp() end
       where import_id = ${taken.import_id} and fence = ${taken.fence} and status = 'processing' returning status`);
     const status = found[0]?.status;
+    if (status === "cancelled") await freeUncounted(tx, taken);
     return status === undefined ? "lost" : status === "processing" ? "goes on" : "ended";
   });
 
@@ -175,27 +191,30 @@ const added = (column: Sql, more: ReadonlyMap<string, bigint | number>): Sql => 
       union all select * from jsonb_each_text(${JSON.stringify(entries)}::jsonb)) all_of group by key) summed)`;
 };
 
-export interface RowOfFile {
-  readonly event_id: string;
-  readonly line: number;
-}
+const sameFile = (clientId: number, importId: string, sha256: string): Sql => sql`
+  (select import_id from imports before where before.client_id = ${clientId} and before.sha256 = ${sha256}
+    and before.import_id <> ${importId} order by created_at desc limit 1)`;
 
 /**
- * Which of these rows are taken for the first time, in any file of the client: the same answer
- * however often one import asks about a row of its own.
+ * Keeps the hash of a file that came in parts. Answers the one that its sender named; null: none.
  */
-export const claimRows = (pool: Pool, taken: TakenImport, rows: readonly RowOfFile[]): Promise<readonly boolean[]> =>
+export const noteHash = (pool: Pool, taken: TakenImport, sha256: string): Promise<string | null> =>
   within(pool, [taken.client_id], async (tx) => {
-    const [ids, lines] = [rows.map(({ event_id }) => event_id), rows.map(({ line }) => line)];
+    const { import_id, client_id, fence } = taken;
+    const { rows } = await tx.query<{ sha256: string | null }>(sql`
+      select sha256 from uploads where import_id = ${import_id}`);
     await tx.query(sql`
-      insert into import_rows (client_id, event_id, import_id, line)
-      select ${taken.client_id}, event_id, ${taken.import_id}, line
-      from unnest(${ids}::uuid[], ${lines}::int[]) as row (event_id, line) on conflict do nothing`);
-    const { rows: own } = await tx.query<RowOfFile>(sql`
-      select event_id, line from import_rows where client_id = any (${[taken.client_id]}::int[])
-        and import_id = ${taken.import_id} and event_id = any (${ids}::uuid[])`);
-    const lineOf = new Map(own.map(({ event_id, line }) => [event_id, line]));
-    return rows.map(({ event_id, line }) => lineOf.get(event_id) === line);
+      update imports set sha256 = ${sha256}, same_file_as = ${sameFile(client_id, import_id, sha256)}
+      where import_id = ${import_id} and fence = ${fence} and status = 'processing'`);
+    return rows[0]?.sha256 ?? null;
+  });
+
+/** Whether the file of an import is still awaited. */
+export const isPending = (pool: Pool, importId: string): Promise<boolean> =>
+  within(pool, null, async (tx) => {
+    const { rowCount } = await tx.query(sql`
+      select from imports where import_id = ${importId} and status = 'pending_upload'`);
+    return rowCount === 1;
   });
 
 const ENDED = { file: sql`file_removed_at`, errors: sql`errors_removed_at` } as const;
@@ -209,15 +228,20 @@ export const endedImports = (pool: Pool, what: keyof typeof ENDED, days: number)
     return rows.map(({ import_id }) => import_id);
   });
 
+/**
+ * Where a sender may still store a piece that it is at, as long as that takes, nothing is noted:
+ * then its objects are looked for again.
+ */
 export const noteRemoved = (pool: Pool, importId: string, what: keyof typeof ENDED): Promise<void> =>
   within(pool, null, async (tx) => {
-    await tx.query(sql`update imports set ${ENDED[what]} = clock_timestamp() where import_id = ${importId}`);
+    await tx.query(sql`update imports set ${ENDED[what]} = clock_timestamp() where import_id = ${importId}
+      and (source = 'put' and parts is not null or finished_at < clock_timestamp() - ${LAST_PIECE})`);
   });
 
-/** Ends uploads that no one has finished for 24 hours. */
+/** Ends uploads that no one has finished within 24 hours. */
 export const endAbandoned = (pool: Pool): Promise<void> =>
   within(pool, null, async (tx) => {
     await tx.query(`update imports set status = 'failed', finished_at = clock_timestamp(),
-      error = 'the upload was not completed within 24 hours'
+      error = 'the upload was not completed, and its import not begun, within 24 hours'
       where status = 'pending_upload' and created_at < clock_timestamp() - interval '24 hours'`);
   });

@@ -1,5 +1,6 @@
 // Works one import off: rows are admitted as every event is, those that are new go the way of every
 // event, those that are refused into the file of errors; then all of them are counted.
+import { createHash } from "node:crypto";
 import type { Pool } from "pg";
 import { hit } from "#failpoint";
 import { scrubText } from "../../domain/personal/personal-data.ts";
@@ -14,10 +15,11 @@ import { pipeline } from "../../topology.ts";
 import type { AskClientFacts } from "../edges/facts.ts";
 import { hostEdge } from "../edges/host-edge.ts";
 import type { Path } from "../edges/path.ts";
+import { claimRows } from "./claimed-rows.ts";
 import { BadFile, type Head, readHead } from "./csv-head.ts";
 import { type CsvLine, cellsIn, csvLines } from "./csv-lines.ts";
 import { errorsKey, fileFrom, type RejectedRow } from "./import-file.ts";
-import { claimRows, countRows, type Standing, type TakenImport } from "./imports.ts";
+import { countRows, noteHash, type Standing, type TakenImport } from "./imports.ts";
 
 export interface ImportPorts {
   readonly pool: Pool;
@@ -45,6 +47,7 @@ export const runImport = async (
 ): Promise<Standing> => {
   const { objects } = ports;
   const { import_id: importId, parts } = taken;
+  if (taken.sha256 === null) await checkHash(ports, taken);
   const head = taken.checkpoint ?? (await readHead(fileFrom(objects, importId, parts, 0), taken.mapping));
   const lines = csvLines(fileFrom(objects, importId, parts, head.next.offset), head.next, head.delimiter);
   let before: Promise<Standing> = Promise.resolve("goes on");
@@ -65,6 +68,16 @@ export const runImport = async (
   const standing = await before;
   if (standing !== "goes on") return standing;
   return finish(ports, taken, nothing, { ...head, next: last }, true);
+};
+
+/** Of a file that came in parts. Throws BadFile where its sender named another one. */
+const checkHash = async ({ pool, objects }: ImportPorts, taken: TakenImport): Promise<void> => {
+  const hash = createHash("sha256");
+  for await (const piece of fileFrom(objects, taken.import_id, taken.parts, 0)) hash.update(piece);
+  const sha256 = hash.digest("hex");
+  const named = await noteHash(pool, taken, sha256);
+  if (named !== null && named !== sha256)
+    throw new BadFile("checksum_mismatch", `the file has the SHA-256 ${sha256}, and was begun as ${named}`);
 };
 
 async function* batches(pieces: AsyncIterable<readonly CsvLine[]>): AsyncGenerator<readonly CsvLine[], void> {
@@ -159,12 +172,15 @@ const finish = async (
 ): Promise<Standing> => {
   hit("import-admitted");
   const claimed = rows.map(({ line, data }) => ({ line, event_id: data.event_id }));
-  const isNew = rows.length === 0 ? [] : await claimRows(pool, taken, claimed);
+  const rowsAre = rows.length === 0 ? [] : await claimRows(pool, taken, claimed);
+  if (rowsAre === undefined) return "lost";
   hit("import-claimed");
-  const fresh = rows.filter((_row, n) => isNew[n]);
-  if (fresh.length > 0)
+  const fresh = rows.filter((_row, n) => rowsAre[n] === "new");
+  // The log keeps one event of an id, so what another import may never send is sent here too.
+  const sent = rows.filter((_row, n) => rowsAre[n] !== "taken");
+  if (sent.length > 0)
     await path.store(
-      fresh.map(({ message }) => message),
+      sent.map(({ message }) => message),
       kind!,
     );
   hit("import-published");

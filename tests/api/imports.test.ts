@@ -1,11 +1,13 @@
 // Imports over the platform API: a few rows at once, lists and progress, previews, rejected rows,
 // and how an import is ended or brought back.
+import { randomUUID } from "node:crypto";
 import { Readable } from "node:stream";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { openObjects } from "../../infra/objects/open.ts";
 import { until } from "../../infra/runtime/timing/until.ts";
+import { claimRows } from "../../modules/imports/claimed-rows.ts";
 import { storeFile } from "../../modules/imports/import-file.ts";
-import { beginUpload, queueUpload } from "../../modules/imports/imports.ts";
+import { beginUpload, failImport, queueUpload } from "../../modules/imports/imports.ts";
 import { apiSuite } from "../support/api-suite.ts";
 import { startUpload } from "../support/upload-process.ts";
 
@@ -158,6 +160,31 @@ test("only an import whose process has gone is reset, and goes on to its end", a
   expect(await auditOf(id)).toEqual(["import.reset"]);
   host = await startUpload({ env, demo }, "upload-api-test");
   expect(await reaches(id, "completed")).toMatchObject({ total: 1, accepted: 1 });
+});
+
+test("rows that an import took and never counted are free for another file when it ends", async () => {
+  const row = `${fresh("order")},1,p-1,1,${today}`;
+  const id = await underWay(`order_id,revenue,product_id,quantity,ts\n${row}\n`);
+  const event_id = randomUUID();
+  const taken = (import_id: string, fence: bigint) => ({
+    ...{ import_id, fence, client_id: client, partner_id: partner, source: "put" as const },
+    ...{ mapping: null, parts: 1, checkpoint: null, sha256: null },
+  });
+  const claimed = (import_id: string, fence = 0n) => claimRows(pool, taken(import_id, fence), [{ event_id, line: 2 }]);
+  const other = await underWay("order_id\n");
+  expect(await claimed(id)).toEqual(["new"]);
+  expect(await claimed(id)).toEqual(["new"]);
+  // Another file sends it as well: the first one may never do so.
+  expect(await claimed(other)).toEqual(["under_way"]);
+  expect(await claimed(id, 1n)).toBeUndefined();
+
+  await expire(id);
+  await send("POST", `/api/imports/${id}/cancel`);
+  expect(await claimed(id)).toBeUndefined();
+  expect(await claimed(other)).toEqual(["new"]);
+  await failImport(pool, taken(other, 0n), "as a test has it");
+  const { rows } = await owner.query("select 1 from import_rows where event_id = $1", [event_id]);
+  expect(rows).toEqual([]);
 });
 
 test("what a user may not see is unknown, and viewers read no rows", async () => {

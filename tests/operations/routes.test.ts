@@ -43,7 +43,7 @@ const hosts: Readonly<Record<string, Express>> = {
     [],
     {} as never,
   ),
-  upload: uploadApp({} as never, [], {} as never),
+  upload: uploadApp({ parts: answer } as never, [], {} as never),
 };
 /** What is served on node:http alone. */
 const direct: Readonly<Record<string, readonly DirectRoute[]>> = {

@@ -7,7 +7,7 @@ import { Unavailable } from "../../../infra/runtime/errors.ts";
 import type { Token } from "../../../modules/access/tokens.ts";
 import { BadFile } from "../../../modules/imports/csv-head.ts";
 import { MOST_BYTES, storeFile } from "../../../modules/imports/import-file.ts";
-import { beginUpload, endUpload, queueUpload } from "../../../modules/imports/imports.ts";
+import { beginUpload, endUpload, isPending, queueUpload } from "../../../modules/imports/imports.ts";
 import type { OpenEdge, UploadPorts } from "../edges.ts";
 
 const FILENAME = /^(?!\.{1,2}$)[A-Za-z0-9._-]{1,200}$/;
@@ -98,10 +98,10 @@ const stored = async (request: Request, { pool, objects }: UploadPorts, clientId
     });
   request.setTimeout(SILENCE_MS, () => request.destroy());
   try {
-    const file = await storeFile(objects, importId, request, isGzip);
+    const file = await storeFile(wantedObjects(pool, objects, importId), importId, request, isGzip);
     if (file.bytes === 0) throw new BadFile("empty_file", "the file is empty: send a head and rows below it");
     const same = await queueUpload(pool, importId, clientId, file);
-    if (same === undefined) throw new Problem("conflict", "the upload was cancelled meanwhile");
+    if (same === undefined) throw cancelled();
     return { import_id: importId, status: "queued", ...(same !== null && { same_file_as: same }) };
   } catch (error) {
     const isGone = request.destroyed && !request.complete;
@@ -113,6 +113,16 @@ const stored = async (request: Request, { pool, objects }: UploadPorts, clientId
     throw error;
   }
 };
+
+const cancelled = (): Problem => new Problem("conflict", "the upload was cancelled meanwhile");
+
+/** No piece is stored of a file that is no longer wanted: it would stay for ever. */
+const wantedObjects = (pool: UploadPorts["pool"], objects: UploadPorts["objects"], importId: string) => ({
+  put: async (key: string, body: Uint8Array): Promise<void> => {
+    if (!(await isPending(pool, importId))) throw cancelled();
+    await objects.put(key, body);
+  },
+});
 
 const problemOf = ({ code, message }: BadFile): Problem =>
   code === "file_too_large" ? tooLarge(message) : new Problem("bad_request", message, { code });

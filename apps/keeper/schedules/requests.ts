@@ -1,14 +1,16 @@
 // The schedule that forgets what requests have left behind: answers of 7 days ago, marks of
-// postbacks of 32, jobs and mails of 90, and which rows were imported 24 months ago.
+// postbacks of 32, jobs and mails of 90, uploads in parts of 7, and which rows were imported 24
+// months ago.
 import type { Pool } from "pg";
 import type { Schedule } from "../../../infra/runtime/timing/schedule.ts";
 import { forgetKeys } from "../../../modules/idempotency/idempotency.ts";
 import { forgetRows } from "../../../modules/imports/left-over.ts";
+import { forgetUploads } from "../../../modules/imports/parts/sent-parts.ts";
 import { forgetJobs } from "../../../modules/jobs/jobs.ts";
 import { forgetMails } from "../../../modules/mails/mails.ts";
 import { forgetMarks } from "../../../modules/postbacks/marks.ts";
 
-const all = [forgetKeys, forgetMarks, forgetJobs, forgetMails, forgetRows];
+const all = [forgetKeys, forgetMarks, forgetJobs, forgetMails, forgetRows, forgetUploads];
 
 export const forgettingRequests = (pool: Pool): Schedule => ({
   name: "requests-forget",

@@ -30,7 +30,8 @@ export const routes = ({ objects }: Ports): readonly Route[] => [
   }),
   route(contracts.previewImport, async (ask) => {
     const file = await audited(ask, "import_preview.read");
-    if (file.status === "pending_upload") throw conflict("not_uploaded", "the file is not there yet");
+    if (file.status === "pending_upload" && file.parts === null)
+      throw conflict("not_uploaded", "the file is not there yet");
     if (!imports.cancellable.includes(file.status) || file.parts === null)
       throw conflict("file_removed", "the import has ended, its file is gone");
     const body = await ask
@@ -132,7 +133,7 @@ const cancel = async ({ tx, scope, audit }: Work, importId: string): Promise<Rep
       code: "invalid_transition",
       members: { from: file.status, to: "cancelled", allowed: [] },
     });
-  await imports.cancelImport(tx, importId);
+  await imports.cancelImport(tx, file);
   const { client_id, status } = file;
   await audit({ action: "import.cancelled", client_id, entity: `import:${importId}`, before: { status } });
   return { body: { import_id: importId, status } };

@@ -16,6 +16,7 @@ import type { Token } from "../../modules/access/tokens.ts";
 import type { AskClientFacts, EdgeFacts } from "../../modules/edges/facts.ts";
 import type { HostPorts } from "../../modules/edges/host-edge.ts";
 import type { Path } from "../../modules/edges/path.ts";
+import type { LookUp } from "../../modules/postbacks/look-up.ts";
 import type { Marks } from "../../modules/postbacks/marks.ts";
 import type { Processors } from "../../modules/postbacks/processor-settings.ts";
 import type { KeepPayload } from "../../modules/sources/payloads.ts";
@@ -43,6 +44,8 @@ export interface EdgeParts extends HostPorts {
   /** Of a client by its id, for what names it in its address. */
   readonly clientFacts: AskClientFacts;
   readonly processors: Processors;
+  /** What a payment is by now, at the API of its processor. */
+  readonly lookUp: LookUp;
   readonly sources: OpenSources;
   readonly keepPayload: KeepPayload;
   /** Of notices that were taken already. */

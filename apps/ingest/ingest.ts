@@ -10,6 +10,7 @@ import { letterDepth } from "../../modules/dead-letters/letter-index.ts";
 import { type Edge, openEdge } from "../../modules/edges/edge.ts";
 import { clientFactsOf, factsOf } from "../../modules/edges/facts.ts";
 import { type Hosts, hostsNow, recordedHostings } from "../../modules/groups/hosts.ts";
+import { openLookUp } from "../../modules/postbacks/look-up.ts";
 import { openMarks } from "../../modules/postbacks/marks.ts";
 import { openProcessors } from "../../modules/postbacks/processor-settings.ts";
 import { pullHealth } from "../../modules/pulls/pull-health.ts";
@@ -74,6 +75,7 @@ const openRoutes = async (opening: Opening, opened: Opened): Promise<Routes> => 
       facts: factsOf(edge.secrets.pepper, stores.reference.reference),
       clientFacts: clientFactsOf(edge.secrets.pepper, stores.reference.reference),
       processors: openProcessors(pool, config.TRIBUTARY_SECRET),
+      lookUp: openLookUp(log),
       sources: stores.sources,
       keepPayload: openPayloads(pool, log),
       marks: openMarks(pool, log),

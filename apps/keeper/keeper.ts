@@ -19,6 +19,7 @@ import { letterSources } from "../../modules/dead-letters/failure.ts";
 import { type AskClientFacts, clientFactsOf } from "../../modules/edges/facts.ts";
 import { refusedByLog } from "../../modules/edges/refused-by-log.ts";
 import { type ReadmitPorts, readmitted } from "../../modules/edges/refused-events.ts";
+import { openProcessors, postbackFactsOf } from "../../modules/postbacks/processor-settings.ts";
 import { openSuppressions } from "../../modules/privacy/suppressions.ts";
 import { openReference } from "../../modules/reference/reference.ts";
 import { sourceFactsOf } from "../../modules/sources/source-facts.ts";
@@ -203,7 +204,7 @@ const openFacts = async ({ config, log, scope }: Frame, pool: Pool): Promise<Ask
   return clientFactsOf(secrets.pepper, reference);
 };
 
-/** What has been refused of a source is mapped as the source would have it now. */
+/** What was refused is read by the mapping of its source, or as its processor is set, by now. */
 const openMoreFacts = async (
   { config, log, scope }: Frame,
   pool: Pool,
@@ -212,5 +213,6 @@ const openMoreFacts = async (
   const { TRIBUTARY_SECRET: keyring } = config;
   const sources = await scope.open("sources", () => closing(openSources(pool, { keyring, onError })));
   const ofSources = sourceFactsOf(sources);
-  return { generic: ofSources, external: ofSources };
+  const postback = postbackFactsOf(openProcessors(pool, keyring));
+  return { generic: ofSources, external: ofSources, postback };
 };

@@ -29,7 +29,7 @@ export interface RetryPorts {
    * What becomes of something that an edge refused, tried once more: records, or its letter again.
    * Undefined for what no edge has kept.
    */
-  readonly readmit: (kept: Kept, root: string) => readonly OutputMessage[] | undefined;
+  readonly readmit: (kept: Kept, root: string) => Promise<readonly OutputMessage[] | undefined>;
   /** Who was erased; rejects while that is not known, and then nothing is sent. */
   readonly hides: () => Promise<Hides | undefined>;
   readonly clock: () => UnixMs;
@@ -97,7 +97,7 @@ const reentry = async (
   hidden: Hides | undefined,
 ): Promise<Reentry> => {
   const again = await reentryOf(wire, record, root, hidden);
-  if (again === "no_way_back") return admittedNow(wire, readmit(record, root), hidden);
+  if (again === "no_way_back") return admittedNow(wire, await readmit(record, root), hidden);
   return typeof again === "string" ? again : [again];
 };
 

@@ -86,7 +86,7 @@ export interface ReadmitPorts {
   readonly clock: () => UnixMs;
 }
 /** Of a body that the edge has accepted. */
-type MoreFacts = (body: any, client: RequestFacts) => RequestFacts | Why;
+type MoreFacts = (body: any, client: RequestFacts) => RequestFacts | Why | Promise<RequestFacts | Why>;
 
 /**
  * What goes into the log of a letter that is due: the records of what is admitted by the code and
@@ -94,11 +94,11 @@ type MoreFacts = (body: any, client: RequestFacts) => RequestFacts | Why;
  * what is still refused. Undefined for a record that no edge has kept, or that cannot be opened.
  * Throws Unavailable while the clients are not known.
  */
-export const readmitted = (
+export const readmitted = async (
   { keyring, wire, facts, moreFacts, clock }: ReadmitPorts,
   { value, headers }: Pick<InputMessage, "value" | "headers">,
   root: string,
-): readonly OutputMessage[] | undefined => {
+): Promise<readonly OutputMessage[] | undefined> => {
   const stage = String(headers[letterHeaders.stage]);
   const edge = edgesOf(pipeline).find(({ name }) => name === stage);
   const kept = edge === undefined ? undefined : opened(value, edge.name, keyring);
@@ -124,7 +124,7 @@ export const readmitted = (
   const isOther = kept.client_id !== null && accepted.clientId !== kept.client_id;
   const client = accepted.clientId == null || isOther ? undefined : facts(accepted.clientId, clock());
   if (client === undefined || client === null) return [again(unknownClient)];
-  const known = moreFacts?.[edge.name]?.(accepted, client) ?? client;
+  const known = (await moreFacts?.[edge.name]?.(accepted, client)) ?? client;
   return "code" in known ? [again(known)] : admittedAgain(edge, accepted, { arrival, client: known, wire, again });
 };
 

@@ -4,12 +4,18 @@ import { randomBytes } from "node:crypto";
 import type { Pool, PoolClient } from "pg";
 import { sql, transaction } from "../../infra/postgres/sql.ts";
 import type { Keyring } from "../../infra/runtime/keyring.ts";
+import type { PostbackBody, PostbackFacts } from "../../processors/admit/payments/postback.ts";
+import type { RequestFacts } from "../../processors/admit/request-terms.ts";
 import { openFresh, remembering } from "../access/fresh.ts";
 import { seal, unseal } from "../access/sealed.ts";
 
 /** As the processor shows them to its merchant. */
 export interface ProcessorSettings {
   readonly secret: string;
+  /** Asks its API for what a notice only names. */
+  readonly access_token?: string;
+  /** By field of ours the key under which the shop writes it into metadata. */
+  readonly metadata?: Readonly<Record<string, string>>;
 }
 interface Of {
   readonly clientId: number;
@@ -95,3 +101,13 @@ export const openProcessors = (pool: Pool, keyring: Keyring): Processors => {
     dummy: randomBytes(32).toString("hex"),
   };
 };
+
+/** What admission of a notice needs beside the client: how the shop writes its metadata now. */
+export const withSettings = (client: RequestFacts, settings: ProcessorSettings | undefined): PostbackFacts =>
+  settings?.metadata === undefined ? client : { ...client, metadataKeys: settings.metadata };
+
+/** Of a notice that comes back out of the dead letters. */
+export const postbackFactsOf =
+  ({ settingsOf }: Pick<Processors, "settingsOf">) =>
+  async ({ processor }: Pick<PostbackBody, "processor">, client: RequestFacts): Promise<PostbackFacts> =>
+    withSettings(client, await settingsOf(client.clientId, processor.name));

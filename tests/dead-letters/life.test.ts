@@ -148,7 +148,7 @@ const world = (random: () => number) => {
       log.append(messages);
     },
     wire,
-    readmit: () => undefined,
+    readmit: async () => undefined,
     hides: async () => undefined,
     clock: () => now,
   };

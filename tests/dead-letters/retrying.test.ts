@@ -53,7 +53,7 @@ test("letters of a root are sent as long as one of them still has its bytes, whi
         pick: async () => new Map(holding.map((n) => [placeOf(due[n]!.kept), kept])),
         produce: async (messages) => void produced.push(...messages),
         wire,
-        readmit: () => undefined,
+        readmit: async () => undefined,
         hides: async () => undefined,
         clock: () => noon,
       },

@@ -50,6 +50,9 @@ export const openEdgeHost = async (
     facts: () => facts(),
     clientFacts: (id) => (id === clientId ? facts() : undefined),
     processors: { settingsOf: async () => undefined, dummy: "0" },
+    lookUp: async () => {
+      throw new Error("no processor is asked");
+    },
     sources: knownSources([]),
     keepPayload: async () => undefined,
     marks: marksInMemory(),

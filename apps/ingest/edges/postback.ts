@@ -4,16 +4,22 @@ import { createHash } from "node:crypto";
 import type { Request, Response } from "express";
 import { uuidOf } from "../../../domain/ids.ts";
 import { takePlace } from "../../../infra/http/limits.ts";
-import { orUnavailable, Problem } from "../../../infra/http/problem.ts";
+import { orUnavailable, Problem, unavailable } from "../../../infra/http/problem.ts";
 import { checkType, withBody } from "../../../infra/http/read-body.ts";
 import { senderOf } from "../../../infra/http/sender.ts";
 import { refusals } from "../../../infra/http/tokens.ts";
 import { hostEdge } from "../../../modules/edges/host-edge.ts";
 import { refusedLetter, type Why } from "../../../modules/edges/refused-events.ts";
-import { envelopeOf, type PostbackBody } from "../../../processors/admit/payments/postback.ts";
+import { type ProcessorSettings, withSettings } from "../../../modules/postbacks/processor-settings.ts";
+import {
+  envelopeOf,
+  lookedUp,
+  lookUpOf,
+  type PostbackBody,
+  type PostbackFacts,
+} from "../../../processors/admit/payments/postback.ts";
 import type { PaymentProcessor } from "../../../processors/admit/payments/processor.ts";
 import { processorNames, processorOf } from "../../../processors/admit/payments/processors.ts";
-import type { RequestFacts } from "../../../processors/admit/request-terms.ts";
 import { type Arrival, BadBody } from "../../../stream/flow.ts";
 import { edgesOf } from "../../../stream/topology.ts";
 import { pipeline } from "../../../topology.ts";
@@ -24,12 +30,14 @@ import { arrivalOf, askedClient } from "../postbacks/asked.ts";
 const MAX_BYTES = 256 * 1024;
 /** Of one address: processors send from a few. */
 const REQUESTS_A_MINUTE = 6_000;
+/** Until a person has saved it. */
+const NO_TOKEN_SEC = 600;
 
 const declared = edgesOf(pipeline).find(({ name }) => name === "postback")!;
 
 interface Sent {
   readonly processor: PaymentProcessor;
-  readonly facts: RequestFacts;
+  readonly facts: PostbackFacts;
   readonly raw: Buffer;
   readonly arrival: Arrival;
 }
@@ -61,8 +69,9 @@ export const open: OpenEdge = (parts) => {
       { address },
       async (raw) => {
         const sent = { processor, facts, raw, arrival: arrivalOf(request, receivedAt) };
-        if (!(await isSigned(parts, sent, request))) throw refused(address, notSigned(processor));
-        return take(sent, counted);
+        const settings = await settingsOf(parts, sent);
+        if (!isSigned(parts, sent, request, settings)) throw refused(address, notSigned(processor));
+        return take(await whole(parts, sent, settings), counted);
       },
       MAX_BYTES,
       "as it came",
@@ -83,17 +92,34 @@ const expectPlace = async ({ limit }: EdgeParts, address: string, response: Resp
   takePlace(verdict, REQUESTS_A_MINUTE, response, `an address may send ${REQUESTS_A_MINUTE} postbacks a minute`);
 };
 
-const isSigned = async ({ processors }: EdgeParts, sent: Sent, { query }: Request): Promise<boolean> => {
-  const { processor, facts, raw, arrival } = sent;
-  const settings = await processors
+const settingsOf = ({ processors }: EdgeParts, { processor, facts }: Sent): Promise<ProcessorSettings | undefined> =>
+  processors
     .settingsOf(facts.clientId, processor.name)
     .catch(orUnavailable("signatures cannot be checked now: send it again", 2));
+
+const isSigned = (
+  { processors }: EdgeParts,
+  { processor, raw, arrival }: Sent,
+  { query }: Request,
+  settings: ProcessorSettings | undefined,
+): boolean => {
   const valueIn = (name: string): string | undefined => {
     const value = query[name];
     return typeof value === "string" ? value : undefined;
   };
   const asked = { body: raw, header: arrival.header, query: valueIn, receivedAt: arrival.receivedAt };
   return processor.isSigned(asked, settings?.secret, processors.dummy);
+};
+
+/** With what the processor's API adds to it. Nothing is stored before: it is sent again on 503. */
+const whole = async (parts: EdgeParts, sent: Sent, settings: ProcessorSettings | undefined): Promise<Sent> => {
+  const facts = withSettings(sent.facts, settings);
+  const url = lookUpOf(sent.processor, sent.raw);
+  if (url === undefined) return { ...sent, facts };
+  if (settings?.access_token === undefined)
+    throw unavailable("the notice names its payment alone: save the access token of the account", NO_TOKEN_SEC);
+  const data = await parts.lookUp(url, settings.access_token);
+  return { ...sent, facts, raw: lookedUp(sent.raw, data) };
 };
 
 /** The same for every fault, and for a client that has no account there. */
@@ -120,8 +146,10 @@ const taking = (parts: EdgeParts) => {
     if (body.notice !== null && (await parts.marks.isMarked(seen))) return { status: "duplicate", event_id: null };
     let eventId: string | null = null;
     const taken = await edge.take(body, arrival, facts, (data) => {
-      eventId = data.sender_event_id;
+      eventId ??= data.sender_event_id;
     });
+    await Promise.all(taken.stored);
+    counted.accepted = taken.accepted;
     const [first] = taken.errors;
     if (first !== undefined) {
       counted.refused = taken.refused;
@@ -131,8 +159,6 @@ const taking = (parts: EdgeParts) => {
       const pointer = field === null ? "" : `/${field.replaceAll(".", "/")}`;
       throw new Problem("validation_failed", detail, { errors: [{ pointer, code, detail: message }] });
     }
-    await Promise.all(taken.stored);
-    counted.accepted = taken.accepted;
     const mark = await parts.marks.mark(seen);
     return { status: mark === "new" ? "accepted" : "duplicate", event_id: eventId };
   };

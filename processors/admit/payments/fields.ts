@@ -2,7 +2,8 @@
 // name.
 import { digitsOf } from "../../../domain/currencies.ts";
 import { EVENT_ID } from "../../../domain/ids.ts";
-import { toDecimal } from "../../../domain/money.ts";
+import { toDecimal, toMinor } from "../../../domain/money.ts";
+import type { UnixMs } from "../../../stream/flow.ts";
 import { refuse } from "../refuse.ts";
 import type { Json } from "./processor.ts";
 
@@ -13,12 +14,12 @@ const AMOUNT = /^\d{1,15}$/;
 export const isObject = (value: unknown): value is Json =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
-/** Of the object's own keys alone; undefined where the path ends before. */
+/** Of own keys, and numbers in lists, alone; undefined where the path ends before. */
 export const fieldOf = (from: Json, path: string): unknown => {
   let value: unknown = from;
   for (const key of path.split(".")) {
-    if (!isObject(value) || !Object.hasOwn(value, key)) return undefined;
-    value = value[key];
+    if (typeof value !== "object" || value === null || !Object.hasOwn(value, key)) return undefined;
+    value = (value as Json)[key];
   }
   return value;
 };
@@ -67,6 +68,24 @@ export const minorAt = (from: Json, path: string): bigint => {
   return typeof text === "string" && AMOUNT.test(text)
     ? BigInt(text)
     : refuse("bad_amount", path, "must be a whole number of minor units, 0 or more");
+};
+
+/** A decimal of `currency`, as a number or as text, 0 or more, in minor units. */
+export const decimalAt = (from: Json, path: string, currency: string): bigint => {
+  const value = fieldOf(from, path);
+  if (typeof value !== "number" && typeof value !== "string")
+    return refuse("bad_amount", path, "must be a decimal like 1234.50");
+  const amount = toMinor(value, currency);
+  if (amount.kind === "bad_amount") return refuse("bad_amount", path, amount.why);
+  if (amount.isRounded) return refuse("bad_amount", path, `has more decimals than ${currency} has`);
+  return amount.minor >= 0n ? amount.minor : refuse("bad_amount", path, "must be 0 or more");
+};
+
+const RFC_3339 = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(?:\.\d{1,9})?(?:Z|[+-]\d{2}:\d{2})$/;
+export const timeAt = (from: Json, path: string): UnixMs => {
+  const value = fieldOf(from, path);
+  const at = typeof value === "string" && RFC_3339.test(value) ? Date.parse(value) : Number.NaN;
+  return Number.isNaN(at) ? refuse("bad_field", path, "must be a time like 2026-01-31T12:00:00-06:00") : at;
 };
 
 /**

@@ -1,5 +1,5 @@
 // The edge of POST /postback/:processor: a payment that succeeded becomes a purchase, a refund and
-// a dispute become a refund, and everything else that a processor says is ignored.
+// a dispute become a refund each, and everything else that a processor says is ignored.
 import { isUtf8 } from "node:buffer";
 import type { EventReceived } from "../../../schemas/generated.ts";
 import { type Admission, type Arrival, BadBody, type Refusal } from "../../../stream/flow.ts";
@@ -7,18 +7,28 @@ import { admitEvent, type Terms } from "../event.ts";
 import { Refused, refuse } from "../refuse.ts";
 import { type RequestFacts, requestTerms } from "../request-terms.ts";
 import { type Texts, textsOf } from "../shape.ts";
-import { fieldOf, isObject } from "./fields.ts";
-import type { Money, Notice, PaymentProcessor, TakenBack } from "./processor.ts";
+import { isObject } from "./fields.ts";
+import type { Json, Money, PaymentProcessor, Succeeded, TakenBack } from "./processor.ts";
 import { processorOf } from "./processors.ts";
+
+type Found = Succeeded | TakenBack;
 
 export interface PostbackBody {
   readonly clientId: number;
   readonly processor: PaymentProcessor;
-  /** The notice, or why it cannot be read; none when it is ignored. */
-  readonly events: readonly (Notice | Refused)[];
+  /** What the notice says, or why it cannot be read; none when it is ignored. */
+  readonly events: readonly (Found | Refused)[];
   /** The processor's id of it; null: it cannot be read. */
   readonly notice: string | null;
   readonly texts: Texts;
+}
+/** What a shop writes into the metadata of its payments. */
+export const metadataFields: readonly string[] = [
+  ...["order_id", "svc_click_id", "did", "product_id", "quantity", "product_line"],
+];
+export interface PostbackFacts extends RequestFacts {
+  /** Under which keys the shop writes our fields of metadata, where they are not our own. */
+  readonly metadataKeys?: Readonly<Record<string, string>>;
 }
 
 const NEWLINE = 0x0a;
@@ -41,7 +51,7 @@ export const acceptsPostback = (envelope: unknown): PostbackBody => {
   return {
     clientId: Number(id),
     processor,
-    events: found instanceof Refused || found.kind !== "ignored" ? [found] : [],
+    events: found instanceof Refused ? [found] : found.found,
     notice: found instanceof Refused ? null : found.notice,
     texts: textsOf(text),
   };
@@ -53,14 +63,9 @@ const textOf = (bytes: Buffer): string => {
   return bytes.toString("utf8");
 };
 
-const noticeIn = (processor: PaymentProcessor, text: string): Notice | Refused => {
-  let body: unknown;
-  try {
-    body = JSON.parse(text);
-  } catch {
-    throw new BadBody("bad_json", "", "the body is not JSON");
-  }
-  if (!isObject(body)) throw new BadBody("bad_json", "", "the body is no object: send the notice as JSON");
+const noticeIn = (processor: PaymentProcessor, text: string) => {
+  const body = jsonIn(text);
+  if (body === undefined) throw new BadBody("bad_json", "", "the body is no JSON object: send the notice as JSON");
   try {
     return processor.read(body);
   } catch (problem) {
@@ -69,11 +74,30 @@ const noticeIn = (processor: PaymentProcessor, text: string): Notice | Refused =
   }
 };
 
-/** Pure: the same notice is the same event, however often it comes. */
+/** Undefined: it is not JSON, or no object. */
+const jsonIn = (text: string): Json | undefined => {
+  try {
+    const body: unknown = JSON.parse(text);
+    return isObject(body) ? body : undefined;
+  } catch {
+    return undefined;
+  }
+};
+
+/** Where the rest of a notice is asked for; undefined: nothing is missing, or it is no notice. */
+export const lookUpOf = (processor: PaymentProcessor, raw: Buffer): string | undefined => {
+  const body = processor.lookUp === undefined ? undefined : jsonIn(raw.toString("utf8"));
+  return body === undefined ? undefined : processor.lookUp!(body);
+};
+/** The notice, and in it what was asked for: what is admitted, and kept when it is refused. */
+export const lookedUp = (raw: Buffer, data: Json): Buffer =>
+  Buffer.from(JSON.stringify({ ...jsonIn(raw.toString("utf8")), data }));
+
+/** Pure: the same notice is the same events, however often it comes. */
 export function* admitPostback(
   { processor, events, texts }: PostbackBody,
   arrival: Arrival,
-  facts: RequestFacts,
+  facts: PostbackFacts,
 ): Generator<Admission<EventReceived>, void> {
   // Address and browser are the processor's: they say nothing of a visitor.
   const ownArrival = { ...arrival, address: null, header: () => undefined };
@@ -84,17 +108,25 @@ export function* admitPostback(
   };
   const terms = requestTerms(own, ownArrival, facts);
   for (const found of events)
-    yield found instanceof Refused ? refusedAs(found.refusal) : admitNotice(processor, found, terms);
+    yield found instanceof Refused ? refusedAs(found.refusal) : admitFound(processor, inOurKeys(found, facts), terms);
 }
 
 const refusedAs = (refusal: Refusal): Admission<EventReceived> => ({ kind: "refused", id: null, refusal });
 
-const admitNotice = (processor: PaymentProcessor, notice: Notice, terms: Terms): Admission<EventReceived> => {
-  if (notice.kind === "ignored") return refusedAs({ code: "ignored", field: null, message: "", retryable: false });
+/** With the keys by which it is read, for what is missing is named as the shop would write it. */
+type Keyed<Of> = Of & { readonly keys: Readonly<Record<string, string>> };
+const inOurKeys = <Of extends Money>(money: Of, { metadataKeys = {} }: PostbackFacts): Keyed<Of> => ({
+  ...money,
+  keys: metadataKeys,
+});
+const keyOf = ({ keys }: Keyed<Money>, name: string): string =>
+  Object.hasOwn(keys, name) ? (keys[name] as string) : name;
+
+const admitFound = (processor: PaymentProcessor, found: Keyed<Found>, terms: Terms): Admission<EventReceived> => {
   try {
-    const given = notice.kind === "succeeded" ? purchaseOf(processor, notice) : refundOf(processor, notice);
-    const admitted = admitEvent({ ...given, ts: notice.at, cid: terms.clientId }, terms);
-    return admitted.kind === "accepted" ? admitted : refusedAs(placedIn(notice, admitted.refusal));
+    const given = found.kind === "succeeded" ? purchaseOf(processor, found) : refundOf(processor, found);
+    const admitted = admitEvent({ ...given, ts: found.at, cid: terms.clientId }, terms);
+    return admitted.kind === "accepted" ? admitted : refusedAs(placedIn(found, admitted.refusal));
   } catch (problem) {
     if (problem instanceof Refused) return refusedAs(problem.refusal);
     throw problem;
@@ -102,38 +134,39 @@ const admitNotice = (processor: PaymentProcessor, notice: Notice, terms: Terms):
 };
 
 /** The place of the field as the shop wrote it. */
-const placedIn = ({ metadataAt }: Money, refusal: Refusal): Refusal => ({
+const placedIn = (money: Keyed<Money>, refusal: Refusal): Refusal => ({
   ...refusal,
-  field: refusal.field?.replace(/^props\./, `${metadataAt}.`) ?? null,
+  field: refusal.field?.replace(/^props\.(.*)$/, (_, name: string) => placeOf(money, name)) ?? null,
 });
+const placeOf = (money: Keyed<Money>, name: string): string => `${money.metadataAt}.${keyOf(money, name)}`;
 
 /** The payment names its event, so that a dispute finds it. */
 const saleOf = ({ name }: PaymentProcessor, { payment }: Money): string => `${name}:${payment}`;
 
 /** The device, where the shop wrote it; else the payment stands for it. */
-const deviceOf = (processor: PaymentProcessor, money: Money): unknown =>
-  present(money.metadata, "did") ?? saleOf(processor, money);
+const deviceOf = (processor: PaymentProcessor, money: Keyed<Money>): unknown =>
+  present(money, "did") ?? saleOf(processor, money);
 
-const purchaseOf = (processor: PaymentProcessor, money: Money) => {
-  const { metadata, metadataAt, amount, currency } = money;
-  if (present(metadata, "order_id") === undefined)
+const purchaseOf = (processor: PaymentProcessor, money: Keyed<Money>) => {
+  const { amount, currency } = money;
+  if (present(money, "order_id") === undefined)
     refuse(
       "missing_metadata",
-      `${metadataAt}.order_id`,
+      placeOf(money, "order_id"),
       "is missing: write the id of the order into the payment's metadata",
     );
   return {
     event_id: saleOf(processor, money),
     t: "purchase",
     did: deviceOf(processor, money),
-    svc_click_id: present(metadata, "svc_click_id"),
-    props: { ...goodsIn(metadata, metadataAt), revenue: amount, currency, payment_id: money.payment },
+    svc_click_id: present(money, "svc_click_id"),
+    props: { ...goodsIn(money), revenue: amount, currency, payment_id: money.payment },
   };
 };
 
-const refundOf = (processor: PaymentProcessor, money: Money & TakenBack) => {
-  const { metadata, metadataAt, amount, currency, reason, refund } = money;
-  const { order_id, product_id } = goodsIn(metadata, metadataAt);
+const refundOf = (processor: PaymentProcessor, money: Keyed<Money & TakenBack>) => {
+  const { amount, currency, reason, refund } = money;
+  const { order_id, product_id } = goodsIn(money);
   const of = order_id === undefined ? { refunded_event_id: saleOf(processor, money) } : { order_id, product_id };
   return {
     event_id: `${processor.name}:${refund}`,
@@ -144,19 +177,20 @@ const refundOf = (processor: PaymentProcessor, money: Money & TakenBack) => {
 };
 
 /** Values of metadata are texts, so a quantity is one too. */
-const goodsIn = (metadata: Money["metadata"], metadataAt: string) => {
-  const quantity = present(metadata, "quantity");
+const goodsIn = (money: Keyed<Money>) => {
+  const quantity = present(money, "quantity");
   if (quantity !== undefined && !/^[1-9]\d{0,6}$/.test(String(quantity)))
-    refuse("bad_quantity", `${metadataAt}.quantity`, "must be a whole number from 1 to 1000000");
+    refuse("bad_quantity", placeOf(money, "quantity"), "must be a whole number from 1 to 1000000");
   return {
-    order_id: present(metadata, "order_id"),
-    product_id: present(metadata, "product_id"),
-    product_line: present(metadata, "product_line"),
+    order_id: present(money, "order_id"),
+    product_id: present(money, "product_id"),
+    product_line: present(money, "product_line"),
     quantity: quantity === undefined ? undefined : Number(quantity),
   };
 };
 
-const present = (metadata: Money["metadata"], name: string): unknown => {
-  const value = fieldOf(metadata, name);
+const present = (money: Keyed<Money>, name: string): unknown => {
+  const key = keyOf(money, name);
+  const value = Object.hasOwn(money.metadata, key) ? money.metadata[key] : undefined;
   return value === null || value === "" ? undefined : value;
 };

@@ -16,6 +16,7 @@ export interface SignedRequest {
 
 /** What a payment was, or what of it was taken back. */
 export interface Money {
+  readonly at: UnixMs;
   /** The processor's id of the payment: a dispute names no order, and finds its sale by this. */
   readonly payment: string;
   /** Decimal text, e.g. "1234.50". */
@@ -35,11 +36,12 @@ export interface TakenBack extends Money {
   readonly refund: string;
   readonly reason: (typeof REFUND_REASONS)[number];
 }
-export interface Ignored {
-  readonly kind: "ignored";
+/** What one says, in the order in which it happened; nothing where it says nothing of money. */
+export interface Notice {
+  /** The processor's id of the notice: one that comes again has the same. */
+  readonly notice: string;
+  readonly found: readonly (Succeeded | TakenBack)[];
 }
-/** `notice` is the processor's id of the notice: one that comes again has the same. */
-export type Notice = (Succeeded | TakenBack | Ignored) & { readonly notice: string; readonly at: UnixMs };
 
 export interface PaymentProcessor {
   /** As in the path of its postbacks. */
@@ -51,6 +53,11 @@ export interface PaymentProcessor {
   readonly isSigned: (request: SignedRequest, secret: string | undefined, dummy: string) => boolean;
   /** Throws Refused with the place of what is missing or wrong. */
   readonly read: (body: Json) => Notice;
+  /**
+   * Where the processor's API says what the notice only names: asked with the access token of the
+   * account, its answer becomes `data` of the notice. Undefined: the notice says all of it.
+   */
+  readonly lookUp?: (body: Json) => string | undefined;
 }
 
 /** How far the clock of a signature may be off, in both directions. */

@@ -1,8 +1,10 @@
 // The payment processors whose notices are taken.
+import { adyen } from "./adyen.ts";
+import { mercadopago } from "./mercadopago.ts";
 import type { PaymentProcessor } from "./processor.ts";
 import { stripe } from "./stripe.ts";
 
-const all: readonly PaymentProcessor[] = [stripe];
+const all: readonly PaymentProcessor[] = [stripe, mercadopago, adyen];
 const byName: ReadonlyMap<string, PaymentProcessor> = new Map(all.map((one) => [one.name, one]));
 
 export const processorNames: readonly string[] = all.map(({ name }) => name);

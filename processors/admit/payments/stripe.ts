@@ -48,10 +48,11 @@ const read = (body: Json): Notice => {
   if (!Number.isSafeInteger(seconds)) refuse("bad_field", "created", "must be Unix time in seconds");
   const at = (seconds as number) * 1_000;
   const found = READERS[type]?.(objectAt(body, "data.object"), body);
-  return found === undefined || found === null ? { kind: "ignored", notice, at } : { ...found, notice, at };
+  return { notice, found: found === undefined || found === null ? [] : [{ ...found, at }] };
 };
 
-type Found = Succeeded | TakenBack;
+/** It happened when the notice was made. */
+type Found = Omit<Succeeded, "at"> | Omit<TakenBack, "at">;
 type Reader = (object: Json, body: Json) => Found | null;
 
 const paid = (amountAt: string, payment: string, body: Json): Found => ({

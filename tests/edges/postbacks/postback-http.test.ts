@@ -35,6 +35,7 @@ const post = async (secret: string) => {
 test("a notice is one event while its secret is saved, and is refused before and after", async () => {
   expect((await post(SECRET)).status).toBe(401);
   expect((await processors(["save", "stripe"], " \n")).stderr).toContain("stdin: give the signing secret");
+  expect((await processors(["save", "stripe"], "whsec_cut")).stderr).toContain("at least 16 characters");
   const saved = await processors(["save", "stripe"], `${SECRET}\n`);
   expect([saved.code, saved.stdout.trim()], saved.stderr).toEqual([0, `/postback/stripe?client_id=${client}`]);
   expect((await processors(["list", "--json"])).stdout).not.toContain(SECRET);

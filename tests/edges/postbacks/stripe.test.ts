@@ -3,6 +3,7 @@
 import { afterAll, describe, expect, test } from "vitest";
 import { inMemoryWire } from "../../../infra/avro/wire.ts";
 import { readmitted } from "../../../modules/edges/refused-events.ts";
+import { type ProcessorSettings, postbackFactsOf } from "../../../modules/postbacks/processor-settings.ts";
 import { acceptsPostback, admitPostback, envelopeOf } from "../../../processors/admit/payments/postback.ts";
 import { letterHeaders } from "../../../stream/dead-letters.ts";
 import { topics } from "../../../topics.ts";
@@ -20,7 +21,7 @@ import {
 } from "../../support/stripe-notices.ts";
 
 const secret = "whsec_jR8vN2mX5tL9qZ3kB7wY1cH4";
-const settings = new Map([["stripe", { secret }]]);
+const settings = new Map<string, ProcessorSettings>([["stripe", { secret }]]);
 const host = await openEdgeHost(undefined, {
   processors: { settingsOf: async (_, processor) => settings.get(processor), dummy: "nothing" },
 });
@@ -236,12 +237,20 @@ describe("an address", () => {
 
 describe("what is signed and cannot be taken", () => {
   const wire = inMemoryWire([topics.eventsRaw]);
-  const again = (letter: (typeof host.letters)[number], facts = token) =>
-    readmitted(
-      { keyring: edgeKeyring, wire, clock: Date.now, facts: (id) => (id === clientId ? facts() : undefined) },
+  const again = async (letter: (typeof host.letters)[number], metadata?: Readonly<Record<string, string>>) =>
+    (await readmitted(
+      {
+        keyring: edgeKeyring,
+        wire,
+        clock: Date.now,
+        facts: (id) => (id === clientId ? token() : undefined),
+        moreFacts: {
+          postback: postbackFactsOf({ settingsOf: async () => ({ secret, ...(metadata && { metadata }) }) }),
+        },
+      },
       letter as never,
       "00000000-0000-8000-8000-000000000001",
-    )!;
+    ))!;
 
   test.each<[string, StripeObject, string]>([
     ["an order", { metadata: {} }, "data.object.metadata.order_id is missing"],
@@ -281,9 +290,37 @@ describe("what is signed and cannot be taken", () => {
     const payload = stripeEvent("payment_intent.succeeded", paymentIntent({ id: "pi_late", metadata: {} }));
     await send(payload);
     // It is refused again, and stays a letter of the same root.
-    const [still] = again(host.letters.at(-1)!);
+    const [still] = await again(host.letters.at(-1)!);
     expect(still!.topic).toBe("s2s.dlq");
     expect(String(still!.headers![letterHeaders.code])).toBe("missing_metadata");
+  });
+
+  test("comes back as a purchase once the settings name the shop's own keys", async () => {
+    const metadata = { orderNumber: "own-1", sku: "lamp", quantity: "2" };
+    const payload = stripeEvent("payment_intent.succeeded", paymentIntent({ id: "pi_own", metadata }));
+    expect((await send(payload)).status).toBe(400);
+    const keys = { order_id: "orderNumber", product_id: "sku" };
+    const [record] = await again(host.letters.at(-1)!, keys);
+    const { data } = wire.decode(topics.eventsRaw, record!.value, { topic: "events.raw", partition: 0, offset: 0 });
+    expect(data).toMatchObject({
+      order_id: "own-1",
+      product_id: "lamp",
+      quantity: 2,
+      sender_event_id: "stripe:pi_own",
+    });
+    settings.set("stripe", { secret, metadata: keys });
+    expect(await send(payload)).toMatchObject({ status: 200, body: { status: "accepted" } });
+    expect(last()).toMatchObject({ order_id: "own-1", event_id: data.event_id });
+    const wrong = await send(
+      payload
+        .replace("own-1", "own-2")
+        .replace('"quantity":"2"', '"quantity":"x"')
+        .replace(/"evt_[^"]*"/, '"evt_other"'),
+    );
+    expect(wrong.body.errors[0].pointer).toBe("/data/object/metadata/quantity");
+    const without = stripeEvent("payment_intent.succeeded", paymentIntent({ metadata: { order_id: "not-read" } }));
+    expect((await send(without)).body.errors[0].pointer).toBe("/data/object/metadata/orderNumber");
+    settings.set("stripe", { secret });
   });
 
   test("bodies that are deep, large or no notice end no process, and leave nothing on Object", async () => {

@@ -75,8 +75,8 @@ describe("POST /postback/generic", () => {
     const [letter] = host.letters;
     const wire = inMemoryWire([topics.eventsRaw]);
     const corrected = { ...mapping, mapping: { ...mapping.mapping, value: "amount.gross" } };
-    const again = (of: typeof mapping, over: Partial<GivenSource> = {}) =>
-      readmitted(
+    const again = async (of: typeof mapping, over: Partial<GivenSource> = {}) =>
+      (await readmitted(
         {
           keyring: edgeKeyring,
           wire,
@@ -86,10 +86,10 @@ describe("POST /postback/generic", () => {
         },
         { value: letter!.value!, headers: letter!.headers! },
         "root",
-      )!;
-    expect(again(mapping)[0]!.topic).toBe("s2s.dlq");
-    expect(again(corrected, { state: "paused" })[0]!.headers![letterHeaders.code]).toBe("source_not_active");
-    const [record] = again(corrected);
+      ))!;
+    expect((await again(mapping))[0]!.topic).toBe("s2s.dlq");
+    expect((await again(corrected, { state: "paused" }))[0]!.headers![letterHeaders.code]).toBe("source_not_active");
+    const [record] = await again(corrected);
     const { data } = wire.decode(topics.eventsRaw, record!.value, { topic: "events.raw", partition: 0, offset: 0 });
     expect(data).toMatchObject({ t: "purchase", value_minor: 400n, dedup_key: "T-1" });
     const taken = await send(generic, payload);

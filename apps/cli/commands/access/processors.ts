@@ -10,10 +10,12 @@ import { UsageError } from "../../../../infra/runtime/refused.ts";
 import { type AuditEntry, writeAudit } from "../../../../modules/audit/audit.ts";
 import { actorOf } from "../../../../modules/operations/operations.ts";
 import {
+  type ProcessorSettings,
   removeProcessorWithin,
   savedProcessors,
   saveProcessorWithin,
 } from "../../../../modules/postbacks/processor-settings.ts";
+import { metadataFields } from "../../../../processors/admit/payments/postback.ts";
 import { processorNames, processorOf } from "../../../../processors/admit/payments/processors.ts";
 import { keyring } from "../../config.ts";
 import { minuteOf } from "../../moments.ts";
@@ -22,7 +24,13 @@ import { clientOf, withPool } from "../../pool.ts";
 interface Of {
   readonly client: string;
 }
+interface Saving extends Of {
+  readonly metadata?: readonly string[];
+}
+/** Every processor's own are longer: what is shorter was cut, or is none. */
+const SHORTEST_SECRET = 16;
 const LONGEST_SECRET = 1_000;
+const MAX_KEY = 100;
 
 const audited = (tx: pg.PoolClient, entry: AuditEntry): Promise<void> =>
   writeAudit(tx, { actor: actorOf(), role: "operator", request_id: `cli-${randomUUID()}`, ip: null }, entry);
@@ -32,24 +40,48 @@ const knownName = (name: string): string => {
   return name;
 };
 
-const secretIn = async (name: string): Promise<string> => {
-  const secret = process.stdin.isTTY ? "" : (await text(process.stdin)).trim();
-  if (secret === "" || secret.length > LONGEST_SECRET)
+/** A line each: the secret, and for a processor whose API is asked the access token. */
+const secretsIn = async (name: string): Promise<Pick<ProcessorSettings, "secret" | "access_token">> => {
+  const given = process.stdin.isTTY ? "" : await text(process.stdin);
+  const isAsked = processorOf(name)?.lookUp !== undefined;
+  const lines = given.split(/\r?\n/).flatMap((line) => line.trim() || []);
+  const [secret = "", access_token] = lines;
+  if (secret === "" || lines.length > (isAsked ? 2 : 1) || lines.some((line) => line.length > LONGEST_SECRET))
     throw new UsageError(
-      `stdin: give the signing secret that ${name} shows, e.g. printf %s "$SECRET" | tributary processors save ${name}`,
+      isAsked
+        ? `stdin: give the signing secret that ${name} shows, and in a second line the account's access token`
+        : `stdin: give the signing secret that ${name} shows: printf %s "$SECRET" | tributary processors save ${name}`,
     );
-  return secret;
+  if (lines.some((line) => line.length < SHORTEST_SECRET))
+    throw new UsageError(`stdin: each line has at least ${SHORTEST_SECRET} characters: copy it whole`);
+  if (isAsked && access_token === undefined)
+    tell("without an access token (a second line of stdin) notices that only name their payment are answered 503");
+  return access_token === undefined ? { secret } : { secret, access_token };
 };
 
-const save = (named: string, { client: slugOrId }: Of): Promise<void> =>
+/** Of `ours=theirs`. */
+const metadataKeysIn = (given: readonly string[]): Pick<ProcessorSettings, "metadata"> => {
+  const pairs = given.map((one): readonly [string, string] => {
+    const at = one.indexOf("=");
+    const [ours, theirs] = [one.slice(0, at), one.slice(at + 1)];
+    if (!metadataFields.includes(ours) || theirs === "" || theirs.length > MAX_KEY)
+      throw new UsageError(`--metadata ${one}: give one of ${metadataFields.join(", ")}, = and the key of the shop`);
+    return [ours, theirs];
+  });
+  return pairs.length === 0 ? {} : { metadata: Object.fromEntries(pairs) };
+};
+
+const save = (named: string, { client: slugOrId, metadata = [] }: Saving): Promise<void> =>
   withPool(async (pool) => {
     const processor = knownName(named);
-    const secret = await secretIn(processor);
+    const keys = metadataKeysIn(metadata);
+    const secrets = await secretsIn(processor);
     const { client_id: clientId } = await clientOf(pool, slugOrId);
     await transaction(pool, [clientId], async (tx) => {
-      await saveProcessorWithin(tx, { clientId, processor }, { secret }, keyring());
+      await saveProcessorWithin(tx, { clientId, processor }, { ...secrets, ...keys }, keyring());
       const entity = `client:${clientId}`;
-      await audited(tx, { action: "payment_processor.saved", client_id: clientId, entity, after: { processor } });
+      const after = { processor, has_access_token: secrets.access_token !== undefined, ...keys };
+      await audited(tx, { action: "payment_processor.saved", client_id: clientId, entity, after });
     });
     print(`/postback/${processor}?client_id=${clientId}`);
     tell("saved, in force in every process within a second; have its notices sent there, on the ingest host");
@@ -90,9 +122,11 @@ export const processorCommands = (program: Command): void => {
     .command("save <processor>")
     .description(`saves the signing secret that stdin brings (${processorNames.join(", ")}) and prints the path`)
     .requiredOption("--client <slug or id>", "whose account it is")
+    .option("--metadata <ours=theirs...>", "the shop's own keys, e.g. order_id=orderNumber")
     .addHelpText(
       "before",
-      'Examples:\n  $ printf %s "$STRIPE_WEBHOOK_SECRET" | tributary processors save stripe --client casa-verde\n',
+      'Examples:\n  $ printf %s "$STRIPE_WEBHOOK_SECRET" | tributary processors save stripe --client casa-verde\n' +
+        '  $ printf "%s\\n" "$SECRET" "$ACCESS_TOKEN" | tributary processors save mercadopago --client casa-verde\n',
     )
     .action(save);
   processors

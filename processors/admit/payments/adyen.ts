@@ -1,0 +1,93 @@
+// Adyen: each item of a standard webhook has its HMAC over eight of its own fields, under the key
+// of the webhook in hex; amounts in minor units.
+import { isSignatureOf } from "../../../domain/signature.ts";
+import { refuse } from "../refuse.ts";
+import { currencyAt, decimalOf, fieldOf, idAt, isObject, minorAt, optionalObject, textAt, timeAt } from "./fields.ts";
+import type { Json, Notice, PaymentProcessor, SignedRequest, Succeeded, TakenBack } from "./processor.ts";
+
+/** Where Adyen's minor units are not those of ISO 4217. */
+const DECIMALS = { CLP: 2, CVE: 0, IDR: 0, ISK: 2 };
+const KEY = /^[0-9a-f]{64}$/i;
+/** Adyen sends one; its format has a list. */
+const MOST_ITEMS = 50;
+
+/** Where each item stands; none for what is no notice. */
+const itemsIn = (body: unknown): readonly string[] => {
+  const listed = isObject(body) ? body.notificationItems : undefined;
+  const items = Array.isArray(listed) && listed.length <= MOST_ITEMS ? listed : [];
+  return items.map((_, n) => `notificationItems.${n}.NotificationRequestItem`);
+};
+
+const SIGNED = [
+  ...["pspReference", "originalReference", "merchantAccountCode", "merchantReference"],
+  ...["amount.value", "amount.currency", "eventCode", "success"],
+];
+const signedOf = (body: Json, item: string): Buffer =>
+  Buffer.from(SIGNED.map((name) => String(fieldOf(body, `${item}.${name}`) ?? "")).join(":"));
+
+/** The time is not among what is signed: one that comes again is the same event, whenever. */
+const isSigned = ({ body: raw }: SignedRequest, secret: string | undefined, dummy: string): boolean => {
+  const key = secret !== undefined && KEY.test(secret) ? Buffer.from(secret, "hex") : undefined;
+  const body = jsonIn(raw);
+  const items = itemsIn(body);
+  // Of what names nothing one is looked at too, so that it takes as long.
+  const good = (items.length > 0 ? items : ["none"]).filter((item) => {
+    const signature = fieldOf(body, `${item}.additionalData.hmacSignature`);
+    const hex = Buffer.from(typeof signature === "string" ? signature : "", "base64").toString("hex");
+    return isSignatureOf(signedOf(body, item), hex, key, dummy);
+  });
+  return items.length > 0 && good.length === items.length;
+};
+const jsonIn = (raw: Buffer): Json => {
+  try {
+    const body: unknown = JSON.parse(raw.toString("utf8"));
+    return isObject(body) ? body : {};
+  } catch {
+    return {};
+  }
+};
+
+const read = (body: Json): Notice => {
+  const items = itemsIn(body);
+  if (items.length === 0) refuse("missing_field", "notificationItems", `must be a list of 1 to ${MOST_ITEMS}`);
+  const nameOf = (item: string) =>
+    ["pspReference", "eventCode", "success"].map((name) => fieldOf(body, `${item}.${name}`)).join(":");
+  return { notice: items.map(nameOf).join(","), found: items.flatMap((item) => foundIn(body, item) ?? []) };
+};
+
+const foundIn = (body: Json, item: string): Succeeded | TakenBack | null => {
+  const event = textAt(body, `${item}.eventCode`);
+  // What was tried and failed has moved no money.
+  if (String(fieldOf(body, `${item}.success`)) !== "true") return null;
+  if (event === "AUTHORISATION") return { kind: "succeeded", ...moneyOf(body, item, "pspReference") };
+  if (event !== "REFUND" && event !== "CHARGEBACK") return null;
+  const refund = idAt(body, `${item}.pspReference`);
+  const money = moneyOf(body, item, "originalReference");
+  return event === "REFUND"
+    ? { kind: "refunded", refund, reason: "other", ...money }
+    : { kind: "disputed", refund, reason: "chargeback", ...money };
+};
+
+const moneyOf = (body: Json, item: string, named: "pspReference" | "originalReference") => {
+  const currency = currencyAt(body, `${item}.amount.currency`);
+  const amountAt = `${item}.amount.value`;
+  return {
+    at: timeAt(body, `${item}.eventDate`),
+    payment: idAt(body, `${item}.${named}`),
+    amount: decimalOf(minorAt(body, amountAt), currency, DECIMALS, amountAt),
+    currency,
+    metadata: metadataIn(body, item, named === "pspReference"),
+    metadataAt: `${item}.additionalData.metadata`,
+  };
+};
+
+/** Adyen sends metadata.<key>. The reference of a payment is its order; that of a refund is not. */
+const metadataIn = (body: Json, item: string, isPayment: boolean): Json => {
+  const given = Object.entries(optionalObject(body, `${item}.additionalData`))
+    .filter(([key]) => key.startsWith("metadata."))
+    .map(([key, value]) => [key.slice("metadata.".length), value]);
+  const own = isPayment ? [["order_id", fieldOf(body, `${item}.merchantReference`)]] : [];
+  return Object.fromEntries([...own, ...given]);
+};
+
+export const adyen: PaymentProcessor = { name: "adyen", isSigned, read };

@@ -1,0 +1,57 @@
+// Notices as Mercado Pago and Adyen send them, by the examples of their documents, and signed as
+// they sign.
+import { createHmac, randomUUID } from "node:crypto";
+
+export type Fields = Readonly<Record<string, unknown>>;
+
+let notices = 0;
+
+/** `data` beside its id: nothing, as Mercado Pago sends it, or all that its API says of it. */
+export const mercadopagoNotice = (id: string | number, data: Fields = {}, over: Fields = {}): string => {
+  notices += 1;
+  return JSON.stringify({
+    ...{ id: 112_233_445_566 + notices, live_mode: true, type: "payment", action: "payment.updated" },
+    ...{ date_created: new Date().toISOString(), user_id: 987_654_321, api_version: "v1", ...over },
+    data: { ...data, id: String(id) },
+  });
+};
+
+/** Of GET /v1/payments/:id. */
+export const mercadopagoPayment = (id: number, over: Fields = {}): Fields => ({
+  ...{ id, status: "approved", status_detail: "accredited", currency_id: "MXN", transaction_amount: 1_299.5 },
+  ...{ transaction_amount_refunded: 0, refunds: [], external_reference: "shop", live_mode: true },
+  ...{ date_approved: "2026-05-25T13:01:08.000-03:00", payment_type_id: "credit_card", metadata: {} },
+  ...over,
+});
+
+interface MercadopagoSigning {
+  readonly at?: number;
+  readonly requestId?: string;
+}
+export const mercadopagoHeaders = (
+  id: string,
+  secret: string,
+  { at = Date.now(), requestId = randomUUID() }: MercadopagoSigning = {},
+): Record<string, string> => {
+  const manifest = `id:${id};request-id:${requestId};ts:${at};`;
+  const v1 = createHmac("sha256", secret).update(manifest).digest("hex");
+  return { "x-signature": `ts=${at},v1=${v1}`, "x-request-id": requestId };
+};
+
+/** One item of Adyen's, signed with `key`, 64 hex digits. */
+export const adyenNotice = (eventCode: string, over: Fields, key: string, metadata: Fields = {}): string => {
+  const item: Record<string, any> = {
+    ...{ amount: { currency: "EUR", value: 1_130 }, eventCode, eventDate: "2026-05-25T18:47:08+02:00" },
+    ...{ merchantAccountCode: "CasaVerde", merchantReference: "order-1", pspReference: "7914073381342284" },
+    ...{ reason: "", success: "true", paymentMethod: "visa", ...over },
+  };
+  const { pspReference, originalReference = "", merchantAccountCode, merchantReference, amount, success } = item;
+  const signed = [
+    ...[pspReference, originalReference, merchantAccountCode, merchantReference],
+    ...[amount.value, amount.currency, eventCode, success],
+  ];
+  const hmacSignature = createHmac("sha256", Buffer.from(key, "hex")).update(signed.join(":")).digest("base64");
+  const named = Object.fromEntries(Object.entries(metadata).map(([name, value]) => [`metadata.${name}`, value]));
+  const NotificationRequestItem = { ...item, additionalData: { hmacSignature, ...named } };
+  return JSON.stringify({ live: "true", notificationItems: [{ NotificationRequestItem }] });
+};

@@ -21,6 +21,8 @@ export const letterHeaders = {
   letter: "tributary-letter",
   /** Of what no stage has read: which client it names. */
   client: "tributary-client",
+  /** Of what an edge refused: whose settings read it. */
+  sender: "tributary-sender",
 } as const;
 
 /** A message may quote what it could not read; the bytes themselves are in the value. */

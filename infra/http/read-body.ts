@@ -74,21 +74,27 @@ const openHold = (sender: Sender) => {
 };
 type Hold = ReturnType<typeof openHold>;
 
+const JSON_TYPE = "application/json";
+export const FORM_TYPE = "application/x-www-form-urlencoded";
+
 /**
- * Throws Problem 415 for what is not JSON in UTF-8, plain or, where that is among the encodings,
- * gzipped once; a body without a type is
- * taken as JSON. A PATCH may call it what it is, a merge-patch (RFC 7396).
+ * The type of the body, in small letters. Throws Problem 415 for what is not JSON, or another one of
+ * `types`, in UTF-8, plain or, where that is among the encodings, gzipped once; a body without a
+ * type is taken as JSON. A PATCH may call it what it is, a merge-patch (RFC 7396).
  */
-export const checkType = (request: IncomingMessage, encodings: readonly string[] = ["identity", "gzip"]): void => {
+export const checkType = (
+  request: IncomingMessage,
+  encodings: readonly string[] = ["identity", "gzip"],
+  types: readonly string[] = [JSON_TYPE],
+): string => {
   const { "content-type": type, "content-encoding": encoding = "identity" } = request.headers;
-  const [name, ...parameters] = (type ?? "application/json").toLowerCase().split(";");
+  const [given, ...parameters] = (type ?? JSON_TYPE).toLowerCase().split(";");
+  const name = given!.trim();
   const charset = parameters.map((parameter) => parameter.trim()).find((parameter) => parameter.startsWith("charset="));
-  const isJson =
-    name!.trim() === "application/json" ||
-    (request.method === "PATCH" && name!.trim() === "application/merge-patch+json");
-  if (!isJson || !(charset === undefined || /^charset="?utf-?8"?$/.test(charset)))
-    throw new Problem("unsupported_media_type", "send application/json in UTF-8", {
-      headers: { Accept: "application/json" },
+  const isTaken = types.includes(name) || (request.method === "PATCH" && name === "application/merge-patch+json");
+  if (!isTaken || !(charset === undefined || /^charset="?utf-?8"?$/.test(charset)))
+    throw new Problem("unsupported_media_type", `send ${types.join(" or ")} in UTF-8`, {
+      headers: { Accept: types.join(", ") },
     });
   if (!encodings.includes(encoding.toLowerCase()))
     throw new Problem(
@@ -96,6 +102,7 @@ export const checkType = (request: IncomingMessage, encodings: readonly string[]
       encodings.includes("gzip") ? "send the body plain, or gzipped once" : "send the body plain",
       { headers: { "Accept-Encoding": encodings.includes("gzip") ? "gzip" : "identity" } },
     );
+  return name;
 };
 
 /**

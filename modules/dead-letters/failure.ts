@@ -174,6 +174,7 @@ export const failureOf = async (wire: Wire, kept: Kept, at: Position, appendedAt
     kept: at,
     event_id: held === undefined ? null : eventIdOf(held),
     client_id: held === undefined ? clientNamed(kept) : clientOf(held.record.data),
+    sender: textOf(kept.headers, letterHeaders.sender) ?? null,
     first_failed_at: Number.isFinite(first) ? first : appendedAt,
     failed_at: appendedAt,
   };

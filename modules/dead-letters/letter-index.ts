@@ -22,7 +22,7 @@ const asKeeper = <T>(pool: Pool, work: (tx: PoolClient) => Promise<T>): Promise<
 export const letterColumns = `letter_id, kind, state, stage, code, message,
   json_build_object('topic', source_topic, 'partition', source_partition, 'offset', source_offset) as source,
   json_build_object('topic', kept_topic, 'partition', kept_partition, 'offset', kept_offset) as kept,
-  root::text, subject::text, event_id, client_id, attempts, first_failed_at, last_failed_at, next_attempt_at,
+  root::text, subject::text, event_id, client_id, sender, attempts, first_failed_at, last_failed_at, next_attempt_at,
   lease_until, sent_at,
   closed_at, closed_by, close_reason`;
 
@@ -32,19 +32,20 @@ const KNOWN = `
 const KNOWN_FAILURES = "select failure_id from dead_letter_failures where failure_id = any ($1::uuid[])";
 const SAVE = `
   insert into dead_letters (letter_id, kind, state, stage, code, message, source_topic, source_partition, source_offset,
-    kept_topic, kept_partition, kept_offset, root, subject, event_id, client_id, attempts, first_failed_at,
+    kept_topic, kept_partition, kept_offset, root, subject, event_id, client_id, sender, attempts, first_failed_at,
     last_failed_at, next_attempt_at,
     lease_until, sent_at, closed_at, closed_by, close_reason)
   select letter_id, kind, state, stage, code, message, source->>'topic', (source->>'partition')::int,
     (source->>'offset')::bigint,
-    kept->>'topic', (kept->>'partition')::int, (kept->>'offset')::bigint, root, subject, event_id, client_id, attempts,
+    kept->>'topic', (kept->>'partition')::int, (kept->>'offset')::bigint, root, subject, event_id, client_id, sender,
+    attempts,
     to_timestamp(first_failed_at / 1000.0), to_timestamp(last_failed_at / 1000.0),
     to_timestamp(next_attempt_at / 1000.0),
     to_timestamp(lease_until / 1000.0), to_timestamp(sent_at / 1000.0), to_timestamp(closed_at / 1000.0), closed_by,
     close_reason
   from jsonb_to_recordset($1::jsonb) as given (letter_id text, kind text, state text, stage text, code text,
     message text, source jsonb, kept jsonb,
-    root uuid, subject uuid, event_id text, client_id int, attempts int, first_failed_at float8, last_failed_at float8,
+    root uuid, subject uuid, event_id text, client_id int, sender text, attempts int, first_failed_at float8, last_failed_at float8,
     next_attempt_at float8,
     lease_until float8, sent_at float8, closed_at float8, closed_by text, close_reason text)
   on conflict (letter_id) do update set state = excluded.state, code = excluded.code, message = excluded.message,
@@ -243,4 +244,24 @@ export const wakeLetters = (pool: Pool, stages: Readonly<Record<ProbedStore, rea
       woken += rowCount ?? 0;
     }
     return woken;
+  });
+
+/** Processes read what was saved half a second later; what they refused by then is woken too. */
+const IN_FORCE_MS = 2_000;
+
+/**
+ * What was refused before its source or processor was saved, parked ones too, is tried at once: each
+ * letter once a saving, for one that fails again has failed after it. Answers how many were woken.
+ */
+export const wakeCorrected = (pool: Pool): Promise<number> =>
+  asKeeper(pool, async (tx) => {
+    const inForce = sql`${IN_FORCE_MS} * interval '1 millisecond'`;
+    const { rowCount } = await tx.query(sql`
+      update dead_letters set state = 'waiting', next_attempt_at = clock_timestamp()
+      from (select 'src_' || source_id as name, client_id as of, updated_at + ${inForce} as at from sources
+        union all select processor, client_id, updated_at + ${inForce} from payment_processors) as saved
+      where sender = saved.name and client_id = saved.of and last_failed_at < saved.at
+        and saved.at < clock_timestamp() and state in ('waiting', 'parked')
+        and (state = 'parked' or next_attempt_at > clock_timestamp())`);
+    return rowCount ?? 0;
   });

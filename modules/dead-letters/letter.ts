@@ -40,6 +40,8 @@ export interface Failure {
   readonly kept: Position;
   readonly event_id: string | null;
   readonly client_id: number | null;
+  /** Whose settings read it: src_7, or a payment processor; null: no one's. */
+  readonly sender: string | null;
   readonly first_failed_at: UnixMs;
   readonly failed_at: UnixMs;
 }
@@ -57,6 +59,7 @@ export interface Letter {
   readonly subject: string | null;
   readonly event_id: string | null;
   readonly client_id: number | null;
+  readonly sender: string | null;
   /** How often it was sent again and failed again. */
   readonly attempts: number;
   readonly first_failed_at: UnixMs;
@@ -123,6 +126,7 @@ const opened = (failure: Failure, random: number): Letter => ({
   subject: failure.subject,
   event_id: failure.event_id,
   client_id: failure.client_id,
+  sender: failure.sender,
   attempts: 0,
   first_failed_at: Math.min(failure.first_failed_at, failure.failed_at),
   last_failed_at: failure.failed_at,

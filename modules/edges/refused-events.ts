@@ -39,6 +39,7 @@ interface Kept {
 const HEADERS = ["user-agent", "sec-gpc", "dnt"] as const;
 /** Browsers send anything; a postback is signed, and kept whole with what its address said. */
 const mostBytes = (edge: string): number => (edge === "pixel" ? 65_536 : 266_240);
+const SENDER = /^(src_\d{1,10}|[a-z]{2,40}) \d{1,10}\n/;
 const place = (edge: string): string => `dead letter/${edge}`;
 
 /** The record that keeps it; a longer body is cut. Without personal data outside of the seal. */
@@ -71,10 +72,17 @@ export const refusedLetter = (
     value: Buffer.from(seal(JSON.stringify(kept), place(edge.name), keyring)),
     headers: {
       ...(clientId !== null && { [letterHeaders.client]: String(clientId) }),
+      ...senderIn(edge.name, body),
       ...(root !== undefined && { [letterHeaders.letter]: root }),
     },
   };
   return deadLetterOf(letter, arrival.receivedAt);
+};
+
+/** Whose mapping or settings a body is read by, as its envelope begins: src_7, or a processor. */
+const senderIn = (edge: string, body: Uint8Array): Readonly<Record<string, string>> => {
+  const head = edge === "pixel" ? null : SENDER.exec(Buffer.from(body).toString("latin1", 0, 64));
+  return head === null ? {} : { [letterHeaders.sender]: head[1]! };
 };
 
 export interface ReadmitPorts {

@@ -1,8 +1,8 @@
 // Whether external sources are pulled in time, and what the last pull of each has brought.
 import type { Pool } from "pg";
-import { transaction } from "../../infra/postgres/sql.ts";
+import { sql, transaction } from "../../infra/postgres/sql.ts";
 import type { UnixMs } from "../../stream/flow.ts";
-import type { PullCounts } from "./pulls.ts";
+import { PULLED, type PullCounts } from "./pulls.ts";
 
 export interface PullHealth {
   /** Of the source that was pulled the longest ago; null: no source is active, or one never was. */
@@ -16,13 +16,13 @@ export interface PullHealth {
   };
 }
 
-/** Over all active sources with settings of pulls. `pool` may take on tributary_edge. */
+/** Over all sources that are pulled. `pool` may take on tributary_edge. */
 export const pullHealth = (pool: Pool): Promise<PullHealth> =>
   transaction(
     pool,
     null,
     async (tx) => {
-      const { rows } = await tx.query<Row>(`
+      const { rows } = await tx.query<Row>(sql`
         select case when bool_or(last_pull_at is null) then null else min(last_pull_at) end as last_pull_at,
           coalesce(bool_or(coalesce(last_pull_at, updated_at) < clock_timestamp() - interval '1 hour'), false)
             as is_late,
@@ -33,7 +33,7 @@ export const pullHealth = (pool: Pool): Promise<PullHealth> =>
           min((last_pull_stats#>>'{window,from}')::timestamptz) as from_at,
           max((last_pull_stats#>>'{window,to}')::timestamptz) as to_at,
           max((last_pull_stats#>>'{window,look_back_days}')::int) as look_back_days
-        from sources where state = 'active' and pull is not null`);
+        from sources s where ${PULLED}`);
       const { last_pull_at, is_late, from_at, to_at, look_back_days, ...counts } = rows[0]!;
       const isoOf = (at: UnixMs): string => new Date(at).toISOString();
       const window =

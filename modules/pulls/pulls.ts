@@ -58,6 +58,10 @@ export const asKeeper = { role: "tributary_keeper" } as const;
 export const leaseMs = 10_000;
 export const LEASE = sql`clock_timestamp() + ${leaseMs} * interval '1 millisecond'`;
 
+/** Of sources `s`: those to be pulled. What a client that is archived had set is not undone. */
+export const PULLED = sql`s.state = 'active' and s.pull is not null and 'archived' is distinct from (
+  select status from clients c where c.client_id = s.client_id order by version desc limit 1)`;
+
 /**
  * A window for each source whose last one was asked for `everyMs` ago, from where that one ended
  * less the days that the source looks back; the first one from these days ago. Answers how many.
@@ -74,7 +78,7 @@ export const schedulePulls = (pool: Pool, everyMs: number): Promise<number> =>
             least(coalesce((s.pull_cursor->>'to')::timestamptz, clock_timestamp()), clock_timestamp())
               - greatest(days, 1.0 / 24)::float8 * interval '1 day' as from_at
           from sources s, lateral (select coalesce((s.pull->>'look_back_days')::int, 1) as days) as settings
-          where s.state = 'active' and s.pull is not null and not exists (select 1 from pulls p
+          where ${PULLED} and not exists (select 1 from pulls p
             where p.source_id = s.source_id and p.actor = ${SCHEDULE}
               and p.created_at > clock_timestamp() - ${everyMs} * interval '1 millisecond')) as due
         on conflict (source_id) where state in ('waiting', 'running') and actor = 'schedule' do nothing`);
@@ -111,7 +115,7 @@ export const requestPulls = (
               and p.actor <> ${SCHEDULE} and p.from_at <= ${since} and p.to_at >= ${until}) as is_covered,
             exists (select 1 from pulls p where p.source_id = s.source_id and p.state in ('waiting', 'running')
               and p.actor <> ${SCHEDULE} and p.from_at < ${until} and p.to_at > ${since}) as is_overlapping
-          from sources s where s.state = 'active' and s.pull is not null),
+          from sources s where ${PULLED}),
         begun as (
           insert into pulls (pull_id, client_id, source_id, actor, from_at, to_at, done_to)
           select 'pul_' || gen_random_uuid(), client_id, source_id, ${actor}, ${since}, ${until}, ${since}

@@ -15,6 +15,7 @@ import {
   markSent,
   openLetters,
   parkLetters,
+  wakeCorrected,
   wakeLetters,
 } from "../../modules/dead-letters/letter-index.ts";
 import {
@@ -24,6 +25,7 @@ import {
   listLetters,
   makeDue,
 } from "../../modules/dead-letters/letter-reads.ts";
+import { writeReference } from "../../modules/reference/writer.ts";
 import { type FreshDatabase, freshDatabase } from "../support/fresh-database.ts";
 import { inMemoryLetters } from "../support/in-memory-letters.ts";
 
@@ -57,6 +59,7 @@ const failure = (n: number, over: Partial<Failure> = {}): Failure => ({
   kept: { topic: "s2s.dlq", partition: 0, offset: n },
   event_id: `e${n}`,
   client_id: 7,
+  sender: null,
   first_failed_at: now - 5,
   failed_at: now,
   ...over,
@@ -243,6 +246,71 @@ test("a store that turned healthy wakes what it had refused before, once, and no
   expect((await claimLetters(pool, 10, Date.now() + 1_000, MINUTE)).map(({ letter_id }) => letter_id)).toEqual([
     letterIdOf(failure(1)),
   ]);
+});
+
+describe("what was refused of a sender", () => {
+  const saved = (table: string, ago: number, which = "true") =>
+    database.adminPool.query(`update ${table} set updated_at = now() - interval '${ago} seconds' where ${which}`);
+  const woken = async () => {
+    const before = await listed();
+    const count = await wakeCorrected(pool);
+    const after = await listed();
+    return { count, roots: after.filter((one) => !before.includes(one)) };
+  };
+  const listed = async () =>
+    (
+      await database.adminPool.query<{ n: string }>(
+        "select right(root::text, 2) as n from dead_letters where next_attempt_at <= clock_timestamp() order by 1",
+      )
+    ).rows.map(({ n }) => Number(n));
+
+  test("is tried at once when its source or processor was saved since, once a saving, parked or not", async () => {
+    const made = await writeReference(pool, "test", { clients: [{ client_id: -1, slug: "wake", name: "Shop" }] });
+    const client_id = made.idOf("clients", -1);
+    await database.adminPool.query(`
+      insert into sources (source_id, client_id, slug, name, kind, state, vault)
+        values (71, ${client_id}, 'one', 'One', 'generic', 'draft', 'v'), (72, ${client_id}, 'two', 'Two', 'generic', 'draft', 'v');
+      insert into payment_processors (client_id, processor, sealed) values (${client_id}, 'stripe', 'sealed')`);
+    const at = Date.now() - MINUTE;
+    const of = (n: number, sender: string | null, over: Partial<Failure> = {}) =>
+      failure(n, {
+        client_id,
+        sender,
+        subject: null,
+        failed_at: at,
+        stage: "external",
+        code: "missing_field",
+        ...over,
+      });
+    await index(
+      of(1, "src_71"),
+      of(2, "src_71", { code: "set_aside" }),
+      of(3, "src_72"),
+      of(4, "stripe", { stage: "postback" }),
+      of(5, "src_71", { client_id: client_id + 1 }),
+      of(6, null),
+      of(7, "src_71", { failed_at: Date.now() - 1_000 }),
+    );
+    await database.adminPool.query(
+      "update dead_letters set next_attempt_at = now() + interval '1 day' where state = 'waiting'",
+    );
+    for (const place of ["sources", "payment_processors"]) await saved(place, 3_600);
+    expect(await woken()).toEqual({ count: 0, roots: [] });
+    // Not yet in force in every process.
+    await saved("sources", 1, "source_id = 71");
+    expect((await woken()).count).toBe(0);
+    await saved("sources", 10, "source_id = 71");
+    expect(await woken()).toEqual({ count: 2, roots: [1, 2] });
+    expect((await woken()).count).toBe(0);
+    await saved("payment_processors", 10);
+    expect(await woken()).toEqual({ count: 1, roots: [4] });
+    // It fails again, and waits for its time.
+    const { rows } = await database.adminPool.query<{ n: number }>(
+      "update dead_letters set last_failed_at = clock_timestamp(), next_attempt_at = now() + interval '1 day' returning 1 as n",
+    );
+    expect(rows).toHaveLength(7);
+    expect((await woken()).count).toBe(0);
+  });
 });
 
 describe("tenants", () => {

@@ -4,7 +4,9 @@ import type pg from "pg";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { sql } from "../../infra/postgres/sql.ts";
 import { forgetPulls, ownedPull } from "../../modules/pulls/owned-pull.ts";
+import { pullHealth } from "../../modules/pulls/pull-health.ts";
 import { claimPull, knownRows, type Pull, requestPulls, schedulePulls } from "../../modules/pulls/pulls.ts";
+import { writeReference } from "../../modules/reference/writer.ts";
 import { type FreshDatabase, freshDatabase } from "../support/fresh-database.ts";
 
 let database: FreshDatabase;
@@ -42,6 +44,25 @@ describe("a window", () => {
     expect(await ask(2, 5)).toEqual({ sources: 1, started: 0, covered: 1, overlapping: 0 });
     expect(await ask(4, 6)).toEqual({ sources: 1, started: 1, covered: 0, overlapping: 1 });
     expect(await ask(6, 7)).toEqual({ sources: 1, started: 1, covered: 0, overlapping: 0 });
+  });
+
+  test("is not asked for while the client of its source is archived, and health does not miss it", async () => {
+    await emptied();
+    const made = await writeReference(pool, "test", { clients: [{ client_id: -1, slug: "gone", name: "Gone" }] });
+    const client_id = made.idOf("clients", -1);
+    const late = JSON.stringify({ rows: 1, new: 0, duplicate: 0, errors: 1 });
+    await database.adminPool.query(sql`
+      insert into sources (source_id, client_id, slug, name, kind, state, vault, pull, last_pull_at, last_pull_stats)
+      values (9, ${client_id}, 'gone', 'G', 'mmp', 'active', '', '{"driver": "mmp"}', '2026-01-01', ${late}::jsonb)`);
+    expect((await requestPulls(pool, asked)).sources).toBe(2);
+    expect(await pullHealth(pool)).toMatchObject({ isLate: true, stats: { errors: 1 } });
+    await writeReference(pool, "test", { clients: [{ client_id, status: "archived" }] });
+    await emptied();
+    expect((await requestPulls(pool, asked)).sources).toBe(1);
+    await schedulePulls(pool, 0);
+    expect((await kept()).map(({ source_id }) => source_id)).not.toContain(9);
+    expect(await pullHealth(pool)).toMatchObject({ isLate: false, stats: { errors: 0 } });
+    await database.adminPool.query("delete from sources where source_id = 9");
   });
 
   test("that twenty ask for at once is asked for once", async () => {

@@ -26,6 +26,7 @@ const failure = (over: Partial<Failure> = {}): Failure => ({
   kept: { topic: "s2s.dlq", partition: 0, offset: 9 },
   event_id: "e1",
   client_id: 7,
+  sender: null,
   first_failed_at: noon,
   failed_at: noon,
   ...over,

@@ -5,9 +5,11 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { randomFrom } from "../../infra/runtime/random.ts";
 import { apps } from "../../modules/installation/product.ts";
 import { type ArmedApp, armedApp } from "../support/armed-app.ts";
+import { command } from "../support/command.ts";
 import { expectLaws } from "../support/e2e-laws.ts";
 import { eventsOf, newSeed, openJournal, post, type SentEvent } from "../support/e2e-load.ts";
 import { type Product, startProduct, until } from "../support/e2e-product.ts";
+import { paymentIntent, stripeEvent, stripeHeader } from "../support/stripe-notices.ts";
 
 let product: Product;
 const keepers: ArmedApp[] = [];
@@ -206,4 +208,62 @@ test("garbage and refused rows are counted, and what is mended comes through onc
     `${held.events} events, ${held.orders} orders; ${records.length} records in the dead letters, ` +
       `${failures.size} failures, 6 letters`,
   );
+}, 180_000);
+
+test("a payload and a notice that were refused come back by themselves once their senders are corrected", async () => {
+  const { id } = product.client("aurora-music");
+  const secret = "whsec_of_a_shop_with_keys_of_its_own";
+  const run = async (input: string, ...args: readonly string[]): Promise<string> => {
+    const { code, stdout, stderr } = await command(product.stack.env, args, input);
+    expect(code, stderr).toBe(0);
+    return stdout;
+  };
+  const send = async (path: string, body: string, headers: Record<string, string> = {}): Promise<number> => {
+    const given = { "content-type": "application/json", ...headers };
+    return (await fetch(`${product.ingestUrl}${path}`, { method: "POST", body, headers: given })).status;
+  };
+  const refused = (name: string, post: () => Promise<number>) =>
+    until(`${name} is refused`, 30_000, async () => expect(await post()).toBe(400));
+
+  await keeper("");
+  const mapping = { event_name: "event", dedup_key: "id", order_id: "order", value: "total" };
+  const settings = { client_id: id, slug: "corrected", name: "A network", kind: "postback_network", state: "active" };
+  const made = await run(JSON.stringify({ ...settings, mapping }), "sources", "save", "-", "--yes");
+  const source = /src_\d+/.exec(made)![0];
+  const address = /\/postback\/\S+/.exec(await run("", "sources", "rotate", source))![0];
+  const payload = JSON.stringify({ event: "purchase", id: "1", order: "corrected-1", total: { amount: "499.00" } });
+  await refused("the payload", () => send(address, payload));
+  const connect = ["processors", "save", "stripe", "--client", String(id)];
+  const path = (await run(secret, ...connect)).trim();
+  const intent = paymentIntent({ id: "pi_corrected", metadata: { orderNumber: "corrected-2" } });
+  const notice = stripeEvent("payment_intent.succeeded", intent);
+  await refused("the notice", () => send(path, notice, { "stripe-signature": stripeHeader(notice, secret) }));
+  await until("both are letters", 60_000, async () =>
+    expect(
+      await product.rows("select sender, code from dead_letters where state = 'waiting' order by sender desc"),
+    ).toEqual([
+      { sender: "stripe", code: "missing_metadata" },
+      { sender: source, code: "bad_field" },
+    ]),
+  );
+  // Their own time is not what brings them back.
+  await product.rows("update dead_letters set next_attempt_at = now() + interval '1 day' where state = 'waiting'");
+
+  const corrected = { ...mapping, value: "total.amount" };
+  await run(JSON.stringify({ id: source, mapping: corrected }), "sources", "save", "-", "--yes");
+  await run(secret, ...connect, "--metadata", "order_id=orderNumber");
+  await until("both came through", 60_000, async () =>
+    expect(await product.rows("select distinct state from dead_letters where sender is not null")).toEqual([
+      { state: "reprocessed" },
+    ]),
+  );
+  await product.quiet(60_000);
+  expect(
+    await product.rows(
+      "select order_id, value_minor::int from product_sales where order_id like 'corrected-%' order by 1",
+    ),
+  ).toEqual([
+    { order_id: "corrected-1", value_minor: 49_900 },
+    { order_id: "corrected-2", value_minor: 129_900 },
+  ]);
 }, 180_000);

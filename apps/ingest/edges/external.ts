@@ -1,8 +1,8 @@
 // GET and POST /postback/external/:source?key=: a payload of a source that proves itself by the key
-// in its address. GET reads the query as the payload.
+// in its address. GET reads the query as the payload; a POST brings JSON, or a form.
 import type { Request } from "express";
 import { Problem, unavailable } from "../../../infra/http/problem.ts";
-import { checkType, withBody } from "../../../infra/http/read-body.ts";
+import { checkType, FORM_TYPE, withBody } from "../../../infra/http/read-body.ts";
 import { refusals } from "../../../infra/http/tokens.ts";
 import { isSignedPayload } from "../../../modules/sources/signed-payload.ts";
 import type { KnownSource, OpenSources } from "../../../modules/sources/source-picture.ts";
@@ -31,14 +31,16 @@ export const open: OpenEdge = (parts) => {
       throw new Problem("forbidden", "this address is not on the list of the source", { code: "address_not_allowed" });
     parts.path.expectRoom();
     const arrival = arrivalOf(request, receivedAt);
-    if (request.method !== "POST") return take({ source, client, raw: payloadIn(request), arrival }, response, began);
-    checkType(request);
+    if (request.method !== "POST")
+      return take({ source, client, raw: fieldsIn(request.url.split("?")[1] ?? ""), arrival }, response, began);
+    const isForm = checkType(request, ["identity", "gzip"], ["application/json", FORM_TYPE]) === FORM_TYPE;
     const sender = { token: `source ${source.source_id}`, address };
     const use = async (bytes: Buffer): Promise<void> => {
       const secret = source.secret();
       if (secret !== undefined && !isSignedPayload({ bytes, header: arrival.header, receivedAt }, secret))
         throw refused(address, new Problem("unauthorized", "the payload does not bear the signature of this source"));
-      await take({ source, client, raw: bytes, arrival }, response, began);
+      const raw = isForm ? fieldsIn(bytes.toString("utf8")) : bytes;
+      await take({ source, client, raw, arrival }, response, began);
     };
     return withBody(request, sender, use, MAX_BYTES);
   };
@@ -52,10 +54,9 @@ const keyedSource = (sources: OpenSources, { params, query }: Request): KnownSou
   return found?.slug === named || (found !== undefined && found.source_id === readSourceId(named)) ? found : undefined;
 };
 
-/** The first value of each name, but for the key, which no payload keeps. */
-const payloadIn = ({ url }: Request): Buffer => {
+/** Of a query or a form, as JSON: the first value of each name, but for the key, which is not kept. */
+const fieldsIn = (text: string): Buffer => {
   const names = new Map<string, string>();
-  for (const [name, value] of new URLSearchParams(url.split("?")[1] ?? ""))
-    if (name !== "key" && !names.has(name)) names.set(name, value);
+  for (const [name, value] of new URLSearchParams(text)) if (name !== "key" && !names.has(name)) names.set(name, value);
   return Buffer.from(JSON.stringify(Object.fromEntries(names)));
 };

@@ -21,6 +21,7 @@ import {
   openLetters,
   type ProbedStore,
   parkLetters,
+  wakeCorrected,
   wakeLetters,
 } from "../../../modules/dead-letters/letter-index.ts";
 import { type RetryPorts, sendDue } from "../../../modules/dead-letters/retrying.ts";
@@ -162,6 +163,7 @@ export const deadLetterRetries = (ports: LetterPorts): Resource<Schedule> => {
       pauseMs: 1_000,
       work: async (isClosing) => {
         await wakeLetters(pool, stages);
+        await wakeCorrected(pool);
         let done = 0;
         while (!isClosing()) {
           const sent = await sendDue(retrying, LETTERS_AT_ONCE);

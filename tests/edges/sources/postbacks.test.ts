@@ -188,6 +188,35 @@ describe("/postback/external/:source?key=", () => {
     expect((await send("/postback/external/network?key=trb_source_new", { ...payload, id: "T-2" })).status).toBe(200);
     expect(host.events).toHaveLength(2);
   });
+  test("POST takes a form too, as many networks send it; its signature is over its bytes", async () => {
+    const form = (body: string, more: Record<string, string> = {}) => ({
+      body,
+      headers: { "Content-Type": "application/x-www-form-urlencoded; charset=UTF-8", ...more },
+    });
+    const { host, kept, send } = await opened([keyed, { ...keyed, source_id: 11, slug: "sealed", key: "k2", secret }]);
+    const path = "/postback/external/network?key=trb_source_one";
+    const given = form("event=sale&id=F-1&amount=12.50&sub=ref+7&id=F-2&key=trb_source_one&__proto=1");
+    expect(await send(path, given.body, given)).toMatchObject({ status: 200, body: { status: "accepted" } });
+    expect(host.events[0]).toMatchObject({ dedup_key: "F-1", value_minor: 1_250n, partner_ref: "ref 7" });
+    expect(Buffer.from(kept[0]!.bytes).toString()).not.toContain("trb_source");
+    const forbidden = form("event=sale&id=F-3&__proto__=1");
+    expect((await send(path, forbidden.body, forbidden)).body.errors[0].code).toBe("bad_key");
+    const missing = form("event=sale&amount=1");
+    expect((await send(path, missing.body, missing)).body).toMatchObject({ field: "dedup_key", path: "id" });
+    const parts = { headers: { "Content-Type": "multipart/form-data" } };
+    expect((await send(path, "x", parts)).status).toBe(415);
+    // What the specification takes as JSON alone stays so.
+    expect((await send(`${generic}&source=network`, given.body, given)).status).toBe(415);
+
+    const text = "event=sale&id=F-4&amount=1";
+    const own = createHmac("sha256", Buffer.from(secret.slice(6), "base64"))
+      .update(text)
+      .digest("hex");
+    const signed = form(text, { "x-svc-signature": own });
+    expect((await send("/postback/external/sealed?key=k2", text, signed)).status).toBe(200);
+    const other = { ...signed, body: `${text}0` };
+    expect((await send("/postback/external/sealed?key=k2", other.body, other)).status).toBe(401);
+  });
   test("HEAD brings no event", async () => {
     const { host, send } = await opened([keyed]);
     const path = "/postback/external/network?key=trb_source_one&event=sale&id=1&amount=1";

@@ -17,18 +17,26 @@ const ofSource = z.strictObject({
 });
 const pull = pullSettings.nullable().describe("where and how its events are pulled; null: they are not");
 
+const counted = z.int().min(0);
+/** As the statistics were written. */
+const moment = z.iso.datetime({ offset: true });
+const pullStats = z.object({
+  ...{ rows: counted, new: counted, duplicate: counted, errors: counted },
+  window: z.object({ from: moment, to: moment, look_back_days: counted }),
+});
+
 const row = z.object({
   id: sourceId,
   client_id: id,
   ...sourceFields,
   state: sourceState,
-  pull: z.record(z.string(), z.unknown()).nullable(),
+  pull: z.object(pullSettings.shape).nullable(),
   has_secret: z.boolean(),
   has_pull_secret: z.boolean(),
   has_key: z.boolean(),
   key_rotated_at: time.nullable(),
   last_pull_at: time.nullable(),
-  last_pull_stats: z.record(z.string(), z.unknown()).nullable(),
+  last_pull_stats: pullStats.nullable().describe("of the last window; errors are refused rows and failed requests"),
   created_at: time,
   updated_at: time,
   version: z.int(),

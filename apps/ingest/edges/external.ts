@@ -30,17 +30,17 @@ export const open: OpenEdge = (parts) => {
     if (!source.allows(address))
       throw new Problem("forbidden", "this address is not on the list of the source", { code: "address_not_allowed" });
     parts.path.expectRoom();
-    const arrival = arrivalOf(request, receivedAt);
-    if (request.method !== "POST")
-      return take({ source, client, raw: fieldsIn(request.url.split("?")[1] ?? ""), arrival }, response, began);
+    const arrival = arrivalOf(address, (name) => request.get(name), receivedAt);
+    const answer = async (raw: Buffer) =>
+      void response.json(await take({ source, client, raw, arrival }, response, began));
+    if (request.method !== "POST") return answer(fieldsIn(request.url.split("?")[1] ?? ""));
     const isForm = checkType(request, ["identity", "gzip"], ["application/json", FORM_TYPE]) === FORM_TYPE;
     const sender = { token: `source ${source.source_id}`, address };
     const use = async (bytes: Buffer): Promise<void> => {
       const secret = source.secret();
       if (secret !== undefined && !isSignedPayload({ bytes, header: arrival.header, receivedAt }, secret))
         throw refused(address, new Problem("unauthorized", "the payload does not bear the signature of this source"));
-      const raw = isForm ? fieldsIn(bytes.toString("utf8")) : bytes;
-      await take({ source, client, raw, arrival }, response, began);
+      await answer(isForm ? fieldsIn(bytes.toString("utf8")) : bytes);
     };
     return withBody(request, sender, use, MAX_BYTES);
   };

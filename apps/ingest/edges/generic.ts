@@ -1,41 +1,45 @@
 // POST /postback/generic: a payload of a source of the client, mapped to an event.
-import type { Request } from "express";
+import { headersOf, send } from "../../../infra/http/direct/direct-host.ts";
 import { Problem, unavailable } from "../../../infra/http/problem.ts";
 import { checkType, withBody } from "../../../infra/http/read-body.ts";
 import { refusals } from "../../../infra/http/tokens.ts";
 import { isSignedPayload } from "../../../modules/sources/signed-payload.ts";
 import type { KnownSource, OpenSources } from "../../../modules/sources/source-picture.ts";
-import type { OpenEdge } from "../edges.ts";
+import type { OpenDirect } from "../edges.ts";
 import { arrivalOf, askedClient } from "../postbacks/asked.ts";
 import { MAX_BYTES, openPayloadTaking } from "../postbacks/payload.ts";
 
-export const open: OpenEdge = (parts) => {
+export const openDirect: OpenDirect = (parts) => {
   const take = openPayloadTaking(parts, "generic");
   const refused = refusals();
-  return async (request, response) => {
+  return async (visit) => {
+    const { request, response, address } = visit;
     const began = performance.now();
     const receivedAt = Date.now();
-    const address = request.ip ?? "";
-    const client = askedClient(parts.clientFacts, request, receivedAt);
-    const source = askedSource(parts.sources, request, client.clientId);
+    const asked = new URLSearchParams(visit.query);
+    const client = askedClient(parts.clientFacts, onceIn(asked, "client_id"), receivedAt);
+    const source = askedSource(parts.sources, onceIn(asked, "source"), client.clientId);
     if (!source.allows(address))
       throw new Problem("forbidden", "this address is not on the list of the source", { code: "address_not_allowed" });
     checkType(request);
     parts.path.expectRoom();
-    const arrival = arrivalOf(request, receivedAt);
+    const arrival = arrivalOf(address, headersOf(visit), receivedAt);
     const sender = { token: `source ${source.source_id}`, address };
-    await withBody(
-      request,
-      sender,
-      async (bytes) => {
-        const secret = source.secret();
-        const signed = { bytes, header: arrival.header, receivedAt };
-        if (secret !== undefined && !isSignedPayload(signed, secret)) throw refused(address, notSigned());
-        await take({ source, client, raw: bytes, arrival }, response, began);
-      },
-      MAX_BYTES,
-    );
+    const use = (raw: Buffer) => {
+      const secret = source.secret();
+      const signed = { bytes: raw, header: arrival.header, receivedAt };
+      if (secret !== undefined && !isSignedPayload(signed, secret)) throw refused(address, notSigned());
+      return take({ source, client, raw, arrival }, response, began);
+    };
+    const answer = await withBody(request, sender, async (raw) => use(raw), MAX_BYTES);
+    send(visit, 200, { "Content-Type": "application/json; charset=utf-8" }, JSON.stringify(answer));
   };
+};
+
+/** Undefined: it is not there; a list of them is no value of it. */
+const onceIn = (asked: URLSearchParams, name: string): unknown => {
+  const given = asked.getAll(name);
+  return given.length > 1 ? given : given[0];
 };
 
 const notSigned = (): Problem =>
@@ -46,10 +50,9 @@ const notSigned = (): Problem =>
   );
 
 /** Throws Problem 404 for a source that is not active, 400 where several are and none is named. */
-const askedSource = (sources: OpenSources, { query }: Request, clientId: number): KnownSource => {
+const askedSource = (sources: OpenSources, slug: unknown, clientId: number): KnownSource => {
   if (!sources.isKnown()) throw unavailable("the sources are not known here yet", 1);
   const active = sources.activeOf(clientId).filter(({ kind }) => kind === "generic");
-  const { source: slug } = query;
   if (slug !== undefined) {
     const named = sources.activeOf(clientId).find((one) => one.slug === slug);
     if (named === undefined) throw new Problem("not_found", "source names no active source of the client");

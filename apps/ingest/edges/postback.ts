@@ -60,7 +60,7 @@ export const open: OpenEdge = (parts) => {
     const address = request.ip ?? "";
     const processor = processorIn(request);
     const receivedAt = Date.now();
-    const facts = askedClient(parts.clientFacts, request, receivedAt);
+    const facts = askedClient(parts.clientFacts, request.query.client_id, receivedAt);
     await expectPlace(parts, address, response);
     checkType(request, ["identity"]);
     parts.path.expectRoom();
@@ -68,7 +68,7 @@ export const open: OpenEdge = (parts) => {
       request,
       { address },
       async (raw) => {
-        const sent = { processor, facts, raw, arrival: arrivalOf(request, receivedAt) };
+        const sent = { processor, facts, raw, arrival: arrivalOf(address, (name) => request.get(name), receivedAt) };
         const settings = await settingsOf(parts, sent);
         if (!isSigned(parts, sent, request, settings)) throw refused(address, notSigned(processor));
         return take(await whole(parts, sent, settings), counted);

@@ -1,14 +1,15 @@
 // What the request of a postback says beside its body: the client that its address names, and how
 // it came.
-import type { Request } from "express";
 import { Problem } from "../../../infra/http/problem.ts";
 import type { AskClientFacts } from "../../../modules/edges/facts.ts";
 import type { RequestFacts } from "../../../processors/admit/request-terms.ts";
 import type { Arrival, UnixMs } from "../../../stream/flow.ts";
 
-/** Throws Problem 400 and 404, and Unavailable while the clients are not known. */
-export const askedClient = (ask: AskClientFacts, { query }: Request, now: UnixMs): RequestFacts => {
-  const given = query.client_id;
+/**
+ * `given` is what the address says of client_id: a text, where it does so once. Throws Problem 400
+ * and 404, and Unavailable while the clients are not known.
+ */
+export const askedClient = (ask: AskClientFacts, given: unknown, now: UnixMs): RequestFacts => {
   const id = typeof given === "string" && /^[1-9]\d{0,9}$/.test(given) ? Number(given) : 0;
   if (id === 0 || id >= 2 ** 31) {
     const detail = "must be given once: the id of the client whose account this is";
@@ -21,9 +22,9 @@ export const askedClient = (ask: AskClientFacts, { query }: Request, now: UnixMs
   return facts;
 };
 
-export const arrivalOf = (request: Request, receivedAt: number): Arrival => ({
+export const arrivalOf = (address: string, header: Arrival["header"], receivedAt: UnixMs): Arrival => ({
   receivedAt,
-  sender: request.ip ?? "",
-  address: request.ip ?? null,
-  header: (name) => request.get(name),
+  sender: address,
+  address: address === "" ? null : address,
+  header,
 });

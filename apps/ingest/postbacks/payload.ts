@@ -1,7 +1,7 @@
 // What becomes of one payload of a source: taken, answered as a duplicate, or refused with a dead
 // letter that a corrected mapping takes. Answered once it is stored.
 import { createHash } from "node:crypto";
-import type { Response } from "express";
+import type { ServerResponse } from "node:http";
 import { uuidOf } from "../../../domain/ids.ts";
 import { mapPayload } from "../../../domain/sources/map-payload.ts";
 import { sourceName } from "../../../domain/sources/source.ts";
@@ -45,7 +45,7 @@ export const MAX_BYTES = 256 * 1024;
 /** Of one address: what is wrong all the time is a mapping, and a few of its payloads say so. */
 const LETTERS_A_SECOND = 50;
 
-/** Throws Problem 400 with what was found where, once its dead letter is stored. */
+/** The answer, once all is stored. Throws Problem 400 with what was found where, once its letter is. */
 export const openPayloadTaking = (parts: EdgeParts, name: "generic" | "external") => {
   const edge = hostEdge(pipeline, name, parts);
   const declared = edgesOf(pipeline).find((one) => one.name === name)!;
@@ -109,13 +109,13 @@ export const openPayloadTaking = (parts: EdgeParts, name: "generic" | "external"
     return { status: marked === "new" ? "accepted" : "duplicate", event_id: eventId };
   };
 
-  return async (sent: SentPayload, response: Response, began: number): Promise<void> => {
+  return (sent: SentPayload, response: ServerResponse, began: number): Promise<Answer> => {
     const counted: Counted = { accepted: 0, refused: new Map() };
     response.once("close", () => {
       const seconds = (performance.now() - began) / 1_000;
       parts.count({ edge: name, status: response.statusCode, seconds, ...counted });
     });
-    response.json(await take(sent, counted));
+    return take(sent, counted);
   };
 };
 

@@ -36,8 +36,11 @@ const SECRET = [
 const paths = SECRET.flatMap((name) => [name, name.startsWith("[") ? `*${name}` : `*.${name}`]);
 
 const CENSORED = "[redacted]";
-/** Opaque tokens and signed user tokens, of which no process keeps a list. */
-const TOKENS = String.raw`trb_[a-z]+_[\w-]{43}|eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]{8,}`;
+/**
+ * Opaque tokens, signed user tokens, and keys in addresses of sources, of which no process keeps a
+ * list.
+ */
+const TOKENS = String.raw`trb_[a-z]+_[\w-]{43}|eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]{8,}|(?<=[?&]key=)[\w%.~-]+`;
 /** A shorter one may be an ordinary word. */
 const MIN_LENGTH = 6;
 

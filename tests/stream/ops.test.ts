@@ -126,6 +126,11 @@ test("a log line has one name, its fields, and neither secrets nor personal data
     email: "a@b.mx",
     headers: { authorization: "Bearer x", "x-svc-signature": "ab" },
   });
+  log.warn("asked", { url: "/postback/external/src_1?a=1&key=aB3-_x%2D9&id=7", from: "https://x.example/?key=zZ9" });
+  expect(JSON.parse(lines[1]!)).toMatchObject({
+    url: "/postback/external/src_1?a=1&key=[redacted]&id=7",
+    from: "https://x.example/?key=[redacted]",
+  });
   const line = JSON.parse(lines[0]!);
   expect(line).toMatchObject({ level: "error", event: "stage.stopped", app: "worker", stage: "enrich", partition: 3 });
   expect(line.error.message).toContain("boom");

@@ -78,8 +78,8 @@ const JSON_TYPE = "application/json";
 export const FORM_TYPE = "application/x-www-form-urlencoded";
 
 /**
- * The type of the body, in small letters. Throws Problem 415 for what is not JSON, or another one of
- * `types`, in UTF-8, plain or, where that is among the encodings, gzipped once; a body without a
+ * The type of the body, in small letters. Throws Problem 415 for what is none of `types` in UTF-8,
+ * plain or, where that is among the encodings, gzipped once; a body without a
  * type is taken as JSON. A PATCH may call it what it is, a merge-patch (RFC 7396).
  */
 export const checkType = (

@@ -45,8 +45,8 @@ const SAVE = `
     close_reason
   from jsonb_to_recordset($1::jsonb) as given (letter_id text, kind text, state text, stage text, code text,
     message text, source jsonb, kept jsonb,
-    root uuid, subject uuid, event_id text, client_id int, sender text, attempts int, first_failed_at float8, last_failed_at float8,
-    next_attempt_at float8,
+    root uuid, subject uuid, event_id text, client_id int, sender text, attempts int,
+    first_failed_at float8, last_failed_at float8, next_attempt_at float8,
     lease_until float8, sent_at float8, closed_at float8, closed_by text, close_reason text)
   on conflict (letter_id) do update set state = excluded.state, code = excluded.code, message = excluded.message,
     attempts = excluded.attempts,
@@ -250,7 +250,7 @@ export const wakeLetters = (pool: Pool, stages: Readonly<Record<ProbedStore, rea
 const IN_FORCE_MS = 2_000;
 
 /**
- * What was refused before its source or processor was saved, parked ones too, is tried at once: each
+ * What was refused before its source or processor was saved is tried at once, parked ones too: each
  * letter once a saving, for one that fails again has failed after it. Answers how many were woken.
  */
 export const wakeCorrected = (pool: Pool): Promise<number> =>

@@ -269,7 +269,7 @@ describe("what was refused of a sender", () => {
     const client_id = made.idOf("clients", -1);
     await database.adminPool.query(`
       insert into sources (source_id, client_id, slug, name, kind, state, vault)
-        values (71, ${client_id}, 'one', 'One', 'generic', 'draft', 'v'), (72, ${client_id}, 'two', 'Two', 'generic', 'draft', 'v');
+        select n, ${client_id}, 's' || n, 'S', 'generic', 'draft', 'v' from (values (71), (72)) as given (n);
       insert into payment_processors (client_id, processor, sealed) values (${client_id}, 'stripe', 'sealed')`);
     const at = Date.now() - MINUTE;
     const of = (n: number, sender: string | null, over: Partial<Failure> = {}) =>
@@ -306,7 +306,7 @@ describe("what was refused of a sender", () => {
     expect(await woken()).toEqual({ count: 1, roots: [4] });
     // It fails again, and waits for its time.
     const { rows } = await database.adminPool.query<{ n: number }>(
-      "update dead_letters set last_failed_at = clock_timestamp(), next_attempt_at = now() + interval '1 day' returning 1 as n",
+      "update dead_letters set last_failed_at = now(), next_attempt_at = now() + interval '1 day' returning 1 as n",
     );
     expect(rows).toHaveLength(7);
     expect((await woken()).count).toBe(0);

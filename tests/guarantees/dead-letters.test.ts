@@ -216,7 +216,7 @@ test("a payload and a notice that were refused come back by themselves once thei
   const run = async (input: string, ...args: readonly string[]): Promise<string> => {
     const { code, stdout, stderr } = await command(product.stack.env, args, input);
     expect(code, stderr).toBe(0);
-    return stdout;
+    return stdout + stderr;
   };
   const send = async (path: string, body: string, headers: Record<string, string> = {}): Promise<number> => {
     const given = { "content-type": "application/json", ...headers };
@@ -234,7 +234,7 @@ test("a payload and a notice that were refused come back by themselves once thei
   const payload = JSON.stringify({ event: "purchase", id: "1", order: "corrected-1", total: { amount: "499.00" } });
   await refused("the payload", () => send(address, payload));
   const connect = ["processors", "save", "stripe", "--client", String(id)];
-  const path = (await run(secret, ...connect)).trim();
+  const path = (await run(secret, ...connect)).split("\n")[0]!;
   const intent = paymentIntent({ id: "pi_corrected", metadata: { orderNumber: "corrected-2" } });
   const notice = stripeEvent("payment_intent.succeeded", intent);
   await refused("the notice", () => send(path, notice, { "stripe-signature": stripeHeader(notice, secret) }));

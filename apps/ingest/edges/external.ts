@@ -54,7 +54,7 @@ const keyedSource = (sources: OpenSources, { params, query }: Request): KnownSou
   return found?.slug === named || (found !== undefined && found.source_id === readSourceId(named)) ? found : undefined;
 };
 
-/** Of a query or a form, as JSON: the first value of each name, but for the key, which is not kept. */
+/** Of a query or a form, as JSON: the first value of each name, without the key. */
 const fieldsIn = (text: string): Buffer => {
   const names = new Map<string, string>();
   for (const [name, value] of new URLSearchParams(text)) if (name !== "key" && !names.has(name)) names.set(name, value);

@@ -45,7 +45,7 @@ export const MAX_BYTES = 256 * 1024;
 /** Of one address: what is wrong all the time is a mapping, and a few of its payloads say so. */
 const LETTERS_A_SECOND = 50;
 
-/** The answer, once all is stored. Throws Problem 400 with what was found where, once its letter is. */
+/** Answers once all is stored. Throws Problem 400 with what was found where, once its letter is. */
 export const openPayloadTaking = (parts: EdgeParts, name: "generic" | "external") => {
   const edge = hostEdge(pipeline, name, parts);
   const declared = edgesOf(pipeline).find((one) => one.name === name)!;

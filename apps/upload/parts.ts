@@ -3,6 +3,7 @@
 import { createHash } from "node:crypto";
 import type { Request, RequestHandler } from "express";
 import type { Pool } from "pg";
+import { mayLast } from "../../infra/http/listen.ts";
 import { Aborted, orUnavailable, Problem, unavailable } from "../../infra/http/problem.ts";
 import { bearerOf, refusals } from "../../infra/http/tokens.ts";
 import type { Objects } from "../../infra/objects/objects.ts";
@@ -104,6 +105,7 @@ const wrongLength = (part: number, length: number): Problem =>
 
 /** Throws Problem 400 for more or other bytes, Aborted when the sender goes away. */
 const readPart = async (request: Request, { part, sha256, length }: Announced): Promise<Buffer> => {
+  mayLast(request);
   request.setTimeout(SILENCE_MS, () => request.destroy());
   const late = setTimeout(() => request.destroy(), WHOLE_MS);
   const bytes = Buffer.allocUnsafe(length);

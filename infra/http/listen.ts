@@ -20,6 +20,8 @@ export interface Listening {
 
 // 25 MiB within a minute is 3.5 Mbit/s; a sender of one byte a second is let go.
 const REQUEST_MS = 60_000;
+/** Of a request that may last: 5 GiB within an hour is 12 Mbit/s. */
+const LONGEST_MS = 3_600_000;
 const HEADERS_MS = 10_000;
 // Longer than the 60 s of the usual load balancers, so that they, not we, end an idle connection.
 const KEEP_ALIVE_MS = 65_000;
@@ -42,9 +44,13 @@ const ENDED_AT_ONCE = 100;
 /** How often connections without a request are cut while the port closes. */
 const CUT_MS = 200;
 
+const lasting = new WeakSet<IncomingMessage>();
+/** Gives a request an hour to come whole instead of a minute. What reads it bounds its silence. */
+export const mayLast = (request: IncomingMessage): void => void lasting.add(request);
+
 export const listen = async (answer: RequestListener, settings: ListenSettings): Promise<Listening> => {
   const limits = {
-    requestTimeout: REQUEST_MS,
+    requestTimeout: LONGEST_MS,
     headersTimeout: HEADERS_MS,
     keepAliveTimeout: KEEP_ALIVE_MS,
     maxHeaderSize: MAX_HEADER_BYTES,
@@ -67,6 +73,9 @@ export const listen = async (answer: RequestListener, settings: ListenSettings):
   server.maxConnections = MAX_CONNECTIONS;
   server.on("connection", shares());
   const connections = openConnections(server);
+  const looking = setInterval(() => {
+    for (const socket of connections.late()) refuse(socket);
+  }, LOOK_MS).unref();
   server.on("clientError", (_error, socket) => refuse(socket as Socket));
   // A sender may end its side once it has sent everything; it is answered all the same.
   (server as typeof server & { httpAllowHalfOpen: boolean }).httpAllowHalfOpen = true;
@@ -83,6 +92,7 @@ export const listen = async (answer: RequestListener, settings: ListenSettings):
         const cutting = setInterval(connections.cutIdle, CUT_MS);
         server.close(() => {
           clearInterval(cutting);
+          clearInterval(looking);
           resolve();
         });
         server.closeIdleConnections();
@@ -94,6 +104,9 @@ interface Connection {
   readonly socket: Socket;
   requests: number;
   since: number;
+  /** The only one whose body may still be coming, and since when. */
+  newest: IncomingMessage | undefined;
+  newestSince: number;
 }
 
 /**
@@ -108,16 +121,26 @@ const openConnections = (server: Server) => {
   const known = new WeakMap<Socket, Connection>();
   server.on("connection", (socket: Socket) => {
     const peer = peerOf(socket);
-    open.set(peer, { socket, requests: 0, since: performance.now() });
+    open.set(peer, { socket, requests: 0, since: performance.now(), newest: undefined, newestSince: 0 });
     socket.once("close", () => open.delete(peer));
   });
   return {
-    began: ({ socket }: IncomingMessage): Connection | undefined => {
+    began: (request: IncomingMessage): Connection | undefined => {
+      const { socket } = request;
       const connection = known.get(socket) ?? open.get(peerOf(socket));
       if (connection === undefined) return undefined;
       known.set(socket, connection);
       connection.requests += 1;
+      connection.newest = request;
+      connection.newestSince = performance.now();
       return connection;
+    },
+    /** Sockets of requests that have not come whole within their time. */
+    late: function* (): Generator<Socket, void> {
+      const before = performance.now() - REQUEST_MS;
+      for (const { newest, newestSince } of open.values())
+        if (newest !== undefined && newestSince < before && !newest.complete && !lasting.has(newest))
+          yield newest.socket;
     },
     ended: (connection: Connection | undefined): void => {
       if (connection === undefined) return;

@@ -1,6 +1,7 @@
 // The body of a request as bytes, once: its size capped while it arrives and while it is inflated,
 // its speed bounded below, and what all bodies hold together bounded for each sender.
 import type { IncomingMessage } from "node:http";
+import type { Readable } from "node:stream";
 import { createGunzip } from "node:zlib";
 import { Aborted, Problem, unavailable } from "./problem.ts";
 
@@ -142,6 +143,18 @@ const tooSlow = (): Problem =>
   new Problem("bad_request", `the body comes too slowly: send at least ${PACE_BYTES} bytes in ${PACE_MS / 1_000} s`, {
     headers: { Connection: "close" },
   });
+
+/**
+ * A body as it comes, for what keeps none of it. Throws Problem 400 for pieces that are made to
+ * cost. Who stops reading can still answer.
+ */
+export async function* piecesOf(request: Readable): AsyncGenerator<Buffer, void> {
+  const isTooSmall = piecesOfBody();
+  for await (const piece of request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
+    if (isTooSmall(piece.length)) throw tooSmallPieces();
+    yield piece;
+  }
+}
 
 /** Counts the pieces of one body; true from when they are too small. */
 export const piecesOfBody = (): ((bytes: number) => boolean) => {

@@ -1,7 +1,7 @@
 // The file of an import in object storage: pieces of one size, so that neither who uploads nor who
 // reads it holds more than one.
 import { createHash } from "node:crypto";
-import { pipeline as piped, type Readable } from "node:stream";
+import { pipeline as piped } from "node:stream";
 import { createGunzip } from "node:zlib";
 import type { Objects } from "../../infra/objects/objects.ts";
 import { BadFile } from "./csv-head.ts";
@@ -37,7 +37,7 @@ export interface StoredFile {
 export const storeFile = async (
   objects: Pick<Objects, "put">,
   importId: string,
-  body: Readable,
+  body: AsyncIterable<Buffer>,
   isGzip: boolean,
 ): Promise<StoredFile> => {
   const hash = createHash("sha256");
@@ -67,7 +67,7 @@ export const storeFile = async (
   return { bytes, parts, sha256: hash.digest("hex") };
 };
 
-async function* plainOf(body: Readable, isGzip: boolean): AsyncGenerator<Buffer, void> {
+async function* plainOf(body: AsyncIterable<Buffer>, isGzip: boolean): AsyncGenerator<Buffer, void> {
   let sent = 0;
   let plain = 0;
   const counted = async function* (source: AsyncIterable<Buffer>): AsyncGenerator<Buffer, void> {
@@ -88,7 +88,7 @@ async function* plainOf(body: Readable, isGzip: boolean): AsyncGenerator<Buffer,
     }
   } catch (error) {
     const isBroken = ["Z_DATA_ERROR", "Z_BUF_ERROR"].includes((error as { code?: string }).code ?? "");
-    throw isBroken && !body.errored ? new BadFile("bad_gzip", "the file is not valid gzip, or was cut") : error;
+    throw isBroken ? new BadFile("bad_gzip", "the file is not valid gzip, or was cut") : error;
   }
 }
 

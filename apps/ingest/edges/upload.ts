@@ -2,7 +2,9 @@
 // by piece; apps/upload makes events of its rows.
 import type { Request } from "express";
 import type { Partner, Reference } from "../../../domain/reference/reference.ts";
+import { mayLast } from "../../../infra/http/listen.ts";
 import { Aborted, Problem, unavailable } from "../../../infra/http/problem.ts";
+import { piecesOf } from "../../../infra/http/read-body.ts";
 import { Unavailable } from "../../../infra/runtime/errors.ts";
 import type { Token } from "../../../modules/access/tokens.ts";
 import { BadFile } from "../../../modules/imports/csv-head.ts";
@@ -96,9 +98,10 @@ const stored = async (request: Request, { pool, objects }: UploadPorts, clientId
     throw new Problem("rate_limited", "too many imports of this partner have not ended yet: send it later", {
       headers: { "Retry-After": "5" },
     });
+  mayLast(request);
   request.setTimeout(SILENCE_MS, () => request.destroy());
   try {
-    const file = await storeFile(wantedObjects(pool, objects, importId), importId, request, isGzip);
+    const file = await storeFile(wantedObjects(pool, objects, importId), importId, piecesOf(request), isGzip);
     if (file.bytes === 0) throw new BadFile("empty_file", "the file is empty: send a head and rows below it");
     const same = await queueUpload(pool, importId, clientId, file);
     if (same === undefined) throw cancelled();

@@ -13,27 +13,32 @@ export const pagesOf = (): readonly string[] =>
     .split("\n")
     .filter((file) => file.endsWith(".md"));
 
+/** A block that begins like this is typed as a whole: what follows needs its variables. */
+const SCRIPT = /^(?:\w+=|\w+\(\) \{|export |echo |printf |cat > )/;
 const TYPED = /^(?:\$ )?((?:npx tributary|curl|openssl|df|find|grep|jq) .+)$/;
 const withoutComment = (line: string): string => line.replace(/\s+# .*$/, "").trim();
 
 /** Of the blocks of a page, in their order. Lines that end with a backslash are one. */
 export const commandsIn = (page: string): readonly PageCommand[] =>
-  [...readFileSync(page, "utf8").matchAll(/^ *```[^\n]*\n([\s\S]*?)^ *```/gm)].flatMap(([, block]) =>
-    block!
+  [...readFileSync(page, "utf8").matchAll(/^( *)```[^\n]*\n([\s\S]*?)^ *```/gm)].flatMap(([, indent, block]) => {
+    const lines = block!
       .replaceAll(/\\\n\s*/g, " ")
-      .split("\n")
-      .flatMap((line) => {
-        const typed = TYPED.exec(line.trim());
-        return typed === null ? [] : [{ page, text: withoutComment(typed[1]!) }];
-      }),
-  );
+      .trimEnd()
+      .split("\n");
+    if (SCRIPT.test(lines[0]!.trim()) && /npx tributary|curl /.test(block!))
+      return [{ page, text: lines.map((line) => line.slice(indent!.length)).join("\n") }];
+    return lines.flatMap((line) => {
+      const typed = TYPED.exec(line.trim());
+      return typed === null ? [] : [{ page, text: withoutComment(typed[1]!) }];
+    });
+  });
 
 /** Every mention of a `tributary` command, in blocks and in sentences, which may cut it short. */
 export const mentionsIn = (page: string): readonly (PageCommand & { readonly isWhole: boolean })[] => {
   const text = readFileSync(page, "utf8");
   const inProse = [...text.replaceAll(/^ *```[\s\S]*?^ *```/gm, "").matchAll(/`(?:npx )?(tributary [^`]+)`/g)];
   const inBlocks = commandsIn(page).flatMap(({ text: line }) =>
-    [...line.matchAll(/npx (tributary .+?)(?= \||\)| > | && |$)/g)].map(([, command]) => command!),
+    [...line.matchAll(/npx (tributary .+?)(?= \||\)| > | && | +#|$)/gm)].map(([, command]) => command!),
   );
   return [
     ...inBlocks.map((command) => ({ page, text: command, isWhole: true })),

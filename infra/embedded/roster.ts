@@ -18,6 +18,10 @@ export interface Roster {
 // next start.
 const ORPHAN_DEADLINE_MS = 15_000;
 
+/** What the last start has listed and still lives, latest first. */
+export const listedAlive = (home: Home): readonly Entry[] =>
+  (readJson<Entry[]>(home.path("children.json")) ?? []).filter(isAlive).reverse();
+
 /**
  * Opens an empty list, having ended what the last one names; returns those orphans too, latest
  * first.
@@ -26,7 +30,7 @@ export async function openRoster(
   home: Home,
 ): Promise<{ readonly roster: Roster; readonly reclaimed: readonly Entry[] }> {
   const file = home.path("children.json");
-  const left = (readJson<Entry[]>(file) ?? []).filter(isAlive).reverse();
+  const left = listedAlive(home);
   // Not together: a worker must be able to flush into stores that still run.
   for (const orphan of left)
     await endProcess(orphan, orphan.name === "postgres" ? "SIGINT" : "SIGTERM", ORPHAN_DEADLINE_MS);

@@ -8,6 +8,7 @@ import pg from "pg";
 import type { StackConfig } from "../../infra/embedded/config.ts";
 import { type Home, readJson } from "../../infra/embedded/home.ts";
 import { isFree } from "../../infra/embedded/ports.ts";
+import { listedAlive } from "../../infra/embedded/roster.ts";
 import { jarsAreComplete } from "../../infra/embedded/services/jars.ts";
 import { askKafka } from "../../infra/embedded/services/kafka.ts";
 import { askRedis } from "../../infra/embedded/services/redis.ts";
@@ -153,6 +154,12 @@ function checkRun(home: Home, run: Run | undefined): Finding {
   const holder = readJson<Identity>(home.path("lock.json"));
   const runs = holder !== undefined && isAlive(holder);
   if (runs) return good(`runs as process ${holder.pid}${run?.ready ? "" : ", not ready yet"}`);
+  const left = listedAlive(home).map(({ name, pid }) => `${name} (process ${pid})`);
+  if (left.length > 0)
+    return bad(
+      `its starter is gone, and what it started still runs: ${left.join(", ")}`,
+      "npm start ends them, keeps the data and starts again",
+    );
   if (run === undefined) return good("does not run");
   return bad(
     "run.json is left from a stack that ended without a word",
@@ -160,15 +167,20 @@ function checkRun(home: Home, run: Run | undefined): Finding {
   );
 }
 
-/** Ports of a stack that does not run must be free; those of a running one are its own. */
+/**
+ * Ports of a stack that does not run must be free; those of a running one are its own, and so are
+ * those of processes that its starter has left behind.
+ */
 async function checkPorts(home: Home): Promise<Finding> {
   const ports = Object.entries(readJson<Record<string, number>>(home.path("ports.json")) ?? {});
   const holder = readJson<Identity>(home.path("lock.json"));
   if (ports.length === 0 || (holder !== undefined && isAlive(holder))) return good(`${ports.length} chosen`);
+  const left = listedAlive(home);
+  const isOwn = (port: string): boolean => left.some(({ name }) => port.startsWith(name));
   const taken: string[] = [];
-  for (const [name, port] of ports) if (!(await isFree(port))) taken.push(`${name} ${port}`);
+  for (const [name, port] of ports) if (!isOwn(name) && !(await isFree(port))) taken.push(`${name} ${port}`);
   return taken.length === 0
-    ? good(`${ports.length} chosen, all free`)
+    ? good(`${ports.length} chosen, ${left.length === 0 ? "all free" : "none of another program"}`)
     : bad(`used by other programs: ${taken.join(", ")}`, "npm start takes others in their place");
 }
 

@@ -18,9 +18,12 @@ const known = (description: string, ...needs: readonly Server[]): Known => ({ de
 /** In the order of the help. */
 export const commandFiles: readonly CommandFile[] = [
   {
+    load: async () => (await import("./commands/running/status.ts")).statusCommand,
+    commands: { status: known("what runs here: addresses, processes, demo tokens, what the keeper knows") },
+  },
+  {
     load: async () => (await import("./commands/running/installation.ts")).installationCommands,
     commands: {
-      status: known("what runs here: addresses, processes, demo tokens, what the keeper knows"),
       doctor: known("checks the machine and the installation, and says how to mend what is wrong"),
       login: known("prints a user token of the embedded identity provider (15 minutes)"),
     },

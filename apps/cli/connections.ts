@@ -1,19 +1,18 @@
-// Opens what one command needs of the log and of Redis, and closes it when the command ends.
+// Opens what one command needs of the log and of Redis, and closes it when the command ends. What
+// is slow to load is loaded when it is opened: a help or a simple read does without it.
 
-import { Redis } from "ioredis";
-import { openRegistry } from "../../infra/avro/registry.ts";
-import { openWire } from "../../infra/avro/wire.ts";
+import type { Redis } from "ioredis";
 import type { Admin } from "../../infra/kafka/kafka.ts";
 import { type Kafka, openKafka } from "../../infra/kafka/kafka.ts";
 import { Refused, UsageError } from "../../infra/runtime/refused.ts";
-import { decisionMessages, decisionTopic } from "../../modules/decisions/decisions.ts";
 import { HeldElsewhere } from "../../modules/groups/group-holds.ts";
 import { RewindRefused } from "../../modules/groups/rewind.ts";
 import { type Found, findGroup, type Rewinding } from "../../modules/groups/rewinding.ts";
 import type { OperationPorts } from "../../modules/operations/operations.ts";
 import type { Claim } from "../../schemas/generated.ts";
+import type { AnyTopic } from "../../stream/flow.ts";
+import type { Wire } from "../../stream/wire.ts";
 import { topics } from "../../topics.ts";
-import { pipeline } from "../../topology.ts";
 import { addresses, redisUrl } from "./config.ts";
 import { withPool } from "./pool.ts";
 
@@ -31,12 +30,21 @@ export const withAdmin = async <T>(work: (admin: Admin) => Promise<T>): Promise<
   }
 };
 
+/** Reads and writes records of these topics. */
+export const wireOf = async (of: readonly AnyTopic[]): Promise<Wire> => {
+  const [{ openWire }, { openRegistry }] = await Promise.all([
+    import("../../infra/avro/wire.ts"),
+    import("../../infra/avro/registry.ts"),
+  ]);
+  const { registryUrl, topicPrefix } = addresses();
+  return openWire(of, openRegistry({ url: registryUrl, topicPrefix }));
+};
+
 /** Opens the audit of operations. */
 export const withAudit = async <T>(work: (audit: OperationPorts) => Promise<T>): Promise<T> => {
-  const { registryUrl, topicPrefix } = addresses();
   const producer = kafkaOf().producer();
   try {
-    const wire = await openWire([topics.operations], openRegistry({ url: registryUrl, topicPrefix }));
+    const wire = await wireOf([topics.operations]);
     return await work({ wire, produce: producer.send });
   } finally {
     await producer.close();
@@ -47,10 +55,11 @@ export const withAudit = async <T>(work: (audit: OperationPorts) => Promise<T>):
 export const withRewinding = <T>(work: (rewinding: Rewinding) => Promise<T>): Promise<T> =>
   withPool((pool) =>
     withAudit(async (audit) => {
+      const { pipeline: topology } = await import("../../topology.ts");
       const kafka = kafkaOf();
       const admin = await kafka.admin();
       try {
-        return await work({ pool, kafka, admin, audit, topology: pipeline });
+        return await work({ pool, kafka, admin, audit, topology });
       } catch (error) {
         if (error instanceof RewindRefused || error instanceof HeldElsewhere) throw new Refused(error.message);
         throw error;
@@ -62,7 +71,8 @@ export const withRewinding = <T>(work: (rewinding: Rewinding) => Promise<T>): Pr
 
 /** For one command; a connection that breaks fails its call, which is all that is reported. */
 export const withRedis = async <T>(work: (redis: Redis) => Promise<T>): Promise<T> => {
-  const redis = new Redis(redisUrl(), { lazyConnect: true, maxRetriesPerRequest: 1 });
+  const { Redis: Client } = await import("ioredis");
+  const redis = new Client(redisUrl(), { lazyConnect: true, maxRetriesPerRequest: 1 });
   redis.on("error", () => undefined);
   try {
     return await work(redis);
@@ -73,15 +83,15 @@ export const withRedis = async <T>(work: (redis: Redis) => Promise<T>): Promise<
 
 /** The group that hosts a stage or sink. Throws UsageError when there is none of this name. */
 export const hostOf = async (rewinding: Rewinding, name: string): Promise<Found> => {
-  const known = pipeline.nodes.flatMap((node) => (node.is === "edge" ? [] : node.name));
+  const known = rewinding.topology.nodes.flatMap((node) => (node.is === "edge" ? [] : node.name));
   if (!known.includes(name)) throw new UsageError(`${name} is no stage and no sink; there are ${known.join(", ")}`);
   return findGroup(rewinding, name);
 };
 
 /** Resolves when the log has them. */
 export const publishDecisions = async (decisions: readonly Claim[]): Promise<void> => {
-  const { registryUrl, topicPrefix } = addresses();
-  const wire = await openWire([decisionTopic], openRegistry({ url: registryUrl, topicPrefix }));
+  const { decisionMessages, decisionTopic } = await import("../../modules/decisions/decisions.ts");
+  const wire = await wireOf([decisionTopic]);
   const producer = kafkaOf().producer();
   try {
     await producer.send(decisionMessages(wire, decisions));

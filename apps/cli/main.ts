@@ -52,7 +52,7 @@ program.hook("preAction", (_, action) => readied(action));
 try {
   if (file !== undefined) printThrough(redactorOf((await import("./config.ts")).hiddenSecrets()));
   await program.parseAsync();
-  endSoon(2_000);
+  endSoon(500);
 } catch (error) {
   if (error instanceof CommanderError) process.exitCode = error.exitCode === 0 ? 0 : 2;
   else {

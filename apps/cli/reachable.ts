@@ -6,7 +6,7 @@ import { addresses, redisUrl } from "./config.ts";
 export type Server = "postgres" | "clickhouse" | "redis" | "kafka" | "registry";
 
 /** Less than the 5 s that a command may take to say it. */
-const ANSWER_MS = 3_500;
+const ANSWER_MS = 3_000;
 
 interface Asked {
   readonly name: string;

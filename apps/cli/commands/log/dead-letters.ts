@@ -4,15 +4,9 @@
 import type { Command } from "commander";
 import type { Redis } from "ioredis";
 import type pg from "pg";
-import { openRegistry } from "../../../../infra/avro/registry.ts";
-import { openWire } from "../../../../infra/avro/wire.ts";
-import { postgresMemory } from "../../../../infra/postgres/durable-memory.ts";
-import { redisMemory } from "../../../../infra/redis/fast-memory.ts";
 import { print, printJson, table, tell } from "../../../../infra/runtime/output.ts";
 import { UsageError } from "../../../../infra/runtime/refused.ts";
 import { discardLetters, findLetter, retryLetters } from "../../../../modules/dead-letters/actions.ts";
-import { contentsOf, eachWithContents, failuresShown, shownLetter } from "../../../../modules/dead-letters/contents.ts";
-import { letterSources } from "../../../../modules/dead-letters/failure.ts";
 import {
   type LetterKind,
   type LetterState,
@@ -27,7 +21,7 @@ import type { Position } from "../../../../stream/flow.ts";
 import type { Wire } from "../../../../stream/wire.ts";
 import { topics } from "../../../../topics.ts";
 import { addresses } from "../../config.ts";
-import { kafkaOf, withRedis, withRewinding } from "../../connections.ts";
+import { kafkaOf, wireOf, withRedis, withRewinding } from "../../connections.ts";
 import { momentOf } from "../../moments.ts";
 import { clientOf, withPool } from "../../pool.ts";
 import { openProgress } from "../../progress.ts";
@@ -47,6 +41,8 @@ interface Options {
   readonly json?: boolean;
 }
 
+/** Slow to load, for it knows every stage; a list does without it. */
+const ofContents = () => import("../../../../modules/dead-letters/contents.ts");
 const ID = /^dl_[0-9a-f]{32}$/;
 
 const oneOf = <T extends string>(flag: string, text: string, known: readonly T[]): T => {
@@ -94,8 +90,10 @@ const list = (options: Options): Promise<void> =>
       throw new UsageError(`--limit: ${options.limit} is not 0 to 1,000`);
     const filter = await filterOf(pool, [], options);
     const letters = await listLetters(pool, filter, { scope: null, limit });
-    if (options.json)
+    if (options.json) {
+      const { shownLetter } = await ofContents();
       return printJson({ counts: await countLetters(pool, filter, null), data: letters.map(shownLetter) });
+    }
     const count = await countTable(pool, filter);
     if (count === 0) return print("there is no such letter");
     print("");
@@ -119,9 +117,9 @@ const list = (options: Options): Promise<void> =>
     tell("one of them: tributary dlq show <letter>");
   });
 
-const openLetterWire = (): Promise<Wire> => {
-  const { registryUrl, topicPrefix } = addresses();
-  return openWire([...letterSources, topics.operations], openRegistry({ url: registryUrl, topicPrefix }));
+const openLetterWire = async (): Promise<Wire> => {
+  const { letterSources } = await import("../../../../modules/dead-letters/failure.ts");
+  return wireOf([...letterSources, topics.operations]);
 };
 
 const show = (id: string, { json }: Options): Promise<void> =>
@@ -129,6 +127,7 @@ const show = (id: string, { json }: Options): Promise<void> =>
     await filterOf(pool, [id], {});
     const letter = await findLetter(pool, id, null);
     if (letter === undefined) throw new Error(`there is no letter ${id}; see: tributary dlq list`);
+    const { contentsOf, failuresShown } = await ofContents();
     const [contents] = await contentsOf({ kafka: kafkaOf(), wire: await openLetterWire() }, [letter]);
     const failures = await failuresShown(pool, id);
     const { record, hex, bytes, headers, key, ...facts } = contents!;
@@ -199,6 +198,7 @@ const exported = (options: Options): Promise<void> =>
     const filter = await filterOf(pool, [], options);
     const total = (await countLetters(pool, filter, null)).reduce((sum, { count }) => sum + count, 0);
     const ports = { kafka: kafkaOf(), wire: await openLetterWire() };
+    const { eachWithContents } = await ofContents();
     const progress = openProgress("letters");
     let done = 0;
     for await (const letters of eachWithContents(pool, ports, filter)) {
@@ -218,16 +218,18 @@ const placeIn = (text: string): Position => {
   return { topic, partition: Number(partition), offset: Number(offset) };
 };
 
-const asidePorts = async (rewinding: Rewinding, redis: Redis): Promise<AsidePorts> => ({
-  ...rewinding,
-  wire: await openLetterWire(),
-  produce: rewinding.audit.produce,
-  memories: {
-    durable: postgresMemory(rewinding.pool),
-    fast: redisMemory(redis, `${addresses().topicPrefix}memory`),
-  },
-  onStep: tell,
-});
+const asidePorts = async (rewinding: Rewinding, redis: Redis): Promise<AsidePorts> => {
+  const { postgresMemory } = await import("../../../../infra/postgres/durable-memory.ts");
+  const { redisMemory } = await import("../../../../infra/redis/fast-memory.ts");
+  const fast = redisMemory(redis, `${addresses().topicPrefix}memory`);
+  return {
+    ...rewinding,
+    wire: await openLetterWire(),
+    produce: rewinding.audit.produce,
+    memories: { durable: postgresMemory(rewinding.pool), fast },
+    onStep: tell,
+  };
+};
 
 const aside = (stage: string, place: string, { reason, yes, json }: Options): Promise<void> =>
   withRewinding((rewinding) =>

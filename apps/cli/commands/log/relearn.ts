@@ -12,6 +12,7 @@ import {
 import type { Found } from "../../../../modules/groups/rewinding.ts";
 import { actorOf } from "../../../../modules/operations/operations.ts";
 import type { AnyStage } from "../../../../stream/flow.ts";
+import { topics } from "../../../../topics.ts";
 import { pipeline } from "../../../../topology.ts";
 import { addresses } from "../../config.ts";
 import { hostOf, withRedis, withRewinding } from "../../connections.ts";
@@ -36,6 +37,10 @@ const showMemory = (stage: AnyStage, { group, nodes, topic }: Found, rows: reado
   );
 };
 
+/** Only what the edges take is archived: docs/archive.md, "Memory that was lost". */
+const pastOf = (topic: string): string =>
+  topic === topics.eventsRaw.name ? ", from the archive what the log no longer holds," : ",";
+
 const relearn = (name: string, options: RelearnOptions): Promise<void> =>
   withRewinding((rewinding) =>
     withRedis(async (redis) => {
@@ -56,8 +61,8 @@ const relearn = (name: string, options: RelearnOptions): Promise<void> =>
       if (!options.yes) {
         if (options.json) printJson({ stage: name, group, topic, partitions });
         return tell(
-          "nothing was changed; with --yes its memory is emptied and its input read again, and nothing is " +
-            "written meanwhile",
+          `nothing was changed; with --yes its memory is emptied and its input read again${pastOf(topic)} and ` +
+            "nothing is written meanwhile",
         );
       }
       const progress = openProgress("events", options.json);
@@ -81,9 +86,9 @@ export const relearnCommands = (program: Command): void => {
     .addHelpText(
       "before",
       "Examples:\n  $ tributary relearn attribute\n  $ tributary relearn attribute --yes\n\nAfter a " +
-        "Redis that was emptied this happens by itself, at the next event of each partition. A command " +
-        "that is ended\nleaves the group held: run it again to go on, or give it up with `tributary " +
-        "groups release`.\n",
+        "Redis that was emptied this happens by itself, at the next event of each partition. What the log no longer\n" +
+        "holds comes from the archive, back to 90 days. A command that is ended leaves the group held: run it again " +
+        "to go\non, or give it up with `tributary groups release`.\n",
     )
     .action(relearn);
 };

@@ -1,4 +1,4 @@
-// What runs and where, what is wrong, and a user token for curl.
+// What is wrong, and a user token for curl.
 
 import type { Command } from "commander";
 import { stackConfig } from "../../../../infra/embedded/config.ts";
@@ -8,7 +8,6 @@ import { print, printJson } from "../../../../infra/runtime/output.ts";
 import { UsageError } from "../../../../infra/runtime/refused.ts";
 import { doctor } from "../../../../modules/installation/doctor.ts";
 import { homeOf, readRun } from "../../config.ts";
-import { status } from "./status.ts";
 
 const examine = async ({ json }: { json?: boolean }): Promise<void> => {
   const checks = await doctor(openHome(homeOf()), stackConfig());
@@ -35,12 +34,6 @@ const login = async ({ as }: { as: string }): Promise<void> => {
 };
 
 export const installationCommands = (program: Command): void => {
-  program
-    .command("status")
-    .description("what runs here: addresses, processes, demo tokens, what the keeper knows")
-    .option("--json", "all of run.json, what the keeper knows, and what way events take into the log")
-    .addHelpText("before", "Examples:\n  $ tributary status\n  $ tributary status --json | jq .apps.ingest.url\n")
-    .action(status);
   program
     .command("doctor")
     .description("checks the machine and the installation, and says how to mend what is wrong")

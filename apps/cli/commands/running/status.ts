@@ -1,4 +1,5 @@
 // What runs here, what the keeper knows of it, and whether the process that started it is there.
+import type { Command } from "commander";
 import { print, printJson, table } from "../../../../infra/runtime/output.ts";
 import { type ControlAddress, controlOf, type ProcessStatus } from "../../../../infra/runtime/stack-control.ts";
 import { within } from "../../../../infra/runtime/timing/within.ts";
@@ -125,9 +126,18 @@ export const statusText = (known: Known, now: UnixMs): string => {
   ].join("\n");
 };
 
-export const status = async ({ json }: { json?: boolean }): Promise<void> => {
+const status = async ({ json }: { json?: boolean }): Promise<void> => {
   const known = await ask();
   if (!json) return print(statusText(known, Date.now()));
   const { run, processes, probes, path } = known;
   printJson({ ...run, starter: processes === null ? "gone" : "runs", processes, probes, ingest_path: path });
+};
+
+export const statusCommand = (program: Command): void => {
+  program
+    .command("status")
+    .description("what runs here: addresses, processes, demo tokens, what the keeper knows")
+    .option("--json", "all of run.json, what the keeper knows, and what way events take into the log")
+    .addHelpText("before", "Examples:\n  $ tributary status\n  $ tributary status --json | jq .apps.ingest.url\n")
+    .action(status);
 };

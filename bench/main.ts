@@ -1,4 +1,5 @@
-// `npm run bench -- ingest|links|pixel|leads|chain|api|replay|archive|stage|durable|rollups|pure`:
+// `npm run bench -- ingest|links|pixel|leads|chain|api|replay|archive|stage|durable|rollups|
+// commands|pure`:
 // one question a file; prints a table and keeps the result in bench/results/.
 import { parseArgs } from "node:util";
 
@@ -26,6 +27,7 @@ const benches: Readonly<Record<string, string>> = {
   api:
     "how fast every read of the platform API is over 24 months of history, alone and for 50 users at " +
     "once beside live traffic",
+  commands: "how long twenty commands take that change nothing, and how soon they name a server that hangs",
   chain: "the whole pipeline at a steady rate: lag, freshness, CPU per process and event",
 };
 /** Of those that do not lie beside this file. */

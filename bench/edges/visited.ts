@@ -7,8 +7,10 @@ import { circumstances, cpuUsOf, rssMiBOf, save } from "../figures.ts";
 import type { VisitOrder, VisitResult } from "../load/visitors.ts";
 import { openWorld } from "../world.ts";
 
-const WARM_UP_SECONDS = 5;
-const CONNECTIONS = 64;
+/** V8 and the broker compile meanwhile. */
+const WARM_UP_SECONDS = 15;
+/** Each waits for the log with its request: few of them measure that wait and not the host. */
+const CONNECTIONS = 512;
 
 const visits = (order: VisitOrder): Promise<VisitResult> =>
   new Promise((resolve, reject) => {
@@ -41,19 +43,23 @@ export const measure = async (
     for (const who of ["as many as are answered", "half of that"]) {
       const rate = Math.round(most / 2);
       const pid = world.stack.pid(app)!;
+      const kafka = world.stack.pid("kafka")!;
       const before = cpuUsOf(pid);
+      const broker = cpuUsOf(kafka);
       const result = await visits({ ...order, rate, seconds });
       const perSecond = result.answered / result.seconds;
       const us = (cpuUsOf(pid) - before) / result.answered;
       if (most === 0) most = perSecond;
       const waited = [result.p50Ms.toFixed(1), result.p99Ms.toFixed(1)];
-      rows.push([who, Math.round(perSecond), us.toFixed(1), ...waited, rssMiBOf(pid).toFixed(0), result.others]);
+      const cpu = [us, (cpuUsOf(kafka) - broker) / result.answered, result.cpuUs / result.answered];
+      const memory = rssMiBOf(pid).toFixed(0);
+      rows.push([who, Math.round(perSecond), ...cpu.map((one) => one.toFixed(1)), ...waited, memory, result.others]);
       runs.push({ who, rate, ...result, us });
     }
   } finally {
     await world.stop();
   }
-  const headers = "visitors,answered/s,host us,p50 ms,p99 ms,RSS MiB,others".split(",");
+  const headers = "visitors,answered/s,host us,broker us,generator us,p50 ms,p99 ms,RSS MiB,others".split(",");
   process.stdout.write(`${table(headers, rows)}\n`);
   process.stdout.write(`${save(app, { ...circumstances(), seconds, runs })}\n`);
 };

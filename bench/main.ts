@@ -1,6 +1,6 @@
-// `npm run bench -- ingest|links|pixel|leads|chain|api|replay|archive|stage|durable|rollups|
-// commands|pure`:
-// one question a file; prints a table and keeps the result in bench/results/.
+// `npm run bench -- ingest|links|pixel|postbacks|leads|chain|api|replay|archive|stage|durable|
+// rollups|commands|pure`: one question a file; prints a table and keeps the result in
+// bench/results/.
 import { parseArgs } from "node:util";
 
 const benches: Readonly<Record<string, string>> = {
@@ -9,6 +9,7 @@ const benches: Readonly<Record<string, string>> = {
   links: "how many visitors of tracking links one process sends on a second, and how long they wait at half of that",
   pixel:
     "how many requests of one event one process of pixels answers a second, and how long they wait at half of that",
+  postbacks: "how many payloads of a source one ingest process takes a second, and how long they wait at half of that",
   leads: "how many signed leads a second one process of the platform API stores, and how long their senders wait",
   rollups: "what it costs to compute one touched minute again, by the number of events in its client's hour",
   pure:
@@ -31,7 +32,12 @@ const benches: Readonly<Record<string, string>> = {
   chain: "the whole pipeline at a steady rate: lag, freshness, CPU per process and event",
 };
 /** Of those that do not lie beside this file. */
-const folders: Readonly<Record<string, string>> = { leads: "edges/", links: "edges/", pixel: "edges/" };
+const folders: Readonly<Record<string, string>> = {
+  leads: "edges/",
+  links: "edges/",
+  pixel: "edges/",
+  postbacks: "edges/",
+};
 const { values, positionals } = parseArgs({
   allowPositionals: true,
   options: {

@@ -3,4 +3,4 @@ import { measure } from "./visited.ts";
 
 /** `--seconds` a run (20). */
 export const run = (options: { seconds?: string }): Promise<void> =>
-  measure("pixel", (clientId) => ({ path: "/e", eventsOf: clientId }), options);
+  measure("pixel", ({ clientId }) => ({ path: "/e", eventsOf: clientId }), options);

@@ -5,7 +5,7 @@ import { table } from "../../infra/runtime/output.ts";
 import { apps } from "../../modules/installation/product.ts";
 import { circumstances, cpuUsOf, rssMiBOf, save } from "../figures.ts";
 import type { VisitOrder, VisitResult } from "../load/visitors.ts";
-import { openWorld } from "../world.ts";
+import { openWorld, type World } from "../world.ts";
 
 /** V8 and the broker compile meanwhile. */
 const WARM_UP_SECONDS = 15;
@@ -23,10 +23,12 @@ const visits = (order: VisitOrder): Promise<VisitResult> =>
     );
   });
 
+type Asked = Pick<VisitOrder, "path" | "eventsOf" | "isPostback">;
+
 /** `asked`: what each visitor of that app asks for. `seconds` a run (20). */
 export const measure = async (
-  app: "links" | "pixel",
-  asked: (clientId: number) => Pick<VisitOrder, "path" | "eventsOf">,
+  app: "links" | "pixel" | "ingest",
+  asked: (world: World) => Asked | Promise<Asked>,
   options: { readonly seconds?: string },
 ): Promise<void> => {
   const seconds = Number(options.seconds ?? 20);
@@ -37,7 +39,7 @@ export const measure = async (
   const runs: object[] = [];
   try {
     const { url } = world.stack.run.apps[app]!;
-    const order = { port: Number(new URL(url).port), connections: CONNECTIONS, ...asked(world.clientId) };
+    const order = { port: Number(new URL(url).port), connections: CONNECTIONS, ...(await asked(world)) };
     await visits({ ...order, rate: 0, seconds: WARM_UP_SECONDS });
     let most = 0;
     for (const who of ["as many as are answered", "half of that"]) {
@@ -61,5 +63,5 @@ export const measure = async (
   }
   const headers = "visitors,answered/s,host us,broker us,generator us,p50 ms,p99 ms,RSS MiB,others".split(",");
   process.stdout.write(`${table(headers, rows)}\n`);
-  process.stdout.write(`${save(app, { ...circumstances(), seconds, runs })}\n`);
+  process.stdout.write(`${save(app === "ingest" ? "postbacks" : app, { ...circumstances(), seconds, runs })}\n`);
 };

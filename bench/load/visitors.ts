@@ -1,5 +1,6 @@
-// Visitors of a tracking link, or of pages with a pixel, as a process of its own: asks over kept
-// connections and says how many were answered, and how long they waited.
+// Visitors of a tracking link, or of pages with a pixel, or a network with its postbacks, as a
+// process of its own: asks over kept connections and says how many were answered, and how long
+// they waited.
 import { connect } from "node:net";
 import { quantile } from "../figures.ts";
 
@@ -9,6 +10,8 @@ export interface VisitOrder {
   readonly path: string;
   /** The client of the event that each visitor posts; null: it follows a link. */
   readonly eventsOf: number | null;
+  /** Each posts a sale, as a source of the path has them, instead. */
+  readonly isPostback?: boolean;
   readonly connections: number;
   readonly rate: number;
   readonly seconds: number;
@@ -24,7 +27,15 @@ export interface VisitResult {
 }
 
 const BROWSER = "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 Chrome/142.0.0.0 Safari/537.36";
-const { port, path, eventsOf, connections, rate, seconds } = JSON.parse(process.argv[2]!) as VisitOrder;
+const {
+  port,
+  path,
+  eventsOf,
+  isPostback = false,
+  connections,
+  rate,
+  seconds,
+} = JSON.parse(process.argv[2]!) as VisitOrder;
 const waits: number[] = [];
 let answered = 0;
 let others = 0;
@@ -33,11 +44,13 @@ let visitors = 0;
 const HEAD = ` HTTP/1.1\r\nHost: go.shop.example\r\nUser-Agent: ${BROWSER}\r\nX-Forwarded-For: 10.`;
 const LINK_TAIL = "\r\nAccept: text/html,*/*;q=0.8\r\n\r\n";
 const POST_TAIL = "\r\nOrigin: https://shop.example\r\nContent-Type: text/plain;charset=UTF-8\r\nContent-Length: ";
+const JSON_TAIL = "\r\nContent-Type: application/json\r\nContent-Length: ";
 
 /** Each from an address of its own: one address alone may ask 600 times a second. */
 const request = (): string => {
   visitors += 1;
   const head = `${HEAD}${(visitors >> 16) & 255}.${(visitors >> 8) & 255}.${visitors & 255}`;
+  if (isPostback) return postback(head);
   if (eventsOf === null) return `GET ${path}?n=${visitors}${head}${LINK_TAIL}`;
   const id = `${process.pid}-${visitors}`;
   const event =
@@ -46,7 +59,13 @@ const request = (): string => {
   return `POST ${path}${head}${POST_TAIL}${body.length}\r\n\r\n${body}`;
 };
 
-const WANTED = eventsOf === null ? "302" : "204";
+const postback = (head: string): string => {
+  const id = `${process.pid}-${visitors}`;
+  const body = `{"event":"sale","id":"${id}","sale":{"amount":"499.00","currency":"MXN","order":"${id}"},"sub":"r"}`;
+  return `POST ${path}${head}${JSON_TAIL}${body.length}\r\n\r\n${body}`;
+};
+
+const WANTED = isPostback ? "200" : eventsOf === null ? "302" : "204";
 const STATUS_AT = "HTTP/1.1 ".length;
 const BLANK_LINE = 0x0d0a0d0a;
 const CLOSING_BRACE = 0x7d;
@@ -69,11 +88,12 @@ const visit = (): Promise<void> =>
       due += rate > 0 ? (connections * 1_000) / rate : 0;
       socket.write(request(), "latin1");
     };
-    // What was asked for has no body, a problem is JSON; a connection has one request under way.
+    // A postback is answered in JSON, and so is a problem; what others asked for has no body. A
+    // connection has one request under way.
     const onRead = (length: number): boolean => {
       if (status === "") status = room.toString("latin1", STATUS_AT, STATUS_AT + 3);
       const isWhole = length >= 4 && room.readUInt32BE(length - 4) === BLANK_LINE;
-      if (!isWhole && (status === WANTED || room[length - 1] !== CLOSING_BRACE)) return true;
+      if (!isWhole && ((status === WANTED && !isPostback) || room[length - 1] !== CLOSING_BRACE)) return true;
       if (status === WANTED) answered += 1;
       else others += 1;
       status = "";

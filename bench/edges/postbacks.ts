@@ -1,0 +1,28 @@
+// How many payloads of one source a second one process of ingest takes: each an event of the log,
+// its raw payload kept and its key marked.
+import { openPool, transaction } from "../../infra/postgres/sql.ts";
+import { keyringOf } from "../../infra/runtime/keyring.ts";
+import { createSource, type SourceSettings } from "../../modules/sources/save-source.ts";
+import type { World } from "../world.ts";
+import { measure } from "./visited.ts";
+
+const source: SourceSettings = {
+  ...{ slug: "bench", name: "A network", kind: "generic", mode: null, state: "active", allow_ips: [], pull: null },
+  mapping: {
+    ...{ event_name: "event", dedup_key: "id", value: "sale.amount", currency: "/sale/currency" },
+    ...{ order_id: "sale.order", partner_param: "sub" },
+  },
+  constants: {},
+  event_names: { sale: "purchase" },
+};
+
+const opened = async ({ stack, clientId }: World) => {
+  const pool = openPool(stack.env.POSTGRES_URL!, { name: "tributary-bench" });
+  const keyring = keyringOf(stack.env.TRIBUTARY_SECRET!);
+  await transaction(pool, [clientId], (tx) => createSource(tx, clientId, source, {}, keyring));
+  await pool.end();
+  return { path: `/postback/generic?client_id=${clientId}&source=bench`, eventsOf: clientId, isPostback: true };
+};
+
+/** `--seconds` a run (20). */
+export const run = (options: { seconds?: string }): Promise<void> => measure("ingest", opened, options);

@@ -14,7 +14,7 @@ type Here = readonly (readonly [of: RegExp, here: string])[];
 /** Not typed here, each with its reason. */
 const elsewhere: readonly (readonly [page: RegExp, command: RegExp, why: string])[] = [
   [/api-in-ten-minutes|push-leads/, /./, "has a test of its own"],
-  [/import-csv/, /./, "tests/edges/uploads/upload-http.test.ts types it"],
+  [/import-csv/, /./, "tests/edges/uploads and tests/api/uploads-in-parts.test.ts type it"],
   [/events\.md/, /^curl/, "tests/docs/events.test.ts sends every event of the page"],
   [/README/, /^curl|^npx tributary send/, "tests/e2e/story.test.ts and cdnow.test.ts send these"],
   [/operate/, /KAFKA_BROKERS=\.\.\./, "names servers of the reader"],
@@ -47,7 +47,10 @@ const exported = (): Readonly<Record<string, string>> => ({
   INGEST: product.ingestUrl,
   INGEST_URL: product.ingestUrl,
   ADMIN_TOKEN: (product.stack.run.demo as { admin_token: string }).admin_token,
-  STRIPE_WEBHOOK_SECRET: "whsec_try",
+  STRIPE_WEBHOOK_SECRET: "whsec_try_the_notices",
+  MP_SECRET: "try_the_notices_of_it",
+  MP_ACCESS_TOKEN: "an access token of no account",
+  ADYEN_HMAC_KEY: "0".repeat(64),
 });
 
 const typed = (command: string): Promise<Ran> =>

@@ -8,7 +8,6 @@ import { openClickhouse } from "../../../../infra/clickhouse/client.ts";
 import { csvLine } from "../../../../infra/http/csv.ts";
 import { print, printJson, table, tell } from "../../../../infra/runtime/output.ts";
 import { UsageError } from "../../../../infra/runtime/refused.ts";
-import { onTheWay } from "../../../../modules/reports/on-the-way.ts";
 import {
   compareOrders,
   otherEvents,
@@ -19,7 +18,7 @@ import {
 import { addresses } from "../../config.ts";
 import { missingColumns, pairsOf, type Row, rowsOf } from "../../csv-events.ts";
 import { clientOf, withPool } from "../../pool.ts";
-import { sayOnTheWay, withTheWay } from "./report.ts";
+import { sayOnTheWay, theWay, withTheWay } from "./report.ts";
 
 interface ReconcileOptions {
   readonly client: string;
@@ -81,7 +80,7 @@ const reconcile = async (file: string, options: ReconcileOptions): Promise<void>
       `${file} has no column ${missing.join(", ")}; it has ${Object.keys(rows[0]!).join(", ")}. ` +
         "Say which holds what: --map order_id=<column>,revenue=<column>,ts=<column>",
     );
-  const waiting = await withTheWay(onTheWay);
+  const waiting = await withTheWay((await theWay()).onTheWay);
   const found = await withPool(async (pool) => {
     const client = await clientOf(pool, options.client);
     const shop = ordersOf(rows, columns, options.currency ?? client.currency);

@@ -8,9 +8,8 @@ import { lastingAdmin } from "../../../../infra/kafka/kafka.ts";
 import { print, printJson, table, tell } from "../../../../infra/runtime/output.ts";
 import { UsageError } from "../../../../infra/runtime/refused.ts";
 import { hostsNow, recordedHostings } from "../../../../modules/groups/hosts.ts";
-import { onTheWay, waitUntilCounted } from "../../../../modules/reports/on-the-way.ts";
+import type { onTheWay } from "../../../../modules/reports/on-the-way.ts";
 import { type By, bys, type ReportFilter, type ReportRow, report } from "../../../../modules/reports/report.ts";
-import { pipeline } from "../../../../topology.ts";
 import { kafkaOf } from "../../connections.ts";
 import { clientOf, withPool } from "../../pool.ts";
 
@@ -31,11 +30,15 @@ const LOG_MS = 3_000;
 const WAIT_SEC = 120;
 const counted = new Intl.NumberFormat("en-US");
 
+/** Slow to load, for it knows every stage; help does without it. */
+export const theWay = () => import("../../../../modules/reports/on-the-way.ts");
+
 /** Asks the log on a connection of its own; null while it does not answer. */
 export const withTheWay = async <T>(
   work: (ask: Parameters<typeof onTheWay>[0], hosts: Parameters<typeof onTheWay>[1]) => Promise<T>,
   withinMs = LOG_MS,
 ): Promise<T | null> => {
+  const { pipeline } = await import("../../../../topology.ts");
   const admin = lastingAdmin(kafkaOf(), withinMs);
   try {
     return await withPool((pool) =>
@@ -106,6 +109,7 @@ const waitFirst = async (wait: string | boolean): Promise<void> => {
   const seconds = wait === true ? WAIT_SEC : Number(wait);
   if (!Number.isInteger(seconds) || seconds < 1 || seconds > 3_600)
     throw new UsageError(`--wait: ${wait} is not 1 to 3600 seconds`);
+  const { waitUntilCounted } = await theWay();
   const isThrough = await withTheWay(
     (asked, hosts) => waitUntilCounted(asked, hosts, seconds * 1_000),
     seconds * 1_000 + LOG_MS,
@@ -120,7 +124,7 @@ const showReport = async (options: ReportOptions): Promise<void> => {
   const filter = filterOf(options);
   if (options.wait !== undefined) await waitFirst(options.wait);
   // Before the report: what is counted meanwhile is then said to be on its way, and not lost.
-  const waiting = await withTheWay(onTheWay);
+  const waiting = await withTheWay((await theWay()).onTheWay);
   const { rows } = await withPool(async (pool) => {
     const { client_id } = await clientOf(pool, options.client);
     return report(pool, client_id, by, filter);

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { until } from "../../../infra/runtime/timing/until.ts";
 import { command } from "../../support/command.ts";
 import { addedToLog, type RunningIngest, startIngest } from "../../support/ingest.ts";
+import { mercadopagoHeaders, mercadopagoNotice, mercadopagoPayment } from "../../support/processor-notices.ts";
 import { sharedStack } from "../../support/shared-stack.ts";
 import { paymentIntent, stripeEvent, stripeHeader } from "../../support/stripe-notices.ts";
 
@@ -54,4 +55,35 @@ test("a notice is one event while its secret is saved, and is refused before and
   await until("it is refused again", 20_000, async () => expect((await post(SECRET)).status).toBe(401));
   const twice = await processors(["remove", "stripe"]);
   expect([twice.code, twice.stderr]).toEqual([2, expect.stringContaining("nothing is saved of stripe")]);
+}, 90_000);
+
+test("a processor whose API is asked is saved with an access token, and no one reads either again", async () => {
+  const token = `APP_USR-${Date.now()}-of-the-shop`;
+  const saved = await processors(["save", "mercadopago", "--metadata", "order_id=orden"], `${SECRET}\n${token}\n`);
+  expect([saved.code, saved.stdout.trim()], saved.stderr).toEqual([0, `/postback/mercadopago?client_id=${client}`]);
+  expect((await processors(["save", "mercadopago"], `${SECRET}\n${token}\nx`)).code).toBe(2);
+  expect((await processors(["save", "mercadopago", "--metadata", "sku=x"], SECRET)).stderr).toContain("give one of");
+  expect((await processors(["save", "stripe"], `${SECRET}\n${token}`)).code).toBe(2);
+  const listed = (await processors(["list", "--json"])).stdout;
+  expect([listed.includes("mercadopago"), listed.includes(token), listed.includes(SECRET)]).toEqual([
+    true,
+    false,
+    false,
+  ]);
+  const id = Date.now();
+  const { id: _, ...payment } = mercadopagoPayment(id, { metadata: { orden: `mp-${id}` } });
+  const body = mercadopagoNotice(id, payment);
+  const added = await addedToLog(stack, () =>
+    until("the secret is in force", 20_000, async () => {
+      const answer = await fetch(`${ingest.url}/postback/mercadopago?client_id=${client}&data.id=${id}`, {
+        ...{ method: "POST", body },
+        headers: { "content-type": "application/json", ...mercadopagoHeaders(String(id), SECRET) },
+      });
+      expect(answer.status, await answer.text()).toBe(200);
+    }),
+  );
+  expect(added.filter(({ order_id }) => order_id === `mp-${id}`)).toMatchObject([
+    { t: "purchase", source: "postback:mercadopago", client_id: client, value_minor: 129_950n },
+  ]);
+  expect((await processors(["remove", "mercadopago"])).code).toBe(0);
 }, 90_000);

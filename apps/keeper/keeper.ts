@@ -32,6 +32,7 @@ import {
   archivePurge,
   archiveRetention,
   identityRetention,
+  leadRetention,
   recordingRetention,
   refusedRetention,
 } from "./schedules/archive.ts";
@@ -164,6 +165,7 @@ const beginWork = async (frame: Frame): Promise<void> => {
   await begin(refusedRetention(objects, Date.now));
   await begin(recordingRetention(pool, objects, Date.now));
   await begin(identityRetention(pool, Date.now));
+  await begin(leadRetention(pool, Date.now));
   const setAside = refusedByLog({ send: produce, objects, wire: () => wire, log });
   await begin(lastResort(objects, sendWithSchemaIds(registry, produce, setAside)));
   const suppressions = await scope.open("suppressions", () => closing(openSuppressions(pool)));

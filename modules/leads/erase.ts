@@ -23,17 +23,34 @@ export const eraseLeads = async (tx: PoolClient, clientId: number, subjects: rea
   const ids = of("client_lead_id").map((subject) => leadIdOf(clientId, subject));
   if (emails.length + phones.length + ids.length === 0) return 0;
   await lockUntilCommit(tx, leadsLock(clientId));
-  const { rows } = await tx.query<{ lead_id: string; email: string | null; phone: string | null }>(sql`
-    delete from lead_people where client_id = any (${[clientId]}::int[])
-      and (email = any (${emails}) or phone = any (${phones}) or lead_id = any (${ids}))
-    returning lead_id, email, phone`);
   await tx.query(sql`update leads set client_lead_id = null
     where client_id = any (${[clientId]}::int[]) and lead_id = any (${ids})`);
-  // Beside the keys of the subjects, those of whom no lead is left.
+  return forgetPeople(tx, clientId, { emails, phones, leads: ids });
+};
+
+interface Named {
+  readonly emails?: readonly string[];
+  readonly phones?: readonly string[];
+  readonly leads: readonly string[];
+}
+
+/**
+ * What is personal of the leads that name any of them, and the keys: those of the named, and those
+ * of whom no lead is left. Under the lock of the client's leads. Answers how many leads.
+ */
+export const forgetPeople = async (
+  tx: PoolClient,
+  clientId: number,
+  { emails = [], phones = [], leads }: Named,
+): Promise<number> => {
+  const { rows } = await tx.query<{ lead_id: string; email: string | null; phone: string | null }>(sql`
+    delete from lead_people where client_id = any (${[clientId]}::int[])
+      and (email = any (${emails}) or phone = any (${phones}) or lead_id = any (${leads}))
+    returning lead_id, email, phone`);
   const named = {
     emails: [...emails, ...rows.flatMap(({ email }) => email ?? [])],
     phones: [...phones, ...rows.flatMap(({ phone }) => phone ?? [])],
-    leads: [...ids, ...rows.map(({ lead_id }) => lead_id)],
+    leads: [...leads, ...rows.map(({ lead_id }) => lead_id)],
   };
   await tx.query(sql`
     delete from lead_keys k where client_id = any (${[clientId]}::int[]) and (

@@ -1,6 +1,6 @@
 // The schedules that end what is kept for a time: hours older than events are kept, records of
-// clients that keep theirs for a shorter time, values that the log has refused, recordings, and
-// identity edges.
+// clients that keep theirs for a shorter time, values that the log has refused, recordings,
+// identity edges, and what is personal of leads.
 
 import type { Pool } from "pg";
 import type { Objects } from "../../../infra/objects/objects.ts";
@@ -9,7 +9,8 @@ import type { Schedule } from "../../../infra/runtime/timing/schedule.ts";
 import { deleteOldRefused } from "../../../modules/edges/refused-by-log.ts";
 import { archiving } from "../../../modules/groups/archiving.ts";
 import { purgeEdges } from "../../../modules/identity/purge-edges.ts";
-import { PurgeBusy, purgeArchive } from "../../../modules/privacy/retention.ts";
+import { purgeLeads } from "../../../modules/leads/purge-leads.ts";
+import { clientRetentions, PurgeBusy, purgeArchive } from "../../../modules/privacy/retention.ts";
 import { purgeRecordings } from "../../../modules/recordings/purge-recordings.ts";
 import { deleteOldHours } from "../../../sinks/archive/retention.ts";
 
@@ -88,5 +89,16 @@ export const identityRetention = (pool: Pool, clock: () => number): Schedule => 
   work: (isClosing) => {
     const end = performance.now() + TURN_MS;
     return purgeEdges(pool, clock(), () => isClosing() || performance.now() > end);
+  },
+});
+
+/** What is personal of leads that are older than their client keeps its events; a lead each. */
+export const leadRetention = (pool: Pool, clock: () => number): Schedule => ({
+  name: "lead-retention",
+  pauseMs: 3_600_000,
+  work: async (isClosing) => {
+    const end = performance.now() + TURN_MS;
+    const ends = () => isClosing() || performance.now() > end;
+    return purgeLeads(pool, await clientRetentions(pool), { now: clock(), isClosing: ends });
   },
 });

@@ -8,6 +8,8 @@ import { until } from "../../../infra/runtime/timing/until.ts";
 import { resealClientSecrets } from "../../../modules/access/client-secrets.ts";
 import { type LeadContent, nameOf, subjectsIn, unsealLead } from "../../../modules/leads/lead-cipher.ts";
 import { openLeadKeys } from "../../../modules/leads/lead-keys.ts";
+import { purgeLeads } from "../../../modules/leads/purge-leads.ts";
+import { clientRetentions } from "../../../modules/privacy/retention.ts";
 import { suppress } from "../../../modules/privacy/suppressions.ts";
 import { apiSuite } from "../../support/api-suite.ts";
 import { pusher, type Signer } from "../../support/push.ts";
@@ -240,5 +242,73 @@ describe("an erasure", () => {
       await resealClientSecrets(pool, { ...later, newest: keyring.newest });
     }
     expect(await leadAt(own, lead_id)).toMatchObject({ first_name: "Eva" });
+  });
+});
+
+describe("a lead that is older than its client keeps events", () => {
+  const nothing = { client_lead_id: null, first_name: null, email: null, phone: null, extra: null, erased: true };
+  const monthsAgo = (months: number): Date => {
+    const date = new Date();
+    date.setUTCMonth(date.getUTCMonth() - months, 15);
+    return date;
+  };
+  const received = (lead_id: string, months: number) =>
+    owner.query(sql`update leads set received_at = ${monthsAgo(months)} where lead_id = ${lead_id}`);
+  const rowsOfHalfAYear = async (client: Signer) => {
+    const from = new Date(Date.now() - 180 * 86_400_000).toISOString().slice(0, 10);
+    const { status, text, body } = await read(pathOf(client, `from=${from}&limit=100`));
+    expect(status, text).toBe(200);
+    return body.data as Record<string, unknown>[];
+  };
+  const purge = async (isClosing = () => false) => {
+    const clients = await clientRetentions(pool);
+    return purgeLeads(
+      pool,
+      clients.filter(({ clientId }) => clientId === short.id || clientId === own.id),
+      { now: Date.now(), isClosing, atOnce: 2 },
+    );
+  };
+  let short: Signer;
+  beforeAll(async () => {
+    const { body } = await send("POST", "/api/clients", { name: "Short", slug: fresh("leads"), retention_months: 3 });
+    const made = await send("POST", `/api/clients/${body.id}/pixel-config/regenerate-secret`);
+    short = { id: body.id, secret: made.body.hmac_secret };
+    await until("the client is in force", 30_000, async () =>
+      expect((await push(short, { client_lead_id: "in-force" })).status).toBe(200),
+    );
+  });
+
+  test("keeps what is no one's, loses the rest with its keys, and is a duplicate for good", async () => {
+    const [both, gone] = [`${fresh("b")}@old.example`, `${fresh("g")}@old.example`];
+    const ids = [1, 2, 3, 4, 5].map((n) => ({ client_lead_id: fresh(`old-${n}`) }));
+    const old = await Promise.all(
+      ids.map((id) => pushed(short, { ...id, email: gone, first_name: "Eva", stage: "won" })),
+    );
+    const shared = await pushed(short, { client_lead_id: fresh("old"), email: both });
+    const young = await pushed(short, { client_lead_id: fresh("young"), email: both, first_name: "Ada" });
+    const ofOther = await pushed(own, { client_lead_id: fresh("young"), email: gone, first_name: "Ida" });
+    for (const lead_id of [...old, shared]) await received(lead_id, 4);
+    for (const lead_id of [young, ofOther]) await received(lead_id, lead_id === young ? 2 : 23);
+
+    expect(await purge(() => true)).toBe(0);
+    expect([await purge(), await purge()]).toEqual([6, 0]);
+    const rows = await rowsOfHalfAYear(short);
+    for (const lead_id of old)
+      expect(rows.find((row) => row.lead_id === lead_id)).toMatchObject({ ...nothing, stage: "won" });
+    expect(rows.find((row) => row.lead_id === young)).toMatchObject({ first_name: "Ada", email: both, erased: false });
+    const { rowCount } = await owner.query(sql`select 1 from lead_people where lead_id = ${ofOther}`);
+    expect(rowCount).toBe(1);
+
+    const identify = identifyFor(pepperOf(keyring.pepper, short.id), 10);
+    const keysOf = async (subject: string) =>
+      (await owner.query(sql`select 1 from lead_keys where client_id = ${short.id} and subject = ${subject}`)).rowCount;
+    expect([await keysOf(identify.plain(gone)), await keysOf(old[0]!), await keysOf(identify.plain(both))]).toEqual([
+      0, 0, 1,
+    ]);
+    expect((await push(short, { ...ids[0], email: gone })).body).toMatchObject({
+      status: "duplicate",
+      lead_id: old[0],
+    });
+    expect((await rowsOfHalfAYear(short)).find((row) => row.lead_id === old[0])).toMatchObject(nothing);
   });
 });

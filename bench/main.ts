@@ -60,7 +60,7 @@ if (name === undefined || values.help || !(name in benches)) {
   for (const [bench, question] of Object.entries(benches)) process.stdout.write(`${bench.padEnd(8)} ${question}\n`);
   process.stdout.write(
     "\n--seconds <n>  measured time of a run\n" +
-      "--rate <n>     events a second (chain, replay, api)\n" +
+      "--rate <n>     events a second (chain, replay, api, archive)\n" +
       "--days <n>     days of history (api)\n" +
       "--events <n>   events a day of history (api)\n" +
       "--home <dir>   keeps the history for the next time (api)\n" +

@@ -91,6 +91,7 @@ const control = {
   heartbeat: async () => undefined,
   isCurrent: () => true,
   seek: () => undefined,
+  readOn: () => undefined,
   rest: () => undefined,
 };
 const cpuUsOf = async (process_: ProcessBatch, topic: AnyTopic, values: readonly Buffer[]): Promise<number> => {

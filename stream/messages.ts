@@ -60,6 +60,11 @@ export interface Control {
    */
   readonly seek: (offset: number) => void;
   /**
+   * The next batch of the partition begins here, though what lies before it may not be committed: a
+   * member that takes over reads that again.
+   */
+  readonly readOn: (offset: number) => void;
+  /**
    * Hands over nothing more of this partition for so long: what comes meanwhile waits in the log,
    * where it costs no memory.
    */
@@ -160,10 +165,15 @@ export interface PastBatch extends InputBatch {
 
 export interface CopyPorts extends Pick<LogPorts, "retry" | "stops" | "log"> {
   /**
-   * Stores records for good and answers the offset before which all of the partition is stored now;
-   * that may be short of the batch's end, or its beginning.
+   * Takes the records of a batch; `until` is where what waited in the log ends. Answers the offset
+   * before which all of the partition is stored for good now, and where it is to be read on: behind
+   * what is taken and not stored yet, or further back.
    */
-  readonly keep: (batch: FetchedBatch, heartbeat: () => Promise<void>) => Promise<number>;
+  readonly keep: (
+    batch: FetchedBatch,
+    until: number,
+    heartbeat: () => Promise<void>,
+  ) => Promise<{ readonly stored: number; readonly next: number }>;
   readonly countWrite: (counts: WriteCounts) => void;
 }
 

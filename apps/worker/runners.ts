@@ -93,8 +93,8 @@ export const openRunners = async (host: Host): Promise<Runners> => {
       if (group.is === "chain") return processOfChain(group, host, parts, ofStages);
       const ports = sinkPorts(host, parts, ++joins);
       if (group.is === "sinks") return { process: sinkRunner(group.sinks, ports), onJoin: () => undefined };
-      const keep = archiver(objects, registry.schemaOf);
-      return { process: copyRunner(group.copy, { ...ports, keep }), onJoin: () => undefined };
+      const { keep, forget } = archiver(objects, registry.schemaOf);
+      return { process: copyRunner(group.copy, { ...ports, keep }), onJoin: forget };
     },
   };
 };

@@ -291,6 +291,7 @@ class Member {
         this.#sought.add(place);
         this.#client.seek({ topic, partition, offset: String(offset) });
       },
+      readOn: (offset) => client.resolveOffset(String(offset - 1)),
       rest: (ms) => this.#rest(topic, partition, ms),
     };
   }

@@ -43,13 +43,11 @@ export const sinkReading = {
 };
 
 /**
- * A copy of the log: one partition's part at a time, as large as one of its files may be (32 MiB),
- * and nothing is held beyond it. The partition rests after each file, so that the broker gathers
- * the next one. These bytes may be raised and never lowered: a file that was announced is written
- * whole.
+ * A copy of the log: in small pieces, since nothing of a piece is needed once it is compressed. A
+ * partition that rests between two of them is asked for again within the wait.
  */
 export const copyReading = {
-  fetch: { minBytes: MIB, maxWaitTimeInMs: 1_000, maxBytesPerPartition: 32 * MIB, maxBytes: 32 * MIB },
+  fetch: { minBytes: MIB, maxWaitTimeInMs: 200, maxBytesPerPartition: 4 * MIB, maxBytes: 8 * MIB },
   sessionTimeoutMs: 30_000,
   partitionsAtOnce: 1,
 };

@@ -116,6 +116,7 @@ export const openWrites = (
       heartbeat: async () => undefined,
       isCurrent: () => true,
       seek: () => undefined,
+      readOn: () => undefined,
       rest: () => undefined,
       commit: async () => {
         isWritten = true;

@@ -1,11 +1,10 @@
 // Records of a partition as an Avro object container file, which any Avro tool reads: the bytes of
 // the log, offsets, append times.
 import { createHash } from "node:crypto";
-import { promisify } from "node:util";
-import { type DeflateRaw, deflateRaw, inflateRaw } from "node:zlib";
 import type avro from "avsc";
 import { typeOf } from "../../infra/avro/avro.ts";
 import type { UnixMs } from "../../stream/flow.ts";
+import { CODEC, pack, unpack } from "./codecs.ts";
 
 /**
  * One record as it lay in the log. `value` begins with byte 0 and the id of its schema, which lies
@@ -75,23 +74,8 @@ const schema = {
 // https://avro.apache.org/docs/1.12.0/specification/#object-container-files
 const MAGIC = Buffer.from("Obj\x01");
 const SYNC_BYTES = 16;
-/**
- * Each block costs a compressor of 270 KiB; encoding one keeps everything else waiting for 2 ms.
- */
-const BLOCK_BYTES = 1024 * 1024;
-/**
- * A piece of output is a turn of the event loop; by default there would be one for every 16 KiB.
- */
-const PIECE_BYTES = 512 * 1024;
-/** Level 1 costs a third of level 6 for files that are a tenth larger. */
-const LEVEL = 1;
-const compress = promisify<Buffer, { level: number; chunkSize: number }, Buffer>(
-  deflateRaw as never as (...given: any[]) => DeflateRaw,
-);
-const inflate = promisify<Buffer, { maxOutputLength: number; chunkSize: number }, Buffer>(inflateRaw as never);
-/** A block holds one record at least, and the log takes none above 16 MiB. */
-const LARGEST_BLOCK = 32 * 1024 * 1024;
-
+/** Smaller ones are compressed less; a larger one is handed to the pool at a higher cost. */
+const BLOCK_BYTES = 512 * 1024;
 const recordType = typeOf(schema);
 const metaType = typeOf({ type: "map", values: "bytes" });
 const longType = typeOf("long" as never);
@@ -103,92 +87,99 @@ interface Metadata {
 
 const long = (value: number): Buffer => longType.toBuffer(value);
 
-/** Blocks of encoded records, each of about BLOCK_BYTES; a block is overwritten by the next. */
-const blocksOf = function* (
-  records: readonly ArchivedRecord[],
-): Iterable<{ readonly count: number; readonly bytes: Buffer }> {
-  let slab = Buffer.allocUnsafeSlow(BLOCK_BYTES);
-  let at = 0;
-  let count = 0;
-  for (let n = 0; n < records.length; ) {
-    const end = recordType.encode(records[n], slab, at);
-    if (end >= 0) {
-      at = end;
-      count++;
-      n++;
-      continue;
-    }
-    // It did not fit (a negative answer, and nothing is lost): close the block, or take a larger
-    // slab for a record that is larger than one.
-    if (count > 0) yield { count, bytes: slab.subarray(0, at) };
-    else slab = Buffer.allocUnsafeSlow(slab.length * 2);
-    at = 0;
-    count = 0;
-  }
-  if (count > 0) yield { count, bytes: slab.subarray(0, at) };
-};
-
 interface Container {
   readonly file: Buffer;
   readonly contents: Contents;
 }
-/** What of the contents does not follow from the records. */
-type Covered = Omit<Contents, "records" | "bytes" | "sha256">;
+/** Which offsets a file stands for, wherever its first and its last record lie. */
+type Covered = Pick<Contents, "topic" | "partition" | "first" | "last"> &
+  Partial<Pick<Contents, "appended_from" | "appended_to">>;
 
-/**
- * Of at least one record, in the order of their offsets. The same records make the same contents,
- * and the same file under one version of zlib.
- */
-export const writeContainer = (
-  topic: string,
-  partition: number,
-  records: readonly ArchivedRecord[],
-): Promise<Container> => {
-  const { offset: first, appended_at: appended_from } = records[0]!;
-  const { offset: last, appended_at: appended_to } = records.at(-1)!;
-  return containerOf({ topic, partition, first, last, appended_from, appended_to }, records);
+/** A file in the making. Records are compressed as they come, so that closing it costs little. */
+export interface OpenContainer {
+  /** In the order of their offsets; one call at a time. */
+  readonly add: (records: readonly ArchivedRecord[]) => Promise<void>;
+  /** So far, before compression. */
+  readonly bytes: () => number;
+  /**
+   * The same records make the same contents, however they were added. Append times are those of the
+   * first and the last record where none are given.
+   */
+  readonly close: (covered: Covered) => Promise<Container>;
+}
+
+export const openContainer = (): OpenContainer => {
+  const hash = createHash("sha256");
+  const blocks: { readonly count: number; readonly packed: Buffer }[] = [];
+  let slab = Buffer.allocUnsafeSlow(BLOCK_BYTES);
+  let at = 0;
+  let count = 0;
+  let [records, bytes] = [0, 0];
+  let [appendedFrom, appendedTo] = [0, 0];
+
+  const endBlock = async (): Promise<void> => {
+    const block = slab.subarray(0, at);
+    hash.update(block);
+    bytes += at;
+    blocks.push({ count, packed: await pack(block) });
+    at = 0;
+    count = 0;
+  };
+  const add = async (given: readonly ArchivedRecord[]): Promise<void> => {
+    for (let n = 0; n < given.length; ) {
+      const end = recordType.encode(given[n], slab, at);
+      if (end >= 0) {
+        at = end;
+        count++;
+        n++;
+      }
+      // It did not fit (a negative answer, and nothing is lost): close the block, or take a larger
+      // slab for a record that is larger than one.
+      else if (count > 0) await endBlock();
+      else slab = Buffer.allocUnsafeSlow(slab.length * 2);
+    }
+    if (given.length === 0) return;
+    if (records === 0) appendedFrom = given[0]!.appended_at;
+    appendedTo = given.at(-1)!.appended_at;
+    records += given.length;
+  };
+  const close = async ({ topic, partition, first, last, ...covered }: Covered): Promise<Container> => {
+    if (count > 0) await endBlock();
+    const contents: Contents = {
+      topic,
+      partition,
+      first,
+      last,
+      records,
+      appended_from: covered.appended_from ?? appendedFrom,
+      appended_to: covered.appended_to ?? appendedTo,
+      bytes,
+      sha256: hash.digest("hex"),
+    };
+    return { file: fileOf(contents, blocks), contents };
+  };
+  return { add, bytes: () => bytes + at, close };
 };
 
-/** The file of these contents with fewer records, possibly none: it covers the same offsets. */
-export const rewriteContainer = (contents: Contents, records: readonly ArchivedRecord[]): Promise<Container> => {
-  const { topic, partition, first, last, appended_from, appended_to } = contents;
-  return containerOf({ topic, partition, first, last, appended_from, appended_to }, records);
-};
-
-const containerOf = async (
-  { topic, partition, first, last, appended_from, appended_to }: Covered,
-  records: readonly ArchivedRecord[],
-): Promise<Container> => {
+const fileOf = (contents: Contents, blocks: readonly { readonly count: number; readonly packed: Buffer }[]): Buffer => {
+  const { topic, partition, first, last } = contents;
   // Between blocks is the mark by which a reader finds the next block; it follows from the name,
   // so that a file can be written again.
   const sync = createHash("sha256").update(`${topic}/${partition}/${first}-${last}`).digest().subarray(0, SYNC_BYTES);
-  const hash = createHash("sha256");
-  const blocks: Buffer[] = [];
-  let bytes = 0;
-  for (const block of blocksOf(records)) {
-    hash.update(block.bytes);
-    bytes += block.bytes.length;
-    const packed = await compress(block.bytes, { level: LEVEL, chunkSize: PIECE_BYTES });
-    blocks.push(long(block.count), long(packed.length), packed, sync);
-  }
-  const sha256 = hash.digest("hex");
-  const contents: Contents = {
-    topic,
-    partition,
-    first,
-    last,
-    records: records.length,
-    appended_from,
-    appended_to,
-    bytes,
-    sha256,
-  };
   const metadata: Metadata = {
     "avro.schema": Buffer.from(SCHEMA_TEXT),
-    "avro.codec": Buffer.from("deflate"),
+    "avro.codec": Buffer.from(CODEC),
     "tributary.contents": Buffer.from(JSON.stringify(contents)),
   };
-  return { file: Buffer.concat([MAGIC, metaType.toBuffer(metadata), sync, ...blocks]), contents };
+  const parts = blocks.flatMap(({ count, packed }) => [long(count), long(packed.length), packed, sync]);
+  return Buffer.concat([MAGIC, metaType.toBuffer(metadata), sync, ...parts]);
+};
+
+/** The file of these contents with fewer records, possibly none: it covers the same offsets. */
+export const rewriteContainer = async (contents: Contents, records: readonly ArchivedRecord[]): Promise<Container> => {
+  const container = openContainer();
+  await container.add(records);
+  return container.close(contents);
 };
 
 /**
@@ -219,33 +210,37 @@ const read = async (
   const metadata = next<Metadata>(metaType);
   const contents = JSON.parse(String(metadata["tributary.contents"])) as Contents;
   const written = String(metadata["avro.schema"]);
+  // By the specification a file that names none is not compressed; none of ours is.
+  const codec = String(metadata["avro.codec"]);
   // A later version reads what this one has written, as the log's own schemas are read.
   const resolver = written === SCHEMA_TEXT ? undefined : recordType.createResolver(typeOf(JSON.parse(written)));
   const sync = file.subarray(at, at + SYNC_BYTES);
   at += SYNC_BYTES;
   const hash = createHash("sha256");
-  const records: ArchivedRecord[] = [];
+  const blocks: { readonly count: number; readonly bytes: Buffer }[] = [];
   while (at < file.length) {
     const count = next<number>(longType);
     const length = next<number>(longType);
     if (length < 0 || at + length + SYNC_BYTES > file.length) throw new Error("it is cut short");
-    const block = await inflate(file.subarray(at, at + length), {
-      maxOutputLength: LARGEST_BLOCK,
-      chunkSize: PIECE_BYTES,
-    });
+    const bytes = await unpack(codec, file.subarray(at, at + length));
     at += length;
     if (!file.subarray(at, at + SYNC_BYTES).equals(sync)) throw new Error("a block does not end where it should");
     at += SYNC_BYTES;
-    hash.update(block);
+    hash.update(bytes);
+    blocks.push({ count, bytes });
+  }
+  // Before any record is decoded: a list whose length has changed would be read for hours.
+  if (hash.digest("hex") !== contents.sha256) throw new Error("its checksum is not the one that it was written with");
+  const records: ArchivedRecord[] = [];
+  for (const { count, bytes } of blocks) {
     let place = 0;
     for (let n = 0; n < count; n++) {
-      const { value, offset } = recordType.decode(block, place, resolver);
+      const { value, offset } = recordType.decode(bytes, place, resolver);
       if (offset < 0) throw new Error("a block is cut short");
       records.push(value as ArchivedRecord);
       place = offset;
     }
   }
-  if (hash.digest("hex") !== contents.sha256) throw new Error("its checksum is not the one that it was written with");
   if (records.length !== contents.records)
     throw new Error(`it holds ${records.length} records instead of ${contents.records}`);
   return { records, contents };

@@ -4,7 +4,7 @@ import { hit } from "#failpoint";
 import { ObjectMissing, type Objects } from "../../infra/objects/objects.ts";
 import type { UnixMs } from "../../stream/flow.ts";
 import type { CopyPorts, FetchedBatch } from "../../stream/messages.ts";
-import { type ArchivedRecord, type Contents, writeContainer } from "./container.ts";
+import { type ArchivedRecord, type Contents, type OpenContainer, openContainer } from "./container.ts";
 import { fileKey, fileOf, HOUR_MS, hourOf, noticeKey, type Place, prefixOf, schemaKey } from "./names.ts";
 
 /** Garbage may name any schema: what is known about ids is forgotten beyond so many. */
@@ -21,37 +21,10 @@ const recordOf = ({ offset, appendedAt, key, value, headers }: Message): Archive
   return { offset, appended_at: appendedAt, key, value, headers: list };
 };
 
-/**
- * Up to where the first record's hour ends. Should the broker's clock step back, the records stay
- * in the file that is open.
- */
-const endOfHour = (messages: readonly Message[]): number => {
-  const limit = hourOf(messages[0]!.appendedAt) + HOUR_MS;
-  const beyond = messages.findIndex(({ appendedAt }) => appendedAt >= limit);
-  return beyond < 0 ? messages.length : beyond;
-};
-
-/**
- * What `keep` of a copy is for the archive. A file is announced before it is written: of several
- * members that store from one offset on (one was killed, or stopped and woke again), the
- * announcement of one stands, and all of them write that very file. Every file begins where one has
- * ended, since an offset is committed at the end of a file, or inside of one that stands, whose end
- * is then looked for; hence there is one chain of files, whatever dies when. In order, for each
- * file:
- * 1. the schemas that its records name -> dying here leaves schemas that are stored again
- * 2. the announcement, if there is none at this offset -> the next member reads the same records
- * from the log, and writes the file that was announced 3. the file -> the next member finds it and
- * goes on behind it and then the runner commits the offset.
- */
-export const archiver = (
-  objects: Objects,
-  schemaOf: (schemaId: number) => Promise<object | null>,
-): CopyPorts["keep"] => {
-  /** By partition: where the next batch begins, if it follows. */
-  const expected = new Map<string, number>();
+/** The schemas that records name, each stored once. */
+const schemaStore = (objects: Objects, schemaOf: (schemaId: number) => Promise<object | null>) => {
   const knownIds = new Set<number>();
-
-  const storeSchemas = async (messages: readonly Message[]): Promise<void> => {
+  return async (messages: readonly Message[]): Promise<void> => {
     const ids = new Set<number>();
     for (const { value } of messages)
       if (value !== null && value.length > 5 && value[0] === 0) ids.add(value.readUInt32BE(1));
@@ -63,79 +36,173 @@ export const archiver = (
       knownIds.add(id);
     }
   };
+};
 
-  const isStored = async (key: string): Promise<boolean> => {
-    for await (const one of objects.list(key)) return one.key === key;
-    return false;
-  };
+const isStored = async (objects: Objects, key: string): Promise<boolean> => {
+  for await (const one of objects.list(key)) return one.key === key;
+  return false;
+};
 
-  /**
-   * Where the file ends that holds this record; the record's own offset when none does. Asked only
-   * where no file is known to have ended.
-   */
-  const endOfStored = async ({ topic, partition }: FetchedBatch, { offset, appendedAt }: Message): Promise<number> => {
-    for (const hour of [hourOf(appendedAt), hourOf(appendedAt) + HOUR_MS])
-      for await (const { key, bytes } of objects.list(prefixOf({ topic, hour, partition }))) {
-        const file = fileOf(key, bytes);
-        if (file !== undefined && file.first <= offset && offset <= file.last) return file.last + 1;
-      }
-    return offset;
-  };
+/** Where the file ends that holds this record; the record's own offset when none does. */
+const endOfStored = async (
+  objects: Objects,
+  { topic, partition }: FetchedBatch,
+  { offset, appendedAt }: Message,
+): Promise<number> => {
+  for (const hour of [hourOf(appendedAt), hourOf(appendedAt) + HOUR_MS])
+    for await (const { key, bytes } of objects.list(prefixOf({ topic, hour, partition }))) {
+      const file = fileOf(key, bytes);
+      if (file !== undefined && file.first <= offset && offset <= file.last) return file.last + 1;
+    }
+  return offset;
+};
 
-  /** What is stored at this place: what was announced before, else what is at hand. */
-  const announce = async (place: Place, mine: Contents): Promise<Contents> => {
-    const key = noticeKey(place, mine.first);
-    if (await objects.putNew(key, Buffer.from(`${JSON.stringify(mine)}\n`))) return mine;
-    return JSON.parse(String(await objects.get(key))) as Contents;
-  };
+const announcementAt = async (objects: Objects, place: Place, first: number): Promise<Contents | undefined> => {
+  try {
+    return JSON.parse(String(await objects.get(noticeKey(place, first)))) as Contents;
+  } catch (error) {
+    if (error instanceof ObjectMissing) return undefined;
+    throw error;
+  }
+};
 
-  /**
-   * The offset behind the file that begins with the first of these messages; that offset itself
-   * when the file needs more than is at hand.
-   */
-  const storeFile = async (batch: FetchedBatch, messages: readonly Message[]): Promise<number> => {
+/** What is stored at this place: what was announced before, else what is at hand. */
+const announce = async (objects: Objects, place: Place, mine: Contents): Promise<Contents> => {
+  const key = noticeKey(place, mine.first);
+  if (await objects.putNew(key, Buffer.from(`${JSON.stringify(mine)}\n`))) return mine;
+  return JSON.parse(String(await objects.get(key))) as Contents;
+};
+
+/** A file that is being made: its records are packed as they come, and stored when it is closed. */
+interface OpenFile {
+  readonly place: Place;
+  readonly first: number;
+  /** Where the next batch of it begins. */
+  next: number;
+  readonly container: OpenContainer;
+  /** What another member has announced from this offset on: this file is to be that one. */
+  readonly announced: Contents | undefined;
+}
+
+/** Its bytes before compression, beyond which a file is closed. */
+const FILE_BYTES = 32 * 1024 * 1024;
+
+const isWhole = ({ announced, next, container }: OpenFile, until: number): boolean =>
+  announced === undefined ? next >= until || container.bytes() >= FILE_BYTES : next > announced.last;
+
+/**
+ * How many of these messages belong into the file, from `at` on: up to the end of its hour, or of
+ * what was announced. If the broker's clock steps back, the records stay in the file that is open.
+ */
+const countFor = ({ place, announced }: OpenFile, messages: readonly Message[], at: number): number => {
+  const hourEnd = place.hour + HOUR_MS;
+  const isBehind = ({ offset, appendedAt }: Message): boolean =>
+    announced === undefined ? appendedAt >= hourEnd : offset > announced.last;
+  let end = at;
+  while (end < messages.length && !isBehind(messages[end]!)) end++;
+  return end - at;
+};
+
+/**
+ * What `keep` of a copy is for the archive. A file is closed when everything that waited in the log
+ * is in it, when it has its bytes, or when its hour is over. It is announced before it is put: of
+ * several members that store from one offset on (one was killed, or stopped and woke again), the
+ * announcement of one stands, and all of them store that very file. Every file begins where one has
+ * ended, since an offset is committed at the end of a file, or inside of one that stands, whose end
+ * is then looked for; hence there is one chain of files, whatever dies when. In order, for each
+ * file:
+ * 1. the schemas that its records name -> dying here leaves schemas that are stored again
+ * 2. the announcement, if there is none at this offset -> the next member reads the same records
+ * from the log, and stores the file that was announced 3. the file -> the next member finds it and
+ * goes on behind it and then the runner commits the offset.
+ */
+export const archiver = (
+  objects: Objects,
+  schemaOf: (schemaId: number) => Promise<object | null>,
+): { readonly keep: CopyPorts["keep"]; readonly forget: () => void } => {
+  /** By partition, while it is read. */
+  let open = new Map<string, OpenFile>();
+  /** By partition: where the next batch begins, if it follows the last file. */
+  const expected = new Map<string, number>();
+  const storeSchemas = schemaStore(objects, schemaOf);
+
+  /** Where no file is known to have ended, what others have done from here on is asked for. */
+  const begin = async (batch: FetchedBatch, message: Message): Promise<OpenFile | { readonly storedUntil: number }> => {
     const { topic, partition } = batch;
-    const place: Place = { topic, partition, hour: hourOf(messages[0]!.appendedAt as UnixMs) };
-    const records = messages.slice(0, endOfHour(messages)).map(recordOf);
-    let made = await writeContainer(topic, partition, records);
-    const announced = await announce(place, made.contents);
+    const place: Place = { topic, partition, hour: hourOf(message.appendedAt as UnixMs) };
+    const { offset: first } = message;
+    const follows = expected.get(`${topic}/${partition}`) === first;
+    const storedUntil = follows ? first : await endOfStored(objects, batch, message);
+    if (storedUntil > first) return { storedUntil };
+    const announced = follows ? undefined : await announcementAt(objects, place, first);
+    return { place, first, next: first, container: openContainer(), announced };
+  };
+
+  /** The offset behind the file; its first one when it must be read again, up to another end. */
+  const close = async (file: OpenFile): Promise<number> => {
+    const { place, first } = file;
+    const { topic, partition } = place;
+    const made = await file.container.close({ topic, partition, first, last: file.next - 1 });
+    const announced = file.announced ?? (await announce(objects, place, made.contents));
     hit("after-announcement");
-    const { first, last, sha256 } = announced;
-    const key = fileKey(place, first, last);
-    if (sha256 !== made.contents.sha256) {
-      if (await isStored(key)) return last + 1;
-      if (last > records.at(-1)!.offset) return first;
-      made = await writeContainer(
-        topic,
-        partition,
-        records.filter(({ offset }) => offset <= last),
-      );
-      if (made.contents.sha256 !== sha256)
-        throw new Error(`${key} was announced with other contents than the log holds`);
+    const key = fileKey(place, announced.first, announced.last);
+    if (announced.sha256 !== made.contents.sha256) {
+      if (await isStored(objects, key)) return announced.last + 1;
+      if (file.announced === undefined) return first;
+      throw new Error(`${key} was announced with other contents than the log holds`);
     }
     await objects.put(key, made.file);
     hit("after-file");
-    return last + 1;
+    return announced.last + 1;
   };
 
-  return async (batch, heartbeat) => {
+  const keep: CopyPorts["keep"] = async (batch, until, heartbeat) => {
     const { topic, partition, messages } = batch;
     const place = `${topic}/${partition}`;
-    const first = messages[0]!;
-    let next = expected.get(place) === first.offset ? first.offset : await endOfStored(batch, first);
-    expected.delete(place);
+    const files = open;
+    let next = messages[0]!.offset;
+    let file = files.get(place);
+    if (file?.next !== next) file = undefined;
+    // Whatever fails from here on, the file is begun again where it began.
+    files.delete(place);
+    if (file === undefined && expected.get(place) !== next) expected.delete(place);
     await storeSchemas(messages);
-    for (;;) {
-      const left = messages.filter(({ offset }) => offset >= next);
-      if (left.length === 0) break;
+    for (let at = 0; at < messages.length; ) {
       await heartbeat();
-      const end = await storeFile(batch, left);
-      if (end === next) return next;
-      next = end;
+      if (file === undefined) {
+        const begun = await begin(batch, messages[at]!);
+        expected.delete(place);
+        if ("storedUntil" in begun) {
+          next = begun.storedUntil;
+          at = messages.findIndex(({ offset }) => offset >= next);
+          // A file of another member may reach beyond this batch: then its end is looked for again.
+          if (at < 0) return { stored: next, next };
+          expected.set(place, next);
+          continue;
+        }
+        file = begun;
+      }
+      const part = messages.slice(at, at + countFor(file, messages, at));
+      await file.container.add(part.map(recordOf));
+      if (part.length > 0) file.next = part.at(-1)!.offset + 1;
+      at += part.length;
+      if (at === messages.length && !isWhole(file, until)) {
+        files.set(place, file);
+        return { stored: file.first, next: file.next };
+      }
+      next = await close(file);
+      // Another member has cut elsewhere: read on from there, and ask for what it has done.
+      if (next !== file.next) return { stored: next, next };
+      expected.set(place, next);
+      file = undefined;
     }
-    // A file of another member may reach beyond this batch: then its end is looked for.
-    if (next === messages.at(-1)!.offset + 1) expected.set(place, next);
-    return next;
+    return { stored: next, next };
+  };
+  return {
+    keep,
+    forget: () => {
+      open = new Map();
+    },
   };
 };
 

@@ -95,6 +95,7 @@ const step = async (
         next[partition] = offset;
         isCurrent = false;
       },
+      readOn: () => undefined,
       rest: () => undefined,
     },
   );

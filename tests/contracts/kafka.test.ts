@@ -8,6 +8,7 @@ import {
   type Admin,
   type Consumer,
   type ConsumerSettings,
+  copyReading,
   type Kafka,
   LogGap,
   LogUnavailable,
@@ -300,6 +301,38 @@ describe("a batch that is not finished comes again", () => {
     await stop();
     expect({ firsts, crashes }).toEqual({ firsts: [5, 12, 5], crashes: [] });
   });
+
+  test(
+    "a partition is read on from any place, also behind a rest, and what is not committed comes again to the next " +
+      "member",
+    async () => {
+      const topic = await fill(20);
+      const group = newGroup();
+      const firsts: number[] = [];
+      const { crashes, stop } = await consuming({
+        group,
+        topics: [topic],
+        reading: copyReading,
+        onBatch: async (batch, control) => {
+          firsts.push(batch.messages[0]!.offset);
+          if (firsts.length === 1) control.readOn(12);
+          if (firsts.length === 2) control.readOn(7);
+          if (firsts.length === 3) {
+            await control.commit(10);
+            control.readOn(15);
+          }
+          control.rest(50);
+        },
+      });
+      await until(() => firsts.length >= 4 || crashes.length > 0);
+      await stop();
+      expect({ firsts: firsts.slice(0, 4), crashes }).toEqual({ firsts: [0, 12, 7, 15], crashes: [] });
+      const next = await consuming({ group, topics: [topic] });
+      await until(() => next.seen.length >= 10);
+      await next.stop();
+      expect(next.seen).toEqual(upTo(20).slice(10));
+    },
+  );
 });
 
 describe("stopping", () => {

@@ -29,6 +29,7 @@ const readAll = async (within: World, owner: Worker, topic: string, partition: n
       heartbeat: async () => undefined,
       isCurrent: () => true,
       seek: () => undefined,
+      readOn: () => undefined,
       rest: () => undefined,
     };
     await owner.process({ topic, partition, messages }, control);

@@ -92,9 +92,12 @@ const lasting: Readonly<Record<string, string>> = {
   "modules/replays/replay-writes.ts underWay": "30,000 messages under way",
   "processors/admit/shape.ts kinds": "10,000 keys of at most 64 characters, then emptied",
   "processors/enrich/identity-keys.ts known": "100 clients, each with a memo of 10,000 identifiers",
+  "sinks/archive/container.ts blocks": "the compressed blocks of one file, closed at 32 MiB before compression",
+  "sinks/archive/write.ts open": "files that are made, one of 32 MiB a partition; all dropped when the group is joined",
   "sinks/archive/write.ts expected": "partitions of the topics that are archived",
   "sinks/archive/write.ts knownIds": "10,000 schema ids, then emptied",
   "stream/runner.ts rebuilding": "partitions whose memory was lost",
+  "stream/sink/copy-runner.ts rounds": "partitions of the topic that is copied",
   "stream/sink/copy-runner.ts failing": "partitions, those of the last minutes",
   "stream/sink/sink-runner.ts waiting": "batches of one fetch: no further one comes before they are written",
 };

@@ -28,8 +28,8 @@ const messages: FetchedBatch["messages"] = times.flatMap((appendedAt, n) =>
   })),
 );
 const filled = async (objects: InMemoryObjects = inMemoryObjects()): Promise<InMemoryObjects> => {
-  const keep = archiver(objects, async () => null);
-  await keep({ topic: TOPIC, partition: 7, messages, highWatermark: messages.length }, async () => undefined);
+  const { keep } = archiver(objects, async () => null);
+  await keep({ topic: TOPIC, partition: 7, messages, highWatermark: messages.length }, 0, async () => undefined);
   return objects;
 };
 const open = { now, isClosing: () => false };
@@ -186,8 +186,8 @@ test("at the end of a long month a client that keeps one month loses no day of i
   const march = (day: number, hour = 12): number => Date.UTC(2027, 2, day, hour);
   const objects = inMemoryObjects();
   const kept = messages.slice(0, 3).map((message) => ({ ...message, appendedAt: march(1, 5) }));
-  const keep = archiver(objects, async () => null);
-  await keep({ topic: TOPIC, partition: 7, messages: kept, highWatermark: 3 }, async () => undefined);
+  const { keep } = archiver(objects, async () => null);
+  await keep({ topic: TOPIC, partition: 7, messages: kept, highWatermark: 3 }, 0, async () => undefined);
   const on = (at: number) => purgeExpired(objects, TOPIC, [of(3, 1)], { ...open, now: at });
   for (const day of [29, 30, 31]) expect(await on(march(day)), `on March ${day}`).toMatchObject({ records: 0 });
   expect(await on(march(31 + 2))).toMatchObject({ records: 1 });

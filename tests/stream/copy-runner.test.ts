@@ -1,5 +1,5 @@
-// A copy of the log: stored, then committed, then counted; then the partition rests while the log
-// gathers. A store that is away holds up nothing but the copy.
+// A copy of the log: stored, then committed, then counted; then the partition rests until its turn
+// comes again. A store that is away holds up nothing but the copy.
 import { expect, test } from "vitest";
 import { groupsOf } from "../../modules/groups/hosting.ts";
 import type { AnyCopy } from "../../stream/flow.ts";
@@ -8,7 +8,16 @@ import { copyRunner } from "../../stream/sink/copy-runner.ts";
 import { pipeline } from "../../topology.ts";
 import { toys } from "../support/toy.ts";
 
-const copy: AnyCopy = { is: "sink", name: "archive", from: toys.raw, into: { name: "files", store: "objects" } };
+const copy: AnyCopy = {
+  is: "sink",
+  name: "archive",
+  from: { ...toys.raw, partitions: 5 },
+  into: { name: "files", store: "objects" },
+};
+/** Five partitions share a round of 55 s. */
+const SHARE_MS = 11_000;
+/** The turn of partition 2, which the batches are of. */
+const TURN = 55_000 * 30_000_000 + 2 * SHARE_MS;
 const batchOf = (first: number, count: number, highWatermark: number): FetchedBatch => ({
   topic: "toy.raw",
   partition: 2,
@@ -22,12 +31,20 @@ const batchOf = (first: number, count: number, highWatermark: number): FetchedBa
   highWatermark,
 });
 
+type Kept = Awaited<ReturnType<CopyPorts["keep"]>>;
+/** Everything before this is stored, and read on from there. */
+const upTo =
+  (stored: number, next = stored) =>
+  async (): Promise<Kept> => ({ stored, next });
+const whole = async ({ messages }: FetchedBatch): Promise<Kept> => upTo(messages.at(-1)!.offset + 1)();
+
 const running = (keep: CopyPorts["keep"], over: Partial<Control> = {}, stops: CopyPorts["stops"] = async () => 3) => {
   const effects: string[] = [];
+  const clock = { now: TURN };
   const ports: CopyPorts = {
-    keep: async (batch, heartbeat) => {
-      effects.push(`keep ${batch.messages[0]!.offset}+${batch.messages.length}`);
-      return keep(batch, heartbeat);
+    keep: async (batch, until, heartbeat) => {
+      effects.push(`keep ${batch.messages[0]!.offset}+${batch.messages.length} of ${until}`);
+      return keep(batch, until, heartbeat);
     },
     retry: (_, step) => step(),
     stops,
@@ -36,55 +53,116 @@ const running = (keep: CopyPorts["keep"], over: Partial<Control> = {}, stops: Co
       warn: (line) => effects.push(line),
       error: (line) => effects.push(line),
     },
-    countWrite: ({ sink, table, rows }) => effects.push(`count ${rows} of ${sink} in ${table}`),
+    countWrite: ({ sink, table, rows, receivedAt }) =>
+      effects.push(`count ${rows} of ${sink} in ${table}, from ${receivedAt[0]} on`),
   };
   const control: Control = {
     commit: async (offset) => void effects.push(`commit ${offset}`),
     heartbeat: async () => undefined,
     isCurrent: () => true,
     seek: () => undefined,
+    readOn: (offset) => void effects.push(`read on at ${offset}`),
     rest: (ms) => void effects.push(`rest ${ms}`),
     ...over,
   };
-  const process = copyRunner(copy, ports, 55_000);
-  return { effects, give: (batch: FetchedBatch) => process(batch, control) };
+  const process = copyRunner(copy, ports, () => clock.now);
+  return { effects, clock, give: (batch: FetchedBatch) => process(batch, control) };
 };
 
-test("a batch is stored, committed and counted; at the end of the log its partition rests", async () => {
-  const { effects, give } = running(async () => 15);
+test("a batch is stored, committed and counted; then its partition rests until its next turn", async () => {
+  const { effects, give, clock } = running(whole);
   await give(batchOf(5, 10, 15));
-  expect(effects).toEqual(["keep 5+10", "commit 15", "count 10 of archive in files", "rest 55000"]);
+  const stored = ["commit 15", "count 10 of archive in files, from 1000 on", "read on at 15"];
+  expect(effects).toEqual(["keep 5+10 of 15", ...stored, "rest 55000"]);
+  // A turn that began late ends with the next one at its time.
+  effects.length = 0;
+  clock.now = TURN + 55_000 + 700;
+  await give(batchOf(15, 1, 16));
+  expect(effects.at(-1)).toBe("rest 54300");
+  // One that took longer than the round: the next one begins at once.
+  effects.length = 0;
+  const slow = running(async (batch) => {
+    slow.clock.now += 60_000;
+    return whole(batch);
+  });
+  await slow.give(batchOf(16, 1, 17));
+  expect(slow.effects.at(-1)).toBe("read on at 17");
 });
 
-test("while it is behind, the next batch comes at once", async () => {
-  const { effects, give } = running(async () => 15);
-  await give(batchOf(5, 10, 400));
-  expect(effects).toEqual(["keep 5+10", "commit 15", "count 10 of archive in files"]);
+test("the turns of all partitions lie apart by equal times, and are the same in every process", async () => {
+  const turns = [];
+  for (const partition of [0, 1, 2, 3, 4]) {
+    const { effects, give, clock } = running(whole);
+    clock.now = 55_000 * 30_000_000 - 20_000;
+    await give({ ...batchOf(0, 1, 1), partition });
+    turns.push((clock.now + Number(effects.at(-1)!.split(" ")[1])) % 55_000);
+  }
+  expect(turns).toEqual([0, SHARE_MS, 2 * SHARE_MS, 3 * SHARE_MS, 4 * SHARE_MS]);
+});
+
+test("what waits comes in pieces that fill the share of the partition, and is committed with its file", async () => {
+  let stored = 100;
+  const { effects, give, clock } = running(async ({ messages }, until) => {
+    const next = messages.at(-1)!.offset + 1;
+    if (next >= until) stored = next;
+    return { stored, next };
+  });
+  await give(batchOf(100, 10, 140));
+  expect(effects).toEqual(["keep 100+10 of 140", "read on at 110", `rest ${SHARE_MS / 4}`]);
+  effects.length = 0;
+  // It is behind: the next piece comes at once. What has come meanwhile is of the next round.
+  clock.now += SHARE_MS;
+  await give(batchOf(110, 10, 400));
+  expect(effects).toEqual(["keep 110+10 of 140", "read on at 120"]);
+  effects.length = 0;
+  await give(batchOf(120, 20, 400));
+  expect(effects).toEqual([
+    "keep 120+20 of 140",
+    "commit 140",
+    "count 40 of archive in files, from 1000 on",
+    "read on at 140",
+    `rest ${55_000 - SHARE_MS}`,
+  ]);
+});
+
+test("a group that was joined again reads on from what is committed, in a round of its own", async () => {
+  const { effects, give } = running(async ({ messages }) => ({ stored: 0, next: messages.at(-1)!.offset + 1 }));
+  await give(batchOf(100, 10, 140));
+  await give(batchOf(100, 10, 200));
+  expect(effects.filter((effect) => effect.startsWith("keep"))).toEqual(["keep 100+10 of 140", "keep 100+10 of 200"]);
 });
 
 test(
   "what is stored beyond the batch is committed up to the batch alone, and what is not stored is " + "not committed",
   async () => {
-    const beyond = running(async () => 90);
+    const counted = (rows: number) => `count ${rows} of archive in files, from 1000 on`;
+    const beyond = running(upTo(90));
     await beyond.give(batchOf(5, 10, 400));
-    expect(beyond.effects).toEqual(["keep 5+10", "commit 15", "count 10 of archive in files"]);
-    const short = running(async () => 9);
-    await short.give(batchOf(5, 10, 15));
-    expect(short.effects).toEqual(["keep 5+10", "commit 9", "count 4 of archive in files"]);
-    const none = running(async () => 5);
+    expect(beyond.effects).toEqual(["keep 5+10 of 400", "commit 15", counted(10), "read on at 15", "rest 278"]);
+    const short = running(upTo(9));
+    await short.give(batchOf(5, 10, 400));
+    expect(short.effects.slice(1, -1)).toEqual(["commit 9", counted(4), "read on at 9"]);
+    // What another member has announced is not whole yet.
+    const none = running(upTo(5, 15));
     await none.give(batchOf(5, 10, 15));
-    expect(none.effects).toEqual(["keep 5+10", "rest 5000"]);
+    expect(none.effects).toEqual(["keep 5+10 of 15", "read on at 15", "rest 5000"]);
   },
 );
 
 test(
   "a store that refuses or is away moves no offset, ends no process, and calls an operator the " + "third time",
   async () => {
-    const { effects, give } = running(async () => {
-      throw new Error("access denied");
+    let isAway = false;
+    const { effects, give } = running(async ({ messages }) => {
+      if (isAway) throw new Error("access denied");
+      return { stored: 0, next: messages.at(-1)!.offset + 1 };
     });
-    await give(batchOf(5, 10, 15));
-    expect(effects).toEqual(["keep 5+10", "stage.stuck", "rest 5000"]);
+    await give(batchOf(5, 10, 25));
+    isAway = true;
+    effects.length = 0;
+    // What was taken before is read again with it.
+    await give(batchOf(15, 10, 25));
+    expect(effects).toEqual(["keep 15+10 of 25", "read on at 5", "stage.stuck", "rest 5000"]);
   },
 );
 
@@ -96,7 +174,7 @@ test(
     const { effects, give } = running(
       async (batch) => {
         if (isAway) throw new Error("the store is away");
-        return batch.messages.at(-1)!.offset + 1;
+        return whole(batch);
       },
       {},
       async (_, { partition, offset }) => {
@@ -124,11 +202,11 @@ test(
 );
 
 test("a partition that was lost meanwhile is not committed", async () => {
-  const lost = running(async () => 15, { isCurrent: () => false });
+  const lost = running(upTo(15), { isCurrent: () => false });
   await lost.give(batchOf(5, 10, 15));
-  expect(lost.effects).toEqual(["keep 5+10"]);
+  expect(lost.effects).toEqual(["keep 5+10 of 15"]);
   const gone = new Error("the group has moved on");
-  const asked = running(async (_, heartbeat) => heartbeat().then(() => 15), {
+  const asked = running((_, __, heartbeat) => heartbeat().then(upTo(15)), {
     heartbeat: () => Promise.reject(gone),
     isCurrent: () => false,
   });

@@ -82,6 +82,7 @@ test("a dead letter that cannot be written holds the offset of its stage, whatev
     heartbeat: async () => undefined,
     isCurrent: () => true,
     seek: () => undefined,
+    readOn: () => undefined,
     rest: () => undefined,
   };
   await expect(refusing({ topic: settle.reads.name, partition: 0, messages }, control)).rejects.toThrow(

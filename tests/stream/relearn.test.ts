@@ -36,7 +36,7 @@ const outputs = (made: World): readonly string[] =>
 /** The log of `made` without what retention has taken, and its archive: two files a partition. */
 const withoutPast = async (made: World, share: number) => {
   const objects = inMemoryObjects();
-  const keep = archiver(objects, async () => null);
+  const { keep } = archiver(objects, async () => null);
   const lows = new Map<number, number>();
   for (const partition of PARTITIONS) {
     const all = made.log.read("toy.raw", partition, 0, 1_000);
@@ -51,6 +51,7 @@ const withoutPast = async (made: World, share: number) => {
             messages: part.map((message) => ({ ...message, appendedAt: 1_000 })),
             highWatermark: all.length,
           },
+          0,
           async () => undefined,
         );
   }

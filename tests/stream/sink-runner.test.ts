@@ -94,6 +94,7 @@ const running = (sinks: readonly AnySink[], over: Partial<SinkPorts> = {}) => {
         heartbeat: async () => undefined,
         isCurrent: () => true,
         seek: () => undefined,
+        readOn: () => undefined,
         rest: () => undefined,
         ...control,
       },

@@ -104,6 +104,7 @@ export const worker = (within: World, { hosting, around, ports = {}, ...settings
         within.effects.push(`seek ${offset}`);
         within.committed.set(placeOf(partition), offset);
       },
+      readOn: () => undefined,
       rest: () => undefined,
     };
   };

@@ -14,6 +14,7 @@ const control = (isCurrent = true): Control => ({
   heartbeat: async () => undefined,
   isCurrent: () => isCurrent,
   seek: () => undefined,
+  readOn: () => undefined,
   rest: () => undefined,
 });
 const once: Retry = (_, step) => step();

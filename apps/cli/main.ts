@@ -6,6 +6,7 @@ import { redactorOf } from "../../infra/runtime/log.ts";
 import { printThrough, tell } from "../../infra/runtime/output.ts";
 import { Refused, UsageError } from "../../infra/runtime/refused.ts";
 import { commandFiles, fileOf, needsOf } from "./commands.ts";
+import { strayWords } from "./stray-words.ts";
 
 const program = new Command("tributary")
   .description(
@@ -54,8 +55,10 @@ try {
   await program.parseAsync();
   endSoon(500);
 } catch (error) {
-  if (error instanceof CommanderError) process.exitCode = error.exitCode === 0 ? 0 : 2;
-  else {
+  if (error instanceof CommanderError) {
+    process.exitCode = error.exitCode === 0 ? 0 : 2;
+    if (error.code === "commander.excessArguments") tell(strayWords(program));
+  } else {
     tell((error as Error).message);
     process.exitCode = exitCodeOf(error);
     endSoon(100);

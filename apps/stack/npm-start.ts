@@ -1,5 +1,5 @@
 // `npm start` from its first line to its last: starts the stack, shows it, and stops everything at
-// Ctrl-C.
+// Ctrl-C, or when its terminal is closed.
 import { parseArgs } from "node:util";
 import type { App } from "../../infra/embedded/app.ts";
 import { stackConfig } from "../../infra/embedded/config.ts";
@@ -62,8 +62,13 @@ export async function npmStart({ apps, steps, show = {} }: Product, flags: Flags
     if (performance.now() - firstAt > SAME_GESTURE_MS) process.exit(130);
     leaving.abort(new Error(`stopped by ${name}`));
   };
+  // A terminal that is closed, also while everything stops, asks to leave and never to hurry.
+  const hangUp = () => leaving.abort(new Error("its terminal was closed"));
   process.on("SIGINT", leave);
   process.on("SIGTERM", leave);
+  process.on("SIGHUP", hangUp);
+  // What is written to it then fails (EIO, EPIPE), which must not end the starter before its stack.
+  for (const stream of [process.stdout, process.stderr]) stream.on("error", ignore);
   const onEvent = show.onEvent ?? ((event: StackEvent) => console.log(event.text));
   const config = stackConfig();
   let stack: Stack | undefined;
@@ -92,8 +97,11 @@ export async function npmStart({ apps, steps, show = {} }: Product, flags: Flags
     await stack?.stop();
     process.off("SIGINT", leave);
     process.off("SIGTERM", leave);
+    process.off("SIGHUP", hangUp);
   }
 }
+
+const ignore = (): void => undefined;
 
 const aborted = (signal: AbortSignal): Promise<void> =>
   new Promise((resolve) => {

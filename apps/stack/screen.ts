@@ -71,7 +71,7 @@ export const showScreen = async (options: ScreenOptions, leaving: AbortSignal): 
       .filter(({ group, isRecorded }, n, all) => isRecorded && n === all.findIndex((one) => one.group === group));
     const lags = await Promise.all(
       hosted.map(async ({ nodes, group, topic }) => ({
-        name: nodes.join(","),
+        name: hostName(nodes),
         lag: (await admin.lag(group, [topic])).reduce((sum, one) => sum + one.lag, 0),
       })),
     );
@@ -143,8 +143,37 @@ interface Shown {
   readonly isBalanced: boolean;
 }
 
-const amounts = (all: readonly Amount[]): string =>
-  all.map(({ amount, currency }) => `${amount} ${currency}`).join(" ") || "-";
+const NARROWEST = 80;
+
+/** A host by its first node, for a line that has room for some: "analytics and 5 others". */
+export const hostName = ([first = "", ...others]: readonly string[]): string =>
+  others.length === 0 ? first : `${first} and ${others.length} other${others.length === 1 ? "" : "s"}`;
+
+/** Parts in lines that the narrowest terminal has room for. */
+const wrapped = (start: string, parts: readonly string[]): readonly string[] => {
+  const lines = [start];
+  for (const [n, part] of parts.entries()) {
+    const text = n === parts.length - 1 ? part : `${part},`;
+    const longer = `${lines.at(-1)} ${text}`;
+    if (longer.length < NARROWEST) lines[lines.length - 1] = longer;
+    else lines.push(`  ${text}`);
+  }
+  return lines;
+};
+
+/** A row for each currency, so that no amount is cut off: client and counts stand in the first. */
+const rowsOf = ({ slug, events, conversions, revenue, commission }: Shown["clients"][number]) => {
+  const currencies = [...new Set([...revenue, ...commission].map(({ currency }) => currency))];
+  const of = (all: readonly Amount[], wanted: string | undefined): string | null => {
+    const found = all.find(({ currency }) => currency === wanted);
+    return found === undefined ? null : `${found.amount} ${found.currency}`;
+  };
+  return [currencies[0], ...currencies.slice(1)].map((currency, n) => [
+    ...(n === 0 ? [slug, events, conversions] : ["", "", ""]),
+    of(revenue, currency),
+    of(commission, currency),
+  ]);
+};
 
 /**
  * What is read of the stores. `received` counts records of the log, each copy of an event too;
@@ -153,14 +182,18 @@ const amounts = (all: readonly Amount[]): string =>
 export const shownLines = ({ rates, problem, fresh, lags, clients, isBalanced }: Shown): readonly string[] => {
   const behind = lags.filter(({ lag }) => lag > 0).sort((a, b) => b.lag - a.lag);
   return [
-    `received ${rates.received}/s   stored ${rates.stored}/s${problem ? `   demo traffic: ${problem}` : ""}`,
+    `received ${rates.received}/s, copies too   stored ${rates.stored}/s`,
+    ...(problem === undefined ? [] : [`demo traffic: ${problem}`]),
     `received to stored, last minute: half within ${seconds(fresh.p50_ms)}, 99 % within ${seconds(fresh.p99_ms)}`,
-    behind.length === 0 ? "nothing waits" : `waiting: ${behind.map(({ name, lag }) => `${name} ${lag}`).join(", ")}`,
+    ...(behind.length === 0
+      ? ["nothing waits"]
+      : wrapped(
+          "records that wait:",
+          behind.map(({ name, lag }) => `${name} ${lag}`),
+        )),
     "",
-    ...table(
-      ["client", "events", "conversions", "revenue", "commission"],
-      clients.map((one) => [one.slug, one.events, one.conversions, amounts(one.revenue), amounts(one.commission)]),
-    ).split("\n"),
+    ...table(["client", "events", "conversions", "revenue", "commission"], clients.flatMap(rowsOf)).split("\n"),
+    "since the beginning; revenue: all sales; conversions, commission: credited ones",
     `ledger ${isBalanced ? "balances" : "DOES NOT BALANCE"}`,
   ];
 };
@@ -177,12 +210,18 @@ export const fitted = (
   return [...lines.slice(0, Math.max(0, rows - 3)), "", LAST_LINE].slice(-(rows - 1)).join("\n");
 };
 
-/** What fits above the figures; the request with its token is in the file. */
-const shortHead = ({ run, home, demo, shopUrl }: Pick<ScreenOptions, "run" | "home" | "demo" | "shopUrl">): string =>
+/** What fits above the figures, long addresses each on a line; the request is in the file. */
+export const shortHead = ({
+  run,
+  home,
+  demo,
+  shopUrl,
+}: Pick<ScreenOptions, "run" | "home" | "demo" | "shopUrl">): string =>
   [
     `Tributary   ingest ${run().apps.ingest?.url ?? "-"}   api ${run().apps.api?.url ?? "-"}`,
     `try it: sh ${join(relative(process.cwd(), home), "first-event.sh")}   more: npx tributary status`,
-    `demo shop: ${shopUrl}   a link: ${demo.links[0]?.url ?? "-"}`,
+    `demo shop ${shopUrl}   pixel ${run().apps.pixel?.url ?? "-"}`,
+    `a link ${demo.links[0]?.url ?? "-"}`,
   ].join("\n");
 
 /** Addresses, and a request that works as it stands: paste it into another terminal. */

@@ -30,6 +30,8 @@ export interface LineState {
   readonly review: string | null;
   readonly conversion_id: string | null;
   readonly copies: number;
+  /** When the sale came: a decision writes its event again, and that row is younger. */
+  readonly received_at: number;
 }
 export interface Explanation {
   readonly client: { readonly client_id: number; readonly slug: string; readonly name: string };
@@ -192,6 +194,7 @@ const orderStateOf = (order_key: string, state: OrderState): Explanation["order"
       review: line.review,
       conversion_id: line.conversion_id,
       copies: line.copies,
+      received_at: line.received_at,
     })),
   };
 };

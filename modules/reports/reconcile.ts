@@ -93,8 +93,8 @@ export const compareOrders = ({ shop, ours, others, onTheWay }: Known): Reconcil
     if (alike !== undefined) return `spelled otherwise: here it is ${alike.order_id}`;
     if (type !== undefined) return `it came as ${type}, which is no sale: send it as purchase`;
     if (onTheWay === null) return "not stored; whether it is on its way is not known, the log does not answer";
-    if (onTheWay > 0) return `not stored yet: ${counted.format(onTheWay)} events are still on their way`;
-    return "never received, or refused when it was sent (see the answer of its batch, and tributary dlq list)";
+    const never = "never received, or refused when it was sent (see the answer of its batch, and tributary dlq list)";
+    return onTheWay === 0 ? never : `${never}, or one of the ${counted.format(onTheWay)} events on their way`;
   };
   const decimal = ({ amount, currency }: { amount: bigint | null; currency: string }): string | null =>
     amount === null ? null : toDecimal(amount, currency);
@@ -104,7 +104,9 @@ export const compareOrders = ({ shop, ours, others, onTheWay }: Known): Reconcil
     if (own === undefined) return [{ ...known, side: "only the shop", here: null, reason: missing(one) }];
     if (one.amount === null || one.amount === own.amount) return [];
     const more =
-      own.amount > one.amount ? "more here: lines or tax that the shop leaves out" : "less here: a line is missing";
+      own.amount > one.amount
+        ? "more here: a line or tax that the file leaves out, or an amount that was sent otherwise"
+        : "less here: a line that was not sent, or an amount that was sent otherwise";
     return [{ ...known, side: "both", here: decimal(own), reason: more }];
   });
   const looseInShop = new Set([...theirs.values()].map(({ order_id }) => looseOf(order_id)));

@@ -37,15 +37,31 @@ test("what only the shop has says why it is not here", () => {
     [only, "o6", "never received, or refused when it was sent (see the answer of its batch, and tributary dlq list)"],
   ]);
   expect(reasons({ shop: [shop("o6")], onTheWay: 5_884 })).toEqual([
-    [only, "o6", "not stored yet: 5,884 events are still on their way"],
+    [
+      only,
+      "o6",
+      "never received, or refused when it was sent (see the answer of its batch, and tributary dlq list), " +
+        "or one of the 5,884 events on their way",
+    ],
   ]);
   expect(reasons({ shop: [shop("o6")], onTheWay: null })[0]![2]).toContain("the log does not answer");
 });
 
 test("what only we have, and what differs, is listed with both amounts", () => {
-  const { differences } = compared({ shop: [shop("o1", 9_000n)], ours: [here("o1"), here("o9")] });
+  const { differences } = compared({
+    shop: [shop("o1", 9_000n), shop("o2", 11_000n)],
+    ours: [here("o1"), here("o2"), here("o9")],
+  });
   expect(differences).toMatchObject([
-    { side: "both", order_id: "o1", shop: "90.00", here: "100.00", line: 2 },
+    {
+      side: "both",
+      order_id: "o1",
+      shop: "90.00",
+      here: "100.00",
+      line: 2,
+      reason: expect.stringMatching(/or an amount/),
+    },
+    { side: "both", order_id: "o2", shop: "110.00", here: "100.00", reason: expect.stringMatching(/or an amount/) },
     { side: "only here", order_id: "o9", shop: null, here: "100.00" },
   ]);
 });

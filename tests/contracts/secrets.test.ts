@@ -94,6 +94,8 @@ describe("the secret of a client", () => {
       });
       clients.push(idOf("clients", -1));
     }
+    // A client that was changed has another row and is one client all the same.
+    await writeReference(pool, "test", { clients: [{ client_id: clients[0]!, name: "Shop One" }] });
     for (const [n, client] of clients.entries()) {
       const made = newClientSecret();
       signatures.set(client, signed(made));
@@ -118,7 +120,8 @@ describe("the secret of a client", () => {
 
   test("is sealed again from where a killed run ended, and signs what it signed before", async () => {
     let done = 0;
-    const killed = resealClientSecrets(pool, during, () => {
+    const killed = resealClientSecrets(pool, during, (_done, all) => {
+      expect(all).toBe(3);
       done += 1;
       if (done === 1) throw new Error("killed");
     });

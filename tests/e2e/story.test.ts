@@ -121,7 +121,7 @@ test("a second story in the same folder comes out the same", async () => {
   expectStory(await start("--once").done);
 }, 120_000);
 
-test("the next start finds both stories, and Ctrl-C stops everything it started and nothing else", async () => {
+test("the next start finds both, and Ctrl-C stops it all and nothing else, though its window is closed", async () => {
   const running = start("--no-demo");
   const stranger = spawn("sleep", ["120"], { stdio: "ignore" });
   started.push(stranger);
@@ -147,6 +147,12 @@ test("the next start finds both stories, and Ctrl-C stops everything it started 
 
   // As a terminal does it: to the whole foreground group, and that is not where the servers are.
   process.kill(-running.child.pid!, "SIGINT");
+  await until("it begins to stop", 20_000, () => {
+    if (!running.stdout().includes("The stack is being stopped.")) throw new Error("not yet");
+  });
+  // The window is closed while it stops: no one reads any more what it writes.
+  process.kill(-running.child.pid!, "SIGHUP");
+  running.child.stdout!.destroy();
   expect(await running.done).toMatchObject({ code: 0, stderr: "" });
   expect(survivors(seen)).toEqual([]);
   expect(existsSync(run)).toBe(false);

@@ -92,7 +92,7 @@ const amount = (minor: bigint | null, currency: string | null): string | null =>
 
 const showOrder = async (pool: pg.Pool, client: Client, orderId: string): Promise<void> => {
   const lines = await orderLines(pool, client.client_id, orderId);
-  if (lines.length === 0) return print(`Order ${orderId} is unknown.`);
+  if (lines.length === 0) return;
   print(
     table(
       ["product", "value", "currency", "partner", "why uncredited", "commission", "status"],
@@ -162,12 +162,27 @@ const put = async (pool: pg.Pool, decided: Decided, actor: string): Promise<void
   });
 };
 
+type Kind = Decided["kind"];
+
 /** A mistyped id would wait for ever, and credit the order that is once called so. */
 const refuseUnknown = ({ order, waitForSale = false, client }: DecideOptions): void => {
   if (waitForSale) return;
   throw new Refused(
     `order ${order} of ${client} is unknown, and nothing was decided: look for it with tributary explain ${order} ` +
       "--order, or add --wait-for-sale to decide it for when its sale comes",
+  );
+};
+
+/** An assignment takes what no partner has; one that is sent again by its id counts once. */
+export const refuseIdle = (
+  kind: Kind,
+  { id, order, event }: Pick<DecideOptions, "id" | "order" | "event">,
+  lines: readonly { readonly partner_id: number | null }[],
+): void => {
+  if (kind !== "assign" || id !== undefined || lines.some(({ partner_id }) => partner_id === null)) return;
+  throw new Refused(
+    `all of ${order ?? event} is credited already, so assigning it changes nothing, and nothing was decided; ` +
+      "tributary decide reattribute moves it",
   );
 };
 
@@ -194,7 +209,6 @@ const amountOf = async (pool: pg.Pool, about: About, given: AskedBack): Promise<
   throw new UsageError(asked.field === null ? asked.detail : `${FLAGS[asked.field]}: ${asked.detail}`);
 };
 
-type Kind = Decided["kind"];
 const isCredit = (kind: Kind): boolean => kind === "assign" || kind === "reattribute";
 
 /** "overtaken": another decision came first, and the lines are credited to others. */
@@ -226,6 +240,7 @@ const decide = (kind: Kind) => (options: DecideOptions) =>
         : { ...said, kind, partner_id, campaign_id };
     const { lines } = await orderNow(pool, about);
     if (lines.length === 0) refuseUnknown(options);
+    else refuseIdle(kind, options, lines);
     const money = await decidedMoney(
       pool,
       client.client_id,

@@ -59,7 +59,8 @@ export const printed = (found: Explained): string => {
     ...decisionsSection(found, partner),
     ...section(
       `Considered for version ${newest.version}`,
-      candidatesTable(newest.candidates, found, partner, campaign),
+      // A refund is credited to no one, so no one is considered for it.
+      ...(newest.t === "refund" ? [] : [candidatesTable(newest.candidates, found, partner, campaign)]),
     ),
     ...section(`Fraud: ${newest.fraud_score} of 100, band ${newest.fraud_band}`, fraudTable(newest)),
     ...section(
@@ -86,19 +87,23 @@ export const printed = (found: Explained): string => {
 type Name = (id: number | null) => string;
 
 const head = (found: Explanation, newest: Version, partner: Name, campaign: Name): readonly string[] => {
+  const isRefund = newest.t === "refund";
   const lines = [
     `${found.type} ${newest.sender_event_id ?? "(without an id of its sender)"} of ${found.client.slug}`,
     `  in the log   ${found.event_id}`,
     `  happened     ${time(found.at)}`,
-    `  received     ${time(newest.received_at)} by ${newest.source}`,
+    `  received     ${time(receivedAt(found, newest))} by ${newest.source}`,
   ];
   const amount = money(newest.value_minor, newest.currency);
   if (newest.order_id !== null || newest.value_minor !== null)
-    lines.push(`  sale         order ${newest.order_id ?? "-"}, product ${newest.product_id ?? "-"}, ${amount}`);
+    lines.push(
+      `  ${isRefund ? "gives back" : "sale      "}   order ${newest.order_id ?? "-"}, product ` +
+        `${newest.product_id ?? "-"}, ${newest.value_minor === null && isRefund ? "all that is left" : amount}`,
+    );
   if (newest.url !== null) lines.push(`  page         ${newest.url}`);
   lines.push(
     `  visitor      ${newest.country ?? "country unknown"}, ` +
-      `${newest.device}${newest.is_bot ? ", a bot" : ""}, consent ` +
+      `${newest.device === "unknown" ? "device unknown" : newest.device}${newest.is_bot ? ", a bot" : ""}, consent ` +
       `0x${newest.consent.toString(16).padStart(2, "0")}`,
   );
   if (newest.warnings.length > 0) lines.push(`  altered      ${newest.warnings.join(", ")}`);
@@ -106,15 +111,24 @@ const head = (found: Explanation, newest: Version, partner: Name, campaign: Name
   if (newest.merged_into !== null)
     lines.push(`  merged       a second copy of ${newest.merged_into}: it counts nowhere`);
   lines.push(
-    newest.credit_status === "attributed"
-      ? `  credited to  ${partner(newest.partner_id)}, campaign ${campaign(newest.campaign_id)}, by ` +
+    isRefund
+      ? "  credited to  no partner: a refund takes back from those who were credited for its sale (see below)"
+      : newest.credit_status === "attributed"
+        ? `  credited to  ${partner(newest.partner_id)}, campaign ${campaign(newest.campaign_id)}, by ` +
           `${newest.credit_method}${byWhat(newest)}`
-      : `  credited to  no partner: ${inWords(newest.credit_reason ?? "no reason")}`,
+        : `  credited to  no partner: ${inWords(newest.credit_reason ?? "no reason")}`,
   );
   if (newest.reference_as_of !== null)
     lines.push(`  facts        as of ${time(newest.reference_as_of)}: they could not be refreshed`);
   return lines;
 };
+
+/** Of a line that was decided about the sale's own moment, not that of the row it made. */
+const receivedAt = ({ order, event_id }: Explanation, newest: Version): number =>
+  Math.min(
+    newest.received_at,
+    ...(order?.lines ?? []).filter((line) => line.event_id === event_id).map(({ received_at }) => received_at),
+  );
 
 const byWhat = ({ link_id, rule_id, rule_version, clicked_at, window_days, ts }: Version): string =>
   rule_id !== null
@@ -128,8 +142,8 @@ const versionsTable = (versions: readonly Version[]): string =>
     ["version", "credit", "by or why", "partner", "value", "fraud"],
     versions.map((row) => [
       row.version,
-      row.merged_into === null ? row.credit_status : "second copy",
-      row.credit_method ?? row.credit_reason,
+      row.merged_into !== null ? "second copy" : row.t === "refund" ? "refund" : row.credit_status,
+      row.t === "refund" ? null : (row.credit_method ?? row.credit_reason),
       row.partner_id,
       money(row.value_minor, row.currency),
       row.fraud_score,

@@ -111,7 +111,9 @@ const reconcile = async (file: string, options: ReconcileOptions): Promise<void>
     `${found.shop_orders} orders in the file, ${found.our_orders} here: ${found.same} the same, ` +
       `${only("only the shop")} only in the file, ${only("only here")} only here, ${only("both")} with another amount`,
   );
-  sayOnTheWay(waiting);
+  if (!columns.has("ts") && only("only here") > 0)
+    tell("the file names no days, so every order that it lacks is listed; with one: --map ts=<column>");
+  sayOnTheWay(waiting, "run it again in a moment");
 };
 
 export const reconcileCommand = (program: Command): void => {

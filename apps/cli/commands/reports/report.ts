@@ -3,24 +3,28 @@
 import type { Command } from "commander";
 import { startOfDay } from "../../../../domain/calendar.ts";
 import { toDecimal } from "../../../../domain/money.ts";
+import type { Client, ReferenceAt } from "../../../../domain/reference/reference.ts";
 import { csvLine } from "../../../../infra/http/csv.ts";
 import { lastingAdmin } from "../../../../infra/kafka/kafka.ts";
 import { print, printJson, table, tell } from "../../../../infra/runtime/output.ts";
 import { UsageError } from "../../../../infra/runtime/refused.ts";
 import { hostsNow, recordedHostings } from "../../../../modules/groups/hosts.ts";
+import { referenceNow } from "../../../../modules/reference/find-client.ts";
 import type { onTheWay } from "../../../../modules/reports/on-the-way.ts";
 import { type By, bys, type ReportFilter, type ReportRow, report } from "../../../../modules/reports/report.ts";
 import { kafkaOf } from "../../connections.ts";
 import { clientOf, withPool } from "../../pool.ts";
 
-interface ReportOptions {
-  readonly client: string;
-  readonly by: string;
+interface ReportFlags {
   readonly from?: string;
   readonly to?: string;
   readonly partner?: string;
   readonly campaign?: string;
   readonly segment?: string;
+}
+interface ReportOptions extends ReportFlags {
+  readonly client: string;
+  readonly by: string;
   readonly wait?: string | boolean;
   readonly csv?: boolean;
   readonly json?: boolean;
@@ -54,11 +58,11 @@ export const withTheWay = async <T>(
   }
 };
 
-/** Said whenever what was sent is not yet counted. */
-export const sayOnTheWay = (records: number | null): void => {
+/** Said whenever what was sent is not yet counted, with what to do. */
+export const sayOnTheWay = (records: number | null, todo: string): void => {
   if (records === null) tell("the log does not answer: what is still on its way is not known");
   else if (records > 0)
-    tell(`${counted.format(records)} events are still on their way and not counted here yet; --wait waits for them`);
+    tell(`${counted.format(records)} events are still on their way and not counted here yet; ${todo}`);
 };
 
 const dayOf = (flag: string, text: string | undefined): number | undefined => {
@@ -74,8 +78,10 @@ const idOf = (flag: string, text: string | undefined): number | undefined => {
   return Number(text);
 };
 
-const filterOf = ({ from, to, partner, campaign, segment }: ReportOptions): ReportFilter => {
+export const filterOf = ({ from, to, partner, campaign, segment }: ReportFlags): ReportFilter => {
   dayOf("--to", to);
+  if (from !== undefined && to !== undefined && from > to)
+    throw new UsageError(`--from: ${from} lies behind --to ${to}: turn them round`);
   return {
     from: dayOf("--from", from),
     to: to === undefined ? undefined : dayOf("--to", nextDay(to)),
@@ -83,6 +89,22 @@ const filterOf = ({ from, to, partner, campaign, segment }: ReportOptions): Repo
     campaign_id: idOf("--campaign", campaign),
     segment,
   };
+};
+
+/** Throws UsageError for what there is none of, which would else read as nothing sold. */
+export const refuseStrangers = (
+  known: Pick<ReferenceAt, "partner" | "campaign">,
+  client: Pick<Client, "client_id" | "slug" | "segments">,
+  { partner_id, campaign_id, segment }: ReportFilter,
+): void => {
+  if (partner_id !== undefined && known.partner(partner_id) === undefined)
+    throw new UsageError(`--partner: there is no partner ${partner_id}; see: tributary reference list partners`);
+  if (campaign_id !== undefined && known.campaign(campaign_id)?.client_id !== client.client_id)
+    throw new UsageError(
+      `--campaign: ${campaign_id} is none of ${client.slug}; see: tributary reference list campaigns`,
+    );
+  if (segment !== undefined && !client.segments.includes(segment))
+    throw new UsageError(`--segment: ${segment} is none of ${client.slug}: ${client.segments.join(", ") || "none"}`);
 };
 
 /**
@@ -126,8 +148,11 @@ const showReport = async (options: ReportOptions): Promise<void> => {
   // Before the report: what is counted meanwhile is then said to be on its way, and not lost.
   const waiting = await withTheWay((await theWay()).onTheWay);
   const { rows } = await withPool(async (pool) => {
-    const { client_id } = await clientOf(pool, options.client);
-    return report(pool, client_id, by, filter);
+    const client = await clientOf(pool, options.client);
+    const found = await report(pool, client.client_id, by, filter);
+    // What was sold under a name that is no longer given is shown all the same.
+    if (found.rows.length === 0) refuseStrangers(await referenceNow(pool), client, filter);
+    return found;
   });
   if (options.json) return printJson({ rows, on_the_way: waiting });
   const isNamed = by === "partner" || by === "campaign";
@@ -141,7 +166,7 @@ const showReport = async (options: ReportOptions): Promise<void> => {
     const kinds = headers.map((_, n) => (n < headers.length - 4 ? "text" : "number"));
     process.stdout.write([headers, ...lines].map((line) => csvLine(line, kinds)).join(""));
   } else print(table(headers, [...lines, ...totals(rows, isNamed)]));
-  sayOnTheWay(waiting);
+  sayOnTheWay(waiting, "--wait waits for them");
 };
 
 const EXAMPLES = `Examples:

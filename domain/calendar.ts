@@ -116,6 +116,15 @@ export const monthsAfter = (day: string, months: number): string => {
  * that month when it is shorter. In UTC: as retention counts them.
  */
 export const monthsBefore = (at: UnixMs, months: number): UnixMs => {
+  const dayNumber = Math.floor(at / DAY_MS);
+  if (dayNumber !== lastShift.day || months !== lastShift.months)
+    lastShift = { day: dayNumber, months, ms: at - dayMonthsBefore(at, months) };
+  return at - lastShift.ms;
+};
+/** All moments of a day of UTC are moved by the same time: requests of today share it. */
+let lastShift = { day: Number.NaN, months: 0, ms: 0 };
+
+const dayMonthsBefore = (at: UnixMs, months: number): UnixMs => {
   const date = new Date(at);
   const day = date.getUTCDate();
   date.setUTCMonth(date.getUTCMonth() - months);

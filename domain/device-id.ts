@@ -1,9 +1,12 @@
 // Identifiers as the log keeps them: HMAC(pepper of the client, SHA-256(identifier)), so
 // without the secret none can be guessed back.
 import { createHmac, hash } from "node:crypto";
-import { derive } from "./derive.ts";
+import { derive, hmacOf } from "./derive.ts";
 import { memo } from "./memo.ts";
 import type { Identify } from "./personal/identify.ts";
+
+/** Digits of what is hashed again under a pepper. */
+const SHA256_HEX = 64;
 
 /** The pepper of one client: equal device ids of two clients never meet. */
 export const pepperOf = (secret: string, clientId: number): Buffer => derive(secret, `pepper:${clientId}`);
@@ -27,8 +30,11 @@ export const identifierHash = (pepper: Buffer, identifier: string): string =>
  * a device sends many events, and two hashes cost more than the rest of its admission. `across`:
  * the second pepper, where identifiers may be linked across clients.
  */
-export const identifyFor = (pepper: Buffer, size: number, across?: Buffer): Identify => ({
-  plain: memo(size, (identifier) => identifierHash(pepper, identifier)),
-  hashed: (sha256Hex) => keyedHash(pepper, sha256Hex),
-  across: across === undefined ? undefined : (sha256Hex) => keyedHash(across, sha256Hex),
-});
+export const identifyFor = (pepper: Buffer, size: number, across?: Buffer): Identify => {
+  const hashed = hmacOf(pepper, SHA256_HEX);
+  return {
+    plain: memo(size, (identifier) => hashed(hash("sha256", identifier, "hex"))),
+    hashed,
+    across: across === undefined ? undefined : hmacOf(across, SHA256_HEX),
+  };
+};

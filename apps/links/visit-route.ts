@@ -140,7 +140,7 @@ const stored = async (
     header: headersOf(visit),
   };
   const taken = await edge.take({ events: [body] }, arrival, facts);
-  await Promise.all(taken.stored);
+  for (const stored of taken.stored) await stored;
   return taken.accepted;
 };
 

@@ -175,7 +175,9 @@ const admit = async (
     const why = { code, message: field === null ? message : `${field} ${message}` };
     kept.push(refusedLetter(declared, { clientId: facts.clientId, arrival, body: alone }, why, keyring));
   }
-  await Promise.all([...taken.stored, path.store(kept, "pixel")]);
+  await (kept.length === 0 && taken.stored.length === 1
+    ? taken.stored[0]
+    : Promise.all([...taken.stored, path.store(kept, "pixel")]));
   // Sent again, what is stored is the same, and what is not is kept then.
   if (isOver) throw tooMany();
   if (taken.accepted > withheld) seen("taken", "", taken.accepted - withheld);

@@ -61,13 +61,13 @@ export const listen = async (answer: RequestListener, settings: ListenSettings):
   const listener: RequestListener = (request, response) => {
     if (isClosing) response.setHeader("Connection", "close");
     const connection = connections.began(request);
-    const isTaken = began(request, response);
+    const taken = began(request, response);
     // It is emitted once; `once` would cost a listener around the listener.
     response.on("close", () => {
       connections.ended(connection);
-      if (isTaken) ended(request, response);
+      if (taken !== undefined) ended(taken, request, response);
     });
-    if (isTaken) answer(request, response);
+    if (taken !== undefined) answer(request, response);
   };
   const server = httpServer(limits, listener, settings.tls);
   server.maxConnections = MAX_CONNECTIONS;
@@ -197,21 +197,33 @@ const BAD_REQUEST =
   "HTTP/1.1 400 Bad Request\r\nContent-Type: application/problem+json\r\nContent-Length: " +
   `${Buffer.byteLength(BODY)}\r\nConnection: close\r\n\r\n${BODY}`;
 
+/** What goes on at one connection. */
+interface Answering {
+  readonly underWay: Map<ServerResponse, IncomingMessage>;
+  /** What is said last where nothing more is taken; undefined: requests are taken. */
+  last: string | undefined;
+}
+
 /**
  * Bytes that are no HTTP request, or no whole one in time, never reach a route: they are answered,
  * and the connection is cut, for its other side may never end it. Whole requests before them on the
  * connection are answered first: what they brought may be stored.
  */
 const refusals = () => {
-  const underWay = new WeakMap<Socket, Map<ServerResponse, IncomingMessage>>();
-  /** What is said last on a connection from which nothing more is taken. */
-  const last = new WeakMap<Socket, string>();
+  const known = new WeakMap<Socket, Answering>();
+  const of = (socket: Socket): Answering => {
+    const found = known.get(socket);
+    if (found !== undefined) return found;
+    const made: Answering = { underWay: new Map(), last: undefined };
+    known.set(socket, made);
+    return made;
+  };
   const endOnceAnswered = (socket: Socket): void => {
-    const open = [...(underWay.get(socket)?.values() ?? [])];
-    if (open.some(({ complete }) => complete)) return;
+    const { underWay, last } = of(socket);
+    if ([...underWay.values()].some(({ complete }) => complete)) return;
     if (!socket.writable) return void socket.destroy();
     setTimeout(() => socket.destroy(), GRACE_MS).unref();
-    socket.end(last.get(socket) ?? "");
+    socket.end(last ?? "");
   };
   const ending: Socket[] = [];
   const endSome = (): void => {
@@ -219,28 +231,29 @@ const refusals = () => {
     if (ending.length > 0) setImmediate(endSome);
   };
   const end = (socket: Socket, saying: string): void => {
-    if (last.has(socket)) return;
-    last.set(socket, saying);
+    const answering = of(socket);
+    if (answering.last !== undefined) return;
+    answering.last = saying;
     if (ending.push(socket) === 1) setImmediate(endSome);
   };
   return {
     /**
-     * False for one that is not to be answered: too many stand before it. Its sender sees the
+     * Undefined for one that is not to be answered: too many stand before it. Its sender sees the
      * connection end behind the answers to those, and sends it again on another one.
      */
-    began: (request: IncomingMessage, response: ServerResponse): boolean => {
+    began: (request: IncomingMessage, response: ServerResponse): Answering | undefined => {
       const { socket } = request;
-      const open = underWay.get(socket) ?? new Map<ServerResponse, IncomingMessage>();
-      if (open.size >= MAX_PIPELINED) end(socket, "");
-      if (last.has(socket)) return false;
-      underWay.set(socket, open.set(response, request));
+      const answering = of(socket);
+      if (answering.underWay.size >= MAX_PIPELINED) end(socket, "");
+      if (answering.last !== undefined) return undefined;
+      answering.underWay.set(response, request);
       if (request.headers["transfer-encoding"] !== undefined)
         response.prependOnceListener("finish", () => boundRest(request));
-      return true;
+      return answering;
     },
-    ended: ({ socket }: IncomingMessage, response: ServerResponse): void => {
-      underWay.get(socket)?.delete(response);
-      if (last.has(socket)) endOnceAnswered(socket);
+    ended: (answering: Answering, { socket }: IncomingMessage, response: ServerResponse): void => {
+      answering.underWay.delete(response);
+      if (answering.last !== undefined) endOnceAnswered(socket);
     },
     refuse: (socket: Socket): void => end(socket, BAD_REQUEST),
   };

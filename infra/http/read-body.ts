@@ -40,7 +40,8 @@ const MAX_RATIO = 50;
 const FREE_OF_RATIO = 1024 * 1024;
 
 let heldBytes = 0;
-const heldBy = new Map<string, number>();
+const heldByToken = new Map<string, number>();
+const heldByAddress = new Map<string, number>();
 
 /** Whom a body counts against; a route without tokens names the address alone. */
 export interface Sender {
@@ -50,23 +51,21 @@ export interface Sender {
 
 /** What one request holds, for all that it counts against. */
 const openHold = (sender: Sender) => {
-  const owners = (["token", "address"] as const).flatMap((kind) =>
-    sender[kind] === undefined ? [] : [{ key: `${kind}:${sender[kind]}`, share: SHARES[kind] }],
-  );
+  const { token, address } = sender;
   let mine = 0;
   const add = (bytes: number): void => {
     mine += bytes;
     heldBytes += bytes;
-    for (const { key } of owners) {
-      const held = (heldBy.get(key) ?? 0) + bytes;
-      if (held > 0) heldBy.set(key, held);
-      else heldBy.delete(key);
-    }
+    if (token !== undefined) addTo(heldByToken, token, bytes);
+    addTo(heldByAddress, address, bytes);
   };
+  const isOver = (bytes: number): boolean =>
+    (token !== undefined && (heldByToken.get(token) ?? 0) + bytes > SHARES.token) ||
+    (heldByAddress.get(address) ?? 0) + bytes > SHARES.address;
   /** Throws when `bytes` more would be too much. */
   const check = (bytes: number): void => {
     if (heldBytes + bytes > MAX_HELD_BYTES) throw unavailable("too many bodies are under way", 1);
-    if (owners.some(({ key, share }) => (heldBy.get(key) ?? 0) + bytes > share))
+    if (isOver(bytes))
       throw new Problem("rate_limited", "too many bodies of this sender are under way: wait for their answers", {
         headers: { "Retry-After": "1" },
       });
@@ -77,6 +76,38 @@ type Hold = ReturnType<typeof openHold>;
 
 const JSON_TYPE = "application/json";
 export const FORM_TYPE = "application/x-www-form-urlencoded";
+
+const addTo = (heldBy: Map<string, number>, owner: string, bytes: number): void => {
+  const held = (heldBy.get(owner) ?? 0) + bytes;
+  if (held > 0) heldBy.set(owner, held);
+  else heldBy.delete(owner);
+};
+
+/** A body that is being read, and when its pace is looked at next: ms of `performance`. */
+interface UnderWay {
+  due: number;
+  readonly look: () => void;
+}
+/** One timer for all bodies: nearly all of them are whole before it would be asked. */
+const underWay = new Set<UnderWay>();
+const LOOK_MS = 250;
+let looking: NodeJS.Timeout | undefined;
+
+const lookAfter = (body: UnderWay): void => {
+  underWay.add(body);
+  looking ??= setInterval(lookThrough, LOOK_MS).unref();
+};
+const lookThrough = (): void => {
+  const now = performance.now();
+  for (const body of underWay) {
+    if (body.due > now) continue;
+    body.due += PACE_MS;
+    body.look();
+  }
+  if (underWay.size > 0) return;
+  clearInterval(looking);
+  looking = undefined;
+};
 
 /**
  * The type of the body, in small letters. Throws Problem 415 for what is none of `types` in UTF-8,
@@ -182,13 +213,20 @@ const read = (request: IncomingMessage, hold: Hold, maxBytes: number): Promise<B
       end(() => reject(problem));
       setTimeout(() => request.socket.destroy(), GRACE_MS).unref();
     };
-    const pace = setInterval(() => {
-      if (size - paced < PACE_BYTES) cut(tooSlow());
-      paced = size;
-    }, PACE_MS);
+    const pace: UnderWay = {
+      due: performance.now() + PACE_MS,
+      look: () => {
+        if (size - paced < PACE_BYTES) cut(tooSlow());
+        paced = size;
+      },
+    };
+    lookAfter(pace);
+    // The listeners go with the request: taking them away costs as much as adding them.
+    let hasEnded = false;
     const end = (settle: () => void): void => {
-      clearInterval(pace);
-      request.off("data", onData).off("end", onEnd).off("close", onGone).off("error", onGone);
+      if (hasEnded) return;
+      hasEnded = true;
+      underWay.delete(pace);
       settle();
     };
     const refuse = (problem: unknown): void => {
@@ -201,6 +239,7 @@ const read = (request: IncomingMessage, hold: Hold, maxBytes: number): Promise<B
       few = [];
     };
     const onData = (chunk: Buffer): void => {
+      if (hasEnded) return;
       size += chunk.length;
       if (isTooSmall(chunk.length)) {
         cut(tooSmallPieces());
@@ -217,6 +256,7 @@ const read = (request: IncomingMessage, hold: Hold, maxBytes: number): Promise<B
       }
     };
     const onEnd = (): void => {
+      if (hasEnded) return;
       gather();
       end(() => resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks, size)));
     };

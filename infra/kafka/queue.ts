@@ -10,10 +10,17 @@ interface Waiting {
   readonly messages: readonly OutputMessage[];
   readonly bytes: number;
   readonly deadline: number;
-  readonly settle: (error?: unknown) => void;
+  readonly resolve: () => void;
+  readonly reject: (error: unknown) => void;
   taken: number;
   unacknowledged: number;
   isSettled: boolean;
+}
+
+/** How many messages of a call a request holds. */
+interface Part {
+  readonly of: Waiting;
+  readonly count: number;
 }
 
 export interface QueueSettings {
@@ -27,6 +34,10 @@ export class Queue {
   readonly #prefix: string;
   readonly #settings: QueueSettings;
   readonly #queue: Waiting[] = [];
+  /** Every call that has no answer yet, the earliest deadline first. */
+  readonly #open = new Set<Waiting>();
+  /** One for all of them: nearly every call is answered long before its own would ring. */
+  #alarm: NodeJS.Timeout | undefined;
   #queued = 0;
   #waitingMessages = 0;
   #waitingBytes = 0;
@@ -60,7 +71,19 @@ export class Queue {
     // While no request comes back nothing else takes them out, and they hold their messages.
     while (this.#queue[0]?.isSettled) this.#queue.shift();
     return new Promise<void>((resolve, reject) => {
-      this.#queue.push(this.#partOf(messages, bytes, resolve, reject));
+      const part = {
+        messages,
+        bytes,
+        deadline: performance.now() + this.#settings.deadlineMs,
+        resolve,
+        reject,
+        taken: 0,
+        unacknowledged: messages.length,
+        isSettled: false,
+      };
+      this.#queue.push(part);
+      this.#open.add(part);
+      this.#alarm ??= setTimeout(() => this.#expire(), this.#settings.deadlineMs);
       this.#queued += messages.length;
       this.#waitingMessages += messages.length;
       this.#waitingBytes += bytes;
@@ -75,37 +98,33 @@ export class Queue {
   async close(): Promise<void> {
     this.#isClosed = true;
     if (this.#waitingMessages > 0) await new Promise<void>((resolve) => (this.#whenEmpty = resolve));
+    clearTimeout(this.#alarm);
   }
 
-  #partOf(
-    messages: readonly OutputMessage[],
-    bytes: number,
-    resolve: () => void,
-    reject: (error: unknown) => void,
-  ): Waiting {
-    const { deadlineMs } = this.#settings;
-    const timer = setTimeout(() => part.settle(new LogUnavailable()), deadlineMs);
-    const part: Waiting = {
-      messages,
-      bytes,
-      deadline: performance.now() + deadlineMs,
-      taken: 0,
-      unacknowledged: messages.length,
-      isSettled: false,
-      settle: (error) => {
-        if (part.isSettled) return;
-        part.isSettled = true;
-        clearTimeout(timer);
-        this.#waitingMessages -= messages.length;
-        this.#waitingBytes -= bytes;
-        this.#queued -= messages.length - part.taken;
-        if (this.#waitingMessages === 0) this.#whenEmpty?.();
-        if (error === undefined) return resolve();
-        if (error instanceof LogUnavailable) this.#requests.isAvailable = false;
-        reject(error);
-      },
-    };
-    return part;
+  #settle(part: Waiting, error?: unknown): void {
+    if (part.isSettled) return;
+    part.isSettled = true;
+    this.#open.delete(part);
+    this.#waitingMessages -= part.messages.length;
+    this.#waitingBytes -= part.bytes;
+    this.#queued -= part.messages.length - part.taken;
+    if (this.#waitingMessages === 0) this.#whenEmpty?.();
+    if (error instanceof LogUnavailable) this.#requests.isAvailable = false;
+    if (error === undefined) part.resolve();
+    else part.reject(error);
+  }
+
+  /** Answers the calls whose time is over, and comes again when the next one's is. */
+  #expire(): void {
+    this.#alarm = undefined;
+    const now = performance.now();
+    for (const part of this.#open) {
+      if (part.deadline > now) {
+        this.#alarm = setTimeout(() => this.#expire(), Math.ceil(part.deadline - now));
+        return;
+      }
+      this.#settle(part, new LogUnavailable());
+    }
   }
 
   /**
@@ -130,9 +149,9 @@ export class Queue {
   /**
    * Takes what waits, oldest first. What is left of a call that has been settled is passed over.
    */
-  #nextChunk(): { chunk: Chunk; parts: Map<Waiting, number> } {
+  #nextChunk(): { readonly chunk: Chunk; readonly parts: readonly Part[] } {
     const chunk = new Chunk();
-    const parts = new Map<Waiting, number>();
+    const parts: Part[] = [];
     let done = 0;
     for (const part of this.#queue) {
       if (chunk.isFull()) break;
@@ -140,7 +159,7 @@ export class Queue {
       if (!part.isSettled)
         while (part.taken < part.messages.length && !chunk.isFull())
           chunk.add(this.#prefix, part.messages[part.taken++]!);
-      if (part.taken > from) parts.set(part, part.taken - from);
+      if (part.taken > from) parts.push({ of: part, count: part.taken - from });
       if (!part.isSettled && part.taken < part.messages.length) break;
       done++;
     }
@@ -149,21 +168,22 @@ export class Queue {
     return { chunk, parts };
   }
 
-  async #deliver(chunk: Chunk, parts: ReadonlyMap<Waiting, number>): Promise<void> {
-    const isWanted = () => [...parts.keys()].some((part) => !part.isSettled);
-    const last = Math.max(...[...parts.keys()].map((part) => part.deadline));
+  async #deliver(chunk: Chunk, parts: readonly Part[]): Promise<void> {
+    const isWanted = () => parts.some(({ of }) => !of.isSettled);
+    // Calls are taken in the order of their deadlines.
+    const last = parts.at(-1)!.of.deadline;
     try {
       await retry(() => this.#requests.attempt(chunk, SILENCE_MS, false), {
         deadlineMs: Math.max(1, last - performance.now()),
         maxMs: 500,
         isTransient: (error) => classify(error) === "transient" && isWanted(),
       });
-      for (const [part, count] of parts) {
-        part.unacknowledged -= count;
-        if (part.unacknowledged === 0) part.settle();
+      for (const { of, count } of parts) {
+        of.unacknowledged -= count;
+        if (of.unacknowledged === 0) this.#settle(of);
       }
     } catch (error) {
-      for (const part of parts.keys()) part.settle(unavailable(error));
+      for (const { of } of parts) this.#settle(of, unavailable(error));
     } finally {
       this.#inFlight--;
       this.#pump();

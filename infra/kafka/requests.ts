@@ -23,18 +23,16 @@ export class Chunk {
   readonly byTopic: TopicMessages[] = [];
   count = 0;
   bytes = 0;
+  #topic: string | undefined;
+  #group: TopicMessages | undefined;
 
   isFull(): boolean {
     return this.count >= CHUNK_MESSAGES || this.bytes >= CHUNK_BYTES;
   }
 
   add(prefix: string, message: OutputMessage): void {
-    const topic = prefix + message.topic;
-    let group = this.byTopic.find((each) => each.topic === topic);
-    if (group === undefined) {
-      group = { topic, messages: [] };
-      this.byTopic.push(group);
-    }
+    // Nearly always that of the message before it.
+    const group = message.topic === this.#topic ? this.#group! : this.#groupOf(prefix, message.topic);
     const key = typeof message.key === "string" ? Buffer.from(message.key) : message.key;
     group.messages.push(
       message.headers === undefined
@@ -43,6 +41,18 @@ export class Chunk {
     );
     this.count++;
     this.bytes += sizeOf(message);
+  }
+
+  #groupOf(prefix: string, name: string): TopicMessages {
+    const topic = prefix + name;
+    let group = this.byTopic.find((each) => each.topic === topic);
+    if (group === undefined) {
+      group = { topic, messages: [] };
+      this.byTopic.push(group);
+    }
+    this.#topic = name;
+    this.#group = group;
+    return group;
   }
 }
 

@@ -73,7 +73,8 @@ export const openPath = async (parts: PathParts): Promise<Resource<Path>> => {
 
   const store: Path["store"] = async (messages, kind) => {
     if (messages.length === 0) return;
-    await draining.gate;
+    const { gate } = draining;
+    if (gate !== undefined) await gate;
     // The ids may have become known since these were encoded, while they waited here: what has none
     // gets it on its way from the disk.
     if (places.count === 0 && parts.isNamed() && !messages.some(({ value }) => lacksSchemaId(value))) {

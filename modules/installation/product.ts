@@ -23,8 +23,9 @@ export const apps: readonly App[] = [
   // The same edge with an address and a disk of its own, for when the first one is gone; while
   // nothing sends to it it stays small.
   { name: "ingest-standby", module: "apps/ingest/main.js", login: "ingest", nodeArgs: SMALL },
-  { name: "links", module: "apps/links/main.js", login: "ingest", nodeArgs: SMALL },
-  { name: "pixel", module: "apps/pixel/main.js", login: "ingest", nodeArgs: SMALL },
+  // Marking the whole heap is a pause of up to 60 ms, and every visitor of that moment waits.
+  { name: "links", module: "apps/links/main.js", login: "ingest", nodeArgs: HEAP },
+  { name: "pixel", module: "apps/pixel/main.js", login: "ingest", nodeArgs: HEAP },
   { name: "upload", module: "apps/upload/main.js", login: "ingest", nodeArgs: SMALL },
   {
     name: "worker-chain",

@@ -14,6 +14,7 @@ export interface Sighting {
   readonly largest_ms: number;
   readonly last_at: UnixMs;
 }
+type Counted = { -readonly [Name in keyof Sighting]: Sighting[Name] };
 type Seen = Pick<Sighting, "client_id" | "code" | "subject"> & { readonly count?: number; readonly ms?: number };
 
 const HOUR_MS = 3_600_000;
@@ -40,20 +41,21 @@ export const openSightings = (
   pool: pg.Pool,
   { onError, now = Date.now }: { readonly onError?: (error: unknown) => void; readonly now?: () => UnixMs } = {},
 ): Sightings => {
-  let noted = new Map<string, Sighting>();
+  let noted = new Map<string, Counted>();
   let subjects = new Map<number, number>();
-  const add = (map: Map<string, Sighting>, one: Sighting): void => {
+  const add = (map: Map<string, Counted>, one: Sighting): void => {
     const key = `${one.client_id} ${one.code} ${one.subject}`;
     const before = map.get(key);
     if (before === undefined && map.size >= MOST) return;
-    map.set(key, {
-      ...one,
-      count: one.count + (before?.count ?? 0),
-      largest_ms: Math.max(one.largest_ms, before?.largest_ms ?? 0),
-    });
+    if (before === undefined) return void map.set(key, { ...one });
+    // Changed where it lies: this is done for each event.
+    before.count += one.count;
+    before.largest_ms = Math.max(one.largest_ms, before.largest_ms);
+    before.last_at = Math.max(one.last_at, before.last_at);
   };
   const subjectOf = ({ client_id: clientId, code, subject }: Seen): string => {
     // Neither half of a surrogate pair nor U+0000: no store takes them.
+    if (subject === "" || noted.has(`${clientId} ${code} ${subject}`)) return subject;
     const text = Buffer.from(subject.slice(0, MAX_SUBJECT)).toString().replaceAll("\0", "");
     if (text === "" || noted.has(`${clientId} ${code} ${text}`)) return text;
     const known = subjects.get(clientId) ?? 0;

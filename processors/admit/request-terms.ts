@@ -55,8 +55,14 @@ export const requestTerms = (
 const none: readonly string[] = [];
 
 const common: ReadonlySet<string> = new Set(COMMON_SEGMENTS);
-const segmentsOf = (own: readonly string[]): ReadonlySet<string> =>
-  own.length === 0 ? common : new Set([...COMMON_SEGMENTS, ...own]);
+/** By the list of a client in the reference data: another list is another client's, or newer. */
+const withCommon = new WeakMap<readonly string[], ReadonlySet<string>>();
+const segmentsOf = (own: readonly string[]): ReadonlySet<string> => {
+  if (own.length === 0) return common;
+  const known = withCommon.get(own) ?? new Set([...COMMON_SEGMENTS, ...own]);
+  withCommon.set(own, known);
+  return known;
+};
 
 /** Where nothing is allowed until somebody agrees (docs/design/contracts.md, "Batch"). */
 const optIn: ReadonlySet<Client["jurisdiction"]> = new Set(["EU", "UK", "BR"]);

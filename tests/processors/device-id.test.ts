@@ -2,6 +2,7 @@
 import { createHash, createHmac } from "node:crypto";
 import fc from "fast-check";
 import { expect, test } from "vitest";
+import { hmacOf } from "../../domain/derive.ts";
 import { identifierHash, identifyFor, keyedHash, pepperOf } from "../../domain/device-id.ts";
 
 const pepper = pepperOf("a secret of the installation", 7);
@@ -29,5 +30,18 @@ test("the memory of the latest ids changes no answer, however small it is", () =
     fc.property(fc.array(fc.stringMatching(/^[a-f]$/), { maxLength: 50 }), (ids) =>
       ids.every((id) => remembered.plain(id) === identifierHash(pepper, id)),
     ),
+  );
+});
+
+test("two plain hashes are the HMAC of OpenSSL, for a key and a text of any length", () => {
+  const texts = fc.string({ unit: "grapheme", maxLength: 70 });
+  const bytes = (maxLength: number) => fc.uint8Array({ maxLength }).map((given) => Buffer.from(given));
+  fc.assert(
+    fc.property(bytes(100), fc.array(fc.oneof(bytes(70), texts)), (key, given) => {
+      const hmac = hmacOf(key, 33);
+      return [...given, Buffer.alloc(33, 7), "x".repeat(33), `${"x".repeat(32)}ñ`].every(
+        (text) => hmac(text) === createHmac("sha256", key).update(text).digest("hex"),
+      );
+    }),
   );
 });

@@ -36,3 +36,20 @@ test("messages whose callers have given up do not stay in memory while a request
   const grownMiB = (process.memoryUsage().arrayBuffers - before) / 1024 / 1024;
   expect(grownMiB, "of 200 MiB that were published and given up").toBeLessThan(60);
 });
+
+test("each call that waits is given up at its own time, none before it", async () => {
+  const limits = { messages: 1_000, bytes: 1024 * 1024 };
+  const queue = new Queue(new SilentRequests(), "", { deadlineMs: 40, maxWaiting: limits, maxInFlight: 1 });
+  const waited = async (): Promise<number> => {
+    const began = performance.now();
+    await expect(queue.publish([{ topic: "t", key: null, value: Buffer.alloc(1) }])).rejects.toThrow(/acknowledge/);
+    return performance.now() - began;
+  };
+  const calls: Promise<number>[] = [];
+  for (let n = 0; n < 5; n += 1) {
+    calls.push(waited());
+    await sleep(15);
+  }
+  for (const ms of await Promise.all(calls)) expect(ms).toBeGreaterThanOrEqual(40);
+  expect(queue.waiting()).toEqual({ messages: 0, bytes: 0 });
+});

@@ -142,9 +142,23 @@ const handleOf = (route: DirectRoute | undefined, method = ""): Handle => {
 
 type Place = Pick<Visit, "path" | "query" | "rest" | "always">;
 
+/** What is behind a proxy has as many addresses as it likes; proxies are few. */
+const PEERS_REMEMBERED = 1_000;
+
 /** The addresses of proxies are looked at once, not with each request. */
 const visits = (trustedProxies: readonly string[]) => {
-  const trust = proxyaddr.compile(trustedProxies);
+  const isTrusted = proxyaddr.compile(trustedProxies);
+  const peers = new Map<string, boolean>();
+  const trust = (address: string, index: number): boolean => {
+    // The first is who is connected to us, the others are what was sent.
+    if (index > 0) return isTrusted(address, index);
+    const known = peers.get(address);
+    if (known !== undefined) return known;
+    if (peers.size >= PEERS_REMEMBERED) peers.clear();
+    const answer = isTrusted(address, index);
+    peers.set(address, answer);
+    return answer;
+  };
   const isBehind = trustedProxies.length > 0;
   return (request: IncomingMessage, response: ServerResponse, place: Place): Visit => {
     const { headers, socket } = request;

@@ -1,11 +1,12 @@
-// `npm run bench -- ingest|links|pixel|postbacks|leads|chain|api|replay|archive|stage|durable|
-// rollups|commands|pure`: one question a file; prints a table and keeps the result in
+// `npm run bench -- ingest|import|links|pixel|postbacks|leads|chain|api|replay|archive|stage|
+// durable|rollups|commands|pure`: one question a file; prints a table and keeps the result in
 // bench/results/.
 import { parseArgs } from "node:util";
 
 const benches: Readonly<Record<string, string>> = {
   ingest:
     "how many events a second one ingest process takes, after the log's acknowledgement; a tutorial twin beside it",
+  import: "how fast a stored file of sales becomes events in the log, and the memory that takes",
   links: "how many visitors of tracking links one process sends on a second, and how long they wait at half of that",
   pixel:
     "how many requests of one event one process of pixels answers a second, and how long they wait at half of that",
@@ -33,6 +34,7 @@ const benches: Readonly<Record<string, string>> = {
 };
 /** Of those that do not lie beside this file. */
 const folders: Readonly<Record<string, string>> = {
+  import: "edges/",
   leads: "edges/",
   links: "edges/",
   pixel: "edges/",
@@ -62,7 +64,7 @@ if (name === undefined || values.help || !(name in benches)) {
     "\n--seconds <n>  measured time of a run\n" +
       "--rate <n>     events a second (chain, replay, api, archive)\n" +
       "--days <n>     days of history (api)\n" +
-      "--events <n>   events a day of history (api)\n" +
+      "--events <n>   events a day of history (api), rows of the file (import)\n" +
       "--home <dir>   keeps the history for the next time (api)\n" +
       "--warm <n>     seconds before the measured time (chain)\n" +
       "--runs <n>     runs; the median is printed\n" +

@@ -4,6 +4,7 @@ import { createHash } from "node:crypto";
 import { pipeline as piped } from "node:stream";
 import { createGunzip } from "node:zlib";
 import type { Objects } from "../../infra/objects/objects.ts";
+import type { UnixMs } from "../../stream/flow.ts";
 import { BadFile } from "./csv-head.ts";
 
 /** Of each piece but the last. */
@@ -122,18 +123,32 @@ export interface RejectedRow {
   readonly message: string;
   /** As it came, without what personal data shows in it. */
   readonly row: string;
+  /** When it was refused, Unix milliseconds. */
+  readonly at: UnixMs;
+  /** Whom it names: keyed hashes; null: it could not be read. */
+  readonly subjects: readonly string[] | null;
 }
 
+export const rejectedText = (rows: readonly RejectedRow[]): Buffer =>
+  Buffer.from(rows.map((row) => `${JSON.stringify(row)}\n`).join(""));
+
 /** In the order of their lines, those of a batch at once. */
+export async function* rejectedObjects(
+  objects: Pick<Objects, "get" | "list">,
+  importId: string,
+): AsyncGenerator<{ readonly key: string; readonly rows: readonly RejectedRow[] }, void> {
+  for await (const { key } of objects.list(`${folderOf(importId)}/errors/`)) {
+    const lines = (await objects.get(key)).toString("utf8").split("\n");
+    yield { key, rows: lines.filter((line) => line !== "").map((line) => rejectedRow(line)) };
+  }
+}
+
+/** Rows of before name no one: they are kept like those that could not be read. */
+const rejectedRow = (line: string): RejectedRow => ({ at: 0, subjects: null, ...JSON.parse(line) });
+
 export async function* rejectedRows(
   objects: Pick<Objects, "get" | "list">,
   importId: string,
 ): AsyncGenerator<readonly RejectedRow[], void> {
-  for await (const { key } of objects.list(`${folderOf(importId)}/errors/`)) {
-    const text = (await objects.get(key)).toString("utf8");
-    yield text
-      .split("\n")
-      .filter((line) => line !== "")
-      .map((line) => JSON.parse(line) as RejectedRow);
-  }
+  for await (const { rows } of rejectedObjects(objects, importId)) yield rows;
 }

@@ -8,6 +8,7 @@ import type { UnixMs } from "../../stream/flow.ts";
 import { freeUncounted } from "./claimed-rows.ts";
 import type { Mapping } from "./csv-head.ts";
 import type { ImportSource, ImportState } from "./imports.ts";
+import { shownUndo } from "./undo/ask-undo.ts";
 
 export interface ImportFilter {
   readonly import_id?: string | undefined;
@@ -41,7 +42,7 @@ export const importRows = ({ import_id, client_id, partner_id, status, created }
       ...{ other_currencies: sql`null`, same_file_as: sql`i.same_file_as`, error: sql`i.error` },
       ...{ created_by: sql`i.created_by`, created_at: sql`i.created_at`, started_at: sql`i.started_at` },
       ...{ finished_at: sql`i.finished_at`, heartbeat_at: sql`i.heartbeat_at`, undone_at: sql`i.undone_at` },
-      mapping: sql`i.mapping`,
+      ...{ mapping: sql`i.mapping`, undone: sql`i.undone` },
       error_codes: sql`(select coalesce(jsonb_agg(jsonb_build_object('code', key, 'count', value::int)
         order by value::int desc, key), '[]') from jsonb_each_text(i.error_codes))`,
     },
@@ -74,6 +75,7 @@ export const withSums = (row: Shown): Shown => {
   const others = Object.keys(file).filter((code) => code !== currency);
   return {
     ...row,
+    ...(row.undone !== undefined && { undone: shownUndo(row.undone) }),
     ...sumsIn(currency),
     other_currencies: others.sort().map((code) => ({ currency: code, ...sumsIn(code) })),
   };

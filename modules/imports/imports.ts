@@ -5,6 +5,7 @@ import type { Pool, PoolClient } from "pg";
 import { type Sql, sql, transaction } from "../../infra/postgres/sql.ts";
 import { freeUncounted } from "./claimed-rows.ts";
 import type { Head, Mapping } from "./csv-head.ts";
+import { followEnd } from "./follow-end.ts";
 import type { StoredFile } from "./import-file.ts";
 
 export const importStates = [
@@ -143,6 +144,7 @@ export const failImport = (pool: Pool, taken: TakenImport, error: string): Promi
       where import_id = ${taken.import_id} and fence = ${taken.fence} and status = 'processing'`);
     if (rowCount !== 1) return false;
     await freeUncounted(tx, taken);
+    await followEnd(tx, taken.import_id);
     return true;
   });
 
@@ -180,6 +182,7 @@ export const countRows = (
       where import_id = ${taken.import_id} and fence = ${taken.fence} and status = 'processing' returning status`);
     const status = found[0]?.status;
     if (status === "cancelled") await freeUncounted(tx, taken);
+    if (status !== undefined && status !== "processing") await followEnd(tx, taken.import_id);
     return status === undefined ? "lost" : status === "processing" ? "goes on" : "ended";
   });
 
@@ -239,9 +242,18 @@ export const noteRemoved = (pool: Pool, importId: string, what: keyof typeof END
   });
 
 /** Ends uploads that no one has finished within 24 hours. */
-export const endAbandoned = (pool: Pool): Promise<void> =>
-  within(pool, null, async (tx) => {
-    await tx.query(`update imports set status = 'failed', finished_at = clock_timestamp(),
-      error = 'the upload was not completed, and its import not begun, within 24 hours'
-      where status = 'pending_upload' and created_at < clock_timestamp() - interval '24 hours'`);
-  });
+export const endAbandoned = async (pool: Pool): Promise<void> => {
+  const { rows } = await within(pool, null, (tx) =>
+    tx.query<{ import_id: string; client_id: number }>(sql`
+      select import_id, client_id from imports
+      where status = 'pending_upload' and created_at < clock_timestamp() - interval '24 hours' limit ${MOST_OPEN}`),
+  );
+  for (const { import_id, client_id } of rows)
+    await within(pool, [client_id], async (tx) => {
+      const { rowCount } = await tx.query(sql`
+        update imports set status = 'failed', finished_at = clock_timestamp(),
+          error = 'the upload was not completed, and its import not begun, within 24 hours'
+        where import_id = ${import_id} and status = 'pending_upload'`);
+      if (rowCount === 1) await followEnd(tx, import_id);
+    });
+};

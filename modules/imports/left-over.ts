@@ -3,12 +3,13 @@
 import type { Pool } from "pg";
 import type { Objects } from "../../infra/objects/objects.ts";
 import { transaction } from "../../infra/postgres/sql.ts";
+import { rewriteRejected } from "./erase-rejected.ts";
 import { removeObjects } from "./import-file.ts";
 import { endAbandoned, endedImports, noteRemoved } from "./imports.ts";
 
 export interface LeftOverPorts {
   readonly pool: Pool;
-  readonly objects: Pick<Objects, "list" | "delete">;
+  readonly objects: Pick<Objects, "get" | "put" | "list" | "delete">;
 }
 
 /** The archive is rewritten without an erased person as late as that. */
@@ -19,10 +20,14 @@ export const removePieces = async ({ pool, objects }: LeftOverPorts, importId: s
   await noteRemoved(pool, importId, "file");
 };
 
-/** Also what a process that was killed has left; uploads that were begun and left end first. */
+/**
+ * Also what a process that was killed has left; uploads that were begun and left end first, and
+ * erased people leave the rows that were rejected.
+ */
 export const removeLeftOver = async (ports: LeftOverPorts): Promise<void> => {
   const { pool, objects } = ports;
   await endAbandoned(pool);
+  await rewriteRejected(ports);
   for (const importId of await endedImports(pool, "file", 0)) await removePieces(ports, importId);
   for (const importId of await endedImports(pool, "errors", ERRORS_DAYS)) {
     await removeObjects(objects, importId, "errors");

@@ -18,7 +18,8 @@ import type { Path } from "../edges/path.ts";
 import { claimRows } from "./claimed-rows.ts";
 import { BadFile, type Head, readHead } from "./csv-head.ts";
 import { type CsvLine, cellsIn, csvLines } from "./csv-lines.ts";
-import { errorsKey, fileFrom, type RejectedRow } from "./import-file.ts";
+import { subjectsIn } from "./erase-rejected.ts";
+import { errorsKey, fileFrom, type RejectedRow, rejectedText } from "./import-file.ts";
 import { countRows, noteHash, type Standing, type TakenImport } from "./imports.ts";
 
 export interface ImportPorts {
@@ -144,10 +145,11 @@ const admitLines = async (
     rows: good.map(({ line }, n) => ({ line, data: accepted[n]!, message: messages[n]! })),
     rejected: [
       ...lines.flatMap(({ line, fault, text }) =>
-        fault === null ? [] : [{ line, column: null, ...fault, row: shown(text) }],
+        fault === null ? [] : [{ line, column: null, ...fault, row: shown(text), at: now, subjects: null }],
       ),
       ...[...refused].map(([n, { field, code, message }]) => ({
         ...{ line: events[n]!.line, column: field, code, message, row: shown(readable[n]!.text) },
+        ...{ at: now, subjects: subjectsIn(events[n]!, ours, known.identify) },
       })),
     ].sort((a, b) => a.line - b.line),
     kind,
@@ -184,10 +186,7 @@ const finish = async (
       kind!,
     );
   hit("import-published");
-  if (rejected.length > 0) {
-    const text = rejected.map((row) => `${JSON.stringify(row)}\n`).join("");
-    await objects.put(errorsKey(taken.import_id, firstLine), Buffer.from(text));
-  }
+  if (rejected.length > 0) await objects.put(errorsKey(taken.import_id, firstLine), rejectedText(rejected));
   hit("import-errors-stored");
   const codes = new Map<string, number>();
   for (const { code } of rejected) codes.set(code, (codes.get(code) ?? 0) + 1);

@@ -9,6 +9,7 @@ import { sql, transaction } from "../../infra/postgres/sql.ts";
 import type { UnixMs } from "../../stream/flow.ts";
 import type { Withholds } from "../../stream/messages.ts";
 import { eraseEdges } from "../identity/erase-edges.ts";
+import { eraseRejected } from "../imports/erase-rejected.ts";
 import { eraseLeads } from "../leads/erase.ts";
 import { eraseRecordings } from "../recordings/erase-recordings.ts";
 import { erasePayloads } from "../sources/payloads.ts";
@@ -25,7 +26,8 @@ const POLL_MS = 1_000;
 /**
  * Adds subjects to the list, or moves the moment of one that is there on; none is ever taken off.
  * Their identity edges and the keys of their leads and recordings go with it, at once; of an e-mail
- * or phone the recordings of every device that showed it.
+ * or phone the recordings of every device that showed it. Rejected rows of imports follow within
+ * minutes, and are not shown meanwhile.
  * Resolves when it is committed: from then on every writer knows it within `knownWithinMs`.
  * `subject`: each of those that `subjectsOf` of domain/personal/suppression.ts makes.
  */
@@ -49,6 +51,7 @@ export const suppress = async (
     const devices = await eraseEdges(tx, clientId, subjects);
     await eraseRecordings(tx, clientId, devices);
     await erasePayloads(tx, clientId);
+    await eraseRejected(tx, clientId);
   });
 };
 

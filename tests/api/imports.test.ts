@@ -1,13 +1,17 @@
 // Imports over the platform API: a few rows at once, lists and progress, previews, rejected rows,
 // and how an import is ended or brought back.
-import { randomUUID } from "node:crypto";
+import { createHash, randomUUID } from "node:crypto";
 import { Readable } from "node:stream";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { identifyFor, pepperOf } from "../../domain/device-id.ts";
+import { type SubjectKind, subjectsOf } from "../../domain/personal/suppression.ts";
 import { openObjects } from "../../infra/objects/open.ts";
+import { keyringOf } from "../../infra/runtime/keyring.ts";
 import { until } from "../../infra/runtime/timing/until.ts";
 import { claimRows } from "../../modules/imports/claimed-rows.ts";
 import { storeFile } from "../../modules/imports/import-file.ts";
 import { beginUpload, failImport, queueUpload } from "../../modules/imports/imports.ts";
+import { suppress } from "../../modules/privacy/suppressions.ts";
 import { apiSuite } from "../support/api-suite.ts";
 import { startUpload } from "../support/upload-process.ts";
 
@@ -185,6 +189,47 @@ test("rows that an import took and never counted are free for another file when 
   await failImport(pool, taken(other, 0n), "as a test has it");
   const { rows } = await owner.query("select 1 from import_rows where event_id = $1", [event_id]);
   expect(rows).toEqual([]);
+});
+
+test("an erasure takes the rejected rows of its subject, for readers at once; all go after 30 days", async () => {
+  const [hers, mail] = [fresh("device"), `${fresh("eve")}@example.com`];
+  const ids = ["a", "b", "c", "d", "e"].map(fresh);
+  const { body } = await fast([
+    sale(ids[0]!, { did: hers, revenue: "x" }),
+    sale(ids[1]!, { did: mail, revenue: "x" }),
+    sale(ids[2]!, { revenue: "x", email_sha256: createHash("sha256").update(mail).digest("hex") }),
+    sale(ids[3]!, { revenue: "x" }),
+    sale(ids[4]!, { did: "another", revenue: "x" }),
+  ]);
+  const id = body.import_id as string;
+  expect(body.rejected).toBe(5);
+  const csv = async () => (await read(`/api/imports/${id}/errors`)).text;
+  const isIn = (text: string) => ids.map((order) => text.includes(order));
+  expect(isIn(await csv())).toEqual([true, true, true, true, true]);
+
+  const identify = identifyFor(pepperOf(keyringOf(env.TRIBUTARY_SECRET!).pepper, client), 10);
+  const subject = (kind: SubjectKind, value: string) =>
+    subjectsOf(kind, value, identify).map((one) => ({ kind, subject: one }));
+  const subjects = [...subject("did", hers), ...subject("email", mail), ...subject("order_id", ids[3]!)];
+  await suppress(pool, client, subjects, { since: Date.now(), reason: "asked", actor: "ana" });
+  expect(isIn(await csv())).toEqual([false, false, false, false, true]);
+  const stored = async () => {
+    let text = "";
+    for await (const { key } of objects.list(`imports/${id}/errors/`)) text += (await objects.get(key)).toString();
+    return text;
+  };
+  expect(await stored()).toContain(hers);
+  const again = async () => {
+    await host.end();
+    host = await startUpload({ env, demo }, "upload-api-test");
+  };
+  await again();
+  await until("her rows are gone", 20_000, async () => expect(await stored()).not.toContain(hers));
+  expect(isIn(await stored())).toEqual([false, false, false, false, true]);
+
+  await owner.query("update imports set finished_at = now() - interval '31 days' where import_id = $1", [id]);
+  await again();
+  await until("all of them are gone", 20_000, async () => expect(await stored()).toBe(""));
 });
 
 test("what a user may not see is unknown, and viewers read no rows", async () => {

@@ -1,4 +1,5 @@
-// A backfill is applied once, whatever happens to its keeper, its rule and the jobs beside it.
+// A backfill is applied once, whatever happens to its keeper, its rule and the jobs beside it; and
+// so is the undo of an import.
 import { type ChildProcess, spawn } from "node:child_process";
 import { closeSync, openSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -7,8 +8,9 @@ import { apps } from "../../modules/installation/product.ts";
 import { type RunningApi, startApi } from "../support/api.ts";
 import { asker } from "../support/ask.ts";
 import { crediting } from "../support/builders.ts";
-import { environmentOf, type Product, root, startProduct, until } from "../support/e2e-product.ts";
+import { environmentOf, type Product, root, spawned, startProduct, until } from "../support/e2e-product.ts";
 import { freePort } from "../support/ingest.ts";
+import { startUpload } from "../support/upload-process.ts";
 
 let product: Product;
 let running: RunningApi;
@@ -153,3 +155,72 @@ test("two at once over the same events are one after the other, and the later on
   expect(of(loser) - (loser === partners[0] ? 700 * 12_000 : 0)).toBe(0);
   expect(of(winner)).toBeGreaterThan(0);
 }, 180_000);
+
+test("an import is undone once, wherever its keeper dies, and its counts and sums say so", async () => {
+  for (const child of keepers) child.kill("SIGKILL");
+  const [first, second] = partners as [number, number];
+  const host = await startUpload({ env: product.stack.env } as never, "upload-undo");
+  const row = (name: string, more: object = {}) => ({
+    ...{ order_id: name, revenue: "1000.00", product_id: "maceta", quantity: 1, currency: "MXN" },
+    ...{ ts: new Date().toISOString().slice(0, 10), ...more },
+  });
+  const rows = [
+    ...Array.from({ length: 700 }, (_, n) => row(`undo-${n}`)),
+    // A copy of a sale that is known, credited to no one, and takes its credit.
+    row("undo-known"),
+    { t: "newsletter", ts: row("x").ts, did: "undo-reader" },
+  ];
+  await ingest([event("purchase", "undo-known", "JUNIO")]);
+  await product.quiet(60_000);
+  const before = await earned();
+  const asked = { client_id: shop.id, partner_id: first, rows };
+  const { import_id } = await send("POST", "/api/import/fast", asked);
+  await until("its rows are in the log", 60_000, async () => {
+    const { body } = await ask(`/api/imports/${import_id}`, { token: admin });
+    expect(body).toMatchObject({ status: "completed", accepted: 702 });
+  });
+  await product.quiet(60_000);
+  const moved = { client_id: shop.id, order_id: "undo-7", partner_id: second, reason: "it was theirs" };
+  await send("POST", "/api/sales/reattribute", moved);
+  await product.quiet(60_000);
+  const withImport = await earned();
+  expect(withImport).not.toEqual(before);
+
+  const undo = () => send("POST", `/api/imports/${import_id}/undo`, { reason: "sent by mistake" });
+  const { job_id } = await undo();
+  expect(await undo()).toEqual({ job_id });
+  for (const death of ["job-taken=1", "undo-decided=1", "undo-answered=2", "job-worked=1"]) {
+    const { hits, died } = await keeper(death);
+    expect(await died, death).toBe("SIGKILL");
+    expect(hits()).toContain(`${death.replace("=", " ")} killed`);
+    await product.rows(`update jobs set lease_until = now() - interval '1 second' where job_id = '${job_id}'`);
+  }
+  await keeper();
+  const counts = { taken_back: 700, uncredited: 0, copies: 0, decided: 1, no_sale: 1, not_stored: 0 };
+  expect(await ended(job_id)).toMatchObject({ result: { ...counts, sums: { MXN: "70000000" } } });
+  const shown = (await ask(`/api/imports/${import_id}`, { token: admin })).body;
+  expect(shown).toMatchObject({
+    undone_at: expect.any(String),
+    undone: { ...counts, reason: "sent by mistake", sums: [{ currency: "MXN", amount: "700000.00" }] },
+  });
+  const again = await ask(`/api/imports/${import_id}/undo`, {
+    method: "POST",
+    token: admin,
+    body: { reason: "again" },
+  });
+  expect(again).toMatchObject({ status: 409, body: { code: "already_undone", job_id } });
+  await product.quiet(60_000);
+  // What the sale that a person has moved earns stays.
+  const amount = (sums: Awaited<ReturnType<typeof earned>>, partner: number): number =>
+    sums.find(({ partner_id }) => partner_id === partner)?.amount ?? 0;
+  const after = await earned();
+  expect(amount(after, first)).toBe(amount(before, first));
+  expect(amount(after, second)).toBe(amount(withImport, second));
+
+  const given = ["--client", String(shop.id), "--import", import_id, "--reason", "again", "--yes"];
+  const env = { ...environmentOf(product.stack.home), ...product.stack.env };
+  const { stdout } = await spawned([`${root}/dist/apps/cli/main.js`, "decide", "undo-import", ...given], env).done;
+  expect(stdout).toContain("it is undone\n700 sales taken back\nMXN: 700000.00\n");
+  expect(stdout).toContain("1 rows were credited by a person since, and stay so\n1 rows are no sales\n");
+  await host.end();
+}, 240_000);

@@ -5,6 +5,8 @@ import { postgresMemory } from "../../../infra/postgres/durable-memory.ts";
 import type { Log } from "../../../infra/runtime/log.ts";
 import type { Resource } from "../../../infra/runtime/scope.ts";
 import type { Schedule } from "../../../infra/runtime/timing/schedule.ts";
+import { keepUndone, type UndoJob } from "../../../modules/imports/undo/ask-undo.ts";
+import { runUndo } from "../../../modules/imports/undo/run-undo.ts";
 import { workOff } from "../../../modules/jobs/work-off.ts";
 import { openReference } from "../../../modules/reference/reference.ts";
 import { runBackfill } from "../../../modules/rules/backfill.ts";
@@ -57,6 +59,10 @@ export const openJobs = ({ config, pool, wire, produce, log }: JobSettings): Res
           }
         },
         completed: followBackfill,
+      },
+      import_undo: {
+        run: (job, report) => runUndo({ pool, clickhouse, wire, produce }, job, report),
+        completed: (tx, { input }, undone) => keepUndone(tx, (input as UndoJob).import_id, undone),
       },
     },
   });

@@ -98,6 +98,15 @@ test("the rows of a file are in the log with the partner's credit, and again the
     [401, 801, 1_201].map((line) => [line, "quantity", "bad_quantity"]),
   );
 
+  const mails = await owner.query("select template, facts from mails where happening = $1", [`import-ended:${id}`]);
+  const facts = { file: "sales.csv", total: 1_200, accepted: 1_197, rejected: 3 };
+  expect(mails.rows).toMatchObject([{ template: "import_with_errors", facts }]);
+  const { rows: said } = await owner.query(
+    "select record ->> 'type' as type from outbox where record ->> 'entity' = $1",
+    [`import:${id}`],
+  );
+  expect(said).toEqual([{ type: "import.completed" }]);
+
   const again = await put(`${client}/${partner}/other-name.csv`, file);
   expect(again.body).toMatchObject({ same_file_as: id });
   expect(counts(await ended(again.body.import_id))).toEqual([1_200, 0, 1_197, 3]);

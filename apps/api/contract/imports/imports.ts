@@ -3,7 +3,7 @@ import { z } from "zod";
 import { importStates } from "../../../../modules/imports/imports.ts";
 import { uploadColumns } from "../../../../processors/admit/upload/csv-row.ts";
 import { contract, listContract, MANY_KEYS } from "../contract.ts";
-import { choice, currency, id, idText, maskedEmail, money, range, time } from "../fields.ts";
+import { choice, currency, id, idText, maskedEmail, money, range, time, words } from "../fields.ts";
 
 const status = choice(importStates);
 const count = z.int();
@@ -22,7 +22,20 @@ const row = z.object({
   ...{ heartbeat_at: time.nullable(), undone_at: time.nullable() },
 });
 const rows = { admin: row, viewer: row.extend({ created_by: maskedEmail }) };
+const undone = z
+  .object({
+    ...{ job_id: z.string(), reason: z.string(), asked_by: z.string() },
+    taken_back: count.describe("sales that are credited to no partner any more"),
+    uncredited: count.describe("no partner was credited"),
+    copies: count.describe("rows of a sale that another row counts, or that was known from elsewhere"),
+    decided: count.describe("a person has credited another partner since: that stands"),
+    no_sale: count,
+    not_stored: count.describe("it may be asked for again when they are"),
+    sums: z.array(z.object({ currency, amount: money })).describe("of the sales that were taken back"),
+  })
+  .nullable();
 const more = {
+  undone: undone.describe("counts are 0 until its job has ended"),
   mapping: z.record(z.string(), z.string()).nullable().describe("our columns to theirs"),
   error_codes: z.array(z.object({ code: z.string(), count })),
 };
@@ -41,7 +54,10 @@ export const readImport = contract({
   route: "GET /api/imports/:id",
   summary: "One import: how far it is, its sums, and why rows were rejected.",
   params: ofImport,
-  answers: { admin: row.extend(more), viewer: rows.viewer.extend(more) },
+  answers: {
+    admin: row.extend(more),
+    viewer: rows.viewer.extend({ ...more, undone: undone.unwrap().extend({ asked_by: maskedEmail }).nullable() }),
+  },
 });
 export const readErrors = contract({
   route: "GET /api/imports/:id/errors",
@@ -75,6 +91,17 @@ export const cancelImport = contract({
   params: ofImport,
   answers: z.object({ import_id: z.string(), status }),
   conflicts: ["invalid_transition"],
+});
+
+export const undoImport = contract({
+  route: "POST /api/imports/:id/undo",
+  summary: "Takes the credit of each sale of an import back, by decisions. Asked again: the same job.",
+  params: ofImport,
+  body: z.strictObject({ reason: words(500) }),
+  answers: z.object({ job_id: z.string() }),
+  status: 202,
+  isIdempotent: true,
+  conflicts: ["not_ended", "already_undone"],
 });
 
 const wasReset = z.object({ reset: count, import_ids: z.array(z.string()) });

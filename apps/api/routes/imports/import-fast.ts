@@ -38,7 +38,7 @@ export const routes = ({ pool, objects }: Pick<ApiPorts, "pool" | "objects">): r
       await queueUpload(pool, importId, body.client_id, file);
     }
     const row = await endOf(ask, importId);
-    const errors: Omit<RejectedRow, "row">[] = [];
+    const errors: Pick<RejectedRow, "line" | "column" | "code" | "message">[] = [];
     for await (const some of rejectedRows(objects, importId))
       errors.push(...some.map(({ line, column, code, message }) => ({ line: line - 1, column, code, message })));
     return { body: { ...row, import_id: importId, errors } };

@@ -6,17 +6,19 @@ import { Aborted, orUnavailable, Problem } from "../../../../infra/http/problem.
 import { ObjectMissing } from "../../../../infra/objects/objects.ts";
 import { pageOfRows } from "../../../../infra/postgres/rows.ts";
 import { BadFile } from "../../../../modules/imports/csv-head.ts";
+import { type ErasedSubjects, erasedSubjects, isOfErased } from "../../../../modules/imports/erase-rejected.ts";
 import { rejectedRows } from "../../../../modules/imports/import-file.ts";
 import * as imports from "../../../../modules/imports/import-reads.ts";
 import { previewOf } from "../../../../modules/imports/preview.ts";
+import { askForUndo } from "../../../../modules/imports/undo/ask-undo.ts";
 import * as contracts from "../../contract/imports/imports.ts";
 import { notFound } from "../../request/accept.ts";
 import { spanOf } from "../../request/range.ts";
 import { type ApiPorts, type Ask, type Reply, type Route, route, type Work } from "../../route.ts";
 
-type Ports = Pick<ApiPorts, "objects">;
+type Ports = Pick<ApiPorts, "objects" | "pool">;
 
-export const routes = ({ objects }: Ports): readonly Route[] => [
+export const routes = ({ objects, pool }: Ports): readonly Route[] => [
   route(contracts.listImports, ({ list, query: { from, to, client_id, partner_id, status } }) =>
     list(
       imports.importRows({ client_id, partner_id, status, created: spanOf({ from, to }, Date.now()) }),
@@ -26,7 +28,8 @@ export const routes = ({ objects }: Ports): readonly Route[] => [
   route(contracts.readImport, async (ask) => ({ body: await shownImport(ask, ask.params.id) })),
   route(contracts.readErrors, async (ask) => {
     const { import_id, client_id } = await audited(ask, "import_errors.read");
-    return { send: (response) => sendErrors({ objects }, response, { import_id, client_id }) };
+    const erased = await erasedSubjects(pool, client_id).catch(orUnavailable("rows cannot be read now", 5));
+    return { send: (response) => sendErrors({ objects }, response, { import_id, client_id, erased }) };
   }),
   route(contracts.previewImport, async (ask) => {
     const file = await audited(ask, "import_preview.read");
@@ -47,6 +50,7 @@ export const routes = ({ objects }: Ports): readonly Route[] => [
     await ask.write((work) => cancel(work, ask.params.id));
     return { body: await endOf(ask, ask.params.id) };
   }),
+  route(contracts.undoImport, (ask) => ask.write((work) => undo(work, ask))),
   route(contracts.resetStuck, (ask) => ask.write(reset)),
   route(contracts.resetStuckFormerly, (ask) =>
     ask.write(async (work) => ({ ...(await reset(work)), headers: FORMERLY })),
@@ -87,9 +91,9 @@ const NAMES = ["line", "column", "code", "message", "row"] as const;
 const KINDS = ["number", "text", "text", "text", "text"] as const;
 
 const sendErrors = async (
-  { objects }: Ports,
+  { objects }: Pick<Ports, "objects">,
   response: Response,
-  { import_id, client_id }: Pick<imports.FileOfImport, "import_id" | "client_id">,
+  { import_id, client_id, erased }: Pick<imports.FileOfImport, "import_id" | "client_id"> & { erased: ErasedSubjects },
 ): Promise<void> => {
   let text =
     BOM +
@@ -110,7 +114,8 @@ const sendErrors = async (
   };
   try {
     for await (const rows of rejectedRows(objects, import_id)) {
-      for (const row of rows)
+      // Those of people who were erased go with the importer's next round.
+      for (const row of rows.filter((one) => !isOfErased(one, erased)))
         text += csvLine(
           NAMES.map((name) => row[name]),
           KINDS,
@@ -150,6 +155,23 @@ const endOf = async ({ read }: Ask, importId: string) => {
     if (!imports.cancellable.includes(status) || performance.now() > until) return { import_id: importId, status };
     await sleep(LOOK_MS);
   }
+};
+
+const undo = async (
+  { tx, scope, audit }: Work,
+  { params, body: { reason }, user }: Pick<Ask<typeof contracts.undoImport>, "params" | "body" | "user">,
+): Promise<Reply> => {
+  const file = await imports.fileOfImport(tx, params.id, scope.clients, "for update");
+  if (file === undefined) throw notFound();
+  const asked = await askForUndo(tx, file, { reason, created_by: user.email });
+  if (asked.kind === "not_ended") throw conflict("not_ended", "an import is undone when it has ended: cancel it first");
+  const { job_id } = asked;
+  if (asked.kind === "already_undone")
+    throw new Problem("conflict", "this import is undone", { code: "already_undone", members: { job_id } });
+  const { client_id, import_id } = file;
+  if (asked.isNew)
+    await audit({ action: "import.undone", client_id, entity: `import:${import_id}`, after: { job_id, reason } });
+  return { body: { job_id } };
 };
 
 const reset = async ({ tx, scope, audit }: Work): Promise<Reply> => {

@@ -35,6 +35,7 @@ import { addresses } from "../../config.ts";
 import { publishDecisions, withAudit } from "../../connections.ts";
 import { clientOf, withPool } from "../../pool.ts";
 import { decidedMoney, type MoneyBefore } from "./decide-preview.ts";
+import { undoImportCommand } from "./undo-import.ts";
 import { unlinkCommand } from "./unlink.ts";
 
 interface DecideOptions {
@@ -305,5 +306,6 @@ export const decideCommands = (program: Command): void => {
   add("release", "release", "makes a held commission payable");
   add("reject", "reject", "confirms fraud: no partner is credited any more, and what was held is reversed");
   unlinkCommand(decisions);
+  undoImportCommand(decisions);
   add("refund", "refund", "gives back all of a sale, a product of it, or an amount; commissions follow");
 };

@@ -1,0 +1,148 @@
+// The undo of an import: shows what the file brought first, takes its sales back with --yes, and
+// follows that to its end.
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Command } from "commander";
+import type pg from "pg";
+import { pageOfRows } from "../../../../infra/postgres/rows.ts";
+import { transaction } from "../../../../infra/postgres/sql.ts";
+import { print, printJson, tell } from "../../../../infra/runtime/output.ts";
+import { Refused, UsageError } from "../../../../infra/runtime/refused.ts";
+import { writeAudit } from "../../../../modules/audit/audit.ts";
+import { fileOfImport, importRows, withSums } from "../../../../modules/imports/import-reads.ts";
+import { askForUndo } from "../../../../modules/imports/undo/ask-undo.ts";
+import { jobRows } from "../../../../modules/jobs/jobs.ts";
+import { actorOf, beginOperation } from "../../../../modules/operations/operations.ts";
+import { withAudit } from "../../connections.ts";
+import { clientOf, withPool } from "../../pool.ts";
+import { openProgress } from "../../progress.ts";
+
+interface UndoOptions {
+  readonly client: string;
+  readonly import: string;
+  readonly reason: string;
+  readonly actor?: string;
+  readonly yes?: boolean;
+  readonly json?: boolean;
+}
+interface Which {
+  readonly client_id: number;
+  readonly import_id: string;
+}
+
+const SHOWN = ["id", "filename", "status", "accepted", "stored_revenue", "currency", "other_currencies"] as const;
+const LOOK_MS = 300;
+
+const importOf = (pool: pg.Pool, { client_id, import_id }: Which) =>
+  transaction(
+    pool,
+    [client_id],
+    async (tx) => {
+      const names = [...SHOWN, "file_revenue", "undone", "undone_at"];
+      const reading = { names, sort: "created_at", clients: [client_id] };
+      const { rows } = await pageOfRows(tx, importRows({ import_id, client_id }), reading, { limit: 1 });
+      return rows[0] === undefined ? undefined : withSums(rows[0]);
+    },
+    { isReadOnly: true },
+  );
+
+/** The operation is in the log first: what cannot be recorded is not done. Answers the job. */
+const ask = (pool: pg.Pool, which: Which, { reason, actor: given }: UndoOptions): Promise<string> =>
+  withAudit(async (audit) => {
+    const { client_id, import_id } = which;
+    const actor = actorOf(given);
+    const plan = { kind: "decision" as const, actor, target: `undo of ${import_id}, client ${client_id}`, reason };
+    const operation = await beginOperation(audit, plan, { import_id });
+    const asked = await transaction(pool, [client_id], async (tx) => {
+      const file = (await fileOfImport(tx, import_id, [client_id], "for update"))!;
+      const found = await askForUndo(tx, file, { reason, created_by: actor });
+      if (found.kind === "asked" && found.isNew)
+        await writeAudit(
+          tx,
+          { actor, role: "operator", request_id: found.job_id, ip: null },
+          {
+            action: "import.undone",
+            client_id,
+            entity: `import:${import_id}`,
+            after: { job_id: found.job_id, reason },
+          },
+        );
+      return found;
+    });
+    await operation.end(asked.kind === "not_ended" ? "failed" : "succeeded", { ...asked });
+    if (asked.kind === "not_ended")
+      throw new Refused("it has not ended, and nothing was undone: cancel it first, POST /api/imports/:id/cancel");
+    return asked.job_id;
+  });
+
+/** Until it has ended, however long no keeper takes it. */
+const followed = async (pool: pg.Pool, { client_id }: Which, jobId: string, isQuiet: boolean): Promise<void> => {
+  const progress = openProgress("rows", isQuiet);
+  for (;;) {
+    const job = await transaction(pool, [client_id], async (tx) => {
+      const reading = { names: ["status", "progress", "error"], sort: "created_at", clients: [client_id] };
+      return (await pageOfRows(tx, jobRows({ job_id: jobId }), reading, { limit: 1 })).rows[0];
+    });
+    // Of one that ended 90 days ago only the import says what it came to.
+    if (job === undefined || job.status === "completed") return progress.done();
+    if (job.status === "failed") throw new Error(`${jobId} has failed: ${job.error}; undo it again to go on`);
+    progress.at(job.progress.done, job.progress.total);
+    await sleep(LOOK_MS);
+  }
+};
+
+const undo = (options: UndoOptions) =>
+  withPool(async (pool) => {
+    const { client_id } = await clientOf(pool, options.client);
+    const which = { client_id, import_id: options.import };
+    const found = await importOf(pool, which);
+    if (found === undefined) throw new UsageError(`--import: ${options.import} is no import of ${options.client}`);
+    if (!options.json) print(linesOf(found).join("\n"));
+    if (!options.yes) {
+      if (options.json) printJson(found);
+      return tell("nothing was undone; add --yes to take its sales back");
+    }
+    await followed(pool, which, await ask(pool, which, options), options.json === true);
+    const undone = (await importOf(pool, which))!;
+    if (options.json) printJson(undone);
+    else print(undoneLines(undone.undone).join("\n"));
+  });
+
+type Shown = Readonly<Record<string, any>>;
+
+const linesOf = (row: Shown): readonly string[] => [
+  `${row.id} ${row.filename} ${row.status}: ${row.accepted} rows accepted`,
+  ...[row, ...row.other_currencies].map((one) => `${one.currency}: ${one.stored_revenue} was taken of it`),
+  ...(row.undone_at === null ? [] : ["it is undone"]),
+];
+
+const WORDS = {
+  uncredited: "were credited to no partner",
+  copies: "are copies of sales that are counted elsewhere",
+  decided: "were credited by a person since, and stay so",
+  no_sale: "are no sales",
+  not_stored: "are not stored: undo it again when they are",
+} as const;
+
+const undoneLines = (undone: Shown): readonly string[] => [
+  `${undone.taken_back} sales taken back`,
+  ...undone.sums.map(({ amount, currency }: Shown) => `${currency}: ${amount}`),
+  ...Object.entries(WORDS).flatMap(([name, words]) => (undone[name] === 0 ? [] : [`${undone[name]} rows ${words}`])),
+];
+
+export const undoImportCommand = (decisions: Command): void => {
+  decisions
+    .command("undo-import")
+    .description("takes the credit of each sale of an imported file back, to no partner")
+    .requiredOption("--client <slug or id>", "whose sales they are")
+    .requiredOption("--import <id>", "as the upload was answered: imp_...")
+    .requiredOption("--reason <text>", "why, in words; kept with each decision")
+    .option("--actor <e-mail>", "who decides, beside the account of this machine")
+    .option("--yes", "decide it")
+    .option("--json", "as JSON")
+    .addHelpText(
+      "before",
+      "Examples:\n  $ tributary decide undo-import --client casa-verde --import imp_5f0c... " +
+        "--reason 'sent by mistake' --yes\n",
+    )
+    .action(undo);
+};

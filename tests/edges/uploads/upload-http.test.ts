@@ -9,9 +9,10 @@ import { promisify } from "node:util";
 import { gzipSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { openObjects } from "../../../infra/objects/open.ts";
-import { openPool } from "../../../infra/postgres/sql.ts";
+import { openPool, transaction } from "../../../infra/postgres/sql.ts";
 import { until } from "../../../infra/runtime/timing/until.ts";
 import { createToken } from "../../../modules/access/tokens.ts";
+import { cancelImport } from "../../../modules/imports/import-reads.ts";
 import { root, spawned } from "../../support/e2e-product.ts";
 import { addedToLog, type RunningIngest, startIngest } from "../../support/ingest.ts";
 import { sharedStack } from "../../support/shared-stack.ts";
@@ -239,6 +240,66 @@ test("an upload that is broken off becomes no event, and leaves nothing behind",
     return found;
   });
   expect(counts(row)).toEqual([0, 0, 0, 0]);
+});
+
+const cancel = async (id: string) => {
+  const asked = { import_id: id, client_id: client };
+  await transaction(app, [client], (tx) => cancelImport(tx, asked));
+};
+
+test("an import that is cancelled while it goes on counts what it sent, and sends no more", async () => {
+  let id = "";
+  const added = await addedToLog(stack, async () => {
+    id = (await put(`${client}/${partner}/long.csv`, fileOf("long", 40_000))).body.import_id;
+    await until("some of it is counted", 30_000, async () =>
+      expect(Number((await importOf(id)).total)).toBeGreaterThan(0),
+    );
+    await cancel(id);
+    expect(await ended(id)).toMatchObject({ status: "cancelled", error: null });
+  });
+  const [total, accepted] = counts(await importOf(id));
+  expect(total).toBeLessThan(40_000);
+  expect(added.filter(({ import_id }) => import_id === id)).toHaveLength(accepted!);
+  const { rows } = await owner.query("select count(*)::int as claimed from import_rows where import_id = $1", [id]);
+  expect(rows).toEqual([{ claimed: accepted }]);
+});
+
+/** The answer to a request whose body is sent in two pieces, with `between` between them. */
+const sentSlowly = async (name: string, length: number, pieces: readonly string[], between: () => Promise<void>) => {
+  const { hostname, port } = new URL(ingest.url);
+  const socket = connect(Number(port), hostname);
+  let answer = "";
+  socket.on("data", (text) => {
+    answer += text;
+  });
+  const head = [`PUT /upload/${client}/${partner}/${name} HTTP/1.1`, "Host: x", `Authorization: Bearer ${token}`];
+  socket.write(`${[...head, `Content-Length: ${length}`].join("\r\n")}\r\n\r\n${pieces[0]}`);
+  await between();
+  socket.write(pieces[1]!);
+  const status = await until("it is answered", 20_000, async () => {
+    const [, code] = /^HTTP\/1.1 (\d+)/.exec(answer) ?? [];
+    expect(code).toBeDefined();
+    return Number(code);
+  });
+  socket.destroy();
+  return status;
+};
+
+test("a file of 10 GB is refused before it is sent, and of one that is cancelled no piece is stored", async () => {
+  expect(await sentSlowly("huge.csv", 10 * 1024 ** 3, ["x", ""], async () => undefined)).toBe(413);
+  const name = `unwanted-${stamp}.csv`;
+  const [file, half] = [fileOf("unwanted", 1_000), 20_000];
+  let id = "";
+  const status = await sentSlowly(name, file.length, [file.slice(0, half), file.slice(half)], async () => {
+    id = await until("it has begun", 10_000, async () => {
+      const { rows } = await owner.query("select import_id from imports where filename = $1", [name]);
+      return rows[0].import_id as string;
+    });
+    await cancel(id);
+  });
+  expect(status).toBe(409);
+  expect((await importOf(id)).status).toBe("cancelled");
+  for await (const { key } of objects.list(`imports/${id}/`)) throw new Error(`${key} is left`);
 });
 
 test("the host says that it is well", async () => {

@@ -29,6 +29,10 @@ export const commandFiles: readonly CommandFile[] = [
     },
   },
   {
+    load: async () => (await import("./commands/running/examples.ts")).exampleCommands,
+    commands: { examples: known("every way of sending events to what runs here, as commands to paste") },
+  },
+  {
     load: async () => (await import("./commands/running/data.ts")).dataCommands,
     commands: {
       send: known("sends each row of a CSV file as an event; sending it again changes nothing", "postgres"),

@@ -12,6 +12,7 @@ import { openPool } from "../../infra/postgres/sql.ts";
 import { table } from "../../infra/runtime/output.ts";
 import { hostings } from "../../modules/groups/group-holds.ts";
 import { hostsNow } from "../../modules/groups/hosts.ts";
+import { examplesOf, printedExamples } from "../../modules/installation/examples.ts";
 import type { Demo } from "../../modules/installation/seed.ts";
 import { snippetOf } from "../../modules/pixel/snippet.ts";
 import { type Amount, summary } from "../../modules/reports/report.ts";
@@ -54,7 +55,8 @@ export const showScreen = async (options: ScreenOptions, leaving: AbortSignal): 
   const clientIds = demo.clients.map(({ id }) => id);
   const slugOf = new Map(demo.clients.map(({ id, slug }) => [id, slug]));
   const isTerminal = process.stdout.isTTY === true;
-  writeFileSync(join(options.home, "first-event.sh"), `${request(options)}\n`, { mode: 0o600 });
+  const [first] = examplesOf(options.run().apps, options.demo);
+  if (first) writeFileSync(join(options.home, "first-event.sh"), `${first.command}\n`, { mode: 0o600 });
 
   const read = async (before: Reading | undefined): Promise<Reading> => {
     const at = performance.now();
@@ -219,12 +221,12 @@ export const shortHead = ({
 }: Pick<ScreenOptions, "run" | "home" | "demo" | "shopUrl">): string =>
   [
     `Tributary   ingest ${run().apps.ingest?.url ?? "-"}   api ${run().apps.api?.url ?? "-"}`,
-    `try it: sh ${join(relative(process.cwd(), home), "first-event.sh")}   more: npx tributary status`,
+    `try it: sh ${join(relative(process.cwd(), home), "first-event.sh")}   more: npx tributary examples`,
     `demo shop ${shopUrl}   pixel ${run().apps.pixel?.url ?? "-"}`,
     `a link ${demo.links[0]?.url ?? "-"}`,
   ].join("\n");
 
-/** Addresses, and a request that works as it stands: paste it into another terminal. */
+/** Addresses, and requests that work as they stand: paste one into another terminal. */
 export const head = (options: Pick<ScreenOptions, "run" | "demo" | "shopUrl">): string => {
   const { apps, services } = options.run();
   const shop = options.demo.clients[1] ?? options.demo.clients[0]!;
@@ -232,48 +234,11 @@ export const head = (options: Pick<ScreenOptions, "run" | "demo" | "shopUrl">): 
   return [
     `Tributary  ingest ${apps.ingest?.url ?? "-"}  pixel ${pixel}  kafka ` +
       `${"brokers" in services.kafka! ? services.kafka.brokers : "-"}  more: npx tributary status`,
-    "",
-    `a sale, as the server of ${shop.slug} sends it:`,
-    request(options),
-    "",
     `demo shop, with what just happened beside it: ${options.shopUrl}  (its links lead there: those of casa-verde)`,
     ...linksOf(options.demo),
     `in the head of a page: ${snippetOf(shop.id).replace("{pixel_url}", pixel).replaceAll(/\n\s*/g, " ")}`,
-    `a lead, as the server of ${shop.slug} pushes it, signed:`,
-    signedLead(apps.api?.url, shop),
-    ...fileOfSales(apps.ingest?.url, options.demo),
+    "every way of sending, also by npx tributary examples:",
+    "",
+    printedExamples(examplesOf(options.run().apps, options.demo)),
   ].join("\n");
 };
-
-const request = ({ run, demo }: Pick<ScreenOptions, "run" | "demo">): string => {
-  const shop = demo.clients[1] ?? demo.clients[0]!;
-  const event =
-    `{"t":"purchase","ts":'$(date +%s000)',"cid":${shop.id},"did":"my-device","event_id":"first-'$(date +%s)'",` +
-    `"props":{"order_id":"'$(date +%s)'","revenue":"499.00","currency":"MXN",` +
-    `"product_id":"lamp","quantity":1,"coupon":"VERDE10"}}`;
-  return (
-    `curl -s ${run().apps.ingest?.url}/ingest/batch -H 'Authorization: Bearer ${shop.ingest_token}' -H ` +
-    `'Content-Type: application/json' -d '{"events":[${event}]}'`
-  );
-};
-
-/** A file as a partner uploads it (docs/import-csv.md). */
-const fileOfSales = (url: string | undefined, { links, upload_tokens: [token] }: Demo): readonly string[] => {
-  const link = links[0];
-  if (link === undefined || !token) return [];
-  const row = `csv-'$(date +%s)',499.00,lamp,1,'$(date +%s000)'`;
-  return [
-    "a file of sales, as a partner uploads it:",
-    `printf 'order_id,revenue,product_id,quantity,ts\\n${row}\\n' | ` +
-      `curl -s -T - ${url}/upload/${link.client_id}/${link.partner_id}/sales.csv -H 'Authorization: Bearer ${token}'`,
-  ];
-};
-
-/** A lead as the client's own server pushes it (docs/push-leads.md). */
-const signedLead = (
-  url: string | undefined,
-  { id, hmac_secret }: Pick<Demo["clients"][number], "id" | "hmac_secret">,
-): string =>
-  `b='{"client_lead_id":"'$(date +%s)-$$'","email":"ana@example.com","product":"lamp"}'; ` +
-  `curl -s '${url}/api/pixel/lead-submission?client_id=${id}' -H 'Content-Type: application/json' ` +
-  `-H "X-Svc-Signature: $(printf %s "$b" | openssl dgst -sha256 -hmac ${hmac_secret} | sed 's/.*= //')" -d "$b"`;

@@ -10,15 +10,19 @@ import { createUser, listUsers, unbindFromOthers, withUsers } from "../access/us
 import { referenceNow } from "../reference/find-client.ts";
 import { writeReference } from "../reference/writer.ts";
 import { demoClients } from "./demo-clients.ts";
+import { type DemoSource, demoSource, demoStripeSecret } from "./demo-senders.ts";
 
 /**
  * Tokens and secrets in plain text by name (`ingest:aurora-music`, `hmac:aurora-music`, `admin`,
- * `service`): made once, kept by the caller in a file of mode 0600.
+ * `service`, `source:key`): made once, kept by the caller in a file of mode 0600.
  */
 export type KnownSecrets = Readonly<Record<string, string>>;
 
 /** How the label of each token of the demonstration begins. */
 export const DEMO_LABEL = "demo";
+
+/** The client that a network and Stripe call. */
+const CALLED = "casa-verde";
 
 /** The part `demo` of run.json. */
 export interface Demo {
@@ -39,6 +43,9 @@ export interface Demo {
     readonly partner_id: number;
     readonly url: string;
   }[];
+  /** A network that calls, and what Stripe's notices are signed with, both of one client. */
+  readonly source: DemoSource;
+  readonly stripe: { readonly client_id: number; readonly secret: string };
   readonly users: readonly { readonly email: string; readonly role: string }[];
 }
 
@@ -109,12 +116,20 @@ export const seed = async (options: {
     secrets[name] = made;
     uploadTokens.push(made);
   }
+  const opening = { pool, keyring, clientId: clients.find(({ slug }) => slug === CALLED)!.id };
+  const known = { key: secrets["source:key"], secret: secrets["source:secret"] };
+  const source = await demoSource(opening, known);
+  if (source.key !== "") secrets["source:key"] = source.key;
+  const stripe = await demoStripeSecret(opening, secrets["stripe:secret"]);
+  Object.assign(secrets, { "source:secret": source.secret, "stripe:secret": stripe });
   const demo: Demo = {
     clients,
     admin_token: adminToken,
     service_token: serviceToken,
     upload_tokens: uploadTokens,
     links,
+    source,
+    stripe: { client_id: opening.clientId, secret: stripe },
     users: demoUsers.map(({ email, role }) => ({ email, role })),
   };
   return { demo, secrets };

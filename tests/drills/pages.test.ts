@@ -16,6 +16,7 @@ const elsewhere: readonly (readonly [page: RegExp, command: RegExp, why: string]
   [/api-in-ten-minutes|push-leads/, /./, "has a test of its own"],
   [/import-csv/, /./, "tests/edges/uploads and tests/api/uploads-in-parts.test.ts type it"],
   [/events\.md/, /^curl/, "tests/docs/events.test.ts sends every event of the page"],
+  [/send-events/, /./, "tests/docs/send-events.test.ts and tests/e2e/guides.test.ts run its samples"],
   [/README/, /^curl|^npx tributary send/, "tests/e2e/story.test.ts and cdnow.test.ts send these"],
   [/operate/, /KAFKA_BROKERS=\.\.\./, "names servers of the reader"],
   [/operate/, /OPS_PORT=9181/, "starts a process that stays: tests/guarantees/hosting.test.ts hosts this way"],
@@ -33,7 +34,7 @@ const codes: readonly (readonly [command: RegExp, code: number])[] = [
 /** What a command prints once, and the next one needs. */
 const learned: Record<string, string> = {};
 const learn = (printed: string): void => {
-  const key = /\/postback\/external\/src_1\?key=(\S+)/.exec(printed)?.[1];
+  const key = /\/postback\/external\/src_2\?key=(\S+)/.exec(printed)?.[1];
   if (key !== undefined) learned.KEY = key;
 };
 

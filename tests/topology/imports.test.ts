@@ -133,7 +133,7 @@ const moduleImports: Readonly<Record<string, readonly string[]>> = {
   groups: ["operations"],
   identity: ["audit", "outbox"],
   imports: ["access", "decisions", "edges", "jobs", "mails", "outbox"],
-  installation: ["access", "groups", "privacy", "reference"],
+  installation: ["access", "groups", "postbacks", "privacy", "reference", "sources"],
   invitations: ["access", "audit", "mails", "reference"],
   leads: ["access", "edges", "outbox"],
   moves: ["groups", "operations", "replays", "reprocess"],

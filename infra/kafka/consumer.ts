@@ -64,11 +64,13 @@ class Ended extends Error {
   readonly retriable = false;
 }
 
+/** Asked again, the same broker would say the same: the client has to join again. */
 const membershipTypes = new Set([
   "REBALANCE_IN_PROGRESS",
   "ILLEGAL_GENERATION",
   "UNKNOWN_MEMBER_ID",
   "FENCED_INSTANCE_ID",
+  "NOT_COORDINATOR_FOR_GROUP",
 ]);
 const isOfMembership = (error: unknown): boolean =>
   membershipTypes.has((rootOf(error as Error) as { type?: string }).type ?? "");
@@ -256,7 +258,9 @@ class Member {
       try {
         await step();
       } catch (error) {
-        if (!isOfMembership(error)) throw error;
+        // A coordinator that is away or has moved ends no process: the client finds it again, and
+        // the batch comes again.
+        if (!isOfMembership(error) && classify(error) !== "transient") throw error;
         membership.lost = error;
         throw new MembershipLost(error);
       }

@@ -1,4 +1,5 @@
 // Compares what is declared of topics with the broker, and makes the broker agree.
+import { retry } from "../runtime/timing/retry.ts";
 import type { ClientAdmin } from "./client/types.ts";
 
 /** What is declared of a topic; topics.ts lists them. */
@@ -127,6 +128,28 @@ const undeclaredEntries = async (client: ClientAdmin, prefix: string, altered: r
   );
 };
 
+// Brokers of a cluster that starts come one after the other, and a topic wants several of them.
+const BROKERS_MS = 20_000;
+const lacksBrokers = (error: unknown): boolean => {
+  const { type, cause, errors } = (error ?? {}) as Readonly<Record<string, unknown>>;
+  if (type === "INVALID_REPLICATION_FACTOR" || (Array.isArray(errors) && errors.some(lacksBrokers))) return true;
+  return cause instanceof Error && cause !== error && lacksBrokers(cause);
+};
+
+/** Copies are as many as the broker says; a topic that is there by then is left alone. */
+const create = (client: ClientAdmin, prefix: string, missing: readonly TopicSetting[]): Promise<unknown> => {
+  const topics = missing.map((setting) => ({
+    topic: prefix + setting.name,
+    numPartitions: setting.partitions,
+    replicationFactor: -1,
+    configEntries: entriesOf(setting),
+  }));
+  return retry(() => client.createTopics({ waitForLeaders: true, topics }), {
+    deadlineMs: BROKERS_MS,
+    isTransient: lacksBrokers,
+  });
+};
+
 /** Answers the differences that it has not touched; what is not declared stays as it is. */
 export const applyTopics = async (
   client: ClientAdmin,
@@ -137,16 +160,7 @@ export const applyTopics = async (
   const having = (what: TopicDifference["what"]) =>
     declared.filter(({ name }) => differences.some((each) => each.topic === name && each.what === what));
   const missing = having("missing");
-  if (missing.length > 0)
-    await client.createTopics({
-      waitForLeaders: true,
-      topics: missing.map((setting) => ({
-        topic: prefix + setting.name,
-        numPartitions: setting.partitions,
-        replicationFactor: -1,
-        configEntries: entriesOf(setting),
-      })),
-    });
+  if (missing.length > 0) await create(client, prefix, missing);
   const altered = having("config");
   if (altered.length > 0) {
     const undeclared = await undeclaredEntries(client, prefix, altered);

@@ -3,7 +3,8 @@ import { createRequire } from "node:module";
 import { describe, expect, test } from "vitest";
 import type { ClientBatch, ClientConsumer } from "../../infra/kafka/client/types.ts";
 import { openConsumer } from "../../infra/kafka/consumer.ts";
-import { LogGap } from "../../infra/kafka/kafka.ts";
+import { LogGap, MembershipLost } from "../../infra/kafka/kafka.ts";
+import type { Control } from "../../stream/messages.ts";
 
 const Batch = createRequire(import.meta.url)("kafkajs/src/consumer/batch.js");
 
@@ -26,9 +27,12 @@ const fetched = (asked: number, offsets: readonly number[], marks: readonly numb
 /** What the consumer hands over of one fetch, and how it ends. */
 const given = async (
   batch: ClientBatch["batch"],
-): Promise<{ readonly seen: readonly number[]; readonly crashes: readonly Error[] }> => {
+  ask: (control: Control) => Promise<void> = async () => undefined,
+  coordinator: () => Promise<void> = async () => undefined,
+): Promise<{ readonly seen: readonly number[]; readonly crashes: readonly Error[]; readonly handedBack: unknown }> => {
   const seen: number[] = [];
   const crashes: Error[] = [];
+  let handedBack: unknown;
   const listeners = new Map<string, (event: { payload: object }) => void>();
   let eachBatch: (given: ClientBatch) => Promise<void> = async () => undefined;
   const client = {
@@ -45,20 +49,25 @@ const given = async (
   await openConsumer(() => client as unknown as ClientConsumer, "", {
     group: "g",
     topics: ["t"],
-    onBatch: async ({ messages }) => void seen.push(...messages.map(({ offset }) => offset)),
+    onBatch: async ({ messages }, control) => {
+      seen.push(...messages.map(({ offset }) => offset));
+      await ask(control);
+    },
     onOutOfRange: () => undefined,
     onCrash: (error) => crashes.push(error),
   });
   await eachBatch({
-    ...{ batch, isRunning: () => true, isStale: () => false, heartbeat: async () => undefined },
-    ...{ resolveOffset: () => undefined, commitOffsetsIfNecessary: async () => undefined },
-  } as unknown as ClientBatch).catch(() => undefined);
-  return { seen, crashes };
+    ...{ batch, isRunning: () => true, isStale: () => false, heartbeat: coordinator },
+    ...{ resolveOffset: () => undefined, commitOffsetsIfNecessary: coordinator },
+  } as unknown as ClientBatch).catch((error: unknown) => {
+    handedBack = error;
+  });
+  return { seen, crashes, handedBack };
 };
 
 describe("a fetch", () => {
   test("without a gap is handed over, from the offset that was asked for", async () =>
-    expect(await given(fetched(7, [5, 6, 7, 8]))).toEqual({ seen: [7, 8], crashes: [] }));
+    expect(await given(fetched(7, [5, 6, 7, 8]))).toMatchObject({ seen: [7, 8], crashes: [] }));
 
   test("that begins behind what was asked for ends the consumer", async () => {
     const { seen, crashes } = await given(fetched(7, [9, 10]));
@@ -73,5 +82,33 @@ describe("a fetch", () => {
   });
 
   test("may hold marks of transactions, which are no gap", async () =>
-    expect(await given(fetched(7, [7, 8, 9], [8]))).toEqual({ seen: [7, 9], crashes: [] }));
+    expect(await given(fetched(7, [7, 8, 9], [8]))).toMatchObject({ seen: [7, 9], crashes: [] }));
+});
+
+describe("a coordinator that", () => {
+  const { KafkaJSConnectionError, KafkaJSProtocolError } = createRequire(import.meta.url)("kafkajs/src/errors.js");
+  const { createErrorFromCode } = createRequire(import.meta.url)("kafkajs/src/protocol/error.js");
+  const moved: Error = new KafkaJSProtocolError(createErrorFromCode(16));
+  const away: Error = new KafkaJSConnectionError("read ECONNRESET");
+  const heartbeat = (control: Control) => control.heartbeat();
+  const commit = (control: Control) => control.commit(8);
+
+  test.each([
+    ["has moved, at a heartbeat", moved, heartbeat],
+    ["has moved, at a commit", moved, commit],
+    ["is away, at a heartbeat", away, heartbeat],
+  ])("%s: the batch is left and the client hears its own error, which makes it look again", async (_, error, ask) => {
+    const refused: unknown[] = [];
+    const outcome = await given(
+      fetched(7, [7]),
+      (control) =>
+        ask(control).catch((lost: unknown) => {
+          refused.push(lost);
+          throw lost;
+        }),
+      () => Promise.reject(error),
+    );
+    expect(refused).toEqual([expect.any(MembershipLost)]);
+    expect(outcome).toEqual({ seen: [7], crashes: [], handedBack: error });
+  });
 });

@@ -1,0 +1,39 @@
+// Topics of a cluster whose brokers come one after the other.
+import { createRequire } from "node:module";
+import { expect, test } from "vitest";
+import type { ClientAdmin } from "../../infra/kafka/client/types.ts";
+import { applyTopics } from "../../infra/kafka/topic-settings.ts";
+
+const { KafkaJSAggregateError, KafkaJSCreateTopicError } = createRequire(import.meta.url)("kafkajs/src/errors.js");
+const { createErrorFromCode } = createRequire(import.meta.url)("kafkajs/src/protocol/error.js");
+
+/** A cluster without topics that refuses them with codes of Kafka, one a call, then takes them. */
+const refusing = (...codes: readonly number[]) => {
+  const asked: object[] = [];
+  const client = {
+    listTopics: async () => [],
+    createTopics: async ({ topics }: { topics: readonly { topic: string; replicationFactor: number }[] }) => {
+      const code = codes[asked.length];
+      asked.push(topics.map(({ topic, replicationFactor }) => [topic, replicationFactor]));
+      if (code !== undefined)
+        throw new KafkaJSAggregateError("Topic creation errors", [
+          new KafkaJSCreateTopicError(createErrorFromCode(code), topics[0]!.topic),
+        ]);
+    },
+  };
+  return { client: client as unknown as ClientAdmin, asked };
+};
+const declared = [{ name: "a", partitions: 12, retentionMs: -1 }];
+const [INVALID_REPLICATION_FACTOR, TOPIC_AUTHORIZATION_FAILED] = [38, 29];
+
+test("a topic that wants three brokers waits until they are there, and leaves their number to them", async () => {
+  const { client, asked } = refusing(INVALID_REPLICATION_FACTOR, INVALID_REPLICATION_FACTOR);
+  expect(await applyTopics(client, "x.", declared)).toEqual([]);
+  expect(asked).toEqual(Array(3).fill([["x.a", -1]]));
+});
+
+test("any other refusal is not tried again", async () => {
+  const { client, asked } = refusing(TOPIC_AUTHORIZATION_FAILED);
+  await expect(applyTopics(client, "", declared)).rejects.toThrow("Topic creation errors");
+  expect(asked).toHaveLength(1);
+});

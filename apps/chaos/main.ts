@@ -1,11 +1,12 @@
 // `npm run test:guarantees` and `npm run soak`: a stack of its own, hurt by seed, judged by every
-// law after every cycle. `fuzz` and `running` are commands of their own.
+// law after every cycle. `fuzz`, `running` and `cluster` are commands of their own.
 import { execFileSync, spawn } from "node:child_process";
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { repositoryRoot } from "../../infra/embedded/home.ts";
 import { randomFrom } from "../../infra/runtime/random.ts";
 import { UsageError } from "../../infra/runtime/refused.ts";
+import { hurtCluster } from "./cluster.ts";
 import { fuzz } from "./fuzz/fuzz.ts";
 import { run } from "./run.ts";
 import { hurtRunning } from "./running.ts";
@@ -87,12 +88,11 @@ const start = async (): Promise<number> => {
     const obstacle = obstacleOf(fault, available);
     if (obstacle !== null) say(`not proven here: ${fault.id} ${fault.name}: ${obstacle}`);
   }
-  const stage = await openStage(
-    resolve(given.home ?? join(results, "home")),
-    randomFrom(seed),
-    detail,
-    available.folders,
-  );
+  const stage = await openStage(resolve(given.home ?? join(results, "home")), {
+    random: randomFrom(seed),
+    tell: detail,
+    isMounted: available.folders,
+  });
   const leave = () => void stage.close().then(() => process.exit(130));
   process.once("SIGINT", leave);
   process.once("SIGTERM", leave);
@@ -120,7 +120,7 @@ const start = async (): Promise<number> => {
 };
 
 const [verb, ...args] = process.argv.slice(2);
-const verbs: Readonly<Record<string, typeof fuzz>> = { running: hurtRunning, fuzz };
+const verbs: Readonly<Record<string, typeof fuzz>> = { running: hurtRunning, fuzz, cluster: hurtCluster };
 const named = verbs[verb ?? ""];
 process.exitCode = await (named === undefined ? start() : named(args)).catch((error: Error) => {
   console.error(error.message);

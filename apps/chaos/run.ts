@@ -2,7 +2,7 @@
 // after every one of them.
 import { cpSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { type Available, planOf } from "./schedule.ts";
+import { type Available, type Plan, planOf } from "./schedule.ts";
 import { type Cycle, openSession } from "./session.ts";
 import type { Target } from "./target.ts";
 import { lineOf, type Summary, summaryOf } from "./verdicts.ts";
@@ -23,6 +23,10 @@ export interface RunSettings {
   readonly detail: (text: string) => void;
   readonly goesOnAfterViolation?: boolean;
   readonly from?: number;
+  /** Of the cycle `n`, behind so many with a proven fault; by default drawn from the seed. */
+  readonly plan?: (n: number, proven: number) => Plan;
+  /** The command that repeats a cycle. */
+  readonly again?: (n: number) => string;
   /** Ends the run in the middle of a cycle, which is not judged then. */
   readonly leaving?: AbortSignal;
 }
@@ -59,6 +63,7 @@ const unlessAborted = async <T>(work: () => Promise<T>, signal: AbortSignal | un
 
 export const run = async (target: Target, settings: RunSettings): Promise<Summary> => {
   const { seed, available, only, tell, results } = settings;
+  const again = settings.again ?? ((n) => `npm run test:guarantees -- --seed ${seed} --from ${n} --cycles 1`);
   mkdirSync(results, { recursive: true });
   const session = await openSession(target, seed, available.isOurs, settings.detail);
   const cycles: Cycle[] = [];
@@ -70,7 +75,8 @@ export const run = async (target: Target, settings: RunSettings): Promise<Summar
       if (summary.cycles >= settings.cycles || isTimeUp) return summary;
       if (summary.voidCycles > MOST_VOID + summary.cycles)
         throw new Error("most cycles are void: the faults do not take effect on this machine");
-      const cycle = await unlessAborted(() => session.run(n, planOf(seed, n, available, only)), settings.leaving);
+      const plan = settings.plan?.(n, summary.cycles) ?? planOf(seed, n, available, only);
+      const cycle = await unlessAborted(() => session.run(n, plan), settings.leaving);
       if (cycle === undefined) return summaryOf(cycles);
       cycles.push(cycle);
       tell(lineOf(cycle));
@@ -80,7 +86,7 @@ export const run = async (target: Target, settings: RunSettings): Promise<Summar
       const kept = join(results, `seed-${seed}-cycle-${n}`);
       cpSync(join(target.home, "logs"), join(kept, "logs"), { recursive: true });
       cpSync(target.folder, join(kept, "chaos"), { recursive: true });
-      tell(`  logs and journal: ${kept}; again: npm run test:guarantees -- --seed ${seed} --from ${n} --cycles 1`);
+      tell(`  logs and journal: ${kept}; again: ${again(n)}`);
       if (settings.goesOnAfterViolation !== true) return summaryOf(cycles);
     }
   } finally {

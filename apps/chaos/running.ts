@@ -35,7 +35,7 @@ const openVictim = async (home: string, seed: number): Promise<Victim> => {
     return { target, available: { proxies: false, folders: false, isOurs: false }, close: target.close };
   }
   tell("nothing runs here: a stack of its own is started for this");
-  const { target, close } = await openStage(join(home, "chaos-stack"), randomFrom(seed), tell);
+  const { target, close } = await openStage(join(home, "chaos-stack"), { random: randomFrom(seed), tell });
   return { target, available: { proxies: true, folders: false, isOurs: true }, close };
 };
 

@@ -1,6 +1,7 @@
 // From a seed to cycles: which faults, in which order, how far apart. The same seed draws the same.
 
 import { randomFrom } from "../../infra/runtime/random.ts";
+import { brokerFaults } from "./faults/brokers.ts";
 import { dataFaults } from "./faults/data.ts";
 import { diskFaults } from "./faults/disks.ts";
 import { memberFaults } from "./faults/failpoints.ts";
@@ -8,6 +9,7 @@ import type { Fault } from "./faults/fault.ts";
 import { networkFaults } from "./faults/network.ts";
 import { processFaults } from "./faults/processes.ts";
 import { timeFaults } from "./faults/time.ts";
+import type { LoadShape } from "./load/load.ts";
 
 export const faults: readonly Fault[] = [
   ...processFaults,
@@ -16,6 +18,7 @@ export const faults: readonly Fault[] = [
   ...dataFaults,
   ...diskFaults,
   ...timeFaults,
+  ...brokerFaults,
 ];
 
 export interface Available {
@@ -23,11 +26,14 @@ export interface Available {
   readonly folders: boolean;
   /** No other sender uses this installation, so that two moments of it can be compared. */
   readonly isOurs: boolean;
+  /** The log is three brokers, and each group has two workers. */
+  readonly isCluster?: boolean;
 }
 /** Why a fault cannot be made here, or null. */
 export const obstacleOf = (fault: Fault, available: Available): string | null => {
   if (fault.needs === "proxies" && !available.proxies) return "no proxy stands before the services of this stack";
   if (fault.needs === "folders" && !available.folders) return "a file system of limited size cannot be mounted here";
+  if (fault.needs === "cluster" && available.isCluster !== true) return "the log is one broker";
   if (fault.isAlone === true && !available.isOurs)
     return "others send to this stack, so two moments of it cannot be compared";
   return null;
@@ -42,6 +48,7 @@ export interface Plan {
   readonly gapsMs: readonly number[];
   readonly warmUpMs: number;
   readonly random: () => number;
+  readonly load?: LoadShape;
 }
 
 const draw = (random: () => number, from: readonly Fault[]): Fault => {

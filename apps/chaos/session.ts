@@ -9,7 +9,7 @@ import { type Judgement, judge } from "./laws/all.ts";
 import type { Finding, StoredEvent } from "./laws/law.ts";
 import { type Generator, openGenerator, type Tenant } from "./load/generator.ts";
 import { openJournal } from "./load/journal.ts";
-import { type Load, startLoad } from "./load/load.ts";
+import { type Load, type LoadShape, startLoad } from "./load/load.ts";
 import { openSenders } from "./load/senders.ts";
 import { type LogReader, openLogReader } from "./log-picture.ts";
 import { discardOwnLetters } from "./own-letters.ts";
@@ -38,8 +38,7 @@ export interface Session {
   readonly close: () => Promise<void>;
 }
 
-const BATCH = 15;
-const PAUSE_MS = 100;
+const usualLoad: LoadShape = { batch: 15, pauseMs: 100, spreads: false };
 const storedOf = (target: Target, prefix: string): Promise<readonly StoredEvent[]> =>
   target.select<StoredEvent>(`select sender_event_id as id, toString(any(event_id)) as event_id, client_id,
     toUInt32(count()) as rows, any(t) as t,
@@ -148,8 +147,7 @@ const runCycle = async (
     generator,
     journal,
     random,
-    batch: BATCH,
-    pauseMs: PAUSE_MS,
+    ...(plan.load ?? usualLoad),
   });
   // A stack that does not heal ends the run with an error, and what goes on here would keep the
   // process for ever.

@@ -7,6 +7,7 @@ import { openRegistry } from "../../infra/avro/registry.ts";
 import { openWire } from "../../infra/avro/wire.ts";
 import { openClickhouse } from "../../infra/clickhouse/client.ts";
 import { openHome, readJson, secretsOf } from "../../infra/embedded/home.ts";
+import type { BrokerName } from "../../infra/embedded/service.ts";
 import type { Run } from "../../infra/embedded/supervisor.ts";
 import { type Admin, type Kafka, openKafka } from "../../infra/kafka/kafka.ts";
 import { openPool } from "../../infra/postgres/sql.ts";
@@ -16,7 +17,7 @@ import type { Wire } from "../../stream/wire.ts";
 import { topics } from "../../topics.ts";
 import type { TcpProxy } from "./stage/proxy.ts";
 
-export type Fronted = "kafka" | "postgres" | "clickhouse" | "redis" | "registry";
+export type Fronted = BrokerName | "postgres" | "clickhouse" | "redis" | "registry";
 export type Proxies = Readonly<Partial<Record<Fronted, TcpProxy>>>;
 
 export interface Target {

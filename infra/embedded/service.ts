@@ -3,7 +3,9 @@
 import type { AppLogin } from "../postgres/logins.ts";
 import type { Home, Secrets } from "./home.ts";
 
-export type ServiceName = "kafka" | "redis" | "postgres" | "clickhouse" | "registry" | "identity" | "mail";
+/** The first broker, and those of a cluster behind it. */
+export type BrokerName = "kafka" | "kafka-2" | "kafka-3";
+export type ServiceName = BrokerName | "redis" | "postgres" | "clickhouse" | "registry" | "identity" | "mail";
 
 /**
  * Everything a service may look at: its folder, the ports of all services by name, the secrets, and

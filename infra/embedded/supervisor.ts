@@ -15,7 +15,7 @@ import { killListed, openRoster, type Roster } from "./roster.ts";
 import type { Address, Place, Service, ServiceName } from "./service.ts";
 import { clickhouse } from "./services/clickhouse.ts";
 import { identity } from "./services/identity.ts";
-import { kafka } from "./services/kafka.ts";
+import { type Brokers, kafkaBrokers } from "./services/kafka.ts";
 import { mail } from "./services/mail.ts";
 import { postgres } from "./services/postgres.ts";
 import { redis } from "./services/redis.ts";
@@ -69,6 +69,8 @@ export interface StackOptions {
    * is used and not started.
    */
   readonly services?: readonly ServiceName[];
+  /** Of the log, by default 1. Those behind the first are called kafka-2, kafka-3. */
+  readonly brokers?: Brokers;
   readonly steps?: readonly Step[];
   readonly apps?: readonly App[];
   readonly onEvent?: (event: StackEvent) => void;
@@ -114,7 +116,7 @@ export interface Stack {
   readonly stop: (name?: string) => Promise<void>;
 }
 
-const SERVICES: readonly Service[] = [kafka, postgres, clickhouse, redis, registry, identity, mail];
+const others: readonly Service[] = [postgres, clickhouse, redis, registry, identity, mail];
 
 // First start on a cold disk: the broker loads 50 MB of classes, the engine maps 566 MB. Twice what
 // the slowest machine tried needed.
@@ -179,7 +181,9 @@ const layOut = async (
   home: Home,
   tell: Layout["tell"],
 ): Promise<Layout> => {
-  const wanted = SERVICES.filter(({ name }) => options.services?.includes(name) ?? true);
+  const isWanted = (name: ServiceName): boolean => options.services?.includes(name) ?? true;
+  const brokers = isWanted("kafka") ? kafkaBrokers(options.brokers ?? 1) : [];
+  const wanted = [...brokers, ...others.filter(({ name }) => isWanted(name))];
   const own = wanted.filter(({ outside }) => (config.inherited[outside] ?? "") === "");
   const apps = (options.apps ?? []).flatMap(({ name }) => [name, `${name}-ops`]);
   const ports: Record<string, number> = {};

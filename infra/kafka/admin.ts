@@ -16,6 +16,15 @@ export interface Lag {
   readonly lag: number;
 }
 
+/** Where one partition lies: numbers of brokers. */
+export interface Copies {
+  readonly partition: number;
+  readonly leader: number;
+  readonly on: readonly number[];
+  /** Those that have all of it, the leader among them. */
+  readonly inSync: readonly number[];
+}
+
 export interface GroupState {
   readonly group: string;
   /** Empty, Stable, PreparingRebalance, CompletingRebalance or Dead. */
@@ -35,6 +44,7 @@ export interface Admin {
   readonly watermarks: (
     topic: string,
   ) => Promise<readonly { readonly partition: number; readonly low: number; readonly high: number }[]>;
+  readonly copies: (topic: string) => Promise<readonly Copies[]>;
   /**
    * The first offset appended at or after a time, by partition; the high watermark where nothing is
    * newer.
@@ -96,6 +106,17 @@ export const openAdmin = (client: ClientAdmin, prefix: string): Admin => {
     watermarks,
     committed,
     lag,
+    copies: async (topic) => {
+      const { topics } = await settled(() => client.fetchTopicMetadata({ topics: [prefix + topic] }));
+      return topics.flatMap(({ partitions }) =>
+        partitions.map(({ partitionId, leader, replicas, isr }) => ({
+          partition: partitionId,
+          leader,
+          on: replicas,
+          inSync: isr,
+        })),
+      );
+    },
     offsetsAt: async (topic, atMs) => {
       const found = await settled(() => client.fetchTopicOffsetsByTimestamp(prefix + topic, atMs));
       return new Map(found.map(({ partition, offset }) => [partition, Number(offset)]));

@@ -41,7 +41,7 @@ test("a journal goes on where another one ended", () => {
   journal.close();
 });
 
-const everything = { proxies: true, folders: true, isOurs: true };
+const everything = { proxies: true, folders: true, isOurs: true, isCluster: true };
 
 test("a seed draws the same faults for its seventh cycle, whether or not the six before it ran", () => {
   const drawn = (seed: number, n: number) => {

@@ -18,7 +18,7 @@ let session: Session;
 let number = 0;
 beforeAll(async () => {
   const tell = (text: string) => void lines.push(`${new Date().toISOString().slice(11, 19)} ${text}`);
-  stage = await openStage(home, randomFrom(SEED), tell);
+  stage = await openStage(home, { random: randomFrom(SEED), tell });
   session = await openSession(stage.target, SEED, true, tell);
 }, 300_000);
 afterAll(async () => {

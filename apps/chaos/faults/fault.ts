@@ -30,9 +30,9 @@ export interface Fault {
   readonly id: string;
   /**
    * proxies: only where every service has one before it; folders: only where a small file system
-   * can be mounted.
+   * can be mounted; cluster: only where the log is three brokers.
    */
-  readonly needs?: "proxies" | "folders";
+  readonly needs?: "proxies" | "folders" | "cluster";
   /** The proxy whose weather it makes: one at a time. */
   readonly before?: string;
   /**

@@ -12,13 +12,13 @@ const edges = ["ingest"];
 const workers = ["worker-chain", "worker-money", "keeper"];
 const stores = ["kafka", "clickhouse", "postgres", "redis", "registry"];
 
-const pidOf = ({ target }: Scene, name: string): Promise<number> =>
+export const pidOf = ({ target }: Scene, name: string): Promise<number> =>
   until(`${name} runs`, BACK_MS, () => {
     const pid = target.pid(name);
     if (pid === undefined) throw new Error("it does not");
     return pid;
   });
-const another = ({ target }: Scene, name: string, was: number): Promise<number> =>
+export const another = ({ target }: Scene, name: string, was: number): Promise<number> =>
   until(`a new ${name} runs`, BACK_MS, () => {
     const pid = target.pid(name);
     if (pid === undefined || pid === was) throw new Error(`its process is ${pid}`);
@@ -30,7 +30,7 @@ const killed = async (scene: Scene, name: string): Promise<string> => {
   return `${name} ${was} -> ${await another(scene, name, was)}`;
 };
 
-const kill = (name: string, id: string): Fault => ({
+export const kill = (name: string, id: string): Fault => ({
   name: `kill ${name}`,
   id,
   run: async (scene) => ({ took: true, what: await killed(scene, name) }),
@@ -76,7 +76,7 @@ const killStores: Fault = {
   },
 };
 
-const stateOf = (pid: number): string => {
+export const stateOf = (pid: number): string => {
   const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
   return stat.slice(stat.lastIndexOf(")") + 2, stat.lastIndexOf(")") + 3);
 };

@@ -3,7 +3,14 @@
 import type { Generator, Sent, Tenant } from "./generator.ts";
 import type { Ending, Journal } from "./journal.ts";
 
-export interface LoadSettings {
+export interface LoadShape {
+  /** Events of a request. */
+  readonly batch: number;
+  readonly pauseMs: number;
+  /** Requests go to every edge in turn, not to the first that answers. */
+  readonly spreads: boolean;
+}
+export interface LoadSettings extends LoadShape {
   /** Where the edge listens now; asked before each request, tried in order. */
   readonly urls: () => readonly string[];
   readonly tokens: ReadonlyMap<number, readonly string[]>;
@@ -11,8 +18,6 @@ export interface LoadSettings {
   readonly generator: Generator;
   readonly journal: Journal;
   readonly random: () => number;
-  readonly batch: number;
-  readonly pauseMs: number;
 }
 export interface Load {
   readonly answers: () => Readonly<Record<string, number>>;
@@ -70,7 +75,7 @@ const endingOf = (answer: Answer, submitted: number): Ending => {
 
 /** Starts at once. */
 export const startLoad = (settings: LoadSettings): Load => {
-  const { urls, tokens, tenants, generator, journal, random, batch } = settings;
+  const { urls, tokens, tenants, generator, journal, random, batch, spreads } = settings;
   const answers: Record<string, number> = {};
   let acknowledged = 0;
   let pauseMs = settings.pauseMs;
@@ -116,7 +121,7 @@ export const startLoad = (settings: LoadSettings): Load => {
         const known = urls();
         const isStored = await attempt(
           `${started}-${turn}.${tries}`,
-          known[tries % known.length]!,
+          known[(tries + (spreads ? turn : 0)) % known.length]!,
           own[(turn + tries) % own.length]!,
           events,
         );

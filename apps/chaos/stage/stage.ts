@@ -15,19 +15,28 @@ export interface Stage {
   readonly close: () => Promise<void>;
 }
 
-const fronted: readonly Fronted[] = ["kafka", "postgres", "clickhouse", "redis", "registry"];
+const services = ["kafka", "postgres", "clickhouse", "redis", "registry"] as const;
+const moreBrokers = ["kafka-2", "kafka-3"] as const;
+/** A second worker of each group; a second edge is there already. */
+const moreWorkers = apps.flatMap((app) => (app.login === "worker" ? [{ ...app, name: `${app.name}-2` }] : []));
 
-/**
- * Begins with an empty folder. `tell` hears every sentence of the supervisor. `isMounted`: we are
- * in a mount space of our own, so disks may be small.
- */
+interface StageSettings {
+  readonly random: () => number;
+  /** Hears every sentence of the supervisor. */
+  readonly tell: (text: string) => void;
+  /** We are in a mount space of our own, so disks may be small. */
+  readonly isMounted?: boolean;
+  /** Three brokers, and two workers a group. */
+  readonly isCluster?: boolean;
+}
+
+/** Begins with an empty folder. */
 export const openStage = async (
   folder: string,
-  random: () => number,
-  tell: (text: string) => void,
-  isMounted = false,
+  { random, tell, isMounted = false, isCluster = false }: StageSettings,
 ): Promise<Stage> => {
   const home = openHome(folder);
+  const fronted: readonly Fronted[] = [...services, ...(isCluster ? moreBrokers : [])];
   if (isMounted) {
     emptyHome(home);
     mountFolders(home.folder);
@@ -42,10 +51,11 @@ export const openStage = async (
       home: home.folder,
       fresh: !isMounted,
       config: ownConfig(),
-      services: fronted,
+      services,
+      brokers: isCluster ? 3 : 1,
       fronts: Object.fromEntries(fronted.map((name) => [name, proxies[name]!.port])),
       steps,
-      apps,
+      apps: [...apps, ...(isCluster ? moreWorkers : [])],
       onEvent: ({ text }) => tell(text),
     });
     const target = await openTarget(home.folder, proxies);

@@ -1,10 +1,11 @@
-// Kafka 4.1 as broker and controller in one process, from the jars that Maven fetched.
+// Kafka 4.1 from the jars that Maven fetched: one process that is broker and controller, or a
+// cluster of them.
 import { execFile } from "node:child_process";
 import { existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { connect } from "node:net";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import type { Place, Service } from "../service.ts";
+import type { BrokerName, Place, Service } from "../service.ts";
 import { fetchJars } from "./jars.ts";
 
 // Any fixed value does: it keeps a broker from reading the data of another cluster, and there is
@@ -60,23 +61,58 @@ export const brokerSettings: Readonly<Record<string, string | number | boolean>>
   "controlled.shutdown.enable": true,
 };
 
-/** The rest is what one loopback broker needs. */
-const settings = ({ ports, fronts, home }: Place, dataFolder: string): Record<string, string | number | boolean> => ({
-  "process.roles": "broker,controller",
-  "node.id": 1,
-  "controller.quorum.voters": `1@127.0.0.1:${ports.kafkaController}`,
-  listeners: `PLAINTEXT://127.0.0.1:${ports.kafka},CONTROLLER://127.0.0.1:${ports.kafkaController}`,
-  "advertised.listeners": `PLAINTEXT://127.0.0.1:${fronts.kafka ?? ports.kafka}`,
-  "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
-  "controller.listener.names": "CONTROLLER",
-  "inter.broker.listener.name": "PLAINTEXT",
-  "log.dirs": home.path("kafka", dataFolder),
-  ...brokerSettings,
-});
+type Settings = Readonly<Record<string, string | number | boolean>>;
 
-const propertiesFile = (place: Place, dataFolder: string): string => {
-  const file = place.home.path("kafka", `${dataFolder}.properties`);
-  const lines = Object.entries(settings(place, dataFolder)).map(([key, value]) => `${key}=${value}`);
+/** One broker, or a cluster of three. */
+export type Brokers = 1 | 3;
+const names: readonly BrokerName[] = ["kafka", "kafka-2", "kafka-3"];
+const controllerOf = (name: BrokerName): string => (name === "kafka" ? "kafkaController" : `${name}-controller`);
+
+/**
+ * What a cluster has otherwise: three copies of each record, acknowledged when two have it, so that
+ * one broker may be gone.
+ */
+const clusterSettings: Settings = {
+  "default.replication.factor": 3,
+  "min.insync.replicas": 2,
+  "offsets.topic.replication.factor": 3,
+  "transaction.state.log.replication.factor": 3,
+  "transaction.state.log.min.isr": 2,
+  "share.coordinator.state.topic.replication.factor": 3,
+  "share.coordinator.state.topic.min.isr": 2,
+  // A broker that is back leads again within seconds; the default is five minutes.
+  "leader.imbalance.check.interval.seconds": 5,
+  "replica.lag.time.max.ms": 10_000,
+};
+
+interface Member {
+  readonly place: Place;
+  readonly name: BrokerName;
+  readonly all: readonly BrokerName[];
+}
+
+/** The rest is what brokers on loopback need. */
+const settings = ({ place, name, all }: Member, dataFolder: string): Settings => {
+  const { ports, fronts, home } = place;
+  const voters = all.map((voter, index) => `${index + 1}@127.0.0.1:${ports[controllerOf(voter)]}`);
+  return {
+    "process.roles": "broker,controller",
+    "node.id": all.indexOf(name) + 1,
+    "controller.quorum.voters": voters.join(","),
+    listeners: `PLAINTEXT://127.0.0.1:${ports[name]},CONTROLLER://127.0.0.1:${ports[controllerOf(name)]}`,
+    "advertised.listeners": `PLAINTEXT://127.0.0.1:${fronts[name] ?? ports[name]}`,
+    "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+    "controller.listener.names": "CONTROLLER",
+    "inter.broker.listener.name": "PLAINTEXT",
+    "log.dirs": home.path(name, dataFolder),
+    ...brokerSettings,
+    ...(all.length > 1 && clusterSettings),
+  };
+};
+
+const propertiesFile = (member: Member, dataFolder: string): string => {
+  const file = member.place.home.path(member.name, `${dataFolder}.properties`);
+  const lines = Object.entries(settings(member, dataFolder)).map(([key, value]) => `${key}=${value}`);
   writeFileSync(file, `${lines.join("\n")}\n`);
   return file;
 };
@@ -95,9 +131,10 @@ const jvm = (place: Place): string[] => [
  * Formats into a folder beside the final one and renames it, so that a crash leaves no
  * half-formatted data.
  */
-async function format(place: Place): Promise<void> {
-  rmSync(place.home.path("kafka", "fresh"), { recursive: true, force: true });
-  const file = propertiesFile(place, "fresh");
+async function format(member: Member): Promise<void> {
+  const { place, name } = member;
+  rmSync(place.home.path(name, "fresh"), { recursive: true, force: true });
+  const file = propertiesFile(member, "fresh");
   const args = [
     "-Xmx256m",
     "-XX:TieredStopAtLevel=1",
@@ -110,7 +147,7 @@ async function format(place: Place): Promise<void> {
     file,
   ];
   await promisify(execFile)(java(place), args);
-  renameSync(place.home.path("kafka", "fresh"), place.home.path("kafka", "data"));
+  renameSync(place.home.path(name, "fresh"), place.home.path(name, "data"));
 }
 
 /**
@@ -136,40 +173,50 @@ export const askKafka = (host: string, port: number): Promise<void> =>
     socket.once("close", () => reject(new Error("the broker closed the connection")));
   });
 
-export const kafka: Service = {
-  name: "kafka",
-  outside: "KAFKA_BROKERS",
-  after: [],
-  ports: ["kafka", "kafkaController"],
-  install: ({ home }) => fetchJars(home),
-  prepare: async (place) => {
-    mkdirSync(place.home.path("kafka"), { recursive: true });
-    const data = place.home.path("kafka", "data");
-    if (!existsSync(join(data, "meta.properties"))) {
-      if (existsSync(data))
-        throw new Error(`${data} holds no complete Kafka data; remove that folder to start with an empty log.`);
-      await format(place);
-    }
-    propertiesFile(place, "data");
-  },
-  command: (place) => ({
-    file: java(place),
-    args: [
-      "-Xms256m",
-      "-Xmx1g",
-      "-XX:+UseG1GC",
-      "-XX:MaxGCPauseMillis=50",
-      // The broker is ready in half the time and loses nothing later: classes are shared, and
-      // compiling goes on in the background.
-      "-Xshare:auto",
-      ...jvm(place),
-      "kafka.Kafka",
-      place.home.path("kafka", "data.properties"),
-    ],
-    cwd: place.home.path("kafka"),
-  }),
-  healthy: ({ ports }) => askKafka("127.0.0.1", ports.kafka!),
-  stopSignal: "SIGTERM",
-  variables: ({ ports }) => ({ KAFKA_BROKERS: `127.0.0.1:${ports.kafka}` }),
-  address: (variables) => ({ brokers: variables.KAFKA_BROKERS! }),
+const broker = (name: BrokerName, all: readonly BrokerName[]): Service => {
+  const isFirst = name === all[0];
+  return {
+    name,
+    outside: "KAFKA_BROKERS",
+    // What needs the log waits for the first one, and so for all.
+    after: isFirst ? all.slice(1) : [],
+    ports: [name, controllerOf(name)],
+    install: ({ home }) => fetchJars(home),
+    prepare: async (place) => {
+      mkdirSync(place.home.path(name), { recursive: true });
+      const data = place.home.path(name, "data");
+      if (!existsSync(join(data, "meta.properties"))) {
+        if (existsSync(data))
+          throw new Error(`${data} holds no complete Kafka data; remove that folder to start with an empty log.`);
+        await format({ place, name, all });
+      }
+      propertiesFile({ place, name, all }, "data");
+    },
+    command: (place) => ({
+      file: java(place),
+      args: [
+        "-Xms256m",
+        all.length === 1 ? "-Xmx1g" : "-Xmx512m",
+        "-XX:+UseG1GC",
+        "-XX:MaxGCPauseMillis=50",
+        // The broker is ready in half the time and loses nothing later: classes are shared, and
+        // compiling goes on in the background.
+        "-Xshare:auto",
+        ...jvm(place),
+        "kafka.Kafka",
+        place.home.path(name, "data.properties"),
+      ],
+      cwd: place.home.path(name),
+    }),
+    healthy: ({ ports }) => askKafka("127.0.0.1", ports[name]!),
+    stopSignal: "SIGTERM",
+    variables: ({ ports }) => (isFirst ? { KAFKA_BROKERS: all.map((one) => `127.0.0.1:${ports[one]}`).join(",") } : {}),
+    address: (variables) => ({ brokers: variables.KAFKA_BROKERS! }),
+  };
+};
+
+/** The first one is called as a single one is. */
+export const kafkaBrokers = (count: Brokers): readonly Service[] => {
+  const all = names.slice(0, count);
+  return all.map((name) => broker(name, all));
 };

@@ -5,6 +5,7 @@ import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { type Migration, migrationsIn } from "../postgres/migrate.ts";
 import type { Clickhouse } from "./client.ts";
+import { onCluster } from "./on-cluster.ts";
 
 export interface AppliedStep {
   readonly number: number;
@@ -36,12 +37,17 @@ const bookkeeping = `create table if not exists migrations
   (number UInt32, file String, checksum String, applied_at DateTime64(3, 'UTC') default now64(3))
   engine = ReplacingMergeTree order by number`;
 
-const appliedIn = async (clickhouse: Clickhouse): Promise<readonly AppliedStep[]> => {
+/** Undefined where nothing was ever applied. */
+const bookkeepingEngine = async (clickhouse: Clickhouse): Promise<string | undefined> => {
   const known = await clickhouse.query({
-    query: "select count() as tables from system.tables where database = currentDatabase() and name = 'migrations'",
+    query: "select engine from system.tables where database = currentDatabase() and name = 'migrations'",
     format: "JSONEachRow",
   });
-  if (Number((await known.json<{ tables: string }>())[0]?.tables) === 0) return [];
+  return (await known.json<{ engine: string }>())[0]?.engine;
+};
+
+const appliedIn = async (clickhouse: Clickhouse): Promise<readonly AppliedStep[]> => {
+  if ((await bookkeepingEngine(clickhouse)) === undefined) return [];
   const rows = await clickhouse.query({
     query: "select number, file, checksum from migrations final order by number",
     format: "JSONEachRow",
@@ -76,21 +82,49 @@ export const status = async (clickhouse: Clickhouse, folder = shipped()): Promis
   };
 };
 
+/** Tables of a server and those of a cluster do not become each other: their rows must be moved. */
+const refuseOtherKind = async (clickhouse: Clickhouse, cluster: string | undefined): Promise<void> => {
+  const engine = await bookkeepingEngine(clickhouse);
+  if (engine === undefined) return;
+  const isReplicated = engine.startsWith("Replicated");
+  if (isReplicated && cluster === undefined)
+    throw new Error("the tables of this ClickHouse are replicated: name its cluster, migrate apply --cluster <name>");
+  if (!isReplicated && cluster !== undefined)
+    throw new Error(
+      `the tables of this ClickHouse are not replicated: --cluster ${cluster} is for a database without tables, ` +
+        "which a replay of the log fills",
+    );
+};
+
+/** All replicas have done it when it answers. */
+const WAIT_FOR_ALL = { alter_sync: "2", distributed_ddl_task_timeout: "21600" } as const;
+
 /**
  * Applies what is pending, in order, and notes each step behind it. ClickHouse has no transactions
  * for tables: a run that died between a step and its note repeats that step, which is why each file
  * holds one statement that may run twice. Throws, naming the file, in the server's own words; the
  * next run goes on with that file. Refuses an edited file with the cure.
+ * `cluster`: tables are replicated, on all its servers (infra/clickhouse/on-cluster.ts).
  *
  * For one caller at a time, for steps rename and drop tables: modules/installation/steps.ts lets
  * several take turns.
  */
 export const migrate = async (
   clickhouse: Clickhouse,
-  options: { readonly folder?: string; readonly log?: (line: string) => void } = {},
+  options: {
+    readonly folder?: string;
+    readonly log?: (line: string) => void;
+    readonly cluster?: string | undefined;
+  } = {},
 ): Promise<{ readonly applied: readonly string[] }> => {
   const steps = migrationsIn(options.folder ?? shipped());
-  await clickhouse.command({ query: bookkeeping });
+  const { cluster } = options;
+  await refuseOtherKind(clickhouse, cluster);
+  const command = (text: string) =>
+    cluster === undefined
+      ? clickhouse.command({ query: text })
+      : clickhouse.command({ query: onCluster(text, cluster), clickhouse_settings: WAIT_FOR_ALL });
+  await command(bookkeeping);
   const before = await appliedIn(clickhouse);
   const problems = problemsOf(steps, before);
   if (problems.length > 0) throw new Error(problems.join("\n"));
@@ -98,7 +132,7 @@ export const migrate = async (
   const applied: string[] = [];
   for (const { number, file, text, checksum } of steps.filter((step) => !done.has(step.number))) {
     try {
-      await clickhouse.command({ query: text });
+      await command(text);
     } catch (error) {
       throw new Error(
         `${file}: ${(error as Error).message}\n  correct the cause and migrate again: it goes on with this file`,

@@ -47,6 +47,8 @@ export interface AdminAccess {
   /** Its password is what the role tributary_app gets. */
   readonly appUrl: string;
   readonly clickhouseUrl: string;
+  /** Of ClickHouse, where its tables are replicated. */
+  readonly cluster?: string | undefined;
 }
 
 /**
@@ -70,7 +72,7 @@ const LONGEST_MS = 6 * 3_600_000;
  * applied.
  */
 export const migrateAll = async (
-  { adminUrl, appUrl, clickhouseUrl }: AdminAccess,
+  { adminUrl, appUrl, clickhouseUrl, cluster }: AdminAccess,
   tell: (line: string) => void = () => undefined,
 ): Promise<void> => {
   await migratePostgres(adminUrl, { appPassword: appPasswordOf(appUrl), log: tell });
@@ -79,7 +81,7 @@ export const migrateAll = async (
     // ClickHouse has no locks of its own: two callers at once would rename and drop each other's
     // tables.
     await withAdvisoryLock(adminUrl, "tributary.migrate.clickhouse", LONGEST_MS, () =>
-      migrateClickhouse(clickhouse, { log: tell }),
+      migrateClickhouse(clickhouse, { log: tell, cluster }),
     );
   } finally {
     await clickhouse.close();

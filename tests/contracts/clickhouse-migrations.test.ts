@@ -8,7 +8,9 @@ import { digitsOf } from "../../domain/currencies.ts";
 import { toDecimal } from "../../domain/money.ts";
 import { type Clickhouse, openClickhouse } from "../../infra/clickhouse/client.ts";
 import { migrate, status } from "../../infra/clickhouse/migrate.ts";
+import { onCluster } from "../../infra/clickhouse/on-cluster.ts";
 import { count, readRows, scopeOf } from "../../infra/clickhouse/query.ts";
+import { migrationsIn } from "../../infra/postgres/migrate.ts";
 import { migrateAll, migrationStatus } from "../../modules/installation/steps.ts";
 import { eventCounts, eventVersions, freshness, latestEvents } from "../../sinks/analytics/reads.ts";
 import { eventRows } from "../../sinks/analytics/rows.ts";
@@ -62,6 +64,31 @@ test("a step that ran but was not noted is repeated without harm", async () => {
   const { applied } = await migrate(clickhouse);
   expect(applied.length).toBeGreaterThan(1);
   expect(await status(clickhouse)).toMatchObject({ pending: [], problems: [] });
+});
+
+test("for a cluster every table is a replicated one on all its servers, by the parser of the engine", async () => {
+  const parsed = async (text: string): Promise<string> => {
+    const query = "select formatQuerySingleLine({text:String}) as text";
+    const rows = await clickhouse.query({ query, query_params: { text }, format: "JSONEachRow" });
+    return (await rows.json<{ text: string }>())[0]!.text;
+  };
+  for (const { file, text } of migrationsIn(files)) {
+    const [usual, everywhere] = [await parsed(text), await parsed(onCluster(text, "{cluster}"))];
+    if (usual.startsWith("INSERT")) expect(everywhere, file).toBe(usual);
+    else expect(everywhere, file).toContain(" ON CLUSTER `{cluster}`");
+    expect(everywhere, file).not.toMatch(/ENGINE = (?!Replicated)\w*MergeTree|non_replicated/);
+    // Nothing else has changed.
+    const back = everywhere.replace(" ON CLUSTER `{cluster}`", "").replace("ENGINE = Replicated", "ENGINE = ");
+    expect(back.replace("replicated_dedup", "non_replicated_dedup"), file).toBe(usual);
+  }
+});
+
+test("tables of one server do not become those of a cluster", async () => {
+  await expect(migrate(clickhouse, { cluster: "main" })).rejects.toThrow(
+    "the tables of this ClickHouse are not replicated: --cluster main is for a database without tables",
+  );
+  expect(() => onCluster("optimize table events", "main")).toThrow("no form for a cluster is known");
+  expect(() => onCluster("drop table if exists a", "a' b")).toThrow("is no name of a cluster");
 });
 
 const files = new URL("../../migrations/clickhouse/", import.meta.url).pathname;

@@ -56,7 +56,8 @@ export const storeCommands = (program: Command): void => {
   migrate
     .command("apply")
     .description("applies what is pending")
-    .action(async () => migrateAll(adminAccess(), tell));
+    .option("--cluster <name>", "of ClickHouse: its tables are Replicated*, made ON CLUSTER (docs/scale.md)")
+    .action(async ({ cluster }: { cluster?: string }) => migrateAll({ ...adminAccess(), cluster }, tell));
   program
     .command("seed")
     .description("says what an installation lacks before people can use it, and makes nothing; --demo makes the demo")

@@ -3,7 +3,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { table } from "../infra/runtime/output.ts";
 import { randomFrom } from "../infra/runtime/random.ts";
-import { circumstances, quantile, save } from "./figures.ts";
+import { quantile, save } from "./figures.ts";
 import { measureAlone } from "./reads/alone.ts";
 import { openPortalWorld, type PortalWorld, type User } from "./reads/portal-world.ts";
 import { ask, type ByName, type Measured, type Read, readsOf, trial } from "./reads/reads.ts";
@@ -137,7 +137,7 @@ export const run = async (options: Options): Promise<void> => {
     for (const model of seconds === 0 ? [] : models)
       for (const beside of new Set([0, rate]))
         measured.push(await measureBeside(beside, { ...portal, reads, model, seconds }));
-    process.stdout.write(`${save("api", { ...circumstances(), ...portal.kept, seconds, alone, measured })}\n`);
+    process.stdout.write(`${save("api", { ...portal.kept, seconds, alone, measured })}\n`);
   } finally {
     await portal.world.stop();
   }

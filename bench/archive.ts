@@ -14,7 +14,7 @@ import { groupNamed } from "../modules/groups/hosting.ts";
 import { apps } from "../modules/installation/product.ts";
 import { checkArchive } from "../sinks/archive/check.ts";
 import type { OutputMessage } from "../stream/messages.ts";
-import { circumstances, cpuUsOf, quantile, rssMiBOf, save } from "./figures.ts";
+import { cpuUsOf, quantile, rssMiBOf, save } from "./figures.ts";
 import { generate, openWorld, type World } from "./world.ts";
 
 const POLL_MS = 100;
@@ -91,7 +91,7 @@ const steady = async (world: World, rate: number, seconds: number): Promise<void
   ];
   const head = ["events/s", "us/event", "CPU ms a second", "median x", "highest x", "seconds over 2 x", "MiB"];
   process.stdout.write(`${table(head, [row])}\n`);
-  process.stdout.write(`${save("archive-steady", { ...circumstances(), rate, seconds, row, cpuMs, rss })}\n`);
+  process.stdout.write(`${save("archive-steady", { rate, seconds, row, cpuMs, rss })}\n`);
 };
 
 /** Figures of an archive with a gap would be worth nothing. */
@@ -203,5 +203,5 @@ export const run = async (options: { seconds?: string; rate?: string }): Promise
     await world.stop();
   }
   process.stdout.write(`${table(["what", "events", "events/s", "CPU us/event", "MiB"], rows)}\n`);
-  process.stdout.write(`${save("archive", { ...circumstances(), rows })}\n`);
+  process.stdout.write(`${save("archive", { rows })}\n`);
 };

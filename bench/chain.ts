@@ -10,7 +10,8 @@ import { apps } from "../modules/installation/product.ts";
 import { eventCounts, freshness } from "../sinks/analytics/reads.ts";
 import { writesRows } from "../stream/flow.ts";
 import { pipeline } from "../topology.ts";
-import { circumstances, cpuUsOf, quantile, rssMiBOf, save } from "./figures.ts";
+import { cpuUsOf, quantile, rssMiBOf, save } from "./figures.ts";
+import { footprintOf, perEvent } from "./load/footprint.ts";
 import { generate, openWorld } from "./world.ts";
 
 /**
@@ -28,13 +29,21 @@ const readers = pipeline.nodes.flatMap((node) =>
     : [{ group: groupNamed(node.name), topic: node.from.name }],
 );
 
+interface Options {
+  readonly seconds?: string;
+  readonly rate?: string;
+  readonly warm?: string;
+  readonly brokers?: string;
+}
+
 /**
- * `--rate` events a second (10,000), `--seconds` measured (60), behind `--warm` that are not (10).
+ * `--rate` events a second (10,000), `--seconds` measured (60), behind `--warm` that are not (10);
+ * `--brokers 3`: three copies of each record.
  */
-export const run = async (options: { seconds?: string; rate?: string; warm?: string }): Promise<void> => {
+export const run = async (options: Options): Promise<void> => {
   const seconds = Number(options.seconds ?? 60);
   const rate = Number(options.rate ?? 10_000);
-  const world = await openWorld(apps);
+  const world = await openWorld(apps, { brokers: options.brokers === "3" ? 3 : 1 });
   const admin = await openKafka({ brokers: world.stack.env.KAFKA_BROKERS!, clientId: "bench" }).admin();
   const clickhouse = openClickhouse(world.stack.env.CLICKHOUSE_URL!);
   const scope = scopeOf(world.clientId);
@@ -57,6 +66,7 @@ export const run = async (options: { seconds?: string; rate?: string; warm?: str
       names.flatMap((name) => (world.stack.pid(name) === undefined ? [] : [[name, world.stack.pid(name)!] as const])),
     );
     const cpuBefore = new Map([...pids].map(([name, pid]) => [name, cpuUsOf(pid)]));
+    const footprintBefore = await footprintOf(world);
     const measuredFrom = Date.now();
 
     const lags: { at: number; total: number }[] = [];
@@ -83,6 +93,7 @@ export const run = async (options: { seconds?: string; rate?: string; warm?: str
     while ((await storedEvents()) < expected && performance.now() - drainStarted < 60_000)
       await new Promise((resolve) => setTimeout(resolve, 500));
     const stored = await storedEvents();
+    const footprint = perEvent(footprintBefore, await footprintOf(world), result.accepted);
 
     const half = (from: number, to: number) =>
       quantile(
@@ -108,8 +119,22 @@ export const run = async (options: { seconds?: string; rate?: string; warm?: str
         `lag over all groups: median ${lagStart} in the first third, ${lagEnd} in the last, highest ` +
         `${Math.max(...lags.map(({ total }) => total))}\n`,
     );
-    const measured = { rate, seconds, result, cpu: Object.fromEntries(cpu), p50, p99, lags, stored, expected };
-    process.stdout.write(`${save("chain", { ...circumstances(), ...measured })}\n`);
+    const held = Object.entries(footprint).map(([name, value]) => [name, value.toPrecision(3)]);
+    process.stdout.write(`\n${table(["of the stores", "an event"], held)}\n`);
+    const measured = {
+      rate,
+      seconds,
+      brokers: options.brokers ?? "1",
+      result,
+      cpu: Object.fromEntries(cpu),
+      footprint,
+      p50,
+      p99,
+      lags,
+      stored,
+      expected,
+    };
+    process.stdout.write(`${save("chain", measured)}\n`);
   } finally {
     await Promise.allSettled([admin.close(), clickhouse.close()]);
     await world.stop();

@@ -9,7 +9,7 @@ import { randomFrom } from "../infra/runtime/random.ts";
 import { until } from "../infra/runtime/timing/until.ts";
 import { apps } from "../modules/installation/product.ts";
 import { eventsOf, post } from "../tests/support/e2e-load.ts";
-import { circumstances, median, save } from "./figures.ts";
+import { median, save } from "./figures.ts";
 import { openWorld, type World } from "./world.ts";
 
 const commands = [
@@ -127,7 +127,7 @@ export const run = async ({ runs = "3" }: { readonly runs?: string }): Promise<v
     });
     const columns = ["tributary", "wall ms", "CPU ms", "exit", "slowest with a server that hangs, ms"];
     process.stdout.write(`${table(columns, rows)}\n`);
-    save("commands", { circumstances: circumstances(), found, hanging: [...hanging] });
+    save("commands", { found, hanging: [...hanging] });
   } finally {
     await world.stop();
   }

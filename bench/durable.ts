@@ -10,7 +10,7 @@ import { openKafka } from "../infra/kafka/kafka.ts";
 import { table } from "../infra/runtime/output.ts";
 import { openSpool } from "../infra/spool/spool.ts";
 import type { OutputMessage } from "../stream/messages.ts";
-import { circumstances, cpuUsOf, quantile, save } from "./figures.ts";
+import { cpuUsOf, quantile, save } from "./figures.ts";
 
 /** An event of the first chain is about this long (docs/performance.md). */
 const EVENT_BYTES = 480;
@@ -197,5 +197,5 @@ export const run = async (options: { seconds?: string }): Promise<void> => {
     `drained from the spool: ${Math.round(drainedPerSecond)} events/s, ${drainUs.toFixed(1)} us ` +
       "each, without what sending costs\n",
   );
-  process.stdout.write(`${save("durable", { ...circumstances(), seconds, all, drainedPerSecond, drainUs })}\n`);
+  process.stdout.write(`${save("durable", { seconds, all, drainedPerSecond, drainUs })}\n`);
 };

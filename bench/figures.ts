@@ -47,17 +47,28 @@ export const rssMiBOf = (pid: number): number => {
   }
 };
 
+/** Load of the last minute: what else the machine did, before a bench adds its own. */
+let loadBefore = Number.NaN;
+export const noteLoad = (): void => {
+  loadBefore = loadavg()[0]!;
+};
+
 /** Everything that a figure depends on, beside the figure. */
-export const circumstances = () => ({
-  commit: execFileSync("git", ["rev-parse", "--short", "HEAD"], { encoding: "utf8" }).trim(),
+const circumstances = () => ({
+  // With -dirty where the code that ran is in no commit.
+  commit: execFileSync("git", ["describe", "--always", "--dirty", "--exclude", "*"], { encoding: "utf8" }).trim(),
   machine: `${cpus().length} x ${cpus()[0]?.model ?? "unknown"}`,
   node: process.version,
+  load_before: loadBefore,
   load: loadavg()[0],
 });
 
+export const RESULTS = "bench/results";
+
+/** Keeps a result with its circumstances; answers its file. */
 export const save = (name: string, result: object): string => {
-  mkdirSync("bench/results", { recursive: true });
-  const file = `bench/results/${new Date().toISOString().slice(0, 19).replaceAll(":", "")}-${name}.json`;
-  writeFileSync(file, `${JSON.stringify(result, null, 2)}\n`);
+  mkdirSync(RESULTS, { recursive: true });
+  const file = `${RESULTS}/${new Date().toISOString().slice(0, 19).replaceAll(":", "")}-${name}.json`;
+  writeFileSync(file, `${JSON.stringify({ ...circumstances(), ...result }, null, 2)}\n`);
   return file;
 };

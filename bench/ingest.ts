@@ -1,26 +1,11 @@
 // How many events a second one ingest process takes after the log's acknowledgement, and the same
 // from a tutorial twin on the same broker.
-import { spawn } from "node:child_process";
-import { once } from "node:events";
-import { createServer } from "node:net";
-import { openKafka } from "../infra/kafka/kafka.ts";
-import { table } from "../infra/runtime/output.ts";
 import { apps } from "../modules/installation/product.ts";
-import { circumstances, cpuUsOf, median, rssMiBOf, save } from "./figures.ts";
+import { cpuUsOf, rssMiBOf, save } from "./figures.ts";
+import { type Measured, tableOf } from "./load/measured.ts";
+import { peerNamed, type Running, startPeer, type Target, tutorialTwin } from "./load/peer.ts";
 import { generate, openWorld, type World } from "./world.ts";
 
-interface Measured {
-  readonly who: string;
-  readonly batch: number;
-  readonly eventsPerSecond: number;
-  readonly edgeUs: number;
-  readonly brokerUs: number;
-  readonly generatorUs: number;
-  readonly p50Ms: number;
-  readonly p99Ms: number;
-  readonly rssMiB: number;
-  readonly refusedBodies: number;
-}
 const WARM_UP_SECONDS = 5;
 /**
  * Single events at 12,000 a second, warm-up included, for three runs of 20 s: 900,000 requests at
@@ -66,74 +51,29 @@ const measure = async (
   };
 };
 
-const freePort = async (): Promise<number> => {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address() as { port: number };
-  server.close();
-  return port;
-};
-
-/** The twin takes the same bodies; its schema holds the same fields, props as one text. */
-const startTwin = async (world: World): Promise<{ url: string; pid: number; stop: () => void }> => {
-  const { env } = world.stack;
-  const topic = "bench.twin";
-  const admin = await openKafka({ brokers: env.KAFKA_BROKERS!, clientId: "bench" }).admin();
-  await admin.apply([{ name: topic, partitions: 12, retentionMs: 3_600_000 }]);
-  await admin.close();
-  const fields = ["t", "ts", "cid", "did", "event_id", "url", "ref", "ip", "ua", "consent", "props"];
-  const schema = {
-    type: "record",
-    name: "TwinEvent",
-    fields: fields.map((name) => ({
-      name,
-      type: name === "ts" ? "long" : name === "cid" || name === "consent" ? "int" : "string",
-    })),
-  };
-  const registered = await fetch(`${env.SCHEMA_REGISTRY_URL}/subjects/${topic}-value/versions`, {
-    method: "POST",
-    headers: { "content-type": "application/vnd.schemaregistry.v1+json" },
-    body: JSON.stringify({ schema: JSON.stringify(schema) }),
-  });
-  const { id } = (await registered.json()) as { id: number };
-  const port = await freePort();
-  const settings = { brokers: env.KAFKA_BROKERS, registryUrl: env.SCHEMA_REGISTRY_URL, schemaId: id, topic, port };
-  const child = spawn(
-    process.execPath,
-    [new URL("./load/twin.js", import.meta.url).pathname, JSON.stringify(settings)],
-    {
-      stdio: ["ignore", "pipe", "inherit"],
-    },
-  );
-  await once(child.stdout, "data");
-  return { url: `http://127.0.0.1:${port}`, pid: child.pid!, stop: () => child.kill() };
-};
-
-interface Target {
-  readonly url: string;
-  readonly pid: number;
-}
-const kindsOf = (edge: Target, twin: Target): readonly (readonly [string, Target, number])[] => [
+const kindsOf = (edge: Target, peers: readonly Running[]): readonly (readonly [string, Target, number])[] => [
   ["tributary", edge, 10_000],
   ["tributary", edge, 1_000],
   ["tributary", edge, 1],
-  ["tutorial twin", twin, 10_000],
+  ...peers.map((peer) => [peer.name, peer, 10_000] as const),
 ];
 
-/** `--seconds` a run (20), `--runs` (3). Prints medians over the runs. */
-export const run = async (options: { seconds?: string; runs?: string }): Promise<void> => {
+/** `--seconds` a run (20), `--runs` (3), `--peer name=command`. Prints medians over the runs. */
+export const run = async (options: { seconds?: string; runs?: string; peer?: string[] }): Promise<void> => {
   const seconds = Number(options.seconds ?? 20);
   const runs = Number(options.runs ?? 3);
+  const peers = [tutorialTwin, ...(options.peer ?? []).map(peerNamed)];
   const world = await openWorld(
     apps.filter(({ name }) => name === "ingest"),
     { tokens: TOKENS },
   );
   const all: Measured[] = [];
+  const running: Running[] = [];
   try {
     const edge = { url: world.stack.run.apps.ingest!.url, pid: world.stack.pid("ingest")! };
-    const twin = await startTwin(world);
+    for (const peer of peers) running.push(await startPeer(peer, world.stack.env));
     for (let n = 0; n < runs; n += 1)
-      for (const [who, target, batch] of kindsOf(edge, twin)) {
+      for (const [who, target, batch] of kindsOf(edge, running)) {
         const one = await measure(world, who, target, batch, seconds);
         process.stderr.write(
           `run ${n + 1} of ${runs}: ${who}, ${batch} a body: ${Math.round(one.eventsPerSecond)} events/s, ` +
@@ -141,28 +81,10 @@ export const run = async (options: { seconds?: string; runs?: string }): Promise
         );
         all.push(one);
       }
-    twin.stop();
   } finally {
+    for (const peer of running) peer.stop();
     await world.stop();
   }
-  const kinds = [...new Set(all.map(({ who, batch }) => `${who}|${batch}`))];
-  const rows = kinds.map((kind) => {
-    const own = all.filter(({ who, batch }) => `${who}|${batch}` === kind);
-    const of = (pick: (one: Measured) => number) => median(own.map(pick));
-    return [
-      own[0]!.who,
-      own[0]!.batch,
-      Math.round(of((one) => one.eventsPerSecond)),
-      of((one) => one.edgeUs).toFixed(1),
-      of((one) => one.brokerUs).toFixed(1),
-      of((one) => one.generatorUs).toFixed(1),
-      of((one) => one.p50Ms).toFixed(0),
-      of((one) => one.p99Ms).toFixed(0),
-      of((one) => one.rssMiB).toFixed(0),
-      own.reduce((sum, one) => sum + one.refusedBodies, 0),
-    ];
-  });
-  const headers = "who,batch,events/s,edge us,broker us,generator us,p50 ms,p99 ms,RSS MiB,refused".split(",");
-  process.stdout.write(`${table(headers, rows)}\n`);
-  process.stdout.write(`${save("ingest", { ...circumstances(), seconds, runs: all })}\n`);
+  process.stdout.write(`${tableOf(all)}\n`);
+  process.stdout.write(`${save("ingest", { seconds, runs: all })}\n`);
 };

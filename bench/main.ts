@@ -1,12 +1,13 @@
-// `npm run bench -- ingest|import|links|pixel|postbacks|leads|chain|api|replay|archive|stage|
-// durable|rollups|commands|pure`: one question a file; prints a table and keeps the result in
-// bench/results/.
+// `npm run bench -- ingest`, or another of those that `--help` lists: one question a file; prints a
+// table and keeps the result in bench/results/. bench/README.md says how to read one.
 import { parseArgs } from "node:util";
+import { noteLoad } from "./figures.ts";
 
 const benches: Readonly<Record<string, string>> = {
   ingest:
     "how many events a second one ingest process takes, after the log's acknowledgement; a tutorial twin beside it",
   import: "how fast a stored file of sales becomes events in the log, and the memory that takes",
+  peers: "the newest figures of ingest beside the tutorial twin, and beside peers that are installed here",
   links: "how many visitors of tracking links one process sends on a second, and how long they wait at half of that",
   pixel:
     "how many requests of one event one process of pixels answers a second, and how long they wait at half of that",
@@ -50,6 +51,8 @@ const { values, positionals } = parseArgs({
     events: { type: "string" },
     home: { type: "string" },
     runs: { type: "string" },
+    brokers: { type: "string" },
+    peer: { type: "string", multiple: true },
     json: { type: "boolean" },
     help: { type: "boolean", short: "h", default: false },
   },
@@ -67,7 +70,9 @@ if (name === undefined || values.help || !(name in benches)) {
       "--events <n>   events a day of history (api), rows of the file (import)\n" +
       "--home <dir>   keeps the history for the next time (api)\n" +
       "--warm <n>     seconds before the measured time (chain)\n" +
+      "--brokers <n>  of the log, 1 or 3 (chain)\n" +
       "--runs <n>     runs; the median is printed\n" +
+      "--peer <name=command>  a program that is measured beside ours, may be repeated (ingest)\n" +
       "--json         the ratios alone (pure)\n",
   );
   process.exitCode = values.help ? 0 : 2;
@@ -77,5 +82,6 @@ if (name === undefined || values.help || !(name in benches)) {
   )) as {
     run: (options: typeof values) => Promise<void>;
   };
+  noteLoad();
   await run(values);
 }

@@ -12,7 +12,7 @@ import { awaitReplay, replayableSinks } from "../modules/replays/report.ts";
 import { waitingMarks } from "../modules/rollups/rollup-marks.ts";
 import { differingTables, stateHash } from "../modules/state-hash/state-hash.ts";
 import { pipeline } from "../topology.ts";
-import { circumstances, cpuUsOf, save } from "./figures.ts";
+import { cpuUsOf, save } from "./figures.ts";
 import { generate, openWorld } from "./world.ts";
 
 const EVENTS_PER_BODY = 1_000;
@@ -168,7 +168,7 @@ export const run = async (options: { seconds?: string; rate?: string }): Promise
     );
     const speeds = { seconds, rate, sustained, speed, cpu: Object.fromEntries(cpu) };
     const states = { without, beside, underSeconds: under!.seconds, changed };
-    process.stdout.write(`${save("replay", { ...circumstances(), ...speeds, ...states })}\n`);
+    process.stdout.write(`${save("replay", { ...speeds, ...states })}\n`);
   } finally {
     await Promise.allSettled([admin.close(), clickhouse.close(), pool.end()]);
     await world.stop();

@@ -14,7 +14,7 @@ import { events as eventsTable } from "../sinks/analytics/table.ts";
 import { clickhouseStore } from "../sinks/stores/clickhouse.ts";
 import { attributed, clickCredit, noon, recorded } from "../tests/support/builders.ts";
 import { topics } from "../topics.ts";
-import { circumstances, cpuUsOf, median, save } from "./figures.ts";
+import { cpuUsOf, median, save } from "./figures.ts";
 
 // Up to one client that sends a million events a minute for three minutes; more adds time and no
 // insight.
@@ -108,7 +108,7 @@ export const run = async (options: { runs?: string }): Promise<void> => {
     const measured = ["one minute ms", "CPU ms", "60 minutes ms", "CPU ms"];
     const headers = ["events in the hour", ...measured, "figures older by s (a tenth of the time)"];
     process.stdout.write(`${table(headers, rows)}\n`);
-    process.stdout.write(`${save("rollups", { ...circumstances(), runs, result })}\n`);
+    process.stdout.write(`${save("rollups", { runs, result })}\n`);
   } finally {
     await clickhouse.close();
     await stack.stop();

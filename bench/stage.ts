@@ -5,7 +5,7 @@ import { openKafka } from "../infra/kafka/kafka.ts";
 import { table } from "../infra/runtime/output.ts";
 import { groupNamed } from "../modules/groups/hosting.ts";
 import { apps } from "../modules/installation/product.ts";
-import { circumstances, cpuUsOf, save } from "./figures.ts";
+import { cpuUsOf, save } from "./figures.ts";
 import { MANY_DEVICES } from "./load/events.ts";
 import { generate, openWorld } from "./world.ts";
 
@@ -62,5 +62,5 @@ export const run = async (options: { seconds?: string }): Promise<void> => {
     await world.stop();
   }
   process.stdout.write(`${table(["events on", "events", "events/s", "worker us/event"], rows)}\n`);
-  process.stdout.write(`${save("stage", { ...circumstances(), measured })}\n`);
+  process.stdout.write(`${save("stage", { measured })}\n`);
 };

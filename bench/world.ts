@@ -6,6 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { openHome, secretsOf } from "../infra/embedded/home.ts";
 import type { ServiceName } from "../infra/embedded/service.ts";
+import type { Brokers } from "../infra/embedded/services/kafka.ts";
 import { type App, type Stack, startStack } from "../infra/embedded/supervisor.ts";
 import { openPool } from "../infra/postgres/sql.ts";
 import { createToken } from "../modules/access/tokens.ts";
@@ -32,11 +33,14 @@ export const openWorld = async (
     readonly services?: readonly ServiceName[];
     /** A folder that stays, with its data; else one that is removed in the end. */
     readonly home?: string | undefined;
+    /** Of the log; by default 1. */
+    readonly brokers?: Brokers;
   } = {},
 ): Promise<World> => {
   const home = more.home ?? mkdtempSync(join(tmpdir(), "tributary-bench-"));
   const stack = await startStack({
     home,
+    brokers: more.brokers ?? 1,
     services: ["kafka", "postgres", "clickhouse", "redis", "registry", ...(more.services ?? [])],
     steps,
     apps,

@@ -8,7 +8,7 @@ import { table } from "../../infra/runtime/output.ts";
 import { storeFile } from "../../modules/imports/import-file.ts";
 import { beginUpload, queueUpload } from "../../modules/imports/imports.ts";
 import { apps } from "../../modules/installation/product.ts";
-import { circumstances, cpuUsOf, median, rssMiBOf, save } from "../figures.ts";
+import { cpuUsOf, median, rssMiBOf, save } from "../figures.ts";
 import { openWorld } from "../world.ts";
 
 interface Measured {
@@ -82,5 +82,5 @@ export const run = async (options: { events?: string; runs?: string }): Promise<
   const of = (name: keyof Measured): number => median(all.map((one) => one[name]));
   const line = [of("rowsPerSecond").toFixed(0), of("uploadUs").toFixed(1), of("rssMiB").toFixed(0)];
   process.stdout.write(`${table(["rows/s", "upload us", "highest RSS MiB"], [line])}\n`);
-  process.stdout.write(`${save("import", { ...circumstances(), rows, runs: all })}\n`);
+  process.stdout.write(`${save("import", { rows, runs: all })}\n`);
 };

@@ -3,7 +3,7 @@ import { createHmac } from "node:crypto";
 import { Agent, request } from "node:http";
 import { table } from "../../infra/runtime/output.ts";
 import { apps } from "../../modules/installation/product.ts";
-import { circumstances, cpuUsOf, median, rssMiBOf, save } from "../figures.ts";
+import { cpuUsOf, median, rssMiBOf, save } from "../figures.ts";
 import { openWorld } from "../world.ts";
 
 interface Shop {
@@ -99,5 +99,5 @@ export const run = async (options: { seconds?: string; runs?: string }): Promise
     ],
   ];
   process.stdout.write(`${table(["leads/s", "API us", "p50 ms", "p99 ms", "RSS MiB", "not 200"], rows)}\n`);
-  process.stdout.write(`${save("leads", { ...circumstances(), seconds, runs: all })}\n`);
+  process.stdout.write(`${save("leads", { seconds, runs: all })}\n`);
 };

@@ -3,7 +3,7 @@
 import { spawn } from "node:child_process";
 import { table } from "../../infra/runtime/output.ts";
 import { apps } from "../../modules/installation/product.ts";
-import { circumstances, cpuUsOf, rssMiBOf, save } from "../figures.ts";
+import { cpuUsOf, rssMiBOf, save } from "../figures.ts";
 import type { VisitOrder, VisitResult } from "../load/visitors.ts";
 import { openWorld, type World } from "../world.ts";
 
@@ -63,5 +63,5 @@ export const measure = async (
   }
   const headers = "visitors,answered/s,host us,broker us,generator us,p50 ms,p99 ms,RSS MiB,others".split(",");
   process.stdout.write(`${table(headers, rows)}\n`);
-  process.stdout.write(`${save(app === "ingest" ? "postbacks" : app, { ...circumstances(), seconds, runs })}\n`);
+  process.stdout.write(`${save(app === "ingest" ? "postbacks" : app, { seconds, runs })}\n`);
 };

@@ -1,16 +1,27 @@
 // What the tutorials build: express.json, one await of the registry client's encode an event,
-// kafkajs with its defaults. The line that ours is held against.
+// kafkajs with its defaults. The line that ours is held against. Its schema holds the same fields,
+// props as one text.
 import { SchemaRegistry } from "@kafkajs/confluent-schema-registry";
 import express from "express";
 import { Kafka } from "kafkajs";
 
-const { brokers, registryUrl, schemaId, topic, port } = JSON.parse(process.argv[2]!) as {
-  brokers: string;
-  registryUrl: string;
-  schemaId: number;
-  topic: string;
-  port: number;
+const [brokers, registryUrl, topic, port] = process.argv.slice(2) as [string, string, string, string];
+
+const fields = ["t", "ts", "cid", "did", "event_id", "url", "ref", "ip", "ua", "consent", "props"];
+const schema = {
+  type: "record",
+  name: "TwinEvent",
+  fields: fields.map((name) => ({
+    name,
+    type: name === "ts" ? "long" : name === "cid" || name === "consent" ? "int" : "string",
+  })),
 };
+const registered = await fetch(`${registryUrl}/subjects/${topic}-value/versions`, {
+  method: "POST",
+  headers: { "content-type": "application/vnd.schemaregistry.v1+json" },
+  body: JSON.stringify({ schema: JSON.stringify(schema) }),
+});
+const { id: schemaId } = (await registered.json()) as { id: number };
 const registry = new SchemaRegistry({ host: registryUrl });
 const producer = new Kafka({ clientId: "twin", brokers: brokers.split(","), logLevel: 1 }).producer();
 await producer.connect();
@@ -30,5 +41,5 @@ app.post("/ingest/batch", async (request, response) => {
   await producer.send({ topic, messages, acks: -1 });
   response.json({ accepted: events.length, rejected: 0, errors: [] });
 });
-app.listen(port, "127.0.0.1", () => process.stdout.write("ready\n"));
+app.listen(Number(port), "127.0.0.1");
 process.on("SIGTERM", () => void producer.disconnect().then(() => process.exit(0)));

@@ -1,0 +1,68 @@
+// Our newest figures of taking events, beside the tutorial twin and beside peers that were measured
+// in the same run; says which peers this machine has.
+import { spawnSync } from "node:child_process";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { RESULTS } from "./figures.ts";
+import { type Measured, tableOf } from "./load/measured.ts";
+
+interface Result {
+  readonly commit: string;
+  readonly machine: string;
+  readonly node: string;
+  readonly load_before?: number | null;
+  readonly load: number;
+  readonly seconds: number;
+  readonly runs: readonly Measured[];
+}
+/** Programs that take events over HTTP and write them to Kafka, by the names of their commands. */
+const known: Readonly<Record<string, readonly string[]>> = {
+  vector: ["vector"],
+  bento: ["bento", "benthos", "redpanda-connect"],
+  "otel collector": ["otelcol", "otelcol-contrib"],
+  "fluent bit": ["fluent-bit"],
+};
+
+export interface Installed {
+  readonly name: string;
+  readonly program: string;
+  readonly version: string;
+}
+const installedHere = (): readonly Installed[] =>
+  Object.entries(known).flatMap(([name, programs]) =>
+    programs.flatMap((program): readonly Installed[] => {
+      const { error, stdout } = spawnSync(program, ["--version"], { encoding: "utf8", timeout: 10_000 });
+      return error === undefined ? [{ name, program, version: stdout.split("\n")[0]!.trim() }] : [];
+    }),
+  );
+
+/** What `npm run bench -- peers` prints of a folder of results. */
+export const peersText = (folder: string, installed: readonly Installed[]): string => {
+  const files = existsSync(folder) ? readdirSync(folder).filter((file) => file.endsWith("-ingest.json")) : [];
+  const newest = files.sort().at(-1);
+  if (newest === undefined) return `${folder} has no result of taking events yet: npm run bench -- ingest`;
+  const result = JSON.parse(readFileSync(join(folder, newest), "utf8")) as Result;
+  const measured = new Set(result.runs.map(({ who }) => who));
+  const missing = installed.filter(({ name }) => !measured.has(name));
+  const load = [result.load_before, result.load].flatMap((one) => one?.toFixed(1) ?? []).join(" before, then ");
+  return [
+    `${join(folder, newest)}: commit ${result.commit}, ${result.machine}, Node ${result.node}, load ${load}, ` +
+      `runs of ${result.seconds} s`,
+    "",
+    tableOf(result.runs),
+    "",
+    ...(installed.length === 0
+      ? [`None of ${Object.keys(known).join(", ")} is installed here: beside ours stands the tutorial twin alone.`]
+      : []),
+    ...missing.map(
+      ({ name, program, version }) =>
+        `${name} is installed (${version}) and not in this result; with a configuration of its own it joins the ` +
+        `next: npm run bench -- ingest --peer '${name}=${program} ...' (bench/README.md)`,
+    ),
+    "Figures of one run may be compared with each other, those of two machines may not.",
+  ].join("\n");
+};
+
+export const run = async (): Promise<void> => {
+  process.stdout.write(`${peersText(RESULTS, installedHere())}\n`);
+};

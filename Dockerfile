@@ -32,6 +32,8 @@ WORKDIR /app
 ENV NODE_ENV=production HOST=0.0.0.0 PORT=8080 OPS_PORT=9080 TRIBUTARY_HOME=/home/node/.tributary
 RUN mkdir -p /home/node/.tributary/spool && chown -R node:node /home/node/.tributary
 COPY --from=packages /app/node_modules node_modules
+# Zstandard for this platform is an optional package, and no embedded server.
+COPY --from=compiled /app/node_modules/@toondepauw node_modules/@toondepauw
 COPY --from=compiled /app/image dist
 COPY package.json package-lock.json ./
 COPY scripts/healthy.mjs scripts/healthy.mjs

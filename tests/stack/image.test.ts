@@ -16,6 +16,11 @@ const copied = [
   ...dockerfile.slice(dockerfile.lastIndexOf("\nFROM")).matchAll(/^COPY (?!--from)(.+) (\S+)$/gm),
 ].flatMap(([, from]) => from!.split(" "));
 
+/** Folders of packages that it takes whole, with those of this platform. */
+const whole = [...dockerfile.matchAll(/^COPY --from=compiled \/app\/(node_modules\/\S+) \1$/gm)].map(
+  ([, path]) => path!,
+);
+
 beforeAll(async () => {
   expect(dockerfile).toContain("node scripts/image.mjs dist image");
   expect(dockerfile).toMatch(/^COPY --from=compiled \/app\/image dist$/m);
@@ -29,6 +34,10 @@ beforeAll(async () => {
   for (const [path, { dev, optional, devOptional }] of Object.entries(packages)) {
     if (path === "" || dev || optional || devOptional || path.lastIndexOf("node_modules/") > 0) continue;
     mkdirSync(dirname(join(tree, path)), { recursive: true });
+    symlinkSync(join(root, path), join(tree, path));
+  }
+  for (const path of whole) {
+    rmSync(join(tree, path), { recursive: true, force: true });
     symlinkSync(join(root, path), join(tree, path));
   }
 });

@@ -18,8 +18,8 @@ interface Measured {
   readonly rssMiB: number;
   readonly others: number;
 }
-const IN_FLIGHT = 64;
-const WARM_UP_SECONDS = 3;
+const IN_FLIGHT = 256;
+const WARM_UP_SECONDS = 12;
 const agent = new Agent({ keepAlive: true, maxSockets: IN_FLIGHT });
 let serial = 0;
 

@@ -184,7 +184,7 @@ export const knownRows = async (
       const { rows } = await tx.query<{ hash: string }>(sql`
         select encode(sale_hash, 'hex') as hash from pulled_rows
         where client_id = ${client_id} and source_id = ${source_id}
-          and sale_hash = any (select decode(h, 'hex') from unnest(${hashes}::text[]) as h)`);
+          and sale_hash = any (${hashes.map((hash) => Buffer.from(hash, "hex"))}::bytea[])`);
       return new Set(rows.map(({ hash }) => hash));
     },
     { ...asKeeper, isReadOnly: true },

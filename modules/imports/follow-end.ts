@@ -1,21 +1,15 @@
-// What follows when an import has ended: word in the log, and a mail to the person who sent the
-// file, where not all of it was taken.
+// What follows when an import has ended: word of it in the log.
 import type { PoolClient } from "pg";
 import { sql } from "../../infra/postgres/sql.ts";
-import { addressesOfPartners, type Recipient, recipientAt } from "../access/recipients.ts";
-import { asUsers } from "../access/users.ts";
-import { queueMails } from "../mails/mails.ts";
 import { announce } from "../outbox/outbox.ts";
-import type { ImportSource, ImportState } from "./imports.ts";
+import type { ImportState } from "./imports.ts";
 
 interface EndedImport {
   readonly import_id: string;
   readonly client_id: number;
   readonly partner_id: number;
   readonly filename: string;
-  readonly source: ImportSource;
   readonly status: ImportState;
-  readonly created_by: string;
   readonly total: number;
   readonly accepted: number;
   readonly duplicate: number;
@@ -36,7 +30,7 @@ const TYPES: Readonly<Partial<Record<ImportState, string>>> = {
 export const followEnd = async (tx: PoolClient, importId: string): Promise<void> => {
   await tx.query("set local role none");
   const { rows } = await tx.query<EndedImport>(sql`
-    select import_id, client_id, partner_id, filename, source, status, created_by, error, total::int as total,
+    select import_id, client_id, partner_id, filename, status, error, total::int as total,
       accepted::int as accepted, duplicate::int as duplicate, rejected::int as rejected
     from imports where import_id = ${importId}`);
   const ended = rows[0]!;
@@ -47,23 +41,4 @@ export const followEnd = async (tx: PoolClient, importId: string): Promise<void>
   const data = JSON.stringify({ import_id, partner_id, filename, status, ...counts, error });
   const record = { client_id, entity: `import:${import_id}`, type, version: 1, change_id: null, data };
   await announce(tx, [{ topic: "domain.changes", client_id, record }]);
-  if (status === "completed" || ended.source === "fast") return;
-  const recipients = await sendersOf(tx, ended);
-  await asUsers(tx, () =>
-    queueMails(
-      tx,
-      recipients.map(({ email, locale }) => ({
-        ...{ happening: `import-ended:${import_id}`, recipient: email, locale },
-        template: status === "failed" ? ("import_failed" as const) : ("import_with_errors" as const),
-        facts: { file: filename, import_id, ...counts, reason: error ?? "" },
-      })),
-    ),
-  );
-};
-
-/** The partner's own people, where it came with the partner's token. */
-const sendersOf = async (tx: PoolClient, { source, partner_id, created_by }: EndedImport) => {
-  if (source === "put") return addressesOfPartners(tx, [partner_id]);
-  const sender: Recipient | undefined = await recipientAt(tx, created_by);
-  return sender === undefined ? [] : [sender];
 };

@@ -2,7 +2,6 @@
 import { createHash } from "node:crypto";
 import { startOfDay } from "../../domain/calendar.ts";
 import { englishBackfills, spanishBackfills } from "./backfill-words.ts";
-import { englishImports, spanishImports } from "./import-words.ts";
 import type { Mail, MailFacts, Template } from "./mails.ts";
 import { englishPlans, spanishPlans } from "./plan-words.ts";
 import type { Writer, Written } from "./words.ts";
@@ -62,7 +61,6 @@ const spanish: Readonly<Record<Template, Writer>> = {
   }),
   ...spanishPlans,
   ...spanishBackfills,
-  ...spanishImports,
 };
 const english: Readonly<Record<Template, Writer>> = {
   invitation_partner: ({ inviter, clients, expires_at }, { day }) => ({
@@ -109,7 +107,6 @@ const english: Readonly<Record<Template, Writer>> = {
   }),
   ...englishPlans,
   ...englishBackfills,
-  ...englishImports,
 };
 const leads = {
   es: { link: "Aceptar la invitación", token: "Código de la invitación" },
@@ -145,7 +142,6 @@ const noFacts: Required<MailFacts> = {
   ...{ campaign: "", link: "", starts_on: "", ends_on: "", paid_for: "" },
   ...{ month: "", lines: [], added: 0, changed: 0, removed: 0, reason: "" },
   ...{ rule: "", evaluated: 0, matched: 0, applied: 0, left: 0, money: "", closed: 0 },
-  ...{ file: "", import_id: "", total: 0, accepted: 0, duplicate: 0, rejected: 0 },
 };
 
 /** The mail as it is sent; a mail that is sent again after a crash has the same id. */

@@ -49,13 +49,6 @@ export interface MailFacts {
   readonly money?: string;
   /** Months of partners that are closed. */
   readonly closed?: number;
-  /** Of an imported file: its name, and what became of its rows. */
-  readonly file?: string;
-  readonly import_id?: string;
-  readonly total?: number;
-  readonly accepted?: number;
-  readonly duplicate?: number;
-  readonly rejected?: number;
 }
 export interface PlannedFacts {
   /** Null: all of them. */
@@ -76,9 +69,7 @@ export type Template =
   | "plan_reopened"
   | "plan_reopened_managers"
   | "backfill_completed"
-  | "backfill_recalculated"
-  | "import_failed"
-  | "import_with_errors";
+  | "backfill_recalculated";
 export interface Mail {
   /** kind:id, e.g. invitation:7 */
   readonly happening: string;

@@ -132,7 +132,7 @@ const moduleImports: Readonly<Record<string, readonly string[]>> = {
   figures: ["groups", "money-days", "rollups"],
   groups: ["operations"],
   identity: ["audit", "outbox"],
-  imports: ["access", "decisions", "edges", "jobs", "mails", "outbox"],
+  imports: ["decisions", "edges", "jobs", "outbox"],
   installation: ["access", "groups", "postbacks", "privacy", "reference", "sources"],
   invitations: ["access", "audit", "mails", "reference"],
   leads: ["access", "edges", "outbox"],

@@ -60,7 +60,8 @@ export const isOfErased = ({ row, at, subjects }: RejectedRow, erased: ErasedSub
   return subjects.some(wasErased) || (row.match(HASHES) ?? []).some(wasErased);
 };
 
-const SOME = 20;
+/** More than a client has; what goes on stays marked, and must not stand before the others. */
+const MOST = 10_000;
 
 /** Of imports that an erasure has marked; one that goes on is looked at again when it has ended. */
 export const rewriteRejected = async ({
@@ -77,7 +78,7 @@ export const rewriteRejected = async ({
       (
         await tx.query<{ import_id: string; client_id: number; marked: string; has_ended: boolean }>(sql`
           select import_id, client_id, errors_erase_at::text as marked, finished_at is not null as has_ended
-          from imports where errors_erase_at is not null order by errors_erase_at limit ${SOME}`)
+          from imports where errors_erase_at is not null order by errors_erase_at limit ${MOST}`)
       ).rows,
     { role: "tributary_edge" },
   );

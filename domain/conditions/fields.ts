@@ -1,5 +1,6 @@
 // The fields that a condition may ask for, and how each is read from an event.
 import type { Enrichment, EventReceived } from "../../schemas/generated.ts";
+import { mayName, type Props, propsOf } from "./props.ts";
 import { queryValueOf, type UrlParts, urlPartsOf } from "./url-parts.ts";
 
 /**
@@ -17,7 +18,7 @@ export class Subject {
   readonly enrichment: Enrichment;
   #url: UrlParts | null | undefined;
   #ref: UrlParts | null | undefined;
-  #props: Readonly<Record<string, unknown>> | undefined;
+  #props: Props | undefined;
 
   constructor({ event, enrichment }: { readonly event: EventReceived; readonly enrichment: Enrichment }) {
     this.event = event;
@@ -31,8 +32,9 @@ export class Subject {
     if (this.#ref === undefined) this.#ref = urlPartsOf(this.event.ref);
     return this.#ref;
   }
-  get props(): Readonly<Record<string, unknown>> {
-    this.#props ??= propsOf(this.event.props);
+  /** The props, or undefined where `name` is surely not among them: then nothing is parsed. */
+  propsNaming(name: string): Props | undefined {
+    if (this.#props === undefined && mayName(this.event.props, name)) this.#props = propsOf(this.event.props);
     return this.#props;
   }
 }
@@ -82,11 +84,8 @@ export const kindOf = (field: string): FieldKind | undefined => {
 export const readerOf = (field: string): ReadField => {
   const known = Object.hasOwn(texts, field) ? texts[field] : undefined;
   if (known !== undefined) return (subject) => known(subject) ?? undefined;
-  if (field === "coupon") return (subject) => at(subject.props, ["coupon"]);
-  if (field.startsWith(propsPrefix)) {
-    const path = pathOf(field);
-    return (subject) => at(subject.props, path);
-  }
+  if (field === "coupon") return propReader(["coupon"]);
+  if (field.startsWith(propsPrefix)) return propReader(pathOf(field));
   if (field.startsWith(queryPrefix)) {
     const name = field.slice(queryPrefix.length);
     return (subject) => queryValueOf(subject.url?.query, name);
@@ -100,6 +99,11 @@ export const pathOf = (field: string): readonly string[] => field.slice(propsPre
 export const queryNameOf = (field: string): string | undefined =>
   field.startsWith(queryPrefix) ? field.slice(queryPrefix.length) : undefined;
 
+const propReader = (path: readonly string[]): ReadField => {
+  const name = path[0]!;
+  return (subject) => at(subject.propsNaming(name), path);
+};
+
 /**
  * Own properties of objects only: a name like `constructor` must not find what every object has,
  * and a list has no names.
@@ -112,16 +116,4 @@ const at = (value: unknown, path: readonly string[]): unknown => {
     here = (here as Readonly<Record<string, unknown>>)[name];
   }
   return here ?? undefined;
-};
-
-const noProps: Readonly<Record<string, unknown>> = {};
-const propsOf = (text: string): Readonly<Record<string, unknown>> => {
-  try {
-    const props: unknown = JSON.parse(text);
-    return typeof props === "object" && props !== null ? (props as Readonly<Record<string, unknown>>) : noProps;
-  } catch {
-    // Edges write this text; if it is broken all the same, the event has no props rather than no
-    // outcome.
-    return noProps;
-  }
 };

@@ -1,6 +1,7 @@
 // The few props that enrich reads: privacy signals of the browser, a choice of consent, and a
 // country that the sender knows better.
 import type { EventReceived } from "../../schemas/generated.ts";
+import { propsOf } from "../conditions/props.ts";
 
 export interface Signals {
   readonly hasGpc: boolean;
@@ -38,14 +39,3 @@ const isOn = (value: unknown): boolean => value === true || value === 1 || value
 
 const countryIn = (value: unknown): string | null =>
   typeof value === "string" && /^[A-Za-z]{2}$/.test(value) ? value.toUpperCase() : null;
-
-const propsOf = (text: string): Readonly<Record<string, unknown>> | undefined => {
-  try {
-    const props: unknown = JSON.parse(text);
-    return typeof props === "object" && props !== null ? (props as Record<string, unknown>) : undefined;
-  } catch {
-    // Edges write this text themselves; if one ever writes it wrongly, the event goes on without
-    // signals.
-    return undefined;
-  }
-};

@@ -195,40 +195,42 @@ export interface ReferenceRows {
 
 /**
  * Reference data valid at one event time, as known at one moment. Everything a stage decides with.
+ * A class, since each event has its own: an object of closures cost 1 KB of garbage. So that the
+ * compiler refuses a copy by spread, which would have no methods.
  */
-export interface ReferenceAt {
-  readonly client: (clientId: number) => Client | undefined;
-  readonly partner: (partnerId: number) => Partner | undefined;
-  readonly campaign: (campaignId: number) => Campaign | undefined;
-  readonly link: (linkId: number) => Link | undefined;
+export abstract class ReferenceAt {
+  abstract client(clientId: number): Client | undefined;
+  abstract partner(partnerId: number): Partner | undefined;
+  abstract campaign(campaignId: number): Campaign | undefined;
+  abstract link(linkId: number): Link | undefined;
   /** The link of a client that bears this code. */
-  readonly linkByCode: (clientId: number, code: string) => Link | undefined;
+  abstract linkByCode(clientId: number, code: string): Link | undefined;
   /** Lowest id first. */
-  readonly partnersOf: (clientId: number) => readonly Partner[];
+  abstract partnersOf(clientId: number): readonly Partner[];
   /** Those of the client that have patterns, lowest id first. */
-  readonly campaignsWithPatterns: (clientId: number) => readonly Campaign[];
+  abstract campaignsWithPatterns(clientId: number): readonly Campaign[];
   /** Whom the links of a campaign in use credit, lowest id first. */
-  readonly partnersOfCampaign: (campaignId: number) => readonly number[];
+  abstract partnersOfCampaign(campaignId: number): readonly number[];
   /**
    * Active rules in force, the order in which they win: highest priority, then most leaves, then
    * lowest id.
    */
-  readonly rules: (clientId: number) => readonly Rule[];
+  abstract rules(clientId: number): readonly Rule[];
   /**
    * The contract of a sale: exact segment before the one for all segments, and of several in force
    * the one with the newest effective_from.
    */
-  readonly contract: (sale: {
+  abstract contract(sale: {
     client_id: number;
     partner_id: number;
     segment: string | null;
     event_type: string;
-  }) => Contract | undefined;
+  }): Contract | undefined;
   /**
    * Whether any partner of the client earns on this event type now: such custom events are claims.
    */
-  readonly isCommissioned: (clientId: number, eventType: string) => boolean;
-  readonly isClosed: (period: PeriodOf) => boolean;
+  abstract isCommissioned(clientId: number, eventType: string): boolean;
+  abstract isClosed(period: PeriodOf): boolean;
 }
 
 /**
@@ -379,53 +381,80 @@ export const referenceOf = (rows: ReferenceRows, asOf: UnixMs): Reference => {
     return rules;
   };
 
+  class Moment extends ReferenceAt {
+    readonly #validAt: UnixMs;
+    readonly #knownAt: UnixMs;
+    constructor(validAt: UnixMs, knownAt: UnixMs) {
+      super();
+      this.#validAt = validAt;
+      this.#knownAt = knownAt;
+    }
+    client(id: number): Client | undefined {
+      return clientAt(id, this.#validAt, this.#knownAt);
+    }
+    partner(id: number): Partner | undefined {
+      return partnerAt(id, this.#validAt, this.#knownAt);
+    }
+    campaign(id: number): Campaign | undefined {
+      return campaignAt(id, this.#validAt, this.#knownAt);
+    }
+    link(id: number): Link | undefined {
+      return linkAt(id, this.#validAt, this.#knownAt);
+    }
+    linkByCode(clientId: number, code: string): Link | undefined {
+      const id = linkIds.get(`${clientId}:${code}`);
+      return id === undefined ? undefined : this.link(id);
+    }
+    partnersOf(clientId: number): readonly Partner[] {
+      return (partnerIds.get(clientId) ?? none).flatMap((id) => {
+        const partner = this.partner(id);
+        return partner?.client_ids.includes(clientId) ? partner : [];
+      });
+    }
+    campaignsWithPatterns(clientId: number): readonly Campaign[] {
+      const ids = withPatterns.get(clientId);
+      if (ids === undefined) return none;
+      return ids.flatMap((id) => {
+        const campaign = this.campaign(id);
+        return campaign?.client_id === clientId && campaign.patterns.length > 0 ? campaign : [];
+      });
+    }
+    partnersOfCampaign(campaignId: number): readonly number[] {
+      const inUse = (linksByCampaign.get(campaignId) ?? none).flatMap(({ link_id }) => {
+        const link = this.link(link_id);
+        return link?.campaign_id === campaignId && link.status === "active" ? link.partner_id : [];
+      });
+      return [...new Set(inUse)].sort((a, b) => a - b);
+    }
+    rules(clientId: number): readonly Rule[] {
+      const inOrder = rulesInOrder(clientId, this.#knownAt);
+      if (inOrder.length === 0) return none;
+      return inOrder.filter((rule) => rule.status === "active" && isInForce(rule, this.#validAt));
+    }
+    contract({ client_id, partner_id, segment, event_type }: Parameters<ReferenceAt["contract"]>[0]) {
+      const inForce = contractsKnown(`${client_id}:${partner_id}:${contractTypeOf(event_type)}`, this.#knownAt)
+        .filter((row) => row.status === "active" && isInForce(row, this.#validAt))
+        .sort((a, b) => b.effective_from - a.effective_from || b.contract_id - a.contract_id);
+      return (
+        inForce.find((row) => row.segment !== null && row.segment === segment) ??
+        inForce.find((row) => row.segment === null)
+      );
+    }
+    isCommissioned(clientId: number, eventType: string): boolean {
+      return contractsOfType(`${clientId}:${eventType}`, this.#knownAt).some(
+        (row) => row.status === "active" && isInForce(row, this.#validAt),
+      );
+    }
+    isClosed(period: PeriodOf): boolean {
+      return periodsKnown(nameOf(period), this.#knownAt).some(({ status }) => status === "closed");
+    }
+  }
+
   return {
     asOf,
     clientIdOf: (slug) => slugs.get(slug),
     linkIdOf: (code) => linkIdsByCode.get(code),
     clientIds: [...new Set(rows.clients.map((row) => row.client_id))].sort((a, b) => a - b),
-    at: (validAt, knownAt) => ({
-      client: (id) => clientAt(id, validAt, knownAt),
-      partner: (id) => partnerAt(id, validAt, knownAt),
-      campaign: (id) => campaignAt(id, validAt, knownAt),
-      link: (id) => linkAt(id, validAt, knownAt),
-      linkByCode: (clientId, code) => {
-        const id = linkIds.get(`${clientId}:${code}`);
-        return id === undefined ? undefined : linkAt(id, validAt, knownAt);
-      },
-      partnersOf: (clientId) =>
-        (partnerIds.get(clientId) ?? none).flatMap((id) => {
-          const partner = partnerAt(id, validAt, knownAt);
-          return partner?.client_ids.includes(clientId) ? partner : [];
-        }),
-      campaignsWithPatterns: (clientId) =>
-        (withPatterns.get(clientId) ?? none).flatMap((id) => {
-          const campaign = campaignAt(id, validAt, knownAt);
-          return campaign?.client_id === clientId && campaign.patterns.length > 0 ? campaign : [];
-        }),
-      partnersOfCampaign: (campaignId) => {
-        const inUse = (linksByCampaign.get(campaignId) ?? none).flatMap(({ link_id }) => {
-          const link = linkAt(link_id, validAt, knownAt);
-          return link?.campaign_id === campaignId && link.status === "active" ? link.partner_id : [];
-        });
-        return [...new Set(inUse)].sort((a, b) => a - b);
-      },
-      rules: (clientId) =>
-        rulesInOrder(clientId, knownAt).filter((rule) => rule.status === "active" && isInForce(rule, validAt)),
-      contract: ({ client_id, partner_id, segment, event_type }) => {
-        const inForce = contractsKnown(`${client_id}:${partner_id}:${contractTypeOf(event_type)}`, knownAt)
-          .filter((row) => row.status === "active" && isInForce(row, validAt))
-          .sort((a, b) => b.effective_from - a.effective_from || b.contract_id - a.contract_id);
-        return (
-          inForce.find((row) => row.segment !== null && row.segment === segment) ??
-          inForce.find((row) => row.segment === null)
-        );
-      },
-      isCommissioned: (clientId, eventType) =>
-        contractsOfType(`${clientId}:${eventType}`, knownAt).some(
-          (row) => row.status === "active" && isInForce(row, validAt),
-        ),
-      isClosed: (period) => periodsKnown(nameOf(period), knownAt).some(({ status }) => status === "closed"),
-    }),
+    at: (validAt, knownAt) => new Moment(validAt, knownAt),
   };
 };

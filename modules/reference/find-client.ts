@@ -12,7 +12,7 @@ export const referenceNow = async (
   try {
     const now = Date.now();
     const snapshot = await opened.read(reference, now);
-    return { ...snapshot.at(now, Number.MAX_SAFE_INTEGER), clientIdOf: snapshot.clientIdOf };
+    return Object.assign(snapshot.at(now, Number.MAX_SAFE_INTEGER), { clientIdOf: snapshot.clientIdOf });
   } finally {
     await opened.close();
   }

@@ -100,7 +100,7 @@ export const tryRule = (stored: StoredEvent, tried: TriedRule, known: Reference)
     data: { event, enrichment, fraud },
   };
   const outcome = attribute(input, noClicks, {
-    reference: { ...then, rules: () => rules },
+    reference: Object.assign(then, { rules: () => rules }),
     clickOf: () => null,
     identityClick: null,
     referenceAsOf: null,

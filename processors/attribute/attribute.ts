@@ -1,5 +1,6 @@
 // Decides who is credited for an event, says why no other partner is, and sends what concerns an
 // order on to settle.
+import { Subject } from "../../domain/conditions/fields.ts";
 import { refundedEventOf } from "../../domain/refunds.ts";
 import type { Candidate, Claim, Credit, EventAttributed, EventReceived, EventScored } from "../../schemas/generated.ts";
 import { drop, type Emitted, emit, type Processor } from "../../stream/flow.ts";
@@ -62,7 +63,7 @@ export const attribute: Processor<EventScored, Out, Journey, AttributeFacts, "no
   const shown = shownBy(enrichment.consent, event, kind !== null);
   if (shown === null) return drop("no_analytics_consent", journey);
   const credit = creditFor(
-    { input, facts, windowDays: windowOf(event.t, event.client_id, facts) },
+    { input, facts, subject: new Subject(input.data), windowDays: windowOf(event.t, event.client_id, facts) },
     journey,
     kind !== null,
   );

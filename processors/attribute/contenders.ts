@@ -3,7 +3,7 @@
 
 import { parseCondition } from "../../domain/conditions/condition.ts";
 import { compile, type Evaluate } from "../../domain/conditions/evaluate.ts";
-import { readerOf, Subject } from "../../domain/conditions/fields.ts";
+import { readerOf, type Subject } from "../../domain/conditions/fields.ts";
 import { queryValueOf } from "../../domain/conditions/url-parts.ts";
 import type { CampaignPattern, Condition, Link, ReferenceAt } from "../../domain/reference/reference.ts";
 import { type Engagement, standingFault } from "../../domain/reference/standing.ts";
@@ -41,6 +41,8 @@ export interface Contender {
 /** What the contenders of one event are judged by. */
 export interface Case extends ClickCase {
   readonly input: Recorded<EventScored>;
+  /** The same event, as conditions see it. */
+  readonly subject: Subject;
   readonly facts: AttributeFacts;
 }
 /** What its own click is judged by. */
@@ -169,10 +171,9 @@ export const partnerNamed = (
 
 /** The rules that match, in the order in which they win. */
 export const matchingRules = (case_: Case): readonly Contender[] => {
-  const { input, facts } = case_;
+  const { input, facts, subject } = case_;
   const rules = facts.reference.rules(input.data.event.client_id);
   if (rules.length === 0) return noContenders;
-  const subject = new Subject(input.data);
   const matching: Contender[] = [];
   for (const rule of rules) {
     const evaluate = compiled(rule.when);
@@ -213,10 +214,9 @@ const readCoupon = readerOf("coupon");
  * has just one.
  */
 export const matchingCampaigns = (case_: Case): readonly Contender[] => {
-  const { input, facts } = case_;
+  const { input, facts, subject } = case_;
   const campaigns = facts.reference.campaignsWithPatterns(input.data.event.client_id);
   if (campaigns.length === 0) return noContenders;
-  const subject = new Subject(input.data);
   return campaigns
     .flatMap(({ campaign_id, patterns }) => patterns.map((pattern) => ({ campaign_id, pattern })))
     .filter(({ pattern }) => isMatched(pattern, subject))

@@ -1,10 +1,12 @@
 // The identity edges that an event proves: what its device showed, how that is known, how sure it
 // is, and until when it holds.
+
+import { propsOf } from "../../domain/conditions/props.ts";
 import { mayLinkAcross } from "../../domain/personal/across.ts";
 import type { Identify } from "../../domain/personal/identify.ts";
 import type { EventReceived, IdentityEdge } from "../../schemas/generated.ts";
 import type { UnixMs } from "../../stream/flow.ts";
-import { dayMs, type Identifiers, keyedHash, profileLifetimeMs, propsOf, readers } from "./identity.ts";
+import { dayMs, type Identifiers, keyedHash, profileLifetimeMs, readers } from "./identity.ts";
 
 /** How an edge of a kind is known. Stored with each edge, so never renamed. */
 interface Evidence {

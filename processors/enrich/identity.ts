@@ -1,5 +1,6 @@
 // Whom a device belongs to: identifiers that its events show, and what of it is remembered.
 
+import { propsOf } from "../../domain/conditions/props.ts";
 import type { Identify } from "../../domain/personal/identify.ts";
 import { unlinkedBy } from "../../domain/personal/unlink.ts";
 import type { EventReceived } from "../../schemas/generated.ts";
@@ -78,16 +79,6 @@ export const identifiersIn = (event: EventReceived, identify: (clientId: number)
 const accountIn = (value: unknown): string | null => {
   const text = typeof value === "number" ? String(value) : typeof value === "string" ? value.trim() : "";
   return text.length > longestLogin || placeholders.has(text.toLowerCase()) ? null : text;
-};
-
-export const propsOf = (text: string): Readonly<Record<string, unknown>> => {
-  try {
-    const props: unknown = JSON.parse(text);
-    return typeof props === "object" && props !== null ? (props as Readonly<Record<string, unknown>>) : {};
-  } catch {
-    // Edges write this text; if it is broken all the same, it identifies no person.
-    return {};
-  }
 };
 
 /**

@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { maxDepth, maxLeaves, parseCondition } from "../../domain/conditions/condition.ts";
 import { compile } from "../../domain/conditions/evaluate.ts";
-import { Subject } from "../../domain/conditions/fields.ts";
+import { readerOf, Subject } from "../../domain/conditions/fields.ts";
 import type { Condition } from "../../domain/reference/reference.ts";
 import type { Enrichment, EventReceived } from "../../schemas/generated.ts";
 import { scored } from "../support/builders.ts";
@@ -26,6 +26,46 @@ const problemsOf = (condition: unknown): readonly string[] => {
 };
 const isPage = { field: "t", op: "eq", value: "page_view" };
 const isMobile = { field: "device", op: "eq", value: "mobile" };
+
+/** JSON with some letters of its texts written as escapes, which mean the same. */
+const escaped = (text: string, places: readonly number[]): string => {
+  const letters = [...text];
+  for (const place of places) {
+    const at = place % letters.length;
+    if (/[a-z]/.test(letters[at]!) && /[^\\]/.test(letters[at - 1] ?? "\\"))
+      letters[at] = `\\u${letters[at]!.charCodeAt(0).toString(16).padStart(4, "0")}`;
+  }
+  return letters.join("");
+};
+const parsedOr = (text: string): unknown => {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+};
+
+describe("props", () => {
+  const names = fc.oneof(fc.constantFrom("coupon", "__proto__", "a b", "ñ", "e", 'q"q', "back\\slash"), fc.string());
+  const given = fc.record({
+    props: fc.oneof(fc.dictionary(names, fc.jsonValue()), fc.jsonValue()),
+    name: names.filter((name) => name !== "" && !name.includes(".")),
+    escapes: fc.array(fc.nat(), { maxLength: 3 }),
+    cut: fc.option(fc.nat(), { freq: 5 }),
+  });
+  test("that are not parsed would not have held what was asked for", () =>
+    fc.assert(
+      fc.property(given, ({ props, name, escapes, cut }) => {
+        const whole = escaped(JSON.stringify(props), escapes);
+        const text = cut === null ? whole : whole.slice(0, cut % (whole.length + 1));
+        const held = parsedOr(text);
+        const isObject = typeof held === "object" && held !== null && !Array.isArray(held);
+        const expected = isObject && Object.hasOwn(held, name) ? (held as Record<string, unknown>)[name] : undefined;
+        const found = readerOf(`props.${name}`)(new Subject(scored({ props: text })));
+        expect(found).toEqual(expected ?? undefined);
+      }),
+    ));
+});
 
 describe("the fields", () => {
   const visit: Given = {

@@ -23,7 +23,7 @@ export interface Decoded {
 export const decodeBatch = async (
   topic: AnyTopic,
   { partition, messages }: InputBatch,
-  wire: Wire,
+  wire: Pick<Wire, "decode" | "learn">,
   retried: (step: () => Promise<unknown>) => Promise<unknown> = (step) => step(),
 ): Promise<Decoded> => {
   const at = (offset: number): Position => ({ topic: topic.name, partition, offset });

@@ -52,6 +52,11 @@ export interface Topic<T> {
    * Unreadable on anything else.
    */
   readonly decode: (body: Buffer, read: Position, writer: object | null) => Recorded<T>;
+  /**
+   * What `decode` answers for the body of this topic's own schema that begins at `from`, read where
+   * it lies, a field when it is asked for. Null for what `decode` is to read instead, or to refuse.
+   */
+  readonly view: (value: Buffer, from: number, read: Position) => Recorded<T> | null;
 }
 
 /**

@@ -15,6 +15,11 @@ export interface Wire {
    */
   readonly decode: <T>(topic: Topic<T>, value: Buffer | null, read: Position) => Recorded<T>;
   /**
+   * The same event, or the same error. What is read of it is read from `value` when it is asked
+   * for, where that is possible: its records have getters, and no fields of their own to spread.
+   */
+  readonly view: Wire["decode"];
+  /**
    * Fetches the schema of an id once; afterwards `decode` reads what was written under it, or calls
    * it Unreadable("unknown_schema") for good. Rejects while the registry is away.
    */

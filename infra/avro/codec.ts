@@ -4,6 +4,7 @@ import { createHash } from "node:crypto";
 import type { Position, Recorded, Topic } from "../../stream/flow.ts";
 import { Unreadable } from "../../stream/wire.ts";
 import { typeOf } from "./avro.ts";
+import { recordedViews } from "./recorded-view.ts";
 
 const HASH_BYTES = 16;
 const headFields = [
@@ -73,18 +74,25 @@ export const topic = <T>(declared: {
     return reader;
   };
 
+  /** Made when they are asked for: most processes read few topics so. */
+  let views: ReturnType<typeof recordedViews<T>> | undefined;
+  const schema = {
+    type: "record",
+    name: `Recorded${declared.record.name}`,
+    namespace: "tributary",
+    fields: [...headFields, { name: "data", type: declared.record }],
+  };
   return {
     name: declared.name,
     keyedBy: declared.keyedBy,
     partitions: declared.partitions,
-    schema: {
-      type: "record",
-      name: `Recorded${declared.record.name}`,
-      namespace: "tributary",
-      fields: [...headFields, { name: "data", type: declared.record }],
-    },
+    schema,
     idOf: declared.idOf,
     keyOf: declared.keyOf,
+    view: (value, from, read) => {
+      views ??= recordedViews({ schema, idOf: declared.idOf, keyOf: declared.keyOf });
+      return views(value, from, read);
+    },
     encode: (event, origin, into, offset) => {
       const head = {
         at: event.at,

@@ -25,6 +25,7 @@ export const lateWire = (topics: readonly AnyTopic[], registry: SchemaIds): Late
     wire: {
       encode: (topic, event, origin) => ready().encode(topic, event, origin),
       decode: (topic, value, read) => ready().decode(topic, value, read),
+      view: (topic, value, read) => ready().view(topic, value, read),
       learn: (schemaId) => ready().learn(schemaId),
       encodeOutcome,
       decodeOutcome,

@@ -132,6 +132,12 @@ const wireOf = (own: ReadonlyMap<AnyTopic, number>, schemaOf: SchemaIds["schemaO
     return topic.decode(body, read, writer);
   };
 
+  const view: Wire["view"] = (topic, value, read) => {
+    const isOwn =
+      value !== null && value[0] === 0 && value.length > HEADER_BYTES && value.readUInt32BE(1) === idOf(topic);
+    return (isOwn ? topic.view(value, HEADER_BYTES, read) : null) ?? decode(topic, value, read);
+  };
+
   const learn: Wire["learn"] = (schemaId) => {
     if (writers.has(schemaId)) return Promise.resolve();
     const asked =
@@ -145,5 +151,5 @@ const wireOf = (own: ReadonlyMap<AnyTopic, number>, schemaOf: SchemaIds["schemaO
     return asked;
   };
 
-  return { encode, decode, learn, encodeOutcome, decodeOutcome };
+  return { encode, decode, view, learn, encodeOutcome, decodeOutcome };
 };

@@ -1,0 +1,97 @@
+// Events that are read from the bytes of the log when they are asked for.
+import type { Position, Recorded, UnixMs } from "../../stream/flow.ts";
+import { layoutOf, NOWHERE, numberAt, type RecordPlace } from "./scan.ts";
+import { type MakeView, recordAt, viewsOf } from "./view.ts";
+
+/** What a topic knows of its records. */
+interface Described<T> {
+  readonly schema: object;
+  readonly idOf: (data: T) => string;
+  readonly keyOf: (data: T) => string;
+}
+/** The same for all events of a topic. */
+interface Known<T> extends Described<T> {
+  readonly at: number;
+  readonly receivedAt: number;
+  readonly origin: RecordPlace;
+  readonly dataOf: MakeView;
+}
+
+class RecordedView<T> implements Recorded<T> {
+  readonly #of: Known<T>;
+  readonly #bytes: Buffer;
+  readonly #places: Int32Array;
+  readonly #first: number;
+  readonly #read: Position;
+  #data: T | undefined;
+  constructor(of: Known<T>, bytes: Buffer, places: Int32Array, first: number, read: Position) {
+    this.#of = of;
+    this.#bytes = bytes;
+    this.#places = places;
+    this.#first = first;
+    this.#read = read;
+  }
+  get id(): string {
+    return this.#of.idOf(this.data);
+  }
+  get key(): string {
+    return this.#of.keyOf(this.data);
+  }
+  get at(): UnixMs {
+    return numberAt(this.#bytes, this.#places[this.#first + this.#of.at]!);
+  }
+  get receivedAt(): UnixMs {
+    return numberAt(this.#bytes, this.#places[this.#first + this.#of.receivedAt]!);
+  }
+  get position(): Position {
+    const { origin } = this.#of;
+    if (this.#places[this.#first + origin.slot] === NOWHERE) return this.#read;
+    return recordAt(origin, this.#bytes, this.#places, this.#first) as Position;
+  }
+  get data(): T {
+    this.#data ??= this.#of.dataOf(this.#bytes, this.#places, this.#first) as T;
+    return this.#data;
+  }
+}
+
+/**
+ * Places are taken from such a piece until it is used up, and it lives as long as one of its
+ * events: an array for each event would cost more than its places.
+ */
+const SLAB_PLACES = 64 * 1024;
+
+/** Null where it is not to be read so. */
+type View<T> = (value: Buffer, from: number, read: Position) => Recorded<T> | null;
+
+/**
+ * Answers null for what is not read here, good or bad: bytes that are cut, written under another
+ * schema, or kept with a hash of their content. Every other event reads as `decode` has it; its
+ * `data` is a view (infra/avro/view.ts).
+ */
+export const recordedViews = <T>(topic: Described<T>): View<T> => {
+  const layout = layoutOf(topic.schema);
+  if (layout === null) return () => null;
+  const { width, root, scan } = layout;
+  const place = (name: string) => root.fields.get(name)!;
+  const known: Known<T> = {
+    ...topic,
+    at: place("at").slot,
+    receivedAt: place("received_at").slot,
+    origin: place("origin") as RecordPlace,
+    dataOf: viewsOf(place("data") as RecordPlace),
+  };
+  const contentHash = place("content_hash").slot;
+  let slab = new Int32Array(0);
+  let next = 0;
+  return (value, from, read) => {
+    if (next + width > slab.length) {
+      slab = new Int32Array(Math.max(SLAB_PLACES, width));
+      next = 0;
+    }
+    const first = next;
+    if (scan(value, from, value.length, slab, first) !== value.length) return null;
+    if (slab[first + contentHash] !== NOWHERE) return null;
+    next += width;
+    return new RecordedView(known, value, slab, first, read);
+  };
+};

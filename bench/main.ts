@@ -25,6 +25,7 @@ const benches: Readonly<Record<string, string>> = {
   money:
     "what a claim costs as its order grows to 2,000 lines, and a conversion as its partner comes to have " +
     "a million; no servers",
+  conversion: "what a conversion costs the worker and Postgres, from its claim to the ledger, at a steady rate",
   archive: "what archiving an event costs, and how fast a window comes back, restored or relearnt",
   durable: "what it costs to survive a power cut: the log with a sync for each send, and the spool of an edge",
   api:
@@ -35,9 +36,11 @@ const benches: Readonly<Record<string, string>> = {
 };
 /** Of those that do not lie beside this file. */
 const folders: Readonly<Record<string, string>> = {
+  conversion: "money/",
   import: "edges/",
   leads: "edges/",
   links: "edges/",
+  money: "money/",
   pixel: "edges/",
   postbacks: "edges/",
 };

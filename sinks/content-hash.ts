@@ -1,12 +1,12 @@
 // Distinguishes two contents of one id (law R11).
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 
 /**
- * Hex SHA-256 of these values; bigints are written as their digits. Stored rows keep it, so a sink
- * names what it hashes, in one order for good: a field that is added to a schema counts only where
- * it differs from its default, else every record of before would be another content.
+ * Hex SHA-256 of these values; bigints are written as their digits, and none lies deeper. Stored
+ * rows keep it, so a sink names what it hashes, in one order for good: a field that is added to a
+ * schema counts only where it differs from its default, else every record of before would be
+ * another content.
  */
 export const contentHash = (values: readonly unknown[]): string =>
-  createHash("sha256")
-    .update(JSON.stringify(values, (_, value: unknown) => (typeof value === "bigint" ? `${value}` : value)))
-    .digest("hex");
+  // A replacer of JSON.stringify would be called for each value, and for each of those inside.
+  hash("sha256", JSON.stringify(values.map((value) => (typeof value === "bigint" ? `${value}` : value))), "hex");

@@ -1,6 +1,6 @@
 // Makes a topic constant out of an Avro schema: an envelope (times, origin, content hash) in front
 // of the record, both synchronous.
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import type { Position, Recorded, Topic } from "../../stream/flow.ts";
 import { Unreadable } from "../../stream/wire.ts";
 import { typeOf } from "./avro.ts";
@@ -40,7 +40,7 @@ interface Head {
   readonly content_hash: Buffer | null;
 }
 
-const hashOf = (data: Uint8Array): Buffer => createHash("sha256").update(data).digest().subarray(0, HASH_BYTES);
+const hashOf = (data: Uint8Array): Buffer => hash("sha256", data, "buffer").subarray(0, HASH_BYTES);
 const hashRoom = Buffer.alloc(HASH_BYTES);
 
 /**

@@ -45,11 +45,19 @@ const WORDS = Buffer.from(
   "latin1",
 );
 const FROM_BYTES = 256;
+/**
+ * What deflate works in is made for each value, and costs more than most values do: 8 KiB hold the
+ * words and a value of this size, so nothing is found less often in them. Whatever the window, the
+ * bytes are read alike.
+ */
+const SMALL_BYTES = 4_096;
+const SMALL = { dictionary: WORDS, level: 1, windowBits: 13, memLevel: 5, chunkSize: 1_024 } as const;
+const LARGE = { dictionary: WORDS, level: 1 } as const;
 
 /** As it is stored; small values, such as most of commission's, are not worth the work. */
 export const packed = (bytes: Uint8Array): Uint8Array => {
   if (bytes.length >= FROM_BYTES) {
-    const deflated = deflateRawSync(bytes, { dictionary: WORDS, level: 1 });
+    const deflated = deflateRawSync(bytes, bytes.length <= SMALL_BYTES ? SMALL : LARGE);
     if (deflated.length + 1 < bytes.length) return Buffer.concat([Buffer.of(MARKS.words), deflated]);
   }
   const isMarked = bytes[0] === MARKS.plain || bytes[0] === MARKS.words;

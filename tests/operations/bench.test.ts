@@ -20,7 +20,7 @@ test("every bench that is listed has its file, and is named in the page of the b
   const page = readFileSync(at("bench/README.md"), "utf8");
   for (const name of benches) {
     expect(
-      ["", "edges/"].some((under) => existsSync(at(`bench/${under}${name}.ts`))),
+      ["", "edges/", "money/"].some((under) => existsSync(at(`bench/${under}${name}.ts`))),
       name,
     ).toBe(true);
     expect(page).toContain(`\`${name}\``);

@@ -22,6 +22,17 @@ test("every value comes back as it was, whatever its bytes and its first one", (
   expect(back(repeated)).toEqual(repeated);
 });
 
+test("a value is deflated in a window of its size, and inflated in the largest", () => {
+  // The words are found in a value that ends where the small window does, and beyond it.
+  const line = '{"format":2,"lines":[{"product_key":"","status":"credited","partner_id":21}]}\n';
+  for (const length of [4_095, 4_096, 4_097, 8_192, 40_000]) {
+    const value = Buffer.from(line.repeat(600).slice(0, length));
+    const stored = Buffer.from(packed(value));
+    expect(stored.length).toBeLessThan(length / 20);
+    expect(unpacked(stored)).toEqual(value);
+  }
+});
+
 test("what was stored before values were packed is read as it lies", () => {
   for (const value of ['{"format":1}', "[2,null]", `\x01${"x".repeat(999)}`])
     expect(unpacked(Buffer.from(value)).toString()).toBe(value);

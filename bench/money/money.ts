@@ -1,39 +1,24 @@
 // What one claim costs as its order grows to 2,000 lines, and one conversion as its partner comes
 // to have a million: no servers, but memory is packed and read back as Postgres holds it.
 import { setImmediate } from "node:timers/promises";
-import { derivedId } from "../domain/ids.ts";
-import { reference } from "../domain/reference/reference.ts";
-import { inMemoryWire } from "../infra/avro/wire.ts";
-import { packed, unpacked } from "../infra/postgres/packed.ts";
-import { table } from "../infra/runtime/output.ts";
-import type { Claim } from "../schemas/generated.ts";
-import { chain } from "../stream/chain.ts";
-import type { AnyTopic } from "../stream/flow.ts";
-import { inMemory } from "../stream/memory/in-memory.ts";
-import type { Memory } from "../stream/memory/memory.ts";
-import type { InputMessage, OutputMessage, ProcessBatch, RunnerPorts } from "../stream/messages.ts";
-import { runner } from "../stream/runner.ts";
-import { client, clientId, contract, longAgo, noon, partner, reads, referenceWith } from "../tests/support/builders.ts";
-import { sale } from "../tests/support/money-builders.ts";
-import { topics } from "../topics.ts";
-import { pipeline } from "../topology.ts";
-import { median, save } from "./figures.ts";
+import { packed, unpacked } from "../../infra/postgres/packed.ts";
+import { table } from "../../infra/runtime/output.ts";
+import { chain } from "../../stream/chain.ts";
+import type { AnyTopic } from "../../stream/flow.ts";
+import type { Memory } from "../../stream/memory/memory.ts";
+import type { InputMessage, OutputMessage, ProcessBatch } from "../../stream/messages.ts";
+import { runner } from "../../stream/runner.ts";
+import { clientId, noon } from "../../tests/support/builders.ts";
+import { topics } from "../../topics.ts";
+import { pipeline } from "../../topology.ts";
+import { median, save } from "../figures.ts";
+import { claimOf, control, stagePorts } from "./claims.ts";
 
 const LINES = 2_000;
 const CONVERSIONS = 1_000_000;
 const A_BATCH = 500;
 /** Figures are of windows of so many conversions: the last ones should cost what the first did. */
 const WINDOW = 100_000;
-
-const read = reads([
-  reference,
-  referenceWith({
-    clients: [client()],
-    partners: [partner()],
-    contracts: [contract({ effective_from: longAgo, cap: { period: "month", amount_minor: 10n ** 15n } })],
-  }),
-]);
-const wire = inMemoryWire(Object.values(topics));
 
 /** As Postgres would keep it; `keeps` leaves out what is never met again in this bench. */
 const storing = (keeps: (key: string) => boolean) => {
@@ -69,31 +54,8 @@ const storing = (keeps: (key: string) => boolean) => {
   return { memory, bytes };
 };
 
-const running = (stage: string, durable: Memory, produce: (messages: readonly OutputMessage[]) => void) => {
-  const ports: RunnerPorts = {
-    wire,
-    memories: { fast: inMemory("fast"), durable },
-    read,
-    produce: async (messages) => produce(messages),
-    deadLetters: pipeline.deadLetters,
-    deadLetter: ({ code }) => {
-      throw new Error(`${stage} refused a claim of the bench: ${code}`);
-    },
-    retry: (_, step) => step(),
-    count: () => undefined,
-    stops: async () => 1,
-    log: { info: () => undefined, warn: () => undefined, error: () => undefined },
-  };
-  return runner(chain(pipeline, [stage]), ports);
-};
-const control = {
-  commit: async () => undefined,
-  heartbeat: async () => undefined,
-  isCurrent: () => true,
-  seek: () => undefined,
-  readOn: () => undefined,
-  rest: () => undefined,
-};
+const running = (stage: string, durable: Memory, produce: (messages: readonly OutputMessage[]) => void) =>
+  runner(chain(pipeline, [stage]), stagePorts(durable, produce));
 const cpuUsOf = async (process_: ProcessBatch, topic: AnyTopic, values: readonly Buffer[]): Promise<number> => {
   const messages = values.map((value, offset): InputMessage => {
     return { offset, key: null, value, headers: {}, appendedAt: noon };
@@ -104,32 +66,13 @@ const cpuUsOf = async (process_: ProcessBatch, topic: AnyTopic, values: readonly
   return user + system;
 };
 
-/** The n-th claim: a purchase as an edge would have admitted it. */
-const claimOf = (n: number, order: string): Buffer => {
-  const made = sale({
-    event_id: derivedId("bench", String(n), "claim", 0),
-    sender_event_id: `bench-${n}`,
-    did: derivedId("bench", String(n), "device", 0),
-    order_id: order,
-    product_id: `sku-${n}`,
-    url: `https://shop.example/catalogue/spring/product-${n % 500}?utm_source=newsletter&utm_campaign=spring-2026`,
-    ref: "https://www.search.example/results?q=floor+lamp+with+shelf",
-    ip: `203.0.113.${1 + (n % 250)}`,
-    ua: "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/120.0.0.0",
-    value_minor: BigInt(10_000 + n),
-    props: JSON.stringify({ order_id: order, product_id: `sku-${n}`, quantity: 1, currency: "MXN", revenue: "100.00" }),
-  });
-  const event = { ...made, position: { topic: topics.claims.name, partition: 0, offset: n } };
-  return wire.encode<Claim>(topics.claims, event, null);
-};
-
 /** One order, line after line, `batch` claims at a time. */
 const growingOrder = async (batch: number) => {
   const { memory, bytes } = storing(() => true);
   const settle = running("settle", memory, () => undefined);
   const costs: number[] = [];
   for (let n = 0; n < LINES; n += batch) {
-    const values = Array.from({ length: Math.min(batch, LINES - n) }, (_, i) => claimOf(n + i, "o1"));
+    const values = Array.from({ length: Math.min(batch, LINES - n) }, (_, i) => claimOf(n + i, { order: "o1" }));
     costs.push((await cpuUsOf(settle, topics.claims, values)) / values.length);
     await setImmediate();
   }
@@ -159,7 +102,7 @@ const growingPartner = async () => {
     let settleUs = 0;
     let commissionUs = 0;
     for (let n = from; n < from + WINDOW; n += A_BATCH) {
-      const values = Array.from({ length: A_BATCH }, (_, i) => claimOf(n + i, `order-${n + i}`));
+      const values = Array.from({ length: A_BATCH }, (_, i) => claimOf(n + i, { order: `order-${n + i}` }));
       settleUs += await cpuUsOf(settle, topics.claims, values);
       commissionUs += await cpuUsOf(commission, topics.conversions, made);
     }

@@ -5,6 +5,7 @@ import { classify, isSettling } from "../runtime/errors.ts";
 import { retry } from "../runtime/timing/retry.ts";
 import { onOutOfRange } from "./client/out-of-range.ts";
 import type { ClientBatch, ClientConsumer } from "./client/types.ts";
+import { Commits } from "./commits.ts";
 import { LogGap, MembershipLost, rootOf } from "./errors.ts";
 import { messagesOf, type Reading, stageReading } from "./fetching.ts";
 
@@ -144,6 +145,7 @@ class Member {
   #notJoined: Error | undefined;
   /** Low-water guard: the highest offset committed in this generation, by topic and partition. */
   readonly #committed = new Map<string, number>();
+  readonly #commits = new Commits();
   /**
    * Places that this member has sought in this generation: one that the log no longer holds is read
    * from the start of the log.
@@ -278,11 +280,10 @@ class Member {
       commit: async (nextOffset) => {
         if (nextOffset <= (this.#committed.get(place) ?? -1)) return;
         if (nextOffset > Number(batch.lastOffset()) + 1) throw new Error(`${place}: ${nextOffset} is beyond the batch`);
-        const offsets = { topics: [{ topic, partitions: [{ partition, offset: String(nextOffset) }] }] };
         // The batch's own function, for the consumer's does nothing once stop() has begun
         // (infra/kafka/README.md K7).
         await asMember(() =>
-          retry(() => client.commitOffsetsIfNecessary(offsets), {
+          retry(() => this.#commits.commit(batch, nextOffset, client.commitOffsetsIfNecessary), {
             deadlineMs: this.#sessionMs,
             isTransient: (error) => !isOfMembership(error) && classify(error) === "transient",
           }),

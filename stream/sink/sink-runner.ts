@@ -79,20 +79,23 @@ const produce = async ({ ports, heartbeat }: Turn, { letters }: Written): Promis
 };
 
 /**
- * 4 commit every partition of the write, then count. Dying in between costs a second write of the
- * rest. Answers what went wrong, by partition.
+ * 4 commit every partition of the write, then count: together, since the log takes that as one
+ * request. Dying in between costs a second write of the rest. Answers what went wrong, by
+ * partition.
  */
 const commit = async ({ ports }: Turn, parts: readonly Part[]): Promise<ReadonlyMap<Part, unknown>> => {
   const refused = new Map<Part, unknown>();
-  for (const part of parts) {
-    const { batch, control, lost } = part;
-    const next = batch.messages.at(-1)!.offset + 1;
-    if (lost !== undefined) refused.set(part, lost);
-    else if (control.isCurrent())
-      await ports
-        .retry("commit", () => control.commit(next), control.heartbeat)
-        .catch((error: unknown) => refused.set(part, error));
-  }
+  await Promise.all(
+    parts.map(async (part) => {
+      const { batch, control, lost } = part;
+      const next = batch.messages.at(-1)!.offset + 1;
+      if (lost !== undefined) refused.set(part, lost);
+      else if (control.isCurrent())
+        await ports
+          .retry("commit", () => control.commit(next), control.heartbeat)
+          .catch((error: unknown) => refused.set(part, error));
+    }),
+  );
   return refused;
 };
 

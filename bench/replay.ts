@@ -9,7 +9,7 @@ import { groupNamed } from "../modules/groups/hosting.ts";
 import { apps } from "../modules/installation/product.ts";
 import { type Replay, requestReplay } from "../modules/replays/replays.ts";
 import { awaitReplay, replayableSinks } from "../modules/replays/report.ts";
-import { waitingMarks } from "../modules/rollups/rollup-marks.ts";
+import { waitingRollups } from "../modules/rollups/rollup-marks.ts";
 import { differingTables, stateHash } from "../modules/state-hash/state-hash.ts";
 import { pipeline } from "../topology.ts";
 import { cpuUsOf, save } from "./figures.ts";
@@ -59,7 +59,7 @@ export const run = async (options: { seconds?: string; rate?: string }): Promise
       let lag = 0;
       for (const { group, topic } of readers)
         for (const one of await admin.lag(group, [topic])) lag += one.committed === null ? 0 : one.lag;
-      if (lag === 0 && (await waitingMarks(pool)).count === 0) return;
+      if (lag === 0 && (await waitingRollups(pool)).count === 0) return;
       await new Promise((resolve) => setTimeout(resolve, 200));
     }
   };

@@ -1,5 +1,5 @@
-// What it costs to compute one touched minute again, by the number of events in its client's hour:
-// where does it stop keeping up?
+// What it costs to compute one touched minute again, and its hour as a whole, by the number of
+// events in the hour: where does it stop keeping up?
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -8,7 +8,7 @@ import { migrate } from "../infra/clickhouse/migrate.ts";
 import { startStack } from "../infra/embedded/supervisor.ts";
 import { table } from "../infra/runtime/output.ts";
 import type { RollupMark } from "../modules/rollups/rollup-marks.ts";
-import { computeRollups } from "../modules/rollups/rollups.ts";
+import { computeHours, computeMinutes } from "../modules/rollups/rollups.ts";
 import { eventRows } from "../sinks/analytics/rows.ts";
 import { events as eventsTable } from "../sinks/analytics/table.ts";
 import { clickhouseStore } from "../sinks/stores/clickhouse.ts";
@@ -83,30 +83,34 @@ export const run = async (options: { runs?: string }): Promise<void> => {
           sequence += 1n;
           return { client_id: client, minute: noon + minute * MINUTE_MS, sequence };
         });
-      const measure = async (minutes: number) => {
+      const measure = async (compute: () => Promise<void>) => {
         const ms: number[] = [];
         const before = cpuUsOf(stack.pid("clickhouse")!);
         for (let each = 0; each < runs; each += 1) {
           const startedAt = performance.now();
-          await computeRollups(clickhouse, marked(minutes));
+          await compute();
           ms.push(performance.now() - startedAt);
         }
         return { ms: median(ms), cpuMs: (cpuUsOf(stack.pid("clickhouse")!) - before) / 1_000 / runs };
       };
-      const all = await measure(60);
-      const one = await measure(1);
-      rows.push([
-        events,
-        one.ms.toFixed(0),
-        one.cpuMs.toFixed(0),
-        all.ms.toFixed(0),
-        all.cpuMs.toFixed(0),
-        ((one.ms * 10) / 1_000).toFixed(1),
-      ]);
-      result.push({ events, one, all });
+      const all = await measure(() => computeMinutes(clickhouse, marked(60)));
+      const one = await measure(() => computeMinutes(clickhouse, marked(1)));
+      const hour = await measure(async () => {
+        sequence += 1n;
+        await computeHours(clickhouse, [{ client_id: client, hour: noon - (noon % HOUR_MS), sequence }]);
+      });
+      rows.push([events, ...[one, all, hour].flatMap(({ ms, cpuMs }) => [ms.toFixed(0), cpuMs.toFixed(0)])]);
+      result.push({ events, one, all, hour });
     }
-    const measured = ["one minute ms", "CPU ms", "60 minutes ms", "CPU ms"];
-    const headers = ["events in the hour", ...measured, "figures older by s (a tenth of the time)"];
+    const headers = [
+      "events in the hour",
+      "one minute ms",
+      "CPU ms",
+      "60 minutes ms",
+      "CPU ms",
+      "the hour ms",
+      "CPU ms",
+    ];
     process.stdout.write(`${table(headers, rows)}\n`);
     process.stdout.write(`${save("rollups", { runs, result })}\n`);
   } finally {

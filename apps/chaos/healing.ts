@@ -50,9 +50,11 @@ export const quietOf = async (target: Target, deadlineMs: number, tell: (text: s
   const stored = new Date().toISOString();
   await until("rollups show what was stored", deadlineMs, async () => {
     const [left] = await target.rows<{ n: number }>(
-      `select count(*)::int as n from rollup_marks where marked_at < '${stored}'`,
+      `select count(*)::int as n
+      from (select marked_at from rollup_marks union all select marked_at from rollup_hours) as waiting
+      where marked_at < '${stored}'`,
     );
-    if (left!.n > 0) throw new Error(`${left!.n} minutes wait`);
+    if (left!.n > 0) throw new Error(`${left!.n} minutes and hours wait`);
   });
 };
 

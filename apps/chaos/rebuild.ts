@@ -14,8 +14,7 @@ import { openPool } from "../../infra/postgres/sql.ts";
 import { until } from "../../infra/runtime/timing/until.ts";
 import { groupNamed } from "../../modules/groups/hosting.ts";
 import { appPasswordOf } from "../../modules/installation/steps.ts";
-import { takeMarks } from "../../modules/rollups/rollup-marks.ts";
-import { computeRollups } from "../../modules/rollups/rollups.ts";
+import { computeWaiting } from "../../modules/rollups/compute-waiting.ts";
 import { differingRows } from "../../modules/state-hash/clickhouse.ts";
 import { differingTables, type StateHash, stateHash } from "../../modules/state-hash/state-hash.ts";
 import { topicSettings, topics } from "../../topics.ts";
@@ -64,7 +63,8 @@ const parts: readonly Part[] = [
 /** Readings of the log, and what belongs to the running installation: they begin empty. */
 const beginEmpty = [
   ..."memory_ product_sales app_events conversions ledger_ commissions money_days identity_edges".split(" "),
-  ..."rollup_marks consent_marks dead_letter replay group_ operation outbox stage_ probe incident alert".split(" "),
+  ..."rollup_marks rollup_hours consent_marks".split(" "),
+  ..."dead_letter replay group_ operation outbox stage_ probe incident alert".split(" "),
   ..."ingest_path pull schema_migrations migrations".split(" "),
 ];
 const READY_MS = 90_000;
@@ -108,7 +108,7 @@ export const rebuildInto = async (target: Target, live: StateHash, tell: (text: 
       tell(`${part.name}: ${copied} records of ${part.input} are read into empty stores`);
       await readThrough(target, part, prefix, { POSTGRES_URL: appUrl, CLICKHOUSE_URL: analyticsUrl });
     }
-    while (Number(await takeMarks(owner, HOURS_AT_ONCE, (marks) => computeRollups(clickhouse, marks))) > 0);
+    await computeWaiting(owner, clickhouse, HOURS_AT_ONCE);
     const state = await stateHash(owner, clickhouse);
     const differing = await Promise.all(differingTables(live, state).map((table) => differenceOf(target, table, name)));
     return { state, differing, records, seconds: (performance.now() - began) / 1_000 };

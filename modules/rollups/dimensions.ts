@@ -1,6 +1,6 @@
 // Computes the dimensions of hours from the events that count, then the days above them.
-import { HOUR, type HourOf, hourOf, hoursOf, listed, tuples } from "./hours.ts";
-import type { RollupMark } from "./rollup-marks.ts";
+import { HOUR, type HourOf, listed, secondsOf, tuples } from "./hours.ts";
+import type { RollupHour } from "./rollup-marks.ts";
 import { dimensionColumns, dimensionGroups } from "./table.ts";
 
 const groups = dimensionGroups.join(", ");
@@ -21,34 +21,44 @@ const channel = `multiIf(click_id is not null or link_id is not null, 'link',
   match(lower(domainWithoutWWW(ref)), '${SOCIAL}'), 'social',
   'referral')`;
 
-/** An event has one value of each of these, and any number of the others. */
+/** Of which an event has one value each, but for `fraud_reasons` and `warnings`. */
+const found = ["browser", "device", "country", "region", "channel", "credit_reason", "fraud_reasons", "warnings"];
+
 const dimensionsOf = `arrayJoin(arrayConcat(
   [('all', ''), ('browser', ifNull(browser, '')), ('device', toString(device)), ('country', ifNull(country, '')),
-    ('region', if(region is null, '', concat(ifNull(country, ''), '-', region))), ('channel', ${channel})],
+    ('region', if(region is null, '', concat(ifNull(country, ''), '-', region))), ('channel', channel)],
   if(credit_reason is null, [], [('credit_reason', ifNull(credit_reason, ''))]),
   arrayMap(reason -> ('fraud_reason', JSONExtractString(reason, 'code')), JSONExtractArrayRaw(fraud_reasons)),
   arrayMap(code -> ('warning', code), arrayDistinct(warnings))))`;
 
-/** A group that emptied is written with zeros, under a version that takes the place of its own. */
-const hours = (
-  versions: readonly (readonly [...HourOf, bigint])[],
-  listedHours: readonly HourOf[],
-): string => `${target}
-with marked as (
-  select * from values('client_id UInt32, bucket DateTime(\\'UTC\\'), version UInt64', ${tuples(versions)})
-)
-select client_id, 'hour', bucket, ${groups}, sum(events), sum(conversions), sum(revenue_minor), ${merged},
-  any(marked.version)
-from (
-  select client_id, toStartOfHour(ts) as bucket, found.1 as dimension, found.2 as value,
-    coalesce(custom_name, t) as event_type, ifNull(partner_id, 0) as partner_id, ifNull(currency, '') as currency,
+/**
+ * Events that are alike in everything are counted together before they are counted in each
+ * dimension: seven rows for each of them, and not for each event.
+ */
+const alike = (listedHours: readonly HourOf[]): string => `
+  select client_id, toStartOfHour(ts) as bucket, coalesce(custom_name, t) as event_type,
+    ifNull(partner_id, 0) as partner_id, ifNull(currency, '') as currency,
+    ${found.map((name) => (name === "channel" ? `${channel} as channel` : name)).join(", ")},
     count() as events,
     countIf(t in ('purchase', 'ext_purchase', 'lead_submit', 'install')) as conversions,
     sumIf(toInt128(ifNull(value_minor, 0)), t in ('purchase', 'ext_purchase')) as revenue_minor,
     uniqCombined64StateIf(14)(did, bitTest(consent, 0)) as visitors
-  from (select *, ${dimensionsOf} as found from events_current
-    where (client_id, toStartOfHour(ts)) in (${tuples(listedHours)}))
-  group by client_id, bucket, ${groups}
+  from events_current
+  where (client_id, toStartOfHour(ts)) in (${tuples(listedHours)})
+  group by client_id, bucket, event_type, partner_id, currency, ${found.join(", ")}`;
+
+/** A group that emptied is written with zeros, under a version that takes the place of its own. */
+const hours = (given: readonly RollupHour[], listedHours: readonly HourOf[]): string => `${target}
+with marked as (
+  select * from values('client_id UInt32, bucket DateTime(\\'UTC\\'), version UInt64',
+    ${tuples(given.map(({ client_id, hour, sequence }) => [client_id, secondsOf(hour), sequence]))})
+)
+select client_id, 'hour', bucket, ${groups}, sum(events), sum(conversions), sum(revenue_minor), ${merged},
+  any(marked.version)
+from (
+  select client_id, bucket, one.1 as dimension, one.2 as value, event_type, partner_id, currency,
+    events, conversions, revenue_minor, visitors
+  from (select *, ${dimensionsOf} as one from (${alike(listedHours)}))
   union all
   select client_id, bucket, ${groups}, 0, 0, 0, arrayReduce('uniqCombined64State(14)', emptyArrayString())
   from rollup_dimensions final
@@ -67,18 +77,8 @@ where grain = 'hour' and (client_id, bucket) in (${listed(touched, -25 * HOUR, 2
     values('c UInt32, h DateTime(\\'UTC\\')', ${tuples(touched)}))
 group by client_id, day, ${groups}`;
 
-/**
- * The statements for the hours of these marks, in order. A whole hour is counted again: an hour of
- * a dimension has fewer rows than its minutes would have, and it is read for them anyway.
- */
-export const computeDimensions = (marks: readonly RollupMark[]): readonly string[] => {
-  const touched = hoursOf(marks);
-  const newest = new Map<string, bigint>();
-  for (const { client_id, minute, sequence } of marks) {
-    const key = `${client_id}/${hourOf(minute)}`;
-    const known = newest.get(key);
-    if (known === undefined || known < sequence) newest.set(key, sequence);
-  }
-  const versions = touched.map(([client, hour]) => [client, hour, newest.get(`${client}/${hour}`)!] as const);
-  return [hours(versions, touched), days(touched)];
+/** The statements for these hours, in order: each is counted again from its events. */
+export const computeDimensions = (given: readonly RollupHour[]): readonly string[] => {
+  const touched = given.map(({ client_id, hour }): HourOf => [client_id, secondsOf(hour)]);
+  return [hours(given, touched), days(touched)];
 };

@@ -11,6 +11,7 @@ import {
   readRows,
   scopeOf,
   text,
+  unixMs,
 } from "../../infra/clickhouse/query.ts";
 import { within as withTimeout } from "../../infra/runtime/timing/within.ts";
 import type { UnixMs } from "../../stream/flow.ts";
@@ -163,4 +164,27 @@ export const purchasesOf = async (clickhouse: Clickhouse, clientId: number, most
   });
   const [row] = await withTimeout(mostMs, asked, "the purchases are not known in time");
   return row?.events ?? 0;
+};
+
+/** How many events count in each of these hours; an hour without one is left out. */
+export const eventsOf = async (
+  clickhouse: Clickhouse,
+  hours: readonly { readonly client_id: number; readonly hour: UnixMs }[],
+): Promise<readonly { readonly client_id: number; readonly hour: UnixMs; readonly events: number }[]> => {
+  if (hours.length === 0) return [];
+  const known = hours.map(({ client_id, hour }) => `(${client_id}, ${hour / 1_000})`);
+  const rows = await readRows(clickhouse, scopeOf(...new Set(hours.map(({ client_id }) => client_id))), {
+    from: "rollups",
+    columns: {
+      client_id: count("client_id"),
+      hour: unixMs("toDateTime64(bucket, 3)"),
+      events: count("sum(events)"),
+    },
+    where: [
+      cond`grain = 'hour'`,
+      cond`(client_id, toUnixTimestamp(bucket)) in ${bind("Array(Tuple(UInt32, UInt32))", `[${known.join(", ")}]`)}`,
+    ],
+    groupBy: ["client_id", "hour"],
+  });
+  return rows;
 };

@@ -1,10 +1,10 @@
 // Computes minutes again from the events that count, then the hours and days above them; groups
-// that emptied become zeros.
+// that emptied become zeros. What only a whole hour can tell is counted in a turn of its own.
 
 import type { Clickhouse } from "../../infra/clickhouse/client.ts";
 import { computeDimensions } from "./dimensions.ts";
-import { HOUR, type HourOf, hoursOf, listed, secondsOf, tuples, withNext } from "./hours.ts";
-import type { RollupMark } from "./rollup-marks.ts";
+import { HOUR, type HourOf, hourOf, hoursOf, listed, secondsOf, tuples, withNext } from "./hours.ts";
+import type { RollupHour, RollupMark } from "./rollup-marks.ts";
 import { ROLLUP_REVISION, rollupColumns, rollupCounts, rollupGroups } from "./table.ts";
 
 const groups = rollupGroups.join(", ");
@@ -70,13 +70,20 @@ const repeats = (hours: readonly HourOf[]): string => `
   where ts < before + interval 1 hour and (client_id, toStartOfHour(ts)) in (${tuples(hours)})
   group by client_id, hour, ${groups}`;
 
-const hoursAbove = (hours: readonly HourOf[]): string => `${target}
+/** What was counted when the hour was last counted as a whole. */
+const repeatsOfBefore = (hours: readonly HourOf[]): string => `
+  select client_id, bucket as hour, ${groups},
+    ${rollupCounts.map((name) => (name === "repeats" ? name : `0 as ${name}`)).join(", ")}, version
+  from rollups final
+  where grain = 'hour' and repeats > 0 and (client_id, bucket) in (${tuples(hours)})`;
+
+const hoursAbove = (hours: readonly HourOf[], repeatsOf: (hours: readonly HourOf[]) => string): string => `${target}
 select client_id, 'hour', hour, ${groups}, ${sums}, max(version), ${ROLLUP_REVISION}
 from (
   select client_id, toStartOfHour(bucket) as hour, ${groups}, ${rollupCounts.join(", ")}, version
   from rollups final
   where grain = 'minute' and (client_id, bucket) in (${listed(hours, 0, HOUR, 60)})
-  union all${repeats(hours)}
+  union all${repeatsOf(hours)}
 )
 group by client_id, hour, ${groups}`;
 
@@ -91,23 +98,61 @@ where grain = 'hour' and (client_id, bucket) in (${listed(hours, -25 * HOUR, 26 
 group by client_id, day, ${groups}`;
 
 /**
- * A few inserts, however many clients: minutes, hours, days, and the dimensions of the hours. The
- * hour behind a marked one is added up too, for its clicks may repeat one of before. Computing
- * again from the same events gives the same rows, and of two computations of one minute the one
- * under the newer mark stays. Throws the server's error; then some grains may be newer than others
- * until it is called again.
+ * Ids, times and sequences are numbers: nothing of them can be anything else than a number in the
+ * text. A list of thousands is longer than the parser's own limit. One thread that steps back
+ * behind every other: figures may be some seconds older, an insert may not.
  */
-export const computeRollups = async (clickhouse: Clickhouse, marks: readonly RollupMark[]): Promise<void> => {
+const runAll = async (clickhouse: Clickhouse, statements: readonly string[], signal?: AbortSignal): Promise<void> => {
+  for (const query of statements)
+    await clickhouse.command({
+      query,
+      ...(signal !== undefined && { abort_signal: signal }),
+      clickhouse_settings: {
+        max_query_size: "4000000",
+        do_not_merge_across_partitions_select_final: 1,
+        max_threads: 1,
+        os_thread_priority: "10",
+      },
+    });
+};
+
+/**
+ * A few inserts, however many clients: minutes, and the hours and days above them, whose repeats of
+ * clicks stay as they were. Computing again from the same events gives the same rows, and of two
+ * computations of one minute the one under the newer mark stays. Throws the server's error; then
+ * some grains may be newer than others until it is called again.
+ */
+export const computeMinutes = async (clickhouse: Clickhouse, marks: readonly RollupMark[]): Promise<void> => {
   if (marks.length === 0) return;
   const hours = hoursOf(marks);
-  const above = withNext(hours);
-  // Ids, times and sequences are numbers: nothing of them can be anything else than a number in the
-  // text. A list of thousands is longer than the parser's own limit.
-  const run = (query: string) =>
-    clickhouse.command({
-      query,
-      clickhouse_settings: { max_query_size: "4000000", do_not_merge_across_partitions_select_final: 1 },
-    });
-  for (const query of [minutes(marks, hours), hoursAbove(above), daysAbove(above)]) await run(query);
-  for (const query of computeDimensions(marks)) await run(query);
+  await runAll(clickhouse, [minutes(marks, hours), hoursAbove(hours, repeatsOfBefore), daysAbove(hours)]);
+};
+
+/**
+ * What costs the reading of all events of an hour, once its minutes are computed: repeats of clicks
+ * and dimensions. The hour behind is added up too, for its clicks may repeat one of before.
+ * `signal` ends it. As `computeMinutes`.
+ */
+export const computeHours = async (
+  clickhouse: Clickhouse,
+  hours: readonly RollupHour[],
+  signal?: AbortSignal,
+): Promise<void> => {
+  if (hours.length === 0) return;
+  const above = withNext(hours.map(({ client_id, hour }) => [client_id, secondsOf(hour)]));
+  const statements = [hoursAbove(above, repeats), daysAbove(above), ...computeDimensions(hours)];
+  await runAll(clickhouse, statements, signal);
+};
+
+/** Both at once, for minutes that no schedule has to take. */
+export const computeRollups = async (clickhouse: Clickhouse, marks: readonly RollupMark[]): Promise<void> => {
+  await computeMinutes(clickhouse, marks);
+  const newest = new Map<string, RollupHour>();
+  for (const { client_id, minute, sequence } of marks) {
+    const hour = hourOf(minute) * 1_000;
+    const known = newest.get(`${client_id}/${hour}`);
+    if (known === undefined || known.sequence < sequence)
+      newest.set(`${client_id}/${hour}`, { client_id, hour, sequence });
+  }
+  await computeHours(clickhouse, [...newest.values()]);
 };

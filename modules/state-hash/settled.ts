@@ -2,7 +2,7 @@
 import { type Topology, writesRows } from "../../stream/flow.ts";
 import { groupsNow } from "../groups/group-reads.ts";
 import type { Rewinding } from "../groups/rewinding.ts";
-import { waitingMarks } from "../rollups/rollup-marks.ts";
+import { waitingRollups } from "../rollups/rollup-marks.ts";
 
 const ASKED_EVERY_MS = 1_000;
 
@@ -22,7 +22,7 @@ export const untilSettled = async (
   for (;;) {
     const groups = (await groupsNow(ports, Date.now())).filter(({ nodes }) => nodes.some((name) => names.has(name)));
     const lag = groups.reduce((sum, group) => sum + group.lag, 0);
-    if (lag === 0 && (await waitingMarks(ports.pool)).count === 0) return true;
+    if (lag === 0 && (await waitingRollups(ports.pool)).count === 0) return true;
     if (performance.now() > end) return false;
     await new Promise((resolve) => setTimeout(resolve, ASKED_EVERY_MS));
   }

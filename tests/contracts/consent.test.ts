@@ -7,9 +7,8 @@ import { migrate } from "../../infra/clickhouse/migrate.ts";
 import { count, flag, optional, readRows, scopeOf, text } from "../../infra/clickhouse/query.ts";
 import { openPool } from "../../infra/postgres/sql.ts";
 import { latestMasks } from "../../modules/privacy/masks.ts";
-import { takeMarks } from "../../modules/rollups/rollup-marks.ts";
+import { computeWaiting } from "../../modules/rollups/compute-waiting.ts";
 import { figuresByDay } from "../../modules/rollups/rollup-reads.ts";
-import { computeRollups } from "../../modules/rollups/rollups.ts";
 import { markWithdrawn } from "../../modules/rollups/withdrawn.ts";
 import type { EventReceived } from "../../schemas/generated.ts";
 import { openHistory } from "../../sinks/analytics/history.ts";
@@ -86,8 +85,7 @@ const visit = async (client_id: number): Promise<void> => {
 
 const settle = async (): Promise<void> => {
   while ((await markWithdrawn(pool, clickhouse, 1_000)) > 0);
-  for (let taken: number | "busy" = 1; taken !== 0; )
-    taken = await takeMarks(pool, 50, (marks) => computeRollups(clickhouse, marks));
+  await computeWaiting(pool, clickhouse, 50);
 };
 
 const shown = {

@@ -5,9 +5,8 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { openClickhouse } from "../../infra/clickhouse/client.ts";
 import { bind, cond, count, minor, readRows, scopeOf, text } from "../../infra/clickhouse/query.ts";
 import { openPool } from "../../infra/postgres/sql.ts";
+import { computeWaiting } from "../../modules/rollups/compute-waiting.ts";
 import { markOutdated, type Searched } from "../../modules/rollups/outdated.ts";
-import { takeMarks } from "../../modules/rollups/rollup-marks.ts";
-import { computeRollups } from "../../modules/rollups/rollups.ts";
 import type { EventAttributed } from "../../schemas/generated.ts";
 import { clickhouseStore } from "../../sinks/stores/clickhouse.ts";
 import { postgresStore } from "../../sinks/stores/postgres.ts";
@@ -39,8 +38,7 @@ const store = async (...events: readonly EventAttributed[]): Promise<void> => {
   await postgresStore(pool).within(own, (write) => into.write(of(rows), write));
 };
 const settle = async (): Promise<void> => {
-  for (let taken: number | "busy" = 1; taken !== 0; )
-    taken = await takeMarks(pool, 50, (marks) => computeRollups(clickhouse, marks));
+  await computeWaiting(pool, clickhouse, 50);
 };
 // Marks of other suites are no part of what these tests wait for.
 beforeAll(settle);

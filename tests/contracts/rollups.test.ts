@@ -10,6 +10,7 @@ import { openKafka, sinkReading } from "../../infra/kafka/kafka.ts";
 import { openPool } from "../../infra/postgres/sql.ts";
 import { classify } from "../../infra/runtime/errors.ts";
 import { earnedByDay } from "../../modules/reports/earned-by-day.ts";
+import { computeWaiting } from "../../modules/rollups/compute-waiting.ts";
 import { takeMarks, waitingMarks } from "../../modules/rollups/rollup-marks.ts";
 import { figures, figuresByDay, type Grain, within } from "../../modules/rollups/rollup-reads.ts";
 import { computeRollups } from "../../modules/rollups/rollups.ts";
@@ -114,8 +115,7 @@ const read = async (group = `replay${++groups}`): Promise<void> => {
 
 /** Until no mark waits. Marks of other suites on this stack are computed as well. */
 const settle = async (): Promise<void> => {
-  for (let taken: number | "busy" = 1; taken !== 0; )
-    taken = await takeMarks(pool, 50, (marks) => computeRollups(clickhouse, marks));
+  await computeWaiting(pool, clickhouse, 50);
 };
 
 /** Every row of a tenant's rollups, zeros too, without the version. */

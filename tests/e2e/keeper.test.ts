@@ -10,7 +10,7 @@ import { scopeOf } from "../../infra/clickhouse/query.ts";
 import { openKafka } from "../../infra/kafka/kafka.ts";
 import { openPool } from "../../infra/postgres/sql.ts";
 import { writeReference } from "../../modules/reference/writer.ts";
-import { waitingMarks } from "../../modules/rollups/rollup-marks.ts";
+import { waitingRollups } from "../../modules/rollups/rollup-marks.ts";
 import { figuresByDay } from "../../modules/rollups/rollup-reads.ts";
 import type { ReferenceChanged } from "../../schemas/generated.ts";
 import { eventRows } from "../../sinks/analytics/rows.ts";
@@ -117,7 +117,7 @@ test("two keepers compute and send everything once, a killed one is made up for,
   expect(await first.stop("SIGKILL")).toEqual({ code: null, signal: "SIGKILL" });
   await storing;
   await until("the figures of both", async () => (await revenueOf(tenant)) === 1_500_00n);
-  await until("no mark", async () => (await waitingMarks(pool)).count === 0);
+  await until("no mark", async () => (await waitingRollups(pool)).count === 0);
 
   const slug = `keeper-${Date.now()}`;
   const saved = await writeReference(pool, "test", { clients: [{ client_id: -1, slug, name: "One" }] });

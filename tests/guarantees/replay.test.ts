@@ -10,7 +10,7 @@ import { apps } from "../../modules/installation/product.ts";
 import { suppress } from "../../modules/privacy/suppressions.ts";
 import { listReplays, openReplays, placeOf, readReplay } from "../../modules/replays/replays.ts";
 import { type ReplayReport, reportOf } from "../../modules/replays/report.ts";
-import { waitingMarks } from "../../modules/rollups/rollup-marks.ts";
+import { waitingRollups } from "../../modules/rollups/rollup-marks.ts";
 import { differingTables, type StateHash, stateHash } from "../../modules/state-hash/state-hash.ts";
 import { expectLaws } from "../support/e2e-laws.ts";
 import { eventsOf, newSeed, openJournal, post, startLoad } from "../support/e2e-load.ts";
@@ -81,7 +81,7 @@ const hidden = async (): Promise<number> => {
 const settled = async (): Promise<void> => {
   await product.quiet(60_000);
   await until("no minute waits for its rollups", 60_000, async () => {
-    const { count } = await waitingMarks(pool);
+    const { count } = await waitingRollups(pool);
     if (count > 0) throw new Error(`${count} wait`);
   });
 };

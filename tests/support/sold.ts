@@ -1,9 +1,9 @@
 // What was sold, clicked and earned as the sinks store it, for tests of figures: the real sinks,
 // and no pipeline before them.
+
 import type pg from "pg";
 import type { Clickhouse } from "../../infra/clickhouse/client.ts";
-import { takeMarks } from "../../modules/rollups/rollup-marks.ts";
-import { computeRollups } from "../../modules/rollups/rollups.ts";
+import { computeWaiting } from "../../modules/rollups/compute-waiting.ts";
 import type { Conversion, EventAttributed, LedgerEntry } from "../../schemas/generated.ts";
 import { eventRows } from "../../sinks/analytics/rows.ts";
 import { events } from "../../sinks/analytics/table.ts";
@@ -59,8 +59,7 @@ export const storeMoney = async (
 
 /** Until no minute waits to be computed. */
 export const settleRollups = async ({ pool, clickhouse }: Stores): Promise<void> => {
-  for (let taken: number | "busy" = 1; taken !== 0; )
-    taken = await takeMarks(pool, 50, (marks) => computeRollups(clickhouse, marks));
+  await computeWaiting(pool, clickhouse, 50);
 };
 
 export interface SoldLine {

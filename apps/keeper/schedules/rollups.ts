@@ -1,11 +1,19 @@
-// The schedule that computes rollups for marked minutes until none of its turn waits.
+// The schedules that compute rollups until none of a turn waits: minutes, and behind them what only
+// whole hours can tell.
 import type { Pool } from "pg";
 import type { Clickhouse } from "../../../infra/clickhouse/client.ts";
-import type { Schedule } from "../../../infra/runtime/timing/schedule.ts";
+import { type Schedule, SILENT_MS } from "../../../infra/runtime/timing/schedule.ts";
 import { hoursOf } from "../../../modules/rollups/hours.ts";
 import { markOutdated, type Searched } from "../../../modules/rollups/outdated.ts";
-import { takeMarks, waitingMarks } from "../../../modules/rollups/rollup-marks.ts";
-import { computeRollups } from "../../../modules/rollups/rollups.ts";
+import {
+  type RollupHour,
+  takeHours,
+  takeMarks,
+  waitingHours,
+  waitingMarks,
+} from "../../../modules/rollups/rollup-marks.ts";
+import { eventsOf } from "../../../modules/rollups/rollup-reads.ts";
+import { computeHours, computeMinutes } from "../../../modules/rollups/rollups.ts";
 import { markWithdrawn } from "../../../modules/rollups/withdrawn.ts";
 
 /**
@@ -21,9 +29,9 @@ export const rollups = (pool: Pool, clickhouse: Clickhouse): Schedule => {
   return {
     name: "rollups",
     pauseMs: 1_000,
-    // A minute of a busy client is touched every second, and costs the reading of its hour each
-    // time (bench/rollups.ts): a tenth of the time at most.
-    rest: 9,
+    // A minute of a busy client is touched every second, and costs the reading of the minutes
+    // around it each time (bench/rollups.ts): a twentieth of the time.
+    rest: 19,
     work: async (isClosing) => {
       let done = 0;
       await markWithdrawn(pool, clickhouse, DEVICES_AT_ONCE);
@@ -31,7 +39,7 @@ export const rollups = (pool: Pool, clickhouse: Clickhouse): Schedule => {
         let hours = 0;
         const taken = await takeMarks(pool, HOURS_AT_ONCE, async (marks) => {
           hours = hoursOf(marks).length;
-          await computeRollups(clickhouse, marks);
+          await computeMinutes(clickhouse, marks);
         });
         if (taken === "busy") return "busy";
         done += taken;
@@ -42,5 +50,46 @@ export const rollups = (pool: Pool, clickhouse: Clickhouse): Schedule => {
       return done;
     },
     waiting: () => waitingMarks(pool),
+  };
+};
+
+/**
+ * An hour of ten million events costs about ten seconds of CPU, and is touched as long as it lasts:
+ * it rests until so many events a second have been read of it, a thirtieth of a core. Hours of less
+ * than a million are counted within the minute.
+ */
+const EVENTS_A_SECOND = 30_000;
+/** A store that hangs is given up in time for law L1; one that is busy reads so many events. */
+const HANGS_MS = 45_000;
+const READS_A_SECOND = 100_000;
+/** As long as the engine goes on with one statement. */
+export const ROLLUP_HOUR_MS = 600_000;
+
+export const rollupHours = (pool: Pool, clickhouse: Clickhouse): Schedule => {
+  let resting: readonly (Pick<RollupHour, "client_id" | "hour"> & { readonly until: number })[] = [];
+  const compute = async (hours: readonly RollupHour[]): Promise<void> => {
+    const sizes = await eventsOf(clickhouse, hours);
+    const events = sizes.reduce((sum, size) => sum + size.events, 0);
+    const mostMs = Math.min(HANGS_MS + (events / READS_A_SECOND) * 1_000, ROLLUP_HOUR_MS);
+    await computeHours(clickhouse, hours, AbortSignal.timeout(mostMs));
+    const now = performance.now();
+    const counted = sizes.map(({ events, ...hour }) => ({ ...hour, until: now + (events / EVENTS_A_SECOND) * 1_000 }));
+    resting = [...resting, ...counted];
+  };
+  return {
+    name: "rollup-hours",
+    pauseMs: 1_000,
+    silentMs: ROLLUP_HOUR_MS + SILENT_MS,
+    work: async (isClosing) => {
+      let done = 0;
+      for (;;) {
+        resting = resting.filter(({ until }) => until > performance.now());
+        const taken = await takeHours(pool, { most: HOURS_AT_ONCE, resting }, compute);
+        if (taken === "busy") return "busy";
+        done += taken;
+        if (taken < HOURS_AT_ONCE || isClosing()) return done;
+      }
+    },
+    waiting: () => waitingHours(pool, resting),
   };
 };

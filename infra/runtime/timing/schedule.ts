@@ -21,6 +21,8 @@ export interface Schedule {
    * minute and a half.
    */
   readonly rest?: number;
+  /** After so long without a run that got through it does not work; by default `SILENT_MS`. */
+  readonly silentMs?: number;
   /**
    * Does what waits and answers how much that was; "busy" when another process is at it. Stops
    * early when `isClosing` says so.
@@ -35,6 +37,11 @@ export interface Running {
   readonly silentMs: () => number;
 }
 
+/**
+ * A schedule without a successful run for so long does not work, whatever the cause; each fault has
+ * to be over within 60 s (docs/design/laws.md L1).
+ */
+export const SILENT_MS = 120_000;
 /** A gauge need not be asked for more often than it is scraped. */
 const BACKLOG_MS = 5_000;
 /** What was stored must show within the minute (law L1), also when one run was slow. */

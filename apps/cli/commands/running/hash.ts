@@ -6,7 +6,7 @@ import { openClickhouse } from "../../../../infra/clickhouse/client.ts";
 import { openPool } from "../../../../infra/postgres/sql.ts";
 import { print, printJson, table, tell } from "../../../../infra/runtime/output.ts";
 import { UsageError } from "../../../../infra/runtime/refused.ts";
-import { waitingMarks } from "../../../../modules/rollups/rollup-marks.ts";
+import { waitingRollups } from "../../../../modules/rollups/rollup-marks.ts";
 import {
   differingTables,
   hashableTables,
@@ -29,7 +29,7 @@ export const hashNow = async (
   const pool = openPool(postgresUrl, { name: "tributary-ops", max: 1, timeoutMs: READING_MS });
   const clickhouse = openClickhouse(clickhouseUrl, { name: "tributary-ops", timeoutMs: READING_MS, connections: 1 });
   try {
-    const { count } = await waitingMarks(pool);
+    const { count } = await waitingRollups(pool);
     return { ...(await stateHash(pool, clickhouse, names)), waiting_minutes: count };
   } finally {
     await clickhouse.close();

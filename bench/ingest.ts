@@ -1,90 +1,173 @@
-// How many events a second one ingest process takes after the log's acknowledgement, and the same
-// from a tutorial twin on the same broker.
+// How many events a second one ingest process takes after the log's acknowledgement, or two of
+// them, and the same from a tutorial twin on the same broker.
+import { UsageError } from "../infra/runtime/refused.ts";
 import { apps } from "../modules/installation/product.ts";
 import { cpuUsOf, rssMiBOf, save } from "./figures.ts";
+import type { LoadResult } from "./load/generator.ts";
 import { type Measured, tableOf } from "./load/measured.ts";
 import { peerNamed, type Running, startPeer, type Target, tutorialTwin } from "./load/peer.ts";
+import { CONNECTIONS, visits, WARM_UP_SECONDS } from "./load/visits.ts";
 import { generate, openWorld, type World } from "./world.ts";
 
-const WARM_UP_SECONDS = 5;
-/**
- * Single events at 12,000 a second, warm-up included, for three runs of 20 s: 900,000 requests at
- * 100 a minute and token, over about three minutes.
- */
-const TOKENS = 3_000;
+const BODIES_WARM_UP_SECONDS = 5;
+/** 15,000 single events a second are 900,000 requests a minute; each has what one may have. */
+const TOKENS = 300;
+const REQUESTS_A_MINUTE = 10_000;
 let serial = 0;
 
-const measure = async (
+/** The processes that are measured as one: ours, one or two of them, or a peer. */
+interface Taker {
+  readonly who: string;
+  readonly targets: readonly Target[];
+}
+
+const cpuOf = (targets: readonly Target[]): number => targets.reduce((sum, { pid }) => sum + cpuUsOf(pid), 0);
+
+/** Bodies of many events, three under way at each process. */
+const measureBodies = async (
   world: World,
-  who: string,
-  target: Target,
+  { who, targets }: Taker,
   eventsPerBody: number,
   seconds: number,
 ): Promise<Measured> => {
-  const order = {
-    url: target.url,
-    path: "/ingest/batch",
-    tokens: world.tokens,
-    clientId: world.clientId,
-    eventsPerBody,
-    purchases: 0.02,
-    rate: 0,
-    inFlight: eventsPerBody === 1 ? 64 : 3,
-    seed: 7,
+  const shape = { path: "/ingest/batch", clientId: world.clientId, eventsPerBody, purchases: 0.02, seed: 7 };
+  const load = async (during: number): Promise<readonly LoadResult[]> => {
+    const results = await Promise.all(
+      targets.map(({ url }, n) => {
+        const own = { url, tokens: world.tokens, firstSerial: serial + n * SERIALS_APART };
+        return generate({ ...shape, ...own, rate: 0, inFlight: 3, seconds: during });
+      }),
+    );
+    serial = Math.max(...results.map(({ lastSerial }) => lastSerial));
+    return results;
   };
-  serial = (await generate({ ...order, seconds: WARM_UP_SECONDS, firstSerial: serial })).lastSerial;
+  await load(BODIES_WARM_UP_SECONDS);
   const kafka = world.stack.pid("kafka")!;
-  const before = [cpuUsOf(target.pid), cpuUsOf(kafka)] as const;
-  const result = await generate({ ...order, seconds, firstSerial: serial });
-  serial = result.lastSerial;
+  const before = [cpuOf(targets), cpuUsOf(kafka)] as const;
+  const results = await load(seconds);
+  const sum = (of: (one: LoadResult) => number): number => results.reduce((all, one) => all + of(one), 0);
+  const accepted = sum((one) => one.accepted);
   return {
     who,
     batch: eventsPerBody,
-    eventsPerSecond: result.accepted / result.seconds,
-    edgeUs: (cpuUsOf(target.pid) - before[0]) / result.accepted,
-    brokerUs: (cpuUsOf(kafka) - before[1]) / result.accepted,
-    generatorUs: result.cpuUsPerEvent,
-    p50Ms: result.p50Ms,
-    p99Ms: result.p99Ms,
-    rssMiB: rssMiBOf(target.pid),
-    refusedBodies: result.refusedBodies,
+    eventsPerSecond: sum((one) => one.accepted / one.seconds),
+    edgeUs: (cpuOf(targets) - before[0]) / accepted,
+    brokerUs: (cpuUsOf(kafka) - before[1]) / accepted,
+    generatorUs: sum((one) => one.cpuUsPerEvent * one.accepted) / accepted,
+    p50Ms: Math.max(...results.map(({ p50Ms }) => p50Ms)),
+    p99Ms: Math.max(...results.map(({ p99Ms }) => p99Ms)),
+    rssMiB: Math.max(...targets.map(({ pid }) => rssMiBOf(pid))),
+    refusedBodies: sum((one) => one.refusedBodies),
   };
 };
+/** Two generators send no event twice. */
+const SERIALS_APART = 100_000_000;
 
-const kindsOf = (edge: Target, peers: readonly Running[]): readonly (readonly [string, Target, number])[] => [
-  ["tributary", edge, 10_000],
-  ["tributary", edge, 1_000],
-  ["tributary", edge, 1],
-  ...peers.map((peer) => [peer.name, peer, 10_000] as const),
-];
+/** Requests of one event, as many as are answered and then half of that. */
+const measureSingle = async (world: World, target: Target, seconds: number): Promise<readonly Measured[]> => {
+  const order = {
+    port: Number(new URL(target.url).port),
+    path: "/ingest/batch",
+    eventsOf: world.clientId,
+    tokens: world.tokens,
+    connections: CONNECTIONS,
+  };
+  await visits({ ...order, rate: 0, seconds: WARM_UP_SECONDS });
+  const kafka = world.stack.pid("kafka")!;
+  const rows: Measured[] = [];
+  for (const who of ["tributary", "tributary, half of that"]) {
+    const rate = Math.round((rows[0]?.eventsPerSecond ?? 0) / 2);
+    const before = [cpuUsOf(target.pid), cpuUsOf(kafka)] as const;
+    const { answered, others, cpuUs, p50Ms, p99Ms, ...result } = await visits({ ...order, rate, seconds });
+    rows.push({
+      ...{ who, batch: 1, eventsPerSecond: answered / result.seconds },
+      edgeUs: (cpuUsOf(target.pid) - before[0]) / answered,
+      brokerUs: (cpuUsOf(kafka) - before[1]) / answered,
+      ...{ generatorUs: cpuUs / answered, p50Ms, p99Ms, rssMiB: rssMiBOf(target.pid), refusedBodies: others },
+    });
+  }
+  return rows;
+};
 
-/** `--seconds` a run (20), `--runs` (3), `--peer name=command`. Prints medians over the runs. */
-export const run = async (options: { seconds?: string; runs?: string; peer?: string[] }): Promise<void> => {
-  const seconds = Number(options.seconds ?? 20);
+type Measure = () => Promise<readonly Measured[]>;
+
+const measuresOf = (
+  world: World,
+  peers: readonly Running[],
+  { seconds, bodies, processes }: Asked,
+): readonly Measure[] => {
+  const targets = HOSTS.slice(0, processes).map((name) => ({
+    url: world.stack.run.apps[name]!.url,
+    pid: world.stack.pid(name)!,
+  }));
+  const ours = { who: processes === 1 ? "tributary" : `tributary, ${processes} processes`, targets };
+  return [
+    ...bodies.map(
+      (events): Measure =>
+        events === 1
+          ? () => measureSingle(world, targets[0]!, seconds)
+          : async () => [await measureBodies(world, ours, events, seconds)],
+    ),
+    ...peers.map(
+      (peer): Measure =>
+        async () => [await measureBodies(world, { who: peer.name, targets: [peer] }, 10_000, seconds)],
+    ),
+  ];
+};
+
+interface Asked {
+  readonly seconds: number;
+  /** Events a body. */
+  readonly bodies: readonly number[];
+  readonly processes: number;
+}
+
+/** The second one is started like the first, though it stands by elsewhere. */
+const HOSTS = ["ingest", "ingest-standby"] as const;
+const hosts = (processes: number) => {
+  const [first, second] = HOSTS.map((wanted) => apps.find(({ name }) => name === wanted)!);
+  return processes === 1 ? [first!] : [first!, { ...second!, nodeArgs: first!.nodeArgs! }];
+};
+
+/**
+ * `--seconds` a run (20), `--runs` (3), `--bodies` events a body (10000,1000,1), `--processes` of
+ * ours that take bodies side by side (1), `--peer name=command`. Prints medians over the runs.
+ */
+export const run = async (options: {
+  seconds?: string;
+  runs?: string;
+  bodies?: string;
+  processes?: string;
+  peer?: string[];
+}): Promise<void> => {
   const runs = Number(options.runs ?? 3);
-  const peers = [tutorialTwin, ...(options.peer ?? []).map(peerNamed)];
-  const world = await openWorld(
-    apps.filter(({ name }) => name === "ingest"),
-    { tokens: TOKENS },
-  );
+  const asked = {
+    seconds: Number(options.seconds ?? 20),
+    bodies: (options.bodies ?? "10000,1000,1").split(",").map(Number),
+    processes: Number(options.processes ?? 1),
+  };
+  if (asked.processes !== 1 && asked.processes !== 2) throw new UsageError("--processes: must be 1 or 2");
+  // Where only some of ours is asked for, nothing stands beside it.
+  const isAll = options.bodies === undefined && asked.processes === 1;
+  const peers = [...(isAll ? [tutorialTwin] : []), ...(options.peer ?? []).map(peerNamed)];
+  const world = await openWorld(hosts(asked.processes), { tokens: TOKENS, requestsAMinute: REQUESTS_A_MINUTE });
   const all: Measured[] = [];
   const running: Running[] = [];
   try {
-    const edge = { url: world.stack.run.apps.ingest!.url, pid: world.stack.pid("ingest")! };
     for (const peer of peers) running.push(await startPeer(peer, world.stack.env));
     for (let n = 0; n < runs; n += 1)
-      for (const [who, target, batch] of kindsOf(edge, running)) {
-        const one = await measure(world, who, target, batch, seconds);
-        process.stderr.write(
-          `run ${n + 1} of ${runs}: ${who}, ${batch} a body: ${Math.round(one.eventsPerSecond)} events/s, ` +
-            `${one.edgeUs.toFixed(1)} us\n`,
-        );
-        all.push(one);
-      }
+      for (const measure of measuresOf(world, running, asked))
+        for (const one of await measure()) {
+          process.stderr.write(
+            `run ${n + 1} of ${runs}: ${one.who}, ${one.batch} a body: ${Math.round(one.eventsPerSecond)} events/s, ` +
+              `${one.edgeUs.toFixed(1)} us\n`,
+          );
+          all.push(one);
+        }
   } finally {
     for (const peer of running) peer.stop();
     await world.stop();
   }
   process.stdout.write(`${tableOf(all)}\n`);
-  process.stdout.write(`${save("ingest", { seconds, runs: all })}\n`);
+  process.stdout.write(`${save("ingest", { ...asked, runs: all })}\n`);
 };

@@ -55,6 +55,8 @@ const { values, positionals } = parseArgs({
     home: { type: "string" },
     runs: { type: "string" },
     brokers: { type: "string" },
+    bodies: { type: "string" },
+    processes: { type: "string" },
     peer: { type: "string", multiple: true },
     json: { type: "boolean" },
     help: { type: "boolean", short: "h", default: false },
@@ -75,6 +77,8 @@ if (name === undefined || values.help || !(name in benches)) {
       "--warm <n>     seconds before the measured time (chain)\n" +
       "--brokers <n>  of the log, 1 or 3 (chain)\n" +
       "--runs <n>     runs; the median is printed\n" +
+      "--bodies <n,n>  events a body, of ours alone (ingest; 10000,1000,1)\n" +
+      "--processes <n>  of ours, 1 or 2 side by side (ingest)\n" +
       "--peer <name=command>  a program that is measured beside ours, may be repeated (ingest)\n" +
       "--json         the ratios alone (pure)\n",
   );

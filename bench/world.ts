@@ -9,7 +9,7 @@ import type { ServiceName } from "../infra/embedded/service.ts";
 import type { Brokers } from "../infra/embedded/services/kafka.ts";
 import { type App, type Stack, startStack } from "../infra/embedded/supervisor.ts";
 import { openPool } from "../infra/postgres/sql.ts";
-import { createToken } from "../modules/access/tokens.ts";
+import { createToken, REQUESTS_A_MINUTE } from "../modules/access/tokens.ts";
 import { steps } from "../modules/installation/steps.ts";
 import type { LoadOrder, LoadResult } from "./load/generator.ts";
 
@@ -17,7 +17,7 @@ export interface World {
   readonly stack: Stack;
   readonly home: string;
   readonly clientId: number;
-  /** One token may send 100 requests a minute. */
+  /** One token may send 100 requests a minute, unless the bench asks for more. */
   readonly tokens: readonly string[];
   /** With which the embedded identity provider gives tokens of users. */
   readonly loginSecret: string;
@@ -30,6 +30,8 @@ export const openWorld = async (
   apps: readonly App[],
   more: {
     readonly tokens?: number;
+    /** Of each of them; by default what a token has. */
+    readonly requestsAMinute?: number;
     readonly services?: readonly ServiceName[];
     /** A folder that stays, with its data; else one that is removed in the end. */
     readonly home?: string | undefined;
@@ -50,10 +52,10 @@ export const openWorld = async (
   const clientId = demo.clients[1]!.id;
   const pool = openPool(stack.env.POSTGRES_URL!, { name: "tributary-bench" });
   const tokens: string[] = [];
+  const requests = more.requestsAMinute ?? REQUESTS_A_MINUTE;
+  const wanted = { kind: "ingest", client_id: clientId, client_side: true, requests_a_minute: requests } as const;
   for (let n = 0; n < (more.tokens ?? TOKENS); n += 1)
-    tokens.push(
-      (await createToken(pool, { kind: "ingest", label: `bench ${n}`, client_id: clientId, client_side: true })).token,
-    );
+    tokens.push((await createToken(pool, { ...wanted, label: `bench ${n}` })).token);
   await pool.end();
   return {
     stack,

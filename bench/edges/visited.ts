@@ -1,27 +1,11 @@
 // How many visitors a second one process of an edge answers, each stored in the log first, and how
 // long they wait at half of that.
-import { spawn } from "node:child_process";
 import { table } from "../../infra/runtime/output.ts";
 import { apps } from "../../modules/installation/product.ts";
 import { cpuUsOf, rssMiBOf, save } from "../figures.ts";
-import type { VisitOrder, VisitResult } from "../load/visitors.ts";
+import type { VisitOrder } from "../load/visitors.ts";
+import { CONNECTIONS, visits, WARM_UP_SECONDS } from "../load/visits.ts";
 import { openWorld, type World } from "../world.ts";
-
-/** V8 and the broker compile meanwhile. */
-const WARM_UP_SECONDS = 15;
-/** Each waits for the log with its request: few of them measure that wait and not the host. */
-const CONNECTIONS = 512;
-
-const visits = (order: VisitOrder): Promise<VisitResult> =>
-  new Promise((resolve, reject) => {
-    const program = new URL("../load/visitors.js", import.meta.url).pathname;
-    const child = spawn(process.execPath, [program, JSON.stringify(order)], { stdio: ["ignore", "pipe", "inherit"] });
-    let text = "";
-    child.stdout.on("data", (part) => (text += part));
-    child.once("exit", (code) =>
-      code === 0 ? resolve(JSON.parse(text) as VisitResult) : reject(new Error(`the visitors ended with ${code}`)),
-    );
-  });
 
 type Asked = Pick<VisitOrder, "path" | "eventsOf" | "isPostback">;
 

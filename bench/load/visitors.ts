@@ -1,8 +1,10 @@
-// Visitors of a tracking link, or of pages with a pixel, or a network with its postbacks, as a
-// process of its own: asks over kept connections and says how many were answered, and how long
-// they waited.
+// Visitors of a tracking link, or of pages with a pixel, a network with its postbacks, or senders
+// of single events, as a process of its own: asks over kept connections and says how many were
+// answered, and how long they waited. Its order comes as JSON on stdin.
 import { connect } from "node:net";
+import { json } from "node:stream/consumers";
 import { quantile } from "../figures.ts";
+import { bodyOf, MANY_DEVICES } from "./events.ts";
 
 /** `rate` 0: as many as are answered. */
 export interface VisitOrder {
@@ -12,6 +14,8 @@ export interface VisitOrder {
   readonly eventsOf: number | null;
   /** Each posts a sale, as a source of the path has them, instead. */
   readonly isPostback?: boolean;
+  /** Each posts a batch of one event by one of these instead. */
+  readonly tokens?: readonly string[];
   readonly connections: number;
   readonly rate: number;
   readonly seconds: number;
@@ -32,10 +36,11 @@ const {
   path,
   eventsOf,
   isPostback = false,
+  tokens,
   connections,
   rate,
   seconds,
-} = JSON.parse(process.argv[2]!) as VisitOrder;
+} = (await json(process.stdin)) as VisitOrder;
 const waits: number[] = [];
 let answered = 0;
 let others = 0;
@@ -51,6 +56,7 @@ const request = (): string => {
   visitors += 1;
   const head = `${HEAD}${(visitors >> 16) & 255}.${(visitors >> 8) & 255}.${visitors & 255}`;
   if (isPostback) return postback(head);
+  if (tokens !== undefined) return batch(head, tokens[visitors % tokens.length]!);
   if (eventsOf === null) return `GET ${path}?n=${visitors}${head}${LINK_TAIL}`;
   const id = `${process.pid}-${visitors}`;
   const event =
@@ -65,7 +71,21 @@ const postback = (head: string): string => {
   return `POST ${path}${head}${JSON_TAIL}${body.length}\r\n\r\n${body}`;
 };
 
-const WANTED = isPostback ? "200" : eventsOf === null ? "302" : "204";
+/** Built once, and made new by another serial in the ids of event and order. */
+const BATCHES = 1_000;
+const batches = Array.from({ length: tokens === undefined ? 0 : BATCHES }, (_, n) => {
+  const shape = { clientId: eventsOf ?? 0, events: 1, purchases: 0.02, devices: MANY_DEVICES, now: Date.now() };
+  return bodyOf({ ...shape, seed: n })
+    .bytes.toString()
+    .split("-0000000000-");
+});
+const batch = (head: string, token: string): string => {
+  const body = batches[visitors % BATCHES]!.join(`-${process.pid}-${visitors}-`);
+  return `POST ${path}${head}\r\nAuthorization: Bearer ${token}${JSON_TAIL}${body.length}\r\n\r\n${body}`;
+};
+
+const isAnsweredInJson = isPostback || tokens !== undefined;
+const WANTED = isAnsweredInJson ? "200" : eventsOf === null ? "302" : "204";
 const STATUS_AT = "HTTP/1.1 ".length;
 const BLANK_LINE = 0x0d0a0d0a;
 const CLOSING_BRACE = 0x7d;
@@ -88,12 +108,12 @@ const visit = (): Promise<void> =>
       due += rate > 0 ? (connections * 1_000) / rate : 0;
       socket.write(request(), "latin1");
     };
-    // A postback is answered in JSON, and so is a problem; what others asked for has no body. A
-    // connection has one request under way.
+    // A postback or a batch is answered in JSON, and so is a problem; what others asked for has no
+    // body. A connection has one request under way.
     const onRead = (length: number): boolean => {
       if (status === "") status = room.toString("latin1", STATUS_AT, STATUS_AT + 3);
       const isWhole = length >= 4 && room.readUInt32BE(length - 4) === BLANK_LINE;
-      if (!isWhole && ((status === WANTED && !isPostback) || room[length - 1] !== CLOSING_BRACE)) return true;
+      if (!isWhole && ((status === WANTED && !isAnsweredInJson) || room[length - 1] !== CLOSING_BRACE)) return true;
       if (status === WANTED) answered += 1;
       else others += 1;
       status = "";

@@ -1,0 +1,20 @@
+// Runs visitors (visitors.ts) as a process of their own, so that their CPU is on their own bill.
+import { spawn } from "node:child_process";
+import type { VisitOrder, VisitResult } from "./visitors.ts";
+
+/** V8 and the broker compile meanwhile. */
+export const WARM_UP_SECONDS = 15;
+/** Each waits for the log with its request: few of them measure that wait and not the host. */
+export const CONNECTIONS = 512;
+
+export const visits = (order: VisitOrder): Promise<VisitResult> =>
+  new Promise((resolve, reject) => {
+    const program = new URL("./visitors.js", import.meta.url).pathname;
+    const child = spawn(process.execPath, [program], { stdio: ["pipe", "pipe", "inherit"] });
+    child.stdin.end(JSON.stringify(order));
+    let text = "";
+    child.stdout.on("data", (part) => (text += part));
+    child.once("exit", (code) =>
+      code === 0 ? resolve(JSON.parse(text) as VisitResult) : reject(new Error(`the visitors ended with ${code}`)),
+    );
+  });

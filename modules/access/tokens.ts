@@ -1,6 +1,6 @@
 // Opaque tokens: made, revoked, and found by their SHA-256 in a picture that every process keeps.
 
-import { createHash, randomBytes } from "node:crypto";
+import { createHash, hash, randomBytes } from "node:crypto";
 import type pg from "pg";
 import { lockUntilCommit } from "../../infra/postgres/advisory-lock.ts";
 import { keepSnapshot, type Taken } from "../../infra/postgres/snapshot.ts";
@@ -258,7 +258,7 @@ export const openTokens = (
   return {
     find: (token) => {
       // The form first: whatever a stranger sends is not worth a hash.
-      const found = form.test(token) ? snapshot.now()?.value.live.get(sha256(token).toString("hex")) : undefined;
+      const found = form.test(token) ? snapshot.now()?.value.live.get(hash("sha256", token, "hex")) : undefined;
       if (found !== undefined) used.add(found.token_id);
       return found;
     },

@@ -1,7 +1,7 @@
 // The id that a batch is answered with: it says whose it is, when it came and what of it was taken,
 // and carries its own proof.
-import { createHmac, timingSafeEqual } from "node:crypto";
-import { derive } from "../../domain/derive.ts";
+import { timingSafeEqual } from "node:crypto";
+import { derive, hmacOf } from "../../domain/derive.ts";
 import type { UnixMs } from "../../stream/flow.ts";
 
 /** What the sender of a batch was answered. */
@@ -29,6 +29,7 @@ const REJECTED_AT = 17;
 const WITHHELD_AT = 19;
 const MAC_AT = 21;
 const BYTES = 33;
+const MAC_DIGITS = 2 * (BYTES - MAC_AT);
 const TEXT = /^bat_([A-Za-z0-9_-]{44})$/;
 
 export const batchIdKey = (secret: string): Buffer => derive(secret, `batch-id:${FORMAT}`);
@@ -45,11 +46,13 @@ export const batchTag = (receivedAt: UnixMs, random: Uint8Array): string => {
   return bytes.toString("hex");
 };
 
-const macOf = (head: Buffer, key: Buffer): Buffer =>
-  createHmac("sha256", key)
-    .update(head)
-    .digest()
-    .subarray(0, BYTES - MAC_AT);
+/** By the key: an installation has one, and older ones while it is changed. */
+const macs = new WeakMap<Buffer, ReturnType<typeof hmacOf>>();
+const macOf = (head: Buffer, key: Buffer): Buffer => {
+  const mac = macs.get(key) ?? hmacOf(key, MAC_AT);
+  macs.set(key, mac);
+  return Buffer.from(mac(head).slice(0, MAC_DIGITS), "hex");
+};
 
 /**
  * The id of a batch of at most 65,535 events. Throws RangeError when a number does not fit its

@@ -98,7 +98,7 @@ for n, key in ipairs(KEYS) do
 end
 return answers`;
 const NUMBERS_A_KEY = 3;
-/** About 5 us each in Redis, which serves nobody else meanwhile. */
+/** About 5 us each in Redis, which answers no other call meanwhile. */
 const MOST_IN_A_CALL = 256;
 
 /** Longer than any healthy answer; a request waits this long once a second while Redis hangs. */

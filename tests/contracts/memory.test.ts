@@ -1,6 +1,7 @@
 // What every memory must do, on the twin in memory and on real servers alike: one suite a kind of
 // driver.
 import { randomUUID } from "node:crypto";
+import { setTimeout } from "node:timers/promises";
 import { Redis } from "ioredis";
 import pg from "pg";
 import { afterAll, describe, expect, test } from "vitest";
@@ -9,6 +10,7 @@ import { redisMemory } from "../../infra/redis/fast-memory.ts";
 import { forget, marksOf } from "../../infra/redis/forget.ts";
 import { inMemory } from "../../stream/memory/in-memory.ts";
 import type { Change, Loaded, Memory, Remembering } from "../../stream/memory/memory.ts";
+import { freshDatabase } from "../support/fresh-database.ts";
 import { sharedStack } from "../support/shared-stack.ts";
 
 const { env } = sharedStack();
@@ -295,5 +297,44 @@ describe("durable memory in Postgres", () => {
     await expect(remember({ changes: [bad], outcomes: [outcome("e", "x")] })).rejects.toMatchObject({ code: "23514" });
     const loaded = await load(["k"], ["e"]);
     expect([loaded.versions.size, loaded.outcomes.size, loaded.mark]).toEqual([0, 0, null]);
+  });
+
+  test("plans that were kept since the tables were empty read no row but those of their keys", async () => {
+    const database = await freshDatabase();
+    try {
+      const { place, load, remember } = fresh(postgresMemory(database.pool({ max: 1 })));
+      const keysOf = (n: number): readonly string[] => Array.from({ length: 50 }, (_, i) => `${n}-${i}`);
+      const round = async (n: number): Promise<void> => {
+        const keys = keysOf(n);
+        await load(keys, keys);
+        const verdict = await remember({
+          mark: n,
+          met: keys.map((key) => ({ key, version: 0 })),
+          changes: keys.map((key) => change(key, key, 1, "A", 1)),
+          outcomes: keys.map((key) => outcome(key, "x")),
+        });
+        expect(verdict).toBe("remembered");
+      };
+      // A connection keeps a plan from its sixth call on.
+      for (let n = 1; n <= 8; n += 1) await round(n);
+      await database.adminPool.query(
+        `insert into memory_state select '${place.stage}', 'k' || n, 1, 'e', 't', 0, n, 'A'
+          from generate_series(1, 20000) as n`,
+      );
+      const rowsRead = async (): Promise<number> => {
+        await setTimeout(1_100);
+        const { rows } = await database.adminPool.query<{ read: number }>(
+          `select sum(seq_tup_read + idx_tup_fetch)::float8 as read from pg_stat_user_tables
+            where relname like 'memory_%'`,
+        );
+        return rows[0]!.read;
+      };
+      const before = await rowsRead();
+      for (let n = 100; n < 103; n += 1) await round(n);
+      await load(keysOf(100), keysOf(100));
+      expect((await rowsRead()) - before).toBeLessThan(1_000);
+    } finally {
+      await database.drop();
+    }
   });
 });

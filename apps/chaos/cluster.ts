@@ -25,6 +25,7 @@ const cycles: readonly (readonly string[])[] = [
   ["pause a broker beyond its session"],
   ["kill a broker", "kill worker-chain-2", "kill worker-money", "kill ingest-standby"],
   ["kill each broker in turn"],
+  ["cut a broker off"],
 ];
 const load = { batch: 100, pauseMs: 50, spreads: true };
 const JOINED_MS = 120_000;

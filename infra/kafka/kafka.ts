@@ -72,6 +72,9 @@ const consumerRetry = {
   multiplier: 2,
   restartOnFailure: async () => false,
 };
+// consumer: a broker that stands still is left for those that lead by then, and all of its requests
+// but those that wait for other members are answered within a second or two.
+const READER_SILENCE_MS = 10_000;
 // admin: a person or a start-up waits: about 10 s.
 const adminRetry = { initialRetryTime: 200, maxRetryTime: 1_000, retries: 10, factor: 0.2, multiplier: 2 };
 
@@ -99,13 +102,13 @@ export const openKafka = (settings: KafkaSettings): Kafka => {
   const prefix = settings.topicPrefix ?? "";
   // A client an object: kafkajs shares committed offsets between the consumers of one, which would
   // outlive a rewind.
-  const client = (retry: NonNullable<KafkaConfig["retry"]>) =>
+  const client = (retry: NonNullable<KafkaConfig["retry"]>, requestTimeout = 30_000) =>
     new kafkajs.Kafka({
       ...connectionOf(settings),
       clientId: settings.clientId,
       retry,
       connectionTimeout: 3_000,
-      requestTimeout: 30_000,
+      requestTimeout,
       logLevel: kafkajs.logLevel.WARN,
       logCreator: () => (entry) =>
         settings.log?.debug("kafka.client", { client: entry.namespace, reason: entry.log.message }),
@@ -116,7 +119,7 @@ export const openKafka = (settings: KafkaSettings): Kafka => {
     return openAdmin(connected, prefix);
   };
   const joining = (config: { groupId: string } & Record<string, unknown>) =>
-    client(consumerRetry).consumer({
+    client(consumerRetry, READER_SILENCE_MS).consumer({
       ...config,
       groupId: prefix + config.groupId,
       retry: consumerRetry,

@@ -1,5 +1,5 @@
 // What becomes of one of three brokers: killed, stopped in order, paused beyond its session; the
-// proof is who leads its partitions meanwhile.
+// proof is who leads its partitions meanwhile. Or nothing reaches it; the proof is what did not.
 
 import { lastingAdmin } from "../../../infra/kafka/kafka.ts";
 import { until } from "../../../infra/runtime/timing/until.ts";
@@ -22,6 +22,8 @@ const MOVED_MS = 60_000;
 const IN_SYNC_MS = 120_000;
 /** How long it is away at least once others lead: clients find them, and more events come. */
 const AWAY_MS = 6_000;
+/** Beyond the 10 s after which a reader leaves a broker, and followers their leader. */
+const CUT_OFF_MS = 20_000;
 
 const seconds = (since: number): string => `${((performance.now() - since) / 1_000).toFixed(1)} s`;
 
@@ -120,6 +122,43 @@ const one = (name: string, harm: Harm): Fault => ({
   run: (scene) => away(scene, pick(scene.random, brokers), harm),
 });
 
+/**
+ * Nothing reaches a broker, neither clients nor followers, and it reaches all: it keeps its session
+ * with the controllers, so no election ends this, and what it leads stands until the heal.
+ */
+const cutOff: Fault = {
+  name: "cut a broker off",
+  id: "F-25",
+  needs: "cluster",
+  run: async (scene) => {
+    const broker = pick(scene.random, brokers);
+    const proxy = scene.target.proxies[broker]!;
+    const places = placesOf(scene.target);
+    try {
+      await allInSync(places);
+      const acknowledged = acknowledgedSince(scene);
+      proxy.weather({ blackhole: true });
+      await pause(CUT_OFF_MS);
+      const led = await until("who leads is known", IN_SYNC_MS, () => ledBy(places, broker));
+      const events = acknowledged();
+      const { swallowed } = proxy.damage();
+      proxy.weather({});
+      // What was swallowed never comes, as with a router that is back.
+      proxy.reset();
+      const inSync = await allInSync(places);
+      return {
+        took: swallowed > 0 && led.length > 0,
+        what:
+          `${swallowed} bytes did not reach ${broker}, which still led ${led.length} of 12 partitions; ${events} ` +
+          `events acknowledged meanwhile, in sync again after ${inSync}`,
+      };
+    } finally {
+      proxy.weather({});
+      await places.close();
+    }
+  },
+};
+
 const eachInTurn: Fault = {
   name: "kill each broker in turn",
   id: "F-25",
@@ -138,6 +177,7 @@ export const brokerFaults: readonly Fault[] = [
   one("kill a broker", killed),
   one("stop a broker in order", stopped),
   one("pause a broker beyond its session", paused),
+  cutOff,
   eachInTurn,
   { ...kill("worker-chain-2", "F-02"), needs: "cluster" },
   { ...kill("worker-money-2", "F-02"), needs: "cluster" },

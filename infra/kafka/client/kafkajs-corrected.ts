@@ -1,12 +1,10 @@
-// Kafkajs 2.2.4, which is pinned and no longer released, with three faults repaired, one slow and
-// fragile move made a plain one, and four slow places rewritten.
+// Kafkajs 2.2.4, which is pinned and no longer released, with its faults repaired (repairs.ts), one
+// slow and fragile move made a plain one, and slow places rewritten.
 import { createRequire } from "node:module";
-import type { Socket } from "node:net";
 import type * as Kafkajs from "kafkajs";
-import { LogGap } from "../errors.ts";
 import { readRecordBatch } from "./fetched-records.ts";
-import { onOutOfRange } from "./out-of-range.ts";
 import { type ProduceRequest, writeProduceRequest } from "./record-batch.ts";
+import { repair } from "./repairs.ts";
 
 const inside = createRequire(import.meta.url);
 let corrected: typeof Kafkajs | undefined;
@@ -17,7 +15,7 @@ export const correctedClient = (): typeof Kafkajs => {
   // Before the client is loaded, for its modules keep what they were given then.
   replaceSlowParts();
   corrected = inside("kafkajs") as typeof Kafkajs;
-  repair();
+  repair(inside);
   return corrected;
 };
 
@@ -156,110 +154,3 @@ const readFetchesAtOnce = (): void => {
     return read.batch;
   });
 };
-
-const repair = (): void => {
-  const queue = inside("kafkajs/src/network/requestQueue/index.js").prototype;
-  const group = inside("kafkajs/src/consumer/consumerGroup.js").prototype;
-  const connection = inside("kafkajs/src/network/connection.js").prototype;
-  const methods = [
-    [queue, "scheduleCheckPendingRequests"],
-    [group, "recoverFromOffsetOutOfRange"],
-    [connection, "connect"],
-    [connection, "processData"],
-  ] as const;
-  for (const [owner, method] of methods)
-    if (typeof owner[method] !== "function") throw new Error(`this is not kafkajs 2.2.4: ${method} is gone`);
-  setTimerWhileRequestsWait(queue);
-  beginConnectionsEmpty(connection);
-  hearBadAnswersAsBroken(connection);
-  askBeforeReset(group);
-};
-
-/** A class of the client, whose methods are replaced. */
-type Prototype = Record<string, any>;
-
-/**
- * As it was, an open connection re-armed a 1 ms timer for ever, whether or not a request waited:
- * 34-44 ms of CPU a second in an idle process.
- */
-const setTimerWhileRequestsWait = (queue: Prototype): void => {
-  queue.scheduleCheckPendingRequests = function (this: PendingRequests) {
-    if (this.pending.length === 0 || this.throttleCheckTimeoutId) return;
-    this.throttleCheckTimeoutId = setTimeout(
-      () => {
-        this.throttleCheckTimeoutId = null;
-        this.checkPendingRequests();
-      },
-      Math.max(10, this.throttledUntil - Date.now()),
-    );
-  };
-};
-
-/**
- * As it was, what a lost connection had begun to say stood in front of what the next one said, and
- * its late words went in between: answers were read at the wrong place, which ended the process,
- * or answered a request to which no answer had come.
- */
-const beginConnectionsEmpty = (connection: Prototype): void => {
-  const { connect } = connection;
-  connection.connect = function (this: Connection) {
-    if (!this.isConnected()) {
-      this.socket
-        ?.removeAllListeners()
-        .on("error", () => undefined)
-        .destroy();
-      Object.assign(this, { chunks: [], bytesBuffered: 0, bytesNeeded: SIZE_BYTES });
-    }
-    return connect.call(this);
-  };
-};
-
-/**
- * As it was, an answer that is none (less than its own number, say) was thrown where no code could
- * catch it.
- */
-const hearBadAnswersAsBroken = (connection: Prototype): void => {
-  const { processData } = connection;
-  connection.processData = function (this: Connection, bytes: Buffer) {
-    try {
-      processData.call(this, bytes);
-    } catch (error) {
-      // Heard as a broken connection: requests under way fail, and are tried again on a new one.
-      this.socket?.destroy(error as Error);
-    }
-  };
-};
-
-/**
- * As it was, a position that the log no longer has was replaced by its beginning or end, and only
- * a log line said so: events lost in silence.
- */
-const askBeforeReset = (group: Prototype): void => {
-  const reset = group.recoverFromOffsetOutOfRange;
-  group.recoverFromOffsetOutOfRange = async function (this: Group, { topic, partition }: Place) {
-    const position = Number(this.offsetManager.nextOffset(topic, partition));
-    if (onOutOfRange.get(this.memberId)?.(topic, partition, position) === true)
-      return reset.call(this, { topic, partition });
-    throw new LogGap(topic, partition, `the group's position ${position} is outside of what the log holds`);
-  };
-};
-
-const SIZE_BYTES = 4;
-interface Place {
-  readonly topic: string;
-  readonly partition: number;
-}
-interface Group {
-  readonly memberId: string;
-  readonly offsetManager: { readonly nextOffset: (topic: string, partition: number) => unknown };
-}
-interface Connection {
-  readonly socket?: Socket;
-  readonly isConnected: () => boolean;
-}
-interface PendingRequests {
-  readonly pending: readonly unknown[];
-  readonly throttledUntil: number;
-  throttleCheckTimeoutId: NodeJS.Timeout | null;
-  readonly checkPendingRequests: () => void;
-}

@@ -1,0 +1,232 @@
+// Faults of kafkajs 2.2.4, each repaired in the class that has it.
+import type { Socket } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
+import { LogGap } from "../errors.ts";
+import { onOutOfRange } from "./out-of-range.ts";
+
+/** Replaces methods of the client that `inside` loads; throws when one of them is not there. */
+export const repair = (inside: NodeJS.Require): void => {
+  const queue = inside("kafkajs/src/network/requestQueue/index.js").prototype;
+  const group = inside("kafkajs/src/consumer/consumerGroup.js").prototype;
+  const connection = inside("kafkajs/src/network/connection.js").prototype;
+  const broker = inside("kafkajs/src/broker/index.js").prototype;
+  const methods = [
+    [queue, "scheduleCheckPendingRequests"],
+    [queue, "scheduleRequestTimeoutCheck"],
+    [group, "recoverFromOffsetOutOfRange"],
+    [group, "recoverFromFetch"],
+    [broker, "connect"],
+    [connection, "connect"],
+    [connection, "processData"],
+  ] as const;
+  for (const [owner, method] of methods)
+    if (typeof owner[method] !== "function") throw new Error(`this is not kafkajs 2.2.4: ${method} is gone`);
+  setTimerWhileRequestsWait(queue);
+  lookForTimeoutsEachSecond(queue);
+  beginConnectionsEmpty(connection);
+  hearBadAnswersAsBroken(connection);
+  askBeforeReset(group);
+  goOnWhereOthersLead(group);
+  hearSilentConnectsAsBroken(broker, inside);
+};
+
+/** A class of the client, whose methods are replaced. */
+type Prototype = Record<string, any>;
+
+/**
+ * As it was, an open connection re-armed a 1 ms timer for ever, whether or not a request waited:
+ * 34-44 ms of CPU a second in an idle process.
+ */
+const setTimerWhileRequestsWait = (queue: Prototype): void => {
+  queue.scheduleCheckPendingRequests = function (this: PendingRequests) {
+    if (this.pending.length === 0 || this.throttleCheckTimeoutId) return;
+    this.throttleCheckTimeoutId = setTimeout(
+      () => {
+        this.throttleCheckTimeoutId = null;
+        this.checkPendingRequests();
+      },
+      Math.max(10, this.throttledUntil - Date.now()),
+    );
+  };
+};
+
+/**
+ * As it was, each open connection looked ten times a second for requests without an answer, and a
+ * process has dozens of them. The shortest time that a request is given is ten seconds.
+ */
+const lookForTimeoutsEachSecond = (queue: Prototype): void => {
+  queue.scheduleRequestTimeoutCheck = function (this: RequestsUnderWay) {
+    this.destroy();
+    this.requestTimeoutIntervalId = setInterval(
+      () => {
+        const now = Date.now();
+        for (const request of this.inflight.values())
+          if (now - request.sentAt > request.requestTimeout) request.timeoutRequest();
+        if (!this.isConnected()) this.destroy();
+      },
+      Math.min(this.requestTimeout, TIMEOUTS_MS),
+    );
+  };
+};
+
+/**
+ * As it was, what a lost connection had begun to say stood in front of what the next one said, and
+ * its late words went in between: answers were read at the wrong place, which ended the process,
+ * or answered a request to which no answer had come.
+ */
+const beginConnectionsEmpty = (connection: Prototype): void => {
+  const { connect } = connection;
+  connection.connect = function (this: Connection) {
+    if (!this.isConnected()) {
+      this.socket
+        ?.removeAllListeners()
+        .on("error", () => undefined)
+        .destroy();
+      Object.assign(this, { chunks: [], bytesBuffered: 0, bytesNeeded: SIZE_BYTES });
+    }
+    return connect.call(this);
+  };
+};
+
+/**
+ * As it was, an answer that is none (less than its own number, say) was thrown where no code could
+ * catch it.
+ */
+const hearBadAnswersAsBroken = (connection: Prototype): void => {
+  const { processData } = connection;
+  connection.processData = function (this: Connection, bytes: Buffer) {
+    try {
+      processData.call(this, bytes);
+    } catch (error) {
+      // Heard as a broken connection: requests under way fail, and are tried again on a new one.
+      this.socket?.destroy(error as Error);
+    }
+  };
+};
+
+/**
+ * As it was, a position that the log no longer has was replaced by its beginning or end, and only
+ * a log line said so: events lost in silence.
+ */
+const askBeforeReset = (group: Prototype): void => {
+  const reset = group.recoverFromOffsetOutOfRange;
+  group.recoverFromOffsetOutOfRange = async function (this: Group, { topic, partition }: Place) {
+    const position = Number(this.offsetManager.nextOffset(topic, partition));
+    if (onOutOfRange.get(this.memberId)?.(topic, partition, position) === true)
+      return reset.call(this, { topic, partition });
+    throw new LogGap(topic, partition, `the group's position ${position} is outside of what the log holds`);
+  };
+};
+
+/**
+ * As it was, a partition whose leader had moved made its reader join the group again, which stops
+ * all members, once for each of them and again when the leader came back; and a reader whose broker
+ * was silent asked it again until the process ended, though others led by then.
+ */
+const goOnWhereOthersLead = (group: Prototype): void => {
+  const { recoverFromFetch } = group;
+  group.recoverFromFetch = async function (this: Group, error: Failure) {
+    const isSilent = error.name === "KafkaJSRequestTimeoutError";
+    if (!isSilent && !moved.has(error.type ?? "")) return recoverFromFetch.call(this, error);
+    if (isSilent) leave(this.cluster, error.broker);
+    // An election may be under way.
+    else await sleep(MOVING_MS);
+    await this.cluster.refreshMetadata();
+  };
+};
+
+/** Forgets a broker as a lost connection does: it is connected to again if it still leads. */
+const leave = (cluster: Group["cluster"], address = ""): void => {
+  const [, host, port] = /^(.*):(\d+)$/.exec(address) ?? [];
+  const silent = Object.values(cluster.brokerPool.brokers).find(
+    ({ connectionPool }) => connectionPool.host === host && connectionPool.port === Number(port),
+  );
+  if (silent === undefined) return;
+  cluster.removeBroker(silent.connectionPool);
+  breakOff(silent.connectionPool);
+};
+
+/** Requests under way fail at once; the client's own end of a connection waits for them. */
+const breakOff = ({ host, port, pool }: ConnectionPool): void => {
+  for (const { socket } of pool) socket?.destroy(new Error(`${host}:${port} does not answer`));
+};
+
+/**
+ * As it was, a broker that took a connection and then said nothing was asked thirty times for its
+ * versions, and the readers of all other brokers waited for the one of this.
+ */
+const hearSilentConnectsAsBroken = (broker: Prototype, inside: NodeJS.Require): void => {
+  const { KafkaJSConnectionError } = inside("kafkajs/src/errors.js");
+  const { connect } = broker;
+  broker.connect = async function (this: { readonly connectionPool: ConnectionPool }) {
+    try {
+      return await connect.call(this);
+    } catch (error) {
+      const { name, message, broker: address } = error as Failure & Error;
+      if (name !== "KafkaJSRequestTimeoutError") throw error;
+      breakOff(this.connectionPool);
+      throw new KafkaJSConnectionError(message, { broker: address });
+    }
+  };
+};
+
+const SIZE_BYTES = 4;
+const TIMEOUTS_MS = 1_000;
+const MOVING_MS = 100;
+/** What a broker answers that does not lead a partition now. */
+const moved = new Set([
+  "LEADER_NOT_AVAILABLE",
+  "NOT_LEADER_FOR_PARTITION",
+  "FENCED_LEADER_EPOCH",
+  "UNKNOWN_LEADER_EPOCH",
+]);
+interface Place {
+  readonly topic: string;
+  readonly partition: number;
+}
+interface Failure {
+  readonly name: string;
+  readonly type?: string;
+  /** Host and port, where a request was not answered. */
+  readonly broker?: string;
+}
+interface Address {
+  readonly host: string;
+  readonly port: number;
+}
+interface ConnectionPool extends Address {
+  readonly pool: readonly { readonly socket?: Socket | null }[];
+}
+interface Group {
+  readonly memberId: string;
+  readonly cluster: {
+    readonly refreshMetadata: () => Promise<void>;
+    readonly removeBroker: (broker: Address) => void;
+    readonly brokerPool: {
+      readonly brokers: Readonly<
+        Record<
+          string,
+          { readonly connectionPool: Address & { readonly pool: readonly { readonly socket?: Socket }[] } }
+        >
+      >;
+    };
+  };
+  readonly offsetManager: { readonly nextOffset: (topic: string, partition: number) => unknown };
+}
+interface Connection {
+  readonly socket?: Socket;
+  readonly isConnected: () => boolean;
+}
+interface RequestsUnderWay {
+  readonly inflight: ReadonlyMap<number, { sentAt: number; requestTimeout: number; timeoutRequest: () => void }>;
+  readonly requestTimeout: number;
+  readonly isConnected: () => boolean;
+  readonly destroy: () => void;
+  requestTimeoutIntervalId: NodeJS.Timeout;
+}
+interface PendingRequests {
+  readonly pending: readonly unknown[];
+  readonly throttledUntil: number;
+  throttleCheckTimeoutId: NodeJS.Timeout | null;
+  readonly checkPendingRequests: () => void;
+}

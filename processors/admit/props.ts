@@ -133,7 +133,8 @@ export const fittingId = (value: unknown): string | undefined => {
 
 /** A text of nothing but spaces is none. */
 const orderIdIn = (given: string | undefined, warnings: string[]): string | null => {
-  const orderId = orderIdOf(given ?? "");
+  if (given === undefined) return null;
+  const orderId = orderIdOf(given);
   if (isWeakOrderId(orderId)) warnings.push("weak_order_id");
   return orderId === "" ? null : orderId;
 };

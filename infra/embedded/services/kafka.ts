@@ -50,6 +50,12 @@ export const brokerSettings: Readonly<Record<string, string | number | boolean>>
   "share.coordinator.state.topic.replication.factor": 1,
   "share.coordinator.state.topic.min.isr": 1,
   "group.initial.rebalance.delay.ms": 0,
+  // By default a commit waits 5 ms for others to be written with, and its member waits with it, for
+  // each batch of a chain. What can go together is one request already (infra/kafka/commits.ts).
+  "group.coordinator.append.linger.ms": 0,
+  // A controller that has nothing to say writes and syncs an empty record all the same, by default
+  // twice a second. It tells brokers how far behind they are, for which seconds do.
+  "metadata.max.idle.interval.ms": 5_000,
   // A killed broker may come back under its number only when its last session is over (9 s by
   // default). Shorter, and a machine that stands still for a moment would lose its only broker.
   "broker.session.timeout.ms": 4_000,

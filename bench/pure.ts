@@ -4,7 +4,7 @@ import { setImmediate } from "node:timers/promises";
 import { identifyFor, pepperOf } from "../domain/device-id.ts";
 import { reference } from "../domain/reference/reference.ts";
 import { inMemoryWire } from "../infra/avro/wire.ts";
-import { Block, nativeBlocks } from "../infra/clickhouse/native.ts";
+import { Block } from "../infra/clickhouse/block.ts";
 import { readRecordBatch } from "../infra/kafka/client/fetched-records.ts";
 import { type RecordFields, writeProduceRequest } from "../infra/kafka/client/record-batch.ts";
 import { table } from "../infra/runtime/output.ts";
@@ -14,8 +14,9 @@ import { identityClicks } from "../processors/attribute/identity-clicks.ts";
 import { identityKeys, identityKeysOf } from "../processors/enrich/identity-keys.ts";
 import { places, placesOf } from "../processors/enrich/places.ts";
 import { hints } from "../processors/score/hints.ts";
+import type { EventAttributed } from "../schemas/generated.ts";
 import { eventRows } from "../sinks/analytics/rows.ts";
-import { eventColumns } from "../sinks/analytics/table.ts";
+import { events as eventTable } from "../sinks/analytics/table.ts";
 import { chain } from "../stream/chain.ts";
 import type { AnyTopic, Recorded } from "../stream/flow.ts";
 import { fold, type Given, type Hosted } from "../stream/fold.ts";
@@ -182,8 +183,12 @@ const stepsOf = async (): Promise<readonly Step[]> => {
   const request = requestOf([groups.flat()]);
   const batchFrom = request.indexOf(Buffer.from(topics.eventsRaw.name)) + topics.eventsRaw.name.length + 12;
   const body = acceptsBatch(bytes);
-  const blocks = nativeBlocks(eventColumns);
   const block = new Block();
+  const viewsOf = (values: readonly Buffer[]) =>
+    values.map((value) => wire.view(topics.eventsAttributed, value, nowhere));
+  const viewed = viewsOf(outputs);
+  const blockOf = (all: readonly Recorded<EventAttributed>[]) =>
+    eventTable.blockOf(all.flatMap(eventRows), block).bytes.length && all.length;
   const each = (work: (n: number) => unknown, count: number) => () => {
     for (let n = 0; n < count; n++) work(n);
     return count;
@@ -198,15 +203,9 @@ const stepsOf = async (): Promise<readonly Step[]> => {
     { name: "decode", run: () => givenOf(topics.eventsRaw, raw).length },
     ...attributedStages,
     { name: "decode attributed", run: () => givenOf(topics.eventsAttributed, outputs).length },
-    { name: "row", run: each((n) => eventRows(attributed[n]!), attributed.length) },
-    {
-      name: "rows as a block",
-      run: () =>
-        blocks(
-          attributed.map((event) => eventRows(event)[0]!.values),
-          block,
-        ).bytes.length && attributed.length,
-    },
+    { name: "rows of values as a block", run: () => blockOf(attributed) },
+    { name: "attributed where it lies", run: () => viewsOf(outputs).length },
+    { name: "its bytes as a block", run: () => blockOf(viewed) },
     settle.step,
     commission.step,
   ];

@@ -1,7 +1,7 @@
 // Events that are read from the bytes of the log when they are asked for.
 import type { Position, Recorded, UnixMs } from "../../stream/flow.ts";
 import { layoutOf, NOWHERE, numberAt, type RecordPlace } from "./scan.ts";
-import { type MakeView, recordAt, viewsOf } from "./view.ts";
+import { type MakeView, recentText, viewsOf } from "./view.ts";
 
 /** What a topic knows of its records. */
 interface Described<T> {
@@ -11,45 +11,59 @@ interface Described<T> {
 }
 /** The same for all events of a topic. */
 interface Known<T> extends Described<T> {
+  /** Of the envelope: `data` is one of its fields. */
+  readonly root: RecordPlace;
   readonly at: number;
   readonly receivedAt: number;
-  readonly origin: RecordPlace;
+  readonly origin: {
+    readonly slot: number;
+    readonly topic: number;
+    readonly topicAt: ReturnType<typeof recentText>;
+    readonly partition: number;
+    readonly offset: number;
+  };
   readonly dataOf: MakeView;
 }
 
-class RecordedView<T> implements Recorded<T> {
-  readonly #of: Known<T>;
-  readonly #bytes: Buffer;
-  readonly #places: Int32Array;
-  readonly #first: number;
+/** An event with its bytes, and where in them its values are: `places`, from `first` on. */
+export class Viewed<T = unknown> implements Recorded<T> {
+  readonly of: Known<T>;
+  readonly bytes: Buffer;
+  readonly places: Int32Array;
+  readonly first: number;
   readonly #read: Position;
   #data: T | undefined;
   constructor(of: Known<T>, bytes: Buffer, places: Int32Array, first: number, read: Position) {
-    this.#of = of;
-    this.#bytes = bytes;
-    this.#places = places;
-    this.#first = first;
+    this.of = of;
+    this.bytes = bytes;
+    this.places = places;
+    this.first = first;
     this.#read = read;
   }
   get id(): string {
-    return this.#of.idOf(this.data);
+    return this.of.idOf(this.data);
   }
   get key(): string {
-    return this.#of.keyOf(this.data);
+    return this.of.keyOf(this.data);
   }
   get at(): UnixMs {
-    return numberAt(this.#bytes, this.#places[this.#first + this.#of.at]!);
+    return numberAt(this.bytes, this.places[this.first + this.of.at]!);
   }
   get receivedAt(): UnixMs {
-    return numberAt(this.#bytes, this.#places[this.#first + this.#of.receivedAt]!);
+    return numberAt(this.bytes, this.places[this.first + this.of.receivedAt]!);
   }
   get position(): Position {
-    const { origin } = this.#of;
-    if (this.#places[this.#first + origin.slot] === NOWHERE) return this.#read;
-    return recordAt(origin, this.#bytes, this.#places, this.#first) as Position;
+    const { origin } = this.of;
+    const { bytes, places, first } = this;
+    if (places[first + origin.slot] === NOWHERE) return this.#read;
+    return {
+      topic: origin.topicAt(bytes, places[first + origin.topic]!),
+      partition: numberAt(bytes, places[first + origin.partition]!),
+      offset: numberAt(bytes, places[first + origin.offset]!),
+    };
   }
   get data(): T {
-    this.#data ??= this.#of.dataOf(this.#bytes, this.#places, this.#first) as T;
+    this.#data ??= this.of.dataOf(this.bytes, this.places, this.first) as T;
     return this.#data;
   }
 }
@@ -59,6 +73,8 @@ class RecordedView<T> implements Recorded<T> {
  * events: an array for each event would cost more than its places.
  */
 const SLAB_PLACES = 64 * 1024;
+
+const slotOf = ({ fields }: RecordPlace, name: string): number => fields.get(name)!.slot;
 
 /** Null where it is not to be read so. */
 type View<T> = (value: Buffer, from: number, read: Position) => Recorded<T> | null;
@@ -72,15 +88,20 @@ export const recordedViews = <T>(topic: Described<T>): View<T> => {
   const layout = layoutOf(topic.schema);
   if (layout === null) return () => null;
   const { width, root, scan } = layout;
-  const place = (name: string) => root.fields.get(name)!;
+  const origin = root.fields.get("origin") as RecordPlace;
   const known: Known<T> = {
     ...topic,
-    at: place("at").slot,
-    receivedAt: place("received_at").slot,
-    origin: place("origin") as RecordPlace,
-    dataOf: viewsOf(place("data") as RecordPlace),
+    root,
+    at: slotOf(root, "at"),
+    receivedAt: slotOf(root, "received_at"),
+    origin: {
+      slot: origin.slot,
+      ...{ topic: slotOf(origin, "topic"), topicAt: recentText() },
+      ...{ partition: slotOf(origin, "partition"), offset: slotOf(origin, "offset") },
+    },
+    dataOf: viewsOf(root.fields.get("data") as RecordPlace),
   };
-  const contentHash = place("content_hash").slot;
+  const contentHash = slotOf(root, "content_hash");
   let slab = new Int32Array(0);
   let next = 0;
   return (value, from, read) => {
@@ -92,6 +113,6 @@ export const recordedViews = <T>(topic: Described<T>): View<T> => {
     if (scan(value, from, value.length, slab, first) !== value.length) return null;
     if (slab[first + contentHash] !== NOWHERE) return null;
     next += width;
-    return new RecordedView(known, value, slab, first, read);
+    return new Viewed(known, value, slab, first, read);
   };
 };

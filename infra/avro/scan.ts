@@ -271,7 +271,7 @@ export const textAt = (bytes: Buffer, pos: number): string => {
 type Utf8Buffer = Buffer & { readonly utf8Slice: (start: number, end: number) => string };
 
 /** Where what follows a number begins: the characters of a text, the items of a list. */
-const pastNumber = (bytes: Uint8Array, pos: number): number => {
+export const pastNumber = (bytes: Uint8Array, pos: number): number => {
   let end = pos;
   while (bytes[end++]! >= MORE_FOLLOWS);
   return end;

@@ -25,6 +25,11 @@ export type WrittenValues<Of extends readonly DeclaredColumn[]> = {
   readonly [N in keyof Of]: OrNull<Of[N]["type"], WrittenValue<Inner<Of[N]["type"]>>>;
 };
 
+/** The same by the names of the columns. */
+export type WrittenRecord<Of extends readonly DeclaredColumn[]> = {
+  readonly [One in Of[number] as One["name"]]: OrNull<One["type"], WrittenValue<Inner<One["type"]>>>;
+};
+
 type StoredValue<Type extends string> = Type extends "Int64" ? bigint : WrittenValue<Type>;
 /** Each column by its name, as a query lists it. */
 export type ColumnsOf<Of extends readonly DeclaredColumn[]> = {

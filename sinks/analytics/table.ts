@@ -1,13 +1,15 @@
 // The analytics table: one row a version of an attributed event.
 import { columnsOf, type DeclaredColumn, type WrittenValues } from "../../infra/clickhouse/columns.ts";
-import { marks } from "../../stream/flow.ts";
+import { transcoder } from "../../infra/clickhouse/transcode.ts";
+import type { EventAttributed } from "../../schemas/generated.ts";
+import { marks, type Recorded } from "../../stream/flow.ts";
 import { minutesOf } from "../rollup-marks/rows.ts";
 import { rollupMarks } from "../rollup-marks/table.ts";
 import { clickhouseTable } from "../stores/clickhouse.ts";
+import { eventSources } from "./sources.ts";
 
 /**
- * In the order in which `eventRows` lists the values; `stored_at` and `rank` are filled in by the
- * store.
+ * What is in them is said in sources.ts; `stored_at` and `rank` are filled in by the store.
  */
 export const eventColumns = [
   { name: "client_id", type: "UInt32" },
@@ -91,8 +93,9 @@ export const eventColumns = [
   { name: "log_offset", type: "UInt64", volatile: "an event that was sent again lies at several" },
 ] as const satisfies readonly DeclaredColumn[];
 
-/** The key by name, and all columns by position. */
+/** The key by name, all columns by position, and what they are read from. */
 export interface EventRow {
+  readonly event: Recorded<EventAttributed>;
   readonly client_id: number;
   readonly ts: number;
   readonly event_id: string;
@@ -137,4 +140,5 @@ export const receiptColumns = ["client_id", "ts", "event_id", "batch", "fate"].m
 export const events = clickhouseTable<EventRow>(
   { name: "events", key: ["client_id", "ts", "event_id"], columns: eventColumns },
   marks(minutesOf, rollupMarks),
+  transcoder(eventColumns, eventSources),
 );

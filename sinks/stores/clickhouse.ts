@@ -1,20 +1,23 @@
 // How a sink's rows get into ClickHouse: one insert a call, repeated safely under its token.
 import { Readable } from "node:stream";
 import { finished } from "node:stream/promises";
+import { Block } from "../../infra/clickhouse/block.ts";
 import type { Clickhouse } from "../../infra/clickhouse/client.ts";
 import type { DeclaredColumn } from "../../infra/clickhouse/columns.ts";
-import { Block, type NativeValue, nativeBlocks } from "../../infra/clickhouse/native.ts";
-import type { Marks, Table, Write } from "../../stream/flow.ts";
+import { type NativeValue, nativeBlocks } from "../../infra/clickhouse/native.ts";
+import type { transcoder } from "../../infra/clickhouse/transcode.ts";
+import type { Marks, Recorded, Table, Write } from "../../stream/flow.ts";
 
-/** A table with the way in which its rows, by position, become a block. */
+/** A table with the way in which its rows become a block. */
 export interface ClickhouseTable<Row> extends Table<Row> {
   readonly columns: readonly DeclaredColumn[];
-  readonly blockOf: ReturnType<typeof nativeBlocks>;
+  readonly blockOf: (rows: readonly Row[], block: Block) => ReturnType<ReturnType<typeof nativeBlocks>>;
 }
-/** Rows hold their values by position beside their key. */
+/** Rows hold their values by position beside their key, or the event that they are made of. */
 interface PositionalRow {
   readonly client_id: number;
   readonly values: readonly NativeValue[];
+  readonly event?: Recorded<any>;
 }
 
 export const clickhouseTable = <Row extends PositionalRow>(
@@ -24,17 +27,24 @@ export const clickhouseTable = <Row extends PositionalRow>(
     readonly columns: readonly DeclaredColumn[];
   },
   marks: Marks<Row>,
+  transcode?: ReturnType<typeof transcoder>,
 ): ClickhouseTable<Row> => {
+  const blockOfValues = nativeBlocks(declared.columns);
   const table: ClickhouseTable<Row> = {
     ...declared,
     store: "clickhouse",
-    blockOf: nativeBlocks(declared.columns),
-    tenantOf: (row) => row.client_id,
-    write: (rows, write) =>
-      write(
-        table,
-        rows.map((row) => row.values),
+    // What is unusual about one row is for its values to say.
+    blockOf: (rows, block) =>
+      transcode?.(
+        rows.map(({ event }) => event),
+        block,
+      ) ??
+      blockOfValues(
+        rows.map(({ values }) => values),
+        block,
       ),
+    tenantOf: (row) => row.client_id,
+    write: (rows, write) => write(table, rows),
     marks,
   };
   return table;
@@ -44,7 +54,7 @@ const isClickhouseTable = (table: { readonly name: string }): table is Clickhous
 
 export interface ClickhouseStore {
   /**
-   * Writes positional rows as one insert, hence one block a month. The same insert under the same
+   * Writes rows of the table as one insert, hence one block a month. The same insert under the same
    * token is answered without being written again; that only saves work after a lost answer, for
    * tables are idempotent by key and version. Throws the server's error with its numeric `code`.
    */
@@ -80,7 +90,7 @@ export const clickhouseStore = (clickhouse: Clickhouse): ClickhouseStore => {
     if (!isClickhouseTable(table)) throw new Error(`the table ${table.name} has no columns for ClickHouse`);
     if (rows.length === 0) return;
     const block = kept.pop() ?? new Block();
-    const { columns, bytes } = table.blockOf(rows as readonly (readonly unknown[])[], block);
+    const { columns, bytes } = table.blockOf(rows, block);
     const { stream } = await clickhouse.exec({
       query: `insert into ${table.name} (${columns.join(", ")}) format Native`,
       values: Readable.from([bytes]),

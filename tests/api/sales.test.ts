@@ -67,7 +67,7 @@ const sold = async (client: number, sent: string, over: Over = {}): Promise<stri
   const one = recorded(topics.eventsAttributed, data, { at });
   await write(productSales, client, saleRows(one));
   if (over.isForgotten) return event_id;
-  const rows = eventRows(one).map(({ values }) => values);
+  const rows = eventRows(one);
   await clickhouseStore(clickhouse).insert(events, rows, event_id);
   return event_id;
 };

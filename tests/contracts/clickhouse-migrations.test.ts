@@ -177,11 +177,7 @@ test("amounts in the analytics store read as everywhere else, to the limits of 6
       ),
     ),
   );
-  await clickhouseStore(clickhouse).insert(
-    events,
-    rows.map((row) => row.values),
-    "amounts",
-  );
+  await clickhouseStore(clickhouse).insert(events, rows, "amounts");
   const result = await clickhouse.query({
     query: "select value, value_minor, currency from events_current where client_id = 1 order by event_id",
     format: "JSONEachRow",
@@ -240,11 +236,7 @@ test("what is current leaves out copies, old versions, and what must not be coun
   const before = Date.now();
   const rows = given.flatMap((data, n) => eventRows(recorded(topics.eventsAttributed, data, { receivedAt: noon + n })));
   expect(rows.map((row) => row.event_id)).toEqual([id(1), id(1), id(2), id(3), id(5)]);
-  await clickhouseStore(clickhouse).insert(
-    events,
-    rows.map((row) => row.values),
-    "current",
-  );
+  await clickhouseStore(clickhouse).insert(events, rows, "current");
 
   const scope = scopeOf(client_id);
   expect(await eventCounts(clickhouse, scope)).toEqual([{ client_id, events: 3, attributed: 1 }]);

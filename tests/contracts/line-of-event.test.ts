@@ -32,7 +32,7 @@ const client_id = 700_000_000 + (Date.now() % 1_000_000) * 100;
 const store = async (sent: string, event: Partial<EventReceived>, merged_into: string | null = null) => {
   const event_id = sentEventId(client_id, sent);
   const data = attributed({ client_id, event_id, sender_event_id: sent, ...event }, { merged_into });
-  const rows = eventRows(recorded(topics.eventsAttributed, data)).map(({ values }) => values);
+  const rows = eventRows(recorded(topics.eventsAttributed, data));
   await clickhouseStore(clickhouse).insert(events, rows, event_id);
   return event_id;
 };

@@ -296,12 +296,10 @@ describe.each(cases)("the table $table.name", ({ topic, table, rows, history, co
 
 test("a repeated insert under its token is answered and not written again", async () => {
   const tenant = nextTenant();
-  const values = eventRows(recorded(topics.eventsAttributed, attributed({ client_id: tenant, event_id: uuid(1) }))).map(
-    (row) => row.values,
-  );
+  const rows = eventRows(recorded(topics.eventsAttributed, attributed({ client_id: tenant, event_id: uuid(1) })));
   const store = clickhouseStore(clickhouse);
-  await store.insert(events, values, `repeat/${tenant}`);
-  await store.insert(events, values, `repeat/${tenant}`);
+  await store.insert(events, rows, `repeat/${tenant}`);
+  await store.insert(events, rows, `repeat/${tenant}`);
   const physical = await clickhouse.query({
     query: `select count() as n from events where client_id = ${tenant}`,
     format: "JSONEachRow",

@@ -2,7 +2,8 @@
 // is in tests/contracts/native.test.ts.
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { Block, type NativeColumn, type NativeType, NotOfColumn, nativeBlocks } from "../../infra/clickhouse/native.ts";
+import { Block } from "../../infra/clickhouse/block.ts";
+import { type NativeColumn, type NativeType, NotOfColumn, nativeBlocks } from "../../infra/clickhouse/native.ts";
 import { classify } from "../../infra/runtime/errors.ts";
 
 const columnsOf = (...types: readonly NativeType[]): readonly NativeColumn[] =>

@@ -36,11 +36,13 @@ export const decodeBatch = async (
     }
   };
   const decoded = messages.map(decodeOne);
-  const unknown = new Set(decoded.flatMap((one) => (one instanceof UnknownSchema ? one.schemaId : [])));
+  const unknown = new Set<number>();
+  for (const one of decoded) if (one instanceof UnknownSchema) unknown.add(one.schemaId);
   if (unknown.size > 0) await retried(() => Promise.all([...unknown].map((id) => wire.learn(id))));
   const given: Given[] = [];
   const unread: Unread[] = [];
-  for (const [n, source] of messages.entries()) {
+  for (let n = 0; n < messages.length; n++) {
+    const source = messages[n]!;
     const one = decoded[n] instanceof UnknownSchema ? decodeOne(source) : decoded[n]!;
     if (one instanceof UnknownSchema) throw one;
     if (one instanceof Unreadable) unread.push({ source, position: at(source.offset), error: one });

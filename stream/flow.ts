@@ -412,6 +412,9 @@ export const drop: {
 
 export const reject = <Reason extends string>(reason: Reason): Reject<Reason> => ({ kind: "reject", reason });
 
+const noKeys: readonly string[] = [];
+const noChanges: readonly never[] = [];
+
 /** One value a record key; `when` leaves out events that have no use for it. */
 export const remembers = <State>(memory: {
   readonly name: string;
@@ -425,11 +428,11 @@ export const remembers = <State>(memory: {
   name: memory.name,
   keyedBy: memory.keyedBy,
   driver: memory.driver,
-  keysOf: (event) => (memory.when === undefined || memory.when(event) ? [event.key] : []),
+  keysOf: (event) => (memory.when === undefined || memory.when(event) ? [event.key] : noKeys),
   decode: memory.decode,
   encode: memory.encode,
   stateOf: (_, [value]) => (value === undefined ? memory.initial : value),
-  changes: ([key], before, after) => (after === before || key === undefined ? [] : [{ key, value: after }]),
+  changes: ([key], before, after) => (after === before || key === undefined ? noChanges : [{ key, value: after }]),
 });
 
 /**

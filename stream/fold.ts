@@ -102,11 +102,6 @@ const emittedEvent = (topic: AnyTopic, input: Recorded<any>, { data, at }: Emitt
 const originFor = (stage: AnyStage, topic: AnyTopic, event: Recorded<any>): Position | null =>
   topic.keyedBy === stage.from.keyedBy ? event.position : null;
 
-const topicOf = (stage: AnyStage, emitted: Emitted<any>): AnyTopic => {
-  const topic = stage.to[String(emitted.output)];
-  if (topic === undefined) throw new Error(`${stage.name} has no output ${String(emitted.output)}`);
-  return topic;
-};
 const count = (reasons: Map<string, number>, reason: string): void => {
   reasons.set(reason, 1 + (reasons.get(reason) ?? 0));
 };
@@ -116,6 +111,8 @@ interface Met {
   readonly values: readonly unknown[];
   readonly further: readonly string[];
 }
+/** Of an event that has no use for memory, as nearly all have none. */
+const metNothing: Met = { keys: [], values: [], further: [] };
 
 /** What the events of a batch have left so far. */
 class Folding {
@@ -130,6 +127,9 @@ class Folding {
   readonly #hosted: Hosted;
   readonly #wire: Wire;
   readonly #remembered: Recall;
+  /** Nearly every event of a stage goes where the one before it went. */
+  #output: PropertyKey | undefined;
+  #topic: AnyTopic | undefined;
   /** What `lacking` was asked for last, which is decided next: nothing is noted in between. */
   #asked: { readonly event: Recorded<any>; readonly met: Met } | null = null;
 
@@ -174,10 +174,21 @@ class Folding {
     return met.further.length === 0 ? met.further : this.#remembered.lacks(met.further);
   }
 
+  #topicOf({ output }: Emitted<any>): AnyTopic {
+    if (output === this.#output) return this.#topic!;
+    const { name, to } = this.#hosted.stage;
+    const topic = to[String(output)];
+    if (topic === undefined) throw new Error(`${name} has no output ${String(output)}`);
+    this.#output = output;
+    this.#topic = topic;
+    return topic;
+  }
+
   /** The keys that an event names, what lies there, and the keys that this names in its turn. */
   #met(event: Recorded<any>): Met {
     const memory = this.#hosted.stage.memory!;
     const keys = memory.keysOf(event);
+    if (keys.length === 0 && memory.furtherKeysOf === undefined) return metNothing;
     const values = keys.map((key) => this.#remembered.meet(event, key));
     return { keys, values, further: memory.furtherKeysOf?.(event, values) ?? [] };
   }
@@ -221,9 +232,9 @@ class Folding {
   }
 
   #pass(events: readonly Emitted<any>[], { event, source }: Given): void {
-    const { stage, feeds } = this.#hosted;
+    const { feeds } = this.#hosted;
     for (const emitted of events) {
-      const topic = topicOf(stage, emitted);
+      const topic = this.#topicOf(emitted);
       if (topic === feeds) this.next.push({ event: emittedEvent(topic, event, emitted), source });
       else this.outputs.push(this.#message(topic, event, emitted));
     }
@@ -239,11 +250,10 @@ class Folding {
   }
 
   #record(outcome: Emit<any, any> | Drop<any, string>, event: Recorded<any>): RecordedOutcome {
-    const { stage } = this.#hosted;
     const events = outcome.kind === "emit" ? outcome.events : [];
     const recorded = {
       dropped: outcome.kind === "drop" ? outcome.reason : null,
-      messages: events.map((emitted) => this.#message(topicOf(stage, emitted), event, emitted)),
+      messages: events.map((emitted) => this.#message(this.#topicOf(emitted), event, emitted)),
     };
     this.#remembered.decide(event, this.#wire.encodeOutcome(recorded));
     return recorded;
@@ -276,9 +286,9 @@ export function* folding(
   const { name, memory } = hosted.stage;
   const remembered = recall(memory?.driver ?? "fast", loaded ?? nothingLoaded, memory ?? nothingRemembered);
   const folding = new Folding(hosted, wire, remembered);
-  const at = <T>(one: Given, work: () => T): T => {
+  const lacking = (one: Given): readonly string[] => {
     try {
-      return work();
+      return folding.lacking(one.event);
     } catch (cause) {
       throw new ProcessorThrew(name, one.source.offset, cause);
     }
@@ -286,14 +296,20 @@ export function* folding(
   const namesFurtherKeys = memory?.furtherKeysOf !== undefined;
   if (namesFurtherKeys) {
     // All that can be known of them before anything is decided, in one load.
-    const keys = [...new Set(given.flatMap((one) => at(one, () => folding.lacking(one.event))))];
+    const keys = [...new Set(given.flatMap(lacking))];
     if (keys.length > 0) remembered.learn(keys, (yield keys) ?? nothingLoaded);
   }
   for (const one of given) {
     if (isDue()) yield [];
-    const keys = namesFurtherKeys ? at(one, () => folding.lacking(one.event)) : [];
-    if (keys.length > 0) remembered.learn(keys, (yield keys) ?? nothingLoaded);
-    at(one, () => folding.one(one, factsOf));
+    if (namesFurtherKeys) {
+      const keys = lacking(one);
+      if (keys.length > 0) remembered.learn(keys, (yield keys) ?? nothingLoaded);
+    }
+    try {
+      folding.one(one, factsOf);
+    } catch (cause) {
+      throw new ProcessorThrew(name, one.source.offset, cause);
+    }
   }
   const { next, outputs, refused, emitting, emitted, dropped, rejected, recalled } = folding;
   const encoded = (event: Recorded<unknown>, value: unknown): Uint8Array => {

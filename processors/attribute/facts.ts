@@ -46,11 +46,12 @@ export const attributeFacts: FactsFor<EventScored, AttributeFacts> = {
       read(reference, newest),
       read(clickKeys, newest),
     ]);
-    const asked = batch.flatMap((event): IdentityClickAsked | readonly [] =>
-      event.data.enrichment.person === null
-        ? []
-        : (identityClickAskedBy(event, known.at(event.at, event.receivedAt)) ?? []),
-    );
+    const asked: IdentityClickAsked[] = [];
+    for (const event of batch) {
+      if (event.data.enrichment.person === null) continue;
+      const one = identityClickAskedBy(event, known.at(event.at, event.receivedAt));
+      if (one !== null) asked.push(one);
+    }
     const linked =
       asked.length === 0 ? nothingLinked : await ((await read(identityClicks, newest)) as IdentityClicks).lookUp(asked);
     return (event) => ({

@@ -5,7 +5,7 @@ import { maskInForce } from "../../domain/personal/consent.ts";
 import { signalsIn } from "../../domain/personal/signals.ts";
 import { unlinkedBy } from "../../domain/personal/unlink.ts";
 import { addressOfVisitor, userAgentOfVisitor } from "../../domain/visitor.ts";
-import type { EventEnriched, EventReceived } from "../../schemas/generated.ts";
+import type { EventEnriched, EventReceived, IdentityEdge } from "../../schemas/generated.ts";
 import { drop, emit, type Processor } from "../../stream/flow.ts";
 import { noUserAgent, userAgentOf } from "./browser.ts";
 import { allowedBy } from "./consent.ts";
@@ -78,10 +78,11 @@ export const enrich: Processor<
             asn: isSeen ? place.asn : null,
             asn_class: place.asn_class,
             person: canLink ? personOf(shown, after, input.at) : null,
-            edges: [
-              ...(canLink ? edgesOf(event, shown, { identify: facts.identifyOf, at: input.at }) : noEdges),
-              ...acrossEdgesOf(event, consent, input.at),
-            ].filter(({ identifier }) => known?.unlinked?.includes(identifier) !== true),
+            edges: edgesLeft(
+              canLink ? edgesOf(event, shown, { identify: facts.identifyOf, at: input.at }) : noEdges,
+              acrossEdgesOf(event, consent, input.at),
+              known,
+            ),
           },
         },
       },
@@ -89,5 +90,15 @@ export const enrich: Processor<
     after,
   );
 };
+
+/** All of them, less what decisions took from the device. Most events prove none. */
+const edgesLeft = (
+  own: readonly IdentityEdge[],
+  across: readonly IdentityEdge[],
+  known: Person | null,
+): readonly IdentityEdge[] =>
+  own.length === 0 && across.length === 0
+    ? noEdges
+    : [...own, ...across].filter(({ identifier }) => known?.unlinked?.includes(identifier) !== true);
 
 const namesOf = (...errors: readonly (string | null)[]): readonly string[] => errors.filter((error) => error !== null);

@@ -43,7 +43,11 @@ export const scoreFacts: FactsFor<EventEnriched, ScoreFacts> = {
       read(clickKeys, newest),
       read(identityKeys, newest),
     ]);
-    const asked = batch.flatMap((event): HintAsked | readonly [] => hintAskedBy(event, clickOf) ?? []);
+    const asked: HintAsked[] = [];
+    for (const event of batch) {
+      const one = hintAskedBy(event, clickOf);
+      if (one !== null) asked.push(one);
+    }
     const found = asked.length === 0 ? nothingKnown : await ((await read(hints, newest)) as Hints).lookUp(asked);
     return (event) => {
       const at = known.at(event.at, event.receivedAt);

@@ -27,6 +27,7 @@ const benches: Readonly<Record<string, string>> = {
     "a million; no servers",
   conversion: "what a conversion costs the worker and Postgres, from its claim to the ledger, at a steady rate",
   archive: "what archiving an event costs, and how fast a window comes back, restored or relearnt",
+  rewind: "how fast the stores are built again from millions of events in the log, and whether memory stays flat",
   durable: "what it costs to survive a power cut: the log with a sync for each send, and the spool of an edge",
   api:
     "how fast every read of the platform API is over 24 months of history, alone and for 50 users at " +
@@ -72,7 +73,7 @@ if (name === undefined || values.help || !(name in benches)) {
     "\n--seconds <n>  measured time of a run\n" +
       "--rate <n>     events a second (chain, replay, api, archive)\n" +
       "--days <n>     days of history (api)\n" +
-      "--events <n>   events a day of history (api), rows of the file (import)\n" +
+      "--events <n>   events a day of history (api), rows of the file (import), events in the log (rewind)\n" +
       "--home <dir>   keeps the history for the next time (api)\n" +
       "--warm <n>     seconds before the measured time (chain)\n" +
       "--brokers <n>  of the log, 1 or 3 (chain)\n" +

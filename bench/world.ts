@@ -57,17 +57,14 @@ export const openWorld = async (
   for (let n = 0; n < (more.tokens ?? TOKENS); n += 1)
     tokens.push((await createToken(pool, { ...wanted, label: `bench ${n}` })).token);
   await pool.end();
-  return {
-    stack,
-    home,
-    clientId,
-    tokens,
-    loginSecret: secretsOf(openHome(home)).login,
-    stop: async () => {
-      await stack.stop();
-      if (more.home === undefined) rmSync(home, { recursive: true, force: true });
-    },
+  const stop = async (): Promise<void> => {
+    await stack.stop();
+    if (more.home === undefined) rmSync(home, { recursive: true, force: true });
   };
+  // Who ends a bench ends its servers too, and their data.
+  for (const signal of ["SIGINT", "SIGTERM"] as const)
+    process.once(signal, () => void stop().finally(() => process.exit(1)));
+  return { stack, home, clientId, tokens, loginSecret: secretsOf(openHome(home)).login, stop };
 };
 
 /** Runs the generator as a process of its own, so that its CPU is on its own bill. */

@@ -1,11 +1,19 @@
 import { openApp } from "../../infra/http/app/open-app.ts";
-import { type Consumer, copyReading, openKafka, sinkReading, stageReading } from "../../infra/kafka/kafka.ts";
+import {
+  type Consumer,
+  copyReading,
+  durableReading,
+  openKafka,
+  sinkReading,
+  stageReading,
+} from "../../infra/kafka/kafka.ts";
 import type { Log } from "../../infra/runtime/log.ts";
 import type { Scope } from "../../infra/runtime/scope.ts";
 import { heldAmong, recordHosting } from "../../modules/groups/group-holds.ts";
 import type { Group } from "../../modules/groups/hosting.ts";
 import { openMemberships } from "../../modules/groups/membership.ts";
 import { recordedSoon } from "../../modules/groups/recording.ts";
+import type { Chain } from "../../stream/chain.ts";
 import type { Topology } from "../../stream/flow.ts";
 import type { Config } from "./config.ts";
 import { reportLag } from "./lag.ts";
@@ -72,4 +80,6 @@ const nodesOf = (group: Group): readonly string[] => {
 };
 
 const readings = { chain: stageReading, sinks: sinkReading, copy: copyReading };
-const readingOf = (group: Group) => readings[group.is];
+const isDurable = ({ hosted }: Chain): boolean => hosted.some(({ stage }) => stage.memory?.driver === "durable");
+const readingOf = (group: Group) =>
+  group.is === "chain" && isDurable(group.chain) ? durableReading : readings[group.is];

@@ -25,8 +25,8 @@ import { claimOf, control, logPorts, PARTNERS, stagePorts } from "./claims.ts";
 
 /** Two in a hundred of 16,700 events a second. */
 const CONVERSIONS_A_SECOND = 334;
-/** Stages fetch so often; sinks once a second. */
-const FETCHES_A_SECOND = 5;
+/** Stages of money fetch so often (`durableReading`); sinks once a second. */
+const FETCHES_A_SECOND = 2;
 const WARM_SECONDS = 10;
 
 /** What a reader has not taken yet, by partition. */

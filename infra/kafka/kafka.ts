@@ -18,7 +18,7 @@ export { connectionOf } from "./address.ts";
 export type { Admin, GroupState, Lag } from "./admin.ts";
 export type { Consumer, ConsumerSettings } from "./consumer.ts";
 export { LogGap, LogUnavailable, MembershipLost, Overloaded } from "./errors.ts";
-export { copyReading, sinkReading, stageReading } from "./fetching.ts";
+export { copyReading, durableReading, sinkReading, stageReading } from "./fetching.ts";
 export { type LastingAdmin, lastingAdmin } from "./lasting-admin.ts";
 export type { Producer, ProducerSettings } from "./producer.ts";
 export { appendedAt, peek, placeOf } from "./records.ts";

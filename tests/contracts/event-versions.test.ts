@@ -44,8 +44,7 @@ const write = async ({ n, offset, country, version = 1 }: Written): Promise<void
   const rows = eventRows(
     recorded(topics.eventsAttributed, data, { position: { topic: "events.raw", partition: 0, offset } }),
   );
-  const values = rows.map((row) => row.values);
-  await clickhouseStore(clickhouse).insert(events, values, `${n}-${offset}-${version}`);
+  await clickhouseStore(clickhouse).insert(events, rows, `${n}-${offset}-${version}`);
 };
 
 test(

@@ -1,5 +1,6 @@
 // Hours are counted in a turn of their own: what waits for it is not lost, and busy hours rest.
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { rollupHours } from "../../apps/keeper/schedules/rollups.ts";
 import { openClickhouse } from "../../infra/clickhouse/client.ts";
 import { count, readRows, scopeOf, text } from "../../infra/clickhouse/query.ts";
 import { openPool, transaction } from "../../infra/postgres/sql.ts";
@@ -52,11 +53,7 @@ const click = (client_id: number, ts: number): EventAttributed =>
 /** What the sink does: rows, then the marks of their minutes. */
 const store = async (...events: readonly EventAttributed[]): Promise<void> => {
   const rows = events.flatMap((data) => eventRows(recorded(topics.eventsAttributed, data)));
-  await clickhouseStore(clickhouse).insert(
-    eventsTable,
-    rows.map(({ values }) => values),
-    `hours/${ids}`,
-  );
+  await clickhouseStore(clickhouse).insert(eventsTable, rows, `hours/${ids}`);
   const tenants = [...new Set(events.map(({ event }) => event.client_id))];
   await postgresStore(pool).within({ tenants, token: "" }, (write) => rollupMarks.write(minutesOf(rows), write));
 };
@@ -140,6 +137,17 @@ test("an hour that rests is left to a later turn, and others are taken", async (
   expect(taken).toEqual([calm]);
   await hours();
   expect(await hourOf(busy)).toEqual([1, 0, 1]);
+});
+
+test("the keeper counts an hour of any number of events", async () => {
+  const tenant = nextTenant();
+  for (let n = 1; n <= 3; n++) {
+    await store(click(tenant, HOUR + n));
+    await minutes();
+    // A keeper of its own: one that has counted the hour leaves it to rest for a moment.
+    expect(await rollupHours(pool, clickhouse).work(() => false)).toBe(1);
+    expect(await hourOf(tenant)).toEqual([n, n - 1, n]);
+  }
 });
 
 test("a count of hours that fails leaves all of them waiting", async () => {

@@ -5,7 +5,7 @@ import { expect, test } from "vitest";
 import type { EventAttributed } from "../../schemas/generated.ts";
 import { conversionRows } from "../../sinks/conversions/rows.ts";
 import { ledgerRows } from "../../sinks/ledger/rows.ts";
-import { type AnySink, type AnyTopic, writesRows } from "../../stream/flow.ts";
+import { type AnySink, type AnyTopic, type Recorded, writesRows } from "../../stream/flow.ts";
 import { topics } from "../../topics.ts";
 import { pipeline } from "../../topology.ts";
 import { attributed, choice, clickCredit, conversion, recorded } from "../support/builders.ts";
@@ -40,17 +40,20 @@ const ofSink: Readonly<Record<string, EventAttributed>> = {
 };
 
 const sinks = pipeline.nodes.filter((node): node is AnySink => node.is === "sink" && writesRows(node));
+/** A row of positional columns is written by its values, whatever event it was made of. */
+const writtenOf = (sink: AnySink, event: Recorded<any>): readonly unknown[] =>
+  sink.rows(event).map((row) => (row as { readonly values?: unknown }).values ?? row);
 const cases = sinks.flatMap((sink) => recordsOf(sink.from).map((record) => ({ sink, record, name: sink.name })));
 
 test.each(cases)("$name writes the same rows when $record has one field more", ({ sink, record }) => {
   const event = recorded(sink.from, ofSink[sink.name] ?? samples.get(sink.from));
   const later = laterRelease(sink.from, record);
-  const rows = sink.rows(event);
+  const rows = writtenOf(sink, event);
   expect(rows.length).toBeGreaterThan(0);
   const read = readLater(sink.from, later, event);
   expect(inspect(read.data, { depth: null })).toContain("added_later");
-  expect(sink.rows(read)).toEqual(rows);
-  expect(sink.rows(rewritten(sink.from, later, event))).toEqual(rows);
+  expect(writtenOf(sink, read)).toEqual(rows);
+  expect(writtenOf(sink, rewritten(sink.from, later, event))).toEqual(rows);
 });
 
 test("the content of a conversion and of a ledger entry has the hash that the first release stored", () => {

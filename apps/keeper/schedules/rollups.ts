@@ -70,7 +70,7 @@ export const rollupHours = (pool: Pool, clickhouse: Clickhouse): Schedule => {
   const compute = async (hours: readonly RollupHour[]): Promise<void> => {
     const sizes = await eventsOf(clickhouse, hours);
     const events = sizes.reduce((sum, size) => sum + size.events, 0);
-    const mostMs = Math.min(HANGS_MS + (events / READS_A_SECOND) * 1_000, ROLLUP_HOUR_MS);
+    const mostMs = Math.min(HANGS_MS + Math.ceil((events / READS_A_SECOND) * 1_000), ROLLUP_HOUR_MS);
     await computeHours(clickhouse, hours, AbortSignal.timeout(mostMs));
     const now = performance.now();
     const counted = sizes.map(({ events, ...hour }) => ({ ...hour, until: now + (events / EVENTS_A_SECOND) * 1_000 }));

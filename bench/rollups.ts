@@ -50,11 +50,7 @@ const fill = async (clickhouse: Clickhouse, client: number, events: number): Pro
     ),
   ).flatMap((data) => eventRows(recorded(topics.eventsAttributed, data)));
   const store = clickhouseStore(clickhouse);
-  await store.insert(
-    eventsTable,
-    rows.map(({ values }) => values),
-    `bench/${client}`,
-  );
+  await store.insert(eventsTable, rows, `bench/${client}`);
   for (let copies = 1; copies * MAPPED < events; copies *= 2)
     await clickhouse.command({
       query: `insert into events select * replace (generateUUIDv4() as event_id,

@@ -106,11 +106,7 @@ const writeLastDay = async (of: HistoryOf, day: number): Promise<void> => {
   const rows = Array.from({ length: MAPPED }, (_, m) => mappedEvent(of, day, m)).flatMap((data) =>
     eventRows(recorded(topics.eventsAttributed, data)),
   );
-  await clickhouseStore(clickhouse).insert(
-    eventsTable,
-    rows.map(({ values }) => values),
-    "bench/history",
-  );
+  await clickhouseStore(clickhouse).insert(eventsTable, rows, "bench/history");
   await clickhouse.command({
     query: `create table bench_events engine = MergeTree order by number as
       select * except (copy),

@@ -58,7 +58,7 @@ export interface ClickhouseStore {
    * token is answered without being written again; that only saves work after a lost answer, for
    * tables are idempotent by key and version. Throws the server's error with its numeric `code`.
    */
-  readonly insert: (table: { readonly name: string }, rows: readonly unknown[], token: string) => Promise<void>;
+  readonly insert: <Row>(table: ClickhouseTable<Row>, rows: readonly Row[], token: string) => Promise<void>;
   /**
    * The same shape as in Postgres: runs `work` with a `write` whose calls are one insert each,
    * numbered inside the token.
@@ -87,7 +87,6 @@ const KEPT_BLOCKS = 2;
 export const clickhouseStore = (clickhouse: Clickhouse): ClickhouseStore => {
   const kept: Block[] = [];
   const insert: ClickhouseStore["insert"] = async (table, rows, token) => {
-    if (!isClickhouseTable(table)) throw new Error(`the table ${table.name} has no columns for ClickHouse`);
     if (rows.length === 0) return;
     const block = kept.pop() ?? new Block();
     const { columns, bytes } = table.blockOf(rows, block);
@@ -106,7 +105,10 @@ export const clickhouseStore = (clickhouse: Clickhouse): ClickhouseStore => {
     insert,
     within: async ({ token }, work) => {
       let calls = 0;
-      await work((table, rows) => insert(table, rows, `${token}/${calls++}`));
+      await work((table, rows) => {
+        if (!isClickhouseTable(table)) throw new Error(`the table ${table.name} has no columns for ClickHouse`);
+        return insert(table, rows, `${token}/${calls++}`);
+      });
     },
   };
 };

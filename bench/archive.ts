@@ -14,6 +14,7 @@ import { groupNamed } from "../modules/groups/hosting.ts";
 import { apps } from "../modules/installation/product.ts";
 import { checkArchive } from "../sinks/archive/check.ts";
 import type { OutputMessage } from "../stream/messages.ts";
+import { topics } from "../topics.ts";
 import { cpuUsOf, quantile, rssMiBOf, save } from "./figures.ts";
 import { generate, openWorld, type World } from "./world.ts";
 
@@ -23,7 +24,7 @@ const CHAIN = groupNamed("enrich");
 /** V8 compiles, and every partition gets its first file. */
 const WARM_UP_SECONDS = 60;
 const SENDS_A_SECOND = 4;
-const SAMPLE_RECORDS = 20_000;
+const SAMPLE_RECORDS = 24_000;
 
 const workerOf = (name: string): App => apps.find((app) => app.name === name)!;
 const archiveAlone = (): App => ({ ...workerOf("worker-money"), name: "archive", args: ["archive"] });
@@ -46,11 +47,15 @@ const steady = async (world: World, rate: number, seconds: number): Promise<void
     firstSerial = filled.lastSerial;
   }
   const sample: OutputMessage[] = [];
+  // As many of each partition: each has its own seconds of a minute, and none may be empty.
+  const left = new Map<number, number>();
   await kafka.replay({
     topics: [archiving.topic],
-    onBatch: ({ topic, messages }) => {
-      for (const { key, value } of messages.slice(0, SAMPLE_RECORDS - sample.length))
-        sample.push({ topic, key: Buffer.from(key!), value: Buffer.from(value!) });
+    onBatch: ({ topic, partition, messages }) => {
+      const wanted = left.get(partition) ?? SAMPLE_RECORDS / topics.eventsRaw.partitions;
+      const taken = messages.slice(0, wanted);
+      left.set(partition, wanted - taken.length);
+      for (const { key, value } of taken) sample.push({ topic, key: Buffer.from(key!), value: Buffer.from(value!) });
     },
   });
   await stack.start(archiveAlone());

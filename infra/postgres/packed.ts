@@ -1,6 +1,7 @@
 // Durable memory is kept for good, so its values lie packed: deflated with the words that most of
 // them have. What was written before lies as it is, and is read so.
 import { deflateRawSync, inflateRawSync } from "node:zlib";
+import { deflater } from "./deflate.ts";
 
 /**
  * The first byte says how a value lies. Values of before begin with `{`, `[` or 1; one that begins
@@ -13,7 +14,7 @@ const MARKS = { plain: 0xd0, words: 0xd1 } as const;
  * change it: values are read with the words that they were written with. Other words are another
  * mark.
  */
-const WORDS = Buffer.from(
+export const WORDS = Buffer.from(
   [
     '"cap_period":"month","cap_minor":"","cap_used_before_minor":"","volume_before_minor":"","volume_after_minor":""',
     "no_contractbelow_first_tiermarginalretroactivecap_reachedzero_valueclaimed_by_another_partnerfraud_review",
@@ -45,19 +46,15 @@ const WORDS = Buffer.from(
   "latin1",
 );
 const FROM_BYTES = 256;
-/**
- * What deflate works in is made for each value, and costs more than most values do: 8 KiB hold the
- * words and a value of this size, so nothing is found less often in them. Whatever the window, the
- * bytes are read alike.
- */
-const SMALL_BYTES = 4_096;
-const SMALL = { dictionary: WORDS, level: 1, windowBits: 13, memLevel: 5, chunkSize: 1_024 } as const;
+/** Nearly every value; in orders of many lines zlib finds more, and its room is worth its cost. */
+const SMALL_BYTES = 8 * 1024;
 const LARGE = { dictionary: WORDS, level: 1 } as const;
+const deflateSmall = deflater(WORDS, SMALL_BYTES);
 
 /** As it is stored; small values, such as most of commission's, are not worth the work. */
 export const packed = (bytes: Uint8Array): Uint8Array => {
   if (bytes.length >= FROM_BYTES) {
-    const deflated = deflateRawSync(bytes, bytes.length <= SMALL_BYTES ? SMALL : LARGE);
+    const deflated = bytes.length <= SMALL_BYTES ? deflateSmall(bytes) : deflateRawSync(bytes, LARGE);
     if (deflated.length + 1 < bytes.length) return Buffer.concat([Buffer.of(MARKS.words), deflated]);
   }
   const isMarked = bytes[0] === MARKS.plain || bytes[0] === MARKS.words;

@@ -68,6 +68,14 @@ export const givenRows = (columns: Columns): string =>
     .map(([name, type]) => `${name} ${type.given}`)
     .join(", ")})`;
 
+/**
+ * Joins each of the given rows with the one that is kept under its key, as `kept`: found by itself,
+ * for to a list of keys the planner prefers reading all rows of a client.
+ */
+export const eachWithKept = (table: string, ...key: readonly string[]): string => `cross join lateral (
+  select * from ${table} as row
+  where ${key.map((name) => `row.${name} = given.${name}`).join(" and ")} limit 1) as kept`;
+
 /** The value of each column, in the order of `listOf`. */
 export const storedFrom = (columns: Columns): string =>
   Object.entries(columns)

@@ -38,4 +38,4 @@ export type StoredAppEvent = StoredRow<typeof appEventColumns>;
 const declared = { name: "app_events", key: ["client_id", "event_id"], columns: appEventColumns } as const;
 
 /** The newest version of an event wins. */
-export const appEvents = postgresTable<AppEventRow>(declared, [keepNewest(declared)]);
+export const appEvents = postgresTable<AppEventRow>(declared, [{ text: keepNewest(declared) }]);

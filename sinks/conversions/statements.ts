@@ -1,6 +1,7 @@
 // The statements that keep the newest version of each conversion and refuse a second content of one
 // version.
-import { type DeclaredTable, givenRows, keepNewest, pick } from "../../infra/postgres/columns.ts";
+import { type DeclaredTable, eachWithKept, givenRows, keepNewest, pick } from "../../infra/postgres/columns.ts";
+import type { Statement } from "../stores/postgres.ts";
 
 /**
  * Only the newest version is kept, so an older one that had two contents is not seen here; the
@@ -9,10 +10,10 @@ import { type DeclaredTable, givenRows, keepNewest, pick } from "../../infra/pos
 const refuseSecondContent = ({ columns }: DeclaredTable): string => `
 select refuse_second_content('conversion', given.conversion_id || ' version ' || given.version)
 from ${givenRows(pick(columns, "client_id", "conversion_id", "version", "content_hash"))}
-join conversions as kept using (client_id, conversion_id, version)
-where kept.content_hash <> decode(given.content_hash, 'hex')`;
+${eachWithKept("conversions", "client_id", "conversion_id")}
+where kept.version = given.version and kept.content_hash <> decode(given.content_hash, 'hex')`;
 
-export const statementsOf = (table: DeclaredTable): readonly string[] => [
-  keepNewest(table),
-  refuseSecondContent(table),
+export const statementsOf = (table: DeclaredTable): readonly Statement<unknown>[] => [
+  { text: keepNewest(table) },
+  { text: refuseSecondContent(table), isOfRowsLeftOut: true },
 ];

@@ -1,6 +1,7 @@
 // The statements that join what was seen of an identity edge with what is known of it, and keep the
 // edges of one identifier and of one device bounded.
 import { type Columns, type DeclaredTable, givenRows, listOf, storedFrom } from "../../infra/postgres/columns.ts";
+import type { Statement } from "../stores/postgres.ts";
 
 /** Whether the given evidence is older; of two events at one moment the lower id counts. */
 const isEarlier = "(excluded.first_seen, excluded.evidence_event_id) < (kept.first_seen, kept.evidence_event_id)";
@@ -46,8 +47,8 @@ delete from identity_edges extra using full_groups
 where ${group.map((column) => `extra.${column} = full_groups.${column}`).join(" and ")}
   and (extra.first_seen, extra.${rest}) > (full_groups.first_seen, full_groups.${rest})`;
 
-export const statementsOf = (edges: DeclaredTable, sight: Columns): readonly string[] => [
-  joinSights(edges, sight),
-  endOverfull(sight, ["client_id", "kind", "identifier"], "did"),
-  endOverfull(sight, ["client_id", "did", "kind"], "identifier"),
+export const statementsOf = (edges: DeclaredTable, sight: Columns): readonly Statement<unknown>[] => [
+  { text: joinSights(edges, sight) },
+  { text: endOverfull(sight, ["client_id", "kind", "identifier"], "did") },
+  { text: endOverfull(sight, ["client_id", "did", "kind"], "identifier") },
 ];

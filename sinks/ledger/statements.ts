@@ -1,13 +1,16 @@
 // The statements that add entries and lines to the ledger, and compute commissions from it.
 import {
-  type ColumnType,
   type DeclaredTable,
+  eachWithKept,
   givenRows,
   listOf,
   pick,
   replacedBut,
   storedFrom,
+  type WrittenRow,
 } from "../../infra/postgres/columns.ts";
+import type { Statement } from "../stores/postgres.ts";
+import type { LedgerRow, lineColumns } from "./table.ts";
 
 const addEntries = ({ columns }: DeclaredTable): string => `
 insert into ledger_entries (${listOf(columns)})
@@ -23,19 +26,32 @@ on conflict (client_id, entry_id) do nothing`;
 const refuseSecondContent = ({ columns }: DeclaredTable): string => `
 select refuse_second_content('ledger entry', given.entry_id)
 from ${givenRows(pick(columns, "client_id", "entry_id", "content_hash"))}
-join ledger_entries as kept using (client_id, entry_id)
+${eachWithKept("ledger_entries", "client_id", "entry_id")}
 where kept.content_hash <> decode(given.content_hash, 'hex')`;
 
-const jsonList: ColumnType<unknown> = { given: "json", stored: (name) => name };
-
 /** Of every given entry, not only of new ones: lines that were lost come back with a replay. */
+const linesOf = (rows: readonly LedgerRow[]): readonly WrittenRow<typeof lineColumns>[] =>
+  rows.flatMap(({ client_id, entry_id, currency, lines }) =>
+    lines.map(({ account, amount_minor }, n) => ({
+      client_id,
+      entry_id,
+      line: n + 1,
+      account,
+      currency,
+      amount_minor,
+    })),
+  );
+
 const addLines = ({ columns }: DeclaredTable): string => `
 insert into ledger_lines (${listOf(columns)})
 select ${storedFrom(columns)}
-from ${givenRows({ ...pick(columns, "client_id", "entry_id", "currency"), lines: jsonList })},
-  json_array_elements(lines) with ordinality as listed (item, line)
+from ${givenRows(columns)}
 order by client_id, entry_id, line
 on conflict (client_id, entry_id, line) do nothing`;
+
+const conversionsOf = (rows: readonly LedgerRow[]): readonly string[] => [
+  ...new Set(rows.map(({ conversion_id }) => conversion_id)),
+];
 
 /**
  * The entries of each touched conversion; `first` is the first of them. Found by conversion alone,
@@ -52,8 +68,7 @@ const summedEntries = `
     jsonb_agg(jsonb_build_object('entry_id', entry_id, 'kind', kind, 'amount_minor', amount_minor::text,
       'formula', formula, 'reason', reason) order by conversion_version, entry_id) as listed
   from ledger_entries as entry
-  where conversion_id = any (array(
-    select distinct conversion_id from json_to_recordset($1::json) as given (conversion_id text)))
+  where conversion_id = any (array(select json_array_elements_text($1::json)))
   group by client_id, conversion_id`;
 
 const computeCommissions = ({ columns }: DeclaredTable): string => `
@@ -71,9 +86,9 @@ export const statementsOf = (tables: {
   readonly entries: DeclaredTable;
   readonly lines: DeclaredTable;
   readonly commissions: DeclaredTable;
-}): readonly string[] => [
-  addEntries(tables.entries),
-  refuseSecondContent(tables.entries),
-  addLines(tables.lines),
-  computeCommissions(tables.commissions),
+}): readonly Statement<LedgerRow>[] => [
+  { text: addEntries(tables.entries) },
+  { text: refuseSecondContent(tables.entries), isOfRowsLeftOut: true },
+  { text: addLines(tables.lines), given: linesOf },
+  { text: computeCommissions(tables.commissions), given: conversionsOf },
 ];

@@ -49,14 +49,13 @@ const entryColumns = {
 /** Filled in by the store when it writes a row, so two readings of one log need not agree on it. */
 const entryVolatile = { stored_at: time };
 
-/** `item` is the line as it is given, `line` its number. */
-const lineColumns = {
+export const lineColumns = {
   client_id: int,
   entry_id: text,
   line: int,
-  account: computed(text, "item ->> 'account'"),
+  account: text,
   currency: text,
-  amount_minor: computed(bigint, "(item ->> 'amount_minor')::bigint"),
+  amount_minor: bigint,
 };
 
 const status = `case when is_reversed and amount_minor = 0 then 'reversed'

@@ -37,4 +37,4 @@ export type StoredSale = StoredRow<typeof saleColumns>;
 const declared = { name: "product_sales", key: ["client_id", "event_id"], columns: saleColumns } as const;
 
 /** The newest version of an event wins. */
-export const productSales = postgresTable<SaleRow>(declared, [keepNewest(declared)]);
+export const productSales = postgresTable<SaleRow>(declared, [{ text: keepNewest(declared) }]);

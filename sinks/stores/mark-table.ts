@@ -28,7 +28,7 @@ order by ${keys.join(", ")}
 on conflict (${keys.join(", ")}) do update set sequence = excluded.sequence`;
   const table = postgresTable<MarkOf<Key>>(
     { name, key: keys as readonly ("client_id" | (keyof Key & string))[], columns },
-    [touch],
+    [{ text: touch }],
   );
   return { table, columns };
 };

@@ -1,7 +1,8 @@
-// The Avro library as this project uses it: amounts as bigint, and three of its slow places
-// rewritten, byte for byte the same.
+// The Avro library as this project uses it: amounts as bigint, and its slow places rewritten,
+// byte for byte the same.
 import { createRequire } from "node:module";
 import avro from "avsc";
+import { type ReadType, type RecordClass, recordReader } from "./record-reader.ts";
 import { type RecordField, recordWriter, type WriteRecord } from "./record-writer.ts";
 
 /** Amounts are 64-bit integers in minor units: avsc's own long stops at 2^53. */
@@ -39,7 +40,8 @@ interface Tap {
   readonly writeLong: (value: number) => void;
 }
 interface RecordPrototype {
-  readonly fields: readonly RecordField[];
+  readonly fields: readonly (RecordField & { readonly type: ReadType })[];
+  readonly recordConstructor: RecordClass;
   readonly schema: () => object;
   _createReader: () => (tap: Tap) => object;
   _createWriter: () => WriteRecord;
@@ -183,13 +185,13 @@ const chooseBranchByNull = (union: UnionPrototype): void => {
 
 /**
  * As it was, a record that a stage passes on unchanged was written field by field: an event has
- * thirty, and one of three stages reads all of it. And each field was written through its type
- * (record-writer.ts).
+ * thirty, and one of three stages reads all of it. And each field was read and written through its
+ * type (record-reader.ts, record-writer.ts).
  */
 const copyUnchangedRecords = (record: RecordPrototype): void => {
-  const { _createReader } = record;
   record._createReader = function (this: RecordPrototype) {
-    const read = _createReader.call(this);
+    const types = this.fields.map(({ type }) => type);
+    const read = recordReader(types, minorUnits, this.recordConstructor);
     if (this.fields.length < WIDE) return read;
     let layout: number | undefined;
     return (tap) => {

@@ -80,8 +80,12 @@ const writesOf = (type: FieldType, amounts: avro.Type): Writes | undefined => {
   }
 };
 
+interface Typed<Type> {
+  readonly typeName: string;
+  readonly types?: readonly Type[];
+}
 /** What `["null", type]` holds. */
-const optionalOf = ({ typeName, types = [] }: FieldType): FieldType | undefined =>
+export const optionalOf = <Type extends Typed<Type>>({ typeName, types = [] }: Typed<Type>): Type | undefined =>
   typeName === "union:unwrapped" && types.length === 2 && types[0]!.typeName === "null" ? types[1] : undefined;
 
 type WriteBranch = (tap: WriteTap, byte: number) => void;

@@ -1,5 +1,6 @@
 // Deflate of small values in front of which the same words lie each time, after RFC 1951: zlib
-// makes room for each value and reads the words again, which costs more than deflating does.
+// makes room for each value and reads the words again, which costs more than deflating does
+// (docs/decisions/0048-values-are-deflated-by-our-own-code.md).
 
 const SHORTEST = 4;
 const LONGEST = 258;
